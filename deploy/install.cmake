@@ -19,11 +19,11 @@ else()
     DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
 endif()
 
-# compressed(FILE NAME WHERE): FILE.gz as WHERE/NAME.gz, without the time, so that builds are alike.
+# compressed(FILE NAME WHERE ...): FILE.gz as WHERE/NAME.gz, without the time, so that builds are alike.
 function(compressed FILE NAME WHERE)
   install(CODE "execute_process(COMMAND gzip -9nc \"${PROJECT_SOURCE_DIR}/deploy/${FILE}\"
-    OUTPUT_FILE \"${PROJECT_BINARY_DIR}/${NAME}.gz\" COMMAND_ERROR_IS_FATAL ANY)")
-  install(FILES ${PROJECT_BINARY_DIR}/${NAME}.gz DESTINATION ${WHERE})
+    OUTPUT_FILE \"${PROJECT_BINARY_DIR}/${NAME}.gz\" COMMAND_ERROR_IS_FATAL ANY)" ${ARGN})
+  install(FILES ${PROJECT_BINARY_DIR}/${NAME}.gz DESTINATION ${WHERE} ${ARGN})
 endfunction()
 compressed(hearsay.1 hearsay.1 ${CMAKE_INSTALL_MANDIR}/man1)
 compressed(debian/changelog changelog ${CMAKE_INSTALL_DOCDIR})
@@ -34,7 +34,25 @@ install(DIRECTORY deploy/slurm deploy/kubernetes deploy/systemd deploy/monitorin
   PATTERN hearsay@.service EXCLUDE)
 install(FILES deploy/systemd/hearsay@.service DESTINATION lib/systemd/system)
 
-# ---- The Debian package. ----
+# ---- The library, where it was built (deploy/quickstart builds the program alone). ----
+
+install(TARGETS libhearsay LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} OPTIONAL COMPONENT library NAMELINK_COMPONENT development)
+install(FILES peer/api/hearsay.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
+install(FILES ${PROJECT_BINARY_DIR}/libhearsay.a DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development OPTIONAL)
+# Where it is installed to is known while installing, and not before.
+install(CODE "set(prefix \"\${CMAKE_INSTALL_PREFIX}\")
+  set(CMAKE_INSTALL_LIBDIR \"${CMAKE_INSTALL_LIBDIR}\")
+  set(CMAKE_INSTALL_INCLUDEDIR \"${CMAKE_INSTALL_INCLUDEDIR}\")
+  set(PROJECT_VERSION \"${PROJECT_VERSION}\")
+  configure_file(\"${PROJECT_SOURCE_DIR}/deploy/hearsay.pc.in\" \"${PROJECT_BINARY_DIR}/hearsay.pc\" @ONLY)" COMPONENT development)
+install(FILES ${PROJECT_BINARY_DIR}/hearsay.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+install(FILES deploy/debian/copyright DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libhearsay COMPONENT library)
+install(FILES deploy/debian/copyright DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libhearsay-dev COMPONENT development)
+install(DIRECTORY tests/examples/ DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libhearsay-dev/examples COMPONENT development)
+compressed(debian/changelog changelog ${CMAKE_INSTALL_DATADIR}/doc/libhearsay COMPONENT library)
+compressed(debian/changelog changelog ${CMAKE_INSTALL_DATADIR}/doc/libhearsay-dev COMPONENT development)
+
+# ---- The Debian packages: hearsay, libhearsay, libhearsay-dev. ----
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME hearsay)
@@ -51,5 +69,21 @@ set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXE
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)   # What the program is linked with; needs dpkg-dev.
-set(CPACK_DEBIAN_PACKAGE_SUGGESTS "bash-completion")
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_SUGGESTS "bash-completion")
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENTS_GROUPING IGNORE)
+set(CPACK_COMPONENTS_ALL program library development)
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME hearsay)
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libhearsay)
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
+set(CPACK_DEBIAN_LIBRARY_DESCRIPTION "take part in a hearsay run with a model of your own (library)
+The peer of hearsay for programs that own their model and their training loop:
+compressed gossip over encrypted TCP links, members, checkpoints, drift.")
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/deploy/debian/triggers)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libhearsay-dev)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libhearsay (= ${PROJECT_VERSION})")
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SHLIBDEPS OFF)
+set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION "take part in a hearsay run with a model of your own (development files)
+The header, the static library and what pkg-config says of libhearsay.")
 include(CPack)

@@ -54,8 +54,9 @@ sees()
     peer/report) echo peer/run peer/store peer/tensorboard nn/files topology gossip/wire ;;
     peer/sim) echo peer/run peer/secure peer/keep peer/node gossip/mixers gossip/exchange gossip/wire ;; # A liar is a mixer.
     peer/uv) echo peer/run peer/secure peer/admit peer/keep peer/node gossip/exchange gossip/wire ;;
+    peer/api) echo peer/run peer/sgd peer/secure peer/keep peer/store peer/node peer/uv peer/sim gossip/exchange gossip/mixers gossip/wire compress nn/models nn/files nn/data nn/shards nn/train ;;
     peer/page) echo peer/run peer/node peer/uv gossip/members gossip/exchange gossip/wire topology ;; # The words and numbers of metrics.jsonl.
-    peer/cmd) echo peer/page peer/run peer/sgd peer/secure peer/admit peer/keep peer/store peer/report peer/tensorboard peer/gauge peer/node peer/sim peer/uv gossip/mixers gossip/exchange gossip/members \
+    peer/cmd) echo peer/api peer/page peer/run peer/sgd peer/secure peer/admit peer/keep peer/store peer/report peer/tensorboard peer/gauge peer/node peer/sim peer/uv gossip/mixers gossip/exchange gossip/members \
         gossip/wire compress topology nn/models nn/files nn/data nn/shards nn/train nn/math ;;
     *) return 1 ;;
     esac
@@ -88,6 +89,7 @@ door()
     peer/report/run.c) echo "$files" ;;
     peer/report/svg.c) echo '<strings\.h>' ;;
     peer/uv/*) echo '<' ;;
+    peer/api/*) echo '<(getopt|pthread|signal|unistd|uv|sys/types)\.h>' ;;
     peer/cmd/*) echo '<' ;;
     esac
 }
@@ -137,6 +139,8 @@ banned()
     case $1 in
     peer/cmd/*) echo '' ;;
     peer/uv/*) echo "$environment|rand|srand|random" ;;
+    peer/api/opening.c) echo "$chance|$print|setenv|putenv" ;; # Options may come from the environment.
+    peer/api/*) echo "$chance|$print|$environment" ;;
     peer/sim/*) echo "$clocks|$chance|$environment|$world" ;;
     nn/files/file.*) echo "$clocks|$chance|$environment|$print" ;;
     nn/files/safetensors* | nn/files/replace.c) echo "$clocks|$chance|$environment" ;;
@@ -212,6 +216,7 @@ for file in tests/*/*.[ch]; do
     check_form "$file"
 done
 for file in {nn,topology,compress,gossip,peer}/*/*/; do
+    [ "$file" != peer/api/python/ ] || continue # A package of another language, which has its own layout.
     complain "$file: folders are one deep"
 done
 for file in {nn,topology,compress,gossip,peer}/ {nn,topology,compress,gossip,peer}/*/; do

@@ -72,7 +72,8 @@ static int open_all(struct mixing *m, const struct mixing_config *config)
     if (err != 0)
         return err;
     m->n_floats = m->dim + m->statistics.n;
-    m->x = calloc(m->n_floats, sizeof *m->x);
+    m->borrowed = config->x != NULL;
+    m->x = m->borrowed ? config->x : calloc(m->n_floats, sizeof *m->x);
     m->x0 = calloc(m->n_floats, sizeof *m->x0);
     if (m->x == NULL || m->x0 == NULL)
         return -ENOMEM;
@@ -108,7 +109,8 @@ void mixing_close(struct mixing *m)
     replica_pool_close(&m->replicas);
     free(m->task);
     free(m->term);
-    free(m->x);
+    if (!m->borrowed)
+        free(m->x);
     free(m->x0);
 }
 

@@ -80,7 +80,8 @@ struct mixing
     size_t dim, n_floats;
     const struct mixer *mixer;
     void *state;       /* The mixer's own. */
-    float *x;          /* The model. */
+    float *x;          /* The model, */
+    bool borrowed;     /* in the owner's memory. */
     float *x0;         /* The run's initial model: where replicas begin. */
     const float *mean; /* What a collective has come to, n_floats of the owner's: the next mix of a
                         * mixer that `collects` moves x there and forgets it. NULL: none. */
@@ -129,6 +130,7 @@ struct mixing_config
     const struct segment *segments; /* Trained ones first. */
     size_t n_segments;
     const char *spec[DELTA_CODECS]; /* NULL: none in this run. */
+    float *x; /* Room for the model that outlives the mixing; NULL: it is allocated. */
     double fixed_gamma;
     uint32_t tolerate;
     double pull;
@@ -148,7 +150,7 @@ struct mixing_config
 
 /* ---- opening ---- */
 
-/* Allocates x and x0 too, both zero: the owner writes the run's initial model
+/* Allocates x0 too, and x where it is given none, both zero: the owner writes the run's initial model
  * to x0 and calls mixing_start(). 0, -EINVAL or -ENOMEM (then nothing is left open). */
 int mixing_init(struct mixing *m, const struct mixing_config *config);
 void mixing_close(struct mixing *m);

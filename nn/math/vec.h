@@ -39,19 +39,20 @@
 #endif
 
 enum {
-    SEGMENT_NAME_MAX = 48 /* Bytes, with the final NUL. */
+    SEGMENT_NAME_MAX = 96, /* Bytes, with the final NUL. */
+    SEGMENT_DIMS_MAX = 8
 };
 
 /* One named part of the flat vector, usually one tensor of one layer. */
 struct segment
 {
-    char name[SEGMENT_NAME_MAX]; /* PyTorch's: "conv1.weight". */
-    size_t offset, n;            /* In floats. Segments tile the vector. */
-    size_t rows, cols;           /* As a matrix; rows * cols == n. */
-    uint32_t n_dims, dims[4];    /* As a tensor, for safetensors. */
-    bool decays;                 /* Weight decay applies (weights, not biases). */
-    bool trained;                /* False: running statistics, averaged only. */
-    bool nonnegative;            /* A statistic that is never below 0: a variance. */
+    char name[SEGMENT_NAME_MAX];             /* PyTorch's: "conv1.weight". */
+    size_t offset, n;                        /* In floats. Segments tile the vector. */
+    size_t rows, cols;                       /* As a matrix; rows * cols == n. */
+    uint32_t n_dims, dims[SEGMENT_DIMS_MAX]; /* As a tensor, for safetensors. */
+    bool decays;                             /* Weight decay applies (weights, not biases). */
+    bool trained;                            /* False: running statistics, averaged only. */
+    bool nonnegative;                        /* A statistic that is never below 0: a variance. */
 };
 
 /* Floats of the trained segments, which are the first ones. */

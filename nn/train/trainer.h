@@ -12,10 +12,13 @@
 
 struct trainer_report
 {
-    double loss;        /* Mean over the rows seen. */
+    double loss;        /* Mean over the rows seen; NaN where n_samples is 0: it is not known, and
+                         * nothing is judged by it. */
     double accuracy;    /* Fraction right, in [0, 1]. */
     uint64_t n_samples; /* Rows seen: a sample is one, but of a text each of its
                          * bytes is. */
+    bool abandoned;     /* steps() did none, and x is as it was: whoever trains has gone. The node
+                         * leaves the run. */
 };
 
 struct state; /* nn/math/state.h */
@@ -27,6 +30,8 @@ struct trainer
      * last: the trained parameters are the first segments_trained() floats. */
     const struct segment *segments;
     size_t n_segments;
+    float *x; /* Memory for the model, n_params floats, that outlives the node: where it lies is
+               * the trainer's to say. NULL: the node's own. */
     void *self;
     double guess;   /* The loss, in nats, of who gives every answer the same chance: ln of their
                    * number. 0: there is no such thing. */

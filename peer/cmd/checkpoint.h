@@ -12,12 +12,6 @@
 #include "peer/keep/slots.h"
 #include "peer/uv/driver.h"
 
-#define CMD_ROW_CHECKPOINT                                                                         \
-    {                                                                                              \
-        .name = "checkpoint", .kind = OPTION_TEXT, .arg = "SECONDS|off", .fallback = "30s",        \
-        .help = "write a checkpoint so often (30s, 2.5, 10m); the same command goes on from it"    \
-    }
-
 struct cmd_checkpoint
 {
     bool open;

@@ -11,6 +11,7 @@
 #include "nn/train/sgd_trainer.h"
 #include "peer/run/exit.h"
 #include "peer/run/options.h"
+#include "peer/run/rows.h"
 
 extern const struct option_row cmd_local_rows[], cmd_peer_rows[], cmd_sim_rows[], cmd_train_rows[],
     cmd_status_rows[], cmd_top_rows[], cmd_drift_rows[], cmd_topology_rows[],
@@ -63,21 +64,11 @@ int cmd_expand(const char *key, const char *value, char out[RUN_VALUE_MAX],
     {                                                                                              \
         .name = "json", .kind = OPTION_FLAG, .help = "print one JSON object to stdout"             \
     }
-#define CMD_ROW_KEY                                                                                \
-    {                                                                                              \
-        .name = "key", .kind = OPTION_TEXT, .arg = "FILE", .required = true,                       \
-        .help = "the cluster key, as hearsay keygen writes it"                                     \
-    }
 #define CMD_ROW_OBSERVER                                                                           \
     {                                                                                              \
         .name = "identity", .kind = OPTION_TEXT, .arg = "FILE",                                    \
         .help = "the secret key of one in the members file, where the peers have one; default: "   \
                 "a new one"                                                                        \
-    }
-#define CMD_ROW_BOOTSTRAP                                                                          \
-    {                                                                                              \
-        .name = "bootstrap", .kind = OPTION_TEXT, .arg = "HOST:PORT,...",                          \
-        .help = "peers to ask first; names are resolved to all their addresses"                    \
     }
 #define CMD_ROW_INIT                                                                               \
     {                                                                                              \
@@ -90,36 +81,11 @@ int cmd_expand(const char *key, const char *value, char out[RUN_VALUE_MAX],
         .name = "threads", .kind = OPTION_UINT, .arg = "N", .fallback = "1", .min = 1,             \
         .max = SGD_THREADS_MAX, .help = "that share each batch; outcomes depend on their number"   \
     }
-#define CMD_ROW_PATIENCE                                                                           \
-    {                                                                                              \
-        .name = "patience", .kind = OPTION_REAL, .arg = "SECONDS", .fallback = "600", .min = 0,    \
-        .max = 1e9,                                                                                \
-        .help = "below --quorum a peer waits so long for the others, and then goes on without; "   \
-                "in lock step the longest of all peers counts"                                     \
-    }
-#define CMD_ROW_WORKER_LIMIT                                                                       \
-    {                                                                                              \
-        .name = "worker-limit", .kind = OPTION_REAL, .arg = "SECONDS", .fallback = "10", .min = 0, \
-        .max = 1e9,                                                                                \
-        .help = "a neighbour whose job runs longer than this is no longer waited for; 0: no limit" \
-    }
 #define CMD_ROW_EPOCHS                                                                             \
     {                                                                                              \
         .name = "epochs", .kind = OPTION_REAL, .arg = "X", .fallback = "10", .min = 1e-6,          \
         .max = 1e6, .rival = "rounds",                                                             \
         .help = "passes of all peers together over the data, where --rounds is not given"          \
-    }
-#define CMD_ROW_EVALUATE_EVERY                                                                     \
-    {                                                                                              \
-        .name = "evaluate-every", .kind = OPTION_UINT, .arg = "N", .min = 0, .max = 1e9,           \
-        .help = "rounds between evaluations while training; 0: at the end only; default: every "   \
-                "tenth of the run, more seldom in a very short one"                                \
-    }
-#define CMD_ROW_EVALUATE_SAMPLES                                                                   \
-    {                                                                                              \
-        .name = "evaluate-samples", .kind = OPTION_UINT, .arg = "N", .min = 1, .max = 1e9,         \
-        .help = "of one evaluation while training; the last takes all; default: 1000, and where "  \
-                "--evaluate-every is not given no more than cost 2 % of the time"                  \
     }
 #define CMD_ROW_OUT                                                                                \
     {                                                                                              \

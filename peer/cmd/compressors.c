@@ -5,8 +5,8 @@
 
 #include "gossip/exchange/ladder.h"
 #include "peer/cmd/cmd.h"
-#include "peer/cmd/rate.h"
 #include "peer/cmd/training.h"
+#include "peer/run/rate.h"
 #include "peer/sgd/sgd_keys.h"
 
 #include <errno.h>
@@ -47,9 +47,9 @@ const struct option_row cmd_compressors_rows[] = {
 static int read_uplink(const struct options *o, struct cmd_compressors *t)
 {
     const char *text = options_text(o, "uplink");
-    if (text == NULL || cmd_rate(text, &t->uplink))
+    if (text == NULL || rate_read(text, &t->uplink))
         return CMD_OK;
-    return cmd_fail(o, CMD_USAGE, "--uplink: found '%.60s', expected %s", text, CMD_RATE_EXPECTED);
+    return cmd_fail(o, CMD_USAGE, "--uplink: found '%.60s', expected %s", text, RATE_EXPECTED);
 }
 
 /* ---- the vector ---- */

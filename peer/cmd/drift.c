@@ -43,7 +43,7 @@ enum { LOOK_S = 5 }; /* Who asked for no sketches in particular does not wait lo
 
 /* clang-format off */
 const struct option_row cmd_drift_rows[] = {
-    CMD_ROW_BOOTSTRAP,
+    ROWS_BOOTSTRAP,
     {.name = "key", .kind = OPTION_TEXT, .arg = "FILE",
      .help = "the cluster key, as hearsay keygen writes it; not for model files"},
     CMD_ROW_OBSERVER,

@@ -1,44 +1,11 @@
-/* peer/cmd/duration.c -- reads a number and its unit. */
+/* peer/cmd/duration.c -- an option that is a time, refused in a command's words. */
 #include "peer/cmd/duration.h"
 
-#include "nn/math/number.h"
-
-#include <string.h>
-
-static const double shortest_s = 0.001, longest_s = 1e9;
-
-/* Seconds in the unit that the text ends with, 0: it ends with none. */
-static double unit_of(const char *text, size_t n)
-{
-    static const struct
-    {
-        char name;
-        double s;
-    } unit[] = {{'s', 1}, {'m', 60}, {'h', 3600}};
-    for (size_t i = 0; i < sizeof unit / sizeof *unit && n > 0; i++)
-        if (text[n - 1] == unit[i].name)
-            return unit[i].s;
-    return 0;
-}
+#include "peer/uv/settings.h"
 
 int cmd_duration(const struct options *o, const char *name, int64_t *us)
 {
-    const char *text = options_text(o, name);
-    char digits[NUMBER_TEXT_MAX] = "";
-    size_t n = strlen(text);
-    double scale = unit_of(text, n), s = 0;
-    *us = 0;
-    if (strcmp(text, "off") == 0)
-        return CMD_OK;
-    n -= scale > 0;
-    scale = scale > 0 ? scale : 1;
-    if (n < sizeof digits)
-        memcpy(digits, text, n);
-    if (!number_real(digits, &s) || !(s * scale >= shortest_s) || !(s * scale <= longest_s))
-        return cmd_fail(o, CMD_USAGE,
-                        "--%s: found '%.40s', expected seconds from 0.001, as 30s or 2.5, minutes, "
-                        "as 10m, hours, as 24h, or off",
-                        name, text);
-    *us = (int64_t)(s * scale * 1e6);
-    return CMD_OK;
+    char error[SETTINGS_ERROR_MAX];
+    return settings_duration(o, name, us, error) == 0 ? CMD_OK
+                                                      : cmd_fail(o, CMD_USAGE, "%s", error);
 }

@@ -4,12 +4,6 @@
 
 #include "peer/cmd/cmd.h"
 
-#define CMD_ROW_FORGET                                                                             \
-    {                                                                                              \
-        .name = "forget", .kind = OPTION_TEXT, .arg = "TIME|off", .fallback = "24h",               \
-        .help = "members that are dead or gone for so long (90s, 10m, 24h) leave the table"        \
-    }
-
 /* The value of a text option in microseconds, 0: off. CMD_OK, or CMD_USAGE with a line. */
 int cmd_duration(const struct options *o, const char *name, int64_t *us);
 

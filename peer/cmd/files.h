@@ -1,4 +1,4 @@
-/* peer/cmd/files.h -- what commands keep under --out: models and identities. */
+/* peer/cmd/files.h -- what commands keep under --out: models. */
 #ifndef PEER_CMD_FILES_H
 #define PEER_CMD_FILES_H
 
@@ -22,24 +22,6 @@ __attribute__((warn_unused_result)) int cmd_path(char out[CMD_PATH_MAX], const c
 __attribute__((warn_unused_result)) int cmd_may_write(const struct options *o, const char *path,
                                                       const void *mark, size_t n, bool force,
                                                       const char *not_ours);
-
-/* The identity's seed in `path`: read it, or make it. The file stays locked as
- * long as the process lives, so that no two processes are one peer: -EBUSY.
- * 0 or a negative errno with a sentence. */
-__attribute__((warn_unused_result)) int cmd_identity(const char *path, uint8_t seed[KEYFILE_BYTES],
-                                                     char error[KEYFILE_ERROR_MAX]);
-
-/* The identity in `path`, which another process may be using: nothing is locked. Where it is missing
- * it is made, and *made says so; with made == NULL that is an error. */
-__attribute__((warn_unused_result)) int cmd_identity_of(const char *path,
-                                                        struct channel_identity *id, bool *made,
-                                                        char error[KEYFILE_ERROR_MAX]);
-
-/* Signing by it; it must outlive what is made. */
-struct members_crypto cmd_identity_crypto(struct channel_identity *id);
-
-/* Its public half, as a members file has it. */
-void cmd_identity_text(const uint8_t id[WIRE_ID_BYTES], char text[2 * WIRE_ID_BYTES + 1]);
 
 /* A small file as a text that ends with NUL; -EFBIG where it has cap bytes or more. */
 __attribute__((warn_unused_result)) int cmd_read_text(const char *path, char *text, size_t cap,

@@ -1,4 +1,5 @@
 /* peer/cmd/identity.c -- `hearsay identity FILE`: the public key that a members file lists. */
+#include "peer/uv/identity.h"
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/files.h"
 
@@ -21,10 +22,10 @@ int cmd_identity_show(const struct options *o)
     bool made;
     if (sodium_init() < 0)
         return cmd_fail(o, CMD_FAILED, "libsodium does not start");
-    int err = cmd_identity_of(path, &id, &made, error);
+    int err = uv_identity_read(path, &id, &made, error);
     if (err < 0)
         return cmd_fail(o, cmd_exit_of(err), "%s", error);
-    cmd_identity_text(id.sign_pk, text);
+    uv_identity_text(id.sign_pk, text);
     channel_identity_close(&id);
     if (made)
         fprintf(stderr, "hearsay identity: wrote %s, a new one; it is for one peer only\n", path);

@@ -3,6 +3,7 @@
 #include "peer/admit/token.h"
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/files.h"
+#include "peer/uv/identity.h"
 
 #include <errno.h>
 #include <sodium.h>
@@ -82,7 +83,7 @@ int cmd_invite(const struct options *o)
     int code = take_time(o, &for_ms);
     if (code != CMD_OK)
         return code;
-    int err = cmd_identity_of(options_text(o, "identity"), &id, NULL, error);
+    int err = uv_identity_read(options_text(o, "identity"), &id, NULL, error);
     if (err < 0)
         return cmd_fail(o, CMD_USAGE, "--identity: %s", error);
     randombytes_buf(seed, sizeof seed);

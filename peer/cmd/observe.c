@@ -1,5 +1,6 @@
 /* peer/cmd/observe.c -- visits a cluster without joining it: dials members, asks, collects. */
 #include "peer/cmd/observe.h"
+#include "peer/uv/identity.h"
 
 #include "gossip/members/members.h"
 #include "peer/cmd/files.h"
@@ -296,7 +297,7 @@ int cmd_observe(struct cmd_observe *w, const struct options *o)
         return cmd_fail(o, CMD_USAGE, "--key: %s", error);
     w->member = calloc(WIRE_MEMBERS_MAX, sizeof *w->member);
     const char *own = options_text(o, "identity");
-    if (own != NULL && cmd_identity_of(own, &w->identity, NULL, error) < 0)
+    if (own != NULL && uv_identity_read(own, &w->identity, NULL, error) < 0)
         return cmd_fail(o, CMD_USAGE, "--identity: %s", error);
     if (w->member == NULL
         || uv_client_open(&w->client, w->psk, own != NULL ? &w->identity : NULL, &calls) < 0)

@@ -11,7 +11,6 @@
 #include "gossip/wire/wire.h"
 #include "nn/data/spec.h"
 #include "nn/math/number.h"
-#include "peer/admit/token.h"
 #include "peer/cmd/ask_run.h"
 #include "peer/cmd/checkpoint.h"
 #include "peer/cmd/cmd.h"
@@ -22,9 +21,9 @@
 #include "peer/cmd/out.h"
 #include "peer/cmd/peer_report.h"
 #include "peer/cmd/peers.h"
-#include "peer/cmd/rate.h"
 #include "peer/cmd/training.h"
-#include "peer/uv/roster.h"
+#include "peer/uv/identity.h"
+#include "peer/uv/settings.h"
 #include "peer/uv/spare.h"
 
 #include <errno.h>
@@ -35,42 +34,31 @@
 #include <string.h>
 #include <unistd.h>
 
-enum {
-    ADDRESSES_MAX = NODE_SEEDS_MAX,
-    LIST_MAX = 4096 /* Characters of a list of addresses. */
-};
-
 /* clang-format off */
 const struct option_row cmd_peer_rows[] = {
-    {.name = "listen", .kind = OPTION_TEXT, .arg = "ADDRESS:PORT", .fallback = "0.0.0.0:7100",
-     .help = "where to listen; fd:N takes over a listening socket"},
-    CMD_ROW_BOOTSTRAP,
-    CMD_ROW_KEY,
+    ROWS_LISTEN,
+    ROWS_BOOTSTRAP,
+    ROWS_KEY,
     {.name = "shard", .kind = OPTION_TEXT, .arg = "i/n|own|auto", .fallback = "auto",
      .help = "which samples are this peer's: part i of n, all of a private set, or shared out among the living"},
     CMD_ROW_INIT,
     CMD_ROW_THREADS,
     CMD_ROW_EPOCHS,
-    {.name = "name", .kind = OPTION_TEXT, .arg = "NAME",
-     .help = "of this peer, [A-Za-z0-9._-]{1,32}; default: host name and port"},
-    {.name = "advertise", .kind = OPTION_TEXT, .arg = "HOST:PORT,...",
-     .help = "addresses to tell the others; default: those seen on connections"},
-    {.name = "identity", .kind = OPTION_TEXT, .arg = "FILE",
-     .help = "this peer's secret key, made when missing; default: identity.key under --out"},
-    {.name = "members", .kind = OPTION_TEXT, .arg = "FILE",
-     .help = "admit these identities only, one a line, as hearsay identity prints them; read again when it changes"},
-    {.name = "token", .kind = OPTION_TEXT, .arg = "TOKEN|@FILE",
-     .help = "from hearsay invite: be admitted though not in the others' members file"},
+    ROWS_NAME,
+    ROWS_ADVERTISE,
+    ROWS_IDENTITY,
+    ROWS_MEMBERS,
+    ROWS_TOKEN,
     {.name = "out", .kind = OPTION_TEXT, .arg = "DIR",
      .help = "directory for model and metrics of this run only; default: hearsay-NAME"},
     CMD_ROW_FRESH,
-    CMD_ROW_CHECKPOINT,
-    CMD_ROW_FORGET,
-    CMD_ROW_EVALUATE_EVERY,
-    CMD_ROW_EVALUATE_SAMPLES,
-    CMD_ROW_PATIENCE,
-    CMD_ROW_WORKER_LIMIT,
-    CMD_ROW_UPLINK,
+    ROWS_CHECKPOINT,
+    ROWS_FORGET,
+    ROWS_EVALUATE_EVERY,
+    ROWS_EVALUATE_SAMPLES,
+    ROWS_PATIENCE,
+    ROWS_WORKER_LIMIT,
+    ROWS_UPLINK,
     CMD_ROW_METRICS,
     CMD_ROW_TENSORBOARD,
     {.name = "leash-fd", .kind = OPTION_UINT, .arg = "N", .min = 3, .max = 65535,
@@ -81,28 +69,14 @@ const struct option_row cmd_peer_rows[] = {
 };
 /* clang-format on */
 
-/* A list of addresses cut at its commas, in place. */
-struct list
-{
-    char text[LIST_MAX];
-    const char *at[ADDRESSES_MAX];
-    uint32_t n;
-};
-
 struct peer
 {
     const struct options *o;
-    char name[WIRE_NAME_MAX + 1];
+    struct settings settings;
     const char *out;
     char out_default[WIRE_NAME_MAX + 16];
     struct cmd_out dir; /* What --out names. */
     struct cmd_checkpoint checkpoint;
-    struct list bootstrap, advertise;
-    uint8_t psk[CHANNEL_KEY];
-    struct channel_identity identity;
-    struct certificate certificate; /* What --token makes of us. */
-    struct members_file listed;     /* What --members held. */
-    struct members_crypto crypto;
     struct uv_driver_config config;
     struct cmd_training training;
     struct cmd_moments moments;
@@ -114,146 +88,67 @@ struct peer
 
 /* ---- From flags to a configuration ------------------------------------ */
 
-static int cut_list(struct peer *p, const char *option, uint32_t max, struct list *list)
+/* Takes an option by peer/uv/settings.h. */
+static int take(struct peer *p, int (*settings)(struct settings *s, struct uv_driver_config *c,
+                                                char error[SETTINGS_ERROR_MAX]))
 {
-    const char *text = options_text(p->o, option);
-    if (text == NULL)
-        return CMD_OK;
-    if (strlen(text) >= sizeof list->text)
-        return cmd_fail(p->o, CMD_USAGE, "--%s: found %zu characters, expected fewer than %d",
-                        option, strlen(text), LIST_MAX);
-    strcpy(list->text, text);
-    char *rest = list->text, *one;
-    while ((one = strsep(&rest, ",")) != NULL) {
-        char host[UV_RESOLVE_HOST_MAX + 1];
-        uint16_t port;
-        if (*one == '\0')
-            continue;
-        if (uv_resolve_split(one, false, host, &port) < 0)
-            return cmd_fail(p->o, CMD_USAGE, "--%s: found '%.80s', expected HOST:PORT", option,
-                            one);
-        if (list->n == max)
-            return cmd_fail(p->o, CMD_USAGE, "--%s: found more than %u addresses", option,
-                            (unsigned)max);
-        list->at[list->n++] = one;
-    }
-    if (list->n == 0) /* Taken for none, it would begin a run of its own. */
-        return cmd_fail(p->o, CMD_USAGE, "--%s: found '%.80s', expected HOST:PORT,...", option,
-                        text);
-    return CMD_OK;
+    char error[SETTINGS_ERROR_MAX];
+    int err = settings(&p->settings, &p->config, error);
+    return err < 0 ? cmd_fail(p->o, cmd_exit_of(err), "%s", error) : CMD_OK;
+}
+
+static int take_begin(struct peer *p)
+{
+    return take(p, settings_begin);
+}
+
+static int take_addresses(struct peer *p)
+{
+    return take(p, settings_addresses);
 }
 
 static int take_listen(struct peer *p)
 {
-    const char *text = options_text(p->o, "listen");
-    uint64_t fd;
-    if (strncmp(text, "fd:", 3) == 0 && number_whole(text + 3, &fd) && fd <= 65535) {
-        p->config.listen_fd = (int)fd;
-        if (fcntl((int)fd, F_GETFD) >= 0)
-            return CMD_OK;
-        return cmd_fail(p->o, CMD_USAGE, "--listen: there is no open file descriptor %d", (int)fd);
-    }
-    if (uv_resolve_numeric(text, &p->config.listen) < 0)
-        return cmd_fail(p->o, CMD_USAGE,
-                        "--listen: found '%.80s', expected a numeric ADDRESS:PORT, or fd:N", text);
-    return CMD_OK;
-}
-
-/* Host name and port; without a port the process's number. */
-static void default_name(struct peer *p)
-{
-    char host[UV_MAXHOSTNAMESIZE] = "peer", clean[25];
-    size_t n = sizeof host, k = 0;
-    (void)uv_os_gethostname(host, &n);
-    for (size_t i = 0; host[i] && k + 1 < sizeof clean; i++)
-        clean[k++] =
-            strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-", host[i])
-                ? host[i]
-                : '-';
-    clean[k] = '\0';
-    unsigned port = ntohs(p->config.listen.v4.sin_port);
-    snprintf(p->name, sizeof p->name, "%s-%u", clean,
-             port ? port : (unsigned)uv_os_getpid() % 1000000);
+    return take(p, settings_listen);
 }
 
 static int take_name(struct peer *p)
 {
-    const char *name = options_text(p->o, "name");
-    if (name == NULL) {
-        default_name(p);
-    } else if (!wire_name_ok(name)) {
-        return cmd_fail(p->o, CMD_USAGE,
-                        "--name: found '%.80s', expected 1 to %d of A-Z a-z 0-9 . _ -", name,
-                        WIRE_NAME_MAX);
-    } else {
-        strcpy(p->name, name);
-    }
-    snprintf(p->out_default, sizeof p->out_default, "hearsay-%s", p->name);
+    int code = take(p, settings_name);
+    const char *name = p->settings.name;
+    snprintf(p->out_default, sizeof p->out_default, "hearsay-%s", name);
     p->out = options_text(p->o, "out") ? options_text(p->o, "out") : p->out_default;
-    p->report.name = p->name;
+    p->report.name = name;
     p->report.out = p->out;
     p->report.dir = &p->dir;
     p->report.training = &p->training;
-    return CMD_OK;
+    return code;
 }
 
 static int take_key(struct peer *p)
 {
-    char error[KEYFILE_ERROR_MAX];
-    int err = keyfile_read(options_text(p->o, "key"), p->psk, error);
-    return err < 0 ? cmd_fail(p->o, CMD_USAGE, "--key: %s", error) : CMD_OK;
+    return take(p, settings_key);
 }
 
 /* It is made where there is none, so that --out is ours by then. */
 static int take_identity(struct peer *p)
 {
-    char error[KEYFILE_ERROR_MAX], path[CMD_PATH_MAX];
-    uint8_t seed[KEYFILE_BYTES];
+    char error[SETTINGS_ERROR_MAX], path[CMD_PATH_MAX];
     const char *given = options_text(p->o, "identity");
     if (given == NULL && cmd_path(path, p->out, "identity.key") < 0)
         return cmd_fail(p->o, CMD_USAGE, "--out: the path is too long");
-    int err = cmd_identity(given ? given : path, seed, error);
-    if (err < 0)
-        return cmd_fail(p->o, cmd_exit_of(err), "identity: %s", error);
-    channel_identity_from_seed(&p->identity, seed);
-    explicit_bzero(seed, sizeof seed);
-    memcpy(p->config.node.id, p->identity.sign_pk, sizeof p->config.node.id);
-    return CMD_OK;
+    int err = settings_identity(&p->settings, &p->config, given ? given : path, error);
+    return err < 0 ? cmd_fail(p->o, cmd_exit_of(err), "%s", error) : CMD_OK;
 }
 
 static int take_members(struct peer *p)
 {
-    char error[UV_ROSTER_ERROR_MAX];
-    const char *path = options_text(p->o, "members");
-    if (path == NULL)
-        return CMD_OK;
-    int err = uv_roster_read(&p->listed, path, error);
-    if (err < 0)
-        return cmd_fail(p->o, err == -ENOMEM ? CMD_FAILED : CMD_USAGE, "--members: %s", error);
-    p->config.members = path;
-    p->config.listed = &p->listed;
-    return CMD_OK;
+    return take(p, settings_members);
 }
 
-/* A token in a file ends with a newline, as hearsay invite writes it. */
 static int take_token(struct peer *p)
 {
-    char error[KEYFILE_ERROR_MAX], text[TOKEN_TEXT + 64];
-    const char *given = options_text(p->o, "token");
-    if (given == NULL)
-        return CMD_OK;
-    if (given[0] == '@') {
-        if (cmd_read_text(given + 1, text, sizeof text, error) < 0)
-            return cmd_fail(p->o, CMD_USAGE, "--token: %s", error);
-        text[strcspn(text, " \t\r\n")] = '\0';
-        given = text;
-    }
-    int err = token_present(&p->certificate, given, p->identity.sign_pk, error);
-    explicit_bzero(text, sizeof text);
-    if (err < 0)
-        return cmd_fail(p->o, CMD_USAGE, "--token: %s", error);
-    p->config.node.certificate = &p->certificate;
-    return CMD_OK;
+    return take(p, settings_token);
 }
 
 /* The run we would found, and the flags that bind us. */
@@ -263,19 +158,20 @@ static int take_run(struct peer *p)
     struct node_config *c = &p->config.node;
     bool epochs = options_given(p->o, "epochs");
     const char *data = options_given(p->o, "data") ? options_text(p->o, "data") : NULL;
-    if (cmd_training_init(&p->training, data, options_text(p->o, "shard"), p->name, error) < 0)
+    if (cmd_training_init(&p->training, data, options_text(p->o, "shard"), p->settings.name, error)
+        < 0)
         return cmd_fail(p->o, CMD_USAGE, "%s", error);
     p->training.init_path = options_text(p->o, "init");
-    p->training.joins = p->bootstrap.n > 0;
+    p->training.joins = p->settings.bootstrap.n > 0;
     p->training.threads = (uint32_t)options_uint(p->o, "threads");
     p->reading.out = stderr;
     p->training.reading = p->report.notes_as_json ? NULL : &p->reading;
     c->flags = p->o->run;
-    bool orphan = p->bootstrap.n > 0 && !epochs && run_flags_orphan(&c->flags, error);
+    bool orphan = p->settings.bootstrap.n > 0 && !epochs && run_flags_orphan(&c->flags, error);
     if (orphan)
         (void)cmd_fail(p->o, CMD_OK,
                        "%s; so this peer begins no run, and waits for one that has it", error);
-    c->found = !orphan && (run_flags_any(&c->flags) || epochs || p->bootstrap.n == 0);
+    c->found = !orphan && (run_flags_any(&c->flags) || epochs || p->settings.bootstrap.n == 0);
     if (!c->found && cmd_training_look(&p->training, error) < 0)
         return cmd_fail(p->o, CMD_USAGE, "%s", error);
     if (!c->found)
@@ -288,7 +184,7 @@ static int take_run(struct peer *p)
         err = run_flags_set(&c->flags, "rounds", rounds, error);
     }
     if (err == 0)
-        err = cmd_uplink_fits(p->o, &c->run, error);
+        err = settings_uplink_fits(p->o, &c->run, error);
     return err < 0 ? cmd_fail(p->o, cmd_exit_of(err), "%s", error) : CMD_OK;
 }
 
@@ -313,7 +209,8 @@ static int look_at_run(struct peer *p, const struct run *there)
     struct node_config *c = &p->config.node;
     struct run asked = c->run;
     /* What it was fixed by may have been said by others. */
-    bool others = p->bootstrap.n > 0 || (c->found && cmd_moments_wanted(&p->training, &c->run));
+    bool others =
+        p->settings.bootstrap.n > 0 || (c->found && cmd_moments_wanted(&p->training, &c->run));
     if (others && run_with_flags(&asked, there, &c->flags, error) < 0)
         return cmd_fail(p->o, CMD_USAGE, "--out %s has another run: %s; --fresh moves it aside",
                         p->out, error);
@@ -369,7 +266,7 @@ static int take_out(struct peer *p)
 static int check_run(struct peer *p, const struct run *run, char error[RUN_ERROR_MAX])
 {
     char text[WIRE_RUN_MAX + 1], why[OUTDIR_WHY_MAX], there[OWNER_TEXT_MAX];
-    int err = cmd_uplink_fits(p->o, run, error);
+    int err = settings_uplink_fits(p->o, run, error);
     if (err < 0)
         return err;
     run_text(run, text);
@@ -403,30 +300,10 @@ static int make_trainer(void *self, const struct run *run, struct trainer *t,
 
 static int configure(struct peer *p)
 {
-    uv_timeval64_t now;
-    struct node_config *c = &p->config.node;
-    uint64_t random[2];
-    if (uv_gettimeofday(&now) < 0 || uv_random(NULL, NULL, random, sizeof random, 0, NULL) < 0)
-        return cmd_fail(p->o, CMD_FAILED, "the system gives no time or no random bytes");
-    *c = (struct node_config){
-        .name = p->name,
-        .boot = random[0],
-        .own_seed = random[1],
-        /* Who begins later than another has the higher one, however often the
-         * other was raised since. */
-        .incarnation = ((uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_usec / 1000) << 20,
-        .advertise = p->advertise.at,
-        .n_advertise = p->advertise.n,
-        .bootstrap = p->bootstrap.at,
-        .n_bootstrap = p->bootstrap.n,
-        .crypto = &p->crypto,
-        .make_trainer = make_trainer,
-        .make_trainer_self = p,
-    };
-    cmd_peers_limits(p->o, c);
-    p->crypto = cmd_identity_crypto(&p->identity);
-    p->config.identity = &p->identity;
-    p->config.psk = p->psk;
+    char error[SETTINGS_ERROR_MAX];
+    p->config.node.make_trainer = make_trainer;
+    p->config.node.make_trainer_self = p;
+    settings_limits(p->o, &p->config.node);
     p->config.signals = true;
     p->config.leash_fd = options_given(p->o, "leash-fd") ? (int)options_uint(p->o, "leash-fd") : -1;
     p->config.self = &p->report;
@@ -436,20 +313,19 @@ static int configure(struct peer *p)
     p->config.write_handed = cmd_peer_report_store_handed;
     p->config.again_ms = cmd_peer_report_again_ms;
     p->config.late_ms = cmd_peer_report_late_ms;
-    int code = cmd_uplink(p->o, c);
-    return code == CMD_OK ? take_run(p) : code;
+    int err = settings_uplink(p->o, &p->config.node, error);
+    return err < 0 ? cmd_fail(p->o, cmd_exit_of(err), "%s", error) : take_run(p);
 }
 
 static int take_options(struct peer *p)
 {
-    static int (*const take[])(struct peer *) = {take_listen,   take_name, take_key,
-                                                 take_members,  configure, take_out,
-                                                 take_identity, take_token};
-    int code = cut_list(p, "bootstrap", NODE_SEEDS_MAX, &p->bootstrap);
-    if (code == CMD_OK)
-        code = cut_list(p, "advertise", WIRE_ADDRESSES_MAX, &p->advertise);
-    for (size_t i = 0; i < sizeof take / sizeof *take && code == CMD_OK && !p->dir.finished; i++)
-        code = take[i](p);
+    static int (*const step[])(struct peer *) = {take_addresses, take_listen, take_name, take_key,
+                                                 take_members,   take_begin,  configure, take_out,
+                                                 take_identity,  take_token};
+    int code = CMD_OK;
+    p->settings.o = p->o;
+    for (size_t i = 0; i < sizeof step / sizeof *step && code == CMD_OK && !p->dir.finished; i++)
+        code = step[i](p);
     return code;
 }
 
@@ -496,7 +372,7 @@ static int prepare(struct peer *p)
     struct run run;
     const struct node_config *c = &p->config.node;
     bool asks = p->config.leash_fd < 0 && c->n_resume == 0;
-    if (asks && cmd_ask_run(c->bootstrap, c->n_bootstrap, p->psk, c->flags.trainer, &run))
+    if (asks && cmd_ask_run(c->bootstrap, c->n_bootstrap, p->settings.psk, c->flags.trainer, &run))
         return try_run(p, &run);
     return read_data(p);
 }
@@ -517,9 +393,9 @@ static int prepare_moments(struct peer *p)
 static int run_driver(struct peer *p, struct uv_driver *d, uv_loop_t *loop)
 {
     char id[2 * WIRE_ID_BYTES + 1];
-    cmd_identity_text(p->identity.sign_pk, id);
+    uv_identity_text(p->settings.identity.sign_pk, id);
     if (!p->report.notes_as_json)
-        (void)cmd_fail(p->o, CMD_OK, "%s is %s", p->name, id);
+        (void)cmd_fail(p->o, CMD_OK, "%s is %s", p->settings.name, id);
     cmd_monitor_start(&p->monitor, loop, d);
     uv_driver_start(d);
     uv_run(loop, UV_RUN_DEFAULT);
@@ -578,9 +454,9 @@ int cmd_peer(const struct options *o)
     cmd_peers_raise_limits();
     int code = take_options(&p);
     if (code == CMD_OK && !p.dir.finished)
-        code = cmd_monitor_open(&p.monitor, o, &p.report, p.identity.sign_pk);
+        code = cmd_monitor_open(&p.monitor, o, &p.report, p.settings.identity.sign_pk);
     if (code == CMD_OK && !p.dir.finished)
-        code = cmd_events_open(&p.report.events, o, p.name, p.out);
+        code = cmd_events_open(&p.report.events, o, p.settings.name, p.out);
     if (code == CMD_OK && !p.dir.finished)
         code = prepare_moments(&p);
     if (code == CMD_OK)
@@ -592,8 +468,6 @@ int cmd_peer(const struct options *o)
     cmd_out_close(&p.dir);
     cmd_moments_close(&p.moments);
     cmd_training_close(&p.training);
-    members_file_close(&p.listed);
-    channel_identity_close(&p.identity);
-    explicit_bzero(p.psk, sizeof p.psk);
+    settings_close(&p.settings);
     return code;
 }

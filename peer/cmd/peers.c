@@ -1,7 +1,6 @@
 /* peer/cmd/peers.c -- --min-peers and --topology against the number of peers. */
 #include "peer/cmd/peers.h"
 
-#include "peer/node/evaluation.h"
 #include "topology/topology.h"
 
 #include <assert.h>
@@ -45,19 +44,6 @@ static void tell_joined(const struct options *o, const char *topology, uint32_t 
         return;
     cmd_peers_joined(o, spec, &g);
     graph_close(&g);
-}
-
-void cmd_peers_limits(const struct options *o, struct node_config *c)
-{
-    c->patience_us = (int64_t)(options_real(o, "patience") * 1e6);
-    c->worker_limit_us = (int64_t)(options_real(o, "worker-limit") * 1e6);
-    c->evaluate_every = NODE_EVALUATE_AUTO;
-    c->evaluate_samples = options_uint(o, "evaluate-samples"); /* 0: not given. */
-    if (!options_given(o, "evaluate-every"))
-        return;
-    c->evaluate_every = options_uint(o, "evaluate-every");
-    if (c->evaluate_samples == 0)
-        c->evaluate_samples = EVALUATION_SAMPLES;
 }
 
 int cmd_peers_flags(const struct options *o, uint32_t n, struct run_flags *flags)

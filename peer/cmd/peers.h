@@ -25,10 +25,6 @@
  * Edges that are added to connect the peers are said. */
 int cmd_peers_flags(const struct options *o, uint32_t n, struct run_flags *flags);
 
-/* What a node is told by CMD_ROW_PATIENCE, CMD_ROW_WORKER_LIMIT, CMD_ROW_EVALUATE_EVERY and
- * CMD_ROW_EVALUATE_SAMPLES. */
-void cmd_peers_limits(const struct options *o, struct node_config *c);
-
 struct graph;
 
 /* Say on stderr where the edges of `spec` alone do not connect as many peers as

@@ -25,6 +25,7 @@
 #include "peer/secure/keyfile.h"
 #include "peer/sgd/sgd_keys.h"
 #include "peer/uv/client.h"
+#include "peer/uv/identity.h"
 #include "peer/uv/metrics.h"
 
 #include <errno.h>
@@ -439,7 +440,7 @@ static int take_key(struct probe *p)
     p->has_identity = own != NULL;
     if (own != NULL && file == NULL)
         return cmd_fail(p->o, CMD_USAGE, "--identity: found no --key, expected one beside it");
-    if (own != NULL && cmd_identity_of(own, &p->identity, NULL, error) < 0)
+    if (own != NULL && uv_identity_read(own, &p->identity, NULL, error) < 0)
         return cmd_fail(p->o, CMD_USAGE, "--identity: %s", error);
     if (!p->has_key || keyfile_read(file, p->psk, error) == 0)
         return CMD_OK;

@@ -10,6 +10,7 @@
  * that a channel would have put on its sockets.
  */
 #include "peer/cmd/sim.h"
+#include "peer/uv/settings.h"
 
 #include "nn/math/number.h"
 #include "nn/math/rng.h"
@@ -50,10 +51,10 @@ const struct option_row cmd_sim_rows[] = {
     {.name = "out", .kind = OPTION_TEXT, .arg = "DIR",
      .help = "directory for models and metrics of this run only, peer-0/ and so on; default: none are written"},
     CMD_ROW_FRESH,
-    CMD_ROW_EVALUATE_EVERY,
-    CMD_ROW_EVALUATE_SAMPLES,
-    CMD_ROW_PATIENCE,
-    CMD_ROW_WORKER_LIMIT,
+    ROWS_EVALUATE_EVERY,
+    ROWS_EVALUATE_SAMPLES,
+    ROWS_PATIENCE,
+    ROWS_WORKER_LIMIT,
     {.name = "latency-us", .kind = OPTION_UINT, .arg = "T", .fallback = "200", .min = 0, .max = 1e9,
      .help = "of a message, one way"},
     {.name = "jitter-us", .kind = OPTION_UINT, .arg = "T", .fallback = "0", .min = 0, .max = 1e9,
@@ -100,7 +101,7 @@ static void configure(void *self, uint32_t peer, struct node_config *c)
 {
     const struct simulation *s = self;
     (void)peer;
-    cmd_peers_limits(s->o, c);
+    settings_limits(s->o, c);
 }
 
 static void path(void *self, uint32_t from, uint32_t to, struct sim_path *p)

@@ -23,8 +23,8 @@
 
 /* clang-format off */
 const struct option_row cmd_status_rows[] = {
-    CMD_ROW_BOOTSTRAP,
-    CMD_ROW_KEY,
+    ROWS_BOOTSTRAP,
+    ROWS_KEY,
     CMD_ROW_OBSERVER,
     CMD_ROW_JSON,
     {.name = NULL},

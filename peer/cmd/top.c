@@ -18,8 +18,8 @@
 
 /* clang-format off */
 const struct option_row cmd_top_rows[] = {
-    CMD_ROW_BOOTSTRAP,
-    CMD_ROW_KEY,
+    ROWS_BOOTSTRAP,
+    ROWS_KEY,
     CMD_ROW_OBSERVER,
     {.name = "interval", .kind = OPTION_REAL, .arg = "SECONDS", .fallback = "2", .min = 0.2, .max = 3600,
      .help = "between two pages"},

@@ -40,7 +40,7 @@ const struct option_row cmd_train_rows[] = {
     {.name = "out", .kind = OPTION_TEXT, .arg = "DIR",
      .help = "directory for model.safetensors, metrics.jsonl and summary.json, of this run only; default: none are written"},
     CMD_ROW_FRESH,
-    CMD_ROW_CHECKPOINT,
+    ROWS_CHECKPOINT,
     {.name = "patience", .kind = OPTION_REAL, .arg = "SECONDS", .fallback = "600", .min = 0, .max = 1e9,
      .help = "a model that the disk does not take stays in memory, and is tried again for so long"},
     CMD_ROW_TENSORBOARD,

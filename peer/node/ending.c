@@ -75,7 +75,7 @@ void node_facts(const struct node *n, struct outcome_facts *f)
                                 .diverged = p->diverged,
                                 .unlearnt = p->unlearnt,
                                 .away = n->phases.away || resume_deserted(&n->resume),
-                                .infinite = ph->done > 0 && !isfinite(p->loss),
+                                .infinite = ph->done > 0 && !p->loss_untold && !isfinite(p->loss),
                                 .distance = (double)NAN,
                                 .n_rounds = n->workshop.has_run ? run->rounds : 0,
                                 .rounds_claimed =

@@ -201,6 +201,7 @@ static void plan_training(struct job *j)
     const struct workshop *w = j->workshop;
     j->round = ph->round;
     j->steps = ph->steps;
+    j->trained.abandoned = false;
     j->first = ph->done == 0;
     j->n_steps = w->run.local_steps > 0
                      ? run_steps_at(&w->run, ph->round)
@@ -281,6 +282,11 @@ void job_start(struct job *j)
     j->figures.exchanges += mixing_commits(mixing);
     j->figures.wait_s += (double)(j->env->now_us - ph->idle_since_us) * 1e-6;
     j->working = j->env->fx->work = true;
+}
+
+bool job_abandoned(const struct job *j)
+{
+    return j->steps && j->part != JOB_AHEAD && j->trained.abandoned;
 }
 
 bool job_is_half_done(const struct job *j)
@@ -377,6 +383,8 @@ static void train(struct job *j)
     if (w->mixing.parts.of != NULL && t->watch != NULL && j->env->config.part != NULL)
         t->watch(t->self, layers_done, j);
     t->steps(t->self, w->mixing.x, j->round, j->n_steps, &j->trained);
+    if (j->trained.abandoned)
+        return;
     j->ran_away = rollback_look(&j->rollback, w->mixing.x, &j->trained);
     if (j->ran_away)
         mixing_drop_parts(&w->mixing);

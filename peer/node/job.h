@@ -95,6 +95,8 @@ void job_over(struct job *j);
 bool job_done(struct job *j);
 /* For job_done(), in job_figures.c: what came of it, into j->figures. */
 void job_report(struct job *j);
+/* The worker is done, and whoever trains has gone: nothing came of it. */
+bool job_abandoned(const struct job *j);
 /* The deltas of this round are made, and its local steps have not begun: job_go_on() does that,
  * once the deltas have been sent. */
 bool job_is_half_done(const struct job *j);

@@ -42,7 +42,8 @@ void job_report(struct job *j)
         pace_worked(&j->edges->pace, j->n_steps, worked_us(j));
         p->loss = j->trained.loss;
         goodput_worked(&j->goodput, j->compute_us + j->mix_us);
-        if (!j->ran_away)
+        p->loss_untold = j->trained.n_samples == 0 && isnan(p->loss);
+        if (!j->ran_away && !p->loss_untold)
             verdict_loss(&j->verdict, j->round, p->loss, j->trained.n_samples);
     }
     verdict_drift(&j->verdict, k->figures.xi, k->figures.relative, k->figures.round, w->run.rounds);

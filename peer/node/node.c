@@ -376,6 +376,10 @@ static void look_for_run(struct node *n)
 static void worked(struct node *n)
 {
     job_over(&n->job);
+    if (job_abandoned(&n->job)) { /* Its round is nobody's: node_step() ends what is stopping. */
+        n->halt.at_once = n->stopping = true;
+        return;
+    }
     if (!job_done(&n->job))
         return;
     if (job_is_half_done(&n->job)) {

@@ -340,6 +340,7 @@ struct node_progress
     uint32_t local_steps;       /* So many in the last round, */
     uint64_t steps_done;        /* and in all that this peer did. */
     double loss;                /* The last local steps had this mean loss. */
+    bool loss_untold;           /* Whoever trains did not say it: it is NaN, and says nothing. */
     double accuracy, test_loss; /* The last evaluation found these, */
     uint64_t accuracy_samples;  /* on so many samples (of a text: bytes), */
     uint64_t accuracy_round; /* of the model after so many rounds, the last phase's counted on. */

@@ -52,7 +52,8 @@ static bool went_far(const struct rollback *r, double moved2)
 /* A model that a neighbour has thrown far off since is none to go back to. */
 static bool is_good(const struct rollback *r, const float *x)
 {
-    return r->loss <= r->limit + worse_nats && !went_far(r, vec_dist2(x, r->good, r->dim));
+    bool fine = r->untold || r->loss <= r->limit + worse_nats;
+    return fine && !went_far(r, vec_dist2(x, r->good, r->dim));
 }
 
 void rollback_mark(struct rollback *r, const float *x, uint64_t round)
@@ -119,8 +120,9 @@ bool rollback_look(struct rollback *r, float *x, const struct trainer_report *re
     size_t n = r->trainer->n_params;
     begin(r, report);
     r->loss = report->loss;
+    r->untold = report->n_samples == 0 && isnan(report->loss);
     double moved2 = vec_dist2(x, r->good, r->dim), norm2 = vec_norm2(x, r->dim);
-    bool away = is_spike(r, report->loss) || !(norm2 <= most_norm2)
+    bool away = (!r->untold && is_spike(r, report->loss)) || !(norm2 <= most_norm2)
                 || !isfinite(vec_norm2(x + r->dim, n - r->dim))
                 || (went_far(r, moved2) && led_nowhere(r, x));
     if (!away) {

@@ -38,6 +38,7 @@ struct rollback
     double first;      /* The first loss; NaN: none yet. */
     double limit;      /* The same, and two nats by the root of its samples. */
     double loss;       /* The last round's; where held-out samples decided, theirs. */
+    bool untold;       /* It is not known. */
     double norm2;      /* |good|^2 */
     double most2;      /* The largest |x - good|^2 that was no runaway. */
     uint32_t n;        /* Times that it went back. */

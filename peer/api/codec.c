@@ -1,0 +1,215 @@
+/* peer/api/codec.c -- codecs by themselves, on a vector of the caller's.
+ *
+ * compress/ is made for callers of ours: it asserts what they must hold. Here is the caller of
+ * somebody else, so that each pointer, size and order is looked at before it goes there, and what
+ * is wrong becomes a code. The messages are checked there already, whoever sent them.
+ */
+#include "peer/api/hearsay.h"
+
+#include "compress/compress.h"
+
+#include "nn/math/rng.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert((int)HEARSAY_CODEC_ERROR_MAX == (int)COMPRESS_ERROR_MAX, "one sentence fits both");
+
+struct hearsay_codec
+{
+    struct compress *compress;
+    size_t floats;
+    float *zeros; /* Stands for an x_hat that is not given; pages never written cost nothing. */
+    char spec[COMPRESS_SPEC_MAX]; /* Canonical. */
+};
+
+/* ---- opening ---- */
+
+/* Write the sentence for the caller, who may not want it. Returns `code`. */
+__attribute__((format(printf, 3, 4))) static int refuse(char *error, int code, const char *format,
+                                                        ...)
+{
+    if (error == NULL)
+        return code;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(error, HEARSAY_CODEC_ERROR_MAX, format, args);
+    va_end(args);
+    return code;
+}
+
+/* One layer as a segment behind the others. Positions have 32 bits in a message, which limits the
+ * vector; dividing sees a product that is too large before it is made. */
+static int take_layer(struct segment *s, const struct hearsay_layer *l, size_t i, size_t *floats,
+                      char *error)
+{
+    const char *name = l->name != NULL ? l->name : "";
+    size_t length = strnlen(name, SEGMENT_NAME_MAX);
+    if (length >= SEGMENT_NAME_MAX)
+        return refuse(error, HEARSAY_USAGE, "layer %zu: its name is longer than %d bytes", i,
+                      SEGMENT_NAME_MAX - 1);
+    if (l->rows == 0 || l->cols == 0)
+        return refuse(error, HEARSAY_USAGE,
+                      "layer %zu is %" PRIu64 " x %" PRIu64 ", expected 1 x 1 or more", i, l->rows,
+                      l->cols);
+    if (l->rows > UINT32_MAX || l->cols > (UINT32_MAX - *floats) / l->rows)
+        return refuse(error, HEARSAY_USAGE,
+                      "layer %zu is %" PRIu64 " x %" PRIu64
+                      ", with which the vector is longer than %" PRIu32 " floats",
+                      i, l->rows, l->cols, UINT32_MAX);
+    *s = (struct segment){.offset = *floats,
+                          .n = (size_t)(l->rows * l->cols),
+                          .rows = (size_t)l->rows,
+                          .cols = (size_t)l->cols,
+                          .n_dims = 2,
+                          .dims = {(uint32_t)l->rows, (uint32_t)l->cols},
+                          .trained = true};
+    memcpy(s->name, name, length);
+    *floats += s->n;
+    return HEARSAY_OK;
+}
+
+/* All layers as segments, which compress_open() copies: the caller frees them. */
+static int take_layers(struct segment **segments, const struct hearsay_layer *layers, size_t n,
+                       size_t *floats, char *error)
+{
+    if (layers == NULL || n == 0)
+        return refuse(error, HEARSAY_USAGE, "there is no layer, expected one or more");
+    *segments = calloc(n, sizeof **segments);
+    if (*segments == NULL)
+        return refuse(error, HEARSAY_SYSTEM, "there is no memory for %zu layers", n);
+    for (size_t i = 0; i < n; i++) {
+        int code = take_layer(&(*segments)[i], &layers[i], i, floats, error);
+        if (code != HEARSAY_OK)
+            return code;
+    }
+    return HEARSAY_OK;
+}
+
+/* The spec is proper and the layers tile the vector: only memory can be missing. */
+static int allocate(struct hearsay_codec *c, const struct segment *segments, size_t n, char *error)
+{
+    c->zeros = calloc(c->floats, sizeof *c->zeros);
+    int err = c->zeros == NULL ? -ENOMEM : compress_open(&c->compress, c->spec, segments, n);
+    if (err == 0)
+        return HEARSAY_OK;
+    return refuse(error, HEARSAY_SYSTEM, "there is no memory for %s and %zu floats", c->spec,
+                  c->floats);
+}
+
+static int open_codec(struct hearsay_codec *c, const char *spec, const struct hearsay_layer *layers,
+                      size_t n_layers, char *error)
+{
+    char sentence[COMPRESS_ERROR_MAX];
+    if (spec == NULL)
+        return refuse(error, HEARSAY_USAGE, "there is no spec, expected one such as topk:0.01");
+    if (compress_canonical(spec, c->spec, sentence) != 0)
+        return refuse(error, HEARSAY_USAGE, "%s", sentence);
+    struct segment *segments = NULL;
+    int code = take_layers(&segments, layers, n_layers, &c->floats, error);
+    if (code == HEARSAY_OK)
+        code = allocate(c, segments, n_layers, error);
+    free(segments);
+    return code;
+}
+
+int hearsay_codec_open(struct hearsay_codec **out, const char *spec,
+                       const struct hearsay_layer *layers, size_t n_layers, char *error)
+{
+    if (out == NULL)
+        return refuse(error, HEARSAY_USAGE, "there is no place for the codec: c is NULL");
+    *out = NULL;
+    struct hearsay_codec *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        return refuse(error, HEARSAY_SYSTEM, "there is no memory for a codec");
+    int code = open_codec(c, spec, layers, n_layers, error);
+    if (code != HEARSAY_OK) {
+        hearsay_codec_close(c);
+        return code;
+    }
+    *out = c;
+    return HEARSAY_OK;
+}
+
+void hearsay_codec_close(struct hearsay_codec *c)
+{
+    if (c == NULL)
+        return;
+    compress_close(c->compress);
+    free(c->zeros);
+    free(c);
+}
+
+const char *hearsay_codec_spec(const struct hearsay_codec *c)
+{
+    return c != NULL ? c->spec : "";
+}
+
+size_t hearsay_codec_floats(const struct hearsay_codec *c)
+{
+    return c != NULL ? c->floats : 0;
+}
+
+size_t hearsay_codec_bound(const struct hearsay_codec *c)
+{
+    return c != NULL ? compress_bound(c->compress) : 0;
+}
+
+/* ---- messages ---- */
+
+/* The figures are always asked for: without them an encoder need not see what is not finite. */
+int hearsay_codec_encode(struct hearsay_codec *c, const float *x, const float *x_hat, uint64_t seed,
+                         uint64_t round, void *out, size_t cap, size_t *n, double *left)
+{
+    if (c == NULL || x == NULL || out == NULL || n == NULL || cap < compress_bound(c->compress))
+        return HEARSAY_USAGE;
+    struct compress_input in = {.draw = rng_key(seed, RNG_DRAW, round, 0),
+                                .round = round,
+                                .x = x,
+                                .x_hat = x_hat != NULL ? x_hat : c->zeros};
+    struct compress_stat stat;
+    size_t len;
+    int err = compress_encode(c->compress, &in, out, &len, &stat);
+    if (err != 0)
+        return HEARSAY_NOT_FINITE;
+    *n = len;
+    if (left != NULL)
+        *left = stat.x2 > 0.0 ? stat.e2 / stat.x2 : 0.0;
+    return HEARSAY_OK;
+}
+
+int hearsay_codec_check(const struct hearsay_codec *c, const void *message, size_t n)
+{
+    return c != NULL && message != NULL && compress_validate(c->compress, message, n);
+}
+
+int hearsay_codec_add(const struct hearsay_codec *c, const void *message, size_t n, float *x_hat)
+{
+    if (x_hat == NULL || !hearsay_codec_check(c, message, n))
+        return HEARSAY_USAGE;
+    compress_apply(c->compress, message, n, x_hat);
+    return HEARSAY_OK;
+}
+
+/* ---- the catalogue ---- */
+
+/* The catalogue makes the preset's text anew each time, so it needs a place: one a thread. */
+int hearsay_codec_at(size_t i, const char **preset, const char **about)
+{
+    static _Thread_local struct compress_info info;
+    size_t n = 0;
+    while (n <= i && compress_catalogue(n, &info))
+        n++;
+    if (n <= i)
+        return HEARSAY_USAGE;
+    if (preset != NULL)
+        *preset = info.preset;
+    if (about != NULL)
+        *about = info.about;
+    return HEARSAY_OK;
+}

@@ -1,0 +1,501 @@
+/* peer/api/hearsay.c -- the calls of libhearsay, on the caller's thread. */
+#include "peer/api/hearsay.h"
+
+#include "nn/shards/shard.h"
+#include "peer/api/handle.h"
+#include "peer/run/exit.h"
+#include "peer/uv/metrics.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A run that is left has so long to say so. */
+static const double leave_s = 5;
+
+uint32_t hearsay_api(void)
+{
+    return HEARSAY_API;
+}
+
+const char *hearsay_version(void)
+{
+    return HEARSAY_VERSION;
+}
+
+int handle_fail(struct hearsay *h, int code, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(h->error, sizeof h->error, format, args);
+    va_end(args);
+    return code;
+}
+
+int handle_code(int err)
+{
+    return cmd_exit_of(err) == CMD_USAGE ? HEARSAY_USAGE : HEARSAY_SYSTEM;
+}
+
+static bool is_ours(const struct hearsay *h)
+{
+    return h->owner == getpid();
+}
+
+/* May this call be made before a run? */
+static int check_new(struct hearsay *h, const char *what)
+{
+    if (h == NULL)
+        return HEARSAY_USAGE;
+    if (!is_ours(h))
+        return HEARSAY_FORKED;
+    if (h->stage != HANDLE_NEW)
+        return handle_fail(h, HEARSAY_USAGE, "%s: found a handle that is open, expected it before",
+                           what);
+    return HEARSAY_OK;
+}
+
+static int check_open(struct hearsay *h, const char *what)
+{
+    if (h == NULL)
+        return HEARSAY_USAGE;
+    if (!is_ours(h))
+        return HEARSAY_FORKED;
+    if (h->stage != HANDLE_OPEN)
+        return handle_fail(h, HEARSAY_USAGE,
+                           "%s: found a handle that is not open, expected hearsay_open() before",
+                           what);
+    return HEARSAY_OK;
+}
+
+/* ---- Before a run --------------------------------------------------------- */
+
+struct hearsay *hearsay_new(void)
+{
+    struct hearsay *h = calloc(1, sizeof *h);
+    if (h == NULL)
+        return NULL;
+    h->owner = getpid();
+    h->exit_code = -1;
+    if (turn_open(&h->turn) < 0) {
+        free(h);
+        return NULL;
+    }
+    if (uv_mutex_init(&h->lock) < 0) {
+        turn_close(&h->turn);
+        free(h);
+        return NULL;
+    }
+    return h;
+}
+
+/* The peer's thread says goodbye, or is told to. */
+static void end(struct hearsay *h)
+{
+    if (h->stage == HANDLE_OPEN && turn_await(&h->turn, 0) != TURN_OVER)
+        (void)hearsay_leave(h, leave_s);
+    if (h->stage == HANDLE_OPEN)
+        handle_stop(h);
+}
+
+void hearsay_close(struct hearsay *h)
+{
+    if (h == NULL || !is_ours(h))
+        return;
+    end(h);
+    if (h->stuck) /* A thread of ours hangs in it. */
+        return;
+    handle_undo(h);
+    for (size_t i = 0; i < h->n_words; i++)
+        free(h->word[i]);
+    tensors_close(&h->tensors);
+    uv_mutex_destroy(&h->lock);
+    turn_close(&h->turn);
+    free(h);
+}
+
+/* Forget what was said of it before. */
+static void drop_word(struct hearsay *h, const char *name, size_t n)
+{
+    for (size_t i = 0; i < h->n_words; i++)
+        if (strncmp(h->word[i] + 2, name, n) == 0 && h->word[i][2 + n] == '=') {
+            free(h->word[i]);
+            h->word[i] = h->word[--h->n_words];
+            return;
+        }
+}
+
+int hearsay_set(struct hearsay *h, const char *name, const char *value)
+{
+    int code = check_new(h, "hearsay_set");
+    if (code != HEARSAY_OK)
+        return code;
+    if (name == NULL || value == NULL || name[0] == '\0' || strpbrk(name, "= \t\n") != NULL)
+        return handle_fail(h, HEARSAY_USAGE,
+                           "hearsay_set: found '%.40s', expected an option's name",
+                           name != NULL ? name : "NULL");
+    char text[96];
+    size_t n = 0;
+    for (; name[n] != '\0' && n < sizeof text - 1; n++)
+        text[n] = name[n] == '_' ? '-' : name[n]; /* As C and Python spell it. */
+    text[n] = '\0';
+    char *word = malloc(n + strlen(value) + 4);
+    if (word == NULL)
+        return handle_fail(h, HEARSAY_SYSTEM, "out of memory");
+    drop_word(h, text, n);
+    if (h->n_words == HANDLE_WORDS_MAX) {
+        free(word);
+        return handle_fail(h, HEARSAY_USAGE, "--%s: found more than %d options", text,
+                           HANDLE_WORDS_MAX);
+    }
+    sprintf(word, "--%s=%s", text, value);
+    h->word[h->n_words++] = word;
+    return HEARSAY_OK;
+}
+
+int hearsay_options(struct hearsay *h, const char *words)
+{
+    int code = check_new(h, "hearsay_options");
+    if (code != HEARSAY_OK)
+        return code;
+    char *copy = words != NULL ? strdup(words) : NULL, *rest = copy, *one;
+    if (copy == NULL)
+        return handle_fail(h, words != NULL ? HEARSAY_SYSTEM : HEARSAY_USAGE,
+                           words != NULL ? "out of memory" : "hearsay_options: found NULL");
+    while (code == HEARSAY_OK && (one = strsep(&rest, " \t\n")) != NULL) {
+        char *equals = strchr(one, '=');
+        if (*one == '\0')
+            continue;
+        if (equals == NULL) {
+            code = handle_fail(h, HEARSAY_USAGE, "found '%.60s', expected NAME=VALUE", one);
+            break;
+        }
+        *equals = '\0';
+        code = hearsay_set(h, one, equals + 1);
+    }
+    free(copy);
+    return code;
+}
+
+int hearsay_tensor(struct hearsay *h, const char *name, void *data, enum hearsay_type type,
+                   enum hearsay_role role, uint32_t n_dims, const uint64_t *dims)
+{
+    char error[TENSORS_ERROR_MAX];
+    struct tensor one = {.data = data, .type = type, .role = role, .n_dims = n_dims};
+    int code = check_new(h, "hearsay_tensor");
+    if (code != HEARSAY_OK)
+        return code;
+    if (name == NULL || (n_dims > 0 && dims == NULL) || n_dims > HEARSAY_DIMS_MAX
+        || (unsigned)type > HEARSAY_BFLOAT16 || (unsigned)role > HEARSAY_VARIANCE)
+        return handle_fail(h, HEARSAY_USAGE,
+                           "tensor %.60s: found %u dimensions, type %d, role %d; expected at most "
+                           "%d, and known ones",
+                           name != NULL ? name : "NULL", (unsigned)n_dims, (int)type, (int)role,
+                           HEARSAY_DIMS_MAX);
+    snprintf(one.name, sizeof one.name, "%s", name);
+    if (strlen(name) > HEARSAY_NAME_MAX)
+        one.name[0] = '\0'; /* Refused with the name's rule. */
+    for (uint32_t i = 0; i < n_dims; i++) {
+        if (dims[i] > UINT32_MAX)
+            return handle_fail(h, HEARSAY_USAGE, "tensor %s: found a dimension over 2^32 - 1",
+                               name);
+        one.dims[i] = (uint32_t)dims[i];
+    }
+    int err = tensors_add(&h->tensors, &one, error);
+    return err < 0 ? handle_fail(h, handle_code(err), "%s", error) : HEARSAY_OK;
+}
+
+int hearsay_on_note(struct hearsay *h, void (*note)(void *self, int level, const char *text),
+                    void *self)
+{
+    int code = check_new(h, "hearsay_on_note");
+    if (code != HEARSAY_OK)
+        return code;
+    h->note = note;
+    h->note_self = self;
+    return HEARSAY_OK;
+}
+
+int hearsay_on_evaluate(struct hearsay *h,
+                        int (*evaluate)(void *self, uint64_t samples, struct hearsay_score *score),
+                        void *self)
+{
+    int code = check_new(h, "hearsay_on_evaluate");
+    if (code != HEARSAY_OK)
+        return code;
+    h->evaluate = evaluate;
+    h->evaluate_self = self;
+    return HEARSAY_OK;
+}
+
+int hearsay_open(struct hearsay *h)
+{
+    int code = check_new(h, "hearsay_open");
+    if (code != HEARSAY_OK)
+        return code;
+    code = handle_prepare(h);
+    if (code == HEARSAY_OK)
+        code = handle_start(h);
+    if (code != HEARSAY_OK) {
+        handle_undo(h);
+        return code;
+    }
+    h->stage = HANDLE_OPEN;
+    return HEARSAY_OK;
+}
+
+/* ---- In a run -------------------------------------------------------------- */
+
+static void tell_notes(struct hearsay *h)
+{
+    char text[TURN_NOTE_MAX];
+    int level;
+    while (turn_next_note(&h->turn, &level, text))
+        if (h->note != NULL)
+            h->note(h->note_self, level, text);
+}
+
+/* The caller's word on what the tensors hold. */
+static int test(struct hearsay *h)
+{
+    struct hearsay_score score = {.loss = (double)NAN, .accuracy = (double)NAN};
+    int failed = h->evaluate(h->evaluate_self, h->turn.samples, &score);
+    turn_answer(&h->turn, failed == 0 ? &score : NULL);
+    return failed == 0
+               ? HEARSAY_OK
+               : handle_fail(h, HEARSAY_CALLBACK, "the evaluation failed: it returned %d", failed);
+}
+
+/* How it ended: bad input and a failing system are errors, all else is a verdict. */
+static int over(struct hearsay *h)
+{
+    uint64_t done;
+    h->yours = true;
+    uv_mutex_lock(&h->lock);
+    done = h->seen.round;
+    uv_mutex_unlock(&h->lock);
+    h->round = done > h->round ? done : h->round;
+    if (h->exit_code != CMD_USAGE && h->exit_code != CMD_FAILED)
+        return HEARSAY_OVER;
+    return handle_fail(h, h->exit_code == CMD_USAGE ? HEARSAY_USAGE : HEARSAY_SYSTEM, "%s",
+                       h->last_error[0] != '\0' ? h->last_error : h->verdict);
+}
+
+/* Moments of uv_hrtime(); for ever is UINT64_MAX. */
+static uint64_t deadline(double timeout_s)
+{
+    const double longest_s = 1e9;
+    if (!(timeout_s >= 0) || timeout_s > longest_s)
+        return UINT64_MAX;
+    return uv_hrtime() + (uint64_t)(timeout_s * 1e9);
+}
+
+static int await(struct hearsay *h, uint64_t at_ns)
+{
+    for (;;) {
+        enum turn_of of = turn_await(&h->turn, at_ns);
+        tell_notes(h);
+        int code = HEARSAY_OK;
+        switch (of) {
+        case TURN_CALLER:
+            h->yours = true;
+            h->round = h->turn.round;
+            h->steps = h->turn.steps;
+            return HEARSAY_OK;
+        case TURN_OVER:
+            return over(h);
+        case TURN_TESTS:
+            code = test(h);
+            break;
+        case TURN_PEER:
+            break;
+        }
+        if (code != HEARSAY_OK)
+            return code;
+        if (turn_interrupted(&h->turn))
+            return HEARSAY_INTERRUPTED;
+        if (uv_hrtime() >= at_ns)
+            return HEARSAY_TIMEOUT;
+    }
+}
+
+int hearsay_wait(struct hearsay *h, double timeout_s)
+{
+    int code = check_open(h, "hearsay_wait");
+    return code != HEARSAY_OK ? code : await(h, deadline(timeout_s));
+}
+
+int hearsay_round(struct hearsay *h, const struct hearsay_did *did, double timeout_s)
+{
+    struct hearsay_did none = {.loss = (double)NAN};
+    int code = check_open(h, "hearsay_round");
+    if (code != HEARSAY_OK)
+        return code;
+    if (turn_await(&h->turn, 0) == TURN_OVER)
+        return over(h);
+    if (!h->yours)
+        return handle_fail(h, HEARSAY_USAGE,
+                           "hearsay_round: the library has the tensors still, "
+                           "expected hearsay_wait() to return HEARSAY_OK before");
+    const struct tensor *bad = tensors_bad(&h->tensors);
+    if (bad != NULL)
+        return handle_fail(h, HEARSAY_NOT_FINITE,
+                           "tensor %s: found a value that is not finite; nothing of this round was "
+                           "sent",
+                           bad->name);
+    h->yours = false;
+    turn_hand_over(&h->turn, did != NULL ? did : &none);
+    return await(h, deadline(timeout_s));
+}
+
+void hearsay_interrupt(struct hearsay *h)
+{
+    if (h != NULL)
+        h->turn.interrupted = true;
+}
+
+int hearsay_leave(struct hearsay *h, double timeout_s)
+{
+    int code = check_open(h, "hearsay_leave");
+    if (code != HEARSAY_OK)
+        return code;
+    uint64_t at_ns = deadline(timeout_s);
+    handle_leave(h);
+    do
+        code = await(h, at_ns);
+    while (code == HEARSAY_INTERRUPTED || code == HEARSAY_CALLBACK);
+    return code;
+}
+
+uint32_t hearsay_steps(const struct hearsay *h)
+{
+    return h->steps;
+}
+
+uint64_t hearsay_rounds_done(const struct hearsay *h)
+{
+    return h->round;
+}
+
+uint64_t hearsay_rounds(const struct hearsay *h)
+{
+    struct hearsay *unlocked = (struct hearsay *)h; /* Only its lock is changed. */
+    uv_mutex_lock(&unlocked->lock);
+    uint64_t n = h->n_rounds;
+    uv_mutex_unlock(&unlocked->lock);
+    return n;
+}
+
+int hearsay_keep(struct hearsay *h, const void *bytes, size_t n)
+{
+    const size_t most = (size_t)2 << 30;
+    int code = check_open(h, "hearsay_keep");
+    if (code != HEARSAY_OK)
+        return code;
+    if (!h->yours || (bytes == NULL && n > 0) || n > most)
+        return handle_fail(h, HEARSAY_USAGE,
+                           "hearsay_keep: found %zu bytes%s, expected at most 2^31 while the "
+                           "tensors are yours",
+                           n, h->yours ? "" : " while the library has the tensors");
+    uint8_t *copy = malloc(n > 0 ? n : 1);
+    if (copy == NULL)
+        return handle_fail(h, HEARSAY_SYSTEM, "out of memory for %zu bytes to keep", n);
+    if (n > 0)
+        memcpy(copy, bytes, n);
+    free(h->kept);
+    h->kept = copy;
+    h->n_kept = n;
+    h->kept_round = h->round;
+    h->kept_read = false;
+    return HEARSAY_OK;
+}
+
+const void *hearsay_kept(const struct hearsay *h, size_t *n, uint64_t *round)
+{
+    bool there = h->yours && h->kept_read && h->kept != NULL;
+    if (n != NULL)
+        *n = there ? h->n_kept : 0;
+    if (round != NULL)
+        *round = there ? h->kept_round : 0;
+    return there ? h->kept : NULL;
+}
+
+/* ---- Questions --------------------------------------------------------------- */
+
+const char *hearsay_error(const struct hearsay *h)
+{
+    return h != NULL ? h->error : "there is no handle";
+}
+
+const char *hearsay_verdict(const struct hearsay *h)
+{
+    return h->verdict;
+}
+
+int hearsay_exit_code(const struct hearsay *h)
+{
+    return h->exit_code;
+}
+
+const char *hearsay_run(struct hearsay *h)
+{
+    uv_mutex_lock(&h->lock);
+    memcpy(h->run_said, h->run_text, sizeof h->run_said);
+    uv_mutex_unlock(&h->lock);
+    return h->run_said;
+}
+
+uint16_t hearsay_port(const struct hearsay *h)
+{
+    return h->driver != NULL ? uv_driver_port(h->driver) : 0;
+}
+
+static void fill_figures(struct hearsay *h, struct hearsay_figures *f)
+{
+    const struct node_progress *p = &h->seen;
+    *f = (struct hearsay_figures){.size = f->size,
+                                  .round = p->round,
+                                  .rounds = h->n_rounds,
+                                  .settle_rounds = p->settle_rounds,
+                                  .rounds_done = p->rounds_done,
+                                  .rounds_skipped = p->rounds_skipped,
+                                  .drift = h->has_seen ? p->drift : (double)NAN,
+                                  .relative_drift = h->has_seen ? p->relative_drift : (double)NAN,
+                                  .drift_round = p->drift_round,
+                                  .loss = h->has_seen ? p->loss : (double)NAN,
+                                  .accuracy = h->has_seen ? p->accuracy : (double)NAN,
+                                  .test_loss = h->has_seen ? p->test_loss : (double)NAN,
+                                  .accuracy_round = p->accuracy_round,
+                                  .gamma = h->has_seen ? p->gamma : (double)NAN,
+                                  .n_live = p->n_live,
+                                  .n_edges = p->n_edges,
+                                  .bytes_sent = p->bytes_sent,
+                                  .bytes_received = p->bytes_received,
+                                  .bytes_copied = h->copied,
+                                  .compute_s = p->compute_s,
+                                  .mix_s = p->mix_s,
+                                  .wait_s = p->wait_s};
+    memcpy(f->codec, h->codec, sizeof f->codec);
+    snprintf(f->phase, sizeof f->phase, "%s", uv_metrics_phase(p->phase, p->holds));
+}
+
+int hearsay_figures(struct hearsay *h, struct hearsay_figures *f)
+{
+    struct hearsay_figures all;
+    int code = check_open(h, "hearsay_figures");
+    if (code != HEARSAY_OK)
+        return code;
+    if (f == NULL || f->size < sizeof f->size)
+        return handle_fail(h, HEARSAY_USAGE, "hearsay_figures: found a size of %zu, expected %zu",
+                           f != NULL ? f->size : 0, sizeof all);
+    all.size = f->size;
+    uv_mutex_lock(&h->lock);
+    fill_figures(h, &all);
+    uv_mutex_unlock(&h->lock);
+    memcpy(f, &all, f->size < sizeof all ? f->size : sizeof all);
+    return HEARSAY_OK;
+}

@@ -1,0 +1,311 @@
+/* peer/api/hearsay.h -- libhearsay: your program trains its own model, and takes part in a hearsay
+ * run.
+ *
+ * You own the loop and the model; the library owns a thread with the peer: its sessions, members,
+ * exchanges and checkpoints. The tensors change hands, and each side leaves them alone while the
+ * other has them:
+ *
+ *      hearsay_new -> hearsay_set, hearsay_tensor ... -> hearsay_open
+ *                                                            |
+ *                     +--------- hearsay_wait <--------------+      the library has the tensors
+ *                     v
+ *      HEARSAY_OK: they are yours: hearsay_steps() local steps of training, in place
+ *                     |
+ *                     +--> hearsay_round --> HEARSAY_OK: yours again, mixed with the neighbours'
+ *                                        --> HEARSAY_OVER: the final model is in them
+ *                                        --> HEARSAY_TIMEOUT: not yet; hearsay_wait() goes on waiting
+ *      hearsay_close
+ *
+ * **Threads.** One handle belongs to one thread of yours at a time. hearsay_interrupt() may be
+ * called from any thread, and from a signal handler. Callbacks run on your thread, inside
+ * hearsay_wait(), hearsay_round() and hearsay_leave(), and must not call the library with this
+ * handle but for the questions (figures, error, verdict). Several handles live side by side in one
+ * process. The library's threads have all signals blocked; it installs no handler, prints nothing,
+ * and never ends the process.
+ *
+ * **fork.** A handle belongs to the process that opened it: a child's calls return HEARSAY_FORKED,
+ * but for hearsay_close(), which there does nothing at all. A child may open handles of its own.
+ *
+ * **Errors.** Functions that can fail return an enum hearsay_code, below 0 where they failed;
+ * hearsay_error() has a sentence that names what was found and what was expected. What failed has
+ * changed nothing.
+ *
+ * **Memory.** Strings and arrays are borrowed for the call, tensors until hearsay_close(). What is
+ * returned is the library's, and valid until the next call with that handle.
+ */
+#ifndef PEER_API_HEARSAY_H
+#define PEER_API_HEARSAY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define HEARSAY_EXPORT __attribute__((visibility("default")))
+#else
+#define HEARSAY_EXPORT
+#endif
+
+/* The version of this header; hearsay_api() has that of the library that was found. It rises with
+ * what is added. */
+#define HEARSAY_API 1
+HEARSAY_EXPORT uint32_t hearsay_api(void);
+/* "0.1.0". */
+HEARSAY_EXPORT const char *hearsay_version(void);
+
+enum hearsay_code {
+    HEARSAY_OK = 0,
+    HEARSAY_OVER = 1,    /* The run is over for this peer: hearsay_verdict() says how it ended. */
+    HEARSAY_TIMEOUT = 2, /* Not yet. The library has the tensors still. */
+    HEARSAY_INTERRUPTED = 3, /* hearsay_interrupt() was called; else as HEARSAY_TIMEOUT. */
+    HEARSAY_USAGE = -1,      /* An option, a tensor, a file or the order of calls is wrong. */
+    HEARSAY_SYSTEM = -2,     /* Memory, a thread, a socket or a disk. */
+    HEARSAY_NOT_FINITE =
+        -3, /* A tensor holds a NaN or an infinity, which is not sent. It is yours still. */
+    HEARSAY_CALLBACK =
+        -4, /* Your callback failed. The library has the tensors; hearsay_wait() goes on. */
+    HEARSAY_FORKED = -5 /* The handle is another process's. */
+};
+
+struct hearsay;
+
+/* ---- Before a run ------------------------------------------------------------------------------ */
+
+/* A handle without options and tensors; NULL: there is no memory. Allocates some 200 KiB. */
+HEARSAY_EXPORT struct hearsay *hearsay_new(void);
+
+/* Ends what is open and frees the handle. A run that is not over is left, as hearsay_leave() does.
+ * The tensors are yours from then on. NULL is nothing. Waits for 5 s at most. */
+HEARSAY_EXPORT void hearsay_close(struct hearsay *h);
+
+/* One option, named as on the command line of `hearsay peer`: hearsay_set(h, "topology", "ring").
+ * The names are the run's keys (topology, compress, mixer, rounds, local-steps, ...) and this
+ * peer's own: listen, bootstrap, key, identity, name, advertise, members, token, out, checkpoint,
+ * evaluate-every, patience, worker-limit, forget, uplink, shard, metrics. "key" (a file that
+ * `hearsay keygen` wrote) has to be given. Variables of the environment, HEARSAY_MIN_PEERS=4, count
+ * where an option is not set. With "model" (gpt:4x128, lenet5, ...) the tensors have to be those of
+ * that model, by name and shape, and the run is one that `hearsay peer` can be in, too. */
+HEARSAY_EXPORT int hearsay_set(struct hearsay *h, const char *name, const char *value);
+
+/* Several of them: "topology=ring compress=topk:0.01 bootstrap=a:7100,b:7100". A value has no
+ * blanks. */
+HEARSAY_EXPORT int hearsay_options(struct hearsay *h, const char *words);
+
+enum hearsay_type { HEARSAY_FLOAT32, HEARSAY_FLOAT16, HEARSAY_BFLOAT16 };
+
+enum hearsay_role {
+    HEARSAY_TRAINED,   /* Parameters that your steps move. */
+    HEARSAY_STATISTIC, /* Mixed exactly and never trained, such as a batch norm's running mean; */
+    HEARSAY_VARIANCE   /* and one that is never negative. */
+};
+
+enum { HEARSAY_DIMS_MAX = 8, HEARSAY_NAME_MAX = 95 };
+
+/* A tensor: contiguous, row by row, at `data`, its elements aligned as such. Of 1 to
+ * HEARSAY_DIMS_MAX dimensions, or none for a scalar. Names have 1 to HEARSAY_NAME_MAX printable
+ * bytes without blanks, each once. All peers of a run have the same names, shapes, types and roles,
+ * in whatever order they are given.
+ *
+ * Float32 replicas are kept of what has fewer digits: what mixing adds is not lost to their
+ * rounding. Where all tensors are float32 and lie one behind the other, trained ones first, in the
+ * order in which they are given, the library works on them in place; else a round copies each twice
+ * (figures.bytes_copied counts). */
+HEARSAY_EXPORT int hearsay_tensor(struct hearsay *h, const char *name, void *data,
+                                  enum hearsay_type type, enum hearsay_role role, uint32_t n_dims,
+                                  const uint64_t *dims);
+
+/* Told what the peer has to say: "waiting for 3 more", "b is dead". level: 0 for information, 1 a
+ * warning, 2 an error. Up to 256 are kept between two calls; of more the last says how many were
+ * lost. */
+HEARSAY_EXPORT int hearsay_on_note(struct hearsay *h,
+                                   void (*note)(void *self, int level, const char *text),
+                                   void *self);
+
+/* What an evaluation found; accuracy in [0, 1], NaN where there is no such thing. */
+struct hearsay_score
+{
+    double loss, accuracy;
+    uint64_t samples;
+};
+
+/* The tensors hold a model to be tested on data that no peer trains on, and must not be changed.
+ * Called every "evaluate-every" rounds and for the final model; `samples` is how many are enough,
+ * 0: all. 0, or anything else, with which the waiting call returns HEARSAY_CALLBACK; the evaluation
+ * then counts as none. */
+HEARSAY_EXPORT int hearsay_on_evaluate(struct hearsay *h,
+                                       int (*evaluate)(void *self, uint64_t samples,
+                                                       struct hearsay_score *score),
+                                       void *self);
+
+/* Check all options, read key and checkpoints, listen, and start the peer's thread. The initial
+ * model is what the tensors hold: the same bits at every peer (seed alike, or load one file); one
+ * that has others is refused with HEARSAY_USAGE by the waiting call. */
+HEARSAY_EXPORT int hearsay_open(struct hearsay *h);
+
+/* The same for n handles in one process over a simulated network in virtual time: one run, which
+ * the options of the first say, of peers "peer-0", "peer-1" and so on, the i-th of which is h[i].
+ * Nothing is opened but memory: no key, sockets or files. Each handle is driven by a thread of the
+ * caller's as any other, and one of them at a time is given its tensors, so that a synchronous run
+ * is a function of its options and of what the caller does; with the same tensors and steps it has
+ * the bits that peers of these names over TCP have. `network` has, as words: latency-us=1000
+ * jitter-us=0 bandwidth=0 (bytes a second of each link; 0: no limit) step-us=5000 (virtual time of
+ * a local step) cut-rate=0 seed=1; NULL: these. Calls wait for real time. Every handle has to be
+ * driven to HEARSAY_OVER, or closed. */
+HEARSAY_EXPORT int hearsay_open_simulated(struct hearsay *const *h, size_t n, const char *network);
+
+/* ---- In a run ---------------------------------------------------------------------------------- */
+
+/* Wait until the tensors are yours. They hold the model to train from: the run's initial one, that
+ * of a checkpoint, or for who joins late the neighbours'. timeout_s: seconds; 0: only look; below
+ * 0: for as long as it takes. */
+HEARSAY_EXPORT int hearsay_wait(struct hearsay *h, double timeout_s);
+
+/* So many local steps make this round, and this many rounds of the run are over: learning rates
+ * follow that number, and not the peer's age. 0 before the first HEARSAY_OK. */
+HEARSAY_EXPORT uint32_t hearsay_steps(const struct hearsay *h);
+HEARSAY_EXPORT uint64_t hearsay_rounds_done(const struct hearsay *h);
+/* How many rounds the run has; 0: it is not known yet. */
+HEARSAY_EXPORT uint64_t hearsay_rounds(const struct hearsay *h);
+
+/* What your local steps saw. */
+struct hearsay_did
+{
+    double loss;      /* Mean over the samples; NaN: not known. */
+    uint64_t samples; /* 0: not known. */
+};
+
+/* The local steps are done: mix, and wait for the next round as hearsay_wait() does. In lock step
+ * it returns when the neighbours have arrived; with "overlap=1" their last round's correction is in
+ * the tensors. `did` may be NULL. After HEARSAY_TIMEOUT and HEARSAY_INTERRUPTED the steps are
+ * handed over: go on with hearsay_wait(). Before hearsay_wait() has given the tensors it is
+ * HEARSAY_USAGE. */
+HEARSAY_EXPORT int hearsay_round(struct hearsay *h, const struct hearsay_did *did,
+                                 double timeout_s);
+
+/* A call that waits, now or next, returns HEARSAY_INTERRUPTED. From any thread or signal handler. */
+HEARSAY_EXPORT void hearsay_interrupt(struct hearsay *h);
+
+/* Leave in order: the neighbours are told. Local steps that were not handed over are lost. Then
+ * hearsay_verdict() says that it was stopped. HEARSAY_OVER, or HEARSAY_TIMEOUT, after which only
+ * hearsay_close() is left. */
+HEARSAY_EXPORT int hearsay_leave(struct hearsay *h, double timeout_s);
+
+/* Bytes of yours (an optimiser's state) that the next checkpoints hold beside the model: those of
+ * the last call. Copied. To be called while the tensors are yours. n of up to 2 GiB. */
+HEARSAY_EXPORT int hearsay_keep(struct hearsay *h, const void *bytes, size_t n);
+/* Those of the checkpoint with which this peer went on, once hearsay_wait() has given the tensors;
+ * NULL: there is none. *round: after how many rounds they were given. */
+HEARSAY_EXPORT const void *hearsay_kept(const struct hearsay *h, size_t *n, uint64_t *round);
+
+/* Which of the samples 0 <= id < n of a set that all peers have are this peer's now, by the option
+ * "shard": i/n, or auto, where each is one live member's by rendezvous hashing; in rising order to
+ * ids[0..cap), which may be NULL. Returns how many there are. */
+HEARSAY_EXPORT uint64_t hearsay_share(struct hearsay *h, uint64_t n, uint64_t *ids, uint64_t cap);
+/* Rises whenever the share may have changed: members came or went. */
+HEARSAY_EXPORT uint64_t hearsay_shares(const struct hearsay *h);
+
+/* ---- Questions --------------------------------------------------------------------------------- */
+
+/* Figures of this peer; a double is NaN where it is not known. */
+struct hearsay_figures
+{
+    size_t
+        size; /* sizeof of this struct, set by the caller: a newer library fills no more than that. */
+    uint64_t round, rounds, settle_rounds; /* Done, of how many, and those of the last phase. */
+    uint64_t rounds_done, rounds_skipped;  /* What this process did, and passed over to catch up. */
+    double drift, relative_drift;          /* Estimated consensus distance Xi, and Xi / |mean|, */
+    uint64_t drift_round;                  /* of the state before this round's local steps. */
+    double loss, accuracy, test_loss;
+    uint64_t accuracy_round;             /* The last evaluation was after so many rounds. */
+    double gamma;                        /* The consensus step size, mean over the edges. */
+    uint32_t n_live, n_edges;            /* Members that live, and edges that are open. */
+    uint64_t bytes_sent, bytes_received; /* At the sockets. */
+    uint64_t bytes_copied;               /* Tensors, to and from the library's own memory. */
+    double compute_s, mix_s, wait_s; /* Your steps; applying and encoding; waiting for others. */
+    char codec[256];                 /* The last deltas were in this one. */
+    char phase[16];                  /* gathering, training, settling, serving, left. */
+};
+HEARSAY_EXPORT int hearsay_figures(struct hearsay *h, struct hearsay_figures *f);
+
+/* What went wrong in the last call that failed; "" before. */
+HEARSAY_EXPORT const char *hearsay_error(const struct hearsay *h);
+/* How the run ended, as a sentence; "" before HEARSAY_OVER. */
+HEARSAY_EXPORT const char *hearsay_verdict(const struct hearsay *h);
+/* The exit code that `hearsay peer` would have: 0 consensus, or stopped; 3 none; 1, 2 failed. -1
+ * before HEARSAY_OVER. */
+HEARSAY_EXPORT int hearsay_exit_code(const struct hearsay *h);
+/* The run's canonical text, once it is known; else "". */
+HEARSAY_EXPORT const char *hearsay_run(struct hearsay *h);
+/* The port that it listens on; 0: it is not open. */
+HEARSAY_EXPORT uint16_t hearsay_port(const struct hearsay *h);
+
+/* ---- Codecs by themselves ---------------------------------------------------------------------- */
+
+/* Any of the codecs for a vector of yours: x - x_hat becomes bytes, and the bytes are added to a
+ * replica. Sender and receiver open the same spec for the same layers; equal messages give equal
+ * replicas, bit for bit, on every machine.
+ *
+ *      sender                                      every holder of a replica, the sender, too
+ *      hearsay_codec_encode(x, x_hat) --bytes-->   hearsay_codec_add(bytes, x_hat)
+ *
+ * A codec is one thread's at a time; hearsay_codec_check() and hearsay_codec_add() may be called by
+ * several, also beside hearsay_codec_encode(). It has no threads and belongs to no handle, and a
+ * child of fork() may go on with its copy. A NULL in place of a codec is HEARSAY_USAGE, no floats
+ * and a message that is none. */
+struct hearsay_codec;
+
+enum { HEARSAY_CODEC_ERROR_MAX = 256 }; /* Bytes of a sentence, with the NUL. */
+
+/* A part of the vector, rows x cols of at least 1 each, for codecs that work on matrices (lowrank)
+ * and specs that tell layers apart ("topk:0.01;bias=fp16", "scope=layer"). They lie one behind the
+ * other, row by row. The name may be NULL: then no rule finds it by that. A rule that finds no
+ * layer does nothing. */
+struct hearsay_layer
+{
+    const char *name;
+    uint64_t rows, cols;
+};
+
+/* Open a codec. `spec` is what --compress takes: "topk:0.01+qsgd:4". The layers have up to 2^32 - 1
+ * floats together, and are copied. All memory there will be is allocated here. HEARSAY_OK; or
+ * HEARSAY_USAGE or HEARSAY_SYSTEM, a sentence in `error`, which has HEARSAY_CODEC_ERROR_MAX bytes
+ * or is NULL, and *c is NULL. */
+HEARSAY_EXPORT int hearsay_codec_open(struct hearsay_codec **c, const char *spec,
+                                      const struct hearsay_layer *layers, size_t n_layers,
+                                      char *error);
+/* Frees it. NULL is nothing. */
+HEARSAY_EXPORT void hearsay_codec_close(struct hearsay_codec *c);
+/* The spec with all defaults filled in, by which both ends can see that they have the same. */
+HEARSAY_EXPORT const char *hearsay_codec_spec(const struct hearsay_codec *c);
+/* Floats of the vector, and bytes of the longest message. */
+HEARSAY_EXPORT size_t hearsay_codec_floats(const struct hearsay_codec *c);
+HEARSAY_EXPORT size_t hearsay_codec_bound(const struct hearsay_codec *c);
+
+/* Write x - x_hat (x_hat NULL: x) as a message of *n bytes into out[0..cap), where cap is at least
+ * hearsay_codec_bound(). x_hat is not changed: add the message to it. Random choices are a function
+ * of seed and round alone; what lowrank sends depends on the messages before, too. *left, unless
+ * NULL, is the squared norm of what the message leaves out as a share of that of x - x_hat, 0 where
+ * that is 0: at most 1, but for the codecs that are no contraction ("scale=raw").
+ * HEARSAY_NOT_FINITE: the difference is not finite, or its square overflows; then nothing that is in
+ * `out` counts, *n and *left are as they were, and what lowrank remembers may be another. */
+HEARSAY_EXPORT int hearsay_codec_encode(struct hearsay_codec *c, const float *x, const float *x_hat,
+                                        uint64_t seed, uint64_t round, void *out, size_t cap,
+                                        size_t *n, double *left);
+/* Is this a whole and proper message? 1 or 0; the bytes may be anybody's. O(n). */
+HEARSAY_EXPORT int hearsay_codec_check(const struct hearsay_codec *c, const void *message,
+                                       size_t n);
+/* Add the message to x_hat. HEARSAY_USAGE, and nothing changed, where hearsay_codec_check() says 0. */
+HEARSAY_EXPORT int hearsay_codec_add(const struct hearsay_codec *c, const void *message, size_t n,
+                                     float *x_hat);
+/* The i-th codec's spec with its defaults, and what it sends, valid until this thread's next call of
+ * this function; either may be NULL. HEARSAY_USAGE behind the last. */
+HEARSAY_EXPORT int hearsay_codec_at(size_t i, const char **preset, const char **about);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

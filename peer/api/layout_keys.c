@@ -1,0 +1,49 @@
+/* peer/api/layout_keys.c -- two hashes as run keys. */
+#include "peer/api/layout_keys.h"
+
+#include "peer/run/key.h"
+
+#include <assert.h>
+
+static_assert(sizeof(struct layout_values) <= RUN_OWN_MAX, "a run has room for the values");
+
+const struct layout_values *layout_values(const struct run *r)
+{
+    assert(r->trainer == &layout_keys);
+    return (const void *)r->own;
+}
+
+static int canonical(const char *name, const char *value, char out[RUN_VALUE_MAX],
+                     char error[RUN_ERROR_MAX])
+{
+    size_t digits = strspn(value, "0123456789abcdef");
+    if (digits != LAYOUT_HASH - 1 || value[digits] != '\0')
+        return run_refuse(error, name, value, "16 hexadecimal digits");
+    memcpy(out, value, LAYOUT_HASH);
+    return 0;
+}
+
+static int canonical_tensors(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
+{
+    return canonical("tensors", value, out, error);
+}
+
+static int canonical_begin(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
+{
+    return canonical("begin", value, out, error);
+}
+
+#define FIELD(f) RUN_OWN_FIELD(struct layout_values, f)
+
+/* clang-format off */
+static const struct run_key keys[] = {
+    {.name = "tensors", .kind = RUN_TEXT, .fallback = "0000000000000000",
+     .help = "hash of the tensors' names, shapes, types and roles",
+     .canonical = canonical_tensors, FIELD(tensors)},
+    {.name = "begin", .kind = RUN_TEXT, .fallback = "0000000000000000",
+     .help = "hash of the values that the tensors begin with",
+     .canonical = canonical_begin, FIELD(begin)},
+    {.name = NULL}};
+/* clang-format on */
+
+const struct run_trainer layout_keys = {.keys = keys};

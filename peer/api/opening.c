@@ -1,0 +1,332 @@
+/* peer/api/opening.c -- before a run: options, tensors, key, directory and checkpoints become the
+ * configuration of a driver, as peer/cmd/peer.c does for a command line. */
+#include "peer/api/handle.h"
+#include "peer/run/duration.h"
+#include "peer/run/rows.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A checkpoint of more is none of ours. */
+static const uint64_t most_bytes = UINT64_C(64) << 30;
+
+/* clang-format off */
+static const struct option_row rows[] = {
+    ROWS_LISTEN,
+    ROWS_BOOTSTRAP,
+    ROWS_KEY,
+    {.name = "shard", .kind = OPTION_TEXT, .arg = "i/n|own|auto", .fallback = "auto",
+     .help = "which samples are this peer's: part i of n, all, or shared out among the living"},
+    ROWS_NAME,
+    ROWS_ADVERTISE,
+    ROWS_IDENTITY,
+    ROWS_MEMBERS,
+    ROWS_TOKEN,
+    {.name = "out", .kind = OPTION_TEXT, .arg = "DIR",
+     .help = "directory for model, identity and checkpoints of this run only; default: nothing is written"},
+    ROWS_CHECKPOINT,
+    ROWS_FORGET,
+    ROWS_EVALUATE_EVERY,
+    ROWS_EVALUATE_SAMPLES,
+    ROWS_PATIENCE,
+    ROWS_WORKER_LIMIT,
+    ROWS_UPLINK,
+    {.name = NULL},
+};
+/* clang-format on */
+
+/* Where a simulated peer has no use for most of them: its table has no key. */
+static const struct option_row simulated_rows[] = {
+    {.name = "shard",
+     .kind = OPTION_TEXT,
+     .arg = "i/n|own|auto",
+     .fallback = "auto",
+     .help = "which samples are this peer's: part i of n, all, or shared out among the living"},
+    ROWS_EVALUATE_EVERY,
+    ROWS_EVALUATE_SAMPLES,
+    ROWS_PATIENCE,
+    ROWS_WORKER_LIMIT,
+    {.name = NULL},
+};
+
+/* A model of the program's own, and one that `hearsay peer` can train, too. */
+static const struct command own_command = {
+    .name = "libhearsay", .rows = rows, .takes_run_flags = true, .trainer = &layout_keys};
+static const struct command model_command = {
+    .name = "libhearsay", .rows = rows, .takes_run_flags = true, .trainer = &sgd_keys};
+static const struct command own_simulated = {
+    .name = "libhearsay", .rows = simulated_rows, .takes_run_flags = true, .trainer = &layout_keys};
+static const struct command model_simulated = {
+    .name = "libhearsay", .rows = simulated_rows, .takes_run_flags = true, .trainer = &sgd_keys};
+
+/* ---- Options ---------------------------------------------------------------- */
+
+static uv_once_t once = UV_ONCE_INIT;
+static uv_mutex_t getopt_lock;
+static int lock_error;
+
+static void make_lock(void)
+{
+    lock_error = uv_mutex_init(&getopt_lock);
+}
+
+static bool is_given(const struct hearsay *h, const char *name)
+{
+    size_t n = strlen(name);
+    for (size_t i = 0; i < h->n_words; i++)
+        if (strncmp(h->word[i] + 2, name, n) == 0 && h->word[i][2 + n] == '=')
+            return true;
+    return false;
+}
+
+/* getopt's globals are the process's: one at a time, and they are left as they were found. */
+static int parse_as(struct hearsay *h, const struct command *own, const struct command *model)
+{
+    static const struct options_world world = {.env = getenv};
+    char error[OPTIONS_ERROR_MAX], *argv[HANDLE_WORDS_MAX + 2] = {"libhearsay"};
+    uv_once(&once, make_lock);
+    h->o = malloc(sizeof *h->o);
+    if (h->o == NULL || lock_error < 0)
+        return handle_fail(h, HEARSAY_SYSTEM, "out of memory for the options");
+    h->by_model = is_given(h, "model") || getenv("HEARSAY_MODEL") != NULL;
+    memcpy(argv + 1, h->word, h->n_words * sizeof *argv);
+    uv_mutex_lock(&getopt_lock);
+    int saved[3] = {optind, opterr, optopt};
+    char *saved_arg = optarg;
+    int err =
+        options_parse(h->o, h->by_model ? model : own, (int)h->n_words + 1, argv, &world, error);
+    optind = saved[0];
+    opterr = saved[1];
+    optopt = saved[2];
+    optarg = saved_arg;
+    uv_mutex_unlock(&getopt_lock);
+    return err == OPTIONS_OK ? HEARSAY_OK : handle_fail(h, HEARSAY_USAGE, "%s", error);
+}
+
+static int parse(struct hearsay *h)
+{
+    return parse_as(h, &own_command, &model_command);
+}
+
+static int parse_simulated(struct hearsay *h)
+{
+    return parse_as(h, &own_simulated, &model_simulated);
+}
+
+static int take_settings(struct hearsay *h)
+{
+    static int (*const step[])(struct settings *, struct uv_driver_config *,
+                               char error[SETTINGS_ERROR_MAX]) = {
+        settings_addresses, settings_listen,  settings_name,
+        settings_key,       settings_members, settings_begin};
+    char error[SETTINGS_ERROR_MAX];
+    int err = 0;
+    uv_driver_defaults(&h->config);
+    h->settings.o = h->o;
+    for (size_t i = 0; i < sizeof step / sizeof *step && err == 0; i++)
+        err = step[i](&h->settings, &h->config, error);
+    if (err == 0)
+        err = settings_uplink(h->o, &h->config.node, error);
+    if (err == 0)
+        err = settings_duration(h->o, "forget", &h->config.node.forget_us, error);
+    settings_limits(h->o, &h->config.node);
+    return err == 0 ? HEARSAY_OK : handle_fail(h, handle_code(err), "%s", error);
+}
+
+/* ---- The model and the run ------------------------------------------------------ */
+
+static int lay(struct hearsay *h)
+{
+    char error[TENSORS_ERROR_MAX];
+    int err = tensors_lay(&h->tensors, error);
+    if (err == 0) {
+        h->begin = malloc(h->tensors.n_floats * sizeof *h->begin);
+        err = h->begin != NULL ? 0 : -ENOMEM;
+        snprintf(error, sizeof error, "out of memory for %zu parameters", h->tensors.n_floats);
+    }
+    if (err < 0)
+        return handle_fail(h, handle_code(err), "%s", error);
+    const struct tensor *bad = tensors_bad(&h->tensors);
+    if (bad != NULL)
+        return handle_fail(h, HEARSAY_NOT_FINITE, "tensor %s: found a value that is not finite",
+                           bad->name);
+    tensors_read(&h->tensors, h->begin);
+    return HEARSAY_OK;
+}
+
+/* What the tensors say of the run, in its own words. */
+static int set_layout(struct hearsay *h, struct run_flags *flags, char error[RUN_ERROR_MAX])
+{
+    char text[LAYOUT_HASH];
+    snprintf(text, sizeof text, "%016llx", (unsigned long long)tensors_layout(&h->tensors));
+    int err = run_flags_set(flags, "tensors", text, error);
+    if (err < 0)
+        return err;
+    snprintf(text, sizeof text, "%016llx",
+             (unsigned long long)vec_hash(h->begin, h->tensors.n_floats));
+    return run_flags_set(flags, "begin", text, error);
+}
+
+static int take_run(struct hearsay *h)
+{
+    char error[RUN_ERROR_MAX];
+    struct node_config *c = &h->config.node;
+    c->flags = h->o->run;
+    bool orphan = c->n_bootstrap > 0 && run_flags_orphan(&c->flags, error);
+    c->found = !orphan && (run_flags_any(&c->flags) || c->n_bootstrap == 0);
+    if (!c->found)
+        return HEARSAY_OK;
+    struct run_flags *filled = malloc(sizeof *filled);
+    if (filled == NULL)
+        return handle_fail(h, HEARSAY_SYSTEM, "out of memory for the run");
+    *filled = c->flags;
+    int err = h->by_model ? 0 : set_layout(h, filled, error);
+    if (err == 0)
+        err = run_from_flags(&c->run, filled, error);
+    free(filled);
+    if (err == 0 && c->run.rounds == 0 && c->n_bootstrap > 0) {
+        c->found = false; /* Who joins need not know how long the run is. */
+        return HEARSAY_OK;
+    }
+    if (err == 0 && !run_is_fixed(&c->run)) {
+        err = -EINVAL;
+        snprintf(error, sizeof error, "%s",
+                 c->run.rounds == 0
+                     ? "--rounds: not given, and nobody to take the run from (--bootstrap)"
+                     : "--data: expected a fixed kind, such as mnist or cifar10");
+    }
+    return err == 0 ? HEARSAY_OK : handle_fail(h, handle_code(err), "%s", error);
+}
+
+/* ---- --out ------------------------------------------------------------------------ */
+
+/* Another run's directory is refused; so is that of a run that has finished, which would be trained
+ * anew. */
+static int open_out(struct hearsay *h)
+{
+    char why[OUTDIR_WHY_MAX];
+    h->out = options_text(h->o, "out");
+    if (h->out == NULL)
+        return HEARSAY_OK;
+    int err = outdir_open(&h->dir, h->out, why);
+    if (err < 0)
+        return handle_fail(h, handle_code(err), "--out: %s", why);
+    json_t *summary = outdir_summary(h->out);
+    json_decref(summary);
+    if (summary != NULL)
+        return handle_fail(h, HEARSAY_USAGE,
+                           "--out %s: its run has finished, expected another directory", h->out);
+    return HEARSAY_OK;
+}
+
+/* What cannot be read now may be read later: better no start than one from an older moment. */
+static int open_checkpoints(struct hearsay *h)
+{
+    char error[SETTINGS_ERROR_MAX];
+    struct uv_driver_config *c = &h->config;
+    if (h->out == NULL)
+        return HEARSAY_OK;
+    int err = settings_duration(h->o, "checkpoint", &c->node.checkpoint_us, error);
+    if (err < 0)
+        return handle_fail(h, handle_code(err), "%s", error);
+    err = disk_open(&h->disk, h->out);
+    if (err < 0)
+        return handle_fail(h, handle_code(err), "%s: %s", h->out, strerror(-err));
+    h->has_disk = true;
+    slots_open(&h->slots, &h->disk, h->out);
+    slots_load(&h->slots, most_bytes, &h->found);
+    for (size_t i = 0; i < h->found.n_bad; i++) {
+        if (h->found.bad[i].err != -EINVAL)
+            return handle_fail(h, HEARSAY_SYSTEM, "%s", h->found.bad[i].why);
+        turn_note(&h->turn, 1, h->found.bad[i].why);
+    }
+    for (size_t i = 0; i < h->found.n; i++)
+        c->node.resume[i] = (struct node_resume){.state = &h->found.image[i].state,
+                                                 .beat = h->found.image[i].label.beat,
+                                                 .slot = (uint32_t)h->found.slot[i]};
+    c->node.n_resume = h->found.n;
+    c->slots = &h->slots;
+    return HEARSAY_OK;
+}
+
+static int take_identity(struct hearsay *h)
+{
+    char error[SETTINGS_ERROR_MAX], path[SLOTS_PATH_MAX];
+    const char *given = options_text(h->o, "identity");
+    if (given == NULL && h->out != NULL) {
+        int n = snprintf(path, sizeof path, "%s/identity.key", h->out);
+        if (n >= (int)sizeof path)
+            return handle_fail(h, HEARSAY_USAGE, "--out: the path is too long");
+        given = path;
+    }
+    int err = settings_identity(&h->settings, &h->config, given, error);
+    if (err == 0)
+        err = settings_token(&h->settings, &h->config, error);
+    return err == 0 ? HEARSAY_OK : handle_fail(h, handle_code(err), "%s", error);
+}
+
+/* ---- All of it ---------------------------------------------------------------------- */
+
+static int configure(struct hearsay *h)
+{
+    h->config.node.make_trainer = handle_make_trainer;
+    h->config.node.make_trainer_self = h;
+    h->config.self = h;
+    h->config.note = handle_note;
+    h->config.measured = handle_measured;
+    h->config.write_model = handle_write_model;
+    if (h->evaluate == NULL)
+        h->config.node.evaluate_every = 0; /* There is nobody to ask. */
+    return HEARSAY_OK;
+}
+
+static int all(struct hearsay *h, int (*const step[])(struct hearsay *))
+{
+    int code = HEARSAY_OK;
+    for (; *step != NULL && code == HEARSAY_OK; step++)
+        code = (*step)(h);
+    return code;
+}
+
+int handle_prepare(struct hearsay *h)
+{
+    static int (*const step[])(struct hearsay *) = {parse,         take_settings, lay,
+                                                    take_run,      open_out,      open_checkpoints,
+                                                    take_identity, configure,     NULL};
+    return all(h, step);
+}
+
+int handle_prepare_simulated(struct hearsay *h)
+{
+    static int (*const step[])(struct hearsay *) = {parse_simulated, lay, take_run, NULL};
+    return all(h, step);
+}
+
+void handle_undo(struct hearsay *h)
+{
+    slots_found_close(&h->found);
+    if (h->has_disk) {
+        slots_close(&h->slots);
+        disk_close(&h->disk);
+    }
+    h->has_disk = false;
+    outdir_close(&h->dir);
+    settings_close(&h->settings);
+    model_close(&h->model);
+    free(h->begin);
+    free(h->kept);
+    free(h->keys);
+    free(h->o);
+    free(h->tensors.segment);
+    h->tensors.segment = NULL;
+    h->tensors.n_floats = h->tensors.dim = 0;
+    h->model = (struct model){0};
+    h->settings = (struct settings){0};
+    h->begin = NULL;
+    h->kept = NULL;
+    h->keys = NULL;
+    h->o = NULL;
+}

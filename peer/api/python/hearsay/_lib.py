@@ -1,0 +1,204 @@
+"""libhearsay.so by ctypes: where it is, what its functions take, and what their codes raise.
+
+All of peer/api/hearsay.h is here, by its own names: `lib.hearsay_codec_open(...)`. ctypes lets go of
+the interpreter's lock in each call, so that other threads of the program run meanwhile.
+"""
+import ctypes
+import ctypes.util
+import os
+from ctypes import CFUNCTYPE, POINTER, c_char_p, c_double, c_float, c_int, c_size_t, c_uint16, c_uint32, c_uint64, c_void_p
+from typing import Dict, List, Tuple, Type
+
+API = 1  # HEARSAY_API of the header that this was written by.
+
+# enum hearsay_code
+OK, OVER, TIMEOUT, INTERRUPTED = 0, 1, 2, 3
+USAGE, SYSTEM, NOT_FINITE, CALLBACK, FORKED = -1, -2, -3, -4, -5
+# enum hearsay_type, enum hearsay_role, and the limits
+FLOAT32, FLOAT16, BFLOAT16 = 0, 1, 2
+TRAINED, STATISTIC, VARIANCE = 0, 1, 2
+DIMS_MAX, NAME_MAX, CODEC_ERROR_MAX = 8, 95, 256
+
+
+class HearsayError(Exception):
+    """What libhearsay refuses or fails in; the text is the library's own sentence. `code` is its enum hearsay_code."""
+
+    code = 0
+
+
+class UsageError(HearsayError, ValueError):
+    """An option, a tensor, a file or the order of calls is wrong."""
+
+    code = USAGE
+
+
+class ResourceError(HearsayError, OSError):
+    """Memory, a thread, a socket or a disk is missing."""
+
+    code = SYSTEM
+
+
+class NotFiniteError(HearsayError, ArithmeticError):
+    """A tensor holds a NaN or an infinity, which is not sent."""
+
+    code = NOT_FINITE
+
+
+class CallbackError(HearsayError, RuntimeError):
+    """A callback of the program's own failed."""
+
+    code = CALLBACK
+
+
+class ForkedError(HearsayError, RuntimeError):
+    """The handle belongs to the process that this one was forked from."""
+
+    code = FORKED
+
+
+ERRORS: Dict[int, Type[HearsayError]] = {
+    one.code: one for one in (UsageError, ResourceError, NotFiniteError, CallbackError, ForkedError)}
+
+
+def check(code: int, sentence: str) -> int:
+    """The code, where it is none of the failures; else what stands for it is raised, with the sentence."""
+    if code >= 0:
+        return code
+    raise ERRORS.get(code, HearsayError)(sentence or f"libhearsay failed with code {code}")
+
+
+class Did(ctypes.Structure):
+    """struct hearsay_did"""
+
+    _fields_ = [("loss", c_double), ("samples", c_uint64)]
+
+
+class Score(ctypes.Structure):
+    """struct hearsay_score"""
+
+    _fields_ = [("loss", c_double), ("accuracy", c_double), ("samples", c_uint64)]
+
+
+class Figures(ctypes.Structure):
+    """struct hearsay_figures"""
+
+    _fields_ = [
+        ("size", c_size_t),
+        ("round", c_uint64), ("rounds", c_uint64), ("settle_rounds", c_uint64),
+        ("rounds_done", c_uint64), ("rounds_skipped", c_uint64),
+        ("drift", c_double), ("relative_drift", c_double), ("drift_round", c_uint64),
+        ("loss", c_double), ("accuracy", c_double), ("test_loss", c_double),
+        ("accuracy_round", c_uint64),
+        ("gamma", c_double),
+        ("n_live", c_uint32), ("n_edges", c_uint32),
+        ("bytes_sent", c_uint64), ("bytes_received", c_uint64), ("bytes_copied", c_uint64),
+        ("compute_s", c_double), ("mix_s", c_double), ("wait_s", c_double),
+        ("codec", ctypes.c_char * 256), ("phase", ctypes.c_char * 16),
+    ]
+
+
+class Layer(ctypes.Structure):
+    """struct hearsay_layer"""
+
+    _fields_ = [("name", c_char_p), ("rows", c_uint64), ("cols", c_uint64)]
+
+
+NOTE = CFUNCTYPE(None, c_void_p, c_int, c_char_p)
+EVALUATE = CFUNCTYPE(c_int, c_void_p, c_uint64, POINTER(Score))
+
+# A handle is a c_void_p, and so is memory of floats or bytes: an address, or a ctypes array.
+# Texts that come back are bytes, copied before the next call can change them.
+SIGNATURES: Dict[str, Tuple[object, List[object]]] = {
+    "hearsay_api": (c_uint32, []),
+    "hearsay_version": (c_char_p, []),
+    "hearsay_new": (c_void_p, []),
+    "hearsay_close": (None, [c_void_p]),
+    "hearsay_set": (c_int, [c_void_p, c_char_p, c_char_p]),
+    "hearsay_options": (c_int, [c_void_p, c_char_p]),
+    "hearsay_tensor": (c_int, [c_void_p, c_char_p, c_void_p, c_int, c_int, c_uint32, POINTER(c_uint64)]),
+    "hearsay_on_note": (c_int, [c_void_p, NOTE, c_void_p]),
+    "hearsay_on_evaluate": (c_int, [c_void_p, EVALUATE, c_void_p]),
+    "hearsay_open": (c_int, [c_void_p]),
+    "hearsay_open_simulated": (c_int, [POINTER(c_void_p), c_size_t, c_char_p]),
+    "hearsay_wait": (c_int, [c_void_p, c_double]),
+    "hearsay_steps": (c_uint32, [c_void_p]),
+    "hearsay_rounds_done": (c_uint64, [c_void_p]),
+    "hearsay_rounds": (c_uint64, [c_void_p]),
+    "hearsay_round": (c_int, [c_void_p, POINTER(Did), c_double]),
+    "hearsay_interrupt": (None, [c_void_p]),
+    "hearsay_leave": (c_int, [c_void_p, c_double]),
+    "hearsay_keep": (c_int, [c_void_p, c_void_p, c_size_t]),
+    "hearsay_kept": (c_void_p, [c_void_p, POINTER(c_size_t), POINTER(c_uint64)]),
+    "hearsay_share": (c_uint64, [c_void_p, c_uint64, POINTER(c_uint64), c_uint64]),
+    "hearsay_shares": (c_uint64, [c_void_p]),
+    "hearsay_figures": (c_int, [c_void_p, POINTER(Figures)]),
+    "hearsay_error": (c_char_p, [c_void_p]),
+    "hearsay_verdict": (c_char_p, [c_void_p]),
+    "hearsay_exit_code": (c_int, [c_void_p]),
+    "hearsay_run": (c_char_p, [c_void_p]),
+    "hearsay_port": (c_uint16, [c_void_p]),
+    "hearsay_codec_open": (c_int, [POINTER(c_void_p), c_char_p, POINTER(Layer), c_size_t, c_char_p]),
+    "hearsay_codec_close": (None, [c_void_p]),
+    "hearsay_codec_spec": (c_char_p, [c_void_p]),
+    "hearsay_codec_floats": (c_size_t, [c_void_p]),
+    "hearsay_codec_bound": (c_size_t, [c_void_p]),
+    "hearsay_codec_encode": (c_int, [c_void_p, c_void_p, c_void_p, c_uint64, c_uint64, c_void_p, c_size_t,
+                                     POINTER(c_size_t), POINTER(c_double)]),
+    "hearsay_codec_check": (c_int, [c_void_p, c_char_p, c_size_t]),
+    "hearsay_codec_add": (c_int, [c_void_p, c_char_p, c_size_t, c_void_p]),
+    "hearsay_codec_at": (c_int, [c_size_t, POINTER(c_char_p), POINTER(c_char_p)]),
+}
+
+
+class Library:
+    """A loaded libhearsay.so. Each function of SIGNATURES is an attribute, looked up when it is first asked for."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._dll = ctypes.CDLL(path)
+
+    def __getattr__(self, name: str):
+        if name not in SIGNATURES:
+            raise AttributeError(name)
+        try:
+            function = getattr(self._dll, name)
+        except AttributeError:
+            raise AttributeError(f"{self.path} has no function {name}: it is older than this package") from None
+        function.restype, function.argtypes = SIGNATURES[name]
+        setattr(self, name, function)
+        return function
+
+
+def places() -> List[Tuple[str, str]]:
+    """Where the library is looked for, the first first: (what that is, the path, or "" where there is none)."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    return [
+        ("the package's own folder", os.path.join(here, "libhearsay.so")),
+        ("$HEARSAY_LIBRARY", os.environ.get("HEARSAY_LIBRARY", "")),
+        ("the system's loader", "libhearsay.so.0"),
+    ]
+
+
+def load() -> Library:
+    """The first library that is there. ImportError says where it was looked for and what was found."""
+    tried = []
+    for what, path in places():
+        if not path:
+            tried.append(f"{what} is not set")
+            continue
+        if os.sep in path and not os.path.exists(path):
+            tried.append(f"{what}: there is no {path}")
+            continue
+        try:
+            library = Library(path)
+            found = library.hearsay_api()
+        except (OSError, AttributeError) as error:
+            tried.append(f"{what}: {error}")
+            continue
+        if found >= API:
+            return library
+        tried.append(f"{what}: {path} has API {found}, and this package needs {API} or more")
+    raise ImportError("hearsay: libhearsay.so was not found: " + "; ".join(tried))
+
+
+lib = load()

@@ -1,0 +1,88 @@
+"""What a peer measures of itself, and what an evaluation found."""
+import dataclasses
+import inspect
+import math
+from typing import Any, Callable, Tuple
+
+NAN = float("nan")
+
+
+@dataclasses.dataclass(frozen=True)
+class Figures:
+    """struct hearsay_figures. A float is NaN where it is not known."""
+
+    round: int = 0  # Done, of how many, and those of the last phase.
+    rounds: int = 0
+    settle_rounds: int = 0
+    rounds_done: int = 0  # Of these, by this process;
+    rounds_skipped: int = 0  # passed over to catch up.
+    drift: float = NAN  # Estimated consensus distance Xi,
+    relative_drift: float = NAN  # and Xi / |mean|,
+    drift_round: int = 0  # of the state before this round's local steps.
+    loss: float = NAN
+    accuracy: float = NAN
+    test_loss: float = NAN
+    accuracy_round: int = 0  # The last evaluation was after so many rounds.
+    gamma: float = NAN  # The consensus step size, mean over the edges.
+    n_live: int = 0  # Members that live,
+    n_edges: int = 0  # and edges that are open.
+    bytes_sent: int = 0  # At the sockets.
+    bytes_received: int = 0
+    bytes_copied: int = 0  # Of tensors, to and from the library's own memory.
+    compute_s: float = 0.0  # Your steps,
+    mix_s: float = 0.0  # applying and encoding,
+    wait_s: float = 0.0  # waiting for others.
+    codec: str = ""  # Of the last deltas.
+    phase: str = ""  # gathering, training, settling, serving, left.
+
+    @classmethod
+    def of(cls, c: Any) -> "Figures":
+        """From the ctypes struct."""
+        values = {name: getattr(c, name) for name in cls.__dataclass_fields__}
+        values["codec"], values["phase"] = (values[k].decode(errors="replace") for k in ("codec", "phase"))
+        return cls(**values)
+
+
+def _called(evaluate: Callable[..., Any], model: Any, samples: int) -> Any:
+    """With one argument or with two, as it takes them."""
+    try:
+        inspect.signature(evaluate).bind(model, samples)
+    except TypeError:
+        return evaluate(model)
+    except ValueError:  # It has no signature.
+        return evaluate(model)
+    return evaluate(model, samples)
+
+
+def _in_eval_mode(evaluate: Callable[..., Any], model: Any, samples: int) -> Any:
+    import torch
+
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        with torch.no_grad():
+            return _called(evaluate, model, samples)
+    finally:
+        for module, training in modes:
+            module.training = training
+
+
+def score_of(evaluate: Callable[..., Any], model: Any, samples: int, memory: Any) -> Tuple[float, float, int]:
+    """What it found: (loss, accuracy, samples). A torch module is in eval mode meanwhile, without gradients."""
+    memory.take_back()
+    run = _in_eval_mode if hasattr(model, "modules") else _called
+    found = run(evaluate, model, samples)
+    if isinstance(found, dict):
+        unknown = set(found) - {"loss", "accuracy", "samples"}
+        if unknown:
+            raise TypeError(f"evaluate: found {sorted(unknown)} in what it returned, expected loss, accuracy, samples")
+        found = (found.get("loss", NAN), found.get("accuracy", NAN), found.get("samples", 1))
+    elif not isinstance(found, (tuple, list)):
+        found = (found,)
+    if not 1 <= len(found) <= 3:
+        raise TypeError(f"evaluate: found {len(found)} values, expected loss, accuracy and samples")
+    loss, accuracy, n = (tuple(found) + (NAN, 1))[:3] if len(found) == 1 else (tuple(found) + (1,))[:3]
+    accuracy = float(accuracy)
+    if not (math.isnan(accuracy) or 0 <= accuracy <= 1):
+        raise ValueError(f"evaluate: found an accuracy of {accuracy}, expected 0 to 1")
+    return float(loss), accuracy, int(n)

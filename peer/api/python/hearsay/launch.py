@@ -1,0 +1,226 @@
+"""Several peers from one program: processes on this machine, or the ranks that torchrun, Slurm or mpirun started."""
+import multiprocessing
+import multiprocessing.connection
+import os
+import pickle
+import re
+import secrets
+import socket
+import sys
+import tempfile
+import traceback
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
+
+from ._lib import UsageError
+from .peer import Peer
+
+END_S = 10.0  # A process that was told to end has so long to do so.
+
+
+def keygen(path: str) -> str:
+    """A new cluster key, as `hearsay keygen` writes it: 32 random bytes in hexadecimal, mode 600. FileExistsError."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600)
+    with os.fdopen(fd, "w") as f:
+        f.write(secrets.token_hex(32) + "\n")
+    return path
+
+
+# ---- processes on this machine ------------------------------------------------------
+
+
+class LocalError(RuntimeError):
+    """A process of local() failed. `rank` is whose, and the text has its traceback."""
+
+    def __init__(self, rank: int, text: str) -> None:
+        super().__init__(f"hearsay.local: peer {rank} failed:\n{text}")
+        self.rank = rank
+
+
+class Connect:
+    """What local() gives to the program: connect(model, optimizer, ...) makes this rank's Peer."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self.options = dict(options)
+        self.peers: List[Peer] = []
+
+    def __call__(self, model: Any, optimizer: Any = None, /, **more: Any) -> Peer:
+        self.peers.append(Peer(model, optimizer, **{**self.options, **more}))
+        return self.peers[-1]
+
+
+def _child(rank: int, train: Callable[..., Any], args: Sequence[Any], options: Dict[str, Any], listener: socket.socket,
+           answer: Any) -> None:
+    """In the new process."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+    connect = Connect({**options, "listen": f"fd:{listener.detach()}"})
+    try:
+        result = train(rank, connect, *args)
+        for peer in connect.peers:
+            peer.finish()
+        if result is None and connect.peers:
+            result = connect.peers[-1].figures()
+        answer.send_bytes(pickle.dumps((True, result)))
+    except BaseException:
+        answer.send_bytes(pickle.dumps((False, traceback.format_exc())))
+    finally:
+        for peer in connect.peers:
+            peer.leave()
+
+
+def _listeners(n: int) -> List[socket.socket]:
+    """They are open before there is a process, so that no other program gets one of their ports."""
+    made = []
+    for _ in range(n):
+        one = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        one.bind(("127.0.0.1", 0))
+        one.listen(128)
+        made.append(one)
+    return made
+
+
+def _threads(n: int) -> Dict[str, str]:
+    """The cores are shared out, where nobody has said how."""
+    each = str(max(1, len(os.sched_getaffinity(0)) // n))
+    return {name: each for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS") if name not in os.environ}
+
+
+def _collect(answers: List[Any], processes: List[Any]) -> List[Any]:
+    """Everybody's result; LocalError with the first that fails."""
+    results: Dict[int, Any] = {}
+    while len(results) < len(answers):
+        waiting = {answers[i]: i for i in range(len(answers)) if i not in results}
+        for answer in multiprocessing.connection.wait(list(waiting)):
+            rank = waiting[answer]  # type: ignore[index]
+            try:
+                good, result = pickle.loads(answer.recv_bytes())  # type: ignore[union-attr]
+            except EOFError:
+                processes[rank].join(END_S)
+                good, result = False, f"its process ended with code {processes[rank].exitcode}, and no result"
+            if not good:
+                raise LocalError(rank, result)
+            results[rank] = result
+    return [results[i] for i in range(len(answers))]
+
+
+def _end(processes: List[Any], at_once: bool) -> None:
+    for process in processes:
+        if at_once and process.is_alive():
+            process.terminate()
+    for process in processes:
+        process.join(END_S)
+        if process.is_alive():
+            process.kill()
+            process.join()
+
+
+def _method() -> str:
+    """A new interpreter cannot read a function of a notebook or of a prompt: there the process is copied."""
+    main = sys.modules.get("__main__")
+    return "spawn" if hasattr(main, "__file__") and "ipykernel" not in sys.modules else "fork"
+
+
+def local(n: int, train: Callable[..., Any], *args: Any, start_method: Optional[str] = None, **options: Any) -> List[Any]:
+    """Run n peers as processes on this machine: for a first try, and for tests.
+
+        def train(rank, connect):
+            torch.manual_seed(1)                     # the same initial model everywhere
+            model = Net()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            peer = connect(model, optimizer)         # hearsay.Peer
+            for x, y in peer.shard(dataset): ...; peer.step()
+            return peer.finish(), peer.accuracy
+
+        if __name__ == "__main__":
+            print(hearsay.local(4, train, rounds=200, topology="ring"))
+
+    Each process calls train(rank, connect, *args). Options are a Peer's; key, ports, names, min_peers and
+    shards are chosen where they are not given. Returns what they returned, by rank; where that is None, the
+    peer's last figures. If one fails, the others are ended, and LocalError has its traceback.
+    Processes are spawned, as PyTorch wants it: `train` and `args` are pickled, and a script needs the line with
+    __name__. In a notebook they are forked, with one thread each.
+    """
+    if n < 1:
+        raise ValueError(f"hearsay.local: found {n} peers, expected at least 1")
+    method = start_method or _method()
+    context: Any = multiprocessing.get_context(method)
+    listeners = _listeners(n)
+    threads = {"OMP_NUM_THREADS": "1"} if method == "fork" else _threads(n)
+    before = {name: os.environ.get(name) for name in threads}
+    processes: List[Any] = []
+    answers: List[Any] = []
+    good = False
+    with tempfile.TemporaryDirectory(prefix="hearsay-") as directory:
+        places = [f"127.0.0.1:{one.getsockname()[1]}" for one in listeners]
+        common = {"key": os.path.join(directory, "key"), "bootstrap": ",".join(places), "min_peers": n, **options}
+        keygen(os.path.join(directory, "key"))
+        try:
+            os.environ.update(threads)
+            for rank in range(n):
+                reader, writer = context.Pipe(duplex=False)
+                own = {"name": f"rank-{rank}", "shard": f"{rank + 1}/{n}", **common}
+                processes.append(context.Process(target=_child, name=own["name"],
+                                                 args=(rank, train, args, own, listeners[rank], writer)))
+                processes[-1].start()
+                answers.append(reader)
+                writer.close()
+                listeners[rank].close()
+            results = _collect(answers, processes)
+            good = True
+            return results
+        finally:
+            _end(processes, not good)
+            for one in listeners:
+                one.close()
+            for name, value in before.items():
+                os.environ.pop(name, None) if value is None else os.environ.update({name: value})
+
+
+# ---- ranks of a job -----------------------------------------------------------------
+
+RANKS = (("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+         ("PMI_RANK", "PMI_SIZE"))
+
+
+def _first_host(nodes: str) -> str:
+    """Of Slurm's list: "n[03-07,9],m1" begins with n03."""
+    found = re.match(r"([^\[,]+)(?:\[([^\],-]+)[^\]]*\])?([^,]*)", nodes)
+    return "" if found is None else found.group(1) + (found.group(2) or "") + found.group(3)
+
+
+def _place(env: Mapping[str, str], port: Optional[int]) -> str:
+    """Where rank 0 is, as HOST:PORT."""
+    host = env.get("MASTER_ADDR") or _first_host(env.get("SLURM_STEP_NODELIST") or env.get("SLURM_JOB_NODELIST") or "")
+    if not host:
+        raise UsageError("hearsay.torchrun: found no MASTER_ADDR, expected the host of rank 0 in it")
+    if port is None and "MASTER_PORT" in env:
+        port = int(env["MASTER_PORT"]) + 1  # MASTER_PORT itself is torchrun's own.
+    if port is None:
+        port = 20000 + int(env.get("SLURM_JOB_ID", "0")) % 10000
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def from_env(env: Optional[Mapping[str, str]] = None, port: Optional[int] = None) -> Dict[str, Any]:
+    """A Peer's options of a rank that torchrun, Slurm (srun) or mpirun started.
+
+    Rank 0 listens at MASTER_ADDR, MASTER_PORT + 1 (or `port`), the others at any port, and ask rank 0 first; name
+    rank-N, min_peers and shards are those of WORLD_SIZE. The key is a file, and no launcher ships secrets:
+    HEARSAY_KEY=FILE, or key=FILE, has to name a copy of it on each host.
+    """
+    env = os.environ if env is None else env
+    for rank_name, size_name in RANKS:
+        if rank_name in env and size_name in env:
+            break
+    else:
+        raise UsageError("hearsay.torchrun: found neither RANK and WORLD_SIZE nor SLURM_PROCID and SLURM_NTASKS nor those of "
+                         "mpirun, expected to be started by torchrun, srun or mpirun")
+    rank, size = int(env[rank_name]), int(env[size_name])
+    place = _place(env, port)
+    own = place.rpartition(":")[2] if rank == 0 else "0"
+    return {"listen": f"0.0.0.0:{own}", "bootstrap": place, "name": f"rank-{rank}", "min_peers": size,
+            "shard": f"{rank + 1}/{size}"}
+
+
+def torchrun(model: Any, optimizer: Any = None, /, *, port: Optional[int] = None, **options: Any) -> Peer:
+    """A Peer of this rank: `torchrun --nproc-per-node 4 train.py`, with from_env()'s options and those given."""
+    return Peer(model, optimizer, **{**from_env(port=port), **options})

@@ -1,0 +1,432 @@
+"""A peer: your training loop, and the cluster that it takes part in.
+
+    peer = hearsay.Peer(model, optimizer, key="cluster.key", bootstrap="a:7100,b:7100", rounds=1000, local_steps=8)
+    for x, y in peer.shard(loader):
+        optimizer.zero_grad()
+        loss_fn(model(x), y).backward()
+        optimizer.step()
+        peer.step()                   # every local_steps-th call exchanges with the neighbours
+    print(peer.finish(), peer.drift)
+
+    constructor -> yours --step()...step()--> the library's --> yours ... --> over
+                     ^                              |  KeyboardInterrupt, an exception of `evaluate`
+                     +------- wait(), step() <------+  (pending: the library goes on)
+
+The model is the library's while step() exchanges, and yours at all other times.
+"""
+import ctypes
+import logging
+import os
+import time
+import weakref
+from collections import deque
+from types import TracebackType
+from typing import Any, Callable, Deque, Iterator, List, Mapping, Optional, Sequence, Tuple, Type
+
+from . import _lib, _model, data, keeping
+from ._lib import CallbackError, ForkedError, UsageError, lib
+from .figures import Figures, score_of
+
+SLICE_S = 0.2  # A call that waits comes back so often, and Python looks whether somebody pressed Ctrl-C.
+LEAVE_S = 5.0
+HISTORY = 10_000  # Rounds that `history` remembers.
+LEVELS = (logging.INFO, logging.WARNING, logging.ERROR)
+logger = logging.getLogger("hearsay")
+_stuck: List[Any] = []  # Memory that a peer which did not end in time may still write to.
+
+
+def log_note(level: int, text: str) -> None:
+    """The default of on_note: Python's logger "hearsay"."""
+    logger.log(LEVELS[min(level, 2)], "%s", text)
+
+
+class _Callbacks:
+    """What the library calls. It must not hold the peer, which would never be let go, nor let an exception through."""
+
+    def __init__(self, peer: "Peer") -> None:
+        self.peer = weakref.ref(peer)
+        self.error: Optional[BaseException] = None
+        self.note = _lib.NOTE(self._note)
+        self.evaluate = _lib.EVALUATE(self._evaluate)
+
+    def _note(self, _self: Any, level: int, text: bytes) -> None:
+        peer = self.peer()
+        try:
+            on_note = peer.on_note if peer is not None else log_note
+            if on_note is not None:
+                on_note(level, text.decode(errors="replace"))
+        except BaseException as error:  # Raised by the call that is under way, once that is over.
+            self.error = self.error or error
+
+    def _evaluate(self, _self: Any, samples: int, score: Any) -> int:
+        peer = self.peer()
+        try:
+            if peer is not None and peer.evaluate is not None:
+                found = score_of(peer.evaluate, peer.model, samples, peer._model)
+                score[0] = _lib.Score(*found)
+            else:
+                score[0] = _lib.Score(float("nan"), float("nan"), 0)
+            return 0
+        except BaseException as error:
+            self.error = self.error or error
+            return 1
+
+    def raise_error(self) -> None:
+        error, self.error = self.error, None
+        if error is not None:
+            raise error
+
+
+def _close(handle: Any, pid: int, opened: List[bool], held: Any) -> None:
+    """Leave, and free the handle. `held` is what the library may use until then."""
+    if pid != os.getpid():
+        return
+    if lib.hearsay_exit_code(handle) < 0 and opened[0]:
+        if lib.hearsay_leave(handle, LEAVE_S) == _lib.TIMEOUT:
+            _stuck.append(held)
+    lib.hearsay_close(handle)
+
+
+class Peer:
+    """One peer of a run, with a model of yours.
+
+    model      a torch.nn.Module: its parameters, and those buffers that are floats and are saved, take part. Float32 ones on
+               the CPU move into one flat buffer, of which they are views from then on (nothing is copied in a
+               round): make the Peer after model.to(...). Or a dict of name -> numpy array (float32 or
+               float16), trained in place; hearsay.packed() spares the library copies of those.
+               All peers give the same names, shapes and types, and begin with the same values (torch.manual_seed).
+    optimizer  what checkpoints keep beside the model; None: nothing
+    buffers    with a dict as model: name -> array of what is mixed but not trained
+    options    "topology=ring compress=topk:0.01"; the same can be given by keyword: topology="ring". Names are those
+               of `hearsay peer`, with _ for -. "key", the cluster's key file, has to be given, and "rounds" by
+               those who begin a run. With model="lenet5" data="mnist" the run is one of `hearsay peer`'s.
+    timeout    seconds that the constructor waits for the first round; None: for as long as it takes. TimeoutError.
+    evaluate   callable(model) or callable(model, samples) -> loss, (loss, accuracy) or (loss, accuracy, samples), or a dict of these
+               names: called every "evaluate_every" rounds and at the end, in eval mode and without gradients.
+               `samples`: so many are enough, 0: all. It may be set later: peer.evaluate = ...
+    on_note    callable(level, text), 0 information, 1 warning, 2 error; default: logging.getLogger("hearsay"). None: nobody.
+    keep       name -> what checkpoints keep beside the optimizer: an object with state_dict() and
+               load_state_dict(), or (get, set) callables. keep=hearsay.RNG does it for random numbers. Needs out=DIR.
+    skip       patterns of names that take no part: ("*.bn*.*", "embedding.weight")
+
+    A peer belongs to the process that made it, and to one thread at a time. Forked children, such as workers of a
+    DataLoader, do it no harm. It is a context manager: at the end it finishes, and leaves the run where
+    there was an exception. It leaves, too, when it is collected, and when the interpreter ends.
+    """
+
+    def __init__(self, model: Any, optimizer: Any = None, /, *, buffers: Optional[Mapping[str, Any]] = None,
+                 options: str = "", timeout: Optional[float] = None, evaluate: Optional[Callable[..., Any]] = None,
+                 on_note: Optional[Callable[[int, str], None]] = log_note, keep: Optional[Mapping[str, Any]] = None,
+                 skip: Sequence[str] = (), _world: Any = None, **keywords: Any) -> None:
+        self.model, self.optimizer = model, optimizer
+        self.evaluate, self.on_note = evaluate, on_note
+        self.history: Deque[Figures] = deque(maxlen=HISTORY)
+        self._pid = os.getpid()
+        self._world, self._opened = _world, [False]  # Of simulate(); and it is a list as the finalizer looks at it.
+        self._model = _model.Model(model, buffers, skip)
+        self._callbacks = _Callbacks(self)
+        self._ending: Tuple[int, int, str, Optional[int], str] = (0, 0, "", None, "")
+        self._steps_done, self._pending, self._over = 0, False, False
+        self._loss: Any = 0.0
+        self._weight, self._samples = 0.0, 0
+        self._last: Optional[Figures] = None
+        self._epochs = 0
+        handle = lib.hearsay_new()
+        if handle is None:
+            raise MemoryError("hearsay_new: there is no memory for a handle")
+        self._handle = ctypes.c_void_p(handle)
+        self._finalizer = weakref.finalize(self, _close, self._handle, self._pid, self._opened,
+                                           (self._callbacks, self._model))
+        try:
+            self._set(options, keywords)
+            self._keeper = keeping.Keeper(optimizer, keep or {}, "out" in self._given or "HEARSAY_OUT" in os.environ)
+            self._open(timeout)
+        except BaseException:
+            self.close()
+            raise
+
+    # ---- opening ----
+
+    def _set(self, options: str, keywords: Mapping[str, Any]) -> None:
+        self._given = dict(word.partition("=")[::2] for word in options.split())
+        self._check(lib.hearsay_options(self._handle, options.encode()))
+        for name, value in _model.words(keywords.items()):
+            self._given[name] = value
+            self._check(lib.hearsay_set(self._handle, name.encode(), value.encode()))
+
+    def _open(self, timeout: Optional[float]) -> None:
+        self._model.tell(self._handle)
+        self._check(lib.hearsay_on_note(self._handle, self._callbacks.note, None))
+        self._check(lib.hearsay_on_evaluate(self._handle, self._callbacks.evaluate, None))
+        if self._world is None:
+            self._check(lib.hearsay_open(self._handle))
+        else:
+            world, rank = self._world
+            _lib.check(world.open(rank, self._handle), world.sentence)
+        self._opened[0] = self._pending = True
+        if not self.wait(timeout) and self._pending:
+            raise TimeoutError(f"hearsay: after {timeout} s the first round had not begun; phase {self.figures().phase}")
+        n, at_round = ctypes.c_size_t(), ctypes.c_uint64()
+        kept = lib.hearsay_kept(self._handle, ctypes.byref(n), ctypes.byref(at_round))
+        if kept:
+            self._keeper.restore(ctypes.string_at(kept, n.value))
+
+    # ---- the library's answers ----
+
+    def _check(self, code: int) -> int:
+        if code == _lib.FORKED:
+            raise ForkedError("hearsay: this peer belongs to the process that made it, which this one was forked from")
+        return _lib.check(code, _model._sentence(self._handle))
+
+    def _usable(self) -> None:
+        if os.getpid() != self._pid:
+            self._check(_lib.FORKED)
+        if not self._finalizer.alive:
+            raise UsageError("hearsay: found a peer that is closed")
+
+    def _settle(self, code: int) -> bool:
+        """Take notice of a code of the calls that wait. Is it the last of this wait?"""
+        if code == _lib.CALLBACK:
+            self._callbacks.raise_error()
+            raise CallbackError(_model._sentence(self._handle))
+        if code < 0:
+            self._pending = code != _lib.NOT_FINITE and lib.hearsay_exit_code(self._handle) < 0
+            self._over = lib.hearsay_exit_code(self._handle) >= 0
+            self._callbacks.error = None
+            self._check(code)
+        if code in (_lib.OK, _lib.OVER):
+            self._pending, self._over = False, code == _lib.OVER
+            self._model.take_back()
+            self._last = self.figures()
+        self._callbacks.raise_error()
+        return code in (_lib.OK, _lib.OVER)
+
+    def wait(self, timeout: Optional[float] = None) -> bool:
+        """Wait until the model is yours again: after a KeyboardInterrupt, or an exception of `evaluate`.
+
+        timeout: seconds; None: for as long as it takes. False when the run is over, or when time was up.
+        """
+        self._usable()
+        end = None if timeout is None else time.monotonic() + timeout
+        while self._pending:
+            left = SLICE_S if end is None else min(SLICE_S, max(0.0, end - time.monotonic()))
+            if self._settle(lib.hearsay_wait(self._handle, left)):
+                break
+            if end is not None and time.monotonic() >= end:
+                return False
+            if self._world is not None and self._world[0].failed:
+                raise self._world[0].cancelled(self._world[1])
+        return not self._over
+
+    # ---- training ----
+
+    def step(self, loss: Any = None, samples: Optional[int] = None) -> bool:
+        """One local step is done. The last of a round hands the model over, and waits for the neighbours.
+
+        loss: mean over this step's samples, a number or a tensor (which is not waited for before the round is over).
+        False when the run is over: the model is the final one; more calls do nothing.
+        NotFiniteError: the model holds a NaN or an infinity, which was not sent. It is yours still.
+        """
+        if self._over:
+            return False
+        self._usable()
+        if self._pending:  # This step was made while the library had the model: it does not count.
+            return self.wait()
+        self._note_loss(loss, samples)
+        self._steps_done += 1
+        if self._steps_done < lib.hearsay_steps(self._handle):
+            return True
+        return self._exchange()
+
+    def _note_loss(self, loss: Any, samples: Optional[int]) -> None:
+        if loss is None:
+            return
+        weight = 1 if samples is None else int(samples)
+        self._loss = self._loss + (loss.detach() if hasattr(loss, "detach") else loss) * weight
+        self._weight += weight
+        self._samples += 0 if samples is None else weight
+
+    def _exchange(self) -> bool:
+        if not self._model.in_place():
+            raise UsageError("hearsay: found a model that lies elsewhere than when its Peer was made, expected model.to(...) and "
+                             "the like before")
+        known = self._weight > 0
+        did = _lib.Did(float(self._loss) / self._weight if known else float("nan"), self._samples if known else 0)
+        if self._keeper.due():
+            state = self._keeper.state()
+            self._check(lib.hearsay_keep(self._handle, state, len(state)))
+        self._model.hand_over()
+        self._pending = True
+        code = lib.hearsay_round(self._handle, ctypes.byref(did), SLICE_S)
+        if code != _lib.NOT_FINITE:
+            self._steps_done, self._loss, self._weight, self._samples = 0, 0.0, 0.0, 0
+        done = self._settle(code)
+        more = not self._over if done else self.wait()
+        if self._last is not None:
+            self.history.append(self._last)
+        return more
+
+    def finish(self, timeout: Optional[float] = None) -> str:
+        """Wait for the end of the run, if that is under way, else leave it; then close. The verdict, as a sentence.
+
+        A run whose verdict is not consensus raises nothing: exit_code says it (0 consensus, or stopped; 3 none).
+        TimeoutError after `timeout` seconds; then finish() can be called again, or leave().
+        """
+        if self._finalizer.alive and os.getpid() == self._pid:
+            if self._pending and not self.wait(timeout) and self._pending:
+                raise TimeoutError(f"hearsay: after {timeout} s the run was not over")
+            self.leave()
+        return self.verdict
+
+    def leave(self, timeout: float = LEAVE_S) -> None:
+        """Leave the run: the neighbours are told, this round's local steps are not sent. The model stays as it is."""
+        if not self._finalizer.alive or os.getpid() != self._pid:
+            return
+        try:
+            if not self._over and self._opened[0]:
+                code = lib.hearsay_leave(self._handle, timeout)
+                self._over = code == _lib.OVER
+                if code == _lib.TIMEOUT:
+                    _stuck.append((self._callbacks, self._model))
+                self._model.take_back()
+        finally:
+            self._callbacks.error = None
+            self.close()
+
+    def close(self) -> None:
+        """Free the handle; what is not over is left. The tensors stay valid."""
+        if self._finalizer.alive and os.getpid() == self._pid:
+            try:
+                self._last = self.figures()
+            except _lib.HearsayError:
+                pass  # It was never open.
+            self._ending = (self.round, self.rounds, self.verdict, self.exit_code, self.run)
+            self._finalizer()
+            self._over = True
+
+    def __enter__(self) -> "Peer":
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        if kind is None:
+            self.finish()
+        else:
+            self.leave()
+
+    # ---- questions ----
+
+    def _ask(self, i: int, question: Callable[[], Any]) -> Any:
+        """The answer now, or the last one of a peer that is closed."""
+        if self._finalizer.alive:
+            return question()
+        return self._ending[i]
+
+    @property
+    def round(self) -> int:
+        """Rounds of the run that are over: learning rates follow this number, and not the peer's age."""
+        return self._ask(0, lambda: int(lib.hearsay_rounds_done(self._handle)))
+
+    @property
+    def rounds(self) -> int:
+        """How many the run has; 0: not known yet."""
+        return self._ask(1, lambda: int(lib.hearsay_rounds(self._handle)))
+
+    @property
+    def verdict(self) -> str:
+        """How the run ended, as a sentence; "" before."""
+        return self._ask(2, lambda: (lib.hearsay_verdict(self._handle) or b"").decode(errors="replace"))
+
+    @property
+    def exit_code(self) -> Optional[int]:
+        """As `hearsay peer`: 0 consensus, or stopped; 3 no consensus; 1, 2 failed. None before the end."""
+        code = self._ask(3, lambda: int(lib.hearsay_exit_code(self._handle)))
+        return None if code is None or code < 0 else code
+
+    @property
+    def run(self) -> str:
+        """The run's canonical text; "" before it is known."""
+        return self._ask(4, lambda: (lib.hearsay_run(self._handle) or b"").decode(errors="replace"))
+
+    @property
+    def over(self) -> bool:
+        """Is the run over for this peer?"""
+        return self._over
+
+    @property
+    def steps(self) -> int:
+        """Local steps of this round."""
+        return int(lib.hearsay_steps(self._handle)) if self._finalizer.alive else 0
+
+    @property
+    def port(self) -> int:
+        """Where it listens; 0: nowhere."""
+        return int(lib.hearsay_port(self._handle)) if self._finalizer.alive else 0
+
+    def figures(self) -> Figures:
+        """All figures, as they are now; of a closed peer the last ones."""
+        if not self._finalizer.alive:
+            return self._last if self._last is not None else Figures()
+        if os.getpid() != self._pid:
+            self._check(_lib.FORKED)
+        c = _lib.Figures(size=ctypes.sizeof(_lib.Figures))
+        self._check(lib.hearsay_figures(self._handle, ctypes.byref(c)))
+        return Figures.of(c)
+
+    @property
+    def drift(self) -> float:
+        """Estimated consensus distance, the root mean square over peers of |x_i - mean|. NaN: not known."""
+        return self.figures().drift
+
+    @property
+    def relative_drift(self) -> float:
+        """drift / |mean|."""
+        return self.figures().relative_drift
+
+    @property
+    def accuracy(self) -> float:
+        """In [0, 1], of the last evaluation; NaN: there was none."""
+        return self.figures().accuracy
+
+    @property
+    def bytes_sent(self) -> int:
+        """At the sockets."""
+        return self.figures().bytes_sent
+
+    # ---- data ----
+
+    @property
+    def shares(self) -> int:
+        """Rises whenever this peer's share of the samples may have changed."""
+        return int(lib.hearsay_shares(self._handle)) if self._finalizer.alive else 0
+
+    def samples(self, n: int) -> Any:
+        """Which of the samples 0 <= id < n of a set that all peers have are this peer's now: int64, rising."""
+        return data.samples(self, n)
+
+    def sampler(self, n: int) -> Any:
+        """A torch Sampler of these, in another order in each epoch. It asks for the share anew in each epoch."""
+        return data.sampler(self, n)
+
+    def shard(self, source: Any, batch_size: Optional[int] = None, shuffle: bool = True) -> Iterator[Any]:
+        """Batches of this peer's samples, epoch after epoch, until the run is over.
+
+        source: a torch DataLoader (its batch_size, workers, collate_fn, ... are taken), a dataset with len() and [i], or
+        one array or a tuple of arrays of the same length, of which batches are cut.
+        """
+        return data.shard(self, source, batch_size, shuffle)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a Peer cannot be pickled: it belongs to its process")
+
+    def __repr__(self) -> str:
+        if self._finalizer.alive:
+            return f"<hearsay.Peer round {self.round} of {self.rounds or '?'}>"
+        return f"<hearsay.Peer closed: {self.verdict or 'never begun'}>"
+
+    @classmethod
+    def from_env(cls, model: Any, optimizer: Any = None, /, **options: Any) -> "Peer":
+        """A peer of a job that torchrun, Slurm or mpirun started: hearsay.torchrun()."""
+        from .launch import from_env
+
+        return cls(model, optimizer, **{**from_env(), **options})

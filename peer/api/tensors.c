@@ -1,0 +1,360 @@
+/* peer/api/tensors.c -- a table of the caller's tensors, and copies to and from the flat vector. */
+#include "peer/api/tensors.h"
+
+#include "nn/math/rng.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+__attribute__((format(printf, 3, 4))) static int refuse(char error[TENSORS_ERROR_MAX], int err,
+                                                        const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(error, TENSORS_ERROR_MAX, format, args);
+    va_end(args);
+    return err;
+}
+
+static int no_memory(char error[TENSORS_ERROR_MAX])
+{
+    return refuse(error, -ENOMEM, "out of memory for the tensors");
+}
+
+void tensors_close(struct tensors *t)
+{
+    free(t->tensor);
+    free(t->segment);
+    *t = (struct tensors){0};
+}
+
+/* ---- The table ----------------------------------------------------------- */
+
+static bool name_ok(const char *name)
+{
+    size_t n = strnlen(name, HEARSAY_NAME_MAX + 1);
+    for (size_t i = 0; i < n; i++)
+        if (name[i] <= ' ' || name[i] > '~')
+            return false;
+    return n >= 1 && n <= HEARSAY_NAME_MAX;
+}
+
+static const struct tensor *find(const struct tensors *t, const char *name)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (strcmp(t->tensor[i].name, name) == 0)
+            return &t->tensor[i];
+    return NULL;
+}
+
+static size_t width(enum hearsay_type type)
+{
+    return type == HEARSAY_FLOAT32 ? sizeof(float) : sizeof(uint16_t);
+}
+
+/* Its elements, or 0: none, or more than a vector of this machine can have. */
+static size_t count(const struct tensor *one)
+{
+    size_t n = 1;
+    for (uint32_t i = 0; i < one->n_dims; i++) {
+        if (one->dims[i] == 0 || n > SIZE_MAX / sizeof(float) / one->dims[i])
+            return 0;
+        n *= one->dims[i];
+    }
+    return n;
+}
+
+static int check(const struct tensors *t, const struct tensor *one, char error[TENSORS_ERROR_MAX])
+{
+    if (!name_ok(one->name))
+        return refuse(error, -EINVAL,
+                      "tensor %zu: found the name '%.40s', expected 1 to %d printable bytes "
+                      "without blanks",
+                      t->n, one->name, HEARSAY_NAME_MAX);
+    if (find(t, one->name) != NULL)
+        return refuse(error, -EINVAL, "tensor %s: found twice, expected once", one->name);
+    if (one->data == NULL || (uintptr_t)one->data % width(one->type) != 0)
+        return refuse(error, -EINVAL,
+                      "tensor %s: found data at %p, expected an address that is a multiple of %zu",
+                      one->name, one->data, width(one->type));
+    if (count(one) == 0)
+        return refuse(error, -EINVAL, "tensor %s: found a shape without elements, or with too many",
+                      one->name);
+    if (t->n == TENSORS_MAX)
+        return refuse(error, -EINVAL, "tensor %s: found more than %d tensors", one->name,
+                      TENSORS_MAX);
+    return 0;
+}
+
+int tensors_add(struct tensors *t, const struct tensor *one, char error[TENSORS_ERROR_MAX])
+{
+    int err = check(t, one, error);
+    if (err < 0)
+        return err;
+    if (t->n == t->cap) {
+        size_t cap = t->cap > 0 ? 2 * t->cap : 64;
+        struct tensor *grown = realloc(t->tensor, cap * sizeof *grown);
+        if (grown == NULL)
+            return no_memory(error);
+        t->tensor = grown;
+        t->cap = cap;
+    }
+    t->tensor[t->n] = *one;
+    t->tensor[t->n++].n = count(one);
+    return 0;
+}
+
+/* ---- The order ------------------------------------------------------------ */
+
+static void make_segment(struct segment *s, const struct tensor *one)
+{
+    *s = (struct segment){.offset = one->offset,
+                          .n = one->n,
+                          .rows = one->n_dims > 1 ? one->dims[0] : 1,
+                          .n_dims = one->n_dims,
+                          .decays = one->n_dims > 1,
+                          .trained = one->role == HEARSAY_TRAINED,
+                          .nonnegative = one->role == HEARSAY_VARIANCE};
+    s->cols = s->n / s->rows;
+    memcpy(s->name, one->name, sizeof s->name);
+    memcpy(s->dims, one->dims, sizeof s->dims);
+}
+
+/* Is x the caller's memory? */
+static void look_for_flat(struct tensors *t, struct tensor *const *in_order)
+{
+    float *first = in_order[0]->data;
+    t->flat = first;
+    for (size_t i = 0; i < t->n; i++)
+        if (in_order[i]->type != HEARSAY_FLOAT32
+            || (uintptr_t)in_order[i]->data
+                   != (uintptr_t)first + in_order[i]->offset * sizeof(float))
+            t->flat = NULL;
+}
+
+/* Give them places in this order. */
+static int place(struct tensors *t, struct tensor *const *in_order, char error[TENSORS_ERROR_MAX])
+{
+    free(t->segment);
+    t->n_floats = t->dim = 0;
+    t->segment = calloc(t->n, sizeof *t->segment);
+    if (t->segment == NULL)
+        return no_memory(error);
+    for (size_t i = 0; i < t->n; i++) {
+        in_order[i]->offset = t->n_floats;
+        make_segment(&t->segment[i], in_order[i]);
+        t->n_floats += in_order[i]->n;
+        t->dim += in_order[i]->role == HEARSAY_TRAINED ? in_order[i]->n : 0;
+    }
+    look_for_flat(t, in_order);
+    return 0;
+}
+
+int tensors_lay(struct tensors *t, char error[TENSORS_ERROR_MAX])
+{
+    size_t at = 0;
+    struct tensor **in_order = calloc(t->n + 1, sizeof *in_order);
+    if (in_order == NULL)
+        return no_memory(error);
+    for (int trained = 1; trained >= 0; trained--)
+        for (size_t i = 0; i < t->n; i++)
+            if ((t->tensor[i].role == HEARSAY_TRAINED) == (trained == 1))
+                in_order[at++] = &t->tensor[i];
+    int err = t->n == 0 || in_order[0]->role != HEARSAY_TRAINED
+                  ? refuse(error, -EINVAL, "found no tensor that is trained, expected one")
+                  : place(t, in_order, error);
+    free(in_order);
+    return err;
+}
+
+static void shape_text(const uint32_t *dims, uint32_t n_dims, char out[96])
+{
+    size_t at = (size_t)snprintf(out, 96, "%s", n_dims == 0 ? "a scalar" : "");
+    for (uint32_t i = 0; i < n_dims && at < 80; i++)
+        at += (size_t)snprintf(out + at, 96 - at, i > 0 ? "x%u" : "%u", (unsigned)dims[i]);
+}
+
+static int same(const struct tensor *one, const struct segment *s, char error[TENSORS_ERROR_MAX])
+{
+    char found[96], expected[96];
+    shape_text(one->dims, one->n_dims, found);
+    shape_text(s->dims, s->n_dims, expected);
+    if (strcmp(found, expected) != 0)
+        return refuse(error, -EINVAL, "tensor %s: found the shape %s, expected the model's %s",
+                      one->name, found, expected);
+    if ((one->role == HEARSAY_TRAINED) != s->trained)
+        return refuse(error, -EINVAL, "tensor %s: found one that is %strained, expected %s",
+                      one->name, s->trained ? "not " : "",
+                      s->trained ? "a parameter" : "a running statistic");
+    return 0;
+}
+
+int tensors_lay_as(struct tensors *t, const struct segment *s, size_t n,
+                   char error[TENSORS_ERROR_MAX])
+{
+    struct tensor **in_order = calloc(n + 1, sizeof *in_order);
+    int err = in_order != NULL ? 0 : no_memory(error);
+    for (size_t i = 0; i < n && err == 0; i++) {
+        in_order[i] = (struct tensor *)find(t, s[i].name);
+        err = in_order[i] == NULL
+                  ? refuse(error, -EINVAL, "found no tensor %s, which the model has", s[i].name)
+                  : same(in_order[i], &s[i], error);
+        if (err == 0)
+            in_order[i]->role = s[i].nonnegative ? HEARSAY_VARIANCE : in_order[i]->role;
+    }
+    if (err == 0 && t->n != n)
+        err = refuse(error, -EINVAL, "found %zu tensors, expected the model's %zu", t->n, n);
+    if (err == 0)
+        err = place(t, in_order, error);
+    free(in_order);
+    return err;
+}
+
+/* In x's order, whatever the order in which they were added. */
+uint64_t tensors_layout(const struct tensors *t)
+{
+    char text[HEARSAY_NAME_MAX + 160], shape[96];
+    uint64_t hash = rng_hash("hearsay", 7);
+    for (size_t i = 0; i < t->n; i++) {
+        const struct segment *s = &t->segment[i];
+        const struct tensor *one = find(t, s->name);
+        shape_text(s->dims, s->n_dims, shape);
+        int n = snprintf(text, sizeof text, "%016llx %s %s %d %d", (unsigned long long)hash,
+                         s->name, shape, (int)one->type, (int)one->role);
+        hash = rng_hash(text, (size_t)n);
+    }
+    return hash;
+}
+
+/* ---- Numbers --------------------------------------------------------------- */
+
+static uint32_t bits_of(float v)
+{
+    uint32_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    return bits;
+}
+
+static float of_bits(uint32_t bits)
+{
+    float v;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+uint16_t tensors_to_bfloat(float v)
+{
+    uint32_t bits = bits_of(v);
+    if ((bits & 0x7fffffffu) > 0x7f800000u)
+        return (uint16_t)(bits >> 16 | 0x40);
+    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
+}
+
+float tensors_of_bfloat(uint16_t h)
+{
+    return of_bits((uint32_t)h << 16);
+}
+
+/* Below the least normal number, 2^-14, digits are of 2^-24: adding 0.5 has the processor round
+ * there. */
+uint16_t tensors_to_half(float v)
+{
+    uint32_t bits = bits_of(v), sign = bits >> 16 & 0x8000u, rest = bits & 0x7fffffffu;
+    if (rest > 0x7f800000u)
+        return (uint16_t)(sign | 0x7e00u);
+    if (rest >= 0x477ff000u) /* 65520 rounds to infinity. */
+        return (uint16_t)(sign | 0x7c00u);
+    if (rest < 0x38800000u)
+        return (uint16_t)(sign | (bits_of(of_bits(rest) + 0.5f) - bits_of(0.5f)));
+    return (uint16_t)(sign | ((rest + 0xfffu + (rest >> 13 & 1) - 0x38000000u) >> 13));
+}
+
+float tensors_of_half(uint16_t h)
+{
+    uint32_t sign = (uint32_t)(h & 0x8000u) << 16, rest = h & 0x7fffu;
+    if (rest >= 0x7c00u)
+        return of_bits(sign | 0x7f800000u | (rest & 0x3ffu) << 13);
+    if (rest < 0x400u) /* Exact: a whole number of 2^-24. */
+        return of_bits(sign | bits_of((float)rest * 0x1p-24f));
+    return of_bits(sign | ((rest << 13) + 0x38000000u));
+}
+
+static float half_at(enum hearsay_type type, uint16_t h)
+{
+    return type == HEARSAY_FLOAT16 ? tensors_of_half(h) : tensors_of_bfloat(h);
+}
+
+static uint16_t half_of(enum hearsay_type type, float v)
+{
+    return type == HEARSAY_FLOAT16 ? tensors_to_half(v) : tensors_to_bfloat(v);
+}
+
+static bool finite_16(const struct tensor *one)
+{
+    const uint16_t *h = one->data;
+    uint16_t exponent = one->type == HEARSAY_FLOAT16 ? 0x7c00u : 0x7f80u;
+    for (size_t k = 0; k < one->n; k++)
+        if ((h[k] & exponent) == exponent)
+            return false;
+    return true;
+}
+
+const struct tensor *tensors_bad(const struct tensors *t)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        const struct tensor *one = &t->tensor[i];
+        bool finite = one->type == HEARSAY_FLOAT32 ? vec_finite(one->data, one->n) : finite_16(one);
+        if (!finite)
+            return one;
+    }
+    return NULL;
+}
+
+/* ---- There and back ---------------------------------------------------------- */
+
+void tensors_read(struct tensors *t, float *x)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        const struct tensor *one = &t->tensor[i];
+        const uint16_t *h = one->data;
+        if (one->type == HEARSAY_FLOAT32)
+            memmove(x + one->offset, one->data, one->n * sizeof *x);
+        for (size_t k = 0; k < one->n && one->type != HEARSAY_FLOAT32; k++)
+            x[one->offset + k] = half_at(one->type, h[k]);
+    }
+}
+
+void tensors_gather(struct tensors *t, float *x)
+{
+    if (t->flat != NULL)
+        return;
+    for (size_t i = 0; i < t->n; i++) {
+        const struct tensor *one = &t->tensor[i];
+        const uint16_t *h = one->data;
+        float *to = x + one->offset;
+        t->bytes_copied += one->n * width(one->type);
+        if (one->type == HEARSAY_FLOAT32)
+            memcpy(to, one->data, one->n * sizeof *to);
+        for (size_t k = 0; k < one->n && one->type != HEARSAY_FLOAT32; k++)
+            to[k] += half_at(one->type, h[k]) - half_at(one->type, half_of(one->type, to[k]));
+    }
+}
+
+void tensors_scatter(struct tensors *t, const float *x)
+{
+    if (t->flat != NULL)
+        return;
+    for (size_t i = 0; i < t->n; i++) {
+        const struct tensor *one = &t->tensor[i];
+        const float *from = x + one->offset;
+        uint16_t *h = one->data;
+        t->bytes_copied += one->n * width(one->type);
+        if (one->type == HEARSAY_FLOAT32)
+            memcpy(one->data, from, one->n * sizeof *from);
+        for (size_t k = 0; k < one->n && one->type != HEARSAY_FLOAT32; k++)
+            h[k] = half_of(one->type, from[k]);
+    }
+}

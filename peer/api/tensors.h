@@ -1,0 +1,73 @@
+/* peer/api/tensors.h -- the caller's tensors: their names and shapes, and the way to one flat
+ * vector and back.
+ *
+ *   add, add, ...  -->  lay   segments in the order of the flat vector: trained ones first
+ *                         |
+ *        gather: tensors -> x        scatter: x -> tensors
+ *
+ * Where all are float32 and lie one behind the other in that order, x is the caller's memory
+ * itself, and both do nothing. A tensor of 16 bits is the rounded image of its part of x: gather
+ * adds to x what the caller has changed, so that what mixing did below its last digit is kept.
+ */
+#ifndef PEER_API_TENSORS_H
+#define PEER_API_TENSORS_H
+
+#include "nn/math/vec.h"
+#include "peer/api/hearsay.h"
+
+enum { TENSORS_MAX = 65536, TENSORS_ERROR_MAX = 384 };
+
+struct tensor
+{
+    char name[HEARSAY_NAME_MAX + 1];
+    void *data; /* The caller's. */
+    enum hearsay_type type;
+    enum hearsay_role role;
+    uint32_t n_dims, dims[HEARSAY_DIMS_MAX];
+    size_t n;      /* Elements. */
+    size_t offset; /* In x, once laid. */
+};
+
+struct tensors
+{
+    struct tensor *tensor;
+    size_t n, cap;
+    struct segment *segment; /* Once laid: n of them, in x's order. */
+    size_t n_floats, dim;    /* All of x, and its trained part. */
+    float *flat;             /* x in the caller's memory, or NULL. */
+    uint64_t bytes_copied;   /* By gather and scatter. */
+};
+
+/* Zeros are an empty table. */
+void tensors_close(struct tensors *t);
+
+/* As hearsay_tensor(): 0, -EINVAL with a sentence, or -ENOMEM; then nothing is changed. */
+int tensors_add(struct tensors *t, const struct tensor *one, char error[TENSORS_ERROR_MAX]);
+
+/* Fix the order: as they were added, trained ones first. 0, -EINVAL (there is none that is trained)
+ * or -ENOMEM. */
+int tensors_lay(struct tensors *t, char error[TENSORS_ERROR_MAX]);
+
+/* Fix the order of another table of segments, which have to be just these tensors. */
+int tensors_lay_as(struct tensors *t, const struct segment *s, size_t n,
+                   char error[TENSORS_ERROR_MAX]);
+
+/* Names, shapes, types and roles of all in 64 bits: equal for peers that can be in one run. */
+uint64_t tensors_layout(const struct tensors *t);
+
+/* The first tensor with a value that is not finite, or NULL. O(n_floats). */
+const struct tensor *tensors_bad(const struct tensors *t);
+
+/* x[0..n_floats) as the tensors have it, from nothing (read), or from what scatter left (gather). */
+void tensors_read(struct tensors *t, float *x);
+void tensors_gather(struct tensors *t, float *x);
+void tensors_scatter(struct tensors *t, const float *x);
+
+/* One float of 16 bits: IEEE 754 binary16, and the upper half of binary32. To the nearest, ties to
+ * even; NaN stays NaN. */
+uint16_t tensors_to_half(float v);
+float tensors_of_half(uint16_t h);
+uint16_t tensors_to_bfloat(float v);
+float tensors_of_bfloat(uint16_t h);
+
+#endif

@@ -1,0 +1,232 @@
+/* peer/api/trainer.c -- the trainer that a node sees where a program brings the model: its local
+ * steps are the caller's, and take as long as the caller does. */
+#include "peer/api/handle.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void init(void *self, float *x)
+{
+    const struct hearsay *h = self;
+    memcpy(x, h->begin, h->tensors.n_floats * sizeof *x);
+}
+
+/* What is counted is told under the lock. */
+static void scatter(struct hearsay *h, const float *x)
+{
+    tensors_scatter(&h->tensors, x);
+    uv_mutex_lock(&h->lock);
+    h->copied = h->tensors.bytes_copied;
+    uv_mutex_unlock(&h->lock);
+}
+
+void handle_give(struct hearsay *h, const float *x)
+{
+    if (x != NULL)
+        scatter(h, x);
+}
+
+static void steps(void *self, float *x, uint64_t round, uint32_t n_steps,
+                  struct trainer_report *report)
+{
+    struct hearsay *h = self;
+    struct hearsay_did did;
+    scatter(h, x);
+    if (turn_steps(&h->turn, round, n_steps, &did) < 0) {
+        *report = (struct trainer_report){.loss = (double)NAN, .abandoned = true};
+        return;
+    }
+    tensors_gather(&h->tensors, x);
+    *report = (struct trainer_report){.loss = did.loss, .accuracy = (double)NAN};
+    if (!isnan(did.loss)) /* Where it is not known, samples would make it one that is not finite. */
+        report->n_samples = did.samples > 0 ? did.samples : 1;
+}
+
+static void evaluate(void *self, const float *x, uint64_t max_samples,
+                     struct trainer_report *report)
+{
+    struct hearsay *h = self;
+    struct hearsay_score score;
+    *report = (struct trainer_report){.loss = (double)NAN, .accuracy = (double)NAN};
+    if (h->evaluate == NULL)
+        return;
+    scatter(h, x);
+    if (turn_test(&h->turn, max_samples, &score) == 0)
+        *report = (struct trainer_report){
+            .loss = score.loss, .accuracy = score.accuracy, .n_samples = score.samples};
+}
+
+/* Whose samples are whose is found out when somebody asks. */
+static int members(void *self, const uint64_t *keys, size_t n, uint64_t own)
+{
+    struct hearsay *h = self;
+    uint64_t *copy = malloc((n + 1) * sizeof *copy);
+    if (copy == NULL)
+        return -ENOMEM;
+    memcpy(copy, keys, n * sizeof *copy);
+    uv_mutex_lock(&h->lock);
+    free(h->keys);
+    h->keys = copy;
+    h->n_keys = n;
+    h->own_key = own;
+    h->shares++;
+    uv_mutex_unlock(&h->lock);
+    return 0;
+}
+
+/* The caller's own bytes. */
+static void state(void *self, struct state *s)
+{
+    struct hearsay *h = self;
+    size_t n = h->n_kept;
+    state_section(s, "caller");
+    state_u64(s, &h->kept_round);
+    state_size(s, &n);
+    if (s->reading) {
+        state_expect(s, n <= s->n, "of the caller's bytes there are fewer");
+        if (s->failed)
+            return;
+        uint8_t *bytes = malloc(n > 0 ? n : 1);
+        if (bytes == NULL) {
+            state_no_memory(s);
+            return;
+        }
+        free(h->kept);
+        h->kept = bytes;
+        h->n_kept = n;
+        h->kept_read = n > 0;
+    }
+    if (n > 0)
+        state_bytes(s, h->kept, n);
+}
+
+/* ---- A run and the tensors --------------------------------------------------- */
+
+static int no_memory(char error[RUN_ERROR_MAX])
+{
+    snprintf(error, RUN_ERROR_MAX, "out of memory for the model");
+    return -ENOMEM;
+}
+
+/* A run of the program's own model: do the tensors look like those of the others, and begin alike? */
+static int check_layout(const struct hearsay *h, const struct run *run, char error[RUN_ERROR_MAX])
+{
+    const struct layout_values *v = layout_values(run);
+    char own[LAYOUT_HASH];
+    snprintf(own, sizeof own, "%016llx", (unsigned long long)tensors_layout(&h->tensors));
+    if (strcmp(own, v->tensors) != 0) {
+        snprintf(error, RUN_ERROR_MAX,
+                 "the tensors differ from the run's in a name, shape, type, role or their order: "
+                 "found %zu of %zu floats with the hash %s, expected %s",
+                 h->tensors.n, h->tensors.n_floats, own, v->tensors);
+        return -EINVAL;
+    }
+    snprintf(own, sizeof own, "%016llx",
+             (unsigned long long)vec_hash(h->begin, h->tensors.n_floats));
+    if (strcmp(own, v->begin) != 0) {
+        snprintf(error, RUN_ERROR_MAX,
+                 "the tensors begin with other values than the run: found the hash %s, expected "
+                 "%s; seed all peers alike, or load one file",
+                 own, v->begin);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+/* A run that `hearsay peer` can be in: the tensors have to be its model's. */
+static int take_model(struct hearsay *h, const struct run *run, char error[RUN_ERROR_MAX])
+{
+    char why[MODEL_ERROR_MAX], what[TENSORS_ERROR_MAX], hash[SGD_INIT_MAX];
+    struct data_shape shape;
+    const struct sgd_values *v = sgd_values(run);
+    model_close(&h->model);
+    h->model = (struct model){0};
+    int err = data_shape(v->data, &shape);
+    assert(err == 0); /* The run is fixed. */
+    err = model_init(&h->model, v->model, v->norm, &shape, why);
+    if (err < 0) {
+        snprintf(error, RUN_ERROR_MAX, "--model: %.300s", why);
+        return err;
+    }
+    err = tensors_lay_as(&h->tensors, h->model.segments, h->model.n_segments, what);
+    if (err < 0) {
+        snprintf(error, RUN_ERROR_MAX, "--model %.60s: %.240s", v->model, what);
+        return err;
+    }
+    float *begin = realloc(h->begin, h->tensors.n_floats * sizeof *begin);
+    if (begin == NULL)
+        return no_memory(error);
+    h->begin = begin;
+    if (strcmp(v->init, "none") == 0) {
+        model_params(&h->model, run->seed, h->begin);
+        return 0;
+    }
+    tensors_read(&h->tensors, h->begin);
+    snprintf(hash, sizeof hash, "%016llx",
+             (unsigned long long)vec_hash(h->begin, h->tensors.n_floats));
+    if (strcmp(hash, v->init) == 0)
+        return 0;
+    snprintf(error, RUN_ERROR_MAX,
+             "the tensors begin with other values than the run: found the hash %s, expected %s",
+             hash, v->init);
+    return -EINVAL;
+}
+
+/* The directory is this run's, or nobody's. */
+static int check_out(struct hearsay *h, const struct run *run, char error[RUN_ERROR_MAX])
+{
+    char text[WIRE_RUN_MAX + 1], why[OUTDIR_WHY_MAX];
+    if (h->out == NULL)
+        return 0;
+    run_text(run, text);
+    owner_write(h->owner_text, "libhearsay", NULL, text);
+    enum outdir_state state = outdir_look(h->out, h->owner_text, why);
+    if (state != OUTDIR_OTHER && state != OUTDIR_FOREIGN)
+        return 0;
+    snprintf(error, RUN_ERROR_MAX, "--out %.80s has %s: %.180s", h->out,
+             state == OUTDIR_OTHER ? "another run" : "files of no known run", why);
+    return -EINVAL;
+}
+
+static void note_run(struct hearsay *h, const struct run *run)
+{
+    uv_mutex_lock(&h->lock);
+    h->n_rounds = run->rounds;
+    h->seed = run->seed;
+    run_text(run, h->run_text);
+    uv_mutex_unlock(&h->lock);
+}
+
+int handle_make_trainer(void *self, const struct run *run, struct trainer *t,
+                        char error[RUN_ERROR_MAX])
+{
+    struct hearsay *h = self;
+    int err = h->simulation == NULL ? settings_uplink_fits(h->o, run, error) : 0;
+    if (err == 0 && run->overlap == RUN_OVERLAP_LAYER) {
+        snprintf(error, RUN_ERROR_MAX,
+                 "--overlap layer: only with our own trainer, which says when a layer is done");
+        err = -EINVAL;
+    }
+    if (err == 0)
+        err = h->by_model ? take_model(h, run, error) : check_layout(h, run, error);
+    if (err == 0)
+        err = check_out(h, run, error);
+    if (err < 0)
+        return err;
+    note_run(h, run);
+    *t = (struct trainer){.n_params = h->tensors.n_floats,
+                          .segments = h->tensors.segment,
+                          .n_segments = h->tensors.n,
+                          .x = h->tensors.flat,
+                          .self = h,
+                          .init = init,
+                          .steps = steps,
+                          .evaluate = evaluate,
+                          .members = members,
+                          .state = state};
+    return 0;
+}

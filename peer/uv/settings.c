@@ -1,0 +1,281 @@
+/* peer/uv/settings.c -- takes the options of one peer, one by one. */
+#include "peer/uv/settings.h"
+
+#include "nn/math/number.h"
+#include "peer/admit/token.h"
+#include "peer/node/evaluation.h"
+#include "peer/run/duration.h"
+#include "peer/run/rate.h"
+#include "peer/uv/identity.h"
+#include "peer/uv/resolve.h"
+#include "peer/uv/roster.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+__attribute__((format(printf, 3, 4))) static int refuse(char error[SETTINGS_ERROR_MAX], int err,
+                                                        const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(error, SETTINGS_ERROR_MAX, format, args);
+    va_end(args);
+    return err;
+}
+
+int settings_begin(struct settings *s, struct uv_driver_config *c, char error[SETTINGS_ERROR_MAX])
+{
+    uv_timeval64_t now;
+    uint64_t random[2];
+    if (uv_gettimeofday(&now) < 0 || uv_random(NULL, NULL, random, sizeof random, 0, NULL) < 0)
+        return refuse(error, -EIO, "the system gives no time or no random bytes");
+    c->node.boot = random[0];
+    c->node.own_seed = random[1];
+    /* Who begins later than another has the higher one, however often the other was raised
+     * since. */
+    c->node.incarnation = ((uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_usec / 1000) << 20;
+    c->node.crypto = &s->crypto;
+    c->identity = &s->identity;
+    c->psk = s->psk;
+    return 0;
+}
+
+/* ---- Addresses ---------------------------------------------------------- */
+
+static int cut_list(const struct options *o, const char *option, uint32_t max,
+                    struct settings_list *list, char error[SETTINGS_ERROR_MAX])
+{
+    const char *text = options_text(o, option);
+    if (text == NULL)
+        return 0;
+    if (strlen(text) >= sizeof list->text)
+        return refuse(error, -EINVAL, "--%s: found %zu characters, expected fewer than %d", option,
+                      strlen(text), SETTINGS_LIST_MAX);
+    strcpy(list->text, text);
+    char *rest = list->text, *one;
+    while ((one = strsep(&rest, ",")) != NULL) {
+        char host[UV_RESOLVE_HOST_MAX + 1];
+        uint16_t port;
+        if (*one == '\0')
+            continue;
+        if (uv_resolve_split(one, false, host, &port) < 0)
+            return refuse(error, -EINVAL, "--%s: found '%.80s', expected HOST:PORT", option, one);
+        if (list->n == max)
+            return refuse(error, -EINVAL, "--%s: found more than %u addresses", option,
+                          (unsigned)max);
+        list->at[list->n++] = one;
+    }
+    if (list->n == 0) /* Taken for none, it would begin a run of its own. */
+        return refuse(error, -EINVAL, "--%s: found '%.80s', expected HOST:PORT,...", option, text);
+    return 0;
+}
+
+int settings_addresses(struct settings *s, struct uv_driver_config *c,
+                       char error[SETTINGS_ERROR_MAX])
+{
+    int err = cut_list(s->o, "bootstrap", NODE_SEEDS_MAX, &s->bootstrap, error);
+    if (err == 0)
+        err = cut_list(s->o, "advertise", WIRE_ADDRESSES_MAX, &s->advertise, error);
+    c->node.bootstrap = s->bootstrap.at;
+    c->node.n_bootstrap = s->bootstrap.n;
+    c->node.advertise = s->advertise.at;
+    c->node.n_advertise = s->advertise.n;
+    return err;
+}
+
+int settings_listen(struct settings *s, struct uv_driver_config *c, char error[SETTINGS_ERROR_MAX])
+{
+    const char *text = options_text(s->o, "listen");
+    uint64_t fd;
+    if (strncmp(text, "fd:", 3) == 0 && number_whole(text + 3, &fd) && fd <= 65535) {
+        c->listen_fd = (int)fd;
+        if (fcntl((int)fd, F_GETFD) >= 0)
+            return 0;
+        return refuse(error, -EINVAL, "--listen: there is no open file descriptor %d", (int)fd);
+    }
+    if (uv_resolve_numeric(text, &c->listen) < 0)
+        return refuse(error, -EINVAL,
+                      "--listen: found '%.80s', expected a numeric ADDRESS:PORT, or fd:N", text);
+    return 0;
+}
+
+/* ---- Who we are, and who may join --------------------------------------- */
+
+/* Host name and port; without a port the process's number. */
+static void default_name(char name[WIRE_NAME_MAX + 1], unsigned port)
+{
+    char host[UV_MAXHOSTNAMESIZE] = "peer", clean[25];
+    size_t n = sizeof host, k = 0;
+    (void)uv_os_gethostname(host, &n);
+    for (size_t i = 0; host[i] && k + 1 < sizeof clean; i++)
+        clean[k++] =
+            strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-", host[i])
+                ? host[i]
+                : '-';
+    clean[k] = '\0';
+    snprintf(name, WIRE_NAME_MAX + 1, "%s-%u", clean,
+             port ? port : (unsigned)uv_os_getpid() % 1000000);
+}
+
+int settings_name(struct settings *s, struct uv_driver_config *c, char error[SETTINGS_ERROR_MAX])
+{
+    const char *name = options_text(s->o, "name");
+    if (name == NULL)
+        default_name(s->name, ntohs(c->listen.v4.sin_port));
+    else if (!wire_name_ok(name))
+        return refuse(error, -EINVAL,
+                      "--name: found '%.80s', expected 1 to %d of A-Z a-z 0-9 . _ -", name,
+                      WIRE_NAME_MAX);
+    else
+        strcpy(s->name, name);
+    c->node.name = s->name;
+    return 0;
+}
+
+int settings_key(struct settings *s, struct uv_driver_config *c, char error[SETTINGS_ERROR_MAX])
+{
+    char why[KEYFILE_ERROR_MAX];
+    (void)c;
+    int err = keyfile_read(options_text(s->o, "key"), s->psk, why);
+    return err < 0 ? refuse(error, -EINVAL, "--key: %s", why) : 0;
+}
+
+int settings_identity(struct settings *s, struct uv_driver_config *c, const char *path,
+                      char error[SETTINGS_ERROR_MAX])
+{
+    char why[KEYFILE_ERROR_MAX];
+    uint8_t seed[KEYFILE_BYTES];
+    int err, lock = -1;
+    if (path != NULL) {
+        err = uv_identity_own(path, seed, &lock, why);
+    } else {
+        err = uv_random(NULL, NULL, seed, sizeof seed, 0, NULL);
+        if (err < 0)
+            snprintf(why, sizeof why, "no random bytes: %s", uv_strerror(err));
+    }
+    if (err < 0)
+        return refuse(error, err, "identity: %s", why);
+    s->locks = lock >= 0;
+    s->lock = lock;
+    channel_identity_from_seed(&s->identity, seed);
+    explicit_bzero(seed, sizeof seed);
+    memcpy(c->node.id, s->identity.sign_pk, sizeof c->node.id);
+    s->crypto = uv_identity_crypto(&s->identity);
+    return 0;
+}
+
+int settings_members(struct settings *s, struct uv_driver_config *c, char error[SETTINGS_ERROR_MAX])
+{
+    char why[UV_ROSTER_ERROR_MAX];
+    const char *path = options_text(s->o, "members");
+    if (path == NULL)
+        return 0;
+    int err = uv_roster_read(&s->listed, path, why);
+    if (err < 0)
+        return refuse(error, err == -ENOMEM ? err : -EINVAL, "--members: %s", why);
+    c->members = path;
+    c->listed = &s->listed;
+    return 0;
+}
+
+/* It ends with a newline, as hearsay invite writes it. */
+static int read_token(const char *path, char text[TOKEN_TEXT + 64], char error[SETTINGS_ERROR_MAX])
+{
+    FILE *f = fopen(path, "re");
+    size_t n = f != NULL ? fread(text, 1, TOKEN_TEXT + 64, f) : 0;
+    int err = f == NULL || ferror(f) ? -errno : n == TOKEN_TEXT + 64 ? -EFBIG : 0;
+    if (f != NULL)
+        fclose(f);
+    if (err < 0)
+        return refuse(error, -EINVAL, "--token: %.300s: %s", path, strerror(-err));
+    text[n] = '\0';
+    text[strcspn(text, " \t\r\n")] = '\0';
+    return 0;
+}
+
+int settings_token(struct settings *s, struct uv_driver_config *c, char error[SETTINGS_ERROR_MAX])
+{
+    char why[KEYFILE_ERROR_MAX], text[TOKEN_TEXT + 64];
+    const char *given = options_text(s->o, "token");
+    if (given == NULL)
+        return 0;
+    if (given[0] == '@') {
+        if (read_token(given + 1, text, error) < 0)
+            return -EINVAL;
+        given = text;
+    }
+    int err = token_present(&s->certificate, given, s->identity.sign_pk, why);
+    explicit_bzero(text, sizeof text);
+    if (err < 0)
+        return refuse(error, -EINVAL, "--token: %s", why);
+    c->node.certificate = &s->certificate;
+    return 0;
+}
+
+/* ---- How long, how often ------------------------------------------------ */
+
+int settings_duration(const struct options *o, const char *name, int64_t *us,
+                      char error[SETTINGS_ERROR_MAX])
+{
+    const char *text = options_text(o, name);
+    if (duration_read(text, us))
+        return 0;
+    return refuse(error, -EINVAL, "--%s: found '%.40s', expected " DURATION_EXPECTED, name, text);
+}
+
+void settings_limits(const struct options *o, struct node_config *c)
+{
+    c->patience_us = (int64_t)(options_real(o, "patience") * 1e6);
+    c->worker_limit_us = (int64_t)(options_real(o, "worker-limit") * 1e6);
+    c->evaluate_every = NODE_EVALUATE_AUTO;
+    c->evaluate_samples = options_uint(o, "evaluate-samples"); /* 0: not given. */
+    if (!options_given(o, "evaluate-every"))
+        return;
+    c->evaluate_every = options_uint(o, "evaluate-every");
+    if (c->evaluate_samples == 0)
+        c->evaluate_samples = EVALUATION_SAMPLES;
+}
+
+int settings_uplink(const struct options *o, struct node_config *c, char error[SETTINGS_ERROR_MAX])
+{
+    const char *text = options_text(o, "uplink");
+    double bits_per_s = 0;
+    c->uplink = NODE_UPLINK_AUTO;
+    if (text == NULL || strcmp(text, "auto") == 0)
+        return 0;
+    c->uplink = NODE_UPLINK_OFF;
+    if (strcmp(text, "off") == 0)
+        return 0;
+    if (!rate_read(text, &bits_per_s))
+        return refuse(error, -EINVAL, "--uplink: found '%.60s', expected auto, off, or %s", text,
+                      RATE_EXPECTED);
+    c->uplink = NODE_UPLINK_RATE;
+    c->uplink_rate = bits_per_s / 8;
+    return 0;
+}
+
+int settings_uplink_fits(const struct options *o, const struct run *run, char error[RUN_ERROR_MAX])
+{
+    const char *text = options_text(o, "uplink");
+    if (text == NULL || strcmp(text, "off") == 0 || strcmp(run->compress, RUN_AUTO) == 0)
+        return 0;
+    snprintf(error, RUN_ERROR_MAX,
+             "--uplink %.40s: the run has --compress %.60s, and the link chooses a codec only with "
+             "--compress auto",
+             text, run->compress);
+    return -EINVAL;
+}
+
+void settings_close(struct settings *s)
+{
+    members_file_close(&s->listed);
+    channel_identity_close(&s->identity);
+    explicit_bzero(s->psk, sizeof s->psk);
+    if (s->locks)
+        close(s->lock);
+    s->locks = false;
+}

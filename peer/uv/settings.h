@@ -1,0 +1,69 @@
+/* peer/uv/settings.h -- the options of one peer: from checked texts to a driver's configuration.
+ *
+ *   bootstrap advertise listen name key identity members token forget patience worker-limit
+ *   evaluate-every evaluate-samples uplink     --settings_take()-->     struct uv_driver_config
+ *
+ * For whoever has such options: `hearsay peer` by its command line, a program by libhearsay. Every
+ * error is one sentence that begins with the option.
+ */
+#ifndef PEER_UV_SETTINGS_H
+#define PEER_UV_SETTINGS_H
+
+#include "peer/run/options.h"
+#include "peer/uv/driver.h"
+
+enum {
+    SETTINGS_LIST_MAX = 4096, /* Characters of a list of addresses. */
+    SETTINGS_ERROR_MAX = 768  /* Bytes of an error's text. */
+};
+
+/* A list of addresses cut at its commas, in place. */
+struct settings_list
+{
+    char text[SETTINGS_LIST_MAX];
+    const char *at[NODE_SEEDS_MAX];
+    uint32_t n;
+};
+
+/* What the configuration borrows. Zeros but for `o`, and not moved once something is taken. */
+struct settings
+{
+    const struct options *o;
+    char name[WIRE_NAME_MAX + 1];
+    struct settings_list bootstrap, advertise;
+    uint8_t psk[CHANNEL_KEY];
+    struct channel_identity identity;
+    bool locks; /* The identity's file is locked, by this descriptor. */
+    int lock;
+    struct certificate certificate; /* What --token makes of us. */
+    struct members_file listed;     /* What --members held. */
+    struct members_crypto crypto;
+};
+
+/* Each takes its options: 0, or a negative errno with a sentence. Begin with settings_begin(), which fills
+ * in all of the node's configuration that no option says; a name may depend on where it listens, a token on the identity. */
+int settings_begin(struct settings *s, struct uv_driver_config *c, char error[SETTINGS_ERROR_MAX]);
+int settings_addresses(struct settings *s, struct uv_driver_config *c,
+                       char error[SETTINGS_ERROR_MAX]);
+int settings_listen(struct settings *s, struct uv_driver_config *c, char error[SETTINGS_ERROR_MAX]);
+int settings_name(struct settings *s, struct uv_driver_config *c, char error[SETTINGS_ERROR_MAX]);
+int settings_key(struct settings *s, struct uv_driver_config *c, char error[SETTINGS_ERROR_MAX]);
+int settings_members(struct settings *s, struct uv_driver_config *c,
+                     char error[SETTINGS_ERROR_MAX]);
+int settings_token(struct settings *s, struct uv_driver_config *c, char error[SETTINGS_ERROR_MAX]);
+/* --patience, --worker-limit, --evaluate-every, --evaluate-samples. */
+void settings_limits(const struct options *o, struct node_config *c);
+int settings_uplink(const struct options *o, struct node_config *c, char error[SETTINGS_ERROR_MAX]);
+/* The identity in the file `path`, made where it is missing and locked until settings_close(); NULL: one of this
+ * moment. */
+int settings_identity(struct settings *s, struct uv_driver_config *c, const char *path,
+                      char error[SETTINGS_ERROR_MAX]);
+void settings_close(struct settings *s);
+
+/* Has the run a use for --uplink? Else -EINVAL with a sentence. */
+int settings_uplink_fits(const struct options *o, const struct run *run, char error[RUN_ERROR_MAX]);
+/* The value of a text option in microseconds, 0: off. 0, or -EINVAL with a sentence. */
+int settings_duration(const struct options *o, const char *name, int64_t *us,
+                      char error[SETTINGS_ERROR_MAX]);
+
+#endif

@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# tests/e2e/python_codec.sh -- the Python package: its binding is the header, its codecs take numpy's and
+# PyTorch's memory as it is and refuse the rest, its hook loses no gradient between processes, and
+# pip installs it. Parts are left out where numpy or PyTorch is missing.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+
+# has PYTHON MODULE: can it be imported?
+has()
+{
+    "$1" -c "import $2" 2>/dev/null
+}
+
+python=
+for module in torch numpy; do
+    for one in python3 /usr/bin/python3; do
+        if [ -z "$python" ] && has "$one" numpy && has "$one" $module; then
+            python=$one
+        fi
+    done
+done
+[ -n "$python" ] || skip "python3 has no numpy here (Debian: python3-numpy)"
+library=$(dirname "$HEARSAY")/libhearsay.so
+[ -e "$library" ] || skip "there is no $library (cmake --build build/release --target libhearsay)"
+e2e_begin
+package=$root/peer/api/python
+export PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 GLOO_SOCKET_IFNAME=lo
+
+# Without a library, and with one that is none.
+PYTHONPATH=$package "$python" -c 'import hearsay' 2>none.err
+check "without the library, importing says where it was looked for" \
+    grep -qE "^ImportError: .*own folder: there is no .*HEARSAY_LIBRARY is not set; .*loader: " none.err
+HEARSAY_LIBRARY=$work/none.err PYTHONPATH=$package "$python" -c 'import hearsay' 2>wrong.err
+check "and what was wrong with a file" grep -qE '^ImportError: .*HEARSAY_LIBRARY: .*none.err: ' wrong.err
+
+# shellcheck disable=SC2317 # By check.
+codec()
+{
+    HEARSAY_LIBRARY=$library PYTHONPATH=$package bounded "$python" "$root/tests/e2e/python_codec.py" "$@"
+}
+
+if command -v cc >/dev/null; then
+    cc -E -P "$root/peer/api/hearsay.h" | grep -oE '\bhearsay_[a-z_]+ *\(' | tr -d ' (' | sort -u >declared
+    check "the binding has all functions of the header" codec declared declared
+    check "a program is made of its structs" eval 'codec layout_program >layout.c'
+    check "it compiles" cc -I "$root/peer/api" layout.c -o layout
+    check "structs and enums are those of the header" eval './layout >layout.txt && codec layout layout.txt'
+else
+    echo "# left out: there is no cc here"
+fi
+check "codecs need neither numpy nor PyTorch" codec bare
+check "every codec adds what it said, to numpy's arrays" codec numpy
+check "what is not contiguous float32 of the right size is refused by name" codec refusals
+check "threads may share a codec" codec threads
+
+if has "$python" torch; then
+    check "PyTorch's tensors are taken as they are" codec torch
+    HEARSAY_LIBRARY=$library PYTHONPATH=$package bounded "$python" "$root/tests/e2e/python_ddp.py" "$work/meet" >ddp.out 2>ddp.err
+    check "three processes of DDP end well" [ $? = 0 ]
+    for part in plain feedback growing without_feedback not_finite pickled learns; do
+        check "ddp_hook: $part" grep -qx $part ddp.out
+    done
+else
+    echo "# left out: $python has no torch (Debian: python3-torch)"
+fi
+
+# As from a checkout, of which the build takes the version.
+if has "$python" pip && has "$python" venv && has "$python" setuptools && has "$python" wheel; then
+    mkdir -p tree/peer/api
+    cp "$root/CMakeLists.txt" tree
+    cp -r "$package" tree/peer/api
+    rm -rf tree/peer/api/python/build tree/peer/api/python/hearsay/libhearsay.so
+    "$python" -m venv --system-site-packages venv >venv.out 2>&1
+    HEARSAY_LIBRARY=$library bounded venv/bin/python -m pip install --no-build-isolation --no-index tree/peer/api/python >pip.out 2>&1
+    check "pip installs the package, with a library that is built" [ $? = 0 ]
+    version=$(sed -nE 's/^project\(hearsay VERSION ([0-9.]+).*/\1/p' "$root/CMakeLists.txt")
+    check "it is version $version, and has its library in its folder" \
+        [ "$(venv/bin/python -c 'import hearsay; print(hearsay.__version__, hearsay.library)')" = \
+        "$version $(echo "$work"/venv/lib/python3*/site-packages/hearsay/libhearsay.so)" ]
+else
+    echo "# left out: $python has no pip, venv, setuptools or wheel"
+fi
+e2e_end

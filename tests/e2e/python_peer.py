@@ -1,0 +1,339 @@
+#!/usr/bin/python3
+"""hearsay.Peer, by what a program sees of it: python_peer.py CHECK. Exits with 0, or with a sentence.
+
+Two peers are two threads of one process where that is enough: several handles live side by side.
+"""
+import gc
+import logging
+import os
+import signal
+import socket
+import sys
+import tempfile
+import threading
+
+sys.dont_write_bytecode = True
+import hearsay  # noqa: E402
+import numpy as np  # noqa: E402
+from hearsay import _model  # noqa: E402
+
+PATIENCE = 120
+
+
+def together(n, train, **options):
+    """train(rank, connect) in n threads; what they returned, by rank. The first exception is raised."""
+    listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
+    places = ",".join(f"127.0.0.1:{one.getsockname()[1]}" for one in listeners)
+    results, errors = [None] * n, []
+    with tempfile.TemporaryDirectory() as directory:
+        key = hearsay.keygen(os.path.join(directory, "key"))
+
+        def run(rank):
+            def connect(model, optimizer=None, /, **more):
+                own = dict(key=key, bootstrap=places, min_peers=n, name=f"rank-{rank}", shard=f"{rank + 1}/{n}",
+                           listen=f"fd:{os.dup(listeners[rank].fileno())}", timeout=PATIENCE, **options)
+                return hearsay.Peer(model, optimizer, **{**own, **more})
+
+            try:
+                results[rank] = train(rank, connect)
+            except BaseException as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=run, args=(rank,)) for rank in range(n)]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join()
+    for one in listeners:
+        one.close()
+    if errors:
+        raise errors[0]
+    return results
+
+
+def alone(model, optimizer=None, /, **options):
+    """A run of one peer."""
+    directory = tempfile.mkdtemp()
+    key = hearsay.keygen(os.path.join(directory, "key"))
+    return hearsay.Peer(model, optimizer, **{**dict(key=key, listen="127.0.0.1:0", min_peers=1, rounds=5, timeout=PATIENCE), **options})
+
+
+def raises(kind, words, call):
+    try:
+        call()
+    except kind as error:
+        assert words in str(error), f"found {error!r}, expected {words!r} in it"
+        return error
+    raise AssertionError(f"found no {kind.__name__}")
+
+
+# ---- numpy --------------------------------------------------------------------------
+
+
+def move(model, rank, peer):
+    while not peer.over:
+        for a in model.values():
+            a += np.asarray(0.1 * (rank + 1), a.dtype)
+        peer.step()
+
+
+def check_numpy():
+    """In place where arrays are packed, and by copies where not: either way all end with one model."""
+    for packed in (True, False):
+        def train(rank, connect):
+            model = {"w": np.zeros((3, 4), np.float32), "b": np.zeros((), np.float32)}
+            model = hearsay.packed(model) if packed else model
+            address = [a.ctypes.data for a in model.values()]
+            peer = connect(model)
+            move(model, rank, peer)
+            assert address == [a.ctypes.data for a in model.values()]
+            assert peer.finish() and peer.exit_code == 0 and peer.rounds == 10, peer.verdict
+            assert len(peer.history) == 10 and [f.round for f in peer.history] == sorted(f.round for f in peer.history)
+            return float(model["w"][2, 3]), float(model["b"]), peer.figures().bytes_copied
+
+        (w0, b0, copied), (w1, _, _) = together(2, train, rounds=10, compress="none", topology="complete")
+        assert (copied == 0) == packed, copied
+        assert abs(w0 - w1) < 2e-3 and abs(w0 - b0) < 2e-3 and abs(w0 - 1.5) < 5e-3, (w0, w1, b0)
+
+
+def check_buffers():
+    """Buffers beside a dict are mixed; a variance stays what it is called."""
+    def train(rank, connect):
+        model, more = {"w": np.zeros(4, np.float32)}, {"bn.running_var": np.full(2, 1.0 + rank * 0, np.float32)}
+        peer = connect(model, buffers=more)
+        while not peer.over:
+            more["bn.running_var"][:] = 1 + rank
+            peer.step()
+        peer.finish()
+        return more["bn.running_var"][0]
+
+    a, b = together(2, train, rounds=5, compress="none", topology="complete")
+    assert abs(a - b) < 5e-3 and abs(a - 1.5) < 0.01, (a, b)
+
+
+def check_refusals():
+    """What does not fit is said before there is a run, and by name."""
+    f = np.zeros(3, np.float32)
+    raises(TypeError, "float64", lambda: alone({"w": np.zeros(3)}))
+    raises(hearsay.UsageError, "contiguous", lambda: alone({"w": np.zeros((4, 4), np.float32)[:, 1]}))
+    raises(TypeError, "expected a torch.nn.Module or a dict", lambda: alone([f]))
+    raises(hearsay.UsageError, "tensr", lambda: alone({"w": f}, tensr=1))
+    raises(hearsay.UsageError, "topology", lambda: alone({"w": f}, topology="rign"))
+    raises(hearsay.UsageError, "NAME=VALUE", lambda: alone({"w": f}, options="topology"))
+    raises(TypeError, "option rounds", lambda: alone({"w": f}, rounds=object()))
+    raises(hearsay.UsageError, "found no tensor", lambda: alone({"w": f}, skip=["w"]))
+    raises(hearsay.NotFiniteError, "w", lambda: alone({"w": f * np.nan}))
+    raises(hearsay.UsageError, "rounds", lambda: hearsay.Peer({"w": f}, key=hearsay.keygen(tempfile.mkdtemp() + "/key"), listen="127.0.0.1:0"))
+    raises(hearsay.UsageError, "key", lambda: hearsay.Peer({"w": f}, rounds=5))
+
+
+def check_nan():
+    """A NaN is not sent, and the model is the program's still."""
+    model = hearsay.packed({"w": np.zeros(3)})
+    with alone(model) as peer:
+        model["w"][1] = np.nan
+        raises(hearsay.NotFiniteError, "tensor w", peer.step)
+        model["w"][1] = 1
+        while peer.step():
+            pass
+    assert peer.exit_code == 0 and model["w"][1] == 1, peer.verdict
+
+
+def check_end():
+    """After the end step() is a no-op, questions have answers, and the model stays."""
+    model = hearsay.packed({"w": np.ones(3)})
+    peer = alone(model)
+    while peer.step():
+        pass
+    assert not peer.step() and peer.over and peer.round == 5, peer.round
+    peer.finish()
+    assert not peer.step() and not peer.step(1.0) and peer.finish() == peer.verdict != ""
+    assert peer.round == 5 and peer.figures().phase and peer.exit_code == 0 and "closed" in repr(peer)
+    assert peer.figures().codec and peer.bytes_sent >= 0 and peer.run
+    del peer
+    gc.collect()
+    assert model["w"].tolist() == [1, 1, 1]
+    with alone(model) as peer:  # Left in the middle.
+        peer.step()
+        peer.leave()
+        assert "stopped" in peer.verdict or "left" in peer.verdict, peer.verdict
+    peer = alone(model)
+    del peer  # Collected: it leaves by itself.
+    gc.collect()
+
+
+def check_shard():
+    """Shares of a set are disjoint and cover it; batches come from the share, in another order each epoch."""
+    def train(rank, connect):
+        ids = np.arange(101)
+        with connect({"w": np.zeros(2, np.float32)}) as peer:
+            mine = peer.samples(101)
+            epochs, now = [], []
+            for batch in peer.shard(ids, batch_size=7):
+                now.extend(batch.tolist())
+                if len(now) == len(mine):
+                    epochs.append(now)
+                    now = []
+                peer.step()
+            raises(hearsay.UsageError, "closed", lambda: peer.leave() or peer.samples(3))
+        for one in epochs:
+            assert sorted(one) == mine.tolist(), one
+        assert len(epochs) > 2 and epochs[0] != epochs[1]
+        return mine.tolist(), epochs[0]
+
+    found = [together(2, train, rounds=40, compress="none") for _ in range(2)]
+    assert sorted(found[0][0][0] + found[0][1][0]) == list(range(101))
+    assert found[0] == found[1], "the same run has another order"
+
+
+def check_notes():
+    """Notes go to the program's function, or to a logger; its exception comes out of the call."""
+    def lonely(**more):
+        return alone({"w": np.zeros(2, np.float32)}, min_peers=2, bootstrap="127.0.0.1:1", **more)
+
+    def bad(level, text):
+        heard.append((level, text))
+        raise KeyError("of on_note")
+
+    heard, logged = [], []
+    raises(KeyError, "of on_note", lambda: lonely(on_note=bad))
+    assert heard and all(level in (0, 1, 2) and text for level, text in heard), heard
+
+    class Hear(logging.Handler):
+        def emit(self, record):
+            logged.append((record.levelno, record.getMessage()))
+            raise KeyboardInterrupt
+
+    logging.getLogger("hearsay").addHandler(Hear())
+    raises(KeyboardInterrupt, "", lonely)
+    assert logged[0][0] in (logging.INFO, logging.WARNING) and logged[0][1], logged
+
+
+def check_waiting():
+    """Who waits for others gets Ctrl-C and a time limit at once, and nothing is left behind."""
+    def wait(**more):
+        return alone({"w": np.zeros(2, np.float32)}, min_peers=2, **more)
+
+    raises(TimeoutError, "0.5 s", lambda: wait(timeout=0.5))
+    threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    raises(KeyboardInterrupt, "", wait)
+    threads = [name for name in os.listdir("/proc/self/task")]
+    gc.collect()
+    assert len(threads) <= 2 + threading.active_count(), threads
+
+
+def check_evaluate():
+    """Its figures are the peer's; its exception reaches the program with its traceback, and the run goes on."""
+    def good(model):
+        return {"loss": 0.5, "accuracy": 0.25}
+
+    with alone({"w": np.zeros(2, np.float32)}, evaluate=good, evaluate_every=1) as peer:
+        while peer.step(loss=1.5, samples=4):
+            pass
+    assert peer.accuracy == 0.25 and peer.figures().test_loss == 0.5, peer.figures()
+    assert peer.history[0].loss == 1.5, peer.history[0]
+
+    failed = []
+
+    def bad(model):
+        if not failed:
+            failed.append(1)
+            raise ZeroDivisionError("of evaluate")
+        return 0.25
+
+    peer = alone({"w": np.zeros(2, np.float32)}, evaluate=bad, evaluate_every=1)
+    error = raises(ZeroDivisionError, "of evaluate", lambda: [peer.step() for _ in range(5)])
+    names = []
+    trace = error.__traceback__
+    while trace is not None:
+        names.append(trace.tb_frame.f_code.co_name)
+        trace = trace.tb_next
+    assert "bad" in names, names
+    while peer.step():
+        pass
+    assert peer.finish() and peer.exit_code == 0 and peer.figures().test_loss == 0.25, peer.figures()
+
+    try:
+        with alone({"w": np.zeros(2, np.float32)}, evaluate=lambda m: 1 / 0, evaluate_every=1) as peer:
+            while peer.step():
+                pass
+    except ZeroDivisionError:
+        pass
+    assert peer.over and peer.exit_code == 0 and peer.verdict, peer.verdict
+
+
+def check_fork():
+    """A forked child can neither use its parent's peer nor harm it."""
+    model = hearsay.packed({"w": np.zeros(2)})
+    with alone(model, rounds=20) as peer:
+        peer.step()
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                try:
+                    peer.step()
+                except hearsay.ForkedError:
+                    code = 0
+                peer.close()
+                del peer
+                gc.collect()
+            finally:
+                os._exit(code)
+        assert os.waitpid(pid, 0)[1] == 0, "the child's step() was no ForkedError"
+        while peer.step():
+            pass
+    assert peer.exit_code == 0 and peer.round == 20, peer.verdict
+
+
+def failing(rank, connect):
+    peer = connect({"w": np.zeros(2, np.float32)})
+    if rank == 1:
+        raise LookupError("of rank 1")
+    while peer.step():
+        pass
+
+
+def dying(rank, connect):
+    if rank == 0:
+        os._exit(7)
+    connect({"w": np.zeros(2, np.float32)})
+
+
+def counting(rank, connect, start):
+    model = {"w": np.full(2, start, np.float32)}
+    with connect(model) as peer:
+        while peer.step():
+            pass
+
+
+def check_local():
+    """Processes: results by rank; who fails is told with a traceback, and the others end."""
+    found = hearsay.local(2, counting, 3.0, rounds=5)
+    assert [f.round for f in found] == [5, 5] and isinstance(found[0], hearsay.Figures), found
+    error = raises(hearsay.LocalError, "of rank 1", lambda: hearsay.local(2, failing, rounds=1000000))
+    assert error.rank == 1 and "in failing" in str(error), error
+    raises(hearsay.LocalError, "code 7", lambda: hearsay.local(2, dying, rounds=5))
+
+
+def check_env():
+    """What launchers say becomes options."""
+    found = hearsay.from_env({"RANK": "2", "WORLD_SIZE": "4", "MASTER_ADDR": "h", "MASTER_PORT": "29500"})
+    assert found == {"listen": "0.0.0.0:0", "bootstrap": "h:29501", "name": "rank-2", "min_peers": 4, "shard": "3/4"}, found
+    found = hearsay.from_env({"SLURM_PROCID": "0", "SLURM_NTASKS": "2", "SLURM_JOB_NODELIST": "n[03-07,9],m1", "SLURM_JOB_ID": "5"})
+    assert found["bootstrap"] == "n03:20005" and found["listen"] == "0.0.0.0:20005", found
+    raises(hearsay.UsageError, "expected to be started by", lambda: hearsay.from_env({}))
+    raises(hearsay.UsageError, "MASTER_ADDR", lambda: hearsay.from_env({"RANK": "0", "WORLD_SIZE": "1"}))
+
+
+def main():
+    checks = {name[6:]: f for name, f in globals().items() if name.startswith("check_")}
+    if sys.argv[1:] == ["--list"]:
+        for name, f in checks.items():
+            print(name, f.__doc__.splitlines()[0])
+        return
+    checks[sys.argv[1]]()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+/* tests/unit/api_rig.h -- programs with a model of their own, each in a thread of this process: their local
+ * steps pull the weights towards a point of their own, so that all should end near the mean of these. */
+#ifndef TESTS_UNIT_API_RIG_H
+#define TESTS_UNIT_API_RIG_H
+
+#include "peer/api/hearsay.h"
+
+#include "peer/secure/keyfile.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { RIG_A = 33, RIG_B = 7, RIG_N = RIG_A + RIG_B, RIG_PEERS = 8 };
+
+struct rig_peer
+{
+    struct hearsay *h;
+    uint32_t i;
+    float x[RIG_N];     /* Two tensors, one behind the other, */
+    float apart[RIG_B]; /* or the second one here. */
+    bool separate;
+    uint64_t rounds,
+        stop_at; /* Rounds that were its turn; it leaves before this one. 0: it does not. */
+    int code;    /* What the last call returned. */
+    pthread_t thread;
+};
+
+static inline float *rig_b(struct rig_peer *p)
+{
+    return p->separate ? p->apart : p->x + RIG_A;
+}
+
+static inline void rig_init(struct rig_peer *p, uint32_t i, bool separate, const char *options)
+{
+    *p = (struct rig_peer){.i = i, .separate = separate, .h = hearsay_new()};
+    assert_non_null(p->h);
+    for (int k = 0; k < RIG_N; k++)
+        p->x[k] = 1 + 0.25f * (float)k;
+    memcpy(p->apart, p->x + RIG_A, sizeof p->apart);
+    assert_int_equal(hearsay_options(p->h, options), HEARSAY_OK);
+    const uint64_t a[] = {3, RIG_A / 3}, b[] = {RIG_B};
+    assert_int_equal(hearsay_tensor(p->h, "a", p->x, HEARSAY_FLOAT32, HEARSAY_TRAINED, 2, a),
+                     HEARSAY_OK);
+    assert_int_equal(hearsay_tensor(p->h, "b", rig_b(p), HEARSAY_FLOAT32, HEARSAY_TRAINED, 1, b),
+                     HEARSAY_OK);
+}
+
+/* One local step: a tenth of the way to i + 1. */
+static inline void rig_step(struct rig_peer *p)
+{
+    for (int k = 0; k < RIG_N; k++) {
+        float *v = k < RIG_A ? p->x + k : rig_b(p) + (k - RIG_A), far = *v - (float)(p->i + 1);
+        *v -= 0.1f * far;
+    }
+}
+
+/* The loop of a program. */
+static inline void *rig_train(void *self)
+{
+    struct rig_peer *p = self;
+    p->code = hearsay_wait(p->h, -1);
+    while (p->code == HEARSAY_OK) {
+        struct hearsay_did did = {.loss =
+                                      (double)NAN}; /* Some losses rise: the mean is elsewhere. */
+        if (p->stop_at > 0 && p->rounds + 1 == p->stop_at) {
+            p->code = hearsay_leave(p->h, 30);
+            break;
+        }
+        for (uint32_t s = 0; s < hearsay_steps(p->h); s++)
+            rig_step(p);
+        p->rounds++;
+        p->code = hearsay_round(p->h, &did, -1);
+    }
+    return NULL;
+}
+
+static inline void rig_start(struct rig_peer *p)
+{
+    assert_int_equal(pthread_create(&p->thread, NULL, rig_train, p), 0);
+}
+
+static inline void rig_join(struct rig_peer *p)
+{
+    assert_int_equal(pthread_join(p->thread, NULL), 0);
+}
+
+/* A cluster key in a file of its own; the caller unlinks it. */
+static inline void rig_key(char path[64])
+{
+    char error[KEYFILE_ERROR_MAX];
+    const uint8_t key[KEYFILE_BYTES] = {1, 2, 3};
+    snprintf(path, 64, "/tmp/hearsay-api-%ld-XXXXXX", (long)getpid());
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    unlink(path);
+    assert_int_equal(keyfile_write(path, key, error), 0);
+}
+
+/* n of them over TCP: the first listens, the others are told where. */
+static inline void rig_open_tcp(struct rig_peer *p, uint32_t n, const char *options,
+                                const char *key)
+{
+    char text[512];
+    for (uint32_t i = 0; i < n; i++) {
+        rig_init(&p[i], i, false, options);
+        snprintf(text, sizeof text, "listen=127.0.0.1:0 name=peer-%u key=%s min-peers=%u", i, key,
+                 n);
+        assert_int_equal(hearsay_options(p[i].h, text), HEARSAY_OK);
+        if (i > 0) {
+            snprintf(text, sizeof text, "bootstrap=127.0.0.1:%u", hearsay_port(p[0].h));
+            assert_int_equal(hearsay_options(p[i].h, text), HEARSAY_OK);
+        }
+        int code = hearsay_open(p[i].h);
+        if (code != HEARSAY_OK)
+            fail_msg("peer-%u: %s", i, hearsay_error(p[i].h));
+    }
+}
+
+#endif

@@ -1,0 +1,238 @@
+/* tests/unit/api_tensors.c -- the caller's tensors as one vector: order, places, floats of 16 bits against
+ * arithmetic that is done otherwise, and what mixing adds below their last digit. */
+#include "peer/api/tensors.h"
+
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void add(struct tensors *t, const char *name, void *data, enum hearsay_type type,
+                enum hearsay_role role, uint32_t n)
+{
+    char error[TENSORS_ERROR_MAX];
+    struct tensor one = {.data = data, .type = type, .role = role, .n_dims = 1, .dims = {n}};
+    snprintf(one.name, sizeof one.name, "%s", name);
+    if (tensors_add(t, &one, error) != 0)
+        fail_msg("%s", error);
+}
+
+/* ---- Floats of 16 bits ---------------------------------------------------------------- */
+
+/* By IEEE 754: sign, exponent and fraction, one by one. */
+static double half_value(uint16_t h)
+{
+    int exponent = h >> 10 & 31, fraction = h & 1023;
+    double sign = h & 0x8000 ? -1 : 1;
+    if (exponent == 31)
+        return fraction ? (double)NAN : sign * (double)INFINITY;
+    return sign * (exponent ? ldexp(1024 + fraction, exponent - 25) : ldexp(fraction, -24));
+}
+
+static void test_halves_are_read_as_ieee_has_them(void **state)
+{
+    (void)state;
+    for (uint32_t h = 0; h < 65536; h++) {
+        double want = half_value((uint16_t)h), got = (double)tensors_of_half((uint16_t)h);
+        if (!(got == want || (isnan(got) && isnan(want))))
+            fail_msg("%04x is %g, expected %g", h, got, want);
+        uint16_t back = tensors_to_half((float)want);
+        if (back != h && !(isnan(want) && (back & 0x7fff) > 0x7c00))
+            fail_msg("%04x comes back as %04x", h, back);
+    }
+}
+
+/* The nearest of two neighbours, and of two as near the even one. */
+static void test_halves_are_rounded_to_the_nearest(void **state)
+{
+    (void)state;
+    for (uint32_t h = 0; h < 0x7bff; h++) {
+        double low = half_value((uint16_t)h), high = half_value((uint16_t)(h + 1));
+        float middle = (float)((low + high) / 2);
+        uint16_t even = (uint16_t)(h % 2 == 0 ? h : h + 1);
+        assert_int_equal(tensors_to_half(middle), even);
+        assert_int_equal(tensors_to_half(-middle), even | 0x8000);
+        assert_int_equal(tensors_to_half(nextafterf(middle, 0)), h);
+        assert_int_equal(tensors_to_half(nextafterf(middle, 1e9f)), h + 1);
+    }
+    assert_int_equal(tensors_to_half(65520), 0x7c00);
+    assert_int_equal(tensors_to_half(nextafterf(65520, 0)), 0x7bff);
+    assert_int_equal(tensors_to_half(1e30f), 0x7c00);
+}
+
+static void test_bfloats_are_rounded_to_the_nearest(void **state)
+{
+    (void)state;
+    for (uint32_t h = 0; h < 0x7f7f; h++) {
+        float low = tensors_of_bfloat((uint16_t)h), high = tensors_of_bfloat((uint16_t)(h + 1));
+        float middle = (float)(((double)low + (double)high) / 2);
+        assert_int_equal(tensors_to_bfloat(low), h);
+        if (h < 0x80)
+            continue; /* Subnormal ones have no float between. */
+        assert_int_equal(tensors_to_bfloat(middle), h % 2 == 0 ? h : h + 1);
+        assert_int_equal(tensors_to_bfloat(nextafterf(middle, 0)), h);
+        assert_int_equal(tensors_to_bfloat(nextafterf(middle, (float)INFINITY)), h + 1);
+    }
+    assert_true(isnan(tensors_of_bfloat(tensors_to_bfloat((float)NAN))));
+    assert_true(isinf(tensors_of_bfloat(tensors_to_bfloat(3.4e38f))));
+}
+
+/* ---- There and back ---------------------------------------------------------------------- */
+
+static void test_trained_ones_come_first_and_in_place_where_they_lie_so(void **state)
+{
+    char error[TENSORS_ERROR_MAX];
+    float x[10] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+    struct tensors t = {0};
+    (void)state;
+    add(&t, "mean", x + 7, HEARSAY_FLOAT32, HEARSAY_STATISTIC, 2);
+    add(&t, "a", x, HEARSAY_FLOAT32, HEARSAY_TRAINED, 3);
+    add(&t, "var", x + 9, HEARSAY_FLOAT32, HEARSAY_VARIANCE, 1);
+    add(&t, "b", x + 3, HEARSAY_FLOAT32, HEARSAY_TRAINED, 4);
+    assert_int_equal(tensors_lay(&t, error), 0);
+    assert_int_equal(t.dim, 7);
+    assert_int_equal(t.n_floats, 10);
+    const char *const order[] = {"a", "b", "mean", "var"};
+    for (int i = 0; i < 4; i++)
+        assert_string_equal(t.segment[i].name, order[i]);
+    assert_true(t.segment[1].trained && !t.segment[2].trained);
+    assert_true(t.segment[3].nonnegative && !t.segment[2].nonnegative);
+    assert_ptr_equal(t.flat, x);
+    tensors_gather(&t, t.flat);
+    tensors_scatter(&t, t.flat);
+    assert_int_equal(t.bytes_copied, 0);
+    uint64_t layout = tensors_layout(&t);
+    tensors_close(&t);
+
+    float apart[2];
+    add(&t, "a", x, HEARSAY_FLOAT32, HEARSAY_TRAINED, 3);
+    add(&t, "b", x + 3, HEARSAY_FLOAT32, HEARSAY_TRAINED, 4);
+    add(&t, "mean", apart, HEARSAY_FLOAT32, HEARSAY_STATISTIC, 2);
+    add(&t, "var", x + 9, HEARSAY_FLOAT32, HEARSAY_VARIANCE, 1);
+    assert_int_equal(tensors_lay(&t, error), 0);
+    assert_null(t.flat);
+    assert_true(tensors_layout(&t) == layout); /* Where they lie is nobody else's. */
+    tensors_close(&t);
+
+    add(&t, "a", x, HEARSAY_FLOAT32, HEARSAY_TRAINED, 4);
+    add(&t, "b", x + 4, HEARSAY_FLOAT32, HEARSAY_TRAINED, 3);
+    add(&t, "mean", apart, HEARSAY_FLOAT32, HEARSAY_STATISTIC, 2);
+    add(&t, "var", x + 9, HEARSAY_FLOAT32, HEARSAY_VARIANCE, 1);
+    assert_int_equal(tensors_lay(&t, error), 0);
+    assert_true(tensors_layout(&t) != layout);
+    tensors_close(&t);
+
+    add(&t, "mean", x, HEARSAY_FLOAT32, HEARSAY_STATISTIC, 2);
+    assert_int_equal(tensors_lay(&t, error), -EINVAL);
+    tensors_close(&t);
+}
+
+/* A thousand corrections of a tenth of the last digit are a hundred digits in the end. */
+static void small_corrections(enum hearsay_type type, uint16_t one, double digit)
+{
+    char error[TENSORS_ERROR_MAX];
+    uint16_t h[2] = {one, one};
+    float x[2];
+    struct tensors t = {0};
+    add(&t, "a", h, type, HEARSAY_TRAINED, 2);
+    assert_int_equal(tensors_lay(&t, error), 0);
+    tensors_read(&t, x);
+    assert_float_equal(x[0], 1, 0);
+    for (int i = 0; i < 1000; i++) {
+        x[0] += (float)(digit / 10);
+        tensors_scatter(&t, x);
+        if (i == 499)
+            h[1] = (uint16_t)(h[1] + 3); /* A step of the caller's: three digits. */
+        tensors_gather(&t, x);
+    }
+    assert_true(fabs((double)x[0] - (1 + 100 * digit)) <= digit);
+    assert_true((double)x[1] == 1 + 3 * digit);
+    assert_int_equal(t.bytes_copied, 1000 * 2 * sizeof h);
+    tensors_close(&t);
+}
+
+static void test_what_is_below_the_last_digit_is_kept(void **state)
+{
+    (void)state;
+    small_corrections(HEARSAY_FLOAT16, 0x3c00, 0x1p-10);
+    small_corrections(HEARSAY_BFLOAT16, 0x3f80, 0x1p-7);
+}
+
+static void test_what_is_not_finite_is_found_by_its_tensor(void **state)
+{
+    static const uint16_t bad16[] = {0x7c00, 0xfc01, 0x7e00}, badb[] = {0x7f80, 0xff81};
+    uint16_t h[3] = {0x7bff, 0, 0x8001}, b[2] = {0x7f7f, 0x8000};
+    float x[2] = {1, -0.0f};
+    struct tensors t = {0};
+    (void)state;
+    add(&t, "x", x, HEARSAY_FLOAT32, HEARSAY_TRAINED, 2);
+    add(&t, "h", h, HEARSAY_FLOAT16, HEARSAY_TRAINED, 3);
+    add(&t, "b", b, HEARSAY_BFLOAT16, HEARSAY_TRAINED, 2);
+    assert_null(tensors_bad(&t));
+    for (size_t i = 0; i < 3; i++) {
+        h[i] = bad16[i];
+        assert_string_equal(tensors_bad(&t)->name, "h");
+        h[i] = 0;
+    }
+    for (size_t i = 0; i < 2; i++) {
+        b[i] = badb[i];
+        assert_string_equal(tensors_bad(&t)->name, "b");
+        b[i] = 0;
+    }
+    x[1] = -(float)INFINITY;
+    assert_string_equal(tensors_bad(&t)->name, "x");
+    tensors_close(&t);
+}
+
+/* ---- As a model has them -------------------------------------------------------------------- */
+
+static void test_a_models_order_is_found_by_names(void **state)
+{
+    char error[TENSORS_ERROR_MAX];
+    float x[6];
+    struct tensors t = {0};
+    const struct segment s[] = {
+        {.name = "w", .offset = 0, .n = 4, .n_dims = 1, .dims = {4}, .trained = true},
+        {.name = "running_var",
+         .offset = 4,
+         .n = 2,
+         .n_dims = 1,
+         .dims = {2},
+         .nonnegative = true}};
+    (void)state;
+    add(&t, "running_var", x + 4, HEARSAY_FLOAT32, HEARSAY_STATISTIC, 2);
+    add(&t, "w", x, HEARSAY_FLOAT32, HEARSAY_TRAINED, 4);
+    assert_int_equal(tensors_lay_as(&t, s, 2, error), 0);
+    assert_ptr_equal(t.flat, x);
+    assert_true(t.segment[1].nonnegative);
+    assert_int_equal(tensors_lay_as(&t, s, 1, error), -EINVAL); /* One too many, */
+    struct segment other[2] = {s[0], s[1]};
+    other[0].dims[0] = 2;
+    other[0].dims[1] = 2;
+    other[0].n_dims = 2;
+    assert_int_equal(tensors_lay_as(&t, other, 2, error), -EINVAL); /* another shape, */
+    assert_non_null(strstr(error, "found the shape 4, expected the model's 2x2"));
+    snprintf(other[0].name, sizeof other[0].name, "v");
+    assert_int_equal(tensors_lay_as(&t, other, 2, error), -EINVAL); /* another name. */
+    assert_non_null(strstr(error, "found no tensor v"));
+    tensors_close(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_halves_are_read_as_ieee_has_them),
+        cmocka_unit_test(test_halves_are_rounded_to_the_nearest),
+        cmocka_unit_test(test_bfloats_are_rounded_to_the_nearest),
+        cmocka_unit_test(test_trained_ones_come_first_and_in_place_where_they_lie_so),
+        cmocka_unit_test(test_what_is_below_the_last_digit_is_kept),
+        cmocka_unit_test(test_what_is_not_finite_is_found_by_its_tensor),
+        cmocka_unit_test(test_a_models_order_is_found_by_names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
