@@ -203,7 +203,7 @@ static void check_gradient(const struct pair *p, const struct segment *s, double
     const float *v = &p->grad[s->offset];
     bool whole = s->n <= GOLDEN_ALL_OF;
     size_t n = whole ? s->n : GOLDEN_SPREAD;
-    char what[96];
+    char what[160];
     double norm2 = 0;
     for (size_t i = 0; i < s->n; i++)
         norm2 += (double)v[i] * (double)v[i];
