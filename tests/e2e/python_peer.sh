@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# tests/e2e/python_peer.sh -- hearsay.Peer: programs with numpy or PyTorch bring their model into a run, in
+# threads, processes and ranks of torchrun; the examples do what they say. PyTorch's part is left
+# out where it is missing.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+
+python=
+for module in torch numpy; do
+    for one in python3 /usr/bin/python3; do
+        if [ -z "$python" ] && "$one" -c "import numpy, $module" 2>/dev/null; then
+            python=$one
+        fi
+    done
+done
+[ -n "$python" ] || skip "python3 has no numpy here (Debian: python3-numpy)"
+library=$(dirname "$HEARSAY")/libhearsay.so
+[ -e "$library" ] || skip "there is no $library (cmake --build build/release --target libhearsay)"
+e2e_begin
+export PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 GLOO_SOCKET_IFNAME=lo
+export PYTHONPATH=$root/peer/api/python HEARSAY_LIBRARY=$library
+
+# checks FILE: each of its checks is a process of its own.
+checks()
+{
+    local name text
+    while read -r name text; do
+        [ "$name" = torchrun ] && continue # Not by itself.
+        bounded "$python" "$root/tests/e2e/$1.py" "$name" >"$1-$name.out" 2>"$1-$name.err"
+        check "$name: $text" [ $? = 0 ] || true
+        tail -n 1 "$1-$name.err" | grep -E '^[A-Za-z_.]*(Error|Interrupt)' | sed 's/^/# /'
+    done < <("$python" "$root/tests/e2e/$1.py" --list)
+}
+
+# example NAME PATTERN N ARGUMENT...: N lines of its output are like PATTERN.
+example()
+{
+    local name=$1 pattern=$2 n=$3
+    shift 3
+    bounded "$python" "$root/tests/examples/$name" "$@" >"$name.out" 2>"$name.err"
+    check "examples/$name ends with 0" [ $? = 0 ]
+    check "  and says: $(tail -n 1 "$name.out")" [ "$(grep -cE "$pattern" "$name.out")" = "$n" ]
+}
+
+checks python_peer
+example numpy_logreg.py '^consensus of 3 of 3 .* accuracy (1.000|0.9[0-9]+), 0 bytes copied$' 3 rounds=40
+
+if "$python" -c 'import torch' 2>/dev/null; then
+    checks python_peer_torch
+    # Two ranks of torchrun, whose port is left free for rank 0: that of the run is the next one.
+    read -r master < <(free_ports 2)
+    "$HEARSAY" keygen cluster.key 2>keygen.err
+    HEARSAY_KEY=$work/cluster.key bounded "$python" -m torch.distributed.run --nproc_per_node 2 \
+        --master_addr 127.0.0.1 --master_port "$master" "$root/tests/e2e/python_peer_torch.py" torchrun \
+        >torchrun.out 2>torchrun.err
+    check "two ranks of torchrun find each other" [ $? = 0 ]
+    example pytorch_cnn.py '^consensus of 2 of 2 ' 2 --peers 2 rounds=10 local-steps=2
+    example char_lstm.py '^consensus of 3 of 3 .* nats a character$' 3 rounds=10
+else
+    echo "# left out: $python has no torch here (Debian: python3-torch)"
+fi
+
+e2e_end
