@@ -45,8 +45,8 @@ struct member
     int64_t dead_at_us;            /* SUSPECT: when it is taken for dead; DEAD, LEFT: since when. */
     uint64_t place[MEMBERS_RINGS]; /* Its places on the rings (rings.h): by its id alone. */
     enum member_state state;
+    uint16_t tallied;   /* What it is counted as, for members_tally(): members.c. */
     uint8_t n_accusers; /* At most MEMBERS_ACCUSERS. */
-    uint8_t tallied;    /* What it is counted as, for members_tally(): members.c. */
     bool connected : 1; /* A live session: set by members_session(). */
     bool refused : 1;   /* In another run, or not admitted: set by members_refuse(). */
     bool dirty : 1;     /* Changed since members_dirty() last gave it out. */
@@ -75,7 +75,8 @@ struct members_tally
     uint32_t says[RECORD_LEFT + 1]; /* Other vertices whose record says this. */
     uint32_t n_final, n_working;    /* They have ended; they live and work; */
     uint32_t n_there;               /* they are neither final nor gone; */
-    uint32_t n_hung;                /* they are not gone, and their workers hang. */
+    uint32_t n_hung;                /* they are not gone, and their workers hang; */
+    uint32_t n_resumed;             /* they live, and go on from a checkpoint. */
 };
 
 struct members_config
@@ -181,6 +182,9 @@ uint64_t members_view(const struct members *m);
 
 /* As of now, and kept up to date. O(1). */
 const struct members_tally *members_tally(const struct members *m);
+
+/* Do two members, whatever has become of them, have one name? O(1). */
+bool members_namesakes(const struct members *m);
 
 /* A number that changes whenever the state of a member may have, or its accusers. O(1). */
 uint64_t members_changes(const struct members *m);

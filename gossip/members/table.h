@@ -29,6 +29,7 @@ struct table
     uint16_t *order;   /* n of cap. */
     uint16_t *bucket;  /* 2 cap of them, open addressing; SLOT_NONE is empty. */
     uint32_t n, cap;
+    uint32_t n_namesakes; /* Neighbours in order[] that have one name. */
 };
 
 /* The slot of `id`, or NULL. The pointer holds until table_reserve(), which may

@@ -30,14 +30,7 @@ bool join_others_resume(const struct join *j)
     const struct env *v = j->env;
     if (v->now_us - j->begun_us >= v->config.patience_us)
         return false;
-    for (size_t i = 0; i < members_count(v->members); i++) {
-        const struct member *m = members_at(v->members, i);
-        bool here =
-            m->counts && m->state == MEMBER_ALIVE && !env_same_id(m->record->id, v->config.id);
-        if (here && m->record->beat[0] != 0)
-            return true;
-    }
-    return false;
+    return members_tally(v->members)->n_resumed > 0;
 }
 
 /* It is looked at once more as a whole, and no half of it is ever in the mixer. */

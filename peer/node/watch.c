@@ -52,8 +52,8 @@ static uint32_t keep_suspects(struct sessions *s)
     uint32_t n = 0;
     for (size_t i = 0; i < s->n_contacts; i++) {
         struct contact *c = &s->contacts[i];
-        const struct member *m = members_find(s->env->members, c->id);
-        c->watched = c->accused && m != NULL && m->state == MEMBER_SUSPECT;
+        const struct member *m = c->accused ? members_find(s->env->members, c->id) : NULL;
+        c->watched = m != NULL && m->state == MEMBER_SUSPECT;
         n += c->watched;
     }
     return n;
@@ -66,9 +66,11 @@ static void choose(struct sessions *s)
     const struct members *members = s->env->members;
     uint32_t n_suspects = keep_suspects(s), n_alive = 1 + n_suspects;
     n_alive = n_alive < RINGS_ALIVE_MAX ? n_alive : RINGS_ALIVE_MAX;
+    struct rings rings;
+    rings_look(&rings, members);
     for (uint32_t ring = 0; ring < RINGS; ring++) {
         uint8_t id[RINGS_AHEAD_MAX][WIRE_ID_BYTES];
-        uint32_t n = rings_ahead(members, ring, n_alive, id);
+        uint32_t n = rings_ahead(&rings, ring, n_alive, id);
         for (uint32_t i = 0; i < n; i++)
             watch(s, id[i], n_suspects);
     }
@@ -258,7 +260,7 @@ static bool works(const struct member *m)
 static const struct member *find_twins(const struct members *m, const struct member **other)
 {
     const struct member *a = NULL;
-    for (size_t i = 0; i < members_count(m); i++) {
+    for (size_t i = 0; i < members_count(m) && members_namesakes(m); i++) {
         const struct member *b = members_at(m, i);
         if (!works(b))
             continue;
