@@ -89,8 +89,8 @@ static void revive(struct sessions *s, const struct link *l, const struct record
     if (!members_revive(v->members, r, &m.accusations[0]))
         return;
     m.n_accusations = 1;
-    sessions_send(s, l, false, v->message, wire_put_members(v->message, sizeof v->message, &m),
-                  NULL);
+    sessions_send(s, l, false, v->commons->message,
+                  wire_put_members(v->commons->message, sizeof v->commons->message, &m), NULL);
 }
 
 enum members_verdict introduce_hello(struct sessions *s, const struct link *l,

@@ -93,6 +93,7 @@ static void take_final(struct phases *ph)
 void phases_join(struct phases *ph)
 {
     uint64_t last = ph->workshop->run.rounds, round = ph->join->round;
+    workshop_moved(ph->workshop);
     ph->round = ph->joined = round < last ? round : last;
     ph->done = ph->skipped = 0;
     ph->resumed = false;
@@ -174,6 +175,7 @@ void phases_ahead(struct phases *ph)
 void phases_job_done(struct phases *ph, bool steps)
 {
     int64_t took = phases_busy_us(ph);
+    workshop_moved(ph->workshop);
     ph->settle_rounds += ph->phase == NODE_SETTLING && !held(ph);
     ph->round += steps;
     ph->done += steps;
@@ -506,6 +508,7 @@ static enum phases_next last(struct phases *ph)
     ph->n_ended = others_vertices(ph->env);
     ph->steps = false;
     ph->job_us = ph->env->now_us;
+    workshop_moved(ph->workshop);
     return PHASES_LAST_JOB;
 }
 
@@ -513,6 +516,7 @@ static enum phases_next start_job(struct phases *ph, bool steps)
 {
     ph->steps = steps;
     ph->job_us = ph->env->now_us;
+    workshop_moved(ph->workshop);
     return PHASES_JOB;
 }
 

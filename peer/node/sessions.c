@@ -94,7 +94,8 @@ static void say_hello(struct sessions *s, const struct link *l)
                            .run = now.run,
                            .round = now.round,
                            .record = *members_self(v->members)};
-    sessions_send(s, l, false, v->message, wire_put_hello(v->message, sizeof v->message, &h), NULL);
+    sessions_send(s, l, false, v->commons->message,
+                  wire_put_hello(v->commons->message, sizeof v->commons->message, &h), NULL);
 }
 
 void sessions_hello_all(struct sessions *s)
@@ -128,8 +129,8 @@ static void tell_more(struct sessions *s, struct link *l, uint32_t most)
     struct env *v = s->env;
     struct wire_members m = env_batch(v);
     if (members_batch(v->members, &l->told, &m, most))
-        sessions_send(s, l, false, v->message, wire_put_members(v->message, sizeof v->message, &m),
-                      NULL);
+        sessions_send(s, l, false, v->commons->message,
+                      wire_put_members(v->commons->message, sizeof v->commons->message, &m), NULL);
     l->telling = !members_told_all(v->members, l->told);
     if (!l->telling && l->asked)
         s->owner.status(s->owner.self, l);
@@ -165,10 +166,10 @@ void sessions_status_req(struct sessions *s, const struct link *l)
 static void send_members(struct sessions *s, const struct wire_members *m)
 {
     struct env *v = s->env;
-    size_t len = wire_put_members(v->message, sizeof v->message, m);
+    size_t len = wire_put_members(v->commons->message, sizeof v->commons->message, m);
     for (size_t i = 0; i < s->n_links; i++)
         if (link_talks(&s->links[i]))
-            sessions_send(s, &s->links[i], false, v->message, len, NULL);
+            sessions_send(s, &s->links[i], false, v->commons->message, len, NULL);
 }
 
 void sessions_news(struct sessions *s)
@@ -187,13 +188,13 @@ void sessions_news(struct sessions *s)
 void sessions_leave(struct sessions *s)
 {
     struct env *v = s->env;
-    struct wire_members m = {.n_records = 1, .records = v->batch.records};
+    struct wire_members m = {.n_records = 1, .records = v->commons->batch.records};
     members_set_state(v->members, RECORD_LEFT);
     m.records[0] = *members_self(v->members);
-    size_t len = wire_put_members(v->message, sizeof v->message, &m);
+    size_t len = wire_put_members(v->commons->message, sizeof v->commons->message, &m);
     for (size_t i = 0; i < s->n_links; i++)
         if (s->links[i].used && !s->links[i].observer && !s->links[i].doomed)
-            sessions_send(s, &s->links[i], false, v->message, len, NULL);
+            sessions_send(s, &s->links[i], false, v->commons->message, len, NULL);
 }
 
 /* ---- sessions come and go ---- */
@@ -303,10 +304,10 @@ void sessions_opened(struct sessions *s, const struct link *l)
 static void tell_of(struct sessions *s, const struct link *l, const struct record *r)
 {
     struct env *v = s->env;
-    struct wire_members m = {.n_records = 1, .records = v->batch.records};
+    struct wire_members m = {.n_records = 1, .records = v->commons->batch.records};
     m.records[0] = *r;
-    sessions_send(s, l, false, v->message, wire_put_members(v->message, sizeof v->message, &m),
-                  NULL);
+    sessions_send(s, l, false, v->commons->message,
+                  wire_put_members(v->commons->message, sizeof v->commons->message, &m), NULL);
 }
 
 /* Two sessions with one process: both ends must keep the same one. Of two that
