@@ -9,6 +9,9 @@
  *      +--- HEARD -----+                                              v
  *      +------------------------------------------------- spared for 5 s, 10 s, ...
  *
+ * Where members end, the next one ahead of those is left alone for a while: as a rule the word that
+ * it has ended, too, is on its way. Else each would call one after the other, as they end.
+ *
  * Whoever has not been met since we began to look for it, and refuses to be called, is not
  * given the 2 s: so a row of dead members is found one round of asking after the other.
  * Links that are silent, or that nobody needs, are found here, too.
@@ -17,6 +20,7 @@
 #include "peer/node/sessions.h"
 
 #include "gossip/members/rings.h"
+#include "peer/node/others.h"
 
 #include <string.h>
 
@@ -42,6 +46,8 @@ static void watch(struct sessions *s, const uint8_t *id, uint32_t n_suspects)
         if (c == NULL)
             return; /* Without memory it is watched by the others. */
         c->heard_us -= head_start_us(n_suspects);
+        if (others_ended(s->env))
+            c->heard_us = c->call_us = s->env->now_us + ENDING_US;
     }
     c->watched = true;
 }
@@ -144,7 +150,9 @@ static void listen(struct sessions *s, struct contact *c)
 {
     const struct link *l = sessions_to(s, c->id);
     if (l == NULL) {
-        if (c->watched && !c->wanted) /* The other end may know nothing of it: no yielding. */
+        if (c->watched && !c->wanted
+            && s->env->now_us
+                   >= c->call_us) /* The other end may know nothing of it: no yielding. */
             sessions_call(s, c->id, 0);
         return;
     }
