@@ -177,6 +177,7 @@ static void speak(struct members *m)
     size_t n = wire_record_signed(msg, sizeof msg, &m->self);
     assert(n > 0);
     m->crypto.sign(m->crypto.self, msg, n, m->self.signature);
+    s->knows = 0;
     members_add_news(m, s, NEWS_RECORD);
     members_judge(m, s, 0); /* We are no suspect of our own: the time is of no use. */
 }
@@ -226,6 +227,8 @@ static enum members_verdict replace_record(struct members *m, struct slot *s,
         return MEMBERS_FULL;
     const struct record *old = e->record;
     bool newer = r->incarnation > old->incarnation, twice = slot_runs_twice(s, old, r);
+    s->knows = 0;
+    s->given = false;
     set_vertex(m, s, false); /* Under its old name. */
     table_replace(&m->table, s, kept);
     records_release(m->records, old);
@@ -250,6 +253,8 @@ static void reuse_slot(struct members *m, struct slot *s, const struct record *k
     table_replace(&m->table, s, kept);
     records_release(m->records, old);
     s->former = 0;
+    s->knows = 0;
+    s->given = false;
     vouches_drop(m, table_place(&m->table, s), table_place(&m->table, s));
 }
 

@@ -32,7 +32,8 @@ enum member_state { MEMBER_ALIVE, MEMBER_SUSPECT, MEMBER_DEAD, MEMBER_LEFT };
 
 enum {
     MEMBERS_ACCUSERS = 2, /* Kept a member; more change nothing. */
-    MEMBERS_RINGS = 4
+    MEMBERS_RINGS = 4,
+    MEMBERS_LISTENERS = 64
 };
 
 /* One member of a table. Small (78 bytes in all, gossip/members/table.h), so that a
@@ -198,6 +199,25 @@ bool members_revive(struct members *m, const struct record *r, struct accusation
  * <= cap <= WIRE_BATCH_MAX. Returns false when there were none. Call until
  * false. */
 bool members_dirty(struct members *m, struct wire_members *out, uint32_t cap);
+
+/* Those whom the owner tells of members have places, so that nobody is told what it knows: it has
+ * said so itself, or was told. From MEMBERS_LISTENERS on a place is nobody's: who has no other is
+ * told all. */
+
+/* Somebody new listens there: it knows nothing yet; or it has turned out to be a member: beside what
+ * it has said it knows what all were given at the start. O(members). */
+void members_listener(struct members *m, uint32_t place, bool member);
+/* It has said this of a member. */
+void members_heard(struct members *m, uint32_t place, const struct record *r);
+/* All who listen, a set by places; 0: others do, too. Else what all of them know is no news. */
+void members_audience(struct members *m, uint64_t listeners);
+/* Which of the records that members_dirty() has just given out does this listener know? A set by
+ * their places. It is told the others, and knows them from now on. */
+uint64_t members_known(struct members *m, uint32_t place);
+
+/* As members_batch(), for this listener: but for what it knows. */
+bool members_tell(struct members *m, uint32_t place, size_t *cursor, struct wire_members *out,
+                  uint32_t cap);
 
 /* Everything, in batches, for a new session or anti-entropy: fills from *cursor
  * (0 at first) on and moves it; false at the end, with nothing filled. Changes

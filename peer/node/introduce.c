@@ -60,6 +60,7 @@ static enum members_verdict merge(struct sessions *s, const struct link *l, cons
         return MEMBERS_OLD;
     bool was_out = admit_keeps_out(s, r->id);
     enum members_verdict verdict = members_merge(v->members, r, v->now_us);
+    news_heard(s, l, r);
     if (was_out && !admit_keeps_out(s, r->id)) /* It has a token now. */
         members_refuse(v->members, r->id, false, v->now_us);
     note_forged(s, l, verdict);

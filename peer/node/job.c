@@ -459,6 +459,7 @@ static void tell_runaways(struct job *j)
 void job_over(struct job *j)
 {
     j->working = false;
+    workshop_moved(j->workshop);
     mixing_finish(&j->workshop->mixing);
 }
 

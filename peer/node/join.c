@@ -39,6 +39,7 @@ static bool take(struct join *j)
     const struct run *run = &j->workshop->run;
     size_t n = fetch_givers(&j->fetch);
     int err = mixing_take_model(&j->workshop->mixing, (const uint8_t *)j->fetch.staged);
+    workshop_moved(j->workshop);
     j->round = believe_joined(j->sessions, fetch_round(&j->fetch));
     j->apart = j->fetch.apart;
     fetch_close(&j->fetch);

@@ -527,8 +527,10 @@ static void update_phases(struct node *n)
         job_last(&n->job);
         break;
     case PHASES_END: /* Not before it is known whether our model is stored. */
-        if (n->kept)
-            env_end(&n->env, ending_code(n));
+        if (!n->kept)
+            break;
+        sessions_last_news(&n->sessions);
+        env_end(&n->env, ending_code(n));
         break;
     }
 }

@@ -93,7 +93,6 @@ static void take_final(struct phases *ph)
 void phases_join(struct phases *ph)
 {
     uint64_t last = ph->workshop->run.rounds, round = ph->join->round;
-    workshop_moved(ph->workshop);
     ph->round = ph->joined = round < last ? round : last;
     ph->done = ph->skipped = 0;
     ph->resumed = false;
@@ -175,7 +174,6 @@ void phases_ahead(struct phases *ph)
 void phases_job_done(struct phases *ph, bool steps)
 {
     int64_t took = phases_busy_us(ph);
-    workshop_moved(ph->workshop);
     ph->settle_rounds += ph->phase == NODE_SETTLING && !held(ph);
     ph->round += steps;
     ph->done += steps;
@@ -508,7 +506,6 @@ static enum phases_next last(struct phases *ph)
     ph->n_ended = others_vertices(ph->env);
     ph->steps = false;
     ph->job_us = ph->env->now_us;
-    workshop_moved(ph->workshop);
     return PHASES_LAST_JOB;
 }
 
@@ -516,7 +513,6 @@ static enum phases_next start_job(struct phases *ph, bool steps)
 {
     ph->steps = steps;
     ph->job_us = ph->env->now_us;
-    workshop_moved(ph->workshop);
     return PHASES_JOB;
 }
 
