@@ -182,7 +182,7 @@ static void test_listeners(void **state)
     drain(m);
     members_audience(m, 3);
     merge(m, record(1, 5));
-    members_heard(m, 0, &(struct record){.n_addresses = 0}); /* Of nobody. */
+    members_heard(m, 0, &(struct record){.n_addresses = 0}); /* It is a record of nobody. */
     struct record said = record(1, 5), older = record(1, 4);
     members_heard(m, 0, &older);
     members_heard(m, 0, &said);
