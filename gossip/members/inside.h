@@ -50,6 +50,11 @@ struct members
     uint64_t n_changes;             /* Judgements so far. */
     int64_t began_us;               /* The first time that we were told; -1: not yet. */
 
+    /* news.c writes these. */
+    uint64_t audience;             /* All who listen; 0: that is not known. */
+    uint16_t told[WIRE_BATCH_MAX]; /* The slots of the n_told records that were given out last. */
+    uint32_t n_told;
+
     /* vouches.c writes these. */
     struct vouch_slot *vouch; /* n_vouches of cap_vouches, in no order. */
     uint32_t n_vouches, cap_vouches;

@@ -37,9 +37,9 @@ static void set_vertex(struct members *m, struct slot *s, bool vertex)
 }
 
 /* What one member is counted as: a set, and above it what its record says. */
-enum { FINAL = 1, WORKING = 2, THERE = 4, HUNG = 8, VERTEX = 16, SAYS_SHIFT = 5 };
+enum { FINAL = 1, WORKING = 2, THERE = 4, HUNG = 8, VERTEX = 16, RESUMED = 32, SAYS_SHIFT = 6 };
 
-static uint8_t tally_of(const struct members *m, const struct slot *s)
+static uint16_t tally_of(const struct members *m, const struct slot *s)
 {
     const struct member *e = &s->member;
     enum record_state says = e->record->state;
@@ -49,24 +49,22 @@ static uint8_t tally_of(const struct members *m, const struct slot *s)
     unsigned is = s->vertex ? VERTEX : 0;
     if (!is_self(m, s) && e->counts)
         is |= (final ? FINAL : 0u) | (e->state == MEMBER_ALIVE && works ? WORKING : 0u)
-              | (!final && !gone ? THERE : 0u) | (says == RECORD_STALLED && !gone ? HUNG : 0u);
-    return (uint8_t)(is | (unsigned)says << SAYS_SHIFT);
+              | (!final && !gone ? THERE : 0u) | (says == RECORD_STALLED && !gone ? HUNG : 0u)
+              | (e->state == MEMBER_ALIVE && e->record->beat[0] != 0 ? RESUMED : 0u);
+    return (uint16_t)(is | (unsigned)says << SAYS_SHIFT);
 }
 
 /* From what the slot was counted as to what it is now. */
-static void tally(struct members *m, struct slot *s, uint8_t now)
+static void tally(struct members *m, struct slot *s, uint16_t now)
 {
     struct members_tally *t = &m->tally;
-    uint8_t was = s->member.tallied;
+    uint16_t was = s->member.tallied;
     struct
     {
-        uint8_t flag;
+        uint16_t flag;
         uint32_t *n;
-    } counts[] = {{FINAL, &t->n_final},
-                  {WORKING, &t->n_working},
-                  {THERE, &t->n_there},
-                  {HUNG, &t->n_hung},
-                  {VERTEX, &t->n_vertices}};
+    } counts[] = {{FINAL, &t->n_final}, {WORKING, &t->n_working}, {THERE, &t->n_there},
+                  {HUNG, &t->n_hung},   {VERTEX, &t->n_vertices}, {RESUMED, &t->n_resumed}};
     if (was == now)
         return;
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
@@ -179,6 +177,7 @@ static void speak(struct members *m)
     size_t n = wire_record_signed(msg, sizeof msg, &m->self);
     assert(n > 0);
     m->crypto.sign(m->crypto.self, msg, n, m->self.signature);
+    s->knows = 0;
     members_add_news(m, s, NEWS_RECORD);
     members_judge(m, s, 0); /* We are no suspect of our own: the time is of no use. */
 }
@@ -228,6 +227,8 @@ static enum members_verdict replace_record(struct members *m, struct slot *s,
         return MEMBERS_FULL;
     const struct record *old = e->record;
     bool newer = r->incarnation > old->incarnation, twice = slot_runs_twice(s, old, r);
+    s->knows = 0;
+    s->given = false;
     set_vertex(m, s, false); /* Under its old name. */
     table_replace(&m->table, s, kept);
     records_release(m->records, old);
@@ -252,6 +253,8 @@ static void reuse_slot(struct members *m, struct slot *s, const struct record *k
     table_replace(&m->table, s, kept);
     records_release(m->records, old);
     s->former = 0;
+    s->knows = 0;
+    s->given = false;
     vouches_drop(m, table_place(&m->table, s), table_place(&m->table, s));
 }
 
@@ -566,6 +569,11 @@ uint64_t members_view(const struct members *m)
 const struct members_tally *members_tally(const struct members *m)
 {
     return &m->tally;
+}
+
+bool members_namesakes(const struct members *m)
+{
+    return m->table.n_namesakes > 0;
 }
 
 uint64_t members_changes(const struct members *m)

@@ -32,7 +32,8 @@ enum member_state { MEMBER_ALIVE, MEMBER_SUSPECT, MEMBER_DEAD, MEMBER_LEFT };
 
 enum {
     MEMBERS_ACCUSERS = 2, /* Kept a member; more change nothing. */
-    MEMBERS_RINGS = 4
+    MEMBERS_RINGS = 4,
+    MEMBERS_LISTENERS = 64
 };
 
 /* One member of a table. Small (78 bytes in all, gossip/members/table.h), so that a
@@ -45,8 +46,8 @@ struct member
     int64_t dead_at_us;            /* SUSPECT: when it is taken for dead; DEAD, LEFT: since when. */
     uint64_t place[MEMBERS_RINGS]; /* Its places on the rings (rings.h): by its id alone. */
     enum member_state state;
+    uint16_t tallied;   /* What it is counted as, for members_tally(): members.c. */
     uint8_t n_accusers; /* At most MEMBERS_ACCUSERS. */
-    uint8_t tallied;    /* What it is counted as, for members_tally(): members.c. */
     bool connected : 1; /* A live session: set by members_session(). */
     bool refused : 1;   /* In another run, or not admitted: set by members_refuse(). */
     bool dirty : 1;     /* Changed since members_dirty() last gave it out. */
@@ -75,7 +76,8 @@ struct members_tally
     uint32_t says[RECORD_LEFT + 1]; /* Other vertices whose record says this. */
     uint32_t n_final, n_working;    /* They have ended; they live and work; */
     uint32_t n_there;               /* they are neither final nor gone; */
-    uint32_t n_hung;                /* they are not gone, and their workers hang. */
+    uint32_t n_hung;                /* they are not gone, and their workers hang; */
+    uint32_t n_resumed;             /* they live, and go on from a checkpoint. */
 };
 
 struct members_config
@@ -182,6 +184,9 @@ uint64_t members_view(const struct members *m);
 /* As of now, and kept up to date. O(1). */
 const struct members_tally *members_tally(const struct members *m);
 
+/* Do two members, whatever has become of them, have one name? O(1). */
+bool members_namesakes(const struct members *m);
+
 /* A number that changes whenever the state of a member may have, or its accusers. O(1). */
 uint64_t members_changes(const struct members *m);
 
@@ -194,6 +199,25 @@ bool members_revive(struct members *m, const struct record *r, struct accusation
  * <= cap <= WIRE_BATCH_MAX. Returns false when there were none. Call until
  * false. */
 bool members_dirty(struct members *m, struct wire_members *out, uint32_t cap);
+
+/* Those whom the owner tells of members have places, so that nobody is told what it knows: it has
+ * said so itself, or was told. From MEMBERS_LISTENERS on a place is nobody's: who has no other is
+ * told all. */
+
+/* Somebody new listens there: it knows nothing yet; or it has turned out to be a member: beside what
+ * it has said it knows what all were given at the start. O(members). */
+void members_listener(struct members *m, uint32_t place, bool member);
+/* It has said this of a member. */
+void members_heard(struct members *m, uint32_t place, const struct record *r);
+/* All who listen, a set by places; 0: others do, too. Else what all of them know is no news. */
+void members_audience(struct members *m, uint64_t listeners);
+/* Which of the records that members_dirty() has just given out does this listener know? A set by
+ * their places. It is told the others, and knows them from now on. */
+uint64_t members_known(struct members *m, uint32_t place);
+
+/* As members_batch(), for this listener: but for what it knows. */
+bool members_tell(struct members *m, uint32_t place, size_t *cursor, struct wire_members *out,
+                  uint32_t cap);
 
 /* Everything, in batches, for a new session or anti-entropy: fills from *cursor
  * (0 at first) on and moves it; false at the end, with nothing filled. Changes

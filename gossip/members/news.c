@@ -78,14 +78,24 @@ static void append_vouches_news(struct members *m, struct wire_members *out, uin
     m->vouches_news = false; /* Until there is another, or somebody else counts. */
 }
 
+/* All who listen have said so themselves, or were told. */
+static bool is_known(const struct members *m, const struct slot *s)
+{
+    return s->news == NEWS_RECORD && m->audience != 0 && (m->audience & ~s->knows) == 0;
+}
+
 bool members_dirty(struct members *m, struct wire_members *out, uint32_t cap)
 {
     assert(cap >= MEMBERS_ACCUSERS && cap <= WIRE_BATCH_MAX);
     out->n_records = out->n_accusations = out->n_vouches = 0;
+    m->n_told = 0;
     while (m->first_news != SLOT_NONE) {
         struct slot *s = &m->table.slot[m->first_news];
-        if (may_be_told(&s->member) && !append_news(&s->member, s->news, out, cap))
+        bool told = may_be_told(&s->member) && !is_known(m, s);
+        if (told && !append_news(&s->member, s->news, out, cap))
             return true;
+        if (out->n_records > m->n_told)
+            m->told[m->n_told++] = m->first_news;
         m->first_news = s->next_news;
         s->news = 0;
         s->member.dirty = false;
@@ -94,14 +104,62 @@ bool members_dirty(struct members *m, struct wire_members *out, uint32_t cap)
     return out->n_records > 0 || out->n_accusations > 0 || out->n_vouches > 0;
 }
 
-/* A member's record, with a few vouches for it, so that it is not taken for nobody's. */
-static bool append_member(const struct members *m, uint16_t place, struct wire_members *out,
-                          uint32_t cap)
+/* ---- who knows what ---- */
+
+static uint64_t set_of(uint32_t place)
 {
-    const struct member *e = &m->table.slot[place].member;
+    return place < MEMBERS_LISTENERS ? UINT64_C(1) << place : 0;
+}
+
+void members_listener(struct members *m, uint32_t place, bool member)
+{
+    uint64_t set = set_of(place);
+    for (uint32_t i = 0; i < m->table.n; i++) {
+        struct slot *s = &m->table.slot[i];
+        s->knows = !member ? s->knows & ~set : s->given ? s->knows | set : s->knows;
+    }
+}
+
+/* Who holds a record of that signature has no other of that incarnation. */
+void members_heard(struct members *m, uint32_t place, const struct record *r)
+{
+    struct slot *s = table_find(&m->table, r->id);
+    const struct record *held = s != NULL ? s->member.record : NULL;
+    if (held != NULL && held->incarnation == r->incarnation
+        && memcmp(held->signature, r->signature, sizeof r->signature) == 0)
+        s->knows |= set_of(place);
+}
+
+void members_audience(struct members *m, uint64_t listeners)
+{
+    m->audience = listeners;
+}
+
+uint64_t members_known(struct members *m, uint32_t place)
+{
+    uint64_t known = 0, set = set_of(place);
+    for (uint32_t i = 0; i < m->n_told; i++) {
+        struct slot *s = &m->table.slot[m->told[i]];
+        known |= (uint64_t)((s->knows & set) != 0) << i;
+        s->knows |= set;
+    }
+    return known;
+}
+
+/* ---- all there is ---- */
+
+/* A member's record, with a few vouches for it, so that it is not taken for nobody's. Who
+ * knows it has those, too, or is told of them with all others. */
+static bool append_member(const struct members *m, uint16_t place, uint64_t to,
+                          struct wire_members *out, uint32_t cap)
+{
+    const struct slot *s = &m->table.slot[place];
+    const struct member *e = &s->member;
     uint32_t before = out->n_vouches, most = before + VOUCHES_WITH_RECORD;
     if (!may_be_told(e))
         return true;
+    if (s->knows & to)
+        return append_news(e, NEWS_ACCUSATIONS, out, cap);
     if (m->n_vouches > 0 && most > vouches_cap(cap))
         return false;
     if (!append_news(e, NEWS_RECORD | NEWS_ACCUSATIONS, out, cap))
@@ -113,11 +171,12 @@ static bool append_member(const struct members *m, uint16_t place, struct wire_m
 }
 
 /* The cursor counts members, and then vouches. */
-bool members_batch(const struct members *m, size_t *cursor, struct wire_members *out, uint32_t cap)
+static bool batch(const struct members *m, uint64_t to, size_t *cursor, struct wire_members *out,
+                  uint32_t cap)
 {
     assert(cap >= MEMBERS_ACCUSERS && cap <= WIRE_BATCH_MAX);
     out->n_records = out->n_accusations = out->n_vouches = 0;
-    while (*cursor < m->table.n && append_member(m, (uint16_t)*cursor, out, cap))
+    while (*cursor < m->table.n && append_member(m, (uint16_t)*cursor, to, out, cap))
         ++*cursor;
     while (!members_told_all(m, *cursor) && *cursor >= m->table.n
            && out->n_vouches < vouches_cap(cap)) {
@@ -126,7 +185,23 @@ bool members_batch(const struct members *m, size_t *cursor, struct wire_members 
             append_vouch(m, v, out);
         ++*cursor;
     }
-    return out->n_records > 0 || out->n_vouches > 0;
+    return out->n_records > 0 || out->n_accusations > 0 || out->n_vouches > 0;
+}
+
+bool members_batch(const struct members *m, size_t *cursor, struct wire_members *out, uint32_t cap)
+{
+    return batch(m, 0, cursor, out, cap);
+}
+
+bool members_tell(struct members *m, uint32_t place, size_t *cursor, struct wire_members *out,
+                  uint32_t cap)
+{
+    size_t before = *cursor;
+    bool any = batch(m, set_of(place), cursor, out, cap);
+    for (size_t i = before; i < *cursor && i < m->table.n; i++)
+        if (may_be_told(&m->table.slot[i].member))
+            m->table.slot[i].knows |= set_of(place);
+    return any;
 }
 
 bool members_told_all(const struct members *m, size_t cursor)

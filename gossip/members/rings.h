@@ -25,10 +25,21 @@ enum {
     RINGS_AHEAD_MAX = 32, /* The same with suspects in between. */
 };
 
+/* Those who want watching: borrowed until the members change. */
+struct rings
+{
+    uint64_t own[RINGS]; /* Our places. */
+    uint32_t n;
+    const struct member *at[WIRE_MEMBERS_MAX];
+};
+
+/* Who wants to be watched, in the order of members_at(). Those that have left or finished the run
+ * are watched by nobody. O(members). */
+void rings_look(struct rings *r, const struct members *m);
+
 /* Whom we watch on this ring up to the n_alive-th (1 .. RINGS_ALIVE_MAX) that nobody suspects,
- * in no order: copies at most RINGS_AHEAD_MAX ids; returns how many. O(members). Those that
- * have left or finished the run are watched by nobody. */
-uint32_t rings_ahead(const struct members *m, uint32_t ring, uint32_t n_alive,
+ * in no order: copies at most RINGS_AHEAD_MAX ids; returns how many. O(those looked at). */
+uint32_t rings_ahead(const struct rings *r, uint32_t ring, uint32_t n_alive,
                      uint8_t id[RINGS_AHEAD_MAX][WIRE_ID_BYTES]);
 
 #endif

@@ -91,12 +91,30 @@ static uint32_t rank(const struct table *t, const struct record *r, uint32_t n)
     return low;
 }
 
+/* Have the members at these two places of the order one name? */
+static bool namesakes(const struct table *t, uint32_t i, uint32_t k)
+{
+    return strcmp(t->slot[t->order[i]].member.record->name,
+                  t->slot[t->order[k]].member.record->name)
+           == 0;
+}
+
+/* Pairs of one name, of the i-th in order, among n, and those beside it, in place of the pair that
+ * those two are without it. */
+static uint32_t pairs_at(const struct table *t, uint32_t i, uint32_t n)
+{
+    bool left = i > 0 && namesakes(t, i - 1, i), right = i + 1 < n && namesakes(t, i, i + 1);
+    bool around = left && right; /* Equal names stand side by side: nothing is between others. */
+    return (uint32_t)left + right - around;
+}
+
 /* Put slot `at` into its place among the n others, which are in order. */
 static void order_add(struct table *t, uint16_t at, uint32_t n)
 {
     uint32_t i = rank(t, t->slot[at].member.record, n);
     memmove(&t->order[i + 1], &t->order[i], (n - i) * sizeof *t->order);
     t->order[i] = at;
+    t->n_namesakes += pairs_at(t, i, n + 1);
 }
 
 /* Before the slot's record changes: the search goes by it. */
@@ -104,6 +122,7 @@ static void order_remove(struct table *t, uint16_t at)
 {
     uint32_t i = rank(t, t->slot[at].member.record, t->n);
     assert(i < t->n && t->order[i] == at);
+    t->n_namesakes -= pairs_at(t, i, t->n);
     memmove(&t->order[i], &t->order[i + 1], (t->n - i - 1) * sizeof *t->order);
 }
 
@@ -133,6 +152,10 @@ struct slot *table_add(struct table *t, const struct record *r)
 void table_replace(struct table *t, struct slot *s, const struct record *r)
 {
     bool same = memcmp(s->member.record->id, r->id, WIRE_ID_BYTES) == 0;
+    if (same && strcmp(s->member.record->name, r->name) == 0) {
+        s->member.record = r;
+        return; /* Where it stands is a matter of name and id. */
+    }
     order_remove(t, table_place(t, s));
     if (!same)
         s->member = (struct member){.dirty = s->member.dirty};

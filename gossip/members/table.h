@@ -4,7 +4,7 @@
  *   order[]:  places in slot[], sorted by record_compare()
  *   bucket[]: hash of the id -> place in slot[]
  *
- * 78 bytes a member and no more than twice that allocated. Adding one costs
+ * 88 bytes a member and no more than twice that allocated. Adding one costs
  * O(log n) comparisons and a memmove of two bytes a member.
  */
 #ifndef GOSSIP_MEMBERS_TABLE_H
@@ -17,10 +17,12 @@ enum { SLOT_NONE = UINT16_MAX };
 struct slot
 {
     struct member member;
+    uint64_t knows;     /* Listeners that know its record: a set (news.c). */
     uint32_t former;    /* A mark of the process before: slot_runs_twice(). */
     uint16_t next_news; /* In the queue of those with news. */
     uint8_t news;       /* Set of enum news; member.dirty says "not empty". */
-    bool vertex;        /* Counted in the view. */
+    bool vertex : 1;    /* Counted in the view. */
+    bool given : 1;     /* Its record is the one that all were given at the start. */
 };
 
 struct table
@@ -29,6 +31,7 @@ struct table
     uint16_t *order;   /* n of cap. */
     uint16_t *bucket;  /* 2 cap of them, open addressing; SLOT_NONE is empty. */
     uint32_t n, cap;
+    uint32_t n_namesakes; /* Neighbours in order[] that have one name. */
 };
 
 /* The slot of `id`, or NULL. The pointer holds until table_reserve(), which may

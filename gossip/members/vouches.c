@@ -117,7 +117,7 @@ void members_know(struct members *m, const uint8_t id[WIRE_ID_BYTES], int64_t no
     struct slot *s = table_find(&m->table, id);
     if (s == NULL || s->member.known)
         return;
-    s->member.known = s->member.counts = true;
+    s->member.known = s->member.counts = s->given = true;
     m->unsettled = true;
     members_judge(m, s, now_us);
 }

@@ -302,6 +302,7 @@ static void read_hello(struct cursor *c, struct wire_message *message)
 static void read_members(struct cursor *c, struct wire_message *message)
 {
     struct wire_members *m = &message->members;
+    m->without = 0;
     m->records = message->batch->records;
     m->accusations = message->batch->accusations;
     m->vouches = message->batch->vouches;

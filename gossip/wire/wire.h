@@ -172,6 +172,7 @@ struct wire_members
     struct record *records;         /* All in a wire_batch: wire_read() fills the */
     struct accusation *accusations; /* reader's, members_dirty() the sender's. */
     struct vouch *vouches;
+    uint64_t without; /* For a writer: the records of these places are left out. */
 };
 
 /* Room for what a MEMBERS message tells: 56 KB, so one for each reader. */

@@ -190,6 +190,19 @@ size_t wire_put_hello(uint8_t *out, size_t cap, const struct wire_hello *m)
     return end(&o);
 }
 
+static bool leaves_out(const struct wire_members *m, uint32_t i)
+{
+    return m->without >> i & 1;
+}
+
+static uint32_t n_told(const struct wire_members *m)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < m->n_records; i++)
+        n += !leaves_out(m, i);
+    return n;
+}
+
 size_t wire_put_members(uint8_t *out, size_t cap, const struct wire_members *m)
 {
     assert(m->n_records <= WIRE_BATCH_MAX && m->n_accusations <= WIRE_BATCH_MAX
@@ -197,9 +210,10 @@ size_t wire_put_members(uint8_t *out, size_t cap, const struct wire_members *m)
     struct out o;
     begin(&o, out, cap);
     put_type(&o, WIRE_MEMBERS);
-    put_array(&o, m->n_records);
+    put_array(&o, n_told(m));
     for (uint32_t i = 0; i < m->n_records; i++)
-        put_record(&o, &m->records[i]);
+        if (!leaves_out(m, i))
+            put_record(&o, &m->records[i]);
     put_array(&o, m->n_accusations);
     for (uint32_t i = 0; i < m->n_accusations; i++)
         put_accusation(&o, &m->accusations[i]);

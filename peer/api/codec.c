@@ -80,6 +80,8 @@ static int take_layers(struct segment **segments, const struct hearsay_layer *la
 {
     if (layers == NULL || n == 0)
         return refuse(error, HEARSAY_USAGE, "there is no layer, expected one or more");
+    if (n > UINT32_MAX) /* Each has a float at least. */
+        return refuse(error, HEARSAY_USAGE, "there are %zu layers, expected fewer than 2^32", n);
     *segments = calloc(n, sizeof **segments);
     if (*segments == NULL)
         return refuse(error, HEARSAY_SYSTEM, "there is no memory for %zu layers", n);

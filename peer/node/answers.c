@@ -8,10 +8,8 @@
 /* Who lives and what is held is told as it is: below the quorum no job may come for long. */
 void node_progress(const struct node *n, struct node_progress *p)
 {
-    uint32_t at[WIRE_MEMBERS_MAX];
-    size_t self;
     *p = n->job.figures;
-    p->n_live = (uint32_t)members_vertices(n->env.members, at, &self);
+    p->n_live = members_tally(n->env.members)->n_vertices;
     p->n_edges = (uint32_t)edges_open(&n->edges);
     p->holds = n->phases.quorum.state == QUORUM_HELD;
     p->phase = n->env.over ? NODE_LEFT : n->phases.phase;

@@ -48,15 +48,14 @@ double chain_bound(const struct edges *es, size_t n_members)
         most_d2 = fmax(most_d2, d2);
         most_e2 = fmax(most_e2, e2);
     }
-    double link = 3 * sqrt(most_d2) + 2 * sqrt(most_e2), norm2 = vec_norm2(m->x, m->dim);
+    double link = 3 * sqrt(most_d2) + 2 * sqrt(most_e2), norm2 = workshop_norm2(es->workshop);
     return n > 0 && norm2 > 0 ? reach(es, n_members) * link / sqrt(norm2) : (double)INFINITY;
 }
 
 double chain_apart(const struct edges *es)
 {
-    const struct mixing *m = &es->workshop->mixing;
     const struct run *run = &es->workshop->run;
-    double most = 0, d2, e2, norm2 = vec_norm2(m->x, m->dim);
+    double most = 0, d2, e2, norm2 = workshop_norm2(es->workshop);
     if (run->policy != RUN_SYNC || run->tolerate > 0)
         return 0;
     for (size_t i = 0; i < es->n; i++) {
@@ -92,7 +91,7 @@ double chain_left(const struct edges *es)
                 d2 = t;
             }
     }
-    double norm2 = vec_norm2(m->x, m->dim);
+    double norm2 = workshop_norm2(es->workshop);
     return far2[last] > 0 && norm2 > 0 ? sqrt(far2[last] / norm2) / 2 : 0;
 }
 

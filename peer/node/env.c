@@ -49,7 +49,8 @@ int env_open(struct env *v, const struct node_config *config)
     if (v->heads == NULL)
         return -ENOMEM;
     v->cap_heads = HEADS_FIRST;
-    return open_members(v);
+    v->commons = config->commons != NULL ? config->commons : calloc(1, sizeof *v->commons);
+    return v->commons != NULL ? open_members(v) : -ENOMEM;
 }
 
 void env_close(struct env *v)
@@ -57,6 +58,8 @@ void env_close(struct env *v)
     if (v->members != NULL)
         members_close(v->members);
     free(v->heads);
+    if (v->config.commons == NULL)
+        free(v->commons);
 }
 
 void env_begin_step(struct env *v, int64_t now_us, struct node_effects *fx)
@@ -126,9 +129,9 @@ void env_note(struct env *v, enum note_level level, const char *format, ...)
 
 struct wire_members env_batch(struct env *v)
 {
-    return (struct wire_members){.records = v->batch.records,
-                                 .accusations = v->batch.accusations,
-                                 .vouches = v->batch.vouches};
+    return (struct wire_members){.records = v->commons->batch.records,
+                                 .accusations = v->commons->batch.accusations,
+                                 .vouches = v->commons->batch.vouches};
 }
 
 void env_end(struct env *v, int exit_code)

@@ -11,6 +11,7 @@
 #define PEER_NODE_ENV_H
 
 #include "nn/math/rng.h"
+#include "peer/node/commons.h"
 #include "peer/node/node.h"
 #include "peer/node/times.h"
 
@@ -30,8 +31,7 @@ struct env
 
     /* Scratch. */
     uint32_t vertices[WIRE_MEMBERS_MAX]; /* For members_vertices(). */
-    uint8_t message[WIRE_CONTROL_MAX];   /* For one control message. */
-    struct wire_batch batch;             /* What a MEMBERS message being read or written says. */
+    struct commons *commons;             /* Ours, or shared with other nodes. */
 };
 
 /* 0, -EINVAL or -ENOMEM; close it in any case. */

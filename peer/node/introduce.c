@@ -60,6 +60,7 @@ static enum members_verdict merge(struct sessions *s, const struct link *l, cons
         return MEMBERS_OLD;
     bool was_out = admit_keeps_out(s, r->id);
     enum members_verdict verdict = members_merge(v->members, r, v->now_us);
+    news_heard(s, l, r);
     if (was_out && !admit_keeps_out(s, r->id)) /* It has a token now. */
         members_refuse(v->members, r->id, false, v->now_us);
     note_forged(s, l, verdict);
@@ -89,8 +90,8 @@ static void revive(struct sessions *s, const struct link *l, const struct record
     if (!members_revive(v->members, r, &m.accusations[0]))
         return;
     m.n_accusations = 1;
-    sessions_send(s, l, false, v->message, wire_put_members(v->message, sizeof v->message, &m),
-                  NULL);
+    sessions_send(s, l, false, v->commons->message,
+                  wire_put_members(v->commons->message, sizeof v->commons->message, &m), NULL);
 }
 
 enum members_verdict introduce_hello(struct sessions *s, const struct link *l,

@@ -108,16 +108,11 @@ static int measure_gap(struct job *j)
 {
     const struct run *run = &j->workshop->run;
     const struct survey_place *place = &j->edges->place;
-    struct graph g;
     struct spectrum s;
     if (j->edges->measured == place->built || j->edges->n_rounds > 0
         || !(mixing_undisturbed(&j->workshop->mixing) || j->phases->phase == NODE_SETTLING))
         return 0;
-    int err = graph_build(&g, edges_topology(j->edges), place->n, run->seed);
-    if (err != 0)
-        return err;
-    err = graph_spectrum(&g, &s);
-    graph_close(&g);
+    int err = commons_spectrum(j->env->commons, edges_topology(j->edges), place->n, run->seed, &s);
     if (err != 0)
         return err;
     j->edges->gap = s.gap;
@@ -472,6 +467,7 @@ static void tell_runaways(struct job *j)
 void job_over(struct job *j)
 {
     j->working = false;
+    workshop_moved(j->workshop);
     mixing_finish(&j->workshop->mixing);
 }
 

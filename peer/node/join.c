@@ -30,14 +30,7 @@ bool join_others_resume(const struct join *j)
     const struct env *v = j->env;
     if (v->now_us - j->begun_us >= v->config.patience_us)
         return false;
-    for (size_t i = 0; i < members_count(v->members); i++) {
-        const struct member *m = members_at(v->members, i);
-        bool here =
-            m->counts && m->state == MEMBER_ALIVE && !env_same_id(m->record->id, v->config.id);
-        if (here && m->record->beat[0] != 0)
-            return true;
-    }
-    return false;
+    return members_tally(v->members)->n_resumed > 0;
 }
 
 /* It is looked at once more as a whole, and no half of it is ever in the mixer. */
@@ -46,6 +39,7 @@ static bool take(struct join *j)
     const struct run *run = &j->workshop->run;
     size_t n = fetch_givers(&j->fetch);
     int err = mixing_take_model(&j->workshop->mixing, (const uint8_t *)j->fetch.staged);
+    workshop_moved(j->workshop);
     j->round = believe_joined(j->sessions, fetch_round(&j->fetch));
     j->apart = j->fetch.apart;
     fetch_close(&j->fetch);

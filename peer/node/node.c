@@ -84,8 +84,8 @@ static void say_status(void *self, const struct link *l)
     struct env *v = &n->env;
     struct wire_status s;
     node_status(n, &s);
-    sessions_send(&n->sessions, l, false, v->message,
-                  wire_put_status(v->message, sizeof v->message, &s), NULL);
+    sessions_send(&n->sessions, l, false, v->commons->message,
+                  wire_put_status(v->commons->message, sizeof v->commons->message, &s), NULL);
 }
 
 /* ---- opening and closing ---- */
@@ -304,7 +304,7 @@ static const struct
 static void receive(struct node *n, const struct link *l, const uint8_t *p, size_t len)
 {
     struct wire_message m;
-    bool readable = wire_read(p, len, &n->env.batch, &m);
+    bool readable = wire_read(p, len, &n->env.commons->batch, &m);
     bool in_turn = l->observer ? handler_of[m.type].observers_too
                                : l->hello || m.type == WIRE_HELLO || m.type == WIRE_NONE;
     if (!in_turn)
@@ -531,8 +531,10 @@ static void update_phases(struct node *n)
         job_last(&n->job);
         break;
     case PHASES_END: /* Not before it is known whether our model is stored. */
-        if (n->kept)
-            env_end(&n->env, ending_code(n));
+        if (!n->kept)
+            break;
+        sessions_last_news(&n->sessions);
+        env_end(&n->env, ending_code(n));
         break;
     }
 }

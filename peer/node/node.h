@@ -270,6 +270,7 @@ struct node_config
     uint32_t n_known;
     struct records *records; /* Shared with other nodes of this thread, and outlives them; NULL:
                               * the node's own (simulator). */
+    struct commons *commons; /* The same of scratch and the like (commons.h). */
     int64_t forget_us;       /* Members that are dead or gone for so long are dropped; 0: never. */
 
     struct run_flags flags; /* What was given explicitly, and whose keys its runs have. */

@@ -153,8 +153,8 @@ static size_t pass_on(struct pooling *p, const struct link *l, const struct pool
     struct wire_moments m = {
         .record = *member->record, .founds = said->founds, .payload = {said->bytes, said->n}};
     memcpy(m.signature, said->signature, sizeof m.signature);
-    size_t n = wire_put_moments(v->message, sizeof v->message, &m);
-    sessions_send(p->sessions, l, false, v->message, n, NULL);
+    size_t n = wire_put_moments(v->commons->message, sizeof v->commons->message, &m);
+    sessions_send(p->sessions, l, false, v->commons->message, n, NULL);
     return n;
 }
 

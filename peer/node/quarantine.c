@@ -7,13 +7,13 @@ static const int64_t first_us = 1000 * 1000;
 static const int64_t most_us = 300 * 1000 * (int64_t)1000;
 static const int64_t forgiven_us = 600 * 1000 * (int64_t)1000;
 
+/* Places are filled in order, and stay so. */
 static size_t find(const struct quarantine *q, const uint8_t *id)
 {
-    size_t i = 0;
-    while (i < QUARANTINE_IDS
-           && (q->at[i].for_us == 0 || memcmp(q->at[i].id, id, WIRE_ID_BYTES) != 0))
-        i++;
-    return i;
+    for (size_t i = 0; i < QUARANTINE_IDS && q->at[i].for_us != 0; i++)
+        if (memcmp(q->at[i].id, id, WIRE_ID_BYTES) == 0)
+            return i;
+    return QUARANTINE_IDS;
 }
 
 static size_t oldest(const struct quarantine *q)

@@ -59,9 +59,9 @@ static void write_members(struct resume *r, struct state *s)
         state_u64(s, &who.boot);
     }
     while (members_batch(v->members, &cursor, &told, WIRE_BATCH_MAX)) {
-        size_t len = wire_put_members(v->message, sizeof v->message, &told);
+        size_t len = wire_put_members(v->commons->message, sizeof v->commons->message, &told);
         state_size(s, &len);
-        state_bytes(s, v->message, len);
+        state_bytes(s, v->commons->message, len);
     }
 }
 
@@ -187,7 +187,7 @@ static void merge(struct resume *r, const uint8_t *bytes, size_t n)
 {
     struct env *v = r->env;
     struct wire_message m;
-    if (!wire_read(bytes, n, &v->batch, &m) || m.type != WIRE_MEMBERS)
+    if (!wire_read(bytes, n, &v->commons->batch, &m) || m.type != WIRE_MEMBERS)
         return;
     for (uint32_t i = 0; i < m.members.n_records; i++)
         if (!env_same_id(m.members.records[i].id, v->config.id))

@@ -94,7 +94,8 @@ static void say_hello(struct sessions *s, const struct link *l)
                            .run = now.run,
                            .round = now.round,
                            .record = *members_self(v->members)};
-    sessions_send(s, l, false, v->message, wire_put_hello(v->message, sizeof v->message, &h), NULL);
+    sessions_send(s, l, false, v->commons->message,
+                  wire_put_hello(v->commons->message, sizeof v->commons->message, &h), NULL);
 }
 
 void sessions_hello_all(struct sessions *s)
@@ -122,38 +123,6 @@ void sessions_say_finished_all(struct sessions *s)
             sessions_say_finished(s, &s->links[i]);
 }
 
-/* The next members, at most so many. */
-static void tell_more(struct sessions *s, struct link *l, uint32_t most)
-{
-    struct env *v = s->env;
-    struct wire_members m = env_batch(v);
-    if (members_batch(v->members, &l->told, &m, most))
-        sessions_send(s, l, false, v->message, wire_put_members(v->message, sizeof v->message, &m),
-                      NULL);
-    l->telling = !members_told_all(v->members, l->told);
-    if (!l->telling && l->asked)
-        s->owner.status(s->owner.self, l);
-    l->asked &= l->telling;
-}
-
-static void tell_all(struct sessions *s, struct link *l)
-{
-    l->told = 0;
-    tell_more(s, l, WIRE_BATCH_MAX);
-}
-
-/* All that we know goes out in pieces, and so does what changes. */
-static void tell_pieces(struct sessions *s)
-{
-    for (size_t i = 0; i < s->n_links; i++) {
-        struct link *l = &s->links[i];
-        if (l->used && l->hello && !l->doomed && l->telling)
-            tell_more(s, l, SESSIONS_PIECE);
-    }
-    s->n_news += SESSIONS_PIECE;
-    s->n_news = s->n_news < WIRE_BATCH_MAX ? s->n_news : WIRE_BATCH_MAX;
-}
-
 void sessions_status_req(struct sessions *s, const struct link *l)
 {
     if (l->telling)
@@ -162,38 +131,18 @@ void sessions_status_req(struct sessions *s, const struct link *l)
         s->owner.status(s->owner.self, l);
 }
 
-static void send_members(struct sessions *s, const struct wire_members *m)
-{
-    struct env *v = s->env;
-    size_t len = wire_put_members(v->message, sizeof v->message, m);
-    for (size_t i = 0; i < s->n_links; i++)
-        if (link_talks(&s->links[i]))
-            sessions_send(s, &s->links[i], false, v->message, len, NULL);
-}
-
-void sessions_news(struct sessions *s)
-{
-    struct env *v = s->env;
-    struct wire_members m = env_batch(v);
-    while (s->n_news >= MEMBERS_ACCUSERS && members_dirty(v->members, &m, s->n_news)) {
-        uint32_t most = m.n_records > m.n_accusations ? m.n_records : m.n_accusations;
-        s->n_news -= most > m.n_vouches ? most : m.n_vouches;
-        send_members(s, &m);
-    }
-}
-
 /* Before any news that may be waiting, and also to those whose HELLO has not come: ours has
  * made us a member there. */
 void sessions_leave(struct sessions *s)
 {
     struct env *v = s->env;
-    struct wire_members m = {.n_records = 1, .records = v->batch.records};
+    struct wire_members m = {.n_records = 1, .records = v->commons->batch.records};
     members_set_state(v->members, RECORD_LEFT);
     m.records[0] = *members_self(v->members);
-    size_t len = wire_put_members(v->message, sizeof v->message, &m);
+    size_t len = wire_put_members(v->commons->message, sizeof v->commons->message, &m);
     for (size_t i = 0; i < s->n_links; i++)
         if (s->links[i].used && !s->links[i].observer && !s->links[i].doomed)
-            sessions_send(s, &s->links[i], false, v->message, len, NULL);
+            sessions_send(s, &s->links[i], false, v->commons->message, len, NULL);
 }
 
 /* ---- sessions come and go ---- */
@@ -256,6 +205,7 @@ void sessions_up(struct sessions *s, const struct node_event *ev)
     memcpy(l->id, ev->up.id, WIRE_ID_BYTES);
     if (s->n_links <= (size_t)(l - s->links))
         s->n_links = (size_t)(l - s->links) + 1;
+    news_listens(s, l, false);
     if (!self)
         learn_address(v, ev->up.local_host);
     say_hello(s, l);
@@ -303,10 +253,10 @@ void sessions_opened(struct sessions *s, const struct link *l)
 static void tell_of(struct sessions *s, const struct link *l, const struct record *r)
 {
     struct env *v = s->env;
-    struct wire_members m = {.n_records = 1, .records = v->batch.records};
+    struct wire_members m = {.n_records = 1, .records = v->commons->batch.records};
     m.records[0] = *r;
-    sessions_send(s, l, false, v->message, wire_put_members(v->message, sizeof v->message, &m),
-                  NULL);
+    sessions_send(s, l, false, v->commons->message,
+                  wire_put_members(v->commons->message, sizeof v->commons->message, &m), NULL);
 }
 
 /* Two sessions with one process: both ends must keep the same one. Of two that
@@ -435,7 +385,8 @@ static void peer_hello(struct sessions *s, struct link *l, const struct wire_hel
     l->started = h->has_started;
     introduce_met(s, l);
     if (first) {
-        tell_all(s, l);
+        news_listens(s, l, true);
+        news_tell_all(s, l);
         sessions_say_finished(s, l);
         watch_met(s, l);
     }
@@ -471,7 +422,7 @@ void sessions_hello(struct sessions *s, const struct link *link, const struct wi
     } else if (observer) {
         l->hello = l->observer = true;
         if (admit_observer(s, l))
-            tell_all(s, l);
+            news_tell_all(s, l);
     } else if (!env_same_id(h->record.id, l->id)) {
         sessions_violation(s, l, "HELLO with another's record");
     } else {
@@ -552,11 +503,13 @@ void sessions_tick(struct sessions *s)
         heartbeat(s);
         s->heartbeat_us = v->now_us + HEARTBEAT_US;
     }
-    tell_pieces(s);
+    news_tick(s);
     if (v->now_us >= s->entropy_us) {
         struct link *l = any_link(s);
-        if (l != NULL)
-            tell_all(s, l);
+        if (l != NULL) { /* Whatever it is thought to know. */
+            news_listens(s, l, false);
+            news_tell_all(s, l);
+        }
         s->entropy_us = v->now_us + env_jitter(v, ENTROPY_US);
     }
 }

@@ -1,6 +1,6 @@
 /* peer/node/sessions.h -- the sessions of a node, and dialling: a machine of its own.
  *
- * Owned here, and written by sessions.c, introduce.c, dial.c, watch.c and admit.c only: the table of links, the
+ * Owned here, and written by sessions.c, introduce.c, news.c, dial.c, watch.c and admit.c only: the table of links, the
  * bootstrap names, whom to call and to watch, the clocks of heartbeat and rumours. Others hold
  * `const struct link *` and ask by the functions below.
  *
@@ -21,9 +21,10 @@
 #include "peer/node/seek.h"
 
 enum {
-    SESSIONS_PIECE = 16,     /* After the first batch members are told so many a tick: a link may be
+    SESSIONS_PIECE = 16, /* After the first batch members are told so many a tick: a link may be
                           * slow, and its queue is bounded. */
-    SESSIONS_KINDS = 48,     /* Violations are told apart by what they were: so many at most. */
+    SESSIONS_NEWS = 32,  /* So many news a tick: about half of them a neighbour has by itself. */
+    SESSIONS_KINDS = 48, /* Violations are told apart by what they were: so many at most. */
     NODE_SEED_ADDRESSES = 64 /* A bootstrap name may stand for so many; further ones are dropped. */
 };
 
@@ -72,6 +73,7 @@ struct contact
 
     /* watch.c writes these. */
     bool met;         /* We have had a session since it became a contact. */
+    int64_t call_us;  /* For the sake of watching it is not called before this. */
     int64_t heard_us; /* When it was last heard, by us or by whom we asked; or became one. */
     int64_t asked_us; /* Since when others are asked about it; 0: they are not. */
     bool accused;     /* By us, and not refuted yet, */
@@ -230,6 +232,7 @@ void sessions_hang_up(struct sessions *s, const struct link *l, bool violation);
 /* what: a literal; it is kept. */
 void sessions_violation(struct sessions *s, const struct link *l, const char *what);
 void sessions_news(struct sessions *s);      /* Pass on what changed among the members. */
+void sessions_last_news(struct sessions *s); /* All of it: we end, and others may wait for it. */
 void sessions_leave(struct sessions *s);     /* By a signed word, so that no ghost stays. */
 void sessions_hello_all(struct sessions *s); /* What we say of ourselves has changed. */
 void sessions_run_fixed(struct sessions *s); /* There is a run, where there was none: it is ours. */
@@ -263,7 +266,7 @@ enum sessions_away sessions_deserted(const struct sessions *s);
 /* Somebody of our run has begun it. */
 bool sessions_run_begun(const struct sessions *s);
 
-/* ---- between sessions.c, introduce.c, dial.c and watch.c ---- */
+/* ---- between sessions.c, introduce.c, news.c, dial.c and watch.c ---- */
 
 /* Merges the record by which a peer, or whoever has our identity, introduces itself. */
 enum members_verdict introduce_hello(struct sessions *s, const struct link *l,
@@ -275,6 +278,13 @@ void introduce_record(struct sessions *s, const struct link *l, const struct rec
 void introduce_tick(struct sessions *s);
 /* It has ended: perhaps for the sake of another process of our identity. */
 void introduce_lost(struct sessions *s, const struct link *l);
+
+/* All that we know, in pieces. */
+void news_tell_all(struct sessions *s, struct link *l);
+void news_tick(struct sessions *s);
+/* As members_listener() and members_heard(). */
+void news_listens(struct sessions *s, const struct link *l, bool member);
+void news_heard(struct sessions *s, const struct link *l, const struct record *r);
 
 void dial_start(struct sessions *s);
 /* The dial with this tag is over: it reached whoever has this id, or, NULL, nobody. */

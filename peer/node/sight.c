@@ -25,13 +25,14 @@ static int64_t lost_us(const struct phases *ph, const struct neighbour *b)
 /* A pass is worth a wait for sessions that break, and for who is not there yet but on its way. */
 static bool awaited(const struct phases *ph, const struct neighbour *b)
 {
+    if (ph->phase != NODE_SETTLING || ph->draining || !pass_needs(ph->edges, b, phases_beat(ph)))
+        return false;
     const struct member *m = members_find(ph->env->members, b->edge.id);
     int64_t most_us = SCHEDULE_LOST_US, limit_us = labour_limit_us(ph);
     bool trains = m != NULL && m->record->state == RECORD_RUNNING && b->link != NULL;
     if (trains && limit_us > most_us)
         most_us = limit_us;
-    return ph->phase == NODE_SETTLING && !ph->draining && pass_needs(ph->edges, b, phases_beat(ph))
-           && ph->env->now_us - ph->idle_since_us <= most_us;
+    return ph->env->now_us - ph->idle_since_us <= most_us;
 }
 
 /* How far around it all are near. In lock step nobody goes on before the deltas of a beat are here:

@@ -18,8 +18,9 @@ enum node_time {
     REFUSED_US = 1000 * 1000,     /* A dial that fails sooner was refused. */
     REFUTED_US = 5 * 1000 * 1000, /* Who refuted our word is not accused again for so long, */
     REFUTED_MAX_US = 60 * 1000 * 1000, /* and each time, without a session, for twice as long. */
-    OBSERVER_US = 120 * 1000 * 1000,   /* An observer waits for an answer and says nothing. */
-    DEAD_LINK_US = 6 * 1000 * 1000,    /* A silent link is hung up: a new one may get through. */
+    ENDING_US = 3 * 1000 * 1000,     /* Whom to watch in place of who has ended: not before this. */
+    OBSERVER_US = 120 * 1000 * 1000, /* An observer waits for an answer and says nothing. */
+    DEAD_LINK_US = 6 * 1000 * 1000,  /* A silent link is hung up: a new one may get through. */
     REDIAL_MIN_US = 100 * 1000,
     YIELD_US = 2 * 1000 * 1000, /* The larger id leaves dialling to the smaller. */
     REDIAL_MAX_US = 5 * 1000 * 1000,

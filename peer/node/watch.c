@@ -9,6 +9,9 @@
  *      +--- HEARD -----+                                              v
  *      +------------------------------------------------- spared for 5 s, 10 s, ...
  *
+ * Where members end, the next one ahead of those is left alone for a while: as a rule the word that
+ * it has ended, too, is on its way. Else each would call one after the other, as they end.
+ *
  * Whoever has not been met since we began to look for it, and refuses to be called, is not
  * given the 2 s: so a row of dead members is found one round of asking after the other.
  * Links that are silent, or that nobody needs, are found here, too.
@@ -17,6 +20,7 @@
 #include "peer/node/sessions.h"
 
 #include "gossip/members/rings.h"
+#include "peer/node/others.h"
 
 #include <string.h>
 
@@ -42,6 +46,8 @@ static void watch(struct sessions *s, const uint8_t *id, uint32_t n_suspects)
         if (c == NULL)
             return; /* Without memory it is watched by the others. */
         c->heard_us -= head_start_us(n_suspects);
+        if (others_ended(s->env))
+            c->heard_us = c->call_us = s->env->now_us + ENDING_US;
     }
     c->watched = true;
 }
@@ -52,8 +58,8 @@ static uint32_t keep_suspects(struct sessions *s)
     uint32_t n = 0;
     for (size_t i = 0; i < s->n_contacts; i++) {
         struct contact *c = &s->contacts[i];
-        const struct member *m = members_find(s->env->members, c->id);
-        c->watched = c->accused && m != NULL && m->state == MEMBER_SUSPECT;
+        const struct member *m = c->accused ? members_find(s->env->members, c->id) : NULL;
+        c->watched = m != NULL && m->state == MEMBER_SUSPECT;
         n += c->watched;
     }
     return n;
@@ -66,9 +72,11 @@ static void choose(struct sessions *s)
     const struct members *members = s->env->members;
     uint32_t n_suspects = keep_suspects(s), n_alive = 1 + n_suspects;
     n_alive = n_alive < RINGS_ALIVE_MAX ? n_alive : RINGS_ALIVE_MAX;
+    struct rings rings;
+    rings_look(&rings, members);
     for (uint32_t ring = 0; ring < RINGS; ring++) {
         uint8_t id[RINGS_AHEAD_MAX][WIRE_ID_BYTES];
-        uint32_t n = rings_ahead(members, ring, n_alive, id);
+        uint32_t n = rings_ahead(&rings, ring, n_alive, id);
         for (uint32_t i = 0; i < n; i++)
             watch(s, id[i], n_suspects);
     }
@@ -142,7 +150,9 @@ static void listen(struct sessions *s, struct contact *c)
 {
     const struct link *l = sessions_to(s, c->id);
     if (l == NULL) {
-        if (c->watched && !c->wanted) /* The other end may know nothing of it: no yielding. */
+        if (c->watched && !c->wanted
+            && s->env->now_us
+                   >= c->call_us) /* The other end may know nothing of it: no yielding. */
             sessions_call(s, c->id, 0);
         return;
     }
@@ -258,7 +268,7 @@ static bool works(const struct member *m)
 static const struct member *find_twins(const struct members *m, const struct member **other)
 {
     const struct member *a = NULL;
-    for (size_t i = 0; i < members_count(m); i++) {
+    for (size_t i = 0; i < members_count(m) && members_namesakes(m); i++) {
         const struct member *b = members_at(m, i);
         if (!works(b))
             continue;

@@ -87,6 +87,7 @@ void workshop_take(struct workshop *w, const struct run *run)
     w->run = *run;
     w->n_run_text = run_text(run, w->run_text);
     w->has_run = true;
+    w->has_norm2 = false;
     int err = c->make_trainer(c->make_trainer_self, &w->run, &w->trainer, error);
     if (err < 0) {
         env_note(w->env, NOTE_ERROR, "%s", error);
@@ -198,12 +199,25 @@ bool workshop_lags(const struct workshop *w, const struct edge *e, double most)
 void workshop_settle(struct workshop *w, bool apart)
 {
     if (w->settling2 == 0)
-        w->settling2 = vec_norm2(w->mixing.x, w->mixing.dim);
+        w->settling2 = workshop_norm2(w);
     mixing_settle(&w->mixing, apart);
 }
 
-bool workshop_vanished(const struct workshop *w)
+double workshop_norm2(struct workshop *w)
+{
+    if (!w->has_norm2)
+        w->norm2 = vec_norm2(w->mixing.x, w->mixing.dim);
+    w->has_norm2 = true;
+    return w->norm2;
+}
+
+void workshop_moved(struct workshop *w)
+{
+    w->has_norm2 = false;
+}
+
+bool workshop_vanished(struct workshop *w)
 {
     const double least = 1e-3;
-    return vec_norm2(w->mixing.x, w->mixing.dim) <= least * least * w->settling2;
+    return workshop_norm2(w) <= least * least * w->settling2;
 }

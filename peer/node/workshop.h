@@ -30,6 +30,8 @@ struct workshop
     struct layers layers;      /* The model's, as an observer may ask for them. */
     bool by_drift;             /* --compress auto: deltas take the ladder's rung. */
     struct ladder ladder;
+    double norm2;     /* |x|^2, once somebody has asked since x last moved; */
+    bool has_norm2;   /* then this is so. */
     double settling2; /* |x|^2 as the last phase began; 0: it has not. */
     float *
         before; /* With by_drift, --pull or --local-steps auto: x before the local steps of a job. Else NULL. */
@@ -89,6 +91,9 @@ void workshop_settle(struct workshop *w, bool apart);
 
 /* Has the last phase shrunk our model to nothing? Mixing keeps the mean of all models, but where one
  * answers each with noise, or with its negative: and what is relative to nothing is no drift. O(dim). */
-bool workshop_vanished(const struct workshop *w);
+bool workshop_vanished(struct workshop *w);
+/* |x|^2. Between two jobs it is found once: whoever moves x says so. */
+double workshop_norm2(struct workshop *w);
+void workshop_moved(struct workshop *w);
 
 #endif

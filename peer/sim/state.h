@@ -101,6 +101,7 @@ struct sim_world
     struct sim_peer *peers;
     struct record *known;
     struct records *records; /* Shared by all nodes' tables. */
+    struct commons *commons; /* Shared by all nodes. */
     struct sim_link *links;
     uint32_t n_links, cap_links;
     struct crew *crew;

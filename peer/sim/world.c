@@ -2,6 +2,7 @@
  * what they ask for. */
 #include "peer/sim/world.h"
 
+#include "peer/node/commons.h"
 #include "peer/node/inspect.h"
 #include "peer/sim/faults.h"
 #include "peer/sim/state.h"
@@ -83,6 +84,7 @@ int sim_start_peer(struct sim_world *w, struct sim_peer *p)
                             .known = w->known,
                             .n_known = w->config.n_peers,
                             .records = w->records,
+                            .commons = w->commons,
                             .flags = {.trainer = w->config.run.trainer},
                             .found = true,
                             .run = w->config.run,
@@ -162,7 +164,9 @@ int sim_open(struct sim_world **out, const struct sim_config *config)
     w->fx = calloc(1, sizeof *w->fx);
     w->cut = calloc((size_t)config->n_peers * config->n_peers, sizeof *w->cut);
     w->records = records_open();
-    int err = w->peers && w->known && w->fx && w->cut && w->records ? 0 : -ENOMEM;
+    w->commons = calloc(1, sizeof *w->commons);
+    bool has_room = w->peers && w->known && w->fx && w->cut && w->records && w->commons;
+    int err = has_room ? 0 : -ENOMEM;
     bool looked_at = config->attack != NULL || config->worked != NULL;
     if (looked_at || config->threads == 0)
         w->config.threads = 1;
@@ -224,6 +228,7 @@ void sim_close(struct sim_world *w)
     for (uint32_t i = 0; w->peers != NULL && i < w->config.n_peers; i++)
         close_peer(&w->peers[i]);
     records_close(w->records);
+    free(w->commons);
     crew_close(w->crew);
     sim_queue_close(&w->held);
     sim_heap_close(&w->heap);

@@ -167,6 +167,74 @@ static void test_about_me(void **state)
     members_close(m);
 }
 
+static bool next_news(struct members *m, struct wire_members *out)
+{
+    *out = batch();
+    return members_dirty(m, out, WIRE_BATCH_MAX);
+}
+
+/* Nobody is told what it has said itself, or was told; and what all know is no news. */
+static void test_listeners(void **state)
+{
+    (void)state;
+    struct members *m = open_knowing(2);
+    struct wire_members out;
+    drain(m);
+    members_audience(m, 3);
+    merge(m, record(1, 5));
+    members_heard(m, 0, &(struct record){.n_addresses = 0}); /* It is a record of nobody. */
+    struct record said = record(1, 5), older = record(1, 4);
+    members_heard(m, 0, &older);
+    members_heard(m, 0, &said);
+    assert_true(next_news(m, &out));
+    assert_int_equal(out.n_records, 1);
+    assert_int_equal(members_known(m, 0), 1);
+    assert_int_equal(members_known(m, 1), 0);
+    assert_int_equal(members_known(m, 1), 1); /* It was told. */
+    assert_int_equal(members_known(m, MEMBERS_LISTENERS), 0);
+    merge(m, record(1, 6)); /* Another word, which nobody knows. */
+    assert_true(next_news(m, &out));
+    assert_int_equal(members_known(m, 0), 0);
+    said = record(1, 7);
+    merge(m, said);
+    members_heard(m, 0, &said);
+    members_heard(m, 1, &said);
+    assert_false(next_news(m, &out));
+    members_audience(m, 0); /* Somebody listens who has no place. */
+    merge(m, record(1, 8));
+    members_heard(m, 0, &said);
+    assert_true(next_news(m, &out));
+    members_close(m);
+}
+
+/* Told all there is: but for that, unless it is somebody new. */
+static void test_tell(void **state)
+{
+    (void)state;
+    struct members *m = open_knowing(3);
+    struct wire_members out = batch();
+    size_t cursor = 0;
+    struct record said = record(2, 5);
+    drain(m);
+    merge(m, said);
+    members_heard(m, 4, &said);
+    while (members_tell(m, 4, &cursor, &out, WIRE_BATCH_MAX))
+        for (uint32_t i = 0; i < out.n_records; i++)
+            assert_memory_not_equal(out.records[i].id, said.id, WIRE_ID_BYTES);
+    cursor = 0;
+    assert_false(members_tell(m, 4, &cursor, &out, WIRE_BATCH_MAX));
+    members_listener(m, 4, false);
+    cursor = 0;
+    assert_true(members_tell(m, 4, &cursor, &out, WIRE_BATCH_MAX));
+    assert_int_equal(out.n_records, members_count(m));
+    members_listener(m, 4, false);
+    members_listener(m, 4, true); /* What all were given at the start it has, too. */
+    cursor = 0;
+    assert_true(members_tell(m, 4, &cursor, &out, WIRE_BATCH_MAX));
+    assert_int_equal(out.n_records, 2);
+    members_close(m);
+}
+
 static void test_refute(void **state)
 {
     (void)state;
@@ -515,6 +583,8 @@ int main(void)
         cmocka_unit_test(test_tally_forgets),
         cmocka_unit_test(test_own_record),
         cmocka_unit_test(test_dirty_batches),
+        cmocka_unit_test(test_listeners),
+        cmocka_unit_test(test_tell),
         cmocka_unit_test(test_full),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -116,7 +116,7 @@ static inline struct wire_members sample_members(bool large)
         records[i] = large ? large_record(i) : small_record(i);
         accusations[i] = sample_accusation(i, large ? UINT64_MAX : i);
     }
-    return (struct wire_members){n, n, n_vouches, records, accusations, vouches};
+    return (struct wire_members){n, n, n_vouches, records, accusations, vouches, 0};
 }
 
 static inline struct wire_delta sample_delta(bool large)

@@ -201,6 +201,7 @@ static inline void check_tally(const struct members *m, const uint32_t *at, size
         t.n_final += final;
         t.n_there += !final && !gone;
         t.n_hung += says == RECORD_STALLED && !gone;
+        t.n_resumed += e->state == MEMBER_ALIVE && e->record->beat[0] != 0;
         t.n_working +=
             e->state == MEMBER_ALIVE && (says == RECORD_RUNNING || says == RECORD_TRAINED);
     }
@@ -211,20 +212,25 @@ static inline void check_tally(const struct members *m, const uint32_t *at, size
     assert_int_equal(t.n_working, kept->n_working);
     assert_int_equal(t.n_there, kept->n_there);
     assert_int_equal(t.n_hung, kept->n_hung);
+    assert_int_equal(t.n_resumed, kept->n_resumed);
 }
 
 static inline void check_invariants(const struct members *m)
 {
+    bool namesakes = false;
     for (size_t i = 0; i < members_count(m); i++) {
         const struct member *e = members_at(m, i);
         assert_ptr_equal(members_find(m, e->record->id), e);
         assert_true(e->n_accusers <= MEMBERS_ACCUSERS);
         if (i > 0)
             assert_true(record_compare(members_at(m, i - 1)->record, e->record) < 0);
+        if (i > 0)
+            namesakes |= strcmp(members_at(m, i - 1)->record->name, e->record->name) == 0;
         if (e->connected)
             assert_true(e->state == MEMBER_ALIVE || e->state == MEMBER_LEFT);
         assert_int_equal(e->state == MEMBER_LEFT, e->record->state == RECORD_LEFT);
     }
+    assert_int_equal(namesakes, members_namesakes(m));
     uint32_t at[WIRE_MEMBERS_MAX];
     size_t self_at = SIZE_MAX, n = members_vertices(m, at, &self_at);
     assert_true(self_at < n);

@@ -147,7 +147,7 @@ static void test_round_trip_empty(void **state)
     assert_int_equal(got.run.n, 0);
     assert_int_equal(got.record.n_addresses, 0);
 
-    struct wire_members m = {0, 0, 0, records, accusations, vouches};
+    struct wire_members m = {0, 0, 0, records, accusations, vouches, 0};
     n = wire_put_members(buffer, CAP, &m);
     m = read_sound(buffer, n)->members;
     assert_int_equal(m.n_records + m.n_accusations + m.n_vouches, 0);

@@ -29,15 +29,20 @@ static void test_heartbeats_and_entropy(void **state)
     lone_close(w);
 }
 
-/* Who comes is told of all others at once. */
+/* Who comes is told of all others at once: of what it was not given at the start. */
 static void test_newcomer_is_told(void **state)
 {
     (void)state;
     for (int observer = 0; observer < 2; observer++) {
-        uint8_t out[64];
+        uint8_t out[64], said[4096];
         struct wire_hello h = {.version = WIRE_VERSION, .role = WIRE_OBSERVER};
         struct lone *w = training_with(2, LOW_ID);
+        struct record newer = w->actor[0].record;
+        struct wire_members m = {.n_records = 1, .records = &newer};
+        newer.incarnation++;
+        newer = signed_record(newer);
         lone_disconnect(w, w->actor[1].link, false);
+        lone_says(w, 0, said, wire_put_members(said, sizeof said, &m));
         lone_flush(w);
         w->actor[1].told_others = false;
         (void)lone_connect(w, 1, false, 0);
