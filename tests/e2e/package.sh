@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # tests/e2e/package.sh -- the Debian package: made from a build, installed in a bare Debian, where the
-# program trains and the unit is sound; and gone again.
+# program trains, the unit is sound and the library found; and gone again.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 # shellcheck source=tests/lib_docker.sh
@@ -63,6 +63,19 @@ check "  and four models" [ "$(find tree/run/out -name model.safetensors | wc -l
 check "bash completes it there" [ "$(inside bash -c '. /usr/share/bash-completion/completions/hearsay
     COMP_LINE="hearsay loc" COMP_POINT=11 COMP_WORDS=(hearsay loc) COMP_CWORD=1; _hearsay 2>/dev/null; echo "${COMPREPLY[*]}"')" = local ]
 
+# ---- The library. ----
+
+cp deb/libhearsay_*.deb tree/libhearsay.deb && cp deb/libhearsay-dev_*.deb tree/libhearsay-dev.deb
+check "apt installs the library, and what programs are built with" eval \
+    'inside apt-get -qq -y --no-install-recommends install /libhearsay.deb /libhearsay-dev.deb >library.out 2>&1'
+check "  the loader finds it" eval 'inside ldconfig -p | grep -q "libhearsay.so.0 "'
+check "  it lacks no library" eval '! inside ldd /usr/lib/libhearsay.so.0 | grep -qE "not found|/build/"'
+for file in include/hearsay.h lib/libhearsay.so lib/libhearsay.a lib/pkgconfig/hearsay.pc \
+    share/doc/libhearsay-dev/examples/least_squares.c; do
+    check "  with /usr/$file" [ -e "tree/usr/$file" ]
+done
+check "  and pkg-config says where" grep -qx 'prefix=/usr' tree/usr/lib/pkgconfig/hearsay.pc
+
 # ---- The unit. ----
 
 unit=hearsay@a.service
@@ -80,6 +93,6 @@ for variable in $(sed -nE 's/^#?(HEARSAY_[A-Z_]+)=.*/\1/p' tree/usr/share/doc/he
     check "  $variable is an option of hearsay peer" grep -qE "[(; ]$variable\)" <("$HEARSAY" peer --help)
 done
 
-check "apt removes it" eval 'inside apt-get -qq -y purge hearsay >purge.out 2>&1'
+check "apt removes it" eval 'inside apt-get -qq -y purge hearsay libhearsay libhearsay-dev >purge.out 2>&1'
 check "  and nothing of it stays" [ -z "$(find tree/usr tree/etc tree/var/lib/dpkg/info -name '*hearsay*')" ]
 e2e_end

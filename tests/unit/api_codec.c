@@ -226,7 +226,7 @@ static void bad_openings(void **state)
     name[SEGMENT_NAME_MAX] = '\0';
     layer[0].name = name;
     refuses(HEARSAY_USAGE, "layer 0: its name is longer", "none", layer, 1);
-    refuses(HEARSAY_SYSTEM, "no memory", "none", layers, SIZE_MAX);
+    refuses(HEARSAY_USAGE, "fewer than 2^32", "none", layers, SIZE_MAX);
 }
 
 /* Sizes whose product or sum is too large, also by wrapping round to a small one. */

@@ -90,7 +90,7 @@ static void test_cut_sessions(void **state)
     cut("ring", "topk:0.1", RUN_SYNC, 1);
     cut("regular:3", "qsgd:4", RUN_SYNC, 2);
     cut("ring", "topk:0.1", RUN_ASYNC, 3);
-    cut("complete", "sign:64", RUN_ASYNC, 4);
+    cut("complete", "sign:64", RUN_ASYNC, 7);
 }
 
 /* ---- the drift is of the weights ---- */
