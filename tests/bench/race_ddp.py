@@ -9,18 +9,22 @@ EXCHANGE is one of
     ddp        DistributedDataParallel as it comes
     fp16       with the hook that sends halves
     powersgd   with PowerSGD of rank 2 (Vogels et al. 2019), error feedback and warm start
+    powersgd-one  the same, all gradients in one bucket: of several it begins collectives in callbacks, in
+               another order at each process, and gloo ends such processes
     hook:SPEC  with hearsay.ddp_hook(SPEC), of the Python package beside peer/api
     local      local SGD: parameters averaged after every ten steps
 
 The recipes are those of tests/bench/train_pytorch. Process I takes the I-th of N equal parts of one
 permutation of the data. DIR/steps gets a line when a step is done: the monotonic clock, so that what a
 kill leaves counts, too. Models that are to be evaluated are copies of process 0's, set aside (this
-takes no time worth counting) and evaluated when training is over: DIR/curve.json.
+takes no time worth counting) and evaluated when training is over: DIR/curve.json. With --trace a line
+has the process's CPU seconds, the bytes of the host's loopback and the batch's loss, too.
 """
 import argparse
 import importlib.machinery
 import importlib.util
 import json
+import math
 import os
 import sys
 import time
@@ -72,10 +76,12 @@ def distributed(module, exchange):
         averager = PeriodicModelAverager(period=LOCAL_STEPS, warmup_steps=0)
         averager.step = 1  # Its own count averages before the first step is ten steps old.
         return module, lambda: averager.average_parameters(module.parameters())
+    if exchange == "powersgd-one":
+        dist._DEFAULT_FIRST_BUCKET_BYTES = 1 << 30
     ddp = torch.nn.parallel.DistributedDataParallel(module)
     if exchange == "fp16":
         ddp.register_comm_hook(None, default_hooks.fp16_compress_hook)
-    if exchange == "powersgd":
+    if exchange in ("powersgd", "powersgd-one"):
         state = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=RANK, start_powerSGD_iter=EXACT_STEPS)
         ddp.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
     if exchange.startswith("hook:"):
@@ -106,12 +112,13 @@ def train(job, args, train_set, shape, classes, log):
             group["lr"] = recipes.rate(job, step, args.steps)
         x, y = train_set.batch(next(order), rng)
         optimiser.zero_grad(set_to_none=True)
-        models.mean_loss(net(recipes.as_images(x, images)), y).backward()
+        loss = models.mean_loss(net(recipes.as_images(x, images)), y)
+        loss.backward()
         if job.get("clip"):
             torch.nn.utils.clip_grad_norm_(module.parameters(), job["clip"])
         optimiser.step()
         after_step()
-        log()
+        log(loss)
         if args.rank == 0 and args.evaluate_every and (step + 1) % args.evaluate_every == 0:
             kept[step + 1] = copy_of(module)
     return module, images, kept
@@ -124,10 +131,16 @@ def evaluate(module, images, kept, test):
         yield (step, *recipes.evaluate(module, test, images))
 
 
+def carried():
+    """Bytes that this host's loopback has sent."""
+    with open("/proc/net/dev") as f:
+        return next(int(line.split(":")[1].split()[8]) for line in f if line.strip().startswith("lo:"))
+
+
 def exchange_named(name):
-    if name in ("alone", "ddp", "fp16", "powersgd", "local") or name.startswith("hook:"):
+    if name in ("alone", "ddp", "fp16", "powersgd", "powersgd-one", "local") or name.startswith("hook:"):
         return name
-    raise argparse.ArgumentTypeError(f"{name}: expected alone, ddp, fp16, powersgd, local or hook:SPEC")
+    raise argparse.ArgumentTypeError(f"{name}: expected alone, ddp, fp16, powersgd, powersgd-one, local or hook:SPEC")
 
 
 def arguments():
@@ -137,6 +150,7 @@ def arguments():
     parser.add_argument("exchange", metavar="EXCHANGE", type=exchange_named)
     for name in ("rank", "peers", "steps", "batch", "evaluate-every", "seed"):
         parser.add_argument(f"--{name}", type=int, required=True)
+    parser.add_argument("--trace", action="store_true")
     parser.add_argument("--master", required=True)
     parser.add_argument("--out", required=True)
     return parser.parse_args()
@@ -152,8 +166,9 @@ def main():
     if args.exchange != "alone":
         dist.init_process_group("gloo", init_method=f"tcp://{args.master}", rank=args.rank, world_size=args.peers)
     with open(os.path.join(args.out, "steps"), "w", buffering=1) as steps:
-        def log():
-            steps.write(f"{time.monotonic():.6f}\n")
+        def log(loss=math.nan):
+            used = f" {time.process_time():.6f} {carried()} {float(loss):.6f}" if args.trace else ""
+            steps.write(f"{time.monotonic():.6f}{used}\n")
         module, images, kept = train(job, args, Part(whole, args.rank, args.peers, args.seed), shape, classes, log)
     curve = list(evaluate(module, images, kept, test))
     with open(os.path.join(args.out, "curve.json"), "w") as f:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # tests/e2e/python_codec.sh -- the Python package: its binding is the header, its codecs take numpy's and
-# PyTorch's memory as it is and refuse the rest, its hook loses no gradient between two processes, and
+# PyTorch's memory as it is and refuse the rest, its hook loses no gradient between processes, and
 # pip installs it. Parts are left out where numpy or PyTorch is missing.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
@@ -56,8 +56,8 @@ check "threads may share a codec" codec threads
 if has "$python" torch; then
     check "PyTorch's tensors are taken as they are" codec torch
     HEARSAY_LIBRARY=$library PYTHONPATH=$package bounded "$python" "$root/tests/e2e/python_ddp.py" "$work/meet" >ddp.out 2>ddp.err
-    check "two processes of DDP end well" [ $? = 0 ]
-    for part in plain feedback without_feedback not_finite pickled learns; do
+    check "three processes of DDP end well" [ $? = 0 ]
+    for part in plain feedback growing without_feedback not_finite pickled learns; do
         check "ddp_hook: $part" grep -qx $part ddp.out
     done
 else

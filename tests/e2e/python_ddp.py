@@ -1,6 +1,7 @@
 """What tests/e2e/python_codec.sh asks of hearsay.ddp_hook: python_ddp.py FILE.
 
-Each part is a function below, run by two processes that meet at FILE; rank 0 names those that are done.
+Each part is a function below, run by three processes that meet at FILE; rank 0 names those that are done.
+Three, as sums of two are the same in either order.
 """
 import pickle
 import sys
@@ -11,7 +12,7 @@ import torch.multiprocessing as mp
 
 import hearsay
 
-PEERS = 2
+PEERS = 3
 
 
 def module_of(hook):
@@ -26,15 +27,22 @@ def module_of(hook):
     return ddp, torch.randn(64, 40, generator=data), torch.randint(0, 10, (64,), generator=data)
 
 
-def backward(ddp, x, y):
+def backward(ddp, x, y, scale=1.0):
     ddp.zero_grad()
-    loss = torch.nn.functional.cross_entropy(ddp(x), y)
+    loss = scale * torch.nn.functional.cross_entropy(ddp(x), y)
     loss.backward()
     return loss
 
 
 def flat(ddp):
     return torch.cat([p.grad.flatten() for p in ddp.parameters()])
+
+
+def counted(hook):
+    """A list that gets an entry for each of its collectives."""
+    gather, calls = hook._gather, []
+    hook._gather = lambda *data: calls.append(data) or gather(*data)
+    return calls
 
 
 def everybodys(v):
@@ -44,13 +52,16 @@ def everybodys(v):
 
 
 def plain():
-    """With none the hook does what DDP does without one."""
-    (a, x, y), (b, _, _) = module_of(hearsay.ddp_hook("none")), module_of(None)
+    """With none the hook does what DDP does without one, with one collective a bucket once buckets are known."""
+    (a, x, y), (b, _, _) = module_of(hook := hearsay.ddp_hook("none")), module_of(None)
+    calls = counted(hook)
     for _ in range(4):
+        calls.clear()
         backward(a, x, y), backward(b, x, y)
-        assert torch.equal(flat(a), flat(b))
+        torch.testing.assert_close(flat(a), flat(b), rtol=1e-5, atol=1e-8)
         for ddp in (a, b):
             torch.optim.SGD(ddp.parameters(), 0.1).step()
+    assert len(calls) == len(hook._memory) > 2, f"{len(calls)} collectives of {len(hook._memory)} buckets"
 
 
 def feedback():
@@ -74,6 +85,17 @@ def feedback():
     assert hook.bytes_made < hook.bytes_sent < 1.2 * hook.bytes_made + 8 * 6 * 2 * max(buckets)
 
 
+def growing():
+    """A message that is longer than there is room for comes in two pieces, and whole."""
+    (a, x, y), (b, _, _) = module_of(hook := hearsay.ddp_hook("thr:0.001")), module_of(None)
+    for scale in (1e-2, 1e-2, 1e-1):
+        calls = counted(hook)
+        backward(a, x, y, scale), backward(b, x, y, scale)
+        assert (flat(a) - flat(b)).abs().max() < 0.003
+    assert len(calls) == 2 * len(hook._memory), f"{len(calls)} collectives of {len(hook._memory)} buckets"
+    assert flat(a).abs().max() > 0.003
+
+
 def without_feedback():
     """Then the same gradient gives the same message every time."""
     ddp, x, y = module_of(hearsay.ddp_hook("topk:0.05", error_feedback=False))
@@ -81,7 +103,7 @@ def without_feedback():
     backward(ddp, x, y)
     first = flat(ddp)
     backward(ddp, x, y)
-    assert torch.equal(first, flat(ddp)) and 0 < (first != 0).sum() < 0.11 * len(first)
+    assert torch.equal(first, flat(ddp)) and 0 < (first != 0).sum() < 0.16 * len(first)
 
 
 def not_finite():
@@ -114,10 +136,10 @@ def learns():
     for _ in range(150):
         loss = float(backward(ddp, x, y).detach())
         optimiser.step()
-    assert loss < 0.5 * first, (first, loss)
+    assert loss < 0.7 * first, (first, loss)
 
 
-PARTS = dict(plain=plain, feedback=feedback, without_feedback=without_feedback, not_finite=not_finite,
+PARTS = dict(plain=plain, feedback=feedback, growing=growing, without_feedback=without_feedback, not_finite=not_finite,
              pickled=pickled, learns=learns)
 
 

@@ -2,6 +2,7 @@
 
     Peer          takes part in a run, with a model of yours: PyTorch's, or numpy's
     local         several of them as processes on this machine; torchrun: as ranks of a job
+    simulate      many of them in this process, over a simulated network in virtual time
     codecs()      the catalogue of compressors
     Codec         one of them, on a numpy array or a PyTorch tensor of yours
     ddp_hook      compresses the gradients of PyTorch's DistributedDataParallel
@@ -17,8 +18,9 @@ from .figures import Figures
 from .keeping import RNG
 from .launch import LocalError, from_env, keygen, local, torchrun
 from .peer import Peer
+from .simulate import SimulationError, simulate
 
-__all__ = ["Peer", "Figures", "local", "LocalError", "torchrun", "from_env", "keygen", "packed", "RNG",
+__all__ = ["Peer", "Figures", "local", "LocalError", "torchrun", "from_env", "simulate", "SimulationError", "keygen", "packed", "RNG",
            "Codec", "CodecInfo", "codecs", "ddp_hook", "HearsayError", "UsageError", "ResourceError",
            "NotFiniteError", "CallbackError", "ForkedError", "library"]
 __version__: str = lib.hearsay_version().decode()

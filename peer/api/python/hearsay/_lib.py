@@ -119,6 +119,7 @@ SIGNATURES: Dict[str, Tuple[object, List[object]]] = {
     "hearsay_on_note": (c_int, [c_void_p, NOTE, c_void_p]),
     "hearsay_on_evaluate": (c_int, [c_void_p, EVALUATE, c_void_p]),
     "hearsay_open": (c_int, [c_void_p]),
+    "hearsay_open_simulated": (c_int, [POINTER(c_void_p), c_size_t, c_char_p]),
     "hearsay_wait": (c_int, [c_void_p, c_double]),
     "hearsay_steps": (c_uint32, [c_void_p]),
     "hearsay_rounds_done": (c_uint64, [c_void_p]),

@@ -77,11 +77,11 @@ class _Callbacks:
             raise error
 
 
-def _close(handle: Any, pid: int, held: Any) -> None:
+def _close(handle: Any, pid: int, opened: List[bool], held: Any) -> None:
     """Leave, and free the handle. `held` is what the library may use until then."""
     if pid != os.getpid():
         return
-    if lib.hearsay_exit_code(handle) < 0 and lib.hearsay_port(handle) != 0:
+    if lib.hearsay_exit_code(handle) < 0 and opened[0]:
         if lib.hearsay_leave(handle, LEAVE_S) == _lib.TIMEOUT:
             _stuck.append(held)
     lib.hearsay_close(handle)
@@ -117,11 +117,12 @@ class Peer:
     def __init__(self, model: Any, optimizer: Any = None, /, *, buffers: Optional[Mapping[str, Any]] = None,
                  options: str = "", timeout: Optional[float] = None, evaluate: Optional[Callable[..., Any]] = None,
                  on_note: Optional[Callable[[int, str], None]] = log_note, keep: Optional[Mapping[str, Any]] = None,
-                 skip: Sequence[str] = (), **keywords: Any) -> None:
+                 skip: Sequence[str] = (), _world: Any = None, **keywords: Any) -> None:
         self.model, self.optimizer = model, optimizer
         self.evaluate, self.on_note = evaluate, on_note
         self.history: Deque[Figures] = deque(maxlen=HISTORY)
         self._pid = os.getpid()
+        self._world, self._opened = _world, [False]  # Of simulate(); and it is a list as the finalizer looks at it.
         self._model = _model.Model(model, buffers, skip)
         self._callbacks = _Callbacks(self)
         self._ending: Tuple[int, int, str, Optional[int], str] = (0, 0, "", None, "")
@@ -134,7 +135,8 @@ class Peer:
         if handle is None:
             raise MemoryError("hearsay_new: there is no memory for a handle")
         self._handle = ctypes.c_void_p(handle)
-        self._finalizer = weakref.finalize(self, _close, self._handle, self._pid, (self._callbacks, self._model))
+        self._finalizer = weakref.finalize(self, _close, self._handle, self._pid, self._opened,
+                                           (self._callbacks, self._model))
         try:
             self._set(options, keywords)
             self._keeper = keeping.Keeper(optimizer, keep or {}, "out" in self._given or "HEARSAY_OUT" in os.environ)
@@ -156,8 +158,12 @@ class Peer:
         self._model.tell(self._handle)
         self._check(lib.hearsay_on_note(self._handle, self._callbacks.note, None))
         self._check(lib.hearsay_on_evaluate(self._handle, self._callbacks.evaluate, None))
-        self._check(lib.hearsay_open(self._handle))
-        self._pending = True
+        if self._world is None:
+            self._check(lib.hearsay_open(self._handle))
+        else:
+            world, rank = self._world
+            _lib.check(world.open(rank, self._handle), world.sentence)
+        self._opened[0] = self._pending = True
         if not self.wait(timeout) and self._pending:
             raise TimeoutError(f"hearsay: after {timeout} s the first round had not begun; phase {self.figures().phase}")
         n, at_round = ctypes.c_size_t(), ctypes.c_uint64()
@@ -208,6 +214,8 @@ class Peer:
                 break
             if end is not None and time.monotonic() >= end:
                 return False
+            if self._world is not None and self._world[0].failed:
+                raise self._world[0].cancelled(self._world[1])
         return not self._over
 
     # ---- training ----
@@ -275,7 +283,7 @@ class Peer:
         if not self._finalizer.alive or os.getpid() != self._pid:
             return
         try:
-            if not self._over and lib.hearsay_port(self._handle) != 0:
+            if not self._over and self._opened[0]:
                 code = lib.hearsay_leave(self._handle, timeout)
                 self._over = code == _lib.OVER
                 if code == _lib.TIMEOUT:

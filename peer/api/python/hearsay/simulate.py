@@ -1,0 +1,139 @@
+"""Many peers of one program over a simulated network, in virtual time: a thread each, and one at a time has its turn.
+
+    thread of peer 0   connect() ...|            |train|           |train|
+    thread of peer 1                |connect() ..|     |train|     |     |train|     all connected: one world
+                                                 ^ the world gives the model to one thread, and waits for it
+"""
+import ctypes
+import threading
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
+
+from . import _model
+from ._lib import HearsayError, lib
+from .peer import Peer
+
+
+class SimulationError(HearsayError, RuntimeError):
+    """A peer of simulate() failed: `rank` says whose, and __cause__ is its exception."""
+
+    def __init__(self, rank: int, text: str) -> None:
+        super().__init__(f"hearsay.simulate: peer {rank}: {text}")
+        self.rank = rank
+
+
+class _World:
+    """Where the threads meet before they begin, and learn that another one has failed."""
+
+    def __init__(self, n: int, network: str) -> None:
+        self.n, self.network = n, network
+        self.changed = threading.Condition()
+        self.handles: Dict[int, Any] = {}
+        self.ended: Dict[int, Optional[BaseException]] = {}
+        self.code: Optional[int] = None
+        self.sentence = ""
+        self.failed = False
+
+    def open(self, rank: int, handle: Any) -> int:
+        """In place of hearsay_open(): waits until all are here. The last one opens the world."""
+        with self.changed:
+            if rank in self.handles:
+                raise HearsayError("hearsay.simulate: found a second connect() of this peer, expected one")
+            self.handles[rank] = handle
+            if len(self.handles) == self.n:
+                all_of_them = (ctypes.c_void_p * self.n)(*(self.handles[i] for i in range(self.n)))
+                self.code = lib.hearsay_open_simulated(all_of_them, self.n, self.network.encode())
+                self.sentence = _model._sentence(self.handles[0])
+            self.changed.notify_all()
+            self.changed.wait_for(lambda: self.code is not None or self.failed)
+        if self.code is None:
+            raise SimulationError(rank, "another peer failed before the run began")
+        return self.code
+
+    @staticmethod
+    def cancelled(rank: int) -> SimulationError:
+        return SimulationError(rank, "another peer failed")
+
+    def end(self, rank: int, error: Optional[BaseException]) -> None:
+        with self.changed:
+            self.ended[rank] = error
+            self.failed = self.failed or error is not None or self.code is None
+            self.changed.notify_all()
+
+
+class _Connect:
+    """connect(model, optimizer, ...) makes this peer; as that of local()."""
+
+    def __init__(self, world: _World, rank: int, options: Mapping[str, Any]) -> None:
+        self.world, self.rank, self.options = world, rank, dict(options)
+        self.peer: Optional[Peer] = None
+
+    def __call__(self, model: Any, optimizer: Any = None, /, **more: Any) -> Peer:
+        self.peer = Peer(model, optimizer, _world=(self.world, self.rank), **{**self.options, **more})
+        return self.peer
+
+
+def _run(world: _World, connect: _Connect, train: Callable[..., Any], args: Sequence[Any], results: List[Any]) -> None:
+    """The thread of one peer."""
+    try:
+        results[connect.rank] = train(connect.rank, connect, *args)
+        if connect.peer is not None:
+            connect.peer.finish()
+            if results[connect.rank] is None:
+                results[connect.rank] = connect.peer.figures()
+        world.end(connect.rank, None)
+    except BaseException as error:
+        world.end(connect.rank, error)
+    finally:
+        if connect.peer is not None:
+            connect.peer.leave()
+
+
+def simulate(n: int, train: Callable[..., Any], *args: Any, network: str = "", **options: Any) -> List[Any]:
+    """Run n peers in this process, over a network that is simulated, in virtual time.
+
+        def train(rank, connect):
+            model = hearsay.packed({"w": numpy.zeros(785)})
+            peer = connect(model)                        # hearsay.Peer
+            while not peer.over: ...; peer.step()
+            return peer.relative_drift
+
+        hearsay.simulate(64, train, rounds=100, topology="torus", network="latency-us=2000 bandwidth=1e6")
+
+    train(rank, connect, *args) is what local() takes. Each peer has a thread, and one at a time trains, so that a synchronous
+    run has the same bits each time, those of peers with the names "peer-0", "peer-1", ... over TCP. What `train`
+    draws must not come from a stream that peers share. network: latency-us, jitter-us, bandwidth (bytes a second of each
+    link; 0: no limit), step-us (virtual time of a local step), cut-rate, seed. Returns what they returned, by rank; where
+    that is None the last figures. SimulationError where one failed, after the others have ended.
+    """
+    if n < 1:
+        raise ValueError(f"hearsay.simulate: found {n} peers, expected at least 1")
+    world = _World(n, network)
+    results: List[Any] = [None] * n
+    threads: List[threading.Thread] = []
+    try:
+        for rank in range(n):  # One after the other up to where they meet: what they do before is in this order.
+            connect = _Connect(world, rank, {"shard": f"{rank + 1}/{n}", **options})
+            threads.append(threading.Thread(target=_run, args=(world, connect, train, args, results), daemon=True))
+            threads[-1].start()
+            with world.changed:
+                world.changed.wait_for(lambda: rank in world.handles or rank in world.ended or world.failed)
+            if world.failed:
+                break
+        for thread in threads:
+            while thread.is_alive():
+                thread.join(0.2)  # So that Ctrl-C is heard.
+    except BaseException:
+        world.end(-1, KeyboardInterrupt())
+        raise
+    finally:
+        for thread in threads:
+            thread.join()
+    for rank, error in sorted(world.ended.items()):
+        if error is not None and not isinstance(error, SimulationError):
+            raise SimulationError(rank, repr(error)) from error
+    for rank, error in sorted(world.ended.items()):
+        if error is not None:
+            raise error
+    if world.code is None:
+        raise SimulationError(len(threads) - 1, "found a `train` that did not call connect(), expected it to")
+    return results

@@ -1,0 +1,103 @@
+#!/usr/bin/python3
+"""hearsay.simulate(), by what a program sees of it: python_simulate.py CHECK. Exits with 0, or with a sentence."""
+import hashlib
+import sys
+import threading
+
+sys.dont_write_bytecode = True
+import hearsay  # noqa: E402
+import numpy as np  # noqa: E402
+
+RUN = dict(rounds=40, compress="qsgd:4", local_steps=2)
+
+
+def train(rank, connect, **more):
+    """Least squares on rows of this peer's own: the bits of its model, and what it says of the run."""
+    rng = np.random.default_rng(100 + rank)
+    model = hearsay.packed({"w": np.zeros((20, 3)), "b": np.zeros(3)})
+    peer = connect(model, **more)
+    target = np.arange(60).reshape(20, 3) / 60
+    while not peer.over:
+        x = rng.standard_normal((16, 20))
+        e = x @ model["w"] + model["b"] - x @ target
+        model["w"] -= (0.05 * x.T @ e / 16).astype(np.float32)
+        model["b"] -= (0.05 * e.mean(0)).astype(np.float32)
+        peer.step(float((e**2).mean()), 16)
+    bits = hashlib.sha256(model["w"].tobytes() + model["b"].tobytes()).hexdigest()
+    return bits, peer.figures().bytes_copied, peer.exit_code, float(abs(model["w"] - target).max())
+
+
+def train_named(rank, connect):
+    return train(rank, connect, name=f"peer-{rank}")
+
+
+def twice():
+    a = hearsay.simulate(64, train, topology="torus", **RUN)
+    assert a == hearsay.simulate(64, train, topology="torus", **RUN), "two runs differ"
+    for bits, copied, code, far in a:
+        assert copied == 0, f"{copied} bytes were copied"
+        assert code == 0, f"exit code {code}"
+        assert far < 0.2, f"a weight is {far} off"
+
+
+def cluster():
+    a = hearsay.simulate(4, train, topology="ring", **RUN)
+    b = hearsay.local(4, train_named, topology="ring", **RUN)
+    assert [one[0] for one in a] == [one[0] for one in b], "processes have other bits"
+
+
+def network():
+    a = hearsay.simulate(5, train, topology="ring", final_drift=0, **RUN)
+    b = hearsay.simulate(5, train, topology="ring", final_drift=0, network="latency-us=90000 bandwidth=2e4 step-us=1", **RUN)
+    assert [one[0] for one in a] == [one[0] for one in b], "the network has changed models"
+    drawn = [hearsay.simulate(5, train, topology="ring", final_drift=0, seed=seed, **dict(RUN, compress="randk:0.3"))[0][0]
+             for seed in (1, 1, 2)]
+    assert drawn[0] == drawn[1] != drawn[2], "what the run's seed draws is another"
+
+
+def expect(kind, cause, words, n, program, **options):
+    before = threading.active_count()
+    try:
+        hearsay.simulate(n, program, **options)
+    except kind as error:
+        assert words in str(error), f"found '{error}', expected '{words}' in it"
+        assert cause is None or isinstance(error.__cause__, cause), f"its cause is {error.__cause__!r}"
+    else:
+        raise AssertionError("nothing was raised")
+    assert threading.active_count() == before, "threads were left"
+
+
+def raises():
+    def fails(rank, connect):
+        peer = connect(hearsay.packed({"w": np.zeros(3)}))
+        while peer.step():
+            if rank == 2 and peer.round == 5:
+                raise ValueError("oops")
+
+    expect(hearsay.SimulationError, ValueError, "peer 2: ValueError('oops')", 5, fails, rounds=1000000)
+
+
+def raises_early():
+    def fails(rank, connect):
+        if rank == 1:
+            raise KeyError("data")
+        connect(hearsay.packed({"w": np.zeros(3)}))
+
+    expect(hearsay.SimulationError, KeyError, "peer 1", 3, fails, rounds=3)
+
+
+def option():
+    expect(hearsay.SimulationError, hearsay.UsageError, "did you mean ring?", 3, train, rounds=3, topology="rnig")
+    expect(hearsay.SimulationError, hearsay.UsageError, "expected latency-us", 3, train, rounds=3, network="latency=3")
+    expect(hearsay.SimulationError, hearsay.UsageError, "--rounds", 3, train)
+
+
+def without():
+    expect(hearsay.SimulationError, None, "connect()", 3, lambda rank, connect: None, rounds=3)
+
+
+if __name__ == "__main__":
+    try:
+        globals()[sys.argv[1]]()
+    except AssertionError as error:
+        sys.exit(f"{sys.argv[1]}: {error}")

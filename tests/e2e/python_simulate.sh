@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# tests/e2e/python_simulate.sh -- hearsay.simulate(): the same bits in two runs, and those of a cluster of
+# processes; what one peer raises reaches the program, and ends the others.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+
+python=
+for one in python3 /usr/bin/python3; do
+    [ -n "$python" ] || ! "$one" -c 'import numpy' 2>/dev/null || python=$one
+done
+[ -n "$python" ] || skip "python3 has no numpy here (Debian: python3-numpy)"
+library=$(dirname "$HEARSAY")/libhearsay.so
+[ -e "$library" ] || skip "there is no $library (cmake --build build/release --target libhearsay)"
+e2e_begin
+export PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+
+# shellcheck disable=SC2317 # By check.
+simulate()
+{
+    HEARSAY_LIBRARY=$library PYTHONPATH=$root/peer/api/python bounded "$python" "$root/tests/e2e/python_simulate.py" "$@"
+}
+
+check "64 peers have the same bits in two runs, copy nothing and agree" simulate twice
+check "four have the bits of four processes over TCP" simulate cluster
+check "a slow network changes virtual time, and no bit of a synchronous run" simulate network
+check "an exception of one peer reaches the program, and ends the others" simulate raises
+check "so does one before the run" simulate raises_early
+check "what is wrong with an option is said" simulate option
+check "a program without connect() is told so" simulate without
+e2e_end
