@@ -47,13 +47,17 @@ example numpy_logreg.py '^consensus of 3 of 3 .* accuracy (1.000|0.9[0-9]+), 0 b
 
 if "$python" -c 'import torch' 2>/dev/null; then
     checks python_peer_torch
-    # Two ranks of torchrun, whose port is left free for rank 0: that of the run is the next one.
-    read -r master < <(free_ports 2)
+    # Ranks as torchrun starts them: that of MASTER_PORT + 1 is rank 0's.
+    read -r port < <(free_ports 1)
     "$HEARSAY" keygen cluster.key 2>keygen.err
-    HEARSAY_KEY=$work/cluster.key bounded "$python" -m torch.distributed.run --nproc_per_node 2 \
-        --master_addr 127.0.0.1 --master_port "$master" "$root/tests/e2e/python_peer_torch.py" torchrun \
-        >torchrun.out 2>torchrun.err
-    check "two ranks of torchrun find each other" [ $? = 0 ]
+    for rank in 0 1; do
+        start "rank-$rank" env RANK=$rank WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((port - 1)) \
+            HEARSAY_KEY="$work/cluster.key" "$python" "$root/tests/e2e/python_peer_torch.py" torchrun
+        ranks[rank]=$started
+    done
+    for rank in 0 1; do
+        check "rank $rank as of torchrun ends with 0" finish "${ranks[$rank]}" 60
+    done
     example pytorch_cnn.py '^consensus of 2 of 2 ' 2 --peers 2 rounds=10 local-steps=2
     example char_lstm.py '^consensus of 3 of 3 .* nats a character$' 3 rounds=10
 else
