@@ -49,6 +49,8 @@ bool options_stray(const struct command *commands, const char *variable, const c
     struct stray s = {.variable = variable};
     if (strncmp(variable, "HEARSAY_", ENV_PREFIX) != 0)
         return false;
+    if (strcmp(variable, "HEARSAY_LIBRARY") == 0) /* The Python package's own. */
+        return false;
     for (const struct command *c = commands; c->name != NULL; c++) {
         const struct run_key *key;
         for (const struct option_row *row = c->rows; row->name != NULL; row++)

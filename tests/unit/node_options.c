@@ -406,6 +406,7 @@ static void test_strays(void **state)
     assert_null(meant);
     assert_true(options_stray(all, "HEARSAY_FILE", &meant)); /* An operand is no variable. */
     assert_true(options_stray(all, "HEARSAY_", &meant));
+    assert_false(options_stray(all, "HEARSAY_LIBRARY", &meant)); /* The Python package reads it. */
     assert_null(meant);
 }
 

@@ -273,7 +273,7 @@ static void test_cuts(void **state)
         double rate;
         uint32_t ring, torus, async; /* So many figures at least. */
     } table[] = {
-        {0, 100, 100, 20},   {0.001, 200, 150, 20}, {0.01, 200, 150, 20},
+        {0, 100, 100, 20},   {0.001, 200, 150, 20}, {0.01, 200, 150, 15},
         {0.05, 150, 100, 0}, {0.3, 20, 20, 0}, /* Without lock step it takes too long to be of one moment. */
     };
     (void)state;
