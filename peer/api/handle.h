@@ -16,11 +16,11 @@
 #define PEER_API_HANDLE_H
 
 #include "nn/models/model.h"
-#include "peer/api/layout_keys.h"
 #include "peer/api/tensors.h"
 #include "peer/api/turn.h"
 #include "peer/keep/slots.h"
 #include "peer/node/outcome.h"
+#include "peer/run/layout_keys.h"
 #include "peer/sgd/sgd_keys.h"
 #include "peer/store/outdir.h"
 #include "peer/uv/settings.h"
@@ -49,7 +49,8 @@ struct hearsay
 
     /* ---- the caller's turn ---- */
     struct turn turn;
-    bool yours; /* The caller has the tensors. */
+    bool yours;      /* The caller has the tensors. */
+    bool calls_back; /* One of its callbacks is running. */
     uint64_t round;
     uint32_t steps;
 

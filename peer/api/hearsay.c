@@ -65,6 +65,9 @@ static int check_open(struct hearsay *h, const char *what)
         return HEARSAY_USAGE;
     if (!is_ours(h))
         return HEARSAY_FORKED;
+    if (h->calls_back)
+        return handle_fail(h, HEARSAY_USAGE,
+                           "%s: found a call from within a callback, expected one behind it", what);
     if (h->stage != HANDLE_OPEN)
         return handle_fail(h, HEARSAY_USAGE,
                            "%s: found a handle that is not open, expected hearsay_open() before",
@@ -104,7 +107,7 @@ static void end(struct hearsay *h)
 
 void hearsay_close(struct hearsay *h)
 {
-    if (h == NULL || !is_ours(h))
+    if (h == NULL || !is_ours(h) || h->calls_back)
         return;
     end(h);
     if (h->stuck) /* A thread of ours hangs in it. */
@@ -254,16 +257,20 @@ static void tell_notes(struct hearsay *h)
 {
     char text[TURN_NOTE_MAX];
     int level;
+    h->calls_back = true;
     while (turn_next_note(&h->turn, &level, text))
         if (h->note != NULL)
             h->note(h->note_self, level, text);
+    h->calls_back = false;
 }
 
 /* The caller's word on what the tensors hold. */
 static int test(struct hearsay *h)
 {
     struct hearsay_score score = {.loss = (double)NAN, .accuracy = (double)NAN};
+    h->calls_back = true;
     int failed = h->evaluate(h->evaluate_self, h->turn.samples, &score);
+    h->calls_back = false;
     turn_answer(&h->turn, failed == 0 ? &score : NULL);
     return failed == 0
                ? HEARSAY_OK
@@ -373,17 +380,19 @@ int hearsay_leave(struct hearsay *h, double timeout_s)
 
 uint32_t hearsay_steps(const struct hearsay *h)
 {
-    return h->steps;
+    return h != NULL ? h->steps : 0;
 }
 
 uint64_t hearsay_rounds_done(const struct hearsay *h)
 {
-    return h->round;
+    return h != NULL ? h->round : 0;
 }
 
 uint64_t hearsay_rounds(const struct hearsay *h)
 {
     struct hearsay *unlocked = (struct hearsay *)h; /* Only its lock is changed. */
+    if (h == NULL)
+        return 0;
     uv_mutex_lock(&unlocked->lock);
     uint64_t n = h->n_rounds;
     uv_mutex_unlock(&unlocked->lock);
@@ -416,7 +425,7 @@ int hearsay_keep(struct hearsay *h, const void *bytes, size_t n)
 
 const void *hearsay_kept(const struct hearsay *h, size_t *n, uint64_t *round)
 {
-    bool there = h->yours && h->kept_read && h->kept != NULL;
+    bool there = h != NULL && h->yours && h->kept_read && h->kept != NULL;
     if (n != NULL)
         *n = there ? h->n_kept : 0;
     if (round != NULL)
@@ -433,16 +442,18 @@ const char *hearsay_error(const struct hearsay *h)
 
 const char *hearsay_verdict(const struct hearsay *h)
 {
-    return h->verdict;
+    return h != NULL ? h->verdict : "";
 }
 
 int hearsay_exit_code(const struct hearsay *h)
 {
-    return h->exit_code;
+    return h != NULL ? h->exit_code : -1;
 }
 
 const char *hearsay_run(struct hearsay *h)
 {
+    if (h == NULL)
+        return "";
     uv_mutex_lock(&h->lock);
     memcpy(h->run_said, h->run_text, sizeof h->run_said);
     uv_mutex_unlock(&h->lock);
@@ -451,7 +462,7 @@ const char *hearsay_run(struct hearsay *h)
 
 uint16_t hearsay_port(const struct hearsay *h)
 {
-    return h->driver != NULL ? uv_driver_port(h->driver) : 0;
+    return h != NULL && h->driver != NULL ? uv_driver_port(h->driver) : 0;
 }
 
 static void fill_figures(struct hearsay *h, struct hearsay_figures *f)
@@ -486,9 +497,10 @@ static void fill_figures(struct hearsay *h, struct hearsay_figures *f)
 int hearsay_figures(struct hearsay *h, struct hearsay_figures *f)
 {
     struct hearsay_figures all;
-    int code = check_open(h, "hearsay_figures");
-    if (code != HEARSAY_OK)
-        return code;
+    if (h != NULL && is_ours(h) && h->stage != HANDLE_OPEN)
+        return check_open(h, "hearsay_figures");
+    if (h == NULL || !is_ours(h))
+        return h == NULL ? HEARSAY_USAGE : HEARSAY_FORKED;
     if (f == NULL || f->size < sizeof f->size)
         return handle_fail(h, HEARSAY_USAGE, "hearsay_figures: found a size of %zu, expected %zu",
                            f != NULL ? f->size : 0, sizeof all);

@@ -19,16 +19,16 @@
  * **Threads.** One handle belongs to one thread of yours at a time. hearsay_interrupt() may be
  * called from any thread, and from a signal handler. Callbacks run on your thread, inside
  * hearsay_wait(), hearsay_round() and hearsay_leave(), and must not call the library with this
- * handle but for the questions (figures, error, verdict). Several handles live side by side in one
- * process. The library's threads have all signals blocked; it installs no handler, prints nothing,
- * and never ends the process.
+ * handle but for the questions (figures, error, verdict): all else is HEARSAY_USAGE. Several
+ * handles live side by side in one process. The library's threads have all signals blocked; it
+ * installs no handler, prints nothing, and never ends the process.
  *
  * **fork.** A handle belongs to the process that opened it: a child's calls return HEARSAY_FORKED,
  * but for hearsay_close(), which there does nothing at all. A child may open handles of its own.
  *
- * **Errors.** Functions that can fail return an enum hearsay_code, below 0 where they failed;
- * hearsay_error() has a sentence that names what was found and what was expected. What failed has
- * changed nothing.
+ * **Errors.** A handle of NULL is HEARSAY_USAGE, 0 or "". Functions that can fail return an enum
+ * hearsay_code, below 0 where they failed; hearsay_error() has a sentence that names what was found
+ * and what was expected. What failed has changed nothing.
  *
  * **Memory.** Strings and arrays are borrowed for the call, tensors until hearsay_close(). What is
  * returned is the library's, and valid until the next call with that handle.
@@ -84,10 +84,10 @@ HEARSAY_EXPORT void hearsay_close(struct hearsay *h);
 /* One option, named as on the command line of `hearsay peer`: hearsay_set(h, "topology", "ring").
  * The names are the run's keys (topology, compress, mixer, rounds, local-steps, ...) and this
  * peer's own: listen, bootstrap, key, identity, name, advertise, members, token, out, checkpoint,
- * evaluate-every, patience, worker-limit, forget, uplink, shard, metrics. "key" (a file that
- * `hearsay keygen` wrote) has to be given. Variables of the environment, HEARSAY_MIN_PEERS=4, count
- * where an option is not set. With "model" (gpt:4x128, lenet5, ...) the tensors have to be those of
- * that model, by name and shape, and the run is one that `hearsay peer` can be in, too. */
+ * evaluate-every, evaluate-samples, patience, worker-limit, forget, uplink, shard. "key" (a file
+ * that `hearsay keygen` wrote) has to be given. Variables of the environment, HEARSAY_MIN_PEERS=4,
+ * count where an option is not set. With "model" (gpt:4x128, lenet5, ...) the tensors have to be
+ * those of that model, by name and shape, and the run is one that `hearsay peer` can be in, too. */
 HEARSAY_EXPORT int hearsay_set(struct hearsay *h, const char *name, const char *value);
 
 /* Several of them: "topology=ring compress=topk:0.01 bootstrap=a:7100,b:7100". A value has no
@@ -140,7 +140,10 @@ HEARSAY_EXPORT int hearsay_on_evaluate(struct hearsay *h,
                                                        struct hearsay_score *score),
                                        void *self);
 
-/* Check all options, read key and checkpoints, listen, and start the peer's thread. The initial
+/* With "out" the directory is this run's: started again the peer goes on from its last checkpoint,
+ * and is refused where the run has finished: its model and summary.json are there.
+ *
+ * Check all options, read key and checkpoints, listen, and start the peer's thread. The initial
  * model is what the tensors hold: the same bits at every peer (seed alike, or load one file); one
  * that has others is refused with HEARSAY_USAGE by the waiting call. */
 HEARSAY_EXPORT int hearsay_open(struct hearsay *h);
@@ -289,8 +292,8 @@ HEARSAY_EXPORT size_t hearsay_codec_bound(const struct hearsay_codec *c);
  * of seed and round alone; what lowrank sends depends on the messages before, too. *left, unless
  * NULL, is the squared norm of what the message leaves out as a share of that of x - x_hat, 0 where
  * that is 0: at most 1, but for the codecs that are no contraction ("scale=raw").
- * HEARSAY_NOT_FINITE: the difference is not finite, or its square overflows; then nothing that is in
- * `out` counts, *n and *left are as they were, and what lowrank remembers may be another. */
+ * HEARSAY_NOT_FINITE: the difference is not finite, or its square overflows; then nothing that is
+ * in `out` counts, *n and *left are as they were, and what lowrank remembers may be another. */
 HEARSAY_EXPORT int hearsay_codec_encode(struct hearsay_codec *c, const float *x, const float *x_hat,
                                         uint64_t seed, uint64_t round, void *out, size_t cap,
                                         size_t *n, double *left);
@@ -300,8 +303,8 @@ HEARSAY_EXPORT int hearsay_codec_check(const struct hearsay_codec *c, const void
 /* Add the message to x_hat. HEARSAY_USAGE, and nothing changed, where hearsay_codec_check() says 0. */
 HEARSAY_EXPORT int hearsay_codec_add(const struct hearsay_codec *c, const void *message, size_t n,
                                      float *x_hat);
-/* The i-th codec's spec with its defaults, and what it sends, valid until this thread's next call of
- * this function; either may be NULL. HEARSAY_USAGE behind the last. */
+/* The i-th codec's spec with its defaults, and what it sends, valid until this thread's next call
+ * of this function; either may be NULL. HEARSAY_USAGE behind the last. */
 HEARSAY_EXPORT int hearsay_codec_at(size_t i, const char **preset, const char **about);
 
 #ifdef __cplusplus

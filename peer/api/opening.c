@@ -160,14 +160,19 @@ static int lay(struct hearsay *h)
 /* What the tensors say of the run, in its own words. */
 static int set_layout(struct hearsay *h, struct run_flags *flags, char error[RUN_ERROR_MAX])
 {
-    char text[LAYOUT_HASH];
+    char text[24];
     snprintf(text, sizeof text, "%016llx", (unsigned long long)tensors_layout(&h->tensors));
     int err = run_flags_set(flags, "tensors", text, error);
     if (err < 0)
         return err;
     snprintf(text, sizeof text, "%016llx",
              (unsigned long long)vec_hash(h->begin, h->tensors.n_floats));
-    return run_flags_set(flags, "begin", text, error);
+    err = run_flags_set(flags, "begin", text, error);
+    snprintf(text, sizeof text, "%zu", h->tensors.dim);
+    if (err == 0)
+        err = run_flags_set(flags, "trained", text, error);
+    snprintf(text, sizeof text, "%zu", h->tensors.n_floats);
+    return err == 0 ? run_flags_set(flags, "floats", text, error) : err;
 }
 
 static int take_run(struct hearsay *h)

@@ -8,6 +8,8 @@
 uint64_t hearsay_shares(const struct hearsay *h)
 {
     struct hearsay *unlocked = (struct hearsay *)h; /* Only its lock is changed. */
+    if (h == NULL)
+        return 0;
     uv_mutex_lock(&unlocked->lock);
     uint64_t n = h->shares;
     uv_mutex_unlock(&unlocked->lock);

@@ -179,6 +179,20 @@ static int prepare(struct hearsay *h, size_t n)
     return code == HEARSAY_OK ? handle_prepare_simulated(h) : code;
 }
 
+/* All bring one run: the same options, tensors and initial values. */
+static int same_run(struct hearsay *first, const struct hearsay *h, size_t i)
+{
+    char a[WIRE_RUN_MAX + 1], b[WIRE_RUN_MAX + 1], why[OWNER_WHY_MAX];
+    run_text(&first->config.node.run, a);
+    run_text(&h->config.node.run, b);
+    if (owner_differ(a, b, why) == 0)
+        return HEARSAY_OK;
+    return handle_fail(first, HEARSAY_USAGE,
+                       "peer-%zu and peer-0 have different runs: %s (tensors: names, shapes and "
+                       "types; begin: their values)",
+                       i, why);
+}
+
 static int start(struct simulation *s, struct hearsay *first)
 {
     sigset_t all, before;
@@ -256,6 +270,8 @@ int hearsay_open_simulated(struct hearsay *const *h, size_t n, const char *netwo
         code = prepare(h[i], n);
         if (code != HEARSAY_OK && i > 0)
             (void)handle_fail(h[0], code, "peer-%zu: %s", i, h[i]->error);
+        if (code == HEARSAY_OK)
+            code = same_run(h[0], h[i], i);
     }
     if (code == HEARSAY_OK) {
         s->config.run = h[0]->config.node.run;

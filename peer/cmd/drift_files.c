@@ -1,9 +1,9 @@
 /* peer/cmd/drift_files.c -- `hearsay drift FILE FILE ...`: the exact distance of models that are files. */
 #include "gossip/wire/wire.h"
 #include "nn/files/safetensors.h"
+#include "peer/cmd/any_run.h"
 #include "peer/cmd/drift.h"
 #include "peer/cmd/training.h"
-#include "peer/sgd/sgd_keys.h"
 
 #include <errno.h>
 #include <math.h>
@@ -52,7 +52,12 @@ static int read_model(struct files *f, const char *path)
         code =
             cmd_fail(f->o, CMD_USAGE,
                      "%s: found no \"run\" among its metadata, expected a model of a peer", path);
-    else if (run_from_text(&run, &sgd_keys, text, strlen(text), error) != 0
+    else if (cmd_any_run(&run, text, strlen(text), error) == 0 && cmd_any_run_foreign(&run))
+        code = cmd_fail(f->o, CMD_USAGE,
+                        "%s: found a program's own model, expected one that hearsay has; drift "
+                        "--exact compares those of a run that goes on",
+                        path);
+    else if (cmd_any_run(&run, text, strlen(text), error) != 0
              || cmd_training_model(&f->model, &run, error) < 0)
         code = cmd_fail(f->o, CMD_USAGE, "%s: %s", path, error);
     else

@@ -1,5 +1,6 @@
 /* peer/cmd/drift_look.c -- sketches of the peers' layers, of one round, or whole models, compared: how far
  * each part is apart, and which two peers are farthest. */
+#include "peer/cmd/any_run.h"
 #include "peer/cmd/drift.h"
 #include "peer/cmd/training.h"
 #include "peer/node/node.h"
@@ -76,7 +77,7 @@ int drift_look_at_models(struct drift *d, bool layers)
     if (d->exact.n < 2)
         return nothing(l, d->apart ? "the models are not of one round"
                                    : "a single model has no drift");
-    if (cmd_training_model(&m, &d->w.run, error) < 0)
+    if (cmd_any_run_model(&m, &d->w.run, error) < 0)
         return cmd_fail(d->o, CMD_FAILED, "the peers' run: %s", error);
     for (size_t i = 0; i < d->exact.n; i++)
         x[i] = d->with[i]->model;
@@ -97,7 +98,7 @@ static int cut(const struct drift *d, struct layers *layers)
 {
     char error[RUN_ERROR_MAX];
     struct model m;
-    if (cmd_training_model(&m, &d->w.run, error) < 0)
+    if (cmd_any_run_model(&m, &d->w.run, error) < 0)
         return cmd_fail(d->o, CMD_FAILED, "the peers' run: %s", error);
     layers_cut(layers, m.segments, m.n_segments);
     model_close(&m);
@@ -229,6 +230,9 @@ int drift_look_at_sketches(struct drift *d, uint32_t ms)
     drift_look_close(&d->look);
     if (!d->w.has_run)
         return nothing(&d->look, "no peer has told of a run yet");
+    if (cmd_any_run_foreign(&d->w.run))
+        return nothing(&d->look, "its tensors are known to the program that trains them alone: "
+                                 "--exact compares models");
     int code = cut(d, &layers);
     if (code != CMD_OK)
         return code;

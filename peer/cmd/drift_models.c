@@ -1,5 +1,6 @@
 /* peer/cmd/drift_models.c -- drift --exact: all models of one round, and what the peers themselves
  * make of that moment. */
+#include "peer/cmd/any_run.h"
 #include "peer/cmd/drift.h"
 #include "peer/cmd/training.h"
 #include "peer/node/node.h"
@@ -84,7 +85,7 @@ static int count_trained(const struct drift *d, size_t dim, size_t *n_trained)
     struct model m;
     if (!d->w.has_run)
         return cmd_fail(d->o, CMD_FAILED, "no peer told of the run that its model is of");
-    if (cmd_training_model(&m, &d->w.run, error) < 0)
+    if (cmd_any_run_model(&m, &d->w.run, error) < 0)
         return cmd_fail(d->o, CMD_FAILED, "the peers' run: %s", error);
     size_t expected = m.n_params;
     *n_trained = segments_trained(m.segments, m.n_segments);
@@ -92,7 +93,8 @@ static int count_trained(const struct drift *d, size_t dim, size_t *n_trained)
     if (dim != expected)
         return cmd_fail(d->o, CMD_FAILED,
                         "the peers sent models of %zu parameters, but %s of their run has %zu", dim,
-                        sgd_values(&d->w.run)->model, expected);
+                        cmd_any_run_foreign(&d->w.run) ? "the text" : sgd_values(&d->w.run)->model,
+                        expected);
     return CMD_OK;
 }
 

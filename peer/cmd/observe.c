@@ -1,12 +1,13 @@
 /* peer/cmd/observe.c -- visits a cluster without joining it: dials members, asks, collects. */
 #include "peer/cmd/observe.h"
+
+#include "peer/cmd/any_run.h"
 #include "peer/uv/identity.h"
 
 #include "gossip/members/members.h"
 #include "peer/cmd/files.h"
 #include "peer/cmd/stop.h"
 #include "peer/node/node.h"
-#include "peer/sgd/sgd_keys.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -114,8 +115,7 @@ static void take_run(struct cmd_observe *w, const struct wire_hello *hello)
 {
     char error[RUN_ERROR_MAX];
     if (!w->has_run && hello->has_run)
-        w->has_run =
-            run_from_text(&w->run, &sgd_keys, (const char *)hello->run.p, hello->run.n, error) == 0;
+        w->has_run = cmd_any_run(&w->run, (const char *)hello->run.p, hello->run.n, error) == 0;
 }
 
 static void take_model(struct cmd_observe *w, struct cmd_observed *m,

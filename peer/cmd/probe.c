@@ -18,12 +18,12 @@
  *     "clock_s", "clock_error_s"}; what is not known is null.
  */
 #include "gossip/wire/wire.h"
+#include "peer/cmd/any_run.h"
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/files.h"
 #include "peer/node/seek.h"
 #include "peer/secure/hash.h"
 #include "peer/secure/keyfile.h"
-#include "peer/sgd/sgd_keys.h"
 #include "peer/uv/client.h"
 #include "peer/uv/identity.h"
 #include "peer/uv/metrics.h"
@@ -265,7 +265,7 @@ static void main_keys(const struct probe *p, char *out, size_t cap)
     struct run r;
     char error[RUN_ERROR_MAX];
     out[0] = '\0';
-    if (run_from_text(&r, &sgd_keys, p->run, strlen(p->run), error) < 0) {
+    if (cmd_any_run(&r, p->run, strlen(p->run), error) < 0) {
         snprintf(out, cap, "of keys that we do not know: %.200s", error);
         return;
     }

@@ -2,6 +2,8 @@
 #include "peer/cmd/seen.h"
 
 #include "nn/data/kind.h"
+#include "peer/cmd/any_run.h"
+#include "peer/run/layout_keys.h"
 #include "peer/sgd/sgd_keys.h"
 
 #include <math.h>
@@ -27,8 +29,14 @@ void cmd_seen_run(char out[CMD_SEEN_RUN], const struct cmd_observe *w)
     if (!w->has_run)
         return;
     const struct run *r = &w->run;
-    const struct sgd_values *v = sgd_values(r);
-    snprintf(out, CMD_SEEN_RUN, "run: %.60s on %.20s, %.40s, %.60s, %s, seed %llu", v->model,
-             kind_brief(v->data).text, r->topology, r->compress,
-             r->policy == RUN_SYNC ? "sync" : "not in lock step", (unsigned long long)r->seed);
+    char what[96];
+    if (cmd_any_run_foreign(r))
+        snprintf(what, sizeof what, "a program's own model of %llu parameters",
+                 (unsigned long long)layout_values(r)->trained);
+    else
+        snprintf(what, sizeof what, "%.60s on %.20s", sgd_values(r)->model,
+                 kind_brief(sgd_values(r)->data).text);
+    snprintf(out, CMD_SEEN_RUN, "run: %s, %.40s, %.60s, %s, seed %llu", what, r->topology,
+             r->compress, r->policy == RUN_SYNC ? "sync" : "not in lock step",
+             (unsigned long long)r->seed);
 }

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """hearsay.simulate(), by what a program sees of it: python_simulate.py CHECK. Exits with 0, or with a sentence."""
 import hashlib
+import os
+import signal
 import sys
 import threading
 
@@ -90,6 +92,33 @@ def option():
     expect(hearsay.SimulationError, hearsay.UsageError, "did you mean ring?", 3, train, rounds=3, topology="rnig")
     expect(hearsay.SimulationError, hearsay.UsageError, "expected latency-us", 3, train, rounds=3, network="latency=3")
     expect(hearsay.SimulationError, hearsay.UsageError, "--rounds", 3, train)
+
+
+def shapes():
+    def differ(rank, connect):
+        peer = connect(hearsay.packed({"w": np.zeros(5 + (rank == 1))}))
+        while peer.step():
+            pass
+
+    expect(hearsay.SimulationError, hearsay.UsageError, "peer-1 and peer-0 have different runs: ", 3, differ, rounds=10)
+
+
+def interrupt():
+    """Ctrl-C ends all of it, while every peer is busy."""
+    def endless(rank, connect):
+        peer = connect(hearsay.packed({"w": np.zeros(5)}))
+        while peer.step():
+            if rank == 2 and peer.round == 50:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    before = threading.active_count()
+    try:
+        hearsay.simulate(4, endless, rounds=100000000)
+    except KeyboardInterrupt:
+        pass
+    else:
+        raise AssertionError("nothing was raised")
+    assert threading.active_count() == before, "threads were left"
 
 
 def without():

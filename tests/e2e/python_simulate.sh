@@ -26,5 +26,7 @@ check "a slow network changes virtual time, and no bit of a synchronous run" sim
 check "an exception of one peer reaches the program, and ends the others" simulate raises
 check "so does one before the run" simulate raises_early
 check "what is wrong with an option is said" simulate option
+check "shapes that differ are refused, and nobody waits" simulate shapes
+check "Ctrl-C ends it" simulate interrupt
 check "a program without connect() is told so" simulate without
 e2e_end

@@ -1,7 +1,8 @@
 /* tests/examples/least_squares.c -- a program with a model of its own takes part in a hearsay run: each peer has
  * its own rows of a linear model, y = 3 a - 2 b + 0.5 and noise, and all of them find the weights together.
  *
- *   cc least_squares.c -lhearsay -lm -o least_squares
+ *   cc least_squares.c -lhearsay -lm -o least_squares    (where libhearsay-dev is installed; in a checkout
+ *     that is built: -I peer/api -L build/release -Wl,-rpath,$PWD/build/release in front of -lhearsay)
  *   hearsay keygen cluster.key
  *   ./least_squares 1 listen=127.0.0.1:7101 bootstrap=127.0.0.1:7101,127.0.0.1:7102 key=cluster.key &
  *   ./least_squares 2 listen=127.0.0.1:7102 bootstrap=127.0.0.1:7101,127.0.0.1:7102 key=cluster.key

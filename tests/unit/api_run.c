@@ -244,6 +244,70 @@ static void test_evaluations_are_the_callers(void **state)
     close_all(p, 2);
 }
 
+struct meddler
+{
+    struct hearsay *h;
+    int leave, wait, set;
+};
+
+static int meddle(void *self, uint64_t samples, struct hearsay_score *score)
+{
+    struct meddler *m = self;
+    (void)samples;
+    (void)score;
+    m->leave = hearsay_leave(m->h, 0);
+    m->wait = hearsay_wait(m->h, 0);
+    m->set = hearsay_set(m->h, "rounds", "2");
+    hearsay_close(m->h);
+    return 0;
+}
+
+static void test_callbacks_may_ask_and_nothing_else(void **state)
+{
+    static struct rig_peer p[2];
+    struct hearsay *h[2];
+    struct meddler m = {0};
+    (void)state;
+    for (uint32_t i = 0; i < 2; i++) {
+        rig_init(&p[i], i, false, "topology=ring compress=none rounds=6 evaluate-every=2");
+        h[i] = p[i].h;
+    }
+    m.h = h[0];
+    assert_int_equal(hearsay_on_evaluate(h[0], meddle, &m), HEARSAY_OK);
+    assert_int_equal(hearsay_open_simulated(h, 2, NULL), HEARSAY_OK);
+    run_all(p, 2);
+    assert_int_equal(m.leave, HEARSAY_USAGE);
+    assert_int_equal(m.wait, HEARSAY_USAGE);
+    assert_int_equal(m.set, HEARSAY_USAGE);
+    assert_int_equal(p[0].rounds, 6);
+    close_all(p, 2);
+}
+
+static void test_no_handle_is_no_crash(void **state)
+{
+    struct hearsay_figures f = {.size = sizeof f};
+    size_t n = 1;
+    uint64_t round = 1;
+    (void)state;
+    assert_int_equal(hearsay_open(NULL), HEARSAY_USAGE);
+    assert_int_equal(hearsay_wait(NULL, 0), HEARSAY_USAGE);
+    assert_int_equal(hearsay_round(NULL, NULL, 0), HEARSAY_USAGE);
+    assert_int_equal(hearsay_leave(NULL, 0), HEARSAY_USAGE);
+    assert_int_equal(hearsay_figures(NULL, &f), HEARSAY_USAGE);
+    assert_int_equal(hearsay_keep(NULL, &n, 1), HEARSAY_USAGE);
+    assert_int_equal(hearsay_open_simulated(NULL, 3, NULL), HEARSAY_USAGE);
+    assert_null(hearsay_kept(NULL, &n, &round));
+    assert_int_equal(n + round, 0);
+    assert_int_equal(hearsay_steps(NULL), 0);
+    assert_int_equal(hearsay_rounds(NULL) + hearsay_rounds_done(NULL) + hearsay_shares(NULL), 0);
+    assert_int_equal(hearsay_share(NULL, 9, NULL, 0) + hearsay_port(NULL), 0);
+    assert_string_equal(hearsay_run(NULL), "");
+    assert_string_equal(hearsay_verdict(NULL), "");
+    assert_int_equal(hearsay_exit_code(NULL), -1);
+    hearsay_interrupt(NULL);
+    hearsay_close(NULL);
+}
+
 /* ---- What does not go together ------------------------------------------------------------ */
 
 static void expect_refusal(struct rig_peer *p, const char *what)
@@ -285,6 +349,27 @@ static void test_tensors_that_differ_are_refused(void **state)
     assert_int_equal(p[0].code, HEARSAY_INTERRUPTED);
     close_all(p, 3);
     unlink(key);
+}
+
+/* In one simulation nobody would be left to begin with. */
+static void test_simulated_peers_that_differ_are_refused(void **state)
+{
+    static struct rig_peer p[3];
+    struct hearsay *h[3];
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        for (uint32_t i = 0; i < 3; i++) {
+            rig_init(&p[i], i, false, i == 2 && k == 0 ? "rounds=4" : "rounds=3");
+            p[i].x[2] += i == 1 && k == 1;
+            h[i] = p[i].h;
+        }
+        assert_int_equal(hearsay_open_simulated(h, 3, NULL), HEARSAY_USAGE);
+        const char *what = k == 0 ? "peer-2 and peer-0 have different runs: rounds=3"
+                                  : "peer-1 and peer-0 have different runs: begin=";
+        if (strstr(hearsay_error(h[0]), what) == NULL)
+            fail_msg("found '%s', expected '%s' in it", hearsay_error(h[0]), what);
+        close_all(p, 3);
+    }
 }
 
 static void expect_open_error(const char *words, const char *what)
@@ -444,7 +529,10 @@ int main(void)
         cmocka_unit_test(test_who_leaves_is_gone_and_the_others_go_on),
         cmocka_unit_test(test_what_is_not_finite_is_refused_by_name_and_can_be_mended),
         cmocka_unit_test(test_evaluations_are_the_callers),
+        cmocka_unit_test(test_callbacks_may_ask_and_nothing_else),
+        cmocka_unit_test(test_no_handle_is_no_crash),
         cmocka_unit_test(test_tensors_that_differ_are_refused),
+        cmocka_unit_test(test_simulated_peers_that_differ_are_refused),
         cmocka_unit_test(test_what_is_wrong_is_named),
         cmocka_unit_test(test_a_child_has_no_part_in_it),
         cmocka_unit_test(test_a_checkpoint_holds_the_callers_bytes),

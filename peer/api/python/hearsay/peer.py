@@ -247,6 +247,8 @@ class Peer:
         self._samples += 0 if samples is None else weight
 
     def _exchange(self) -> bool:
+        if self._world is not None and self._world[0].failed:
+            raise self._world[0].cancelled(self._world[1])
         if not self._model.in_place():
             raise UsageError("hearsay: found a model that lies elsewhere than when its Peer was made, expected model.to(...) and "
                              "the like before")

@@ -100,7 +100,8 @@ def simulate(n: int, train: Callable[..., Any], *args: Any, network: str = "", *
         hearsay.simulate(64, train, rounds=100, topology="torus", network="latency-us=2000 bandwidth=1e6")
 
     train(rank, connect, *args) is what local() takes. Each peer has a thread, and one at a time trains, so that a synchronous
-    run has the same bits each time, those of peers with the names "peer-0", "peer-1", ... over TCP. What `train`
+    run has the same bits each time, those of peers with the names "peer-0", "peer-1", ... over TCP (with uplink="off" where
+    compress is "auto", as a real link has its say in that). What `train`
     draws must not come from a stream that peers share. network: latency-us, jitter-us, bandwidth (bytes a second of each
     link; 0: no limit), step-us (virtual time of a local step), cut-rate, seed. Returns what they returned, by rank; where
     that is None the last figures. SimulationError where one failed, after the others have ended.

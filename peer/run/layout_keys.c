@@ -1,9 +1,10 @@
-/* peer/api/layout_keys.c -- two hashes as run keys. */
-#include "peer/api/layout_keys.h"
+/* peer/run/layout_keys.c -- two hashes as run keys. */
+#include "peer/run/layout_keys.h"
 
 #include "peer/run/key.h"
 
 #include <assert.h>
+#include <stdio.h>
 
 static_assert(sizeof(struct layout_values) <= RUN_OWN_MAX, "a run has room for the values");
 
@@ -33,7 +34,8 @@ static int canonical_begin(const char *value, char out[RUN_VALUE_MAX], char erro
     return canonical("begin", value, out, error);
 }
 
-#define FIELD(f) RUN_OWN_FIELD(struct layout_values, f)
+#define LAYOUT_MOST ((uint64_t)1 << 40)
+#define FIELD(f)    RUN_OWN_FIELD(struct layout_values, f)
 
 /* clang-format off */
 static const struct run_key keys[] = {
@@ -43,7 +45,23 @@ static const struct run_key keys[] = {
     {.name = "begin", .kind = RUN_TEXT, .fallback = "0000000000000000",
      .help = "hash of the values that the tensors begin with",
      .canonical = canonical_begin, FIELD(begin)},
+    {.name = "trained", .kind = RUN_UINT, .fallback = "0",
+     .help = "trained parameters of all tensors",
+     .min = 0, .max = LAYOUT_MOST, FIELD(trained)},
+    {.name = "floats", .kind = RUN_UINT, .fallback = "0",
+     .help = "the same with running statistics",
+     .min = 0, .max = LAYOUT_MOST, FIELD(floats)},
     {.name = NULL}};
 /* clang-format on */
 
-const struct run_trainer layout_keys = {.keys = keys};
+static int check(const struct run *r, char error[RUN_ERROR_MAX])
+{
+    const struct layout_values *v = layout_values(r);
+    char found[24];
+    snprintf(found, sizeof found, "%llu", (unsigned long long)v->trained);
+    return v->trained <= v->floats
+               ? 0
+               : run_refuse(error, "trained", found, "no more than there are floats");
+}
+
+const struct run_trainer layout_keys = {.keys = keys, .check = check};
