@@ -229,7 +229,8 @@ static enum members_verdict replace_record(struct members *m, struct slot *s,
     bool newer = r->incarnation > old->incarnation, twice = slot_runs_twice(s, old, r);
     s->knows = 0;
     s->given = false;
-    set_vertex(m, s, false); /* Under its old name. */
+    if (strcmp(old->name, r->name) != 0)
+        set_vertex(m, s, false); /* Under its old name. */
     table_replace(&m->table, s, kept);
     records_release(m->records, old);
     members_add_news(m, s, NEWS_RECORD);
