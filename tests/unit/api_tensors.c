@@ -109,11 +109,11 @@ static void test_trained_ones_come_first_and_in_place_where_they_lie_so(void **s
     uint64_t layout = tensors_layout(&t);
     tensors_close(&t);
 
-    float apart[2];
-    add(&t, "a", x, HEARSAY_FLOAT32, HEARSAY_TRAINED, 3);
-    add(&t, "b", x + 3, HEARSAY_FLOAT32, HEARSAY_TRAINED, 4);
-    add(&t, "mean", apart, HEARSAY_FLOAT32, HEARSAY_STATISTIC, 2);
-    add(&t, "var", x + 9, HEARSAY_FLOAT32, HEARSAY_VARIANCE, 1);
+    float wide[12] = {0}; /* With a gap of one float before the last. */
+    add(&t, "a", wide, HEARSAY_FLOAT32, HEARSAY_TRAINED, 3);
+    add(&t, "b", wide + 3, HEARSAY_FLOAT32, HEARSAY_TRAINED, 4);
+    add(&t, "mean", wide + 7, HEARSAY_FLOAT32, HEARSAY_STATISTIC, 2);
+    add(&t, "var", wide + 10, HEARSAY_FLOAT32, HEARSAY_VARIANCE, 1);
     assert_int_equal(tensors_lay(&t, error), 0);
     assert_null(t.flat);
     assert_true(tensors_layout(&t) == layout); /* Where they lie is nobody else's. */
@@ -121,7 +121,7 @@ static void test_trained_ones_come_first_and_in_place_where_they_lie_so(void **s
 
     add(&t, "a", x, HEARSAY_FLOAT32, HEARSAY_TRAINED, 4);
     add(&t, "b", x + 4, HEARSAY_FLOAT32, HEARSAY_TRAINED, 3);
-    add(&t, "mean", apart, HEARSAY_FLOAT32, HEARSAY_STATISTIC, 2);
+    add(&t, "mean", x + 7, HEARSAY_FLOAT32, HEARSAY_STATISTIC, 2);
     add(&t, "var", x + 9, HEARSAY_FLOAT32, HEARSAY_VARIANCE, 1);
     assert_int_equal(tensors_lay(&t, error), 0);
     assert_true(tensors_layout(&t) != layout);
