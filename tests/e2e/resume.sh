@@ -103,8 +103,8 @@ check "--forget '5d'" eval \
     grep -q -e "--forget: found" value.err'
 # ---- A stop that is asked for. ----
 
-# The next checkpoint would be an hour away.
-setsid "$HEARSAY" "${run[@]}" --checkpoint 1h --out asked --json >>asked.out 2>>asked.err </dev/null &
+# The next checkpoint would be an hour away; and no accuracy is known, however far it gets until it is told.
+setsid "$HEARSAY" "${run[@]}" --checkpoint 1h --evaluate-every 0 --out asked --json >>asked.out 2>>asked.err </dev/null &
 pid=$!
 wait_until 60 lines asked/peer-0/metrics.jsonl 500
 echoed INT "$pid" "-$pid" # As timeout(1) does: the child, and at once its whole group: one request.
