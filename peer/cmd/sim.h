@@ -58,7 +58,8 @@ extern const struct cmd_sweep_face cmd_sim_compared;
 /* Seconds since the process began. */
 double cmd_sim_seconds(const struct simulation *s);
 
-/* Does everybody only gather, for long, with nobody to come? Then s->in_vain says it. To be asked between
+/* Does everybody only gather, for long, with nobody to come? Then s->in_vain says it,
+ * or a warning where others have ended the run. To be asked between
  * two steps. */
 bool cmd_sim_in_vain(struct simulation *s);
 

@@ -12,7 +12,8 @@ enum {
 /* What those come to that live. */
 struct gathering
 {
-    uint32_t n, have, need; /* Of --min-peers; need is 0 where they wait for something else. */
+    uint32_t n, have, need; /* The --min-peers; need is 0 where they wait for something else. */
+    uint32_t n_done;        /* The run has ended for so many others. */
 };
 
 /* False: somebody does more than gather, or nobody lives. */
@@ -23,8 +24,10 @@ static bool all_gather(const struct simulation *s, struct gathering *g)
         struct node_progress p;
         struct node_wait w;
         int code;
-        if (sim_ended(s->world, i, &code))
+        if (sim_ended(s->world, i, &code)) {
+            g->n_done += sim_node(s->world, i) != NULL && !sim_left(s->world, i);
             continue;
+        }
         sim_progress(s->world, i, &p);
         if (p.phase != NODE_GATHERING)
             return false;
@@ -47,6 +50,13 @@ static int64_t patience_us(const struct simulation *s, const struct gathering *g
 
 static void say(struct simulation *s, const struct gathering *g)
 {
+    if (g->n_done > 0) { /* Then there is a verdict, by those. */
+        cmd_fail(s->o, CMD_OK,
+                 "warning: %u peers have ended the run and are gone, and %u wait for others for "
+                 "ever: they count as dead",
+                 g->n_done, g->n);
+        return;
+    }
     uint32_t here = g->have < g->n ? g->have : g->n; /* Some of whom a peer knows have left. */
     if (g->n < g->need)
         snprintf(s->in_vain, sizeof s->in_vain,
@@ -78,6 +88,7 @@ bool cmd_sim_in_vain(struct simulation *s)
         s->gather_us = now;
     if (now - s->gather_us < patience_us(s, &g))
         return false;
+    cmd_progress_break(&s->progress);
     say(s, &g);
     return true;
 }

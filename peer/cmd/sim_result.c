@@ -73,7 +73,7 @@ static void compare(const struct simulation *s, struct consensus *c)
     free(e.which);
 }
 
-/* Of a run that nobody ended: it was stopped where those that lived were asked to leave. */
+/* Nobody ended the run: it was stopped where those that lived were asked to leave. */
 static void judge_no_end(const struct simulation *s, struct result *r)
 {
     struct outcome_facts *f = &r->facts;
@@ -114,7 +114,7 @@ static void judge(const struct simulation *s, struct result *r)
                                  .rounds_skipped = own.rounds_skipped,
                                  .joined_round = own.joined_round};
         outcome_add_peer(&r->facts, &p);
-        if (code != CMD_OK && code != CMD_APART && s->in_vain[0] == '\0') {
+        if (sim_ended(s->world, i, &code) && !has_ended(s, i, &code)) {
             r->facts.failed = CMD_FAILED;
             r->facts.failure = "not every peer could end the run";
         }

@@ -112,12 +112,16 @@ said='failed: the run never begins: 7 of the 8 peers of --min-peers are there, a
 check "  that says how many are there" [ "$(of vain .verdict.text)" = "$said" ]
 check "  soon" within "$(of vain .simulated_s)" 0 200
 check "  and nobody is said to make no progress" [ ! -s vain.err ]
-sim cut_off 'at = "0 cut 0 *"'
+sim cut_off 'at = "0 cut * *"'
 check "  nor does one begin where peers never meet" [ "$code" = 2 ]
-sim mended 'at = "0 cut 0 *"' 'at = "300 heal 0 *"'
-check "  but where a path is there again, it does" [ "$code" = 0 ]
+sim lone 'at = "0 cut 0 *"'
+check "  who alone never meets the others is dead to them ($(of lone .verdict.text))" \
+    [ "$code $(of lone '.verdict | "\(.n_among) of \(.n_members) \(.dead)"')" = '0 7 of 8 ["peer-0"]' ]
+check "    with a warning" grep -q 'warning: 7 peers have ended the run and are gone, and 1 wait' lone.err
+sim mended 'at = "0 cut * *"' 'at = "300 heal * *"'
+check "  but where paths are there again, it does" [ "$code $(of mended .verdict.n_among)" = "0 8" ]
 sim awaited 'at = "0 kill 1"' 'at = "300 restart 1"'
-check "  and where somebody is to come" [ "$code" = 0 ]
+check "  and who is to come is waited for" [ "$(of awaited '.simulated_s > 300')" = true ]
 
 # ---- ends ----
 
