@@ -154,6 +154,16 @@ static bool will_start(const struct scenario *s)
     return false;
 }
 
+bool scenario_brings(const struct scenario *s)
+{
+    for (uint32_t k = s->next; k < s->n_moments; k++) {
+        const struct action *a = s->moment[k].action;
+        if (a->starts || a->heals || (a->goes && !a->kills))
+            return true;
+    }
+    return false;
+}
+
 int scenario_step(struct scenario *s, struct sim_world *w)
 {
     if (!s->begun)
@@ -271,6 +281,9 @@ static int read_word(const struct reading *r, struct rule *rule, char *text)
         snprintf(known + at, sizeof known - at, "%s%s", at > 0 ? ", " : "", w->name);
         if (strcmp(text, w->name) != 0)
             continue;
+        memcpy(&v, (const char *)&rule->v + w->at, sizeof v);
+        if (v >= 0)
+            return refuse(r, "%s: found it twice, expected it once", w->name);
         int err = read_number(r, w->name, equals != NULL ? equals + 1 : NULL, w->min, w->max, &v);
         bool is_rate = w->max == 1e15;
         if (err == 0 && is_rate && v > 0 && v < SIM_LEAST_BYTES_PER_S)

@@ -39,4 +39,7 @@ void scenario_path(const struct scenario *s, uint32_t from, uint32_t to, struct 
  * or an error of sim_restart(). */
 __attribute__((warn_unused_result)) int scenario_step(struct scenario *s, struct sim_world *w);
 
+/* Is there still to come what brings a peer to the others: one is started or goes on, a path heals? */
+bool scenario_brings(const struct scenario *s);
+
 #endif

@@ -424,7 +424,7 @@ static int simulate(struct simulation *s)
         return cmd_fail(o, CMD_FAILED, "out of memory for %u peers", s->n);
     cmd_stop_catch();
     int more = 1;
-    while (!s->failed && !cmd_stop_asked() && more > 0)
+    while (!s->failed && !cmd_stop_asked() && more > 0 && !cmd_sim_in_vain(s))
         more = s->scenario != NULL ? scenario_step(s->scenario, s->world) : sim_step(s->world);
     if (more < 0)
         return cmd_fail(o, CMD_FAILED, "a peer could not be restarted: %s", strerror(-more));
@@ -436,7 +436,7 @@ static int simulate(struct simulation *s)
     if (cmd_stop_asked())
         return cmd_sim_interrupted(s);
     for (uint32_t i = 0; i < s->n && s->out != NULL && code == CMD_OK; i++)
-        if (sim_node(s->world, i) != NULL)
+        if (sim_node(s->world, i) != NULL && s->in_vain[0] == '\0')
             code = write_model(s, i);
     return code == CMD_OK ? cmd_sim_result(s) : code;
 }

@@ -1,4 +1,5 @@
-/* peer/cmd/sim.h -- `hearsay sim`: its peers and files (sim.c), and what came of them (sim_result.c). */
+/* peer/cmd/sim.h -- `hearsay sim`: its peers and files (sim.c), whether they only gather (sim_gather.c),
+ * and what came of them (sim_result.c). */
 #ifndef PEER_CMD_SIM_H
 #define PEER_CMD_SIM_H
 
@@ -47,6 +48,8 @@ struct simulation
     struct sim_notes notes;
     uint64_t n_lines_lost; /* So many are in no metrics. */
     bool failed;
+    int64_t look_us, gather_us; /* sim_gather.c: the next look; all gather since then, or -1. */
+    char in_vain[160];          /* Why the run never begins; "": it is not known not to. */
 };
 
 /* For hearsay compare. */
@@ -54,6 +57,11 @@ extern const struct cmd_sweep_face cmd_sim_compared;
 
 /* Seconds since the process began. */
 double cmd_sim_seconds(const struct simulation *s);
+
+/* Does everybody only gather, for long, with nobody to come? Then s->in_vain says it,
+ * or a warning where others have ended the run. To be asked between
+ * two steps. */
+bool cmd_sim_in_vain(struct simulation *s);
 
 /* What came of it is said, and kept under --out. Returns the exit code. */
 int cmd_sim_result(struct simulation *s);

@@ -48,6 +48,13 @@ static bool has_ended(const struct simulation *s, uint32_t i, int *code)
     return *code == CMD_OK || *code == CMD_APART;
 }
 
+/* By the scenario, as with SIGTERM: it is no member any more. */
+static bool has_left(const struct simulation *s, uint32_t i)
+{
+    int code;
+    return sim_left(s->world, i) && has_ended(s, i, &code) && code == CMD_OK;
+}
+
 static void compare(const struct simulation *s, struct consensus *c)
 {
     struct ended e = {.s = s, .which = calloc(s->n, sizeof *e.which)};
@@ -56,7 +63,7 @@ static void compare(const struct simulation *s, struct consensus *c)
     int code;
     *c = consensus_none;
     for (uint32_t i = 0; i < s->n && e.which != NULL; i++)
-        if (has_ended(s, i, &code) && !s->liar[i])
+        if (has_ended(s, i, &code) && !has_left(s, i) && !s->liar[i])
             e.which[n++] = i;
     /* Without memory, or a model, the distance is not known. */
     if (n > 0
@@ -64,6 +71,22 @@ static void compare(const struct simulation *s, struct consensus *c)
         (void)!consensus_measure(c, n, segments_trained(segments, n_segments), n_params,
                                  ended_model, &e);
     free(e.which);
+}
+
+/* Nobody ended the run: it was stopped where those that lived were asked to leave. */
+static void judge_no_end(const struct simulation *s, struct result *r)
+{
+    struct outcome_facts *f = &r->facts;
+    if (s->in_vain[0] != '\0') {
+        f->failed = CMD_USAGE;
+        f->failure = s->in_vain;
+    } else if (f->n_left > 0) {
+        f->stopped = true;
+        f->rounds_claimed = r->rounds;
+    } else {
+        f->failed = CMD_FAILED;
+        f->failure = "nobody ended the run";
+    }
 }
 
 static void judge(const struct simulation *s, struct result *r)
@@ -81,8 +104,9 @@ static void judge(const struct simulation *s, struct result *r)
         }
         node_facts(sim_node(s->world, i), &own);
         struct outcome_peer p = {.name = name,
-                                 .died = !has_ended(s, i, &code),
-                                 .ended = true,
+                                 .left = has_left(s, i),
+                                 .died = !has_ended(s, i, &code) && s->in_vain[0] == '\0',
+                                 .ended = has_ended(s, i, &code),
                                  .diverged = own.diverged,
                                  .unlearnt = own.unlearnt,
                                  .infinite = own.infinite,
@@ -90,17 +114,16 @@ static void judge(const struct simulation *s, struct result *r)
                                  .rounds_skipped = own.rounds_skipped,
                                  .joined_round = own.joined_round};
         outcome_add_peer(&r->facts, &p);
-        if (code != CMD_OK && code != CMD_APART) {
+        if (sim_ended(s->world, i, &code) && !has_ended(s, i, &code)) {
             r->facts.failed = CMD_FAILED;
             r->facts.failure = "not every peer could end the run";
         }
         r->facts.quorum = own.quorum;
         r->facts.target = own.target;
+        r->facts.n_rounds = own.n_rounds;
     }
-    if (r->facts.n_among == 0 && r->facts.failed == CMD_OK) {
-        r->facts.failed = CMD_FAILED;
-        r->facts.failure = "nobody ended the run";
-    }
+    if (r->facts.n_among == 0 && r->facts.failed == CMD_OK)
+        judge_no_end(s, r);
     r->facts.exact = true;
     r->facts.distance = r->exact.trained.relative;
     outcome_judge(&r->outcome, &r->facts);
@@ -126,7 +149,7 @@ static void collect(struct simulation *s, struct result *r, json_t *peers)
         node_progress(sim_node(s->world, i), &p);
         sim_totals(s->world, i, &p.bytes_sent, &p.bytes_received);
         p.accuracy = uv_metrics_rounded(p.accuracy);
-        if (!s->liar[i]) {
+        if (!s->liar[i] && !has_left(s, i)) {
             r->accuracy_min = fmin(r->accuracy_min, p.accuracy);
             r->accuracy_max = fmax(r->accuracy_max, p.accuracy);
             cmd_closing_add(&r->estimated, uv_metrics_rounded(p.relative_drift), p.drift_round);
@@ -140,6 +163,7 @@ static void collect(struct simulation *s, struct result *r, json_t *peers)
         json_object_set_new(line, "name", json_string(name));
         json_object_set_new(line, "exit_code", json_integer(code));
         json_object_set_new(line, "attacks", json_boolean(s->liar[i]));
+        json_object_set_new(line, "left", json_boolean(has_left(s, i)));
         json_object_set_new(line, "diverged",
                             p.diverged[0] ? json_string(p.diverged) : json_null());
         json_object_set_new(line, "unlearnt",
@@ -202,6 +226,9 @@ static void print_text(const struct simulation *s, const struct result *r)
                "drift)\n",
                cmd_progress_drift(xi, "%.4g", r->exact.statistics.xi),
                cmd_progress_drift(relative, "%.3g", r->exact.statistics.relative));
+    if (r->facts.n_left > 0)
+        printf("left            %u of them, by the scenario; the figures above are of the others\n",
+               r->facts.n_left);
     cmd_progress_rungs_say(&r->rungs, stdout);
     uint64_t n_rounds = r->rounds + r->settle_rounds;
     printf("bytes sent      %s by all peers, %s a peer and round, those of the last phase among "

@@ -19,8 +19,11 @@ static const char *name_of(const struct phases *ph, const struct neighbour *b)
     return m != NULL ? m->record->name : "a neighbour";
 }
 
+/* Who gathers waits for no exchange with anybody, and what comes then begins it anew. */
 void tell_excused(const struct phases *ph, const struct schedule_view *v)
 {
+    if (v->phase == NODE_GATHERING)
+        return;
     for (size_t i = 0; i < v->n_edges && v->staleness > 0; i++) {
         const struct neighbour *b = edges_at(ph->edges, i);
         bool excused = v->edge[i].open && schedule_excused(v, &v->edge[i]);

@@ -61,6 +61,7 @@ struct sim_peer
     int64_t up_us, down_us;                /* When its host's uplink is free, and its downlink. */
     const char *seed_name[NODE_SEEDS_MAX]; /* Names that it has asked to resolve. */
     bool ended;
+    bool asked; /* It has been asked to leave. */
     int exit_code;
     bool off;               /* Its host is: nothing is sent, not even a reset. */
     bool stopped;           /* Its loop stands still: what comes waits in `late`. */

@@ -104,7 +104,7 @@ int sim_start_peer(struct sim_world *w, struct sim_peer *p)
     int err = node_open(&p->node, &c);
     if (err != 0)
         return err;
-    p->ended = false;
+    p->ended = p->asked = false;
     p->wake_us = INT64_MAX;
     sim_post(w, p, (struct sim_event){.at_us = w->now_us, .type = NODE_START});
     return 0;
@@ -381,6 +381,7 @@ void sim_deliver(struct sim_world *w, struct sim_peer *p, const struct sim_event
         ev.admit.n = e->n_bytes / WIRE_ID_BYTES;
         ev.admit.unix_ms = (SIM_UNIX_S * INT64_C(1000000) + w->now_us) / 1000;
     }
+    p->asked |= e->type == NODE_STOP;
     if (e->type == NODE_TIMER)
         p->wake_us = INT64_MAX;
     if (e->type == NODE_WORKED)
@@ -505,6 +506,12 @@ bool sim_ended(const struct sim_world *w, uint32_t peer, int *exit_code)
     return w->peers[peer].ended;
 }
 
+bool sim_left(const struct sim_world *w, uint32_t peer)
+{
+    const struct sim_peer *p = &w->peers[peer];
+    return p->node != NULL && p->ended && p->asked;
+}
+
 void sim_totals(const struct sim_world *w, uint32_t peer, uint64_t *sent, uint64_t *received)
 {
     *sent = w->peers[peer].sent;
@@ -532,7 +539,7 @@ void sim_drift(const struct sim_world *w, struct consensus *c)
         size_t n_segments;
         const float *x = NULL;
         sim_await(w, &w->peers[i]);
-        if (w->peers[i].node != NULL && w->peers[i].attacker == NULL)
+        if (w->peers[i].node != NULL && w->peers[i].attacker == NULL && !sim_left(w, i))
             x = node_model(w->peers[i].node, &segments, &n_segments, &all.dim);
         if (x == NULL)
             continue;

@@ -123,12 +123,15 @@ const uint8_t *sim_id(const struct sim_world *w, uint32_t peer);
 /* Has it ended by itself, and with which exit code? */
 bool sim_ended(const struct sim_world *w, uint32_t peer, int *exit_code);
 
+/* Has it ended since it was asked to leave, and is there still its node? It is no member then. */
+bool sim_left(const struct sim_world *w, uint32_t peer);
+
 /* All bytes that the peer has sent, and those that have reached it. What is on
  * its way when a session breaks, or for a peer that has ended, reaches nobody. */
 void sim_totals(const struct sim_world *w, uint32_t peer, uint64_t *sent, uint64_t *received);
 
-/* The exact consensus distance over the honest peers that have a model; NaN where
- * there is none, or no memory. O(n d). */
+/* The exact consensus distance over the honest peers that have a model and have not left; NaN
+ * where there is none, or no memory. O(n d). */
 void sim_drift(const struct sim_world *w, struct consensus *c);
 
 #endif

@@ -86,6 +86,45 @@ rounds=4000 flags='--min-peers 4' sim late 'at = "0 kill 5"' 'at = "10 restart 5
 check "who is killed at 0 comes late: $(of late .verdict.text)" grep -q 'peer-5 joined at round [1-9]' late.json
 sim leaves 'at = "1 leave 4"'
 check "who leaves does not hold up the others" [ "$(of leaves '.peers[0].exit_code')" = 0 ]
+check "  and is no member in the end" [ "$(of leaves '.verdict | "\(.n_among) of \(.n_members) \(.dead | length)"')" = "7 of 7 0" ]
+check "  and the table says who" [ "$(of leaves '[.peers[] | select(.left) | .name] | join(" ")')" = peer-4 ]
+sim leave 'at = "1 leave 1-6"'
+check "two are left of eight: consensus of them ($(of leave .verdict.text))" [ "$code" = 0 ]
+check "  at a drift that is theirs" within "$(of leave .relative_drift)" 0 1e-3
+check "  and accuracies that are" \
+    [ "$(of leave '[.accuracy_min, .accuracy_max] == ([.peers[0, 7].accuracy] | [min, max])')" = true ]
+sim left_dead 'at = "1 leave 1-3"' 'at = "1 kill 4"'
+check "of who is killed and who leaves, one is dead" \
+    [ "$(of left_dead '.verdict | "\(.n_among) of \(.n_members) \(.dead)"')" = '4 of 5 ["peer-4"]' ]
+sim gone 'at = "1 leave *"'
+stopped='.verdict.kind == "stopped" and .verdict.n_among == 0 and .accuracy_min == null and
+    .accuracy_max == null and .relative_drift == null and .exit_code == 0'
+check "all leave: no consensus is claimed" jq -e "$stopped and .rounds > 0 and .rounds < 400" gone.json
+sim early 'at = "0.05 leave *"'
+check "  nor where no round is done" jq -e "$stopped and .rounds == 0" early.json
+check "  it says so" [ "$(of early .verdict.text)" = "stopped at round 0 of 400, no consensus claimed" ]
+
+# ---- who waits for nobody ----
+
+sim vain 'at = "0.05 leave 1"'
+check "who leaves before the begin is missed: an end, with 2" [ "$code" = 2 ]
+said='failed: the run never begins: 7 of the 8 peers of --min-peers are there, and nobody is to come'
+check "  that says how many are there" [ "$(of vain .verdict.text)" = "$said" ]
+check "  soon" within "$(of vain .simulated_s)" 0 200
+check "  and nobody is said to make no progress" [ ! -s vain.err ]
+sim cut_off 'at = "0 cut * *"'
+check "  nor does one begin where peers never meet" [ "$code" = 2 ]
+sim lone 'at = "0 cut 0 *"'
+check "  who alone never meets the others is dead to them ($(of lone .verdict.text))" \
+    [ "$code $(of lone '.verdict | "\(.n_among) of \(.n_members) \(.dead)"')" = '0 7 of 8 ["peer-0"]' ]
+check "    with a warning" grep -q 'warning: 7 peers have ended the run and are gone, and 1 wait' lone.err
+sim mended 'at = "0 cut * *"' 'at = "300 heal * *"'
+check "  but where paths are there again, it does" [ "$code $(of mended .verdict.n_among)" = "0 8" ]
+sim awaited 'at = "0 kill 1"' 'at = "300 restart 1"'
+check "  and who is to come is waited for" [ "$(of awaited '.simulated_s > 300')" = true ]
+
+# ---- ends ----
+
 sim outage 'at = "1 kill *"' 'at = "2 restart *"'
 check "all lose power, and begin anew" [ "$(of outage .verdict.n_among)" = 8 ]
 sim dark 'at = "1 kill *"'
@@ -114,6 +153,8 @@ refused 'link = "0 1 loss=0.9"' "loss: found '0.9', expected a number from 0 to 
 refused 'link = "0 1 loss=nan"' "loss: found 'nan'"
 refused 'link = "0 1 loss"' "loss: found ''"
 refused 'link = "0 1 headers=1001"' "headers: found '1001', expected a number from 0 to 1000"
+refused 'link = "0 1 headers=66 headers=40"' 'headers: found it twice, expected it once'
+refused 'peer = "0 slow=2 uplink=9 slow=2"' 'slow: found it twice, expected it once'
 refused 'peer = "0 headers=66"' "found 'headers', expected one of uplink, downlink, slow"
 refused 'link = "0 1 bandwidth=0.1"' 'bandwidth: found 0.1, expected 0 (no limit) or at least 1'
 refused 'peer = "3-1 slow=2"' "found '3-1'"
