@@ -167,7 +167,7 @@ check "  and a table that is none: $(cat theirs.err)" eval '[ "$code" = 2 ] && [
 for file in "$root"/tests/bench/surveys/*.toml "$root"/tests/bench/answer/*.toml; do
     name=$(basename "$(dirname "$file")")-$(basename "$file" .toml)
     few=()
-    [ "$name" = answer-many ] && few=(--set peers=8)
+    [ "$name" = answer-many ] && few=(--set peers=8 --set scenario="$root/tests/bench/answer/uplinks.txt")
     compare "$name" "$file" --set data=mnist:digits --set model=logreg --set batch=4 --set rounds=4 --set seeds=1 --set lr=0.02 "${few[@]}" --out "$name"
     check "tests/bench/$name runs" eval '[ "$code" = 0 ] || [ "$code" = 3 ]'
 done
