@@ -32,6 +32,7 @@ class _World:
         self.code: Optional[int] = None
         self.sentence = ""
         self.failed = False
+        self.n_gone = 0  # Threads that are through with all they had to do.
 
     def open(self, rank: int, handle: Any) -> int:
         """In place of hearsay_open(): waits until all are here. The last one opens the world."""
@@ -48,6 +49,17 @@ class _World:
         if self.code is None:
             raise SimulationError(rank, "another peer failed before the run began")
         return self.code
+
+    def go(self) -> None:
+        with self.changed:
+            self.n_gone += 1
+            self.changed.notify_all()
+
+    def wait_for_threads(self, n: int) -> None:
+        """Until n of them are gone. Not by Thread.join(), which an interrupt in the middle takes for the thread's end."""
+        with self.changed:
+            while self.n_gone < n:
+                self.changed.wait(0.2)
 
     @staticmethod
     def cancelled(rank: int) -> SimulationError:
@@ -84,8 +96,11 @@ def _run(world: _World, connect: _Connect, train: Callable[..., Any], args: Sequ
     except BaseException as error:
         world.end(connect.rank, error)
     finally:
-        if connect.peer is not None:
-            connect.peer.leave()
+        try:
+            if connect.peer is not None:
+                connect.peer.leave()
+        finally:
+            world.go()
 
 
 def simulate(n: int, train: Callable[..., Any], *args: Any, network: str = "", **options: Any) -> List[Any]:
@@ -120,13 +135,12 @@ def simulate(n: int, train: Callable[..., Any], *args: Any, network: str = "", *
                 world.changed.wait_for(lambda: rank in world.handles or rank in world.ended or world.failed)
             if world.failed:
                 break
-        for thread in threads:
-            while thread.is_alive():
-                thread.join(0.2)  # So that Ctrl-C is heard.
+        world.wait_for_threads(len(threads))
     except BaseException:
         world.end(-1, KeyboardInterrupt())
         raise
     finally:
+        world.wait_for_threads(len(threads))
         for thread in threads:
             thread.join()
     for rank, error in sorted(world.ended.items()):
