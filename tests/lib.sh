@@ -221,6 +221,24 @@ PY
 }
 take_ports
 
+# take_python: a Python that has numpy, and PyTorch if there is one that has, as $python, and the library
+# beside $HEARSAY as $library. Skips where either is missing.
+take_python()
+{
+    local module one
+    python=
+    for module in torch numpy; do
+        for one in python3 /usr/bin/python3; do
+            if [ -z "$python" ] && "$one" -c "import numpy, $module" 2>/dev/null; then
+                python=$one
+            fi
+        done
+    done
+    [ -n "$python" ] || skip "python3 has no numpy here (Debian: python3-numpy)"
+    library=$(dirname "$HEARSAY")/libhearsay.so
+    [ -e "$library" ] || skip "there is no $library (cmake --build build/release --target libhearsay)"
+}
+
 # figures TOOL ARGS...: tests/e2e/figures.py, the reader of what runs write.
 figures()
 {

@@ -17,8 +17,9 @@ struct trainer_report
     double accuracy;    /* Fraction right, in [0, 1]. */
     uint64_t n_samples; /* Rows seen: a sample is one, but of a text each of its
                          * bytes is. */
-    bool abandoned;     /* steps() did none, and x is as it was: whoever trains has gone. The node
-                         * leaves the run. */
+    bool
+        abandoned; /* Whoever trains has gone, and steps() is none: the node leaves the run. x is as
+                         * it was, or, where its memory is the trainer's, as that left it. */
 };
 
 struct state; /* nn/math/state.h */

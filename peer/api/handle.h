@@ -51,6 +51,7 @@ struct hearsay
     struct turn turn;
     bool yours;      /* The caller has the tensors. */
     bool calls_back; /* One of its callbacks is running. */
+    bool ended;      /* It has been told how the run ended. */
     uint64_t round;
     uint32_t steps;
 
@@ -97,6 +98,7 @@ struct hearsay
     char run_said[WIRE_RUN_MAX + 1]; /* The caller's copy of it. */
 
     /* ---- the end, written before TURN_OVER ---- */
+    bool half_done; /* It was left while the caller trained in place: the model is of no round. */
     char last_error[TURN_NOTE_MAX]; /* The last note of that level. */
     char verdict[OUTCOME_TEXT];
     int exit_code;

@@ -281,7 +281,7 @@ static int test(struct hearsay *h)
 static int over(struct hearsay *h)
 {
     uint64_t done;
-    h->yours = true;
+    h->yours = h->ended = true;
     uv_mutex_lock(&h->lock);
     done = h->seen.round;
     uv_mutex_unlock(&h->lock);
@@ -442,12 +442,12 @@ const char *hearsay_error(const struct hearsay *h)
 
 const char *hearsay_verdict(const struct hearsay *h)
 {
-    return h != NULL ? h->verdict : "";
+    return h != NULL && h->ended ? h->verdict : "";
 }
 
 int hearsay_exit_code(const struct hearsay *h)
 {
-    return h != NULL ? h->exit_code : -1;
+    return h != NULL && h->ended ? h->exit_code : -1;
 }
 
 const char *hearsay_run(struct hearsay *h)

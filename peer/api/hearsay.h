@@ -191,9 +191,10 @@ HEARSAY_EXPORT int hearsay_round(struct hearsay *h, const struct hearsay_did *di
 /* A call that waits, now or next, returns HEARSAY_INTERRUPTED. From any thread or signal handler. */
 HEARSAY_EXPORT void hearsay_interrupt(struct hearsay *h);
 
-/* Leave in order: the neighbours are told. Local steps that were not handed over are lost. Then
- * hearsay_verdict() says that it was stopped. HEARSAY_OVER, or HEARSAY_TIMEOUT, after which only
- * hearsay_close() is left. */
+/* Leave in order: the neighbours are told. Local steps that were not handed over are lost; where
+ * the library works in place they are in the tensors still, and `out` gets no model of that moment,
+ * but keeps its checkpoints. Then hearsay_verdict() says that it was stopped. HEARSAY_OVER, or
+ * HEARSAY_TIMEOUT, after which only hearsay_close() is left. */
 HEARSAY_EXPORT int hearsay_leave(struct hearsay *h, double timeout_s);
 
 /* Bytes of yours (an optimiser's state) that the next checkpoints hold beside the model: those of

@@ -68,7 +68,7 @@ bool handle_write_model(void *self, const struct node *n)
     const struct segment *segments;
     size_t n_segments, n_params;
     const float *x = node_model(n, &segments, &n_segments, &n_params);
-    if (h->out == NULL || x == NULL)
+    if (h->out == NULL || x == NULL || h->half_done)
         return true; /* The caller has it. */
     node_progress(n, &p);
     snprintf(round, sizeof round, "%" PRIu64, p.round);

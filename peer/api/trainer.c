@@ -38,6 +38,7 @@ static void steps(void *self, float *x, uint64_t round, uint32_t n_steps,
     scatter(h, x);
     if (turn_steps(&h->turn, round, n_steps, &did) < 0) {
         *report = (struct trainer_report){.loss = (double)NAN, .abandoned = true};
+        h->half_done = h->tensors.flat != NULL;
         return;
     }
     tensors_gather(&h->tensors, x);

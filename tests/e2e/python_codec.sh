@@ -11,17 +11,7 @@ has()
     "$1" -c "import $2" 2>/dev/null
 }
 
-python=
-for module in torch numpy; do
-    for one in python3 /usr/bin/python3; do
-        if [ -z "$python" ] && has "$one" numpy && has "$one" $module; then
-            python=$one
-        fi
-    done
-done
-[ -n "$python" ] || skip "python3 has no numpy here (Debian: python3-numpy)"
-library=$(dirname "$HEARSAY")/libhearsay.so
-[ -e "$library" ] || skip "there is no $library (cmake --build build/release --target libhearsay)"
+take_python
 e2e_begin
 package=$root/peer/api/python
 export PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 GLOO_SOCKET_IFNAME=lo

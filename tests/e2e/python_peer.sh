@@ -5,17 +5,7 @@
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
-python=
-for module in torch numpy; do
-    for one in python3 /usr/bin/python3; do
-        if [ -z "$python" ] && "$one" -c "import numpy, $module" 2>/dev/null; then
-            python=$one
-        fi
-    done
-done
-[ -n "$python" ] || skip "python3 has no numpy here (Debian: python3-numpy)"
-library=$(dirname "$HEARSAY")/libhearsay.so
-[ -e "$library" ] || skip "there is no $library (cmake --build build/release --target libhearsay)"
+take_python
 e2e_begin
 export PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 GLOO_SOCKET_IFNAME=lo
 export PYTHONPATH=$root/peer/api/python HEARSAY_LIBRARY=$library

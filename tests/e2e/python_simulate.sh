@@ -4,13 +4,7 @@
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
-python=
-for one in python3 /usr/bin/python3; do
-    [ -n "$python" ] || ! "$one" -c 'import numpy' 2>/dev/null || python=$one
-done
-[ -n "$python" ] || skip "python3 has no numpy here (Debian: python3-numpy)"
-library=$(dirname "$HEARSAY")/libhearsay.so
-[ -e "$library" ] || skip "there is no $library (cmake --build build/release --target libhearsay)"
+take_python
 e2e_begin
 export PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 

@@ -458,7 +458,7 @@ static void rm_dir(const char *dir)
 static void test_a_checkpoint_holds_the_callers_bytes(void **state)
 {
     struct rig_peer p;
-    char key[64], dir[96], text[320];
+    char key[64], dir[96], text[320], file[128];
     size_t n;
     uint64_t round;
     (void)state;
@@ -478,10 +478,14 @@ static void test_a_checkpoint_holds_the_callers_bytes(void **state)
         assert_int_equal(hearsay_keep(p.h, mine, sizeof mine), HEARSAY_OK);
         assert_int_equal(hearsay_round(p.h, NULL, -1), HEARSAY_OK);
     }
+    rig_step(&p); /* In place, and never handed over: a model of no round. */
     hearsay_close(p.h);
+    snprintf(file, sizeof file, "%s/model.safetensors", dir);
+    assert_int_not_equal(access(file, F_OK), 0);
     rig_init(&p, 0, false, text);
     assert_int_equal(hearsay_open(p.h), HEARSAY_OK);
     assert_int_equal(hearsay_wait(p.h, -1), HEARSAY_OK);
+    assert_int_equal(hearsay_exit_code(p.h), -1);
     uint64_t at = hearsay_rounds_done(p.h), got[2] = {0};
     const void *kept = hearsay_kept(p.h, &n, &round);
     assert_true(at > 0 && at <= 50);
@@ -493,6 +497,7 @@ static void test_a_checkpoint_holds_the_callers_bytes(void **state)
     assert_int_equal(got[1], 12345);
     rig_train(&p);
     assert_int_equal(p.code, HEARSAY_OVER);
+    assert_int_equal(access(file, F_OK), 0);
     hearsay_close(p.h);
     rig_init(&p, 0, false, text); /* It has finished. */
     assert_int_equal(hearsay_open(p.h), HEARSAY_USAGE);
