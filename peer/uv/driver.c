@@ -39,6 +39,20 @@ static void on_closed(uv_handle_t *h)
     d->n_open--;
 }
 
+/* libuv lets a signal through again once its last handle stops: what comes while the result is written
+ * would end us unsaid. An echo of the signal that stopped us means nothing, nor does a SIGINT to who is
+ * on a leash. */
+static void stop_signals(struct uv_driver *d)
+{
+    bool leashed = d->config->signals && d->config->leash_fd >= 0;
+    uv_signal_stop(&d->on_int);
+    if (leashed || d->asked.number == SIGINT)
+        signal(SIGINT, SIG_IGN);
+    uv_signal_stop(&d->on_term);
+    if (d->asked.number == SIGTERM)
+        signal(SIGTERM, SIG_IGN);
+}
+
 static void close_handles(struct uv_driver *d)
 {
     uv_handle_t *handle[N_HANDLES] = {(uv_handle_t *)&d->wake,   (uv_handle_t *)&d->stop,
@@ -46,12 +60,11 @@ static void close_handles(struct uv_driver *d)
                                       (uv_handle_t *)&d->on_int, (uv_handle_t *)&d->leash,
                                       (uv_handle_t *)&d->keep,   (uv_handle_t *)&d->roster.timer};
     uv_roster_close(&d->roster);
+    stop_signals(d);
     for (uint32_t i = 0; i < N_HANDLES; i++) {
         handle[i]->data = d;
         uv_close(handle[i], on_closed);
     }
-    if (d->asked.number != 0) /* libuv lets signals through again: an echo would end us unsaid. */
-        signal(d->asked.number, SIG_IGN);
 }
 
 /* A lookup that has begun cannot be cancelled, and may take long. */

@@ -1,12 +1,8 @@
-/* tests/unit/uvdriver_twice.c -- which signals are one request, and which are two. */
+/* tests/unit/uvdriver_twice.c -- which signals are one request, which are two, and which none. */
 #include "peer/uv/twice.h"
+#include "tests/unit/uvdriver_fake.h"
 
-#include <setjmp.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include <unistd.h>
 
 static void test_twice(void **state)
 {
@@ -32,8 +28,41 @@ static void test_twice(void **state)
         assert_int_equal(uv_twice(&t, row[i].number, row[i].at_us), row[i].echo);
 }
 
+/* A Ctrl-C reaches a whole group, and may find who is on a leash at writing its result. */
+static void test_signals_at_the_end(void **state)
+{
+    (void)state;
+    static struct fake alone, leashed;
+    struct sigaction now;
+    int leash[2];
+    fake_init(&alone, 'a');
+    fake_init(&leashed, 'l');
+    assert_int_equal(pipe(leash), 0);
+    alone.config.signals = leashed.config.signals = true;
+    leashed.config.leash_fd = leash[0]; /* Taken over. */
+    fake_open(&alone);
+    fake_exit(&alone);
+    FAKE_RUN_UNTIL(uv_driver_done(alone.driver));
+    assert_int_equal(sigaction(SIGINT, NULL, &now), 0);
+    assert_true(now.sa_handler == SIG_DFL);
+    fake_open(&leashed);
+    fake_exit(&leashed);
+    FAKE_RUN_UNTIL(uv_driver_done(leashed.driver));
+    assert_int_equal(sigaction(SIGINT, NULL, &now), 0);
+    assert_true(now.sa_handler == SIG_IGN);
+    signal(SIGINT, SIG_DFL);
+    fake_close(&alone);
+    fake_close(&leashed);
+    close(leash[1]);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_twice)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_twice),
+        cmocka_unit_test_setup_teardown(test_signals_at_the_end, fake_setup, fake_teardown),
+    };
+    if (!fake_descriptors(128))
+        return 77;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
