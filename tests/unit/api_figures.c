@@ -1,0 +1,136 @@
+/* tests/unit/api_figures.c -- what a program says of its steps, and what it is told of the run. */
+#include "tests/unit/api_rig.h"
+
+enum { N = 3, ROUNDS = 12, SAMPLES = 32 };
+
+/* What a peer says of its steps: a loss of each round, and how many samples it is of. */
+struct said
+{
+    struct rig_peer peer;
+    double (*loss)(uint64_t round);
+    uint64_t samples;
+    uint64_t turns; /* Rounds that were its turn, */
+    uint64_t late;  /* and turns whose number was not that of the rounds done before. */
+};
+
+static double unknown(uint64_t round)
+{
+    (void)round;
+    return (double)NAN;
+}
+
+static double falling(uint64_t round)
+{
+    return 1 / (1 + (double)round);
+}
+
+static void *train(void *self)
+{
+    struct said *s = self;
+    struct rig_peer *p = &s->peer;
+    p->code = hearsay_wait(p->h, -1);
+    while (p->code == HEARSAY_OK) {
+        uint64_t round = hearsay_rounds_done(p->h);
+        struct hearsay_did did = {.loss = s->loss(round), .samples = s->samples};
+        s->late += round != s->turns++;
+        for (uint32_t k = 0; k < hearsay_steps(p->h); k++)
+            rig_step(p);
+        p->code = hearsay_round(p->h, &did, -1);
+    }
+    return NULL;
+}
+
+/* All of them to the end, in one simulated run; the handles stay open. */
+static void simulate(struct said *s, double (*loss)(uint64_t), uint64_t samples)
+{
+    struct hearsay *h[N];
+    for (uint32_t i = 0; i < N; i++) {
+        s[i] = (struct said){.loss = loss, .samples = samples};
+        rig_init(&s[i].peer, i, false,
+                 "topology=ring compress=none rounds=12 local-steps=2 final-drift=1e-3");
+        h[i] = s[i].peer.h;
+    }
+    if (hearsay_open_simulated(h, N, NULL) != HEARSAY_OK)
+        fail_msg("%s", hearsay_error(h[0]));
+    for (uint32_t i = 0; i < N; i++)
+        assert_int_equal(pthread_create(&s[i].peer.thread, NULL, train, &s[i]), 0);
+    for (uint32_t i = 0; i < N; i++)
+        rig_join(&s[i].peer);
+}
+
+static void close_all(struct said *s)
+{
+    for (uint32_t i = 0; i < N; i++)
+        hearsay_close(s[i].peer.h);
+}
+
+/* A loss that nobody knows is none that is infinite, though it is of samples. */
+static void test_an_unknown_loss_is_no_spike(void **state)
+{
+    static struct said s[N], silent[N];
+    (void)state;
+    simulate(s, unknown, SAMPLES);
+    simulate(silent, unknown, 0);
+    for (uint32_t i = 0; i < N; i++) {
+        struct hearsay_figures f = {.size = sizeof f};
+        if (s[i].peer.code != HEARSAY_OVER || hearsay_exit_code(s[i].peer.h) != 0)
+            fail_msg("peer-%u: %d, %s%s", i, s[i].peer.code, hearsay_error(s[i].peer.h),
+                     hearsay_verdict(s[i].peer.h));
+        assert_int_equal(s[i].turns, ROUNDS);
+        assert_int_equal(hearsay_figures(s[i].peer.h, &f), HEARSAY_OK);
+        assert_true(isnan(f.loss));
+        assert_memory_equal(s[i].peer.x, silent[i].peer.x, sizeof s[i].peer.x);
+    }
+    close_all(s);
+    close_all(silent);
+}
+
+static void test_figures_are_of_the_round_they_name(void **state)
+{
+    static struct said s[N];
+    (void)state;
+    simulate(s, falling, SAMPLES);
+    for (uint32_t i = 0; i < N; i++) {
+        struct hearsay_figures f = {.size = sizeof f};
+        assert_int_equal(s[i].peer.code, HEARSAY_OVER);
+        assert_int_equal(s[i].late, 0);
+        assert_int_equal(hearsay_rounds_done(s[i].peer.h), ROUNDS);
+        assert_int_equal(hearsay_rounds(s[i].peer.h), ROUNDS);
+        assert_int_equal(hearsay_figures(s[i].peer.h, &f), HEARSAY_OK);
+        assert_int_equal(f.round, ROUNDS);
+        assert_int_equal(f.rounds_done, ROUNDS);
+        assert_int_equal(f.rounds_skipped, 0);
+        assert_true(f.loss == falling(ROUNDS - 1));
+        assert_true(f.relative_drift <= 1e-3);
+    }
+    close_all(s);
+}
+
+/* A caller that was built with an older header gets no more than it has room for. */
+static void test_figures_of_an_older_caller(void **state)
+{
+    static struct said s[N];
+    struct hearsay_figures f;
+    const uint8_t *behind = (const uint8_t *)&f.drift;
+    (void)state;
+    simulate(s, falling, SAMPLES);
+    memset(&f, 0x5a, sizeof f);
+    f.size = offsetof(struct hearsay_figures, drift);
+    assert_int_equal(hearsay_figures(s[0].peer.h, &f), HEARSAY_OK);
+    assert_int_equal(f.round, ROUNDS);
+    for (size_t i = 0; i < sizeof f - offsetof(struct hearsay_figures, drift); i++)
+        assert_int_equal(behind[i], 0x5a);
+    f.size = sizeof f.size - 1;
+    assert_int_equal(hearsay_figures(s[0].peer.h, &f), HEARSAY_USAGE);
+    close_all(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_an_unknown_loss_is_no_spike),
+        cmocka_unit_test(test_figures_are_of_the_round_they_name),
+        cmocka_unit_test(test_figures_of_an_older_caller),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
