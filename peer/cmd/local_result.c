@@ -261,9 +261,28 @@ struct totals
     uint32_t n;
 };
 
+/* Who left alone has the accuracy of its moment, and none of the run's; where all were stopped, all count. */
+static void add_accuracies(const struct cmd_local_result *r, struct totals *t, bool of_all)
+{
+    t->accuracy_min = INFINITY;
+    t->accuracy_max = -INFINITY;
+    for (uint32_t i = 0; i < r->n; i++) {
+        double accuracy = number(r->summary[i], "accuracy");
+        if (r->summary[i] == NULL || (was_stopped(r, i) && !of_all))
+            continue;
+        t->accuracy_max = fmax(t->accuracy_max, accuracy);
+        if (accuracy < t->accuracy_min) {
+            t->accuracy_min = accuracy;
+            t->accuracy_round = whole(r->summary[i], "accuracy_round");
+            t->accuracy_samples = whole(r->summary[i], "accuracy_samples");
+        }
+    }
+}
+
 static struct totals add_up(const struct cmd_local_result *r)
 {
-    struct totals t = {.accuracy_min = INFINITY, .accuracy_max = -INFINITY};
+    struct totals t = {0};
+    uint32_t n_stopped = 0;
     for (uint32_t i = 0; i < r->n; i++) {
         const struct cmd_progress_row *row = &r->row[i];
         t.sent += row->bytes_sent;
@@ -274,15 +293,11 @@ static struct totals add_up(const struct cmd_local_result *r)
         if (r->summary[i] == NULL)
             continue;
         t.n++;
+        n_stopped += was_stopped(r, i);
         cmd_closing_add(&t.estimated, number(r->summary[i], "relative_drift"),
                         whole(r->summary[i], "drift_round"));
-        t.accuracy_max = fmax(t.accuracy_max, number(r->summary[i], "accuracy"));
-        if (number(r->summary[i], "accuracy") < t.accuracy_min) {
-            t.accuracy_min = number(r->summary[i], "accuracy");
-            t.accuracy_round = whole(r->summary[i], "accuracy_round");
-            t.accuracy_samples = whole(r->summary[i], "accuracy_samples");
-        }
     }
+    add_accuracies(r, &t, n_stopped == t.n);
     return t;
 }
 

@@ -164,6 +164,21 @@ check "  says that it was away: $(figures json woken.out peers.1.verdict.text)" 
     [ "$(figures json woken.out peers.1.exit_code) $(figures json woken.out peers.1.verdict.kind)" = "3 away" ]
 check "  and that it stood still: $(grep 'peer-1.*stood still' woken.err)" grep -q 'peer-1: round [0-9]*: this process stood still for [0-9]* s' woken.err
 
+# ---- A peer that is told to leave. ----
+
+# It has an accuracy of its last moments, which is none of the run's.
+start leaver "$HEARSAY" local --peers 3 "${run[@]}" --lr 0.0002 --rounds 600 --local-steps 20 --evaluate-every 1 --out leaver --json
+parent=$started
+check "and three" wait_until 60 all_started
+pids+=("${children[@]}")
+check "  of which one" wait_until 60 round_at_least leaver/peer-1/metrics.jsonl 5
+kill -TERM "${children[1]}"
+finish "$parent" 240
+ends "  leaves early: consensus of the others" leaver.out 0 "consensus 0 2/2  exact"
+jq -s '.[-1] | {accuracy_min, of: [.peers[] | {name, accuracy, kind: .verdict.kind}]}' leaver.out >leaver.json
+check "  the accuracies are theirs: $(jq -c . leaver.json)" jq -e '.accuracy_min == ([.of[] | select(.kind != "stopped") | .accuracy] | min) and
+    ([.of[] | select(.kind == "stopped") | .accuracy < $min] | length > 0)' --argjson min "$(jq .accuracy_min leaver.json)" leaver.json >/dev/null
+
 # ---- Peers that are killed early. ----
 
 # killed NAME N RANK...: N peers, those of these ranks killed in their first rounds.
