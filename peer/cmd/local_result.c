@@ -195,6 +195,11 @@ static bool was_away(const struct cmd_local_result *r, uint32_t i)
     return strcmp(kind, outcome_word(OUTCOME_AWAY)) == 0;
 }
 
+static bool is_out(const struct cmd_local_result *r, uint32_t i)
+{
+    return was_stopped(r, i) || was_away(r, i) || r->given_up[i];
+}
+
 static int compare(struct cmd_local_result *r, const struct options *o)
 {
     struct reader a = {.r = r,
@@ -203,7 +208,7 @@ static int compare(struct cmd_local_result *r, const struct options *o)
     size_t n = 0;
     int err = a.which && a.x ? 0 : -ENOMEM;
     for (uint32_t i = 0; i < r->n && err == 0; i++) {
-        if (has_model(r, i) && !was_stopped(r, i) && !was_away(r, i) && !r->given_up[i])
+        if (has_model(r, i) && !is_out(r, i))
             a.which[n++] = i;
     }
     if (err == 0 && n > 0)
@@ -261,14 +266,15 @@ struct totals
     uint32_t n;
 };
 
-/* Who left alone has the accuracy of its moment, and none of the run's; where all were stopped, all count. */
+/* Who left, or was away when the run ended, has the accuracy of its moment and none of the run's; where
+ * there is nobody else, all count. */
 static void add_accuracies(const struct cmd_local_result *r, struct totals *t, bool of_all)
 {
     t->accuracy_min = INFINITY;
     t->accuracy_max = -INFINITY;
     for (uint32_t i = 0; i < r->n; i++) {
         double accuracy = number(r->summary[i], "accuracy");
-        if (r->summary[i] == NULL || (was_stopped(r, i) && !of_all))
+        if (r->summary[i] == NULL || (is_out(r, i) && !of_all))
             continue;
         t->accuracy_max = fmax(t->accuracy_max, accuracy);
         if (accuracy < t->accuracy_min) {
@@ -282,7 +288,7 @@ static void add_accuracies(const struct cmd_local_result *r, struct totals *t, b
 static struct totals add_up(const struct cmd_local_result *r)
 {
     struct totals t = {0};
-    uint32_t n_stopped = 0;
+    uint32_t n_out = 0;
     for (uint32_t i = 0; i < r->n; i++) {
         const struct cmd_progress_row *row = &r->row[i];
         t.sent += row->bytes_sent;
@@ -293,11 +299,11 @@ static struct totals add_up(const struct cmd_local_result *r)
         if (r->summary[i] == NULL)
             continue;
         t.n++;
-        n_stopped += was_stopped(r, i);
+        n_out += is_out(r, i);
         cmd_closing_add(&t.estimated, number(r->summary[i], "relative_drift"),
                         whole(r->summary[i], "drift_round"));
     }
-    add_accuracies(r, &t, n_stopped == t.n);
+    add_accuracies(r, &t, n_out == t.n);
     return t;
 }
 
