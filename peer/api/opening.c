@@ -160,13 +160,13 @@ static int lay(struct hearsay *h)
 /* What the tensors say of the run, in its own words. */
 static int set_layout(struct hearsay *h, struct run_flags *flags, char error[RUN_ERROR_MAX])
 {
-    char text[24];
+    char text[LAYOUT_BEGIN];
     snprintf(text, sizeof text, "%016llx", (unsigned long long)tensors_layout(&h->tensors));
     int err = run_flags_set(flags, "tensors", text, error);
     if (err < 0)
         return err;
-    snprintf(text, sizeof text, "%016llx",
-             (unsigned long long)vec_hash(h->begin, h->tensors.n_floats));
+    handle_begin_hash(h, h->begin, text);
+    text[0] = h->config.node.n_bootstrap > 0 ? '1' : '0';
     err = run_flags_set(flags, "begin", text, error);
     snprintf(text, sizeof text, "%zu", h->tensors.dim);
     if (err == 0)
