@@ -14,7 +14,7 @@ enum {
 
 void initial_init(struct initial *in, struct env *env, struct sessions *s, struct workshop *w)
 {
-    *in = (struct initial){.env = env, .sessions = s, .workshop = w};
+    *in = (struct initial){.env = env, .sessions = s, .workshop = w, .sole = true};
 }
 
 static void begin_anew(struct initial *in)

@@ -20,9 +20,11 @@ enum sessions_run workshop_judge(const struct workshop *w, const struct wire_hel
         return SESSIONS_RUN_SAME;
     if (run_from_text(run, c->flags.trainer, (const char *)h->run.p, h->run.n, error) != 0)
         return SESSIONS_RUN_UNREADABLE;
-    int order = w->has_run && !started && !h->has_started ? layout_order(run, &w->run) : 0;
+    int order = w->has_run ? layout_order(run, &w->run) : 0;
     bool yields = order != 0 ? order < 0 : dialled;
     bool join = !w->has_run || (!started && (h->has_started || yields));
+    if (started && order != 0 && !h->has_started)
+        return SESSIONS_RUN_YIELDS; /* It is on its way to ours. */
     if (!join) /* Where nothing has begun, it is they who adopt ours. */
         return started ? SESSIONS_RUN_STRANGER : SESSIONS_RUN_YIELDS;
     if (run_check_flags(run, &c->flags, error) != 0) {
