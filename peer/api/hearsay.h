@@ -107,7 +107,7 @@ enum { HEARSAY_DIMS_MAX = 8, HEARSAY_NAME_MAX = 95 };
 /* A tensor: contiguous, row by row, at `data`, its elements aligned as such. Of 1 to
  * HEARSAY_DIMS_MAX dimensions, or none for a scalar. Names have 1 to HEARSAY_NAME_MAX printable
  * bytes without blanks, each once. All peers of a run have the same names, shapes, types and roles,
- * in whatever order they are given.
+ * in the same order; who has others is refused with HEARSAY_USAGE, by the first one that differs.
  *
  * Float32 replicas are kept of what has fewer digits: what mixing adds is not lost to their
  * rounding. Where all tensors are float32 and lie one behind the other, trained ones first, in the

@@ -130,6 +130,31 @@ static int no_memory(char error[RUN_ERROR_MAX])
     return -ENOMEM;
 }
 
+/* Which tensor is the first that differs, as far as the run's outline says. */
+static void first_other(const struct tensors *t, const char *theirs, char out[TENSORS_ERROR_MAX])
+{
+    char own[TENSORS_OUTLINE], what[TENSORS_ERROR_MAX];
+    size_t n = strcmp(theirs, "none") == 0 ? 0 : strlen(theirs) / 2, i = 0;
+    tensors_outline(t, own);
+    while (i < n && i < t->n && memcmp(own + 2 * i, theirs + 2 * i, 2) == 0)
+        i++;
+    bool all = n > 0 && n < TENSORS_OUTLINED; /* The run has no more. */
+    if (n == 0 || (i == n && !all) || (i == t->n && i == n)) {
+        snprintf(out, TENSORS_ERROR_MAX, "in a name, shape, type, role or their order");
+        return;
+    }
+    if (i == t->n) {
+        snprintf(out, TENSORS_ERROR_MAX, "found %zu, expected %zu%s", i, n, all ? "" : " or more");
+        return;
+    }
+    tensors_describe(t, i, what);
+    if (i == n)
+        snprintf(out, TENSORS_ERROR_MAX, "found %.150s behind the %zu that it has", what, n);
+    else
+        snprintf(out, TENSORS_ERROR_MAX, "found %.150s in place %zu, expected another there", what,
+                 i + 1);
+}
+
 /* A run of the program's own model: do the tensors look like those of the others? What they begin with
  * may be something else: then the run's initial model is fetched. */
 static int check_layout(struct hearsay *h, const struct run *run, char error[RUN_ERROR_MAX])
@@ -140,12 +165,13 @@ static int check_layout(struct hearsay *h, const struct run *run, char error[RUN
     memcpy(h->begin_of_run, v->begin, sizeof h->begin_of_run);
     if (strcmp(own, v->tensors) == 0)
         return 0;
+    char which[TENSORS_ERROR_MAX];
+    first_other(&h->tensors, v->outline, which);
     snprintf(error, RUN_ERROR_MAX,
-             "the tensors differ from the run's in a name, shape, type, role or their order: "
-             "found %zu of %zu floats, %zu of them trained, with the hash %s, expected %llu, %llu "
-             "and %s",
-             h->tensors.n, h->tensors.n_floats, h->tensors.dim, own, (unsigned long long)v->floats,
-             (unsigned long long)v->trained, v->tensors);
+             "the tensors differ from the run's: %.200s; found %zu floats, %zu of them trained, "
+             "expected %llu and %llu",
+             which, h->tensors.n_floats, h->tensors.dim, (unsigned long long)v->floats,
+             (unsigned long long)v->trained);
     return -EINVAL;
 }
 

@@ -51,6 +51,17 @@ static int canonical_tensors(const char *value, char out[RUN_VALUE_MAX], char er
     return canonical("tensors", value, LAYOUT_HASH - 1, out, error);
 }
 
+static int canonical_outline(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
+{
+    size_t n = strlen(value);
+    bool digits =
+        n > 0 && n < LAYOUT_OUTLINE && n % 2 == 0 && strspn(value, "0123456789abcdef") == n;
+    if (!digits && strcmp(value, "none") != 0)
+        return run_refuse(error, "outline", value, "none, or 2 to 192 hexadecimal digits");
+    memcpy(out, value, n + 1);
+    return 0;
+}
+
 static int canonical_begin(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
 {
     return canonical("begin", value, LAYOUT_BEGIN - 1, out, error);
@@ -67,6 +78,9 @@ static const struct run_key keys[] = {
     {.name = "begin", .kind = RUN_TEXT, .fallback = "00000000000000000000000000000000",
      .help = "hash of the values that the tensors begin with",
      .canonical = canonical_begin, FIELD(begin)},
+    {.name = "outline", .kind = RUN_TEXT, .fallback = "none",
+     .help = "a few digits of each tensor's hash",
+     .canonical = canonical_outline, FIELD(outline)},
     {.name = "trained", .kind = RUN_UINT, .fallback = "0",
      .help = "trained parameters of all tensors",
      .min = 0, .max = LAYOUT_MOST, FIELD(trained)},

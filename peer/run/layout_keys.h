@@ -7,7 +7,8 @@
 
 enum { /* Bytes of 16 and 32 hexadecimal digits, with the NUL. */
        LAYOUT_HASH = 17,
-       LAYOUT_BEGIN = 33
+       LAYOUT_BEGIN = 33,
+       LAYOUT_OUTLINE = 193 /* At most 192 of them, two a tensor. */
 };
 
 extern const struct run_trainer layout_keys;
@@ -15,11 +16,12 @@ extern const struct run_trainer layout_keys;
 struct layout_values
 {
     char tensors[LAYOUT_HASH]; /* tensors_layout(). */
-    char begin
-        [LAYOUT_BEGIN]; /* hash_128() of the initial model, but for its first digit: that is 0 of
-                                * a peer that looks for nobody (no --bootstrap), else 1. Who fetches
-                                * the model trusts nobody's bytes, and a hash that finds accidents
-                                * would not do. */
+    /* tensors_outline(), by which the first that differs is found. "none": the run had no room. */
+    char outline[LAYOUT_OUTLINE];
+    /* hash_128() of the initial model, but for its first digit: that is 0 of a peer that looks for
+     * nobody (no --bootstrap), else 1. Who fetches the model trusts nobody's bytes, and a hash that
+     * finds accidents would not do. */
+    char begin[LAYOUT_BEGIN];
     uint64_t trained, floats; /* Its trained parameters, and with running statistics: for observers,
                                 * who see models as floats alone. */
 };

@@ -282,19 +282,35 @@ static void expect_refusal(struct rig_peer *p, const char *what)
         fail_msg("found '%s', expected '%s' in it", hearsay_error(p->h), what);
 }
 
-static void test_tensors_that_differ_are_refused(void **state)
+/* The first peer has a, b and c; the others differ in one thing each, and are told in which. */
+static void test_tensors_that_differ_are_refused_by_name(void **state)
 {
-    static struct rig_peer p[2];
+    static struct rig_peer p[5];
+    static const char *const said[5] = {
+        "",
+        "found d (float32 of 1, trained) in place 3, expected another there; found 41 floats, 41 "
+        "of "
+        "them trained, expected 41 and 41",
+        "found c (float32 of 1, a statistic) in place 3, expected another there; found 41 floats, "
+        "40 "
+        "of them trained",
+        "found 2, expected 3; found 40 floats, 40 of them trained, expected 41 and 41",
+        "found d (float32 of 1, trained) behind the 3 that it has; found 42 floats",
+    };
+    const uint64_t one[] = {1};
+    static float c[5], d;
     char key[64], text[160];
     (void)state;
     rig_key(key);
-    for (uint32_t i = 0; i < 2; i++)
+    for (uint32_t i = 0; i < 5; i++) {
+        enum hearsay_role role = i == 2 ? HEARSAY_STATISTIC : HEARSAY_TRAINED;
         rig_init(&p[i], i, false, i == 0 ? "rounds=1000000 compress=none topology=complete" : "");
-    const uint64_t more[] = {1};
-    static float extra;
-    assert_int_equal(hearsay_tensor(p[1].h, "c", &extra, HEARSAY_FLOAT32, HEARSAY_TRAINED, 1, more),
-                     HEARSAY_OK);
-    for (uint32_t i = 0; i < 2; i++) {
+        int code = i == 3 ? HEARSAY_OK
+                          : hearsay_tensor(p[i].h, i == 1 ? "d" : "c", &c[i], HEARSAY_FLOAT32, role,
+                                           1, one);
+        assert_int_equal(code, HEARSAY_OK);
+        if (i == 4)
+            assert_int_equal(hearsay_tensor(p[i].h, "d", &d, HEARSAY_FLOAT32, role, 1, one), 0);
         snprintf(text, sizeof text, "listen=127.0.0.1:0 key=%s name=p%u", key, i);
         assert_int_equal(hearsay_options(p[i].h, text), HEARSAY_OK);
         if (i > 0) {
@@ -304,11 +320,12 @@ static void test_tensors_that_differ_are_refused(void **state)
         assert_int_equal(hearsay_open(p[i].h), HEARSAY_OK);
     }
     rig_start(&p[0]);
-    expect_refusal(&p[1], "found 3 of 41 floats, 41 of them trained");
+    for (uint32_t i = 1; i < 5; i++)
+        expect_refusal(&p[i], said[i]);
     hearsay_interrupt(p[0].h);
     rig_join(&p[0]);
     assert_int_equal(p[0].code, HEARSAY_INTERRUPTED);
-    rig_close_all(p, 2);
+    rig_close_all(p, 5);
     unlink(key);
 }
 
@@ -493,7 +510,7 @@ int main(void)
         cmocka_unit_test(test_evaluations_are_the_callers),
         cmocka_unit_test(test_callbacks_may_ask_and_nothing_else),
         cmocka_unit_test(test_no_handle_is_no_crash),
-        cmocka_unit_test(test_tensors_that_differ_are_refused),
+        cmocka_unit_test(test_tensors_that_differ_are_refused_by_name),
         cmocka_unit_test(test_simulated_peers_that_differ_are_refused),
         cmocka_unit_test(test_what_is_wrong_is_named),
         cmocka_unit_test(test_a_child_has_no_part_in_it),
