@@ -169,7 +169,7 @@ static bool is_right(const struct initial *in)
            && workshop_begins(in->workshop);
 }
 
-/* Of several nobody can say who it was. */
+/* Where several have sent pieces nobody can say who was wrong. */
 static enum initial_said judge(struct initial *in, const struct link *l)
 {
     if (is_right(in)) {

@@ -25,7 +25,7 @@ enum sessions_run workshop_judge(const struct workshop *w, const struct wire_hel
     bool join = !w->has_run || (!started && (h->has_started || yields));
     if (started && order != 0 && !h->has_started)
         return SESSIONS_RUN_YIELDS; /* It is on its way to ours. */
-    if (!join) /* Where nothing has begun, it is they who adopt ours. */
+    if (!join)                      /* Where nothing has begun, it is they who adopt ours. */
         return started ? SESSIONS_RUN_STRANGER : SESSIONS_RUN_YIELDS;
     if (run_check_flags(run, &c->flags, error) != 0) {
         env_note(w->env, NOTE_ERROR, "%s", error);
