@@ -23,10 +23,9 @@ enum sessions_run workshop_judge(const struct workshop *w, const struct wire_hel
     int order = w->has_run ? layout_order(run, &w->run) : 0;
     bool yields = order != 0 ? order < 0 : dialled;
     bool join = !w->has_run || (!started && (h->has_started || yields));
-    if (started && order != 0 && !h->has_started)
-        return SESSIONS_RUN_YIELDS; /* It is on its way to ours. */
-    if (!join)                      /* Where nothing has begun, it is they who adopt ours. */
-        return started ? SESSIONS_RUN_STRANGER : SESSIONS_RUN_YIELDS;
+    if (!join) /* Where ours alone has begun, or nothing has, it is they who adopt ours. */
+        return started && (order == 0 || h->has_started) ? SESSIONS_RUN_STRANGER
+                                                         : SESSIONS_RUN_YIELDS;
     if (run_check_flags(run, &c->flags, error) != 0) {
         env_note(w->env, NOTE_ERROR, "%s", error);
         return SESSIONS_RUN_CONTRADICTS;

@@ -21,6 +21,17 @@ static void hear(void *self, uint32_t peer, const struct node_note *note)
     n_given_up += strstr(note->text, "it is given up") != NULL;
 }
 
+static bool
+    relabel; /* The fourth piece that comes is of no use; the fifth, which is shorter, says it is that. */
+
+/* Its number stands before the key and the head of the payload. */
+static void give_other_number(const struct wire_message *m, uint8_t *floats)
+{
+    uint8_t *number = floats - (m->model.payload.n > UINT16_MAX ? 5 : 3) - 2;
+    assert_int_equal(*number, m->model.piece);
+    *number = m->model.piece == 3 ? 9 : 3;
+}
+
 /* Pieces of a liar are of another model. */
 static void watch(void *self, uint32_t peer, const struct node_event *ev, uint32_t other)
 {
@@ -34,6 +45,9 @@ static void watch(void *self, uint32_t peer, const struct node_event *ev, uint32
     uint8_t *floats = (uint8_t *)ev->recv.bytes + (m.model.payload.p - ev->recv.bytes);
     if (other == liar)
         floats[5] ^= 1;
+    if (relabel && m.model.piece >= 3)
+        give_other_number(&m, floats);
+    relabel &= m.model.piece != 4;
 }
 
 static float drawn; /* Added to what the programs begin with. */
@@ -260,6 +274,25 @@ static void test_who_falls_silent_is_replaced(void **state)
     rig_close(&r);
 }
 
+/* It ends the session, and the next one goes on. */
+static void test_a_piece_of_another_size_is_a_violation(void **state)
+{
+    struct rig r;
+    (void)state;
+    least = "2";
+    prepare(&r, 2, "01234");
+    r.config.configure = bring_first;
+    relabel = true;
+    rig_run(&r, UINT64_MAX);
+    assert_false(relabel);
+    assert_int_equal(rig_progress(&r, 1).violations, 1);
+    assert_int_equal(n_taken[1], 1);
+    assert_int_equal(n_refused, 0);
+    expect_first(2, 0);
+    least = "5";
+    rig_close(&r);
+}
+
 /* ---- The founder dies ------------------------------------------------------------------------- */
 
 /* One has it by then: it gives it to the others. */
@@ -384,6 +417,7 @@ int main(void)
         cmocka_unit_test(test_who_serves_wrong_bytes_is_not_believed),
         cmocka_unit_test(test_a_single_liar_is_waited_out),
         cmocka_unit_test(test_who_falls_silent_is_replaced),
+        cmocka_unit_test(test_a_piece_of_another_size_is_a_violation),
         cmocka_unit_test(test_another_one_has_it),
         cmocka_unit_test(test_nobody_has_it),
         cmocka_unit_test(test_who_is_killed_comes_back),
