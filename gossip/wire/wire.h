@@ -314,15 +314,18 @@ struct wire_collect
                            * and a PULL have what a delta has (gossip/mixers/mixing.h). */
 };
 
-#define WIRE_ROUND_WINDOW UINT64_MAX
-#define WIRE_PIECE_WHOLE  UINT32_MAX
-#define WIRE_PIECE_LAYERS (UINT32_MAX - 1)
+#define WIRE_ROUND_WINDOW  UINT64_MAX
+#define WIRE_ROUND_INITIAL (UINT64_MAX - 1)
+#define WIRE_PIECE_WHOLE   UINT32_MAX
+#define WIRE_PIECE_LAYERS  (UINT32_MAX - 1)
 
 struct wire_model_req
 {
     uint64_t round; /* First state at or after this round; 0 = now;
                      * WIRE_ROUND_WINDOW = that which the next drift window
-                     * (gossip/exchange/sketch.h) measures. */
+                     * (gossip/exchange/sketch.h) measures;
+                     * WIRE_ROUND_INITIAL, for a piece without a key = the
+                     * model that the run begins with. */
     uint32_t piece; /* As gossip/exchange/piece.h cuts it; WIRE_PIECE_WHOLE: all in one message;
                      * WIRE_PIECE_LAYERS: sketches of its layers (gossip/exchange/layers.h). */
     uint64_t key;   /* Not 0: no floats but the sketches of all pieces, or layers, drawn with this

@@ -39,8 +39,13 @@ struct trainer
     uint32_t batch; /* Samples of one local step; 0: not known. */
 
     /* Write the run's initial model, a function of the run alone: every peer
-     * writes the same bits. */
+     * writes the same bits. But see `begins`. */
     void (*init)(void *self, float *x);
+
+    /* Is x the run's initial model, to the last bit? x may come from anybody. May be NULL: what
+     * init() writes is. Where there is this, what init() writes may be another one; then the right
+     * one is had from the others before anything begins. O(n_params). */
+    bool (*begins)(void *self, const float *x);
 
     /* n_steps local SGD steps on x, at learning-rate schedule position
      * `round` (of the run, not of the peer's age). Batches are a function of

@@ -58,8 +58,9 @@ struct hearsay
     /* ---- the model ---- */
     bool by_model;      /* The run's keys are those of our own trainer: option "model". */
     struct model model; /* With by_model, once there is a run. */
-    float *begin;       /* The initial model, n_floats of the tensors. */
-    uint8_t *kept;      /* What the caller keeps in checkpoints, */
+    float *begin;       /* What the tensors began with: n_floats. */
+    char begin_of_run[LAYOUT_BEGIN]; /* Not by_model: the hash of what the run begins with. */
+    uint8_t *kept;                   /* What the caller keeps in checkpoints, */
     size_t n_kept;
     uint64_t kept_round; /* given after so many rounds. */
     bool kept_read;      /* It comes from a checkpoint. */
@@ -127,7 +128,9 @@ int handle_prepare(struct hearsay *h);
 int handle_prepare_simulated(struct hearsay *h);
 void handle_undo(struct hearsay *h);
 
-/* trainer.c: struct node_config's make_trainer. */
+/* trainer.c: the hash of an initial model, as a run has it. */
+void handle_begin_hash(const struct hearsay *h, const float *x, char out[LAYOUT_BEGIN]);
+/* struct node_config's make_trainer. */
 int handle_make_trainer(void *self, const struct run *run, struct trainer *t,
                         char error[RUN_ERROR_MAX]);
 

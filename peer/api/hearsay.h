@@ -107,7 +107,7 @@ enum { HEARSAY_DIMS_MAX = 8, HEARSAY_NAME_MAX = 95 };
 /* A tensor: contiguous, row by row, at `data`, its elements aligned as such. Of 1 to
  * HEARSAY_DIMS_MAX dimensions, or none for a scalar. Names have 1 to HEARSAY_NAME_MAX printable
  * bytes without blanks, each once. All peers of a run have the same names, shapes, types and roles,
- * in whatever order they are given.
+ * in the same order; who has others is refused with HEARSAY_USAGE, by the first one that differs.
  *
  * Float32 replicas are kept of what has fewer digits: what mixing adds is not lost to their
  * rounding. Where all tensors are float32 and lie one behind the other, trained ones first, in the
@@ -143,14 +143,19 @@ HEARSAY_EXPORT int hearsay_on_evaluate(struct hearsay *h,
 /* With "out" the directory is this run's: started again the peer goes on from its last checkpoint,
  * and is refused where the run has finished: its model and summary.json are there.
  *
- * Check all options, read key and checkpoints, listen, and start the peer's thread. The initial
- * model is what the tensors hold: the same bits at every peer (seed alike, or load one file); one
- * that has others is refused with HEARSAY_USAGE by the waiting call. */
+ * Check all options, read key and checkpoints, listen, and start the peer's thread.
+ *
+ * The run's initial model is what one peer's tensors hold now, to the last bit: that of the run that has
+ * begun; before, that of the peer without "bootstrap"; else of one of those that would begin a run.
+ * The others have it in their tensors when hearsay_wait() gives them: fetched from any member that
+ * has it, believed for its hash alone, and told in a note, "took the initial model from b". Nobody
+ * waits longer than "patience" for another that fetches it; that one then joins late. A checkpoint
+ * holds the initial model, too. With "model" it is no one's: it follows from the run. */
 HEARSAY_EXPORT int hearsay_open(struct hearsay *h);
 
 /* The same for n handles in one process over a simulated network in virtual time: one run, which
  * the options of the first say, of peers "peer-0", "peer-1" and so on, the i-th of which is h[i].
- * Nothing is opened but memory: no key, sockets or files. Each handle is driven by a thread of the
+ * Nothing is opened but memory: no key, sockets or files. The initial model is the first one's. Each handle is driven by a thread of the
  * caller's as any other, and one of them at a time is given its tensors, so that a synchronous run
  * is a function of its options and of what the caller does; with the same tensors and steps it has
  * the bits that peers of these names over TCP have. `network` has, as words: latency-us=1000

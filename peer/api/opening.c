@@ -160,19 +160,33 @@ static int lay(struct hearsay *h)
 /* What the tensors say of the run, in its own words. */
 static int set_layout(struct hearsay *h, struct run_flags *flags, char error[RUN_ERROR_MAX])
 {
-    char text[24];
+    char text[LAYOUT_BEGIN], outline[TENSORS_OUTLINE];
     snprintf(text, sizeof text, "%016llx", (unsigned long long)tensors_layout(&h->tensors));
     int err = run_flags_set(flags, "tensors", text, error);
     if (err < 0)
         return err;
-    snprintf(text, sizeof text, "%016llx",
-             (unsigned long long)vec_hash(h->begin, h->tensors.n_floats));
+    handle_begin_hash(h, h->begin, text);
+    text[0] = h->config.node.n_bootstrap > 0 ? '1' : '0';
     err = run_flags_set(flags, "begin", text, error);
     snprintf(text, sizeof text, "%zu", h->tensors.dim);
     if (err == 0)
         err = run_flags_set(flags, "trained", text, error);
     snprintf(text, sizeof text, "%zu", h->tensors.n_floats);
-    return err == 0 ? run_flags_set(flags, "floats", text, error) : err;
+    if (err == 0)
+        err = run_flags_set(flags, "floats", text, error);
+    tensors_outline(&h->tensors, outline);
+    return err == 0 ? run_flags_set(flags, "outline", outline, error) : err;
+}
+
+/* A run whose topology says each edge may have no room for the outline. */
+static int make_run(struct hearsay *h, struct run_flags *filled, char error[RUN_ERROR_MAX])
+{
+    struct run *run = &h->config.node.run;
+    int err = run_from_flags(run, filled, error);
+    char without[RUN_ERROR_MAX];
+    if (err == 0 || h->by_model || run_flags_set(filled, "outline", "none", without) < 0)
+        return err;
+    return run_from_flags(run, filled, without) == 0 ? 0 : err;
 }
 
 static int take_run(struct hearsay *h)
@@ -190,7 +204,7 @@ static int take_run(struct hearsay *h)
     *filled = c->flags;
     int err = h->by_model ? 0 : set_layout(h, filled, error);
     if (err == 0)
-        err = run_from_flags(&c->run, filled, error);
+        err = make_run(h, filled, error);
     free(filled);
     if (err == 0 && c->run.rounds == 0 && c->n_bootstrap > 0) {
         c->found = false; /* Who joins need not know how long the run is. */

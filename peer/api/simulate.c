@@ -179,17 +179,19 @@ static int prepare(struct hearsay *h, size_t n)
     return code == HEARSAY_OK ? handle_prepare_simulated(h) : code;
 }
 
-/* All bring one run: the same options, tensors and initial values. */
-static int same_run(struct hearsay *first, const struct hearsay *h, size_t i)
+/* All bring one run: the same options and tensors. It begins with what the first one's tensors hold. */
+static int same_run(struct hearsay *first, struct hearsay *h, size_t i)
 {
     char a[WIRE_RUN_MAX + 1], b[WIRE_RUN_MAX + 1], why[OWNER_WHY_MAX];
+    if (!first->by_model && !h->by_model)
+        layout_begin_alike(&h->config.node.run, &first->config.node.run);
     run_text(&first->config.node.run, a);
     run_text(&h->config.node.run, b);
     if (owner_differ(a, b, why) == 0)
         return HEARSAY_OK;
     return handle_fail(first, HEARSAY_USAGE,
                        "peer-%zu and peer-0 have different runs: %s (tensors: names, shapes and "
-                       "types; begin: their values)",
+                       "types)",
                        i, why);
 }
 

@@ -213,20 +213,44 @@ int tensors_lay_as(struct tensors *t, const struct segment *s, size_t n,
     return err;
 }
 
-/* In x's order, whatever the order in which they were added. */
-uint64_t tensors_layout(const struct tensors *t)
+/* All that peers have to agree on of the i-th tensor of x, behind what was hashed before. */
+static uint64_t hash_one(const struct tensors *t, size_t i, uint64_t before)
 {
     char text[HEARSAY_NAME_MAX + 160], shape[96];
+    const struct segment *s = &t->segment[i];
+    const struct tensor *one = find(t, s->name);
+    shape_text(s->dims, s->n_dims, shape);
+    int n = snprintf(text, sizeof text, "%016llx %s %s %d %d", (unsigned long long)before, s->name,
+                     shape, (int)one->type, (int)one->role);
+    return rng_hash(text, (size_t)n);
+}
+
+/* In x's order. */
+uint64_t tensors_layout(const struct tensors *t)
+{
     uint64_t hash = rng_hash("hearsay", 7);
-    for (size_t i = 0; i < t->n; i++) {
-        const struct segment *s = &t->segment[i];
-        const struct tensor *one = find(t, s->name);
-        shape_text(s->dims, s->n_dims, shape);
-        int n = snprintf(text, sizeof text, "%016llx %s %s %d %d", (unsigned long long)hash,
-                         s->name, shape, (int)one->type, (int)one->role);
-        hash = rng_hash(text, (size_t)n);
-    }
+    for (size_t i = 0; i < t->n; i++)
+        hash = hash_one(t, i, hash);
     return hash;
+}
+
+void tensors_outline(const struct tensors *t, char out[TENSORS_OUTLINE])
+{
+    size_t n = t->n < TENSORS_OUTLINED ? t->n : TENSORS_OUTLINED;
+    for (size_t i = 0; i < n; i++)
+        snprintf(out + 2 * i, 3, "%02x", (unsigned)(hash_one(t, i, 0) & 0xff));
+}
+
+void tensors_describe(const struct tensors *t, size_t i, char out[TENSORS_ERROR_MAX])
+{
+    static const char *const types[] = {"float32", "float16", "bfloat16"};
+    static const char *const roles[] = {"trained", "a statistic", "a variance"};
+    char shape[96];
+    const struct segment *s = &t->segment[i];
+    const struct tensor *one = find(t, s->name);
+    shape_text(s->dims, s->n_dims, shape);
+    snprintf(out, TENSORS_ERROR_MAX, "%s (%s of %s, %s)", s->name, types[one->type], shape,
+             roles[one->role]);
 }
 
 /* ---- Numbers --------------------------------------------------------------- */

@@ -55,6 +55,14 @@ int tensors_lay_as(struct tensors *t, const struct segment *s, size_t n,
 /* Names, shapes, types and roles of all in 64 bits: equal for peers that can be in one run. */
 uint64_t tensors_layout(const struct tensors *t);
 
+/* The same of each of the first TENSORS_OUTLINED by itself, in two hexadecimal digits: which one differs is
+ * found by that, one in 256 times a later one. */
+enum { TENSORS_OUTLINED = 96, TENSORS_OUTLINE = 2 * TENSORS_OUTLINED + 1 };
+void tensors_outline(const struct tensors *t, char out[TENSORS_OUTLINE]);
+
+/* "fc.weight (float32 of 10x84, trained)": the i-th one of x. */
+void tensors_describe(const struct tensors *t, size_t i, char out[TENSORS_ERROR_MAX]);
+
 /* The first tensor with a value that is not finite, or NULL. O(n_floats). */
 const struct tensor *tensors_bad(const struct tensors *t);
 

@@ -1,6 +1,7 @@
 /* peer/api/trainer.c -- the trainer that a node sees where a program brings the model: its local
  * steps are the caller's, and take as long as the caller does. */
 #include "peer/api/handle.h"
+#include "peer/secure/hash.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -13,6 +14,22 @@ static void init(void *self, float *x)
 {
     const struct hearsay *h = self;
     memcpy(x, h->begin, h->tensors.n_floats * sizeof *x);
+}
+
+void handle_begin_hash(const struct hearsay *h, const float *x, char out[LAYOUT_BEGIN])
+{
+    uint8_t hash[HASH_BYTES];
+    hash_128(x, h->tensors.n_floats * sizeof *x, hash);
+    for (size_t i = 0; i < HASH_BYTES; i++)
+        snprintf(out + 2 * i, 3, "%02x", hash[i]);
+}
+
+static bool begins(void *self, const float *x)
+{
+    const struct hearsay *h = self;
+    char hash[LAYOUT_BEGIN];
+    handle_begin_hash(h, x, hash);
+    return strcmp(hash + 1, h->begin_of_run + 1) == 0; /* The first says no part of it. */
 }
 
 /* What is counted is told under the lock. */
@@ -113,29 +130,49 @@ static int no_memory(char error[RUN_ERROR_MAX])
     return -ENOMEM;
 }
 
-/* A run of the program's own model: do the tensors look like those of the others, and begin alike? */
-static int check_layout(const struct hearsay *h, const struct run *run, char error[RUN_ERROR_MAX])
+/* Which tensor is the first that differs, as far as the run's outline says. */
+static void first_other(const struct tensors *t, const char *theirs, char out[TENSORS_ERROR_MAX])
+{
+    char own[TENSORS_OUTLINE], what[TENSORS_ERROR_MAX];
+    size_t n = strcmp(theirs, "none") == 0 ? 0 : strlen(theirs) / 2, i = 0;
+    tensors_outline(t, own);
+    while (i < n && i < t->n && memcmp(own + 2 * i, theirs + 2 * i, 2) == 0)
+        i++;
+    bool all = n > 0 && n < TENSORS_OUTLINED; /* The run has no more. */
+    if (n == 0 || (i == n && !all) || (i == t->n && i == n)) {
+        snprintf(out, TENSORS_ERROR_MAX, "in a name, shape, type, role or their order");
+        return;
+    }
+    if (i == t->n) {
+        snprintf(out, TENSORS_ERROR_MAX, "found %zu, expected %zu%s", i, n, all ? "" : " or more");
+        return;
+    }
+    tensors_describe(t, i, what);
+    if (i == n)
+        snprintf(out, TENSORS_ERROR_MAX, "found %.150s behind the %zu that it has", what, n);
+    else
+        snprintf(out, TENSORS_ERROR_MAX, "found %.150s in place %zu, expected another there", what,
+                 i + 1);
+}
+
+/* A run of the program's own model: do the tensors look like those of the others? What they begin with
+ * may be something else: then the run's initial model is fetched. */
+static int check_layout(struct hearsay *h, const struct run *run, char error[RUN_ERROR_MAX])
 {
     const struct layout_values *v = layout_values(run);
     char own[LAYOUT_HASH];
     snprintf(own, sizeof own, "%016llx", (unsigned long long)tensors_layout(&h->tensors));
-    if (strcmp(own, v->tensors) != 0) {
-        snprintf(error, RUN_ERROR_MAX,
-                 "the tensors differ from the run's in a name, shape, type, role or their order: "
-                 "found %zu of %zu floats with the hash %s, expected %s",
-                 h->tensors.n, h->tensors.n_floats, own, v->tensors);
-        return -EINVAL;
-    }
-    snprintf(own, sizeof own, "%016llx",
-             (unsigned long long)vec_hash(h->begin, h->tensors.n_floats));
-    if (strcmp(own, v->begin) != 0) {
-        snprintf(error, RUN_ERROR_MAX,
-                 "the tensors begin with other values than the run: found the hash %s, expected "
-                 "%s; seed all peers alike, or load one file",
-                 own, v->begin);
-        return -EINVAL;
-    }
-    return 0;
+    memcpy(h->begin_of_run, v->begin, sizeof h->begin_of_run);
+    if (strcmp(own, v->tensors) == 0)
+        return 0;
+    char which[TENSORS_ERROR_MAX];
+    first_other(&h->tensors, v->outline, which);
+    snprintf(error, RUN_ERROR_MAX,
+             "the tensors differ from the run's: %.200s; found %zu floats, %zu of them trained, "
+             "expected %llu and %llu",
+             which, h->tensors.n_floats, h->tensors.dim, (unsigned long long)v->floats,
+             (unsigned long long)v->trained);
+    return -EINVAL;
 }
 
 /* A run that `hearsay peer` can be in: the tensors have to be its model's. */
@@ -225,6 +262,7 @@ int handle_make_trainer(void *self, const struct run *run, struct trainer *t,
                           .x = h->tensors.flat,
                           .self = h,
                           .init = init,
+                          .begins = h->by_model ? NULL : begins,
                           .steps = steps,
                           .evaluate = evaluate,
                           .members = members,

@@ -108,7 +108,7 @@ const char *node_violation(const struct node *n, size_t i, uint64_t *count)
 const float *node_model(const struct node *n, const struct segment **segments, size_t *n_segments,
                         size_t *n_params)
 {
-    if (!n->workshop.ready)
+    if (!n->workshop.ready || n->workshop.lacks)
         return NULL;
     *segments = n->workshop.trainer.segments;
     *n_segments = n->workshop.trainer.n_segments;

@@ -176,7 +176,7 @@ static bool is_wanted(const struct fetch *f, const uint8_t *id)
 
 /* Members that live and that nobody wants a session with yet. Which ones begins at a place of our
  * own, so that not all who join ask the same. */
-static void want_more(struct fetch *f)
+void fetch_seek(struct fetch *f)
 {
     const struct members *members = f->env->members;
     size_t n = members_count(members);
@@ -521,7 +521,7 @@ bool fetch_update(struct fetch *f)
         return false;
     look_for_stalls(f);
     if (add_sources(f) < FETCH_SOURCES)
-        want_more(f);
+        fetch_seek(f);
     ask_the_silent(f);
     if (!all_here(f)) {
         ask_pieces(f);

@@ -87,6 +87,9 @@ struct fetch
 void fetch_init(struct fetch *f, struct env *env, struct sessions *s, struct workshop *w);
 void fetch_close(struct fetch *f); /* What was fetched is given up. */
 
+/* Want sessions with a few more members, until fetch_close(). */
+void fetch_seek(struct fetch *f);
+
 /* Ask on. True: it is all here and was judged; it is ours in f->staged until fetch_close(). */
 bool fetch_update(struct fetch *f);
 

@@ -7,6 +7,7 @@ void join_init(struct join *j, struct env *env, struct sessions *s, struct works
 {
     *j = (struct join){.env = env, .sessions = s, .workshop = w};
     fetch_init(&j->fetch, env, s, w);
+    initial_init(&j->initial, env, s, w);
 }
 
 void join_start(struct join *j)
@@ -18,6 +19,7 @@ void join_again(struct join *j)
 {
     j->has_model = false;
     fetch_close(&j->fetch);
+    initial_forget(&j->initial);
 }
 
 const struct link *join_donor(const struct join *j)
@@ -52,9 +54,27 @@ static bool take(struct join *j)
     return true;
 }
 
+enum initial_said join_initial(struct join *j)
+{
+    enum initial_said said = initial_update(&j->initial);
+    if (initial_alone(&j->initial))
+        fetch_seek(&j->fetch);
+    j->has_model = said == INITIAL_HERE;
+    if (j->has_model)
+        fetch_close(&j->fetch);
+    return said;
+}
+
+const struct link *join_awaits(const struct join *j)
+{
+    return initial_awaited(&j->initial);
+}
+
 bool join_update(struct join *j)
 {
     const struct env *v = j->env;
+    if (j->workshop->lacks)
+        return false;
     if (join_donor(j) != NULL)
         return fetch_update(&j->fetch) && take(j);
     /* Nobody has begun: the run's initial model is right, unless bootstrap may still
@@ -69,7 +89,9 @@ bool join_update(struct join *j)
 
 bool join_model(struct join *j, const struct link *l, const struct wire_model *model)
 {
-    const char *wrong = fetch_take(&j->fetch, l, model);
+    bool initial = model->round == WIRE_ROUND_INITIAL;
+    const char *wrong =
+        initial ? initial_take(&j->initial, l, model) : fetch_take(&j->fetch, l, model);
     if (wrong != NULL)
         sessions_violation(j->sessions, l, wrong);
     return wrong == NULL && !j->has_model && j->fetch.active && join_update(j);

@@ -3,6 +3,8 @@
  * Owned here, and written by join.c only: whether there is a model. Where all others have finished
  * it is theirs to the last bit, and final (phases.h).
  *
+ *    the workshop lacks the run's own: first that is had (initial.h) --> has_model (the initial one)
+ *
  *    without --somebody has begun--> fetching (fetch.h) --all of it--> has_model
  *       |  ^                             |
  *       |  +---- all of those are gone --+
@@ -12,6 +14,7 @@
 #define PEER_NODE_JOIN_H
 
 #include "peer/node/fetch.h"
+#include "peer/node/initial.h"
 
 struct join
 {
@@ -22,6 +25,7 @@ struct join
     uint64_t round; /* The round that a fetched model counts as. */
     double apart;   /* It is so far from the models of those that gave it (fetch.h). */
     struct fetch fetch;
+    struct initial initial;
     int64_t begun_us;
 };
 
@@ -33,6 +37,13 @@ void join_again(struct join *j);
 
 /* Without a model: get one, or ask for it. True: others' is ours now, and of j->round. */
 bool join_update(struct join *j);
+
+/* While the workshop lacks the run's initial model: get it. Once it is here it is our model; whether the
+ * run has gone on meanwhile is seen then. */
+enum initial_said join_initial(struct join *j);
+
+/* For whom the first round has to wait, as that one lacks the run's initial model; NULL: for nobody. */
+const struct link *join_awaits(const struct join *j);
 
 /* A MODEL came. True: with it ours is whole, as above. */
 bool join_model(struct join *j, const struct link *l, const struct wire_model *model);

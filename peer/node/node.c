@@ -3,6 +3,7 @@
 
 #include "peer/node/ending.h"
 #include "peer/node/final.h"
+#include "peer/node/models.h"
 #include "peer/node/parts.h"
 #include "peer/node/state.h"
 
@@ -40,11 +41,12 @@ static void standing(void *self, struct standing *s)
     const struct node *n = self;
     const struct workshop *w = &n->workshop;
     bool began = n->phases.phase != NODE_GATHERING;
-    *s = (struct standing){.has_run = w->has_run,
+    bool has_run = w->has_run && !w->lacks; /* Nobody is to count on us before. */
+    *s = (struct standing){.has_run = has_run,
                            .has_started = n->join.has_model && began,
-                           .gathers = n->pooling.gathers,
+                           .gathers = n->pooling.gathers || w->lacks,
                            .finished = n->kept,
-                           .run = {(const uint8_t *)w->run_text, w->n_run_text},
+                           .run = {(const uint8_t *)w->run_text, has_run ? w->n_run_text : 0},
                            .round = n->phases.round,
                            .beat = phases_beat(&n->phases),
                            .busy_us = phases_stuck_us(&n->phases)};
@@ -138,6 +140,7 @@ void node_close(struct node *n)
         return;
     assert(!n->job.working);
     close_run(n);
+    orders_close(&n->orders);
     resume_close(&n->resume);
     phases_close(&n->phases);
     roll_close(&n->roll);
@@ -206,49 +209,6 @@ static void on_heard(struct node *n, const struct link *l, const struct wire_mes
     sessions_vouched(&n->sessions, &m->heard);
 }
 
-/* Will a job come that mixes before it takes local steps? Then the model of a round is what that mixing
- * leaves, and between jobs there is none. */
-static bool will_mix(const struct node *n)
-{
-    return n->phases.phase == NODE_TRAINING && n->phases.quorum.state != QUORUM_HELD;
-}
-
-/* Between jobs the model is ours to copy; else the job takes the copy. It must not wait for
- * the next one: in lock step that may wait for the very peer that asks. (Before training
- * our run may still give way to the cluster's, and its packets with it.) */
-static void serve_now(struct node *n, const struct link *l)
-{
-    uint64_t wanted = n->orders.at[l - n->sessions.links].round;
-    bool now = wanted <= n->phases.round || n->phases.phase > NODE_TRAINING;
-    orders_serve_pieces(&n->orders);
-    if (n->job.working || !n->join.has_model || n->phases.phase < NODE_TRAINING)
-        return;
-    orders_copy_pieces(&n->orders, n->phases.round);
-    if (now && !(l->observer && will_mix(n)))
-        orders_serve_now(&n->orders, l, n->phases.round);
-}
-
-static void on_model_req(struct node *n, const struct link *l, const struct wire_message *m)
-{
-    const struct wire_model_req *q = &m->model_req;
-    bool whole = q->piece == WIRE_PIECE_WHOLE && q->key == 0;
-    bool layers = q->piece == WIRE_PIECE_LAYERS;
-    if (whole || (layers && l->observer))
-        orders_take(&n->orders, l, q);
-    else if (layers || !orders_take_piece(&n->orders, l, q))
-        sessions_violation(&n->sessions, l, "MODEL_REQ for no piece of ours");
-    serve_now(n, l);
-}
-
-/* Who joins asks for pieces; so a whole one is handed to us. */
-static void on_model(struct node *n, const struct link *l, const struct wire_message *m)
-{
-    if (m->model.piece == WIRE_PIECE_WHOLE && m->model.key == 0)
-        n->env.fx->write_handed |= hand_model(&n->hand, l, &m->model);
-    else if (join_model(&n->join, l, &m->model))
-        phases_join(&n->phases);
-}
-
 static void on_status_req(struct node *n, const struct link *l, const struct wire_message *m)
 {
     (void)m;
@@ -287,8 +247,8 @@ static const struct
                                [WIRE_EDGE] = {on_edge, false, "bad EDGE"},
                                [WIRE_EDGE_CLOSE] = {on_edge_close, false, "bad EDGE_CLOSE"},
                                [WIRE_DELTA] = {on_delta, false, "bad DELTA"},
-                               [WIRE_MODEL_REQ] = {on_model_req, true, "bad MODEL_REQ"},
-                               [WIRE_MODEL] = {on_model, false, "bad MODEL"},
+                               [WIRE_MODEL_REQ] = {models_asked, true, "bad MODEL_REQ"},
+                               [WIRE_MODEL] = {models_came, false, "bad MODEL"},
                                [WIRE_STATUS_REQ] = {on_status_req, true, "bad STATUS_REQ"},
                                [WIRE_STATUS] = {NULL, false, "unexpected message"},
                                [WIRE_BEAT] = {on_beat, false, "bad BEAT"},
@@ -360,6 +320,36 @@ static void stop(struct node *n)
     env_end(&n->env, 0);
 }
 
+/* Nobody who has the model that the run begins with is left. We are told others' runs again, and if there
+ * are none ours is proposed as in the beginning. */
+static void give_up_run(struct node *n)
+{
+    env_note(&n->env, NOTE_WARNING,
+             "nobody is left who has the initial model of the run: it is given up");
+    close_run(n);
+    n->workshop.has_run = false;
+    n->given_up_us = n->env.now_us;
+    sessions_run_fixed(&n->sessions);
+}
+
+static void look_for_initial(struct node *n)
+{
+    bool alone = n->given_up_us > 0 && n->env.now_us - n->given_up_us > GRACE_US;
+    if (n->workshop.has_run)
+        n->given_up_us = 0;
+    if (!n->workshop.has_run && alone && n->env.config.found) {
+        take_run(n, &n->env.config.run);
+        sessions_run_fixed(&n->sessions);
+    }
+    if (!n->workshop.lacks || n->resume.waits)
+        return;
+    enum initial_said said = join_initial(&n->join);
+    if (said == INITIAL_HERE)
+        sessions_run_fixed(&n->sessions);
+    else if (said == INITIAL_NOWHERE)
+        give_up_run(n);
+}
+
 /* Until there is a run, members say what their data come to; perhaps it is we who fix it by that. */
 static void look_for_run(struct node *n)
 {
@@ -407,7 +397,7 @@ static void handle(struct node *n, const struct node_event *ev)
     case NODE_SENT:
         l = orders_sent(&n->orders, ev->link);
         if (l != NULL)
-            serve_now(n, l);
+            models_serve(n, l);
         break;
     case NODE_LINK_UP:
         sessions_up(&n->sessions, ev);
@@ -518,7 +508,7 @@ static void update_phases(struct node *n)
     switch (phases_update(&n->phases, job_diverged(&n->job))) {
     case PHASES_WAIT: /* An order that came while a job ran must not wait for the next one. */
         if (n->phases.phase >= NODE_TRAINING)
-            orders_serve_idle(&n->orders, n->phases.round, !will_mix(n));
+            orders_serve_idle(&n->orders, n->phases.round, !models_mix(n));
         break;
     case PHASES_BEGUN:
         sessions_hello_all(&n->sessions);
@@ -574,6 +564,7 @@ void node_step(struct node *n, const struct node_event *ev, struct node_effects 
         tick(n);
         sessions_news(&n->sessions);
         look_for_run(n);
+        look_for_initial(n);
         if (!n->resume.waits || resume_look(&n->resume)) {
             update_edges(n);
             if (mixes(n) && !n->env.over)

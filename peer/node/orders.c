@@ -8,6 +8,12 @@
 void orders_init(struct orders *o, struct sessions *s, struct workshop *w)
 {
     *o = (struct orders){.sessions = s, .workshop = w};
+    packet_pool_init(&o->initial, PIECE_FLOATS_MAX * sizeof(float));
+}
+
+void orders_close(struct orders *o)
+{
+    packet_pool_close(&o->initial);
 }
 
 static void drop_copy(struct orders *o)
@@ -32,6 +38,8 @@ void orders_release(struct orders *o)
     while (o->n_held_pieces > 0)
         packet_release(o->held_piece[--o->n_held_pieces]);
     look_for_any(o);
+    if (o->initial.free != NULL && o->initial.live == 0)
+        packet_pool_close(&o->initial); /* It is seldom asked for. */
     if (o->copy != NULL && o->sessions->env->now_us - o->copy_us > COPY_US)
         drop_copy(o);
 }
@@ -198,6 +206,26 @@ static bool send_piece(struct orders *o, size_t i)
                   wire_put_model(head, sizeof head, &m), copy);
     o->held_piece[o->n_held_pieces++] = copy;
     memmove(o->at[i].piece, o->at[i].piece + 1, --o->at[i].n_pieces * sizeof o->at[i].piece[0]);
+    return true;
+}
+
+bool orders_send_initial(struct orders *o, const struct link *l, const struct wire_model_req *m)
+{
+    const struct workshop *w = o->workshop;
+    uint8_t head[WIRE_HEAD_MAX];
+    if (l->observer || m->key != 0)
+        return false;
+    bool has = w->ready && !w->lacks && m->piece < piece_count(w->mixing.n_floats);
+    bool room = has && o->n_held_pieces < ORDERS_HELD;
+    struct packet *copy = room ? packet_get(&o->initial) : NULL;
+    if (copy == NULL)
+        return true;
+    struct orders_piece q = {.piece = m->piece};
+    struct wire_model out = {.round = WIRE_ROUND_INITIAL, .piece = m->piece};
+    fill_piece(&q, w->mixing.x0, w->mixing.n_floats, copy);
+    out.payload.p = packet_bytes(copy, &out.payload.n);
+    sessions_send(o->sessions, l, true, head, wire_put_model(head, sizeof head, &out), copy);
+    o->held_piece[o->n_held_pieces++] = copy;
     return true;
 }
 

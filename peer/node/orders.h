@@ -50,12 +50,16 @@ struct orders
     struct packet *held; /* In this step's sends; released in the next. So are these: */
     struct packet *held_piece[ORDERS_HELD];
     uint32_t n_held_pieces;
+    struct packet_pool
+        initial;         /* For pieces of the initial model: some may be on their way when the
+                                 * run is given up. */
     struct packet *copy; /* What pieces are of, */
     uint64_t copy_round; /* and of which round it is, */
     int64_t copy_us;     /* made then. */
 };
 
 void orders_init(struct orders *o, struct sessions *s, struct workshop *w);
+void orders_close(struct orders *o);
 
 /* The sends of the last step are out. */
 void orders_release(struct orders *o);
@@ -68,6 +72,10 @@ void orders_take(struct orders *o, const struct link *l, const struct wire_model
 
 /* The same for a piece. False: there is no such piece, or this link may not ask for any. */
 bool orders_take_piece(struct orders *o, const struct link *l, const struct wire_model_req *m);
+
+/* Send a piece of the run's initial model, which never changes: at once, and at any time. Where there is
+ * none to be had of us now nothing comes. False: this link may not ask for any. */
+bool orders_send_initial(struct orders *o, const struct link *l, const struct wire_model_req *m);
 
 /* Send the pieces that were asked for, if there is a copy. */
 void orders_serve_pieces(struct orders *o);

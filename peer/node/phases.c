@@ -406,7 +406,7 @@ static bool see_edges(struct phases *ph)
 static bool enough_members(const struct phases *ph, uint32_t n_live)
 {
     bool joining = ph->round > 0 || sessions_run_begun(ph->sessions);
-    return joining || n_live >= ph->workshop->run.min_peers;
+    return joining || (n_live >= ph->workshop->run.min_peers && join_awaits(ph->join) == NULL);
 }
 
 static bool is_late(const struct phases *ph, const struct schedule_view *v,

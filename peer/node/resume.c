@@ -33,6 +33,7 @@ void resume_close(struct resume *r)
 /* ---- what a checkpoint holds ----
  *
  *   run       its text
+ *   initial   the model that it begins with, where that is the program's own
  *   members   who took part, by id and process; then what MEMBERS messages say of all
  *   graph, phases, job, ladder, and what trainer, mixer and edges bring themselves */
 
@@ -43,6 +44,16 @@ static void run_fields(struct workshop *w, struct state *s)
     state_expect(s, w->n_run_text <= WIRE_RUN_MAX, "a run's text too long");
     if (!s->failed)
         state_bytes(s, w->run_text, w->n_run_text);
+}
+
+/* Where the program says what its run begins with: started again it may begin with something else. */
+static void initial_fields(struct workshop *w, struct state *s)
+{
+    if (w->trainer.begins == NULL || (s->reading && !w->lacks))
+        return;
+    state_floats(s, w->mixing.x0, w->mixing.n_floats, "initial");
+    if (s->reading && !s->failed)
+        state_expect(s, workshop_begins(w), "an initial model that is not the run's");
 }
 
 static void write_members(struct resume *r, struct state *s)
@@ -108,6 +119,7 @@ void resume_copy(struct resume *r)
     struct checkpoint *c = &r->phases->checkpoint;
     state_write(&r->copy);
     run_fields(r->workshop, &r->copy);
+    initial_fields(r->workshop, &r->copy);
     write_members(r, &r->copy);
     own_fields(r, &r->copy);
     edges_write(r->edges, &r->copy);
@@ -237,6 +249,7 @@ void resume_start(struct resume *r)
     struct state s = *c->resume[0].state;
     r->resumed = r->waits = true;
     r->since_us = r->told_us = r->env->now_us;
+    initial_fields(r->workshop, &s);
     read_members(r, &s);
     if (s.failed)
         refuse(r, &s);

@@ -325,8 +325,12 @@ static bool in_company(const struct sessions *s)
 /* Settles whose run counts. Returns false where the link, or this peer, ends over it. */
 static bool agree_on_run(struct sessions *s, struct link *l, const struct wire_hello *h)
 {
-    if (!h->has_run)
-        return true; /* They will take ours. */
+    if (!h->has_run) { /* They will take ours. Who had another one before may have missed it. */
+        l->same_run = false;
+        if (l->hello && standing(s).has_run)
+            say_hello(s, l);
+        return true;
+    }
     enum sessions_run said = s->owner.run(s->owner.self, h, l->dialled);
     l->same_run = said == SESSIONS_RUN_SAME;
     switch (said) {

@@ -101,7 +101,8 @@ struct seed
 struct standing
 {
     bool has_run, has_started;
-    bool gathers;     /* There is no run yet, and one is about to be fixed (pooling.h). */
+    bool gathers;     /* There is no run yet, and one is about to be fixed (pooling.h), or to have
+                       * its initial model here (initial.h). */
     bool finished;    /* Our model is final. */
     struct bytes run; /* The run's text. */
     uint64_t round;   /* Local rounds done. */

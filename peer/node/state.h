@@ -45,10 +45,12 @@ struct node
     struct halt halt;
 
     int64_t next_tick_us;
-    bool kept;     /* The driver has said what became of our final model: */
-    bool unkept;   /* it could not be stored. */
-    bool offers;   /* It could not, and others are asked to store it. */
-    bool stopping; /* The job is finished, the model written, then we leave. */
+    int64_t
+        given_up_us; /* When a run was given up for want of its initial model; 0: there is one. */
+    bool kept;       /* The driver has said what became of our final model: */
+    bool unkept;     /* it could not be stored. */
+    bool offers;     /* It could not, and others are asked to store it. */
+    bool stopping;   /* The job is finished, the model written, then we leave. */
     uint64_t bytes_sent, bytes_received, n_strangers; /* Totals, as the driver last told. */
     uint64_t clock_ms; /* The wall clock, for STATUS alone; 0: not known. */
 };

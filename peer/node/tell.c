@@ -99,7 +99,14 @@ int64_t tell_wait(const struct phases *ph, const struct schedule_decision *d)
         return tell_quorum(ph);
     } else if (gathers) {
         size_t self, n = members_vertices(ph->env->members, ph->env->vertices, &self);
+        const struct link *lacks = join_awaits(ph->join);
         char names[SEEK_NAMES];
+        if (n >= ph->workshop->run.min_peers && lacks != NULL) {
+            const struct member *m = members_find(ph->env->members, lacks->id);
+            env_note(ph->env, NOTE_INFO, "waiting for %s, which takes the initial model",
+                     m != NULL ? m->record->name : "a member");
+            return now + TELL_AGAIN_US - TELL_FIRST_US;
+        }
         seek_names(ph->sessions, names);
         env_note(ph->env, NOTE_INFO, "waiting for members: %zu of %u (--min-peers) are here; %s%s",
                  n, ph->workshop->run.min_peers,

@@ -4,6 +4,7 @@
 #include "gossip/exchange/piece.h"
 #include "nn/math/vec.h"
 #include "peer/run/exit.h"
+#include "peer/run/layout_keys.h"
 
 #include <errno.h>
 #include <math.h>
@@ -19,9 +20,12 @@ enum sessions_run workshop_judge(const struct workshop *w, const struct wire_hel
         return SESSIONS_RUN_SAME;
     if (run_from_text(run, c->flags.trainer, (const char *)h->run.p, h->run.n, error) != 0)
         return SESSIONS_RUN_UNREADABLE;
-    bool join = !w->has_run || (!started && (h->has_started || dialled));
-    if (!join) /* Where nothing has begun, they dialled us, so they adopt ours. */
-        return started ? SESSIONS_RUN_STRANGER : SESSIONS_RUN_YIELDS;
+    int order = w->has_run ? layout_order(run, &w->run) : 0;
+    bool yields = order != 0 ? order < 0 : dialled;
+    bool join = !w->has_run || (!started && (h->has_started || yields));
+    if (!join) /* Where ours alone has begun, or nothing has, it is they who adopt ours. */
+        return started && (order == 0 || h->has_started) ? SESSIONS_RUN_STRANGER
+                                                         : SESSIONS_RUN_YIELDS;
     if (run_check_flags(run, &c->flags, error) != 0) {
         env_note(w->env, NOTE_ERROR, "%s", error);
         return SESSIONS_RUN_CONTRADICTS;
@@ -71,7 +75,7 @@ static int open_mixing(struct workshop *w)
         return -ENOMEM;
     }
     w->trainer.init(w->trainer.self, w->mixing.x0);
-    mixing_start(&w->mixing);
+    w->lacks = !workshop_begins(w);
     packet_pool_init(&w->models, mixing_model_bytes(&w->mixing));
     layers_cut(&w->layers, w->trainer.segments, w->trainer.n_segments);
     size_t piece = piece_bytes_max(w->mixing.n_floats),
@@ -111,7 +115,17 @@ void workshop_close(struct workshop *w)
     packet_pool_close(&w->pieces);
     free(w->before);
     w->before = NULL;
-    w->ready = false;
+    w->ready = w->lacks = false;
+}
+
+bool workshop_begins(struct workshop *w)
+{
+    const struct mixing *m = &w->mixing;
+    if (w->trainer.begins != NULL && !w->trainer.begins(w->trainer.self, m->x0))
+        return false;
+    w->lacks = false;
+    mixing_start(&w->mixing);
+    return true;
 }
 
 /* ---- questions ---- */

@@ -20,6 +20,8 @@ struct workshop
 {
     struct env *env;
     bool has_run, ready; /* A run is known; all that it needs is built. */
+    bool lacks;          /* But its initial model is not ours: mixing.x0 is another one, or in the
+                          * middle of being fetched. initial.c and resume.c end that. */
     struct run run;
     char run_text[WIRE_RUN_MAX + 1];
     size_t n_run_text;
@@ -38,7 +40,8 @@ struct workshop
 };
 
 /* Whose run counts. Who has none takes the other's; one that has begun wins over
- * one that has not; of two that have not, the end that dialled gives way; two that have
+ * one that has not; of two that have not, the end that dialled gives way, or, where they are alike but for
+ * the model that they begin with, the one that layout_order() puts last; two that have
  * begun are strangers. `started`: ours has begun. Fills *run where it is to be taken. */
 enum sessions_run workshop_judge(const struct workshop *w, const struct wire_hello *h, bool dialled,
                                  bool started, struct run *run);
@@ -46,6 +49,9 @@ enum sessions_run workshop_judge(const struct workshop *w, const struct wire_hel
 /* Build what the run needs. On failure the node ends. Ours must have been closed. */
 void workshop_take(struct workshop *w, const struct run *run);
 void workshop_close(struct workshop *w);
+
+/* Is mixing.x0 the run's initial model? Then it is lacking no more, and our model is that. O(n_params). */
+bool workshop_begins(struct workshop *w);
 
 /* ---- questions ---- */
 

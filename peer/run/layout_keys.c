@@ -14,24 +14,57 @@ const struct layout_values *layout_values(const struct run *r)
     return (const void *)r->own;
 }
 
-static int canonical(const char *name, const char *value, char out[RUN_VALUE_MAX],
+void layout_begin_alike(struct run *to, const struct run *from)
+{
+    struct layout_values *v = (void *)to->own;
+    assert(to->trainer == &layout_keys);
+    memcpy(v->begin, layout_values(from)->begin, sizeof v->begin);
+}
+
+int layout_order(const struct run *a, const struct run *b)
+{
+    char text_a[WIRE_RUN_MAX + 1], text_b[WIRE_RUN_MAX + 1];
+    if (a->trainer != &layout_keys || b->trainer != &layout_keys)
+        return 0;
+    struct run alike = *b;
+    layout_begin_alike(&alike, a);
+    run_text(a, text_a);
+    run_text(&alike, text_b);
+    return strcmp(text_a, text_b) == 0 ? strcmp(layout_values(a)->begin, layout_values(b)->begin)
+                                       : 0;
+}
+
+static int canonical(const char *name, const char *value, size_t n_digits, char out[RUN_VALUE_MAX],
                      char error[RUN_ERROR_MAX])
 {
+    char expected[32];
     size_t digits = strspn(value, "0123456789abcdef");
-    if (digits != LAYOUT_HASH - 1 || value[digits] != '\0')
-        return run_refuse(error, name, value, "16 hexadecimal digits");
-    memcpy(out, value, LAYOUT_HASH);
+    snprintf(expected, sizeof expected, "%zu hexadecimal digits", n_digits);
+    if (digits != n_digits || value[digits] != '\0')
+        return run_refuse(error, name, value, expected);
+    memcpy(out, value, n_digits + 1);
     return 0;
 }
 
 static int canonical_tensors(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
 {
-    return canonical("tensors", value, out, error);
+    return canonical("tensors", value, LAYOUT_HASH - 1, out, error);
+}
+
+static int canonical_outline(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
+{
+    size_t n = strlen(value);
+    bool digits =
+        n > 0 && n < LAYOUT_OUTLINE && n % 2 == 0 && strspn(value, "0123456789abcdef") == n;
+    if (!digits && strcmp(value, "none") != 0)
+        return run_refuse(error, "outline", value, "none, or 2 to 192 hexadecimal digits");
+    memcpy(out, value, n + 1);
+    return 0;
 }
 
 static int canonical_begin(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
 {
-    return canonical("begin", value, out, error);
+    return canonical("begin", value, LAYOUT_BEGIN - 1, out, error);
 }
 
 #define LAYOUT_MOST ((uint64_t)1 << 40)
@@ -42,9 +75,12 @@ static const struct run_key keys[] = {
     {.name = "tensors", .kind = RUN_TEXT, .fallback = "0000000000000000",
      .help = "hash of the tensors' names, shapes, types and roles",
      .canonical = canonical_tensors, FIELD(tensors)},
-    {.name = "begin", .kind = RUN_TEXT, .fallback = "0000000000000000",
+    {.name = "begin", .kind = RUN_TEXT, .fallback = "00000000000000000000000000000000",
      .help = "hash of the values that the tensors begin with",
      .canonical = canonical_begin, FIELD(begin)},
+    {.name = "outline", .kind = RUN_TEXT, .fallback = "none",
+     .help = "a few digits of each tensor's hash",
+     .canonical = canonical_outline, FIELD(outline)},
     {.name = "trained", .kind = RUN_UINT, .fallback = "0",
      .help = "trained parameters of all tensors",
      .min = 0, .max = LAYOUT_MOST, FIELD(trained)},

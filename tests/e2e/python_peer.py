@@ -321,7 +321,9 @@ def check_env():
     found = hearsay.from_env({"RANK": "2", "WORLD_SIZE": "4", "MASTER_ADDR": "h", "MASTER_PORT": "29500"})
     assert found == {"listen": "0.0.0.0:0", "bootstrap": "h:29501", "name": "rank-2", "min_peers": 4, "shard": "3/4"}, found
     found = hearsay.from_env({"SLURM_PROCID": "0", "SLURM_NTASKS": "2", "SLURM_JOB_NODELIST": "n[03-07,9],m1", "SLURM_JOB_ID": "5"})
-    assert found["bootstrap"] == "n03:20005" and found["listen"] == "0.0.0.0:20005", found
+    assert "bootstrap" not in found and found["listen"] == "0.0.0.0:20005", found
+    found = hearsay.from_env({"SLURM_PROCID": "1", "SLURM_NTASKS": "2", "SLURM_JOB_NODELIST": "n[03-07,9],m1", "SLURM_JOB_ID": "5"})
+    assert found["bootstrap"] == "n03:20005" and found["listen"] == "0.0.0.0:0", found
     raises(hearsay.UsageError, "expected to be started by", lambda: hearsay.from_env({}))
     raises(hearsay.UsageError, "MASTER_ADDR", lambda: hearsay.from_env({"RANK": "0", "WORLD_SIZE": "1"}))
 

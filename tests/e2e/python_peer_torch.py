@@ -230,9 +230,35 @@ def check_keep():
     peer2.leave()
 
 
+def unseeded(rank, connect):
+    """Without a seed: what it drew, what it was given, and what came of it."""
+    torch.manual_seed(100 + rank)
+    model = Tied()
+    drawn = flat(model).tolist()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    with connect(model, optimizer) as peer:
+        given = flat(model).tolist()
+        trained(model, peer, optimizer, rank)
+    return drawn, given, flat(model).tolist(), peer.exit_code, peer.verdict
+
+
+def check_unseeded():
+    """Peers that draw different models begin with rank 0's, and train to a consensus."""
+    found = hearsay.local(2, unseeded, rounds=30, compress="topk:0.2", topology="ring")
+    assert found[0][0] != found[1][0], "the seeds differ"
+    assert found[0][1] == found[0][0] and found[1][1] == found[0][0], found
+    assert [one[3] for one in found] == [0, 0] and "consensus of 2 of 2" in found[0][4], found
+    a, b = torch.tensor(found[0][2]), torch.tensor(found[1][2])
+    assert float((a - b).norm() / a.norm()) < 1e-2, (a, b)
+    # Everybody names all: one of them gives its model.
+    found = together(3, unseeded, rounds=5, compress="none")
+    given = [one[1] for one in found]
+    assert given[0] == given[1] == given[2] and given[0] in [one[0] for one in found], found
+
+
 def check_torchrun():
     """A rank of torchrun. (Called by one.)"""
-    model = made()
+    model = Tied()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     with hearsay.torchrun(model, optimizer, rounds=5, compress="none", timeout=120) as peer:
         trained(model, peer, optimizer, 1)

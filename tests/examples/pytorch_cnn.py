@@ -22,7 +22,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 
 def net():
-    torch.manual_seed(1)  # All peers begin with the same model.
+    torch.manual_seed(1)  # For figures that can be had again; peers would begin alike without it.
 
     def block(before, after):
         return [nn.Conv2d(before, after, 3, padding=1, bias=False), nn.BatchNorm2d(after), nn.ReLU(), nn.MaxPool2d(2)]

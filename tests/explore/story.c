@@ -73,10 +73,11 @@ static bool follows(struct story *s, uint32_t peer, uint32_t other, const struct
 }
 
 /* Which piece of a model, or what else of it. */
-static const char *piece_text(uint32_t piece, uint64_t key)
+static const char *piece_text(uint32_t piece, uint64_t key, uint64_t round)
 {
-    static char text[24];
-    snprintf(text, sizeof text, "piece %" PRIu32, piece);
+    static char text[32];
+    const char *of = round == WIRE_ROUND_INITIAL ? "initial " : "";
+    snprintf(text, sizeof text, "%spiece %" PRIu32, of, piece);
     return key != 0 ? "sketches" : piece == WIRE_PIECE_WHOLE ? "whole" : text;
 }
 
@@ -126,11 +127,11 @@ static bool message_text(struct story *s, uint32_t peer, uint32_t other,
         return !follows(s, peer, other, &m->delta);
     case WIRE_MODEL_REQ:
         snprintf(out, MESSAGE_TEXT, "MODEL_REQ %s",
-                 piece_text(m->model_req.piece, m->model_req.key));
+                 piece_text(m->model_req.piece, m->model_req.key, m->model_req.round));
         return true;
     case WIRE_MODEL:
         snprintf(out, MESSAGE_TEXT, "MODEL round %" PRIu64 " %s", m->model.round,
-                 piece_text(m->model.piece, m->model.key));
+                 piece_text(m->model.piece, m->model.key, m->model.round));
         return true;
     case WIRE_HAND:
         snprintf(out, MESSAGE_TEXT, "HAND %d", (int)m->hand.word);

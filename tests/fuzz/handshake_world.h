@@ -391,7 +391,9 @@ static size_t world_template(uint8_t which, uint8_t *out, size_t cap)
     case 7:
         return wire_put_beat(out, cap, &(struct wire_beat){.run_round = which >> 4});
     case 8:
-        return wire_put_model_req(out, cap, &(struct wire_model_req){.round = which >> 4});
+        return wire_put_model_req(
+            out, cap,
+            &(struct wire_model_req){.round = which & 16 ? WIRE_ROUND_INITIAL : which >> 4});
     case 9: {
         struct wire_probe probe;
         memcpy(probe.id, which & 16 ? world.ours.sign_pk : self.id, sizeof probe.id);

@@ -28,6 +28,7 @@ struct rig_peer
     uint32_t i;
     float x[RIG_N];     /* Two tensors, one behind the other, */
     float apart[RIG_B]; /* or the second one here. */
+    float first[RIG_N]; /* What it was given to train from first. */
     bool separate;
     uint64_t rounds,
         stop_at; /* Rounds that were its turn; it leaves before this one. 0: it does not. */
@@ -64,6 +65,12 @@ static inline void rig_step(struct rig_peer *p)
     }
 }
 
+static inline void rig_copy_model(const struct rig_peer *p, float out[RIG_N])
+{
+    memcpy(out, p->x, RIG_A * sizeof *out);
+    memcpy(out + RIG_A, p->separate ? p->apart : p->x + RIG_A, RIG_B * sizeof *out);
+}
+
 /* The loop of a program. */
 static inline void *rig_train(void *self)
 {
@@ -76,6 +83,8 @@ static inline void *rig_train(void *self)
             p->code = hearsay_leave(p->h, 30);
             break;
         }
+        if (p->rounds == 0)
+            rig_copy_model(p, p->first);
         for (uint32_t s = 0; s < hearsay_steps(p->h); s++)
             rig_step(p);
         p->rounds++;
@@ -125,6 +134,36 @@ static inline void rig_open_tcp(struct rig_peer *p, uint32_t n, const char *opti
         if (code != HEARSAY_OK)
             fail_msg("peer-%u: %s", i, hearsay_error(p[i].h));
     }
+}
+
+static inline void rig_close_all(struct rig_peer *p, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        hearsay_close(p[i].h);
+}
+
+static inline void rig_run_all(struct rig_peer *p, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        rig_start(&p[i]);
+    for (uint32_t i = 0; i < n; i++)
+        rig_join(&p[i]);
+    for (uint32_t i = 0; i < n; i++) {
+        if (p[i].code != HEARSAY_OVER)
+            fail_msg("peer-%u: %d, %s", i, p[i].code, hearsay_error(p[i].h));
+        if (hearsay_exit_code(p[i].h) != 0)
+            fail_msg("peer-%u: %s", i, hearsay_verdict(p[i].h));
+    }
+}
+
+static inline void rig_expect_same(const struct rig_peer *p, const float x[RIG_N], const char *what)
+{
+    float own[RIG_N];
+    rig_copy_model(p, own);
+    for (int k = 0; k < RIG_N; k++)
+        if (memcmp(&own[k], &x[k], sizeof *x) != 0)
+            fail_msg("%s: coordinate %d is %.9g, expected %.9g", what, k, (double)own[k],
+                     (double)x[k]);
 }
 
 #endif

@@ -170,6 +170,25 @@ static inline size_t model_unasked(struct world *w, uint8_t *out)
     (void)w;
     return model_now(out, DIM, 2);
 }
+static inline size_t model_initial_unasked(struct world *w, uint8_t *out)
+{
+    static const uint8_t floats[DIM * 4];
+    struct wire_model m = {.round = WIRE_ROUND_INITIAL, .payload = {floats, sizeof floats}};
+    (void)w;
+    return wire_put_model(out, SCRATCH, &m);
+}
+static inline size_t model_req_initial(struct world *w, uint8_t *out)
+{
+    struct wire_model_req m = {.round = WIRE_ROUND_INITIAL};
+    (void)w;
+    return wire_put_model_req(out, SCRATCH, &m);
+}
+static inline size_t model_req_initial_far(struct world *w, uint8_t *out)
+{
+    struct wire_model_req m = {.round = WIRE_ROUND_INITIAL, .piece = WIRE_PIECE_LAYERS - 1};
+    (void)w;
+    return wire_put_model_req(out, SCRATCH, &m);
+}
 static inline size_t model_req_garbage(struct world *w, uint8_t *out)
 {
     struct wire_model_req m = {.round = 1, .piece = WIRE_PIECE_WHOLE};
@@ -276,6 +295,9 @@ static const struct act acts[] = {
     {"STATUS", status_of_mine, false, VIOLATION},
     {"MODEL not asked for", model_unasked, false, VIOLATION},
     {"MODEL not asked for, edge open", model_unasked, true, VIOLATION},
+    {"MODEL of the beginning, not asked for", model_initial_unasked, false, VIOLATION},
+    {"MODEL_REQ of the beginning", model_req_initial, false, TAKEN},
+    {"MODEL_REQ of a piece of it that is not there", model_req_initial_far, false, TAKEN},
     {"half a MODEL_REQ", model_req_garbage, false, VIOLATION},
     {"DELTA without an edge", delta_good, false, DROPPED},
     {"DELTA", delta_good, true, TAKEN},

@@ -124,8 +124,7 @@ def local(n: int, train: Callable[..., Any], *args: Any, start_method: Optional[
     """Run n peers as processes on this machine: for a first try, and for tests.
 
         def train(rank, connect):
-            torch.manual_seed(1)                     # the same initial model everywhere
-            model = Net()
+            model = Net()                            # rank 0's is the initial model of all
             optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
             peer = connect(model, optimizer)         # hearsay.Peer
             for x, y in peer.shard(dataset): ...; peer.step()
@@ -159,6 +158,8 @@ def local(n: int, train: Callable[..., Any], *args: Any, start_method: Optional[
             for rank in range(n):
                 reader, writer = context.Pipe(duplex=False)
                 own = {"name": f"rank-{rank}", "shard": f"{rank + 1}/{n}", **common}
+                if rank == 0 and "bootstrap" not in options:
+                    del own["bootstrap"]  # Who looks for nobody gives the initial model.
                 processes.append(context.Process(target=_child, name=own["name"],
                                                  args=(rank, train, args, own, listeners[rank], writer)))
                 processes[-1].start()
@@ -203,8 +204,8 @@ def _place(env: Mapping[str, str], port: Optional[int]) -> str:
 def from_env(env: Optional[Mapping[str, str]] = None, port: Optional[int] = None) -> Dict[str, Any]:
     """A Peer's options of a rank that torchrun, Slurm (srun) or mpirun started.
 
-    Rank 0 listens at MASTER_ADDR, MASTER_PORT + 1 (or `port`), the others at any port, and ask rank 0 first; name
-    rank-N, min_peers and shards are those of WORLD_SIZE. The key is a file, and no launcher ships secrets:
+    Rank 0 listens at MASTER_ADDR, MASTER_PORT + 1 (or `port`), the others at any port, and ask rank 0 first, whose
+    model is the initial one of all; name rank-N, min_peers and shards are those of WORLD_SIZE. The key is a file, and no launcher ships secrets:
     HEARSAY_KEY=FILE, or key=FILE, has to name a copy of it on each host.
     """
     env = os.environ if env is None else env
@@ -217,8 +218,11 @@ def from_env(env: Optional[Mapping[str, str]] = None, port: Optional[int] = None
     rank, size = int(env[rank_name]), int(env[size_name])
     place = _place(env, port)
     own = place.rpartition(":")[2] if rank == 0 else "0"
-    return {"listen": f"0.0.0.0:{own}", "bootstrap": place, "name": f"rank-{rank}", "min_peers": size,
-            "shard": f"{rank + 1}/{size}"}
+    options: Dict[str, Any] = {"listen": f"0.0.0.0:{own}", "name": f"rank-{rank}", "min_peers": size,
+                               "shard": f"{rank + 1}/{size}"}
+    if rank > 0:
+        options["bootstrap"] = place  # Rank 0 looks for nobody, and so gives the initial model.
+    return options
 
 
 def torchrun(model: Any, optimizer: Any = None, /, *, port: Optional[int] = None, **options: Any) -> Peer:

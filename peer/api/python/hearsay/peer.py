@@ -94,7 +94,9 @@ class Peer:
                the CPU move into one flat buffer, of which they are views from then on (nothing is copied in a
                round): make the Peer after model.to(...). Or a dict of name -> numpy array (float32 or
                float16), trained in place; hearsay.packed() spares the library copies of those.
-               All peers give the same names, shapes and types, and begin with the same values (torch.manual_seed).
+               All peers give the same names, shapes and types in one order. The values of one peer are the initial
+               model of all, and are in these tensors once the constructor returns: those of the peer without
+               `bootstrap` (local() and torchrun(): rank 0), else of one of those that begin the run.
     optimizer  what checkpoints keep beside the model; None: nothing
     buffers    with a dict as model: name -> array of what is mixed but not trained
     options    "topology=ring compress=topk:0.01"; the same can be given by keyword: topology="ring". Names are those

@@ -1,0 +1,51 @@
+/* peer/node/models.c -- which machine answers who asks for a model, and which one takes a model that comes. */
+#include "peer/node/models.h"
+
+/* Will a job come that mixes before it takes local steps? Then the model of a round is what that mixing
+ * leaves, and between jobs there is none. */
+bool models_mix(const struct node *n)
+{
+    return n->phases.phase == NODE_TRAINING && n->phases.quorum.state != QUORUM_HELD;
+}
+
+/* Between jobs the model is ours to copy; else the job takes the copy. It must not wait for
+ * the next one: in lock step that may wait for the very peer that asks. (Before training
+ * our run may still give way to the cluster's, and its packets with it.) */
+void models_serve(struct node *n, const struct link *l)
+{
+    uint64_t wanted = n->orders.at[l - n->sessions.links].round;
+    bool now = wanted <= n->phases.round || n->phases.phase > NODE_TRAINING;
+    orders_serve_pieces(&n->orders);
+    if (n->job.working || !n->join.has_model || n->phases.phase < NODE_TRAINING)
+        return;
+    orders_copy_pieces(&n->orders, n->phases.round);
+    if (now && !(l->observer && models_mix(n)))
+        orders_serve_now(&n->orders, l, n->phases.round);
+}
+
+void models_asked(struct node *n, const struct link *l, const struct wire_message *m)
+{
+    const struct wire_model_req *q = &m->model_req;
+    bool whole = q->piece == WIRE_PIECE_WHOLE && q->key == 0;
+    bool layers = q->piece == WIRE_PIECE_LAYERS;
+    bool initial = q->round == WIRE_ROUND_INITIAL && !whole && !layers;
+    if (initial) {
+        if (!orders_send_initial(&n->orders, l, q))
+            sessions_violation(&n->sessions, l, "MODEL_REQ for no piece of ours");
+        return;
+    }
+    if (whole || (layers && l->observer))
+        orders_take(&n->orders, l, q);
+    else if (layers || !orders_take_piece(&n->orders, l, q))
+        sessions_violation(&n->sessions, l, "MODEL_REQ for no piece of ours");
+    models_serve(n, l);
+}
+
+/* Who joins asks for pieces; so a whole one is handed to us. */
+void models_came(struct node *n, const struct link *l, const struct wire_message *m)
+{
+    if (m->model.piece == WIRE_PIECE_WHOLE && m->model.key == 0)
+        n->env.fx->write_handed |= hand_model(&n->hand, l, &m->model);
+    else if (join_model(&n->join, l, &m->model))
+        phases_join(&n->phases);
+}

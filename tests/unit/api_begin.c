@@ -1,0 +1,293 @@
+/* tests/unit/api_begin.c -- programs that begin with different values: the run's initial model is one of
+ * theirs, and all begin with it. */
+#include "tests/unit/api_rig.h"
+
+static const char run_words[] = "topology=ring compress=topk:0.3 rounds=40 local_steps=2 seed=7";
+
+/* As from a generator that nobody has seeded. */
+static void spread(struct rig_peer *p)
+{
+    for (int k = 0; k < RIG_N; k++)
+        *(k < RIG_A ? p->x + k : rig_b(p) + (k - RIG_A)) += 0.1f * (float)(p->i + 1);
+}
+
+static uint32_t n_taken, n_late;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void hear(void *self, int level, const char *text)
+{
+    (void)self, (void)level;
+    pthread_mutex_lock(&lock);
+    n_taken += strstr(text, "took the initial model from ") != NULL;
+    n_late += strstr(text, "joined the run at round ") != NULL;
+    pthread_mutex_unlock(&lock);
+}
+
+static void simulate(struct rig_peer *p, uint32_t n, bool alike, const char *words,
+                     float first[RIG_N])
+{
+    struct hearsay *h[RIG_PEERS];
+    for (uint32_t i = 0; i < n; i++) {
+        rig_init(&p[i], i, i == 1, words);
+        h[i] = p[i].h;
+        spread(&p[i]);
+        if (i == 0)
+            rig_copy_model(p, first);
+        if (alike) {
+            memcpy(p[i].x, first, sizeof p[i].x);
+            memcpy(p[i].apart, first + RIG_A, sizeof p[i].apart);
+        }
+        assert_int_equal(hearsay_on_note(h[i], hear, NULL), HEARSAY_OK);
+    }
+    n_taken = 0;
+    if (hearsay_open_simulated(h, n, NULL) != HEARSAY_OK)
+        fail_msg("%s", hearsay_error(h[0]));
+}
+
+static void test_simulated_peers_begin_with_the_first_ones_model(void **state)
+{
+    static struct rig_peer p[4];
+    static const char *const words[] = {
+        "topology=ring compress=topk:0.3 rounds=40 local_steps=2 seed=7",
+        "topology=complete compress=none rounds=30 mixer=allreduce",
+        "topology=complete compress=none rounds=30 mixer=ps",
+    };
+    float first[RIG_N], x[4][RIG_N];
+    (void)state;
+    for (size_t w = 0; w < sizeof words / sizeof *words; w++) {
+        simulate(p, 4, true, words[w], first);
+        rig_run_all(p, 4);
+        assert_int_equal(n_taken, 0);
+        for (uint32_t i = 0; i < 4; i++)
+            rig_copy_model(&p[i], x[i]);
+        rig_close_all(p, 4);
+        simulate(p, 4, false, words[w], first);
+        rig_run_all(p, 4);
+        assert_int_equal(n_taken, 3);
+        for (uint32_t i = 0; i < 4; i++)
+            rig_expect_same(&p[i], x[i], words[w]);
+        rig_close_all(p, 4);
+    }
+}
+
+/* Nobody has trained before all have it. */
+static void test_what_is_given_first_is_the_model(void **state)
+{
+    static struct rig_peer p[3];
+    float first[RIG_N];
+    (void)state;
+    simulate(p, 3, false, run_words, first);
+    for (uint32_t i = 0; i < 3; i++)
+        rig_start(&p[i]);
+    for (uint32_t i = 0; i < 3; i++)
+        rig_join(&p[i]);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_memory_equal(p[i].first, first, sizeof first);
+    rig_close_all(p, 3);
+}
+
+static void open_tcp(struct rig_peer *p, uint32_t n, const char *words, const char *key)
+{
+    char text[512];
+    n_taken = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        rig_init(&p[i], i, i == 1, words);
+        spread(&p[i]);
+        snprintf(text, sizeof text, "listen=127.0.0.1:0 name=peer-%u key=%s min-peers=%u", i, key,
+                 n);
+        assert_int_equal(hearsay_options(p[i].h, text), HEARSAY_OK);
+        assert_int_equal(hearsay_on_note(p[i].h, hear, NULL), HEARSAY_OK);
+        if (i > 0) {
+            snprintf(text, sizeof text, "bootstrap=127.0.0.1:%u", hearsay_port(p[0].h));
+            assert_int_equal(hearsay_options(p[i].h, text), HEARSAY_OK);
+        }
+        if (hearsay_open(p[i].h) != HEARSAY_OK)
+            fail_msg("peer-%u: %s", i, hearsay_error(p[i].h));
+    }
+}
+
+/* The others are told where it is: it gives the model, whatever the hashes are. */
+static void test_over_tcp_the_one_without_a_list_gives_its_model(void **state)
+{
+    static struct rig_peer p[4];
+    float first[RIG_N], x[4][RIG_N];
+    char key[64];
+    (void)state;
+    simulate(p, 4, true, run_words, first);
+    rig_run_all(p, 4);
+    for (uint32_t i = 0; i < 4; i++)
+        rig_copy_model(&p[i], x[i]);
+    rig_close_all(p, 4);
+    rig_key(key);
+    open_tcp(p, 4, run_words, key);
+    rig_run_all(p, 4);
+    assert_int_equal(n_taken, 3);
+    for (uint32_t i = 0; i < 4; i++)
+        rig_expect_same(&p[i], x[i], "over TCP");
+    rig_close_all(p, 4);
+    unlink(key);
+}
+
+/* ---- Late, and again ------------------------------------------------------------------------- */
+
+static bool is_over;
+
+static void *train_and_tell(void *self)
+{
+    rig_train(self);
+    pthread_mutex_lock(&lock);
+    is_over = true;
+    pthread_mutex_unlock(&lock);
+    return NULL;
+}
+
+static bool look(void)
+{
+    pthread_mutex_lock(&lock);
+    bool over = is_over;
+    pthread_mutex_unlock(&lock);
+    return over;
+}
+
+/* The first peer has begun alone; then another one comes, with other values, for a few rounds. */
+static void test_who_comes_late_takes_the_initial_model_first(void **state)
+{
+    static struct rig_peer p[2];
+    char key[64], text[160];
+    (void)state;
+    rig_key(key);
+    n_taken = n_late = 0;
+    is_over = false;
+    for (uint32_t i = 0; i < 2; i++) {
+        rig_init(&p[i], i, false, i == 0 ? "rounds=1000000000 compress=topk:0.3 quorum=0" : "");
+        spread(&p[i]);
+        assert_int_equal(hearsay_on_note(p[i].h, hear, NULL), HEARSAY_OK);
+        snprintf(text, sizeof text, "listen=127.0.0.1:0 name=peer-%u key=%s", i, key);
+        assert_int_equal(hearsay_options(p[i].h, text), HEARSAY_OK);
+    }
+    assert_int_equal(hearsay_open(p[0].h), HEARSAY_OK);
+    assert_int_equal(hearsay_wait(p[0].h, -1), HEARSAY_OK);
+    for (int r = 0; r < 100; r++) {
+        rig_step(&p[0]);
+        assert_int_equal(hearsay_round(p[0].h, NULL, -1), HEARSAY_OK);
+    }
+    snprintf(text, sizeof text, "bootstrap=127.0.0.1:%u", hearsay_port(p[0].h));
+    assert_int_equal(hearsay_options(p[1].h, text), HEARSAY_OK);
+    assert_int_equal(hearsay_open(p[1].h), HEARSAY_OK);
+    p[1].stop_at = 5;
+    assert_int_equal(pthread_create(&p[1].thread, NULL, train_and_tell, &p[1]), 0);
+    while (!look()) {
+        rig_step(&p[0]);
+        assert_int_equal(hearsay_round(p[0].h, NULL, -1), HEARSAY_OK);
+    }
+    rig_join(&p[1]);
+    assert_int_equal(p[1].code, HEARSAY_OVER);
+    assert_int_equal(n_taken, 1);
+    assert_int_equal(n_late, 1);
+    assert_int_equal(p[1].rounds, 4);
+    for (int k = 0; k < RIG_N;
+         k++) /* Where the first one's steps lead to, and not where it began. */
+        assert_true(fabsf(p[1].first[k] - 1) < 0.1f);
+    rig_close_all(p, 2);
+    unlink(key);
+}
+
+static void rm_dir(const char *dir)
+{
+    char text[160];
+    snprintf(text, sizeof text, "rm -rf '%s'", dir);
+    assert_int_equal(system(text), 0);
+}
+
+static void open_with_out(struct rig_peer *p, float more, const char *key, const char *dir)
+{
+    char text[320];
+    snprintf(text, sizeof text,
+             "key=%s rounds=200 listen=127.0.0.1:0 out=%s checkpoint=0.001 compress=none", key,
+             dir);
+    rig_init(p, 0, false, text);
+    for (int k = 0; k < RIG_N; k++)
+        p->x[k] += more;
+    if (hearsay_open(p->h) != HEARSAY_OK)
+        fail_msg("%s", hearsay_error(p->h));
+    if (hearsay_wait(p->h, -1) != HEARSAY_OK)
+        fail_msg("%s", hearsay_error(p->h));
+}
+
+/* Nobody else is left who has it: the checkpoint does. */
+static void test_a_program_that_begins_otherwise_goes_on(void **state)
+{
+    struct rig_peer p;
+    char key[64], dir[96];
+    (void)state;
+    rig_key(key);
+    snprintf(dir, sizeof dir, "%s.out", key);
+    open_with_out(&p, 0, key, dir);
+    for (uint64_t r = 0; r < 50; r++) {
+        rig_step(&p);
+        assert_int_equal(hearsay_round(p.h, NULL, -1), HEARSAY_OK);
+    }
+    hearsay_close(p.h);
+    open_with_out(&p, 100, key, dir);
+    uint64_t at = hearsay_rounds_done(p.h);
+    assert_true(at > 0 && at <= 50);
+    for (int k = 0; k < RIG_N; k++)
+        assert_true(fabsf(p.x[k]) < 20);
+    rig_train(&p);
+    assert_int_equal(p.code, HEARSAY_OVER);
+    hearsay_close(p.h);
+    rm_dir(dir);
+    unlink(key);
+}
+
+/* ---- Floats of 16 bits ------------------------------------------------------------------------- */
+
+static void *train_half(void *self)
+{
+    struct hearsay *h = self;
+    int code = hearsay_wait(h, -1);
+    while (code == HEARSAY_OK)
+        code = hearsay_round(h, NULL, -1);
+    return code == HEARSAY_OVER ? h : NULL;
+}
+
+static void test_tensors_of_16_bits_take_it_exactly(void **state)
+{
+    static uint16_t half[2][3] = {{0x3c00, 0xc100, 0x0001}, {0x4200, 0x0000, 0x3555}};
+    const uint64_t dims[] = {3};
+    struct hearsay *h[2];
+    pthread_t thread[2];
+    void *good;
+    (void)state;
+    for (uint32_t i = 0; i < 2; i++) {
+        h[i] = hearsay_new();
+        assert_int_equal(hearsay_options(h[i], "topology=ring compress=none rounds=4"), HEARSAY_OK);
+        assert_int_equal(
+            hearsay_tensor(h[i], "a", half[i], HEARSAY_FLOAT16, HEARSAY_TRAINED, 1, dims),
+            HEARSAY_OK);
+    }
+    assert_int_equal(hearsay_open_simulated(h, 2, NULL), HEARSAY_OK);
+    for (uint32_t i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, train_half, h[i]), 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(pthread_join(thread[i], &good), 0);
+        assert_non_null(good);
+        hearsay_close(h[i]);
+    }
+    const uint16_t first[3] = {0x3c00, 0xc100, 0x0001}; /* Nobody has trained anything. */
+    assert_memory_equal(half[0], first, sizeof first);
+    assert_memory_equal(half[1], first, sizeof first);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_simulated_peers_begin_with_the_first_ones_model),
+        cmocka_unit_test(test_what_is_given_first_is_the_model),
+        cmocka_unit_test(test_over_tcp_the_one_without_a_list_gives_its_model),
+        cmocka_unit_test(test_who_comes_late_takes_the_initial_model_first),
+        cmocka_unit_test(test_a_program_that_begins_otherwise_goes_on),
+        cmocka_unit_test(test_tensors_of_16_bits_take_it_exactly),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

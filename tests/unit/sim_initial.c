@@ -1,0 +1,428 @@
+/* tests/unit/sim_initial.c -- the model that a run begins with, where programs begin with different ones:
+ * proposals that differ in it alone, members that serve wrong bytes, and a founder that dies. */
+#include "peer/run/layout_keys.h"
+#include "sim_rig.h"
+
+enum { PEERS = 5, DIM = 70000, PIECES = 5 };
+
+static uint32_t n_taken[PEERS], n_refused, n_given_up, n_strange, n_resumed;
+static float first[PEERS]; /* What the first local step of each found, in every coordinate. */
+static uint32_t liar;      /* Who serves wrong bytes; PEERS: nobody. */
+static uint32_t n_pieces[PEERS];
+static char begin[PEERS][LAYOUT_BEGIN]; /* What each proposes; the third digit says whose it is. */
+
+static void hear(void *self, uint32_t peer, const struct node_note *note)
+{
+    (void)self;
+    n_taken[peer] += strstr(note->text, "took the initial model from ") != NULL;
+    n_refused += strstr(note->text, "has another hash than the run says") != NULL;
+    n_strange += strstr(note->text, "a peer of another run") != NULL;
+    n_resumed += strstr(note->text, "going on from the checkpoint") != NULL;
+    n_given_up += strstr(note->text, "it is given up") != NULL;
+}
+
+static bool
+    relabel; /* The fourth piece that comes is of no use; the fifth, which is shorter, says it is that. */
+
+/* Its number stands before the key and the head of the payload. */
+static void give_other_number(const struct wire_message *m, uint8_t *floats)
+{
+    uint8_t *number = floats - (m->model.payload.n > UINT16_MAX ? 5 : 3) - 2;
+    assert_int_equal(*number, m->model.piece);
+    *number = m->model.piece == 3 ? 9 : 3;
+}
+
+/* Pieces of a liar are of another model. */
+static void watch(void *self, uint32_t peer, const struct node_event *ev, uint32_t other)
+{
+    static struct wire_batch batch;
+    struct wire_message m;
+    (void)self;
+    if (ev->type != NODE_RECV || !wire_read(ev->recv.bytes, ev->recv.len, &batch, &m)
+        || m.type != WIRE_MODEL || m.model.round != WIRE_ROUND_INITIAL)
+        return;
+    n_pieces[peer]++;
+    uint8_t *floats = (uint8_t *)ev->recv.bytes + (m.model.payload.p - ev->recv.bytes);
+    if (other == liar)
+        floats[5] ^= 1;
+    if (relabel && m.model.piece >= 3)
+        give_other_number(&m, floats);
+    relabel &= m.model.piece != 4;
+}
+
+static float drawn; /* Added to what the programs begin with. */
+
+static void fill(void *self, float *x)
+{
+    const struct rig_peer *p = self;
+    for (size_t k = 0; k < DIM; k++)
+        x[k] = (float)(p->index + 1) + drawn;
+}
+
+static uint32_t founder[PEERS]; /* Whose model the run of each begins with. */
+
+static bool begins(void *self, const float *x)
+{
+    const struct rig_peer *p = self;
+    for (size_t k = 0; k < DIM; k++)
+        if (x[k] != (float)(founder[p->index] + 1))
+            return false;
+    return true;
+}
+
+static void steps(void *self, float *x, uint64_t round, uint32_t n_steps,
+                  struct trainer_report *report)
+{
+    struct rig_peer *p = self;
+    if (round == 0)
+        first[p->index] = x[DIM - 1];
+    rig_steps(self, x, round, n_steps, report);
+}
+
+static int make(void *self, uint32_t peer, const struct run *run, struct trainer *t,
+                char error[RUN_ERROR_MAX])
+{
+    int err = rig_trainer(self, peer, run, t, error);
+    founder[peer] = (uint32_t)(layout_values(run)->begin[2] - '0');
+    t->init = fill;
+    t->begins = begins;
+    t->steps = steps;
+    return err;
+}
+
+static void make_run(struct run *run, const char *hash, const char *min_peers)
+{
+    struct run_flags *f = calloc(1, sizeof *f);
+    char error[RUN_ERROR_MAX];
+    assert_non_null(f);
+    f->trainer = &layout_keys;
+    const char *const words[][2] = {
+        {"topology", "complete"}, {"compress", "none"},     {"rounds", "30"},   {"begin", hash},
+        {"trained", "70000"},     {"min-peers", min_peers}, {"floats", "70000"}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        assert_int_equal(run_flags_set(f, words[i][0], words[i][1], error), 0);
+    if (run_from_flags(run, f, error) != 0)
+        fail_msg("%s", error);
+    free(f);
+}
+
+static const char *least = "5";
+
+/* Each proposes a run that begins with its own model; order[i] is the place of its hash. */
+static void propose(void *self, uint32_t peer, struct node_config *c)
+{
+    (void)self;
+    make_run(&c->run, begin[peer], least);
+}
+
+static void prepare(struct rig *r, uint32_t n, const char *order)
+{
+    rig_init(r, n, DIM, "complete", "none", 1);
+    r->eta = 0.05f;
+    r->config.sessions = true;
+    r->config.make_trainer = make;
+    r->config.note = hear;
+    r->config.watch = watch;
+    liar = PEERS;
+    n_refused = n_given_up = n_strange = n_resumed = 0;
+    drawn = 0;
+    for (uint32_t i = 0; i < PEERS; i++) {
+        n_taken[i] = n_pieces[i] = 0;
+        first[i] = 0;
+        snprintf(begin[i], sizeof begin[i], "0%c%u%029d", order[i], i, 0);
+    }
+    make_run(&r->config.run, begin[0], least);
+    r->config.configure = propose;
+}
+
+static void expect_first(uint32_t n, uint32_t giver)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (first[i] != (float)(giver + 1))
+            fail_msg("peer-%u began with %g, expected that of peer-%u", i, (double)first[i], giver);
+}
+
+/* ---- Whose it is ------------------------------------------------------------------------------ */
+
+/* Whoever dials whom, and however many proposals go round: the first by its hash is everybody's. */
+static void test_all_agree_on_the_first(void **state)
+{
+    static const char *const orders[] = {"01234", "43210", "31024", "24013", "10432"};
+    (void)state;
+    for (uint64_t seed = 1; seed <= 4; seed++)
+        for (size_t k = 0; k < sizeof orders / sizeof *orders; k++) {
+            struct rig r;
+            prepare(&r, PEERS, orders[k]);
+            r.config.seed = seed;
+            r.config.jitter_us = 20000;
+            rig_run(&r, UINT64_MAX);
+            rig_ended_well(&r, 1);
+            uint32_t giver = (uint32_t)(strchr(orders[k], '0') - orders[k]);
+            expect_first(PEERS, giver);
+            assert_int_equal(n_taken[giver] + n_refused + n_given_up, 0);
+            for (uint32_t i = 0; i < PEERS; i++)
+                assert_true(i == giver || n_taken[i] >= 1);
+            rig_close(&r);
+        }
+}
+
+/* ---- Wrong bytes, and none ---------------------------------------------------------------------- */
+
+static void bring_first(void *self, uint32_t peer, struct node_config *c)
+{
+    (void)self, (void)peer;
+    c->patience_us = 600 * INT64_C(1000000);
+}
+
+/* Peers 0 to n_same - 1 begin with the run's model. */
+static uint32_t n_same;
+
+static void fill_by_place(void *self, float *x)
+{
+    (void)self;
+    for (size_t k = 0; k < DIM; k++)
+        x[k] = 1;
+}
+
+static int make_right(void *self, uint32_t peer, const struct run *run, struct trainer *t,
+                      char error[RUN_ERROR_MAX])
+{
+    int err = make(self, peer, run, t, error);
+    if (peer < n_same)
+        t->init = fill_by_place;
+    return err;
+}
+
+/* The last peer lacks it. Whoever it asks first, what one of the others serves is not believed. */
+static void test_who_serves_wrong_bytes_is_not_believed(void **state)
+{
+    uint32_t refused = 0;
+    float *x = calloc(DIM, sizeof *x);
+    (void)state;
+    assert_non_null(x);
+    for (uint32_t who = 0; who < PEERS; who++) {
+        struct rig r;
+        prepare(&r, PEERS, "01234");
+        n_same = PEERS - 1;
+        r.config.make_trainer = make_right;
+        r.config.configure = bring_first;
+        liar = who < PEERS - 1 ? who : PEERS;
+        rig_run(&r, UINT64_MAX);
+        rig_ended_well(&r, 1);
+        expect_first(PEERS, 0);
+        assert_int_equal(n_taken[PEERS - 1], 1);
+        assert_int_equal(n_pieces[PEERS - 1], PIECES * (1 + n_refused));
+        refused += n_refused;
+        if (who == 0)
+            memcpy(x, rig_model(&r, 2), DIM * sizeof *x);
+        assert_memory_equal(x, rig_model(&r, 2), DIM * sizeof *x);
+        rig_close(&r);
+    }
+    assert_int_equal(refused, 1); /* One of them is asked first. */
+    free(x);
+}
+
+/* Nobody else is there: the run does not begin with what a liar says. */
+static void test_a_single_liar_is_waited_out(void **state)
+{
+    struct rig r;
+    (void)state;
+    least = "2";
+    prepare(&r, 2, "01234");
+    r.config.configure = bring_first;
+    liar = 0;
+    rig_open(&r);
+    sim_run_to(r.world, 100 * INT64_C(1000000));
+    assert_in_range(n_refused, 2, 4); /* It is asked again, now and then. */
+    assert_true(first[0] == 0 && first[1] == 0);
+    liar = PEERS;
+    rig_run(&r, UINT64_MAX);
+    rig_ended_well(&r, 1);
+    expect_first(2, 0);
+    least = "5";
+    rig_close(&r);
+}
+
+/* What comes from one and does not go on is had from the next, and need not come twice. */
+static void test_who_falls_silent_is_replaced(void **state)
+{
+    struct rig r;
+    uint32_t source = PEERS;
+    (void)state;
+    prepare(&r, PEERS, "01234");
+    n_same = PEERS - 1;
+    r.config.make_trainer = make_right;
+    r.config.configure = bring_first;
+    r.config.bytes_per_s = 1e6;
+    rig_open(&r);
+    while (n_pieces[PEERS - 1] < 2)
+        assert_true(sim_step(r.world));
+    for (source = 0; source < PEERS - 1; source++) /* All but one fall silent, whoever it was. */
+        if (source != 2)
+            sim_cut(r.world, source, PEERS - 1, true);
+    while (n_taken[PEERS - 1] == 0 && sim_now_us(r.world) < 60 * INT64_C(1000000))
+        assert_true(sim_step(r.world));
+    assert_int_equal(n_taken[PEERS - 1], 1);
+    assert_int_equal(n_pieces[PEERS - 1], PIECES);
+    assert_int_equal(n_refused, 0);
+    for (source = 0; source < PEERS - 1; source++)
+        if (source != 2)
+            sim_cut(r.world, source, PEERS - 1, false);
+    rig_run(&r, UINT64_MAX);
+    rig_ended_well(&r, 1);
+    expect_first(PEERS, 0);
+    rig_close(&r);
+}
+
+/* It ends the session, and the next one goes on. */
+static void test_a_piece_of_another_size_is_a_violation(void **state)
+{
+    struct rig r;
+    (void)state;
+    least = "2";
+    prepare(&r, 2, "01234");
+    r.config.configure = bring_first;
+    relabel = true;
+    rig_run(&r, UINT64_MAX);
+    assert_false(relabel);
+    assert_int_equal(rig_progress(&r, 1).violations, 1);
+    assert_int_equal(n_taken[1], 1);
+    assert_int_equal(n_refused, 0);
+    expect_first(2, 0);
+    least = "5";
+    rig_close(&r);
+}
+
+/* ---- The founder dies ------------------------------------------------------------------------- */
+
+/* One has it by then: it gives it to the others. */
+static void test_another_one_has_it(void **state)
+{
+    struct rig r;
+    (void)state;
+    least = "3";
+    prepare(&r, 4, "01234");
+    r.config.configure = bring_first;
+    rig_open(&r);
+    sim_cut(r.world, 0, 2, true); /* Sessions come about before the run has been taken over. */
+    sim_cut(r.world, 0, 3, true);
+    while (n_taken[1] == 0)
+        assert_true(sim_step(r.world));
+    sim_kill(r.world, 0);
+    assert_int_equal(n_taken[2] + n_taken[3], 0);
+    rig_run(&r, UINT64_MAX);
+    assert_int_equal(n_taken[2] + n_taken[3], 2);
+    for (uint32_t i = 1; i < 4; i++)
+        assert_true(first[i] == 1);
+    rig_ended_well(&r, 1);
+    least = "5";
+    rig_close(&r);
+}
+
+/* Nobody has it: those who are left agree on another one. */
+static void test_nobody_has_it(void **state)
+{
+    struct rig r;
+    (void)state;
+    least = "3";
+    prepare(&r, 4, "03124");
+    r.config.bytes_per_s = 1e6;
+    rig_open(&r);
+    while (n_pieces[1] + n_pieces[2] + n_pieces[3] == 0)
+        assert_true(sim_step(r.world));
+    sim_kill(r.world, 0);
+    rig_run(&r, UINT64_MAX);
+    assert_true(n_given_up >= 1);
+    for (uint32_t i = 1; i < 4; i++)
+        assert_true(first[i] == 3); /* That of peer-2, whose hash is the next one. */
+    rig_ended_well(&r, 1);
+    least = "5";
+    rig_close(&r);
+}
+
+/* ---- Late, and again --------------------------------------------------------------------------- */
+
+static void run_to(struct rig *r, uint64_t round)
+{
+    r->config.step_us = 200000;
+    rig_open(r);
+    while (n_taken[4] == 0 || rig_progress(r, 4).round < round)
+        assert_true(sim_step(r->world));
+}
+
+/* Its process is another one, and has drawn other values: in the middle of the run it takes the initial
+ * model, and then what the others have. */
+static void test_who_is_killed_comes_back(void **state)
+{
+    struct rig r;
+    (void)state;
+    prepare(&r, PEERS, "01234");
+    run_to(&r, 10);
+    sim_kill(r.world, 4);
+    assert_int_equal(sim_restart(r.world, 4), 0);
+    rig_run(&r, UINT64_MAX);
+    rig_ended_well(&r, 1);
+    assert_int_equal(n_taken[4], 2);
+    assert_int_equal(n_strange, 0);
+    rig_close(&r);
+}
+
+/* All of them are, and none draws what it drew before: their checkpoints have it. */
+static void test_checkpoints_have_it(void **state)
+{
+    struct rig r;
+    (void)state;
+    for (uint32_t n_killed = 1; n_killed <= PEERS; n_killed += PEERS - 1) {
+        prepare(&r, PEERS, "01234");
+        r.config.checkpoint_us = 500000;
+        run_to(&r, 20);
+        drawn = 100;
+        for (uint32_t i = PEERS - n_killed; i < PEERS; i++)
+            sim_kill(r.world, i);
+        for (uint32_t i = PEERS - n_killed; i < PEERS; i++)
+            assert_int_equal(sim_restart(r.world, i), 0);
+        rig_run(&r, UINT64_MAX);
+        rig_ended_well(&r, 1);
+        assert_int_equal(n_resumed, n_killed);
+        for (uint32_t i = 0; i < PEERS; i++)
+            assert_int_equal(n_taken[i], i > 0);
+        rig_close(&r);
+    }
+}
+
+/* ---- Which run goes first ----------------------------------------------------------------------- */
+
+static void test_order(void **state)
+{
+    struct run *run = calloc(3, sizeof *run);
+    (void)state;
+    assert_non_null(run);
+    make_run(&run[0], "0000000000000000000000000000000a", "3");
+    make_run(&run[1], "1000000000000000000000000000000a", "3");
+    make_run(&run[2], "0000000000000000000000000000000a", "4");
+    assert_true(layout_order(&run[0], &run[1]) < 0);
+    assert_true(layout_order(&run[1], &run[0]) > 0);
+    assert_int_equal(layout_order(&run[0], &run[0]), 0);
+    assert_int_equal(layout_order(&run[0], &run[2]), 0);
+    assert_int_equal(layout_order(&run[1], &run[2]), 0); /* They differ in more. */
+    layout_begin_alike(&run[1], &run[0]);
+    assert_int_equal(layout_order(&run[1], &run[0]), 0);
+    free(run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_agree_on_the_first),
+        cmocka_unit_test(test_who_serves_wrong_bytes_is_not_believed),
+        cmocka_unit_test(test_a_single_liar_is_waited_out),
+        cmocka_unit_test(test_who_falls_silent_is_replaced),
+        cmocka_unit_test(test_a_piece_of_another_size_is_a_violation),
+        cmocka_unit_test(test_another_one_has_it),
+        cmocka_unit_test(test_nobody_has_it),
+        cmocka_unit_test(test_who_is_killed_comes_back),
+        cmocka_unit_test(test_checkpoints_have_it),
+        cmocka_unit_test(test_order),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
