@@ -54,9 +54,10 @@ sees()
     peer/report) echo peer/run peer/store peer/tensorboard nn/files topology gossip/wire ;;
     peer/sim) echo peer/run peer/secure peer/keep peer/node gossip/mixers gossip/exchange gossip/wire ;; # A liar is a mixer.
     peer/uv) echo peer/run peer/secure peer/admit peer/keep peer/node gossip/exchange gossip/wire ;;
-    peer/api) echo peer/run peer/sgd peer/secure peer/keep peer/store peer/node peer/uv peer/sim gossip/exchange gossip/mixers gossip/wire compress nn/models nn/files nn/data nn/shards nn/train ;;
+    peer/api) echo peer/run peer/sgd peer/secure peer/keep peer/store peer/node peer/uv peer/sim peer/diary gossip/exchange gossip/mixers gossip/wire compress nn/models nn/files nn/data nn/shards nn/train ;;
     peer/page) echo peer/run peer/node peer/uv gossip/members gossip/exchange gossip/wire topology ;; # The words and numbers of metrics.jsonl.
-    peer/cmd) echo peer/api peer/page peer/run peer/sgd peer/secure peer/admit peer/keep peer/store peer/report peer/tensorboard peer/gauge peer/node peer/sim peer/uv gossip/mixers gossip/exchange gossip/members \
+    peer/diary) echo peer/page peer/store peer/run peer/keep peer/secure peer/node peer/uv gossip/wire nn/files nn/data ;; # What a peer writes and shows.
+    peer/cmd) echo peer/api peer/diary peer/page peer/run peer/sgd peer/secure peer/admit peer/keep peer/store peer/report peer/tensorboard peer/gauge peer/node peer/sim peer/uv gossip/mixers gossip/exchange gossip/members \
         gossip/wire compress topology nn/models nn/files nn/data nn/shards nn/train nn/math ;;
     *) return 1 ;;
     esac
@@ -81,6 +82,7 @@ door()
     peer/secure/*.c | peer/admit/*.c) echo '<sodium\.h>' ;;
     peer/run/options.c) echo '<getopt\.h>' ;;
     peer/keep/disk.c) echo "$files" ;;
+    peer/store/reserve.c) echo "$files" ;;
     peer/store/outdir.*) echo "<(jansson|sys/file)\.h>|$files" ;;
     peer/store/journal.c | peer/tensorboard/logdir.c) echo "$files" ;;
     peer/page/server.h) echo '<sys/socket\.h>' ;;
@@ -88,6 +90,7 @@ door()
     peer/report/json.h | peer/report/summary.c | peer/report/lines.c) echo '<jansson\.h>' ;;
     peer/report/run.c) echo "$files" ;;
     peer/report/svg.c) echo '<strings\.h>' ;;
+    peer/diary/*) echo '<(jansson|netdb|sys/stat|sys/statvfs|uv)\.h>' ;;
     peer/uv/*) echo '<' ;;
     peer/api/*) echo '<(getopt|pthread|signal|unistd|uv|sys/types)\.h>' ;;
     peer/cmd/*) echo '<' ;;
@@ -146,7 +149,8 @@ banned()
     nn/files/safetensors* | nn/files/replace.c) echo "$clocks|$chance|$environment" ;;
     nn/math/team.c | nn/math/crew.c) echo "$clocks|$chance|$print|$environment" ;;
     peer/secure/keyfile.c) echo "$clocks|$chance|$environment" ;;
-    peer/store/outdir.c) echo "$clocks|$chance|$print|$environment" ;;
+    peer/diary/*) echo "$chance|$print|$environment" ;;
+    peer/store/outdir.c | peer/store/reserve.c) echo "$clocks|$chance|$print|$environment" ;;
     peer/page/server.c) echo "$chance|$print|$environment|$world" ;;
     *) echo "$clocks|$chance|$print|$environment|$world" ;;
     esac

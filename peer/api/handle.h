@@ -3,7 +3,8 @@
  *   hearsay.c   the caller's thread: calls, turns, questions
  *   opening.c   options and tensors become a driver's configuration
  *   trainer.c   the trainer that a node sees: it waits for the caller
- *   thread.c    the peer's thread: loop, notes, figures, files, the end
+ *   thread.c    the peer's thread: loop, notes, figures
+ *   files.c     its directory, its page and its end
  *   simulate.c  many handles over a simulated network: one thread for all of them
  *
  *   HANDLE_NEW --hearsay_open--> HANDLE_OPEN --its thread ends--> (TURN_OVER) --hearsay_close-->
@@ -18,6 +19,7 @@
 #include "nn/models/model.h"
 #include "peer/api/tensors.h"
 #include "peer/api/turn.h"
+#include "peer/diary/monitor.h"
 #include "peer/keep/slots.h"
 #include "peer/node/outcome.h"
 #include "peer/run/layout_keys.h"
@@ -71,7 +73,8 @@ struct hearsay
     const char *out; /* NULL: nothing is written. */
     struct outdir dir;
     char owner_text[OWNER_TEXT_MAX];
-    bool claimed;
+    struct diary diary;           /* What is written there, */
+    struct diary_monitor monitor; /* and what is shown. */
     struct disk disk;
     struct slots slots;
     struct slots_found found;
@@ -83,7 +86,6 @@ struct hearsay
     uv_timer_t look;
     struct uv_driver *driver;
     uv_thread_t thread;
-    int64_t begun_us;
 
     /* ---- seen from the caller's thread, under `lock` ---- */
     uv_mutex_t lock;
@@ -118,8 +120,6 @@ void handle_stop_simulated(struct hearsay *h);
 void handle_see(struct hearsay *h, const struct node *n, uint64_t sent, uint64_t received);
 /* The final model, or NULL, goes to the caller. */
 void handle_give(struct hearsay *h, const float *x);
-/* How its run ended: a node that has exited with this code. */
-void handle_judge(struct hearsay *h, const struct node *n, int code);
 
 /* opening.c: all that hearsay_open() does before there is a thread. HEARSAY_OK, or a code with a
  * sentence; then handle_undo() undoes it. */
@@ -134,6 +134,13 @@ void handle_begin_hash(const struct hearsay *h, const float *x, char out[LAYOUT_
 int handle_make_trainer(void *self, const struct run *run, struct trainer *t,
                         char error[RUN_ERROR_MAX]);
 
+/* files.c: the last step of handle_prepare(), its undoing, and what a loop that has ended leaves behind. */
+int handle_open_files(struct hearsay *h);
+void handle_close_files(struct hearsay *h);
+void handle_end_files(struct hearsay *h);
+/* How a run ended: a node that has exited with this code. */
+void handle_judge(struct hearsay *h, const struct node *n, int code);
+
 /* thread.c */
 int handle_start(struct hearsay *h);
 /* Tell the peer to leave, from the caller's thread. */
@@ -143,6 +150,5 @@ void handle_stop(struct hearsay *h);
 /* Callbacks of the driver, for handle_prepare(). */
 void handle_note(void *self, enum note_level level, const char *text);
 void handle_measured(void *self, const struct node_progress *p);
-bool handle_write_model(void *self, const struct node *n);
 
 #endif

@@ -74,7 +74,7 @@ struct hearsay;
 
 /* ---- Before a run ------------------------------------------------------------------------------ */
 
-/* A handle without options and tensors; NULL: there is no memory. Allocates some 200 KiB. */
+/* A handle without options and tensors; NULL: there is no memory. Allocates some 270 KiB. */
 HEARSAY_EXPORT struct hearsay *hearsay_new(void);
 
 /* Ends what is open and frees the handle. A run that is not over is left, as hearsay_leave() does.
@@ -84,7 +84,7 @@ HEARSAY_EXPORT void hearsay_close(struct hearsay *h);
 /* One option, named as on the command line of `hearsay peer`: hearsay_set(h, "topology", "ring").
  * The names are the run's keys (topology, compress, mixer, rounds, local-steps, ...) and this
  * peer's own: listen, bootstrap, key, identity, name, advertise, members, token, out, checkpoint,
- * evaluate-every, evaluate-samples, patience, worker-limit, forget, uplink, shard. "key" (a file
+ * evaluate-every, evaluate-samples, patience, worker-limit, forget, uplink, metrics, shard. "key" (a file
  * that `hearsay keygen` wrote) has to be given. Variables of the environment, HEARSAY_MIN_PEERS=4,
  * count where an option is not set. With "model" (gpt:4x128, lenet5, ...) the tensors have to be
  * those of that model, by name and shape, and the run is one that `hearsay peer` can be in, too. */
@@ -141,7 +141,15 @@ HEARSAY_EXPORT int hearsay_on_evaluate(struct hearsay *h,
                                        void *self);
 
 /* With "out" the directory is this run's: started again the peer goes on from its last checkpoint,
- * and is refused where the run has finished: its model and summary.json are there.
+ * and is refused where the run has finished: its model and summary.json are there. It gets the files
+ * that `hearsay peer` leaves, so that `hearsay report` draws them: metrics.jsonl, a line a round,
+ * and, where the run was left, a summary.json that is not of a finished one. What a full disk does
+ * not take is kept in memory and tried again for "patience", while the last call waits; what is
+ * missing then makes the run one that failed (HEARSAY_SYSTEM), whose model you have.
+ *
+ * "metrics" (HOST:PORT, or PORT on 127.0.0.1; port 0: any, which a note names) serves /metrics for
+ * Prometheus, and a live page, from a thread of the library's until the run is over. A port that is
+ * in use is HEARSAY_USAGE.
  *
  * Check all options, read key and checkpoints, listen, and start the peer's thread.
  *

@@ -26,7 +26,7 @@ static const struct option_row rows[] = {
     ROWS_MEMBERS,
     ROWS_TOKEN,
     {.name = "out", .kind = OPTION_TEXT, .arg = "DIR",
-     .help = "directory for model, identity and checkpoints of this run only; default: nothing is written"},
+     .help = "directory for model, metrics, identity and checkpoints of this run only; default: nothing is written"},
     ROWS_CHECKPOINT,
     ROWS_FORGET,
     ROWS_EVALUATE_EVERY,
@@ -34,6 +34,7 @@ static const struct option_row rows[] = {
     ROWS_PATIENCE,
     ROWS_WORKER_LIMIT,
     ROWS_UPLINK,
+    ROWS_METRICS,
     {.name = NULL},
 };
 /* clang-format on */
@@ -296,7 +297,6 @@ static int configure(struct hearsay *h)
     h->config.self = h;
     h->config.note = handle_note;
     h->config.measured = handle_measured;
-    h->config.write_model = handle_write_model;
     if (h->evaluate == NULL)
         h->config.node.evaluate_every = 0; /* There is nobody to ask. */
     return HEARSAY_OK;
@@ -312,9 +312,9 @@ static int all(struct hearsay *h, int (*const step[])(struct hearsay *))
 
 int handle_prepare(struct hearsay *h)
 {
-    static int (*const step[])(struct hearsay *) = {parse,         take_settings, lay,
-                                                    take_run,      open_out,      open_checkpoints,
-                                                    take_identity, configure,     NULL};
+    static int (*const step[])(struct hearsay *) = {
+        parse,     take_settings,     lay, take_run, open_out, open_checkpoints, take_identity,
+        configure, handle_open_files, NULL};
     return all(h, step);
 }
 
@@ -326,6 +326,7 @@ int handle_prepare_simulated(struct hearsay *h)
 
 void handle_undo(struct hearsay *h)
 {
+    handle_close_files(h);
     slots_found_close(&h->found);
     if (h->has_disk) {
         slots_close(&h->slots);

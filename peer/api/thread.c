@@ -1,11 +1,7 @@
-/* peer/api/thread.c -- the peer's thread: a loop with a driver, and how it ends. */
-#include "nn/files/safetensors.h"
+/* peer/api/thread.c -- the peer's thread: a loop with a driver, and what it says. */
 #include "peer/api/handle.h"
-#include "peer/run/exit.h"
-#include "peer/uv/metrics.h"
 #include "peer/uv/spare.h"
 
-#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -46,99 +42,23 @@ static void see(struct hearsay *h)
     handle_see(h, uv_driver_node(h->driver), sent, received);
 }
 
-/* With the first round the directory belongs to the run: until then that was a proposal. */
 void handle_measured(void *self, const struct node_progress *p)
 {
     struct hearsay *h = self;
-    char why[OUTDIR_WHY_MAX];
-    (void)p;
-    if (h->out != NULL && !h->claimed) {
-        h->claimed = true;
-        if (outdir_claim(&h->dir, h->owner_text, why) < 0)
-            turn_note(&h->turn, 1, why);
-    }
+    double time_s = diary_round(&h->diary, p);
+    diary_monitor_round(&h->monitor, p, time_s);
     see(h);
 }
 
-bool handle_write_model(void *self, const struct node *n)
-{
-    struct hearsay *h = self;
-    char path[SLOTS_PATH_MAX], round[24], run[WIRE_RUN_MAX + 1], why[FILE_ERROR_MAX];
-    struct node_progress p;
-    const struct segment *segments;
-    size_t n_segments, n_params;
-    const float *x = node_model(n, &segments, &n_segments, &n_params);
-    if (h->out == NULL || x == NULL || h->half_done)
-        return true; /* The caller has it. */
-    node_progress(n, &p);
-    snprintf(round, sizeof round, "%" PRIu64, p.round);
-    run_text(node_run(n), run);
-    const struct safetensors_meta meta[] = {{"run", run},
-                                            {"round", round},
-                                            {"name", h->settings.name},
-                                            {"version", HEARSAY_VERSION},
-                                            {NULL, NULL}};
-    snprintf(path, sizeof path, "%.1000s/model.safetensors", h->out);
-    if (safetensors_write(path, x, segments, n_segments, meta, why) == 0)
-        return true;
-    turn_note(&h->turn, 2, why);
-    return false;
-}
-
-/* ---- The end -------------------------------------------------------------------- */
-
-void handle_judge(struct hearsay *h, const struct node *n, int code)
-{
-    struct outcome_facts f;
-    struct outcome o;
-    node_facts(n, &f);
-    if (f.failed == CMD_OK && code != CMD_APART)
-        f.failed = code;
-    outcome_judge(&o, &f);
-    h->exit_code = o.exit_code;
-    snprintf(h->verdict, sizeof h->verdict, "%s", o.text);
-}
-
-/* From here on the directory says that its run is over, unless it was left. */
-static void finish_out(struct hearsay *h)
-{
-    struct outcome_facts f;
-    node_facts(uv_driver_node(h->driver), &f);
-    if (!h->claimed || f.stopped || h->exit_code == CMD_USAGE || h->exit_code == CMD_FAILED)
-        return;
-    json_t *j =
-        uv_metrics_object(&h->seen, (double)(uv_hrtime() / 1000 - (uint64_t)h->begun_us) * 1e-6);
-    if (j == NULL)
-        return;
-    json_object_set_new(j, "summary", json_true());
-    json_object_set_new(j, "name", json_string(h->settings.name));
-    json_object_set_new(j, "verdict", json_pack("{s:s}", "text", h->verdict));
-    json_object_set_new(j, "finished", json_true());
-    json_object_set_new(j, "exit_code", json_integer(h->exit_code));
-    int err = outdir_finish(h->out, j);
-    if (err < 0)
-        turn_note(&h->turn, 1, strerror(-err));
-    for (int slot = 0; slot < SLOTS && err == 0; slot++)
-        (void)h->disk.unlink(h->disk.self, slots_name(slot));
-    json_decref(j);
-}
-
-/* The final model goes to the caller, who waits. */
 static void run(void *self)
 {
     struct hearsay *h = self;
-    const struct segment *segments;
-    size_t n_segments, n_params;
+    diary_monitor_start(&h->monitor, &h->loop, h->driver);
     uv_driver_start(h->driver);
     uv_run(&h->loop, UV_RUN_DEFAULT);
     h->stuck = uv_driver_stuck(h->driver);
     see(h);
-    handle_judge(h, uv_driver_node(h->driver), uv_driver_exit_code(h->driver));
-    if (!h->stuck) {
-        const float *x = node_model(uv_driver_node(h->driver), &segments, &n_segments, &n_params);
-        handle_give(h, x);
-        finish_out(h);
-    }
+    handle_end_files(h);
     turn_over(&h->turn);
 }
 
@@ -174,6 +94,7 @@ static void close_loop(struct hearsay *h, bool handles)
     if (handles) {
         uv_close((uv_handle_t *)&h->leave, NULL);
         uv_close((uv_handle_t *)&h->look, NULL);
+        diary_monitor_stop(&h->monitor);
         uv_run(&h->loop, UV_RUN_NOWAIT);
     }
     (void)uv_loop_close(&h->loop);
@@ -214,7 +135,6 @@ int handle_start(struct hearsay *h)
     int err = uv_spare_loop_init(&h->loop);
     if (err < 0)
         return handle_fail(h, HEARSAY_SYSTEM, "this peer cannot start: %s", uv_strerror(err));
-    h->begun_us = (int64_t)(uv_hrtime() / 1000);
     int code = open_driver(h);
     if (code != HEARSAY_OK) {
         close_loop(h, false);

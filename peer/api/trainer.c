@@ -253,6 +253,8 @@ int handle_make_trainer(void *self, const struct run *run, struct trainer *t,
         err = h->by_model ? take_model(h, run, error) : check_layout(h, run, error);
     if (err == 0)
         err = check_out(h, run, error);
+    if (err == 0)
+        err = diary_room(&h->diary, h->tensors.n_floats, error);
     if (err < 0)
         return err;
     note_run(h, run);

@@ -1,15 +1,12 @@
 /* peer/cmd/checkpoint.c -- checkpoints between the command line, a directory and the driver. */
 #include "peer/cmd/checkpoint.h"
 
-#include "nn/files/safetensors_table.h"
-#include "nn/math/number.h"
 #include "peer/cmd/duration.h"
 #include "peer/cmd/files.h"
+#include "peer/diary/kept.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* A file of more is none of ours. */
@@ -17,48 +14,13 @@ static const uint64_t most_bytes = UINT64_C(64) << 30;
 
 /* ---- Of which rounds? ---- */
 
-/* A safetensors file: the length of its head, and the head as JSON. */
-static uint64_t round_of(const char *path)
-{
-    uint8_t raw[8];
-    uint64_t n = 0, round = 0;
-    FILE *f = fopen(path, "re");
-    if (f == NULL)
-        return 0;
-    if (fread(raw, 1, sizeof raw, f) == sizeof raw)
-        for (int i = 0; i < 8; i++)
-            n |= (uint64_t)raw[i] << 8 * i;
-    char *text = n <= SAFETENSORS_TABLE_HEADER_MAX ? malloc(n + 1) : NULL;
-    json_t *head = text != NULL && fread(text, 1, n, f) == n ? json_loadb(text, n, 0, NULL) : NULL;
-    const char *beat =
-        json_string_value(json_object_get(json_object_get(head, "__metadata__"), "beat"));
-    if (beat == NULL || !number_whole(beat, &round))
-        round = 0;
-    json_decref(head);
-    free(text);
-    fclose(f);
-    return round;
-}
-
-void cmd_checkpoint_rounds(const char *dir, uint64_t round[SLOTS])
-{
-    char path[CMD_PATH_MAX];
-    for (int slot = 0; slot < SLOTS; slot++)
-        round[slot] = cmd_path(path, dir, slots_name(slot)) == 0 ? round_of(path) : 0;
-    if (round[0] < round[1]) {
-        uint64_t newer = round[1];
-        round[1] = round[0];
-        round[0] = newer;
-    }
-}
-
 static void rounds_of_peer(const char *dir, uint32_t i, uint64_t round[SLOTS])
 {
     char path[CMD_PATH_MAX], name[32];
     snprintf(name, sizeof name, "peer-%u", (unsigned)i);
     round[0] = round[1] = 0;
     if (cmd_path(path, dir, name) == 0)
-        cmd_checkpoint_rounds(path, round);
+        diary_kept_rounds(path, round);
 }
 
 static bool all_have(const char *dir, uint32_t n, uint64_t round)

@@ -21,10 +21,6 @@ struct cmd_checkpoint
     int64_t every_us; /* --checkpoint; 0: off. */
 };
 
-/* The rounds of the checkpoints in `dir`, the newest first, as their files say; 0: there is none.
- * Nothing else of a file is looked at. */
-void cmd_checkpoint_rounds(const char *dir, uint64_t round[SLOTS]);
-
 /* What the same command finds: `local --out DIR` with n peers. */
 struct cmd_checkpoint_common
 {

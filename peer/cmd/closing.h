@@ -1,20 +1,9 @@
-/* peer/cmd/closing.h -- how a run ended, for programs: the "verdict" of a closing JSON object.
- *
- *   "verdict": {"kind": "consensus", "text": "consensus of 6 of 8 peers ...", "exit_code": 0,
- *               "n_among": 6, "n_members": 8, "dead": ["peer-3", "peer-5"],
- *               "relative_drift": 4.1e-07, "exact": true, "at_most": false,
- *               "rounds_skipped": 12, "finite": true}
- *
- * The kinds are those of peer/node/outcome.h.
- */
+/* peer/cmd/closing.h -- what several peers estimate at the end of a run, as one figure. */
 #ifndef PEER_CMD_CLOSING_H
 #define PEER_CMD_CLOSING_H
 
-#include "peer/node/outcome.h"
-
 #include <jansson.h>
-
-json_t *cmd_closing_json(const struct outcome *o, const struct outcome_facts *f);
+#include <stdint.h>
 
 /* The mean of several peers' estimates of the relative drift. Each names its round, and figures of
  * different rounds have no mean: those of the newest round count. Begin with zeros. */

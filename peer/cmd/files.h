@@ -1,16 +1,15 @@
-/* peer/cmd/files.h -- what commands keep under --out: models. */
+/* peer/cmd/files.h -- paths of what commands keep under --out, and what may be written over. */
 #ifndef PEER_CMD_FILES_H
 #define PEER_CMD_FILES_H
 
-#include "nn/data/data.h"
-#include "nn/data/labels.h"
-#include "peer/node/node.h"
-#include "peer/secure/channel.h"
 #include "peer/secure/keyfile.h"
+
+#include <stdbool.h>
+#include <stddef.h>
 
 struct options;
 
-enum { CMD_PATH_MAX = 1024, CMD_CLASSES_MAX = 1 << 16 };
+enum { CMD_PATH_MAX = 1024 };
 
 /* DIR/NAME; asserts nothing: a path that is too long is -ENAMETOOLONG. */
 __attribute__((warn_unused_result)) int cmd_path(char out[CMD_PATH_MAX], const char *dir,
@@ -26,36 +25,5 @@ __attribute__((warn_unused_result)) int cmd_may_write(const struct options *o, c
 /* A small file as a text that ends with NUL; -EFBIG where it has cap bytes or more. */
 __attribute__((warn_unused_result)) int cmd_read_text(const char *path, char *text, size_t cap,
                                                       char error[KEYFILE_ERROR_MAX]);
-
-/* A model on its way to a file. */
-struct cmd_saved
-{
-    const float *x;
-    const struct segment *segments;
-    size_t n_segments;
-    const struct run *run;
-    uint64_t round; /* The model has been through so many rounds. */
-    const char *name;
-    const struct labels *classes; /* Their names, where the run's data have such; or NULL. */
-};
-
-/* Write a model as safetensors, with the metadata "run" (its canonical text),
- * "round", "name" and "version", and where classes have names "classes": these, with newlines between
- * (if they are UTF-8, and of CMD_CLASSES_MAX bytes at most). 0, or a negative errno with a sentence. */
-__attribute__((warn_unused_result)) int cmd_write_saved(const char *path, const struct cmd_saved *s,
-                                                        char error[DATA_ERROR_MAX]);
-
-/* The same of a node's model. 0 and nothing written while it has none; 1 where it is there. */
-__attribute__((warn_unused_result)) int cmd_write_model(const char *path, const struct node *n,
-                                                        const char *name,
-                                                        const struct labels *classes,
-                                                        char error[DATA_ERROR_MAX]);
-
-/* The model that another peer has handed to this node, as DIR/handed/NAME.safetensors; its path goes
- * to `path`. It is of our own run, and its classes are ours. 0, or a negative errno with a sentence. */
-__attribute__((warn_unused_result)) int cmd_write_handed(char path[CMD_PATH_MAX], const char *dir,
-                                                         const struct node *n,
-                                                         const struct labels *classes,
-                                                         char error[DATA_ERROR_MAX]);
 
 #endif

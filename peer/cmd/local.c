@@ -60,7 +60,7 @@ const struct option_row cmd_local_rows[] = {
     ROWS_FORGET,
     ROWS_PATIENCE,
     ROWS_WORKER_LIMIT,
-    CMD_ROW_METRICS,
+    ROWS_METRICS,
     CMD_ROW_TENSORBOARD,
     GRID_ROWS,
     {.name = "json", .kind = OPTION_FLAG,
@@ -289,7 +289,7 @@ static void make_args(struct args *a, const struct local *l, uint32_t i)
     static const char *const passed[] = {"init",        "evaluate-every", "evaluate-samples",
                                          "checkpoint",  "forget",         "patience",
                                          "worker-limit"};
-    char metrics[CMD_MONITOR_ADDRESS];
+    char metrics[DIARY_MONITOR_ADDRESS];
     add(a, "%s", l->program);
     add(a, "peer");
     add(a, "--listen=fd:%d", UV_CLUSTER_LISTEN_FD);

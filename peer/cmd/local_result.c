@@ -10,6 +10,7 @@
 #include "peer/cmd/events.h"
 #include "peer/cmd/files.h"
 #include "peer/cmd/out.h"
+#include "peer/diary/summary.h"
 #include "peer/uv/metrics.h"
 
 #include <errno.h>
@@ -350,7 +351,7 @@ static json_t *closing_object(const struct cmd_local_result *r, const struct tot
     json_t *j = json_object(), *peers = json_array();
     for (uint32_t i = 0; i < r->n; i++)
         json_array_append_new(peers, peer_object(r, i));
-    json_object_set_new(j, "verdict", cmd_closing_json(&r->outcome, &r->facts));
+    json_object_set_new(j, "verdict", diary_verdict(&r->outcome, &r->facts));
     json_object_set_new(j, "n_peers", json_integer(r->n));
     json_object_set_new(j, "n_models", json_integer((json_int_t)c->n));
     json_object_set_new(j, "accuracy_min", uv_metrics_number(t->accuracy_min));

@@ -6,7 +6,7 @@
  *               "compute_s": 9.1, "wait_s": 1.2, "mix_s": 0.4,
  *               "resets": 0, "violations": 0, "exchanges": 800,
  *               "model": "model.safetensors"}, ...],   or null
- *    "verdict": {...},                             peer/cmd/closing.h
+ *    "verdict": {...},                             peer/diary/summary.h
  *    "n_peers": 8, "n_models": 8,
  *    "accuracy_min": 0.987, "accuracy_max": 0.989,
  *    "drift": 0.0123, "relative_drift": 0.0004,    exact, from the model files

@@ -17,7 +17,6 @@
 #include "peer/cmd/duration.h"
 #include "peer/cmd/files.h"
 #include "peer/cmd/moments.h"
-#include "peer/cmd/monitor.h"
 #include "peer/cmd/out.h"
 #include "peer/cmd/peer_report.h"
 #include "peer/cmd/peers.h"
@@ -59,7 +58,7 @@ const struct option_row cmd_peer_rows[] = {
     ROWS_PATIENCE,
     ROWS_WORKER_LIMIT,
     ROWS_UPLINK,
-    CMD_ROW_METRICS,
+    ROWS_METRICS,
     CMD_ROW_TENSORBOARD,
     {.name = "leash-fd", .kind = OPTION_UINT, .arg = "N", .min = 3, .max = 65535,
      .help = "exit when the pipe of this number ends: at once, or when the data have been read"},
@@ -83,7 +82,6 @@ struct peer
     bool again; /* The run is that of --out, as it was fixed before. */
     struct cmd_progress_reading reading;
     struct cmd_peer_report report;
-    struct cmd_monitor monitor;
 };
 
 /* ---- From flags to a configuration ------------------------------------ */
@@ -118,9 +116,10 @@ static int take_name(struct peer *p)
     const char *name = p->settings.name;
     snprintf(p->out_default, sizeof p->out_default, "hearsay-%s", name);
     p->out = options_text(p->o, "out") ? options_text(p->o, "out") : p->out_default;
-    p->report.name = name;
-    p->report.out = p->out;
-    p->report.dir = &p->dir;
+    p->report.diary.name = name;
+    p->report.diary.dir = p->out;
+    p->report.diary.held = &p->dir.held;
+    p->report.diary.owner = p->dir.text;
     p->report.training = &p->training;
     return code;
 }
@@ -250,7 +249,7 @@ static int take_out(struct peer *p)
     code = cmd_out_open(&p->dir);
     if (code != CMD_OK || p->dir.finished)
         return code;
-    int err = cmd_reserve_check(p->out, cmd_peer_report_files, path, sizeof path);
+    int err = reserve_check(p->out, diary_files, path, sizeof path);
     if (err < 0)
         return cmd_fail(p->o, cmd_exit_of(err), "cannot write %s: %s", path, uv_strerror(err));
     code = cmd_duration(p->o, "forget", &p->config.node.forget_us);
@@ -289,12 +288,7 @@ static int make_trainer(void *self, const struct run *run, struct trainer *t,
     if (err < 0)
         return err;
     p->report.wanted_drift = run->final_drift;
-    err = cmd_reserve_hold(&p->report.reserve, p->out, t->n_params, 1);
-    if (err == 0)
-        err = cmd_reserve_hold(&p->report.last, p->out, 0, 1);
-    if (err < 0)
-        snprintf(error, RUN_ERROR_MAX, "no room for the model in %.200s: %s", p->out,
-                 strerror(-err));
+    err = diary_room(&p->report.diary, t->n_params, error);
     return err < 0 ? err : check_run(p, run, error);
 }
 
@@ -396,7 +390,7 @@ static int run_driver(struct peer *p, struct uv_driver *d, uv_loop_t *loop)
     uv_identity_text(p->settings.identity.sign_pk, id);
     if (!p->report.notes_as_json)
         (void)cmd_fail(p->o, CMD_OK, "%s is %s", p->settings.name, id);
-    cmd_monitor_start(&p->monitor, loop, d);
+    diary_monitor_start(&p->report.monitor, loop, d);
     uv_driver_start(d);
     uv_run(loop, UV_RUN_DEFAULT);
     int exit_code = cmd_peer_report_finish(&p->report, d);
@@ -405,7 +399,8 @@ static int run_driver(struct peer *p, struct uv_driver *d, uv_loop_t *loop)
         fflush(NULL);
         _exit(exit_code);
     }
-    cmd_monitor_stop(&p->monitor, loop);
+    diary_monitor_stop(&p->report.monitor);
+    uv_run(loop, UV_RUN_NOWAIT);
     uv_driver_close(d);
     return exit_code;
 }
@@ -440,29 +435,33 @@ static int open_and_run(struct peer *p)
     return code;
 }
 
+static int open_monitor(struct peer *p)
+{
+    char error[DIARY_MONITOR_ERROR];
+    int err = diary_monitor_open(&p->report.monitor, options_text(p->o, "metrics"),
+                                 &p->report.diary, p->settings.identity.sign_pk, error);
+    return err < 0 ? cmd_fail(p->o, cmd_exit_of(err), "%s", error) : CMD_OK;
+}
+
 int cmd_peer(const struct options *o)
 {
     static struct peer p; /* Large, and one a process. */
     p.o = o;
-    p.report =
-        (struct cmd_peer_report){.o = o, .json = options_flag(o, "json"), .begin_ns = uv_hrtime()};
-    p.report.patience_us = (int64_t)(options_real(o, "patience") * 1e6);
-    p.report.notes_as_json = p.report.json && options_given(o, "leash-fd");
-    cmd_progress_open(&p.report.progress, stderr);
+    cmd_peer_report_open(&p.report, o);
     uv_driver_defaults(&p.config);
     signal(SIGPIPE, SIG_IGN);
     cmd_peers_raise_limits();
     int code = take_options(&p);
     if (code == CMD_OK && !p.dir.finished)
-        code = cmd_monitor_open(&p.monitor, o, &p.report, p.settings.identity.sign_pk);
+        code = open_monitor(&p);
     if (code == CMD_OK && !p.dir.finished)
         code = cmd_events_open(&p.report.events, o, p.settings.name, p.out);
     if (code == CMD_OK && !p.dir.finished)
         code = prepare_moments(&p);
     if (code == CMD_OK)
         code = p.dir.finished ? cmd_out_again(&p.dir) : open_and_run(&p);
-    cmd_monitor_close(&p.monitor);
-    cmd_lines_close(&p.report.lines);
+    diary_monitor_close(&p.report.monitor);
+    diary_close(&p.report.diary);
     cmd_events_close(&p.report.events);
     cmd_checkpoint_close(&p.checkpoint, p.report.over);
     cmd_out_close(&p.dir);

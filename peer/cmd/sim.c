@@ -17,12 +17,13 @@
 #include "peer/cmd/files.h"
 #include "peer/cmd/out.h"
 #include "peer/cmd/peers.h"
-#include "peer/cmd/reserve.h"
 #include "peer/cmd/stop.h"
 #include "peer/cmd/training.h"
+#include "peer/diary/model.h"
 #include "peer/sgd/sgd_keys.h"
 #include "peer/sim/attack.h"
 #include "peer/sim/world.h"
+#include "peer/store/reserve.h"
 #include "peer/uv/metrics.h"
 
 #include <assert.h>
@@ -169,7 +170,7 @@ static void say_progress(struct simulation *s, const struct node_progress *p)
     cmd_progress_show(&s->progress, &row, 1, now_s, true);
 }
 
-static void tell_lines(struct simulation *s, const struct cmd_lines *l, bool news)
+static void tell_lines(struct simulation *s, const struct diary_lines *l, bool news)
 {
     if (!news)
         return;
@@ -187,10 +188,10 @@ static void measured(void *self, uint32_t peer)
         say_progress(s, &p);
     if (s->out == NULL)
         return;
-    struct cmd_lines *l = &s->files[peer].lines;
+    struct diary_lines *l = &s->files[peer].lines;
     if (!l->started)
-        cmd_lines_start(l, uv_metrics_start(-1, 0));
-    tell_lines(s, l, cmd_lines_round(l, &p, (double)sim_now_us(s->world) * 1e-6));
+        diary_lines_start(l, uv_metrics_start(-1, 0));
+    tell_lines(s, l, diary_lines_round(l, &p, (double)sim_now_us(s->world) * 1e-6));
 }
 
 /* ---- files ---- */
@@ -225,8 +226,8 @@ static int open_peer_files(struct simulation *s, uint32_t i)
     if (err < 0)
         return cmd_fail(s->o, CMD_USAGE, "--out %s: %s", s->out, strerror(-err));
     /* Files are opened for each line: a thousand open ones may be too many. */
-    cmd_lines_open(&f->lines, f->dir, JOURNAL_BYTES / (1 + s->n / 64), true);
-    err = cmd_reserve_check(f->dir, names, path, sizeof path);
+    diary_lines_open(&f->lines, f->dir, JOURNAL_BYTES / (1 + s->n / 64), true);
+    err = reserve_check(f->dir, names, path, sizeof path);
     return err < 0 ? cmd_fail(s->o, CMD_USAGE, "cannot write %s: %s", path, strerror(-err))
                    : CMD_OK;
 }
@@ -251,8 +252,8 @@ static int write_model(struct simulation *s, uint32_t i)
     int err = cmd_path(path, s->files[i].dir, CMD_SIM_MODEL);
     if (err < 0)
         return cmd_fail(s->o, CMD_FAILED, "--out %s: %s", s->out, strerror(-err));
-    err =
-        cmd_write_model(path, sim_node(s->world, i), name, cmd_training_classes(&s->peers[i]), why);
+    err = diary_model_of_node(path, sim_node(s->world, i), name, cmd_training_classes(&s->peers[i]),
+                              why);
     s->files[i].has_model = err > 0;
     return err < 0 ? cmd_fail(s->o, CMD_FAILED, "%s", why) : CMD_OK;
 }
@@ -262,9 +263,9 @@ static uint64_t write_lines(struct simulation *s)
 {
     uint64_t n = 0;
     for (uint32_t i = 0; s->out != NULL && i < s->n; i++) {
-        struct cmd_lines *l = &s->files[i].lines;
-        tell_lines(s, l, cmd_lines_write(l));
-        n += cmd_lines_missing(l);
+        struct diary_lines *l = &s->files[i].lines;
+        tell_lines(s, l, diary_lines_write(l));
+        n += diary_lines_missing(l);
     }
     return n;
 }
@@ -489,7 +490,7 @@ int cmd_sim(const struct options *o)
         cmd_training_close(&s.peers[i]);
     cmd_out_close(&s.dir);
     for (uint32_t i = 0; s.files != NULL && i < s.n; i++)
-        cmd_lines_close(&s.files[i].lines);
+        diary_lines_close(&s.files[i].lines);
     free(s.files);
     free(s.liar);
     free(s.peers);

@@ -6,12 +6,12 @@
 #include "peer/cmd/batch.h"
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/files.h"
-#include "peer/cmd/lines.h"
 #include "peer/cmd/out.h"
 #include "peer/cmd/progress.h"
 #include "peer/cmd/scenario.h"
 #include "peer/cmd/sim_notes.h"
 #include "peer/cmd/training.h"
+#include "peer/diary/lines.h"
 #include "peer/sim/attack.h"
 #include "peer/sim/world.h"
 
@@ -22,8 +22,8 @@
 struct sim_peer_files
 {
     char dir[CMD_PATH_MAX];
-    struct cmd_lines lines; /* metrics.jsonl. */
-    bool has_model;         /* It is written. */
+    struct diary_lines lines; /* metrics.jsonl. */
+    bool has_model;           /* It is written. */
 };
 
 struct simulation

@@ -2,6 +2,7 @@
 #include "peer/cmd/closing.h"
 #include "peer/cmd/progress.h"
 #include "peer/cmd/sim.h"
+#include "peer/diary/summary.h"
 #include "peer/uv/metrics.h"
 
 #include <inttypes.h>
@@ -184,7 +185,7 @@ static json_t *closing_object(const struct simulation *s, const struct result *r
 {
     json_t *j = json_pack(
         "{s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:f, s:f, s:I, s:I, s:I}", "peers",
-        peers, "verdict", cmd_closing_json(&r->outcome, &r->facts), "n_peers", (json_int_t)s->n,
+        peers, "verdict", diary_verdict(&r->outcome, &r->facts), "n_peers", (json_int_t)s->n,
         "accuracy_min", uv_metrics_number(r->accuracy_min), "accuracy_max",
         uv_metrics_number(r->accuracy_max), "drift", uv_metrics_number(r->exact.trained.xi),
         "relative_drift", uv_metrics_number(r->exact.trained.relative), "statistics_drift",

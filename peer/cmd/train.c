@@ -121,12 +121,12 @@ static int open_files(struct cmd_train *t)
 {
     char path[CMD_PATH_MAX];
     static const char *const names[] = {"metrics.jsonl", "model.safetensors", "summary.json", NULL};
-    int err = cmd_reserve_check(t->out, names, path, sizeof path);
+    int err = reserve_check(t->out, names, path, sizeof path);
     if (err < 0)
         return cmd_fail(t->o, cmd_exit_of(err), "cannot write %s: %s", path, strerror(-err));
-    err = cmd_reserve_hold(&t->reserve, t->out, t->trainer.n_params, 1);
+    err = reserve_hold(&t->reserve, t->out, t->trainer.n_params, 1);
     if (err == 0)
-        err = cmd_reserve_hold(&t->last, t->out, 0, 1);
+        err = reserve_hold(&t->last, t->out, 0, 1);
     if (err < 0)
         return cmd_fail(t->o, CMD_FAILED, "no room for the model in %s: %s", t->out,
                         strerror(-err));
@@ -136,7 +136,7 @@ static int open_files(struct cmd_train *t)
     if (code != CMD_OK)
         return code;
     t->from_round = t->round;
-    cmd_lines_open(&t->lines, t->out, JOURNAL_BYTES, false);
+    diary_lines_open(&t->lines, t->out, JOURNAL_BYTES, false);
     return CMD_OK;
 }
 
@@ -316,7 +316,7 @@ static int run_all(struct cmd_train *t)
     code = judge(t);
     if (code == CMD_OK)
         code = cmd_train_keep_lines(t);
-    cmd_reserve_release(&t->last);
+    reserve_release(&t->last);
     int told = cmd_train_result(t, code);
     t->over = told == CMD_OK;
     return code == CMD_OK ? told : code;
@@ -355,7 +355,7 @@ int cmd_train(const struct options *o)
     cmd_stop_catch();
     signal(SIGPIPE, SIG_IGN);
     int code = run_all(&only);
-    cmd_lines_close(&only.lines);
+    diary_lines_close(&only.lines);
     cmd_events_close(&only.events);
     cmd_train_keep_close(&only, only.over);
     cmd_out_close(&only.dir);

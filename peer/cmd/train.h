@@ -23,14 +23,14 @@
 
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/events.h"
-#include "peer/cmd/lines.h"
 #include "peer/cmd/out.h"
 #include "peer/cmd/progress.h"
-#include "peer/cmd/reserve.h"
 #include "peer/cmd/train_keep.h"
 #include "peer/cmd/training.h"
+#include "peer/diary/lines.h"
 #include "peer/node/evaluation.h"
 #include "peer/node/rollback.h"
+#include "peer/store/reserve.h"
 
 #include <stdio.h>
 
@@ -46,8 +46,8 @@ struct cmd_train
     const struct options *o;
     struct cmd_training training;
     struct cmd_progress_reading reading;
-    struct cmd_reserve reserve; /* The model's room on the disk. */
-    struct cmd_reserve last;    /* The summary's room, which late lines must not take. */
+    struct reserve reserve; /* The model's room on the disk. */
+    struct reserve last;    /* The summary's room, which late lines must not take. */
     struct run run;
     struct schedule schedule;
     struct trainer trainer;
@@ -71,7 +71,7 @@ struct cmd_train
     struct cmd_out dir;          /* What --out names, if it was given. */
     struct cmd_train_keep keep;  /* Its checkpoints. */
     uint64_t from_round;         /* Where this start began. */
-    struct cmd_lines lines;      /* metrics.jsonl, where there are files. */
+    struct diary_lines lines;    /* metrics.jsonl, where there are files. */
     struct cmd_events events;    /* --tensorboard, */
     struct cmd_train_sums due;   /* and what is not there yet, */
     uint64_t due_ns;             /* since when. */

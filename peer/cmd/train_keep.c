@@ -4,6 +4,7 @@
 #include "peer/cmd/files.h"
 #include "peer/cmd/stop.h"
 #include "peer/cmd/train.h"
+#include "peer/diary/model.h"
 #include "peer/store/retry.h"
 #include "peer/uv/spare.h"
 
@@ -181,22 +182,22 @@ void cmd_train_keep_stop(struct cmd_train *t)
 static int write_model(struct cmd_train *t, char why[DATA_ERROR_MAX])
 {
     char path[CMD_PATH_MAX];
-    struct cmd_saved s = {.x = t->x,
-                          .segments = t->trainer.segments,
-                          .n_segments = t->trainer.n_segments,
-                          .run = &t->run,
-                          .round = t->diverged[0] != '\0' ? t->rollback.round : t->round,
-                          .name = "peer-0",
-                          .classes = cmd_training_classes(&t->training)};
+    struct diary_model s = {.x = t->x,
+                            .segments = t->trainer.segments,
+                            .n_segments = t->trainer.n_segments,
+                            .run = &t->run,
+                            .round = t->diverged[0] != '\0' ? t->rollback.round : t->round,
+                            .name = "peer-0",
+                            .classes = cmd_training_classes(&t->training)};
     int err = cmd_path(path, t->out, "model.safetensors");
     if (err < 0) {
         snprintf(why, DATA_ERROR_MAX, "--out %.200s: %s", t->out, strerror(-err));
         return err;
     }
-    cmd_reserve_release(&t->reserve);
-    err = cmd_write_saved(path, &s, why);
+    reserve_release(&t->reserve);
+    err = diary_model_write(path, &s, why);
     if (err < 0)
-        cmd_reserve_again(&t->reserve, t->out);
+        reserve_again(&t->reserve, t->out);
     return err;
 }
 
@@ -239,8 +240,8 @@ int cmd_train_keep_lines(struct cmd_train *t)
     struct retry retry = {0};
     int64_t patience_us = (int64_t)(options_real(t->o, "patience") * 1e6), wait_us = 1;
     bool say;
-    cmd_train_tell(t, cmd_lines_write(&t->lines));
-    while (cmd_lines_wait(&t->lines) && !cmd_stop_asked() && wait_us > 0) {
+    cmd_train_tell(t, diary_lines_write(&t->lines));
+    while (diary_lines_wait(&t->lines) && !cmd_stop_asked() && wait_us > 0) {
         int64_t now_us = (int64_t)(uv_hrtime() / 1000);
         wait_us = retry_failed(&retry, now_us, patience_us, &say);
         if (say && wait_us > 0)
@@ -248,9 +249,9 @@ int cmd_train_keep_lines(struct cmd_train *t)
                      "warning: lines of metrics.jsonl are in memory, and tried again for %lld s",
                      (long long)((retry_left_us(&retry, now_us) + 999999) / 1000000));
         wait_for(wait_us);
-        cmd_train_tell(t, cmd_lines_write(&t->lines));
+        cmd_train_tell(t, diary_lines_write(&t->lines));
     }
-    uint64_t n = cmd_lines_missing(&t->lines);
+    uint64_t n = diary_lines_missing(&t->lines);
     return n == 0 ? CMD_OK
                   : cmd_fail(t->o, CMD_FAILED,
                              "%llu line%s of metrics.jsonl could not be written; "

@@ -158,9 +158,9 @@ static void write_line(struct cmd_train *t)
     uv_timeval64_t now;
     json_t *j = line_object(t, &t->since, t->fresh);
     if (!t->lines.started)
-        cmd_lines_start(&t->lines, uv_metrics_start(uv_gettimeofday(&now) == 0 ? now.tv_sec : -1,
-                                                    t->from_round));
-    cmd_train_tell(t, cmd_lines_put(&t->lines, j ? json_dumps(j, JSON_REAL_PRECISION(9)) : NULL));
+        diary_lines_start(&t->lines, uv_metrics_start(uv_gettimeofday(&now) == 0 ? now.tv_sec : -1,
+                                                      t->from_round));
+    cmd_train_tell(t, diary_lines_put(&t->lines, j ? json_dumps(j, JSON_REAL_PRECISION(9)) : NULL));
     json_decref(j);
 }
 

@@ -1,6 +1,6 @@
 /* peer/page/snapshot.h -- all that a peer tells over HTTP, as plain values of one moment.
  *
- * The loop thread fills one in (peer/cmd/monitor.c) and hands it over (board.h); what is read from it is
+ * The loop thread fills one in (peer/diary/monitor.c) and hands it over (board.h); what is read from it is
  * text for others (prometheus.h, status.h, health.h). It holds no pointer to anything that changes.
  */
 #ifndef PEER_PAGE_SNAPSHOT_H

@@ -83,6 +83,12 @@
         .max = 1e9,                                                                                \
         .help = "a neighbour whose job runs longer than this is no longer waited for; 0: no limit" \
     }
+#define ROWS_METRICS                                                                               \
+    {                                                                                              \
+        .name = "metrics", .kind = OPTION_TEXT, .arg = "HOST:PORT",                                \
+        .help = "serve figures over HTTP there: a live page for browsers at /, /metrics for "      \
+                "Prometheus, /status.json, /healthz, /readyz; PORT alone is that of 127.0.0.1"     \
+    }
 /* `hearsay peer` alone has this one: what it chooses depends on timing. */
 #define ROWS_UPLINK                                                                                \
     {                                                                                              \

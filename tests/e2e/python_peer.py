@@ -4,6 +4,7 @@
 Two peers are two threads of one process where that is enough: several handles live side by side.
 """
 import gc
+import json
 import logging
 import os
 import signal
@@ -11,11 +12,13 @@ import socket
 import sys
 import tempfile
 import threading
+import urllib.request
 
 sys.dont_write_bytecode = True
 import hearsay  # noqa: E402
 import numpy as np  # noqa: E402
 from hearsay import _model  # noqa: E402
+from hearsay.launch import _own  # noqa: E402
 
 PATIENCE = 120
 
@@ -314,6 +317,31 @@ def check_local():
     error = raises(hearsay.LocalError, "of rank 1", lambda: hearsay.local(2, failing, rounds=1000000))
     assert error.rank == 1 and "in failing" in str(error), error
     raises(hearsay.LocalError, "code 7", lambda: hearsay.local(2, dying, rounds=5))
+
+
+def check_metrics():
+    """A live page while there is a run, lines under out, and one port a peer."""
+    directory, notes = tempfile.mkdtemp(), []
+    out = os.path.join(directory, "out")
+    peer = alone({"w": np.zeros(4, np.float32)}, out=out, metrics=0, evaluate=lambda model: (1.0, 0.5, 10), on_note=lambda level, text: notes.append(text))
+    peer.step()
+    page = [text for text in notes if "a live page is at http://" in text][0].split()[5].rstrip(",")
+    assert page.startswith("http://127.0.0.1:"), page
+    with urllib.request.urlopen(page + "metrics") as answer:
+        assert "hearsay_phase{" in answer.read().decode()
+    with urllib.request.urlopen(page) as answer:
+        assert b"<title>hearsay</title>" in answer.read()
+    at = page[7:-1]
+    raises(hearsay.UsageError, f"metrics: cannot listen on {at}: Address already in use", lambda: alone({"w": np.zeros(4, np.float32)}, metrics=at))
+    peer.finish()
+    raises(OSError, "", lambda: urllib.request.urlopen(page))
+    with open(os.path.join(out, "metrics.jsonl"), encoding="utf-8") as f:
+        lines = [json.loads(line) for line in f]
+    assert lines[0]["start"] and lines[0]["from_round"] == 0 and lines[-1]["round"] >= 1, lines
+    both = os.path.join(directory, "both")
+    hearsay.local(2, counting, 3.0, rounds=5, out=both)
+    assert sorted(os.listdir(both)) == ["peer-0", "peer-1"] and os.path.exists(os.path.join(both, "peer-1", "metrics.jsonl"))
+    assert [_own(i, {"metrics": "h:9100"})["metrics"] for i in (0, 2)] == ["h:9100", "h:9102"] and _own(1, {"metrics": 0}) == {"metrics": "0"}
 
 
 def check_env():

@@ -85,6 +85,19 @@ def _threads(n: int) -> Dict[str, str]:
     return {name: each for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS") if name not in os.environ}
 
 
+def _own(rank: int, options: Mapping[str, Any]) -> Dict[str, Any]:
+    """What no two peers can share: as `hearsay local` does it, DIR/peer-0, DIR/peer-1, ..., and port after port."""
+    own: Dict[str, Any] = {}
+    if options.get("out") is not None:
+        own["out"] = os.path.join(os.fspath(options["out"]), f"peer-{rank}")
+    if options.get("metrics") is not None:
+        host, colon, port = str(options["metrics"]).rpartition(":")
+        if not port.isdigit():
+            raise UsageError(f"hearsay.local: metrics: found {options['metrics']!r}, expected PORT or HOST:PORT")
+        own["metrics"] = f"{host}{colon}{int(port) + (rank if int(port) > 0 else 0)}"
+    return own
+
+
 def _collect(answers: List[Any], processes: List[Any]) -> List[Any]:
     """Everybody's result; LocalError with the first that fails."""
     results: Dict[int, Any] = {}
@@ -134,7 +147,8 @@ def local(n: int, train: Callable[..., Any], *args: Any, start_method: Optional[
             print(hearsay.local(4, train, rounds=200, topology="ring"))
 
     Each process calls train(rank, connect, *args). Options are a Peer's; key, ports, names, min_peers and
-    shards are chosen where they are not given. Returns what they returned, by rank; where that is None, the
+    shards are chosen where they are not given; out=DIR is DIR/peer-0 and so on, and metrics=PORT that port of
+    rank 0, and the ones behind it. Returns what they returned, by rank; where that is None, the
     peer's last figures. If one fails, the others are ended, and LocalError has its traceback.
     Processes are spawned, as PyTorch wants it: `train` and `args` are pickled, and a script needs the line with
     __name__. In a notebook they are forked, with one thread each.
@@ -157,7 +171,7 @@ def local(n: int, train: Callable[..., Any], *args: Any, start_method: Optional[
             os.environ.update(threads)
             for rank in range(n):
                 reader, writer = context.Pipe(duplex=False)
-                own = {"name": f"rank-{rank}", "shard": f"{rank + 1}/{n}", **common}
+                own = {"name": f"rank-{rank}", "shard": f"{rank + 1}/{n}", **common, **_own(rank, options)}
                 if rank == 0 and "bootstrap" not in options:
                     del own["bootstrap"]  # Who looks for nobody gives the initial model.
                 processes.append(context.Process(target=_child, name=own["name"],

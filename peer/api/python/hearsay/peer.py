@@ -21,7 +21,7 @@ import time
 import weakref
 from collections import deque
 from types import TracebackType
-from typing import Any, Callable, Deque, Iterator, List, Mapping, Optional, Sequence, Tuple, Type
+from typing import Any, Callable, Deque, Iterator, List, Mapping, Optional, Sequence, Tuple, Type, Union
 
 from . import _lib, _model, data, keeping
 from ._lib import CallbackError, ForkedError, UsageError, lib
@@ -109,6 +109,8 @@ class Peer:
     on_note    callable(level, text), 0 information, 1 warning, 2 error; default: logging.getLogger("hearsay"). None: nobody.
     keep       name -> what checkpoints keep beside the optimizer: an object with state_dict() and
                load_state_dict(), or (get, set) callables. keep=hearsay.RNG does it for random numbers. Needs out=DIR.
+    metrics    "HOST:PORT", or a port of 127.0.0.1: a live page for browsers is served there, and /metrics for Prometheus,
+               until the run is over. Port 0 is any that is free, which a note names.
     skip       patterns of names that take no part: ("*.bn*.*", "embedding.weight")
 
     A peer belongs to the process that made it, and to one thread at a time. Forked children, such as workers of a
@@ -119,7 +121,7 @@ class Peer:
     def __init__(self, model: Any, optimizer: Any = None, /, *, buffers: Optional[Mapping[str, Any]] = None,
                  options: str = "", timeout: Optional[float] = None, evaluate: Optional[Callable[..., Any]] = None,
                  on_note: Optional[Callable[[int, str], None]] = log_note, keep: Optional[Mapping[str, Any]] = None,
-                 skip: Sequence[str] = (), _world: Any = None, **keywords: Any) -> None:
+                 skip: Sequence[str] = (), metrics: Union[str, int, None] = None, _world: Any = None, **keywords: Any) -> None:
         self.model, self.optimizer = model, optimizer
         self.evaluate, self.on_note = evaluate, on_note
         self.history: Deque[Figures] = deque(maxlen=HISTORY)
@@ -140,7 +142,7 @@ class Peer:
         self._finalizer = weakref.finalize(self, _close, self._handle, self._pid, self._opened,
                                            (self._callbacks, self._model))
         try:
-            self._set(options, keywords)
+            self._set(options, keywords if metrics is None else {**keywords, "metrics": metrics})
             self._keeper = keeping.Keeper(optimizer, keep or {}, "out" in self._given or "HEARSAY_OUT" in os.environ)
             self._open(timeout)
         except BaseException:

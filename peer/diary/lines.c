@@ -1,18 +1,19 @@
-/* peer/cmd/lines.c -- puts lines into a journal, and says once that they wait and once that they do
+/* peer/diary/lines.c -- puts lines into a journal, and says once that they wait and once that they do
  * not. */
-#include "peer/cmd/lines.h"
+#include "peer/diary/lines.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <uv.h>
 
-void cmd_lines_open(struct cmd_lines *l, const char *dir, size_t bytes_max, bool brief)
+void diary_lines_open(struct diary_lines *l, const char *dir, size_t bytes_max, bool brief)
 {
-    *l = (struct cmd_lines){.warned = false};
+    *l = (struct diary_lines){.warned = false};
     journal_open(&l->journal, dir, bytes_max, brief);
 }
 
-void cmd_lines_start(struct cmd_lines *l, char *text)
+void diary_lines_start(struct diary_lines *l, char *text)
 {
     journal_put(&l->journal, text);
     free(text);
@@ -20,7 +21,7 @@ void cmd_lines_start(struct cmd_lines *l, char *text)
 }
 
 /* What is still in memory may yet be lost: so the sentence comes when nothing is. */
-static void say_end(struct cmd_lines *l)
+static void say_end(struct diary_lines *l)
 {
     const struct journal *j = &l->journal;
     char lost[48] = "";
@@ -32,7 +33,7 @@ static void say_end(struct cmd_lines *l)
     l->level = j->n_lost > 0 ? NOTE_WARNING : NOTE_INFO;
 }
 
-static bool write_all(struct cmd_lines *l)
+static bool write_all(struct diary_lines *l)
 {
     int err = journal_write(&l->journal);
     l->news[0] = '\0';
@@ -48,25 +49,21 @@ static bool write_all(struct cmd_lines *l)
     return l->news[0] != '\0';
 }
 
-/* One line in one write, so that a reader never sees half of it for long. What is wrong with
- * stdout is said at the end. */
-static void put(struct cmd_lines *l, const char *text)
+static void put(struct diary_lines *l, const char *text)
 {
     journal_put(&l->journal, text);
-    if (l->copy == NULL || text == NULL)
-        return;
-    fprintf(l->copy, "%s\n", text);
-    fflush(l->copy);
+    if (l->copy != NULL && text != NULL)
+        l->copy(text);
 }
 
-bool cmd_lines_put(struct cmd_lines *l, char *text)
+bool diary_lines_put(struct diary_lines *l, char *text)
 {
     put(l, text);
     free(text);
     return write_all(l);
 }
 
-static void put_held(struct cmd_lines *l)
+static void put_held(struct diary_lines *l)
 {
     if (l->held != NULL)
         put(l, l->held);
@@ -74,7 +71,7 @@ static void put_held(struct cmd_lines *l)
     l->held = NULL;
 }
 
-bool cmd_lines_round(struct cmd_lines *l, const struct node_progress *p, double time_s)
+bool diary_lines_round(struct diary_lines *l, const struct node_progress *p, double time_s)
 {
     char *text = uv_metrics_line(p, time_s);
     if (p->phase != NODE_SETTLING)
@@ -82,28 +79,28 @@ bool cmd_lines_round(struct cmd_lines *l, const struct node_progress *p, double 
     free(l->held);
     l->held = NULL;
     if (uv_metrics_due(&l->pace, p, time_s))
-        return cmd_lines_put(l, text);
+        return diary_lines_put(l, text);
     l->held = text;
     return false;
 }
 
-bool cmd_lines_write(struct cmd_lines *l)
+bool diary_lines_write(struct diary_lines *l)
 {
     put_held(l);
     return write_all(l);
 }
 
-bool cmd_lines_wait(const struct cmd_lines *l)
+bool diary_lines_wait(const struct diary_lines *l)
 {
     return l->journal.n_waiting > 0;
 }
 
-uint64_t cmd_lines_missing(const struct cmd_lines *l)
+uint64_t diary_lines_missing(const struct diary_lines *l)
 {
     return l->journal.n_waiting + l->journal.n_lost;
 }
 
-void cmd_lines_close(struct cmd_lines *l)
+void diary_lines_close(struct diary_lines *l)
 {
     free(l->held);
     l->held = NULL;

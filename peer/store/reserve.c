@@ -1,5 +1,5 @@
-/* peer/cmd/reserve.c -- keeps room on a disk by a file that has lost its name. */
-#include "peer/cmd/reserve.h"
+/* peer/store/reserve.c -- keeps room on a disk by a file that has lost its name. */
+#include "peer/store/reserve.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,14 +13,14 @@ enum {
     BESIDE_A_MODEL = 1 << 15 /* Header, metadata and summary.json. */
 };
 
-void cmd_reserve_release(struct cmd_reserve *r)
+void reserve_release(struct reserve *r)
 {
     if (r->held)
         close(r->fd);
     r->held = false;
 }
 
-static int take(struct cmd_reserve *r, const char *dir)
+static int take(struct reserve *r, const char *dir)
 {
     char path[PATH_MOST];
     int n = snprintf(path, sizeof path, "%s/.reserve-XXXXXX", dir);
@@ -34,25 +34,25 @@ static int take(struct cmd_reserve *r, const char *dir)
     r->held = true;
     int err = -posix_fallocate(r->fd, 0, (off_t)r->bytes);
     if (err < 0)
-        cmd_reserve_release(r);
+        reserve_release(r);
     return err == -EOPNOTSUPP || err == -EINVAL ? 0 : err;
 }
 
-int cmd_reserve_hold(struct cmd_reserve *r, const char *dir, size_t n_params, uint32_t n_files)
+int reserve_hold(struct reserve *r, const char *dir, size_t n_params, uint32_t n_files)
 {
-    cmd_reserve_release(r);
+    reserve_release(r);
     r->bytes = n_files * (n_params * sizeof(float) + BESIDE_A_MODEL);
     return take(r, dir);
 }
 
-void cmd_reserve_again(struct cmd_reserve *r, const char *dir)
+void reserve_again(struct reserve *r, const char *dir)
 {
-    cmd_reserve_release(r);
+    reserve_release(r);
     if (r->bytes > 0)
         (void)!take(r, dir);
 }
 
-int cmd_reserve_check(const char *dir, const char *const *names, char *path, size_t n_path)
+int reserve_check(const char *dir, const char *const *names, char *path, size_t n_path)
 {
     struct stat st;
     for (; *names != NULL; names++) {

@@ -1,0 +1,145 @@
+/* peer/api/files.c -- what a peer leaves under "out" and shows at "metrics": peer/diary does it, on the
+ * peer's thread. A peer without "out" has a diary that writes nothing. */
+#include "peer/api/handle.h"
+#include "peer/diary/summary.h"
+#include "peer/run/exit.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Before the run ---- */
+
+static bool write_model(void *self, const struct node *n)
+{
+    struct hearsay *h = self;
+    return h->half_done || diary_store(&h->diary, n);
+}
+
+static bool write_handed(void *self, const struct node *n)
+{
+    struct hearsay *h = self;
+    return diary_store_handed(&h->diary, n);
+}
+
+static uint32_t again_ms(void *self)
+{
+    struct hearsay *h = self;
+    return diary_again_ms(&h->diary);
+}
+
+static uint32_t late_ms(void *self)
+{
+    struct hearsay *h = self;
+    return diary_late_ms(&h->diary);
+}
+
+/* Signals are the program's: the page's thread has all of them blocked. */
+static int open_monitor(struct hearsay *h)
+{
+    char error[DIARY_MONITOR_ERROR];
+    sigset_t all, before;
+    sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    int err = diary_monitor_open(&h->monitor, options_text(h->o, "metrics"), &h->diary,
+                                 h->settings.identity.sign_pk, error);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return err == 0 ? HEARSAY_OK : handle_fail(h, handle_code(err), "%s", error);
+}
+
+/* A directory of that name where a file belongs is found now, and not at the end. */
+static int check_room(struct hearsay *h)
+{
+    char path[OUTDIR_PATH_MAX];
+    int err = h->out != NULL ? reserve_check(h->out, diary_files, path, sizeof path) : 0;
+    return err == 0 ? HEARSAY_OK
+                    : handle_fail(h, handle_code(err), "--out: cannot write %s: %s", path,
+                                  strerror(-err));
+}
+
+int handle_open_files(struct hearsay *h)
+{
+    h->diary = (struct diary){.name = h->settings.name,
+                              .dir = h->out,
+                              .held = &h->dir,
+                              .owner = h->owner_text,
+                              .begin_ns = uv_hrtime(),
+                              .patience_us = (int64_t)(options_real(h->o, "patience") * 1e6),
+                              .note = handle_note,
+                              .self = h};
+    h->config.write_model = write_model;
+    h->config.write_handed = write_handed;
+    h->config.again_ms = again_ms;
+    h->config.late_ms = late_ms;
+    int code = check_room(h);
+    return code == HEARSAY_OK ? open_monitor(h) : code;
+}
+
+void handle_close_files(struct hearsay *h)
+{
+    diary_monitor_close(&h->monitor);
+    diary_close(&h->diary);
+    h->diary = (struct diary){0};
+}
+
+/* ---- The end ---- */
+
+static bool judge(struct hearsay *h, const struct node *n, int code, struct outcome_facts *f,
+                  struct outcome *o)
+{
+    bool finished = diary_judge(&h->diary, n, code, f, o);
+    h->exit_code = o->exit_code;
+    snprintf(h->verdict, sizeof h->verdict, "%s", o->text);
+    return finished;
+}
+
+void handle_judge(struct hearsay *h, const struct node *n, int code)
+{
+    struct outcome_facts f;
+    struct outcome o;
+    (void)judge(h, n, code, &f, &o);
+}
+
+static void forget_checkpoints(struct hearsay *h)
+{
+    for (int slot = 0; slot < SLOTS; slot++)
+        (void)h->disk.unlink(h->disk.self, slots_name(slot));
+}
+
+/* From here on the directory says how its run ended, and that it is over, unless it was left. */
+static void write_summary(struct hearsay *h, const struct outcome_facts *f, const struct outcome *o,
+                          bool finished)
+{
+    char why[OUTDIR_PATH_MAX + 64];
+    if (h->out == NULL || !h->diary.claimed || h->diary.unnamed)
+        return;
+    json_t *j = diary_summary(&h->diary, h->driver, f, o);
+    diary_release(&h->diary);
+    json_object_set_new(j, "finished", json_boolean(finished));
+    json_object_set_new(j, "exit_code", json_integer(o->exit_code));
+    int err = j != NULL ? outdir_finish(h->out, j) : -ENOMEM;
+    json_decref(j);
+    if (err == 0 && finished)
+        forget_checkpoints(h);
+    if (err == 0)
+        return;
+    snprintf(why, sizeof why, "cannot write %s/summary.json: %s", h->out, strerror(-err));
+    handle_note(h, NOTE_ERROR, why);
+    h->exit_code = CMD_FAILED;
+}
+
+void handle_end_files(struct hearsay *h)
+{
+    struct outcome_facts f;
+    struct outcome o;
+    const struct segment *segments;
+    size_t n_segments, n_params;
+    const struct node *n = uv_driver_node(h->driver);
+    bool finished = judge(h, n, uv_driver_exit_code(h->driver), &f, &o);
+    if (!h->stuck) { /* The final model goes to the caller, who waits. */
+        handle_give(h, node_model(n, &segments, &n_segments, &n_params));
+        write_summary(h, &f, &o, finished);
+    }
+    diary_monitor_close(&h->monitor);
+}

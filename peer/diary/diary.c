@@ -1,0 +1,186 @@
+/* peer/diary/diary.c -- lines and the model on their way to a run's directory. */
+#include "peer/diary/diary.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <uv.h>
+
+static const char model_file[] = "model.safetensors";
+
+const char *const diary_files[] = {"metrics.jsonl", model_file, "summary.json", NULL};
+
+double diary_seconds(const struct diary *d)
+{
+    return (double)(uv_hrtime() - d->begin_ns) * 1e-9;
+}
+
+__attribute__((format(printf, 3, 4))) static void note(struct diary *d, enum note_level level,
+                                                       const char *format, ...)
+{
+    char text[FILE_ERROR_MAX + 96];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    d->note(d->self, level, text);
+}
+
+/* ---- Lines ---- */
+
+int diary_room(struct diary *d, size_t n_params, char error[RUN_ERROR_MAX])
+{
+    if (d->dir == NULL)
+        return 0;
+    int err = reserve_hold(&d->reserve, d->dir, n_params, 1);
+    if (err == 0)
+        err = reserve_hold(&d->last, d->dir, 0, 1);
+    if (err < 0)
+        snprintf(error, RUN_ERROR_MAX, "no room for the model in %.200s: %s", d->dir,
+                 strerror(-err));
+    return err;
+}
+
+void diary_name(struct diary *d)
+{
+    char why[OUTDIR_WHY_MAX];
+    if (!d->unnamed)
+        return;
+    int err = outdir_claim(d->held, d->owner, why);
+    if (err < 0)
+        d->note(d->self, NOTE_WARNING, why);
+    d->unnamed = err < 0;
+}
+
+static void claim(struct diary *d)
+{
+    if (d->claimed)
+        return;
+    d->claimed = d->unnamed = true;
+    diary_name(d);
+    diary_lines_open(&d->lines, d->dir, JOURNAL_BYTES, false);
+    d->lines.copy = d->copy;
+}
+
+static void tell_lines(struct diary *d, bool news)
+{
+    if (news)
+        d->note(d->self, d->lines.level, d->lines.news);
+}
+
+/* The first line behind that of the start is of the round after the one that it began with. */
+static void start_lines(struct diary *d, const struct node_progress *p)
+{
+    uv_timeval64_t now;
+    uint64_t first = p->round + p->settle_rounds;
+    int64_t at = uv_gettimeofday(&now) == 0 ? now.tv_sec : -1;
+    d->from = first - (first > 0);
+    diary_lines_start(&d->lines, uv_metrics_start(at, d->from));
+}
+
+double diary_round(struct diary *d, const struct node_progress *p)
+{
+    double time_s = diary_seconds(d);
+    if (d->dir == NULL)
+        return time_s;
+    claim(d);
+    if (!d->lines.started)
+        start_lines(d, p);
+    tell_lines(d, diary_lines_round(&d->lines, p, time_s));
+    return time_s;
+}
+
+void diary_write(struct diary *d)
+{
+    tell_lines(d, diary_lines_write(&d->lines));
+}
+
+/* The run is over for this peer, and the others know. Lines that its disk does not take are all that
+ * it is here for, as long as it would be for a model. */
+uint32_t diary_late_ms(struct diary *d)
+{
+    int64_t now_us = (int64_t)(uv_hrtime() / 1000);
+    bool say;
+    diary_write(d);
+    if (!diary_lines_wait(&d->lines))
+        return 0;
+    int64_t wait_us = retry_failed(&d->retry, now_us, d->patience_us, &say);
+    if (say && wait_us > 0)
+        note(d, NOTE_WARNING, "lines of metrics.jsonl are in memory, and tried again for %lld s",
+             (long long)((retry_left_us(&d->retry, now_us) + 999999) / 1000000));
+    return (uint32_t)(wait_us / 1000) + (wait_us > 0);
+}
+
+/* ---- The model ---- */
+
+/* With another file missing this process ends as failed, but nothing of what it learnt is lost. */
+bool diary_store(struct diary *d, const struct node *n)
+{
+    char path[OUTDIR_PATH_MAX];
+    bool again = d->unstored;
+    if (d->dir == NULL)
+        return true;
+    claim(d);
+    int length = snprintf(path, sizeof path, "%s/%s", d->dir, model_file);
+    int err = length < (int)sizeof path ? 0 : -ENAMETOOLONG;
+    if (err < 0) {
+        snprintf(d->why, sizeof d->why, "--out %.200s: %s", d->dir, strerror(-err));
+    } else {
+        reserve_release(&d->reserve);
+        err = diary_model_of_node(path, n, d->name, d->classes, d->why);
+        reserve_again(&d->reserve, d->dir); /* It may be written more than once. */
+    }
+    d->stored |= err > 0;
+    d->unstored = err < 0;
+    if (again && !d->unstored)
+        note(d, NOTE_WARNING, "the model is in %s now", d->dir);
+    return !d->unstored;
+}
+
+/* Behind what is ours: it takes no room that our own model may still need. */
+bool diary_store_handed(struct diary *d, const struct node *n)
+{
+    char path[OUTDIR_PATH_MAX], why[FILE_ERROR_MAX];
+    if (d->dir == NULL || d->unstored)
+        return false;
+    claim(d);
+    int err = diary_model_handed(path, d->dir, n, d->classes, why);
+    if (err < 0)
+        note(d, NOTE_WARNING, "another peer's model cannot be stored: %s", why);
+    else
+        note(d, NOTE_WARNING, "%s is the model of a peer whose disk did not take it", path);
+    return err == 0;
+}
+
+/* A model that is not stored is in memory still, and the node waits. */
+uint32_t diary_again_ms(struct diary *d)
+{
+    int64_t now_us = (int64_t)(uv_hrtime() / 1000);
+    bool say;
+    if (!d->unstored)
+        return 0;
+    int64_t wait_us = retry_failed(&d->retry, now_us, d->patience_us, &say);
+    long long left_s = (retry_left_us(&d->retry, now_us) + 999999) / 1000000;
+    if (wait_us == 0)
+        note(d, NOTE_WARNING, "%s; the model is offered to others", d->why);
+    else if (say)
+        note(d, NOTE_WARNING, "%s; the model is in memory, and tried again for %lld s", d->why,
+             left_s);
+    return (uint32_t)(wait_us / 1000) + (wait_us > 0);
+}
+
+/* ---- The end ---- */
+
+void diary_release(struct diary *d)
+{
+    reserve_release(&d->last);
+    reserve_release(&d->reserve);
+}
+
+void diary_close(struct diary *d)
+{
+    diary_release(d);
+    if (d->claimed)
+        diary_lines_close(&d->lines);
+}

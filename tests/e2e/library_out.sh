@@ -1,0 +1,145 @@
+#!/usr/bin/env bash
+# tests/e2e/library_out.sh -- what a program with a model of its own (tests/examples/least_squares.c) leaves under "out"
+# and shows at "metrics" is what `hearsay peer` does: the same keys, the same pages, drawn by the same commands.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+
+command -v cc >/dev/null || skip "there is no cc here"
+build=$(dirname "$HEARSAY")
+[ -e "$build/libhearsay.so" ] || skip "there is no $build/libhearsay.so"
+! "$HEARSAY" --version | grep -qE '^sanitizers +[^n ]' || skip "a build with sanitizers has a library that wants them"
+e2e_begin
+cc -I"$root/peer/api" "$root/tests/examples/least_squares.c" -L"$build" -lhearsay -lm -Wl,-rpath,"$build" -o least_squares
+"$HEARSAY" keygen cluster.key 2>/dev/null
+read -r port_0 port_1 page_0 page_1 < <(free_ports 4)
+
+# peer N ROUNDS: in the background; its number is in $started.
+peer()
+{
+    local port=port_$1 page=page_$1
+    start "peer-$1" ./least_squares "$1" listen=127.0.0.1:"${!port}" bootstrap=127.0.0.1:"$port_0",127.0.0.1:"$port_1" \
+        key=cluster.key name="p$1" rounds="$2" out="run/p$1" checkpoint=0.2 metrics="${!page}"
+}
+
+metrics()
+{
+    python3 "$root/tests/e2e/metrics.py" "$@"
+}
+
+# keys FILE: of each of its JSON objects, each set once.
+keys()
+{
+    python3 -c 'import json, sys
+for line in sorted({" ".join(sorted(json.loads(t))) for t in open(sys.argv[1]).read().split("\n")[:-1]}): print(line)' "$1"
+}
+
+summary_keys()
+{
+    python3 -c 'import json, sys
+j = json.load(open(sys.argv[1])); print(*sorted(j), *sorted(j["verdict"]), sep="\n")' "$1"
+}
+
+# shellcheck disable=SC2317 # By wait_until.
+shows()
+{
+    metrics get "$1/metrics" >metrics.out 2>&1 && grep -qE '^hearsay_round [1-9][0-9]+$' metrics.out &&
+        grep -qx 'hearsay_phase{phase="training"} 1' metrics.out && grep -qx 'hearsay_lines_missing 0' metrics.out
+}
+
+# of_lines URL FILE: is a point of its history the line of that round?
+of_lines()
+{
+    python3 - "$@" <<'PY'
+import json, sys, urllib.request
+history = json.load(urllib.request.urlopen(sys.argv[1]))["history"]
+lines = {j["round"]: j for j in map(json.loads, open(sys.argv[2]).read().split("\n")[:-1]) if "round" in j}
+both = [p for p in history if p["round"] in lines]
+assert len(both) > 10 and all(lines[p["round"]][k] == p[k] for p in both for k in ("time_s", "loss", "bytes_sent")), both
+PY
+}
+
+starts()
+{
+    grep -c '"start"' "run/p$1/metrics.jsonl"
+}
+
+"$HEARSAY" peer --key cluster.key --listen 127.0.0.1:0 --model logreg --data glyphs --rounds 3 --name ref --out ref >ref.out 2>ref.err
+check "hearsay peer leaves lines: $(wc -l <ref/metrics.jsonl)" [ -s ref/metrics.jsonl ]
+
+# ---- While they train. ----
+
+for i in 0 1; do
+    peer $i 100000000
+    ours[i]=$started
+done
+for i in 0 1; do
+    page=page_$i
+    at[i]=http://127.0.0.1:${!page}
+    check "peer $i writes lines" wait_until 60 round_at_least "run/p$i/metrics.jsonl" 50
+    check "  /metrics has its figures" wait_until 20 shows "${at[i]}"
+    check "  and /status.json those of the lines" of_lines "${at[i]}/status.json" "run/p$i/metrics.jsonl"
+    check "  the page answers" eval 'metrics get "${at[i]}/" | grep -q "<title>hearsay</title>"'
+    check "  it is ready" eval 'metrics get "${at[i]}/readyz" | grep -q "^training: round"'
+done
+check "members and edges agree" metrics edges "${at[@]}"
+./least_squares 3 listen=127.0.0.1:0 key=cluster.key rounds=3 min-peers=1 metrics="$page_0" >taken.out 2>taken.err
+code=$?
+check "a port that is taken is said: $(cat taken.err)" \
+    [ "$code $(cat taken.err)" = "2 --metrics: cannot listen on $page_0: Address already in use" ]
+check "an address that is none, too" eval '! ./least_squares 3 key=cluster.key rounds=3 metrics=nowhere 2>none.err &&
+    grep -q "^--metrics: found .nowhere., expected PORT or HOST:PORT$" none.err'
+
+# ---- Killed, and started again. ----
+
+check "they keep checkpoints" wait_until 60 eval '[ -e run/p0/checkpoint-0.safetensors -a -e run/p1/checkpoint-0.safetensors ]'
+for i in 0 1; do
+    forget "${ours[i]}"
+    kill -KILL "${ours[i]}"
+    wait "${ours[i]}" 2>/dev/null
+done
+for i in 0 1; do
+    peer $i 100000000
+    ours[i]=$started
+done
+for i in 0 1; do
+    check "peer $i goes on with its file" wait_until 60 eval '[ "$(starts $i)" = 2 ]'
+    check "  behind a checkpoint's round" eval 'grep "\"start\"" run/p$i/metrics.jsonl | tail -n 1 | grep -qE "\"from_round\": [1-9]"'
+done
+for i in 0 1; do
+    forget "${ours[i]}"
+    kill -KILL "${ours[i]}"
+    wait "${ours[i]}" 2>/dev/null
+    keys "run/p$i/metrics.jsonl" >ours.keys
+    keys ref/metrics.jsonl >ref.keys
+    check "the keys of peer $i's lines are those of hearsay peer" cmp ours.keys ref.keys
+done
+check "hearsay report draws both" eval '"$HEARSAY" report run --out page.html >report.out 2>report.err &&
+    grep -q ">p0<" page.html && grep -q ">p1<" page.html && grep -q "command.*libhearsay" page.html'
+check "  with the second start, as a table" eval '"$HEARSAY" report run --csv - 2>csv.err | cut -d, -f2,3 | sort -u | grep -qx p1,1'
+check "  and as event files" eval '"$HEARSAY" report run --tensorboard logs >events.out 2>&1 && [ -n "$(find logs/p0 -name "*tfevents*")" ]'
+
+# ---- To the end. ----
+
+bounded ./least_squares 1 listen=127.0.0.1:0 key=cluster.key rounds=300 min-peers=1 out=alone metrics="$page_0" >alone.out 2>alone.err
+check "one that ends well: $(cat alone.out)" [ $? = 0 ]
+summary_keys alone/summary.json >ours.keys
+summary_keys ref/summary.json >ref.keys
+check "its summary has the keys of hearsay peer's" cmp ours.keys ref.keys
+check "  and says that it has finished" [ "$(figures json alone/summary.json finished)" = True ]
+check "  with a line for each round" [ "$(grep -vc '"start"' alone/metrics.jsonl)" -ge 300 ]
+
+# A disk that takes 100 KiB a file: the model has room, the lines have not. No thread of ours dies of SIGXFSZ.
+# shellcheck disable=SC2016 # The inner shell's.
+bounded bash -c 'ulimit -f 100 && exec ./least_squares "$@"' - 1 listen=127.0.0.1:0 key=cluster.key rounds=300 min-peers=1 \
+    out=full patience=0.2 >full.out 2>full.err
+code=$?
+check "lines that its disk does not take are a failure: $(tail -n 1 full.err)" [ "$code" = 2 ]
+check "  which says what is there" grep -qE '[0-9]+ lines of metrics.jsonl could not be written; the model is stored' full.err
+check "  and that was warned of before" grep -q 'cannot write full/metrics.jsonl: file too large; its lines are kept in memory' full.err
+check "  the model is there" [ -s full/model.safetensors ]
+check "  and so is the summary, of a run that has finished" [ "$(figures json full/summary.json finished)" = True ]
+check "  with the lines that were taken" eval '[ "$(last_round full/metrics.jsonl)" -ge 100 ]'
+mkdir -p dir/model.safetensors
+./least_squares 1 listen=127.0.0.1:0 key=cluster.key rounds=3 min-peers=1 out=dir >dir.out 2>dir.err
+check "where a file cannot be written it says so at once: $(cat dir.err)" grep -q 'out: cannot write dir/model.safetensors: ' dir.err
+e2e_end
