@@ -101,7 +101,7 @@ HEARSAY_EXPORT void hearsay_close(struct hearsay *h);
  * HEARSAY_OK; HEARSAY_USAGE: no name, too many of them, or the handle is open; HEARSAY_SYSTEM. */
 HEARSAY_EXPORT int hearsay_set(struct hearsay *h, const char *name, const char *value);
 
-/* Several of them: "topology=ring compress=topk:0.01 bootstrap=a:7100,b:7100". A value has no
+/* Set several options: "topology=ring compress=topk:0.01 bootstrap=a:7100,b:7100". A value has no
  * blanks. HEARSAY_OK; else as hearsay_set() for the first word that is wrong: those before it are
  * set. */
 HEARSAY_EXPORT int hearsay_options(struct hearsay *h, const char *words);
@@ -136,7 +136,7 @@ HEARSAY_EXPORT int hearsay_tensor(struct hearsay *h, const char *name, void *dat
                                   enum hearsay_type type, enum hearsay_role role, uint32_t n_dims,
                                   const uint64_t *dims);
 
-/* Told what the peer has to say: "waiting for 3 more", "b is dead". level: 0 for information, 1 a
+/* Set who is told what the peer has to say: "waiting for 3 more", "b is dead". level: 0 for information, 1 a
  * warning, 2 an error. Up to 256 are kept between two calls; of more the last says how many were
  * lost. The callback runs on the thread that waits, and its text is valid until it returns; `self`
  * is handed to it and never looked at. NULL: nobody is told. HEARSAY_OK; HEARSAY_USAGE: the handle
@@ -153,7 +153,7 @@ struct hearsay_score
     uint64_t samples; /* How many were looked at. */
 };
 
-/* The tensors hold a model to be tested on data that no peer trains on, and must not be changed.
+/* Set who tests a model: the tensors hold one to be tested on data that no peer trains on, and must not be changed.
  * Called every "evaluate-every" rounds and for the final model; `samples` is how many are enough,
  * 0: all. It returns 0, or anything else, with which the waiting call returns HEARSAY_CALLBACK; the
  * evaluation then counts as none. The callback runs on the thread that waits; `self` is handed to
@@ -163,12 +163,12 @@ HEARSAY_EXPORT int hearsay_on_evaluate(struct hearsay *h,
                                                        struct hearsay_score *score),
                                        void *self);
 
-/* With "out" the directory is this run's: started again the peer goes on from its last checkpoint,
- * and is refused where the run has finished: its model and summary.json are there.
- *
- * Check all options, read key and checkpoints, listen, and start the peer's thread. The initial
+/* Check all options, read key and checkpoints, listen, and start the peer's thread. The initial
  * model is what the tensors hold: the same bits at every peer (seed alike, or load one file); one
  * that has others is refused with HEARSAY_USAGE by the waiting call.
+ *
+ * With "out" the directory is this run's: started again the peer goes on from its last checkpoint,
+ * and is refused where the run has finished: its model and summary.json are there.
  *
  * HEARSAY_OK: the library has the tensors, and the next call is hearsay_wait(). HEARSAY_USAGE: an
  * option, the key, a tensor, or what stands in "out"; HEARSAY_SYSTEM: memory, a thread, a port that
@@ -176,7 +176,7 @@ HEARSAY_EXPORT int hearsay_on_evaluate(struct hearsay *h,
  * opened once more. */
 HEARSAY_EXPORT int hearsay_open(struct hearsay *h);
 
-/* The same for n handles in one process over a simulated network in virtual time: one run, which
+/* Open n handles in one process over a simulated network in virtual time: one run, which
  * the options of the first say, of peers "peer-0", "peer-1" and so on, the i-th of which is h[i].
  * Nothing is opened but memory: no key, sockets or files. Each handle is driven by a thread of the
  * caller's as any other, and one of them at a time is given its tensors, so that a synchronous run
@@ -228,12 +228,12 @@ HEARSAY_EXPORT int hearsay_round(struct hearsay *h, const struct hearsay_did *di
  * but not beside hearsay_close(). Never fails. */
 HEARSAY_EXPORT void hearsay_interrupt(struct hearsay *h);
 
-/* Leave in order: the neighbours are told. Local steps that were not handed over are lost; where
+/* Leave the run in order: the neighbours are told. Local steps that were not handed over are lost; where
  * the library works in place they are in the tensors still, and `out` gets no model of that moment,
- * but keeps its checkpoints. Then hearsay_verdict() says that it was stopped. timeout_s as
- * hearsay_wait() has it. HEARSAY_OVER: the tensors are yours; HEARSAY_TIMEOUT, after which only
- * hearsay_close() is left; HEARSAY_USAGE: the handle is not open, or as hearsay_wait();
- * HEARSAY_SYSTEM. */
+ * but keeps its checkpoints. Then hearsay_verdict() says that it was stopped. timeout_s:
+ * seconds, below 0: for as long as it takes. HEARSAY_OVER: the tensors are yours; HEARSAY_TIMEOUT, after which only
+ * hearsay_close() is left; HEARSAY_USAGE: the handle is not open, or the run did not fit
+ * this peer; HEARSAY_SYSTEM: the peer failed. */
 HEARSAY_EXPORT int hearsay_leave(struct hearsay *h, double timeout_s);
 
 /* Bytes of yours (an optimiser's state) that the next checkpoints hold beside the model: those of
@@ -241,7 +241,7 @@ HEARSAY_EXPORT int hearsay_leave(struct hearsay *h, double timeout_s);
  * HEARSAY_USAGE: too many, or the tensors are not yours; HEARSAY_SYSTEM: no memory, and what was
  * kept before is kept still. */
 HEARSAY_EXPORT int hearsay_keep(struct hearsay *h, const void *bytes, size_t n);
-/* Those of the checkpoint with which this peer went on, once hearsay_wait() has given the tensors;
+/* What hearsay_keep() left in the checkpoint with which this peer went on, once hearsay_wait() has given the tensors;
  * NULL: there is none. *n: how many bytes, *round: after how many rounds they were given; either may
  * be NULL. They are the library's, valid until hearsay_keep() or hearsay_close(). */
 HEARSAY_EXPORT const void *hearsay_kept(const struct hearsay *h, size_t *n, uint64_t *round);
@@ -360,8 +360,8 @@ HEARSAY_EXPORT size_t hearsay_codec_floats(const struct hearsay_codec *c);
 /* Bytes of the longest message; 0 for NULL. */
 HEARSAY_EXPORT size_t hearsay_codec_bound(const struct hearsay_codec *c);
 
-/* Write x - x_hat (x_hat NULL: x) as a message of *n bytes into out[0..cap), where cap is at least
- * hearsay_codec_bound(). x_hat is not changed: add the message to it. Random choices are a function
+/* Write x - x_hat as a message of *n bytes into out[0..cap), where cap is at least
+ * hearsay_codec_bound(). x_hat may be NULL: then it is x. x_hat is not changed: add the message to it. Random choices are a function
  * of seed and round alone; what lowrank sends depends on the messages before, too. *left, unless
  * NULL, is the squared norm of what the message leaves out as a share of that of x - x_hat, 0 where
  * that is 0: at most 1, but for the codecs that are no contraction ("scale=raw").
