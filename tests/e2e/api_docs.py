@@ -47,7 +47,7 @@ def of_html(path):
 
 
 def says_errors(returned, comment):
-    if re.search(r"HEARSAY_[A-Z]+|[Nn]ever fails", comment):
+    if re.search(r"HEARSAY_(USAGE|SYSTEM|NOT_FINITE)\b|[Nn]ever fails|as hearsay_set", comment):
         return True
     return returned != "int" and re.search(r"NULL|\b0\b", comment) is not None or "1 or 0" in comment
 

@@ -27,13 +27,14 @@ cp -r "$root/peer/api/python" tree/root/hearsay/peer/api
 examples=/usr/share/doc/libhearsay-dev/examples
 
 # types COMMAND: as he does, in his home directory.
+# shellcheck disable=SC2317 # By check.
 types()
 {
     echo "# \$ $1"
     inside bash -c "cd && $1" >typed.out 2>typed.err
     local code=$?
     tail -n 4 typed.out | sed 's/^/#   /'
-    return $code
+    return "$code"
 }
 
 inside apt-get -qq update >update.out 2>&1 || skip "no package archive answers: $(tail -n 1 update.out)"
