@@ -6,6 +6,7 @@
 """
 import os
 import queue
+import signal
 import sys
 import tempfile
 
@@ -119,6 +120,7 @@ class Notebook:
         self.client = self.manager.client()
         self.client.start_channels()
         self.client.wait_for_ready(timeout=PATIENCE)
+        self.group = int(self.run("import os; print(os.getpgid(0))")[0])
 
     def run(self, code, interrupt_at=None):
         asked, text, error = self.client.execute(code), "", None
@@ -142,6 +144,8 @@ class Notebook:
 
     def close(self):
         self.client.stop_channels()
+        if self.group != os.getpgid(0):  # What local() left, if a check failed, ends with the kernel.
+            os.killpg(self.group, signal.SIGKILL)
         self.manager.shutdown_kernel(now=True)
 
 
