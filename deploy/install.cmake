@@ -52,12 +52,35 @@ install(DIRECTORY tests/examples/ DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libhe
 compressed(debian/changelog changelog ${CMAKE_INSTALL_DATADIR}/doc/libhearsay COMPONENT library)
 compressed(debian/changelog changelog ${CMAKE_INSTALL_DATADIR}/doc/libhearsay-dev COMPONENT development)
 
-# ---- The Debian packages: hearsay, libhearsay, libhearsay-dev. ----
+# Its reference: manual pages and HTML, made of the header by `cmake --build build/release --target docs`, and while installing.
+find_program(PYTHON3 python3)
+set(REFERENCE ${PROJECT_BINARY_DIR}/reference)
+if(PYTHON3)
+  add_custom_target(docs COMMAND ${PROJECT_SOURCE_DIR}/deploy/reference/make ${REFERENCE} ${PROJECT_VERSION})
+  install(CODE "execute_process(COMMAND \"${PROJECT_SOURCE_DIR}/deploy/reference/make\" \"${REFERENCE}\" ${PROJECT_VERSION}
+      COMMAND_ERROR_IS_FATAL ANY)
+    file(GLOB pages \"${REFERENCE}/man/*.3\")
+    execute_process(COMMAND gzip -9n \${pages} COMMAND_ERROR_IS_FATAL ANY)
+    file(MAKE_DIRECTORY \"${REFERENCE}/html\")" COMPONENT development)
+  install(DIRECTORY ${REFERENCE}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man3 COMPONENT development)
+  install(DIRECTORY ${REFERENCE}/html DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libhearsay-dev COMPONENT development)
+else()
+  message(STATUS "there is no python3: the reference of libhearsay is not made")
+endif()
+
+# The Python package over the library that is installed (pip builds one into the package: peer/api/python).
+install(DIRECTORY peer/api/python/hearsay DESTINATION lib/python3/dist-packages COMPONENT python
+  FILES_MATCHING PATTERN "*.py" PATTERN py.typed PATTERN __pycache__ EXCLUDE)
+install(FILES peer/api/python/README.md deploy/debian/copyright DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/python3-hearsay COMPONENT python)
+compressed(debian/changelog changelog ${CMAKE_INSTALL_DATADIR}/doc/python3-hearsay COMPONENT python)
+
+# ---- The Debian packages: hearsay, libhearsay, libhearsay-dev, python3-hearsay. ----
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME hearsay)
-set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "train one model on many machines without a server")
-set(CPACK_PACKAGE_DESCRIPTION "Peers run local SGD on their own part of the data and exchange compressed
+# The first line of each description is its summary.
+set(CPACK_DEBIAN_PROGRAM_DESCRIPTION "train one model on many machines without a server
+Peers run local SGD on their own part of the data and exchange compressed
 differences of their models with a few neighbours over encrypted TCP links
 (CHOCO-SGD), until all of them hold the same model. One program trains with
 several peers on one machine, as one peer of a cluster, or over a simulated
@@ -69,10 +92,11 @@ set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXE
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)   # What the program is linked with; needs dpkg-dev.
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SUGGESTS "bash-completion")
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_GROUPING IGNORE)
-set(CPACK_COMPONENTS_ALL program library development)
+set(CPACK_COMPONENTS_ALL program library development python)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME hearsay)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libhearsay)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
@@ -85,5 +109,16 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libhearsay (= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SHLIBDEPS OFF)
 set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION "take part in a hearsay run with a model of your own (development files)
-The header, the static library and what pkg-config says of libhearsay.")
+The header, the static library, what pkg-config says of libhearsay, and its
+reference as manual pages and HTML.")
+set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-hearsay)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_ARCHITECTURE all)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "libhearsay (= ${PROJECT_VERSION}), python3 (>= 3.9)")
+set(CPACK_DEBIAN_PYTHON_PACKAGE_RECOMMENDS "python3-numpy, python3-torch")
+set(CPACK_DEBIAN_PYTHON_PACKAGE_SHLIBDEPS OFF)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/deploy/debian/postinst ${PROJECT_SOURCE_DIR}/deploy/debian/prerm)
+set(CPACK_DEBIAN_PYTHON_DESCRIPTION "take part in a hearsay run with a model of your own (Python 3)
+Peers with models of PyTorch or numpy, codecs for arrays and tensors, and a
+hook that compresses the gradients of DistributedDataParallel.")
 include(CPack)

@@ -60,6 +60,33 @@ docker_base_tar()
     echo "$tar"
 }
 
+# bare_tree TAR: a bare Debian in ./tree, for `inside`. What it fetches is kept beside its tar.
+bare_tree()
+{
+    bare_kept=$(dirname "$1")/archives
+    mkdir -p "$bare_kept" tree && tar -C tree -xf "$1" && cp /etc/resolv.conf tree/etc/resolv.conf || return 1
+    mkdir -p tree/var/cache/apt/archives
+    cp "$bare_kept"/*.deb tree/var/cache/apt/archives 2>/dev/null
+    echo 'APT::Keep-Downloaded-Packages "true";' >tree/etc/apt/apt.conf.d/99keep
+    inside true || skip "no mounts here"
+}
+
+# inside COMMAND...: there, with processes and mounts of its own.
+inside()
+{
+    # shellcheck disable=SC2016 # For the inner shell.
+    bounded unshare --mount --pid --fork --kill-child sh -c '
+        mount -t proc proc tree/proc && mount --bind /dev tree/dev || exit 125
+        exec chroot tree env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive \
+            OPENBLAS_NUM_THREADS=1 "$@"' inside "$@" </dev/null
+}
+
+# Keep what was fetched for the next time.
+bare_keep()
+{
+    cp -n tree/var/cache/apt/archives/*.deb "$bare_kept"
+}
+
 docker_make_base()
 {
     local tar

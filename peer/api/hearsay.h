@@ -43,21 +43,25 @@
 extern "C" {
 #endif
 
+/* What the library shows is declared so. */
 #if defined(__GNUC__)
 #define HEARSAY_EXPORT __attribute__((visibility("default")))
 #else
 #define HEARSAY_EXPORT
 #endif
 
-/* The version of this header; hearsay_api() has that of the library that was found. It rises with
- * what is added. */
+/* The version of this header. It rises with what is added. */
 #define HEARSAY_API 1
+/* The HEARSAY_API of the library that was found. A program may call what its own header has where
+ * this is not below the header's. From any thread; never fails. */
 HEARSAY_EXPORT uint32_t hearsay_api(void);
-/* "0.1.0". */
+/* The library's version, "0.1.0". The text is the library's, for as long as it is loaded. From any
+ * thread; never fails. */
 HEARSAY_EXPORT const char *hearsay_version(void);
 
+/* What functions that can fail return: below 0 where they failed. */
 enum hearsay_code {
-    HEARSAY_OK = 0,
+    HEARSAY_OK = 0,      /* Done; of the calls that wait: the tensors are yours. */
     HEARSAY_OVER = 1,    /* The run is over for this peer: hearsay_verdict() says how it ended. */
     HEARSAY_TIMEOUT = 2, /* Not yet. The library has the tensors still. */
     HEARSAY_INTERRUPTED = 3, /* hearsay_interrupt() was called; else as HEARSAY_TIMEOUT. */
@@ -70,15 +74,19 @@ enum hearsay_code {
     HEARSAY_FORKED = -5 /* The handle is another process's. */
 };
 
+/* A handle: one peer, and the tensors that it mixes. */
 struct hearsay;
 
 /* ---- Before a run ------------------------------------------------------------------------------ */
 
-/* A handle without options and tensors; NULL: there is no memory. Allocates some 270 KiB. */
+/* A handle without options and tensors; NULL: there is no memory. Allocates some 270 KiB, which are
+ * yours to give back by hearsay_close(). From any thread. */
 HEARSAY_EXPORT struct hearsay *hearsay_new(void);
 
 /* Ends what is open and frees the handle. A run that is not over is left, as hearsay_leave() does.
- * The tensors are yours from then on. NULL is nothing. Waits for 5 s at most. */
+ * The tensors are yours from then on, and what the library returned for this handle is not valid
+ * any more. NULL is nothing; so is a call from within a callback, or in a forked child. Waits for
+ * 5 s at most: what hangs longer is given up, and its memory is not freed. Never fails. */
 HEARSAY_EXPORT void hearsay_close(struct hearsay *h);
 
 /* One option, named as on the command line of `hearsay peer`: hearsay_set(h, "topology", "ring").
@@ -87,21 +95,28 @@ HEARSAY_EXPORT void hearsay_close(struct hearsay *h);
  * evaluate-every, evaluate-samples, patience, worker-limit, forget, uplink, metrics, shard. "key" (a file
  * that `hearsay keygen` wrote) has to be given. Variables of the environment, HEARSAY_MIN_PEERS=4,
  * count where an option is not set. With "model" (gpt:4x128, lenet5, ...) the tensors have to be
- * those of that model, by name and shape, and the run is one that `hearsay peer` can be in, too. */
+ * those of that model, by name and shape, and the run is one that `hearsay peer` can be in, too.
+ *
+ * Name and value are copied; the last value of a name counts, and is looked at by hearsay_open().
+ * HEARSAY_OK; HEARSAY_USAGE: no name, too many of them, or the handle is open; HEARSAY_SYSTEM. */
 HEARSAY_EXPORT int hearsay_set(struct hearsay *h, const char *name, const char *value);
 
-/* Several of them: "topology=ring compress=topk:0.01 bootstrap=a:7100,b:7100". A value has no
- * blanks. */
+/* Set several options: "topology=ring compress=topk:0.01 bootstrap=a:7100,b:7100". A value has no
+ * blanks. HEARSAY_OK; else as hearsay_set() for the first word that is wrong: those before it are
+ * set. */
 HEARSAY_EXPORT int hearsay_options(struct hearsay *h, const char *words);
 
+/* What a tensor's elements are. */
 enum hearsay_type { HEARSAY_FLOAT32, HEARSAY_FLOAT16, HEARSAY_BFLOAT16 };
 
+/* What the run does with a tensor. */
 enum hearsay_role {
     HEARSAY_TRAINED,   /* Parameters that your steps move. */
     HEARSAY_STATISTIC, /* Mixed exactly and never trained, such as a batch norm's running mean; */
     HEARSAY_VARIANCE   /* and one that is never negative. */
 };
 
+/* How many dimensions a tensor has at most, and bytes its name, without the NUL. */
 enum { HEARSAY_DIMS_MAX = 8, HEARSAY_NAME_MAX = 95 };
 
 /* A tensor: contiguous, row by row, at `data`, its elements aligned as such. Of 1 to
@@ -112,14 +127,20 @@ enum { HEARSAY_DIMS_MAX = 8, HEARSAY_NAME_MAX = 95 };
  * Float32 replicas are kept of what has fewer digits: what mixing adds is not lost to their
  * rounding. Where all tensors are float32 and lie one behind the other, trained ones first, in the
  * order in which they are given, the library works on them in place; else a round copies each twice
- * (figures.bytes_copied counts). */
+ * (figures.bytes_copied counts).
+ *
+ * Name and dims are copied. The memory at `data` is borrowed: it has to stay where it is until
+ * hearsay_close(), and from hearsay_open() on it is yours only where a call says so. HEARSAY_OK;
+ * HEARSAY_USAGE: the name, a dimension, the alignment or the handle is wrong; HEARSAY_SYSTEM. */
 HEARSAY_EXPORT int hearsay_tensor(struct hearsay *h, const char *name, void *data,
                                   enum hearsay_type type, enum hearsay_role role, uint32_t n_dims,
                                   const uint64_t *dims);
 
-/* Told what the peer has to say: "waiting for 3 more", "b is dead". level: 0 for information, 1 a
+/* Set who is told what the peer has to say: "waiting for 3 more", "b is dead". level: 0 for information, 1 a
  * warning, 2 an error. Up to 256 are kept between two calls; of more the last says how many were
- * lost. */
+ * lost. The callback runs on the thread that waits, and its text is valid until it returns; `self`
+ * is handed to it and never looked at. NULL: nobody is told. HEARSAY_OK; HEARSAY_USAGE: the handle
+ * is open. */
 HEARSAY_EXPORT int hearsay_on_note(struct hearsay *h,
                                    void (*note)(void *self, int level, const char *text),
                                    void *self);
@@ -127,14 +148,16 @@ HEARSAY_EXPORT int hearsay_on_note(struct hearsay *h,
 /* What an evaluation found; accuracy in [0, 1], NaN where there is no such thing. */
 struct hearsay_score
 {
-    double loss, accuracy;
-    uint64_t samples;
+    double loss;      /* Mean over the samples. */
+    double accuracy;  /* The share of samples that the model is right about. */
+    uint64_t samples; /* How many were looked at. */
 };
 
-/* The tensors hold a model to be tested on data that no peer trains on, and must not be changed.
+/* Set who tests a model: the tensors hold one to be tested on data that no peer trains on, and must not be changed.
  * Called every "evaluate-every" rounds and for the final model; `samples` is how many are enough,
- * 0: all. 0, or anything else, with which the waiting call returns HEARSAY_CALLBACK; the evaluation
- * then counts as none. */
+ * 0: all. It returns 0, or anything else, with which the waiting call returns HEARSAY_CALLBACK; the
+ * evaluation then counts as none. The callback runs on the thread that waits; `self` is handed to
+ * it and never looked at. HEARSAY_OK; HEARSAY_USAGE: the handle is open. */
 HEARSAY_EXPORT int hearsay_on_evaluate(struct hearsay *h,
                                        int (*evaluate)(void *self, uint64_t samples,
                                                        struct hearsay_score *score),
@@ -158,10 +181,15 @@ HEARSAY_EXPORT int hearsay_on_evaluate(struct hearsay *h,
  * The others have it in their tensors when hearsay_wait() gives them: fetched from any member that
  * has it, believed for its hash alone, and told in a note, "took the initial model from b". Nobody
  * waits longer than "patience" for another that fetches it; that one then joins late. A checkpoint
- * holds the initial model, too. With "model" it is no one's: it follows from the run. */
+ * holds the initial model, too. With "model" it is no one's: it follows from the run.
+ *
+ * HEARSAY_OK: the library has the tensors, and the next call is hearsay_wait(). HEARSAY_USAGE: an
+ * option, the key, a tensor, or what stands in "out"; HEARSAY_SYSTEM: memory, a thread, a port that
+ * is taken, a disk. After a failure the tensors are yours, and options can be set and the handle
+ * opened once more. */
 HEARSAY_EXPORT int hearsay_open(struct hearsay *h);
 
-/* The same for n handles in one process over a simulated network in virtual time: one run, which
+/* Open n handles in one process over a simulated network in virtual time: one run, which
  * the options of the first say, of peers "peer-0", "peer-1" and so on, the i-th of which is h[i].
  * Nothing is opened but memory: no key, sockets or files. The initial model is the first one's. Each handle is driven by a thread of the
  * caller's as any other, and one of them at a time is given its tensors, so that a synchronous run
@@ -169,21 +197,28 @@ HEARSAY_EXPORT int hearsay_open(struct hearsay *h);
  * the bits that peers of these names over TCP have. `network` has, as words: latency-us=1000
  * jitter-us=0 bandwidth=0 (bytes a second of each link; 0: no limit) step-us=5000 (virtual time of
  * a local step) cut-rate=0 seed=1; NULL: these. Calls wait for real time. Every handle has to be
- * driven to HEARSAY_OVER, or closed. */
+ * driven to HEARSAY_OVER, or closed. HEARSAY_OK; HEARSAY_USAGE and HEARSAY_SYSTEM as hearsay_open(),
+ * with the sentence in the first handle: then none of them is open. */
 HEARSAY_EXPORT int hearsay_open_simulated(struct hearsay *const *h, size_t n, const char *network);
 
 /* ---- In a run ---------------------------------------------------------------------------------- */
 
 /* Wait until the tensors are yours. They hold the model to train from: the run's initial one, that
  * of a checkpoint, or for who joins late the neighbours'. timeout_s: seconds; 0: only look; below
- * 0: for as long as it takes. */
+ * 0: for as long as it takes. Notes and evaluations are told meanwhile.
+ *
+ * HEARSAY_OK, HEARSAY_OVER: the tensors are yours. HEARSAY_TIMEOUT, HEARSAY_INTERRUPTED,
+ * HEARSAY_CALLBACK: the library has them still; wait again. HEARSAY_USAGE: the handle is not open,
+ * or the run does not fit this peer; HEARSAY_SYSTEM: the peer failed; with either of the two
+ * hearsay_exit_code() is above 0, and the tensors are yours, where the run is over by it. */
 HEARSAY_EXPORT int hearsay_wait(struct hearsay *h, double timeout_s);
 
-/* So many local steps make this round, and this many rounds of the run are over: learning rates
- * follow that number, and not the peer's age. 0 before the first HEARSAY_OK. */
+/* So many local steps make this round. 0 before the first HEARSAY_OK; never fails. */
 HEARSAY_EXPORT uint32_t hearsay_steps(const struct hearsay *h);
+/* So many rounds of the run are over: learning rates follow that number, and not the peer's age. 0
+ * before the first HEARSAY_OK; never fails. */
 HEARSAY_EXPORT uint64_t hearsay_rounds_done(const struct hearsay *h);
-/* How many rounds the run has; 0: it is not known yet. */
+/* How many rounds the run has; 0: it is not known yet. Never fails. */
 HEARSAY_EXPORT uint64_t hearsay_rounds(const struct hearsay *h);
 
 /* What your local steps saw. */
@@ -197,31 +232,40 @@ struct hearsay_did
  * it returns when the neighbours have arrived; with "overlap=1" their last round's correction is in
  * the tensors. `did` may be NULL. After HEARSAY_TIMEOUT and HEARSAY_INTERRUPTED the steps are
  * handed over: go on with hearsay_wait(). Before hearsay_wait() has given the tensors it is
- * HEARSAY_USAGE. */
+ * HEARSAY_USAGE. HEARSAY_NOT_FINITE: nothing of this round was sent, and the tensors are yours to
+ * mend; all else as hearsay_wait(). */
 HEARSAY_EXPORT int hearsay_round(struct hearsay *h, const struct hearsay_did *did,
                                  double timeout_s);
 
-/* A call that waits, now or next, returns HEARSAY_INTERRUPTED. From any thread or signal handler. */
+/* A call that waits, now or next, returns HEARSAY_INTERRUPTED. From any thread or signal handler,
+ * but not beside hearsay_close(). Never fails. */
 HEARSAY_EXPORT void hearsay_interrupt(struct hearsay *h);
 
-/* Leave in order: the neighbours are told. Local steps that were not handed over are lost; where
+/* Leave the run in order: the neighbours are told. Local steps that were not handed over are lost; where
  * the library works in place they are in the tensors still, and `out` gets no model of that moment,
- * but keeps its checkpoints. Then hearsay_verdict() says that it was stopped. HEARSAY_OVER, or
- * HEARSAY_TIMEOUT, after which only hearsay_close() is left. */
+ * but keeps its checkpoints. Then hearsay_verdict() says that it was stopped. timeout_s:
+ * seconds, below 0: for as long as it takes. HEARSAY_OVER: the tensors are yours; HEARSAY_TIMEOUT, after which only
+ * hearsay_close() is left; HEARSAY_USAGE: the handle is not open, or the run did not fit
+ * this peer; HEARSAY_SYSTEM: the peer failed. */
 HEARSAY_EXPORT int hearsay_leave(struct hearsay *h, double timeout_s);
 
 /* Bytes of yours (an optimiser's state) that the next checkpoints hold beside the model: those of
- * the last call. Copied. To be called while the tensors are yours. n of up to 2 GiB. */
+ * the last call. Copied. To be called while the tensors are yours. n of up to 2 GiB. HEARSAY_OK;
+ * HEARSAY_USAGE: too many, or the tensors are not yours; HEARSAY_SYSTEM: no memory, and what was
+ * kept before is kept still. */
 HEARSAY_EXPORT int hearsay_keep(struct hearsay *h, const void *bytes, size_t n);
-/* Those of the checkpoint with which this peer went on, once hearsay_wait() has given the tensors;
- * NULL: there is none. *round: after how many rounds they were given. */
+/* What hearsay_keep() left in the checkpoint with which this peer went on, once hearsay_wait() has given the tensors;
+ * NULL: there is none. *n: how many bytes, *round: after how many rounds they were given; either may
+ * be NULL. They are the library's, valid until hearsay_keep() or hearsay_close(). */
 HEARSAY_EXPORT const void *hearsay_kept(const struct hearsay *h, size_t *n, uint64_t *round);
 
 /* Which of the samples 0 <= id < n of a set that all peers have are this peer's now, by the option
  * "shard": i/n, or auto, where each is one live member's by rendezvous hashing; in rising order to
- * ids[0..cap), which may be NULL. Returns how many there are. */
+ * ids[0..cap), which may be NULL. Returns how many there are, also where that is more than cap. 0,
+ * too, where n is 0 or above 2^32 - 1, before hearsay_open(), and where "shard" is wrong, of which
+ * hearsay_error() has the sentence. */
 HEARSAY_EXPORT uint64_t hearsay_share(struct hearsay *h, uint64_t n, uint64_t *ids, uint64_t cap);
-/* Rises whenever the share may have changed: members came or went. */
+/* Rises whenever the share may have changed: members came or went. Never fails. */
 HEARSAY_EXPORT uint64_t hearsay_shares(const struct hearsay *h);
 
 /* ---- Questions --------------------------------------------------------------------------------- */
@@ -229,34 +273,49 @@ HEARSAY_EXPORT uint64_t hearsay_shares(const struct hearsay *h);
 /* Figures of this peer; a double is NaN where it is not known. */
 struct hearsay_figures
 {
-    size_t
-        size; /* sizeof of this struct, set by the caller: a newer library fills no more than that. */
-    uint64_t round, rounds, settle_rounds; /* Done, of how many, and those of the last phase. */
-    uint64_t rounds_done, rounds_skipped;  /* What this process did, and passed over to catch up. */
-    double drift, relative_drift;          /* Estimated consensus distance Xi, and Xi / |mean|, */
-    uint64_t drift_round;                  /* of the state before this round's local steps. */
-    double loss, accuracy, test_loss;
-    uint64_t accuracy_round;             /* The last evaluation was after so many rounds. */
-    double gamma;                        /* The consensus step size, mean over the edges. */
-    uint32_t n_live, n_edges;            /* Members that live, and edges that are open. */
-    uint64_t bytes_sent, bytes_received; /* At the sockets. */
-    uint64_t bytes_copied;               /* Tensors, to and from the library's own memory. */
-    double compute_s, mix_s, wait_s; /* Your steps; applying and encoding; waiting for others. */
-    char codec[256];                 /* The last deltas were in this one. */
-    char phase[16];                  /* gathering, training, settling, serving, left. */
+    size_t size;             /* sizeof of this struct, set by the caller: no more is filled. */
+    uint64_t round;          /* Rounds of the run that are done, */
+    uint64_t rounds;         /* of so many. */
+    uint64_t settle_rounds;  /* Rounds of the last phase, which have no local steps. */
+    uint64_t rounds_done;    /* Rounds that this process did, */
+    uint64_t rounds_skipped; /* and those that it passed over to catch up. */
+    double drift;            /* Estimated consensus distance Xi, */
+    double relative_drift;   /* and Xi / |mean|, */
+    uint64_t drift_round;    /* of the state before this round's local steps. */
+    double loss;             /* The last local steps had this mean loss, as hearsay_did says it. */
+    double accuracy;         /* The last evaluation found this accuracy, in [0, 1], */
+    double test_loss;        /* and this mean loss, */
+    uint64_t accuracy_round; /* after so many rounds. */
+    double gamma;            /* The consensus step size, mean over the edges. */
+    uint32_t n_live;         /* Members that live, this one among them. */
+    uint32_t n_edges;        /* Edges that are open. */
+    uint64_t bytes_sent;     /* At the sockets. */
+    uint64_t bytes_received; /* At the sockets. */
+    uint64_t bytes_copied;   /* Tensors, to and from the library's own memory. */
+    double compute_s;        /* Seconds of your local steps, */
+    double mix_s;            /* of applying and encoding, */
+    double wait_s;           /* and of waiting for others. */
+    char codec[256];         /* The last deltas were in this one. */
+    char phase[16];          /* gathering, training, settling, serving, left. */
 };
+
+/* The figures as they are now, to *f, of which f->size is set by the caller. HEARSAY_OK;
+ * HEARSAY_USAGE: the handle is not open, or the size is none. May be asked by a callback. */
 HEARSAY_EXPORT int hearsay_figures(struct hearsay *h, struct hearsay_figures *f);
 
-/* What went wrong in the last call that failed; "" before. */
+/* What went wrong in the last call that failed; "" before. Valid until the next call with this
+ * handle that fails. Never fails. */
 HEARSAY_EXPORT const char *hearsay_error(const struct hearsay *h);
-/* How the run ended, as a sentence; "" before HEARSAY_OVER. */
+/* How the run ended, as a sentence; "" before HEARSAY_OVER. Valid until hearsay_close(). Never
+ * fails. */
 HEARSAY_EXPORT const char *hearsay_verdict(const struct hearsay *h);
 /* The exit code that `hearsay peer` would have: 0 consensus, or stopped; 3 none; 1, 2 failed. -1
- * before HEARSAY_OVER. */
+ * before HEARSAY_OVER. Never fails. */
 HEARSAY_EXPORT int hearsay_exit_code(const struct hearsay *h);
-/* The run's canonical text, once it is known; else "". */
+/* The run's canonical text, once it is known; else "". Valid until the next call of this function
+ * with this handle. Never fails. */
 HEARSAY_EXPORT const char *hearsay_run(struct hearsay *h);
-/* The port that it listens on; 0: it is not open. */
+/* The port that it listens on; 0: it is not open. Never fails. */
 HEARSAY_EXPORT uint16_t hearsay_port(const struct hearsay *h);
 
 /* ---- Codecs by themselves ---------------------------------------------------------------------- */
@@ -268,13 +327,23 @@ HEARSAY_EXPORT uint16_t hearsay_port(const struct hearsay *h);
  *      sender                                      every holder of a replica, the sender, too
  *      hearsay_codec_encode(x, x_hat) --bytes-->   hearsay_codec_add(bytes, x_hat)
  *
- * A codec is one thread's at a time; hearsay_codec_check() and hearsay_codec_add() may be called by
- * several, also beside hearsay_codec_encode(). It has no threads and belongs to no handle, and a
- * child of fork() may go on with its copy. A NULL in place of a codec is HEARSAY_USAGE, no floats
- * and a message that is none. */
+ * **Threads.** A codec is one thread's at a time; hearsay_codec_check() and hearsay_codec_add() may
+ * be called by several, also beside hearsay_codec_encode(). It has no threads and belongs to no
+ * handle.
+ *
+ * **fork.** A child may go on with its copy of a codec.
+ *
+ * **Errors.** A NULL in place of a codec is HEARSAY_USAGE, no floats and a message that is none.
+ * Codes below 0 say what failed; there is no sentence but that of hearsay_codec_open().
+ *
+ * **Memory.** All arguments are borrowed for the call; vectors are float32, one behind the other.
+ */
+
+/* A codec that is open. */
 struct hearsay_codec;
 
-enum { HEARSAY_CODEC_ERROR_MAX = 256 }; /* Bytes of a sentence, with the NUL. */
+/* Bytes of a sentence, with the NUL. */
+enum { HEARSAY_CODEC_ERROR_MAX = 256 };
 
 /* A part of the vector, rows x cols of at least 1 each, for codecs that work on matrices (lowrank)
  * and specs that tell layers apart ("topk:0.01;bias=fp16", "scope=layer"). They lie one behind the
@@ -282,8 +351,9 @@ enum { HEARSAY_CODEC_ERROR_MAX = 256 }; /* Bytes of a sentence, with the NUL. */
  * layer does nothing. */
 struct hearsay_layer
 {
-    const char *name;
-    uint64_t rows, cols;
+    const char *name; /* What a rule finds it by. */
+    uint64_t rows;    /* Output channels, say; a vector is one row. */
+    uint64_t cols;    /* Floats of a row. */
 };
 
 /* Open a codec. `spec` is what --compress takes: "topk:0.01+qsgd:4". The layers have up to 2^32 - 1
@@ -293,32 +363,39 @@ struct hearsay_layer
 HEARSAY_EXPORT int hearsay_codec_open(struct hearsay_codec **c, const char *spec,
                                       const struct hearsay_layer *layers, size_t n_layers,
                                       char *error);
-/* Frees it. NULL is nothing. */
+/* Frees the codec and all that it returned. NULL is nothing. Never fails. */
 HEARSAY_EXPORT void hearsay_codec_close(struct hearsay_codec *c);
-/* The spec with all defaults filled in, by which both ends can see that they have the same. */
+/* The spec with all defaults filled in, by which both ends can see that they have the same. Valid
+ * until hearsay_codec_close(); "" for NULL. */
 HEARSAY_EXPORT const char *hearsay_codec_spec(const struct hearsay_codec *c);
-/* Floats of the vector, and bytes of the longest message. */
+/* Floats of the vector; 0 for NULL. */
 HEARSAY_EXPORT size_t hearsay_codec_floats(const struct hearsay_codec *c);
+/* Bytes of the longest message; 0 for NULL. */
 HEARSAY_EXPORT size_t hearsay_codec_bound(const struct hearsay_codec *c);
 
-/* Write x - x_hat (x_hat NULL: x) as a message of *n bytes into out[0..cap), where cap is at least
- * hearsay_codec_bound(). x_hat is not changed: add the message to it. Random choices are a function
+/* Write x - x_hat as a message of *n bytes into out[0..cap), where cap is at least
+ * hearsay_codec_bound(). x_hat may be NULL: then it is x. x_hat is not changed: add the message to it. Random choices are a function
  * of seed and round alone; what lowrank sends depends on the messages before, too. *left, unless
  * NULL, is the squared norm of what the message leaves out as a share of that of x - x_hat, 0 where
  * that is 0: at most 1, but for the codecs that are no contraction ("scale=raw").
+ * HEARSAY_OK; HEARSAY_USAGE: a pointer is NULL, or cap too small, and nothing was written;
  * HEARSAY_NOT_FINITE: the difference is not finite, or its square overflows; then nothing that is
  * in `out` counts, *n and *left are as they were, and what lowrank remembers may be another. */
 HEARSAY_EXPORT int hearsay_codec_encode(struct hearsay_codec *c, const float *x, const float *x_hat,
                                         uint64_t seed, uint64_t round, void *out, size_t cap,
                                         size_t *n, double *left);
-/* Is this a whole and proper message? 1 or 0; the bytes may be anybody's. O(n). */
+/* Is this a whole and proper message? 1 or 0; the bytes may be anybody's. O(n). May be called by
+ * several threads at a time. */
 HEARSAY_EXPORT int hearsay_codec_check(const struct hearsay_codec *c, const void *message,
                                        size_t n);
-/* Add the message to x_hat. HEARSAY_USAGE, and nothing changed, where hearsay_codec_check() says 0. */
+/* Add the message to x_hat, hearsay_codec_floats() floats of yours. HEARSAY_OK; HEARSAY_USAGE, and
+ * nothing changed, where hearsay_codec_check() says 0. May be called by several threads at a time,
+ * each with an x_hat of its own. */
 HEARSAY_EXPORT int hearsay_codec_add(const struct hearsay_codec *c, const void *message, size_t n,
                                      float *x_hat);
 /* The i-th codec's spec with its defaults, and what it sends, valid until this thread's next call
- * of this function; either may be NULL. HEARSAY_USAGE behind the last. */
+ * of this function; either may be NULL. From any thread. HEARSAY_OK; HEARSAY_USAGE behind the
+ * last. */
 HEARSAY_EXPORT int hearsay_codec_at(size_t i, const char **preset, const char **about);
 
 #ifdef __cplusplus

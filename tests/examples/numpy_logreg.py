@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Logistic regression in numpy, without PyTorch: three peers on this machine, each with its own rows.
+"""Logistic regression in numpy, without PyTorch: several peers on this machine, each with its own rows.
 
-    python3 numpy_logreg.py [NAME=VALUE ...]
+    python3 numpy_logreg.py [peers=4] [NAME=VALUE ...]
 """
 import sys
 
 import hearsay
 import numpy as np
 
-FEATURES, CLASSES, PEERS = 20, 4, 3
+FEATURES, CLASSES = 20, 4
 
 
 def rows(n, seed):
@@ -47,5 +47,5 @@ def train(rank, connect):
 if __name__ == "__main__":
     options = {"rounds": 100, "local-steps": 2, "compress": "topk:0.2", "topology": "ring"}
     options.update(word.partition("=")[::2] for word in sys.argv[1:])
-    for one in hearsay.local(PEERS, train, **options):
+    for one in hearsay.local(int(options.pop("peers", 3)), train, **options):
         print(one)

@@ -7,7 +7,7 @@ import ctypes
 import ctypes.util
 import os
 from ctypes import CFUNCTYPE, POINTER, c_char_p, c_double, c_float, c_int, c_size_t, c_uint16, c_uint32, c_uint64, c_void_p
-from typing import Dict, List, Tuple, Type
+from typing import Any, Dict, List, Tuple, Type
 
 API = 1  # HEARSAY_API of the header that this was written by.
 
@@ -157,7 +157,7 @@ class Library:
         self.path = path
         self._dll = ctypes.CDLL(path)
 
-    def __getattr__(self, name: str):
+    def __getattr__(self, name: str) -> Any:
         if name not in SIGNATURES:
             raise AttributeError(name)
         try:

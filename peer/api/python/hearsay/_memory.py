@@ -20,7 +20,7 @@ def _of_torch(x: Any, name: str, n: int) -> int:
         raise ValueError(f"{name}: found a tensor that is to be negated when it is read, expected its values "
                          "(x.resolve_neg())")
     _check_size(name, x.numel(), n)
-    return x.data_ptr()
+    return int(x.data_ptr())
 
 
 def _of_numpy(x: Any, name: str, n: int, writes: bool) -> int:
@@ -32,7 +32,7 @@ def _of_numpy(x: Any, name: str, n: int, writes: bool) -> int:
     if writes and not x.flags["WRITEABLE"]:
         raise ValueError(f"{name}: found an array that is read-only, expected one to add to")
     _check_size(name, x.size, n)
-    return x.__array_interface__["data"][0]
+    return int(x.__array_interface__["data"][0])
 
 
 def _of_buffer(x: Any, name: str, n: int) -> int:

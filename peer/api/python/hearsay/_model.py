@@ -112,7 +112,7 @@ def _check(name: str, x: Any) -> None:
 
 
 def _on_gpu(x: Any) -> bool:
-    return x.device.type != "cpu"
+    return bool(x.device.type != "cpu")
 
 
 # ---- where they lie ---------------------------------------------------------------

@@ -32,8 +32,8 @@ def _named(layers: Layers) -> List[Tuple[Optional[bytes], Shape]]:
     if isinstance(layers, Mapping):
         return [(name.encode(), shape) for name, shape in layers.items()]
     if hasattr(layers, "__index__"):
-        return [(None, (layers.__index__(),))]  # type: ignore[union-attr]
-    return [(None, shape) for shape in layers]  # type: ignore[union-attr]
+        return [(None, (layers.__index__(),))]
+    return [(None, shape) for shape in layers]
 
 
 def _matrix(shape: Shape) -> Tuple[int, int]:
@@ -81,7 +81,7 @@ class Codec:
         _lib.check(code, error.value.decode(errors="replace"))
         self._handle = handle
         self._close = weakref.finalize(self, lib.hearsay_codec_close, handle)
-        self._spec = lib.hearsay_codec_spec(handle).decode()
+        self._spec: str = lib.hearsay_codec_spec(handle).decode()
         self._floats: int = lib.hearsay_codec_floats(handle)
         self._bound: int = lib.hearsay_codec_bound(handle)
         self._lock = threading.Lock()
@@ -122,7 +122,7 @@ class Codec:
                                             self._room, self._bound, ctypes.byref(n), ctypes.byref(left))
             _lib.check(code, "x - x_hat is not finite, or its square overflows" if code == _lib.NOT_FINITE else "")
             self._left = left.value
-            return self._room[:n.value]
+            return ctypes.string_at(self._room, n.value)
 
     def check(self, message: Message) -> bool:
         """Is this a whole and proper message? The bytes may be anybody's."""

@@ -44,7 +44,7 @@ def sampler(peer: Any, n: int, shuffle: bool = True) -> Any:
     """Peer.sampler()."""
     from torch.utils.data import Sampler
 
-    class ShareSampler(Sampler):  # type: ignore[type-arg,misc]
+    class ShareSampler(Sampler):  # type: ignore[type-arg]
         """The ids of a peer's share."""
 
         def __init__(self) -> None:

@@ -87,7 +87,7 @@ class DdpHook:
     def __repr__(self) -> str:
         return f"hearsay.ddp_hook({self.spec!r}, seed={self.seed}, error_feedback={self.error_feedback})"
 
-    def __call__(self, state: Any, bucket):  # PyTorch compares annotations with types: it gets none.
+    def __call__(self, state: Any, bucket):  # type: ignore[no-untyped-def]  # PyTorch compares annotations with types: it gets none.
         if bucket.index() == 0:
             self._flights = []  # Kept until now: gloo's threads may have held the tensors a little longer.
         self._flights.append(self._begin(bucket))
@@ -176,7 +176,7 @@ class DdpHook:
         flight.future.set_result(buffer)
 
 
-def ddp_hook(spec: str, *, group: Optional["dist.ProcessGroup"] = None, seed: int = 0,
+def ddp_hook(spec: str, *, group: Optional[Any] = None, seed: int = 0,
              error_feedback: bool = True) -> DdpHook:
     """A hook that sends gradients as messages of a codec: `ddp.register_comm_hook(None, hearsay.ddp_hook("topk:0.01"))`.
 

@@ -104,7 +104,7 @@ def _collect(answers: List[Any], processes: List[Any]) -> List[Any]:
     while len(results) < len(answers):
         waiting = {answers[i]: i for i in range(len(answers)) if i not in results}
         for answer in multiprocessing.connection.wait(list(waiting)):
-            rank = waiting[answer]  # type: ignore[index]
+            rank = waiting[answer]
             try:
                 good, result = pickle.loads(answer.recv_bytes())  # type: ignore[union-attr]
             except EOFError:
@@ -149,7 +149,8 @@ def local(n: int, train: Callable[..., Any], *args: Any, start_method: Optional[
     Each process calls train(rank, connect, *args). Options are a Peer's; key, ports, names, min_peers and
     shards are chosen where they are not given; out=DIR is DIR/peer-0 and so on, and metrics=PORT that port of
     rank 0, and the ones behind it. Returns what they returned, by rank; where that is None, the
-    peer's last figures. If one fails, the others are ended, and LocalError has its traceback.
+    peer's last figures. If one fails, the others are ended, and LocalError has its traceback. KeyboardInterrupt ends
+    all of them, and comes out of local().
     Processes are spawned, as PyTorch wants it: `train` and `args` are pickled, and a script needs the line with
     __name__. In a notebook they are forked, with one thread each.
     """
@@ -188,7 +189,10 @@ def local(n: int, train: Callable[..., Any], *args: Any, start_method: Optional[
             for one in listeners:
                 one.close()
             for name, value in before.items():
-                os.environ.pop(name, None) if value is None else os.environ.update({name: value})
+                if value is None:
+                    os.environ.pop(name, None)
+                else:
+                    os.environ[name] = value
 
 
 # ---- ranks of a job -----------------------------------------------------------------

@@ -116,6 +116,10 @@ class Peer:
     A peer belongs to the process that made it, and to one thread at a time. Forked children, such as workers of a
     DataLoader, do it no harm. It is a context manager: at the end it finishes, and leaves the run where
     there was an exception. It leaves, too, when it is collected, and when the interpreter ends.
+
+    Raises hearsay.UsageError, where an option, the key, the model or the directory is wrong or is not the run's;
+    ResourceError, where memory, a port or a disk is missing; TypeError and ValueError, which name the tensor, where
+    the model has one that cannot take part. All of these but the last two are hearsay.HearsayError.
     """
 
     def __init__(self, model: Any, optimizer: Any = None, /, *, buffers: Optional[Mapping[str, Any]] = None,
@@ -208,7 +212,10 @@ class Peer:
     def wait(self, timeout: Optional[float] = None) -> bool:
         """Wait until the model is yours again: after a KeyboardInterrupt, or an exception of `evaluate`.
 
-        timeout: seconds; None: for as long as it takes. False when the run is over, or when time was up.
+        timeout: seconds; None: for as long as it takes. False when the run is over, or when time was up: `over` says
+        which. Raises what `evaluate` or `on_note` raised; UsageError, where this peer does not fit the run, or is closed;
+        ResourceError, where the peer failed; SimulationError, where another one of simulate() failed; ForkedError in a
+        child of fork().
         """
         self._usable()
         end = None if timeout is None else time.monotonic() + timeout
@@ -227,9 +234,12 @@ class Peer:
     def step(self, loss: Any = None, samples: Optional[int] = None) -> bool:
         """One local step is done. The last of a round hands the model over, and waits for the neighbours.
 
-        loss: mean over this step's samples, a number or a tensor (which is not waited for before the round is over).
+        loss: mean over this step's samples, a number or a tensor of one value (which is not waited for before the round
+        is over). samples: how many they were; they weigh the losses of a round.
         False when the run is over: the model is the final one; more calls do nothing.
-        NotFiniteError: the model holds a NaN or an infinity, which was not sent. It is yours still.
+        NotFiniteError: the model holds a NaN or an infinity, which was not sent. It is yours still. UsageError: it lies
+        elsewhere than when the Peer was made. All else as wait(). After an exception of wait()'s kind or a
+        KeyboardInterrupt the next step() waits for the exchange that was under way, and does not count itself.
         """
         if self._over:
             return False
@@ -285,7 +295,10 @@ class Peer:
         return self.verdict
 
     def leave(self, timeout: float = LEAVE_S) -> None:
-        """Leave the run: the neighbours are told, this round's local steps are not sent. The model stays as it is."""
+        """Leave the run: the neighbours are told, this round's local steps are not sent. The model stays as it is.
+
+        timeout: seconds that this may take. Nothing is raised where the run is over already, or the peer another process's.
+        """
         if not self._finalizer.alive or os.getpid() != self._pid:
             return
         try:
@@ -331,17 +344,17 @@ class Peer:
     @property
     def round(self) -> int:
         """Rounds of the run that are over: learning rates follow this number, and not the peer's age."""
-        return self._ask(0, lambda: int(lib.hearsay_rounds_done(self._handle)))
+        return int(self._ask(0, lambda: lib.hearsay_rounds_done(self._handle)))
 
     @property
     def rounds(self) -> int:
         """How many the run has; 0: not known yet."""
-        return self._ask(1, lambda: int(lib.hearsay_rounds(self._handle)))
+        return int(self._ask(1, lambda: lib.hearsay_rounds(self._handle)))
 
     @property
     def verdict(self) -> str:
         """How the run ended, as a sentence; "" before."""
-        return self._ask(2, lambda: (lib.hearsay_verdict(self._handle) or b"").decode(errors="replace"))
+        return str(self._ask(2, lambda: (lib.hearsay_verdict(self._handle) or b"").decode(errors="replace")))
 
     @property
     def exit_code(self) -> Optional[int]:
@@ -352,7 +365,7 @@ class Peer:
     @property
     def run(self) -> str:
         """The run's canonical text; "" before it is known."""
-        return self._ask(4, lambda: (lib.hearsay_run(self._handle) or b"").decode(errors="replace"))
+        return str(self._ask(4, lambda: (lib.hearsay_run(self._handle) or b"").decode(errors="replace")))
 
     @property
     def over(self) -> bool:
@@ -370,7 +383,7 @@ class Peer:
         return int(lib.hearsay_port(self._handle)) if self._finalizer.alive else 0
 
     def figures(self) -> Figures:
-        """All figures, as they are now; of a closed peer the last ones."""
+        """All figures, as they are now; of a closed peer the last ones. ForkedError in a child of fork()."""
         if not self._finalizer.alive:
             return self._last if self._last is not None else Figures()
         if os.getpid() != self._pid:
@@ -381,7 +394,7 @@ class Peer:
 
     @property
     def drift(self) -> float:
-        """Estimated consensus distance, the root mean square over peers of |x_i - mean|. NaN: not known."""
+        """Estimated consensus distance in the model's own unit, the root mean square over peers of |x_i - mean|. NaN: not known."""
         return self.figures().drift
 
     @property
@@ -396,29 +409,34 @@ class Peer:
 
     @property
     def bytes_sent(self) -> int:
-        """At the sockets."""
+        """Bytes that this process has sent, at the sockets."""
         return self.figures().bytes_sent
 
     # ---- data ----
 
     @property
     def shares(self) -> int:
-        """Rises whenever this peer's share of the samples may have changed."""
+        """A number that rises whenever this peer's share of the samples may have changed."""
         return int(lib.hearsay_shares(self._handle)) if self._finalizer.alive else 0
 
     def samples(self, n: int) -> Any:
-        """Which of the samples 0 <= id < n of a set that all peers have are this peer's now: int64, rising."""
+        """Which of the samples 0 <= id < n of a set that all peers have are this peer's now.
+
+        n: up to 2^32 - 1. A numpy array of shape (k,), int64, rising; of none where there is no share.
+        """
         return data.samples(self, n)
 
     def sampler(self, n: int) -> Any:
-        """A torch Sampler of these, in another order in each epoch. It asks for the share anew in each epoch."""
+        """A torch Sampler of samples(n), in another order in each epoch. It asks for the share anew in each epoch."""
         return data.sampler(self, n)
 
     def shard(self, source: Any, batch_size: Optional[int] = None, shuffle: bool = True) -> Iterator[Any]:
         """Batches of this peer's samples, epoch after epoch, until the run is over.
 
         source: a torch DataLoader (its batch_size, workers, collate_fn, ... are taken), a dataset with len() and [i], or
-        one array or a tuple of arrays of the same length, of which batches are cut.
+        one array or a tuple of arrays of the same length, of which batches are cut along the first axis.
+        batch_size: the loader's, or 32. ValueError: arrays of different lengths; TypeError: a source without numbers;
+        UsageError: no sample is this peer's.
         """
         return data.shard(self, source, batch_size, shuffle)
 
