@@ -102,7 +102,7 @@ def check_numpy():
 def check_buffers():
     """Buffers beside a dict are mixed; a variance stays what it is called."""
     def train(rank, connect):
-        model, more = {"w": np.zeros(4, np.float32)}, {"bn.running_var": np.full(2, 1.0 + rank * 0, np.float32)}
+        model, more = {"w": np.ones(4, np.float32)}, {"bn.running_var": np.full(2, 1.0 + rank * 0, np.float32)}
         peer = connect(model, buffers=more)
         while not peer.over:
             more["bn.running_var"][:] = 1 + rank
@@ -165,11 +165,26 @@ def check_end():
     gc.collect()
 
 
+def check_again():
+    """After fifty peers, one behind the other, a process has the threads and the files that it had after one."""
+    def count():
+        return len(os.listdir("/proc/self/task")), len(os.listdir("/proc/self/fd"))
+
+    for i in range(50):
+        model = {"w": np.ones(1000, np.float32), "b": np.zeros(3, np.float16)}
+        with alone(model, rounds=2, compress="topk:0.1") as peer:
+            while peer.step():
+                pass
+        assert peer.exit_code == 0, peer
+        before = before if i > 0 else count()
+    assert count() == before, (count(), before)
+
+
 def check_shard():
     """Shares of a set are disjoint and cover it; batches come from the share, in another order each epoch."""
     def train(rank, connect):
         ids = np.arange(101)
-        with connect({"w": np.zeros(2, np.float32)}) as peer:
+        with connect({"w": np.ones(2, np.float32)}) as peer:
             mine = peer.samples(101)
             epochs, now = [], []
             for batch in peer.shard(ids, batch_size=7):

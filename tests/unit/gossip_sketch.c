@@ -29,6 +29,35 @@ static void test_linear(void **state)
     sketch_close(&k);
 }
 
+/* The definition, column by column: the bits of a sketch are the same however it is computed. */
+static void project_ref(const struct sketch *k, const float *x, float out[SKETCH_K])
+{
+    double sum[SKETCH_K] = {0};
+    for (size_t i = 0; i < k->dim; i++) {
+        uint64_t h = rng_at(k->key, i);
+        sum[h % SKETCH_K] += h >> 63 ? (double)x[i] : -(double)x[i];
+    }
+    for (size_t i = 0; i < SKETCH_K; i++)
+        out[i] = (float)sum[i];
+}
+
+static void test_reference(void **state)
+{
+    static const size_t sizes[] = {1, 2, 7, 8, 15, 16, 17, 31, 33, 255, 256, 257, 511, 1023};
+    float x[1023], s[SKETCH_K], expected[SKETCH_K];
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        struct sketch k;
+        assert_int_equal(sketch_init(&k, 9 + i, sizes[i]), 0);
+        fill(x, sizes[i], 4 + i);
+        x[0] = -0.0f;
+        sketch_project(&k, x, s);
+        project_ref(&k, x, expected);
+        assert_memory_equal(s, expected, sizeof s);
+        sketch_close(&k);
+    }
+}
+
 /* Over many seeds: no bias, and the promised sqrt(2/k) of error. */
 static void test_norm(void **state)
 {
@@ -446,6 +475,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_linear),
+        cmocka_unit_test(test_reference),
         cmocka_unit_test(test_norm),
         cmocka_unit_test(test_lock_step),
         cmocka_unit_test(test_first_beat_is_plain),

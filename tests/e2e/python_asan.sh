@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# tests/e2e/python_asan.sh -- the Python package on a libhearsay.so that AddressSanitizer and UBSan watch, and with it
+# every array of numpy's and PyTorch's that the library reads and writes. The checks are those of python_peer,
+# python_codec and python_simulate, the first time for what they see and here for what they do not.
+# A leak counts where the library allocated it: interpreters leave much behind, and none of it is ours.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+
+take_python
+library=$(dirname "$(dirname "$HEARSAY")")/asan/libhearsay.so
+[ -e "$library" ] || skip "there is no $library (cmake -S . -B build/asan -DSAN=address,undefined; target libhearsay)"
+runtime=$(ldd "$library" | awk '/libasan/ { print $3 }')
+[ -e "$runtime" ] || skip "$library brings no AddressSanitizer that can be loaded before it"
+e2e_begin
+export PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+export PYTHONPATH=$root/peer/api/python HEARSAY_LIBRARY=$library
+
+# watched ARGUMENT...: Python, which takes each piece of its memory from malloc. Every process leaves its reports in asan.PID.
+watched()
+{
+    bounded env LD_PRELOAD="$runtime" PYTHONMALLOC=malloc ASAN_OPTIONS="detect_leaks=1 log_path=$work/asan" \
+        UBSAN_OPTIONS="print_stacktrace=1 log_path=$work/asan" \
+        LSAN_OPTIONS="exitcode=0:stack_trace_format='    #%n %f %S (%m)'" "$python" "$@"
+}
+
+# Paragraphs of all reports: faults, and leaks in which the library had a part.
+reports()
+{
+    local found=0 log
+    for log in asan.*; do
+        [ ! -e "$log" ] || awk 'BEGIN { RS = ""; ORS = "\n\n" }
+            /ERROR: AddressSanitizer|runtime error:/ || (/leak of/ && /libhearsay/) { print; bad = 1 } END { exit bad }' "$log" || found=1
+    done
+    return $found
+}
+
+# checks FILE NAME...: each is a process.
+checks()
+{
+    local file=$1 name code
+    shift
+    for name in "$@"; do
+        watched "$root/tests/e2e/$file.py" "$name" >"$file-$name.out" 2>"$file-$name.err"
+        code=$?
+        reports >"$file-$name.reports" || code="and a report"
+        check "$file: $name" [ "$code" = 0 ]
+        head -n 30 "$file-$name.reports" | sed 's/^/# /'
+        rm -f asan.*
+    done
+}
+
+watched -c 'import numpy' >probe.out 2>probe.err || skip "$python does not run with $runtime: $(tail -n 1 probe.err)"
+rm -f asan.*
+# It would all be of no use if the memory of Python were not watched: this lies to the library about an array's end.
+# (Of sizes that no register divides the last floats are read under a mask, where AddressSanitizer does not look.)
+watched -c 'import ctypes, hearsay, numpy
+from hearsay._lib import lib
+x, c = numpy.zeros(1024, numpy.float32), hearsay.Codec("topk:0.1", 1024)
+out = ctypes.create_string_buffer(c.bound)
+lib.hearsay_codec_encode(c._handle, x.ctypes.data + 4, None, 0, 0, out, c.bound, ctypes.byref(ctypes.c_size_t()), None)' \
+    >bait.out 2>bait.err
+check "an array that is a float too short is noticed" eval '! reports >bait.reports && grep -q "ERROR: AddressSanitizer" bait.reports'
+rm -f asan.*
+
+checks python_codec bare numpy refusals threads
+checks python_simulate twice raises shapes
+
+checks python_peer again numpy buffers refusals nan end shard evaluate fork local
+if "$python" -c 'import torch' 2>/dev/null; then
+    checks python_codec torch
+    checks python_peer_torch views staged half evaluate keep
+else
+    echo "# left out: $python has no torch here (Debian: python3-torch)"
+fi
+e2e_end
