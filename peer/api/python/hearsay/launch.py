@@ -146,7 +146,7 @@ def local(n: int, train: Callable[..., Any], *args: Any, start_method: Optional[
     method = start_method or _method()
     context: Any = multiprocessing.get_context(method)
     listeners = _listeners(n)
-    threads = {"OMP_NUM_THREADS": "1"} if method == "fork" else _threads(n)
+    threads: Dict[str, str] = {"OMP_NUM_THREADS": "1"} if method == "fork" else _threads(n)
     before = {name: os.environ.get(name) for name in threads}
     processes: List[Any] = []
     answers: List[Any] = []
