@@ -146,20 +146,20 @@ def local(n: int, train: Callable[..., Any], *args: Any, start_method: Optional[
     method = start_method or _method()
     context: Any = multiprocessing.get_context(method)
     listeners = _listeners(n)
-    threads: Dict[str, str] = {"OMP_NUM_THREADS": "1"} if method == "fork" else _threads(n)
+    threads = {"OMP_NUM_THREADS": "1"} if method == "fork" else _threads(n)
     before = {name: os.environ.get(name) for name in threads}
     processes: List[Any] = []
     answers: List[Any] = []
     good = False
     with tempfile.TemporaryDirectory(prefix="hearsay-") as directory:
         places = [f"127.0.0.1:{one.getsockname()[1]}" for one in listeners]
-        common = {"key": os.path.join(directory, "key"), "bootstrap": ",".join(places), "min_peers": n, **options}
+        common: Dict[str, Any] = {"key": os.path.join(directory, "key"), "bootstrap": ",".join(places), "min_peers": n, **options}
         keygen(os.path.join(directory, "key"))
         try:
             os.environ.update(threads)
             for rank in range(n):
                 reader, writer = context.Pipe(duplex=False)
-                own = {"name": f"rank-{rank}", "shard": f"{rank + 1}/{n}", **common}
+                own: Dict[str, Any] = {"name": f"rank-{rank}", "shard": f"{rank + 1}/{n}", **common}
                 processes.append(context.Process(target=_child, name=own["name"],
                                                  args=(rank, train, args, own, listeners[rank], writer)))
                 processes[-1].start()
