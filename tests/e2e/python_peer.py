@@ -239,6 +239,17 @@ def check_waiting():
     gc.collect()
     assert len(threads) <= 2 + threading.active_count(), threads
 
+    # Python may raise it as a callback begins, where only sys.unraisablehook hears of it.
+    def begins(self, _self, _level, _text):
+        raise KeyboardInterrupt
+
+    before, hearsay.peer._Callbacks._note = hearsay.peer._Callbacks._note, begins
+    try:
+        raises(KeyboardInterrupt, "", lambda: wait(timeout=20))
+    finally:
+        hearsay.peer._Callbacks._note = before
+    assert sys.unraisablehook is sys.__unraisablehook__
+
 
 def check_evaluate():
     """Its figures are the peer's; its exception reaches the program with its traceback, and the run goes on."""

@@ -166,13 +166,14 @@ def local(n: int, train: Callable[..., Any], *args: Any, start_method: Optional[
     good = False
     with tempfile.TemporaryDirectory(prefix="hearsay-") as directory:
         places = [f"127.0.0.1:{one.getsockname()[1]}" for one in listeners]
-        common = {"key": os.path.join(directory, "key"), "bootstrap": ",".join(places), "min_peers": n, **options}
+        common: Dict[str, Any] = {"key": os.path.join(directory, "key"), "bootstrap": ",".join(places), "min_peers": n, **options}
         keygen(os.path.join(directory, "key"))
         try:
             os.environ.update(threads)
             for rank in range(n):
                 reader, writer = context.Pipe(duplex=False)
-                own = {"name": f"rank-{rank}", "shard": f"{rank + 1}/{n}", **common, **_own(rank, options)}
+                own: Dict[str, Any] = {"name": f"rank-{rank}", "shard": f"{rank + 1}/{n}", **common,
+                                       **_own(rank, options)}
                 if rank == 0 and "bootstrap" not in options:
                     del own["bootstrap"]  # Who looks for nobody gives the initial model.
                 processes.append(context.Process(target=_child, name=own["name"],

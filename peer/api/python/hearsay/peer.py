@@ -17,6 +17,8 @@ The model is the library's while step() exchanges, and yours at all other times.
 import ctypes
 import logging
 import os
+import sys
+import threading
 import time
 import weakref
 from collections import deque
@@ -75,6 +77,31 @@ class _Callbacks:
         error, self.error = self.error, None
         if error is not None:
             raise error
+
+
+class _Hearing:
+    """While the library may call back: a Ctrl-C that Python raises as it enters a callback, before its `try`, is not lost.
+
+    ctypes gives such an exception to sys.unraisablehook, and to nobody else. Only the main thread has them.
+    """
+
+    def __init__(self, callbacks: _Callbacks) -> None:
+        self.callbacks = callbacks
+        self.before = sys.unraisablehook
+
+    def __enter__(self) -> None:
+        if threading.current_thread() is threading.main_thread():
+            sys.unraisablehook = self.hook
+
+    def __exit__(self, *_error: Any) -> None:
+        if threading.current_thread() is threading.main_thread():
+            sys.unraisablehook = self.before
+
+    def hook(self, lost: Any) -> None:
+        if getattr(lost.object, "__self__", None) is self.callbacks:
+            self.callbacks.error = self.callbacks.error or lost.exc_value or lost.exc_type()
+        else:
+            self.before(lost)
 
 
 def _close(handle: Any, pid: int, opened: List[bool], held: Any) -> None:
@@ -221,7 +248,9 @@ class Peer:
         end = None if timeout is None else time.monotonic() + timeout
         while self._pending:
             left = SLICE_S if end is None else min(SLICE_S, max(0.0, end - time.monotonic()))
-            if self._settle(lib.hearsay_wait(self._handle, left)):
+            with _Hearing(self._callbacks):
+                code = lib.hearsay_wait(self._handle, left)
+            if self._settle(code):
                 break
             if end is not None and time.monotonic() >= end:
                 return False
@@ -273,7 +302,8 @@ class Peer:
             self._check(lib.hearsay_keep(self._handle, state, len(state)))
         self._model.hand_over()
         self._pending = True
-        code = lib.hearsay_round(self._handle, ctypes.byref(did), SLICE_S)
+        with _Hearing(self._callbacks):
+            code = lib.hearsay_round(self._handle, ctypes.byref(did), SLICE_S)
         if code != _lib.NOT_FINITE:
             self._steps_done, self._loss, self._weight, self._samples = 0, 0.0, 0.0, 0
         done = self._settle(code)
