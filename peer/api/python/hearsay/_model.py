@@ -171,8 +171,7 @@ class Model:
 
     def in_place(self) -> bool:
         """Is the model still where the library works? Not so after model.to(...), or an assignment to .data."""
-        return all(not _is_torch(i.host) or i.owner is not i.host or i.host.data_ptr() == at
-                   for i, at in zip(self.items, self.addresses))
+        return all(x.data_ptr() == at for x, at in self._in_place)
 
     def hand_over(self) -> None:
         """What lies on a GPU is written to its twin."""
@@ -186,8 +185,9 @@ class Model:
 
     def tell(self, handle: Any) -> None:
         """hearsay_tensor() for each. UsageError names the tensor that was refused."""
-        self.addresses = [_address(i.host) for i in self.items]
-        for i, at in zip(self.items, self.addresses):
+        addresses = [_address(i.host) for i in self.items]
+        self._in_place = [(i.host, at) for i, at in zip(self.items, addresses) if _is_torch(i.host) and i.owner is i.host]
+        for i, at in zip(self.items, addresses):
             dims = tuple(int(d) for d in i.host.shape)
             types = TORCH_TYPES if _is_torch(i.host) else NUMPY_TYPES
             _lib.check(lib.hearsay_tensor(handle, i.name.encode(), at, types[str(i.host.dtype)], i.role, len(dims),
