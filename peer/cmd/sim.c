@@ -392,7 +392,7 @@ static int prepare(struct simulation *s, struct run *run)
  * between. Both are set, for one of them alone would fix the other at its small default. */
 static void keep_memory(void)
 {
-#ifdef M_TRIM_THRESHOLD /* Of glibc. */
+#ifdef M_TRIM_THRESHOLD /* It is glibc that has it. */
     mallopt(M_TRIM_THRESHOLD, INT_MAX);
     mallopt(M_MMAP_THRESHOLD, 32 << 20); /* The highest that it takes. */
 #endif
