@@ -305,6 +305,11 @@ enum members_verdict members_merge(struct members *m, const struct record *r, in
     return replace_record(m, s, r, now_us);
 }
 
+void members_expect(const struct members *m, const struct record *r, uint32_t n)
+{
+    table_expect(&m->table, r, n);
+}
+
 /* ---- accusations ---- */
 
 /* Where in the member's list this accusation may go: an empty place or, for

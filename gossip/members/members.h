@@ -127,6 +127,9 @@ void members_close(struct members *m);
  * new one that has not left. */
 enum members_verdict members_merge(struct members *m, const struct record *r, int64_t now_us);
 
+/* These n are merged next: memory is told, and nothing changes. */
+void members_expect(const struct members *m, const struct record *r, uint32_t n);
+
 /* Merge one accusation. About us, as we are now: we refute by a higher
  * incarnation (only our own signature can raise it further than that). About a
  * connected member: kept and passed on, so that it can refute, but kept from

@@ -51,6 +51,36 @@ struct slot *table_find(const struct table *t, const uint8_t *id)
     return at == SLOT_NONE ? NULL : &t->slot[at];
 }
 
+/* The bucket where the search for `id` begins. */
+static const uint16_t *first_bucket(const struct table *t, const uint8_t *id)
+{
+    uint32_t i;
+    memcpy(&i, id, sizeof i);
+    return &t->bucket[i & (2 * t->cap - 1)];
+}
+
+/* A line of each is enough: what is compared first stands at the front of a record. */
+void table_expect(const struct table *t, const struct record *r, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        __builtin_prefetch(first_bucket(t, r[i].id));
+    for (uint32_t i = 0; i < n; i++) {
+        uint16_t at = *first_bucket(t, r[i].id);
+        if (at == SLOT_NONE)
+            continue;
+        __builtin_prefetch(&t->slot[at].member);
+        __builtin_prefetch(&t->slot[at].knows);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        uint16_t at = *first_bucket(t, r[i].id);
+        if (at == SLOT_NONE)
+            continue;
+        const char *known = (const char *)t->slot[at].member.record;
+        __builtin_prefetch(known);
+        __builtin_prefetch(known + 64);
+    }
+}
+
 bool table_reserve(struct table *t)
 {
     assert(t->n < WIRE_MEMBERS_MAX);

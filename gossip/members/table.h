@@ -38,6 +38,10 @@ struct table
  * move all slots; their places stay. */
 struct slot *table_find(const struct table *t, const uint8_t *id);
 
+/* These will be looked up now. In a simulator each table's turn comes when the others have driven
+ * it out of the cache: the waits for its lines overlap where they would follow each other. */
+void table_expect(const struct table *t, const struct record *r, uint32_t n);
+
 /* Room for one more; asserts n < WIRE_MEMBERS_MAX. False without memory; then
  * all is as before. */
 bool table_reserve(struct table *t);

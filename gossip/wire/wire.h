@@ -115,21 +115,22 @@ struct certificate
  * canonical bytes of every other field (wire_record_signed). */
 struct record
 {
+    /* What is compared with another record stands first: two lines of the cache. */
     uint8_t id[WIRE_ID_BYTES]; /* Ed25519 public key. */
-    char name[WIRE_NAME_MAX + 1];
-    char address[WIRE_ADDRESSES_MAX][WIRE_ADDRESS_MAX + 1]; /* "host:port" */
-    uint32_t n_addresses;
-    uint64_t incarnation; /* Higher is newer. */
-    uint64_t boot;        /* Random, one a process. */
+    uint64_t incarnation;      /* Higher is newer. */
+    uint64_t boot;             /* Random, one a process. */
     enum record_state state;
+    uint32_t n_addresses;
+    uint8_t signature[WIRE_SIGNATURE_BYTES];
     uint64_t beat[2]; /* Its process began with checkpoints of these beats, the newer one first;
                        * 0: there is none. */
     /* Another process spoke for this identity: its boot, and how old the signer was when
      * it raised its record above that one's. 0: there was none. */
     uint64_t over, age_ms;
-    bool invited;                   /* It has a certificate: */
-    struct certificate certificate; /* else all zero. */
-    uint8_t signature[WIRE_SIGNATURE_BYTES];
+    char name[WIRE_NAME_MAX + 1];
+    char address[WIRE_ADDRESSES_MAX][WIRE_ADDRESS_MAX + 1]; /* "host:port" */
+    bool invited;                                           /* It has a certificate: */
+    struct certificate certificate;                         /* else all zero. */
 };
 
 /* "I have not heard `accused` since its `incarnation`", signed by `accuser`. */

@@ -30,6 +30,8 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <limits.h>
+#include <malloc.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -387,6 +389,16 @@ static int prepare(struct simulation *s, struct run *run)
     return code == CMD_OK ? check_attack(s, run) : code;
 }
 
+/* What one peer frees another takes soon: its pages are neither given back nor cleared anew in
+ * between. Both are set, for one of them alone would fix the other at its small default. */
+static void keep_memory(void)
+{
+#ifdef M_TRIM_THRESHOLD /* It is glibc that has it. */
+    mallopt(M_TRIM_THRESHOLD, INT_MAX);
+    mallopt(M_MMAP_THRESHOLD, 32 << 20); /* The highest that it takes. */
+#endif
+}
+
 static int simulate(struct simulation *s)
 {
     const struct options *o = s->o;
@@ -421,6 +433,7 @@ static int simulate(struct simulation *s)
                            .works = works,
                            .measured = measured,
                            .note = say_note};
+    keep_memory();
     if (sim_open(&s->world, &c) != 0)
         return cmd_fail(o, CMD_FAILED, "out of memory for %u peers", s->n);
     cmd_stop_catch();

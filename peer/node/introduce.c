@@ -141,6 +141,7 @@ void sessions_members(struct sessions *s, const struct link *link, const struct 
 {
     struct env *v = s->env;
     struct link *l = &s->links[link - s->links];
+    members_expect(v->members, told->records, told->n_records);
     for (uint32_t i = 0; i < told->n_records && !l->doomed; i++)
         introduce_record(s, l, &told->records[i]);
     for (uint32_t i = 0; i < told->n_vouches && !l->doomed; i++)

@@ -61,6 +61,7 @@ static void test_merge_verdicts(void **state)
     (void)state;
     struct members *m = open_knowing(2);
     drain(m);
+    members_expect(m, (struct record[]){record(1, 5), record(9, 5)}, 2); /* One is unknown. */
     assert_int_equal(merge(m, record(1, 1)), MEMBERS_OLD);
     assert_int_equal(merge(m, record(1, 0)), MEMBERS_OLD);
     struct record r = record(1, 5);
