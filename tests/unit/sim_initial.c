@@ -48,7 +48,7 @@ static void watch(void *self, uint32_t peer, const struct node_event *ev, uint32
     uint8_t *floats = (uint8_t *)ev->recv.bytes + (m.model.payload.p - ev->recv.bytes);
     if (other == liar)
         floats[5] ^= 1;
-    if (other == mute) /* Of no use to who waits for another. */
+    if (other == mute) /* Who waits for another one has no use for it. */
         give_number(&m, floats, 9);
     if (relabel && m.model.piece >= 3)
         give_number(&m, floats, m.model.piece == 3 ? 9 : 3);
