@@ -175,7 +175,9 @@ static inline size_t model_initial_unasked(struct world *w, uint8_t *out)
     static const uint8_t floats[DIM * 4];
     struct wire_model m = {.round = WIRE_ROUND_INITIAL, .payload = {floats, sizeof floats}};
     (void)w;
-    return wire_put_model(out, SCRATCH, &m);
+    size_t n = wire_put_model(out, SCRATCH, &m); /* Its payload comes behind. */
+    memcpy(out + n, floats, sizeof floats);
+    return n + sizeof floats;
 }
 static inline size_t model_req_initial(struct world *w, uint8_t *out)
 {
