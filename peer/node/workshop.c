@@ -233,5 +233,5 @@ void workshop_moved(struct workshop *w)
 bool workshop_vanished(struct workshop *w)
 {
     const double least = 1e-3;
-    return workshop_norm2(w) <= least * least * w->settling2;
+    return w->settling2 > 0 && workshop_norm2(w) <= least * least * w->settling2;
 }

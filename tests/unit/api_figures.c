@@ -125,12 +125,48 @@ static void test_figures_of_an_older_caller(void **state)
     close_all(s);
 }
 
+static void *stand_still(void *self)
+{
+    struct said *s = self;
+    s->peer.code = hearsay_wait(s->peer.h, -1);
+    while (s->peer.code == HEARSAY_OK)
+        s->peer.code = hearsay_round(s->peer.h, NULL, -1);
+    return NULL;
+}
+
+/* Models of zeros alone agree, though nothing can be relative to their length. */
+static void test_zeros_agree(void **state)
+{
+    static struct said s[N];
+    struct hearsay *h[N];
+    (void)state;
+    for (uint32_t i = 0; i < N; i++) {
+        s[i] = (struct said){0};
+        rig_init(&s[i].peer, i, false, "topology=ring rounds=12");
+        memset(s[i].peer.x, 0, sizeof s[i].peer.x);
+        h[i] = s[i].peer.h;
+    }
+    if (hearsay_open_simulated(h, N, NULL) != HEARSAY_OK)
+        fail_msg("%s", hearsay_error(h[0]));
+    for (uint32_t i = 0; i < N; i++)
+        assert_int_equal(pthread_create(&s[i].peer.thread, NULL, stand_still, &s[i]), 0);
+    for (uint32_t i = 0; i < N; i++)
+        rig_join(&s[i].peer);
+    for (uint32_t i = 0; i < N; i++) {
+        if (s[i].peer.code != HEARSAY_OVER || hearsay_exit_code(h[i]) != 0)
+            fail_msg("peer-%u: %d, %s%s", i, s[i].peer.code, hearsay_error(h[i]),
+                     hearsay_verdict(h[i]));
+    }
+    close_all(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_an_unknown_loss_is_no_spike),
         cmocka_unit_test(test_figures_are_of_the_round_they_name),
         cmocka_unit_test(test_figures_of_an_older_caller),
+        cmocka_unit_test(test_zeros_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
