@@ -26,7 +26,7 @@ static void hear(void *self, int level, const char *text)
 static void simulate(struct rig_peer *p, uint32_t n, bool alike, const char *words,
                      float first[RIG_N])
 {
-    struct hearsay *h[RIG_PEERS];
+    struct hearsay *h[RIG_PEERS] = {0};
     for (uint32_t i = 0; i < n; i++) {
         rig_init(&p[i], i, i == 1, words);
         h[i] = p[i].h;

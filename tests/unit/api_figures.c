@@ -43,7 +43,7 @@ static void *train(void *self)
 /* All of them to the end, in one simulated run; the handles stay open. */
 static void simulate(struct said *s, double (*loss)(uint64_t), uint64_t samples)
 {
-    struct hearsay *h[N];
+    struct hearsay *h[N] = {0};
     for (uint32_t i = 0; i < N; i++) {
         s[i] = (struct said){.loss = loss, .samples = samples};
         rig_init(&s[i].peer, i, false,
@@ -138,7 +138,7 @@ static void *stand_still(void *self)
 static void test_zeros_agree(void **state)
 {
     static struct said s[N];
-    struct hearsay *h[N];
+    struct hearsay *h[N] = {0};
     (void)state;
     for (uint32_t i = 0; i < N; i++) {
         s[i] = (struct said){0};

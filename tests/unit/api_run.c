@@ -9,7 +9,7 @@ static const char run_words[] = "topology=ring compress=topk:0.3 rounds=40 local
 static void simulate(struct rig_peer *p, uint32_t n, bool separate, const char *words,
                      const char *network)
 {
-    struct hearsay *h[RIG_PEERS];
+    struct hearsay *h[RIG_PEERS] = {0};
     for (uint32_t i = 0; i < n; i++) {
         rig_init(&p[i], i, separate, words);
         h[i] = p[i].h;
