@@ -214,6 +214,16 @@ static int take_model(struct hearsay *h, const struct run *run, char error[RUN_E
     return -EINVAL;
 }
 
+/* Is the run in the directory this one but for what it began with, with no checkpoint that it could go on
+ * from? So it is where a program that is started again draws other values, and then the run begins
+ * again there, as it would with the same ones. */
+static bool begins_again(const struct hearsay *h)
+{
+    char there[OWNER_TEXT_MAX], why[OWNER_WHY_MAX];
+    return h->config.node.n_resume == 0 && outdir_text(h->out, there)
+           && owner_differ(there, h->owner_text, why) == 1 && strncmp(why, "begin=", 6) == 0;
+}
+
 /* The directory is this run's, or nobody's. */
 static int check_out(struct hearsay *h, const struct run *run, char error[RUN_ERROR_MAX])
 {
@@ -223,10 +233,11 @@ static int check_out(struct hearsay *h, const struct run *run, char error[RUN_ER
     run_text(run, text);
     owner_write(h->owner_text, "libhearsay", NULL, text);
     enum outdir_state state = outdir_look(h->out, h->owner_text, why);
-    if (state != OUTDIR_OTHER && state != OUTDIR_FOREIGN)
+    bool other = state == OUTDIR_OTHER && !begins_again(h);
+    if (!other && state != OUTDIR_FOREIGN)
         return 0;
     snprintf(error, RUN_ERROR_MAX, "--out %.80s has %s: %.180s", h->out,
-             state == OUTDIR_OTHER ? "another run" : "files of no known run", why);
+             other ? "another run" : "files of no known run", why);
     return -EINVAL;
 }
 

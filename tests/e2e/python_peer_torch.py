@@ -7,6 +7,7 @@ import threading
 
 sys.dont_write_bytecode = True
 import hearsay  # noqa: E402
+import numpy  # noqa: E402
 import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 from hearsay import _model, keeping  # noqa: E402
@@ -152,6 +153,38 @@ def check_moved():
     peer.leave()
     raises(TypeError, "float64", lambda: alone(made().double()))
     raises(TypeError, "buffers", lambda: alone(made(), buffers={}))
+
+
+def check_replaced():
+    """A layer, a parameter or an array that the library was not told of would never be mixed."""
+    def layer(m):
+        m.fc2 = nn.Linear(4, 6)
+
+    def parameter(m):
+        m.fc1.bias = nn.Parameter(torch.zeros(4))
+
+    def buffer(m):
+        m.bn.running_mean = torch.zeros(4)
+
+    def more(m):
+        m.fc3 = nn.Linear(1, 1)
+
+    def normed(m):
+        nn.utils.weight_norm(m.fc1)
+
+    for change in (layer, parameter, buffer, more, normed):
+        model = nn.Sequential()
+        model.add_module("fc1", nn.Linear(6, 4))
+        model.add_module("fc2", nn.Linear(4, 6))
+        model.add_module("bn", nn.BatchNorm1d(4))
+        with alone(model) as peer:
+            assert peer.step()
+            change(model)
+            raises(hearsay.UsageError, "or has other parts", peer.step)
+    arrays = {"w": numpy.ones(3, numpy.float32)}
+    with alone(arrays) as peer:
+        arrays["w"] = arrays["w"] - 1
+        raises(hearsay.UsageError, "or has other parts", peer.step)
 
 
 def check_skip():

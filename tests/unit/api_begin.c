@@ -240,6 +240,44 @@ static void test_a_program_that_begins_otherwise_goes_on(void **state)
     unlink(key);
 }
 
+/* It was stopped before its first checkpoint: its directory names the run that began with what it drew
+ * then, or with what it took from another. */
+static void test_a_program_without_a_checkpoint_begins_again(void **state)
+{
+    struct rig_peer p;
+    char key[64], dir[96], text[320];
+    (void)state;
+    rig_key(key);
+    snprintf(dir, sizeof dir, "%s.out", key);
+    for (int start = 0; start < 2; start++) {
+        snprintf(text, sizeof text,
+                 "key=%s rounds=20 listen=127.0.0.1:0 out=%s checkpoint=off compress=none", key,
+                 dir);
+        rig_init(&p, 0, false, text);
+        p.x[0] += (float)start;
+        p.stop_at = start == 0 ? 5 : 0;
+        if (hearsay_open(p.h) != HEARSAY_OK)
+            fail_msg("%s", hearsay_error(p.h));
+        rig_train(&p);
+        if (p.code != HEARSAY_OVER)
+            fail_msg("start %d: %s", start, hearsay_error(p.h));
+        assert_int_equal(p.rounds, start == 0 ? 4 : 20);
+        hearsay_close(p.h);
+    }
+    rig_init(&p, 0, false, text); /* What differs in more is another run still. */
+    assert_int_equal(hearsay_set(p.h, "out", dir), HEARSAY_OK);
+    snprintf(text, sizeof text, "rm -f '%s/summary.json'", dir);
+    assert_int_equal(system(text), 0);
+    assert_int_equal(hearsay_options(p.h, "rounds=21"), HEARSAY_OK);
+    p.x[0] += 7;
+    assert_int_equal(hearsay_open(p.h), HEARSAY_OK);
+    assert_int_equal(hearsay_wait(p.h, -1), HEARSAY_USAGE);
+    assert_non_null(strstr(hearsay_error(p.h), "has another run"));
+    hearsay_close(p.h);
+    rm_dir(dir);
+    unlink(key);
+}
+
 /* ---- Floats of 16 bits ------------------------------------------------------------------------- */
 
 static void *train_half(void *self)
@@ -287,6 +325,7 @@ int main(void)
         cmocka_unit_test(test_over_tcp_the_one_without_a_list_gives_its_model),
         cmocka_unit_test(test_who_comes_late_takes_the_initial_model_first),
         cmocka_unit_test(test_a_program_that_begins_otherwise_goes_on),
+        cmocka_unit_test(test_a_program_without_a_checkpoint_begins_again),
         cmocka_unit_test(test_tensors_of_16_bits_take_it_exactly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,7 @@ the views: it lives for as long as one of them does.
 """
 import ctypes
 import fnmatch
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from . import _lib
 from ._lib import UsageError, lib
@@ -115,6 +115,20 @@ def _on_gpu(x: Any) -> bool:
     return bool(x.device.type != "cpu")
 
 
+def _holders(model: Any, buffers: Optional[Mapping[str, Any]],
+             ids: Set[int]) -> Tuple[List[Tuple[Any, Any, Any]], List[Tuple[Any, int]]]:
+    """Who holds the tensors of these ids, and the layers around them, by which key; and how many parameters and layers
+    each has: what is replaced or new is not what the library was told of."""
+    if not hasattr(model, "named_parameters"):
+        return [(m, key, x) for m in (model, buffers or {}) for key, x in m.items() if id(x) in ids], []
+    held, counted = [], []
+    for layer in model.modules():
+        held += [(layer._modules, key, child) for key, child in layer._modules.items()]
+        held += [(of, key, x) for of in (layer._parameters, layer._buffers) for key, x in of.items() if id(x) in ids]
+        counted += [(layer._modules, len(layer._modules)), (layer._parameters, len(layer._parameters))]
+    return held, counted
+
+
 # ---- where they lie ---------------------------------------------------------------
 
 
@@ -127,6 +141,7 @@ class Model:
         for name, _, x in named:
             _check(name, x)
         self.flat: Any = None
+        self._held, self._counted = _holders(model, buffers, {id(x) for _, _, x in named})
         self.items = self._lay([one for one in named if self._size(one[2]) > 0])
         self._staged = [(i.owner, i.host) for i in self.items if i.owner is not i.host]
 
@@ -170,8 +185,11 @@ class Model:
         return x
 
     def in_place(self) -> bool:
-        """Is the model still where the library works? Not so after model.to(...), or an assignment to .data."""
-        return all(x.data_ptr() == at for x, at in self._in_place)
+        """Is the model still where the library works? Not so after model.to(...), an assignment to .data, or where a
+        layer, a parameter or an array of it was replaced by another."""
+        return (all(x.data_ptr() == at for x, at in self._in_place)
+                and all(holder.get(key) is held for holder, key, held in self._held)
+                and all(len(holder) == n for holder, n in self._counted))
 
     def hand_over(self) -> None:
         """What lies on a GPU is written to its twin."""

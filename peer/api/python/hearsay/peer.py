@@ -267,7 +267,7 @@ class Peer:
         is over). samples: how many they were; they weigh the losses of a round.
         False when the run is over: the model is the final one; more calls do nothing.
         NotFiniteError: the model holds a NaN or an infinity, which was not sent. It is yours still. UsageError: it lies
-        elsewhere than when the Peer was made. All else as wait(). After an exception of wait()'s kind or a
+        elsewhere than when the Peer was made, or has other parts. All else as wait(). After an exception of wait()'s kind or a
         KeyboardInterrupt the next step() waits for the exchange that was under way, and does not count itself.
         """
         if self._over:
@@ -293,8 +293,8 @@ class Peer:
         if self._world is not None and self._world[0].failed:
             raise self._world[0].cancelled(self._world[1])
         if not self._model.in_place():
-            raise UsageError("hearsay: found a model that lies elsewhere than when its Peer was made, expected model.to(...) and "
-                             "the like before")
+            raise UsageError("hearsay: found a model that lies elsewhere than when its Peer was made, or has other parts, expected "
+                             "model.to(...) and new layers, parameters or arrays before")
         known = self._weight > 0
         did = _lib.Did(float(self._loss) / self._weight if known else float("nan"), self._samples if known else 0)
         if self._keeper.due():
