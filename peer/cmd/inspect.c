@@ -2,6 +2,7 @@
 #include "peer/cmd/inspect.h"
 
 #include "nn/files/file.h"
+#include "peer/cmd/any_run.h"
 #include "peer/cmd/progress.h"
 #include "peer/run/key.h"
 #include "peer/secure/hash.h"
@@ -135,8 +136,11 @@ static void print_file(const struct cmd_inspect *in)
         putchar('\n');
     if (in->has_run) {
         run_id(&in->run, id);
-        printf("run        %s: model=%s data=%s seed=%" PRIu64 "\n", id,
-               sgd_values(&in->run)->model, in->kind, in->run.seed);
+        if (cmd_any_run_foreign(&in->run))
+            printf("run        %s: a program's own model, seed=%" PRIu64 "\n", id, in->run.seed);
+        else
+            printf("run        %s: model=%s data=%s seed=%" PRIu64 "\n", id,
+                   sgd_values(&in->run)->model, in->kind, in->run.seed);
     } else
         printf("run        %s\n", in->run_why[0] ? in->run_why : "none among the metadata");
     if (round != NULL && in->has_run)
@@ -200,9 +204,9 @@ static json_t *all_json(const struct cmd_inspect *in)
         "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o}", "file",
         text_or_null(in->path), "bytes",
         in->path != NULL ? json_integer((json_int_t)in->file_bytes) : json_null(), "model",
-        text_or_null(in->has_model ? in->model.spec
-                     : in->has_run ? sgd_values(&in->run)->model
-                                   : NULL),
+        text_or_null(in->has_model                                   ? in->model.spec
+                     : in->has_run && !cmd_any_run_foreign(&in->run) ? sgd_values(&in->run)->model
+                                                                     : NULL),
         "data", text_or_null(in->kind[0] ? in->kind : NULL), "run", text_or_null(said(in, "run")),
         "run_id", text_or_null(in->has_run ? id : NULL), "round", text_or_null(said(in, "round")),
         "name", text_or_null(said(in, "name")), "version", text_or_null(said(in, "version")),

@@ -2,6 +2,7 @@
 #include "peer/cmd/loaded.h"
 
 #include "nn/files/safetensors.h"
+#include "peer/cmd/any_run.h"
 #include "peer/cmd/progress.h"
 #include "peer/sgd/sgd_keys.h"
 
@@ -40,8 +41,13 @@ static int read_run(const struct options *o, const char *path, struct cmd_loaded
     if (text == NULL)
         code = cmd_fail(o, CMD_USAGE,
                         "%s: no \"run\" among its metadata: say with --model what it holds", path);
-    else if (run_from_text(&l->run, &sgd_keys, text, strlen(text), error))
+    else if (cmd_any_run(&l->run, text, strlen(text), error))
         code = cmd_fail(o, CMD_USAGE, "%s: %s", path, error);
+    else if (cmd_any_run_foreign(&l->run))
+        code = cmd_fail(o, CMD_USAGE,
+                        "%s: found a program's own model, expected one of ours: only that program "
+                        "knows how it is run (--model says so where it is one of ours after all)",
+                        path);
     else
         read_classes(o, path, &info, l);
     safetensors_info_close(&info);

@@ -143,4 +143,11 @@ check "  with the lines that were taken" eval '[ "$(last_round full/metrics.json
 mkdir -p dir/model.safetensors
 ./least_squares 1 listen=127.0.0.1:0 key=cluster.key rounds=3 min-peers=1 out=dir >dir.out 2>dir.err
 check "where a file cannot be written it says so at once: $(cat dir.err)" grep -q 'out: cannot write dir/model.safetensors: ' dir.err
+
+# Its model is a file like any other, and only the program itself can run it.
+check "hearsay inspect says whose model it is: $("$HEARSAY" inspect alone/model.safetensors | grep '^run')" \
+    eval '"$HEARSAY" inspect alone/model.safetensors | grep -q "^run .*: a program.s own model, seed="'
+check "  and has the run's number" eval '"$HEARSAY" inspect alone/model.safetensors --json | jq -e ".run_id != null and .model == null" >inspect.jq'
+check "hearsay eval refuses it in a sentence" eval \
+    '"$HEARSAY" eval alone/model.safetensors --data glyphs 2>eval.err; [ $? = 2 ] && grep -q "found a program.s own model" eval.err'
 e2e_end

@@ -72,6 +72,10 @@ if command -v doxygen >/dev/null; then
     check "  with the reference as HTML" [ -s tree/usr/share/doc/libhearsay-dev/html/hearsay_8h.html ]
 fi
 check "  and pkg-config says where" grep -qx 'prefix=/usr' "tree/usr/$libdir/pkgconfig/hearsay.pc"
+if command -v pkg-config >/dev/null; then
+    check "  and needs no other package's word for that" eval \
+        'PKG_CONFIG_LIBDIR="tree/usr/$libdir/pkgconfig" pkg-config --cflags --libs hearsay >pkg.out 2>pkg.err && grep -q -e -lhearsay pkg.out'
+fi
 
 # ---- The Python package. ----
 
