@@ -95,8 +95,7 @@ bool admit_keeps_out(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
 /* ---- refusing ---- */
 
 /* Not again before a while. */
-static bool is_told(struct admit *a, const uint8_t id[WIRE_ID_BYTES], enum wire_refusal why,
-                    int64_t now_us)
+static bool is_told(struct admit *a, const uint8_t id[WIRE_ID_BYTES], int why, int64_t now_us)
 {
     for (uint32_t i = 0; i < ADMIT_TOLD; i++)
         if (a->told[i].until_us > now_us && a->told[i].why == why
@@ -110,6 +109,11 @@ static bool is_told(struct admit *a, const uint8_t id[WIRE_ID_BYTES], enum wire_
     a->told[at].until_us = now_us + TELL_US;
     a->told[at].last_us = now_us;
     return false;
+}
+
+bool admit_run_is_told(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
+{
+    return is_told(&s->admit, id, ADMIT_OTHER_RUN, s->env->now_us);
 }
 
 static void say_refused(struct sessions *s, const char *name, const uint8_t id[WIRE_ID_BYTES],
@@ -337,7 +341,7 @@ bool admit_must_wait(const struct admit *a, const uint8_t id[WIRE_ID_BYTES], int
 {
     for (uint32_t i = 0; i < ADMIT_TOLD; i++)
         if (a->told[i].until_us > now_us && now_us - a->told[i].last_us < REFUSE_AGAIN_US
-            && env_same_id(a->told[i].id, id))
+            && a->told[i].why != ADMIT_OTHER_RUN && env_same_id(a->told[i].id, id))
             return true;
     return a->refused_us != 0 && now_us - a->last_us < REDIAL_RECENT_US;
 }

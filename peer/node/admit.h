@@ -25,7 +25,10 @@
 
 #include "peer/node/node.h"
 
-enum { ADMIT_TOLD = 16 };
+enum {
+    ADMIT_TOLD = 16,
+    ADMIT_OTHER_RUN = -1 /* Its run is not ours: no reason of this machine's, and told of as rarely. */
+};
 
 struct admit
 {
@@ -38,7 +41,7 @@ struct admit
         uint8_t id[WIRE_ID_BYTES];
         int64_t until_us;
         int64_t last_us; /* We refused it last. */
-        enum wire_refusal why;
+        int why; /* An enum wire_refusal, or ADMIT_OTHER_RUN. */
     } told[ADMIT_TOLD]; /* Refusals of these are not said again before `until_us`. */
     uint32_t next_told;
 
@@ -58,6 +61,9 @@ void admit_list(struct sessions *s, const struct node_event *ev);
 bool admit_hello(struct sessions *s, const struct link *l, const struct record *r);
 bool admit_name(struct sessions *s, const struct link *l, const struct record *r);
 bool admit_observer(struct sessions *s, const struct link *l);
+/* That it is of another run: has it been said a while ago, so that it need not be said again? If not,
+ * it is from now on. */
+bool admit_run_is_told(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 /* May what is said of this member by others be believed? */
 bool admit_record(struct sessions *s, const struct record *r);
 /* Is this member refused, and rightly by what is known of it? */

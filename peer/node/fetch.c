@@ -195,7 +195,7 @@ void fetch_seek(struct fetch *f)
 }
 
 /* Is there somebody who lives and is no source yet? */
-static bool others_live(const struct fetch *f)
+static bool others_left(const struct fetch *f)
 {
     for (size_t i = 0; i < members_count(f->env->members); i++) {
         const struct member *m = members_at(f->env->members, i);
@@ -362,7 +362,7 @@ static const char *take_sketches(struct fetch *f, size_t k, const struct wire_mo
 const char *fetch_take(struct fetch *f, const struct link *l, const struct wire_model *m)
 {
     bool now;
-    if (!was_asked(f, l, m, &now) || !f->workshop->ready)
+    if (!was_asked(f, l, m, &now))
         return "MODEL not asked for";
     for (size_t k = 0; k < f->n_sources && now; k++) {
         struct fetch_source *s = &f->source[k];
@@ -421,7 +421,7 @@ static bool answered(const struct fetch *f)
         n += s->own != NULL;
         n_open += s->own == NULL && s->asked_own && is_there(f, k);
     }
-    if (n < 2 && others_live(f) && f->env->now_us - f->begun_us < SECOND_US)
+    if (n < 2 && others_left(f) && f->env->now_us - f->begun_us < SECOND_US)
         return false;
     return n_open == 0 || waited_us > (n >= 2 ? STALL_US : ANSWER_US);
 }

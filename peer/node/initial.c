@@ -3,6 +3,7 @@
 
 #include "gossip/exchange/piece.h"
 #include "nn/math/vec.h"
+#include "peer/node/others.h"
 
 #include <string.h>
 
@@ -84,16 +85,6 @@ bool initial_alone(const struct initial *in)
     return in->none_us != 0;
 }
 
-static bool others_live(const struct initial *in)
-{
-    for (size_t i = 0; i < members_count(in->env->members); i++) {
-        const struct member *m = members_at(in->env->members, i);
-        if (m->state == MEMBER_ALIVE && !env_same_id(m->record->id, in->env->config.id))
-            return true;
-    }
-    return false;
-}
-
 /* Whoever we talk to has another run, or lacks the model of this one, too; or all are gone, and not
  * merely out of reach. */
 static enum initial_said nobody(struct initial *in)
@@ -105,7 +96,7 @@ static enum initial_said nobody(struct initial *in)
         in->none_us = 0;
     else if (in->none_us == 0)
         in->none_us = in->env->now_us > 0 ? in->env->now_us : 1;
-    bool gone = sessions_any(in->sessions) || !others_live(in);
+    bool gone = sessions_any(in->sessions) || !others_live(in->env);
     return !any && gone && in->env->now_us - in->none_us > NOWHERE_US ? INITIAL_NOWHERE
                                                                       : INITIAL_WAITS;
 }
@@ -120,13 +111,23 @@ static uint32_t *open_on(struct initial *in, uint32_t link)
     return NULL;
 }
 
+/* There is one for each session: what was asked on it may be answered for as long as it lasts, whoever
+ * is asked now. */
+static size_t free_place(const struct initial *in)
+{
+    for (size_t i = 0; i < INITIAL_LINKS; i++)
+        if (in->open[i].n == 0 || sessions_link(in->sessions, in->open[i].link) == NULL)
+            return i;
+    return 0;
+}
+
 static void ask(struct initial *in, const struct link *l, size_t piece)
 {
     uint8_t out[32];
     struct wire_model_req m = {.round = WIRE_ROUND_INITIAL, .piece = (uint32_t)piece};
     uint32_t *n = open_on(in, l->number);
     if (n == NULL) {
-        size_t at = in->next_open++ % INITIAL_LINKS;
+        size_t at = free_place(in);
         in->open[at].link = l->number;
         in->open[at].n = 0;
         n = &in->open[at].n;

@@ -24,9 +24,9 @@
 #include "peer/node/workshop.h"
 
 enum {
-    INITIAL_WINDOW = 4, /* Pieces that are on their way. */
-    INITIAL_LINKS = 16, /* Sessions whose answers may still come; */
-    INITIAL_LIARS = 16  /* members that are passed over. */
+    INITIAL_WINDOW = 4,             /* Pieces that are on their way. */
+    INITIAL_LINKS = NODE_LINKS_MAX, /* Sessions whose answers may still come; */
+    INITIAL_LIARS = 16              /* members that are passed over. */
 };
 
 enum initial_said {
@@ -51,7 +51,6 @@ struct initial
     {
         uint32_t link, n; /* Questions that it has not answered. */
     } open[INITIAL_LINKS];
-    size_t next_open;
     struct
     {
         uint8_t id[WIRE_ID_BYTES];

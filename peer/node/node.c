@@ -4,6 +4,7 @@
 #include "peer/node/ending.h"
 #include "peer/node/final.h"
 #include "peer/node/models.h"
+#include "peer/node/others.h"
 #include "peer/node/parts.h"
 #include "peer/node/state.h"
 
@@ -52,14 +53,24 @@ static void standing(void *self, struct standing *s)
                            .busy_us = phases_stuck_us(&n->phases)};
 }
 
+/* It stays so while those who have begun it are merely out of reach. */
+static void look_who_has_begun(struct node *n)
+{
+    struct workshop *w = &n->workshop;
+    w->begun = w->has_run && (sessions_run_begun(&n->sessions) || w->begun) && others_live(&n->env);
+}
+
 static enum sessions_run their_run(void *self, const struct wire_hello *h, bool dialled)
 {
     struct node *n = self;
     bool started = n->workshop.has_run && (n->resume.resumed || n->phases.phase != NODE_GATHERING);
     struct run run;
+    look_who_has_begun(n);
     enum sessions_run said = workshop_judge(&n->workshop, h, dialled, started, &run);
     if (said == SESSIONS_RUN_TAKEN)
         take_run(n, &run);
+    if (said == SESSIONS_RUN_TAKEN || said == SESSIONS_RUN_SAME)
+        n->workshop.begun |= h->has_started;
     return said;
 }
 

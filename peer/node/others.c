@@ -6,6 +6,16 @@ uint32_t others_vertices(const struct env *v)
     return members_tally(v->members)->n_vertices;
 }
 
+bool others_live(const struct env *v)
+{
+    for (size_t i = 0; i < members_count(v->members); i++) {
+        const struct member *m = members_at(v->members, i);
+        if (m->state == MEMBER_ALIVE && !env_same_id(m->record->id, v->config.id))
+            return true;
+    }
+    return false;
+}
+
 bool others_some(const struct env *v, enum record_state state)
 {
     return members_tally(v->members)->says[state] > 0;

@@ -4,10 +4,13 @@
 
 #include "peer/node/env.h"
 
-/* All of them are O(1). */
+/* All of them are O(1), where nothing else is said. */
 
 /* Vertices of the graph, ourselves included. */
 uint32_t others_vertices(const struct env *v);
+
+/* Is another member alive, as far as we know? O(members). */
+bool others_live(const struct env *v);
 
 /* Does some other member that is a vertex say this of itself? */
 bool others_some(const struct env *v, enum record_state state);

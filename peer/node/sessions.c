@@ -306,8 +306,9 @@ static void run_taken(struct sessions *s, struct link *l)
 
 static void refuse_run(struct sessions *s, const struct link *l, const struct record *r)
 {
-    env_note(s->env, NOTE_WARNING, "refused %s (%s), a peer of another run", r->name,
-             r->n_addresses > 0 ? r->address[0] : "no address");
+    if (!admit_run_is_told(s, l->id)) /* It may call for as long as it has not heard of our run. */
+        env_note(s->env, NOTE_WARNING, "refused %s (%s), a peer of another run", r->name,
+                 r->n_addresses > 0 ? r->address[0] : "no address");
     sessions_hang_up(s, l, false);
     members_refuse(s->env->members, l->id, true, s->env->now_us);
 }

@@ -22,10 +22,11 @@ enum sessions_run workshop_judge(const struct workshop *w, const struct wire_hel
         return SESSIONS_RUN_UNREADABLE;
     int order = w->has_run ? layout_order(run, &w->run) : 0;
     bool yields = order != 0 ? order < 0 : dialled;
-    bool join = !w->has_run || (!started && (h->has_started || yields));
+    bool begun = started || w->begun;
+    bool join = !w->has_run || (!begun && (h->has_started || yields));
+    bool stranger = h->has_started ? begun : started && order == 0;
     if (!join) /* Where ours alone has begun, or nothing has, it is they who adopt ours. */
-        return started && (order == 0 || h->has_started) ? SESSIONS_RUN_STRANGER
-                                                         : SESSIONS_RUN_YIELDS;
+        return stranger ? SESSIONS_RUN_STRANGER : SESSIONS_RUN_YIELDS;
     if (run_check_flags(run, &c->flags, error) != 0) {
         env_note(w->env, NOTE_ERROR, "%s", error);
         return SESSIONS_RUN_CONTRADICTS;
@@ -91,6 +92,7 @@ void workshop_take(struct workshop *w, const struct run *run)
     w->run = *run;
     w->n_run_text = run_text(run, w->run_text);
     w->has_run = true;
+    w->begun = false;
     w->has_norm2 = false;
     int err = c->make_trainer(c->make_trainer_self, &w->run, &w->trainer, error);
     if (err < 0) {

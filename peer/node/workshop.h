@@ -20,6 +20,7 @@ struct workshop
 {
     struct env *env;
     bool has_run, ready; /* A run is known; all that it needs is built. */
+    bool begun;          /* Others have begun it, and some of them live (node.c). */
     bool lacks;          /* But its initial model is not ours: mixing.x0 is another one, or in the
                           * middle of being fetched. initial.c and resume.c end that. */
     struct run run;
@@ -39,10 +40,11 @@ struct workshop
         before; /* With by_drift, --pull or --local-steps auto: x before the local steps of a job. Else NULL. */
 };
 
-/* Whose run counts. Who has none takes the other's; one that has begun wins over
+/* Whose run counts. Who has none takes the other's; one that has begun, here or elsewhere, wins over
  * one that has not; of two that have not, the end that dialled gives way, or, where they are alike but for
- * the model that they begin with, the one that layout_order() puts last; two that have
- * begun are strangers. `started`: ours has begun. Fills *run where it is to be taken. */
+ * the model that they begin with, the one that layout_order() puts last; two that have begun are
+ * strangers. So a run that has begun is never left for another, and who comes late joins the first that
+ * it meets. `started`: we have begun ours. Fills *run where it is to be taken. */
 enum sessions_run workshop_judge(const struct workshop *w, const struct wire_hello *h, bool dialled,
                                  bool started, struct run *run);
 

@@ -392,6 +392,66 @@ static void test_checkpoints_have_it(void **state)
     }
 }
 
+/* ---- Two runs that have begun -------------------------------------------------------------------- */
+
+/* Peers 0 and 1 know each other, and so do 2 and 3; the last one knows one of each. */
+static void know_few(void *self, uint32_t peer, struct node_config *c)
+{
+    static const char *const name[] = {"few"};
+    propose(self, peer, c);
+    c->n_known = 0;
+    c->bootstrap = name;
+    c->n_bootstrap = 1;
+}
+
+static uint32_t few(void *self, uint32_t peer, const char *name,
+                    const char *address[NODE_SEEDS_MAX])
+{
+    static const char *const of[][2] = {
+        {"peer-0:1", "peer-1:1"}, {"peer-2:1", "peer-3:1"}, {"peer-0:1", "peer-2:1"}};
+    (void)self, (void)name;
+    memcpy(address, of[peer / 2], sizeof of[0]);
+    return 2;
+}
+
+static void open_two_runs(struct rig *r, const char *order)
+{
+    least = "2";
+    prepare(r, PEERS, order);
+    r->config.configure = know_few;
+    r->config.resolve = few;
+    r->config.step_us = 1000000;
+    rig_open(r);
+    sim_kill(r->world, 4);
+    while (rig_progress(r, 0).round < 3 || rig_progress(r, 2).round < 3)
+        assert_true(sim_step(r->world));
+    assert_int_equal(sim_restart_as_new(r->world, 4), 0);
+    least = "5";
+}
+
+/* It joins the first that it meets, stays there, and the other one's peers are no members. */
+static void test_who_meets_two_runs_joins_one(void **state)
+{
+    static const char *const orders[] = {"01234", "20134", "43210"};
+    (void)state;
+    for (size_t k = 0; k < sizeof orders / sizeof *orders; k++) {
+        struct rig r;
+        open_two_runs(&r, orders[k]);
+        while (!sim_over(r.world) && n_taken[4] < 3)
+            assert_true(sim_step(r.world));
+        assert_int_equal(n_taken[4], 1);
+        assert_int_equal(n_pieces[4], PIECES);
+        assert_true(rig_progress(&r, 4).joined_round > 0);
+        assert_in_range(n_strange, 1, 4); /* Each of the other run once, and they it. */
+        for (uint32_t i = 0; i < PEERS; i++) {
+            int code = 1;
+            assert_true(sim_ended(r.world, i, &code) && code == 0);
+            assert_int_equal(rig_progress(&r, i).violations, 0);
+        }
+        rig_close(&r);
+    }
+}
+
 /* ---- Which run goes first ----------------------------------------------------------------------- */
 
 static void test_order(void **state)
@@ -424,6 +484,7 @@ int main(void)
         cmocka_unit_test(test_nobody_has_it),
         cmocka_unit_test(test_who_is_killed_comes_back),
         cmocka_unit_test(test_checkpoints_have_it),
+        cmocka_unit_test(test_who_meets_two_runs_joins_one),
         cmocka_unit_test(test_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
