@@ -199,9 +199,11 @@ int hearsay_tensor(struct hearsay *h, const char *name, void *data, enum hearsay
                            "%d, and known ones",
                            name != NULL ? name : "NULL", (unsigned)n_dims, (int)type, (int)role,
                            HEARSAY_DIMS_MAX);
-    snprintf(one.name, sizeof one.name, "%s", name);
     if (strlen(name) > HEARSAY_NAME_MAX)
-        one.name[0] = '\0'; /* Refused with the name's rule. */
+        return handle_fail(h, HEARSAY_USAGE,
+                           "tensor %zu: found the name '%.40s...' of %zu bytes, expected 1 to %d",
+                           h->tensors.n, name, strlen(name), HEARSAY_NAME_MAX);
+    snprintf(one.name, sizeof one.name, "%s", name);
     for (uint32_t i = 0; i < n_dims; i++) {
         if (dims[i] > UINT32_MAX)
             return handle_fail(h, HEARSAY_USAGE, "tensor %s: found a dimension over 2^32 - 1",

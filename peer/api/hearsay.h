@@ -130,8 +130,8 @@ enum { HEARSAY_DIMS_MAX = 8, HEARSAY_NAME_MAX = 95 };
  * (figures.bytes_copied counts).
  *
  * Name and dims are copied. The memory at `data` is borrowed: it has to stay where it is until
- * hearsay_close(), and from hearsay_open() on it is yours only where a call says so. HEARSAY_OK;
- * HEARSAY_USAGE: the name, a dimension, the alignment or the handle is wrong; HEARSAY_SYSTEM. */
+ * hearsay_close(), and from hearsay_open() on it is yours only where a call says so. No two tensors
+ * of a handle share any of it: hearsay_open() refuses that. HEARSAY_OK; HEARSAY_USAGE: the name, a dimension, the alignment or the handle is wrong; HEARSAY_SYSTEM. */
 HEARSAY_EXPORT int hearsay_tensor(struct hearsay *h, const char *name, void *data,
                                   enum hearsay_type type, enum hearsay_role role, uint32_t n_dims,
                                   const uint64_t *dims);

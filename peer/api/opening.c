@@ -1,5 +1,6 @@
 /* peer/api/opening.c -- before a run: options, tensors, key, directory and checkpoints become the
  * configuration of a driver, as peer/cmd/peer.c does for a command line. */
+#include "nn/shards/shard.h"
 #include "peer/api/handle.h"
 #include "peer/run/duration.h"
 #include "peer/run/rows.h"
@@ -105,6 +106,14 @@ static int parse_as(struct hearsay *h, const struct command *own, const struct c
     optarg = saved_arg;
     uv_mutex_unlock(&getopt_lock);
     return err == OPTIONS_OK ? HEARSAY_OK : handle_fail(h, HEARSAY_USAGE, "%s", error);
+}
+
+static int check_shard(struct hearsay *h)
+{
+    char error[DATA_ERROR_MAX];
+    struct shard_spec spec;
+    int err = shard_spec_parse(&spec, options_text(h->o, "shard"), error);
+    return err == 0 ? HEARSAY_OK : handle_fail(h, HEARSAY_USAGE, "--shard: %s", error);
 }
 
 static int parse(struct hearsay *h)
@@ -242,17 +251,26 @@ static int open_out(struct hearsay *h)
     return HEARSAY_OK;
 }
 
+/* Without a directory nobody writes any, and the word is checked all the same. */
+static int take_pace(struct hearsay *h)
+{
+    char error[SETTINGS_ERROR_MAX];
+    int64_t us = 0;
+    int err = settings_duration(h->o, "checkpoint", &us, error);
+    if (err < 0)
+        return handle_fail(h, handle_code(err), "%s", error);
+    if (options_text(h->o, "out") != NULL)
+        h->config.node.checkpoint_us = us;
+    return HEARSAY_OK;
+}
+
 /* What cannot be read now may be read later: better no start than one from an older moment. */
 static int open_checkpoints(struct hearsay *h)
 {
-    char error[SETTINGS_ERROR_MAX];
     struct uv_driver_config *c = &h->config;
     if (h->out == NULL)
         return HEARSAY_OK;
-    int err = settings_duration(h->o, "checkpoint", &c->node.checkpoint_us, error);
-    if (err < 0)
-        return handle_fail(h, handle_code(err), "%s", error);
-    err = disk_open(&h->disk, h->out);
+    int err = disk_open(&h->disk, h->out);
     if (err < 0)
         return handle_fail(h, handle_code(err), "%s: %s", h->out, strerror(-err));
     h->has_disk = true;
@@ -313,14 +331,16 @@ static int all(struct hearsay *h, int (*const step[])(struct hearsay *))
 int handle_prepare(struct hearsay *h)
 {
     static int (*const step[])(struct hearsay *) = {
-        parse,     take_settings,     lay, take_run, open_out, open_checkpoints, take_identity,
-        configure, handle_open_files, NULL};
+        parse,         check_shard, take_settings,     take_pace,
+        lay,           take_run,    open_out,          open_checkpoints,
+        take_identity, configure,   handle_open_files, NULL};
     return all(h, step);
 }
 
 int handle_prepare_simulated(struct hearsay *h)
 {
-    static int (*const step[])(struct hearsay *) = {parse_simulated, lay, take_run, NULL};
+    static int (*const step[])(struct hearsay *) = {parse_simulated, check_shard, lay, take_run,
+                                                    NULL};
     return all(h, step);
 }
 

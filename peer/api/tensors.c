@@ -123,6 +123,33 @@ static void make_segment(struct segment *s, const struct tensor *one)
     memcpy(s->dims, one->dims, sizeof s->dims);
 }
 
+static int by_address(const void *a, const void *b)
+{
+    uintptr_t x = (uintptr_t)(*(struct tensor *const *)a)->data;
+    uintptr_t y = (uintptr_t)(*(struct tensor *const *)b)->data;
+    return (x > y) - (x < y);
+}
+
+/* What one round writes to a byte of two tensors is neither's. */
+static int apart(const struct tensors *t, char error[TENSORS_ERROR_MAX])
+{
+    const struct tensor **at = malloc(t->n * sizeof *at);
+    int err = at != NULL ? 0 : no_memory(error);
+    for (size_t i = 0; i < t->n && err == 0; i++)
+        at[i] = &t->tensor[i];
+    if (err == 0)
+        qsort(at, t->n, sizeof *at, by_address);
+    for (size_t i = 1; i < t->n && err == 0; i++)
+        if ((uintptr_t)at[i]->data - (uintptr_t)at[i - 1]->data
+            < at[i - 1]->n * width(at[i - 1]->type))
+            err = refuse(error, -EINVAL,
+                         "tensors %s and %s: found memory that both have, expected each to have "
+                         "its own",
+                         at[i - 1]->name, at[i]->name);
+    free(at);
+    return err;
+}
+
 /* Is x the caller's memory? */
 static void look_for_flat(struct tensors *t, struct tensor *const *in_order)
 {
@@ -165,7 +192,9 @@ int tensors_lay(struct tensors *t, char error[TENSORS_ERROR_MAX])
                 in_order[at++] = &t->tensor[i];
     int err = t->n == 0 || in_order[0]->role != HEARSAY_TRAINED
                   ? refuse(error, -EINVAL, "found no tensor that is trained, expected one")
-                  : place(t, in_order, error);
+                  : apart(t, error);
+    if (err == 0)
+        err = place(t, in_order, error);
     free(in_order);
     return err;
 }
@@ -207,6 +236,8 @@ int tensors_lay_as(struct tensors *t, const struct segment *s, size_t n,
     }
     if (err == 0 && t->n != n)
         err = refuse(error, -EINVAL, "found %zu tensors, expected the model's %zu", t->n, n);
+    if (err == 0)
+        err = apart(t, error);
     if (err == 0)
         err = place(t, in_order, error);
     free(in_order);

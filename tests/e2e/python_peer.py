@@ -6,12 +6,14 @@ Two peers are two threads of one process where that is enough: several handles l
 import gc
 import json
 import logging
+import multiprocessing
 import os
 import signal
 import socket
 import sys
 import tempfile
 import threading
+import time
 import urllib.request
 
 sys.dont_write_bytecode = True
@@ -19,6 +21,7 @@ import hearsay  # noqa: E402
 import numpy as np  # noqa: E402
 from hearsay import _model  # noqa: E402
 from hearsay.launch import _own  # noqa: E402
+from hearsay.peer import LEAVE_S  # noqa: E402
 
 PATIENCE = 120
 
@@ -128,6 +131,12 @@ def check_refusals():
     raises(hearsay.NotFiniteError, "w", lambda: alone({"w": f * np.nan}))
     raises(hearsay.UsageError, "rounds", lambda: hearsay.Peer({"w": f}, key=hearsay.keygen(tempfile.mkdtemp() + "/key"), listen="127.0.0.1:0"))
     raises(hearsay.UsageError, "key", lambda: hearsay.Peer({"w": f}, rounds=5))
+    raises(hearsay.UsageError, "--shard: ", lambda: alone({"w": f}, shard="3/2"))
+    raises(hearsay.UsageError, "--checkpoint: found", lambda: alone({"w": f}, checkpoint="-1"))
+    raises(hearsay.UsageError, "found the name 'nnnn", lambda: alone({"n" * 96: f}))
+    both = np.zeros(12, np.float32)
+    raises(hearsay.UsageError, "tensors a and b: found memory", lambda: alone({"b": both[5:], "z": f, "a": both[:6]}))
+    alone({"b": both[6:], "a": both[:6]}).leave()
 
 
 def check_nan():
@@ -291,6 +300,28 @@ def check_evaluate():
     assert peer.over and peer.exit_code == 0 and peer.verdict, peer.verdict
 
 
+def check_closing():
+    """leave() and close() of a callback are refused, as step() is, and a peer that is left later leaves nothing behind."""
+    def count():
+        return len(os.listdir("/proc/self/task")), len(os.listdir("/proc/self/fd"))
+
+    def close(name):
+        held = []
+        peer = alone({"w": np.zeros(2, np.float32)}, evaluate=lambda model: getattr(held[0], name)(), evaluate_every=1)
+        held.append(peer)
+        raises(hearsay.UsageError, "callback", lambda: [peer.step() for _ in range(5)])
+        assert not peer.over and peer.port > 0, peer
+        peer.evaluate = None
+        getattr(peer, "leave" if name in ("step", "wait") else name)()
+        assert peer.over and "closed" in repr(peer), peer
+
+    close("step")
+    before = count()
+    for name in ("leave", "close", "finish", "wait"):
+        close(name)
+        assert count() == before, (name, count(), before)
+
+
 def check_fork():
     """A forked child can neither use its parent's peer nor harm it."""
     model = hearsay.packed({"w": np.zeros(2)})
@@ -334,6 +365,77 @@ def counting(rank, connect, start):
     with connect(model) as peer:
         while peer.step():
             pass
+
+
+def until(marks, n):
+    while len(os.listdir(marks)) < n:
+        time.sleep(0.02)
+
+
+def marking(rank, connect, marks, deaf=False):
+    with connect({"w": np.zeros(2, np.float32)}) as peer:
+        while peer.step():
+            if peer.round > 3:
+                open(os.path.join(marks, str(rank)), "w").close()
+                if deaf:
+                    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+                    while True:
+                        signal.pause()
+
+
+def interrupted(deaf, *kills):
+    """local() of three, and `kills` once all are under way: where their directories are, and how long they took."""
+    directory, marks = tempfile.mkdtemp(), tempfile.mkdtemp()
+
+    def press():
+        until(marks, 3)
+        pressed.append(time.monotonic())
+        for kill in kills:
+            kill()
+
+    pressed = []
+    threading.Thread(target=press, daemon=True).start()
+    raises(KeyboardInterrupt, "", lambda: hearsay.local(3, marking, marks, deaf, rounds=10**9, out=directory, checkpoint=1))
+    assert not multiprocessing.active_children()
+    return directory, time.monotonic() - pressed[0]
+
+
+def check_interrupted():
+    """Ctrl-C of local() lets its peers leave: each has a summary, and a checkpoint. Who does not end is killed."""
+    def one():
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def group():
+        os.killpg(os.getpgid(0), signal.SIGINT)
+
+    if os.getpgid(0) != os.getpid():
+        os.setpgid(0, 0)
+    for kill in (one, group):
+        directory, _ = interrupted(False, kill)
+        for rank in range(3):
+            with open(os.path.join(directory, f"peer-{rank}", "summary.json"), encoding="utf-8") as f:
+                assert json.load(f)["rounds_done"] > 3
+    _, took = interrupted(True, one, lambda: time.sleep(0.5), one)
+    assert took < LEAVE_S, f"a second Ctrl-C took {took} s"
+    interrupted(True, one)
+
+
+def leaving_out(rank, connect):
+    if rank != 1:
+        connect({"w": np.zeros(2, np.float32)})
+
+
+def check_absent():
+    """A rank that returns without connect() is named, and nobody waits for it; where it is not needed, it is no error."""
+    error = raises(hearsay.LocalError, "returned without connect()", lambda: hearsay.local(3, leaving_out, rounds=5))
+    assert error.rank == 1 and "3 peers" in str(error), error
+    found = hearsay.local(3, leaving_out, rounds=5, min_peers=2)
+    assert found[1] is None and isinstance(found[2], hearsay.Figures), found
+    assert hearsay.local(2, no_peer) == [0, 1]
+
+
+def no_peer(rank, connect):
+    return rank
 
 
 def check_local():

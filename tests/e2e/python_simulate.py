@@ -123,6 +123,12 @@ def interrupt():
 
 def without():
     expect(hearsay.SimulationError, None, "connect()", 3, lambda rank, connect: None, rounds=3)
+    for absent in range(3):
+        def leaves_out(rank, connect):
+            if rank != absent:
+                connect(hearsay.packed({"w": np.zeros(3)}))
+
+        expect(hearsay.SimulationError, None, f"peer {absent}: it returned without connect()", 3, leaves_out, rounds=3)
 
 
 if __name__ == "__main__":

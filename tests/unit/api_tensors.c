@@ -132,6 +132,24 @@ static void test_trained_ones_come_first_and_in_place_where_they_lie_so(void **s
     tensors_close(&t);
 }
 
+/* Bytes, not floats: the halves end where the next one begins. */
+static void test_no_two_share_memory(void **state)
+{
+    (void)state;
+    float x[12] = {0};
+    char error[TENSORS_ERROR_MAX];
+    for (int over = 0; over < 2; over++) {
+        struct tensors t = {0};
+        add(&t, "late", x + 4, HEARSAY_FLOAT32, HEARSAY_TRAINED, 4);
+        add(&t, "half", x, HEARSAY_FLOAT16, HEARSAY_TRAINED, (uint32_t)(8 + over));
+        add(&t, "last", x + 8, HEARSAY_FLOAT32, HEARSAY_STATISTIC, 4);
+        assert_int_equal(tensors_lay(&t, error), over ? -EINVAL : 0);
+        if (over)
+            assert_non_null(strstr(error, "tensors half and late: found memory"));
+        tensors_close(&t);
+    }
+}
+
 /* A thousand corrections of a tenth of the last digit are a hundred digits in the end. */
 static void small_corrections(enum hearsay_type type, uint16_t one, double digit)
 {
@@ -230,6 +248,7 @@ int main(void)
         cmocka_unit_test(test_halves_are_rounded_to_the_nearest),
         cmocka_unit_test(test_bfloats_are_rounded_to_the_nearest),
         cmocka_unit_test(test_trained_ones_come_first_and_in_place_where_they_lie_so),
+        cmocka_unit_test(test_no_two_share_memory),
         cmocka_unit_test(test_what_is_below_the_last_digit_is_kept),
         cmocka_unit_test(test_what_is_not_finite_is_found_by_its_tensor),
         cmocka_unit_test(test_a_models_order_is_found_by_names),

@@ -5,16 +5,18 @@ import os
 import pickle
 import re
 import secrets
+import signal
 import socket
 import sys
 import tempfile
+import time
 import traceback
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 from ._lib import UsageError
-from .peer import Peer
+from .peer import LEAVE_S, Peer
 
-END_S = 10.0  # A process that was told to end has so long to do so.
+END_S = 10.0  # A process that has given its result has so long to end; one that is interrupted LEAVE_S.
 
 
 def keygen(path: str) -> str:
@@ -28,6 +30,10 @@ def keygen(path: str) -> str:
 # ---- processes on this machine ------------------------------------------------------
 
 
+# What a process says: it waits for so many peers, it has a result, with or without connect(), or a traceback.
+GATHERS, ENDS, ABSENT, FAILS = "gathers", "ends", "absent", "fails"
+
+
 class LocalError(RuntimeError):
     """A process of local() failed. `rank` is whose, and the text has its traceback."""
 
@@ -39,13 +45,28 @@ class LocalError(RuntimeError):
 class Connect:
     """What local() gives to the program: connect(model, optimizer, ...) makes this rank's Peer."""
 
-    def __init__(self, options: Mapping[str, Any]) -> None:
+    def __init__(self, options: Mapping[str, Any], answer: Any) -> None:
         self.options = dict(options)
+        self.answer = answer
         self.peers: List[Peer] = []
 
     def __call__(self, model: Any, optimizer: Any = None, /, **more: Any) -> Peer:
-        self.peers.append(Peer(model, optimizer, **{**self.options, **more}))
+        options = {**self.options, **more}
+        self.answer.send_bytes(pickle.dumps((GATHERS, str(options.get("min_peers", "")))))
+        self.peers.append(Peer(model, optimizer, **options))
         return self.peers[-1]
+
+
+class _Interrupt:
+    """Ctrl-C, or the program's word that all have to end: `train` gets one KeyboardInterrupt, and may then leave in peace."""
+
+    def __init__(self) -> None:
+        self.heard = False
+
+    def __call__(self, *_signal: Any) -> None:
+        if not self.heard:
+            self.heard = True
+            raise KeyboardInterrupt
 
 
 def _child(rank: int, train: Callable[..., Any], args: Sequence[Any], options: Dict[str, Any], listener: socket.socket,
@@ -53,16 +74,21 @@ def _child(rank: int, train: Callable[..., Any], args: Sequence[Any], options: D
     """In the new process."""
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
-    connect = Connect({**options, "listen": f"fd:{listener.detach()}"})
+    connect = Connect({**options, "listen": f"fd:{listener.detach()}"}, answer)
+    interrupt = _Interrupt()
     try:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, interrupt)
         result = train(rank, connect, *args)
         for peer in connect.peers:
             peer.finish()
         if result is None and connect.peers:
             result = connect.peers[-1].figures()
-        answer.send_bytes(pickle.dumps((True, result)))
+        interrupt.heard = True
+        answer.send_bytes(pickle.dumps((ENDS if connect.peers else ABSENT, result)))
     except BaseException:
-        answer.send_bytes(pickle.dumps((False, traceback.format_exc())))
+        interrupt.heard = True
+        answer.send_bytes(pickle.dumps((FAILS, traceback.format_exc())))
     finally:
         for peer in connect.peers:
             peer.leave()
@@ -98,32 +124,54 @@ def _own(rank: int, options: Mapping[str, Any]) -> Dict[str, Any]:
     return own
 
 
-def _collect(answers: List[Any], processes: List[Any]) -> List[Any]:
-    """Everybody's result; LocalError with the first that fails."""
+def _all_can_begin(n: int, absent: List[int], needs: Mapping[int, str]) -> None:
+    """LocalError, where one waits for more peers than there can be without those that did not connect."""
+    for rank, least in needs.items():
+        if absent and least.isdigit() and int(least) > n - len(absent):
+            raise LocalError(absent[0], f"it returned without connect(), while peer {rank} waits until there are {least} peers")
+
+
+def _collect(answers: List[Any], processes: List[Any], others: bool) -> List[Any]:
+    """Everybody's result; LocalError with the first that fails. others: may there be peers that are not of these?"""
     results: Dict[int, Any] = {}
+    absent: List[int] = []
+    needs: Dict[int, str] = {}
     while len(results) < len(answers):
         waiting = {answers[i]: i for i in range(len(answers)) if i not in results}
         for answer in multiprocessing.connection.wait(list(waiting)):
             rank = waiting[answer]
             try:
-                good, result = pickle.loads(answer.recv_bytes())  # type: ignore[union-attr]
+                said, result = pickle.loads(answer.recv_bytes())  # type: ignore[union-attr]
             except EOFError:
                 processes[rank].join(END_S)
-                good, result = False, f"its process ended with code {processes[rank].exitcode}, and no result"
-            if not good:
+                said, result = FAILS, f"its process ended with code {processes[rank].exitcode}, and no result"
+            if said == FAILS:
                 raise LocalError(rank, result)
-            results[rank] = result
+            if said == GATHERS:
+                needs[rank] = result
+            else:
+                results[rank] = result
+            if said == ABSENT:
+                absent.append(rank)
+            if not others:
+                _all_can_begin(len(answers), absent, needs)
     return [results[i] for i in range(len(answers))]
 
 
-def _end(processes: List[Any], at_once: bool) -> None:
-    for process in processes:
-        if at_once and process.is_alive():
-            process.terminate()
-    for process in processes:
-        process.join(END_S)
-        if process.is_alive():
-            process.kill()
+def _end(processes: List[Any], early: bool) -> None:
+    """Wait for them. early: they are told to leave. Who takes too long is killed; all are at a second Ctrl-C."""
+    begun = [one for one in processes if one.pid is not None]
+    end = time.monotonic() + (LEAVE_S if early else END_S)
+    try:
+        for process in begun:
+            if early and process.is_alive():
+                process.terminate()
+        for process in begun:
+            process.join(max(0.0, end - time.monotonic()))
+    finally:
+        for process in begun:
+            if process.is_alive():
+                process.kill()
             process.join()
 
 
@@ -149,8 +197,9 @@ def local(n: int, train: Callable[..., Any], *args: Any, start_method: Optional[
     Each process calls train(rank, connect, *args). Options are a Peer's; key, ports, names, min_peers and
     shards are chosen where they are not given; out=DIR is DIR/peer-0 and so on, and metrics=PORT that port of
     rank 0, and the ones behind it. Returns what they returned, by rank; where that is None, the
-    peer's last figures. If one fails, the others are ended, and LocalError has its traceback. KeyboardInterrupt ends
-    all of them, and comes out of local().
+    peer's last figures. If one fails, the others are ended, and LocalError has its traceback. KeyboardInterrupt
+    gives all of them some seconds to leave, with summary and checkpoint, and comes out of local(); a second one ends them.
+    In `train` that is a KeyboardInterrupt, once. LocalError also names who returns without connect() while others wait.
     Processes are spawned, as PyTorch wants it: `train` and `args` are pickled, and a script needs the line with
     __name__. In a notebook they are forked, with one thread each.
     """
@@ -182,18 +231,20 @@ def local(n: int, train: Callable[..., Any], *args: Any, start_method: Optional[
                 answers.append(reader)
                 writer.close()
                 listeners[rank].close()
-            results = _collect(answers, processes)
+            results = _collect(answers, processes, "bootstrap" in options)
             good = True
             return results
         finally:
-            _end(processes, not good)
-            for one in listeners:
-                one.close()
-            for name, value in before.items():
-                if value is None:
-                    os.environ.pop(name, None)
-                else:
-                    os.environ[name] = value
+            try:
+                _end(processes, not good)
+            finally:
+                for one in listeners:
+                    one.close()
+                for name, value in before.items():
+                    if value is None:
+                        os.environ.pop(name, None)
+                    else:
+                        os.environ[name] = value
 
 
 # ---- ranks of a job -----------------------------------------------------------------

@@ -48,21 +48,26 @@ class _Callbacks:
     def __init__(self, peer: "Peer") -> None:
         self.peer = weakref.ref(peer)
         self.error: Optional[BaseException] = None
+        self.inside = False
         self.note = _lib.NOTE(self._note)
         self.evaluate = _lib.EVALUATE(self._evaluate)
 
     def _note(self, _self: Any, level: int, text: bytes) -> None:
         peer = self.peer()
         try:
+            self.inside = True
             on_note = peer.on_note if peer is not None else log_note
             if on_note is not None:
                 on_note(level, text.decode(errors="replace"))
         except BaseException as error:  # Raised by the call that is under way, once that is over.
             self.error = self.error or error
+        finally:
+            self.inside = False
 
     def _evaluate(self, _self: Any, samples: int, score: Any) -> int:
         peer = self.peer()
         try:
+            self.inside = True
             if peer is not None and peer.evaluate is not None:
                 found = score_of(peer.evaluate, peer.model, samples, peer._model)
                 score[0] = _lib.Score(*found)
@@ -72,6 +77,13 @@ class _Callbacks:
         except BaseException as error:
             self.error = self.error or error
             return 1
+        finally:
+            self.inside = False
+
+    def refuse_inside(self, what: str) -> None:
+        """The library does not free a handle that is calling back: the threads and the port would stay."""
+        if self.inside:
+            raise UsageError(f"hearsay: {what}: found a call from within a callback, expected one behind it")
 
     def raise_error(self) -> None:
         error, self.error = self.error, None
@@ -94,6 +106,7 @@ class _Hearing:
             sys.unraisablehook = self.hook
 
     def __exit__(self, *_error: Any) -> None:
+        self.callbacks.inside = False
         if threading.current_thread() is threading.main_thread():
             sys.unraisablehook = self.before
 
@@ -327,13 +340,16 @@ class Peer:
     def leave(self, timeout: float = LEAVE_S) -> None:
         """Leave the run: the neighbours are told, this round's local steps are not sent. The model stays as it is.
 
-        timeout: seconds that this may take. Nothing is raised where the run is over already, or the peer another process's.
+        timeout: seconds that this may take. Nothing is raised where the run is over already, or the peer another process's;
+        UsageError within `evaluate` or `on_note`.
         """
         if not self._finalizer.alive or os.getpid() != self._pid:
             return
+        self._callbacks.refuse_inside("leave()")
         try:
             if not self._over and self._opened[0]:
-                code = lib.hearsay_leave(self._handle, timeout)
+                with _Hearing(self._callbacks):
+                    code = lib.hearsay_leave(self._handle, timeout)
                 self._over = code == _lib.OVER
                 if code == _lib.TIMEOUT:
                     _stuck.append((self._callbacks, self._model))
@@ -343,8 +359,9 @@ class Peer:
             self.close()
 
     def close(self) -> None:
-        """Free the handle; what is not over is left. The tensors stay valid."""
+        """Free the handle; what is not over is left. The tensors stay valid. UsageError within `evaluate` or `on_note`."""
         if self._finalizer.alive and os.getpid() == self._pid:
+            self._callbacks.refuse_inside("close()")
             try:
                 self._last = self.figures()
             except _lib.HearsayError:

@@ -32,6 +32,7 @@ class _World:
         self.code: Optional[int] = None
         self.sentence = ""
         self.failed = False
+        self.absent: Optional[int] = None  # Who returned without connect(), before anybody failed.
         self.n_gone = 0  # Threads that are through with all they had to do.
 
     def open(self, rank: int, handle: Any) -> int:
@@ -47,6 +48,8 @@ class _World:
             self.changed.notify_all()
             self.changed.wait_for(lambda: self.code is not None or self.failed)
         if self.code is None:
+            if self.absent is not None:
+                raise SimulationError(rank, f"peer {self.absent} returned without connect()")
             raise SimulationError(rank, "another peer failed before the run began")
         return self.code
 
@@ -68,6 +71,8 @@ class _World:
     def end(self, rank: int, error: Optional[BaseException]) -> None:
         with self.changed:
             self.ended[rank] = error
+            if error is None and self.code is None and not self.failed:
+                self.absent = rank
             self.failed = self.failed or error is not None or self.code is None
             self.changed.notify_all()
 
@@ -146,9 +151,9 @@ def simulate(n: int, train: Callable[..., Any], *args: Any, network: str = "", *
     for rank, error in sorted(world.ended.items()):
         if error is not None and not isinstance(error, SimulationError):
             raise SimulationError(rank, repr(error)) from error
+    if world.absent is not None:
+        raise SimulationError(world.absent, "it returned without connect(), expected `train` to call that")
     for rank, error in sorted(world.ended.items()):
         if error is not None:
             raise error
-    if world.code is None:
-        raise SimulationError(len(threads) - 1, "found a `train` that did not call connect(), expected it to")
     return results
