@@ -27,7 +27,8 @@
 
 enum {
     ADMIT_TOLD = 16,
-    ADMIT_OTHER_RUN = -1 /* Its run is not ours: no reason of this machine's, and told of as rarely. */
+    ADMIT_OTHER_RUN =
+        -1 /* Its run is not ours: no reason of this machine's, and told of as rarely. */
 };
 
 struct admit
@@ -41,8 +42,8 @@ struct admit
         uint8_t id[WIRE_ID_BYTES];
         int64_t until_us;
         int64_t last_us; /* We refused it last. */
-        int why; /* An enum wire_refusal, or ADMIT_OTHER_RUN. */
-    } told[ADMIT_TOLD]; /* Refusals of these are not said again before `until_us`. */
+        int why;         /* An enum wire_refusal, or ADMIT_OTHER_RUN. */
+    } told[ADMIT_TOLD];  /* Refusals of these are not said again before `until_us`. */
     uint32_t next_told;
 
     /* We are refused since, and were last; 0: we are not, or somebody talks to us. */
