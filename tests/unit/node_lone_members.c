@@ -207,6 +207,41 @@ static void test_no_edge_before_one_run(void **state)
     }
 }
 
+/* What another one has begun is not given up for a third one's run, be its session there or lost, and
+ * whoever dialled; once that one has left, nobody is there who has begun it. */
+static void test_run_that_another_has_begun(void **state)
+{
+    (void)state;
+    enum { TALKS, IS_LOST, HAS_LEFT, CASES };
+    for (int k = 0; k < 2 * CASES; k++) {
+        struct lone *w = lone_new(2, LOW_ID, ROUNDS);
+        for (int i = 0; i < 2; i++) {
+            w->actor[i].answers = w->actor[i].follows = false;
+            w->actor[i].started = 5;
+        }
+        w->run.min_peers = 3;
+        w->config.n_known = 0;
+        lone_open(w);
+        struct run first = w->run, second = w->run;
+        first.seed += 1;
+        second.seed += 2;
+        lone_hello_of(w, 1, lone_connect(w, 1, false, 0), &first);
+        lone_flush(w);
+        if (k / 2 == HAS_LEFT) {
+            struct record gone = w->actor[1].record;
+            gone.state = RECORD_LEFT;
+            gone.incarnation++;
+            lone_tell(w, 1, gone);
+        }
+        if (k / 2 != TALKS)
+            lone_disconnect(w, w->actor[1].link, true);
+        lone_hello_of(w, 0, lone_connect(w, 0, k & 1, 0), &second);
+        lone_flush(w);
+        assert_int_equal(node_run(w->node)->seed, k / 2 == HAS_LEFT ? second.seed : first.seed);
+        lone_close(w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -218,6 +253,7 @@ int main(void)
         cmocka_unit_test(test_rest_of_a_forged_message),
         cmocka_unit_test(test_run_of_who_was_dialled),
         cmocka_unit_test(test_no_edge_before_one_run),
+        cmocka_unit_test(test_run_that_another_has_begun),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
