@@ -304,13 +304,30 @@ static void run_taken(struct sessions *s, struct link *l)
     sessions_run_fixed(s);
 }
 
-static void refuse_run(struct sessions *s, const struct link *l, const struct record *r)
+/* It may call for as long as it has not heard of our run: it is told of once. */
+static void refuse_run(struct sessions *s, const struct link *l, const struct record *r,
+                       const char *why)
 {
-    if (!admit_run_is_told(s, l->id)) /* It may call for as long as it has not heard of our run. */
-        env_note(s->env, NOTE_WARNING, "refused %s (%s), a peer of another run", r->name,
-                 r->n_addresses > 0 ? r->address[0] : "no address");
+    if (!admit_run_is_told(s, l->id))
+        env_note(s->env, NOTE_WARNING, "refused %s (%s), a peer of another %s", r->name,
+                 r->n_addresses > 0 ? r->address[0] : "no address", why);
     sessions_hang_up(s, l, false);
     members_refuse(s->env->members, l->id, true, s->env->now_us);
+}
+
+/* A run of one trainer says nothing to a peer that was started for another one's. */
+static void refuse_text(struct sessions *s, const struct link *l, const struct wire_hello *h)
+{
+    char found[RUN_KEY_MAX + 1], why[128];
+    const char *expected;
+    if (!run_other_kind(s->env->config.flags.trainer, (const char *)h->run.p, h->run.n, found,
+                        &expected)) {
+        sessions_violation(s, l, "run text is not canonical");
+        return;
+    }
+    snprintf(why, sizeof why, "kind of run: found one with %s, expected one with %s", found,
+             expected);
+    refuse_run(s, l, &h->record, why);
 }
 
 /* Others have our run: who comes with another one that has not begun either has to join ours,
@@ -342,14 +359,14 @@ static bool agree_on_run(struct sessions *s, struct link *l, const struct wire_h
         run_taken(s, l);
         return !s->env->over;
     case SESSIONS_RUN_STRANGER:
-        refuse_run(s, l, &h->record);
+        refuse_run(s, l, &h->record, "run");
         return false;
     case SESSIONS_RUN_UNREADABLE:
-        sessions_violation(s, l, "run text is not canonical");
+        refuse_text(s, l, h);
         return false;
     case SESSIONS_RUN_CONTRADICTS:
         if (!h->has_started && in_company(s)) {
-            refuse_run(s, l, &h->record);
+            refuse_run(s, l, &h->record, "run");
         } else {
             sessions_leave(s);
             env_end(s->env, 2);

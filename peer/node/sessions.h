@@ -116,7 +116,7 @@ enum sessions_run {
     SESSIONS_RUN_TAKEN,      /* It is ours from now on. */
     SESSIONS_RUN_YIELDS,     /* They will take ours. */
     SESSIONS_RUN_STRANGER,   /* It has begun, and so has ours: no session. */
-    SESSIONS_RUN_UNREADABLE, /* No correct peer says this. */
+    SESSIONS_RUN_UNREADABLE, /* No correct peer of our kind says this. */
     SESSIONS_RUN_CONTRADICTS /* It is not what this peer was started for: it leaves. */
 };
 

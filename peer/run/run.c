@@ -18,10 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-    RUN_KEY_MAX = 32,  /* Bytes of a key in a text, more than any has. */
-    ROUNDS_DIGITS = 10 /* That the most rounds have. */
-};
+enum { ROUNDS_DIGITS = 10 /* That the most rounds have. */ };
 
 const struct run_key *run_key_at(const struct run_trainer *t, size_t place)
 {
@@ -459,6 +456,41 @@ int run_from_text(struct run *r, const struct run_trainer *t, const char *text, 
     }
     *r = parsed;
     return 0;
+}
+
+/* The key of the line at *at, which moves behind it. It may be shown to people. */
+static bool line_key(const char *text, size_t n, size_t *at, char key[RUN_KEY_MAX + 1])
+{
+    const char *line = text + *at, *end = memchr(line, '\n', n - *at);
+    const char *equals = end != NULL ? memchr(line, '=', (size_t)(end - line)) : NULL;
+    size_t len = equals != NULL ? (size_t)(equals - line) : 0;
+    if (len == 0 || len > RUN_KEY_MAX)
+        return false;
+    memcpy(key, line, len);
+    key[len] = '\0';
+    *at = (size_t)(end - text) + 1;
+    return strspn(key, "abcdefghijklmnopqrstuvwxyz0123456789-") == len;
+}
+
+bool run_other_kind(const struct run_trainer *t, const char *text, size_t n,
+                    char found[RUN_KEY_MAX + 1], const char **expected)
+{
+    char key[RUN_KEY_MAX + 1] = "", last[RUN_KEY_MAX + 1] = "";
+    size_t place, n_core = 0;
+    found[0] = '\0';
+    for (size_t at = 0; at < n; memcpy(last, key, sizeof last)) {
+        if (!line_key(text, n, &at, key) || strcmp(last, key) >= 0)
+            return false;
+        if (t == NULL || strcmp(key, t->keys[0].name) == 0)
+            return false;
+        n_core += find_key(NULL, key, &place) != NULL;
+        if (found[0] == '\0' && find_key(t, key, &place) == NULL)
+            memcpy(found, key, sizeof key);
+    }
+    if (found[0] == '\0' || run_key_at(NULL, n_core) != NULL)
+        return false;
+    *expected = t->keys[0].name;
+    return true;
 }
 
 /* One flag that was given, `mine`, which may be a word, against the run's value. */

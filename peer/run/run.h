@@ -36,6 +36,7 @@ enum run_policy { RUN_SYNC, RUN_ASYNC, RUN_SSP };
 enum {
     RUN_VALUE_MAX = 1400, /* Bytes of a value, with the NUL: a topology may carry its edges. */
     RUN_SPEC_MAX = 256,   /* Bytes of any other canonical value. */
+    RUN_KEY_MAX = 32,     /* Bytes of a key in a text, more than any has. */
     RUN_KEYS_MAX = 48,    /* Keys of the core and of one trainer together. */
     RUN_OWN_MAX = 2304,   /* Bytes of a trainer's values. */
     RUN_STEPS_AUTO = 10,  /* --local-steps auto: those of the average peer, */
@@ -251,6 +252,12 @@ size_t run_text(const struct run *r, char out[WIRE_RUN_MAX + 1]);
 __attribute__((warn_unused_result)) int run_from_text(struct run *r, const struct run_trainer *t,
                                                       const char *text, size_t n,
                                                       char error[RUN_ERROR_MAX]);
+
+/* Has a text that run_from_text() refuses the form of a run, with every key of the core, and those of
+ * another trainer than `t` in the place of its own? found: the first key that `t` does not have;
+ * expected: its first one. */
+bool run_other_kind(const struct run_trainer *t, const char *text, size_t n,
+                    char found[RUN_KEY_MAX + 1], const char **expected);
 
 /* Do explicitly given flags contradict this run, of the same trainer, or has it
  * no use for one? An open value agrees with what it may become (run_key.agrees).

@@ -472,6 +472,34 @@ static void test_order(void **state)
     free(run);
 }
 
+/* ---- Another kind of run ------------------------------------------------------------------------- */
+
+/* A text with the keys of another trainer is told from one that no peer says. */
+static void test_other_kind(void **state)
+{
+    static const struct run_key other_keys[] = {{.name = "zeal"}, {.name = NULL}};
+    static const struct run_trainer other = {.keys = other_keys};
+    char text[WIRE_RUN_MAX + 1], found[RUN_KEY_MAX + 1];
+    const char *expected = NULL;
+    struct run *run = calloc(1, sizeof *run);
+    (void)state;
+    assert_non_null(run);
+    make_run(run, "0000000000000000000000000000000a", "3");
+    size_t n = run_text(run, text);
+    assert_true(run_other_kind(&other, text, n, found, &expected));
+    assert_string_equal(found, "begin");
+    assert_string_equal(expected, "zeal");
+    assert_false(run_other_kind(&layout_keys, text, n, found, &expected)); /* It is ours. */
+    assert_false(run_other_kind(NULL, text, n, found, &expected));
+    const char *last = strstr(text, "\ntopology="); /* The core's. */
+    assert_non_null(last);
+    for (size_t less = 0; less <= (size_t)(last - text) + 1; less++)
+        assert_false(run_other_kind(&other, text, less, found, &expected));
+    *strchr(text, '=') = '\n';
+    assert_false(run_other_kind(&other, text, n, found, &expected));
+    free(run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -486,6 +514,7 @@ int main(void)
         cmocka_unit_test(test_checkpoints_have_it),
         cmocka_unit_test(test_who_meets_two_runs_joins_one),
         cmocka_unit_test(test_order),
+        cmocka_unit_test(test_other_kind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
