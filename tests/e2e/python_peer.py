@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
@@ -418,6 +419,22 @@ def check_interrupted():
     _, took = interrupted(True, one, lambda: time.sleep(0.5), one)
     assert took < LEAVE_S, f"a second Ctrl-C took {took} s"
     interrupted(True, one)
+
+
+def check_orphaned():
+    """Who starts local() and is killed leaves no process behind: its peers leave, and each has a summary."""
+    if "ORPHANED" in os.environ:
+        marks, out = os.environ["ORPHANED"].split(":")
+        hearsay.local(3, marking, marks, False, rounds=10**9, out=out, checkpoint=1)
+    directory, marks = tempfile.mkdtemp(), tempfile.mkdtemp()
+    parent = subprocess.Popen([sys.executable, os.path.abspath(__file__), "orphaned"],
+                              env={**os.environ, "ORPHANED": f"{marks}:{directory}"})
+    until(marks, 3)
+    parent.kill()
+    parent.wait()
+    for rank in range(3):
+        while not os.path.exists(os.path.join(directory, f"peer-{rank}", "summary.json")):
+            time.sleep(0.02)
 
 
 def leaving_out(rank, connect):

@@ -1,4 +1,5 @@
 """Several peers from one program: processes on this machine, or the ranks that torchrun, Slurm or mpirun started."""
+import ctypes
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -16,6 +17,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 from ._lib import UsageError
 from .peer import LEAVE_S, Peer
 
+PR_SET_PDEATHSIG = 1  # prctl(2)
 END_S = 10.0  # A process that has given its result has so long to end; one that is interrupted LEAVE_S.
 
 
@@ -69,8 +71,15 @@ class _Interrupt:
             raise KeyboardInterrupt
 
 
+def _on_a_leash(parent: int) -> None:
+    """Whose parent is killed has nobody left to report to, and leaves: the kernel sends it a SIGTERM."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGTERM)  # It was killed before.
+
+
 def _child(rank: int, train: Callable[..., Any], args: Sequence[Any], options: Dict[str, Any], listener: socket.socket,
-           answer: Any) -> None:
+           answer: Any, parent: int) -> None:
     """In the new process."""
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
@@ -79,6 +88,7 @@ def _child(rank: int, train: Callable[..., Any], args: Sequence[Any], options: D
     try:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, interrupt)
+        _on_a_leash(parent)
         result = train(rank, connect, *args)
         for peer in connect.peers:
             peer.finish()
@@ -226,7 +236,7 @@ def local(n: int, train: Callable[..., Any], *args: Any, start_method: Optional[
                 if rank == 0 and "bootstrap" not in options:
                     del own["bootstrap"]  # Who looks for nobody gives the initial model.
                 processes.append(context.Process(target=_child, name=own["name"],
-                                                 args=(rank, train, args, own, listeners[rank], writer)))
+                                                 args=(rank, train, args, own, listeners[rank], writer, os.getpid())))
                 processes[-1].start()
                 answers.append(reader)
                 writer.close()
