@@ -120,7 +120,7 @@ static void say_refused(struct sessions *s, const char *name, const uint8_t id[W
                         enum wire_refusal why, const uint8_t other[WIRE_ID_BYTES])
 {
     char x[2 * WIRE_ID_BYTES + 1], y[2 * WIRE_ID_BYTES + 1];
-    if (is_told(&s->admit, id, why, s->env->now_us))
+    if (is_told(&s->admit, id, (int)why, s->env->now_us))
         return;
     switch (why) {
     case REFUSED_UNLISTED:
