@@ -40,22 +40,46 @@ static void *train(void *self)
     return NULL;
 }
 
-/* All of them to the end, in one simulated run; the handles stay open. */
-static void simulate(struct said *s, double (*loss)(uint64_t), uint64_t samples)
+/* The loop of a program that trains nothing. */
+static void *stand_still(void *self)
+{
+    struct said *s = self;
+    s->peer.code = hearsay_wait(s->peer.h, -1);
+    while (s->peer.code == HEARSAY_OK)
+        s->peer.code = hearsay_round(s->peer.h, NULL, -1);
+    return NULL;
+}
+
+/* All of them to the end, in one simulated run, each with this loop; the handles stay open. */
+static void run_all(struct said *s, void *(*loop)(void *))
 {
     struct hearsay *h[N] = {0};
+    for (uint32_t i = 0; i < N; i++)
+        h[i] = s[i].peer.h;
+    if (hearsay_open_simulated(h, N, NULL) != HEARSAY_OK)
+        fail_msg("%s", hearsay_error(h[0]));
+    for (uint32_t i = 0; i < N; i++)
+        assert_int_equal(pthread_create(&s[i].peer.thread, NULL, loop, &s[i]), 0);
+    for (uint32_t i = 0; i < N; i++)
+        rig_join(&s[i].peer);
+}
+
+static void expect_consensus(const struct said *s)
+{
+    for (uint32_t i = 0; i < N; i++)
+        if (s[i].peer.code != HEARSAY_OVER || hearsay_exit_code(s[i].peer.h) != 0)
+            fail_msg("peer-%u: %d, %s%s", i, s[i].peer.code, hearsay_error(s[i].peer.h),
+                     hearsay_verdict(s[i].peer.h));
+}
+
+static void simulate(struct said *s, double (*loss)(uint64_t), uint64_t samples)
+{
     for (uint32_t i = 0; i < N; i++) {
         s[i] = (struct said){.loss = loss, .samples = samples};
         rig_init(&s[i].peer, i, false,
                  "topology=ring compress=none rounds=12 local-steps=2 final-drift=1e-3");
-        h[i] = s[i].peer.h;
     }
-    if (hearsay_open_simulated(h, N, NULL) != HEARSAY_OK)
-        fail_msg("%s", hearsay_error(h[0]));
-    for (uint32_t i = 0; i < N; i++)
-        assert_int_equal(pthread_create(&s[i].peer.thread, NULL, train, &s[i]), 0);
-    for (uint32_t i = 0; i < N; i++)
-        rig_join(&s[i].peer);
+    run_all(s, train);
 }
 
 static void close_all(struct said *s)
@@ -71,11 +95,9 @@ static void test_an_unknown_loss_is_no_spike(void **state)
     (void)state;
     simulate(s, unknown, SAMPLES);
     simulate(silent, unknown, 0);
+    expect_consensus(s);
     for (uint32_t i = 0; i < N; i++) {
         struct hearsay_figures f = {.size = sizeof f};
-        if (s[i].peer.code != HEARSAY_OVER || hearsay_exit_code(s[i].peer.h) != 0)
-            fail_msg("peer-%u: %d, %s%s", i, s[i].peer.code, hearsay_error(s[i].peer.h),
-                     hearsay_verdict(s[i].peer.h));
         assert_int_equal(s[i].turns, ROUNDS);
         assert_int_equal(hearsay_figures(s[i].peer.h, &f), HEARSAY_OK);
         assert_true(isnan(f.loss));
@@ -125,38 +147,17 @@ static void test_figures_of_an_older_caller(void **state)
     close_all(s);
 }
 
-static void *stand_still(void *self)
-{
-    struct said *s = self;
-    s->peer.code = hearsay_wait(s->peer.h, -1);
-    while (s->peer.code == HEARSAY_OK)
-        s->peer.code = hearsay_round(s->peer.h, NULL, -1);
-    return NULL;
-}
-
 /* Models of zeros alone agree, though nothing can be relative to their length. */
 static void test_zeros_agree(void **state)
 {
     static struct said s[N];
-    struct hearsay *h[N] = {0};
     (void)state;
     for (uint32_t i = 0; i < N; i++) {
-        s[i] = (struct said){0};
         rig_init(&s[i].peer, i, false, "topology=ring rounds=12");
         memset(s[i].peer.x, 0, sizeof s[i].peer.x);
-        h[i] = s[i].peer.h;
     }
-    if (hearsay_open_simulated(h, N, NULL) != HEARSAY_OK)
-        fail_msg("%s", hearsay_error(h[0]));
-    for (uint32_t i = 0; i < N; i++)
-        assert_int_equal(pthread_create(&s[i].peer.thread, NULL, stand_still, &s[i]), 0);
-    for (uint32_t i = 0; i < N; i++)
-        rig_join(&s[i].peer);
-    for (uint32_t i = 0; i < N; i++) {
-        if (s[i].peer.code != HEARSAY_OVER || hearsay_exit_code(h[i]) != 0)
-            fail_msg("peer-%u: %d, %s%s", i, s[i].peer.code, hearsay_error(h[i]),
-                     hearsay_verdict(h[i]));
-    }
+    run_all(s, stand_still);
+    expect_consensus(s);
     close_all(s);
 }
 
