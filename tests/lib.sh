@@ -7,8 +7,11 @@
 #
 #   . "$(dirname "$0")/../lib.sh"
 #   e2e_begin
+#   at_exit clean_up_function      # Optional. A script never sets a trap for EXIT itself.
 #   check "what must hold" command...
 #   e2e_end
+#
+# FAIL_FAST=1 ends a script at its first failed check. KEEP=1 keeps its directory.
 
 set -u
 export LC_ALL=C OPENBLAS_NUM_THREADS=1
@@ -16,7 +19,10 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 HEARSAY=$(realpath -m "${HEARSAY:-$root/build/release/hearsay}")
 seed=${SEED:-1} # Of every run here; printed on failure.
 failed=0
-pids=() # Processes we started, and still have to end.
+n_checks=0
+reached_end= # Set by e2e_end.
+pids=()      # Processes that this script started and still has to end.
+exit_hooks=() # Functions that run when the script ends, see at_exit.
 
 # Nothing of the caller's may set an option behind our back.
 for variable in $(compgen -e | grep '^HEARSAY_'); do
@@ -32,12 +38,15 @@ skip()
 ok()
 {
     echo "ok - $*"
+    n_checks=$((n_checks + 1))
 }
 
 not_ok()
 {
     echo "not ok - $*"
+    n_checks=$((n_checks + 1))
     failed=$((failed + 1))
+    [ -z "${FAIL_FAST-}" ] || exit 1
 }
 
 # check TEXT COMMAND...: does the command succeed?
@@ -278,9 +287,24 @@ e2e_begin()
     cd "$work" || exit 1
 }
 
+# at_exit FUNCTION: run it when the script ends, last registered first. The exit status stays that of the
+# checks, whatever the function returns.
+at_exit()
+{
+    exit_hooks=("$1" ${exit_hooks[@]+"${exit_hooks[@]}"})
+}
+
 e2e_clean()
 {
-    local status=$? pid
+    local status=$? pid hook
+    # A script that leaves early, for example by an `exit` inside a check, has not made all of its checks.
+    if [ "$status" = 0 ] && [ -z "$reached_end" ]; then
+        not_ok "the script ended before e2e_end"
+        status=1
+    fi
+    for hook in ${exit_hooks[@]+"${exit_hooks[@]}"}; do
+        "$hook"
+    done
     for pid in ${pids[@]+"${pids[@]}"}; do
         kill -KILL "$pid" 2>/dev/null
         wait "$pid" 2>/dev/null
@@ -299,6 +323,8 @@ e2e_clean()
 
 e2e_end()
 {
+    reached_end=yes
+    [ "$n_checks" -gt 0 ] || not_ok "the script made no check"
     [ "$failed" = 0 ] || exit 1
     exit 0
 }

@@ -21,7 +21,7 @@ down()
 {
     dc down --volumes --remove-orphans >down.out 2>&1
 }
-trap 'down; e2e_clean' EXIT
+at_exit down
 
 if docker_build $IMAGE build.out; then
     ok "the image builds: $(docker image inspect -f '{{.Size}}' $IMAGE | awk '{ printf "%.0f MB", $1 / 1e6 }')"
@@ -139,7 +139,7 @@ check "fewer: two of eight say that they wait" wait_until 60 waiting
 # Data of one's own, as a directory of the host's.
 mkdir own
 chmod 711 .
-awk 'BEGIN { srand(7); for (i = 0; i < 400; i++) { x = rand(); y = rand(); printf "%.4f,%.4f,%s\n", x, y, x > y ? "above" : "below" } }' >own/table.csv
+awk 'BEGIN { srand(7); for (i = 0; i < 400; i++) { x = rand(); y = rand(); printf "%.4f,%.4f,%s\n", x, y, (x > y ? "above" : "below") } }' >own/table.csv
 chmod -R a+rX own
 PEERS=4 DATA=$work/own HEARSAY_DATA=csv:/data/table.csv HEARSAY_MODEL=logreg HEARSAY_ROUNDS=40 HEARSAY_EPOCHS='' begin own
 check "own: the peers train on it and end" wait_until 90 over

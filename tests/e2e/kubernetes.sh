@@ -36,7 +36,7 @@ remove_hosts()
     done
     return 0
 }
-trap 'code=$?; remove_hosts; (exit $code); e2e_clean' EXIT
+at_exit remove_hosts
 
 # A switch, and the file that says which addresses `peers` has.
 switch=hs$$-switch

@@ -17,7 +17,7 @@ remove_hosts()
     done
     return 0
 }
-trap 'code=$?; remove_hosts; (exit $code); e2e_clean' EXIT
+at_exit remove_hosts
 
 # shape KBIT: both directions of the link. A bucket of tokens lets its content through at once: that
 # is little against a delta.
