@@ -5,7 +5,7 @@
 packages_build="gcc libc6-dev cmake make pkg-config libuv1-dev libsodium-dev \
 libopenblas-dev libmsgpack-dev zlib1g-dev libjansson-dev libmicrohttpd-dev"
 packages_runtime="libuv1 libsodium23 libopenblas0-pthread libmsgpackc2 libjansson4 libmicrohttpd12 zlib1g"
-packages_test="libcmocka-dev python3 python3-numpy python3-yaml dpkg-dev valgrind clang libclang-rt-dev clang-format gnuplot-nox graphviz doxygen man-db chromium"
+packages_test="libcmocka-dev python3 python3-numpy python3-yaml dpkg-dev valgrind clang libclang-rt-dev clang-format gnuplot-nox locales graphviz doxygen man-db chromium"
 packages_engine="docker.io docker-compose debootstrap iptables ca-certificates"
 
 # Print those of the named packages that are not installed.

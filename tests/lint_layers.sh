@@ -20,7 +20,7 @@ complain()
 
 std='<(assert|ctype|errno|float|inttypes|limits|math|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|string|strings)\.h>'
 files='<(dirent|fcntl|unistd|sys/stat|sys/types|sys/mman)\.h>'
-vectors='"nn/math/(near|number|rng|state|vec)\.h"'
+vectors='"nn/math/(c_locale|near|number|rng|state|vec)\.h"'
 
 # The house, from the bottom up: a folder, and the folders it may see besides
 # itself. Nothing points back, so that a reader can stop where he likes.
@@ -71,6 +71,7 @@ door()
     peer/node/*) echo '"nn/train/trainer\.h"' ;;
     nn/math/blas.c) echo '<cblas\.h>' ;;
     nn/math/team.c | nn/math/crew.c) echo '<pthread\.h>' ;;
+    nn/math/c_locale.*) echo '<(locale|pthread)\.h>' ;;
     peer/sim/state.h) echo '"nn/math/crew\.h"' ;;
     nn/math/simd.h | compress/simd/*) echo '<immintrin\.h>' ;;
     nn/files/file.c) echo "<zlib\.h>|$files" ;;
@@ -147,7 +148,7 @@ banned()
     peer/sim/*) echo "$clocks|$chance|$environment|$world" ;;
     nn/files/file.*) echo "$clocks|$chance|$environment|$print" ;;
     nn/files/safetensors* | nn/files/replace.c) echo "$clocks|$chance|$environment" ;;
-    nn/math/team.c | nn/math/crew.c) echo "$clocks|$chance|$print|$environment" ;;
+    nn/math/team.c | nn/math/crew.c | nn/math/c_locale.c) echo "$clocks|$chance|$print|$environment" ;;
     peer/secure/keyfile.c) echo "$clocks|$chance|$environment" ;;
     peer/diary/*) echo "$chance|$print|$environment" ;;
     peer/store/outdir.c | peer/store/reserve.c) echo "$clocks|$chance|$print|$environment" ;;

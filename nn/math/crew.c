@@ -2,6 +2,8 @@
  * takes long beside that. */
 #include "nn/math/crew.h"
 
+#include "nn/math/c_locale.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
@@ -59,6 +61,7 @@ static void *member_main(void *arg)
 {
     struct member *m = arg;
     struct crew *c = m->crew;
+    (void)c_locale_enter();
     pthread_mutex_lock(&c->lock);
     while (!c->quit) {
         struct crew_job *job = take(c, NULL);

@@ -8,6 +8,7 @@
 
 #include "compress/compress.h"
 
+#include "nn/math/c_locale.h"
 #include "nn/math/rng.h"
 
 #include <assert.h>
@@ -123,6 +124,7 @@ static int open_codec(struct hearsay_codec *c, const char *spec, const struct he
 int hearsay_codec_open(struct hearsay_codec **out, const char *spec,
                        const struct hearsay_layer *layers, size_t n_layers, char *error)
 {
+    C_LOCALE_HERE;
     if (out == NULL)
         return refuse(error, HEARSAY_USAGE, "there is no place for the codec: c is NULL");
     *out = NULL;
@@ -203,6 +205,7 @@ int hearsay_codec_add(const struct hearsay_codec *c, const void *message, size_t
 /* The catalogue makes the preset's text anew each time, so it needs a place: one a thread. */
 int hearsay_codec_at(size_t i, const char **preset, const char **about)
 {
+    C_LOCALE_HERE;
     static _Thread_local struct compress_info info;
     size_t n = 0;
     while (n <= i && compress_catalogue(n, &info))

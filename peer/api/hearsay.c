@@ -1,6 +1,7 @@
 /* peer/api/hearsay.c -- the calls of libhearsay, on the caller's thread. */
 #include "peer/api/hearsay.h"
 
+#include "nn/math/c_locale.h"
 #include "nn/shards/shard.h"
 #include "peer/api/handle.h"
 #include "peer/run/exit.h"
@@ -239,6 +240,7 @@ int hearsay_on_evaluate(struct hearsay *h,
 
 int hearsay_open(struct hearsay *h)
 {
+    C_LOCALE_HERE;
     int code = check_new(h, "hearsay_open");
     if (code != HEARSAY_OK)
         return code;

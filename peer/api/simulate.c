@@ -1,5 +1,6 @@
 /* peer/api/simulate.c -- many handles over a simulated network: one thread steps the world, and
  * gives the tensors to one caller at a time. */
+#include "nn/math/c_locale.h"
 #include "nn/math/number.h"
 #include "peer/api/handle.h"
 #include "peer/run/exit.h"
@@ -79,6 +80,7 @@ static void end(struct simulation *s, uint32_t peer)
 static void run(void *self)
 {
     struct simulation *s = self;
+    (void)c_locale_enter();
     while (sim_step(s->world))
         ;
     for (uint32_t i = 0; i < s->config.n_peers; i++)
@@ -259,6 +261,7 @@ static int check(struct hearsay *const *h, size_t n)
 
 int hearsay_open_simulated(struct hearsay *const *h, size_t n, const char *network)
 {
+    C_LOCALE_HERE;
     int code = check(h, n);
     if (code != HEARSAY_OK)
         return code;

@@ -1,5 +1,7 @@
 /* peer/api/thread.c -- the peer's thread: a loop with a driver, and what it says. */
 #include "peer/api/handle.h"
+
+#include "nn/math/c_locale.h"
 #include "peer/uv/spare.h"
 
 #include <pthread.h>
@@ -53,6 +55,7 @@ void handle_measured(void *self, const struct node_progress *p)
 static void run(void *self)
 {
     struct hearsay *h = self;
+    (void)c_locale_enter();
     diary_monitor_start(&h->monitor, &h->loop, h->driver);
     uv_driver_start(h->driver);
     uv_run(&h->loop, UV_RUN_DEFAULT);

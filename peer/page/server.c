@@ -1,6 +1,7 @@
 /* peer/page/server.c -- libmicrohttpd: its thread, its connections, and the responses that are kept. */
 #include "peer/page/server.h"
 
+#include "nn/math/c_locale.h"
 #include "peer/page/board.h"
 #include "peer/page/routes.h"
 
@@ -188,6 +189,7 @@ static enum MHD_Result on_request(void *self, struct MHD_Connection *c, const ch
                                   const char *method, const char *version, const char *upload,
                                   size_t *n_upload, void **of_request)
 {
+    C_LOCALE_HERE; /* libmicrohttpd starts the thread, so it has the program's locale. */
     (void)version, (void)upload, (void)n_upload;
     if (*of_request == NULL && !has_body(c)) {
         *of_request = self;

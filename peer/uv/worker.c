@@ -2,6 +2,8 @@
  * when it is done. */
 #include "peer/uv/worker.h"
 
+#include "nn/math/c_locale.h"
+
 #include <assert.h>
 
 int64_t uv_worker_clock_us(void)
@@ -12,6 +14,7 @@ int64_t uv_worker_clock_us(void)
 static void work(void *arg)
 {
     struct uv_worker *w = arg;
+    (void)c_locale_enter();
     uv_mutex_lock(&w->mutex);
     for (;;) {
         while (!w->posted && !w->quit)

@@ -2,6 +2,8 @@
  * what became of it. */
 #include "peer/uv/writer.h"
 
+#include "nn/math/c_locale.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -63,6 +65,7 @@ static void write_state(struct uv_writer_job *j)
 static void run(void *arg)
 {
     struct uv_writer_job *j = arg;
+    (void)c_locale_enter();
     uv_mutex_lock(&j->mutex);
     for (;;) {
         while (j->stage != POSTED && !j->quit)
