@@ -382,9 +382,19 @@ static void keep_streams_apart(void)
             return;
 }
 
+/* A parent may start this program with signals blocked, for example from a thread that blocks them. Without
+ * this, SIGTERM and Ctrl-C would never arrive, and SIGCHLD would not report a peer of `hearsay local`. */
+static void unblock_signals(void)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
 int main(int argc, char **argv)
 {
     keep_streams_apart();
+    unblock_signals();
     signal(SIGXFSZ, SIG_IGN); /* A limit on files is an error of writing, which is told. */
     if (argc < 2) {
         program_help(stderr);

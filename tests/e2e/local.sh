@@ -93,6 +93,23 @@ check "SIGTERM: the parent ends" wait_until 60 none_alive "$parent"
 check "  and no child is alive" wait_until 60 none_alive "${children[@]}"
 check "  and the models are there" [ -s terminated/peer-3/model.safetensors ]
 
+# Some parents start programs with signals blocked.
+# shellcheck disable=SC2317 # By start.
+start_blocked()
+{
+    exec python3 -c '
+import os, signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGINT, signal.SIGCHLD])
+os.execv(sys.argv[1], sys.argv[1:])' "$HEARSAY" "$@"
+}
+start blocked start_blocked local --peers 2 --model logreg --data glyphs --rounds 10000000 --out blocked
+parent=$started
+check "started with signals blocked: the run is under way" wait_until 60 round_at_least blocked/peer-0/metrics.jsonl 5
+mapfile -t children < <(children_of "$parent")
+pids+=("${children[@]}")
+kill -TERM "$parent"
+check "  and SIGTERM ends it" wait_until 60 none_alive "$parent" "${children[@]}"
+
 endless killed
 kill -KILL "$parent"
 check "SIGKILL of the parent: its children are gone" wait_until 60 none_alive "${children[@]}"
