@@ -20,6 +20,7 @@ PIECE = 20  # Steps. What a step took is the median over pieces of so many: loca
 LEAST_STEPS = 6  # However long they take.
 BEGIN_S = 180  # For the first step: PyTorch takes long to be loaded eight times.
 END_S = 900  # For evaluations, and the last phase, when a run is whole.
+WHOLE_S = 3600  # The longest that a clock with --whole runs.
 CLOCK_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 WIRE = os.path.join(os.path.dirname(hosts.HEARSAY), "tests/bench_wire")
 
@@ -272,9 +273,17 @@ class Race:
         steps = at[-1] - at[0]
         clock, cpu, sent = zip(*self.samples)
         return {"ms": 1e3 * (median(pieces) if pieces else (end - begin) / steps), "steps": round(steps),
+                "done_s": self.done_s(lines, h),
                 "mean_ms": 1e3 * (end - begin) / steps,
                 "cpu_ms": 1e3 * (interpolate(end, clock, cpu) - interpolate(begin, clock, cpu)) / steps / self.n,
                 "bytes": (interpolate(end, clock, sent) - interpolate(begin, clock, sent)) / steps / self.n}
+
+
+    @staticmethod
+    def done_s(lines, h):
+        """[step, seconds] by which every process had done that step, counted from the start of the slowest one."""
+        begin = max(t[0] for t in lines)
+        return [[k * h, max(t[k] for t in lines) - begin] for k in range(min(len(t) for t in lines)) if k * h % PIECE == 0]
 
 
 def grid(begin, end, n=400):

@@ -39,6 +39,8 @@ check "both sides have curves of the same steps, and the link has a say in one" 
 # A step of DDP among two sends the gradient once, 247 kB, and headers; alone nothing is sent.
 check "bytes are those of the algorithm" \
     figures '.clocks | map({(.arm): .bytes}) | add | .["hearsay-alone"] < 100 and .ddp > 240000 and .ddp < 290000'
+check "the clock says when each step was done" \
+    figures '.clocks | map(select(.arm == "ddp")) | .[0].done_s | .[0] == [0, 0] and .[-1][0] == 40 and .[-1][1] > .[-2][1]'
 check "there is a table" grep -qF '| `ddp` |' race/race.md
 
 "$root/tests/bench/race" data --peers 2 --links 10Mbit --no-curve --steps 100000 --limit 1000 --arms auto --out ended \
