@@ -6,6 +6,7 @@
 # Every flag that --help names stands in one of the pages; every hearsay command in their code
 # blocks parses; every relative link and anchor points at something that is there; the manual
 # page is made from the present help; every field of --json is named; the first page is short.
+# deploy/compose.yml hands on all options of `hearsay peer`; git and docker ignore what the pages make.
 # Prints every violation, one a line; exit code 1 where there was one.
 set -u
 export LC_ALL=C
@@ -137,6 +138,38 @@ check_fields()
     rm -rf "$directory"
 }
 
+# compose.yml hands on every variable that `hearsay peer` reads, and no other.
+check_compose()
+{
+    local line
+    while IFS= read -r line; do
+        case $line in
+        '<'*) complain "deploy/compose.yml: add the line \`     ${line#<}:\`: it is an option of hearsay peer" ;;
+        '>'*) complain "deploy/compose.yml:${line#>} is no option of hearsay peer: remove it" ;;
+        esac
+    done < <(diff <("$HEARSAY" peer --help | tr '\n' ' ' | grep -oE 'HEARSAY_[A-Z0-9_]+' | grep -vx HEARSAY_OUT | sort -u) \
+        <(sed -nE 's/^ +(HEARSAY_[A-Z0-9_]+):.*/\1/p' deploy/compose.yml | sort) | grep '^[<>]')
+}
+
+# git and docker ignore the keys and directories that the commands of the pages make in a checkout.
+check_ignored()
+{
+    local page file directory
+    command -v git >/dev/null || return
+    directory=$(mktemp -d) || exit 1
+    git init -q "$directory" && cp .gitignore "$directory" || complain "git cannot read .gitignore"
+    while IFS= read -r file; do
+        git -C "$directory" check-ignore -q "$file" || complain ".gitignore: does not ignore $file, which the pages make"
+    done < <({ for page in "${pages[@]}"; do commands_of "$page"; done | sed -nE 's/^hearsay keygen ([^/ ][^ ]*).*/\1/p'
+        printf '%s\n' out/peer-0/identity.key ring/identity.key hearsay-1234/cluster.key hearsay-1234/rank-0/model.safetensors hearsay_0.1.0_amd64.deb
+    } | sort -u)
+    # `*` and `!folder`: what lies directly in the checkout is left out already.
+    for file in '*.key' 'hearsay-*' '*.so'; do
+        grep -qxF "**/$file" .dockerignore || complain ".dockerignore: has no line **/$file"
+    done
+    rm -rf "$directory"
+}
+
 check_length()
 {
     local lines
@@ -149,5 +182,7 @@ check_commands
 check_links
 check_manual
 check_fields
+check_compose
+check_ignored
 check_length
 exit $bad

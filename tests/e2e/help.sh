@@ -38,11 +38,6 @@ for command in train local peer sim; do
 done
 check "--help and --print-config have the same defaults$bad" [ -z "$bad" ]
 
-# Whatever a run is, Compose hands on: each of its settings as a variable.
-"$HEARSAY" peer --help | sed -n '/^the run/,/^$/p' | tr '\n' ' ' | grep -oE 'HEARSAY_[A-Z0-9_]+' | sort -u >run.variables
-bad=$(while read -r name; do grep -q "^ *$name:" "$root/deploy/compose.yml" || printf ' %s' "$name"; done <run.variables)
-check "all $(wc -l <run.variables) settings of a run are in deploy/compose.yml$bad" [ "$(wc -l <run.variables)" -gt 30 -a -z "$bad" ]
-
 # ---- Lists of values. ----
 
 # listed COMMAND OPTION: the help of an option, or of an operand, in one line.
