@@ -20,7 +20,7 @@ complain()
 
 std='<(assert|ctype|errno|float|inttypes|limits|math|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|string|strings)\.h>'
 files='<(dirent|fcntl|unistd|sys/stat|sys/types|sys/mman)\.h>'
-vectors='"nn/math/(c_locale|near|number|rng|state|vec)\.h"'
+vectors='"nn/math/(c_locale|half|near|number|rng|state|vec)\.h"'
 
 # The house, from the bottom up: a folder, and the folders it may see besides
 # itself. Nothing points back, so that a reader can stop where he likes.

@@ -68,7 +68,7 @@ void mixing_beat(struct mixing *m, struct sketch_moment *now)
     now->local2 = m->local2;
     now->place.pace = m->survey_pace;
     now->n_commits = mixing_commits(m);
-    sketch_beat(&m->sketch, m->x, now);
+    sketch_beat(&m->sketch, mixing_held_model(m), now);
 }
 
 /* A mean, as single steps of momentum and small batches differ; infinite or NaN is for others

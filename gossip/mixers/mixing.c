@@ -1,6 +1,8 @@
 /* gossip/mixers/mixing.c -- opening and closing, models, and the questions one may ask. */
 #include "gossip/mixers/mixing.h"
 
+#include "nn/math/half.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -77,6 +79,13 @@ static int open_all(struct mixing *m, const struct mixing_config *config)
     m->x0 = calloc(m->n_floats, sizeof *m->x0);
     if (m->x == NULL || m->x0 == NULL)
         return -ENOMEM;
+    if (half_any(config->segments, config->n_segments)) {
+        m->segments = config->segments;
+        m->n_segments = config->n_segments;
+        m->rounded = calloc(m->n_floats, sizeof *m->rounded);
+        if (m->rounded == NULL)
+            return -ENOMEM;
+    }
     err = open_codecs(m, config);
     if (err != 0)
         return err;
@@ -112,6 +121,7 @@ void mixing_close(struct mixing *m)
     if (!m->borrowed)
         free(m->x);
     free(m->x0);
+    free(m->rounded);
 }
 
 /* a comes with the first job, which finds the edge reset; b is there from the start. */
@@ -164,10 +174,28 @@ int mixing_take_model(struct mixing *m, const uint8_t *bytes)
     return -EINVAL;
 }
 
+const float *mixing_held_model(const struct mixing *m)
+{
+    if (m->rounded == NULL)
+        return m->x;
+    half_round_model(m->segments, m->n_segments, m->x, m->rounded);
+    return m->rounded;
+}
+
+double mixing_held_dist2(const struct mixing *m, const float *a, const float *b)
+{
+    size_t n = 0;
+    if (m->rounded == NULL)
+        return vec_dist2(a, b, m->dim);
+    while (n < m->n_segments && m->segments[n].trained)
+        n++;
+    return half_dist2(m->segments, n, a, b);
+}
+
 void mixing_copy_model(const struct mixing *m, struct packet *out)
 {
     out->len = mixing_model_bytes(m);
-    memcpy(out->bytes, m->x, out->len);
+    memcpy(out->bytes, mixing_held_model(m), out->len);
 }
 
 /* ---- messages ----

@@ -43,6 +43,9 @@ enum {
     SEGMENT_DIMS_MAX = 8
 };
 
+/* How the owner of a model holds a segment. The flat vector itself is always float32. */
+enum segment_type { SEGMENT_FLOAT32, SEGMENT_FLOAT16, SEGMENT_BFLOAT16 };
+
 /* One named part of the flat vector, usually one tensor of one layer. */
 struct segment
 {
@@ -53,6 +56,7 @@ struct segment
     bool decays;                             /* Weight decay applies (weights, not biases). */
     bool trained;                            /* False: running statistics, averaged only. */
     bool nonnegative;                        /* A statistic that is never below 0: a variance. */
+    enum segment_type type;                  /* The owner's copy has this type (nn/math/half.h). */
 };
 
 /* Floats of the trained segments, which are the first ones. */

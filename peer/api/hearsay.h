@@ -124,8 +124,9 @@ enum { HEARSAY_DIMS_MAX = 8, HEARSAY_NAME_MAX = 95 };
  * bytes without blanks, each once. All peers of a run have the same names, shapes, types and roles,
  * in the same order; who has others is refused with HEARSAY_USAGE, by the first one that differs.
  *
- * Float32 replicas are kept of what has fewer digits: what mixing adds is not lost to their
- * rounding. Where all tensors are float32 and lie one behind the other, trained ones first, in the
+ * A tensor of 16 bits is the rounded image of float32 values that the library keeps, so that what
+ * mixing adds below the last digit is not lost. All figures, the verdict and the model file are about
+ * the rounded values, those in your tensors. With "model" all tensors are float32. Where all tensors are float32 and lie one behind the other, trained ones first, in the
  * order in which they are given, the library works on them in place; else a round copies each twice
  * (figures.bytes_copied counts).
  *

@@ -1,6 +1,7 @@
 /* peer/api/tensors.c -- a table of the caller's tensors, and copies to and from the flat vector. */
 #include "peer/api/tensors.h"
 
+#include "nn/math/half.h"
 #include "nn/math/rng.h"
 
 #include <errno.h>
@@ -109,6 +110,19 @@ int tensors_add(struct tensors *t, const struct tensor *one, char error[TENSORS_
 
 /* ---- The order ------------------------------------------------------------ */
 
+static enum segment_type segment_type(enum hearsay_type type)
+{
+    switch (type) {
+    case HEARSAY_FLOAT32:
+        return SEGMENT_FLOAT32;
+    case HEARSAY_FLOAT16:
+        return SEGMENT_FLOAT16;
+    case HEARSAY_BFLOAT16:
+        return SEGMENT_BFLOAT16;
+    }
+    return SEGMENT_FLOAT32;
+}
+
 static void make_segment(struct segment *s, const struct tensor *one)
 {
     *s = (struct segment){.offset = one->offset,
@@ -117,7 +131,8 @@ static void make_segment(struct segment *s, const struct tensor *one)
                           .n_dims = one->n_dims,
                           .decays = one->n_dims > 1,
                           .trained = one->role == HEARSAY_TRAINED,
-                          .nonnegative = one->role == HEARSAY_VARIANCE};
+                          .nonnegative = one->role == HEARSAY_VARIANCE,
+                          .type = segment_type(one->type)};
     s->cols = s->n / s->rows;
     memcpy(s->name, one->name, sizeof s->name);
     memcpy(s->dims, one->dims, sizeof s->dims);
@@ -214,6 +229,12 @@ static int same(const struct tensor *one, const struct segment *s, char error[TE
     if (strcmp(found, expected) != 0)
         return refuse(error, -EINVAL, "tensor %s: found the shape %s, expected the model's %s",
                       one->name, found, expected);
+    if (one->type != HEARSAY_FLOAT32)
+        return refuse(
+            error, -EINVAL,
+            "tensor %s: found %s, expected float32: peers of `hearsay peer` hold the model "
+            "in float32, and the figures of a run are about one type",
+            one->name, one->type == HEARSAY_FLOAT16 ? "float16" : "bfloat16");
     if ((one->role == HEARSAY_TRAINED) != s->trained)
         return refuse(error, -EINVAL, "tensor %s: found one that is %strained, expected %s",
                       one->name, s->trained ? "not " : "",
@@ -286,65 +307,14 @@ void tensors_describe(const struct tensors *t, size_t i, char out[TENSORS_ERROR_
 
 /* ---- Numbers --------------------------------------------------------------- */
 
-static uint32_t bits_of(float v)
-{
-    uint32_t bits;
-    memcpy(&bits, &v, sizeof bits);
-    return bits;
-}
-
-static float of_bits(uint32_t bits)
-{
-    float v;
-    memcpy(&v, &bits, sizeof v);
-    return v;
-}
-
-uint16_t tensors_to_bfloat(float v)
-{
-    uint32_t bits = bits_of(v);
-    if ((bits & 0x7fffffffu) > 0x7f800000u)
-        return (uint16_t)(bits >> 16 | 0x40);
-    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
-}
-
-float tensors_of_bfloat(uint16_t h)
-{
-    return of_bits((uint32_t)h << 16);
-}
-
-/* Below the least normal number, 2^-14, digits are of 2^-24: adding 0.5 has the processor round
- * there. */
-uint16_t tensors_to_half(float v)
-{
-    uint32_t bits = bits_of(v), sign = bits >> 16 & 0x8000u, rest = bits & 0x7fffffffu;
-    if (rest > 0x7f800000u)
-        return (uint16_t)(sign | 0x7e00u);
-    if (rest >= 0x477ff000u) /* 65520 rounds to infinity. */
-        return (uint16_t)(sign | 0x7c00u);
-    if (rest < 0x38800000u)
-        return (uint16_t)(sign | (bits_of(of_bits(rest) + 0.5f) - bits_of(0.5f)));
-    return (uint16_t)(sign | ((rest + 0xfffu + (rest >> 13 & 1) - 0x38000000u) >> 13));
-}
-
-float tensors_of_half(uint16_t h)
-{
-    uint32_t sign = (uint32_t)(h & 0x8000u) << 16, rest = h & 0x7fffu;
-    if (rest >= 0x7c00u)
-        return of_bits(sign | 0x7f800000u | (rest & 0x3ffu) << 13);
-    if (rest < 0x400u) /* Exact: a whole number of 2^-24. */
-        return of_bits(sign | bits_of((float)rest * 0x1p-24f));
-    return of_bits(sign | ((rest << 13) + 0x38000000u));
-}
-
 static float half_at(enum hearsay_type type, uint16_t h)
 {
-    return type == HEARSAY_FLOAT16 ? tensors_of_half(h) : tensors_of_bfloat(h);
+    return type == HEARSAY_FLOAT16 ? half_of_float16(h) : half_of_bfloat16(h);
 }
 
 static uint16_t half_of(enum hearsay_type type, float v)
 {
-    return type == HEARSAY_FLOAT16 ? tensors_to_half(v) : tensors_to_bfloat(v);
+    return type == HEARSAY_FLOAT16 ? half_to_float16(v) : half_to_bfloat16(v);
 }
 
 static bool finite_16(const struct tensor *one)

@@ -6,8 +6,9 @@
  *        gather: tensors -> x        scatter: x -> tensors
  *
  * Where all are float32 and lie one behind the other in that order, x is the caller's memory
- * itself, and both do nothing. A tensor of 16 bits is the rounded image of its part of x: gather
- * adds to x what the caller has changed, so that what mixing did below its last digit is kept.
+ * itself, and both do nothing. A tensor of 16 bits is the rounded image of its part of x
+ * (nn/math/half.h): gather adds to x what the caller has changed, so that what mixing did below the
+ * last digit is kept. Segments have the tensors' types, so that figures are about the image.
  */
 #ifndef PEER_API_TENSORS_H
 #define PEER_API_TENSORS_H
@@ -70,12 +71,5 @@ const struct tensor *tensors_bad(const struct tensors *t);
 void tensors_read(struct tensors *t, float *x);
 void tensors_gather(struct tensors *t, float *x);
 void tensors_scatter(struct tensors *t, const float *x);
-
-/* One float of 16 bits: IEEE 754 binary16, and the upper half of binary32. To the nearest, ties to
- * even; NaN stays NaN. */
-uint16_t tensors_to_half(float v);
-float tensors_of_half(uint16_t h);
-uint16_t tensors_to_bfloat(float v);
-float tensors_of_bfloat(uint16_t h);
 
 #endif

@@ -113,7 +113,7 @@ const float *node_model(const struct node *n, const struct segment **segments, s
     *segments = n->workshop.trainer.segments;
     *n_segments = n->workshop.trainer.n_segments;
     *n_params = n->workshop.trainer.n_params;
-    return n->workshop.mixing.x;
+    return mixing_held_model(&n->workshop.mixing);
 }
 
 const struct run *node_run(const struct node *n)

@@ -16,6 +16,15 @@ static void measure(const struct edge *e, double *d2, double *e2)
     *e2 = has ? (double)e->prev.head.e2 : (double)INFINITY;
 }
 
+/* D' and E' of an edge, where models are held in 16 bits. Not while a job runs. O(dim). */
+static void measure_held(const struct mixing *m, const struct edge *e, double *d2, double *e2)
+{
+    measure(e, d2, e2);
+    bool has = isfinite(*d2) && e->a != NULL && e->b != NULL;
+    *d2 = has ? mixing_held_dist2(m, e->a->v, e->b) : (double)INFINITY;
+    *e2 = has ? mixing_held_dist2(m, m->x, e->a->v) : (double)INFINITY;
+}
+
 bool chain_at_once(const struct edges *es)
 {
     const struct run *run = &es->workshop->run;
@@ -26,7 +35,9 @@ bool chain_at_once(const struct edges *es)
 static double reach(const struct edges *es, size_t n_members)
 {
     double along = (double)(n_members - 1);
-    return chain_at_once(es) ? fmin(along, sqrt(1 / (2 * edges_gap(es)))) : along;
+    bool held_in_16_bits = es->workshop->mixing.rounded != NULL;
+    return chain_at_once(es) && !held_in_16_bits ? fmin(along, sqrt(1 / (2 * edges_gap(es))))
+                                                 : along;
 }
 
 double chain_bound(const struct edges *es, size_t n_members)
@@ -43,12 +54,16 @@ double chain_bound(const struct edges *es, size_t n_members)
             continue; /* What it measured is of training. */
         if (e->state == EDGE_DONE || b->distrusted || edges_found_out(es, b))
             continue; /* The distrusted have no part in it. */
-        measure(e, &d2, &e2);
+        if (m->rounded != NULL)
+            measure_held(m, e, &d2, &e2);
+        else
+            measure(e, &d2, &e2);
         n++;
         most_d2 = fmax(most_d2, d2);
         most_e2 = fmax(most_e2, e2);
     }
-    double link = 3 * sqrt(most_d2) + 2 * sqrt(most_e2), norm2 = workshop_norm2(es->workshop);
+    double n_d = m->rounded != NULL ? 1 : 3;
+    double link = n_d * sqrt(most_d2) + 2 * sqrt(most_e2), norm2 = workshop_norm2(es->workshop);
     return n > 0 && norm2 > 0 ? reach(es, n_members) * link / sqrt(norm2) : (double)INFINITY;
 }
 
@@ -83,7 +98,7 @@ double chain_left(const struct edges *es)
         if (b->edge.state != EDGE_DONE || b->edge.b == NULL || b->distrusted || !counts)
             continue;
         /* An edge that was never open tells nothing of a model. */
-        double d2 = b->edge.opened ? vec_dist2(m->x, b->edge.b, m->dim) : (double)INFINITY;
+        double d2 = b->edge.opened ? mixing_held_dist2(m, m->x, b->edge.b) : (double)INFINITY;
         for (uint32_t k = 0; k <= last; k++)
             if (d2 > far2[k]) {
                 double t = far2[k];

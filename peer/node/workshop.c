@@ -190,7 +190,9 @@ double workshop_distance(const struct workshop *w, uint64_t settling)
     double shrunk = w->mixing.local2 / f->own_local2;
     if (!workshop_known(w, settling))
         return (double)INFINITY;
-    if (!mixing_undisturbed(&w->mixing) || !(shrunk < 0.25) || f->own_begun < settling + 2)
+    /* Distances of models that are held in 16 bits do not shrink as those of x do. */
+    if (w->mixing.rounded != NULL || !mixing_undisturbed(&w->mixing) || !(shrunk < 0.25)
+        || f->own_begun < settling + 2)
         return workshop_rounded(w, f->own_relative);
     return workshop_rounded(w, 2 * sqrt(shrunk) * f->own_relative);
 }

@@ -57,6 +57,33 @@ def network():
     assert drawn[0] == drawn[1] != drawn[2], "what the run's seed draws is another"
 
 
+def held():
+    """The figures of a model in 16 bits are about the arrays that the program has: here they are measured exactly."""
+    models = {}
+
+    def half(rank, connect):
+        rng = np.random.default_rng(rank)
+        models[rank] = model = {"w": np.random.default_rng(7).standard_normal(4000).astype(np.float16)}
+        peer = connect(model)
+        while not peer.over:
+            model["w"] += (0.02 * rng.standard_normal(4000)).astype(np.float16)
+            peer.step()
+        verdict = peer.finish()
+        return verdict, peer.relative_drift, peer.exit_code
+
+    for options in (dict(topology="ring", compress="none"), dict(topology="ring", compress="topk:0.1"), dict(topology="base:1", compress="none"),
+                    dict(topology="complete", compress="none", final_drift=1e-5)):
+        for n in (2, 5):
+            found = hearsay.simulate(n, half, rounds=8, **options)
+            x = np.array([models[i]["w"].astype(float) for i in range(n)])
+            mean = x.mean(0)
+            exact = float(np.sqrt(((x - mean)**2).sum(1).mean()) / np.linalg.norm(mean))
+            for verdict, said, code in found:
+                most = said if "at most" in verdict else 1.3 * said + 1e-7
+                assert code == 0 and exact <= most, f"{n} peers, {options}: '{verdict}', found {exact:.2e} in the arrays"
+            assert exact <= options.get("final_drift", 1e-3), (options, exact)
+
+
 def expect(kind, cause, words, n, program, **options):
     before = threading.active_count()
     try:

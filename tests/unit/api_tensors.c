@@ -1,5 +1,5 @@
-/* tests/unit/api_tensors.c -- the caller's tensors as one vector: order, places, floats of 16 bits against
- * arithmetic that is done otherwise, and what mixing adds below their last digit. */
+/* tests/unit/api_tensors.c -- the caller's tensors as one vector: order, places, and what mixing adds below
+ * the last digit of 16 bits. */
 #include "peer/api/tensors.h"
 
 #include <errno.h>
@@ -20,66 +20,6 @@ static void add(struct tensors *t, const char *name, void *data, enum hearsay_ty
     snprintf(one.name, sizeof one.name, "%s", name);
     if (tensors_add(t, &one, error) != 0)
         fail_msg("%s", error);
-}
-
-/* ---- Floats of 16 bits ---------------------------------------------------------------- */
-
-/* By IEEE 754: sign, exponent and fraction, one by one. */
-static double half_value(uint16_t h)
-{
-    int exponent = h >> 10 & 31, fraction = h & 1023;
-    double sign = h & 0x8000 ? -1 : 1;
-    if (exponent == 31)
-        return fraction ? (double)NAN : sign * (double)INFINITY;
-    return sign * (exponent ? ldexp(1024 + fraction, exponent - 25) : ldexp(fraction, -24));
-}
-
-static void test_halves_are_read_as_ieee_has_them(void **state)
-{
-    (void)state;
-    for (uint32_t h = 0; h < 65536; h++) {
-        double want = half_value((uint16_t)h), got = (double)tensors_of_half((uint16_t)h);
-        if (!(got == want || (isnan(got) && isnan(want))))
-            fail_msg("%04x is %g, expected %g", h, got, want);
-        uint16_t back = tensors_to_half((float)want);
-        if (back != h && !(isnan(want) && (back & 0x7fff) > 0x7c00))
-            fail_msg("%04x comes back as %04x", h, back);
-    }
-}
-
-/* The nearest of two neighbours, and of two as near the even one. */
-static void test_halves_are_rounded_to_the_nearest(void **state)
-{
-    (void)state;
-    for (uint32_t h = 0; h < 0x7bff; h++) {
-        double low = half_value((uint16_t)h), high = half_value((uint16_t)(h + 1));
-        float middle = (float)((low + high) / 2);
-        uint16_t even = (uint16_t)(h % 2 == 0 ? h : h + 1);
-        assert_int_equal(tensors_to_half(middle), even);
-        assert_int_equal(tensors_to_half(-middle), even | 0x8000);
-        assert_int_equal(tensors_to_half(nextafterf(middle, 0)), h);
-        assert_int_equal(tensors_to_half(nextafterf(middle, 1e9f)), h + 1);
-    }
-    assert_int_equal(tensors_to_half(65520), 0x7c00);
-    assert_int_equal(tensors_to_half(nextafterf(65520, 0)), 0x7bff);
-    assert_int_equal(tensors_to_half(1e30f), 0x7c00);
-}
-
-static void test_bfloats_are_rounded_to_the_nearest(void **state)
-{
-    (void)state;
-    for (uint32_t h = 0; h < 0x7f7f; h++) {
-        float low = tensors_of_bfloat((uint16_t)h), high = tensors_of_bfloat((uint16_t)(h + 1));
-        float middle = (float)(((double)low + (double)high) / 2);
-        assert_int_equal(tensors_to_bfloat(low), h);
-        if (h < 0x80)
-            continue; /* Subnormal ones have no float between. */
-        assert_int_equal(tensors_to_bfloat(middle), h % 2 == 0 ? h : h + 1);
-        assert_int_equal(tensors_to_bfloat(nextafterf(middle, 0)), h);
-        assert_int_equal(tensors_to_bfloat(nextafterf(middle, (float)INFINITY)), h + 1);
-    }
-    assert_true(isnan(tensors_of_bfloat(tensors_to_bfloat((float)NAN))));
-    assert_true(isinf(tensors_of_bfloat(tensors_to_bfloat(3.4e38f))));
 }
 
 /* ---- There and back ---------------------------------------------------------------------- */
@@ -244,9 +184,6 @@ static void test_a_models_order_is_found_by_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_halves_are_read_as_ieee_has_them),
-        cmocka_unit_test(test_halves_are_rounded_to_the_nearest),
-        cmocka_unit_test(test_bfloats_are_rounded_to_the_nearest),
         cmocka_unit_test(test_trained_ones_come_first_and_in_place_where_they_lie_so),
         cmocka_unit_test(test_no_two_share_memory),
         cmocka_unit_test(test_what_is_below_the_last_digit_is_kept),

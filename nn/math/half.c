@@ -1,0 +1,98 @@
+/* nn/math/half.c -- conversions between float32 and the two formats of 16 bits. */
+#include "nn/math/half.h"
+
+#include <string.h>
+
+/* What float32 has below the last digit of 16 bits: from here on it is rounded up. */
+enum { BFLOAT16_UP = 0x10000 * 51 / 100, FLOAT16_UP = 0x2000 * 51 / 100 };
+
+static uint32_t bits_of(float v)
+{
+    uint32_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    return bits;
+}
+
+static float of_bits(uint32_t bits)
+{
+    float v;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+uint16_t half_to_bfloat16(float v)
+{
+    uint32_t bits = bits_of(v);
+    if ((bits & 0x7fffffffu) > 0x7f800000u)
+        return (uint16_t)(bits >> 16 | 0x40);
+    return (uint16_t)((bits + (0x10000u - BFLOAT16_UP)) >> 16);
+}
+
+float half_of_bfloat16(uint16_t h)
+{
+    return of_bits((uint32_t)h << 16);
+}
+
+/* Below the least normal number, 2^-14, the last digit is 2^-24. Adding 0.5 makes the processor
+ * round to that digit. */
+uint16_t half_to_float16(float v)
+{
+    uint32_t bits = bits_of(v), sign = bits >> 16 & 0x8000u, rest = bits & 0x7fffffffu;
+    if (rest > 0x7f800000u)
+        return (uint16_t)(sign | 0x7e00u);
+    if (rest >= 0x477fe000u + FLOAT16_UP) /* Beyond 65504. */
+        return (uint16_t)(sign | 0x7c00u);
+    if (rest < 0x38800000u)
+        return (uint16_t)(sign | (bits_of(of_bits(rest) + 0.5f) - bits_of(0.5f)));
+    return (uint16_t)(sign | ((rest + (0x2000u - FLOAT16_UP) - 0x38000000u) >> 13));
+}
+
+float half_of_float16(uint16_t h)
+{
+    uint32_t sign = (uint32_t)(h & 0x8000u) << 16, rest = h & 0x7fffu;
+    if (rest >= 0x7c00u)
+        return of_bits(sign | 0x7f800000u | (rest & 0x3ffu) << 13);
+    if (rest < 0x400u) /* A multiple of 2^-24: exact. */
+        return of_bits(sign | bits_of((float)rest * 0x1p-24f));
+    return of_bits(sign | ((rest << 13) + 0x38000000u));
+}
+
+float half_rounded(enum segment_type type, float v)
+{
+    switch (type) {
+    case SEGMENT_FLOAT32:
+        return v;
+    case SEGMENT_FLOAT16:
+        return half_of_float16(half_to_float16(v));
+    case SEGMENT_BFLOAT16:
+        return half_of_bfloat16(half_to_bfloat16(v));
+    }
+    return v;
+}
+
+void half_round_model(const struct segment *s, size_t n, const float *x, float *out)
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = s[i].offset; k < s[i].offset + s[i].n; k++)
+            out[k] = half_rounded(s[i].type, x[k]);
+}
+
+double half_dist2(const struct segment *s, size_t n, const float *a, const float *b)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = s[i].offset; k < s[i].offset + s[i].n; k++) {
+            double d =
+                (double)half_rounded(s[i].type, a[k]) - (double)half_rounded(s[i].type, b[k]);
+            sum += d * d;
+        }
+    return sum;
+}
+
+bool half_any(const struct segment *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (s[i].type != SEGMENT_FLOAT32)
+            return true;
+    return false;
+}
