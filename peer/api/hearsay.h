@@ -225,8 +225,9 @@ HEARSAY_EXPORT uint64_t hearsay_rounds(const struct hearsay *h);
 /* What your local steps saw. */
 struct hearsay_did
 {
-    double loss;      /* Mean over the samples; NaN: not known. */
-    uint64_t samples; /* 0: not known. */
+    double loss; /* Mean over the samples. A NaN with samples, or an infinity, is divergence. */
+    uint64_t
+        samples; /* 0: their number is not known, and a NaN says that the loss is not, either. */
 };
 
 /* The local steps are done: mix, and wait for the next round as hearsay_wait() does. In lock step

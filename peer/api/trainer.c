@@ -60,7 +60,7 @@ static void steps(void *self, float *x, uint64_t round, uint32_t n_steps,
     }
     tensors_gather(&h->tensors, x);
     *report = (struct trainer_report){.loss = did.loss, .accuracy = (double)NAN};
-    if (!isnan(did.loss)) /* Where it is not known, samples would make it one that is not finite. */
+    if (!isnan(did.loss) || did.samples > 0) /* A NaN without samples is no loss at all. */
         report->n_samples = did.samples > 0 ? did.samples : 1;
 }
 

@@ -152,6 +152,36 @@ def check_nan():
     assert peer.exit_code == 0 and model["w"][1] == 1, peer.verdict
 
 
+def check_losses():
+    """None is a loss that is not known; a NaN or an infinity is divergence. Numbers out of their range are refused, and count for nothing."""
+    nan, inf = float("nan"), float("inf")
+    for loss, n, code in ((None, None, 0), (None, 4, 0), (nan, 0, 0), (1, 4, 0), (np.float32(1), None, 0), (nan, None, 3), (nan, 4, 3), (inf, 4, 3),
+                          (-inf, None, 3), (np.float64(nan), 1, 3)):
+        with alone({"w": np.ones(3, np.float32)}, rounds=12, on_note=None) as peer:
+            while peer.step(loss, n):
+                pass
+        assert peer.exit_code == code and ("diverged" in peer.verdict) == (code == 3), (loss, n, peer.verdict)
+    with alone({"w": np.ones(3, np.float32)}, local_steps=2) as peer:
+        for n in (2**70, 2**53 + 1, -1, -(2**70)):
+            raises(ValueError, "samples: found", lambda: peer.step(1, n))
+        for n in (1.5, "4", True, nan):
+            raises(TypeError, "samples: found", lambda: peer.step(1, n))
+        for loss in ("1.0x", [1, 2], 1j, np.ones(2)):
+            raises(TypeError, "loss: found", lambda: peer.step(loss, 1))
+        raises(ValueError, "timeout: found nan", lambda: peer.wait(nan))
+        raises(TypeError, "timeout: found 'x'", lambda: peer.wait("x"))
+        for n in (2**32, 2**70, -1):
+            raises(ValueError, "n: found", lambda: peer.samples(n))
+        assert peer.step(1.0, np.int64(3)) and peer.round == 0
+        assert peer.step(1.0, 2**53) and peer.round == 1, "a step that was refused was counted"
+    raises(ValueError, "evaluate: samples: found -1", lambda: _drained(alone({"w": np.ones(3, np.float32)}, evaluate=lambda m: (1.0, 0.5, -1), evaluate_every=1)))
+
+
+def _drained(peer):
+    while peer.step():
+        pass
+
+
 def check_end():
     """After the end step() is a no-op, questions have answers, and the model stays."""
     model = hearsay.packed({"w": np.ones(3)})
@@ -355,6 +385,26 @@ def failing(rank, connect):
         pass
 
 
+def forking(rank, connect):
+    """Children of a rank end in each of the ways that a process can. They are not the rank."""
+    with connect({"w": np.zeros(2, np.float32)}) as peer:
+        codes = []
+        for way in range(4):
+            pid = os.fork()
+            if pid == 0:
+                if way < 2:
+                    sys.exit(7 * way)
+                if way == 2:
+                    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+                    raise LookupError("of a child")
+                return "a child's"
+            codes.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+        while peer.step():
+            pass
+    assert codes == [0, 7, 1, 0], codes
+    return rank
+
+
 def dying(rank, connect):
     if rank == 0:
         os._exit(7)
@@ -462,6 +512,13 @@ def check_local():
     error = raises(hearsay.LocalError, "of rank 1", lambda: hearsay.local(2, failing, rounds=1000000))
     assert error.rank == 1 and "in failing" in str(error), error
     raises(hearsay.LocalError, "code 7", lambda: hearsay.local(2, dying, rounds=5))
+
+
+def check_forking():
+    """A child that a rank forks may end as it likes: the rank, local() and simulate() go on."""
+    assert hearsay.local(2, forking, rounds=5) == [0, 1]
+    assert hearsay.local(2, forking, rounds=5, start_method="fork") == [0, 1]
+    assert hearsay.simulate(2, forking, rounds=5) == [0, 1]
 
 
 def check_metrics():

@@ -7,6 +7,7 @@ import ctypes
 import hashlib
 from typing import Any, Iterator, List, Optional
 
+from . import _check
 from ._lib import HearsayError, UsageError, lib
 
 
@@ -15,6 +16,7 @@ def samples(peer: Any, n: int) -> Any:
     import numpy
 
     peer._usable()
+    n = _check.whole("n", n, 0, 2**32 - 1)
     count = int(lib.hearsay_share(peer._handle, n, None, 0))
     ids = numpy.zeros(count, numpy.uint64)
     if count > 0:

@@ -4,6 +4,8 @@ import inspect
 import math
 from typing import Any, Callable, Tuple
 
+from . import _check
+
 NAN = float("nan")
 
 
@@ -85,4 +87,4 @@ def score_of(evaluate: Callable[..., Any], model: Any, samples: int, memory: Any
     accuracy = float(accuracy)
     if not (math.isnan(accuracy) or 0 <= accuracy <= 1):
         raise ValueError(f"evaluate: found an accuracy of {accuracy}, expected 0 to 1")
-    return float(loss), accuracy, int(n)
+    return float(loss), accuracy, _check.whole("evaluate: samples", n, 0)

@@ -85,11 +85,14 @@ def _child(rank: int, train: Callable[..., Any], args: Sequence[Any], options: D
         sys.modules["torch"].set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
     connect = Connect({**options, "listen": f"fd:{listener.detach()}"}, answer)
     interrupt = _Interrupt()
+    own = os.getpid()
     try:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, interrupt)
         _on_a_leash(parent)
         result = train(rank, connect, *args)
+        if os.getpid() != own:
+            raise SystemExit(0)
         for peer in connect.peers:
             peer.finish()
         if result is None and connect.peers:
@@ -97,6 +100,8 @@ def _child(rank: int, train: Callable[..., Any], args: Sequence[Any], options: D
         interrupt.heard = True
         answer.send_bytes(pickle.dumps((ENDS if connect.peers else ABSENT, result)))
     except BaseException:
+        if os.getpid() != own:
+            raise  # A process that `train` forked ends here. Its end says nothing of this rank.
         interrupt.heard = True
         answer.send_bytes(pickle.dumps((FAILS, traceback.format_exc())))
     finally:

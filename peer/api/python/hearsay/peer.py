@@ -25,7 +25,7 @@ from collections import deque
 from types import TracebackType
 from typing import Any, Callable, Deque, Iterator, List, Mapping, Optional, Sequence, Tuple, Type, Union
 
-from . import _lib, _model, data, keeping
+from . import _check, _lib, _model, data, keeping
 from ._lib import CallbackError, ForkedError, UsageError, lib
 from .figures import Figures, score_of
 
@@ -258,6 +258,7 @@ class Peer:
         child of fork().
         """
         self._usable()
+        timeout = _check.seconds("timeout", timeout)
         end = None if timeout is None else time.monotonic() + timeout
         while self._pending:
             left = SLICE_S if end is None else min(SLICE_S, max(0.0, end - time.monotonic()))
@@ -277,7 +278,9 @@ class Peer:
         """One local step is done. The last of a round hands the model over, and waits for the neighbours.
 
         loss: mean over this step's samples, a number or a tensor of one value (which is not waited for before the round
-        is over). samples: how many they were; they weigh the losses of a round.
+        is over); None: not known. A NaN or an infinity is divergence: the model goes back to an earlier round once, and
+        the second time the run ends (exit code 3). samples: how many they were, 0 to 2**53; they weigh the losses of a
+        round, and the loss of 0 samples is not known.
         False when the run is over: the model is the final one; more calls do nothing.
         NotFiniteError: the model holds a NaN or an infinity, which was not sent. It is yours still. UsageError: it lies
         elsewhere than when the Peer was made, or has other parts. All else as wait(). After an exception of wait()'s kind or a
@@ -295,10 +298,10 @@ class Peer:
         return self._exchange()
 
     def _note_loss(self, loss: Any, samples: Optional[int]) -> None:
-        if loss is None:
+        weight = 1 if samples is None else _check.whole("samples", samples, 0)
+        if loss is None or weight == 0:
             return
-        weight = 1 if samples is None else int(samples)
-        self._loss = self._loss + (loss.detach() if hasattr(loss, "detach") else loss) * weight
+        self._loss = self._loss + _check.loss(loss) * weight
         self._weight += weight
         self._samples += 0 if samples is None else weight
 
@@ -309,7 +312,7 @@ class Peer:
             raise UsageError("hearsay: found a model that lies elsewhere than when its Peer was made, or has other parts, expected "
                              "model.to(...) and new layers, parameters or arrays before")
         known = self._weight > 0
-        did = _lib.Did(float(self._loss) / self._weight if known else float("nan"), self._samples if known else 0)
+        did = _lib.Did(float(self._loss) / self._weight, max(1, self._samples)) if known else _lib.Did(float("nan"), 0)
         if self._keeper.due():
             state = self._keeper.state()
             self._check(lib.hearsay_keep(self._handle, state, len(state)))
@@ -346,10 +349,11 @@ class Peer:
         if not self._finalizer.alive or os.getpid() != self._pid:
             return
         self._callbacks.refuse_inside("leave()")
+        limit = _check.seconds("timeout", timeout)
         try:
             if not self._over and self._opened[0]:
                 with _Hearing(self._callbacks):
-                    code = lib.hearsay_leave(self._handle, timeout)
+                    code = lib.hearsay_leave(self._handle, -1.0 if limit is None else limit)
                 self._over = code == _lib.OVER
                 if code == _lib.TIMEOUT:
                     _stuck.append((self._callbacks, self._model))

@@ -5,10 +5,13 @@
                                                  ^ the world gives the model to one thread, and waits for it
 """
 import ctypes
+import os
+import sys
 import threading
+import traceback
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
-from . import _model
+from . import _check, _model
 from ._lib import HearsayError, lib
 from .peer import Peer
 
@@ -89,16 +92,32 @@ class _Connect:
         return self.peer
 
 
+def _end_fork(own: int, error: Optional[BaseException]) -> None:
+    """A process that `train` forked ends where its `train` does. Its only thread is none of this world's."""
+    if os.getpid() == own:
+        return
+    code = error.code if isinstance(error, SystemExit) else error
+    if code is not None and not isinstance(code, int):
+        traceback.print_exception(type(error), error, error.__traceback__ if error is not None else None)
+        code = 1
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code or 0)
+
+
 def _run(world: _World, connect: _Connect, train: Callable[..., Any], args: Sequence[Any], results: List[Any]) -> None:
     """The thread of one peer."""
+    own = os.getpid()
     try:
         results[connect.rank] = train(connect.rank, connect, *args)
+        _end_fork(own, None)
         if connect.peer is not None:
             connect.peer.finish()
             if results[connect.rank] is None:
                 results[connect.rank] = connect.peer.figures()
         world.end(connect.rank, None)
     except BaseException as error:
+        _end_fork(own, error)
         world.end(connect.rank, error)
     finally:
         try:
@@ -126,8 +145,7 @@ def simulate(n: int, train: Callable[..., Any], *args: Any, network: str = "", *
     link; 0: no limit), step-us (virtual time of a local step), cut-rate, seed. Returns what they returned, by rank; where
     that is None the last figures. SimulationError where one failed, after the others have ended.
     """
-    if n < 1:
-        raise ValueError(f"hearsay.simulate: found {n} peers, expected at least 1")
+    n = _check.whole("hearsay.simulate: n", n, 1, 2**32 - 1)
     world = _World(n, network)
     results: List[Any] = [None] * n
     threads: List[threading.Thread] = []
