@@ -11,6 +11,8 @@
 #include <string.h>
 #include <strings.h>
 
+enum { SEPARATOR_RECORDS = 8 }; /* That cells_separator() looks at. */
+
 /* A tab is a space, unless it is what stands between cells. */
 static bool is_space(const struct cells *c, uint8_t byte)
 {
@@ -145,11 +147,13 @@ bool cells_is(const struct cells_cell *cell, const uint8_t *text, size_t n)
     return n_own == (n < sizeof own ? n : sizeof own) && memcmp(own, text, n_own) == 0;
 }
 
-/* Is it a number? Which one is asked later, by the second pass. */
+/* Is it a number? Which one is asked later, by the second pass. What is made of digits and separators is
+ * no name either. */
 bool cells_number(const struct cells_cell *cell)
 {
     double v;
-    return number_is(cell->p, cell->n, &v);
+    struct number_written w;
+    return number_is(cell->p, cell->n, &v) || number_look(cell->p, cell->n, &w) != NUMBER_NONE;
 }
 
 bool cells_name(const struct cells_cell *cell)
@@ -175,6 +179,47 @@ int cells_count(struct cells c, size_t *n)
     return 0;
 }
 
+bool cells_find(struct cells *c, size_t column, uint8_t byte, struct cells_cell *cell)
+{
+    while (cells_record(c)) {
+        *cell = (struct cells_cell){.more = true};
+        for (size_t i = 0; cell->more; i++) {
+            if (cells_next(c, cell) < 0)
+                break;
+            if (i == column && memchr(cell->p, byte, cell->n) != NULL)
+                return true;
+        }
+    }
+    *cell = (struct cells_cell){0};
+    return false;
+}
+
+/* With this separator, are all commas of the next records in cells that are numbers, which they make
+ * decimal commas? Those of the first record may be in a column's name. */
+static bool commas_in_numbers(struct cells c, uint8_t separator)
+{
+    size_t n_records = 0, n_numbers = 0;
+    c.separator = separator;
+    for (; n_records < SEPARATOR_RECORDS && cells_record(&c); n_records++) {
+        struct cells_cell cell = {.more = true};
+        size_t n = 0;
+        for (; cell.more; n++) {
+            struct number_written w;
+            if (cells_next(&c, &cell) < 0)
+                return false;
+            if (cell.n == 0 || memchr(cell.p, ',', cell.n) == NULL)
+                continue;
+            bool number = number_look(cell.p, cell.n, &w) == NUMBER_WRITTEN;
+            if (!number && n_records > 0)
+                return false;
+            n_numbers += number;
+        }
+        if (n < 2)
+            return false;
+    }
+    return n_numbers > 0 || n_records > 1;
+}
+
 uint8_t cells_separator(const struct cells *c)
 {
     static const uint8_t all[] = {',', ';', '\t'};
@@ -186,7 +231,7 @@ uint8_t cells_separator(const struct cells *c)
             n[i] += !quoted && *p == all[i];
     }
     for (size_t i = 1; i < 3; i++)
-        best = n[i] > n[best] ? i : best;
+        best = n[i] > n[best] || (n[i] > 0 && commas_in_numbers(*c, all[i])) ? i : best;
     return all[best];
 }
 

@@ -37,8 +37,8 @@ struct cells_cell
  * a comma until somebody says otherwise. */
 struct cells cells_open(const struct lines_file *f, char error[DATA_ERROR_MAX]);
 
-/* Guess the separator: the one of comma, semicolon and tab that the record at c
- * has most often outside of quotes; a comma where it has none. */
+/* Guess the separator: a semicolon or a tab that makes all commas decimal commas; else the one of comma,
+ * semicolon and tab that the record at c has most often outside of quotes; a comma where it has none. */
 uint8_t cells_separator(const struct cells *c);
 
 /* Go to the next record, past blank lines. False at the end of the file. */
@@ -51,6 +51,10 @@ __attribute__((warn_unused_result)) int cells_next(struct cells *c, struct cells
 
 /* How many cells are left of a record, from c on. 0 or -EINVAL. */
 __attribute__((warn_unused_result)) int cells_count(struct cells c, size_t *n);
+
+/* Go on to the first record whose cell of that column has the byte in it. False, with an empty cell,
+ * where there is none. */
+bool cells_find(struct cells *c, size_t column, uint8_t byte, struct cells_cell *cell);
 
 /* The cell's text, at most cap bytes of it; returns how many. */
 size_t cells_text(const struct cells_cell *cell, uint8_t *text, size_t cap);

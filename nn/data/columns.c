@@ -11,16 +11,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
-enum {
-    CATEGORY_BITS = 18, /* Three letters of base64. */
-    LETTERS = 3
-};
+enum { LETTERS = 3 }; /* A category is written in base64. */
 
-/* A deviation this small beside the mean is what rounding to floats leaves of numbers that are all the
- * same. */
-#define SAME 1e-7
+/* A deviation this small against the mean is what rounding to doubles leaves of numbers that are all
+ * the same. */
+#define SAME 1e-14
 
 const char *const columns_scale_name[COLUMNS_SCALES] = {
     [COLUMNS_SCALE_AUTO] = "auto",
@@ -76,163 +72,6 @@ int columns_copy(struct columns *to, const struct columns *from)
     return err;
 }
 
-/* ---- Cells. ---- */
-
-static bool is_gap(const uint8_t *p, size_t n)
-{
-    static const char *const words[] = {"", "?", "nan", "na", "n/a", "null"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (n == strlen(words[i]) && strncasecmp((const char *)p, words[i], n) == 0)
-            return true;
-    return false;
-}
-
-/* How many bytes from p on are digits (or letters)? */
-static size_t run_of(const uint8_t *p, const uint8_t *end, bool letters)
-{
-    const uint8_t *at = p;
-    while (at < end
-           && (letters ? (*at | 32) >= 'a' && (*at | 32) <= 'z' : *at >= '0' && *at <= '9'))
-        at++;
-    return (size_t)(at - p);
-}
-
-/* 12:30, 12:30:59 and what may follow. */
-static bool is_time(const uint8_t *p, const uint8_t *end)
-{
-    size_t n = run_of(p, end, false);
-    return n >= 1 && n <= 2 && end - p >= (ptrdiff_t)n + 3 && p[n] == ':'
-           && run_of(p + n + 1, end, false) == 2;
-}
-
-static bool is_month(const uint8_t *p, size_t n)
-{
-    static const char months[] = "jan feb mar apr may jun jul aug sep oct nov dec ";
-    bool is = false;
-    for (const char *m = months; n >= 3 && *m != '\0'; m += 4)
-        is |= strncasecmp((const char *)p, m, 3) == 0;
-    return is;
-}
-
-/* 2019-03-04, 4.3.2019, 03/04/19, 4-Mar-2019; alone, or with a space, a T or a comma and more behind
- * it. A version or an address has other numbers of dots. */
-static bool is_day(const uint8_t *p, const uint8_t *end)
-{
-    size_t n = run_of(p, end, false);
-    if (n < 1 || n > 4 || p + n == end || strchr("-/. ", p[n]) == NULL || p[n] == '\0')
-        return false;
-    uint8_t between = p[n];
-    p += n + 1;
-    size_t m = run_of(p, end, false), letters = run_of(p, end, true);
-    if (m > 2 || (m == 0 && !is_month(p, letters)) || (m > 0 && between == ' '))
-        return false;
-    p += m > 0 ? m : letters;
-    if (p == end || *p != between)
-        return false;
-    p++;
-    size_t k = run_of(p, end, false);
-    p += k;
-    return (k == 2 || k == 4 || (k == 1 && n == 4)) && (n <= 2 || (n == 4 && m > 0))
-           && (p == end || *p == ' ' || *p == 'T' || *p == ',');
-}
-
-enum columns_cell columns_look(const uint8_t *p, size_t n)
-{
-    double v;
-    if (number_is(p, n, &v))
-        return COLUMNS_NUMBER;
-    if (is_gap(p, n))
-        return COLUMNS_GAP;
-    return is_day(p, p + n) || is_time(p, p + n) ? COLUMNS_DATE : COLUMNS_WORD;
-}
-
-/* An infinity is no category: it is a number that no float is. */
-static bool is_infinite(const uint8_t *p, size_t n)
-{
-    size_t sign = n > 0 && (*p == '+' || *p == '-');
-    return (n - sign == 3 && strncasecmp((const char *)p + sign, "inf", 3) == 0)
-           || (n - sign == 8 && strncasecmp((const char *)p + sign, "infinity", 8) == 0);
-}
-
-static uint32_t category_of(const uint8_t *p, size_t n)
-{
-    return (uint32_t)(rng_hash(p, n) >> (64 - CATEGORY_BITS));
-}
-
-/* The first category that is not below h. */
-static uint32_t find_category(const struct column *c, uint32_t h)
-{
-    uint32_t at = 0;
-    while (at < c->n_categories && c->category[at] < h)
-        at++;
-    return at;
-}
-
-static bool is_known(const struct column *c, uint32_t h)
-{
-    uint32_t at = find_category(c, h);
-    return c->hashed || (at < c->n_categories && c->category[at] == h);
-}
-
-/* One more category, at its place; one too many makes all of them go by their hash. */
-static int note_category(struct column *c, uint32_t h)
-{
-    if (is_known(c, h))
-        return 0;
-    uint32_t at = find_category(c, h);
-    if (c->n_categories == COLUMNS_CATEGORIES_MAX) {
-        free(c->category);
-        c->category = NULL;
-        c->n_categories = 0;
-        c->hashed = true;
-        return 0;
-    }
-    uint32_t *grown = realloc(c->category, (c->n_categories + 1) * sizeof *grown);
-    if (grown == NULL)
-        return -ENOMEM;
-    c->category = grown;
-    memmove(grown + at + 1, grown + at, (c->n_categories - at) * sizeof *grown);
-    grown[at] = h;
-    c->n_categories++;
-    return 0;
-}
-
-int columns_note(struct columns *c, size_t i, const uint8_t *p, size_t n, const char **expected)
-{
-    struct column *column = &c->at[i];
-    enum columns_cell cell = columns_look(p, n);
-    if (cell == COLUMNS_GAP) {
-        column->n_gaps++;
-        return 0;
-    }
-    bool number = cell == COLUMNS_NUMBER;
-    if (column->form == COLUMN_OPEN && !c->settled && cell != COLUMNS_DATE && !is_infinite(p, n))
-        column->form = number ? COLUMN_NUMBERS : COLUMN_CATEGORIES;
-    *expected = cell == COLUMNS_DATE ? "a number or a category: a date or time is no input as it is"
-                : column->form == COLUMN_CATEGORIES ? "a category: the column begins with one"
-                                                    : "a number";
-    if (cell == COLUMNS_DATE)
-        return -EINVAL;
-    if (column->form != COLUMN_CATEGORIES)
-        return number ? 0 : -EINVAL;
-    if (!number && c->settled)
-        column->n_unknown += !is_known(column, category_of(p, n));
-    return number ? -EINVAL : c->settled ? 0 : note_category(column, category_of(p, n));
-}
-
-float columns_code(const struct columns *c, size_t i, const uint8_t *p, size_t n)
-{
-    const struct column *column = &c->at[i];
-    bool gap = is_gap(p, n);
-    if (column->form != COLUMN_CATEGORIES)
-        return NAN;
-    uint32_t h = gap ? 0 : category_of(p, n);
-    if (column->hashed)
-        return gap ? 0 : (float)(1 + h % COLUMNS_BUCKETS);
-    uint32_t at = find_category(column, h);
-    return gap || !is_known(column, h) ? 0 : (float)(1 + at);
-}
-
 /* ---- Inputs. ---- */
 
 static size_t inputs_of(const struct column *c)
@@ -275,9 +114,22 @@ void columns_round(double *mean, double *deviation)
     if (fabs(*mean) * 2 < pow(10, last))
         *mean = 0;
     else {
-        snprintf(text, sizeof text, "%.*e", digits < 0 ? 0 : digits > 8 ? 8 : digits, *mean);
+        snprintf(text, sizeof text, "%.*e", digits < 0 ? 0 : digits > 16 ? 16 : digits, *mean);
         *mean = strtod(text, NULL);
     }
+}
+
+/* The number of fewest digits that is the same float: where rows are kept as floats, it has no more. */
+static double shortest(double v)
+{
+    char text[32];
+    for (int digits = 1; digits <= 9; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, v);
+        float x = strtof(text, NULL);
+        if (x >= (float)v && x <= (float)v)
+            break;
+    }
+    return strtod(text, NULL);
 }
 
 /* Numbers that are all the same become 0, and where another file has others they do not drown the rest:
@@ -286,9 +138,10 @@ static void settle_scale(struct column *c, enum columns_scale scale, const struc
 {
     double deviation = s->n > 0 ? sqrt(s->m2 / s->n) : 0;
     bool same = !(deviation > SAME * fabs(s->mean)) || deviation < (double)FLT_MIN;
-    c->mean = (double)(float)s->mean;
+    c->constant = same && s->n > 0;
+    c->mean = scale == COLUMNS_SCALE_STANDARD ? s->mean : shortest(s->mean);
     c->scale = 1;
-    double most = fmax(fabs((double)s->low), fabs((double)s->high)), none = 0;
+    double most = fmax(fabs(s->low), fabs(s->high)), none = 0;
     if (!same)
         columns_round(&c->mean, &deviation);
     if (scale == COLUMNS_SCALE_STANDARD && !same)
@@ -305,24 +158,31 @@ void columns_moments(const struct columns *c, const float *rows, size_t n,
                      struct column_moments *of)
 {
     memset(of, 0, c->n * sizeof *of);
-    const float *v = rows;
-    for (size_t k = 0; k < n; k++, v += c->n)
+    const float *row = rows;
+    for (size_t k = 0; k < n; k++, row += c->n)
         for (size_t i = 0; i < c->n; i++)
-            if (!isnan(v[i]) && c->at[i].form != COLUMN_CATEGORIES) {
-                of[i].low = of[i].n > 0 ? fminf(of[i].low, v[i]) : v[i];
-                of[i].high = of[i].n > 0 ? fmaxf(of[i].high, v[i]) : v[i];
-                of[i].mean += (double)v[i]; /* Their sum, until it is divided. */
+            if (!isnan(row[i]) && c->at[i].form != COLUMN_CATEGORIES) {
+                double v = (double)row[i];
+                of[i].low = of[i].n > 0 ? fmin(of[i].low, v) : v;
+                of[i].high = of[i].n > 0 ? fmax(of[i].high, v) : v;
+                of[i].mean += v; /* Their sum, until it is divided. */
                 of[i].n++;
             }
     for (size_t i = 0; i < c->n; i++)
         of[i].mean = of[i].n > 0 ? of[i].mean / of[i].n : 0;
-    v = rows;
-    for (size_t k = 0; k < n; k++, v += c->n)
+    row = rows;
+    for (size_t k = 0; k < n; k++, row += c->n)
         for (size_t i = 0; i < c->n; i++)
-            if (!isnan(v[i]) && c->at[i].form != COLUMN_CATEGORIES) {
-                double apart = (double)v[i] - of[i].mean;
+            if (!isnan(row[i]) && c->at[i].form != COLUMN_CATEGORIES) {
+                double apart = (double)row[i] - of[i].mean;
                 of[i].m2 += apart * apart;
             }
+    for (size_t i = 0; i < c->n; i++)
+        if (of[i].n > 0) {
+            of[i].mean += c->at[i].offset;
+            of[i].low += c->at[i].offset;
+            of[i].high += c->at[i].offset;
+        }
 }
 
 void columns_settle(struct columns *c, const struct column_moments *of)
@@ -332,15 +192,19 @@ void columns_settle(struct columns *c, const struct column_moments *of)
             settle_scale(&c->at[i], c->scale, &of[i]);
 }
 
-/* The mean is taken off as a float, so that what equals it becomes 0. */
-static float scaled(const struct column *c, enum columns_scale scale, float v)
+/* A number as it is kept to an input. Means differ little from offsets, so that their difference is
+ * exact to the last digits of a double. */
+static float scaled(const struct column *c, enum columns_scale scale, float kept)
 {
-    float mean = (float)c->mean;
-    float x = isnan(v) ? mean : v;
+    double mean = c->mean, v = (double)kept;
+    bool gap = isnan(kept);
     if (scale == COLUMNS_SCALE_NONE)
-        return x;
-    x = scale == COLUMNS_SCALE_STANDARD ? x - mean : x;
-    return (float)fmin(fmax((double)x / c->scale, -COLUMNS_FAR), COLUMNS_FAR);
+        return gap ? (float)mean : kept;
+    if (scale == COLUMNS_SCALE_STANDARD)
+        v = gap ? 0 : v + (c->offset - mean);
+    else
+        v = gap ? mean : v;
+    return (float)fmin(fmax(v / c->scale, -COLUMNS_FAR), COLUMNS_FAR);
 }
 
 void columns_apply(const struct columns *c, float *rows, size_t n)
@@ -373,11 +237,11 @@ struct word
     char text[COLUMNS_WORD_MAX];
 };
 
-/* Is the text the same number, as a float? */
+/* Is the text the same number? */
 static bool reads_back(const char *text, double v)
 {
-    float x = (float)strtod(text, NULL);
-    return x >= (float)v && x <= (float)v;
+    double x = strtod(text, NULL);
+    return x >= v && x <= v;
 }
 
 /* As short as reads back the same: .5, 1e5 and 2960, neither 0.5 nor 1e+05 nor 2.96e3. */
@@ -385,7 +249,7 @@ static void print_number(double v, char text[32])
 {
     char full[32], plain[32];
     v = fabs(v) > 0 ? v : 0; /* Not -0. */
-    for (int digits = 1; digits <= 9; digits++) {
+    for (int digits = 1; digits <= 17; digits++) {
         snprintf(full, sizeof full, "%.*g", digits, v);
         if (reads_back(full, v))
             break;
@@ -541,6 +405,7 @@ int columns_parse(struct columns *c, const char *text, enum columns_scale scale)
         else if (copy != NULL)
             memcpy(copy, category, n_bytes);
         column->category = copy;
+        column->offset = scale == COLUMNS_SCALE_STANDARD ? column->mean : 0;
     }
     c->scale = scale;
     c->settled = true;

@@ -26,6 +26,8 @@
 #ifndef NN_DATA_COLUMNS_H
 #define NN_DATA_COLUMNS_H
 
+#include "nn/data/number.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -33,6 +35,7 @@
 enum {
     COLUMNS_MAX_N = 16384,       /* Tables of more columns have numbers only, as they are. */
     COLUMNS_CATEGORIES_MAX = 64, /* Inputs of one column, each for one category; */
+    COLUMNS_CATEGORY_BITS = 18,  /* Bits of a hash that are a category. */
     COLUMNS_BUCKETS = 256,       /* with more categories than that, so many. */
     COLUMNS_TEXT_MAX = 961,      /* Bytes of a text, with the NUL, that a kind has room for. */
     COLUMNS_WORD_MAX = 3 * COLUMNS_CATEGORIES_MAX + 16 /* Bytes of a column's word. */
@@ -62,6 +65,20 @@ struct column
     uint32_t *category;    /* ascending; owned. */
     size_t n_gaps;         /* In the files that were read; */
     size_t n_unknown;      /* and cells of a category that is none of these. */
+
+    /* How its numbers are written (nn/data/number.h). */
+    uint32_t ruled_out;          /* Notations in which some cell cannot be read. */
+    uint32_t reading;            /* Those to read by, of one decimal mark; 0: plain numbers. */
+    bool point_seen, comma_seen; /* In some cell. */
+    bool has_numbers;            /* A cell fixed the unit: */
+    char unit[NUMBER_UNIT_MAX];  /* "" for none. */
+
+    /* Rows keep number - offset as a float, so that a spread that is small against the numbers is
+     * kept, too. With COLUMNS_SCALE_STANDARD the mean of all cells read or that of the kind; else 0. */
+    double offset;
+    double comma_offset; /* The same by readings with a decimal comma, until that is settled. */
+    size_t n_numbers;    /* That the offset is the mean of. */
+    bool constant;       /* All numbers of the training set are the same. */
 };
 
 /* What a column's numbers come to; all zeros where there are none. */
@@ -69,7 +86,7 @@ struct column_moments
 {
     double n, mean; /* So many numbers, gaps not among them, and their mean. */
     double m2;      /* The sum of their squared distances from it. */
-    float low, high;
+    double low, high;
 };
 
 /* Zeros are none. */
@@ -89,15 +106,27 @@ __attribute__((warn_unused_result)) int columns_copy(struct columns *to,
 void columns_close(struct columns *c);
 
 /* What stands in a cell, before its column is asked. */
-enum columns_cell { COLUMNS_GAP, COLUMNS_NUMBER, COLUMNS_WORD, COLUMNS_DATE };
+enum columns_cell {
+    COLUMNS_GAP,
+    COLUMNS_NUMBER,  /* Plain, as number_read() has it; */
+    COLUMNS_WRITTEN, /* or in a notation of tables. */
+    COLUMNS_WORD,
+    COLUMNS_DATE,
+    COLUMNS_BROKEN /* Digits, separators and signs that are no number. */
+};
 enum columns_cell columns_look(const uint8_t *p, size_t n);
 
 /* Note a cell of column i. 0; -EINVAL with what was expected, for the end of a sentence; or -ENOMEM. */
 __attribute__((warn_unused_result)) int columns_note(struct columns *c, size_t i, const uint8_t *p,
                                                      size_t n, const char **expected);
 
-/* What a noted cell that is no number is in a row as it is kept: NAN for a gap among numbers; of
- * categories 1 + the place of the one, 0 for a gap. */
+/* All cells are noted: fix how each column's numbers are read. A column of which every cell has a
+ * reading with a decimal point and one with a decimal comma follows the other columns, else the
+ * file's separator. Returns the first column that this leaves open; c->n where there is none. */
+size_t columns_read_as(struct columns *c, uint8_t separator);
+
+/* What a noted cell is in a row as it is kept: a number less the column's offset, NAN for a gap among
+ * numbers; of categories 1 + the place of the one, 0 for a gap. */
 float columns_code(const struct columns *c, size_t i, const uint8_t *p, size_t n);
 
 /* How many inputs they come to. */
@@ -105,8 +134,8 @@ size_t columns_inputs(const struct columns *c);
 bool columns_have_categories(const struct columns *c);
 size_t columns_gaps(const struct columns *c);
 
-/* The moments of n rows as they are kept, c->n floats each, to of[c->n]; gaps do not count, and a
- * column of categories has none. O(n c->n). */
+/* The moments of n rows as they are kept, c->n floats each, to of[c->n]: of the numbers, with the offsets;
+ * gaps do not count, and a column of categories has none. O(n c->n). */
 void columns_moments(const struct columns *c, const float *rows, size_t n,
                      struct column_moments *of);
 

@@ -81,7 +81,8 @@ static int has_known_word(const struct table *t, struct cells c, bool *known)
         if (err < 0)
             return err;
         size_t place = i - (i > t->label);
-        if (columns->settled && i != t->label && place < columns->n && !columns->at[place].hashed)
+        if (columns->settled && i != t->label && place < columns->n
+            && columns->at[place].form == COLUMN_CATEGORIES && !columns->at[place].hashed)
             *known |= columns_code(columns, place, cell.p, cell.n) > 0;
     }
     return 0;
@@ -265,12 +266,15 @@ static int open_columns(struct table *t, const struct cells *c)
         t->columns->label = t->label;
     if (t->columns == NULL || t->columns->settled)
         return 0;
+    enum columns_scale scale = t->columns->scale;
     if (n_values(t) > COLUMNS_MAX_N)
         t->columns = NULL;
     else if (columns_open(t->columns, n_values(t)) < 0)
         return file_no_memory(c->spot.error, c->spot.path);
-    else
+    else {
         t->columns->label = t->label;
+        t->columns->scale = scale;
+    }
     return 0;
 }
 
@@ -374,19 +378,32 @@ static void say_column(const struct table *t, size_t column, char where[QUOTE_SH
              named ? quote_bytes(cell.p, cell.n).text : "", named ? ")" : "");
 }
 
-/* A cell of a column of values, number or not, against what the column holds. */
-static int note_value(struct table *t, const struct cells *c, const struct cells_cell *cell,
-                      size_t column, bool number)
+/* A number of a table without columns: as it is, or divided. 0, or -EINVAL with what was expected. */
+static int plain_value(const struct table *t, const struct cells_cell *cell, float *x,
+                       char wanted[NUMBER_WANTED_MAX])
 {
-    const char *expected = number ? NULL : "a number";
-    int err = number ? 0 : -EINVAL;
-    if (t->columns != NULL)
-        err = columns_note(t->columns, column - (column > t->label), cell->p, cell->n, &expected);
+    double v;
+    snprintf(wanted, NUMBER_WANTED_MAX, "a number");
+    if (!number_is(cell->p, cell->n, &v))
+        return -EINVAL;
+    number_wanted(t->kind->divide, wanted);
+    return number_to_float(v, t->kind->divide, x) ? 0 : -EINVAL;
+}
+
+/* A cell of a column of values against what the column holds. */
+static int note_value(struct table *t, const struct cells *c, const struct cells_cell *cell,
+                      size_t column)
+{
+    char where[QUOTE_SHOWN + 64], wanted[NUMBER_WANTED_MAX];
+    const char *expected = wanted;
+    size_t place = column - (column > t->label);
+    float x;
+    int err = t->columns != NULL ? columns_note(t->columns, place, cell->p, cell->n, &expected)
+                                 : plain_value(t, cell, &x, wanted);
     if (err == -ENOMEM)
         return file_no_memory(c->spot.error, c->spot.path);
     if (err == 0)
         return 0;
-    char where[QUOTE_SHOWN + 64];
     say_column(t, column, where);
     err = lines_refuse(&c->spot, where, cell->p, cell->n, expected);
     return explain(t, c, column, cells_name(cell), err);
@@ -397,23 +414,18 @@ static int note_value(struct table *t, const struct cells *c, const struct cells
 static int read_value(struct table *t, const struct cells *c, const struct cells_cell *cell,
                       size_t column)
 {
-    double v;
-    float x = 0;
+    if (t->d == NULL)
+        return note_value(t, c, cell, column);
+    char wanted[NUMBER_WANTED_MAX];
     size_t place = column - (column > t->label);
-    bool number = number_is(cell->p, cell->n, &v);
-    int err = t->d == NULL ? note_value(t, c, cell, column, number) : 0;
-    if (err < 0)
-        return err;
-    if (number && !number_to_float(v, t->kind->divide, &x)) {
-        char where[QUOTE_SHOWN + 64], wanted[NUMBER_WANTED_MAX];
-        say_column(t, column, where);
-        number_wanted(t->kind->divide, wanted);
-        return lines_refuse(&c->spot, where, cell->p, cell->n, wanted);
-    }
-    if (t->d != NULL)
-        t->d->rows[t->n_rows * n_values(t) + place] =
-            number ? x : columns_code(t->columns, place, cell->p, cell->n);
-    return 0;
+    float x = 0;
+    int err = 0;
+    if (t->columns != NULL)
+        x = columns_code(t->columns, place, cell->p, cell->n);
+    else
+        err = plain_value(t, cell, &x, wanted);
+    t->d->rows[t->n_rows * n_values(t) + place] = x;
+    return err;
 }
 
 /* A cell is wrong. Where the record has too few or too many, that is why. */
@@ -509,6 +521,25 @@ static int settle_features(struct table *t, struct kind_rows *kind, const struct
     return lines_print_kind(kind, "csv", &c->spot, text);
 }
 
+/* The first pass is over: how are numbers written? Where a column can be read in two ways, its first
+ * cell with a comma is shown. */
+static int settle_numbers(const struct table *t, const struct cells *sheets)
+{
+    size_t open = t->columns != NULL ? columns_read_as(t->columns, sheets[0].separator) : 0;
+    if (t->columns == NULL || open == t->columns->n)
+        return 0;
+    char where[QUOTE_SHOWN + 64];
+    struct cells_cell cell;
+    struct cells c = sheets[0];
+    size_t column = open + (open >= t->label);
+    say_column(t, column, where);
+    for (size_t i = 1; !cells_find(&c, column, ',', &cell) && i < t->r->n_paths; i++)
+        c = sheets[i];
+    return lines_refuse(&c.spot, where, cell.p, cell.n,
+                        "a number that can be read in one way: is the comma a decimal mark (then "
+                        "write a point) or between thousands (then leave it out)?");
+}
+
 /* All sheets are opened before a row is read, so that a wrong header in the last file is said
  * before a minute is spent on the first. */
 int csv_parse(struct dataset *d, const struct reader *r, const struct lines_file *files,
@@ -532,6 +563,8 @@ int csv_parse(struct dataset *d, const struct reader *r, const struct lines_file
     }
     if (err == 0)
         err = read_rows(&t, sheets, n_rows);
+    if (err == 0)
+        err = settle_numbers(&t, sheets);
     if (err == 0)
         err = lines_settle(t.label != NO_LABEL ? t.labels : NULL, &kind, t.n_rows,
                            &sheets[r->n_paths - 1].spot);

@@ -31,7 +31,7 @@ void moments_close(struct moments *m)
 
 static double width_of(const struct column_moments *r)
 {
-    return r->high > r->low ? (double)r->high - (double)r->low : 0;
+    return r->high > r->low ? r->high - r->low : 0;
 }
 
 double moments_apart(const struct column_moments *of, size_t n, size_t *low, size_t *high)
@@ -208,8 +208,8 @@ static bool has_numbers(const struct moments *m, size_t i)
 static void join(struct column_moments *a, const struct column_moments *b, double weight)
 {
     double nb = weight * b->n, n = a->n + nb, d = b->mean - a->mean;
-    a->low = a->n > 0 ? fminf(a->low, b->low) : b->low;
-    a->high = a->n > 0 ? fmaxf(a->high, b->high) : b->high;
+    a->low = a->n > 0 ? fmin(a->low, b->low) : b->low;
+    a->high = a->n > 0 ? fmax(a->high, b->high) : b->high;
     a->mean += d * (nb / n);
     a->m2 += weight * b->m2 + d * d * (a->n * nb / n);
     a->n = n;
@@ -227,10 +227,7 @@ static void pool_all(struct pool *p, size_t i, double most, struct column_moment
 /* What one column is to one member: the figures of which medians are taken. */
 static double figure(const struct column_moments *m, int which)
 {
-    return which == 0   ? m->mean
-           : which == 1 ? sqrt(m->m2 / m->n)
-           : which == 2 ? (double)m->low
-                        : (double)m->high;
+    return which == 0 ? m->mean : which == 1 ? sqrt(m->m2 / m->n) : which == 2 ? m->low : m->high;
 }
 
 static void pool_medians(struct pool *p, size_t i, struct column_moments *out)
@@ -244,8 +241,7 @@ static void pool_medians(struct pool *p, size_t i, struct column_moments *out)
                 p->value[n++] = figure(&p->of[k]->of[i], which);
         f[which] = n > 0 ? median(p, n) : 0;
     }
-    *out =
-        (struct column_moments){(double)n, f[0], f[1] * f[1] * (double)n, (float)f[2], (float)f[3]};
+    *out = (struct column_moments){(double)n, f[0], f[1] * f[1] * (double)n, f[2], f[3]};
 }
 
 /* From all sets' categories of a column those that more than `liars` of them have; 0 or -ENOMEM. */

@@ -2,20 +2,21 @@
  *
  *   head      1 version, 1 sparse, 1 wanted, 1 scheme, 4 classes, 8 names, 8 rows, 4 label, 4 columns
  *   column    1 form, 8 gaps, and then
- *     numbers      8 n, 8 mean, 8 m2, 4 low, 4 high
+ *     numbers      8 n, 8 mean, 8 m2, 8 low, 8 high
  *     categories   1 how many, 4 for each
  *
- * All little-endian, doubles and floats as their bits. There is one way to write the same moments.
+ * All little-endian, doubles as their bits. There is one way to write the same moments.
  */
 #include "nn/data/moments.h"
 
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    VERSION = 1,
+    VERSION = 2,
     CATEGORY_END = 1 << 18, /* Above every category (columns.c). */
     HASHED = COLUMN_CATEGORIES + 1
 };
@@ -46,13 +47,6 @@ static void put_double(struct out *o, double v)
     put(o, bits, sizeof bits);
 }
 
-static void put_float(struct out *o, float v)
-{
-    uint32_t bits;
-    memcpy(&bits, &v, sizeof bits);
-    put(o, bits, sizeof bits);
-}
-
 static void put_column(struct out *o, const struct column *c, const struct column_moments *m)
 {
     put(o, c->hashed ? HASHED : (uint64_t)c->form, 1);
@@ -61,8 +55,8 @@ static void put_column(struct out *o, const struct column *c, const struct colum
         put(o, (uint64_t)m->n, 8);
         put_double(o, m->mean);
         put_double(o, m->m2);
-        put_float(o, m->low);
-        put_float(o, m->high);
+        put_double(o, m->low);
+        put_double(o, m->high);
     } else if (c->form == COLUMN_CATEGORIES && !c->hashed) {
         put(o, c->n_categories, 1);
         for (uint32_t i = 0; i < c->n_categories; i++)
@@ -119,16 +113,7 @@ static double get_double(struct in *in)
     uint64_t bits = get(in, sizeof bits);
     double v;
     memcpy(&v, &bits, sizeof v);
-    demand(in, isfinite(v), "moments with a mean or a sum of squares that is no number");
-    return in->wrong == NULL ? v : 0;
-}
-
-static float get_float(struct in *in)
-{
-    uint32_t bits = (uint32_t)get(in, sizeof bits);
-    float v;
-    memcpy(&v, &bits, sizeof v);
-    demand(in, isfinite(v), "moments with a least or largest value that is no number");
+    demand(in, isfinite(v), "moments with a value that is no number");
     return in->wrong == NULL ? v : 0;
 }
 
@@ -136,9 +121,11 @@ static float get_float(struct in *in)
  * variance is at most a quarter of the squared range). */
 static void check_numbers(struct in *in, const struct column_moments *m, uint64_t rows)
 {
-    double low = (double)m->low, high = (double)m->high, range = high - low;
+    double low = m->low, high = m->high, range = high - low;
     double near = SLACK * fmax(fabs(low), fabs(high));
     demand(in, m->n <= (double)rows, "moments of more numbers than rows");
+    demand(in, fabs(low) <= (double)FLT_MAX && fabs(high) <= (double)FLT_MAX,
+           "moments beyond a float's range");
     demand(in, low <= high && (m->n > 0 || (!(low < 0) && !(high > 0))),
            "moments of a range that is none");
     demand(in, m->mean >= low - near && m->mean <= high + near,
@@ -187,8 +174,8 @@ static int get_column(struct in *in, struct moments *m, size_t i)
     of->n = (double)get(in, 8);
     of->mean = get_double(in);
     of->m2 = get_double(in);
-    of->low = get_float(in);
-    of->high = get_float(in);
+    of->low = get_double(in);
+    of->high = get_double(in);
     check_numbers(in, of, m->rows);
     return 0;
 }

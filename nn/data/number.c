@@ -10,11 +10,13 @@
 
 #include "nn/math/number.h"
 
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum {
     DIGITS_EXACT = 18, /* So many digits fit in 64 bits for certain. */
@@ -123,6 +125,275 @@ const uint8_t *number_read(const uint8_t *p, const uint8_t *end, double *v)
 bool number_is(const uint8_t *p, size_t n, double *v)
 {
     return n > 0 && number_read(p, p + n, v) == p + n;
+}
+
+/* ---- Numbers as tables write them. ---- */
+
+enum { KINDS = 4 }; /* Thousands separators of one decimal mark. */
+
+static const char point_groups[KINDS + 1] = ", '_", comma_groups[KINDS + 1] = ". '_";
+
+/* Characters of other alphabets for those of ASCII. */
+static const struct
+{
+    char text[4];
+    char ascii;
+} alike[] = {
+    {"\xc2\xa0", ' '},     {"\xe2\x80\xaf", ' '},  {"\xe2\x80\x89", ' '},
+    {"\xe2\x80\x87", ' '}, {"\xe2\x80\x99", '\''}, {"\xe2\x88\x92", '-'},
+    {"\xe2\x80\x93", '-'}, {"\xef\xbc\x8d", '-'},  {"\xef\xb9\xa3", '-'},
+};
+
+/* Units that are signs, and may touch the number; and those that are words. */
+static const char *const unit_signs[] = {"%",
+                                         "$",
+                                         "\xe2\x82\xac" /* Euro. */,
+                                         "\xc2\xa3" /* Pound. */,
+                                         "\xc2\xa5" /* Yen. */,
+                                         "\xe2\x82\xb9" /* Rupee. */,
+                                         "\xe2\x80\xb0" /* Per mille. */,
+                                         "\xc2\xb0" /* Degree. */,
+                                         "\xc2\xb0"
+                                         "C",
+                                         "\xc2\xb0"
+                                         "F",
+                                         "US$"};
+static const char unit_currencies[] =
+    " EUR USD GBP CHF JPY CNY INR CAD AUD NZD SEK NOK DKK PLN CZK HUF "
+    "RON RUB BRL MXN ZAR KRW TRY SGD HKD ILS ";
+static const char unit_words[] = " kg g mg ug t lb lbs oz m cm mm um nm km mi ft in yd s ms us ns "
+                                 "sec secs min mins h hr hrs hour "
+                                 "hours d day days week weeks month months year years yr yrs l ml "
+                                 "cl w kw mw kwh wh v mv a ma hz khz "
+                                 "mhz ghz c f k b kb mb gb tb kib mib gib bit bits byte bytes px "
+                                 "pt dpi rpm mph km/h m/s bhp hp ps cc "
+                                 "kmpl mpg pa kpa hpa bar psi j kj kcal cal n nm mol pct percent ";
+
+/* Copy p to text in ASCII as far as there are such characters. Returns the length, or SIZE_MAX where
+ * there is no room for it. */
+static size_t to_ascii(const uint8_t *p, size_t n, char *text, size_t cap)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < n; at++) {
+        char c = (char)p[i];
+        size_t taken = 1;
+        for (size_t k = 0; p[i] >= 0x80 && k < sizeof alike / sizeof *alike; k++) {
+            size_t len = strlen(alike[k].text);
+            if (n - i >= len && memcmp(p + i, alike[k].text, len) == 0) {
+                c = alike[k].ascii;
+                taken = len;
+            }
+        }
+        if (at + 1 >= cap || c == '\0')
+            return SIZE_MAX;
+        text[at] = c;
+        i += taken;
+    }
+    text[at] = '\0';
+    return at;
+}
+
+static bool digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* The unit that stands at p, of at most n bytes: how long it is, 0 where there is none. A number stands
+ * directly before it (`behind`), or behind it, or a space does (`apart`). */
+static size_t unit_at(const char *p, size_t n, bool behind, bool apart)
+{
+    size_t best = 0;
+    for (size_t i = 0; i < sizeof unit_signs / sizeof *unit_signs; i++) {
+        size_t len = strlen(unit_signs[i]);
+        if (len <= n && len > best && memcmp(p, unit_signs[i], len) == 0)
+            best = len;
+    }
+    char word[NUMBER_UNIT_MAX + 2];
+    size_t len = 0;
+    while (len < n && len + 1 < NUMBER_UNIT_MAX && ((p[len] | 32) >= 'a' && (p[len] | 32) <= 'z'))
+        len++;
+    if (behind && len + 1 < n && p[len] == '/' && (p[len + 1] | 32) >= 'a'
+        && (p[len + 1] | 32) <= 'z')
+        len += 2; /* km/h */
+    if (best > 0 || len == 0 || len + 1 >= NUMBER_UNIT_MAX)
+        return best;
+    snprintf(word, sizeof word, " %.*s ", (int)len, p);
+    if (strstr(unit_currencies, word) != NULL)
+        return len;
+    for (char *c = word; *c != '\0'; c++)
+        if (*c >= 'A' && *c <= 'Z')
+            *c = (char)(*c | 32);
+    return behind && (len > 1 || apart) && strstr(unit_words, word) != NULL ? len : 0;
+}
+
+/* The length of the digits and separators that a number may be made of, with its exponent. */
+static size_t body_length(const char *p)
+{
+    size_t n = 0, hex = 2;
+    if (p[0] == '0' && (p[1] | 32) == 'x') {
+        while (digit(p[hex]) || ((p[hex] | 32) >= 'a' && (p[hex] | 32) <= 'f'))
+            hex++;
+        return hex > 2 ? hex : 1;
+    }
+    while (digit(p[n]) || (p[n] != '\0' && strchr(".,'_", p[n]) != NULL)
+           || (p[n] == ' ' && n > 0 && digit(p[n + 1])))
+        n++;
+    if (n > 0 && (p[n] | 32) == 'e') {
+        size_t e = n + 1 + (p[n + 1] == '+' || p[n + 1] == '-');
+        if (digit(p[e]))
+            for (n = e; digit(p[n]); n++)
+                ;
+    }
+    return n;
+}
+
+/* Are p[0..n) digits with `group` between thousands, or without? In India all groups but the last have
+ * two digits. */
+static bool grouped(const char *p, size_t n, char group)
+{
+    size_t groups = 0, run = 0;
+    bool three = true, two = group == ',';
+    for (size_t i = 0; i <= n; i++) {
+        if (i < n && digit(p[i])) {
+            run++;
+            continue;
+        }
+        if (i < n && p[i] != group)
+            return false;
+        three = three && (groups == 0 ? run >= 1 && run <= 3 : run == 3);
+        two = two && (groups == 0 ? run >= 1 && run <= 2 : run == (i == n ? 3 : 2));
+        groups++;
+        run = 0;
+    }
+    return groups == 1 || ((three || two) && p[0] != '0');
+}
+
+/* Does the body read as a number of this decimal mark and separator? */
+static bool reads(const char *body, char mark, char group)
+{
+    size_t n = strcspn(body, "eE");
+    const char *point = memchr(body, mark, n);
+    size_t whole = point != NULL ? (size_t)(point - body) : n, n_digits = 0;
+    for (size_t i = whole + 1; i < n; i++)
+        if (!digit(body[i]))
+            return false;
+    for (size_t i = 0; i < n; i++)
+        n_digits += digit(body[i]);
+    return n_digits > 0 && (whole == 0 || grouped(body, whole, group));
+}
+
+static uint32_t notations_of(const char *body)
+{
+    uint32_t mask = 0;
+    if (body[0] == '0' && (body[1] | 32) == 'x')
+        return strlen(body) <= 15 ? NUMBER_HEX : 0; /* Exact in a double. */
+    for (int i = 0; i < KINDS; i++) {
+        mask |= reads(body, '.', point_groups[i]) ? UINT32_C(1) << i : 0;
+        mask |= reads(body, ',', comma_groups[i]) ? UINT32_C(1) << (KINDS + i) : 0;
+    }
+    return mask;
+}
+
+/* Is it made of what numbers are made of? A hyphen between digits makes a range, a code or a telephone
+ * number, which are words. */
+static bool looks_broken(const char *text, bool money)
+{
+    bool any = false;
+    for (const char *p = text; *p != '\0'; p++) {
+        bool sign = *p == '-' || *p == '+';
+        any = any || digit(*p);
+        if (sign && any && p[strcspn(p, "0123456789")] != '\0')
+            return false;
+        if (!digit(*p) && !sign && strchr(" .,'_()%$", *p) == NULL && !money)
+            return false;
+    }
+    return any;
+}
+
+static const char *skip_blanks(const char *p)
+{
+    return p + strspn(p, " ");
+}
+
+/* Sign, parenthesis and unit before the digits, in any order; then the digits; then the unit. False
+ * where anything else is there. */
+static bool take_apart(const char *p, struct number_written *w, bool *money)
+{
+    bool sign = false, open = false;
+    size_t n;
+    for (;; p = skip_blanks(p)) {
+        if (!sign && !open && (*p == '-' || *p == '+')) {
+            sign = true;
+            w->minus = *p++ == '-';
+        } else if (!sign && !open && *p == '(') {
+            open = w->minus = true;
+            p++;
+        } else if (w->unit[0] == '\0' && (n = unit_at(p, strlen(p), false, false)) > 0) {
+            memcpy(w->unit, p, n);
+            p += n;
+            *money = *p == ' ' || digit(*p) || *p == '.' || *p == ',' || *p == '-' || *p == '(';
+        } else
+            break;
+    }
+    n = body_length(p);
+    memcpy(w->digits, p, n);
+    w->digits[n] = '\0';
+    p += n;
+    bool apart = *p == ' ';
+    p = skip_blanks(p);
+    if (n > 0 && w->unit[0] == '\0' && (n = unit_at(p, strlen(p), true, apart)) > 0) {
+        memcpy(w->unit, p, n);
+        p = skip_blanks(p + n);
+    }
+    if (open && *p == ')')
+        p = skip_blanks(p + 1);
+    else if (open)
+        return false;
+    return w->digits[0] != '\0' && *p == '\0';
+}
+
+enum number_look number_look(const uint8_t *p, size_t n, struct number_written *w)
+{
+    char text[NUMBER_MAX + 1];
+    bool money = false, digits_in = false;
+    *w = (struct number_written){0};
+    for (size_t i = 0; i < n && !digits_in; i++)
+        digits_in = is_digit(p + i, p + n);
+    if (!digits_in)
+        return NUMBER_NONE;
+    if (to_ascii(p, n, text, sizeof text) == SIZE_MAX) { /* A word, or too long for a number. */
+        for (size_t i = 0; i < n; i++)
+            if (p[i] != '.' && !is_digit(p + i, p + n))
+                return NUMBER_NONE;
+        return NUMBER_BROKEN;
+    }
+    bool whole = take_apart(skip_blanks(text), w, &money);
+    w->notations = whole ? notations_of(w->digits) : 0;
+    w->point = strchr(w->digits, '.') != NULL;
+    w->comma = strchr(w->digits, ',') != NULL;
+    if (w->notations != 0)
+        return NUMBER_WRITTEN;
+    return whole || looks_broken(text, money) ? NUMBER_BROKEN : NUMBER_NONE;
+}
+
+double number_value(const struct number_written *w, uint32_t notations)
+{
+    char plain[NUMBER_MAX + 1];
+    size_t n = 0;
+    double v = 0;
+    const char mark = (notations & NUMBER_COMMA) != 0 ? ',' : '.';
+    if ((notations & NUMBER_HEX) != 0) {
+        v = (double)strtoull(w->digits, NULL, 16);
+        return w->minus ? -v : v;
+    }
+    for (const char *p = w->digits; *p != '\0'; p++)
+        if (*p == mark)
+            plain[n++] = '.';
+        else if (strchr(".,' _", *p) == NULL)
+            plain[n++] = *p;
+    bool is = number_is((const uint8_t *)plain, n, &v);
+    assert(is);
+    return w->minus ? -v : v;
 }
 
 bool number_to_float(double v, double divide, float *x)

@@ -48,6 +48,7 @@ int scale_open(struct scale *s, const char *kind, enum columns_scale wanted, dou
     s->strict = k.fixed ? k.scale == COLUMNS_SCALE_AUTO : fabs(divide - 1) > 0;
     s->hash = k.columns_hash;
     s->given = k.columns != NULL;
+    s->columns.scale = s->wanted; /* Rows of a table are kept as this needs them. */
     int err = s->given ? columns_parse(&s->columns, k.columns, k.scale) : 0;
     if (err < 0)
         snprintf(error, DATA_ERROR_MAX, "no memory for the columns of %s", kind_brief(kind).text);
@@ -91,6 +92,11 @@ static size_t number_of(const struct columns *c, size_t i)
 static bool has_gaps(const struct column *c)
 {
     return c->n_gaps > 0;
+}
+
+static bool is_constant(const struct column *c)
+{
+    return c->constant;
 }
 
 static bool has_unknown(const struct column *c)
@@ -159,16 +165,16 @@ static void reach(const struct dataset *d, struct column_moments *of)
     size_t n = sparse ? dataset_dim(d) : d->stride;
     for (size_t i = 0; sparse && i < d->start[d->n]; i++) {
         struct column_moments *m = &of[d->column[i]];
-        m->low = fminf(m->low, d->entry[i]);
-        m->high = fmaxf(m->high, d->entry[i]);
+        m->low = fmin(m->low, (double)d->entry[i]);
+        m->high = fmax(m->high, (double)d->entry[i]);
     }
     for (size_t i = 0; sparse && i < n; i++)
         of[i].n = (double)d->n;
     for (size_t i = 0; !sparse && i < n; i++)
-        of[i] = (struct column_moments){.low = INFINITY, .high = -INFINITY};
+        of[i] = (struct column_moments){.low = (double)INFINITY, .high = -(double)INFINITY};
     for (size_t i = 0; !sparse && i < d->n * n; i++) {
-        of[i % n].low = fminf(of[i % n].low, d->rows[i]);
-        of[i % n].high = fmaxf(of[i % n].high, d->rows[i]);
+        of[i % n].low = fmin(of[i % n].low, (double)d->rows[i]);
+        of[i % n].high = fmax(of[i % n].high, (double)d->rows[i]);
     }
 }
 
@@ -293,12 +299,16 @@ static int give_columns(const struct columns *c, struct dataset *d)
     return d->columns != NULL ? columns_copy(d->columns, c) : -ENOMEM;
 }
 
-static int scale_rows(struct scale *s, struct dataset *train, struct dataset *test)
+static int scale_rows(struct scale *s, struct dataset *train, struct dataset *test,
+                      char note[SCALE_NOTE_MAX])
 {
     struct columns *c = &s->columns;
+    char list[160];
     int err = 0;
     if (!s->given)
         err = fit(s, train);
+    if (err == 0 && list_columns(c, is_constant, list) > 0)
+        add_note(note, "the same number in all rows of %s: no model can learn from that", list);
     if (err == 0)
         err = give_columns(c, train);
     if (err == 0)
@@ -339,7 +349,7 @@ int scale_sets(struct scale *s, struct dataset *train, struct dataset *test, con
             apply_sparse(&s->columns, train);
             apply_sparse(&s->columns, test);
         } else {
-            err = scale_rows(s, train, test);
+            err = scale_rows(s, train, test, note);
         }
         if (err == 0)
             err = name_kind(s, train, test, path, error);

@@ -90,6 +90,19 @@ for i in 0 1 2 3; do
     check "  and of scikit-learn's $theirs %" within "$ours" "$(below "$theirs")" 100
 done
 
+# ---- A spread that is small against the values: pooled in double, too. ----
+
+mkdir near
+awk -F, '{ print >"near/" (NR % 2) ".csv" }' data/near/train.csv
+peers near own csv:near/%i.csv,test=data/near/test.csv 2 --min-peers 2 --rounds 1000 --lr 0.1 --model logreg
+for i in 0 1; do
+    check "peer $i with half of the timestamps ends in consensus" finish "${pid[i]}" 60
+    ours=$(percent "near-$i/summary.json")
+    check "  at $ours %" within "$ours" 96 100
+done
+bounded "$HEARSAY" train --model logreg --data csv:data/near --rounds 1 --out near-whole >near.out 2>near.err
+check "  with the means and scales of all rows" [ "$(data_of near-0)" = "$(data_of near-whole)" ]
+
 # ---- Words and gaps: each file has other words. And one who comes late. ----
 
 mkdir towns

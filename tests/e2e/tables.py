@@ -6,6 +6,8 @@
   DIR/own/N.csv   the rows of cover/train.csv, dealt out to four files mostly by the first column, so
                   that means differ
   DIR/gaps/       6,000 rows: numbers, words, a tenth of the cells missing, three classes
+  DIR/near/       4,000 rows of three columns whose spread is small against their values: a timestamp, a
+                  coordinate, a price in cents; two classes
   DIR/mushrooms/  with MUSHROOMS, a directory of the set in libsvm's form: the letters of its origin, the
                   label in the first column, ? where a root is not known
 
@@ -86,6 +88,17 @@ def gaps(directory, n):
         f.close()
 
 
+def near(directory, n):
+    rng = random.Random(3)
+    files = both(directory, "near")
+    for i in range(n):
+        z = [rng.gauss(0, 1) for _ in range(3)]
+        row = ["%.3f" % (1.6e9 + 20 * z[0]), "%.9f" % (52.52 + 1e-6 * z[1]), "%d" % (123456789012 + 90 * z[2])]
+        files[i % 5 == 0].write(",".join(row) + ",%d\n" % (z[0] - z[1] + z[2] + 0.1 * rng.gauss(0, 1) > 0))
+    for f in files:
+        f.close()
+
+
 def mushrooms(directory, source):
     """Row by row: entry k is one of the categories of attribute k, and these are numbered through."""
     begin = [1 + sum(len(s) for s in LETTERS[:k]) for k in range(len(LETTERS))]
@@ -102,6 +115,7 @@ def main():
     os.makedirs(directory, exist_ok=True)
     cover(directory, 20000)
     gaps(directory, 6000)
+    near(directory, 4000)
     if len(sys.argv) > 2:
         mushrooms(directory, sys.argv[2])
 

@@ -48,6 +48,7 @@ learns cover -1 63.00 logreg csv:data/cover --lr 0.1
 learns cover -1 65.45 mlp:54-64-7 csv:data/cover
 learns gaps -1 86.42 logreg csv:data/gaps --lr 0.1
 learns gaps -1 85.58 mlp:7-64-3 csv:data/gaps
+learns near -1 97.38 logreg csv:data/near --lr 0.1
 if [ -n "${MUSHROOMS:-}" ]; then
     learns mushrooms 0 100.00 logreg csv:data/mushrooms,label=1 --lr 0.1
     learns mushrooms 0 100.00 mlp:116-64-2 csv:data/mushrooms,label=1
@@ -62,6 +63,17 @@ head -n 500 data/cover/test.csv | awk -F, '$1 > 3000' >one/few.csv
 check "eval of other rows" eval 'bounded "$HEARSAY" eval cover-logreg/peer-2/model.safetensors --data csv:one/few.csv,test=one/few.csv --json >few.json 2>few.err'
 check "  takes the run's scales: $(percent few.json) %" within "$(percent few.json)" 50 100
 check "  as it says" grep -q '"data": "csv/54x7/1/standard:2960~280,' few.json
+
+bounded "$HEARSAY" eval near-logreg/peer-2/model.safetensors --data csv:data/near/test.csv,test=data/near/test.csv --json \
+    >near.json 2>near.err
+check "eval keeps a spread that is small against the values: $(percent near.json) %" within "$(percent near.json)" 97 100
+
+# Cells with a decimal comma or a thousands separator are numbers, never categories.
+awk -F, -v OFS=';' '{ gsub(/[.]/, ",", $1); gsub(/[.]/, ",", $2); $3 = substr($3, 1, 3) "." substr($3, 4, 3) "." substr($3, 7, 3) "." substr($3, 10); print }' \
+    data/near/test.csv >comma.csv
+check "a file with decimal commas: $(head -n 1 comma.csv)" eval 'bounded "$HEARSAY" eval near-logreg/peer-2/model.safetensors \
+    --data csv:comma.csv,test=comma.csv --json >comma.json 2>comma.err'
+check "  has the accuracy of the one with points: $(percent comma.json) %" [ "$(percent comma.json)" = "$(percent near.json)" ]
 
 # As it is the table is not learnt, and that is said before.
 bounded "$HEARSAY" train --model logreg --data csv:data/cover,scale=none --rounds 200 --out raw --json >raw.json 2>raw.err

@@ -89,7 +89,7 @@ static void test_union(void **state)
         assert_int_equal(all.rows, ROWS);
         for (size_t i = 0; i < COLUMNS; i++) {
             const struct column_moments *a = &all.of[i], *b = &whole.of[i];
-            width[i] = fmax(fabs((double)b->low), fabs((double)b->high));
+            width[i] = fmax(fabs(b->low), fabs(b->high));
             assert_true(a->n >= b->n && a->n <= b->n && a->low >= b->low && a->low <= b->low
                         && a->high >= b->high && a->high <= b->high);
             if (!close_to(a->mean, b->mean, width[i]) || !(fabs(a->m2 - b->m2) <= 1e-6 * b->m2))
@@ -344,7 +344,7 @@ static void test_bytes(void **state)
     const char *wrong;
     struct moments m;
     size_t n = print_sample(bytes, sizeof bytes);
-    assert_int_equal(n, 32 + 2 * 41 + 9 + 18 + 9);
+    assert_int_equal(n, 32 + 2 * 49 + 9 + 18 + 9);
     assert_int_equal(print_sample(again, n - 1), 0);
     assert_int_equal(parse(bytes, n, &m, &wrong), 0);
     assert_null(wrong);
@@ -366,17 +366,17 @@ static void test_bytes(void **state)
 static void test_hostile(void **state)
 {
     (void)state;
-    enum { HEAD = 32, N = HEAD + 9, MEAN = N + 8, M2 = MEAN + 8, LOW = M2 + 8, HIGH = LOW + 4 };
-    enum { WORDS = HEAD + 41 + 9 + 41 };
+    enum { HEAD = 32, N = HEAD + 9, MEAN = N + 8, M2 = MEAN + 8, LOW = M2 + 8, HIGH = LOW + 8 };
+    enum { WORDS = HEAD + 49 + 9 + 49 };
     static const struct
     {
         size_t at;
         double value;
-        size_t n_bytes; /* 8: a double's bits, 4: a float's; else a number of so many bytes. */
+        size_t n_bytes; /* Without `number`, value is stored as the bits of a double. */
         bool number;
         const char *wrong;
     } cases[] = {
-        {0, 2, 1, true, "moments of another version"},
+        {0, 1, 1, true, "moments of another version"},
         {1, 2, 1, true, "moments of no known scale"},
         {1, 1, 1, true, "moments of no known scale"}, /* A standardised libsvm. */
         {2, 0, 1, true, "moments of no known scale"},
@@ -397,18 +397,18 @@ static void test_hostile(void **state)
         {HEAD + 1, 2e12, 8, true, "moments of too many gaps"},
         {N, 4, 8, true, "moments of more numbers than rows"},
         {N, 0, 8, true, "moments of a range that is none"},
-        {MEAN, (double)NAN, 8, false, "moments with a mean or a sum of squares that is no number"},
-        {MEAN, (double)INFINITY, 8, false,
-         "moments with a mean or a sum of squares that is no number"},
+        {MEAN, (double)NAN, 8, false, "moments with a value that is no number"},
+        {MEAN, (double)INFINITY, 8, false, "moments with a value that is no number"},
         {MEAN, 11.001, 8, false, "moments with a mean out of the range"},
         {MEAN, .999, 8, false, "moments with a mean out of the range"},
-        {M2, (double)NAN, 8, false, "moments with a mean or a sum of squares that is no number"},
+        {M2, (double)NAN, 8, false, "moments with a value that is no number"},
         {M2, -1e-9, 8, false, "moments with a negative sum of squares"},
         {M2, 75.1, 8, false, "moments with squares beyond the range"}, /* 3 (10 / 2)^2 */
-        {LOW, (double)INFINITY, 4, false,
-         "moments with a least or largest value that is no number"},
-        {HIGH, (double)NAN, 4, false, "moments with a least or largest value that is no number"},
-        {HIGH, 0, 4, false, "moments of a range that is none"},
+        {LOW, (double)INFINITY, 8, false, "moments with a value that is no number"},
+        {HIGH, (double)NAN, 8, false, "moments with a value that is no number"},
+        {HIGH, 1e39, 8, false, "moments beyond a float's range"},
+        {LOW, -1e39, 8, false, "moments beyond a float's range"},
+        {HIGH, 0, 8, false, "moments of a range that is none"},
         {WORDS + 9, 0, 1, true, "moments with too many categories, or none"},
         {WORDS + 9, 65, 1, true, "moments with too many categories, or none"},
         {WORDS + 10, 77, 4, true, "moments with categories out of order"},
@@ -421,15 +421,12 @@ static void test_hostile(void **state)
         const char *wrong = NULL;
         struct moments m;
         memcpy(bytes, good, n);
-        float f = (float)cases[i].value;
         uint64_t whole = cases[i].number ? (uint64_t)cases[i].value : 0;
         if (cases[i].number)
             for (size_t k = 0; k < cases[i].n_bytes; k++)
                 bytes[cases[i].at + k] = (uint8_t)(whole >> 8 * k);
-        else if (cases[i].n_bytes == 8)
-            memcpy(bytes + cases[i].at, &cases[i].value, 8);
         else
-            memcpy(bytes + cases[i].at, &f, 4);
+            memcpy(bytes + cases[i].at, &cases[i].value, 8);
         if (parse(bytes, n, &m, &wrong) != -EINVAL || strcmp(wrong, cases[i].wrong) != 0)
             fail_msg("case %zu: found \"%s\", expected \"%s\"", i,
                      wrong != NULL ? wrong : "nothing", cases[i].wrong);

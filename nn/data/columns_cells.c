@@ -1,0 +1,328 @@
+/* nn/data/columns_cells.c -- cells of a table noted, one column's against each other, and stored. */
+#include "nn/data/columns.h"
+#include "nn/math/rng.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static bool is_gap(const uint8_t *p, size_t n)
+{
+    static const char *const words[] = {"", "?", "nan", "na", "n/a", "null"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (n == strlen(words[i]) && strncasecmp((const char *)p, words[i], n) == 0)
+            return true;
+    return false;
+}
+
+/* How many bytes from p on are digits (or letters)? */
+static size_t run_of(const uint8_t *p, const uint8_t *end, bool letters)
+{
+    const uint8_t *at = p;
+    while (at < end
+           && (letters ? (*at | 32) >= 'a' && (*at | 32) <= 'z' : *at >= '0' && *at <= '9'))
+        at++;
+    return (size_t)(at - p);
+}
+
+/* 12:30, 12:30:59 and what may follow. */
+static bool is_time(const uint8_t *p, const uint8_t *end)
+{
+    size_t n = run_of(p, end, false);
+    return n >= 1 && n <= 2 && end - p >= (ptrdiff_t)n + 3 && p[n] == ':'
+           && run_of(p + n + 1, end, false) == 2;
+}
+
+static bool is_month(const uint8_t *p, size_t n)
+{
+    static const char months[] = "jan feb mar apr may jun jul aug sep oct nov dec ";
+    bool is = false;
+    for (const char *m = months; n >= 3 && *m != '\0'; m += 4)
+        is |= strncasecmp((const char *)p, m, 3) == 0;
+    return is;
+}
+
+/* 2019-03-04, 4.3.2019, 03/04/19, 4-Mar-2019; alone, or with a space, a T or a comma and more behind
+ * it. A version or an address has other numbers of dots. */
+static bool is_day(const uint8_t *p, const uint8_t *end)
+{
+    size_t n = run_of(p, end, false);
+    if (n < 1 || n > 4 || p + n == end || strchr("-/. ", p[n]) == NULL || p[n] == '\0')
+        return false;
+    uint8_t between = p[n];
+    p += n + 1;
+    size_t m = run_of(p, end, false), letters = run_of(p, end, true);
+    if (m > 2 || (m == 0 && !is_month(p, letters)) || (m > 0 && between == ' '))
+        return false;
+    p += m > 0 ? m : letters;
+    if (p == end || *p != between)
+        return false;
+    p++;
+    size_t k = run_of(p, end, false);
+    p += k;
+    return (k == 2 || k == 4 || (k == 1 && n == 4)) && (n <= 2 || (n == 4 && m > 0))
+           && (p == end || *p == ' ' || *p == 'T' || *p == ',');
+}
+
+/* The same, with the number where it is one. */
+static enum columns_cell look(const uint8_t *p, size_t n, double *v, struct number_written *w)
+{
+    if (number_is(p, n, v))
+        return COLUMNS_NUMBER;
+    if (is_gap(p, n))
+        return COLUMNS_GAP;
+    if (is_day(p, p + n) || is_time(p, p + n))
+        return COLUMNS_DATE;
+    switch (number_look(p, n, w)) {
+    case NUMBER_NONE:
+        return COLUMNS_WORD;
+    case NUMBER_BROKEN:
+        return COLUMNS_BROKEN;
+    case NUMBER_WRITTEN:
+        break;
+    }
+    return COLUMNS_WRITTEN;
+}
+
+enum columns_cell columns_look(const uint8_t *p, size_t n)
+{
+    double v;
+    struct number_written w;
+    return look(p, n, &v, &w);
+}
+
+/* An infinity is no category: it is a number that no float is. */
+static bool is_infinite(const uint8_t *p, size_t n)
+{
+    size_t sign = n > 0 && (*p == '+' || *p == '-');
+    return (n - sign == 3 && strncasecmp((const char *)p + sign, "inf", 3) == 0)
+           || (n - sign == 8 && strncasecmp((const char *)p + sign, "infinity", 8) == 0);
+}
+
+static uint32_t category_of(const uint8_t *p, size_t n)
+{
+    return (uint32_t)(rng_hash(p, n) >> (64 - COLUMNS_CATEGORY_BITS));
+}
+
+/* The first category that is not below h. */
+static uint32_t find_category(const struct column *c, uint32_t h)
+{
+    uint32_t at = 0;
+    while (at < c->n_categories && c->category[at] < h)
+        at++;
+    return at;
+}
+
+static bool is_known(const struct column *c, uint32_t h)
+{
+    uint32_t at = find_category(c, h);
+    return c->hashed || (at < c->n_categories && c->category[at] == h);
+}
+
+/* One more category, at its place; one too many makes all of them go by their hash. */
+static int note_category(struct column *c, uint32_t h)
+{
+    if (is_known(c, h))
+        return 0;
+    uint32_t at = find_category(c, h);
+    if (c->n_categories == COLUMNS_CATEGORIES_MAX) {
+        free(c->category);
+        c->category = NULL;
+        c->n_categories = 0;
+        c->hashed = true;
+        return 0;
+    }
+    uint32_t *grown = realloc(c->category, (c->n_categories + 1) * sizeof *grown);
+    if (grown == NULL)
+        return -ENOMEM;
+    c->category = grown;
+    memmove(grown + at + 1, grown + at, (c->n_categories - at) * sizeof *grown);
+    grown[at] = h;
+    c->n_categories++;
+    return 0;
+}
+
+/* Notations that read all cells so far. */
+static uint32_t readings_of(const struct column *c)
+{
+    return NUMBER_NOTATIONS & ~c->ruled_out;
+}
+
+static bool in_range(double v)
+{
+    return fabs(v) <= (double)FLT_MAX;
+}
+
+/* A number of a column of numbers: does it agree with those before it in its notation and its unit? */
+static int note_number(struct column *c, const struct number_written *w, const char **expected)
+{
+    uint32_t left = readings_of(c) & w->notations;
+    if (c->has_numbers && strcmp(c->unit, w->unit) != 0)
+        *expected = c->unit[0] == '\0'   ? "a number without a unit, as in the rows above"
+                    : w->unit[0] == '\0' ? "a number with the unit that the rows above have"
+                                         : "a number of the same unit as in the rows above";
+    else if (left == 0)
+        *expected = (readings_of(c) & NUMBER_COMMA) == 0 && (w->notations & NUMBER_POINT) == 0
+                        ? "a number with a decimal point, as in the rows above"
+                    : (readings_of(c) & NUMBER_POINT) == 0 && (w->notations & NUMBER_COMMA) == 0
+                        ? "a number with a decimal comma, as in the rows above"
+                        : "a number with the separators of the rows above";
+    else if (((left & NUMBER_COMMA) != 0 && !in_range(number_value(w, NUMBER_COMMA)))
+             || ((left & ~(uint32_t)NUMBER_COMMA) != 0
+                 && !in_range(number_value(w, left & ~(uint32_t)NUMBER_COMMA))))
+        *expected = "a value in a float's range";
+    else {
+        c->ruled_out |= ~w->notations & NUMBER_NOTATIONS;
+        c->point_seen |= w->point;
+        c->comma_seen |= w->comma;
+        c->has_numbers = true;
+        memcpy(c->unit, w->unit, sizeof c->unit);
+        return 0;
+    }
+    return -EINVAL;
+}
+
+/* Once a decimal comma is ruled out, a plain number has one reading. */
+static bool needs_look(const struct column *c)
+{
+    return !c->has_numbers || c->unit[0] != '\0' || (readings_of(c) & NUMBER_COMMA) != 0
+           || (readings_of(c) & NUMBER_POINT) == 0;
+}
+
+static int note_cell(struct columns *c, struct column *column, enum columns_cell cell,
+                     struct number_written *w, double v, const uint8_t *p, size_t n,
+                     const char **expected)
+{
+    bool number = cell == COLUMNS_NUMBER || cell == COLUMNS_WRITTEN;
+    bool none = cell == COLUMNS_DATE || cell == COLUMNS_BROKEN || is_infinite(p, n);
+    if (column->form == COLUMN_OPEN && !c->settled && !none)
+        column->form = number ? COLUMN_NUMBERS : COLUMN_CATEGORIES;
+    *expected = cell == COLUMNS_DATE ? "a number or a category: a date or time is no input as it is"
+                : cell == COLUMNS_BROKEN && column->form != COLUMN_CATEGORIES
+                    ? "a number such as 1957.25 or 1,957.25, or a category with a letter in it "
+                      "(v1.2.3)"
+                : column->form == COLUMN_CATEGORIES ? "a category: the column begins with one"
+                                                    : "a number";
+    if (cell == COLUMNS_DATE || cell == COLUMNS_BROKEN)
+        return -EINVAL;
+    if (column->form == COLUMN_CATEGORIES) {
+        if (!number && c->settled)
+            column->n_unknown += !is_known(column, category_of(p, n));
+        return number ? -EINVAL : c->settled ? 0 : note_category(column, category_of(p, n));
+    }
+    if (!number)
+        return -EINVAL;
+    if (cell == COLUMNS_NUMBER && !in_range(v)) {
+        *expected = "a value in a float's range";
+        return -EINVAL;
+    }
+    if (cell == COLUMNS_NUMBER && !needs_look(column))
+        return 0;
+    if (cell == COLUMNS_NUMBER) {
+        enum number_look is = number_look(p, n, w);
+        assert(is == NUMBER_WRITTEN);
+    }
+    return note_number(column, w, expected);
+}
+
+int columns_note(struct columns *c, size_t i, const uint8_t *p, size_t n, const char **expected)
+{
+    struct column *column = &c->at[i];
+    struct number_written w;
+    double v = 0;
+    enum columns_cell cell = look(p, n, &v, &w);
+    if (cell == COLUMNS_GAP) {
+        column->n_gaps++;
+        return 0;
+    }
+    int err = note_cell(c, column, cell, &w, v, p, n, expected);
+    if (err < 0 || column->form == COLUMN_CATEGORIES || c->settled
+        || c->scale != COLUMNS_SCALE_STANDARD)
+        return err;
+    uint32_t left = readings_of(column), points = left & ~(uint32_t)NUMBER_COMMA;
+    double comma = (left & NUMBER_COMMA) != 0 ? number_value(&w, NUMBER_COMMA) : 0;
+    if (cell == COLUMNS_WRITTEN)
+        v = points != 0 ? number_value(&w, points) : comma;
+    /* Running means, so that of equal numbers they are exactly that number. */
+    double n_noted = (double)++column->n_numbers;
+    column->offset += (v - column->offset) / n_noted;
+    column->comma_offset += (comma - column->comma_offset) / n_noted;
+    return 0;
+}
+
+/* How a column is read for which both decimal marks are possible, and that makes a difference: 0 where
+ * nothing tells. A point alone is a decimal point where no comma of another column is a decimal one. */
+static uint32_t decide(const struct column *c, bool points, bool commas, uint8_t separator)
+{
+    if (commas && !points)
+        return NUMBER_COMMA;
+    if ((points && !commas) || !c->comma_seen)
+        return NUMBER_POINT;
+    if (points || commas || separator == '\t')
+        return 0;
+    return separator == ';' ? NUMBER_COMMA : NUMBER_POINT;
+}
+
+size_t columns_read_as(struct columns *c, uint8_t separator)
+{
+    bool points = false, commas = false;
+    for (size_t i = 0; i < c->n; i++) {
+        uint32_t left = readings_of(&c->at[i]);
+        bool seen = c->at[i].point_seen || c->at[i].comma_seen;
+        points |= seen && (left & NUMBER_COMMA) == 0;
+        commas |= seen && (left & NUMBER_POINT) == 0;
+    }
+    for (size_t i = 0; i < c->n; i++) {
+        struct column *column = &c->at[i];
+        uint32_t left = readings_of(column), mark = NUMBER_POINT;
+        if ((left & NUMBER_POINT) == 0)
+            mark = (left & NUMBER_COMMA) != 0 ? NUMBER_COMMA : NUMBER_HEX;
+        else if ((left & NUMBER_COMMA) != 0 && (column->point_seen || column->comma_seen))
+            mark = decide(column, points, commas, separator);
+        if (mark == 0)
+            return i;
+        if (column->point_seen || column->comma_seen)
+            column->ruled_out |= NUMBER_NOTATIONS & ~mark;
+        column->reading = left & mark;
+        if (mark == NUMBER_COMMA && !c->settled)
+            column->offset = column->comma_offset;
+    }
+    return c->n;
+}
+
+/* A number of a column: cells that are plain have nothing to take apart, unless their point is no decimal
+ * point. */
+static double value_of(const struct column *c, const uint8_t *p, size_t n)
+{
+    double v;
+    struct number_written w;
+    if ((c->reading & NUMBER_POINT) != 0 || c->reading == 0)
+        if (number_is(p, n, &v))
+            return v;
+    enum number_look is = number_look(p, n, &w);
+    assert(is == NUMBER_WRITTEN);
+    return number_value(&w, c->reading);
+}
+
+/* A number less the offset, as a float. */
+static float kept(const struct column *c, double v)
+{
+    return (float)fmin(fmax(v - c->offset, -(double)FLT_MAX), (double)FLT_MAX);
+}
+
+float columns_code(const struct columns *c, size_t i, const uint8_t *p, size_t n)
+{
+    const struct column *column = &c->at[i];
+    bool gap = is_gap(p, n);
+    if (column->form != COLUMN_CATEGORIES)
+        return gap ? NAN : kept(column, value_of(column, p, n));
+    uint32_t h = gap ? 0 : category_of(p, n);
+    if (column->hashed)
+        return gap ? 0 : (float)(1 + h % COLUMNS_BUCKETS);
+    uint32_t at = find_category(column, h);
+    return gap || !is_known(column, h) ? 0 : (float)(1 + at);
+}
