@@ -4,6 +4,7 @@
 #include "peer/api/handle.h"
 #include "peer/run/duration.h"
 #include "peer/run/rows.h"
+#include "peer/uv/identity.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -306,6 +307,24 @@ static int take_identity(struct hearsay *h)
     return err == 0 ? HEARSAY_OK : handle_fail(h, handle_code(err), "%s", error);
 }
 
+/* A checkpoint of another peer is refused before anything is written. */
+static int check_owner(struct hearsay *h)
+{
+    char owner[2 * WIRE_ID_BYTES + 1], error[FILE_ERROR_MAX];
+    struct image_label own = {.name = options_text(h->o, "name"), .owner = owner};
+    bool unowned;
+    if (h->out == NULL)
+        return HEARSAY_OK;
+    uv_identity_text(h->settings.identity.sign_pk, owner);
+    if (slots_check_owner(&h->slots, &h->found, &own, &unowned, error) < 0)
+        return handle_fail(h, HEARSAY_USAGE, "%s", error);
+    if (unowned) {
+        snprintf(error, sizeof error, "%.180s" SLOTS_UNOWNED, h->out);
+        turn_note(&h->turn, 0, error);
+    }
+    return HEARSAY_OK;
+}
+
 /* ---- All of it ---------------------------------------------------------------------- */
 
 static int configure(struct hearsay *h)
@@ -331,9 +350,9 @@ static int all(struct hearsay *h, int (*const step[])(struct hearsay *))
 int handle_prepare(struct hearsay *h)
 {
     static int (*const step[])(struct hearsay *) = {
-        parse,         check_shard, take_settings,     take_pace,
-        lay,           take_run,    open_out,          open_checkpoints,
-        take_identity, configure,   handle_open_files, NULL};
+        parse,    check_shard,      take_settings, take_pace,   lay,       take_run,
+        open_out, open_checkpoints, take_identity, check_owner, configure, handle_open_files,
+        NULL};
     return all(h, step);
 }
 

@@ -4,6 +4,7 @@
 #include "peer/cmd/duration.h"
 #include "peer/cmd/files.h"
 #include "peer/diary/kept.h"
+#include "peer/uv/identity.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -85,6 +86,20 @@ int cmd_checkpoint_open(struct cmd_checkpoint *k, const struct options *o, const
     slots_open(&k->slots, &k->disk, dir);
     slots_load(&k->slots, most_bytes, &k->found);
     return tell_bad(o, &k->found);
+}
+
+int cmd_checkpoint_check_owner(const struct cmd_checkpoint *k, const struct options *o,
+                               const uint8_t id[WIRE_ID_BYTES])
+{
+    char owner[2 * WIRE_ID_BYTES + 1], error[FILE_ERROR_MAX];
+    struct image_label own = {.name = options_text(o, "name"), .owner = owner};
+    bool unowned;
+    uv_identity_text(id, owner);
+    if (slots_check_owner(&k->slots, &k->found, &own, &unowned, error) < 0)
+        return cmd_fail(o, CMD_USAGE, "%s; --fresh moves it aside and begins anew", error);
+    if (unowned)
+        cmd_fail(o, CMD_OK, "note: %s" SLOTS_UNOWNED, k->slots.dir);
+    return CMD_OK;
 }
 
 void cmd_checkpoint_tell(struct cmd_checkpoint *k, struct uv_driver_config *c)

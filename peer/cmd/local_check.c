@@ -4,12 +4,16 @@
 #include "nn/math/number.h"
 #include "peer/cmd/duration.h"
 #include "peer/cmd/events.h"
+#include "peer/cmd/files.h"
 #include "peer/cmd/monitor.h"
 #include "peer/cmd/peers.h"
 #include "peer/cmd/training.h"
+#include "peer/diary/kept.h"
+#include "peer/uv/identity.h"
 
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 int cmd_local_check(const struct options *o, struct run_flags *flags, struct run *run,
@@ -43,6 +47,185 @@ int cmd_local_check(const struct options *o, struct run_flags *flags, struct run
     return err < 0 ? cmd_fail(o, cmd_exit_of(err), "%s", error) : CMD_OK;
 }
 
+/* ---- The directories of the peers. ---- */
+
+#define FRESH "; put the right directory back, or --fresh moves all of the run aside"
+
+/* What the peers' directories hold. */
+struct owners
+{
+    const struct options *o;
+    const char *out;
+    uint32_t n;
+    struct owner
+    {
+        char dir[CMD_PATH_MAX];
+        bool has_key; /* There is an identity.key that can be read. */
+        uint8_t key[WIRE_ID_BYTES];
+        uint8_t (*member)[WIRE_ID_BYTES]; /* n_members that its checkpoints name. */
+        size_t n_members;
+        bool reached; /* Its checkpoints and those of the first peer that has any are of one run. */
+    } * owner;
+};
+
+static void read_key(struct owner *w)
+{
+    char path[CMD_PATH_MAX], why[KEYFILE_ERROR_MAX];
+    struct channel_identity id;
+    if (cmd_path(path, w->dir, "identity.key") < 0 || uv_identity_read(path, &id, NULL, why) < 0)
+        return;
+    memcpy(w->key, id.sign_pk, sizeof w->key);
+    w->has_key = true;
+    channel_identity_close(&id);
+}
+
+static int check_checkpoint(const struct options *o, const struct owner *w, const char *name,
+                            int slot, const struct diary_kept *kept)
+{
+    char key[2 * WIRE_ID_BYTES + 1];
+    uv_identity_text(w->key, key);
+    if (!kept->there)
+        return CMD_OK;
+    if (strcmp(kept->name, name) != 0)
+        return cmd_fail(o, CMD_USAGE,
+                        "--out: %s/%s: found a checkpoint of %s, expected one of %s" FRESH, w->dir,
+                        slots_name(slot), kept->name, name);
+    if (kept->owner[0] == '\0' || (w->has_key && strcmp(kept->owner, key) == 0))
+        return CMD_OK;
+    if (!w->has_key)
+        return cmd_fail(o, CMD_USAGE,
+                        "--out: %s/%s: found a checkpoint of %s (key %.8s), and no identity.key of "
+                        "that peer" FRESH,
+                        w->dir, slots_name(slot), kept->name, kept->owner);
+    return cmd_fail(o, CMD_USAGE,
+                    "--out: %s/%s: found a checkpoint of %s (key %.8s), expected one of %s "
+                    "(key %.8s)" FRESH,
+                    w->dir, slots_name(slot), kept->name, kept->owner, name, key);
+}
+
+/* ---- Were they in one run? ---- */
+
+static bool names(const struct owner *a, const struct owner *b)
+{
+    for (size_t i = 0; i < a->n_members && b->has_key; i++)
+        if (memcmp(a->member[i], b->key, sizeof b->key) == 0)
+            return true;
+    return false;
+}
+
+/* Marks the peers that are connected to the first one by "its checkpoint names the other". */
+static struct owner *reach(struct owners *s)
+{
+    struct owner *first = NULL;
+    bool more = true;
+    for (uint32_t i = 0; i < s->n && first == NULL; i++)
+        if (s->owner[i].n_members > 0)
+            first = &s->owner[i];
+    if (first != NULL)
+        first->reached = true;
+    while (more) {
+        more = false;
+        for (struct owner *a = s->owner; a < s->owner + s->n; a++)
+            for (struct owner *b = s->owner; b < s->owner + s->n && a->reached; b++)
+                if (!b->reached && b->n_members > 0 && (names(a, b) || names(b, a)))
+                    b->reached = more = true;
+    }
+    return first;
+}
+
+/* Its checkpoints name a peer that has no directory here. A peer that trained alone names none. */
+static bool names_others(const struct owners *s, const struct owner *w)
+{
+    for (size_t k = 0; k < w->n_members; k++) {
+        bool here = false;
+        for (uint32_t i = 0; i < s->n; i++)
+            here |= s->owner[i].has_key
+                    && memcmp(s->owner[i].key, w->member[k], sizeof s->owner[i].key) == 0;
+        if (!here)
+            return true;
+    }
+    return false;
+}
+
+/* Two starts of one command are two runs, with the same text. */
+static int check_together(struct owners *s)
+{
+    const struct owner *first = reach(s);
+    for (struct owner *w = s->owner; w < s->owner + s->n; w++)
+        if (w->n_members > 0 && !w->reached && names_others(s, w))
+            return cmd_fail(s->o, CMD_USAGE,
+                            "--out: the checkpoints in %s and in %s are not of one run: neither "
+                            "names the other's peer" FRESH,
+                            first->dir, w->dir);
+    return CMD_OK;
+}
+
+/* The name in a summary, where a peer has finished. */
+static int check_summary(const struct options *o, const char *dir, const char *name)
+{
+    json_t *summary = outdir_summary(dir);
+    const char *found = json_string_value(json_object_get(summary, "name"));
+    int code = found == NULL || strcmp(found, name) == 0
+                   ? CMD_OK
+                   : cmd_fail(o, CMD_USAGE,
+                              "--out: %s/summary.json: found the result of %.64s, expected that of "
+                              "%s" FRESH,
+                              dir, found, name);
+    json_decref(summary);
+    return code;
+}
+
+/* `text` is what run.txt of each peer must say. */
+static int check_peer(struct owners *s, uint32_t i, const char *text)
+{
+    char name[32], why[OUTDIR_WHY_MAX];
+    struct diary_kept kept[SLOTS];
+    struct owner *w = &s->owner[i];
+    snprintf(name, sizeof name, "peer-%u", (unsigned)i);
+    if (cmd_path(w->dir, s->out, name) < 0)
+        return cmd_fail(s->o, CMD_USAGE, "--out: the path is too long");
+    switch (outdir_look(w->dir, text, why)) {
+    case OUTDIR_NEW:
+    case OUTDIR_BEGUN:
+    case OUTDIR_FINISHED:
+        break;
+    case OUTDIR_OTHER:
+        return cmd_fail(s->o, CMD_USAGE, "--out: %s has another run than %s: %s" FRESH, w->dir,
+                        s->out, why);
+    case OUTDIR_FOREIGN:
+        return cmd_fail(s->o, CMD_USAGE,
+                        "--out: %s: found %s but no run.txt, so its run is not known" FRESH, w->dir,
+                        why);
+    }
+    int code = check_summary(s->o, w->dir, name);
+    read_key(w);
+    diary_kept_look(w->dir, kept);
+    for (int slot = 0; slot < SLOTS && code == CMD_OK; slot++)
+        code = check_checkpoint(s->o, w, name, slot, &kept[slot]);
+    w->n_members = code == CMD_OK ? diary_kept_members(w->dir, &w->member) : 0;
+    return code;
+}
+
+static int check_peers(const struct options *o, const char *out, const struct run *run)
+{
+    static char text[OWNER_TEXT_MAX];
+    char run_lines[WIRE_RUN_MAX + 1];
+    struct owners s = {.o = o, .out = out, .n = (uint32_t)options_uint(o, "peers")};
+    int code = CMD_OK;
+    s.owner = calloc(s.n, sizeof *s.owner);
+    if (s.owner == NULL)
+        return cmd_fail(o, CMD_FAILED, "out of memory");
+    run_text(run, run_lines);
+    owner_write(text, "peer", NULL, run_lines);
+    for (uint32_t i = 0; i < s.n && code == CMD_OK; i++)
+        code = check_peer(&s, i, text);
+    code = code == CMD_OK ? check_together(&s) : code;
+    for (uint32_t i = 0; i < s.n; i++)
+        free(s.owner[i].member);
+    free(s.owner);
+    return code;
+}
+
 /* Flags that are no keys of the run, and without which its files would be others. */
 int cmd_local_look(const struct options *o, struct cmd_out *dir, const char *out,
                    const struct run *run)
@@ -51,7 +234,8 @@ int cmd_local_look(const struct options *o, struct cmd_out *dir, const char *out
                                        {"shard", options_text(o, "shard")},
                                        {"data", options_text(o, "data")},
                                        {NULL, NULL}};
-    return cmd_out_look(dir, o, out, flags, run);
+    int code = cmd_out_look(dir, o, out, flags, run);
+    return code == CMD_OK && dir->begun ? check_peers(o, out, run) : code;
 }
 
 /* ---- Of a sweep. ---- */

@@ -13,7 +13,8 @@
 int cmd_local_check(const struct options *o, struct run_flags *flags, struct run *run,
                     struct model *model);
 
-/* Whose is the directory `out`, which is borrowed? As cmd_out_look(). */
+/* Looks at the directory `out`, which is borrowed, as cmd_out_look() does. Of a run that has begun
+ * there, each peer's directory must be of that run and hold that peer's files: else CMD_USAGE. */
 int cmd_local_look(const struct options *o, struct cmd_out *dir, const char *out,
                    const struct run *run);
 

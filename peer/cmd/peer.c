@@ -140,6 +140,11 @@ static int take_identity(struct peer *p)
     return err < 0 ? cmd_fail(p->o, cmd_exit_of(err), "%s", error) : CMD_OK;
 }
 
+static int check_owner(struct peer *p)
+{
+    return cmd_checkpoint_check_owner(&p->checkpoint, p->o, p->settings.identity.sign_pk);
+}
+
 static int take_members(struct peer *p)
 {
     return take(p, settings_members);
@@ -315,7 +320,7 @@ static int take_options(struct peer *p)
 {
     static int (*const step[])(struct peer *) = {take_addresses, take_listen, take_name, take_key,
                                                  take_members,   take_begin,  configure, take_out,
-                                                 take_identity,  take_token};
+                                                 take_identity,  check_owner, take_token};
     int code = CMD_OK;
     p->settings.o = p->o;
     for (size_t i = 0; i < sizeof step / sizeof *step && code == CMD_OK && !p->dir.finished; i++)

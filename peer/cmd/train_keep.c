@@ -64,6 +64,8 @@ static int go_on(struct cmd_train *t)
     struct image *m = &k->files.found.image[0];
     char run[WIRE_RUN_MAX + 1];
     run_text(&t->run, run);
+    if (m->label.owner != NULL)
+        return refuse(t, m, "a peer of a cluster wrote it", false);
     if (strcmp(m->label.run, run) != 0)
         return refuse(t, m, "it is of another run", false);
     struct state s = m->state;

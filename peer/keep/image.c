@@ -13,6 +13,8 @@
 #define FORMAT   "hearsay checkpoint"
 #define MANIFEST "manifest"
 
+enum { N_META = 5 /* Keys of the metadata that every checkpoint has. */ };
+
 /* ---- Writing ---- */
 
 /* At least n elements of that size, twice as many as there were; NULL without memory, then the old
@@ -57,9 +59,11 @@ static int make_head(struct image_pieces *m, const struct image_label *label, co
     char version[16], beat[24];
     snprintf(version, sizeof version, "%d", IMAGE_VERSION);
     snprintf(beat, sizeof beat, "%" PRIu64, label->beat);
-    const struct safetensors_meta meta[] = {{"format", FORMAT},  {"version", version},
-                                            {"run", label->run}, {"name", label->name},
-                                            {"beat", beat},      {NULL, NULL}};
+    struct safetensors_meta meta[] = {
+        {"format", FORMAT}, {"version", version}, {"run", label->run}, {"name", label->name},
+        {"beat", beat},     {NULL, NULL},         {NULL, NULL}};
+    if (label->owner != NULL)
+        meta[N_META] = (struct safetensors_meta){"owner", label->owner};
     free(m->head.text);
     return safetensors_table_head(m->section, m->n_sections, meta, &m->head, path, error);
 }
@@ -180,6 +184,7 @@ static int read_label(struct image_label *label, const struct safetensors_table 
         err = get_value(t, "beat", &beat, path, error);
     if (err == 0 && !get_decimal(beat, &label->beat))
         err = file_error(error, path, "__metadata__.beat: found %.24s, expected a number", beat);
+    label->owner = safetensors_meta_value(t->meta, t->n_meta, "owner");
     return err;
 }
 

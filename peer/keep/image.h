@@ -7,6 +7,8 @@
  *                 version "1"
  *                 run     the run's text
  *                 name    the peer's
+ *                 owner   the peer's public key in hexadecimal; missing in files of older versions
+ *                         and of `hearsay train`
  *                 beat    how far the peer was, in decimal: the larger, the newer
  *   manifest      the last tensor, U8: BLAKE2b-128 of the head, of each section in the order of
  *                 the file, and of the manifest up to there
@@ -26,11 +28,12 @@
 
 enum { IMAGE_VERSION = 1 };
 
-/* Whose state it is, and when it was taken. */
+/* The peer that a state belongs to, and when the state was taken. */
 struct image_label
 {
     const char *run, *name; /* UTF-8. */
     uint64_t beat;
+    const char *owner; /* Public key of the peer in hexadecimal. NULL: not known. */
 };
 
 /* ---- Writing ---- */

@@ -109,6 +109,38 @@ void slots_found_close(struct slots_found *f)
     *f = (struct slots_found){0};
 }
 
+/* A peer in a message: its name, and the first 8 digits of its key. */
+static void show_peer(const char *name, const char *owner, char text[128])
+{
+    if (owner != NULL)
+        snprintf(text, 128, "%.64s (key %.8s)", name, owner);
+    else
+        snprintf(text, 128, "%.64s", name);
+}
+
+int slots_check_owner(const struct slots *s, const struct slots_found *f,
+                      const struct image_label *own, bool *unowned, char error[FILE_ERROR_MAX])
+{
+    char path[SLOTS_PATH_MAX], found[128], expected[128];
+    *unowned = false;
+    for (size_t i = 0; i < f->n; i++) {
+        const struct image_label *l = &f->image[i].label;
+        bool same_key = l->owner == NULL || strcmp(l->owner, own->owner) == 0;
+        bool same_name = own->name == NULL || strcmp(l->name, own->name) == 0;
+        *unowned |= l->owner == NULL;
+        if (same_key && same_name)
+            continue;
+        path_of(s, f->slot[i], path);
+        show_peer(l->name, l->owner, found);
+        show_peer(own->name != NULL ? own->name : "this peer", own->owner, expected);
+        return file_error(error, path, "found a checkpoint of %s, expected one of %s; %s", found,
+                          expected,
+                          same_key ? "start the peer with the name that it had"
+                                   : "start each peer with its own directory and identity.key");
+    }
+    return 0;
+}
+
 void slots_resume(struct slots *s, int slot)
 {
     assert(slot >= 0 && slot < SLOTS);

@@ -33,6 +33,10 @@ struct slots
     atomic_bool stop;
 };
 
+/* What is said of a directory whose checkpoints name no owner. */
+#define SLOTS_UNOWNED                                                                              \
+    ": its checkpoints name no owner, because an older version wrote them; they are used"
+
 /* What was found at the start. */
 struct slots_found
 {
@@ -58,6 +62,16 @@ const char *slots_name(int slot);
  * said. Files of more than `most` bytes are bad. */
 void slots_load(struct slots *s, uint64_t most, struct slots_found *f);
 void slots_found_close(struct slots_found *f);
+
+/* Checks that the checkpoints that slots_load() found belong to the peer `own`. `own->owner` is its
+ * public key. `own->name` is NULL where the user gave no name: then names are not compared.
+ * Returns 0; or -EINVAL with a sentence that names the file, both peers, and what to do. *unowned is
+ * set where a checkpoint names no owner, as older versions wrote them. */
+__attribute__((warn_unused_result)) int slots_check_owner(const struct slots *s,
+                                                          const struct slots_found *f,
+                                                          const struct image_label *own,
+                                                          bool *unowned,
+                                                          char error[FILE_ERROR_MAX]);
 
 /* The peer goes on from the checkpoint in that slot, found by slots_load(): it is spared, and the
  * next one replaces the other. Needed only where that is not the newest (which the peer has

@@ -2,6 +2,8 @@
  * effects one call. */
 #include "peer/uv/feed.h"
 
+#include "peer/uv/identity.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -365,10 +367,13 @@ static void tell(struct uv_driver *d)
 /* The node has made a copy of all that it needs after a restart. */
 static void write_checkpoint(struct uv_driver *d)
 {
-    char run[WIRE_RUN_MAX + 1];
+    char run[WIRE_RUN_MAX + 1], owner[2 * WIRE_ID_BYTES + 1];
     int64_t begin = uv_worker_clock_us();
-    struct image_label label = {
-        .run = run, .name = d->config->node.name, .beat = node_checkpoint(d->node, &d->copy)};
+    struct image_label label = {.run = run,
+                                .name = d->config->node.name,
+                                .beat = node_checkpoint(d->node, &d->copy),
+                                .owner = owner};
+    uv_identity_text(d->config->node.id, owner);
     d->copy_us += uv_worker_clock_us() - begin;
     run_text(node_run(d->node), run);
     int err = d->config->slots != NULL ? uv_writer_keep(&d->writer, &d->copy, &label) : -ENOENT;

@@ -176,10 +176,12 @@ bool uv_writer_busy(const struct uv_writer *w)
     return busy;
 }
 
-/* Run's text and name, one behind the other. */
+/* The job's copy of the label: the texts of run, name and owner, one after the other. */
 static int copy_label(struct uv_writer_job *j, const struct image_label *label)
 {
-    size_t n_run = strlen(label->run) + 1, n = n_run + strlen(label->name) + 1;
+    size_t n_run = strlen(label->run) + 1, n_name = strlen(label->name) + 1;
+    size_t n_owner = label->owner != NULL ? strlen(label->owner) + 1 : 0;
+    size_t n = n_run + n_name + n_owner;
     if (n > j->cap_text) {
         char *grown = realloc(j->text, n);
         if (grown == NULL)
@@ -188,8 +190,10 @@ static int copy_label(struct uv_writer_job *j, const struct image_label *label)
         j->cap_text = n;
     }
     memcpy(j->text, label->run, n_run);
-    memcpy(j->text + n_run, label->name, n - n_run);
-    j->label = (struct image_label){j->text, j->text + n_run, label->beat};
+    memcpy(j->text + n_run, label->name, n_name);
+    j->label = (struct image_label){.run = j->text, .name = j->text + n_run, .beat = label->beat};
+    if (n_owner > 0)
+        j->label.owner = memcpy(j->text + n_run + n_name, label->owner, n_owner);
     return 0;
 }
 

@@ -98,6 +98,12 @@ for i in 0 1; do
     kill -KILL "${ours[i]}"
     wait "${ours[i]}" 2>/dev/null
 done
+cp -r run mixed
+mv mixed/p0/checkpoint-0.safetensors mixed/p1/checkpoint-0.safetensors
+bounded ./least_squares 1 listen=127.0.0.1:0 key=cluster.key rounds=100000000 name=p1 out=mixed/p1 >mixed.out 2>mixed.err
+code=$?
+check "another peer's checkpoint is refused: $(cut -c 1-150 mixed.err)" eval \
+    '[ "$code" = 2 ] && grep -q "mixed/p1/checkpoint-0.safetensors: found a checkpoint of .*, expected one of " mixed.err'
 for i in 0 1; do
     peer $i 100000000
     ours[i]=$started

@@ -93,6 +93,53 @@ killed other 200
 check "flags that contradict the checkpoint's run are refused" eval \
     '! bounded "$HEARSAY" "${run[@]}" --seed 6 --out other >other.out 2>other.err &&
     grep -q "has another run: seed" other.err'
+
+# ---- Another peer's checkpoint. ----
+
+# refused TEXT REGEX ARGS...: exit code 2, in these words, and no file of the directory "mixed" changes.
+refused()
+{
+    local text=$1 regex=$2 code
+    shift 2
+    find mixed -type f ! -name .lock -exec sha256sum {} + | sort >mixed.before
+    bounded "$HEARSAY" "$@" >mixed.out 2>mixed.err </dev/null
+    code=$?
+    find mixed -type f ! -name .lock -exec sha256sum {} + | sort >mixed.after
+    check "$text is refused: $(tail -n 1 mixed.err | cut -c 1-150)" eval \
+        '[ "$code" = 2 ] && grep -qE -e "$regex" mixed.err && cmp mixed.before mixed.after'
+}
+
+# mixed: a copy of the directory "other".
+mixed()
+{
+    rm -rf mixed
+    cp -r other mixed
+}
+
+local_mixed=("${run[@]}" --out mixed)
+mixed
+mv mixed/peer-0 mixed/x && mv mixed/peer-1 mixed/peer-0 && mv mixed/x mixed/peer-1
+refused "two peers' directories that changed places" \
+    'mixed/peer-0/checkpoint-.*: found a checkpoint of peer-1, expected one of peer-0;.*--fresh' "${local_mixed[@]}"
+mixed
+rm mixed/peer-2/checkpoint-*
+cp other/peer-1/checkpoint-* mixed/peer-2
+refused "a checkpoint that lies in another peer's directory" 'peer-2/checkpoint-.*: found a checkpoint of peer-1' "${local_mixed[@]}"
+killed second 200
+mixed
+cp second/peer-1/checkpoint-* mixed/peer-1
+refused "the checkpoint of a peer of that name in another start" \
+    'found a checkpoint of peer-1 \(key [0-9a-f]{8}\), expected one of peer-1 \(key [0-9a-f]{8}\)' "${local_mixed[@]}"
+mixed
+rm -r mixed/peer-1
+cp -r second/peer-1 mixed
+refused "one peer's directory of another start" 'mixed/peer-0 and in mixed/peer-1 are not of one run' "${local_mixed[@]}"
+mixed
+rm mixed/peer-1/identity.key
+refused "a checkpoint without its identity.key" 'found a checkpoint of peer-1 .*no identity.key' "${local_mixed[@]}"
+mixed
+sed -i 's/^lr=.*/lr=0.5/' mixed/peer-1/run.txt
+refused "one peer's directory of another run" 'mixed/peer-1 has another run than mixed: lr=0.5 there, 0.02 here;' "${local_mixed[@]}"
 for value in 0 -1 1d x "" 1e99; do
     check "--checkpoint '$value'" eval \
         '"$HEARSAY" "${run[@]}" --checkpoint "$value" --out value 2>value.err >value.out; [ $? = 2 ] &&
@@ -169,6 +216,37 @@ check "a peer alone says from where it goes on: $(tail -n 1 single.err)" eval \
     grep -q "s: the same command goes on from round $at$" single.err'
 start single "$HEARSAY" "${alone[@]}"
 check "  and goes on there" eval 'wait_until 30 grep -q "going on from the checkpoint of round $at " single.err'
+kill -KILL "$started"
+wait "$started" 2>/dev/null
+forget "$started"
+rm -rf mixed && cp -r single mixed
+mixed_peer=(peer --listen 127.0.0.1:0 --key killed/cluster.key --model logreg --data glyphs --rounds 1000000 --out mixed)
+refused "peer: the checkpoint of a peer of another name" \
+    'checkpoint-.*: found a checkpoint of s .*expected one of t .*the name that it had; --fresh' "${mixed_peer[@]}" --name t
+cp other/peer-0/identity.key mixed
+refused "peer: the checkpoint of another identity" \
+    'found a checkpoint of s \(key .*expected one of s \(key .*its own directory and identity.key; --fresh' "${mixed_peer[@]}" --name s
+refused "  and without --name" 'found a checkpoint of s .*expected one of this peer' "${mixed_peer[@]}"
+# As an older version wrote it: without an owner.
+cp single/identity.key mixed
+python3 - mixed/checkpoint-?.safetensors <<'PY'
+import hashlib, json, struct, sys
+for path in sys.argv[1:]:
+    raw = open(path, "rb").read()
+    n = 8 + struct.unpack_from("<Q", raw)[0]
+    head = json.loads(raw[8:n])
+    del head["__metadata__"]["owner"]
+    text = json.dumps(head).encode()
+    text += b" " * (-len(text) % 8)
+    begin, end = head["manifest"]["data_offsets"]
+    first = struct.pack("<Q", len(text)) + text
+    hashed = lambda b: hashlib.blake2b(b, digest_size=16).digest()
+    sums = hashed(first) + raw[n + begin + 16:n + end - 16]
+    open(path, "wb").write(first + raw[n:n + begin] + sums + hashed(sums))
+PY
+start mixed "$HEARSAY" "${mixed_peer[@]}" --name s
+check "peer: checkpoints without an owner are used" wait_until 30 grep -q "going on from the checkpoint of round" mixed.err
+check "  with a note" grep -q "note: mixed: its checkpoints name no owner, because an older version wrote them" mixed.err
 kill -KILL "$started"
 wait "$started" 2>/dev/null
 forget "$started"

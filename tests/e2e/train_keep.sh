@@ -110,7 +110,7 @@ cp "$(find peers/peer-0 -name 'checkpoint-?.safetensors' | head -n 1)" other/che
 bounded "$HEARSAY" "${run[@]}" --out other >other.out 2>other.err
 code=$?
 check "one of another run is refused: $(tail -n 1 other.err | cut -c 1-120)" eval \
-    '[ "$code" = 2 ] && grep -q "cannot be used: it is of another run; --fresh begins anew$" other.err'
+    '[ "$code" = 2 ] && grep -q "cannot be used: a peer of a cluster wrote it; --fresh begins anew$" other.err'
 
 # A disk that takes none says so for each: it is told at once, and then ever more seldom.
 # told NAME LINES ARGS...: in a run that tries some twenty times a second, until it has so many lines of metrics.

@@ -100,6 +100,44 @@ static void test_a_directory(void **unused)
     assert_int_equal(keep(3), 0);
 }
 
+/* Two checkpoints of the peer "a"; the second names an owner where `owner` is not NULL. Expects `words`,
+ * or success where that is NULL. */
+static void check_owner(const char *owner, const char *own_name, const char *own_key,
+                        const char *words)
+{
+    struct slots_found f;
+    struct image_label label = small_label(2), own = {.name = own_name, .owner = own_key};
+    bool unowned;
+    assert_int_equal(keep(1), 0);
+    label.owner = owner;
+    small_state(&state, 2);
+    assert_int_equal(slots_write(&s, &state, &label, error), 0);
+    slots_load(&s, MOST, &f);
+    assert_int_equal(f.n, 2);
+    int err = slots_check_owner(&s, &f, &own, &unowned, error);
+    assert_int_equal(err, words != NULL ? -EINVAL : 0);
+    if (words != NULL && strstr(error, words) == NULL)
+        fail_msg("%s", error);
+    assert_true(words != NULL || unowned);
+    slots_found_close(&f);
+}
+
+static void test_the_owner(void **unused)
+{
+    (void)unused;
+    check_owner(NULL, "a", "0123456789", NULL);
+    check_owner("0123456789", "a", "0123456789", NULL);
+    check_owner("0123456789", NULL, "0123456789", NULL); /* No --name was given. */
+    check_owner("0123456789", "a", "0123456780",
+                "found a checkpoint of a (key 01234567), expected one of a (key 01234567); start "
+                "each peer with its own directory");
+    check_owner("0123456789", NULL, "ab23456789", "expected one of this peer (key ab234567)");
+    check_owner("0123456789", "b", "0123456789",
+                "expected one of b (key 01234567); start the peer with the name that it had");
+    check_owner(NULL, "b", "0123456789", "found a checkpoint of a, expected one of b");
+    check_owner("\x1b[2J", "a", "0123456789", "found a checkpoint of a (key \\x1b[2J)");
+}
+
 /* What a killed process has left of a third file goes at the next start. */
 static void test_a_temporary_one(void **unused)
 {
@@ -177,6 +215,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_what_may_lie_there, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_directory, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_the_owner, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_temporary_one, setup, teardown),
         cmocka_unit_test_setup_teardown(test_files_that_may_not_grow, setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_directory, setup, teardown),

@@ -52,7 +52,7 @@ static inline bool small_is(struct state *s, uint64_t beat)
 
 static inline struct image_label small_label(uint64_t beat)
 {
-    return (struct image_label){"model=logreg\n\"seed\" 1 \xc3\xa9", "a", beat};
+    return (struct image_label){"model=logreg\n\"seed\" 1 \xc3\xa9", "a", beat, NULL};
 }
 
 /* A file in one piece, for free(). */
