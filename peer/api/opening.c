@@ -144,6 +144,8 @@ static int take_settings(struct hearsay *h)
     if (err == 0)
         err = settings_duration(h->o, "forget", &h->config.node.forget_us, error);
     settings_limits(h->o, &h->config.node);
+    if (err == 0 && h->settings.notice[0] != '\0')
+        turn_note(&h->turn, 0, h->settings.notice);
     return err == 0 ? HEARSAY_OK : handle_fail(h, handle_code(err), "%s", error);
 }
 

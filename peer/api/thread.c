@@ -123,13 +123,20 @@ static int open_driver(struct hearsay *h)
     sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* The worker's thread begins here. */
     int err = uv_driver_open(&h->driver, &h->loop, &h->config, &part);
+    while (err == -EADDRINUSE && part == UV_DRIVER_DOOR
+           && settings_move(&h->settings, &h->config)) {
+        turn_note(&h->turn, 0, h->settings.notice);
+        err = uv_driver_open(&h->driver, &h->loop, &h->config, &part);
+    }
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (err == 0)
         return HEARSAY_OK;
     h->driver = NULL;
-    if (part == UV_DRIVER_DOOR)
-        return handle_fail(h, handle_code(err), "cannot listen on %s: %s",
-                           options_text(h->o, "listen"), uv_strerror(err));
+    char error[SETTINGS_ERROR_MAX];
+    if (part == UV_DRIVER_DOOR) {
+        settings_not_listening(&h->settings, &h->config, err, error);
+        return handle_fail(h, handle_code(err), "%s", error);
+    }
     return handle_fail(h, HEARSAY_SYSTEM, "this peer cannot start: %s", uv_strerror(err));
 }
 

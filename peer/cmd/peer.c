@@ -121,6 +121,8 @@ static int take_name(struct peer *p)
     p->report.diary.held = &p->dir.held;
     p->report.diary.owner = p->dir.text;
     p->report.training = &p->training;
+    if (code == CMD_OK && p->settings.notice[0] != '\0')
+        cmd_peer_report_note(&p->report, NOTE_INFO, p->settings.notice);
     return code;
 }
 
@@ -414,10 +416,11 @@ static int run_driver(struct peer *p, struct uv_driver *d, uv_loop_t *loop)
 static int not_open(struct peer *p, enum uv_driver_part part, int err)
 {
     int code = cmd_exit_of(err);
+    char error[SETTINGS_ERROR_MAX];
     switch (part) {
     case UV_DRIVER_DOOR:
-        return cmd_fail(p->o, code, "cannot listen on %s: %s", options_text(p->o, "listen"),
-                        uv_strerror(err));
+        settings_not_listening(&p->settings, &p->config, err, error);
+        return cmd_fail(p->o, code, "%s", error);
     case UV_DRIVER_LEASH:
         return cmd_fail(p->o, code, "--leash-fd %d: %s", p->config.leash_fd, uv_strerror(err));
     case UV_DRIVER_REST:
@@ -435,6 +438,11 @@ static int open_and_run(struct peer *p)
     if (err < 0)
         return not_open(p, part, err);
     err = uv_driver_open(&d, &loop, &p->config, &part);
+    while (err == -EADDRINUSE && part == UV_DRIVER_DOOR
+           && settings_move(&p->settings, &p->config)) {
+        cmd_peer_report_note(&p->report, NOTE_INFO, p->settings.notice);
+        err = uv_driver_open(&d, &loop, &p->config, &part);
+    }
     int code = err < 0 ? not_open(p, part, err) : run_driver(p, d, &loop);
     (void)uv_loop_close(&loop);
     return code;

@@ -285,6 +285,16 @@ static int make_socket(const union uv_address *address)
     return fd;
 }
 
+int uv_accept_try(const union uv_address *address)
+{
+    int fd = make_socket(address);
+    if (fd < 0)
+        return fd;
+    int err = listen(fd, 1) < 0 ? -errno : 0;
+    close(fd);
+    return err;
+}
+
 void uv_accept_slots(struct uv_accept *a, struct uv_link *slots, uint32_t n)
 {
     a->slots = slots;

@@ -6,16 +6,20 @@
 #include "peer/node/evaluation.h"
 #include "peer/run/duration.h"
 #include "peer/run/rate.h"
+#include "peer/uv/accept.h"
 #include "peer/uv/identity.h"
 #include "peer/uv/resolve.h"
 #include "peer/uv/roster.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+enum { SPARE_PORTS = 100 /* Ports above the default one that are tried. */ };
 
 __attribute__((format(printf, 3, 4))) static int refuse(char error[SETTINGS_ERROR_MAX], int err,
                                                         const char *format, ...)
@@ -87,10 +91,84 @@ int settings_addresses(struct settings *s, struct uv_driver_config *c,
     return err;
 }
 
+/* ---- Where we listen ---------------------------------------------------- */
+
+static uint16_t port_of(const union uv_address *a)
+{
+    return ntohs(a->v4.sin_port); /* sin6_port is at the same offset. */
+}
+
+static void set_port(union uv_address *a, uint16_t port)
+{
+    a->v4.sin_port = htons(port);
+}
+
+/* Binding to an address works on the machine that has it, and on no other. */
+static bool is_local(const struct addrinfo *found)
+{
+    union uv_address a = {0};
+    if (found->ai_addrlen > sizeof a)
+        return false;
+    memcpy(&a, found->ai_addr, found->ai_addrlen);
+    set_port(&a, 0);
+    return uv_accept_try(&a) == 0;
+}
+
+/* Is "host:port" that port of this machine? */
+static bool names_local(const char *address, uint16_t port)
+{
+    char host[UV_RESOLVE_HOST_MAX + 1];
+    uint16_t its_port;
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
+    bool local = false;
+    if (uv_resolve_split(address, false, host, &its_port) < 0 || its_port != port
+        || getaddrinfo(host, NULL, &hints, &found) != 0)
+        return false;
+    for (const struct addrinfo *i = found; i != NULL && !local; i = i->ai_next)
+        local = is_local(i);
+    freeaddrinfo(found);
+    return local;
+}
+
+/* The first free port above the one of `a`; 0: all of the next SPARE_PORTS are in use. */
+static uint16_t next_free_port(const union uv_address *a)
+{
+    union uv_address next = *a;
+    for (uint32_t port = port_of(a) + 1u;
+         port <= port_of(a) + (uint32_t)SPARE_PORTS && port <= 65535; port++) {
+        set_port(&next, (uint16_t)port);
+        if (uv_accept_try(&next) == 0)
+            return (uint16_t)port;
+    }
+    return 0;
+}
+
+/* README's command lines, typed into two shells of one machine, differ in the peer's name only. */
+bool settings_move(struct settings *s, struct uv_driver_config *c)
+{
+    union uv_address first;
+    bool local = false;
+    if (options_given(s->o, "listen")
+        || uv_resolve_numeric(options_text(s->o, "listen"), &first) < 0)
+        return false;
+    for (uint32_t i = 0; i < s->bootstrap.n && !local; i++)
+        local = names_local(s->bootstrap.at[i], port_of(&first));
+    uint16_t port = local ? next_free_port(&first) : 0;
+    if (port == 0)
+        return false;
+    set_port(&c->listen, port);
+    snprintf(s->notice, sizeof s->notice,
+             "port %u is in use on this machine, and --bootstrap names it: this peer listens on "
+             "port %u; --listen ADDRESS:PORT chooses another",
+             (unsigned)port_of(&first), (unsigned)port);
+    return true;
+}
+
 int settings_listen(struct settings *s, struct uv_driver_config *c, char error[SETTINGS_ERROR_MAX])
 {
     const char *text = options_text(s->o, "listen");
     uint64_t fd;
+    s->notice[0] = '\0';
     if (strncmp(text, "fd:", 3) == 0 && number_whole(text + 3, &fd) && fd <= 65535) {
         c->listen_fd = (int)fd;
         if (fcntl((int)fd, F_GETFD) >= 0)
@@ -100,7 +178,42 @@ int settings_listen(struct settings *s, struct uv_driver_config *c, char error[S
     if (uv_resolve_numeric(text, &c->listen) < 0)
         return refuse(error, -EINVAL,
                       "--listen: found '%.80s', expected a numeric ADDRESS:PORT, or fd:N", text);
+    if (!options_given(s->o, "listen") && uv_accept_try(&c->listen) == -EADDRINUSE)
+        (void)settings_move(s, c);
     return 0;
+}
+
+void settings_not_listening(const struct settings *s, const struct uv_driver_config *c, int err,
+                            char error[SETTINGS_ERROR_MAX])
+{
+    char address[UV_RESOLVE_TEXT];
+    union uv_address other = c->listen;
+    const char *text = options_text(s->o, "listen"), *why = uv_strerror(err);
+    uint16_t port = err == -EADDRINUSE && c->listen_fd < 0 ? next_free_port(&other) : 0;
+    if (c->listen_fd >= 0) {
+        refuse(error, err, "cannot listen on %.80s: %s", text, why);
+        return;
+    }
+    uv_resolve_text(&c->listen.any, address);
+    set_port(&other, port);
+    if (port != 0) {
+        char free_one[UV_RESOLVE_TEXT];
+        uv_resolve_text(&other.any, free_one);
+        refuse(error, err, "cannot listen on %s: %s; a free one is --listen %s", address, why,
+               free_one);
+    } else if (err == -EADDRINUSE) {
+        refuse(error, err, "cannot listen on %s: %s; expected a free port, --listen ADDRESS:PORT",
+               address, why);
+    } else if (err == -EADDRNOTAVAIL) {
+        refuse(error, err,
+               "cannot listen on %s: %s; expected an address of this machine, or 0.0.0.0 or [::] "
+               "for all of them",
+               address, why);
+    } else if (err == -EACCES) {
+        refuse(error, err, "cannot listen on %s: %s; expected a port above 1023", address, why);
+    } else {
+        refuse(error, err, "cannot listen on %s: %s", address, why);
+    }
 }
 
 /* ---- Who we are, and who may join --------------------------------------- */

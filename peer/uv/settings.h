@@ -31,6 +31,8 @@ struct settings
     const struct options *o;
     char name[WIRE_NAME_MAX + 1];
     struct settings_list bootstrap, advertise;
+    char notice[SETTINGS_ERROR_MAX]; /* What settings_listen() decided and the user must know; or
+                                      * "". */
     uint8_t psk[CHANNEL_KEY];
     struct channel_identity identity;
     bool locks; /* The identity's file is locked, by this descriptor. */
@@ -45,7 +47,16 @@ struct settings
 int settings_begin(struct settings *s, struct uv_driver_config *c, char error[SETTINGS_ERROR_MAX]);
 int settings_addresses(struct settings *s, struct uv_driver_config *c,
                        char error[SETTINGS_ERROR_MAX]);
+/* After settings_addresses(). Where the default port is in use it calls settings_move(). */
 int settings_listen(struct settings *s, struct uv_driver_config *c, char error[SETTINGS_ERROR_MAX]);
+/* The default port is in use. Where --listen is not given, and the bootstrap list names that port of this
+ * machine, the next free port replaces it in `c`, s->notice says so, and the result is true. Call it
+ * again, and open the driver again, where uv_driver_open() fails with -EADDRINUSE: another process may
+ * have taken the port after settings_listen(). */
+bool settings_move(struct settings *s, struct uv_driver_config *c);
+/* Writes why uv_driver_open() failed at UV_DRIVER_DOOR with `err`, and what to write instead. */
+void settings_not_listening(const struct settings *s, const struct uv_driver_config *c, int err,
+                            char error[SETTINGS_ERROR_MAX]);
 int settings_name(struct settings *s, struct uv_driver_config *c, char error[SETTINGS_ERROR_MAX]);
 int settings_key(struct settings *s, struct uv_driver_config *c, char error[SETTINGS_ERROR_MAX]);
 int settings_members(struct settings *s, struct uv_driver_config *c,
