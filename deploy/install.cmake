@@ -1,15 +1,24 @@
-# deploy/install.cmake -- what `cmake --install` puts beside the program, and the .deb that `cpack` makes.
+# deploy/install.cmake -- the files that `cmake --install` installs with the program, and the .deb files that `cpack` makes.
 #
 #   cmake --install build/release --prefix /usr/local
-#   cmake -S . -B build/release -DCMAKE_INSTALL_PREFIX=/usr && cpack --config build/release/CPackConfig.cmake -B build
+#   cpack --config build/release/CPackConfig.cmake -B .
 #
 # Included by the top-level CMakeLists.txt where deploy/ is there.
 
-# What is installed is the program, and so nobody has to build the tests for it.
+# Installing does not build the target `all`, which includes the tests. So each component checks that its files are built.
 set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)
+function(needs_built FILE)
+  install(CODE "if(NOT EXISTS \"${FILE}\")
+    message(FATAL_ERROR \"${FILE} is not built. Build it first: deploy/quickstart, or
+  cmake --build ${PROJECT_BINARY_DIR} --target hearsay libhearsay libhearsay_static\")
+  endif()" ${ARGN})
+endfunction()
+needs_built($<TARGET_FILE:hearsay> COMPONENT program)
+needs_built($<TARGET_FILE:libhearsay> COMPONENT library)
+needs_built($<TARGET_FILE:libhearsay> COMPONENT development)   # The symbolic link libhearsay.so points to it.
+needs_built(${PROJECT_BINARY_DIR}/libhearsay.a COMPONENT development)
 
-# The completion is printed by the program itself, and the texts that Debian wants compressed are,
-# all of it while installing: a build needs neither of it.
+# Installing makes the completion script (the program prints it) and the compressed texts. A build needs neither.
 if(CMAKE_CROSSCOMPILING)
   message(STATUS "cross-compiling: no completion is installed")
 else()
@@ -34,16 +43,17 @@ install(DIRECTORY deploy/slurm deploy/kubernetes deploy/systemd deploy/monitorin
   PATTERN hearsay@.service EXCLUDE)
 install(FILES deploy/systemd/hearsay@.service DESTINATION lib/systemd/system)
 
-# ---- The library, where it was built (deploy/quickstart builds the program alone). ----
+# ---- The library. ----
 
-install(TARGETS libhearsay LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} OPTIONAL COMPONENT library NAMELINK_COMPONENT development)
+install(TARGETS libhearsay LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT development)
 install(FILES peer/api/hearsay.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
-install(FILES ${PROJECT_BINARY_DIR}/libhearsay.a DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development OPTIONAL)
-# Where it is installed to is known while installing, and not before.
+install(FILES ${PROJECT_BINARY_DIR}/libhearsay.a DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
+# hearsay.pc is made while installing, because the prefix may be given at that time.
 install(CODE "set(prefix \"\${CMAKE_INSTALL_PREFIX}\")
   set(CMAKE_INSTALL_LIBDIR \"${CMAKE_INSTALL_LIBDIR}\")
   set(CMAKE_INSTALL_INCLUDEDIR \"${CMAKE_INSTALL_INCLUDEDIR}\")
   set(PROJECT_VERSION \"${PROJECT_VERSION}\")
+  set(MSGPACK_LIBS \"${MSGPACK_LIBS}\")
   configure_file(\"${PROJECT_SOURCE_DIR}/deploy/hearsay.pc.in\" \"${PROJECT_BINARY_DIR}/hearsay.pc\" @ONLY)" COMPONENT development)
 install(FILES ${PROJECT_BINARY_DIR}/hearsay.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 install(FILES deploy/debian/copyright DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libhearsay COMPONENT library)
@@ -52,23 +62,26 @@ install(DIRECTORY tests/examples/ DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libhe
 compressed(debian/changelog changelog ${CMAKE_INSTALL_DATADIR}/doc/libhearsay COMPONENT library)
 compressed(debian/changelog changelog ${CMAKE_INSTALL_DATADIR}/doc/libhearsay-dev COMPONENT development)
 
-# Its reference: manual pages and HTML, made of the header by `cmake --build build/release --target docs`, and while installing.
-find_program(PYTHON3 python3)
+# The reference: manual pages and HTML, made from the header by `cmake --build build/release --target docs` and while
+# installing. `cmake --install` leaves it out where python3 is missing, with a warning; cpack needs python3 (debian/tools.cmake).
 set(REFERENCE ${PROJECT_BINARY_DIR}/reference)
-if(PYTHON3)
-  add_custom_target(docs COMMAND ${PROJECT_SOURCE_DIR}/deploy/reference/make ${REFERENCE} ${PROJECT_VERSION})
-  install(CODE "execute_process(COMMAND \"${PROJECT_SOURCE_DIR}/deploy/reference/make\" \"${REFERENCE}\" ${PROJECT_VERSION}
+add_custom_target(docs COMMAND ${PROJECT_SOURCE_DIR}/deploy/reference/make ${REFERENCE} ${PROJECT_VERSION})
+install(CODE "find_program(python3 python3 NO_CACHE)
+  file(REMOVE_RECURSE \"${REFERENCE}\")
+  file(MAKE_DIRECTORY \"${REFERENCE}/man\" \"${REFERENCE}/html\")
+  if(python3)
+    execute_process(COMMAND \"${PROJECT_SOURCE_DIR}/deploy/reference/make\" \"${REFERENCE}\" ${PROJECT_VERSION}
       COMMAND_ERROR_IS_FATAL ANY)
     file(GLOB pages \"${REFERENCE}/man/*.3\")
     execute_process(COMMAND gzip -9n \${pages} COMMAND_ERROR_IS_FATAL ANY)
-    file(MAKE_DIRECTORY \"${REFERENCE}/html\")" COMPONENT development)
-  install(DIRECTORY ${REFERENCE}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man3 COMPONENT development)
-  install(DIRECTORY ${REFERENCE}/html DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libhearsay-dev COMPONENT development)
-else()
-  message(STATUS "there is no python3: the reference of libhearsay is not made")
-endif()
+    file(MAKE_DIRECTORY \"${REFERENCE}/html\")
+  else()
+    message(WARNING \"python3 is not installed: the manual pages and HTML of libhearsay are left out\")
+  endif()" COMPONENT development)
+install(DIRECTORY ${REFERENCE}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man3 COMPONENT development)
+install(DIRECTORY ${REFERENCE}/html DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libhearsay-dev COMPONENT development)
 
-# The Python package over the library that is installed (pip builds one into the package: peer/api/python).
+# The Python package, which loads the installed library (a package made by pip contains its own: peer/api/python).
 install(DIRECTORY peer/api/python/hearsay DESTINATION lib/python3/dist-packages COMPONENT python
   FILES_MATCHING PATTERN "*.py" PATTERN py.typed PATTERN __pycache__ EXCLUDE)
 install(FILES peer/api/python/README.md deploy/debian/copyright DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/python3-hearsay COMPONENT python)
@@ -77,6 +90,7 @@ compressed(debian/changelog changelog ${CMAKE_INSTALL_DATADIR}/doc/python3-hears
 # ---- The Debian packages: hearsay, libhearsay, libhearsay-dev, python3-hearsay. ----
 
 set(CPACK_GENERATOR DEB)
+set(CPACK_PROJECT_CONFIG_FILE ${PROJECT_SOURCE_DIR}/deploy/debian/tools.cmake)   # Fails where a tool is missing.
 set(CPACK_PACKAGE_NAME hearsay)
 # The first line of each description is its summary.
 set(CPACK_DEBIAN_PROGRAM_DESCRIPTION "train one model on many machines without a server
@@ -91,7 +105,7 @@ set(CPACK_STRIP_FILES ON)
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
-set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)   # What the program is linked with; needs dpkg-dev.
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)   # The packages of the shared libraries that the program is linked with.
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SUGGESTS "bash-completion")
 set(CPACK_DEB_COMPONENT_INSTALL ON)

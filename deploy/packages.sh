@@ -1,25 +1,51 @@
-# deploy/packages.sh -- the Debian packages each use needs, and their installing.
+# deploy/packages.sh -- the Debian and Ubuntu packages that each use needs, and how to install them.
 # Sourced (POSIX sh) by deploy/quickstart, tests/run, .ci/run and the Dockerfile.
 # shellcheck shell=sh disable=SC2034
 
+# The name of a package depends on the release. "new|old" lists all names: the first one that apt offers is installed.
 packages_build="gcc libc6-dev cmake make pkg-config libuv1-dev libsodium-dev \
-libopenblas-dev libmsgpack-dev zlib1g-dev libjansson-dev libmicrohttpd-dev"
-packages_runtime="libuv1 libsodium23 libopenblas0-pthread libmsgpackc2 libjansson4 libmicrohttpd12 zlib1g"
-packages_test="libcmocka-dev python3 python3-numpy python3-yaml dpkg-dev valgrind clang libclang-rt-dev clang-format gnuplot-nox locales graphviz doxygen man-db chromium"
-packages_engine="docker.io docker-compose debootstrap iptables ca-certificates"
+libopenblas-dev libmsgpack-c-dev|libmsgpack-dev zlib1g-dev libjansson-dev libmicrohttpd-dev"
+packages_runtime="libuv1t64|libuv1 libsodium23 libopenblas0-pthread libmsgpack-c2|libmsgpackc2 libjansson4 \
+libmicrohttpd12t64|libmicrohttpd12 zlib1g"
+packages_quick="libcmocka-dev python3" # For tests/run --quick.
+packages_test="python3-numpy python3-yaml dpkg-dev file valgrind clang libclang-rt-dev clang-format gnuplot-nox locales graphviz doxygen man-db chromium"
+packages_engine="docker.io docker-cli|docker.io docker-compose iptables ca-certificates"
+packages_root="debootstrap" # For the tests that make a bare Debian.
 
-# Print those of the named packages that are not installed.
+packages_installed()
+{
+    case $(dpkg-query -W -f '${db:Status-Abbrev}' "$1" 2>/dev/null) in
+    ii*) return 0 ;;
+    esac
+    return 1
+}
+
+# Print the arguments of which no alternative is installed.
 packages_missing()
 {
     for package in "$@"; do
-        case $(dpkg-query -W -f '${db:Status-Abbrev}' "$package" 2>/dev/null) in
-        ii*) ;;
-        *) printf '%s ' "$package" ;;
-        esac
+        for package_name in $(echo "$package" | tr '|' ' '); do
+            ! packages_installed "$package_name" || continue 2
+        done
+        printf '%s ' "$package"
     done
 }
 
-# Run a command as root: as it is, or by sudo.
+# Print the first alternative of each argument that apt offers. Where apt offers none: all of them, and fail.
+packages_offered()
+{
+    packages_unknown=no
+    for package in "$@"; do
+        # shellcheck disable=SC2046 # A list of words.
+        package_name=$(LC_ALL=C apt-cache policy $(echo "$package" | tr '|' ' ') \
+            | awk '/^[^ ]/ { name = $1; sub(/:$/, "", name) } /^  Candidate: / && $2 != "(none)" { print name; exit }')
+        [ -n "$package_name" ] || packages_unknown=yes
+        printf '%s ' "${package_name:-$package}"
+    done
+    [ $packages_unknown = no ]
+}
+
+# Run a command as root: directly, or with sudo.
 packages_as_root()
 {
     if [ "$(id -u)" = 0 ]; then
@@ -27,7 +53,7 @@ packages_as_root()
     elif command -v sudo >/dev/null; then
         sudo "$@"
     else
-        echo "error: this needs root, and there is no sudo: $*" >&2
+        echo "error: this needs root, and sudo is not installed: $*" >&2
         return 1
     fi
 }
@@ -38,20 +64,22 @@ packages_apt()
         -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 "$@" </dev/null
 }
 
-# Install what is missing of the named packages; nothing is touched where all
-# are there. Where there is no apt the build itself will say what it misses.
+# Install the named packages that are missing. Nothing changes where all are installed. On a system
+# without apt the build itself reports what is missing.
 packages_install()
 {
     if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-        echo "no apt here: the packages have to be there already: $*" >&2
+        echo "apt is not installed: these packages must be installed already: $*" >&2
         return 0
     fi
     packages_lacking=$(packages_missing "$@")
     [ -n "$packages_lacking" ] || return 0
-    echo "installing: $packages_lacking"
     packages_log=$(mktemp) || return 1
     # shellcheck disable=SC2086 # A list of words.
     if packages_apt update >"$packages_log" 2>&1 \
+        && { packages_lacking=$(packages_offered $packages_lacking) \
+            || { echo "apt offers no package for each of these names: $packages_lacking" >"$packages_log"; false; }; } \
+        && echo "installing: $packages_lacking" \
         && packages_apt install --no-install-recommends $packages_lacking >"$packages_log" 2>&1; then
         rm -f "$packages_log"
         return 0

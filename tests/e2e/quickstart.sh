@@ -15,7 +15,7 @@ END
 chmod +x bin/cmake
 PATH=$work/bin:$PATH bounded "$root/deploy/quickstart" --peers 2 >quick.out 2>quick.err </dev/null
 check "a build that fails: exit code 1" [ $? = 1 ]
-check "  how long it may take is said before" grep -q 'takes a minute or two' before.out
+check "  how long it takes is printed before" grep -q 'takes a minute or two' before.out
 check "  what went wrong is shown" grep -q 'no compiler of that name' quick.err
 check "  and named" grep -q '^quickstart: the build failed' quick.err
 check "  and nothing is trained" eval '! grep -q "== hearsay local" quick.out'
