@@ -76,7 +76,7 @@ door()
     nn/math/simd.h | compress/simd/*) echo '<immintrin\.h>' ;;
     nn/files/file.c) echo "<zlib\.h>|$files" ;;
     nn/files/safetensors*.c) echo "<jansson\.h>|$files" ;;
-    nn/files/replace.c) echo "$files" ;;
+    nn/files/replace.c) echo "<(signal|time|sys/socket|sys/un)\.h>|$files" ;;
     compress/codecs/atomo.c) echo '"nn/math/blas\.h"' ;;
     gossip/wire/*.c) echo '<msgpack(/[a-z_]+)?\.h>' ;;
     peer/secure/keyfile.c) echo "<sodium\.h>|$files" ;;

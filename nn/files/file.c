@@ -6,6 +6,8 @@
  */
 #include "nn/files/file.h"
 
+#include "nn/files/replace.h"
+
 #include <assert.h>
 #include <dirent.h>
 #include <errno.h>
@@ -179,7 +181,7 @@ static int open_regular(struct file *f, char error[FILE_ERROR_MAX])
     return 0;
 }
 
-int file_open_plain(struct file **out, const char *path, char error[FILE_ERROR_MAX])
+static int open_plain(struct file **out, const char *path, char error[FILE_ERROR_MAX])
 {
     *out = NULL;
     struct file *f = calloc(1, sizeof *f);
@@ -198,9 +200,18 @@ int file_open_plain(struct file **out, const char *path, char error[FILE_ERROR_M
     return err;
 }
 
-int file_open(struct file **f, const char *path, char error[FILE_ERROR_MAX])
+int file_open_plain(struct file **f, const char *path, char error[FILE_ERROR_MAX])
 {
-    int err = file_open_plain(f, path, error);
+    int err = open_plain(f, path, error);
+    if (err == 0)
+        replace_add_input((*f)->fd);
+    return err;
+}
+
+/* `input`: the file must not be replaced by this program from now on. */
+static int open_any(struct file **f, const char *path, bool input, char error[FILE_ERROR_MAX])
+{
+    int err = input ? file_open_plain(f, path, error) : open_plain(f, path, error);
     if (err == 0)
         err = sniff(*f, error);
     if (err < 0) {
@@ -208,6 +219,11 @@ int file_open(struct file **f, const char *path, char error[FILE_ERROR_MAX])
         *f = NULL;
     }
     return err;
+}
+
+int file_open(struct file **f, const char *path, char error[FILE_ERROR_MAX])
+{
+    return open_any(f, path, true, error);
 }
 
 /* What file_open() left half done is closed here, too: fd is below 0 where nothing is open. */
@@ -374,7 +390,7 @@ int file_head(const char *path, uint8_t *bytes, size_t cap, size_t *n, bool *who
     uint8_t more;
     size_t got = 0;
     *n = 0;
-    int err = file_open(&f, path, error);
+    int err = open_any(&f, path, false, error);
     if (err < 0)
         return err;
     err = file_get(f, bytes, cap, n, error);

@@ -35,7 +35,7 @@ struct file_progress
     void *self;
 };
 
-/* Open a regular file for reading. 0 or a negative errno with a sentence:
+/* Open a regular file for reading; it is an input from then on (nn/files/replace.h). 0 or a negative errno with a sentence:
  * -ENOENT, -EACCES, ..., -EINVAL for what is no regular file or a .gz that is
  * no gzip, -ENOMEM. */
 __attribute__((warn_unused_result)) int file_open(struct file **f, const char *path,
@@ -76,7 +76,7 @@ bool file_is_directory(const char *path);
 bool file_same(const char *a, const char *b);
 
 /* The first bytes of a file, unpacked: *n <= cap of them. *whole: there are no
- * more. As file_open() and file_get(). */
+ * more. The file does not become an input. As file_open() and file_get(). */
 __attribute__((warn_unused_result)) int file_head(const char *path, uint8_t *bytes, size_t cap,
                                                   size_t *n, bool *whole,
                                                   char error[FILE_ERROR_MAX]);

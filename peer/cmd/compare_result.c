@@ -1,6 +1,7 @@
 /* peer/cmd/compare_result.c -- what came of a comparison: a table or one JSON object, a page, CSV. */
 #include "nn/files/replace.h"
 #include "peer/cmd/compare.h"
+#include "peer/cmd/files.h"
 #include "peer/cmd/progress.h"
 #include "peer/cmd/report_draw.h"
 #include "peer/uv/metrics.h"
@@ -299,8 +300,7 @@ static int write_file(const struct compare *c, const char *name, const struct re
         err = text->broken ? -ENOMEM : n >= (int)sizeof path ? -ENAMETOOLONG : 0;
     if (err == 0)
         err = replace_file(path, text->bytes, text->n);
-    return err < 0 ? cmd_fail(c->o, CMD_FAILED, "cannot write %s: %s", path, strerror(-err))
-                   : CMD_OK;
+    return err < 0 ? cmd_cannot_write(c->o, NULL, path, err) : CMD_OK;
 }
 
 static int write_files(const struct compare *c, const struct report_comparison *r)

@@ -8,6 +8,7 @@
 #include "nn/train/sgd_trainer.h"
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/eval_logits.h"
+#include "peer/cmd/files.h"
 #include "peer/cmd/loaded.h"
 #include "peer/cmd/progress.h"
 #include "peer/cmd/training.h"
@@ -96,7 +97,7 @@ static int write_logits(const struct options *o, const struct evaluation *e)
     int err = path != NULL
                   ? cmd_eval_logits(path, &e->loaded.model, e->loaded.x, &e->loaded.data.test)
                   : 0;
-    return err < 0 ? cmd_fail(o, CMD_FAILED, "--logits %s: %s", path, strerror(-err)) : CMD_OK;
+    return err < 0 ? cmd_cannot_write(o, "logits", path, err) : CMD_OK;
 }
 
 /* ---- Output ----------------------------------------------------------- */

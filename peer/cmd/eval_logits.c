@@ -1,22 +1,17 @@
 /* peer/cmd/eval_logits.c -- runs a model over a whole set and writes what it answers. */
 #include "peer/cmd/eval_logits.h"
 
+#include "nn/files/replace.h"
 #include "peer/cmd/answers.h"
 
-#include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-enum { PIECE = 1024 };
+enum { PIECE = 16 * 1024 /* Floats that are written at a time. */ };
 
 struct writer
 {
     const struct model *m;
-    FILE *file;
+    struct replace file;
     uint8_t bytes[4 * PIECE]; /* Logits as they lie in the file. */
 };
 
@@ -39,9 +34,9 @@ static int write_batch(void *self, size_t at, uint32_t n, const float *logits)
     while (count > 0) {
         size_t some = count < PIECE ? count : PIECE;
         put_floats(w->bytes, logits, some);
-        errno = 0;
-        if (fwrite(w->bytes, 4, some, w->file) != some)
-            return errno ? -errno : -EIO;
+        int err = replace_put(&w->file, w->bytes, 4 * some);
+        if (err < 0)
+            return err;
         logits += some;
         count -= some;
     }
@@ -53,16 +48,9 @@ int cmd_eval_logits(const char *path, const struct model *m, const float *x,
 {
     static struct writer w;
     w.m = m;
-    w.file = fopen(path, "wb");
-    if (w.file == NULL)
-        return -errno;
+    int err = replace_begin(&w.file, path);
+    if (err < 0)
+        return err;
     struct cmd_answers answers = {.m = m, .x = x, .set = set, .take = write_batch, .self = &w};
-    int err = cmd_answers(&answers);
-    struct stat st;
-    bool regular = fstat(fileno(w.file), &st) == 0 && S_ISREG(st.st_mode);
-    if (fclose(w.file) != 0 && err == 0)
-        err = -errno;
-    if (err < 0 && regular)
-        unlink(path); /* A part of the answers is none. */
-    return err;
+    return replace_end(&w.file, cmd_answers(&answers));
 }

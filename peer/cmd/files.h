@@ -15,9 +15,13 @@ enum { CMD_PATH_MAX = 1024 };
 __attribute__((warn_unused_result)) int cmd_path(char out[CMD_PATH_MAX], const char *dir,
                                                  const char *name);
 
-/* May a command write there? Only over what begins with the n bytes of `mark`, unless `force`. A link is
- * not followed, but its place taken. CMD_OK, or an exit code, and then it has been said; `not_ours`: what
- * the file is else, and what to do. */
+/* Report that `path` cannot be written, for a negative errno of nn/files/replace.h; `flag` names the option,
+ * NULL where there is none. Returns the exit code. */
+int cmd_cannot_write(const struct options *o, const char *flag, const char *path, int err);
+
+/* May a command replace `path`? A regular file only if it begins with the n bytes of `mark`, or with `force`;
+ * an input of the command never (nn/files/replace.h). Links are followed. CMD_OK, or an exit code after an
+ * error message; `not_ours` completes the message "PATH exists, and is ...". */
 __attribute__((warn_unused_result)) int cmd_may_write(const struct options *o, const char *path,
                                                       const void *mark, size_t n, bool force,
                                                       const char *not_ours);

@@ -2,6 +2,7 @@
 #include "peer/cmd/cmd.h"
 
 #include "nn/files/file.h"
+#include "nn/files/replace.h"
 #include "nn/math/near.h"
 #include "peer/cmd/version.h"
 #include "peer/sgd/sgd_keys.h"
@@ -395,6 +396,7 @@ int main(int argc, char **argv)
 {
     keep_streams_apart();
     unblock_signals();
+    replace_protect_inputs();
     signal(SIGXFSZ, SIG_IGN); /* A limit on files is an error of writing, which is told. */
     if (argc < 2) {
         program_help(stderr);

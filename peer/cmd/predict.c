@@ -8,6 +8,7 @@
  */
 #include "nn/files/replace.h"
 #include "peer/cmd/answers.h"
+#include "peer/cmd/files.h"
 #include "peer/cmd/loaded.h"
 #include "peer/cmd/progress.h"
 
@@ -124,9 +125,14 @@ static int predict(struct prediction *p, const struct options *o)
     return err < 0 ? cmd_fail(o, CMD_FAILED, "%s", strerror(-err)) : CMD_OK;
 }
 
-/* To memory first, so that a file is whole or as it was. */
+/* To memory first, so that a file is whole or as it was. What cannot be written is refused before
+ * the model runs. */
 static int open_out(struct prediction *p, const struct options *o)
 {
+    const char *path = options_text(o, "out");
+    int err = path != NULL ? replace_check(path) : 0;
+    if (err < 0)
+        return cmd_cannot_write(o, "out", path, err);
     p->to = options_given(o, "out") ? open_memstream(&p->text, &p->n_text) : stdout;
     return p->to != NULL ? CMD_OK : cmd_fail(o, CMD_FAILED, "out of memory");
 }
@@ -138,7 +144,7 @@ static int keep(struct prediction *p, const struct options *o)
         return CMD_OK;
     int err = fclose(p->to) != 0 ? -ENOMEM : replace_file(path, p->text, p->n_text);
     p->to = NULL;
-    return err < 0 ? cmd_fail(o, CMD_FAILED, "--out %s: %s", path, strerror(-err)) : CMD_OK;
+    return err < 0 ? cmd_cannot_write(o, "out", path, err) : CMD_OK;
 }
 
 static void say(const struct prediction *p)

@@ -55,7 +55,7 @@ static int may_write(const struct options *o, const char *path, const void *mark
 
 static int cannot_write(const struct options *o, const char *path, int err)
 {
-    return cmd_fail(o, CMD_FAILED, "cannot write %s: %s", path, strerror(-err));
+    return cmd_cannot_write(o, NULL, path, err);
 }
 
 static int write_text(const struct options *o, const char *path, const struct report_text *text,

@@ -55,8 +55,12 @@ static int posix_close(void *self, int file)
     return result(close(file));
 }
 
+/* A checkpoint replaces a regular file only. posix_read() does not follow links either. */
 static int posix_rename(void *self, const char *from, const char *to)
 {
+    struct stat st;
+    if (fstatat(dir_of(self), to, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(st.st_mode))
+        return S_ISDIR(st.st_mode) ? -EISDIR : -EEXIST;
     return result(renameat(dir_of(self), from, dir_of(self), to));
 }
 

@@ -75,10 +75,16 @@ static void test_what_may_lie_there(void **unused)
     unlink(path);
     assert_int_equal(symlink(slots_name(1), path), 0);
     bad_slot_0("found a symbolic link, expected a regular file");
+    assert_int_equal(keep(3), -EEXIST);
+    assert_int_equal(unlink(path), 0); /* The link is still there. */
+    assert_int_equal(symlink(slots_name(1), path), 0);
     unlink(path);
     assert_int_equal(mkfifo(path, 0600), 0);
     bad_slot_0("found a special file, expected a regular file");
-    assert_int_equal(keep(3), 0); /* A pipe is replaced. */
+    assert_int_equal(keep(3), -EEXIST); /* Only regular files are replaced. */
+    bad_slot_0("found a special file, expected a regular file");
+    unlink(path);
+    assert_int_equal(keep(3), 0);
     struct slots_found f;
     slots_load(&s, MOST, &f);
     assert_true(f.n == 2 && f.image[0].label.beat == 3);

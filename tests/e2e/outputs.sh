@@ -1,0 +1,157 @@
+#!/usr/bin/env bash
+# tests/e2e/outputs.sh -- where commands write: regular files are replaced, links are followed, devices, pipes and
+# sockets are written to, directories and inputs are refused. The rule is nn/files/replace.h.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+e2e_begin
+
+# ---- Inputs: a model, its rows and a run. ----
+
+python3 - "$seed" <<'PY'
+import random, sys
+r = random.Random(int(sys.argv[1]))
+with open("rows.csv", "w") as f:
+    f.write("x,y,label\n")
+    for i in range(200):
+        c = i % 2
+        f.write("%.3f,%.3f,%d\n" % (r.gauss(c, 0.3), r.gauss(-c, 0.3), c))
+PY
+bounded "$HEARSAY" train --model logreg --data csv:rows.csv --rounds 20 --seed "$seed" --out run >train.out 2>train.err
+check "a model is trained" [ $? = 0 ]
+cp run/model.safetensors m.safetensors
+for name in rows.csv m.safetensors run/metrics.jsonl; do
+    cp "$name" "kept.${name##*/}"
+done
+
+# Each command that writes one file: its output is the last argument.
+commands=(predict eval report-page report-csv)
+write()
+{
+    case $1 in
+    predict) bounded "$HEARSAY" predict m.safetensors --data csv:rows.csv --out "$2" ;;
+    eval) bounded "$HEARSAY" eval m.safetensors --data csv:rows.csv --logits "$2" ;;
+    report-page) bounded "$HEARSAY" report run --force --out "$2" ;;
+    report-csv) bounded "$HEARSAY" report run --force --csv "$2" ;;
+    esac >write.out 2>write.err </dev/null
+}
+
+# same FILE COMMAND: does FILE hold what COMMAND writes? A page names the time at which it was made.
+same()
+{
+    case $2 in
+    report-page) [ "$(head -n 5 "$1")" = "$(head -n 5 "whole.$2")" ] && [ "$(wc -c <"$1")" = "$(wc -c <"whole.$2")" ] ;;
+    *) cmp -s "$1" "whole.$2" ;;
+    esac
+}
+
+# refused WHAT COMMAND PATH: exit code 2, and the reason.
+refused()
+{
+    write "$2" "$3"
+    code=$?
+    check "$2: $1 is refused: $(head -c 90 write.err)" eval '[ "$code" = 2 ] && grep -q "cannot write" write.err'
+}
+
+listener()
+{
+    python3 - "$1" "$2" <<'PY'
+import socket, sys
+with socket.socket(socket.AF_UNIX) as s:
+    s.bind(sys.argv[1])
+    s.listen(1)
+    print("listens", flush=True)
+    c, _ = s.accept()
+    with open(sys.argv[2], "wb") as f:
+        while True:
+            b = c.recv(65536)
+            if not b:
+                break
+            f.write(b)
+PY
+}
+
+mkdir directory there
+mknod null c 1 3 2>/dev/null && mknod full c 1 7 2>/dev/null && : >null 2>/dev/null && devices=1 || devices=
+[ -n "$devices" ] || echo "# device files cannot be made here: they are not tried"
+for c in "${commands[@]}"; do
+    write "$c" "whole.$c"
+    check "$c writes a new file" [ $? = 0 -a -s "whole.$c" ]
+    echo old >"old.$c"
+    chmod 600 "old.$c"
+    ln "old.$c" "hard.$c"
+    write "$c" "old.$c"
+    check "$c replaces a regular file, with its rights; its other name keeps the old bytes" eval \
+        'same "old.$c" "$c" && [ "$(stat -c %a "old.$c")" = 600 ] && [ "$(cat "hard.$c")" = old ]'
+
+    echo old >"there/target.$c"
+    ln -s "there/target.$c" "link.$c"
+    ln -s "link.$c" "link-of-link.$c"
+    write "$c" "link-of-link.$c"
+    check "$c follows links" eval 'same "there/target.$c" "$c" && [ -L "link.$c" ] && [ -L "link-of-link.$c" ]'
+    ln -s "there/new.$c" "dangling.$c"
+    write "$c" "dangling.$c"
+    check "$c makes the file that a link names" eval 'same "there/new.$c" "$c" && [ -L "dangling.$c" ]'
+
+    mkfifo "pipe.$c"
+    start "cat.$c" cat "pipe.$c"
+    write "$c" "pipe.$c"
+    code=$?
+    finish "$started" 20
+    check "$c writes to a pipe" eval '[ "$code" = 0 ] && [ -p "pipe.$c" ] && same "cat.$c.out" "$c"'
+    start "socket.$c" listener "socket.$c" "got.$c"
+    wait_until 20 grep -q listens "socket.$c.out"
+    write "$c" "socket.$c"
+    code=$?
+    finish "$started" 20
+    check "$c writes to a socket" eval '[ "$code" = 0 ] && [ -S "socket.$c" ] && same "got.$c" "$c"'
+    write "$c" "socket.$c"
+    code=$?
+    check "$c says that nothing listens at a socket" eval '[ "$code" = 1 ] && grep -q "Connection refused" write.err && [ -S "socket.$c" ]'
+
+    refused "a directory" "$c" directory
+    for input in m.safetensors rows.csv run/metrics.jsonl; do
+        case $c,$input in
+        report-*,m.safetensors | report-*,rows.csv | [pe]*,run/*) continue ;;
+        esac
+        ln -f "$input" hard
+        ln -sfn "$input" soft
+        for path in "$input" hard soft "./there/../$input"; do
+            refused "$path, an input," "$c" "$path"
+        done
+        check "  and $input is as it was" cmp "$input" "kept.${input##*/}"
+    done
+
+    [ -n "$devices" ] || continue
+    write "$c" null
+    check "$c writes to a device, which stays one" [ $? = 0 -a -c null ]
+    write "$c" full
+    code=$?
+    check "$c reports a full device, which stays one: $(tail -n 1 write.err)" eval \
+        '[ "$code" = 1 ] && [ -c full ] && grep -q "No space left on device" write.err'
+    ln -sfn full soft
+    write "$c" soft
+    code=$?
+    check "  also behind a link" eval '[ "$code" = 1 ] && [ -c full ] && [ -L soft ]'
+done
+
+# A pipe whose reader leaves is an error and no death by SIGPIPE.
+start reader head -c 1 pipe.eval
+python3 -c 'print("x,y,label"); [print("%d,%d,%d" % (i, i % 7, i % 2)) for i in range(40000)]' >many.csv
+bounded "$HEARSAY" eval m.safetensors --data csv:many.csv,test=many.csv --logits pipe.eval >many.out 2>many.err
+code=$?
+check "a pipe without a reader is reported: $(tail -n 1 many.err)" eval '[ "$code" = 1 ] && grep -q "Broken pipe" many.err'
+check "no temporary file is left" [ -z "$(find . -name '*.tmp-*')" ]
+
+# ---- Secrets are written to new files only. ----
+
+for c in keygen identity; do
+    for path in "old.predict" "pipe.predict" "dangling-$c" "directory" ${devices:+null}; do
+        [ "${path%-*}" != dangling ] || ln -s "nowhere-$c" "$path"
+        bounded "$HEARSAY" "$c" "$path" >write.out 2>write.err </dev/null
+        code=$?
+        check "$c refuses $path: $(head -c 90 write.err)" [ "$code" != 0 -a ! -e "nowhere-$c" ]
+    done
+done
+check "  and all are as they were" eval 'same old.predict predict && [ -p pipe.predict ] && { [ -z "$devices" ] || [ -c null ]; }'
+
+e2e_end
