@@ -13,19 +13,15 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { WALK_FLOATS = 1 << 14 };
+enum { WALK_VALUES = 1 << 12 };
 
 static const struct safetensors_rules model_file = {.tensors_max = SAFETENSORS_TENSORS_MAX,
                                                     .header_max = SAFETENSORS_HEADER_MAX};
-
-static uint64_t float_bytes(const struct safetensors_header *h)
-{
-    return h->n_bytes - h->n_counters * SAFETENSORS_COUNTER;
-}
 
 /* The length, then the header's bytes, whose first has been read with the length. */
 static int load_header(struct safetensors_header *h, struct file *f, const char *path,
@@ -154,6 +150,17 @@ static const struct segment *missing(const struct safetensors_header *h, const s
     return NULL;
 }
 
+static int check_dtype(const struct safetensors_tensor *t, const char *path,
+                       char error[FILE_ERROR_MAX])
+{
+    if (t->dtype != SAFETENSORS_U8 && t->dtype != SAFETENSORS_OTHER)
+        return 0;
+    return file_error(error, path,
+                      "dtype of %.48s: found %.16s, expected F32, or F16, BF16 or F64, which are "
+                      "converted to float32",
+                      t->name, t->dtype_name);
+}
+
 /* Do the file's tensors and the model's segments agree? Names are unique on
  * both sides, so equal counts and each tensor found is enough. */
 static int check_segments(const struct safetensors_header *h, const struct segment *s, size_t n,
@@ -163,10 +170,13 @@ static int check_segments(const struct safetensors_header *h, const struct segme
         const struct safetensors_tensor *t = &h->tensors[i];
         if (t->dtype == SAFETENSORS_COUNT)
             continue;
+        int err = check_dtype(t, path, error);
+        if (err < 0)
+            return err;
         const struct segment *to = find_segment(s, n, t->name);
         if (to == NULL)
             return refuse_name(t->name, s, n, path, error);
-        int err = check_shape(t, to, path, error);
+        err = check_shape(t, to, path, error);
         if (err < 0)
             return err;
     }
@@ -180,43 +190,143 @@ static int check_segments(const struct safetensors_header *h, const struct segme
                       found, n, lacks->name);
 }
 
-/* Little-endian bytes to floats, in place. */
-static void from_wire(float *x, size_t n)
+/* ---- Values. ---- */
+
+enum { VALUE_BYTES_MAX = 8 };
+
+/* Bytes of one value; 0 of a dtype that is not read. */
+static size_t value_bytes(enum safetensors_dtype dtype)
 {
-    for (size_t i = 0; i < n; i++) {
-        uint8_t b[sizeof(float)];
-        memcpy(b, x + i, sizeof b);
-        uint32_t bits =
-            (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
-        memcpy(x + i, &bits, sizeof bits);
+    switch (dtype) {
+    case SAFETENSORS_F32:
+        return 4;
+    case SAFETENSORS_F16:
+    case SAFETENSORS_BF16:
+        return 2;
+    case SAFETENSORS_F64:
+        return 8;
+    case SAFETENSORS_U8:
+    case SAFETENSORS_OTHER:
+    case SAFETENSORS_COUNT:
+        return 0;
+    }
+    assert(false);
+    return 0;
+}
+
+static double float_of(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return (double)x;
+}
+
+/* IEEE 754 binary16: 1 sign bit, 5 of the exponent, 10 of the mantissa. */
+static double half_of(uint32_t bits)
+{
+    uint32_t exponent = bits >> 10 & 0x1f, mantissa = bits & 0x3ff;
+    double x = exponent == 0x1f ? (mantissa != 0 ? (double)NAN : (double)INFINITY)
+               : exponent == 0  ? ldexp(mantissa, -24)
+                                : ldexp(mantissa + 1024.0, (int)exponent - 25);
+    return bits >> 15 ? -x : x;
+}
+
+/* Little-endian bytes to values, exactly. */
+static void from_wire(enum safetensors_dtype dtype, const uint8_t *b, double *x, size_t n)
+{
+    size_t width = value_bytes(dtype);
+    for (size_t i = 0; i < n; i++, b += width) {
+        uint64_t bits = 0;
+        for (size_t k = 0; k < width; k++)
+            bits |= (uint64_t)b[k] << (8 * k);
+        if (dtype == SAFETENSORS_F64)
+            memcpy(x + i, &bits, sizeof bits);
+        else if (dtype == SAFETENSORS_F16)
+            x[i] = half_of((uint32_t)bits);
+        else
+            x[i] = float_of((uint32_t)(dtype == SAFETENSORS_BF16 ? bits << 16 : bits));
     }
 }
 
-/* Read one tensor's bytes to `dst`. */
-static int read_bytes(struct file *f, const struct safetensors_tensor *t, void *dst,
+static int read_bytes(struct file *f, const struct safetensors_tensor *t, void *dst, size_t n,
                       const char *path, char error[FILE_ERROR_MAX])
 {
-    size_t n_bytes = (size_t)(t->end - t->begin), got;
-    int err = file_get(f, dst, n_bytes, &got, error);
-    if (err == 0 && got < n_bytes)
-        return file_error(error, path, "data of %.48s: found %zu bytes, expected %zu", t->name, got,
-                          n_bytes);
+    size_t got;
+    int err = file_get(f, dst, n, &got, error);
+    if (err == 0 && got < n)
+        return file_error(error, path, "data of %.48s: the file ends early", t->name);
     return err;
+}
+
+/* Pass over a tensor's bytes. */
+static int skip_tensor(struct file *f, const struct safetensors_tensor *t, const char *path,
+                       char error[FILE_ERROR_MAX])
+{
+    uint8_t b[4096];
+    int err = 0;
+    for (uint64_t left = t->end - t->begin; left > 0 && err == 0;) {
+        size_t n = left < sizeof b ? (size_t)left : sizeof b;
+        err = read_bytes(f, t, b, n, path, error);
+        left -= n;
+    }
+    return err;
+}
+
+/* Read the values of one tensor piece by piece; a tensor of none is one piece of none. */
+static int walk_tensor(struct file *f, const struct safetensors_tensor *t,
+                       const struct safetensors_walker *w, const char *path,
+                       char error[FILE_ERROR_MAX])
+{
+    uint8_t b[WALK_VALUES * VALUE_BYTES_MAX];
+    double x[WALK_VALUES];
+    size_t width = value_bytes(t->dtype);
+    uint64_t left = t->n;
+    if (width == 0) {
+        w->take(w->self, t, NULL, 0);
+        return skip_tensor(f, t, path, error);
+    }
+    do {
+        size_t n = left < WALK_VALUES ? (size_t)left : WALK_VALUES;
+        int err = read_bytes(f, t, b, n * width, path, error);
+        if (err < 0)
+            return err;
+        from_wire(t->dtype, b, x, n);
+        w->take(w->self, t, x, n);
+        left -= n;
+    } while (left > 0);
+    return 0;
+}
+
+/* Values on their way into a segment. */
+struct filling
+{
+    float *to;
+    size_t at;
+};
+
+static void fill(void *self, const struct safetensors_tensor *t, const double *x, size_t n)
+{
+    struct filling *f = self;
+    (void)t;
+    for (size_t i = 0; i < n; i++)
+        f->to[f->at++] = (float)x[i];
 }
 
 /* Read one tensor into its place. */
 static int read_tensor(struct file *f, const struct safetensors_tensor *t, const struct segment *to,
                        float *x, const char *path, char error[FILE_ERROR_MAX])
 {
-    float *dst = x + to->offset;
-    size_t n_bytes = (size_t)(t->end - t->begin);
-    int err = read_bytes(f, t, dst, path, error);
+    struct filling filling = {.to = x + to->offset};
+    struct safetensors_walker w = {.take = fill, .self = &filling};
+    const float *dst = filling.to;
+    assert(t->n == to->n); /* check_segments() */
+    int err = walk_tensor(f, t, &w, path, error);
     if (err < 0)
         return err;
-    from_wire(dst, n_bytes / sizeof(float));
-    if (!vec_finite(dst, n_bytes / sizeof(float)))
+    if (!vec_finite(dst, to->n))
         return file_error(error, path,
-                          "data of %.48s: found NaN or infinity, expected finite values", t->name);
+                          "data of %.48s: found NaN or infinity, expected finite values%s", t->name,
+                          t->dtype == SAFETENSORS_F64 ? " within float32's range" : "");
     for (size_t i = 0; i < to->n && to->nonnegative; i++)
         if (dst[i] < 0)
             return file_error(error, path,
@@ -236,42 +346,22 @@ int safetensors_read(const char *path, const struct segment *s, size_t n, float 
     if (err < 0)
         return err;
     err = check_segments(&h, s, n, path, error);
-    float *y = err == 0 ? malloc((size_t)h.n_bytes + 1) : NULL; /* As large as the model. */
+    size_t n_bytes = err == 0 ? (size_t)h.n_elements * sizeof(float) : 0;
+    float *y = err == 0 ? malloc(n_bytes + 1) : NULL; /* As large as the model. */
     if (err == 0 && y == NULL)
         err = file_no_memory(error, path);
     for (size_t i = 0; i < h.n && err == 0; i++) {
         const struct safetensors_tensor *t = &h.tensors[i];
-        uint8_t counter[SAFETENSORS_COUNTER];
         err = t->dtype == SAFETENSORS_COUNT
-                  ? read_bytes(f, t, counter, path, error)
+                  ? skip_tensor(f, t, path, error)
                   : read_tensor(f, t, find_segment(s, n, t->name), y, path, error);
     }
     if (err == 0)
-        memcpy(x, y, (size_t)float_bytes(&h));
+        memcpy(x, y, n_bytes);
     free(y);
     safetensors_header_close(&h);
     file_close(f);
     return err;
-}
-
-/* Read the floats of one tensor piece by piece; a tensor of none is one piece of none. */
-static int walk_tensor(struct file *f, const struct safetensors_tensor *t, float *piece,
-                       const struct safetensors_walker *w, const char *path,
-                       char error[FILE_ERROR_MAX])
-{
-    size_t left = (size_t)((t->end - t->begin) / sizeof(float));
-    do {
-        size_t n = left < WALK_FLOATS ? left : WALK_FLOATS, got;
-        int err = file_get(f, piece, n * sizeof(float), &got, error);
-        if (err < 0)
-            return err;
-        if (got < n * sizeof(float))
-            return file_error(error, path, "data of %.48s: the file ends early", t->name);
-        from_wire(piece, n);
-        w->take(w->self, t, piece, n);
-        left -= n;
-    } while (left > 0);
-    return 0;
 }
 
 int safetensors_walk(const char *path, const struct safetensors_walker *w,
@@ -282,16 +372,10 @@ int safetensors_walk(const char *path, const struct safetensors_walker *w,
     int err = open_checked(&h, &f, path, error);
     if (err < 0)
         return err;
-    float *piece = malloc(WALK_FLOATS * sizeof *piece);
-    if (piece == NULL)
-        err = file_no_memory(error, path);
-    for (size_t i = 0; i < h.n && err == 0; i++) {
-        uint8_t counter[SAFETENSORS_COUNTER];
+    for (size_t i = 0; i < h.n && err == 0; i++)
         err = h.tensors[i].dtype == SAFETENSORS_COUNT
-                  ? read_bytes(f, &h.tensors[i], counter, path, error)
-                  : walk_tensor(f, &h.tensors[i], piece, w, path, error);
-    }
-    free(piece);
+                  ? skip_tensor(f, &h.tensors[i], path, error)
+                  : walk_tensor(f, &h.tensors[i], w, path, error);
     safetensors_header_close(&h);
     file_close(f);
     return err;
@@ -306,7 +390,7 @@ int safetensors_info(const char *path, struct safetensors_info *info, char error
     if (err < 0)
         return err;
     info->n_tensors = h.n - h.n_counters;
-    info->n_floats = float_bytes(&h) / sizeof(float);
+    info->n_floats = h.n_elements;
     err = safetensors_header_meta(&h, &info->meta, &info->n_meta, path, error);
     if (err < 0)
         safetensors_info_close(info);

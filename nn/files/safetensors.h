@@ -10,8 +10,9 @@
  * Writing is durable and whole or nothing: a temporary file in the same
  * directory, synced, renamed, its directory synced. Reading trusts nothing,
  * and changes nothing until all has been checked: sizes, JSON types, names,
- * dtype, shapes against the segment table, offsets that tile the data exactly,
- * finite values. Each failure leaves one sentence that begins with the path.
+ * shapes against the segment table, offsets that tile the data exactly, finite
+ * values. F16, BF16 and F64 become float32; other dtypes are refused by name.
+ * Each failure leaves one sentence that begins with the path.
  * A state_dict of PyTorch has counters of batch norms ("num_batches_tracked",
  * one int64), which are passed over.
  */
@@ -23,8 +24,8 @@
 #include "nn/math/vec.h"
 
 enum {
-    SAFETENSORS_HEADER_MAX = 1 << 20, /* Bytes of JSON that are accepted. */
-    SAFETENSORS_TENSORS_MAX = 4096
+    SAFETENSORS_HEADER_MAX = 100 * 1000 * 1000, /* Bytes of JSON, as the format limits them. */
+    SAFETENSORS_TENSORS_MAX = 1 << 20
 };
 
 /* Write x, cut into the n tiling segments s[] (by their dims), with metadata
@@ -46,7 +47,7 @@ __attribute__((warn_unused_result)) int safetensors_read(const char *path, const
 struct safetensors_info
 {
     size_t n_meta, n_tensors;      /* Counters not counted. */
-    uint64_t n_floats;             /* All tensors together. */
+    uint64_t n_floats;             /* Elements of all tensors together. */
     struct safetensors_meta *meta; /* n_meta pairs, owned by the struct. */
 };
 
@@ -56,12 +57,13 @@ __attribute__((warn_unused_result)) int safetensors_info(const char *path,
                                                          struct safetensors_info *info,
                                                          char error[FILE_ERROR_MAX]);
 
-/* Read a file tensor by tensor, in the order of its data: take() gets each tensor's floats in
- * pieces of bounded size, at least one a tensor, whatever they are (NaN, too). Tensor and floats
- * are borrowed for the call. 0, -EINVAL or a negative errno: then some may have been given. */
+/* Read a file tensor by tensor, in the order of its data: take() gets each tensor's values in
+ * pieces of bounded size, at least one a tensor, whatever they are (NaN, too). Of a tensor that is
+ * not F32, F16, BF16 or F64 there is one piece, with x == NULL and n == 0. Tensor and values are
+ * borrowed for the call. 0, -EINVAL or a negative errno: then some may have been given. */
 struct safetensors_walker
 {
-    void (*take)(void *self, const struct safetensors_tensor *t, const float *x, size_t n);
+    void (*take)(void *self, const struct safetensors_tensor *t, const double *x, size_t n);
     void *self;
 };
 __attribute__((warn_unused_result)) int safetensors_walk(const char *path,

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { ELEMENT_MAX = 16 /* Bytes of the largest element that a shape is checked for. */ };
+
 /* One number of a JSON array, not negative. */
 static bool get_number(const json_t *array, size_t i, uint64_t *v)
 {
@@ -20,24 +22,22 @@ static bool get_number(const json_t *array, size_t i, uint64_t *v)
 }
 
 /* The dimensions, with their product held against overflow at each step. */
-static int parse_shape(struct safetensors_tensor *t, const json_t *shape, uint64_t *n_floats,
-                       const char *path, char error[FILE_ERROR_MAX])
+static int parse_shape(struct safetensors_tensor *t, const json_t *shape, const char *path,
+                       char error[FILE_ERROR_MAX])
 {
     if (!json_is_array(shape) || json_array_size(shape) > SAFETENSORS_DIMS_MAX)
         return file_error(error, path, "shape of %.48s: expected an array of at most %d numbers",
                           t->name, SAFETENSORS_DIMS_MAX);
     t->n_dims = (uint32_t)json_array_size(shape);
-    *n_floats = 1;
+    t->n = 1;
     for (uint32_t i = 0; i < t->n_dims; i++) {
         if (!get_number(shape, i, &t->dims[i]))
             return file_error(error, path, "shape of %.48s: expected whole numbers, none negative",
                               t->name);
-        if (t->dims[i] != 0 && *n_floats > (UINT64_MAX / sizeof(float)) / t->dims[i])
-            return file_error(error, path,
-                              "shape of %.48s: found more floats than "
-                              "there can be",
+        if (t->dims[i] != 0 && t->n > UINT64_MAX / ELEMENT_MAX / t->dims[i])
+            return file_error(error, path, "shape of %.48s: found more elements than there can be",
                               t->name);
-        *n_floats *= t->dims[i];
+        t->n *= t->dims[i];
     }
     return 0;
 }
@@ -52,37 +52,48 @@ static bool is_counter(const char *name, const char *dtype, const json_t *shape)
            && json_is_array(shape) && json_array_size(shape) == 0;
 }
 
+/* The dtypes of the format: https://docs.rs/safetensors, enum Dtype. One that is not here is shown
+ * by its name and its bytes. */
+static const struct
+{
+    const char *name;
+    enum safetensors_dtype dtype;
+    uint64_t bytes; /* Bytes of one element. */
+} dtypes[] = {{"F32", SAFETENSORS_F32, 4},       {"F16", SAFETENSORS_F16, 2},
+              {"BF16", SAFETENSORS_BF16, 2},     {"F64", SAFETENSORS_F64, 8},
+              {"U8", SAFETENSORS_U8, 1},         {"I8", SAFETENSORS_OTHER, 1},
+              {"I16", SAFETENSORS_OTHER, 2},     {"U16", SAFETENSORS_OTHER, 2},
+              {"I32", SAFETENSORS_OTHER, 4},     {"U32", SAFETENSORS_OTHER, 4},
+              {"I64", SAFETENSORS_OTHER, 8},     {"U64", SAFETENSORS_OTHER, 8},
+              {"BOOL", SAFETENSORS_OTHER, 1},    {"C64", SAFETENSORS_OTHER, 8},
+              {"F8_E4M3", SAFETENSORS_OTHER, 1}, {"F8_E5M2", SAFETENSORS_OTHER, 1}};
+
+enum { N_DTYPES = sizeof dtypes / sizeof *dtypes };
+
+static size_t find_dtype(const char *name)
+{
+    size_t i = 0;
+    while (i < N_DTYPES && strcmp(dtypes[i].name, name) != 0)
+        i++;
+    return i;
+}
+
 static int parse_dtype(struct safetensors_tensor *t, const json_t *j, bool bytes, const char *path,
                        char error[FILE_ERROR_MAX])
 {
-    const char *expected = bytes ? "F32 or U8" : "F32";
+    const char *expected = bytes ? "F32 or U8" : "a name such as F32";
     const char *dtype = json_string_value(json_object_get(j, "dtype"));
     if (dtype == NULL)
         return file_error(error, path, "dtype of %.48s: found none, expected %s", t->name,
                           expected);
-    if (strcmp(dtype, "F32") == 0)
-        t->dtype = SAFETENSORS_F32;
-    else if (bytes && strcmp(dtype, "U8") == 0)
-        t->dtype = SAFETENSORS_U8;
-    else if (!bytes && is_counter(t->name, dtype, json_object_get(j, "shape")))
+    size_t i = find_dtype(dtype);
+    t->dtype_name = dtype;
+    t->dtype = i < N_DTYPES ? dtypes[i].dtype : SAFETENSORS_OTHER;
+    if (!bytes && is_counter(t->name, dtype, json_object_get(j, "shape")))
         t->dtype = SAFETENSORS_COUNT;
-    else
+    if (bytes && t->dtype != SAFETENSORS_F32 && t->dtype != SAFETENSORS_U8)
         return file_error(error, path, "dtype of %.48s: found %.16s, expected %s", t->name, dtype,
                           expected);
-    return 0;
-}
-
-static uint64_t element_bytes(enum safetensors_dtype dtype)
-{
-    switch (dtype) {
-    case SAFETENSORS_F32:
-        return sizeof(float);
-    case SAFETENSORS_U8:
-        return 1;
-    case SAFETENSORS_COUNT:
-        return SAFETENSORS_COUNTER;
-    }
-    assert(false);
     return 0;
 }
 
@@ -91,9 +102,8 @@ static int parse_tensor(struct safetensors_tensor *t, const json_t *j, bool byte
                         char error[FILE_ERROR_MAX])
 {
     int err = parse_dtype(t, j, bytes, path, error);
-    uint64_t n_elements = 0;
     if (err == 0)
-        err = parse_shape(t, json_object_get(j, "shape"), &n_elements, path, error);
+        err = parse_shape(t, json_object_get(j, "shape"), path, error);
     if (err < 0)
         return err;
     const json_t *offsets = json_object_get(j, "data_offsets");
@@ -103,7 +113,8 @@ static int parse_tensor(struct safetensors_tensor *t, const json_t *j, bool byte
                           "data_offsets of %.48s: expected [begin, end] with 0 <= begin "
                           "<= end",
                           t->name);
-    uint64_t n_bytes = n_elements * element_bytes(t->dtype);
+    size_t dtype = find_dtype(t->dtype_name);
+    uint64_t n_bytes = dtype < N_DTYPES ? t->n * dtypes[dtype].bytes : t->end - t->begin;
     if (t->end - t->begin != n_bytes)
         return file_error(error, path,
                           "data_offsets of %.48s: found %llu bytes, expected %llu for its "
@@ -179,8 +190,11 @@ static int parse_header(struct safetensors_header *h, const struct safetensors_r
         if (err < 0)
             return err;
     }
-    for (size_t i = 0; i < h->n; i++)
-        h->n_counters += h->tensors[i].dtype == SAFETENSORS_COUNT;
+    for (size_t i = 0; i < h->n; i++) {
+        bool counter = h->tensors[i].dtype == SAFETENSORS_COUNT;
+        h->n_counters += counter;
+        h->n_elements += counter ? 0 : h->tensors[i].n;
+    }
     return check_tiling(h, path, error);
 }
 
@@ -309,8 +323,8 @@ int safetensors_header_put_meta(struct json_t *root, const struct safetensors_me
 int safetensors_header_put(struct json_t *root, const struct safetensors_tensor *t,
                            const char *path, char error[FILE_ERROR_MAX])
 {
-    static const char *const dtypes[] = {
-        [SAFETENSORS_F32] = "F32", [SAFETENSORS_U8] = "U8", [SAFETENSORS_COUNT] = "I64"};
+    bool floats = t->dtype == SAFETENSORS_F32;
+    assert(floats || t->dtype == SAFETENSORS_U8); /* Nothing else is written. */
     json_t *shape = json_array();
     uint64_t n = 1;
     int bad = 0;
@@ -318,9 +332,9 @@ int safetensors_header_put(struct json_t *root, const struct safetensors_tensor 
         bad |= json_array_append_new(shape, json_integer((json_int_t)t->dims[i]));
         n *= t->dims[i];
     }
-    assert(n * element_bytes(t->dtype) == t->end - t->begin);
-    json_t *tensor = json_pack("{s:s, s:o, s:[I, I]}", "dtype", dtypes[t->dtype], "shape", shape,
-                               "data_offsets", (json_int_t)t->begin, (json_int_t)t->end);
+    assert(n * (floats ? sizeof(float) : 1) == t->end - t->begin);
+    json_t *tensor = json_pack("{s:s, s:o, s:[I, I]}", "dtype", floats ? "F32" : "U8", "shape",
+                               shape, "data_offsets", (json_int_t)t->begin, (json_int_t)t->end);
     bad |= json_object_set_new(root, t->name, tensor);
     return bad ? no_memory(path, error) : 0;
 }

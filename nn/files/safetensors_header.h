@@ -31,8 +31,12 @@ struct safetensors_meta
 /* What the elements of a tensor are. */
 enum safetensors_dtype {
     SAFETENSORS_F32,
+    SAFETENSORS_F16, /* These three are read as float32. */
+    SAFETENSORS_BF16,
+    SAFETENSORS_F64,
     SAFETENSORS_U8,
-    SAFETENSORS_COUNT /* One int64 of PyTorch's batch norms, which is passed over. */
+    SAFETENSORS_OTHER, /* Any other dtype: shown, not read. */
+    SAFETENSORS_COUNT  /* One int64 of PyTorch's batch norms, which is passed over. */
 };
 
 /* One tensor as the header describes it. */
@@ -43,12 +47,14 @@ struct safetensors_tensor
     uint32_t n_dims;
     uint64_t dims[SAFETENSORS_DIMS_MAX];
     enum safetensors_dtype dtype;
+    uint64_t n;             /* Elements, as the shape says. Set by reading only. */
+    const char *dtype_name; /* "F32"; borrowed from the JSON. Set by reading only. */
 };
 
 /* What a kind of file may have. */
 struct safetensors_rules
 {
-    bool bytes;         /* Tensors are F32 or U8; else F32 or PyTorch's counters. */
+    bool bytes;         /* Tensors are F32 or U8; else of any dtype. */
     size_t tensors_max; /* With the metadata, which count as one. */
     size_t header_max;  /* Bytes of JSON. */
 };
@@ -66,7 +72,8 @@ struct safetensors_header
     struct json_t *root;
     struct safetensors_tensor *tensors; /* Ascending by `begin`, then by `end`. */
     size_t n, n_counters;
-    uint64_t n_bytes; /* The data behind the header. */
+    uint64_t n_elements; /* Elements of all tensors, without the counters. */
+    uint64_t n_bytes;    /* The data behind the header. */
 };
 
 /* ---- Reading ---- */

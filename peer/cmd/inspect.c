@@ -105,17 +105,19 @@ static void print_tensors(const struct cmd_inspect *in)
     int name = 6, shape = 5;
     char text[SHAPE_TEXT], q[RUN_QUOTE_MAX + 4];
     widths(in, &name, &shape);
-    printf("\n%-*s  %-*s  dtype  %11s  trained%s\n", name, "tensor", shape, "shape", "bytes",
+    printf("\n%-*s  %-*s  dtype    %11s  trained%s\n", name, "tensor", shape, "shape", "bytes",
            in->path != NULL ? "           sum          norm  finite" : "");
     for (size_t i = 0; i < in->n_tensors; i++) {
         const struct cmd_inspect_tensor *t = &in->tensors[i];
         shape_text(t, text);
-        printf("%-*s  %-*s  F32    %11" PRIu64 "  %-7s", name, run_quote(q, t->name), shape, text,
-               t->n * sizeof(float),
+        printf("%-*s  %-*s  ", name, run_quote(q, t->name), shape, text);
+        printf("%-7s  %11" PRIu64 "  %-7s", run_quote(q, t->dtype), t->n_bytes,
                t->segment == NULL    ? "-"
                : t->segment->trained ? "yes"
                                      : "no");
-        if (in->path != NULL && t->n_bad > 0)
+        if (in->path != NULL && !t->read)
+            printf("  %12s  %12s  -", "-", "-");
+        else if (in->path != NULL && t->n_bad > 0)
             printf("  %12s  %12s  no: %" PRIu64 " values", "-", "-", t->n_bad);
         else if (in->path != NULL)
             printf("  %12.6g  %12.6g  yes", t->sum, sqrt(t->norm2));
@@ -177,16 +179,16 @@ static json_t *text_or_null(const char *text)
     return text != NULL ? json_string(text) : json_null();
 }
 
-static json_t *tensor_json(const struct cmd_inspect *in, const struct cmd_inspect_tensor *t)
+static json_t *tensor_json(const struct cmd_inspect_tensor *t)
 {
-    bool sums = in->path != NULL && t->n_bad == 0;
+    bool sums = t->read && t->n_bad == 0;
     json_t *shape = json_array();
     for (uint32_t i = 0; i < t->n_dims; i++)
         json_array_append_new(shape, json_integer((json_int_t)t->dims[i]));
     return json_pack("{s:s, s:o, s:s, s:I, s:o, s:o, s:o, s:o}", "name", t->name, "shape", shape,
-                     "dtype", "F32", "bytes", (json_int_t)(t->n * sizeof(float)), "trained",
+                     "dtype", t->dtype, "bytes", (json_int_t)t->n_bytes, "trained",
                      t->segment != NULL ? json_boolean(t->segment->trained) : json_null(), "finite",
-                     in->path != NULL ? json_boolean(t->n_bad == 0) : json_null(), "sum",
+                     t->read ? json_boolean(t->n_bad == 0) : json_null(), "sum",
                      uv_metrics_number(sums ? t->sum : NAN), "norm",
                      uv_metrics_number(sums ? sqrt(t->norm2) : NAN));
 }
@@ -199,7 +201,7 @@ static json_t *all_json(const struct cmd_inspect *in)
         run_id(&in->run, id);
     json_t *tensors = json_array();
     for (size_t i = 0; i < in->n_tensors; i++)
-        json_array_append_new(tensors, tensor_json(in, &in->tensors[i]));
+        json_array_append_new(tensors, tensor_json(&in->tensors[i]));
     return json_pack(
         "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o}", "file",
         text_or_null(in->path), "bytes",

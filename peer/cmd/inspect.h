@@ -17,7 +17,9 @@ struct cmd_inspect_tensor
     char name[2 * SEGMENT_NAME_MAX]; /* A longer one is cut. */
     uint32_t n_dims;
     uint64_t dims[SAFETENSORS_DIMS_MAX];
-    uint64_t n;                    /* Floats. */
+    uint64_t n, n_bytes;           /* Elements, and their bytes in a file. */
+    char dtype[16];                /* "F32"; a longer name is cut. */
+    bool read;                     /* Sums are known: the dtype is one of floats. */
     const struct segment *segment; /* The model's of that name and shape; NULL: not known. */
     /* What a file holds; 0 of a spec. Sums are in double. */
     uint64_t n_bad; /* NaN or infinite, which the next two leave out. */

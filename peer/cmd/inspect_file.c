@@ -28,10 +28,14 @@ static struct cmd_inspect_tensor *begin_tensor(struct walk *w, const struct safe
     snprintf(to->name, sizeof to->name, "%s", t->name);
     to->n_dims = t->n_dims;
     memcpy(to->dims, t->dims, sizeof to->dims);
+    snprintf(to->dtype, sizeof to->dtype, "%.15s", t->dtype_name);
+    to->n = t->n;
+    to->n_bytes = t->end - t->begin;
+    w->in->n_floats += t->n;
     return to;
 }
 
-static void take(void *self, const struct safetensors_tensor *t, const float *x, size_t n)
+static void take(void *self, const struct safetensors_tensor *t, const double *x, size_t n)
 {
     struct walk *w = self;
     struct cmd_inspect_tensor *to =
@@ -40,16 +44,15 @@ static void take(void *self, const struct safetensors_tensor *t, const float *x,
         to = w->no_memory ? NULL : begin_tensor(w, t);
     if (to == NULL)
         return;
+    to->read = x != NULL;
     for (size_t i = 0; i < n; i++) {
         if (!isfinite(x[i])) {
             to->n_bad++;
             continue;
         }
-        to->sum += (double)x[i];
-        to->norm2 += (double)x[i] * (double)x[i];
+        to->sum += x[i];
+        to->norm2 += x[i] * x[i];
     }
-    to->n += n;
-    w->in->n_floats += n;
 }
 
 /* The run of the metadata. One that is not ours to read is no error: the tensors are shown. */

@@ -97,6 +97,8 @@ static int list_tensors(struct cmd_inspect *in, const struct options *o)
         for (uint32_t k = 0; k < s->n_dims; k++)
             t->dims[k] = s->dims[k];
         t->n = s->n;
+        t->n_bytes = s->n * sizeof(float);
+        snprintf(t->dtype, sizeof t->dtype, "F32");
         t->segment = s;
         in->n_floats += s->n;
     }

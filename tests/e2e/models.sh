@@ -91,6 +91,56 @@ run other inspect other.safetensors --json
 check "inspect: a tensor that its run has not is named" json other 'j["unlike"] == "fc9.weight" and j["n_trained"] is None'
 run foreign inspect foreign.safetensors
 check "inspect: control characters of a file reach no terminal" eval '! grep -q "$(printf "\033")" foreign.out'
+# Other dtypes: floats are read as float32; others are shown, and refused by name as a model.
+python3 - "$model" <<'PY'
+import json, struct, sys
+raw = open(sys.argv[1], "rb").read()
+n = struct.unpack("<Q", raw[:8])[0]
+header = json.loads(raw[8:8 + n])
+meta, data = header.pop("__metadata__"), raw[8 + n:]
+def put(path, tensors, meta={}):
+    header, body = {"__metadata__": meta} if meta else {}, bytearray()
+    for name, dtype, shape, b in tensors:
+        header[name] = dict(dtype=dtype, shape=shape, data_offsets=[len(body), len(body) + len(b)])
+        body += b
+    text = json.dumps(header).encode()
+    open(path, "wb").write(struct.pack("<Q", len(text)) + text + body)
+def values(t):
+    a, b = t["data_offsets"]
+    return struct.unpack("<%df" % ((b - a) // 4), data[a:b])
+def bf16(v):
+    return b"".join(struct.pack("<f", x)[2:] for x in v)
+for dtype, pack in (("F64", lambda v: struct.pack("<%dd" % len(v), *v)), ("F16", lambda v: struct.pack("<%de" % len(v), *v)), ("BF16", bf16)):
+    put(dtype + ".safetensors", [(name, dtype, t["shape"], pack(values(t))) for name, t in header.items()], meta)
+put("ints.safetensors", [(name, "I32", t["shape"], bytes(t["data_offsets"][1] - t["data_offsets"][0])) for name, t in header.items()], meta)
+put("all.safetensors", [("i64", "I64", [3], bytes(24)), ("bool", "BOOL", [5], bytes(5)), ("f8", "F8_E4M3", [2, 2], bytes(4)),
+                        ("f4", "F4", [8], bytes(4)), ("c64", "C64", [2], bytes(16)), ("empty", "U16", [0], b""), ("f32", "F32", [1], struct.pack("<f", 3))])
+put("many.safetensors", [("layer.%d.some_long_name.weight" % i, "F16", [1], b"\x00\x3c") for i in range(20000)])
+PY
+for dtype in F64 F16 BF16; do
+    run "dtype-$dtype" inspect $dtype.safetensors --json
+    check "inspect: $dtype: names, shapes, bytes, sums" json "dtype-$dtype" "j['n_params'] == 61706 and j['finite'] is True and j['unlike'] is None \
+        and all(t['dtype'] == '$dtype' and t['bytes'] * 32 == f['bytes'] * ${dtype//[!0-9]/} and abs(t['sum'] - f['sum']) < 0.01 * f['norm'] + 0.1 \
+                for t, f in zip(j['tensors'], json.load(open('file.out'))['tensors']))"
+    run "eval-$dtype" eval $dtype.safetensors --json
+done
+run eval-F32 eval "$model" --json
+check "eval: the same in float64, close to it in 16 bits" python3 - <<'PY'
+import json
+j = {d: json.load(open("eval-%s.out" % d)) for d in ("F32", "F64", "F16", "BF16")}
+assert j["F64"]["accuracy"] == j["F32"]["accuracy"] and j["F64"]["loss"] == j["F32"]["loss"]
+assert 0 < abs(j["F16"]["loss"] - j["F32"]["loss"]) < 1e-3 and 0 < abs(j["BF16"]["loss"] - j["F32"]["loss"]) < 2e-2, j
+PY
+refused "eval: a model of integers" 'dtype of [a-z0-9.]+: found I32, expected F32, or F16, BF16 or F64' eval ints.safetensors
+run all inspect all.safetensors --json
+check "inspect: every dtype has its name, shape and bytes" json all '[(t["name"], t["dtype"], t["shape"], t["bytes"], t["sum"]) for t in j["tensors"]] == [
+    ("i64", "I64", [3], 24, None), ("bool", "BOOL", [5], 5, None), ("f8", "F8_E4M3", [2, 2], 4, None), ("f4", "F4", [8], 4, None),
+    ("c64", "C64", [2], 16, None), ("empty", "U16", [0], 0, None), ("f32", "F32", [1], 4, 3.0)] and j["finite"] is True'
+run all-people inspect all.safetensors
+check "inspect: for people, too" grep -qE '^f8 +2x2 +F8_E4M3 +4 ' all-people.out
+run many inspect many.safetensors --json
+check "inspect: 20,000 tensors, a header above 1 MiB" json many 'j["n_params"] == 20000 and {t["sum"] for t in j["tensors"]} == {1.0}'
+
 refused "inspect: a file that was cut" 'cut.safetensors: data: found [0-9]+ bytes, expected [0-9]+' inspect cut.safetensors
 refused "inspect: a header without end" 'long.safetensors: header length: found' inspect long.safetensors
 refused "inspect: neither file nor spec" 'no file of that name, and no model "resnet:21"' inspect resnet:21

@@ -165,12 +165,15 @@ static void test_headers(void **state)
         uint64_t length;
         const char *said;
     } wrong[] = {
-        {W("\"F32\"", "[2]", "[0,8]"), 8, 1 << 21,
-         "header length: found 2097152, expected 2 to 1048576"},
+        {W("\"F32\"", "[2]", "[0,8]"), 8, 1 << 30,
+         "header length: found 1073741824, expected 2 to 100000000"},
         {W("\"F32\"", "[2]", "[0,8]"), 8, UINT64_MAX,
-         "header length: found 18446744073709551615, expected 2 to 1048576"},
+         "header length: found 18446744073709551615, expected 2 to 100000000"},
         {W("\"F32\"", "[2]", "[0,8]"), 8, 5, "header: found no JSON"},
-        {W("\"F16\"", "[2]", "[0,8]"), 8, 0, "dtype of w: found F16, expected F32"},
+        {W("\"F16\"", "[2]", "[0,8]"), 8, 0, "found 8 bytes, expected 4 for its shape"},
+        {W("\"I64\"", "[1]", "[0,8]"), 8, 0, "dtype of w: found I64, expected F32, or F16"},
+        {W("\"F8_E4M3\"", "[8]", "[0,8]"), 8, 0, "dtype of w: found F8_E4M3, expected F32"},
+        {W("\"F4\"", "[16]", "[0,8]"), 8, 0, "dtype of w: found F4, expected F32"},
         {W("5", "[2]", "[0,8]"), 8, 0, "dtype of w: found none"},
         {W("\"F32\"", "[3]", "[0,12]"), 12, 0, "shape of w: found 3, expected 2"},
         {W("\"F32\"", "[1,2]", "[0,8]"), 8, 0, "shape of w: found 1x2, expected 2"},
@@ -179,15 +182,15 @@ static void test_headers(void **state)
         {W("\"F32\"", "[2.0]", "[0,8]"), 8, 0, "shape of w: expected whole numbers"},
         {W("\"F32\"", "[-2]", "[0,8]"), 8, 0, "shape of w: expected whole numbers"},
         {W("\"F32\"", "[1,1,1,1,1,1,1,1,2]", "[0,8]"), 8, 0, "at most 8 numbers"},
-        {W("\"F32\"", "[4611686018427387905,4]", "[0,16]"), 16, 0, "more floats"},
+        {W("\"F32\"", "[4611686018427387905,4]", "[0,16]"), 16, 0, "more elements"},
         {W("\"F32\"", "[2]", "[0,4]"), 4, 0, "data_offsets of w: found 4 bytes, expected 8"},
         {W("\"F32\"", "[2]", "[8,0]"), 8, 0, "0 <= begin"},
         {W("\"F32\"", "[2]", "[-8,0]"), 8, 0, "0 <= begin"},
         {W("\"F32\"", "[2]", "[4,12]"), 12, 0, "found begin 4, expected 0"},
         {W("\"F32\"", "[2]", "[0,8]"), 9, 0, "data: found 9 bytes, expected 8"},
         {W("\"F32\"", "[2]", "[0,8]"), 7, 0, "data: found 7 bytes, expected 8"},
-        {"{}", 0, UINT64_MAX, "header length: found 18446744073709551615, expected 2 to 1048576"},
-        {"{}", 0, 1, "header length: found 1, expected 2 to 1048576"},
+        {"{}", 0, UINT64_MAX, "header length: found 18446744073709551615, expected 2 to 100000000"},
+        {"{}", 0, 1, "header length: found 1, expected 2 to 100000000"},
         {"{}", 0, 3, "too short: found 2 bytes behind its first 8, expected a header of 3"},
         {"{", 0, 1 << 20,
          "too short: found 1 bytes behind its first 8, expected a header of 1048576"},
@@ -309,10 +312,59 @@ static void test_counters(void **state)
     safetensors_info_close(&info);
     put_file("broken", COUNTED("I64", "[1]", "[0,8]"), 0, 16);
     refused("broken", &w, 1, "found I64, expected F32");
-    put_file("broken", COUNTED("I32", "[]", "[0,8]"), 0, 16);
+    put_file("broken", COUNTED("I32", "[2]", "[0,8]"), 0, 16);
     refused("broken", &w, 1, "found I32, expected F32");
     put_file("broken", COUNTED("I64", "[]", "[0,4]"), 0, 12);
     refused("broken", &w, 1, "found 4 bytes, expected 8");
+}
+
+/* Values of the narrower and the wider format are those that numpy and PyTorch read. */
+static void test_other_dtypes(void **state)
+{
+    (void)state;
+    static const struct
+    {
+        const char *dtype, *offsets;
+        const char *bytes;
+        size_t n_bytes;
+        float expected[4];
+    } cases[] = {
+        {"F16", "[0,8]", "\x00\x3c\x01\x00\xff\xfb\x55\x35", 8, {1, 0x1p-24f, -65504, 0x1.554p-2f}},
+        {"BF16",
+         "[0,8]",
+         "\x80\x3f\x01\x00\x7f\xff\xab\x3e",
+         8,
+         {1, 0x1p-133f, -0x1.fep127f, 0x1.56p-2f}},
+        {"F64",
+         "[0,32]",
+         "\0\0\0\0\0\0\xf0\x3f\0\0\0\0\0\0\xa0\x36\x9a\x99\x99\x99\x99\x99\xb9\xbf\0\0\0\0\0\0\0"
+         "\x80",
+         32,
+         {1, 0x1p-149f, -0.1f, -0.0f}},
+    };
+    const struct segment w = {.name = "w", .n = 4, .rows = 1, .cols = 4, .n_dims = 1, .dims = {4}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint8_t file[256] = {0};
+        char error[FILE_ERROR_MAX] = "";
+        int n = snprintf((char *)file + 8, sizeof file - 8,
+                         "{\"w\":{\"dtype\":\"%s\",\"shape\":[4],\"data_offsets\":%s}}",
+                         cases[i].dtype, cases[i].offsets);
+        file[0] = (uint8_t)n;
+        memcpy(file + 8 + n, cases[i].bytes, cases[i].n_bytes);
+        scratch_put(&s, "other", file, 8 + (size_t)n + cases[i].n_bytes);
+        float got[4];
+        assert_int_equal(safetensors_read(scratch_path(&s, "other"), &w, 1, got, error), 0);
+        assert_memory_equal(got, cases[i].expected, sizeof got);
+    }
+    const char inf[] = "\x00\x7c";
+    uint8_t file[128] = {0};
+    int n = snprintf((char *)file + 8, sizeof file - 8,
+                     "{\"w\":{\"dtype\":\"F16\",\"shape\":[],\"data_offsets\":[0,2]}}");
+    file[0] = (uint8_t)n;
+    memcpy(file + 8 + n, inf, 2);
+    scratch_put(&s, "broken", file, 8 + (size_t)n + 2);
+    const struct segment scalar = {.name = "w", .n = 1, .rows = 1, .cols = 1};
+    refused("broken", &scalar, 1, "found NaN or infinity");
 }
 
 static void test_write_errors(void **state)
@@ -447,7 +499,7 @@ struct seen
     char names[64];
 };
 
-static void see(void *self, const struct safetensors_tensor *t, const float *v, size_t n)
+static void see(void *self, const struct safetensors_tensor *t, const double *v, size_t n)
 {
     struct seen *to = self;
     if (t != to->last) {
@@ -458,7 +510,7 @@ static void see(void *self, const struct safetensors_tensor *t, const float *v, 
     to->n_pieces++;
     to->n_floats += n;
     for (size_t i = 0; i < n; i++)
-        to->sum += (double)v[i];
+        to->sum += v[i];
 }
 
 /* Tensors come whole and in order, also one of several pieces, one of no floats and one that is
@@ -510,6 +562,7 @@ int main(void)
         cmocka_unit_test(test_other_files),
         cmocka_unit_test(test_lookalike),
         cmocka_unit_test(test_counters),
+        cmocka_unit_test(test_other_dtypes),
         cmocka_unit_test(test_write_errors),
         cmocka_unit_test(test_truncations),
         cmocka_unit_test(test_mutations),
