@@ -22,34 +22,40 @@ docker_compose()
     fi
 }
 
-# The machine's own package archives, as lines of a sources.list.
+# docker_apt_sources RELEASE: lines of a sources.list for a Debian release: the machine's own lines, or else the
+# archive that the machine's Debian comes from.
 docker_apt_sources()
 {
+    local known lines
     # shellcheck disable=SC2016 # apt's own variables.
-    apt-get indextargets --format '$(REPO_URI) $(RELEASE)' 'Created-By: Packages' 2>/dev/null \
-        | grep -E ' bookworm(-updates|-security)?$' | sort -u \
-        | sed 's/^\([^ ]*\) \(.*\)$/deb \1 \2 main/'
+    known=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE)' 'Created-By: Packages' 2>/dev/null | sort -u)
+    lines=$(sed -nE "s/^([^ ]*) ($1(-updates|-security)?)\$/deb \1 \2 main/p" <<<"$known")
+    if [ -z "$lines" ]; then
+        known=$(sed -nE 's/^([^ ]*) (bookworm|trixie)$/\1/p' <<<"$known" | head -n 1)
+        lines="deb ${known:-http://deb.debian.org/debian} $1 main"
+    fi
+    echo "$lines"
 }
 
-# Make a bare Debian by debootstrap, for machines that cannot pull an image, and print where it
-# is. The tree is kept as a tar outside of the repository, so that this happens once.
+# docker_base_tar [RELEASE]: make a bare Debian with debootstrap (default: bookworm), and print the path of its
+# tar. The tar is kept outside of the repository, so that debootstrap runs once. Fails where no archive answers.
 docker_base_tar()
 {
-    local cache=${XDG_CACHE_HOME:-/var/cache}/hearsay-base tar tree mirror
+    local release=${1:-bookworm} cache=${XDG_CACHE_HOME:-/var/cache}/hearsay-base tar tree mirror
     [ "$(id -u)" = 0 ] && command -v debootstrap >/dev/null || return 1
     mkdir -p "$cache" || return 1
-    tar=$cache/bookworm.tar
+    tar=$cache/$release.tar
     if [ ! -s "$tar" ]; then
-        mirror=$(docker_apt_sources | sed -n 's/^deb \([^ ]*\) bookworm main$/\1/p' | head -n 1)
+        mirror=$(docker_apt_sources "$release" | sed -n "s/^deb \([^ ]*\) $release main\$/\1/p" | head -n 1)
         tree=$(mktemp -d "$cache/tree.XXXXXX") || return 1
         chmod 755 "$tree" # It becomes the root directory, which every user must enter.
         # shellcheck disable=SC2086 # No mirror known: debootstrap's own.
-        if ! debootstrap --variant=minbase bookworm "$tree" $mirror >"$cache/log" 2>&1 </dev/null; then
-            tail -n 5 "$cache/log" >&2
+        if ! debootstrap --variant=minbase "$release" "$tree" $mirror >"$cache/$release.log" 2>&1 </dev/null; then
+            tail -n 5 "$cache/$release.log" >&2
             rm -rf "$tree"
             return 1
         fi
-        docker_apt_sources >"$tree/etc/apt/sources.list"
+        docker_apt_sources "$release" >"$tree/etc/apt/sources.list"
         # How this machine reaches its archives, where that is set.
         apt-config dump | grep -E '^Acquire::(https?::Proxy|Check-Valid-Until|Check-Date) ' \
             >"$tree/etc/apt/apt.conf.d/99machine"
@@ -60,37 +66,56 @@ docker_base_tar()
     echo "$tar"
 }
 
-# bare_tree TAR: a bare Debian in ./tree, for `inside`. What it fetches is kept beside its tar.
+# bare_tree TAR: unpack a bare Debian into ./tree, for `inside`. Packages that apt fetches there are kept next to the tar.
 bare_tree()
 {
-    bare_kept=$(dirname "$1")/archives
+    bare_kept=${1%.tar}-archives
     mkdir -p "$bare_kept" tree && tar -C tree -xf "$1" && cp /etc/resolv.conf tree/etc/resolv.conf || return 1
     mkdir -p tree/var/cache/apt/archives
-    cp "$bare_kept"/*.deb tree/var/cache/apt/archives 2>/dev/null
+    cp -l "$bare_kept"/*.deb tree/var/cache/apt/archives 2>/dev/null \
+        || cp "$bare_kept"/*.deb tree/var/cache/apt/archives 2>/dev/null
     echo 'APT::Keep-Downloaded-Packages "true";' >tree/etc/apt/apt.conf.d/99keep
     inside true || skip "no mounts here"
 }
 
-# inside COMMAND...: there, with processes and mounts of its own.
+# inside COMMAND...: run a command in ./tree, with its own processes and mounts. The locks of take_ports are shared.
 inside()
 {
+    mkdir -p tree/tmp/hearsay-ports-0
     # shellcheck disable=SC2016 # For the inner shell.
     bounded unshare --mount --pid --fork --kill-child sh -c '
-        mount -t proc proc tree/proc && mount --bind /dev tree/dev || exit 125
-        exec chroot tree env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive \
-            OPENBLAS_NUM_THREADS=1 "$@"' inside "$@" </dev/null
+        mount -t proc proc tree/proc && mount --bind /dev tree/dev && mount -t tmpfs tmpfs tree/dev/shm || exit 125
+        mount --bind "$0" tree/tmp/hearsay-ports-0 || exit 125
+        exec chroot tree env -i HOME=/root PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive \
+            OPENBLAS_NUM_THREADS=1 PATIENCE="$PATIENCE" "$@"' "$(dirname "$ports")" "$@" </dev/null
 }
 
-# Keep what was fetched for the next time.
+# Keep the packages that apt fetched for the next run.
 bare_keep()
 {
-    cp -n tree/var/cache/apt/archives/*.deb "$bare_kept"
+    cp -ln tree/var/cache/apt/archives/*.deb "$bare_kept" 2>/dev/null || cp -n tree/var/cache/apt/archives/*.deb "$bare_kept"
+}
+
+# clone_tree DIR: the tracked files of this checkout, as a fresh clone has them.
+clone_tree()
+{
+    mkdir -p "$1"
+    git -c safe.directory="$root" -C "$root" ls-files -z | tar -C "$root" --null -T - -c | tar -C "$1" -x
+}
+
+# page_commands FILE HEADING [N]: the commands of the N-th code block (default: the first) below a heading, without comments.
+page_commands()
+{
+    awk -v heading="$2" -v n="${3:-1}" '
+        /^```/ { block = !block; seen += on && block; next }
+        !block && /^#+ / { on = ($0 == heading) }
+        on && block && seen == n { sub(/(^| +)#( .*)?$/, ""); if ($0 != "") print }' "$root/$1"
 }
 
 docker_make_base()
 {
     local tar
-    tar=$(docker_base_tar) && docker import "$tar" "$docker_base" >/dev/null
+    tar=$(docker_base_tar bookworm) && docker import "$tar" "$docker_base" >/dev/null
 }
 
 # Print the name of a Debian base image that is here now: one there already,

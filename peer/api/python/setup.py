@@ -1,4 +1,8 @@
-"""Builds libhearsay.so into the package: with cmake from this checkout, or a copy of $HEARSAY_LIBRARY."""
+"""Copies libhearsay.so into the package: the file $HEARSAY_LIBRARY, or else the one that cmake builds from this checkout.
+
+cmake works in build/release where deploy/quickstart configured it, and compiles there only what changed since. In any
+other case cmake compiles the whole library in build/python. `pip install -v` shows the progress.
+"""
 import os
 import re
 import shutil
@@ -14,7 +18,8 @@ except ImportError:  # Before setuptools 70.1 it was wheel's.
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.abspath(os.path.join(HERE, "..", "..", ".."))
-BUILD = os.path.join(ROOT, "build", "python")
+RELEASE = os.path.join(ROOT, "build", "release")
+PYTHON = os.path.join(ROOT, "build", "python")
 
 
 def version():
@@ -22,15 +27,47 @@ def version():
         return re.search(r"^project\(hearsay VERSION ([0-9.]+)", f.read(), re.MULTILINE).group(1)
 
 
+def say(text):
+    print("hearsay: " + text, flush=True)
+
+
+def release_is_usable():
+    """Whether build/release is a release build of this checkout, without sanitizers, that this user may write to."""
+    try:
+        with open(os.path.join(RELEASE, "CMakeCache.txt")) as f:
+            cache = dict(re.findall(r"^(\w+):\w+=(.*)$", f.read(), re.MULTILINE))
+        return (
+            os.path.samefile(cache["CMAKE_HOME_DIRECTORY"], ROOT)
+            and cache["CMAKE_BUILD_TYPE"] == "Release"
+            and not cache.get("SAN")
+            and os.access(RELEASE, os.W_OK)
+        )
+    except (OSError, KeyError):
+        return False
+
+
+def modified(path):
+    return os.stat(path).st_mtime_ns if os.path.exists(path) else None
+
+
 def library():
-    """The path of a libhearsay.so that is built."""
+    """The path of a libhearsay.so that is up to date."""
     given = os.environ.get("HEARSAY_LIBRARY")
     if given:
+        say("takes the library %s" % given)
         return os.path.realpath(given)
+    build = RELEASE if release_is_usable() else PYTHON
+    path = os.path.join(build, "libhearsay.so")
+    before = modified(path)
+    if before is None:
+        say("compiles %s, which takes a minute or two" % path)
+    if build == PYTHON:
+        subprocess.run(["cmake", "-S", ROOT, "-B", build, "-DCMAKE_BUILD_TYPE=Release"], check=True)
     jobs = str(len(os.sched_getaffinity(0)))
-    subprocess.run(["cmake", "-S", ROOT, "-B", BUILD, "-DCMAKE_BUILD_TYPE=Release"], check=True)
-    subprocess.run(["cmake", "--build", BUILD, "-j", jobs, "--target", "libhearsay"], check=True)
-    return os.path.realpath(os.path.join(BUILD, "libhearsay.so"))
+    subprocess.run(["cmake", "--build", build, "-j", jobs, "--target", "libhearsay"], check=True)
+    if modified(path) == before:
+        say("%s is up to date" % path)
+    return os.path.realpath(path)
 
 
 class BuildWithLibrary(build_py):

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# tests/e2e/trixie.sh -- Debian 13: the commands of deploy/README.md from quickstart to `import hearsay`, the unit tests of
+# `tests/run --quick`, and all Python tests, in a bare Debian made by debootstrap. Skips where no archive answers.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+# shellcheck source=tests/lib_fresh.sh
+. "$root/tests/lib_fresh.sh"
+fresh_begin trixie
+
+follow_pages trixie
+check "tests/run --quick" types "tests/run --quick" 1
+grep '^not ok' typed.out | sed 's/^/# /'
+
+# What the image installs at run time is enough for the program. python3 and the rest are not needed for that.
+mv tree built
+bare_tree "$(docker_base_tar trixie)"
+mkdir -p tree/root/hearsay && cp -r built/root/hearsay/deploy tree/root/hearsay && cp built/root/hearsay/build/release/hearsay tree/usr/local/bin
+check "the packages of the Dockerfile's last stage" types '. deploy/packages.sh && packages_install $packages_runtime'
+check "  are all that the program needs" types 'hearsay --version' 1
+rm -rf tree && mv built tree
+
+check "apt installs PyTorch" types 'apt-get install python3-torch'
+check "  and its version is known" types 'python3 -c "import sys, torch; print(sys.version.split()[0], torch.__version__)"' 1
+for script in "$root"/tests/e2e/python_*.sh; do
+    name=$(basename "$script")
+    types "bash tests/e2e/$name" 1
+    code=$?
+    sed 's/^/# /' typed.out | grep '^# not ok'
+    case $code in
+    77) echo "# skipped $name: $(grep -m 1 '^skipped' typed.out)" ;;
+    *) check "$name: $(grep -c '^ok' typed.out) checks" [ $code = 0 ] ;;
+    esac
+done
+e2e_end

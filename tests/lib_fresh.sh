@@ -1,0 +1,65 @@
+# tests/lib_fresh.sh -- a Debian that has nothing, with a clone of this checkout in /root/hearsay, for tests that follow
+# the pages as a new user does. Sourced by bash after tests/lib.sh.
+# shellcheck shell=bash disable=SC2154
+# shellcheck source=tests/lib_docker.sh
+. "$root/tests/lib_docker.sh"
+
+# fresh_begin RELEASE: make the Debian and the clone, or skip.
+fresh_begin()
+{
+    local need tar
+    e2e_begin
+    [ "$(id -u)" = 0 ] || skip "only root can make a bare Debian"
+    for need in unshare debootstrap git; do
+        command -v "$need" >/dev/null || skip "there is no $need here"
+    done
+    # The clone is built anew. A caller that tests another program gets no verdict about it.
+    [ -e "$(dirname "$HEARSAY")/CPackConfig.cmake" ] || skip "$HEARSAY is not in a build directory"
+    ! "$HEARSAY" --version | grep -qE '^sanitizers +[^n ]' || skip "a build with sanitizers: the clone is built without"
+    tar=$(docker_base_tar "$1") || skip "debootstrap makes no Debian $1 here (does the package archive answer?)"
+    bare_tree "$tar"
+    # apt asks nothing, and installs no recommended packages.
+    printf 'APT::Get::Assume-Yes "true";\nAPT::Install-Recommends "false";\nquiet "2";\n' >tree/etc/apt/apt.conf.d/99test
+    inside apt-get update >update.out 2>&1 || skip "no package archive answers: $(tail -n 1 update.out)"
+    clone_tree tree/root/hearsay || not_ok "git lists the files of this checkout"
+    patience=$((3 * patience)) # For `bounded`: a build and all unit tests may take long on a busy machine.
+}
+
+# types COMMAND: run one line in the clone, as a user types it. Prints the line and the end of the output.
+# shellcheck disable=SC2317 # Called by check.
+types()
+{
+    local code
+    echo "#= $fresh_release\$ $1"
+    inside env PIP_BREAK_SYSTEM_PACKAGES=1 PIP_VERBOSE=1 bash -c "cd /root/hearsay && $1" >typed.out 2>typed.err
+    code=$?
+    grep -v '^ *$' typed.out | tail -n "${2:-2}" | sed 's/^/#=   /'
+    [ "$code" = 0 ] || tail -n 20 typed.err | sed 's/^/#   /'
+    bare_keep 2>/dev/null
+    return "$code"
+}
+
+# follow_pages RELEASE: the commands of deploy/README.md from a bare clone to `import hearsay`, and nothing else.
+follow_pages()
+{
+    local line lines=0
+    fresh_release=$1
+    ! inside sh -c 'command -v python3 || command -v gcc' >/dev/null || not_ok "a bare Debian has neither python3 nor gcc"
+    while IFS= read -r line; do
+        lines=$((lines + 1))
+        [ "$line" != deploy/quickstart ] || line="$line --rounds 30" # The page's run takes minutes.
+        case $line in
+        *'install dpkg-dev'*)
+            check "cpack fails without these tools" eval '! types "$(page_commands deploy/README.md "## Installing" | grep ^cpack)"'
+            check "  and names them" grep -q 'apt-get install dpkg-dev file' typed.err
+            ;;
+        esac
+        check "$line" types "$line"
+        case $line in
+        deploy/quickstart*) check "  eight peers reach consensus" grep -q '^consensus of 8 of 8 peers' typed.out ;;
+        esac
+    done < <(page_commands deploy/README.md "## Installing"; page_commands deploy/README.md "## libhearsay and its reference")
+    check "the page has commands: $lines" [ "$lines" -ge 6 ]
+    check "  the last one imports the library of the system" grep -qx 'libhearsay.so.0' typed.out
+    check "  and hearsay is installed" inside hearsay --version
+}
