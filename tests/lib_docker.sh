@@ -96,11 +96,14 @@ bare_keep()
     cp -ln tree/var/cache/apt/archives/*.deb "$bare_kept" 2>/dev/null || cp -n tree/var/cache/apt/archives/*.deb "$bare_kept"
 }
 
-# clone_tree DIR: the tracked files of this checkout, as a fresh clone has them.
+# clone_tree DIR: the tracked files of this checkout, as a fresh clone has them. Without git: all files outside of build/.
 clone_tree()
 {
     mkdir -p "$1"
-    git -c safe.directory="$root" -C "$root" ls-files -z | tar -C "$root" --null -T - -c | tar -C "$1" -x
+    git -c safe.directory="$root" -C "$root" ls-files -z >tracked 2>/dev/null
+    [ -s tracked ] || (cd "$root" && find . \( -name .git -o -path ./build -o -path ./shared \) -prune -o -type f -print0) >tracked
+    tar -C "$root" --null -T "$PWD/tracked" -c | tar -C "$1" -x
+    [ -s "$1/CMakeLists.txt" ]
 }
 
 # page_commands FILE HEADING [N]: the commands of the N-th code block (default: the first) below a heading, without comments.

@@ -10,7 +10,7 @@ fresh_begin()
     local need tar
     e2e_begin
     [ "$(id -u)" = 0 ] || skip "only root can make a bare Debian"
-    for need in unshare debootstrap git; do
+    for need in unshare debootstrap; do
         command -v "$need" >/dev/null || skip "there is no $need here"
     done
     # The clone is built anew. A caller that tests another program gets no verdict about it.
@@ -21,7 +21,7 @@ fresh_begin()
     # apt asks nothing, and installs no recommended packages.
     printf 'APT::Get::Assume-Yes "true";\nAPT::Install-Recommends "false";\nquiet "2";\n' >tree/etc/apt/apt.conf.d/99test
     inside apt-get update >update.out 2>&1 || skip "no package archive answers: $(tail -n 1 update.out)"
-    clone_tree tree/root/hearsay || not_ok "git lists the files of this checkout"
+    clone_tree tree/root/hearsay || not_ok "the files of this checkout are copied"
     patience=$((3 * patience)) # For `bounded`: a build and all unit tests may take long on a busy machine.
 }
 
