@@ -557,6 +557,8 @@ int csv_parse(struct dataset *d, const struct reader *r, const struct lines_file
         .r = r, .kind = &kind, .columns = r->columns, .labels = labels_open(&kind, r->names, true)};
     if (n_rows == NULL || sheets == NULL || t.labels == NULL)
         err = file_no_memory(error, files->path);
+    else if (r->more_labels)
+        labels_more(t.labels);
     for (size_t i = 0; i < r->n_paths && err == 0; i++) {
         sheets[i] = cells_open(&files[i], error);
         err = open_sheet(&t, &sheets[i]);

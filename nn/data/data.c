@@ -11,6 +11,7 @@
 #include "nn/data/files.h"
 #include "nn/data/format.h"
 #include "nn/data/glyphs.h"
+#include "nn/data/labels.h"
 #include "nn/data/split.h"
 
 #include <assert.h>
@@ -90,6 +91,20 @@ static void ask_bare(struct reader *r)
     r->label = none ? NULL : r->label;
 }
 
+/* The held-out files may have labels that the training files lack: both sets get the kind of all. */
+static void join_labels(struct dataset *train, const struct dataset *test)
+{
+    struct kind_rows from, to;
+    const char *family = train->shape.form == DATA_SPARSE ? "libsvm" : "csv";
+    if (strcmp(train->kind, test->kind) == 0)
+        return;
+    bool rows =
+        kind_rows_parse(train->kind, family, &from) && kind_rows_parse(test->kind, family, &to);
+    assert(rows);
+    labels_move(&from, &to, train->labels, train->n);
+    dataset_kind(train, test->kind);
+}
+
 /* The held-out files must be of the kind that the training files are; where
  * there are none, a share is held out. */
 static int read_both(struct data *d, const struct data_spec *s, struct reader *r,
@@ -107,9 +122,14 @@ static int read_both(struct data *d, const struct data_spec *s, struct reader *r
         d->share = s->holdout > 0 ? s->holdout : HOLDOUT;
         return data_split(&d->train, &d->test, d->share, s->path, error);
     }
-    r->kind = d->train.kind;
+    char kind[DATA_KIND_MAX];
+    snprintf(kind, sizeof kind, "%s", d->train.kind);
+    r->kind = kind;
     r->names = d->train.names;
-    return read_set(&d->test, s, r, test, error);
+    err = read_set(&d->test, s, r, test, error);
+    if (err == 0 && r->more_labels)
+        join_labels(&d->train, &d->test);
+    return err;
 }
 
 /* A choice (of a learning rate, say) is to be made by samples that are neither trained on nor tested
@@ -151,6 +171,7 @@ static int open_files(struct data *d, const struct data_spec *s, const char *kin
                        .features = s->features,
                        .context = s->context,
                        .names = request->names,
+                       .more_labels = request->part && request->kind == NULL,
                        .progress = {request->progress, request->self}};
     if (request->bare)
         ask_bare(&r);

@@ -73,6 +73,9 @@ struct data_request
     uint64_t seed;    /* The run's: changes "glyphs" only. */
     /* The names of `kind`'s classes, where they are known: files may then lack some. Borrowed, or NULL. */
     const struct labels *names;
+    /* The training files are one part of a run's, whose kind is not known yet: held-out files may have
+     * whole numbers for labels that these lack. */
+    bool part;
     /* The samples are to be labelled, and rows may have no label yet (the held-out files; where there are
      * none, all): then the test set's `labels` are NULL, and in the second case the training set is empty.
      * `kind` is fixed; label=none says that there are none. */

@@ -77,6 +77,15 @@ static const char *parse_scheme(const char *p, struct kind_rows *k)
         k->scheme = LABELS_NAMES;
         return parse_hash(p + 6, &k->hash);
     }
+    if (strncmp(p, "in-", 3) == 0) {
+        struct label_set set;
+        size_t n = strcspn(p + 3, "/");
+        k->scheme = LABELS_LIST;
+        if (n >= sizeof k->list || label_set_parse(&set, p + 3, n) != k->n_classes)
+            return NULL;
+        memcpy(k->list, p + 3, n);
+        return p + 3 + n;
+    }
     for (enum labels_scheme s = LABELS_PM; s <= LABELS_ONE; s++) {
         size_t n = strlen(scheme_text[s]);
         if (strncmp(p, scheme_text[s], n) == 0) {
@@ -154,22 +163,25 @@ bool kind_rows_parse(const char *kind, const char *format, struct kind_rows *k)
     p = p != NULL ? parse_scheme(p, k) : NULL;
     bool scaled = p != NULL && *p == '/' && p[1] >= 'a' && p[1] <= 'z';
     return p != NULL && (scaled ? parse_columns(p + 1, k) : parse_divide(p, &k->divide))
-           && (scaled || strlen(kind) < KIND_BASE_MAX) && k->n_classes >= 2
+           && (scaled || strlen(kind) < KIND_BASE_MAX + strlen(k->list)) && k->n_classes >= 2
            && (k->scheme != LABELS_PM || k->n_classes == 2);
 }
 
 bool kind_rows_print(const struct kind_rows *k, const char *format, char kind[DATA_KIND_MAX])
 {
-    char labels[32];
+    char labels[LABEL_SET_MAX + 8];
+    size_t most = KIND_BASE_MAX + strlen(k->list);
     if (k->scheme == LABELS_NAMES)
         snprintf(labels, sizeof labels, "names-%016" PRIx64, k->hash);
+    else if (k->scheme == LABELS_LIST)
+        snprintf(labels, sizeof labels, "in-%s", k->list);
     else
         snprintf(labels, sizeof labels, "%s", scheme_text[k->scheme]);
     bool divided = fabs(k->divide - 1) > 0;
-    int n = snprintf(kind, KIND_BASE_MAX, "%s/%" PRIu32 "x%" PRIu32 "/%s%s%s", format, k->features,
-                     k->n_classes, labels, divided ? "/" : "",
-                     divided ? divide_text(k->divide).text : "");
-    if (n >= KIND_BASE_MAX)
+    int n =
+        snprintf(kind, most, "%s/%" PRIu32 "x%" PRIu32 "/%s%s%s", format, k->features, k->n_classes,
+                 labels, divided ? "/" : "", divided ? divide_text(k->divide).text : "");
+    if (n >= (int)most)
         return false;
     if (k->scale != COLUMNS_SCALE_AUTO) {
         char *at = kind + n;

@@ -3,6 +3,7 @@
  *   glyphs  mnist  cifar10  cifar100     the name alone fixes everything
  *   idx/1x28x28/10                       images: channels x height x width / classes
  *   libsvm/123x2/pm   csv/64x10/0/16     rows: features x classes / labels [/ divisor]
+ *   csv/4x3/in-0-1.5                     the labels are 0, 1 and 5 (nn/data/label_set.h)
  *   csv/3x2/0/standard:2~.5,=aB3x-9      [/ scale : text of the columns (nn/data/columns.h)]
  *   csv/784x10/0/standard-HASH           [/ scale - hash of the columns], where the text is too long
  *   text/128                             bytes of context
@@ -16,13 +17,15 @@
 #define NN_DATA_KIND_H
 
 #include "nn/data/columns.h"
+#include "nn/data/label_set.h"
 #include "nn/data/shape.h"
 
 #include <stdbool.h>
 
 enum {
-    KIND_BASE_MAX = 64, /* Bytes of a kind without what it says of columns, with the NUL, */
-    DATA_KIND_MAX = KIND_BASE_MAX + 16 + COLUMNS_TEXT_MAX /* and of all. */
+    KIND_BASE_MAX =
+        64, /* Bytes of a kind without its list of labels and its columns, with the NUL, */
+    DATA_KIND_MAX = KIND_BASE_MAX + LABEL_SET_MAX + 16 + COLUMNS_TEXT_MAX /* and of all. */
 };
 
 /* A kind's first word. */
@@ -64,7 +67,7 @@ bool data_kind_fixed(const char *kind);
 bool data_kind_agrees(const char *a, const char *b);
 
 /* How files spell labels (nn/data/labels.h has the table). */
-enum labels_scheme { LABELS_OPEN, LABELS_PM, LABELS_ZERO, LABELS_ONE, LABELS_NAMES };
+enum labels_scheme { LABELS_OPEN, LABELS_PM, LABELS_ZERO, LABELS_ONE, LABELS_NAMES, LABELS_LIST };
 
 /* A kind of rows taken apart: "libsvm/123x2/pm/16". */
 struct kind_rows
@@ -72,8 +75,9 @@ struct kind_rows
     bool fixed; /* False: the open kind; all below is zero, divide 1. */
     uint32_t features, n_classes;
     enum labels_scheme scheme;
-    uint64_t hash; /* Hash of the sorted label names; LABELS_NAMES only. */
-    double divide; /* Every value is divided by this. */
+    uint64_t hash;            /* Hash of the sorted label names; LABELS_NAMES only. */
+    char list[LABEL_SET_MAX]; /* The labels (nn/data/label_set.h); LABELS_LIST only, else "". */
+    double divide;            /* Every value is divided by this. */
     /* How columns become inputs; COLUMNS_SCALE_AUTO: numbers as they are, and nothing else. Then a
      * text, borrowed from the kind that was parsed, or where it is NULL a hash. */
     enum columns_scale scale;

@@ -14,6 +14,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,11 +26,13 @@ enum {
 struct labels
 {
     enum labels_scheme scheme;
-    uint32_t n_classes;       /* Known of a fixed kind, else once settled. */
-    uint64_t hash;            /* LABELS_NAMES: the same. */
-    bool words;               /* Open labels may be names. */
-    bool complete;            /* `name` is the whole list. */
-    bool seen[LABEL_MAX + 2]; /* Whole numbers found, from -1. */
+    uint32_t n_classes;            /* Known of a fixed kind, else once settled. */
+    uint64_t hash;                 /* LABELS_NAMES: the same. */
+    char list[LABEL_SET_MAX];      /* LABELS_LIST: the same; `seen` has the labels, */
+    uint16_t place[LABEL_MAX + 1]; /* and this the class of each. */
+    bool words;                    /* Open labels may be names. */
+    bool complete;                 /* `name` is the whole list. */
+    bool seen[LABEL_MAX + 2];      /* Whole numbers found, from -1. */
     uint32_t n_seen, n_names;
     char *name[DATA_CLASSES_MAX]; /* Sorted by bytes. */
 };
@@ -129,22 +132,16 @@ static int hash_names(const struct labels *l, uint64_t *hash)
 
 /* ---- Whole numbers. ---- */
 
-/* [+-]digits[.000]. What is beyond +-LABEL_MAX is some number beyond it. */
+/* A number without a fraction, however it is written: 1, +1, 1.0, 1.000e+00. What is beyond +-LABEL_MAX is
+ * some number beyond it. */
 static bool is_whole(const uint8_t *p, size_t n, int *v)
 {
-    const uint8_t *end = p + n;
-    bool minus = n > 0 && *p == '-';
-    p += n > 0 && (*p == '-' || *p == '+');
-    const uint8_t *begin = p;
-    for (*v = 0; p < end && *p >= '0' && *p <= '9'; p++)
-        *v = *v > LABEL_MAX ? *v : *v * 10 + (*p - '0');
-    *v = minus ? -*v : *v;
-    if (p == begin)
+    double d;
+    *v = 0;
+    if (!number_is(p, n, &d) || fabs(d - nearbyint(d)) > 0)
         return false;
-    if (p < end && *p == '.')
-        for (p++; p < end && *p == '0'; p++)
-            ;
-    return p == end;
+    *v = (int)fmin(fmax(d, -LABEL_MAX - 1), LABEL_MAX + 1);
+    return true;
 }
 
 /* Has the whole number v, from -1 on, been seen? */
@@ -174,9 +171,24 @@ static int note_whole(struct labels *l, int v, char expected[LABELS_WHY_MAX])
     return -EINVAL;
 }
 
+/* The list is known: `seen` are its labels, and `place` their classes. */
+static void take_list(struct labels *l)
+{
+    uint16_t n = 0;
+    for (int v = 0; v <= LABEL_MAX; v++) {
+        l->place[v] = n;
+        n = (uint16_t)(n + has(l, v));
+    }
+}
+
 /* A label of a fixed scheme of numbers. */
 static int note_fixed(const struct labels *l, bool whole, int v, char expected[LABELS_WHY_MAX])
 {
+    if (l->scheme == LABELS_LIST) {
+        snprintf(expected, LABELS_WHY_MAX, "one of the %" PRIu32 " labels %.100s%s", l->n_classes,
+                 l->list, strlen(l->list) > 100 ? "..." : "");
+        return whole && v >= 0 && v <= LABEL_MAX && has(l, v) ? 0 : -EINVAL;
+    }
     int low = l->scheme == LABELS_ZERO ? 0 : l->scheme == LABELS_ONE ? 1 : -1;
     int high = l->scheme == LABELS_PM ? 1 : low + (int)l->n_classes - 1;
     if (whole && v >= low && v <= high && (l->scheme != LABELS_PM || v != 0))
@@ -231,6 +243,16 @@ static int settle_open(struct labels *l, char why[LABELS_WHY_MAX])
     l->n_classes = l->n_names > 0           ? l->n_names
                    : l->scheme == LABELS_PM ? 2
                                             : (uint32_t)high + has(l, 0);
+    /* Labels that no row has are no classes; where a kind has no room for the list, they are. */
+    if ((l->scheme == LABELS_ZERO || l->scheme == LABELS_ONE) && l->n_seen < l->n_classes) {
+        struct label_set set;
+        memcpy(set.has, l->seen + 1, sizeof set.has);
+        if (label_set_print(&set, l->list)) {
+            l->scheme = LABELS_LIST;
+            l->n_classes = l->n_seen;
+            take_list(l);
+        }
+    }
     if (l->n_classes > DATA_CLASSES_MAX) {
         snprintf(why, LABELS_WHY_MAX, "found labels 0 to %d, expected at most %d classes", high,
                  DATA_CLASSES_MAX);
@@ -271,6 +293,9 @@ int labels_settle(struct labels *l, struct kind_rows *k, char why[LABELS_WHY_MAX
     k->scheme = l->scheme;
     k->n_classes = l->n_classes;
     k->hash = l->hash;
+    memset(k->list, 0, sizeof k->list);
+    if (l->scheme == LABELS_LIST)
+        memcpy(k->list, l->list, sizeof k->list);
     return 0;
 }
 
@@ -287,6 +312,8 @@ uint16_t labels_class(const struct labels *l, const uint8_t *bytes, size_t n)
         v = v > 0;
     else if (l->scheme == LABELS_ONE)
         v--;
+    else if (l->scheme == LABELS_LIST)
+        v = l->place[v];
     assert(found && l->scheme != LABELS_OPEN && v >= 0 && v < (int)l->n_classes);
     return (uint16_t)v;
 }
@@ -303,6 +330,14 @@ struct labels *labels_open(const struct kind_rows *k, const struct labels *names
     l->scheme = k->scheme;
     l->n_classes = k->n_classes;
     l->hash = k->hash;
+    if (k->scheme == LABELS_LIST) {
+        struct label_set set;
+        uint32_t n = label_set_parse(&set, k->list, strlen(k->list));
+        assert(n == k->n_classes);
+        memcpy(l->list, k->list, sizeof l->list);
+        memcpy(l->seen + 1, set.has, sizeof set.has);
+        take_list(l);
+    }
     if (k->scheme != LABELS_NAMES || names == NULL)
         return l;
     assert(names->complete && names->hash == k->hash && names->n_names == k->n_classes);
@@ -313,6 +348,44 @@ struct labels *labels_open(const struct kind_rows *k, const struct labels *names
             return NULL;
         }
     return l;
+}
+
+static bool is_counted(enum labels_scheme s)
+{
+    return s == LABELS_ZERO || s == LABELS_ONE || s == LABELS_LIST;
+}
+
+/* The label of a class. */
+static uint32_t label_of(const struct kind_rows *k, uint32_t class)
+{
+    return k->scheme == LABELS_LIST ? label_set_label(k->list, class)
+                                    : class + (k->scheme == LABELS_ONE);
+}
+
+void labels_more(struct labels *l)
+{
+    if (!is_counted(l->scheme))
+        return;
+    uint32_t first = l->scheme == LABELS_ONE;
+    for (uint32_t v = 0; l->scheme != LABELS_LIST && v < l->n_classes; v++)
+        l->seen[v + first + 1] = true;
+    l->n_seen = l->n_classes;
+    l->scheme = LABELS_OPEN;
+    l->words = false;
+}
+
+void labels_move(const struct kind_rows *from, const struct kind_rows *to, uint16_t *labels,
+                 size_t n)
+{
+    assert(is_counted(from->scheme) && is_counted(to->scheme));
+    uint16_t place[DATA_CLASSES_MAX], to_class = 0;
+    for (uint32_t class = 0; class < from->n_classes; class ++) {
+        while (to_class + 1u < to->n_classes && label_of(to, to_class) < label_of(from, class))
+            to_class++;
+        place[class] = to_class;
+    }
+    for (size_t i = 0; i < n; i++)
+        labels[i] = place[labels[i]];
 }
 
 /* Whoever wrote the text may be a stranger, and the hash is no secret: names are checked as those of a
@@ -354,6 +427,10 @@ const char *labels_text(const struct kind_rows *k, const struct labels *names, u
     if (k->scheme == LABELS_NAMES) {
         assert(names != NULL && class < names->n_names);
         return names->name[class];
+    }
+    if (k->scheme == LABELS_LIST) {
+        snprintf(out, 8, "%u", (unsigned)label_set_label(k->list, class));
+        return out;
     }
     if (k->scheme == LABELS_PM)
         return class > 0 ? "+1" : "-1";

@@ -4,6 +4,8 @@
  *   PM       -1 and +1            0, 1        pm
  *   ZERO     0..C-1               as they are 0
  *   ONE      1..C                 label - 1   1
+ *   LIST     some of 0..4096       place among  in-0-1.5: nn/data/label_set.h
+ *                                 them
  *   NAMES    C different words    in byte     names-HASH: rng_hash() of the
  *                                 order       sorted names, with newlines
  *                                             between, in 16 hex digits
@@ -15,7 +17,7 @@
  *                                                  the scheme
  *   fixed:  labels_open(kind) --note: refuses what the kind has not--> settle
  *
- * A whole number may be written +1 or 1.0. Labels are all whole numbers or all
+ * A whole number may be written +1, 1.0 or 1.000e+00. Labels are all whole numbers or all
  * names, so that one mistyped number does not turn classes into words. Which
  * words a kind's names are, only their hash says: files must have all of them,
  * or the caller knows the list (that of the training set) and they may have
@@ -48,6 +50,14 @@ __attribute__((warn_unused_result)) int labels_note(struct labels *l, const uint
  * with a sentence: "found one class, expected at least 2". */
 __attribute__((warn_unused_result)) int labels_settle(struct labels *l, struct kind_rows *k,
                                                       char why[LABELS_WHY_MAX]);
+
+/* Labels of a fixed kind of whole numbers from 0 on, just opened: files may have more of them, and settling
+ * finds the set of both. Of other kinds nothing changes. */
+void labels_more(struct labels *l);
+
+/* n classes of one such kind to those of another, which has all of its labels. */
+void labels_move(const struct kind_rows *from, const struct kind_rows *to, uint16_t *labels,
+                 size_t n);
 
 /* The class of a label that has been noted, once settled. */
 uint16_t labels_class(const struct labels *l, const uint8_t *bytes, size_t n);

@@ -294,6 +294,8 @@ int libsvm_parse(struct dataset *d, const struct reader *r, const struct lines_f
     size_t *n_rows = calloc(r->n_paths, sizeof *n_rows);
     s.labels = labels_open(&kind, NULL, false);
     char text[DATA_KIND_MAX];
+    if (s.labels != NULL && r->more_labels)
+        labels_more(s.labels);
     err = n_rows != NULL && s.labels != NULL ? read_files(&s, files, r->n_paths, n_rows)
                                              : file_no_memory(error, files->path);
     if (err == 0)

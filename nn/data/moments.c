@@ -12,6 +12,7 @@
 int moments_open(struct moments *m, const struct kind_rows *k, const struct columns *columns)
 {
     *m = (struct moments){.scheme = k->scheme, .n_classes = k->n_classes, .names = k->hash};
+    memcpy(m->list, k->list, sizeof m->list);
     if (columns_copy(&m->columns, columns) < 0)
         return -ENOMEM;
     m->of = calloc(columns->n > 0 ? columns->n : 1, sizeof *m->of);
@@ -68,6 +69,7 @@ int moments_kind(const struct moments *m, char kind[DATA_KIND_MAX], char why[MOM
                           .scheme = m->scheme,
                           .hash = m->names,
                           .divide = 1};
+    memcpy(k.list, m->list, sizeof k.list);
     bool plain =
         c->scale == COLUMNS_SCALE_NONE && !columns_have_categories(c) && columns_gaps(c) == 0;
     size_t n = columns_print(c, text, sizeof text);
@@ -91,17 +93,15 @@ int moments_kind(const struct moments *m, char kind[DATA_KIND_MAX], char why[MOM
 static const char *const form_name[] = {
     [COLUMN_OPEN] = "gaps", [COLUMN_NUMBERS] = "numbers", [COLUMN_CATEGORIES] = "categories"};
 
-/* Labels 0, 1, ... and 1, 2, ... are of one set, of which a part has no 0. */
+/* Whole numbers from 0 on are of one set, of which each part lacks some. */
 static bool is_counted(enum labels_scheme s)
 {
-    return s == LABELS_ZERO || s == LABELS_ONE;
+    return s == LABELS_ZERO || s == LABELS_ONE || s == LABELS_LIST;
 }
 
-static const char *const scheme_name[] = {[LABELS_OPEN] = "none",
-                                          [LABELS_PM] = "-1 and +1",
-                                          [LABELS_ZERO] = "0, 1, ...",
-                                          [LABELS_ONE] = "1, 2, ...",
-                                          [LABELS_NAMES] = "names"};
+static const char *const scheme_name[] = {
+    [LABELS_OPEN] = "none",     [LABELS_PM] = "-1 and +1", [LABELS_ZERO] = "0, 1, ...",
+    [LABELS_ONE] = "1, 2, ...", [LABELS_NAMES] = "names",  [LABELS_LIST] = "whole numbers"};
 
 static bool labels_differ(const struct moments *a, const struct moments *b,
                           char why[MOMENTS_WHY_MAX])
@@ -314,24 +314,61 @@ static int pool_column(struct pool *p, size_t i, double most, struct column *c,
     return 0;
 }
 
-/* The largest label that enough members have, counted from 0; and whether that is a label. */
-static void pool_classes(struct pool *p, struct moments *out)
+/* The labels of one set of whole numbers. */
+static void labels_of(const struct moments *m, struct label_set *set)
 {
-    size_t n_zero = 0;
-    if (!is_counted(out->scheme))
-        return;
-    for (size_t k = 0; k < p->n; k++) {
-        const struct moments *m = p->of[k];
-        n_zero += m->scheme == LABELS_ZERO;
-        p->value[k] = (double)m->n_classes - (m->scheme == LABELS_ZERO);
+    *set = (struct label_set){0};
+    if (m->scheme == LABELS_LIST)
+        (void)label_set_parse(set, m->list, strlen(m->list));
+    for (uint32_t v = 0; m->scheme != LABELS_LIST && v < m->n_classes; v++)
+        set->has[v + (m->scheme == LABELS_ONE)] = true;
+}
+
+/* A set of n labels, up to `high`: counted from 0 or 1 where it has no gaps, else a list. A set that has too
+ * many gaps for that is counted, too. */
+static void take_classes(struct moments *out, const struct label_set *set, uint32_t n,
+                         uint32_t high)
+{
+    out->scheme = set->has[0] ? LABELS_ZERO : LABELS_ONE;
+    out->n_classes = high + set->has[0];
+    memset(out->list, 0, sizeof out->list);
+    if (n >= 2 && n < out->n_classes && label_set_print(set, out->list)) {
+        out->scheme = LABELS_LIST;
+        out->n_classes = n;
+    } else {
+        memset(out->list, 0, sizeof out->list);
     }
-    double high = largest(p);
-    out->scheme = n_zero > p->liars ? LABELS_ZERO : LABELS_ONE;
-    out->n_classes = (uint32_t)high + (out->scheme == LABELS_ZERO);
     if (out->n_classes > DATA_CLASSES_MAX)
         out->n_classes = DATA_CLASSES_MAX;
     if (out->n_classes < 2) /* The label 0 may be the word of too few. */
         out->n_classes = 2;
+}
+
+/* The labels that any member has, up to the largest that enough members have or exceed; 0 only where enough
+ * members have it. */
+static void pool_classes(struct pool *p, struct moments *out)
+{
+    struct label_set all = {0}, one;
+    size_t n_zero = 0;
+    uint32_t n = 0;
+    if (!is_counted(out->scheme))
+        return;
+    for (size_t k = 0; k < p->n; k++) {
+        labels_of(p->of[k], &one);
+        n_zero += one.has[0];
+        p->value[k] = 0;
+        for (uint32_t v = 0; v <= LABEL_SET_LARGEST; v++) {
+            all.has[v] |= one.has[v];
+            p->value[k] = one.has[v] ? (double)v : p->value[k];
+        }
+    }
+    uint32_t high = (uint32_t)largest(p);
+    all.has[0] = n_zero > p->liars;
+    for (uint32_t v = high + 1; v <= LABEL_SET_LARGEST; v++)
+        all.has[v] = false;
+    for (uint32_t v = 0; v <= high; v++)
+        n += all.has[v];
+    take_classes(out, &all, n, high);
 }
 
 static size_t pool_width(struct pool *p)

@@ -44,6 +44,7 @@ struct moments
     enum labels_scheme scheme; /* What labels are: as in struct kind_rows. */
     uint32_t n_classes;
     uint64_t names;            /* LABELS_NAMES: the hash of their names. */
+    char list[LABEL_SET_MAX];  /* LABELS_LIST: the labels, else "". */
     uint64_t rows;             /* The training set has so many; 1 or more. */
     struct columns columns;    /* Forms, categories, gaps, the label's place. */
     struct column_moments *of; /* columns.n of them; owned. */

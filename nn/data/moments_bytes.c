@@ -1,6 +1,7 @@
 /* nn/data/moments_bytes.c -- moments to bytes and back.
  *
- *   head      1 version, 1 sparse, 1 wanted, 1 scheme, 4 classes, 8 names, 8 rows, 4 label, 4 columns
+ *   head      1 version, 1 sparse, 1 wanted, 1 scheme, 4 classes, 8 names, 8 rows, 4 label, 4 columns,
+ *             1 length and the text of the labels, where these are a list
  *   column    1 form, 8 gaps, and then
  *     numbers      8 n, 8 mean, 8 m2, 8 low, 8 high
  *     categories   1 how many, 4 for each
@@ -76,6 +77,11 @@ size_t moments_print(const struct moments *m, uint8_t *out, size_t cap)
     put(&o, m->rows, 8);
     put(&o, m->columns.label, 4);
     put(&o, m->columns.n, 4);
+    if (m->scheme == LABELS_LIST) {
+        put(&o, strlen(m->list), 1);
+        for (const char *p = m->list; *p != '\0'; p++)
+            put(&o, (uint8_t)*p, 1);
+    }
     for (size_t i = 0; i < m->columns.n; i++)
         put_column(&o, &m->columns.at[i], &m->of[i]);
     return o.n <= cap ? o.n : 0;
@@ -180,6 +186,18 @@ static int get_column(struct in *in, struct moments *m, size_t i)
     return 0;
 }
 
+/* The labels of a set with gaps, which are as many as it has classes. */
+static void get_list(struct in *in, struct kind_rows *k)
+{
+    struct label_set set;
+    size_t n = (size_t)get(in, 1);
+    demand(in, n < sizeof k->list, "moments of too long a list of labels");
+    for (size_t i = 0; i < n && in->wrong == NULL; i++)
+        k->list[i] = (char)get(in, 1);
+    demand(in, in->wrong != NULL || label_set_parse(&set, k->list, n) == k->n_classes,
+           "moments of a list of labels that is none");
+}
+
 /* What stands in a kind, too: the labels. */
 static struct kind_rows get_head(struct in *in, struct moments *m, uint32_t *n_columns,
                                  uint32_t *label)
@@ -191,7 +209,7 @@ static struct kind_rows get_head(struct in *in, struct moments *m, uint32_t *n_c
            sparse <= 1 && wanted < COLUMNS_SCALES && (sparse == 1 || wanted != COLUMNS_SCALE_AUTO)
                && (sparse == 0 || wanted == COLUMNS_SCALE_AUTO || wanted == COLUMNS_SCALE_MAX),
            "moments of no known scale");
-    demand(in, scheme >= LABELS_PM && scheme <= LABELS_NAMES, "moments of no known labels");
+    demand(in, scheme >= LABELS_PM && scheme <= LABELS_LIST, "moments of no known labels");
     k.n_classes = (uint32_t)get(in, 4);
     demand(in,
            k.n_classes >= 2 && k.n_classes <= DATA_CLASSES_MAX
@@ -206,6 +224,8 @@ static struct kind_rows get_head(struct in *in, struct moments *m, uint32_t *n_c
     *n_columns = (uint32_t)get(in, 4);
     demand(in, *n_columns >= 1 && *n_columns <= MOMENTS_COLUMNS_MAX && *label <= *n_columns,
            "moments of too many columns, or none");
+    if (scheme == LABELS_LIST && in->wrong == NULL)
+        get_list(in, &k);
     k.scheme = in->wrong == NULL ? (enum labels_scheme)scheme : LABELS_OPEN;
     m->sparse = sparse == 1;
     m->wanted = in->wrong == NULL ? (enum columns_scale)wanted : COLUMNS_SCALE_NONE;

@@ -38,6 +38,7 @@ struct reader
     /* csv: how columns are told apart. Zeros: to be found out, here. Settled: those of the training
      * set or of a kind. NULL: all are numbers, and there are no gaps. */
     struct columns *columns;
+    bool more_labels;      /* csv, libsvm: labels that `kind` lacks join it (labels_more()). */
     enum reader_rows rows; /* csv, libsvm: of a fixed kind only, but for READER_LABELLED. */
     struct file_progress progress;
 };

@@ -87,6 +87,7 @@ int cmd_training_data(struct cmd_training *t, const char *kind, uint64_t seed,
     struct data_request request = {.spec = t->data_spec != NULL ? t->data_spec : kind,
                                    .kind = data_kind_fixed(kind) ? kind : NULL,
                                    .seed = seed,
+                                   .part = t->shard_spec.mode == SHARD_OWN,
                                    .progress = t->reading != NULL ? cmd_progress_read : NULL,
                                    .self = t->reading};
     err = data_open(&t->data, &request, why);

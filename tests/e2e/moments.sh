@@ -103,6 +103,19 @@ done
 bounded "$HEARSAY" train --model logreg --data csv:data/near --rounds 1 --out near-whole >near.out 2>near.err
 check "  with the means and scales of all rows" [ "$(data_of near-0)" = "$(data_of near-whole)" ]
 
+# ---- Labels: the classes of the run are those that some peer has. ----
+
+mkdir labels
+for k in 0 1 all; do
+    awk -v k="$k" 'BEGIN { srand(7); for (i = 0; i < 900; i++) { split(k == "all" ? "0 1 5 9" : k ? "1 5 9" : "0 1 5", c, " ")
+        l = c[1 + i % (k == "all" ? 4 : 3)]; printf "%.3f,%.3f,%d\n", l + rand(), l * l + rand(), l } }' >"labels/$k.csv"
+done
+peers labels own csv:labels/%i.csv,test=labels/all.csv 2 --min-peers 2 --rounds 300 --model logreg
+for i in 0 1; do
+    check "peer $i, which lacks a label of the other, ends in consensus" finish "${pid[i]}" 60
+    check "  of a run with the labels of both: $(data_of "labels-$i" | cut -c 1-30)" grep -q '^data=csv/2x4/in-0-1.5.9/' "labels-$i/run.txt"
+done
+
 # ---- Words and gaps: each file has other words. And one who comes late. ----
 
 mkdir towns

@@ -61,15 +61,18 @@ static void test_shapes(void **state)
         {"1\t2\t-1\n3\t4\t+1", "auto", NULL, "csv/2x2/pm", 1, 0, 1, 1},
         {"\xef\xbb\xbf"
          "1,2,1\n3,4,3",
-         "auto", NULL, "csv/2x3/1", 1, 0, 2, 1},
-        {"1,2,0\n3,4,1\n", "no", "1", "csv/2x3/1", 1, 0, 2, 2},
+         "auto", NULL, "csv/2x2/in-1.3", 1, 0, 1, 1},
+        {"1,2,0\n3,4,1\n", "no", "1", "csv/2x2/in-1.3", 1, 0, 1, 2},
+        {"1,2,5.000000000000000000e+00\n3,4,-0.0e+00\n", "auto", NULL, "csv/2x2/in-0.5", 1, 1, 0,
+         1},
+        {"1,2,1.000e+00\n3,4,-1e0\n", "auto", NULL, "csv/2x2/pm", 1, 1, 0, 1},
         {"1,2,0\n3,4,1\n", "auto", "3", "csv/2x2/0", 1, 0, 1, 1},
         {"9,8,7\n1,2,0\n3,4,1\n", "yes", NULL, "csv/2x2/0", 1, 0, 1, 1},
         {"2019,2020,label\n1,2,0\n3,4,1\n", "yes", NULL, "csv/2x2/0", 1, 0, 1, 1},
         {"a,?,nan\n1,2,0\n3,4,1\n", "auto", NULL, "csv/2x2/0", 1, 0, 1, 1},
         {",b,\n1,2,0\n3,4,1\n", "auto", NULL, "csv/2x2/0", 1, 0, 1, 1},
         {"y,b,c\n0,2,16\n1,4,8\n", "auto", "y", "csv/2x2/0/16", 16, 0, 1, 2.0f / 16},
-        {"y,b,c\n0,2,16\n1,4,8\n", "yes", "c", "csv/2x16/1", 1, 15, 7, 0},
+        {"y,b,c\n0,2,16\n1,4,8\n", "yes", "c", "csv/2x2/in-8.16", 1, 1, 0, 0},
         {"\"a,b\",\"7\"\n1,0\n2,1\n", "auto", "a,b", "csv/1x2/1", 1, 0, 1, 0},
         {"yy,,y\n1,2,0\n3,4,1\n", "auto", "y", "csv/2x2/0", 1, 0, 1, 1},
         {"1.0,2,\"0\"\n3,4,1.00\n", "auto", NULL, "csv/2x2/0", 1, 0, 1, 1},
@@ -311,9 +314,9 @@ static void test_files(void **state)
     struct dataset d;
     char error[DATA_ERROR_MAX] = "";
     assert_int_equal(rows_parse(&csv, r, &d, text, n, error), 0);
-    assert_string_equal(d.kind, "csv/1x8/0");
+    assert_string_equal(d.kind, "csv/1x4/in-0-1.5.7");
     const float rows[] = {1, 2, 3, 4, 5};
-    const uint16_t labels[] = {0, 1, 5, 1, 7};
+    const uint16_t labels[] = {0, 1, 2, 1, 3};
     const uint32_t file[] = {0, 0, 1, 1, 2};
     rows_equal(&d, rows, 5);
     assert_memory_equal(d.labels, labels, sizeof labels);

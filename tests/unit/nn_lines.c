@@ -193,6 +193,14 @@ static void test_kinds(void **state)
           .scheme = LABELS_NAMES,
           .hash = 0x0123456789abcdef,
           .divide = 1e-5}},
+        {"csv/3x5/in-0-2.7.4096/2",
+         "csv",
+         {.fixed = true,
+          .features = 3,
+          .n_classes = 5,
+          .scheme = LABELS_LIST,
+          .list = "0-2.7.4096",
+          .divide = 2}},
     };
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         struct kind_rows k;
@@ -230,6 +238,15 @@ static void test_kinds(void **state)
                                       "csv/64x10/names-0123456789ABCDEF",
                                       "csv/64x10/names-0123456789",
                                       "csv/64x10/names-0123456789abcdef0",
+                                      "csv/3x5/in-",
+                                      "csv/3x4/in-0-2.7.9",
+                                      "csv/3x2/in-0.1",
+                                      "csv/3x2/in-5.3",
+                                      "csv/3x2/in-3.3",
+                                      "csv/3x2/in-3.05",
+                                      "csv/3x2/in-3.4097",
+                                      "csv/3x2/in-3.5.",
+                                      "csv/3x2/in-3.5-5",
                                       "csv/99999999999999x2/0",
                                       "libsvm/1x2/pm"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

@@ -415,6 +415,42 @@ static void test_small_spread(void **state)
     }
 }
 
+/* Labels with gaps are as many classes as there are; held-out rows and rows of a run have no others. */
+static void test_absent_classes(void **state)
+{
+    (void)state;
+    struct data d;
+    char kind[DATA_KIND_MAX], out[8], spec[1200];
+    scratch_count(&s, 1);
+    put("a", "1,0\n2,1\n3,5\n4,5.0\n");
+    put("test", "1,5.000e+00\n2,0\n");
+    opened(&d, "a", ",scale=none", NULL);
+    assert_string_equal(d.train.kind, "csv/1x3/in-0-1.5");
+    assert_true(d.train.shape.n_classes == 3 && d.train.labels[3] == 2 && d.test.labels[0] == 2);
+    assert_string_equal(dataset_class(&d.train, 2, out), "5");
+    assert_string_equal(dataset_class(&d.train, 1, out), "1");
+    memcpy(kind, d.train.kind, sizeof kind);
+    data_close(&d);
+    put("a", "9,5\n"); /* A file of a run need not have all of its classes. */
+    opened(&d, "a", "", kind);
+    assert_true(d.train.labels[0] == 2);
+    data_close(&d);
+    put("a", "1,0\n2,5\n3,5\n"); /* A part of a run's files, and a held-out set of all classes. */
+    put("test", "1,7\n2,0\n3,1\n");
+    snprintf(spec, sizeof spec, "csv:%s/a,test=%s/test", s.dir, s.dir);
+    assert_int_equal(data_open(&d, &(struct data_request){.spec = spec, .part = true}, error), 0);
+    assert_true(strncmp(d.train.kind, "csv/1x4/in-0-1.5.7/", 19) == 0);
+    assert_string_equal(d.test.kind, d.train.kind);
+    assert_true(d.train.labels[0] == 0 && d.train.labels[1] == 2 && d.test.labels[0] == 3);
+    assert_true(d.moments.n_classes == 4);
+    data_close(&d);
+    put("test", "1,2\n");
+    put("a", "9,5\n");
+    refused("a", "", kind,
+            "test: line 1, column 2 (label): found \"2\", expected one of the 3 labels "
+            "0-1.5");
+}
+
 /* Too many columns for a text: the kind has a hash, and only the same training set is of it. */
 static void test_wide(void **state)
 {
@@ -551,6 +587,7 @@ int main(void)
         cmocka_unit_test(test_no_notation),
         cmocka_unit_test(test_notations_of_a_file),
         cmocka_unit_test(test_small_spread),
+        cmocka_unit_test(test_absent_classes),
         cmocka_unit_test(test_wide),
         cmocka_unit_test(test_widest),
         cmocka_unit_test(test_sparse),
