@@ -263,14 +263,23 @@ static int refill(struct file *f, char error[FILE_ERROR_MAX])
     return err;
 }
 
-/* One member ended well. More bytes must be another member (gzip files may be
- * put one behind the other); none end the file. */
+/* One member ended well. Zeros are padding, as of a tape's blocks. More bytes must be another member (gzip
+ * files may be put one behind the other); none end the file. */
 static int member_end(struct file *f, char error[FILE_ERROR_MAX])
 {
-    int err = refill(f, error);
-    if (err < 0)
-        return err;
-    f->ended = f->z.avail_in == 0;
+    do {
+        int err = refill(f, error);
+        if (err < 0)
+            return err;
+        f->ended = f->z.avail_in == 0;
+        for (; f->z.avail_in > 0 && *f->z.next_in == 0; f->z.avail_in--)
+            f->z.next_in++;
+    } while (!f->ended && f->z.avail_in == 0);
+    if (!f->ended && *f->z.next_in != 0x1f)
+        return file_error(
+            error, f->path,
+            "found byte %02x behind the gzip data, expected their end or more of them",
+            *f->z.next_in);
     if (!f->ended && inflateReset(&f->z) != Z_OK)
         return file_world_error(error, f->path, "cannot inflate", ENOMEM);
     return 0;

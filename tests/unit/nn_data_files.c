@@ -450,6 +450,14 @@ static void test_sniff_rows(void **state)
     opened(&d, "", "/rows.gz,holdout=0.5");
     assert_string_equal(d.train.kind, "libsvm/4x2/pm");
     data_close(&d);
+    static char packed[200000]; /* Zeros behind gzip data are padding, other bytes are not. */
+    size_t n = scratch_get(&s, "rows.gz", packed, sizeof packed);
+    scratch_put(&s, "rows.gz", packed, sizeof packed);
+    opened(&d, "", "/rows.gz,holdout=0.5");
+    data_close(&d);
+    packed[n + 9] = 'x';
+    scratch_put(&s, "rows.gz", packed, sizeof packed);
+    refused("libsvm", "", "rows.gz", "found byte 78 behind the gzip data, expected their end");
     scratch_put(&s, "noise", "\0\1\2\3\4\0\0\0\377\376", 10);
     char kind[DATA_KIND_MAX];
     assert_int_equal(data_sniff(scratch_path(&s, "noise"), kind, error), -EINVAL);
