@@ -225,6 +225,8 @@ uint8_t cells_separator(const struct cells *c)
     static const uint8_t all[] = {',', ';', '\t'};
     size_t n[3] = {0}, best = 0;
     bool quoted = false;
+    if (c->separator_said)
+        return c->separator;
     for (const uint8_t *p = c->p; p < c->end && (quoted || *p != '\n'); p++) {
         quoted ^= *p == '"';
         for (size_t i = 0; i < 3; i++)
@@ -235,14 +237,37 @@ uint8_t cells_separator(const struct cells *c)
     return all[best];
 }
 
+/* A first line "sep=;" is a spreadsheet's, and says what stands between cells. */
+static void take_separator_line(struct cells *c)
+{
+    const uint8_t *p = c->p;
+    size_t n = (size_t)(c->end - p), quoted = n > 0 && *p == '"';
+    if (n < 5 + 2 * quoted || strncasecmp((const char *)p + quoted, "sep=", 4) != 0)
+        return;
+    uint8_t separator = p[4 + quoted];
+    const uint8_t *behind = p + 5 + quoted;
+    if (quoted && *behind++ != '"')
+        return;
+    behind += behind < c->end && *behind == '\r';
+    if (separator == '\r' || separator == '\n' || separator == '"'
+        || (behind < c->end && *behind != '\n'))
+        return;
+    c->p = behind + (behind < c->end);
+    c->next_line = 2;
+    c->separator = separator;
+    c->separator_said = true;
+}
+
 /* Spreadsheets write a byte order mark in front of UTF-8; it would become a part of the first
  * name. */
 struct cells cells_open(const struct lines_file *f, char error[DATA_ERROR_MAX])
 {
     bool mark = f->n >= 3 && memcmp(f->bytes, "\xef\xbb\xbf", 3) == 0;
-    return (struct cells){.p = f->bytes + (mark ? 3 : 0),
-                          .end = f->bytes + f->n,
-                          .separator = ',',
-                          .next_line = 1,
-                          .spot = {.path = f->path, .line = 1, .error = error}};
+    struct cells c = {.p = f->bytes + (mark ? 3 : 0),
+                      .end = f->bytes + f->n,
+                      .separator = ',',
+                      .next_line = 1,
+                      .spot = {.path = f->path, .line = 1, .error = error}};
+    take_separator_line(&c);
+    return c;
 }

@@ -20,6 +20,7 @@ struct cells
 {
     const uint8_t *p, *end;
     uint8_t separator;
+    bool separator_said;    /* By a first line "sep=;". */
     struct lines_spot spot; /* Where the record begins. */
     uint64_t next_line;     /* The line that p is in: a cell in quotes may span several. */
 };
@@ -33,8 +34,8 @@ struct cells_cell
     bool more;    /* Another cell of the record follows. */
 };
 
-/* Begin with a file, behind its byte order mark if it has one; the separator is
- * a comma until somebody says otherwise. */
+/* Begin with a file, behind its byte order mark and a line "sep=;" if it has them; else the separator is
+ * a comma until the caller sets another. */
 struct cells cells_open(const struct lines_file *f, char error[DATA_ERROR_MAX]);
 
 /* Guess the separator: a semicolon or a tab that makes all commas decimal commas; else the one of comma,

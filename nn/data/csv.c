@@ -588,7 +588,12 @@ int csv_read(struct dataset *d, const struct reader *r, char error[DATA_ERROR_MA
     int err = lines_load(r, &files, error);
     if (err < 0)
         return err;
-    err = csv_parse(d, r, files, error);
+    const char *encoding;
+    err = lines_normalise(files, r->n_paths, false, &encoding, error);
+    if (err == 0)
+        err = csv_parse(d, r, files, error);
+    if (err == 0)
+        d->encoding = encoding;
     lines_free(files, r->n_paths);
     return err;
 }

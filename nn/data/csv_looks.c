@@ -1,6 +1,8 @@
 /* nn/data/csv_looks.c -- does a file begin like a table? */
 #include "nn/data/cells.h"
 
+#include <stdlib.h>
+
 enum { LOOK_RECORDS = 32 /* It looks at so many. */ };
 
 /* The bytes are a file's beginning, cut off somewhere: leave out its last line, which may be
@@ -38,7 +40,7 @@ static bool looks_row(struct cells *c, bool first, size_t *n, size_t *odd)
 
 /* A table is what has as many cells in each record and numbers in all columns but one; the
  * header is not held against it. */
-bool csv_looks(const uint8_t *bytes, size_t n, bool whole)
+static bool looks(const uint8_t *bytes, size_t n, bool whole)
 {
     char error[DATA_ERROR_MAX];
     const struct lines_file f = {.path = "", .bytes = bytes, .n = n};
@@ -54,4 +56,13 @@ bool csv_looks(const uint8_t *bytes, size_t n, bool whole)
         if (!looks_row(&c, n_records == 0, &n_cells, &odd))
             return false;
     return n_records > 1 || (n_records == 1 && looks_row(&begin, false, &n_cells, &odd));
+}
+
+bool csv_looks(const uint8_t *bytes, size_t n, bool whole)
+{
+    uint8_t *copy;
+    bytes = lines_look(bytes, &n, &copy);
+    bool is = looks(bytes, n, whole);
+    free(copy);
+    return is;
 }

@@ -30,6 +30,8 @@ struct dataset
         *labels; /* n, each < n_classes; NULL for a text, and of rows without (nn/data/reader.h). */
     uint32_t *file; /* n: which file each is from; NULL: all from one. */
     uint32_t n_files;
+    const char
+        *encoding; /* What its files were, where not UTF-8: "Windows-1252"; static. Else NULL. */
     struct labels *names; /* The names of the classes where the kind has names
                            * (nn/data/labels.h), else NULL; owned. */
 

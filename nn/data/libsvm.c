@@ -206,11 +206,18 @@ static bool next_line(struct piece *rest, struct piece *line)
     return true;
 }
 
+/* The bytes behind a byte order mark. */
+static struct piece behind_mark(const uint8_t *bytes, size_t n)
+{
+    bool mark = n >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0;
+    return (struct piece){bytes + (mark ? 3 : 0), bytes + n};
+}
+
 /* One file of the set; a file without a row is a mistake, not an empty part. */
 static int read_file(struct pass *s, const struct lines_file *f, size_t *n_rows)
 {
     size_t before = s->n_rows;
-    struct piece rest = {f->bytes, f->bytes + f->n}, line;
+    struct piece rest = behind_mark(f->bytes, f->n), line;
     s->spot.path = f->path;
     s->blank = 0;
     for (s->spot.line = 1; next_line(&rest, &line); s->spot.line++) {
@@ -315,14 +322,19 @@ int libsvm_read(struct dataset *d, const struct reader *r, char error[DATA_ERROR
     int err = lines_load(r, &files, error);
     if (err < 0)
         return err;
-    err = libsvm_parse(d, r, files, error);
+    const char *encoding;
+    err = lines_normalise(files, r->n_paths, true, &encoding, error);
+    if (err == 0)
+        err = libsvm_parse(d, r, files, error);
+    if (err == 0)
+        d->encoding = encoding;
     lines_free(files, r->n_paths);
     return err;
 }
 
 /* The first lines are rows of numbers, and one has an entry. Labels may be any
  * number and indices of any order: the reader says better what is wrong there. */
-bool libsvm_looks(const uint8_t *bytes, size_t n, bool whole)
+static bool looks(const uint8_t *bytes, size_t n, bool whole)
 {
     const struct kind_rows kind = {.divide = 1};
     char error[DATA_ERROR_MAX];
@@ -330,7 +342,7 @@ bool libsvm_looks(const uint8_t *bytes, size_t n, bool whole)
                      .kind_text = "",
                      .most = DATA_FEATURES_MAX,
                      .spot = {.path = "", .error = error}};
-    struct piece rest = {bytes, bytes + n}, line;
+    struct piece rest = behind_mark(bytes, n), line;
     for (int i = 0; i < LOOK_LINES && next_line(&rest, &line); i++) {
         if (rest.p == rest.end && !whole) { /* Cut off somewhere: to the last space. */
             while (line.end > line.p && !is_space(line.end[-1]))
@@ -340,4 +352,13 @@ bool libsvm_looks(const uint8_t *bytes, size_t n, bool whole)
             return false;
     }
     return s.n_entries > 0;
+}
+
+bool libsvm_looks(const uint8_t *bytes, size_t n, bool whole)
+{
+    uint8_t *copy;
+    bytes = lines_look(bytes, &n, &copy);
+    bool is = looks(bytes, n, whole);
+    free(copy);
+    return is;
 }

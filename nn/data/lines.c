@@ -1,6 +1,7 @@
 /* nn/data/lines.c -- what the readers of lines of text share. */
 #include "nn/data/lines.h"
 
+#include "nn/data/encoding.h"
 #include "nn/data/quote.h"
 
 #include <assert.h>
@@ -41,6 +42,31 @@ int lines_load(const struct reader *r, struct lines_file **files, char error[DAT
     else
         lines_free(f, r->n_paths);
     return err;
+}
+
+int lines_normalise(struct lines_file *files, size_t n, bool any, const char **encoding,
+                    char error[DATA_ERROR_MAX])
+{
+    *encoding = NULL;
+    for (size_t i = 0; i < n; i++) {
+        uint8_t *bytes = (uint8_t *)files[i].bytes;
+        int is = encoding_normalise(&bytes, &files[i].n, any);
+        if (is < 0)
+            return file_no_memory(error, files[i].path);
+        files[i].bytes = bytes;
+        if (is != ENCODING_UTF8)
+            *encoding = encoding_name[is];
+    }
+    return 0;
+}
+
+const uint8_t *lines_look(const uint8_t *p, size_t *n, uint8_t **copy)
+{
+    *copy = encoding_is_odd(p, *n) ? malloc(*n) : NULL;
+    if (*copy == NULL)
+        return p;
+    memcpy(*copy, p, *n);
+    return encoding_normalise(copy, n, true) < 0 ? p : *copy;
 }
 
 int lines_refuse(const struct lines_spot *spot, const char *where, const uint8_t *found, size_t n,

@@ -335,6 +335,9 @@ int scale_sets(struct scale *s, struct dataset *train, struct dataset *test, con
     note[0] = error[0] = '\0';
     if (!sparse && train->shape.form != DATA_ROWS)
         return 0;
+    const char *encoding = train->encoding != NULL ? train->encoding : test->encoding;
+    if (encoding != NULL)
+        add_note(note, "the files are not in UTF-8, and are read as %s", encoding);
     if (sparse && !s->given && !s->strict)
         err = fit_sparse(s, train, path, error);
     if (err == 0 && !sparse && s->columns.n > 0)

@@ -96,6 +96,8 @@ static void test_factor(void **state)
         {"libsvm", ",holdout=0.9", "rows", "1 1:1 2:1 3:1 4:1 5:1 6:1\n0\n"},
         {"csv", ",holdout=0.9", "rows", "1,0\n1,1\n"},
         {"csv", ",holdout=0.9", "rows", "1,2,3,4,5,6,7,8,0\n1,2,3,4,5,6,7,8,1\n"},
+        {"csv", ",holdout=0.9", "rows", "\x80\x80,0\n\x80,1\n"}, /* Three bytes each, as UTF-8. */
+        {"csv", ",holdout=0.9", "rows", "1,0\r1,1\r"},
         {"text", ",holdout=0.9,context=1", "text", "a"},
         {"idx", ",holdout=0.9", NULL, NULL},
     };

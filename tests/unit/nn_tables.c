@@ -1,61 +1,5 @@
 /* tests/unit/nn_tables.c -- tables as they come: from files to inputs, and the kind that says how. */
-#include "nn/data/data.h"
-
-#include "nn_scratch.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-
-#include <cmocka.h>
-
-static struct scratch s;
-static char error[DATA_ERROR_MAX];
-
-static void put(const char *name, const char *text)
-{
-    scratch_put(&s, name, text, strlen(text));
-}
-
-/* Open "KIND:DIR/NAME,test=DIR/test[rest]". */
-static int open_table(struct data *d, const char *format, const char *name, const char *rest,
-                      const char *kind)
-{
-    char spec[2000];
-    error[0] = '\0';
-    snprintf(spec, sizeof spec, "%s:%s/%s,test=%s/test%s", format, s.dir, name, s.dir, rest);
-    return data_open(d, &(struct data_request){.spec = spec, .kind = kind}, error);
-}
-
-static void opened(struct data *d, const char *name, const char *rest, const char *kind)
-{
-    int err = open_table(d, "csv", name, rest, kind);
-    if (err < 0)
-        fail_msg("%s%s: %s", name, rest, error);
-}
-
-static void refused(const char *name, const char *rest, const char *kind, const char *sentence)
-{
-    struct data d;
-    int err = open_table(&d, "csv", name, rest, kind);
-    if (err == 0 || strstr(error, sentence) == NULL)
-        fail_msg("%s%s: %d, \"%s\", expected \"%s\"", name, rest, err, error, sentence);
-    assert_null(d.train.rows);
-    assert_null(d.train.columns);
-}
-
-/* The inputs of sample i. */
-static void check_sample(const struct dataset *d, size_t i, const float *want, size_t n)
-{
-    float out[32];
-    assert_true(dataset_dim(d) == n && n <= 32);
-    dataset_sample(d, i, out);
-    for (size_t k = 0; k < n; k++)
-        if (!(fabsf(out[k] - want[k]) <= 1e-6f))
-            fail_msg("sample %zu, input %zu: found %g, expected %g", i, k, (double)out[k],
-                     (double)want[k]);
-}
+#include "nn_tables.h"
 
 /* Means and deviations are those of the training rows, for both sets; gaps become the mean. */
 static void test_standard(void **state)
@@ -223,162 +167,6 @@ static void test_refused(void **state)
     refused("a", "", NULL, "a: line 2, column 2: found \"5\", expected a category");
     put("a", "u,v,y\n1,2,0\n3,4,1\n"); /* Not said to be a header: its words are no categories. */
     refused("a", ",header=no", NULL, "a: line 2, column 1: found \"1\", expected a category");
-}
-
-/* The cells of one column and what they are as numbers: unscaled, of a table of ten rows. */
-struct written
-{
-    const char *separator, *cells[3];
-    float value[3];
-};
-
-static void put_written(const struct written *w, const char *name)
-{
-    char text[1000];
-    size_t at = 0;
-    for (int i = 0; i < 3; i++)
-        at += (size_t)snprintf(text + at, sizeof text - at, "%s%s%d\n", w->cells[i], w->separator,
-                               i % 2);
-    put(name, text);
-}
-
-static void test_notations(void **state)
-{
-    (void)state;
-    static const struct written cases[] = {
-        {";", {"0,134", "-1,250", "3"}, {0.134f, -1.25f, 3}},
-        {";", {"0,134", "1,250", "2,5"}, {0.134f, 1.25f, 2.5f}},
-        {",", {"\"1,957.25\"", "\"12\"", "-3.5"}, {1957.25f, 12, -3.5f}},
-        {",", {"\"1,957\"", "\"12\"", "3"}, {1957, 12, 3}}, /* A comma parts cells: */
-        {";", {"1,957", "12", "3"}, {1.957f, 12, 3}},       /* or numbers. */
-        {"\t", {"1,957", "12,5", "3"}, {1.957f, 12.5f, 3}}, /* Told by another cell. */
-        {"\t", {"1,957", "1,234,567", "3"}, {1957, 1234567, 3}},
-        {";", {"1.957,25", "12", "1.000"}, {1957.25f, 12, 1000}},
-        {",", {"1.957", "2.100", "3.000"}, {1.957f, 2.1f, 3}},
-        {",", {"1 957.25", "12 000 000", "3"}, {1957.25f, 12e6f, 3}},
-        {";", {"1 957,25", "12", "3"}, {1957.25f, 12, 3}},
-        {",",
-         {"1\xc2\xa0"
-          "957",
-          "12", "3"},
-         {1957, 12, 3}},
-        {",",
-         {"1\xe2\x80\xaf"
-          "957.5",
-          "12", "3"},
-         {1957.5f, 12, 3}},
-        {",", {"1'957.25", "12", "3"}, {1957.25f, 12, 3}},
-        {",",
-         {"1\xe2\x80\x99"
-          "957",
-          "12", "3"},
-         {1957, 12, 3}},
-        {",", {"1_000", "12", "3_000_000"}, {1000, 12, 3e6f}},
-        {",", {"\"12,34,567\"", "\"1,23,456.5\"", "3"}, {1234567, 123456.5f, 3}},
-        {",", {"$19.5", "-$3", "$1e3"}, {19.5f, -3, 1000}},
-        {",", {"EUR 3", "3.5 EUR", "EUR4"}, {3, 3.5f, 4}},
-        {",", {"3.1%", "-4 %", "5%"}, {3.1f, -4, 5}},
-        {",", {"3 kg", "4.5kg", "5 kg"}, {3, 4.5f, 5}},
-        {",",
-         {"\xe2\x88\x92"
-          "5.5",
-          "+3", "1"},
-         {-5.5f, 3, 1}},
-        {",", {"(12.5)", "3", "(1)"}, {-12.5f, 3, -1}},
-        {",", {"($12.5)", "$3", "$0"}, {-12.5f, 3, 0}},
-        {",", {"+3", ".5", "5."}, {3, 0.5f, 5}},
-        {",", {"1e3", "-.5e-1", "+1E+2"}, {1000, -0.05f, 100}},
-        {";", {"1,5e3", "2", "-0,5e-1"}, {1500, 2, -0.05f}},
-        {",", {"0x1f", "0xA", "-0x2"}, {31, 10, -2}},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct data d;
-        scratch_count(&s, 1);
-        put_written(&cases[i], "a");
-        put_written(&cases[i], "test");
-        opened(&d, "a", ",scale=none", NULL);
-        if (dataset_dim(&d.train) != 1)
-            fail_msg("case %zu, %s: %s", i, cases[i].cells[0], d.train.kind);
-        for (size_t k = 0; k < 3; k++) {
-            check_sample(&d.train, k, &cases[i].value[k], 1);
-            check_sample(&d.test, k, &cases[i].value[k], 1);
-        }
-        data_close(&d);
-    }
-}
-
-static void test_no_notation(void **state)
-{
-    (void)state;
-    static const struct
-    {
-        struct written w;
-        const char *sentence;
-    } cases[] = {
-        {{"\t", {"1,957", "2,000", "3"}, {0}},
-         "a: line 1, column 1: found \"1,957\", expected a number "
-         "that can be read in one way"},
-        {{";", {"0,5", "0.5", "3"}, {0}},
-         "a: line 2, column 1: found \"0.5\", expected a number with a "
-         "decimal comma, as in the rows above"},
-        {{",", {"0.5", "\"0,5\"", "3"}, {0}},
-         "a: line 2, column 1: found \"0,5\", expected a number "
-         "with a decimal point, as in the rows above"},
-        {{",", {"\"1,000.5\"", "1 000", "3"}, {0}},
-         "expected a number with the separators of the rows "
-         "above"},
-        {{",", {"$3", "EUR 3", "3"}, {0}},
-         "expected a number of the same unit as in the rows above"},
-        {{",", {"3%", "3", "3"}, {0}}, "expected a number with the unit that the rows above have"},
-        {{",", {"3", "3%", "3"}, {0}}, "expected a number without a unit, as in the rows above"},
-        {{",", {"3 kg", "3 g", "3"}, {0}},
-         "expected a number of the same unit as in the rows above"},
-        {{",", {"1.2.3", "2.0", "3"}, {0}},
-         "a: line 1, column 1: found \"1.2.3\", expected a number "
-         "such as 1957.25 or 1,957.25, or a category with a letter in it (v1.2.3)"},
-        {{",", {"3", "3-", "3"}, {0}},
-         "a: line 2, column 1: found \"3-\", expected a number such as"},
-        {{",", {"\"1,2,3\"", "3", "3"}, {0}}, "found \"1,2,3\", expected a number such as"},
-        {{",", {"12 34", "3", "3"}, {0}}, "found \"12 34\", expected a number such as"},
-        {{",", {"$1.2.3", "3", "3"}, {0}}, "found \"$1.2.3\", expected a number such as"},
-        {{",", {"0x1f", "3", "3"}, {0}}, "found \"3\", expected a number"},
-        {{",", {"red", "1 957", "3"}, {0}}, "found \"1 957\", expected a category"},
-        {{",", {"1 957", "red", "3"}, {0}}, "found \"red\", expected a number"},
-        {{";", {"1,5e39", "1", "3"}, {0}}, "found \"1,5e39\", expected a value in a float's range"},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        scratch_count(&s, 1);
-        put_written(&cases[i].w, "a");
-        put_written(&cases[i].w, "test");
-        refused("a", "", NULL, cases[i].sentence);
-    }
-}
-
-/* Columns of one file tell each other's decimal mark, and each has its own unit; the first row of such
- * numbers is no header. */
-static void test_notations_of_a_file(void **state)
-{
-    (void)state;
-    struct data d;
-    scratch_count(&s, 1);
-    put("a", "0,134;1,250;3 %;1\n-1,250;2,500;4 %;0\n7;9;5 %;1\n");
-    put("test", "0,5;1,000;3 %;1\n");
-    opened(&d, "a", ",scale=none", NULL);
-    assert_int_equal(d.train.n, 3);
-    check_sample(&d.train, 0, (float[]){0.134f, 1.25f, 3}, 3);
-    check_sample(&d.train, 1, (float[]){-1.25f, 2.5f, 4}, 3);
-    check_sample(&d.test, 0, (float[]){0.5f, 1, 3}, 3);
-    data_close(&d);
-    put("a", "price;n;y\n12,50;1.000;0\n1.200,75;2.000;1\n"); /* So 1.000 is a thousand. */
-    put("test", "price;n;y\n0,5;3.000;1\n");
-    opened(&d, "a", ",scale=none", NULL);
-    check_sample(&d.train, 0, (float[]){12.5f, 1000}, 2);
-    check_sample(&d.test, 0, (float[]){0.5f, 3000}, 2);
-    data_close(&d);
-    put("test", "price;n;y\n0.5;3;1\n"); /* Held-out files write as the training files do. */
-    refused("a", "", NULL,
-            "test: line 2, column 1 (\"price\"): found \"0.5\", expected a number with a "
-            "decimal comma");
 }
 
 /* A spread that is small against the numbers is kept: standardised as in doubles, for held-out rows and
@@ -560,38 +348,15 @@ static void test_warning(void **state)
     data_close(&d);
 }
 
-static int setup(void **state)
-{
-    (void)state;
-    scratch_open(&s);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    scratch_close(&s);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_standard),
-        cmocka_unit_test(test_share),
-        cmocka_unit_test(test_of_a_run),
-        cmocka_unit_test(test_words),
-        cmocka_unit_test(test_words_split),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_notations),
-        cmocka_unit_test(test_no_notation),
-        cmocka_unit_test(test_notations_of_a_file),
-        cmocka_unit_test(test_small_spread),
-        cmocka_unit_test(test_absent_classes),
-        cmocka_unit_test(test_wide),
-        cmocka_unit_test(test_widest),
-        cmocka_unit_test(test_sparse),
-        cmocka_unit_test(test_warning),
+        cmocka_unit_test(test_standard),     cmocka_unit_test(test_share),
+        cmocka_unit_test(test_of_a_run),     cmocka_unit_test(test_words),
+        cmocka_unit_test(test_words_split),  cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_small_spread), cmocka_unit_test(test_absent_classes),
+        cmocka_unit_test(test_wide),         cmocka_unit_test(test_widest),
+        cmocka_unit_test(test_sparse),       cmocka_unit_test(test_warning),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
