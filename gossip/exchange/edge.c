@@ -123,12 +123,15 @@ bool edge_agree(struct edge *e, uint64_t our_boot)
 /* A silent link may go on where it was; a lost one needs both EDGEs again. */
 void edge_pause(struct edge *e, bool link_lost)
 {
-    if (link_lost) {
+    if (link_lost)
         e->asked = e->heard = false;
-        e->got[0].n_parts = e->got[1].n_parts = 0; /* Over the next one the delta comes whole. */
-    }
     if (e->state == EDGE_OPEN || (e->state == EDGE_ASKING && link_lost))
         e->state = EDGE_PAUSED;
+}
+
+void edge_forget_parts(struct edge *e)
+{
+    e->got[0].n_parts = e->got[1].n_parts = 0;
 }
 
 /* Where does what is of this round of theirs belong? */

@@ -149,8 +149,11 @@ bool edge_hear(struct edge *e, const struct wire_edge *m);
  * `reset`, `resend_prev` and `resend_cur` say what is to be done. */
 bool edge_agree(struct edge *e, uint64_t our_boot);
 
-/* The link is gone (link_lost), or silent for too long. */
+/* Stops exchanging until the link is heard again, or, with link_lost, until both ends have sent an EDGE
+ * again. The parts that came of a delta stay: the other end may still send the rest over this link. */
 void edge_pause(struct edge *e, bool link_lost);
+/* The other end starts again: no rest of a delta follows over this link. */
+void edge_forget_parts(struct edge *e);
 
 enum edge_verdict {
     EDGE_ACCEPT,   /* Stored by edge_store(). */

@@ -335,6 +335,7 @@ void edges_edge_close(struct edges *es, const struct link *l)
     if (b == NULL)
         return;
     edge_pause(&b->edge, true);
+    edge_forget_parts(&b->edge);
     b->must_ask = true;
 }
 
@@ -451,6 +452,7 @@ void edges_lost(struct edges *es, const struct link *l)
     if (b == NULL)
         return;
     edge_pause(&b->edge, true);
+    edge_forget_parts(&b->edge);
     b->link = NULL;
     b->lost_us = es->env->now_us;
     if (l->opened && !l->violated)
