@@ -207,6 +207,8 @@ static void restart_listed(struct cluster *c, uint32_t peer)
 {
     struct watched *w = &c->peer[peer];
     int code;
+    if (w->listed_us != 0 && w->hurt) /* It cannot end until its worker moves again. */
+        w->listed_us = sim_now_us(c->world);
     if (w->listed_us == 0 || sim_now_us(c->world) - w->listed_us > BACK_US
         || sim_node(c->world, peer) == NULL || !sim_ended(c->world, peer, &code) || code != 2)
         return;

@@ -303,11 +303,13 @@ static bool too_late(const struct cluster *c)
 {
     uint32_t ended = 0, left = 0, stranded = 0;
     for (uint32_t i = 0; i < c->plan.n_peers; i++) {
+        if (!cluster_alive(c, i)) { /* Also one that is not honest: the run has ended with it. */
+            ended += !c->peer[i].absent;
+            continue;
+        }
         if (!cluster_honest(c, i))
             continue;
-        if (!cluster_alive(c, i))
-            ended += !c->peer[i].absent;
-        else if (cluster_progress(c, i).phase != NODE_GATHERING)
+        if (cluster_progress(c, i).phase != NODE_GATHERING)
             return false;
         else {
             left++;
