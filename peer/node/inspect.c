@@ -38,6 +38,7 @@ void node_edge(const struct node *n, size_t i, struct node_edge *out)
     *out = (struct node_edge){.state = e->state,
                               .wanted = b->wanted,
                               .linked = b->link != NULL,
+                              .barred = edges_bars(&n->edges, b),
                               .epoch = t != NULL ? t->epoch : e->epoch,
                               .round = t != NULL ? t->round + t->commit : e->round,
                               .coefficient = NAN,

@@ -170,10 +170,17 @@ bool liars_excuse(const struct cluster *c)
 }
 
 /* Honest peers whose models a liar has pulled at, or that were apart for long, may distrust each
- * other for a while. */
+ * other for a while. A refusal of a model that is much farther on is not counted as distrust. */
 bool liars_part(const struct cluster *c, uint32_t peer)
 {
-    return c->plan.liars != 0 && c->plan.tolerate == 0 && cluster_progress(c, peer).distrusted > 0;
+    struct node_edge e;
+    const struct node *n = sim_node(c->world, peer);
+    bool bars = cluster_progress(c, peer).distrusted > 0;
+    for (size_t k = 0; k < node_n_edges(n) && !bars; k++) {
+        node_edge(n, k, &e);
+        bars = e.barred;
+    }
+    return c->plan.liars != 0 && c->plan.tolerate == 0 && bars;
 }
 
 /* The figures that a claim rests on are made with the liars. */
