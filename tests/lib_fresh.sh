@@ -25,7 +25,8 @@ fresh_begin()
     patience=$((3 * patience)) # For `bounded`: a build and all unit tests may take long on a busy machine.
 }
 
-# types COMMAND: run one line in the clone, as a user types it. Prints the line and the end of the output.
+# types COMMAND [N]: run one line in the clone, as a user types it. Prints the line and the last N (default: 2) lines of
+# the output. tests/run shows what begins with "#= " also where the script passes.
 # shellcheck disable=SC2317 # Called by check.
 types()
 {
@@ -54,7 +55,7 @@ follow_pages()
             check "  and names them" grep -q 'apt-get install dpkg-dev file' typed.err
             ;;
         esac
-        check "$line" types "$line"
+        check "$line" types "$line" "$([ $lines = 1 ] && echo 16)"
         case $line in
         deploy/quickstart*) check "  eight peers reach consensus" grep -q '^consensus of 8 of 8 peers' typed.out ;;
         esac

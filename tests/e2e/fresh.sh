@@ -28,7 +28,7 @@ check "  and Python does not find the package" eval '! inside python3 -c "import
 
 line=$(page_commands deploy/README.md "## Installing" 2)
 check "$line" types "$line"
-check "  the program, the library and the completion are there" types 'hearsay --version && ldconfig -p | grep libhearsay.so.0'
+check "  the program, the library and the completion are there" types 'ls /usr/local/share/bash-completion/completions/hearsay && hearsay --version && ldconfig -p | grep libhearsay.so.0'
 rm -rf tree/usr/local/lib/libhearsay* tree/root/hearsay/build/release/libhearsay.a
 check "it fails without a file" eval '! types "$line"'
 check "  and names it" grep -q 'libhearsay.a is not built' typed.err

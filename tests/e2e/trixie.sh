@@ -8,7 +8,7 @@
 fresh_begin trixie
 
 follow_pages trixie
-check "tests/run --quick" types "tests/run --quick" 1
+check "tests/run --quick" types "tests/run --quick" 4
 grep '^not ok' typed.out | sed 's/^/# /'
 
 # What the image installs at run time is enough for the program. python3 and the rest are not needed for that.
