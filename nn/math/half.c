@@ -61,6 +61,7 @@ float half_rounded(enum segment_type type, float v)
 {
     switch (type) {
     case SEGMENT_FLOAT32:
+    case SEGMENT_OPAQUE:
         return v;
     case SEGMENT_FLOAT16:
         return half_of_float16(half_to_float16(v));
@@ -92,7 +93,7 @@ double half_dist2(const struct segment *s, size_t n, const float *a, const float
 bool half_any(const struct segment *s, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (s[i].type != SEGMENT_FLOAT32)
+        if (s[i].type == SEGMENT_FLOAT16 || s[i].type == SEGMENT_BFLOAT16)
             return true;
     return false;
 }

@@ -44,7 +44,12 @@ enum {
 };
 
 /* How the owner of a model holds a segment. The flat vector itself is always float32. */
-enum segment_type { SEGMENT_FLOAT32, SEGMENT_FLOAT16, SEGMENT_BFLOAT16 };
+enum segment_type {
+    SEGMENT_FLOAT32,
+    SEGMENT_FLOAT16,
+    SEGMENT_BFLOAT16,
+    SEGMENT_OPAQUE /* Float32 that stand for something else: no part of a model file. Last in x. */
+};
 
 /* One named part of the flat vector, usually one tensor of one layer. */
 struct segment

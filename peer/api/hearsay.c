@@ -194,7 +194,8 @@ int hearsay_tensor(struct hearsay *h, const char *name, void *data, enum hearsay
     if (code != HEARSAY_OK)
         return code;
     if (name == NULL || (n_dims > 0 && dims == NULL) || n_dims > HEARSAY_DIMS_MAX
-        || (unsigned)type > HEARSAY_BFLOAT16 || (unsigned)role > HEARSAY_VARIANCE)
+        || (unsigned)type > HEARSAY_BFLOAT16 || (unsigned)role > HEARSAY_OPAQUE
+        || (role == HEARSAY_OPAQUE && type != HEARSAY_FLOAT32))
         return handle_fail(h, HEARSAY_USAGE,
                            "tensor %.60s: found %u dimensions, type %d, role %d; expected at most "
                            "%d, and known ones",

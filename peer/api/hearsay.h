@@ -51,7 +51,7 @@ extern "C" {
 #endif
 
 /* The version of this header. It rises with what is added. */
-#define HEARSAY_API 1
+#define HEARSAY_API 2
 /* The HEARSAY_API of the library that was found. A program may call what its own header has where
  * this is not below the header's. From any thread; never fails. */
 HEARSAY_EXPORT uint32_t hearsay_api(void);
@@ -113,7 +113,10 @@ enum hearsay_type { HEARSAY_FLOAT32, HEARSAY_FLOAT16, HEARSAY_BFLOAT16 };
 enum hearsay_role {
     HEARSAY_TRAINED,   /* Parameters that your steps move. */
     HEARSAY_STATISTIC, /* Mixed exactly and never trained, such as a batch norm's running mean; */
-    HEARSAY_VARIANCE   /* and one that is never negative. */
+    HEARSAY_VARIANCE,  /* and one that is never negative. */
+    HEARSAY_OPAQUE /* Float32 into which you pack what is no float, such as a mask of bools: part of
+                        * the initial model that all peers get, and not of model files. Leave it alone
+                        * afterwards. Since API 2. */
 };
 
 /* How many dimensions a tensor has at most, and bytes its name, without the NUL. */

@@ -132,7 +132,8 @@ static void make_segment(struct segment *s, const struct tensor *one)
                           .decays = one->n_dims > 1,
                           .trained = one->role == HEARSAY_TRAINED,
                           .nonnegative = one->role == HEARSAY_VARIANCE,
-                          .type = segment_type(one->type)};
+                          .type = one->role == HEARSAY_OPAQUE ? SEGMENT_OPAQUE
+                                                              : segment_type(one->type)};
     s->cols = s->n / s->rows;
     memcpy(s->name, one->name, sizeof s->name);
     memcpy(s->dims, one->dims, sizeof s->dims);
@@ -195,15 +196,30 @@ static int place(struct tensors *t, struct tensor *const *in_order, char error[T
     return 0;
 }
 
+/* Which part of x it lies in. */
+static int part_of(enum hearsay_role role)
+{
+    switch (role) {
+    case HEARSAY_TRAINED:
+        return 0;
+    case HEARSAY_STATISTIC:
+    case HEARSAY_VARIANCE:
+        return 1;
+    case HEARSAY_OPAQUE:
+        return 2;
+    }
+    return 2;
+}
+
 int tensors_lay(struct tensors *t, char error[TENSORS_ERROR_MAX])
 {
     size_t at = 0;
     struct tensor **in_order = calloc(t->n + 1, sizeof *in_order);
     if (in_order == NULL)
         return no_memory(error);
-    for (int trained = 1; trained >= 0; trained--)
+    for (int part = 0; part < 3; part++)
         for (size_t i = 0; i < t->n; i++)
-            if ((t->tensor[i].role == HEARSAY_TRAINED) == (trained == 1))
+            if (part_of(t->tensor[i].role) == part)
                 in_order[at++] = &t->tensor[i];
     int err = t->n == 0 || in_order[0]->role != HEARSAY_TRAINED
                   ? refuse(error, -EINVAL, "found no tensor that is trained, expected one")
@@ -296,7 +312,7 @@ void tensors_outline(const struct tensors *t, char out[TENSORS_OUTLINE])
 void tensors_describe(const struct tensors *t, size_t i, char out[TENSORS_ERROR_MAX])
 {
     static const char *const types[] = {"float32", "float16", "bfloat16"};
-    static const char *const roles[] = {"trained", "a statistic", "a variance"};
+    static const char *const roles[] = {"trained", "a statistic", "a variance", "opaque"};
     char shape[96];
     const struct segment *s = &t->segment[i];
     const struct tensor *one = find(t, s->name);

@@ -45,7 +45,7 @@ void tensors_close(struct tensors *t);
 /* As hearsay_tensor(): 0, -EINVAL with a sentence, or -ENOMEM; then nothing is changed. */
 int tensors_add(struct tensors *t, const struct tensor *one, char error[TENSORS_ERROR_MAX]);
 
-/* Fix the order: as they were added, trained ones first. 0, -EINVAL (there is none that is trained)
+/* Fix the order: as they were added, trained ones first and opaque ones last. 0, -EINVAL (there is none that is trained)
  * or -ENOMEM. */
 int tensors_lay(struct tensors *t, char error[TENSORS_ERROR_MAX]);
 

@@ -42,7 +42,10 @@ int diary_model_write(const char *path, const struct diary_model *s, char error[
                                             {"version", HEARSAY_VERSION},
                                             {classes != NULL ? "classes" : NULL, classes},
                                             {NULL, NULL}};
-    int err = safetensors_write(path, s->x, s->segments, s->n_segments, meta, error);
+    size_t n = s->n_segments;
+    while (n > 0 && s->segments[n - 1].type == SEGMENT_OPAQUE)
+        n--;
+    int err = safetensors_write(path, s->x, s->segments, n, meta, error);
     free(classes);
     return err;
 }

@@ -67,10 +67,11 @@ def check_views():
         assert objects == [id(p) for p in model.parameters()] + [id(b) for b in model.buffers()]
         assert all(torch.equal(t, before[k]) for k, t in model.state_dict().items())
         names = [i.name for i in peer._model.items]
-        assert names == ["fc1.weight", "bn.weight", "bn.bias", "scale", "bn.running_mean", "bn.running_var"], names
+        assert names == ["fc1.weight", "bn.weight", "bn.bias", "scale", "bn.running_mean", "bn.running_var", "mask",
+                         "bn.num_batches_tracked"], names
         at = peer._model.flat.ctypes.data
         assert at % 64 == 0
-        for i in peer._model.items:
+        for i in peer._model.items[:6]:
             assert i.owner.data_ptr() == at and i.owner.is_contiguous(), i.name
             at += 4 * i.owner.numel()
         assert model.fc2.weight is model.fc1.weight
@@ -185,6 +186,257 @@ def check_replaced():
     with alone(arrays) as peer:
         arrays["w"] = arrays["w"] - 1
         raises(hearsay.UsageError, "or has other parts", peer.step)
+
+
+class Buffered(nn.Module):
+    """With all kinds of buffers that are not mixed, of values that no two peers have in common."""
+
+    def __init__(self, seed):
+        super().__init__()
+        g = torch.Generator().manual_seed(seed)
+        self.fc = nn.Linear(6, 6)
+        self.register_buffer("perm", torch.randperm(300, generator=g)[:6])
+        self.register_buffer("mask", torch.rand(5, 7, generator=g) < 0.5)
+        self.register_buffer("cache", torch.rand(3, generator=g), persistent=False)
+        self.register_buffer("turn", torch.randn(2, 2, generator=g, dtype=torch.complex64))
+        self.register_buffer("bytes", torch.randint(0, 256, (3,), generator=g, dtype=torch.uint8).expand(2, 3))
+        self.register_buffer("wide", torch.randn(4, generator=g, dtype=torch.float64).t())
+        self.register_buffer("big", torch.randint(-2**62, 2**62, (), generator=g))
+        self.register_buffer("none", torch.zeros(0, dtype=torch.int64))
+        self.register_buffer("a_name_of_a_buffer_that_is_longer_than_a_name_in_a_run_can_be_" * 2, torch.randint(0, 9, (2,), generator=g))
+
+    def others(self):
+        return [(k, b.clone()) for k, b in self.named_buffers()]
+
+
+def buffered(rank, connect, **more):
+    model = Buffered(rank)
+    before = model.others()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    peer = connect(model, optimizer, **more)
+    given = model.others()
+    g = torch.Generator().manual_seed(rank)
+    while not peer.over:
+        optimizer.zero_grad()
+        model.fc(torch.randn(8, 6, generator=g)).square().mean().backward()
+        optimizer.step()
+        peer.step()
+    peer.finish()
+    return before, given, model.others(), peer.exit_code, peer.figures().bytes_copied
+
+
+def check_opaque():
+    """Buffers of integers, bools, complex numbers and the like begin with one peer's values at all, and no bit of them is lost."""
+    def same(a, b):
+        return all(k == j and x.dtype == y.dtype and torch.equal(x, y) for (k, x), (j, y) in zip(a, b))
+
+    for many in (lambda: hearsay.local(2, buffered, rounds=6), lambda: hearsay.simulate(3, buffered, rounds=40, topology="ring"),
+                 lambda: hearsay.simulate(3, buffered, rounds=6, compress="topk:0.1")):
+        found = many()
+        assert not same(found[0][0], found[1][0])
+        for _, given, final, code, copied in found:
+            assert same(given, found[0][0]) and same(final, found[0][0]) and code == 0 and copied == 0, (found[0][0], given, final)
+    found = hearsay.simulate(2, lambda rank, connect: buffered(rank, connect, skip=["mask"]), rounds=3)
+    assert torch.equal(dict(found[1][0])["mask"], dict(found[1][1])["mask"]) and torch.equal(dict(found[0][0])["perm"], dict(found[1][1])["perm"])
+
+
+def check_opaque_stored():
+    """A model file has no packed buffers, and a peer that is started again has the run's."""
+    directory = tempfile.mkdtemp()
+    key = hearsay.keygen(directory + "/key")
+    out = dict(key=key, out=directory + "/out", checkpoint="0.05", rounds=100000)
+    model = Buffered(1)
+    peer = alone(model, **out)
+    for _ in range(40):
+        peer.step()
+    peer.leave()
+    again = Buffered(2)
+    peer = alone(again, **out)
+    assert peer.round > 0 and all(torch.equal(x, y) for (_, x), (_, y) in zip(model.others(), again.others()))
+    peer.leave()
+    with alone(Buffered(3), out=directory + "/other", rounds=2) as peer:
+        while peer.step():
+            pass
+    with open(directory + "/other/model.safetensors", "rb") as f:
+        text = f.read(4000)
+    assert b"fc.weight" in text and b"perm" not in text, text
+
+
+def check_opaque_changed():
+    """A buffer that changes in training is named once; a batch norm's counter is not."""
+    notes = []
+    model = Buffered(1)
+    model.bn = nn.BatchNorm1d(6)
+    with alone(model, on_note=lambda level, text: notes.append((level, text))) as peer:
+        while not peer.over:
+            model.bn(torch.randn(4, 6))
+            model.perm += 1
+            model.cache = model.cache + 1
+            peer.step()
+    said = [one for one in notes if "changed in training" in one[1]]
+    assert len(said) == 2 and all(level == 1 for level, _ in said), said
+    assert "buffer perm (int64)" in said[0][1] and "buffer cache (float32)" in said[1][1], said
+
+
+def check_opaque_differs():
+    """Peers whose buffers have other types or shapes are refused, by the buffer's name."""
+    def other(value):
+        def train(rank, connect):
+            model = Buffered(rank)
+            if rank == 1:
+                model.perm = value
+            connect(model)
+
+        return train
+
+    for value in (torch.zeros(6, dtype=torch.int32), torch.zeros(2, 3, dtype=torch.int64), torch.zeros(7, dtype=torch.int64)):
+        raises(hearsay.SimulationError, "different runs", lambda: hearsay.simulate(2, other(value), rounds=3))
+    error = raises(hearsay.UsageError, "the tensors differ", lambda: together(2, other(torch.zeros(7, dtype=torch.int64)), rounds=300))
+    assert "perm:int64:" in str(error), error
+
+
+def check_shared():
+    """Two parameters with one memory stay tied; where only a part is shared, or by something else, both are named."""
+    def tied(dtype):
+        model = nn.ModuleDict({"a": nn.Linear(4, 4), "b": nn.Linear(4, 4)}).to(dtype)
+        model["b"].weight = nn.Parameter(model["a"].weight.data)
+        assert model["b"].weight is not model["a"].weight
+        return model
+
+    for dtype in (torch.float32, torch.bfloat16):
+        model = tied(dtype)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        with alone(model) as peer:
+            assert [i.name for i in peer._model.items] == ["a.weight", "a.bias", "b.bias"]
+            while not peer.over:
+                optimizer.zero_grad()
+                model["b"](model["a"](torch.ones(2, 4, dtype=dtype))).sum().backward()
+                optimizer.step()
+                assert torch.equal(model["a"].weight, model["b"].weight) and model["a"].weight.data_ptr() == model["b"].weight.data_ptr()
+                peer.step()
+    model = tied(torch.float32)
+    with alone(model) as peer:
+        model["b"].weight.data = model["b"].weight.data.clone()
+        raises(hearsay.UsageError, "lies elsewhere", peer.step)
+
+    def part(m):
+        m["b"].weight = nn.Parameter(m["a"].weight.data[1:3])
+
+    def turned(m):
+        m["b"].weight = nn.Parameter(m["a"].weight.data.t())
+
+    def buffer(m):
+        m["b"].register_buffer("copy", m["a"].weight.data[0])
+
+    def attribute(m):
+        m["b"].copy = m["a"].weight.detach()
+
+    def bits(m):
+        m["b"].register_buffer("copy", m["a"].weight.data.view(torch.int32))
+
+    for change, words in ((part, "a.weight and b.weight"), (turned, "a.weight and b.weight"), (buffer, "b.copy"), (attribute, "b.copy"), (bits, "b.copy")):
+        model = nn.ModuleDict({"a": nn.Linear(4, 4), "b": nn.Linear(4, 4)})
+        change(model)
+        error = raises(hearsay.UsageError, "found memory that both have", lambda: alone(model))
+        assert words in str(error) and "a.weight" in str(error), error
+    model = nn.ModuleDict({"a": nn.Linear(4, 4)})
+    model["a"].weight = nn.Parameter(torch.ones(1).expand(4, 4))
+    raises(hearsay.UsageError, "tensor a.weight: found elements that share memory", lambda: alone(model))
+    rnn = nn.LSTM(3, 4)  # Its list of weights holds the same objects.
+    alone(rnn).leave()
+    alone(rnn).leave()  # All of it is in one storage now, each in a place of its own.
+
+
+def check_kinds():
+    """Modules that are scripted, traced, compiled or wrapped train as the plain one does; what cannot take part is named at once."""
+    def plain():
+        torch.manual_seed(3)
+        return nn.Sequential(nn.Linear(6, 5), nn.BatchNorm1d(5))
+
+    def compiled(m):
+        return torch.compile(m, backend="eager")
+
+    def layer(m):
+        return nn.Sequential(compiled(m[0]), m[1])
+
+    finals = {}
+    for wrap in (lambda m: m, torch.jit.script, lambda m: torch.jit.trace(m, torch.ones(3, 6)), compiled, layer, nn.DataParallel):
+        wrapped = wrap(plain())
+        optimizer = torch.optim.SGD(wrapped.parameters(), lr=0.1)
+        g = torch.Generator().manual_seed(5)
+
+        def train(rank, connect):
+            model = wrapped if rank == 0 else plain()
+            peer = connect(model, optimizer if rank == 0 else None, evaluate=(lambda m: 0.5) if rank == 0 else None, evaluate_every=2)
+            while not peer.over:
+                if rank == 0:
+                    optimizer.zero_grad()
+                    wrapped(torch.randn(8, 6, generator=g)).square().mean().backward()
+                    optimizer.step()
+                peer.step()
+            assert peer.finish() and peer.exit_code == 0 and wrapped.training
+            return [p.detach().clone() for p in model.parameters()]
+
+        a, b = hearsay.simulate(2, train, rounds=6, compress="none")
+        assert all(torch.allclose(x, y, atol=1e-3) for x, y in zip(a, b)), wrap
+        finals[len(finals)] = a
+    assert all(torch.equal(x, y) for one in finals.values() for x, y in zip(one, finals[0])), finals
+
+    def sparse(m):
+        m[0].weight = nn.Parameter(m[0].weight.data.to_sparse())
+
+    def double(m):
+        m[0].double()
+
+    def complex_(m):
+        m[0].weight = nn.Parameter(torch.zeros(5, 6, dtype=torch.complex64))
+
+    def meta(m):
+        m[1].to("meta")
+
+    def meta_buffer(m):
+        m.register_buffer("b", torch.zeros(3, dtype=torch.int64, device="meta"))
+
+    def inference(m):
+        with torch.inference_mode():
+            b = torch.zeros(3, dtype=torch.int64)
+        m.register_buffer("b", b)
+
+    def lazy(m):
+        m.add_module("z", nn.LazyLinear(3))
+
+    for change, kind, words in ((sparse, TypeError, "tensor 0.weight: found layout torch.sparse_coo"), (double, TypeError, "tensor 0.weight: found torch.float64"),
+                                (complex_, TypeError, "tensor 0.weight: found torch.complex64"), (meta, hearsay.UsageError, "tensor 1.weight: found one without values"),
+                                (meta_buffer, hearsay.UsageError, "tensor b: found one without values"), (lazy, hearsay.UsageError, "tensor z.weight: found one without values"),
+                                (inference, hearsay.UsageError, "tensor b: found one that was made in torch.inference_mode()")):
+        model = plain()
+        change(model)
+        raises(kind, words, lambda: alone(model, bootstrap="127.0.0.1:1", min_peers=2, timeout=1))
+    model = nn.Sequential(nn.Linear(6, 5), nn.Linear(5, 5))
+    model[1] = torch.ao.quantization.quantize_dynamic(nn.Sequential(model[1]), {nn.Linear}, dtype=torch.qint8)[0]
+    raises(TypeError, "module 1._packed_params: found dtype", lambda: alone(model))
+    raises(hearsay.UsageError, "found no tensor", lambda: alone(torch.jit.freeze(torch.jit.script(plain().eval()))))
+
+    class DistributedDataParallel(nn.Module):
+        pass
+
+    raises(TypeError, "found a DistributedDataParallel", lambda: alone(DistributedDataParallel()))
+
+
+def check_places():
+    """Empty, frozen, strided and negated tensors, and one pattern in place of a list of them."""
+    model = nn.Sequential(nn.Linear(6, 5), nn.Conv2d(3, 4, 3).to(memory_format=torch.channels_last))
+    model[0].weight = nn.Parameter(torch.randn(6, 5).t())
+    model[0].bias.requires_grad_(False)
+    model.register_parameter("empty", nn.Parameter(torch.zeros(0, 3)))
+    before = {k: x.clone() for k, x in model.state_dict().items()}
+    with alone(model) as peer:
+        assert all(torch.equal(x, before[k]) for k, x in model.state_dict().items())
+        while peer.step():
+            pass
+    assert all(torch.equal(x, before[k]) for k, x in model.state_dict().items()) and not model[0].bias.requires_grad
+    with alone(model, skip="0.*") as peer:
+        assert [i.name for i in peer._model.items] == ["1.weight", "1.bias"]
 
 
 def check_skip():

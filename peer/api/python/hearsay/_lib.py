@@ -9,14 +9,14 @@ import os
 from ctypes import CFUNCTYPE, POINTER, c_char_p, c_double, c_float, c_int, c_size_t, c_uint16, c_uint32, c_uint64, c_void_p
 from typing import Any, Dict, List, Tuple, Type
 
-API = 1  # HEARSAY_API of the header that this was written by.
+API = 2  # HEARSAY_API of the header that this was written by.
 
 # enum hearsay_code
 OK, OVER, TIMEOUT, INTERRUPTED = 0, 1, 2, 3
 USAGE, SYSTEM, NOT_FINITE, CALLBACK, FORKED = -1, -2, -3, -4, -5
 # enum hearsay_type, enum hearsay_role, and the limits
 FLOAT32, FLOAT16, BFLOAT16 = 0, 1, 2
-TRAINED, STATISTIC, VARIANCE = 0, 1, 2
+TRAINED, STATISTIC, VARIANCE, OPAQUE = 0, 1, 2, 3
 DIMS_MAX, NAME_MAX, CODEC_ERROR_MAX = 8, 95, 256
 
 

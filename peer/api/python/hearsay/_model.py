@@ -4,18 +4,23 @@
                                     ^ param.data is a view: the library works in place, nothing is copied
     PyTorch, 16 bits, CPU     where they are
     PyTorch, on a GPU         a twin on the CPU, written before and read after each exchange
+    PyTorch, other buffers    their bytes are packed into floats of the flat buffer, and read from there once
     numpy                     where they are; packed() lays them one behind the other
 
 Parameters keep being the same objects, so that optimizers and hooks know them. The flat buffer belongs to
 the views: it lives for as long as one of them does.
+
+What cannot take part is refused here, by name, before there is a peer.
 """
 import ctypes
 import fnmatch
+import hashlib
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from . import _lib
 from ._lib import UsageError, lib
 
+NAME_MAX = 95  # HEARSAY_NAME_MAX.
 ALIGN = 64  # Bytes: a cache line, and the widest vector registers.
 NUMPY_TYPES = {"float32": _lib.FLOAT32, "float16": _lib.FLOAT16}
 TORCH_TYPES = {"torch.float32": _lib.FLOAT32, "torch.float16": _lib.FLOAT16, "torch.bfloat16": _lib.BFLOAT16}
@@ -70,16 +75,44 @@ def _role(name: str) -> int:
     return _lib.VARIANCE if last == "running_var" or last.endswith("variance") else _lib.STATISTIC
 
 
+def _inner(module: Any) -> Any:
+    """The module whose names count. Wrappers that average gradients themselves are refused."""
+    kind = type(module).__name__
+    if kind in ("DistributedDataParallel", "FullyShardedDataParallel"):
+        raise TypeError(f"model: found a {kind}, which averages over processes of its own; expected the module in it, or one "
+                        "that is not wrapped")
+    while hasattr(module, "_orig_mod") or kind == "DataParallel":
+        module = module._orig_mod if hasattr(module, "_orig_mod") else module.module
+        kind = type(module).__name__
+    return module
+
+
 def _named_of_module(module: Any) -> List[Tuple[str, int, Any]]:
-    """Parameters once each, tied ones by their first name; of the buffers those that are floats and are saved."""
-    saved = set(module.state_dict().keys())
-    named = [(name, _lib.TRAINED, p) for name, p in module.named_parameters()]
+    """Parameters once each, tied ones by their first name; then the buffers that are mixed; then those that are not."""
+    import torch
+
+    state = module.state_dict()
+    for name, x in state.items():
+        if not isinstance(x, torch.Tensor) and not name.endswith("_extra_state"):
+            raise TypeError(f"module {name.rpartition('.')[0] or 'model'}: found {type(x).__name__} as {name} in its state, expected "
+                            "tensors alone (is it quantised?)")
+    named = [(_plain(name), _lib.TRAINED, p) for name, p in module.named_parameters()]
     seen = {id(p) for _, _, p in named}
+    opaque = []
     for name, b in module.named_buffers():
-        if name in saved and id(b) not in seen and b.is_floating_point():
-            seen.add(id(b))
-            named.append((name, _role(name), b))
-    return named
+        if id(b) in seen:
+            continue
+        seen.add(id(b))
+        if name in state and str(b.dtype) in TORCH_TYPES:
+            named.append((_plain(name), _role(name), b))
+        else:
+            opaque.append((_plain(name), _lib.OPAQUE, b))
+    return named + opaque
+
+
+def _plain(name: str) -> str:
+    """Modules that torch.compile() wraps have the names that they have without it."""
+    return name.replace("_orig_mod.", "")
 
 
 def _named(model: Any, buffers: Optional[Mapping[str, Any]]) -> List[Tuple[str, int, Any]]:
@@ -93,12 +126,21 @@ def _named(model: Any, buffers: Optional[Mapping[str, Any]]) -> List[Tuple[str, 
             + [(name, _role(name), a) for name, a in (buffers or {}).items()])
 
 
-def _check(name: str, x: Any) -> None:
+def _check(name: str, role: int, x: Any) -> None:
     if _is_torch(x):
         if "Uninitialized" in type(x).__name__ or x.device.type == "meta":
             raise UsageError(f"tensor {name}: found one without values, expected a model that is initialised")
         if str(x.layout) != "torch.strided":
             raise TypeError(f"tensor {name}: found layout {x.layout}, expected a dense one")
+        if x.is_quantized or hasattr(x, "__tensor_flatten__") or hasattr(x, "_local_tensor"):
+            raise TypeError(f"tensor {name}: found a {type(x).__name__} of {x.dtype} that stands for other tensors, expected a plain one")
+        if x.is_inference():
+            raise UsageError(f"tensor {name}: found one that was made in torch.inference_mode(), expected one that can be changed (x.clone())")
+        if role == _lib.OPAQUE:
+            return
+        if any(s == 0 and d > 1 for s, d in zip(x.stride(), x.shape)):
+            raise UsageError(f"tensor {name}: found elements that share memory (strides {tuple(x.stride())} of shape {tuple(x.shape)}), "
+                             "expected each to have its own (x.clone())")
         found, types = str(x.dtype), TORCH_TYPES
     else:
         if not hasattr(x, "__array_interface__") or not hasattr(x, "flags"):
@@ -108,7 +150,8 @@ def _check(name: str, x: Any) -> None:
                              "can be trained in place (hearsay.packed())")
         found, types = str(x.dtype), NUMPY_TYPES
     if found not in types:
-        raise TypeError(f"tensor {name}: found {found}, expected one of {', '.join(types)}")
+        raise TypeError(f"tensor {name}: found {found}, expected one of {', '.join(types)} (model.float() makes it float32)"
+                        if _is_torch(x) else f"tensor {name}: found {found}, expected one of {', '.join(types)}")
 
 
 def _on_gpu(x: Any) -> bool:
@@ -118,15 +161,64 @@ def _on_gpu(x: Any) -> bool:
 def _holders(model: Any, buffers: Optional[Mapping[str, Any]],
              ids: Set[int]) -> Tuple[List[Tuple[Any, Any, Any]], List[Tuple[Any, int]]]:
     """Who holds the tensors of these ids, and the layers around them, by which key; and how many parameters and layers
-    each has: what is replaced or new is not what the library was told of."""
+    each has: what is replaced or new is not what the library was told of. Scripted modules (torch.jit) have no such tables."""
     if not hasattr(model, "named_parameters"):
         return [(m, key, x) for m in (model, buffers or {}) for key, x in m.items() if id(x) in ids], []
     held, counted = [], []
     for layer in model.modules():
+        if not isinstance(layer._modules, dict):
+            continue
         held += [(layer._modules, key, child) for key, child in layer._modules.items()]
         held += [(of, key, x) for of in (layer._parameters, layer._buffers) for key, x in of.items() if id(x) in ids]
         counted += [(layer._modules, len(layer._modules)), (layer._parameters, len(layer._parameters))]
     return held, counted
+
+
+# ---- tensors that share memory ------------------------------------------------------
+
+
+def _extent(x: Any) -> Tuple[str, int, int]:
+    """The device, and the first byte and the one behind the last."""
+    n = 1 + sum((d - 1) * s for d, s in zip(x.shape, x.stride()))
+    return str(x.device), int(x.data_ptr()), int(x.data_ptr()) + n * int(x.element_size())
+
+
+def _same_view(a: Any, b: Any) -> bool:
+    return bool(a.data_ptr() == b.data_ptr() and a.shape == b.shape and a.stride() == b.stride() and a.dtype == b.dtype)
+
+
+def _attributes(model: Any, ids: Set[int]) -> List[Tuple[str, Any]]:
+    """Tensors that are attributes of layers, and neither parameters nor buffers."""
+    if not hasattr(model, "named_modules"):
+        return []
+    return [(_plain(f"{prefix}.{key}" if prefix else key), x) for prefix, layer in model.named_modules()
+            for key, x in vars(layer).items()
+            if hasattr(x, "data_ptr") and id(x) not in ids and str(x.layout) == "torch.strided" and x.device.type != "meta"]
+
+
+def _tie(model: Any, named: List[Tuple[str, int, Any]]) -> Tuple[List[Tuple[str, int, Any]], List[Tuple[Any, Any]]]:
+    """Those that have memory of their own; and pairs of two objects with one memory, such as nn.Parameter(p.data), of which
+    the second stays tied to the first. UsageError names two of which only a part is shared."""
+    ids = {id(x) for _, _, x in named}
+    tensors = [(name, role, x) for name, role, x in named if _is_torch(x)]
+    tensors += [(name, -1, x) for name, x in _attributes(model, ids)]
+    begins = sorted((_extent(x), i) for i, (_, _, x) in enumerate(tensors) if x.numel() > 0)
+    first: Dict[int, Any] = {}  # id -> the tensor that it is tied to.
+    last: Optional[Tuple[Tuple[str, int, int], int]] = None
+    for extent, i in begins:
+        if last is not None and last[0][0] == extent[0] and extent[1] < last[0][2]:
+            (one, role, x), (other, other_role, y) = tensors[last[1]], tensors[i]
+            moves = _lib.OPAQUE not in (role, other_role) or min(role, other_role) not in (-1, _lib.OPAQUE)
+            ties = min(role, other_role) >= 0 and _same_view(x, y)
+            if moves and not ties and not (role == -1 and other_role == -1):
+                raise UsageError(f"tensors {one} and {other}: found memory that both have, expected each to have its own (x.clone()), "
+                                 "or both to be one object")
+            if ties and _lib.OPAQUE not in (role, other_role):
+                first[id(y)] = first.get(id(x), x)
+        if last is None or last[0][0] != extent[0] or extent[2] > last[0][2]:
+            last = (extent, i)
+    return ([one for one in named if id(one[2]) not in first],
+            [(x, first[id(x)]) for _, _, x in named if id(x) in first])
 
 
 # ---- where they lie ---------------------------------------------------------------
@@ -136,28 +228,40 @@ class Model:
     """The tensors of a model, laid out for the library. `items` are in the order in which it is told of them."""
 
     def __init__(self, model: Any, buffers: Optional[Mapping[str, Any]] = None, skip: Sequence[str] = ()) -> None:
+        patterns = (skip,) if isinstance(skip, str) else skip
+        model = _inner(model)
         named = [one for one in _named(model, buffers)
-                 if not any(fnmatch.fnmatchcase(one[0], pattern) for pattern in skip)]
-        for name, _, x in named:
-            _check(name, x)
+                 if not any(fnmatch.fnmatchcase(one[0], pattern) for pattern in patterns)]
+        for name, role, x in named:
+            _check(name, role, x)
         self.flat: Any = None
-        self._held, self._counted = _holders(model, buffers, {id(x) for _, _, x in named})
-        self.items = self._lay([one for one in named if self._size(one[2]) > 0])
-        self._staged = [(i.owner, i.host) for i in self.items if i.owner is not i.host]
+        self._held, self._counted = _holders(model, buffers, {id(x) for _, role, x in named if role != _lib.OPAQUE})
+        opaque = {id(x) for _, role, x in named if role == _lib.OPAQUE}
+        self._homes = [home for home in _holders(model, buffers, opaque)[0] if id(home[2]) in opaque]
+        apart, self._tied = _tie(model, named)
+        self.items = self._lay([one for one in apart if self._size(one[2]) > 0])
+        self._tie_again()
+        self._staged = [(i.owner, i.host) for i in self.items if i.owner is not i.host and i.role != _lib.OPAQUE]
+        self._versions: Dict[str, int] = {}
 
     @staticmethod
     def _size(x: Any) -> int:
         return int(x.numel()) if _is_torch(x) else int(x.size)
 
     def _lay(self, named: List[Tuple[str, int, Any]]) -> List[Item]:
-        """Float32 tensors of PyTorch get their places in the flat buffer, in this order."""
-        n = sum(self._size(x) for _, _, x in named if _is_torch(x) and str(x.dtype) == "torch.float32")
-        if n > 0:
-            self.flat = _aligned(n)
+        """Float32 tensors of PyTorch get their places in the flat buffer, in this order, and opaque ones behind them."""
+        packed_ones = {name: _pack(x) for name, role, x in named if role == _lib.OPAQUE}
+        n = sum(self._size(x) for _, role, x in named
+                if role != _lib.OPAQUE and _is_torch(x) and str(x.dtype) == "torch.float32")
+        self.flat = _aligned(n + sum(one.size for one in packed_ones.values()))
         items, at = [], 0
         for name, role, x in named:
             host = x
-            if _is_torch(x) and str(x.dtype) == "torch.float32":
+            if role == _lib.OPAQUE:
+                host = self.flat[at:at + packed_ones[name].size]
+                host[:] = packed_ones[name]
+                at += host.size
+            elif _is_torch(x) and str(x.dtype) == "torch.float32":
                 host = self._move(x, at)
                 at += self._size(x)
             elif _is_torch(x):
@@ -184,10 +288,15 @@ class Model:
             x.data = x.detach().contiguous()
         return x
 
+    def _tie_again(self) -> None:
+        for x, first in self._tied:
+            x.data = first.data
+
     def in_place(self) -> bool:
         """Is the model still where the library works? Not so after model.to(...), an assignment to .data, or where a
         layer, a parameter or an array of it was replaced by another."""
         return (all(x.data_ptr() == at for x, at in self._in_place)
+                and all(x.data_ptr() == first.data_ptr() for x, first in self._tied)
                 and all(holder.get(key) is held for holder, key, held in self._held)
                 and all(len(holder) == n for holder, n in self._counted))
 
@@ -201,16 +310,84 @@ class Model:
         for owner, host in self._staged:
             owner.detach().copy_(host)
 
-    def tell(self, handle: Any) -> None:
-        """hearsay_tensor() for each. UsageError names the tensor that was refused."""
+    def take_opaque(self) -> None:
+        """Buffers that are not mixed get the values that the run begins with."""
+        for i in self._opaque():
+            _unpack(i.host, i.owner)
+            self._versions[i.name] = i.owner._version
+
+    def changed(self) -> List[str]:
+        """Opaque buffers that were written to or replaced since then, once each. The counter of a batch norm may differ: it
+        is left out."""
+        replaced = {id(x) for holder, key, x in self._homes if holder.get(key) is not x}
+        found = [i for i in self._opaque()
+                 if i.name in self._versions and (i.owner._version != self._versions[i.name] or id(i.owner) in replaced)]
+        for i in found:
+            self._versions.pop(i.name)
+        return [f"buffer {i.name} ({str(i.owner.dtype).rpartition('.')[2]}) changed in training: such buffers are not mixed, and each "
+                "peer keeps its own values"
+                for i in found if not i.name.endswith("num_batches_tracked")]
+
+    def _opaque(self) -> List[Item]:
+        return [i for i in self.items if i.role == _lib.OPAQUE]
+
+    def tell(self, handle: Any, opaque: bool = True) -> None:
+        """hearsay_tensor() for each; opaque: also for buffers that are not mixed. UsageError names the tensor that was refused."""
+        if not opaque:
+            self.items = [i for i in self.items if i.role != _lib.OPAQUE]
         addresses = [_address(i.host) for i in self.items]
         self._in_place = [(i.host, at) for i, at in zip(self.items, addresses) if _is_torch(i.host) and i.owner is i.host]
         for i, at in zip(self.items, addresses):
             dims = tuple(int(d) for d in i.host.shape)
             types = TORCH_TYPES if _is_torch(i.host) else NUMPY_TYPES
-            _lib.check(lib.hearsay_tensor(handle, i.name.encode(), at, types[str(i.host.dtype)], i.role, len(dims),
+            name = _label(i) if i.role == _lib.OPAQUE else i.name
+            _lib.check(lib.hearsay_tensor(handle, name.encode(), at, types[str(i.host.dtype)], i.role, len(dims),
                                           (ctypes.c_uint64 * max(1, len(dims)))(*dims)),
                        _sentence(handle))
+
+
+# ---- buffers that are not mixed ------------------------------------------------------
+
+BITS = 16  # Of a buffer's bytes in one float: digits below are left for rounding.
+UNIT = 2.0**-60  # Of those 16 bits: so small that no norm of a model notices.
+FIRST = 1 << BITS  # Added to them: a float that is 0 says nothing.
+
+
+def _pack(x: Any) -> Any:
+    """A buffer's bytes as float32 of numpy's; bools as one bit each."""
+    import numpy
+    import torch
+
+    flat = x.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
+    raw = numpy.packbits(flat.numpy()) if x.dtype == torch.bool else flat.view(torch.uint8).numpy()
+    raw = numpy.concatenate([raw, numpy.zeros(-len(raw) % 2, numpy.uint8)])
+    return ((raw.view("<u2").astype(numpy.float64) + FIRST) * UNIT).astype(numpy.float32)
+
+
+def _unpack(host: Any, x: Any) -> None:
+    """x gets the values that `host` has."""
+    import numpy
+    import torch
+
+    raw = (numpy.rint(host.astype(numpy.float64) / UNIT) - FIRST).astype("<u2").view(numpy.uint8)
+    if x.dtype == torch.bool:
+        value = torch.from_numpy(numpy.unpackbits(raw)[:x.numel()].copy()).view(torch.bool)
+    else:
+        value = torch.from_numpy(raw[:x.numel() * x.element_size()].copy()).view(x.dtype)
+    value = value.reshape(x.shape)
+    if numpy.array_equal(_pack(x), _pack(value)):
+        return
+    if any(s == 0 and d > 1 for s, d in zip(x.stride(), x.shape)):
+        x.data = value.to(x.device)
+    else:
+        x.detach().copy_(value)
+
+
+def _label(i: Item) -> str:
+    """The tensor's name in the run: peers have to have the same type and shape."""
+    shape = "x".join(str(d) for d in i.owner.shape) or "scalar"
+    label = f"{i.name}:{str(i.owner.dtype).rpartition('.')[2]}:{shape}"
+    return label if len(label) <= NAME_MAX else f"{label[:NAME_MAX - 17]}:{hashlib.sha256(label.encode()).hexdigest()[:16]}"
 
 
 def _address(x: Any) -> int:

@@ -130,7 +130,8 @@ def _close(handle: Any, pid: int, opened: List[bool], held: Any) -> None:
 class Peer:
     """One peer of a run, with a model of yours.
 
-    model      a torch.nn.Module: its parameters, and those buffers that are floats and are saved, take part. Float32 ones on
+    model      a torch.nn.Module: its parameters, and those buffers that are floats and are saved, are mixed. All other buffers
+               begin with the run's first values, and are each peer's own from then on. Float32 tensors on
                the CPU move into one flat buffer, of which they are views from then on (nothing is copied in a
                round): make the Peer after model.to(...). Or a dict of name -> numpy array (float32 or
                float16), trained in place; hearsay.packed() spares the library copies of those.
@@ -203,7 +204,7 @@ class Peer:
             self._check(lib.hearsay_set(self._handle, name.encode(), value.encode()))
 
     def _open(self, timeout: Optional[float]) -> None:
-        self._model.tell(self._handle)
+        self._model.tell(self._handle, opaque="model" not in self._given and "HEARSAY_MODEL" not in os.environ)
         self._check(lib.hearsay_on_note(self._handle, self._callbacks.note, None))
         self._check(lib.hearsay_on_evaluate(self._handle, self._callbacks.evaluate, None))
         if self._world is None:
@@ -214,6 +215,7 @@ class Peer:
         self._opened[0] = self._pending = True
         if not self.wait(timeout) and self._pending:
             raise TimeoutError(f"hearsay: after {timeout} s the first round had not begun; phase {self.figures().phase}")
+        self._model.take_opaque()
         n, at_round = ctypes.c_size_t(), ctypes.c_uint64()
         kept = lib.hearsay_kept(self._handle, ctypes.byref(n), ctypes.byref(at_round))
         if kept:
@@ -311,6 +313,9 @@ class Peer:
         if not self._model.in_place():
             raise UsageError("hearsay: found a model that lies elsewhere than when its Peer was made, or has other parts, expected "
                              "model.to(...) and new layers, parameters or arrays before")
+        for text in self._model.changed():
+            if self.on_note is not None:
+                self.on_note(1, text)
         known = self._weight > 0
         did = _lib.Did(float(self._loss) / self._weight, max(1, self._samples)) if known else _lib.Did(float("nan"), 0)
         if self._keeper.due():
