@@ -482,6 +482,93 @@ def check_workers():
     together(1, train, rounds=12)
 
 
+def check_sampler():
+    """What the loader's sampler draws is what peers train on, each its own share: a subset, weights, an order."""
+    from torch.utils.data import (BatchSampler, DataLoader, DistributedSampler, IterableDataset, RandomSampler, Sampler, SequentialSampler,
+                                  SubsetRandomSampler, TensorDataset, WeightedRandomSampler)
+
+    data = TensorDataset(torch.arange(200), torch.randn(200, 6))
+
+    class Odd(Sampler):
+        def __init__(self):
+            pass
+
+        def __iter__(self):
+            return iter(range(199, 0, -2))
+
+    def drawn(rounds=40, **loading):
+        """By peer: its samples, and the ids of its batches."""
+        def train(rank, connect):
+            with connect(made()) as peer:
+                mine, batches = set(peer.samples(200).tolist()), []
+                for batch in peer.shard(DataLoader(data, **loading)):
+                    batches.append(batch[0].tolist())
+                    peer.step()
+            return mine, batches
+
+        return hearsay.simulate(2, train, rounds=rounds)
+
+    def refused(words, source, kind=TypeError, **more):
+        with alone(made()) as peer:
+            raises(kind, words, lambda: next(peer.shard(source, **more)))
+
+    def flat_of(batches):
+        return [i for one in batches for i in one]
+
+    for loading, allowed in ((dict(sampler=SubsetRandomSampler(range(0, 200, 4))), set(range(0, 200, 4))), (dict(sampler=Odd()), set(range(1, 200, 2))),
+                             (dict(shuffle=True), set(range(200))), (dict(), set(range(200))),
+                             (dict(sampler=SubsetRandomSampler(range(50), generator=torch.Generator().manual_seed(3))), set(range(50))),
+                             (dict(sampler=WeightedRandomSampler([1.0] * 60 + [0.0] * 140, 200)), set(range(60)))):
+        found = drawn(batch_size=8, **loading)
+        for mine, batches in found:
+            assert set(flat_of(batches)) <= mine & allowed, (loading, set(flat_of(batches)) - allowed)
+        assert len(set(flat_of(found[0][1])) | set(flat_of(found[1][1]))) >= 0.9 * len(allowed), loading
+    assert drawn(batch_size=8, sampler=SubsetRandomSampler(range(100))) == drawn(batch_size=8, sampler=SubsetRandomSampler(range(100)))
+
+    mine, batches = drawn(batch_size=8)[0]  # shuffle=False is in order,
+    assert flat_of(batches)[:len(mine)] == sorted(mine)
+    mine, batches = drawn(batch_size=8, sampler=Odd())[1]  # and so is another one's order.
+    mine = [i for i in range(199, 0, -2) if i in mine]
+    assert flat_of(batches)[:len(mine)] == mine
+    mine, batches = drawn(batch_size=8, shuffle=True)[0]
+    assert flat_of(batches)[:len(mine)] != sorted(mine) and sorted(flat_of(batches)[:len(mine)]) == sorted(mine)
+    heavy = [9.0] * 100 + [1.0] * 100
+    for mine, batches in drawn(rounds=200, batch_size=8, sampler=WeightedRandomSampler(heavy, 200)):
+        ids = flat_of(batches)
+        share = sum(heavy[i] for i in mine if i < 100) / sum(heavy[i] for i in mine)
+        assert abs(sum(i < 100 for i in ids) / len(ids) - share) < 0.05, (share, len(ids))
+    for mine, batches in drawn(batch_sampler=BatchSampler(SequentialSampler(data), 7, True)):
+        assert all(len(one) == 7 for one in batches) and set(flat_of(batches)) <= mine
+    assert all(isinstance(one, int) for one in flat_of([[b] if isinstance(b, int) else b for b in drawn(batch_size=None)[0][1]]))
+
+    class Own(DataLoader):
+        def __iter__(self):
+            return iter([])
+
+    class Buckets(BatchSampler):
+        pass
+
+    class Stream(IterableDataset):
+        def __iter__(self):
+            return iter(range(9))
+
+    refused("found a DistributedSampler", DataLoader(data, sampler=DistributedSampler(data, 2, 0)))
+    refused("found the batch_sampler Buckets", DataLoader(data, batch_sampler=Buckets(SequentialSampler(data), 3, False)))
+    refused("found a Own, which", Own(data, batch_size=3))
+    refused("found an IterableDataset", DataLoader(Stream()))
+    refused("found an IterableDataset", Stream())
+    refused("found shuffle=False beside a DataLoader with the sampler SubsetRandomSampler", DataLoader(data, sampler=SubsetRandomSampler([1])), shuffle=False)
+    refused("found 'a' drawn by the sampler list", DataLoader(data, sampler=["a"]))
+    refused("found 200 drawn by the sampler list", DataLoader(data, sampler=[200]))
+    refused("found no sample of this peer's", DataLoader(data, sampler=[]), kind=hearsay.UsageError)
+    refused("beside a DataLoader without batches", DataLoader(data, batch_size=None), batch_size=3)
+    for n in (0, -1, 2**70):
+        refused("batch_size: found", data, kind=ValueError, batch_size=n)
+    with alone(made()) as peer:
+        batch = next(peer.shard(DataLoader(data, batch_size=4, sampler=RandomSampler(data, replacement=True, num_samples=50)), batch_size=16))
+        assert len(batch[0]) == 16
+
+
 def check_keep():
     """A checkpoint has the optimizer's state, and what else was named, and gives it back."""
     directory = tempfile.mkdtemp()

@@ -67,7 +67,7 @@ def train(rank, connect, args):
         return F.cross_entropy(logits, y), (logits.argmax(1) == y).float().mean(), len(y)
 
     with connect(model, optimizer, evaluate=evaluate) as peer:
-        loader = DataLoader(train_set, batch_size=args.batch, num_workers=args.workers)
+        loader = DataLoader(train_set, batch_size=args.batch, shuffle=True, num_workers=args.workers)
         for x, y in peer.shard(loader):
             for group in optimizer.param_groups:  # A cosine over the run's rounds.
                 group["lr"] = args.lr * 0.5 * (1 + math.cos(math.pi * peer.round / max(1, peer.rounds)))

@@ -3,9 +3,11 @@
     epoch:  share (ids of this peer) -> an order by (the run's seed, this peer's name, round, epoch) -> batches
             ... until the share changes, because members came or went, or the run is over
 """
+import copy
 import ctypes
 import hashlib
-from typing import Any, Iterator, List, Optional
+import operator
+from typing import Any, Iterator, List, Optional, Tuple
 
 from . import _check
 from ._lib import HearsayError, UsageError, lib
@@ -72,22 +74,97 @@ def _batches_of(peer: Any, arrays: List[Any], size: int, shuffle: bool, single: 
         yield cut[0] if single else cut
 
 
-def _loader(peer: Any, source: Any, batch_size: Optional[int], shuffle: bool) -> Any:
+# ---- a DataLoader's samples ------------------------------------------------------------
+
+
+def _order_of(source: Any, shuffle: Optional[bool]) -> Tuple[Any, bool]:
+    """The loader's sampler; None: all samples, of which `shuffle` says the order. TypeError for one that cannot be shared out."""
+    from torch.utils.data import BatchSampler, DistributedSampler, RandomSampler, SequentialSampler
+
+    own = source.sampler if source.batch_sampler is None else getattr(source.batch_sampler, "sampler", None)
+    if source.batch_sampler is not None and type(source.batch_sampler) is not BatchSampler:
+        raise TypeError(f"shard: found the batch_sampler {type(source.batch_sampler).__name__}, whose batches are of all peers' samples; "
+                        "expected a DataLoader with a batch_size, or shard=\"own\" and the loader itself in place of peer.shard()")
+    if isinstance(own, DistributedSampler):
+        raise TypeError("shard: found a DistributedSampler, which shares out the samples itself; expected a DataLoader without one")
+    if type(own) is SequentialSampler and len(own) == len(source.dataset):
+        return None, bool(shuffle)
+    if type(own) is RandomSampler and not own.replacement and own.generator is None and own.num_samples == len(source.dataset):
+        return None, shuffle is None or shuffle
+    if shuffle is not None:
+        raise TypeError(f"shard: found shuffle={shuffle} beside a DataLoader with the sampler {type(own).__name__}, which has an order of "
+                        "its own; expected no shuffle")
+    return own, False
+
+
+def _seeded(peer: Any, own: Any) -> Any:
+    """A sampler that draws from the process's generator draws from one of this peer and epoch: peers of simulate() share the
+    process, and a run is to have the same bits again."""
+    import torch
+
+    if getattr(own, "generator", own) is not None:
+        return own
+    own = copy.copy(own)
+    own.generator = torch.Generator().manual_seed(_seed(peer) >> 1)
+    return own
+
+
+def _share_of(peer: Any, own: Any, n: int) -> List[int]:
+    """What a sampler draws in an epoch, but for the samples that are others'."""
+    mine = set(samples(peer, n).tolist())
+    drawn = list(_seeded(peer, own))
+    for i in drawn:
+        if not hasattr(i, "__index__") or not 0 <= operator.index(i) < n:
+            raise TypeError(f"shard: found {i!r} drawn by the sampler {type(own).__name__}, expected numbers of samples from 0 to {n - 1}")
+    ids = [operator.index(i) for i in drawn if operator.index(i) in mine]
+    if not ids:
+        raise UsageError(f"hearsay: found no sample of this peer's among the {len(drawn)} that the sampler {type(own).__name__} draws")
+    return ids
+
+
+def _filtered(peer: Any, own: Any, n: int) -> Any:
+    """The loader's sampler for this peer: each peer draws as it does, and keeps what is its own. So weights count as before, a
+    subset stays one, and an order stays that order."""
+    from torch.utils.data import Sampler
+
+    class OwnShare(Sampler):  # type: ignore[type-arg]
+        """What another sampler draws, of a peer's share."""
+
+        def __init__(self) -> None:
+            pass
+
+        def __iter__(self) -> Iterator[int]:
+            return iter(_share_of(peer, own, n))
+
+    return OwnShare()
+
+
+def _loader(peer: Any, source: Any, batch_size: Optional[int], shuffle: Optional[bool]) -> Any:
     """A DataLoader as the given one, of this peer's samples."""
     from torch.utils.data import DataLoader, IterableDataset
 
     if not isinstance(source, DataLoader):
-        source = DataLoader(source, batch_size=batch_size or 32)
+        if isinstance(source, IterableDataset):
+            raise TypeError("shard: found an IterableDataset, whose samples have no numbers; expected one with len() and [i]")
+        source = DataLoader(source, batch_size=batch_size or 32, shuffle=shuffle is None or shuffle)
+        shuffle = None
     if isinstance(source.dataset, IterableDataset):
         raise TypeError("shard: found an IterableDataset, whose samples have no numbers; expected one with len() and [i]")
-    if source.batch_size is None:
-        raise TypeError("shard: found a DataLoader with a batch_sampler or without batches, expected one with a batch_size")
+    if type(source).__iter__ is not DataLoader.__iter__:
+        raise TypeError(f"shard: found a {type(source).__name__}, which makes its batches itself; expected a torch DataLoader")
+    if source.batch_size is None and source.batch_sampler is None and batch_size is not None:
+        raise TypeError(f"shard: found batch_size={batch_size} beside a DataLoader without batches, expected none")
+    own, shuffles = _order_of(source, shuffle)
+    batches = source if source.batch_sampler is None else source.batch_sampler
+    n = len(source.dataset)
+    more = {name: getattr(source, name) for name in ("in_order", "pin_memory_device") if getattr(source, name, None) is not None}
     return DataLoader(
-        source.dataset, batch_size=batch_size or source.batch_size, sampler=sampler(peer, len(source.dataset), shuffle),
+        source.dataset, batch_size=batch_size or batches.batch_size,
+        sampler=sampler(peer, n, shuffles) if own is None else _filtered(peer, own, n),
         num_workers=source.num_workers, collate_fn=source.collate_fn, pin_memory=source.pin_memory,
-        drop_last=source.drop_last, timeout=source.timeout, worker_init_fn=source.worker_init_fn,
+        drop_last=batches.drop_last, timeout=source.timeout, worker_init_fn=source.worker_init_fn,
         multiprocessing_context=source.multiprocessing_context, generator=source.generator,
-        prefetch_factor=source.prefetch_factor, persistent_workers=source.num_workers > 0)
+        prefetch_factor=source.prefetch_factor, persistent_workers=source.persistent_workers, **more)
 
 
 def _are_arrays(source: Any) -> bool:
@@ -95,12 +172,14 @@ def _are_arrays(source: Any) -> bool:
     return hasattr(one, "shape") and hasattr(one, "dtype") and hasattr(one, "__getitem__")
 
 
-def shard(peer: Any, source: Any, batch_size: Optional[int], shuffle: bool) -> Iterator[Any]:
+def shard(peer: Any, source: Any, batch_size: Optional[int], shuffle: Optional[bool]) -> Iterator[Any]:
     """Peer.shard()."""
+    if batch_size is not None:
+        batch_size = _check.whole("batch_size", batch_size, 1, 2**32 - 1)
     if _are_arrays(source):
         single = not isinstance(source, (tuple, list))
         arrays = [source] if single else list(source)
-        return _endless(peer, lambda: _batches_of(peer, arrays, batch_size or 32, shuffle, single))
+        return _endless(peer, lambda: _batches_of(peer, arrays, batch_size or 32, shuffle is None or shuffle, single))
     loader = _loader(peer, source, batch_size, shuffle)
     return _endless(peer, lambda: iter(loader))
 

@@ -486,13 +486,14 @@ class Peer:
         """A torch Sampler of samples(n), in another order in each epoch. It asks for the share anew in each epoch."""
         return data.sampler(self, n)
 
-    def shard(self, source: Any, batch_size: Optional[int] = None, shuffle: bool = True) -> Iterator[Any]:
+    def shard(self, source: Any, batch_size: Optional[int] = None, shuffle: Optional[bool] = None) -> Iterator[Any]:
         """Batches of this peer's samples, epoch after epoch, until the run is over.
 
-        source: a torch DataLoader (its batch_size, workers, collate_fn, ... are taken), a dataset with len() and [i], or
-        one array or a tuple of arrays of the same length, of which batches are cut along the first axis.
-        batch_size: the loader's, or 32. ValueError: arrays of different lengths; TypeError: a source without numbers;
-        UsageError: no sample is this peer's.
+        source: a torch DataLoader, a dataset with len() and [i], or one array or a tuple of arrays of the same length, of
+        which batches are cut along the first axis. Of a DataLoader all is kept: this peer gets those samples that the
+        loader's sampler draws (a subset, by weights, in order) and that are its own.
+        batch_size: the loader's, or 32. shuffle: the loader's, else True. ValueError: arrays of different lengths; TypeError: a
+        source without numbers, or whose sampler cannot be shared out; UsageError: no sample is this peer's.
         """
         return data.shard(self, source, batch_size, shuffle)
 
