@@ -23,6 +23,11 @@ int edge_init(struct edge *e, const uint8_t self[WIRE_ID_BYTES], const uint8_t o
     return -ENOMEM;
 }
 
+void edge_forget_parts(struct edge *e)
+{
+    e->got[0].n_parts = e->got[1].n_parts = 0;
+}
+
 /* A new epoch owes nothing to the old one: neither do we resend, nor is theirs applied. */
 static void forget_deltas(struct edge *e)
 {
@@ -30,7 +35,7 @@ static void forget_deltas(struct edge *e)
     packet_release(e->prev.payload);
     e->cur.payload = e->prev.payload = NULL;
     e->got[0].full = e->got[1].full = false;
-    e->got[0].n_parts = e->got[1].n_parts = 0;
+    edge_forget_parts(e);
     e->run_round = 0;
     e->settled = 0;
 }
@@ -127,11 +132,6 @@ void edge_pause(struct edge *e, bool link_lost)
         e->asked = e->heard = false;
     if (e->state == EDGE_OPEN || (e->state == EDGE_ASKING && link_lost))
         e->state = EDGE_PAUSED;
-}
-
-void edge_forget_parts(struct edge *e)
-{
-    e->got[0].n_parts = e->got[1].n_parts = 0;
 }
 
 /* Where does what is of this round of theirs belong? */

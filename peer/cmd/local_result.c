@@ -233,7 +233,8 @@ static void judge(struct cmd_local_result *r)
         const json_t *own = verdict_of(r, i);
         struct outcome_peer p = {.name = r->name[i],
                                  .left = was_stopped(r, i) && !r->given_up[i],
-                                 .died = !has_ended(r, i) || was_away(r, i) || r->given_up[i],
+                                 .died = !has_ended(r, i) || r->given_up[i],
+                                 .absent = was_away(r, i) ? "the run ended without it" : NULL,
                                  .ended = has_model(r, i),
                                  .diverged = text_of(r->summary[i], "diverged"),
                                  .unlearnt = text_of(r->summary[i], "unlearnt"),

@@ -9,6 +9,7 @@
 #include "peer/run/exit.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Somebody of that name is there: a machine that lost its identity came back with another. */
@@ -61,6 +62,37 @@ static void count_member(const struct node *n, const struct member *m, const uin
         f->without_first &= first == NULL || !env_same_id(r->id, first);
     } else if (!lives)
         outcome_add_dead(f, r->name);
+    else
+        outcome_add_absent(f, r->name, "its worker hangs");
+}
+
+static bool is_unfinished(const struct node *n, const struct member *m)
+{
+    const struct record *r = m->record;
+    return m->counts && !m->refused && m->state == MEMBER_ALIVE
+           && (r->state == RECORD_RUNNING || r->state == RECORD_TRAINED)
+           && !env_same_id(r->id, n->env.config.id);
+}
+
+/* Members that came back when our model was final did not mix with us. How many they are is known. They
+ * are named where as many members have not finished. */
+static void drop_late(const struct node *n, struct outcome_facts *f)
+{
+    static const char why[] = "came back when the models were final";
+    uint32_t n_late = f->n_among - n->phases.n_ended, n_unfinished = 0;
+    for (size_t i = 0; i < members_count(n->env.members); i++)
+        n_unfinished += is_unfinished(n, members_at(n->env.members, i));
+    for (size_t i = 0; i < members_count(n->env.members) && n_unfinished == n_late; i++) {
+        const struct member *m = members_at(n->env.members, i);
+        if (is_unfinished(n, m))
+            outcome_add_absent(f, m->record->name, why);
+    }
+    if (n_unfinished != n_late) {
+        char others[24];
+        snprintf(others, sizeof others, "%u other%s", (unsigned)n_late, n_late == 1 ? "" : "s");
+        outcome_add_absent(f, others, why);
+    }
+    f->n_among = n->phases.n_ended;
 }
 
 void node_facts(const struct node *n, struct outcome_facts *f)
@@ -86,9 +118,8 @@ void node_facts(const struct node *n, struct outcome_facts *f)
     f->without_first = first != NULL;
     for (size_t i = 0; i < members_count(n->env.members); i++)
         count_member(n, members_at(n->env.members, i), first, f);
-    /* Who came back when our model was final mixed with us no more. */
     if (ph->n_ended > 0 && f->n_among > ph->n_ended)
-        f->n_among = ph->n_ended;
+        drop_late(n, f);
     if (!n->workshop.ready)
         return;
     f->quorum = run->quorum;

@@ -31,6 +31,16 @@ void outcome_add_dead(struct outcome_facts *f, const char *name)
     f->n_dead++;
 }
 
+void outcome_add_absent(struct outcome_facts *f, const char *name, const char *why)
+{
+    if (f->n_absent < OUTCOME_DEAD_MAX) {
+        struct outcome_absent *a = &f->absent[f->n_absent];
+        snprintf(a->name, sizeof a->name, "%s", name);
+        snprintf(a->why, sizeof a->why, "%s", why);
+    }
+    f->n_absent++;
+}
+
 void outcome_add_finished(struct outcome_facts *f, const char *name)
 {
     if (f->n_finished < OUTCOME_DEAD_MAX)
@@ -54,7 +64,11 @@ void outcome_add_peer(struct outcome_facts *all, const struct outcome_peer *p)
         all->diverged = p->diverged;
     if (p->died)
         outcome_add_dead(all, p->name);
-    if (p->died || !p->ended)
+    else if (p->absent != NULL)
+        outcome_add_absent(all, p->name, p->absent);
+    else if (!p->ended)
+        outcome_add_absent(all, p->name, "there is no model of it");
+    if (p->died || p->absent != NULL || !p->ended)
         return;
     if (all->n_among == 0 || !is_said(p->unlearnt))
         all->unlearnt = p->unlearnt;
@@ -180,10 +194,17 @@ static void say_who(struct outcome *o, const struct outcome_facts *f)
 {
     say(o, "%u of %u peer%s", (unsigned)f->n_among, (unsigned)f->n_members,
         f->n_members == 1 ? "" : "s");
-    if (f->n_dead == 0)
-        return;
-    say_names(o, " (dead: ", f->dead, f->n_dead);
-    say(o, ")");
+    const char *before = " (";
+    if (f->n_dead > 0) {
+        say_names(o, " (dead: ", f->dead, f->n_dead);
+        before = "; ";
+    }
+    for (uint32_t i = 0; i < f->n_absent && i < NAMED; i++, before = ", ")
+        say(o, "%s%s: %s", before, f->absent[i].name, f->absent[i].why);
+    if (f->n_absent > NAMED)
+        say(o, " and %u more", (unsigned)(f->n_absent - NAMED));
+    if (f->n_dead + f->n_absent > 0)
+        say(o, ")");
 }
 
 /* Who was away knows of the others what they said before it was, or to it since. */

@@ -27,8 +27,9 @@
 #include <stdint.h>
 
 enum {
-    OUTCOME_TEXT = 512,   /* Bytes of the sentence, with the NUL. */
-    OUTCOME_DEAD_MAX = 64 /* So many of the dead are named, and the others counted. */
+    OUTCOME_TEXT = 512,    /* Bytes of the sentence, with the NUL. */
+    OUTCOME_DEAD_MAX = 64, /* So many of the dead are named, and the others counted. */
+    OUTCOME_WHY_MAX = 48   /* Bytes of the reason why a member is absent, with the NUL. */
 };
 
 enum outcome_kind {
@@ -68,6 +69,13 @@ struct outcome_facts
     uint32_t n_dead;    /* Members that did not end with us. */
     char dead[OUTCOME_DEAD_MAX][WIRE_NAME_MAX + 1];
 
+    uint32_t n_absent; /* Members that live, and are not among those that ended with us. */
+    struct outcome_absent
+    {
+        char name[WIRE_NAME_MAX + 1];
+        char why[OUTCOME_WHY_MAX]; /* A clause. */
+    } absent[OUTCOME_DEAD_MAX];
+
     /* The run ended while we were away. Then nobody ended with us: members that say that they
      * have finished are counted here, and those of whom that is not known with the dead. */
     bool away;
@@ -102,6 +110,9 @@ const char *outcome_word(enum outcome_kind kind);
 /* Another member has died. */
 void outcome_add_dead(struct outcome_facts *f, const char *name);
 
+/* Another member lives and did not end with us, for this reason (a clause). */
+void outcome_add_absent(struct outcome_facts *f, const char *name, const char *why);
+
 /* Another member has finished without us. */
 void outcome_add_finished(struct outcome_facts *f, const char *name);
 
@@ -111,6 +122,7 @@ struct outcome_peer
     const char *name;
     bool left;            /* It was stopped, and is no member any more. */
     bool died;            /* It was gone before the run ended for it. */
+    const char *absent;   /* Why it lives and is not counted, as a clause; NULL: it is counted. */
     bool ended;           /* The run ended for it, and its model is there. */
     const char *diverged; /* As in the facts, whether it ended or not. Borrowed as these are. */
     bool infinite;

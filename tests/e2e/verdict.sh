@@ -159,7 +159,10 @@ kill -STOP "${children[1]}"
 check "  until the others have ended" wait_until 60 none_alive "${children[0]}" "${children[2]}"
 kill -CONT "${children[1]}"
 finish "$parent" 120
-ends "a peer that was stopped while the others ended" woken.out 0 "consensus 0 2/3 peer-1 exact"
+ends "a peer that was stopped while the others ended" woken.out 0 "consensus 0 2/3  exact"
+check "  is named: $(figures json woken.out verdict.text)" eval \
+    'jq -e ".verdict.absent == [\"peer-1\"]" woken.out >woken.jq &&
+     figures json woken.out verdict.text | grep -q "consensus of 2 of 3 peers (peer-1: the run ended without it) at"'
 check "  says that it was away: $(figures json woken.out peers.1.verdict.text)" \
     [ "$(figures json woken.out peers.1.exit_code) $(figures json woken.out peers.1.verdict.kind)" = "3 away" ]
 check "  and that it stood still: $(grep 'peer-1.*stood still' woken.err)" grep -q 'peer-1: round [0-9]*: this process stood still for [0-9]* s' woken.err

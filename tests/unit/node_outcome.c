@@ -212,6 +212,40 @@ static void test_words_of_the_dead(void **state)
                         "quorum 0.7; no round skipped");
 }
 
+/* A count that is not full names the members that it leaves out, and says why. */
+static void test_words_of_the_absent(void **state)
+{
+    struct outcome_facts f = good;
+    (void)state;
+    outcome_add_absent(&f, "peer-4", "its worker hangs");
+    f.n_among = 7;
+    struct outcome o = judged(&f, OUTCOME_CONSENSUS, 0);
+    assert_non_null(strstr(o.text, "consensus of 7 of 8 peers (peer-4: its worker hangs) at"));
+    outcome_add_dead(&f, "peer-1");
+    outcome_add_absent(&f, "peer-6", "late");
+    f.n_among = 5;
+    o = judged(&f, OUTCOME_CONSENSUS, 0);
+    assert_non_null(
+        strstr(o.text, "5 of 8 peers (dead: peer-1; peer-4: its worker hangs, peer-6: late) at"));
+    for (int i = 0; i < 100; i++)
+        outcome_add_absent(&f, "x", "late");
+    o = judged(&f, OUTCOME_CONSENSUS, 0);
+    assert_non_null(strstr(o.text, "peer-6: late, x: late"));
+    assert_non_null(strstr(o.text, " and 94 more) at"));
+
+    struct outcome_facts all = {.quorum = 0.5, .target = 0.001, .distance = 1e-9};
+    const struct outcome_peer peer[] = {{.name = "a", .ended = true},
+                                        {.name = "b", .ended = true},
+                                        {.name = "c"},
+                                        {.name = "d", .ended = true, .absent = "away"}};
+    for (size_t i = 0; i < sizeof peer / sizeof *peer; i++)
+        outcome_add_peer(&all, &peer[i]);
+    assert_int_equal(all.n_among, 2);
+    o = judged(&all, OUTCOME_CONSENSUS, 0);
+    assert_non_null(
+        strstr(o.text, "consensus of 2 of 4 peers (c: there is no model of it, d: away) at"));
+}
+
 /* Whoever dies, and however many, a sentence stays a sentence. */
 static void test_many_dead(void **state)
 {
@@ -373,6 +407,7 @@ int main(void)
         cmocka_unit_test(test_one_half_and_one_alone),
         cmocka_unit_test(test_quorum_of_the_beginning),
         cmocka_unit_test(test_words_of_the_dead),
+        cmocka_unit_test(test_words_of_the_absent),
         cmocka_unit_test(test_many_dead),
         cmocka_unit_test(test_ends_of_other_kinds),
         cmocka_unit_test(test_peers_added_up),
