@@ -409,8 +409,6 @@ static int make_out(struct local *l)
         code = cmd_duration(l->o, "forget", &forget_us);
     if (code == CMD_OK)
         code = cmd_out_open(&l->dir);
-    if (code == CMD_OK && l->dir.begun)
-        cmd_local_going_on(l->o, l->out, l->n, &l->result.run);
     return code == CMD_OK && !l->dir.finished ? cmd_out_claim(&l->dir) : code;
 }
 
@@ -457,10 +455,16 @@ static int look_at_peers(struct local *l)
         json_decref(summary);
     }
     l->all_ended = code == CMD_OK && l->n_ended == l->n;
-    if (l->all_ended)
+    if (l->all_ended) {
         cmd_fail(l->o, CMD_OK, "all peers of this run have finished before, in %s", l->out);
-    else
+        for (uint32_t i = 0; i < l->n; i++) /* As on_ended() judged then. */
+            l->result.failed |=
+                l->result.exit_code[i] != CMD_OK && l->result.exit_code[i] != CMD_APART;
+    } else {
         cmd_local_result_forget(&l->result);
+        if (code == CMD_OK && l->dir.begun)
+            cmd_local_going_on(l->o, l->out, l->n, &l->result.run);
+    }
     l->n_ended = 0;
     return code;
 }

@@ -108,6 +108,12 @@ if full_disk 64 true; then
     full_disk 64 'dd if=/dev/zero of=disk/b bs=1k count=40 2>/dev/null; "$HEARSAY" train --model logreg --rounds 2 --out disk/a
         [ $? = 1 ]'
     check "train: no room for the model, from the start" grep -q 'no room for the model in disk/a: No space left' disk.err
+    # shellcheck disable=SC2016
+    full_disk 256 'run="$HEARSAY local --peers 2 --model logreg --data glyphs --rounds 2000 --patience 1 --out disk/l"
+        $run >first 2>&1; code=$?; mount -o remount,size=4m disk; $run >second 2>second.err; [ "$code $?" = "1 1" ]'
+    check "local: a run that failed says so again, with the same exit code: $(tail -n 1 second)" eval \
+        '[ $? = 0 ] && [ "$(tail -n 1 first)" = "$(tail -n 1 second)" ] && ! grep -q "begins again" second.err &&
+         grep -q "all peers of this run have finished before" second.err'
     "$HEARSAY" train --model logreg --rounds 2 --out trained >trained.out 2>&1
     # shellcheck disable=SC2016
     full_disk 8 '"$HEARSAY" eval trained/model.safetensors --logits disk/logits; [ $? = 1 ] && [ ! -e disk/logits ]'
