@@ -352,6 +352,14 @@ static void read_refused(struct cursor *c, struct wire_message *message)
     get_fixed(c, m->other, sizeof m->other);
 }
 
+static void read_callback(struct cursor *c, struct wire_message *message)
+{
+    struct wire_callback *m = &message->callback;
+    memset(m, 0, sizeof *m);
+    m->why = get_u32(c, WIRE_CODE_MAX);
+    get_text(c, m->address, WIRE_ADDRESS_MAX, wire_address_ok);
+}
+
 static void read_edge(struct cursor *c, struct wire_message *message)
 {
     struct wire_edge *m = &message->edge;
@@ -513,7 +521,8 @@ static void (*const reader_of[WIRE_TYPE_END])(struct cursor *c, struct wire_mess
     [WIRE_BEAT] = read_beat,           [WIRE_PROBE] = read_probe,
     [WIRE_HEARD] = read_heard,         [WIRE_REFUSED] = read_refused,
     [WIRE_HAND] = read_hand,           [WIRE_PART] = read_part,
-    [WIRE_MOMENTS] = read_moments,     [WIRE_COLLECT] = read_collect};
+    [WIRE_MOMENTS] = read_moments,     [WIRE_COLLECT] = read_collect,
+    [WIRE_CALLBACK] = read_callback};
 
 bool wire_read(const uint8_t *p, size_t n, struct wire_batch *batch, struct wire_message *m)
 {

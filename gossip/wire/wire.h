@@ -28,8 +28,9 @@
 
 /* Every limit of the protocol. */
 enum wire_limit {
-    WIRE_VERSION = 7,       /* The newest version of the messages that we speak, */
-    WIRE_VERSION_LEAST = 7, /* and the oldest. */
+    WIRE_VERSION = 8,          /* The newest version of the messages that we speak, */
+    WIRE_VERSION_LEAST = 7,    /* and the oldest. */
+    WIRE_VERSION_CALLBACK = 8, /* The first version that has CALLBACK. */
     WIRE_ID_BYTES = 32,
     WIRE_SIGNATURE_BYTES = 64,
     WIRE_CODEC_MAX = 63,          /* Characters of a codec's spec in a STATUS. */
@@ -64,14 +65,15 @@ enum wire_type {
     WIRE_MODEL,      /* A model, a piece of one, or sketches of all its pieces. Bulk. */
     WIRE_STATUS_REQ,
     WIRE_STATUS,
-    WIRE_BEAT,    /* In lock step: I have done so many rounds, though no delta says so. */
-    WIRE_PROBE,   /* Have you heard this member lately? I have not. */
-    WIRE_HEARD,   /* Yes, so long ago. Who has not says nothing. */
-    WIRE_REFUSED, /* You get no session, and why: the last message of one. */
-    WIRE_HAND,    /* At the end: my disk does not take my model; does yours? */
-    WIRE_PART,    /* Bytes of a DELTA that is still being made, its end first. Bulk. */
-    WIRE_MOMENTS, /* Before there is a run: what the columns of a member's files come to. */
-    WIRE_COLLECT, /* A step of a collective, or a word about one. Bulk. */
+    WIRE_BEAT,     /* In lock step: I have done so many rounds, though no delta says so. */
+    WIRE_PROBE,    /* Have you heard this member lately? I have not. */
+    WIRE_HEARD,    /* Yes, so long ago. Who has not says nothing. */
+    WIRE_REFUSED,  /* You get no session, and why: the last message of one. */
+    WIRE_HAND,     /* At the end: my disk does not take my model; does yours? */
+    WIRE_PART,     /* Bytes of a DELTA that is still being made, its end first. Bulk. */
+    WIRE_MOMENTS,  /* Before there is a run: what the columns of a member's files come to. */
+    WIRE_COLLECT,  /* A step of a collective, or a word about one. Bulk. */
+    WIRE_CALLBACK, /* Whether I can call you at the addresses that you announce. */
     WIRE_TYPE_END
 };
 
@@ -315,6 +317,14 @@ struct wire_collect
                            * and a PULL have what a delta has (gossip/mixers/mixing.h). */
 };
 
+/* The result of the sender's calls to the addresses in the receiver's record. See
+ * peer/node/callback.h. */
+struct wire_callback
+{
+    uint32_t why; /* 0: one of them works. Else the last call's enum node_why. */
+    char address[WIRE_ADDRESS_MAX + 1]; /* The address of the last call. */
+};
+
 #define WIRE_ROUND_WINDOW  UINT64_MAX
 #define WIRE_ROUND_INITIAL (UINT64_MAX - 1)
 #define WIRE_PIECE_WHOLE   UINT32_MAX
@@ -405,6 +415,7 @@ struct wire_message
         struct wire_status status;
         struct wire_moments moments;
         struct wire_collect collect;
+        struct wire_callback callback;
     };
 };
 
@@ -453,6 +464,7 @@ size_t wire_put_model_req(uint8_t *out, size_t cap, const struct wire_model_req 
 size_t wire_put_model(uint8_t *out, size_t cap, const struct wire_model *m);
 size_t wire_put_moments(uint8_t *out, size_t cap, const struct wire_moments *m);
 size_t wire_put_collect(uint8_t *out, size_t cap, const struct wire_collect *m);
+size_t wire_put_callback(uint8_t *out, size_t cap, const struct wire_callback *m);
 size_t wire_put_status_req(uint8_t *out, size_t cap);
 size_t wire_put_status(uint8_t *out, size_t cap, const struct wire_status *m);
 

@@ -275,6 +275,16 @@ size_t wire_put_refused(uint8_t *out, size_t cap, const struct wire_refused *m)
     return end(&o);
 }
 
+size_t wire_put_callback(uint8_t *out, size_t cap, const struct wire_callback *m)
+{
+    struct out o;
+    begin(&o, out, cap);
+    put_type(&o, WIRE_CALLBACK);
+    put_uint(&o, m->why);
+    put_str(&o, m->address, strlen(m->address));
+    return end(&o);
+}
+
 size_t wire_put_edge(uint8_t *out, size_t cap, const struct wire_edge *m)
 {
     struct out o;

@@ -46,12 +46,30 @@ static struct cmd_observed *of_session(struct cmd_observe *w, uint32_t session)
 
 /* ---- Calls of the client ---------------------------------------------- */
 
+/* The result of a call to a member's announced addresses. */
+static void take_call(struct cmd_observe *w, uint32_t tag, enum node_why why)
+{
+    if (w->sorted || tag >= w->n || !w->member[tag].calling)
+        return;
+    w->member[tag].calling = false;
+    w->member[tag].called = true;
+    w->member[tag].call = why;
+}
+
+static void on_failed(void *self, uint32_t tag, const struct uv_link *l)
+{
+    /* NODE_WHY_UNKNOWN stands for an answer here. */
+    take_call(self, tag, l->why != NODE_WHY_UNKNOWN ? l->why : NODE_WHY_BROKEN);
+}
+
 static void on_up(void *self, uint32_t tag, uint32_t session, const uint8_t id[WIRE_ID_BYTES])
 {
     struct cmd_observe *w = self;
     uint8_t ask[16];
     struct cmd_observed *m = find(w, id);
     w->n_pending -= tag == SEED_TAG;
+    if (!w->sorted && tag < w->n)
+        take_call(w, tag, m == &w->member[tag] ? NODE_WHY_UNKNOWN : NODE_WHY_OTHER);
     if (m == NULL || m->up) {
         uv_client_hangup(w->client, session);
         return;
@@ -83,17 +101,42 @@ static void on_resolved(void *self, uint32_t tag, const union uv_address *a, uin
     w->n_pending--;
     for (uint32_t i = 0; i < n && tag == SEED_TAG; i++)
         w->n_pending += uv_client_dial(w->client, SEED_TAG, &a[i], 1) == 0;
+    if (tag < w->n && (n == 0 || uv_client_dial(w->client, tag, a, n) < 0)) {
+        w->member[tag].failed |= !w->member[tag].up;
+        take_call(w, tag, NODE_WHY_UNRESOLVED);
+    }
 }
 
-/* Its numeric addresses, one after the other. */
-static void dial(struct cmd_observe *w, struct cmd_observed *m)
+/* Calls the announced addresses: the numeric ones, one after the other, or else the first name. */
+static void call(struct cmd_observe *w, struct cmd_observed *m)
 {
     union uv_address a[WIRE_ADDRESSES_MAX];
-    uint32_t n = 0;
+    uint32_t n = 0, tag = (uint32_t)(m - w->member);
     for (uint32_t i = 0; i < m->record.n_addresses; i++)
         n += uv_resolve_numeric(m->record.address[i], &a[n]) == 0;
+    if (n > 0)
+        m->calling = uv_client_dial(w->client, tag, a, n) == 0;
+    else if (m->record.n_addresses > 0)
+        m->calling = uv_client_resolve(w->client, tag, m->record.address[0]) == 0;
+    w->n_pending += n == 0 && m->calling;
+}
+
+static void dial(struct cmd_observe *w, struct cmd_observed *m)
+{
     m->dialled = true;
-    m->failed = n == 0 || uv_client_dial(w->client, (uint32_t)(m - w->member), a, n) < 0;
+    call(w, m);
+    m->failed = !m->calling;
+}
+
+/* A session at a bootstrap address does not show that the announced ones work. */
+static void check_addresses(struct cmd_observe *w, struct cmd_observed *m)
+{
+    char at[UV_RESOLVE_TEXT];
+    uv_resolve_text(&uv_client_link(w->client, m->session)->remote.any, at);
+    for (uint32_t i = 0; i < m->record.n_addresses; i++)
+        m->called |= strcmp(m->record.address[i], at) == 0;
+    if (!m->called)
+        call(w, m);
 }
 
 static void take_record(struct cmd_observe *w, const struct record *r)
@@ -109,6 +152,8 @@ static void take_record(struct cmd_observe *w, const struct record *r)
     m->record = *r;
     if (!m->dialled && r->state != RECORD_LEFT)
         dial(w, m);
+    else if (m->up && !m->called && !m->calling && !w->sorted)
+        check_addresses(w, m);
 }
 
 static void take_run(struct cmd_observe *w, const struct wire_hello *hello)
@@ -164,7 +209,7 @@ static bool all_answered(void *self)
     bool all = w->n_pending == 0;
     for (uint32_t i = 0; i < w->n && all; i++) {
         const struct cmd_observed *m = &w->member[i];
-        all = m->failed || (m->answered && m->known)
+        all = m->failed || (m->answered && m->known && (!m->calling || w->sorted))
               || (!m->dialled && m->record.state == RECORD_LEFT);
     }
     return all;
@@ -290,8 +335,12 @@ int cmd_observe(struct cmd_observe *w, const struct options *o)
 {
     char error[KEYFILE_ERROR_MAX];
     *w = (struct cmd_observe){.o = o};
-    struct uv_client_calls calls = {
-        .self = w, .up = on_up, .message = on_message, .ended = on_ended, .resolved = on_resolved};
+    struct uv_client_calls calls = {.self = w,
+                                    .up = on_up,
+                                    .message = on_message,
+                                    .ended = on_ended,
+                                    .failed = on_failed,
+                                    .resolved = on_resolved};
     signal(SIGPIPE, SIG_IGN);
     if (keyfile_read(options_text(o, "key"), w->psk, error) < 0)
         return cmd_fail(o, CMD_USAGE, "--key: %s", error);
@@ -318,6 +367,7 @@ int cmd_observe(struct cmd_observe *w, const struct options *o)
         return cmd_fail(o, CMD_FAILED,
                         "no peer answers at %s with this key (hearsay probe HOST:PORT says why)",
                         options_text(o, "bootstrap"));
+    w->sorted = true;
     qsort(w->member, w->n, sizeof *w->member, by_name);
     return CMD_OK;
 }

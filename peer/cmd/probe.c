@@ -7,6 +7,7 @@
  *   run       what the peer trains, and how far it is
  *   members   who is alive, as it knows
  *   clock     how far its wall clock is from ours
+ *   announce  can it be called, from here, at the addresses that it announces to others?
  *
  * The steps behind tcp need --key. The addresses are tried one after the other; the steps behind
  * the key are taken once, at the first address where they can be. A peer with a list of members
@@ -15,7 +16,8 @@
  *   --json: {"address", "ok", "failed": the first step that works nowhere, or null,
  *     "steps": [{"step", "address" (null of the name), "ok", "seconds", "text"}],
  *     "name", "id", "version", "run_id", "run" (its text), "round", "rounds", "alive", "members",
- *     "clock_s", "clock_error_s"}; what is not known is null.
+ *     "clock_s", "clock_error_s", "addresses": those that it
+ *     announces, "callable": does one of them work?}; what is not known is null.
  */
 #include "gossip/wire/wire.h"
 #include "peer/cmd/any_run.h"
@@ -57,12 +59,13 @@ enum step {
     STEP_RUN,
     STEP_MEMBERS,
     STEP_CLOCK,
+    STEP_ANNOUNCE,
     STEPS
 };
-enum { TEXT_MAX = 512, RUN_ID_BYTES = 8 };
+enum { TEXT_MAX = 512, RUN_ID_BYTES = 8, TAG_ANNOUNCED = 1 };
 
-static const char *const step_word[STEPS] = {"name", "tcp",     "key",  "version",
-                                             "run",  "members", "clock"};
+static const char *const step_word[STEPS] = {"name", "tcp",     "key",   "version",
+                                             "run",  "members", "clock", "announce"};
 
 struct probe
 {
@@ -93,6 +96,11 @@ struct probe
     uint32_t version;
     uint64_t asked_ns, asked_ms, answered_ns;
     struct wire_status status;
+    struct record record;
+    union uv_address announced[UV_RESOLVE_MAX]; /* One of its addresses, resolved; */
+    uint32_t n_announced;
+    bool looked_up, called; /* its lookup, and the call to it, are over; */
+    enum node_why call;     /* NODE_WHY_UNKNOWN: it answered as the same peer. */
     uint32_t n_members; /* Told of, but for the observers' own view: records that have not left. */
 };
 
@@ -132,7 +140,12 @@ __attribute__((format(printf, 5, 6))) static void say(struct probe *p, enum step
 static void on_resolved(void *self, uint32_t tag, const union uv_address *a, uint32_t n)
 {
     struct probe *p = self;
-    (void)tag;
+    if (tag == TAG_ANNOUNCED) {
+        p->looked_up = true;
+        p->n_announced = n;
+        memcpy(p->announced, a, n * sizeof *a);
+        return;
+    }
     p->resolved = true;
     p->n = n;
     memcpy(p->at, a, n * sizeof *a);
@@ -156,6 +169,7 @@ static enum step step_of(enum node_why why)
     case NODE_WHY_VERSION:
         return STEP_VERSION;
     case NODE_WHY_UNWELCOME:
+    case NODE_WHY_OTHER:
     case NODE_WHYS:
         break;
     }
@@ -170,7 +184,10 @@ static void say_tcp(struct probe *p, const struct uv_link *l)
 static void on_failed(void *self, uint32_t tag, const struct uv_link *l)
 {
     struct probe *p = self;
-    (void)tag;
+    if (tag == TAG_ANNOUNCED) {
+        p->call = l->why != NODE_WHY_UNKNOWN ? l->why : NODE_WHY_BROKEN;
+        return;
+    }
     enum step failed = step_of(l->why);
     uint64_t begin_ns = l->reached_ns != 0 ? l->reached_ns : p->begun_ns;
     if (l->reached_ns != 0)
@@ -191,9 +208,11 @@ static void on_failed(void *self, uint32_t tag, const struct uv_link *l)
 static void on_ended(void *self, uint32_t tag, uint32_t session)
 {
     struct probe *p = self;
-    (void)tag;
     (void)session;
-    p->ended = true;
+    if (tag == TAG_ANNOUNCED)
+        p->called = true;
+    else
+        p->ended = true;
 }
 
 static void ask(struct probe *p)
@@ -210,7 +229,12 @@ static void on_up(void *self, uint32_t tag, uint32_t session, const uint8_t id[W
 {
     struct probe *p = self;
     const struct uv_link *l = uv_client_link(p->client, session);
-    (void)tag;
+    if (tag == TAG_ANNOUNCED) {
+        p->called = true;
+        p->call = memcmp(id, p->id, sizeof p->id) == 0 ? NODE_WHY_UNKNOWN : NODE_WHY_OTHER;
+        uv_client_hangup(p->client, session);
+        return;
+    }
     p->up = true;
     p->session = session;
     memcpy(p->id, id, sizeof p->id);
@@ -229,6 +253,7 @@ static void take_hello(struct probe *p, const struct wire_hello *h)
 {
     uint8_t hash[HASH_BYTES];
     p->greeted = true;
+    p->record = h->record;
     memcpy(p->name, h->record.name, sizeof p->name);
     memcpy(p->run, h->run.p, h->run.n);
     p->run[h->run.n] = '\0';
@@ -321,6 +346,51 @@ static void say_rest(struct probe *p)
             error_s + 0.001);
 }
 
+/* ---- What it announces ------------------------------------------------- */
+
+static bool is_looked_up(void *self)
+{
+    return ((struct probe *)self)->looked_up;
+}
+
+static bool is_called(void *self)
+{
+    return ((struct probe *)self)->called;
+}
+
+/* NODE_WHY_UNKNOWN: the same peer answers there. */
+static enum node_why call(struct probe *p, const char *address)
+{
+    char at[UV_RESOLVE_TEXT];
+    uv_resolve_text(&p->at[p->now].any, at);
+    if (strcmp(at, address) == 0)
+        return NODE_WHY_UNKNOWN;
+    p->looked_up = p->called = false;
+    p->n_announced = 0;
+    if (uv_client_resolve(p->client, TAG_ANNOUNCED, address) < 0
+        || !uv_client_wait(p->client, p->timeout_ms, is_looked_up) || p->n_announced == 0)
+        return NODE_WHY_UNRESOLVED;
+    p->call = NODE_WHY_TIMEOUT;
+    if (uv_client_dial(p->client, TAG_ANNOUNCED, p->announced, p->n_announced) == 0)
+        (void)uv_client_wait(p->client, 3 * p->timeout_ms, is_called);
+    return p->call;
+}
+
+static void say_announced(struct probe *p)
+{
+    for (uint32_t i = 0; i < p->record.n_addresses; i++) {
+        uint64_t begin_ns = uv_hrtime();
+        enum node_why why = call(p, p->record.address[i]);
+        bool works = why == NODE_WHY_UNKNOWN;
+        say(p, STEP_ANNOUNCE, works, since(begin_ns), "others are told %s: %s",
+            p->record.address[i], works ? "it answers there" : seek_why(why));
+    }
+    if (p->record.n_addresses > 0 && !p->worked[STEP_ANNOUNCE])
+        say(p, STEP_ANNOUNCE, false, 0,
+            "others cannot call it unless they have another way there than this machine: "
+            "--advertise HOST:PORT tells them another address");
+}
+
 /* ---- The order of things ---------------------------------------------- */
 
 static bool is_resolved(void *self)
@@ -380,6 +450,8 @@ static int visit(struct probe *p)
         if (p->worked[STEP_RUN])
             say_rest(p);
     }
+    if (p->worked[STEP_RUN] && !p->tried[STEP_ANNOUNCE])
+        say_announced(p);
     if (p->up && !p->ended)
         uv_client_hangup(p->client, p->session);
     return CMD_OK;
@@ -427,6 +499,13 @@ static void print_json(struct probe *p, const char *failed)
     json_object_set_new(j, "members", whole(ran, p->n_members));
     json_object_set_new(j, "clock_s", clock ? uv_metrics_number(off_s) : json_null());
     json_object_set_new(j, "clock_error_s", clock ? uv_metrics_number(error_s) : json_null());
+    json_t *addresses = json_array();
+    for (uint32_t i = 0; ran && i < p->record.n_addresses; i++)
+        json_array_append_new(addresses, json_string(p->record.address[i]));
+    json_object_set_new(j, "addresses", addresses);
+    json_object_set_new(j, "callable",
+                        p->tried[STEP_ANNOUNCE] ? json_boolean(p->worked[STEP_ANNOUNCE])
+                                                : json_null());
     json_dumpf(j, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
     putchar('\n');
     json_decref(j);

@@ -1,7 +1,8 @@
 /* peer/cmd/status.c -- `hearsay status`: who is alive, who talks to whom, how far each is.
  *
  *   --json: {"members": [{"name", "id", "state": "alive|left|unreachable",
- *     "addresses": [...], "phase", "round", "rounds", "loss", "accuracy",
+ *     "addresses": [...], "callable": can this command call it there? null: not known,
+ *     "call_error": why not, or null, "phase", "round", "rounds", "loss", "accuracy",
  *     "drift", "relative_drift", "drift_round", "drift_age", "bytes_sent", "bytes_received", "live",
  *     "strangers", "violations", "rounds_done", "rounds_skipped",
  *     "joined_round", "age_s", "holds", "codec",
@@ -15,6 +16,7 @@
 #include "peer/cmd/progress.h"
 #include "peer/cmd/seen.h"
 #include "peer/node/node.h"
+#include "peer/node/seek.h"
 #include "peer/uv/metrics.h"
 
 #include <math.h>
@@ -120,6 +122,10 @@ static void print_json(const struct cmd_observe *w)
         for (uint32_t k = 0; k < m->record.n_addresses; k++)
             json_array_append_new(addresses, json_string(m->record.address[k]));
         json_object_set_new(j, "addresses", addresses);
+        bool works = m->called && m->call == NODE_WHY_UNKNOWN;
+        json_object_set_new(j, "callable", m->called ? json_boolean(works) : json_null());
+        json_object_set_new(j, "call_error",
+                            m->called && !works ? json_string(seek_why(m->call)) : json_null());
         if (m->answered)
             add_figures(j, w, &m->status);
         json_array_append_new(members, j);
@@ -166,6 +172,20 @@ static void print_row(const struct cmd_observe *w, const struct cmd_observed *m)
     putchar('\n');
 }
 
+/* Members that cannot be called where they say. */
+static void print_addresses(const struct cmd_observe *w)
+{
+    for (uint32_t i = 0; i < w->n; i++) {
+        const struct cmd_observed *m = &w->member[i];
+        if (!m->called || m->call == NODE_WHY_UNKNOWN)
+            continue;
+        printf("%s cannot be called from here at", m->record.name);
+        for (uint32_t k = 0; k < m->record.n_addresses; k++)
+            printf("%s %s", k > 0 ? "," : "", m->record.address[k]);
+        printf(", as it announces: %s\n", seek_why(m->call));
+    }
+}
+
 /* The cluster in two or three lines, as `top` has them. */
 static void print_head(const struct cmd_observe *w)
 {
@@ -194,6 +214,7 @@ int cmd_status(const struct options *o)
                "relative drift", "codec", "sent", "received", "neighbours");
         for (uint32_t i = 0; i < w.n; i++)
             print_row(&w, &w.member[i]);
+        print_addresses(&w);
     }
     cmd_observe_close(&w);
     int flushed = cmd_finish(o);

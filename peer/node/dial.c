@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Every dial has a tag of its own, by which its end is told apart. */
-static void dial(struct sessions *s, const char *address, uint32_t *tag)
+void dial_address(struct sessions *s, const char *address, uint32_t *tag)
 {
     struct node_effects *fx = s->env->fx;
     assert(fx->n_dials < NODE_DIALS_MAX);
@@ -54,13 +54,25 @@ static bool known_address(const struct sessions *s, const char *address)
     return false;
 }
 
+/* An address that we announce is our own, whether or not a call there would come back to us. */
+static bool own_address(const struct sessions *s, const char *address)
+{
+    const struct record *own = members_self(s->env->members);
+    for (uint32_t k = 0; k < own->n_addresses; k++)
+        if (strcmp(own->address[k], address) == 0)
+            return true;
+    return false;
+}
+
 static void dial_seed(struct sessions *s, struct seed *d)
 {
+    for (uint32_t k = 0; k < d->n; k++)
+        d->at[k].self |= own_address(s, d->at[k].address);
     for (uint32_t k = 0; k < d->n && s->env->fx->n_dials < NODE_DIALS_MAX; k++) {
         if (d->at[k].busy || d->at[k].self || known_address(s, d->at[k].address))
             continue;
         d->at[k].busy = true;
-        dial(s, d->at[k].address, &d->at[k].tag);
+        dial_address(s, d->at[k].address, &d->at[k].tag);
     }
 }
 
@@ -120,7 +132,7 @@ static bool count_refusal(struct sessions *s, const struct redial *r, const uint
 
 /* Who dialled with this tag? Marks it as no longer busy. Somebody else at a member's
  * address is as good as nobody: a machine that lost its identity has another. */
-void dial_over(struct sessions *s, uint32_t tag, const uint8_t *id)
+void dial_over(struct sessions *s, uint32_t tag, const uint8_t *id, enum node_why why)
 {
     bool self = id != NULL && env_same_id(id, s->env->config.id);
     if (s->dead.busy && s->dead.tag == tag)
@@ -140,8 +152,10 @@ void dial_over(struct sessions *s, uint32_t tag, const uint8_t *id)
         r->busy = false;
         bool refused = count_refusal(s, r, id);
         s->contacts[i].refusals = refused ? s->contacts[i].refusals + 1 : 0;
-        if (id == NULL || !env_same_id(id, s->contacts[i].id))
-            dial_failed(s, &s->contacts[i]);
+        if (id != NULL && env_same_id(id, s->contacts[i].id))
+            continue;
+        dial_failed(s, &s->contacts[i]);
+        callback_in_vain(s, &s->contacts[i], id != NULL ? NODE_WHY_OTHER : why);
     }
 }
 
@@ -152,9 +166,10 @@ void dial_all_again(struct sessions *s)
             s->seeds[i].at[k].self = false;
 }
 
-void sessions_dial_failed(struct sessions *s, uint32_t tag)
+void sessions_dial_failed(struct sessions *s, const struct node_event *ev)
 {
-    dial_over(s, tag, NULL);
+    if (!callback_over(s, ev->dial.tag, NULL, ev->dial.why))
+        dial_over(s, ev->dial.tag, NULL, ev->dial.why);
 }
 
 /* ---- dialling members ---- */
@@ -240,7 +255,7 @@ void sessions_call(struct sessions *s, const uint8_t id[WIRE_ID_BYTES], int64_t 
         return;
     c->redial.busy = true;
     c->redial.dialled_us = s->env->now_us;
-    dial(s, m->record->address[c->next_address++ % m->record->n_addresses], &c->redial.tag);
+    dial_address(s, m->record->address[c->next_address++ % m->record->n_addresses], &c->redial.tag);
 }
 
 void sessions_call_soon(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
@@ -288,7 +303,7 @@ void dial_tick_dead(struct sessions *s)
         s->dead.dialled_us = s->env->now_us;
         if (alone)
             s->next_dead = (first + i + 1) % count;
-        dial(s, m->record->address[k], &s->dead.tag);
+        dial_address(s, m->record->address[k], &s->dead.tag);
         return;
     }
 }

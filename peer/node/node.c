@@ -137,12 +137,11 @@ int node_open(struct node **out, const struct node_config *config)
     if (n == NULL)
         return -ENOMEM;
     int err = open_machines(n, config);
-    if (err != 0) {
+    if (err != 0)
         node_close(n);
-        return err;
-    }
-    *out = n;
-    return 0;
+    else
+        *out = n;
+    return err;
 }
 
 void node_close(struct node *n)
@@ -269,7 +268,8 @@ static const struct
                                [WIRE_HAND] = {final_hand, false, "bad HAND"},
                                [WIRE_PART] = {on_part, false, "bad PART"},
                                [WIRE_MOMENTS] = {on_moments, false, "bad MOMENTS"},
-                               [WIRE_COLLECT] = {on_collect, false, "bad COLLECT"}};
+                               [WIRE_COLLECT] = {on_collect, false, "bad COLLECT"},
+                               [WIRE_CALLBACK] = {callback_came, false, "bad CALLBACK"}};
 
 /* Bytes become a message here and nowhere else in the node. */
 static void receive(struct node *n, const struct link *l, const uint8_t *p, size_t len)
@@ -418,7 +418,7 @@ static void handle(struct node *n, const struct node_event *ev)
         break;
     case NODE_DIAL_FAILED:
         seek_failed(&n->sessions, ev);
-        sessions_dial_failed(&n->sessions, ev->dial.tag);
+        sessions_dial_failed(&n->sessions, ev);
         break;
     case NODE_RESOLVED:
         sessions_resolved(&n->sessions, ev);

@@ -81,6 +81,7 @@ enum node_why {
     NODE_WHY_JUNK,        /* It answered what no holder of our cluster key answers. */
     NODE_WHY_VERSION,     /* It has our key, and we have no version of the messages in common. */
     NODE_WHY_UNWELCOME,   /* The session stood, and was ended before a word. */
+    NODE_WHY_OTHER,       /* Another peer has answered than the one that was called. */
     NODE_WHYS
 };
 
@@ -261,6 +262,7 @@ struct node_config
     const char *listen_port;   /* "7100": joined to learnt local addresses. */
     const char *const *advertise; /* Addresses to announce, or none: learn them. */
     uint32_t n_advertise;
+    bool calls_back; /* Members are called at the addresses that they announce (callback.h). */
     const char *const *bootstrap; /* "host:port" */
     uint32_t n_bootstrap;
     const struct members_crypto *crypto;

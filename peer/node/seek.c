@@ -40,6 +40,8 @@ const char *seek_why(enum node_why why)
         return "it speaks other versions";
     case NODE_WHY_UNWELCOME:
         return "it lets us in and hangs up: it does not admit us, or is ending";
+    case NODE_WHY_OTHER:
+        return "another peer answers there";
     case NODE_WHY_UNKNOWN:
     case NODE_WHYS:
         break;

@@ -184,14 +184,18 @@ void sessions_up(struct sessions *s, const struct node_event *ev)
 {
     struct env *v = s->env;
     bool self = env_same_id(ev->up.id, v->config.id);
-    if (ev->up.dialled)
-        dial_over(s, ev->up.tag, ev->up.id);
+    if (ev->up.dialled && callback_over(s, ev->up.tag, ev->up.id, NODE_WHY_UNKNOWN)) {
+        (void)env_hang_up(v, ev->link, false);
+        return;
+    }
     struct link *l = NULL;
     for (size_t i = 0; i < NODE_LINKS_MAX && l == NULL; i++)
         if (!s->links[i].used)
             l = &s->links[i];
     bool barred = !self && quarantine_holds(&s->quarantine, ev->up.id, v->now_us);
     if (l == NULL || barred || (!self && ev->up.dialled && superfluous(s, ev->up.id))) {
+        if (ev->up.dialled)
+            dial_over(s, ev->up.tag, ev->up.id, NODE_WHY_UNKNOWN);
         (void)env_hang_up(v, ev->link, false);
         return;
     }
@@ -205,6 +209,9 @@ void sessions_up(struct sessions *s, const struct node_event *ev)
     memcpy(l->id, ev->up.id, WIRE_ID_BYTES);
     if (s->n_links <= (size_t)(l - s->links))
         s->n_links = (size_t)(l - s->links) + 1;
+    callback_opened(s, l);
+    if (l->dialled)
+        dial_over(s, l->tag, l->id, NODE_WHY_UNKNOWN);
     news_listens(s, l, false);
     if (!self)
         learn_address(v, ev->up.local_host);
@@ -519,6 +526,7 @@ void sessions_tick(struct sessions *s)
     dial_tick_dead(s);
     introduce_tick(s);
     watch_tick(s);
+    callback_tick(s);
     seek_tick(s, standing(s).has_run || standing(s).gathers);
     admit_tick(s);
     if (v->now_us >= s->heartbeat_us) {

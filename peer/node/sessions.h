@@ -1,6 +1,6 @@
 /* peer/node/sessions.h -- the sessions of a node, and dialling: a machine of its own.
  *
- * Owned here, and written by sessions.c, introduce.c, news.c, dial.c, watch.c and admit.c only: the table of links, the
+ * Owned here, and written by sessions.c, introduce.c, news.c, dial.c, watch.c, admit.c and callback.c only: the table of links, the
  * bootstrap names, whom to call and to watch, the clocks of heartbeat and rumours. Others hold
  * `const struct link *` and ask by the functions below.
  *
@@ -16,6 +16,7 @@
 #define PEER_NODE_SESSIONS_H
 
 #include "peer/node/admit.h"
+#include "peer/node/callback.h"
 #include "peer/node/env.h"
 #include "peer/node/quarantine.h"
 #include "peer/node/seek.h"
@@ -52,6 +53,7 @@ struct link
     int64_t before_us;     /* then. 0: nothing. */
     int64_t busy_since_us; /* Their worker has been at its job since then; 0: it waits. */
     int64_t told_busy_us;  /* When they said so. */
+    struct callback_link callback; /* callback.c writes it. */
 };
 
 /* Trying to reach an address, with back-off. */
@@ -70,6 +72,7 @@ struct contact
     struct redial redial;
     uint32_t next_address; /* The place of the next to try among its record's. */
     uint32_t refusals;     /* So many dials in a row were refused outright. */
+    int64_t unmet_us; /* First failed call since it became a contact, by callback.c; 0: none. */
 
     /* watch.c writes these. */
     bool met;         /* We have had a session since it became a contact. */
@@ -172,7 +175,8 @@ struct sessions
     uint32_t n_refused;
     int64_t refused_us;
 
-    struct seek seek; /* seek.c writes it. */
+    struct seek seek;         /* seek.c writes it. */
+    struct callback callback; /* callback.c writes it. */
 
     /* watch.c writes these. */
     int64_t stood_us;        /* When this process last went on after it had stood still. */
@@ -210,7 +214,7 @@ void sessions_start(struct sessions *s);
 
 void sessions_up(struct sessions *s, const struct node_event *ev);
 void sessions_down(struct sessions *s, const struct node_event *ev);
-void sessions_dial_failed(struct sessions *s, uint32_t tag);
+void sessions_dial_failed(struct sessions *s, const struct node_event *ev);
 void sessions_resolved(struct sessions *s, const struct node_event *ev);
 /* A message has come: the link, or NULL where it does not count any more. */
 const struct link *sessions_heard(struct sessions *s, uint32_t number);
@@ -288,8 +292,10 @@ void news_listens(struct sessions *s, const struct link *l, bool member);
 void news_heard(struct sessions *s, const struct link *l, const struct record *r);
 
 void dial_start(struct sessions *s);
-/* The dial with this tag is over: it reached whoever has this id, or, NULL, nobody. */
-void dial_over(struct sessions *s, uint32_t tag, const uint8_t *id);
+/* Dials `address`, which must live until the next step. Its tag comes back with the result. */
+void dial_address(struct sessions *s, const char *address, uint32_t *tag);
+/* The dial with this tag is over: it reached the peer of this id, or, NULL, failed for this reason. */
+void dial_over(struct sessions *s, uint32_t tag, const uint8_t *id, enum node_why why);
 /* A session has ended that was of no use: no hurry to have it again. */
 void dial_in_vain(struct sessions *s, const struct link *l);
 void dial_opened(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);

@@ -9,8 +9,9 @@
 
 #define ROWS_LISTEN                                                                                \
     {                                                                                              \
-        .name = "listen", .kind = OPTION_TEXT, .arg = "ADDRESS:PORT", .fallback = "0.0.0.0:7100",  \
-        .help = "where to listen; fd:N takes over a listening socket"                              \
+        .name = "listen", .kind = OPTION_TEXT, .arg = "HOST:PORT", .fallback = "0.0.0.0:7100",     \
+        .help = "where to listen, and what to tell the others unless it is 0.0.0.0 or [::], all "  \
+                "addresses of the machine; fd:N takes over a listening socket"                     \
     }
 #define ROWS_BOOTSTRAP                                                                             \
     {                                                                                              \
@@ -30,7 +31,8 @@
 #define ROWS_ADVERTISE                                                                             \
     {                                                                                              \
         .name = "advertise", .kind = OPTION_TEXT, .arg = "HOST:PORT,...",                          \
-        .help = "addresses to tell the others; default: those seen on connections"                 \
+        .help = "addresses at which others can call this peer; default: that of --listen, or "     \
+                "those seen on connections"                                                        \
     }
 #define ROWS_IDENTITY                                                                              \
     {                                                                                              \

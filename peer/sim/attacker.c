@@ -222,6 +222,7 @@ static size_t put_false_round(const struct attacker *a, struct wire_message *m, 
     case WIRE_PART:
     case WIRE_MOMENTS:
     case WIRE_COLLECT:
+    case WIRE_CALLBACK:
     case WIRE_TYPE_END:
         break;
     }

@@ -28,6 +28,7 @@ enum door_kind door_kind(const struct uv_link *l)
     case NODE_WHY_CLOSED:
     case NODE_WHY_MUTE:
     case NODE_WHY_UNWELCOME:
+    case NODE_WHY_OTHER:
     case NODE_WHYS:
         break;
     }

@@ -241,6 +241,20 @@ static int start_leash(struct uv_driver *d)
     return err < 0 ? err : uv_read_start((uv_stream_t *)&d->leash, on_leash_room, on_leash);
 }
 
+/* An address that was chosen to listen at is the one to call. Addresses seen on connections are for a peer
+ * that listens at all of its machine's. */
+static void announce(struct uv_driver *d, struct node_config *node)
+{
+    union uv_address local, remote;
+    uv_resolve_names(&d->accept.tcp, &local, &remote);
+    if (node->n_advertise > 0 || local.any.sa_family == AF_UNSPEC || uv_resolve_wildcard(&local))
+        return;
+    uv_resolve_text(&local.any, d->announced);
+    d->announces[0] = d->announced;
+    node->advertise = d->announces;
+    node->n_advertise = 1;
+}
+
 /* The node needs the port, so the socket comes first. */
 static int open_parts(struct uv_driver *d, enum uv_driver_part *failed)
 {
@@ -248,6 +262,8 @@ static int open_parts(struct uv_driver *d, enum uv_driver_part *failed)
     snprintf(d->port, sizeof d->port, "%u", (unsigned)d->accept.port);
     struct node_config node = c->node;
     node.listen_port = d->port;
+    node.calls_back = true;
+    announce(d, &node);
     node.part = uv_worker_part;
     node.sign = uv_worker_sign;
     node.part_self = node.sign_self = &d->worker;

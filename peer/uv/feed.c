@@ -297,6 +297,11 @@ static void on_dial_resolved(struct uv_resolve *r, const union uv_address *a, ui
     struct uv_driver *d = r->self;
     if (d->exiting)
         return;
+    if (n == 0) {
+        uv_feed(d, &(struct node_event){.type = NODE_DIAL_FAILED,
+                                        .dial = {.tag = r->tag, .why = NODE_WHY_UNRESOLVED}});
+        return;
+    }
     connect_to(d, r->tag, a, n);
     schedule_wake(d);
 }

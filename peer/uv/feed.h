@@ -43,6 +43,8 @@ struct uv_driver
     uv_pipe_t leash;
     char leash_byte[16];
     char port[UV_DRIVER_PORT];
+    char announced[UV_RESOLVE_TEXT]; /* Where we listen, unless that is a wildcard address. */
+    const char *announces[1];
     uint32_t n_open;     /* Own handles not yet closed. */
     uint64_t n_sessions; /* Links that ever came up. */
     uint32_t n_up;

@@ -90,6 +90,17 @@ bool uv_resolve_loopback(const union uv_address *a)
     return IN6_IS_ADDR_LOOPBACK(&a->v6.sin6_addr);
 }
 
+bool uv_resolve_wildcard(const union uv_address *a)
+{
+    static const uint8_t none[4];
+    if (a->any.sa_family == AF_INET)
+        return a->v4.sin_addr.s_addr == htonl(INADDR_ANY);
+    const uint8_t *p = a->v6.sin6_addr.s6_addr;
+    if (memcmp(p, mapped, sizeof mapped) == 0)
+        return memcmp(p + sizeof mapped, none, sizeof none) == 0;
+    return IN6_IS_ADDR_UNSPECIFIED(&a->v6.sin6_addr);
+}
+
 /* Keep what can be dialled and is new. */
 static uint32_t collect(const struct addrinfo *list, union uv_address out[UV_RESOLVE_MAX])
 {

@@ -84,6 +84,13 @@ int settings_addresses(struct settings *s, struct uv_driver_config *c,
     int err = cut_list(s->o, "bootstrap", NODE_SEEDS_MAX, &s->bootstrap, error);
     if (err == 0)
         err = cut_list(s->o, "advertise", WIRE_ADDRESSES_MAX, &s->advertise, error);
+    for (uint32_t i = 0; i < s->advertise.n && err == 0; i++) {
+        union uv_address a;
+        if (uv_resolve_numeric(s->advertise.at[i], &a) == 0 && uv_resolve_wildcard(&a))
+            err = refuse(error, -EINVAL,
+                         "--advertise: found '%.80s', expected an address that others can call",
+                         s->advertise.at[i]);
+    }
     c->node.bootstrap = s->bootstrap.at;
     c->node.n_bootstrap = s->bootstrap.n;
     c->node.advertise = s->advertise.at;
@@ -159,9 +166,43 @@ bool settings_move(struct settings *s, struct uv_driver_config *c)
     set_port(&c->listen, port);
     snprintf(s->notice, sizeof s->notice,
              "port %u is in use on this machine, and --bootstrap names it: this peer listens on "
-             "port %u; --listen ADDRESS:PORT chooses another",
+             "port %u; --listen HOST:PORT chooses another",
              (unsigned)port_of(&first), (unsigned)port);
     return true;
+}
+
+/* The address of this machine that the name stands for, one that other machines can call where there is
+ * one; else the first of all, at which listening then fails. */
+static void pick(const struct addrinfo *found, union uv_address *out)
+{
+    const struct addrinfo *best = found;
+    int best_rank = 0;
+    for (const struct addrinfo *i = found; i != NULL; i = i->ai_next) {
+        union uv_address a = {0};
+        memcpy(&a, i->ai_addr, i->ai_addrlen < sizeof a ? i->ai_addrlen : sizeof a);
+        int rank = !is_local(i) ? 0 : uv_resolve_loopback(&a) ? 1 : 2;
+        best = rank > best_rank ? i : best;
+        best_rank = rank > best_rank ? rank : best_rank;
+    }
+    memset(out, 0, sizeof *out);
+    memcpy(out, best->ai_addr, best->ai_addrlen < sizeof *out ? best->ai_addrlen : sizeof *out);
+}
+
+static int look_up(const char *text, union uv_address *out, char error[SETTINGS_ERROR_MAX])
+{
+    char host[UV_RESOLVE_HOST_MAX + 1];
+    uint16_t port;
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
+    if (uv_resolve_split(text, true, host, &port) < 0)
+        return refuse(error, -EINVAL, "--listen: found '%.80s', expected HOST:PORT, or fd:N", text);
+    int wrong = getaddrinfo(host, NULL, &hints, &found);
+    if (wrong != 0)
+        return refuse(error, -EINVAL, "--listen: cannot look up '%.80s': %s", host,
+                      gai_strerror(wrong));
+    pick(found, out);
+    freeaddrinfo(found);
+    set_port(out, port);
+    return 0;
 }
 
 int settings_listen(struct settings *s, struct uv_driver_config *c, char error[SETTINGS_ERROR_MAX])
@@ -175,9 +216,11 @@ int settings_listen(struct settings *s, struct uv_driver_config *c, char error[S
             return 0;
         return refuse(error, -EINVAL, "--listen: there is no open file descriptor %d", (int)fd);
     }
-    if (uv_resolve_numeric(text, &c->listen) < 0)
-        return refuse(error, -EINVAL,
-                      "--listen: found '%.80s', expected a numeric ADDRESS:PORT, or fd:N", text);
+    if (uv_resolve_numeric(text, &c->listen) < 0) {
+        int err = look_up(text, &c->listen, error);
+        if (err < 0)
+            return err;
+    }
     if (!options_given(s->o, "listen") && uv_accept_try(&c->listen) == -EADDRINUSE)
         (void)settings_move(s, c);
     return 0;
@@ -202,7 +245,7 @@ void settings_not_listening(const struct settings *s, const struct uv_driver_con
         refuse(error, err, "cannot listen on %s: %s; a free one is --listen %s", address, why,
                free_one);
     } else if (err == -EADDRINUSE) {
-        refuse(error, err, "cannot listen on %s: %s; expected a free port, --listen ADDRESS:PORT",
+        refuse(error, err, "cannot listen on %s: %s; expected a free port, --listen HOST:PORT",
                address, why);
     } else if (err == -EADDRNOTAVAIL) {
         refuse(error, err,

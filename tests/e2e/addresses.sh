@@ -64,4 +64,107 @@ check "  an address of another machine: $(tail -n 1 c.err)" \
     eval '[ "$code" = 2 ] && grep -q "cannot listen on 10.1.2.3:7100: .*expected an address of this machine" c.err'
 gone a b
 
+# ---- hosts that have two addresses each ----
+
+# host N: a namespace behind a bridge, 10.9.0.N, from which its connections leave, and 10.9.0.1N.
+host()
+{
+    start "host-$1" unshare -n sleep 1000
+    pid[$1]=$started
+    wait_until 10 eval '[ "$(readlink /proc/$started/ns/net)" != "$(readlink /proc/$$/ns/net)" ]'
+    ip link add "p$1" type veth peer name eth0 netns "$started"
+    ip link set "p$1" master br0 up
+    nsenter -t "$started" -n sh -c "ip link set lo up; ip link set eth0 up; ip addr add 10.9.0.$1/24 dev eth0
+        ip addr add 10.9.0.1$1/24 dev eth0; ip addr add fd09::$1/64 dev eth0 nodad; ip addr add fd09::1$1/64 dev eth0 nodad"
+}
+ip link add br0 type bridge && ip link set br0 up && ip addr add 10.9.0.1/24 dev br0 || skip "no bridge here"
+for n in 2 3 4 5 6; do host $n; done
+
+# five ARGUMENTS...: a peer on each host; N stands for the host in the arguments.
+five()
+{
+    local n
+    for n in 2 3 4 5 6; do
+        rm -rf "hearsay-h$n"
+        host=$n peer "h$n" --min-peers 5 --topology ring "${@//N/$n}"
+    done
+}
+five --listen 10.9.0.1N:7100 --bootstrap 10.9.0.12:7100 --rounds 20
+for n in 2 3 4 5 6; do finish "${pid[h$n]}" 60 && codes="${codes-}$code "; done
+check "five peers that listen at the second address of their host reach consensus: $(tail -n 1 h6.err | cut -c 1-60)" \
+    [ "${codes-}" = "0 0 0 0 0 " ]
+
+# told FILE FIGURE...: figures of a member in a JSON of status.
+told()
+{
+    python3 -c 'import json, sys
+m = {m["name"]: m for m in json.load(open(sys.argv[1]))["members"]}
+print(*(m[sys.argv[2]][f] for f in sys.argv[3:]))' "$@"
+}
+status()
+{
+    bounded nsenter -t "${pid[2]}" -n "$HEARSAY" status --bootstrap "$1" --key cluster.key "${@:2}" 2>status.err
+}
+endless=(--rounds 100000000 --min-peers 4)
+# h3 announces an address that refuses, h4 a name that is none, h5 a host that is away; h2 one that works.
+names=(--bootstrap "10.9.0.12:7100,10.9.0.13:7100,10.9.0.14:7100,10.9.0.15:7100")
+rm -rf hearsay-h*
+host=2 peer h2 --listen 10.9.0.12:7100 "${endless[@]}" "${names[@]}"
+host=3 peer h3 --listen 10.9.0.13:7100 --advertise 10.9.0.3:7100 "${endless[@]}" "${names[@]}"
+host=4 peer h4 --listen 10.9.0.14:7100 --advertise nowhere.invalid:7100 "${endless[@]}" "${names[@]}"
+host=5 peer h5 --listen 10.9.0.15:7100 --advertise 10.9.0.99:7100 "${endless[@]}" "${names[@]}"
+check "a member that refuses calls is named at the other end within 10 s" \
+    says 10 "h3 cannot be called at 10.9.0.3:7100: nothing listens there .connection refused.; start it with --advertise" h[245].err
+check "  and at its own, with what to do" \
+    says 10 "no member can call this peer at 10.9.0.3:7100, .*refused.*, says h[245]; start this peer with --advertise HOST:PORT" h3.err
+check "  a name that does not resolve" \
+    eval 'says 10 "h4 cannot be called at nowhere.invalid:7100: the name does not resolve" h[235].err && says 10 "no member .*nowhere.invalid" h4.err'
+check "  a host that is away" \
+    eval 'says 10 "h5 cannot be called at 10.9.0.99:7100: " h[234].err && says 10 "no member .*10.9.0.99" h5.err'
+check "  nothing of an address that works" eval '! grep -hE "h2 cannot|h2: warning: .*call this peer" h?.err'
+status 10.9.0.12:7100 --json >status.json
+check "status shows it: $(told status.json h3 addresses call_error)" \
+    [ "$(told status.json h2 callable call_error) $(told status.json h3 callable call_error)" = \
+    "True None False nothing listens there (connection refused)" ]
+status 10.9.0.12:7100 >status.out
+check "  in a line: $(grep -m 1 '^h3 cannot' status.out)" \
+    grep -q "^h3 cannot be called from here at 10.9.0.3:7100, as it announces: nothing listens there" status.out
+bounded nsenter -t "${pid[2]}" -n "$HEARSAY" probe 10.9.0.13:7100 --key cluster.key >probe.out 2>&1
+check "probe shows it: $(grep -m 1 announce probe.out | cut -c 1-110)" \
+    grep -q "^announce FAILED .*others are told 10.9.0.3:7100: nothing listens there" probe.out
+bounded nsenter -t "${pid[3]}" -n "$HEARSAY" probe 10.9.0.12:7100 --key cluster.key >probe.out 2>&1
+check "  and that another one's works" grep -q "^announce ok .*others are told 10.9.0.12:7100: it answers there" probe.out
+gone h2 h3 h4 h5
+
+# A wildcard takes the address that is seen on connections; names and port 0 are resolved first.
+rm -rf hearsay-h*
+host=2 peer h2 --listen 10.9.0.12:7100 --rounds 100000000 --min-peers 5
+host=3 peer h3 --listen 10.9.0.13:0 --bootstrap 10.9.0.12:7100
+host=4 peer h4 --listen '[fd09::14]:0' --bootstrap 10.9.0.12:7100
+host=5 peer h5 --listen 0.0.0.0:7105 --bootstrap 10.9.0.12:7100
+host=6 peer h6 --listen localhost:0 --bootstrap 10.9.0.12:7100
+listed() { status 10.9.0.12:7100 --json >status.json && [ "$(grep -o '"addresses"' status.json | wc -l)" = 5 ]; }
+check "five peers meet" wait_until 20 listed
+# tells NAME REGEX: the address that the others are told.
+tells() { told status.json "$1" addresses | grep -qE "^\['$2'\]$"; }
+check "  --listen HOST:0 is told with its port" tells h3 '10\.9\.0\.13:[1-9][0-9]+'
+check "  an IPv6 address, too" tells h4 '\[fd09::14\]:[1-9][0-9]+'
+check "  a wildcard by the address that is seen" tells h5 '10\.9\.0\.5:7105'
+check "  a name by its address" tells h6 '(127\.0\.0\.1|\[::1\]):[1-9][0-9]+'
+check "  at which nobody else can call" says 10 "h6 cannot be called at (127.0.0.1|.::1.):" h[2345].err
+gone h2 h3 h4 h5 h6
+
+# refused TEXT REGEX ARGUMENTS...
+refused()
+{
+    local regex=$2
+    bounded "$HEARSAY" peer --name x "${train[@]}" "${@:3}" >x.out 2>x.err
+    code=$?
+    check "$1: $(tail -n 1 x.err)" eval '[ "$code" = 2 ] && grep -qF -- "$regex" x.err'
+}
+refused "a name that is none" "--listen: cannot look up 'nowhere.invalid'" --listen nowhere.invalid:7100
+refused "no port" "--listen: found 'localhost', expected HOST:PORT" --listen localhost
+refused "a wildcard cannot be called" "--advertise: found '0.0.0.0:7100', expected an address that others can call" --advertise 0.0.0.0:7100
+refused "  nor the other one" "--advertise: found '[::]:7100', expected an address" --advertise '[::]:7100'
+
 e2e_end

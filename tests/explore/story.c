@@ -146,6 +146,7 @@ static bool message_text(struct story *s, uint32_t peer, uint32_t other,
     case WIRE_PROBE:
     case WIRE_HEARD:
     case WIRE_REFUSED:
+    case WIRE_CALLBACK:
     case WIRE_STATUS_REQ:
     case WIRE_STATUS:
     case WIRE_NONE:

@@ -44,6 +44,9 @@ static void say_message(FILE *f, const struct wire_message *m)
     case WIRE_REFUSED:
         fprintf(f, "REFUSED why=%d", (int)m->refused.why);
         break;
+    case WIRE_CALLBACK:
+        fprintf(f, "CALLBACK why=%" PRIu32, m->callback.why);
+        break;
     case WIRE_COLLECT:
         fprintf(f, "COLLECT word=%d round=%" PRIu64 " attempt=%" PRIu32 " step=%" PRIu32,
                 (int)m->collect.word, m->collect.round, m->collect.attempt, m->collect.step);

@@ -220,6 +220,11 @@ static inline size_t sample(enum wire_type type, bool large)
         fill(m.other, sizeof m.other, v);
         return wire_put_refused(buffer, CAP, &m);
     }
+    case WIRE_CALLBACK: {
+        struct wire_callback m = {.why = large ? WIRE_CODE_MAX : 0};
+        snprintf(m.address, sizeof m.address, "%s:7100", large ? "[fe80::1234:5678]" : "h");
+        return wire_put_callback(buffer, CAP, &m);
+    }
     case WIRE_EDGE:
         return wire_put_edge(buffer, CAP,
                              &(struct wire_edge){v, v - 1, v - 2, v - 3, v - 4, large});

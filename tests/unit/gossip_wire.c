@@ -107,6 +107,9 @@ static void check_rest(bool large)
     assert_int_equal(refused.why, large ? REFUSED_NAME : REFUSED_UNLISTED);
     assert_int_equal(strlen(refused.name), large ? WIRE_NAME_MAX : 1);
     assert_memory_equal(refused.other, id, sizeof id);
+    struct wire_callback callback = read_sound(buffer, sample(WIRE_CALLBACK, large))->callback;
+    assert_int_equal(callback.why, large ? WIRE_CODE_MAX : 0);
+    assert_string_equal(callback.address, large ? "[fe80::1234:5678]:7100" : "h:7100");
     struct wire_probe probe = read_sound(buffer, sample(WIRE_PROBE, large))->probe;
     assert_memory_equal(probe.id, id, sizeof id);
     struct wire_model_req ask = read_sound(buffer, sample(WIRE_MODEL_REQ, large))->model_req;

@@ -398,6 +398,10 @@ static void test_bad_delta(void **state)
     m = (struct wire_model){1, 0, 1, {raw, 4}}; /* Sketches are of all pieces. */
     assert_refused(buffer,
                    recode_with_payload(buffer, CAP, wire_put_model(buffer, CAP, &m), m.payload));
+    struct wire_callback callback = {.why = WIRE_CODE_MAX + 1, .address = "h:7100"};
+    assert_refused(buffer, wire_put_callback(buffer, CAP, &callback));
+    callback = (struct wire_callback){.address = "no port"};
+    assert_refused(buffer, wire_put_callback(buffer, CAP, &callback));
     struct wire_hand hand = {WIRE_HAND_END};
     assert_refused(buffer, wire_put_hand(buffer, CAP, &hand));
     struct wire_model_req ask = {1, 0, 1};

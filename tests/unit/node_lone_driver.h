@@ -49,13 +49,15 @@ struct lone_actor
     uint32_t n_beat, busy_ms;
     uint32_t n_moments; /* So many MOMENTS, the last one of this member. */
     struct record moments_of;
-    uint32_t n_refused;          /* How often the node refused it, */
-    struct wire_refused refused; /* last so. */
-    uint32_t n_heard;            /* How often the node vouched for somebody. */
-    uint32_t n_early;            /* Beats that came before their delta. */
-    uint64_t beat;               /* The last BEAT. */
-    bool told_others;            /* Records of others. */
-    uint32_t n_accusations;      /* Those of actor 1. */
+    uint32_t n_refused;            /* How often the node refused it, */
+    struct wire_refused refused;   /* last so. */
+    uint32_t n_callback;           /* Its CALLBACKs, */
+    struct wire_callback callback; /* and the last of them. */
+    uint32_t n_heard;              /* How often the node vouched for somebody. */
+    uint32_t n_early;              /* Beats that came before their delta. */
+    uint64_t beat;                 /* The last BEAT. */
+    bool told_others;              /* Records of others. */
+    uint32_t n_accusations;        /* Those of actor 1. */
     struct wire_edge edge;
     struct wire_delta delta, first; /* The newest, and the newest epoch's first. */
     uint64_t window[2]; /* The last tag of a sketch in training, and the first one after. */

@@ -258,6 +258,10 @@ static inline void lone_hears(struct lone *w, uint32_t who, const uint8_t *p, si
         assert_int_equal(m.model.payload.n, sizeof a->model);
         memcpy(a->model, m.model.payload.p, sizeof a->model);
         break;
+    case WIRE_CALLBACK:
+        a->n_callback++;
+        a->callback = m.callback;
+        break;
     case WIRE_PART:
     case WIRE_COLLECT:
     case WIRE_STATUS_REQ:

@@ -296,7 +296,7 @@ static void test_names_are_resolved_for_ever(void **state)
         assert_true(rig.fx.n_dials > 0);
         const struct node_dial *dial = &rig.fx.dials[rig.fx.n_dials - 1];
         assert_string_equal(dial->address, address);
-        sessions_dial_failed(&rig.s, dial->tag);
+        sessions_dial_failed(&rig.s, &(struct node_event){.dial = {.tag = dial->tag}});
         assert_in_range(until_resolve(), SEED_US * 4 / 5, SEED_US * 6 / 5 + TICK_US);
         sessions_heard(&rig.s, l->number);
     }
@@ -324,7 +324,7 @@ static int64_t until_dial(uint8_t who, int64_t lost_us)
 
 static void fail_dial(void)
 {
-    sessions_dial_failed(&rig.s, rig.fx.dials[0].tag);
+    sessions_dial_failed(&rig.s, &(struct node_event){.dial = {.tag = rig.fx.dials[0].tag}});
     step_at(rig.env.now_us);
 }
 
