@@ -43,7 +43,7 @@ static int open_monitor(struct hearsay *h)
     sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     int err = diary_monitor_open(&h->monitor, options_text(h->o, "metrics"), &h->diary,
-                                 h->settings.identity.sign_pk, error);
+                                 &h->config.node, error);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     return err == 0 ? HEARSAY_OK : handle_fail(h, handle_code(err), "%s", error);
 }

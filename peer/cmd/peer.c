@@ -452,7 +452,7 @@ static int open_monitor(struct peer *p)
 {
     char error[DIARY_MONITOR_ERROR];
     int err = diary_monitor_open(&p->report.monitor, options_text(p->o, "metrics"),
-                                 &p->report.diary, p->settings.identity.sign_pk, error);
+                                 &p->report.diary, &p->config.node, error);
     return err < 0 ? cmd_fail(p->o, cmd_exit_of(err), "%s", error) : CMD_OK;
 }
 

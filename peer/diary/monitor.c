@@ -48,20 +48,39 @@ static int look_up(const char *given, struct sockaddr_storage *out, socklen_t *n
     return 0;
 }
 
-int diary_monitor_open(struct diary_monitor *m, const char *given, const struct diary *diary,
-                       const uint8_t id[WIRE_ID_BYTES], char error[DIARY_MONITOR_ERROR])
+/* Names by which an operator calls this peer: those in the options, and the machine's. */
+static void add_hosts(struct hosts *h, const char *given, const struct node_config *c)
 {
+    char host[UV_RESOLVE_HOST_MAX + 1];
+    size_t n = sizeof host;
+    uint16_t port;
+    if (diary_monitor_split(given, host, &port) == 0)
+        hosts_add(h, host);
+    n = sizeof host;
+    if (uv_os_gethostname(host, &n) == 0)
+        hosts_add(h, host);
+    for (uint32_t i = 0; i < c->n_advertise; i++)
+        hosts_add(h, c->advertise[i]);
+    for (uint32_t i = 0; i < c->n_bootstrap; i++)
+        hosts_add(h, c->bootstrap[i]);
+}
+
+int diary_monitor_open(struct diary_monitor *m, const char *given, const struct diary *diary,
+                       const struct node_config *c, char error[DIARY_MONITOR_ERROR])
+{
+    struct hosts hosts = {.n = 0};
     char host[UV_RESOLVE_TEXT], at[UV_RESOLVE_TEXT + 16], text[2 * sizeof at + 64];
     char why[SERVER_ERROR_MAX];
     struct sockaddr_storage a;
     socklen_t n;
-    *m = (struct diary_monitor){.diary = diary, .id = id};
+    *m = (struct diary_monitor){.diary = diary, .id = c->id};
     if (given == NULL)
         return 0;
     int err = look_up(given, &a, &n, error);
     if (err < 0)
         return err;
-    err = server_open(&m->server, (const struct sockaddr *)&a, n, why);
+    add_hosts(&hosts, given, c);
+    err = server_open(&m->server, (const struct sockaddr *)&a, n, &hosts, why);
     if (err < 0) {
         snprintf(error, DIARY_MONITOR_ERROR, "--metrics: cannot listen on %.80s: %s", given, why);
         return err;

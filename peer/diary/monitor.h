@@ -40,12 +40,13 @@ __attribute__((warn_unused_result)) int diary_monitor_split(const char *given,
                                                             char host[UV_RESOLVE_HOST_MAX + 1],
                                                             uint16_t *port);
 
-/* Listen where --metrics says (NULL: it is not given), for the peer of this diary; a note says where.
+/* Listens where --metrics says (NULL: it is not given), for the peer of this diary and of this configuration,
+ * whose id must live as long; a note says where.
  * Starts a thread, with the caller's mask of signals. 0, or a negative errno with a sentence. */
 __attribute__((warn_unused_result)) int diary_monitor_open(struct diary_monitor *m,
                                                            const char *given,
                                                            const struct diary *diary,
-                                                           const uint8_t id[WIRE_ID_BYTES],
+                                                           const struct node_config *c,
                                                            char error[DIARY_MONITOR_ERROR]);
 void diary_monitor_start(struct diary_monitor *m, uv_loop_t *loop, struct uv_driver *d);
 void diary_monitor_round(struct diary_monitor *m, const struct node_progress *p, double time_s);

@@ -118,6 +118,14 @@ void routes_answer(struct routes *r, const char *method, const char *path, const
     *a = (struct routes_answer){.status = 503, .type = plain, .place = -1};
 }
 
+void routes_misdirected(struct routes_answer *a)
+{
+    *a = (struct routes_answer){.place = -1};
+    refuse(a, 421,
+           "this peer does not serve that host name: use an IP address, localhost, this machine's "
+           "host name, or a name in --metrics, --advertise or --bootstrap");
+}
+
 void routes_close(struct routes *r)
 {
     text_close(&r->history.points);

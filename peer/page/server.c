@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -37,6 +38,7 @@ struct server
 {
     struct board board;
     struct routes routes;
+    struct hosts hosts;
     struct MHD_Daemon *daemon;
     uint16_t port;
     bool calm; /* The thread has taken the lowest priority. */
@@ -175,6 +177,45 @@ static enum MHD_Result answer(struct server *s, struct MHD_Connection *c, const 
     return result;
 }
 
+struct host_headers
+{
+    const char *last;
+    int n;
+};
+
+static enum MHD_Result on_header(void *self, enum MHD_ValueKind kind, const char *key,
+                                 const char *value)
+{
+    struct host_headers *h = self;
+    (void)kind;
+    if (strcasecmp(key, MHD_HTTP_HEADER_HOST) != 0)
+        return MHD_YES;
+    h->last = value;
+    h->n++;
+    return MHD_YES;
+}
+
+/* Is it for us? A client of HTTP/1.0 may send no Host; every browser does. */
+static bool is_for_us(const struct server *s, struct MHD_Connection *c)
+{
+    struct host_headers h = {.n = 0};
+    (void)MHD_get_connection_values(c, MHD_HEADER_KIND, on_header, &h);
+    return h.n == 0 || (h.n == 1 && h.last != NULL && hosts_allow(&s->hosts, h.last));
+}
+
+static enum MHD_Result answer_stranger(struct MHD_Connection *c)
+{
+    struct routes_answer a;
+    routes_misdirected(&a);
+    struct MHD_Response *r = response_of(&a);
+    text_close(&a.body);
+    if (r == NULL)
+        return MHD_NO;
+    enum MHD_Result result = MHD_queue_response(c, a.status, r);
+    MHD_destroy_response(r);
+    return result;
+}
+
 /* Does a body follow the head of the request, whatever its method? */
 static bool has_body(struct MHD_Connection *c)
 {
@@ -195,7 +236,7 @@ static enum MHD_Result on_request(void *self, struct MHD_Connection *c, const ch
         *of_request = self;
         return MHD_YES;
     }
-    return answer(self, c, method, path);
+    return is_for_us(self, c) ? answer(self, c, method, path) : answer_stranger(c);
 }
 
 /* ---- Begin and end ------------------------------------------------------ */
@@ -244,12 +285,13 @@ static struct MHD_Daemon *start(struct server *s, int fd)
 }
 
 int server_open(struct server **out, const struct sockaddr *address, socklen_t n,
-                char error[SERVER_ERROR_MAX])
+                const struct hosts *hosts, char error[SERVER_ERROR_MAX])
 {
     struct server *s = calloc(1, sizeof *s);
     int fd = -1, err = s != NULL ? board_open(&s->board) : -ENOMEM;
     if (err < 0)
         goto failed;
+    s->hosts = *hosts;
     for (int i = 0; i < HARD_MAX; i++)
         s->client[i].fd = -1;
     fd = listen_at(address, n);

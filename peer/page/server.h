@@ -12,6 +12,7 @@
 #ifndef PEER_PAGE_SERVER_H
 #define PEER_PAGE_SERVER_H
 
+#include "peer/page/hosts.h"
 #include "peer/page/snapshot.h"
 
 #include <sys/socket.h>
@@ -25,10 +26,11 @@ enum {
 
 struct server;
 
-/* Listen at `address` and answer, from now on: that the loop has not begun. 0, or a negative errno
- * with a sentence in `error`. */
+/* Listens at `address`, and answers from now on: that the loop has not begun. Requests with the name of
+ * another host than `hosts` allows get 421; it is copied. 0, or a negative errno with a sentence in
+ * `error`. */
 int server_open(struct server **s, const struct sockaddr *address, socklen_t n,
-                char error[SERVER_ERROR_MAX]);
+                const struct hosts *hosts, char error[SERVER_ERROR_MAX]);
 /* Ends its thread. s may be NULL. */
 void server_close(struct server *s);
 

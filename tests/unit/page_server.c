@@ -81,8 +81,8 @@ static int ask(const char *request, size_t n)
 static int get(const char *method, const char *path)
 {
     char request[400];
-    snprintf(request, sizeof request, "%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
-             method, path);
+    snprintf(request, sizeof request,
+             "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", method, path);
     return ask(request, strlen(request));
 }
 
@@ -98,7 +98,9 @@ static int open_server(void **state)
     char error[SERVER_ERROR_MAX];
     struct sockaddr_in a = {.sin_family = AF_INET};
     a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    return server_open(&server, (struct sockaddr *)&a, sizeof a, error);
+    struct hosts hosts = {.n = 0};
+    hosts_add(&hosts, "node7:7100");
+    return server_open(&server, (struct sockaddr *)&a, sizeof a, &hosts, error);
 }
 
 static int close_server(void **state)
@@ -175,6 +177,37 @@ static void test_methods(void **state)
             fail_msg("%s: %.60s", unknown[i], answer);
 }
 
+/* A page of another site, whose name was made to stand for this machine, reads nothing. */
+static void test_other_hosts(void **state)
+{
+    (void)state;
+    static const struct
+    {
+        const char *headers;
+        int status;
+    } row[] = {{"Host: node7:7200\r\n", 200},
+               {"Host: 127.0.0.1:7200\r\n", 200},
+               {"Host: [::1]\r\n", 200},
+               {"Host: evil.example\r\n", 421},
+               {"Host: evil.example:7200\r\n", 421},
+               {"Host: localhost\r\nHost: evil.example\r\n", 421},
+               {"Host: evil.example\r\nHost: localhost\r\n", 421}};
+    static const char *const path[] = {"/", "/metrics", "/status.json", "/healthz"};
+    publish(1);
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+        for (size_t k = 0; k < sizeof path / sizeof *path; k++) {
+            char request[300];
+            snprintf(request, sizeof request, "GET %s HTTP/1.1\r\n%sConnection: close\r\n\r\n",
+                     path[k], row[i].headers);
+            int status = ask(request, strlen(request));
+            if (status != row[i].status && !(status == 400 && row[i].status == 421))
+                fail_msg("%s with %s: %d", path[k], row[i].headers, status);
+            if (row[i].status == 421)
+                assert_null(strstr(answer, "hearsay_"));
+        }
+    assert_int_equal(ask("GET /healthz HTTP/1.0\r\n\r\n", 25), 200);
+}
+
 /* One connection serves one request after the other, also where they come at once. */
 static void test_kept_alive(void **state)
 {
@@ -183,8 +216,8 @@ static void test_kept_alive(void **state)
     size_t n_answers = 0;
     publish(1);
     for (int i = 0; i < 20; i++)
-        strcat(all, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
-    strcat(all, "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        strcat(all, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    strcat(all, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     assert_int_equal(ask(all, strlen(all)), 200);
     for (const char *p = answer; (p = strstr(p, "alive\n")) != NULL; p++)
         n_answers++;
@@ -222,21 +255,24 @@ static void test_junk(void **state)
         "GET /metrics\r\n\r\n",
         "GET /metrics HTTP/9.9\r\n\r\n",
         "GET /metrics HTTP/1.1\r\n\r\n", /* Without a Host. */
-        " GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n",
+        " GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n",
         "SSH-2.0-x\r\n",
-        "POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999999999999\r\n\r\nabc",
-        "POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\nabc",
-        "POST /metrics HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: "
+        "POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: "
+        "999999999999999999\r\n\r\nabc",
+        "POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\nabc",
+        "POST /metrics HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: "
         "chunked\r\n\r\nfffffffffffffff\r\n",
     };
     publish(1);
     for (size_t i = 0; i < sizeof junk / sizeof *junk; i++)
         expect_refused(junk[i], strlen(junk[i]));
-    char *line = long_text("GET /", "a", 4 * SERVER_MEMORY, " HTTP/1.1\r\nHost: x\r\n\r\n");
+    char *line = long_text("GET /", "a", 4 * SERVER_MEMORY, " HTTP/1.1\r\nHost: localhost\r\n\r\n");
     expect_refused(line, strlen(line));
-    char *many = long_text("GET / HTTP/1.1\r\nHost: x\r\n", "A: b\r\n", 2 * SERVER_MEMORY, "\r\n");
+    char *many =
+        long_text("GET / HTTP/1.1\r\nHost: localhost\r\n", "A: b\r\n", 2 * SERVER_MEMORY, "\r\n");
     expect_refused(many, strlen(many));
-    char *endless = long_text("GET / HTTP/1.1\r\nHost: x\r\nA: ", "b", 64 * SERVER_MEMORY, "");
+    char *endless =
+        long_text("GET / HTTP/1.1\r\nHost: localhost\r\nA: ", "b", 64 * SERVER_MEMORY, "");
     expect_refused(endless, strlen(endless));
     free(line);
     free(many);
@@ -249,7 +285,7 @@ static void test_unfinished(void **state)
     (void)state;
     static const char *const part[] = {"", "G", "\r\n\r\n\r\n",
                                        "\x16\x03\x01\x02\x01\x01\xfc\x03\x03",
-                                       "GET /metrics HTTP/1.1\r\nHost: x\r\nX: "};
+                                       "GET /metrics HTTP/1.1\r\nHost: localhost\r\nX: "};
     enum { PARTS = sizeof part / sizeof *part };
     int fd[PARTS];
     publish(1);
@@ -269,12 +305,13 @@ static void test_bodies(void **state)
 {
     (void)state;
     publish(1);
-    static const char smuggled[] = "GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 64\r\n\r\n"
-                                   "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    static const char smuggled[] =
+        "GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 64\r\n\r\n"
+        "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     assert_int_equal(ask(smuggled, strlen(smuggled)), 200);
     assert_null(strstr(answer, "hearsay_"));
-    char *upload =
-        long_text("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n", "x", 1000000, "");
+    char *upload = long_text("PUT / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n",
+                             "x", 1000000, "");
     int status = ask(upload, strlen(upload));
     assert_true(status == 405 || status == 0); /* Our own sending may have been cut off. */
     free(upload);
@@ -290,7 +327,7 @@ static void test_mutated(void **state)
     publish(1);
     for (int i = 0; i < 300; i++) {
         char request[] =
-            "GET /status.json HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n"
+            "GET /status.json HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n"
             "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
         for (uint64_t k = rng_below(&r, 4); k < 5; k++)
             request[rng_below(&r, sizeof request - 1)] = (char)rng_below(&r, 256);
@@ -307,8 +344,9 @@ static void test_crowd(void **state)
 {
     (void)state;
     static int fd[CROWD];
-    static const char half[] = "GET /metrics HTTP/1.1\r\nHost: x\r\nX-Slow: ";
-    static const char whole[] = "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    static const char half[] = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nX-Slow: ";
+    static const char whole[] =
+        "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     publish(1);
     for (int i = 0; i < CROWD; i++) {
         fd[i] = dial();
@@ -332,7 +370,7 @@ static void test_crowd(void **state)
 static void test_deaf(void **state)
 {
     (void)state;
-    static const char request[] = "GET /status.json HTTP/1.1\r\nHost: x\r\n\r\n";
+    static const char request[] = "GET /status.json HTTP/1.1\r\nHost: localhost\r\n\r\n";
     int fd[4];
     publish(1);
     for (int i = 0; i < 4; i++) {
@@ -355,7 +393,9 @@ static void test_taken_port(void **state)
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(server_port(server))};
     a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     assert_true(server_port(server) != 0);
-    assert_int_equal(server_open(&other, (struct sockaddr *)&a, sizeof a, error), -EADDRINUSE);
+    assert_int_equal(
+        server_open(&other, (struct sockaddr *)&a, sizeof a, &(struct hosts){.n = 0}, error),
+        -EADDRINUSE);
     assert_non_null(strstr(error, "in use"));
     server_close(NULL);
 }
@@ -363,10 +403,11 @@ static void test_taken_port(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_answers),    cmocka_unit_test(test_methods),
-        cmocka_unit_test(test_kept_alive), cmocka_unit_test(test_junk),
-        cmocka_unit_test(test_unfinished), cmocka_unit_test(test_bodies),
-        cmocka_unit_test(test_mutated),    cmocka_unit_test(test_crowd),
-        cmocka_unit_test(test_deaf),       cmocka_unit_test(test_taken_port)};
+        cmocka_unit_test(test_answers),     cmocka_unit_test(test_methods),
+        cmocka_unit_test(test_other_hosts), cmocka_unit_test(test_kept_alive),
+        cmocka_unit_test(test_junk),        cmocka_unit_test(test_unfinished),
+        cmocka_unit_test(test_bodies),      cmocka_unit_test(test_mutated),
+        cmocka_unit_test(test_crowd),       cmocka_unit_test(test_deaf),
+        cmocka_unit_test(test_taken_port)};
     return cmocka_run_group_tests(tests, open_server, close_server);
 }
