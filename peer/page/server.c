@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 enum {
-    BACKLOG = 64,
+    BACKLOG = 512, /* A burst of connections delays an honest client, and does not drop its SYN. */
     KEPT_US = 1000 * 1000, /* A response is good for so long, if there is no newer snapshot. */
     HARD_MAX = 2 * SERVER_CLIENTS, /* Those that were pushed out have not gone yet. */
     LEAST_URGENT = 19
