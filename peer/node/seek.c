@@ -10,8 +10,10 @@ enum {
     FIRST_US = 3 * 1000 * 1000,  /* Whoever starts with others may be the first of them. */
     AGAIN_US = 10 * 1000 * 1000, /* Doubled with each line. */
     AGAIN_MOST_US = 600 * 1000 * 1000,
-    SURE = 2,       /* So many failures in a row are no accident. */
-    NAME_SHOWN = 40 /* Characters of a name that a line shows. */
+    STARTING_US =
+        10 * 1000 * 1000, /* A peer that reads its data takes connections, and says nothing. */
+    SURE = 2,             /* So many failures in a row are no accident. */
+    NAME_SHOWN = 40       /* Characters of a name that a line shows. */
 };
 
 const char *seek_why(enum node_why why)
@@ -29,7 +31,8 @@ const char *seek_why(enum node_why why)
         return "it ends the connection at our first message: it does not hold the same cluster "
                "key, or is no hearsay";
     case NODE_WHY_MUTE:
-        return "it takes the connection and says nothing: it is no hearsay, or hangs";
+        return "it takes the connection and says nothing: it is still reading its data, hangs, or "
+               "is no hearsay";
     case NODE_WHY_SLOW:
         return "its handshake was not done in time: an older release, or a lossy network";
     case NODE_WHY_BROKEN:
@@ -126,6 +129,9 @@ static bool due(const struct sessions *s, uint32_t i)
         return false;
     if (e->why == NODE_WHY_UNWELCOME && admit_is_refused(&s->admit))
         return false; /* We were told why. */
+    bool may_start = e->why == NODE_WHY_MUTE || e->why == NODE_WHY_SLOW;
+    if (may_start && now - e->since_us < STARTING_US)
+        return false;
     if (is_wrong(e->why))
         return e->n >= SURE || e->why == NODE_WHY_VERSION;
     return k->alone_us != 0 && now - k->alone_us >= (k->met ? 10 * FIRST_US : FIRST_US);

@@ -64,6 +64,10 @@ static void test_each_reason_is_told(void **state)
             fails(w, 2, NODE_WHY_UNKNOWN);
         }
         lone_run(w, 4 * SECOND);
+        if (row[i].why == NODE_WHY_MUTE || row[i].why == NODE_WHY_SLOW) { /* It may be starting. */
+            assert_int_equal(lone_said(w, row[i].said), 0);
+            lone_run(w, 7 * SECOND);
+        }
         assert_int_equal(lone_said(w, row[i].said), 1);
         assert_int_equal(lone_said(w, "one:7100, two:7100: "), 1);
         lone_close(w);
