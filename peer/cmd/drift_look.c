@@ -191,7 +191,7 @@ static int no_sketches(const struct drift *d, struct drift_look *l, const struct
         return nothing(l, "%s sent no sketches in time", c->silent);
     if (c->n_silent == 0)
         return nothing(l, "no peer answers");
-    return nothing(l, "gathering: %zu of %u members are here", c->n_silent,
+    return nothing(l, "joining: %zu of %u members are here", c->n_silent,
                    (unsigned)d->w.run.min_peers);
 }
 

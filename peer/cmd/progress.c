@@ -111,6 +111,11 @@ static struct whole sum_up(const struct cmd_progress_row *row, uint32_t n)
     return w;
 }
 
+static const char *phase_of(const struct cmd_progress_row *r)
+{
+    return cmd_progress_phase(r->phase, r->round, r->rounds);
+}
+
 static bool in_phase(const struct whole *w, const char *phase)
 {
     return w->slowest != NULL && strcmp(w->slowest->phase, phase) == 0;
@@ -126,7 +131,7 @@ static double share_of(const struct whole *w)
 static void add_head(struct gauge_line *l, const struct whole *w)
 {
     char full[FIGURE];
-    const char *phase = w->slowest != NULL ? w->slowest->phase : "dead";
+    const char *phase = w->slowest != NULL ? phase_of(w->slowest) : "dead";
     if (w->slowest != NULL && w->slowest->head[0] != '\0') {
         gauge_add(l, w->slowest->head, "");
     } else if (in_phase(w, settling)) {
@@ -271,7 +276,7 @@ static void draw_row(struct cmd_progress *p, const struct cmd_progress_row *r, u
     snprintf(line, sizeof line,
              "%-10s %-9s %6llu/%-6llu loss %-8s accuracy %-8s relative drift %-14s sent %-9s "
              "got %s",
-             r->name, r->dead ? "dead" : r->phase, (unsigned long long)r->round,
+             r->name, r->dead ? "dead" : phase_of(r), (unsigned long long)r->round,
              (unsigned long long)r->rounds, cmd_progress_number(a, "%.4f", r->loss),
              cmd_progress_percent(b, r->accuracy),
              cmd_progress_drift_at(c, r->relative_drift, r->drift_round),

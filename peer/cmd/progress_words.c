@@ -35,6 +35,18 @@ const char *cmd_progress_drift(char out[CMD_PROGRESS_TEXT], const char *format, 
     return isfinite(x) ? cmd_progress_number(out, format, x) : strcpy(out, "unknown");
 }
 
+const char *cmd_progress_phase(const char *phase, uint64_t round, uint64_t rounds)
+{
+    static const char *const word[][2] = {{"gathering", "joining"},
+                                          {"holding", "no-quorum"},
+                                          {"settling", "consensus"},
+                                          {"serving", "finishing"}};
+    for (size_t i = 0; i < sizeof word / sizeof *word; i++)
+        if (strcmp(phase, word[i][0]) == 0)
+            return word[i][1];
+    return strcmp(phase, "left") == 0 && rounds > 0 && round >= rounds ? "finished" : phase;
+}
+
 const char *cmd_progress_rounds(char out[CMD_PROGRESS_TEXT], uint64_t round, uint64_t rounds)
 {
     if (rounds == 0)

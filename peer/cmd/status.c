@@ -157,9 +157,11 @@ static void print_row(const struct cmd_observe *w, const struct cmd_observed *m)
            m->record.n_addresses ? m->record.address[0] : "-");
     if (m->answered) {
         printf("%-9s %13s %-8s %7llu %-8s %-8s %-24s %-16s %-9s %-9s",
-               uv_metrics_phase((enum node_phase)s->phase, s->holds), rounds_of(r, s),
-               cmd_progress_number(age, "%.1f s", s->age_s), (unsigned long long)s->rounds_skipped,
-               cmd_progress_number(a, "%.4f", s->loss), cmd_progress_percent(b, s->accuracy),
+               cmd_progress_phase(uv_metrics_phase((enum node_phase)s->phase, s->holds), s->round,
+                                  s->n_rounds),
+               rounds_of(r, s), cmd_progress_number(age, "%.1f s", s->age_s),
+               (unsigned long long)s->rounds_skipped, cmd_progress_number(a, "%.4f", s->loss),
+               cmd_progress_percent(b, s->accuracy),
                cmd_progress_drift_aged(c, s->relative_drift, s->drift_round, s->drift_age),
                s->codec[0] != '\0' ? s->codec : "-", cmd_progress_bytes(d, s->bytes_sent),
                cmd_progress_bytes(e, s->bytes_received));

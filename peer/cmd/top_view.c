@@ -36,7 +36,9 @@ static void put(struct page *p, const char *line)
 static const char *state_of(const struct cmd_top_member *m)
 {
     if (m->answered)
-        return uv_metrics_phase((enum node_phase)m->status.phase, m->status.holds);
+        return cmd_progress_phase(
+            uv_metrics_phase((enum node_phase)m->status.phase, m->status.holds), m->status.round,
+            m->status.n_rounds);
     return m->left ? "left" : m->reached ? "silent" : "unreachable";
 }
 
@@ -133,7 +135,7 @@ __attribute__((format(printf, 2, 3))) static void add(char *line, const char *fo
 static void add_missing(char *line, const struct cmd_top_facts *f, const struct tally *t)
 {
     uint32_t missing = f->min_peers - t->n_answered, n = 0;
-    add(line, "    gathering: %u of %u (--min-peers), waiting for %u more", (unsigned)t->n_answered,
+    add(line, "    joining: %u of %u (--min-peers), waiting for %u more", (unsigned)t->n_answered,
         (unsigned)f->min_peers, (unsigned)missing);
     for (uint32_t i = 0; i < f->n && n < missing && n < NAMED; i++) {
         const struct cmd_top_member *m = &f->member[i];

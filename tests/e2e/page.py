@@ -372,6 +372,21 @@ def check_hostile(page, server):
     check("no dialog was opened", not any("dialog" in c for c in page.complaints), page.complaints)
 
 
+def check_gap(page, server):
+    """2,000 rounds without a figure are a gap, and not a line across."""
+    status = made_up(4, False)
+    last = status["history"][-1]
+    status["history"] = [{**last, "round": r, "settle_rounds": 0, "loss": 1 / r, "relative_drift": 0.1, "drift_round": r}
+                         for r in [*range(1, 400), *range(2400, 2800), 9000]]
+    server.status, server.code = status, 200
+    page.open(server.url)
+    page.until("""document.querySelector("#chart_loss .curve") !== null""", PATIENCE)
+    for chart in ("loss", "drift"):
+        parts = page.js("""document.querySelector("#chart_%s .curve").getAttribute("d").split("M").length - 1""" % chart)
+        check("rounds without figures are a gap: %s" % chart, parts == 3, parts)
+    check("  and a point between two gaps is seen", page.js("""document.querySelectorAll("#chart_loss .dot").length""") >= 2)
+
+
 def check_gathering(chromium, url):
     with Browser(chromium) as browser:
         page = browser.page()
@@ -379,7 +394,7 @@ def check_gathering(chromium, url):
         waits = """/^p0 waits for members: 1 of 4 are here, since /.test(document.getElementById("waits").textContent)"""
         check("for whom a peer waits that is alone", page.until(waits, PATIENCE))
         seen = page.js(TEXT)
-        check("  it is gathering, and has no figures yet", seen["phase"] == "gathering" and seen["live"] == "1"
+        check("  it is joining, and has no figures yet", seen["phase"] == "joining" and seen["live"] == "1"
               and all(seen[k] == "-" for k in ("loss", "drift", "accuracy", "eta")), seen)
         check("  and draws itself", page.js("""document.querySelectorAll("#graph .node.self").length""") == 1)
         check("  the browser complains of nothing", page.complaints == [], page.complaints)
@@ -415,6 +430,7 @@ def main():
         check_deaths(page, int(pid), int(other_pid), other_name)
         server = Server(html, policy)
         check_many(page, server)
+        check_gap(page, server)
         check_hostile(page, server)
     sys.exit(1 if failed else 0)
 

@@ -31,20 +31,20 @@ says()
 peer a "$pa"
 peer b "$pb"
 check "two of three gather, and one is waited for" \
-    wait_until 30 says 'gathering: 2 of 3 \(--min-peers\), waiting for 1 more'
+    wait_until 30 says 'joining: 2 of 3 \(--min-peers\), waiting for 1 more'
 "$HEARSAY" status --bootstrap "$bootstrap" --key cluster.key >status.out 2>status.err
-check "status says the same" grep -qE '^2 members: 2 gathering +gathering: 2 of 3 \(--min-peers\), waiting for 1 more' status.out
+check "status says the same" grep -qE '^2 members: 2 joining +joining: 2 of 3 \(--min-peers\), waiting for 1 more' status.out
 check "  and JSON" eval '"$HEARSAY" status --bootstrap "$bootstrap" --key cluster.key --json 2>status.err \
     | python3 -c "import json, sys; assert json.load(sys.stdin)[\"gathering\"] == {\"here\": 2, \"min_peers\": 3}"'
 check "a watch of the drift says it, too" eval '"$HEARSAY" drift --bootstrap "$bootstrap" --key cluster.key --watch \
-    --count 1 2>watch.err | grep -q "drift unknown: gathering: 2 of 3 members are here"'
+    --count 1 2>watch.err | grep -q "drift unknown: joining: 2 of 3 members are here"'
 kill -KILL "${pid[b]}"
 wait "${pid[b]}" 2>/dev/null
 # shellcheck disable=SC2317 # By wait_until.
 names()
 {
     "$HEARSAY" status --bootstrap "$bootstrap" --key cluster.key >status.out 2>status.err
-    grep -qE 'gathering: 1 of 3 \(--min-peers\), waiting for 2 more: b \(unreachable\)' status.out
+    grep -qE 'joining: 1 of 3 \(--min-peers\), waiting for 2 more: b \(unreachable\)' status.out
 }
 check "who is known and gone is named" wait_until 30 names
 peer b "$pb"

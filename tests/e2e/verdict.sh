@@ -74,7 +74,7 @@ start guest "$HEARSAY" peer --listen "127.0.0.1:$guest" --bootstrap "127.0.0.1:$
 waits()
 {
     "$HEARSAY" status --bootstrap "127.0.0.1:$guest" --key cluster.key >waits.out 2>waits.err
-    grep -qE '^guest +alive .* gathering +- +[0-9.-]+ ' waits.out
+    grep -qE '^guest +alive .* joining +- +[0-9.-]+ ' waits.out
 }
 check "a guest waits for a run" wait_until 60 waits
 kill -TERM "$started"
