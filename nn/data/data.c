@@ -16,6 +16,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -153,6 +154,27 @@ static void take_bare(struct data *d)
     d->held_out = DATA_HELD_FILES;
 }
 
+/* Images of no known set get mean and deviation of their training set, which become part of the kind:
+ * all peers, the held-out set and later evaluations use the same. Counts are exact, so that the
+ * figures do not depend on the order of the images. */
+static void fit_images(struct dataset *train, struct dataset *test)
+{
+    uint64_t count[256] = {0};
+    size_t n = train->n * dataset_dim(train);
+    double sum = 0, squares = 0;
+    for (size_t i = 0; i < n; i++)
+        count[train->pixels[i]]++;
+    for (int p = 0; p < 256; p++)
+        sum += p / 255.0 * (double)count[p];
+    double mean = sum / (double)n;
+    for (int p = 0; p < 256; p++)
+        squares += (p / 255.0 - mean) * (p / 255.0 - mean) * (double)count[p];
+    char kind[DATA_KIND_MAX];
+    kind_idx_print(&train->shape, mean, sqrt(squares / (double)n), kind);
+    dataset_kind(train, kind);
+    dataset_kind(test, kind);
+}
+
 /* Everything that readers may want of the spec goes to them; each takes what its format knows. */
 static int open_files(struct data *d, const struct data_spec *s, const char *kind,
                       const struct data_request *request, char error[DATA_ERROR_MAX])
@@ -183,6 +205,8 @@ static int open_files(struct data *d, const struct data_spec *s, const char *kin
                          "run with so many columns knows no means and scales of them");
     if (err == 0)
         err = is_bare(&d->train) ? 0 : validate(d, s->validate, s->path, error);
+    if (err == 0 && d->train.shape.form == DATA_IMAGES && !data_kind_fixed(kind))
+        fit_images(&d->train, &d->test);
     if (err == 0)
         err = scale_sets(&scale, &d->train, &d->test, s->path, d->note, error);
     if (err == 0 && is_bare(&d->train))

@@ -26,11 +26,12 @@ void dataset_kind(struct dataset *d, const char *kind)
     assert(f != NULL && shape.n_classes > 0);
     snprintf(d->kind, sizeof d->kind, "%s", kind);
     d->shape = shape;
-    memcpy(d->mean, f->mean, sizeof d->mean);
-    memcpy(d->std, f->std, sizeof d->std);
+    struct kind_normalisation k = kind_normalisation(kind);
+    memcpy(d->mean, k.mean, sizeof d->mean);
+    memcpy(d->std, k.std, sizeof d->std);
     for (size_t c = 0; shape.form == DATA_IMAGES && c < shape.channels; c++)
         for (int p = 0; p < 256; p++)
-            d->value[c][p] = (float)((p / 255.0 - (double)f->mean[c]) / (double)f->std[c]);
+            d->value[c][p] = (float)((p / 255.0 - (double)k.mean[c]) / (double)k.std[c]);
 }
 
 /* n * size bytes, at least one; NULL where that is no size at all. */

@@ -8,6 +8,7 @@
 
 #include "nn/data/number.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -18,7 +19,8 @@
 enum { TEXT_CLASSES = 256 /* A text's classes are the values of a byte. */ };
 
 /* Means and deviations are those of the training set where the field has agreed on figures
- * (MNIST, CIFAR) or the set is ours; for any other IDX images, pixels go from 0..255 to -1..1. */
+ * (MNIST, CIFAR) or the set is drawn by the program. Kinds of other IDX images say their own; one that
+ * does not brings pixels from 0..255 to -1..1. */
 const struct kind_family kind_families[KIND_NAMES] = {
     [KIND_GLYPHS] = {"glyphs", {DATA_IMAGES, 1, 28, 28, 10}, {0.168f}, {0.216f}},
     [KIND_MNIST] = {"mnist", {DATA_IMAGES, 1, 28, 28, 10}, {0.1307f}, {0.3081f}},
@@ -205,14 +207,63 @@ struct kind_brief kind_brief(const char *kind)
 
 /* ---- All kinds. ---- */
 
-/* "1x28x28/10" */
+/* "0.2860": from 0 to 1, four decimals. */
+static const char *parse_decimals(const char *p, float *value)
+{
+    size_t n = p != NULL ? strspn(p, "0123456789.") : 0;
+    char text[8];
+    if (n != 6 || (p[0] != '0' && p[0] != '1') || p[1] != '.' || strcspn(p + 2, ".") < 4)
+        return NULL;
+    memcpy(text, p, 6);
+    text[6] = '\0';
+    *value = strtof(text, NULL);
+    return *value <= 1 ? p + 6 : NULL;
+}
+
+/* "0.2860~0.3530" */
+static bool parse_idx_normalisation(const char *p, float *mean, float *std)
+{
+    p = parse_decimals(p, mean);
+    p = parse_decimals(literal(p, "~"), std);
+    return p != NULL && *p == '\0' && *std > 0;
+}
+
+void kind_idx_print(const struct data_shape *shape, double mean, double deviation,
+                    char kind[DATA_KIND_MAX])
+{
+    char text[32];
+    float m, s;
+    int n = snprintf(text, sizeof text, "%.4f~%.4f", mean, deviation);
+    if (n < 0 || !parse_idx_normalisation(text, &m, &s))
+        snprintf(text, sizeof text, "%.4f~1.0000", mean);
+    snprintf(kind, DATA_KIND_MAX, "idx/1x%" PRIu32 "x%" PRIu32 "/%" PRIu32 "/%s", shape->height,
+             shape->width, shape->n_classes, text);
+}
+
+struct kind_normalisation kind_normalisation(const char *kind)
+{
+    struct data_shape shape;
+    struct kind_normalisation k;
+    const struct kind_family *f = kind_family_of(kind, &shape);
+    assert(f != NULL);
+    memcpy(k.mean, f->mean, sizeof k.mean);
+    memcpy(k.std, f->std, sizeof k.std);
+    const char *last = strrchr(kind, '/');
+    if (f == &kind_families[KIND_IDX] && last != NULL)
+        (void)parse_idx_normalisation(last + 1, &k.mean[0], &k.std[0]);
+    return k;
+}
+
+/* "1x28x28/10" or "1x28x28/10/0.2860~0.3530" */
 static bool idx_kind(const char *p, struct data_shape *s)
 {
+    float mean, std;
     s->channels = 1;
     p = number_count(literal(p, "1x"), DATA_SIDE_MAX, &s->height);
     p = number_count(literal(p, "x"), DATA_SIDE_MAX, &s->width);
     p = number_count(literal(p, "/"), DATA_CLASSES_MAX, &s->n_classes);
-    return p != NULL && *p == '\0' && s->n_classes >= 2;
+    return p != NULL && s->n_classes >= 2
+           && (*p == '\0' || (*p == '/' && parse_idx_normalisation(p + 1, &mean, &std)));
 }
 
 /* A kind of rows says the number of features where images have three sizes. */
@@ -268,10 +319,19 @@ bool data_kind_fixed(const char *kind)
     return data_shape(kind, &s) == 0;
 }
 
-/* Open kinds agree with all of their family, since files have not yet said more. */
+/* MNIST's files are IDX files: where one of two kinds is open, they are of one format. */
+static const struct kind_family *format_of(const struct kind_family *f, bool open_beside)
+{
+    return f == &kind_families[KIND_MNIST] && open_beside ? &kind_families[KIND_IDX] : f;
+}
+
+/* Open kinds agree with all of their format, since files have not yet said more. */
 bool data_kind_agrees(const char *a, const char *b)
 {
     struct data_shape x, y;
     const struct kind_family *f = kind_family_of(a, &x), *g = kind_family_of(b, &y);
+    bool open_f = f != NULL && x.n_classes == 0, open_g = g != NULL && y.n_classes == 0;
+    f = format_of(f, open_g);
+    g = format_of(g, open_f);
     return f != NULL && f == g && (x.n_classes == 0 || y.n_classes == 0 || strcmp(a, b) == 0);
 }

@@ -1,7 +1,8 @@
 /* nn/data/kind.h -- canonical kinds: the few characters of a run that say what its data are.
  *
  *   glyphs  mnist  cifar10  cifar100     the name alone fixes everything
- *   idx/1x28x28/10                       images: channels x height x width / classes
+ *   idx/1x28x28/10/0.2860~0.3530         images: channels x height x width / classes / mean ~ deviation
+ *   idx/1x28x28/10                       the same with mean and deviation 0.5, as runs had before
  *   libsvm/123x2/pm   csv/64x10/0/16     rows: features x classes / labels [/ divisor]
  *   csv/4x3/in-0-1.5                     the labels are 0, 1 and 5 (nn/data/label_set.h)
  *   csv/3x2/0/standard:2~.5,=aB3x-9      [/ scale : text of the columns (nn/data/columns.h)]
@@ -46,8 +47,21 @@ struct kind_family
 {
     const char *name;
     struct data_shape shape; /* n_classes 0: what follows the name says more. */
-    float mean[DATA_CHANNELS_MAX], std[DATA_CHANNELS_MAX]; /* Images only, over pixel / 255. */
+    /* Images only, over pixel / 255. A kind of idx may say others: kind_normalisation(). */
+    float mean[DATA_CHANNELS_MAX], std[DATA_CHANNELS_MAX];
 };
+
+/* Mean and deviation over pixel / 255, a channel each, of a fixed kind of images. */
+struct kind_normalisation
+{
+    float mean[DATA_CHANNELS_MAX], std[DATA_CHANNELS_MAX];
+};
+struct kind_normalisation kind_normalisation(const char *kind);
+
+/* Write the kind of idx images with this mean and deviation, rounded to four decimals. A deviation
+ * that rounds to 0 becomes 1: all pixels are the same. */
+void kind_idx_print(const struct data_shape *shape, double mean, double deviation,
+                    char kind[DATA_KIND_MAX]);
 
 extern const struct kind_family kind_families[KIND_NAMES];
 

@@ -92,7 +92,15 @@ check "  the same each time" cmp crop-1/model.safetensors crop-2/model.safetenso
 # ---- A path alone; logits; Ctrl-C. ----
 
 run sniffed train --model mlp:784-32-10 --data digits --batch 30 --seed "$seed" --epochs 3 --out sniffed
-check "a directory alone: its kind is found" cmp epochs/model.safetensors sniffed/model.safetensors
+run sniffed-kind inspect sniffed/model.safetensors --json
+check "a directory alone: its kind is found, with mean and deviation of its pixels" python3 - <<'PY'
+import json
+pixels = open("digits/train-images-idx3-ubyte", "rb").read()[16:]
+mean = sum(pixels) / len(pixels) / 255
+deviation = (sum((p / 255 - mean) ** 2 for p in pixels) / len(pixels)) ** 0.5
+kind = json.load(open("sniffed-kind.out"))["data"]
+assert kind == "idx/1x28x28/10/%.4f~%.4f" % (mean, deviation), kind
+PY
 run logits eval epochs/model.safetensors --data digits --logits logits.f32 --json
 check "--logits agree with the accuracy" python3 - "$(value logits accuracy)" <<'PY'
 import array, sys

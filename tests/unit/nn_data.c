@@ -260,22 +260,24 @@ static void test_idx(void **state)
     int err = open_kind(&d, "idx", error);
     assert_string_equal(error, "");
     assert_int_equal(err, 0);
-    assert_string_equal(d.train.kind, "idx/1x2x3/10");
-    assert_string_equal(d.test.kind, "idx/1x2x3/10");
+    assert_string_equal(d.train.kind, "idx/1x2x3/10/0.4510~0.2715");
+    assert_string_equal(d.test.kind, "idx/1x2x3/10/0.4510~0.2715");
     assert_true(d.train.n == 8 && d.test.n == 4 && d.train.n_files == 2);
     assert_true(d.train.file[3] == 0 && d.train.file[4] == 1);
     float out[6];
     dataset_sample(&d.train, 5, out);
     for (size_t j = 0; j < 6; j++)
-        assert_true(fabs((double)out[j] - ((double)(10 * (6 + j)) / 255 - 0.5) / 0.5) <= 1e-6);
+        assert_true(fabs((double)out[j] - ((double)(10 * (6 + j)) / 255 - 0.4510) / 0.2715)
+                    <= 1e-6);
     data_close(&d);
     static const char *const wrong[][2] = {
         {"idx/1x2x3/9", "label of sample 0: found 9, expected 0 to 8"},
         {"idx/1x3x2/10", "height: found 2, expected 3"},
-        {"mnist", "found data of kind idx"},
+        {"mnist", "height: found 2, expected 28"},
+        {"cifar10", "found data of kind idx"},
     };
     snprintf(spec, sizeof spec, "idx:%s", s.dir);
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 4; i++) {
         struct data_request r = {.spec = spec, .kind = wrong[i][0]};
         assert_int_equal(data_open(&d, &r, error), -EINVAL);
         assert_non_null(strstr(error, wrong[i][1]));
@@ -283,6 +285,12 @@ static void test_idx(void **state)
     struct data_request r = {.spec = spec, .kind = "idx/1x2x3/12"};
     assert_int_equal(data_open(&d, &r, error), 0);
     assert_int_equal(d.test.shape.n_classes, 12);
+    assert_float_equal(d.test.mean[0], 0.5, 0); /* A run of before. */
+    data_close(&d);
+    r.kind = "idx/1x2x3/10/0.2000~0.4000"; /* The run's figures, not the files'. */
+    assert_int_equal(data_open(&d, &r, error), 0);
+    assert_string_equal(d.test.kind, r.kind);
+    assert_float_equal(d.train.std[0], 0.4f, 0);
     data_close(&d);
     uint8_t ascending[12] = {0, 0, 8, 1, 0, 0, 0, 4, 0, 1, 2, 2};
     scratch_put(&s, "more.labels.idx1-ubyte", ascending, 12);

@@ -499,6 +499,12 @@ static void test_sniff_images(void **state)
     scratch_count(&s, 1);
     scratch_put_gz(&s, "train-images-idx3-ubyte.gz", b, 16 + 2 * 784);
     scratch_put_gz(&s, "train-labels-idx1-ubyte.gz", labels, 10);
+    sniffed("", "idx"); /* Black images are not MNIST's. */
+    for (size_t i = 16; i < 16 + 2 * 784; i++)
+        b[i] = i % 8 == 0 ? 255 : 0;
+    scratch_count(&s, 1);
+    scratch_put_gz(&s, "train-images-idx3-ubyte.gz", b, 16 + 2 * 784);
+    scratch_put_gz(&s, "train-labels-idx1-ubyte.gz", labels, 10);
     sniffed("", "mnist");
     struct data d;
     opened(&d, "", "");
@@ -529,6 +535,8 @@ static void test_sniff_sorted(void **state)
     memcpy(images, of_images, 4);
     images[7] = 1;
     images[11] = images[15] = 28;
+    for (size_t i = 16; i < 16 + 784; i += 8)
+        images[i] = 255; /* About as bright as MNIST's. */
     for (uint32_t classes = 12; classes >= 4; classes -= 2) {
         for (uint32_t i = 0; i < N; i++)
             labels[8 + i] = (uint8_t)(i * classes / N);

@@ -202,6 +202,8 @@ static void test_shape(void **state)
         {"cifar100", {DATA_IMAGES, 3, 32, 32, 100}},
         {"idx/1x28x30/47", {DATA_IMAGES, 1, 28, 30, 47}},
         {"idx/1x1024x1/4096", {DATA_IMAGES, 1, 1024, 1, 4096}},
+        {"idx/1x28x28/10/0.2860~0.3530", {DATA_IMAGES, 1, 28, 28, 10}},
+        {"idx/1x28x28/10/1.0000~1.0000", {DATA_IMAGES, 1, 28, 28, 10}},
         {"libsvm/123x2/pm", {DATA_SPARSE, 123, 1, 1, 2}},
         {"libsvm/16777216x4096/1", {DATA_SPARSE, 16777216, 1, 1, 4096}},
         {"csv/64x10/0/16", {DATA_ROWS, 64, 1, 1, 10}},
@@ -243,6 +245,19 @@ static void test_strict(void **state)
                                         "idx/1x1025x28/10",
                                         "idx/1x28x28/10 ",
                                         "idx/1x28x28/10/2",
+                                        "idx/1x28x28/10/",
+                                        "idx/1x28x28/10/0.286~0.3530",
+                                        "idx/1x28x28/10/0.2860~0.3530 ",
+                                        "idx/1x28x28/10/0.2860~0.35301",
+                                        "idx/1x28x28/10/0.2860~0.0000",
+                                        "idx/1x28x28/10/1.0001~0.3530",
+                                        "idx/1x28x28/10/2.2860~0.3530",
+                                        "idx/1x28x28/10/-.2860~0.3530",
+                                        "idx/1x28x28/10/0.2860",
+                                        "idx/1x28x28/10/0.2860~",
+                                        "idx/1x28x28/10/0..860~0.3530",
+                                        "idx/1x28x28/10/0.2860~0.3530/0",
+                                        "mnist/0.2860~0.3530",
                                         "idx/1x+28x28/10",
                                         "idx/1X28X28/10",
                                         "idx/1x99999999999999999999x28/10",
@@ -305,12 +320,15 @@ static void test_agrees(void **state)
     assert_true(data_kind_agrees("csv/64x10/0/16", "csv"));
     assert_true(data_kind_agrees("csv", "csv"));
     assert_true(data_kind_agrees("idx", "idx/1x2x2/10"));
+    assert_true(data_kind_agrees("idx", "idx/1x2x2/10/0.1000~0.2000"));
+    assert_true(data_kind_agrees("idx", "mnist") && data_kind_agrees("mnist", "idx"));
+    assert_false(data_kind_agrees("mnist", "idx/1x28x28/10"));
+    assert_false(data_kind_agrees("idx/1x28x28/10", "idx/1x28x28/10/0.5000~0.5000"));
     assert_true(data_kind_agrees("mnist", "mnist"));
     assert_false(data_kind_agrees("csv", "libsvm"));
     assert_false(data_kind_agrees("csv", "libsvm/64x10/0"));
     assert_false(data_kind_agrees("csv/64x10/0", "csv/64x10/1"));
     assert_false(data_kind_agrees("csv/64x10/0", "csv/64x10/0/16"));
-    assert_false(data_kind_agrees("mnist", "idx"));
     assert_false(data_kind_agrees("mnist", "glyphs"));
     assert_false(data_kind_agrees("text/64", "text/128"));
     assert_false(data_kind_agrees("text", "text/128"));
