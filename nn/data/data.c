@@ -114,7 +114,9 @@ static int read_both(struct data *d, const struct data_spec *s, struct reader *r
 {
     enum reader_rows rows = r->rows;
     r->rows = test->n > 0 ? READER_LABELLED : rows;
+    r->progress.hash = &d->hash;
     int err = read_set(&d->train, s, r, train, error);
+    r->progress.hash = NULL;
     if (err < 0 || is_bare(&d->train))
         return err;
     r->rows = rows;
@@ -194,7 +196,7 @@ static int open_files(struct data *d, const struct data_spec *s, const char *kin
                        .context = s->context,
                        .names = request->names,
                        .more_labels = request->part && request->kind == NULL,
-                       .progress = {request->progress, request->self}};
+                       .progress = {request->progress, request->self, NULL}};
     if (request->bare)
         ask_bare(&r);
     if (err == 0)

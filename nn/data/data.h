@@ -59,7 +59,9 @@ struct data
 {
     struct dataset train, test;
     enum data_held_out held_out;
-    double share;              /* What DATA_HELD_SHARE holds out, else 0. */
+    double share;  /* What DATA_HELD_SHARE holds out, else 0. */
+    uint64_t hash; /* Hash of the files of the training set, before a share of it is held
+                                * out (struct file_progress); 0: drawn. */
     char note[SCALE_NOTE_MAX]; /* What people should know of how it was read; or "". */
     struct moments
         moments; /* Those of a table whose columns no kind has fixed, and a run can carry; else

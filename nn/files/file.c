@@ -38,6 +38,7 @@ struct file
     uint64_t done; /* Bytes on disk that have been read ... */
     uint64_t said; /* ... and reported; UINT64_MAX once the end is. */
     struct file_progress progress;
+    uint64_t hash; /* Hash of the unpacked bytes so far, where progress.hash is not NULL. */
     char *path;
     z_stream z;
     uint8_t in[CHUNK];
@@ -107,6 +108,7 @@ static bool named_gz(const char *path)
 void file_watch(struct file *f, const struct file_progress *progress)
 {
     f->progress = *progress;
+    f->hash = UINT64_C(0xcbf29ce484222325);
 }
 
 /* n more bytes have been read; 0 is the end of the file. */
@@ -231,6 +233,8 @@ void file_close(struct file *f)
 {
     if (f == NULL)
         return;
+    if (f->progress.hash != NULL)
+        *f->progress.hash += f->hash;
     if (f->gzip)
         inflateEnd(&f->z);
     if (f->fd >= 0)
@@ -305,7 +309,7 @@ static int inflate_more(struct file *f, char error[FILE_ERROR_MAX])
 }
 
 /* zlib counts in unsigned int, so a large read is cut into pieces. */
-int file_get(struct file *f, void *dst, size_t n, size_t *got, char error[FILE_ERROR_MAX])
+static int get(struct file *f, void *dst, size_t n, size_t *got, char error[FILE_ERROR_MAX])
 {
     if (!f->gzip)
         return read_some(f, dst, n, got, error);
@@ -320,6 +324,16 @@ int file_get(struct file *f, void *dst, size_t n, size_t *got, char error[FILE_E
             return err;
     }
     return 0;
+}
+
+/* FNV-1a, a byte at a time: the same however the file is cut into reads. */
+int file_get(struct file *f, void *dst, size_t n, size_t *got, char error[FILE_ERROR_MAX])
+{
+    int err = get(f, dst, n, got, error);
+    const uint8_t *p = dst;
+    for (size_t i = 0; i < *got && f->progress.hash != NULL; i++)
+        f->hash = (f->hash ^ p[i]) * UINT64_C(0x100000001b3);
+    return err;
 }
 
 /* Read to the end into a buffer that doubles. */

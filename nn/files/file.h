@@ -33,6 +33,9 @@ struct file_progress
 {
     void (*call)(void *self, const char *path, uint64_t done, uint64_t total);
     void *self;
+    /* NULL, or the sum of the hashes of all files that are read with this: of the unpacked bytes, so
+     * that names, order and compression do not count. A file is added when it is closed. */
+    uint64_t *hash;
 };
 
 /* Open a regular file for reading; it is an input from then on (nn/files/replace.h). 0 or a negative errno with a sentence:

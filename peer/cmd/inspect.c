@@ -4,6 +4,7 @@
 #include "nn/files/file.h"
 #include "peer/cmd/any_run.h"
 #include "peer/cmd/progress.h"
+#include "peer/diary/input.h"
 #include "peer/run/key.h"
 #include "peer/secure/hash.h"
 #include "peer/sgd/sgd_keys.h"
@@ -125,6 +126,67 @@ static void print_tensors(const struct cmd_inspect *in)
     }
 }
 
+/* "0.4914, 0.4822, 0.4465" */
+static void print_numbers(const json_t *list)
+{
+    for (size_t i = 0; i < json_array_size(list); i++)
+        printf("%s%.6g", i > 0 ? ", " : "", json_number_value(json_array_get(list, i)));
+}
+
+/* One line a column, of the first SHOWN. */
+static void print_columns(const json_t *columns)
+{
+    enum { SHOWN = 16 };
+    size_t n = json_array_size(columns);
+    for (size_t i = 0; i < n && i < SHOWN; i++) {
+        const json_t *c = json_array_get(columns, i), *hashes = json_object_get(c, "hashes");
+        if (json_object_get(c, "mean") != NULL)
+            printf("           %zu: (value - %.9g) / %.9g\n", i + 1,
+                   json_number_value(json_object_get(c, "mean")),
+                   json_number_value(json_object_get(c, "scale")));
+        else if (hashes != NULL)
+            printf("           %zu: one of %zu categories\n", i + 1, json_array_size(hashes));
+        else
+            printf("           %zu: categories, by hash\n", i + 1);
+    }
+    if (n > SHOWN)
+        printf("           and %zu columns more (--json)\n", n - SHOWN);
+}
+
+/* What is in the metadata may be a stranger's: what is missing or of another type counts as empty. */
+static void print_input(const json_t *j)
+{
+    char q[RUN_QUOTE_MAX + 4];
+    const char *form = json_string_value(json_object_get(j, "form"));
+    const json_t *shape = json_object_get(j, "shape"), *classes = json_object_get(j, "classes"),
+                 *columns = json_object_get(j, "columns"), *mean = json_object_get(j, "mean");
+    printf("input      %s ", run_quote(q, form != NULL ? form : "?"));
+    for (size_t i = 0; i < json_array_size(shape); i++)
+        printf("%s%" JSON_INTEGER_FORMAT, i > 0 ? "x" : "",
+               json_integer_value(json_array_get(shape, i)));
+    if (mean != NULL) {
+        printf(", (value / 255 - mean) / std, mean ");
+        print_numbers(mean);
+        printf(", std ");
+        print_numbers(json_object_get(j, "std"));
+    }
+    double divide = json_number_value(json_object_get(j, "divide"));
+    if (fabs(divide - 1) > 0 && divide > 0)
+        printf(", values / %.9g", divide);
+    putchar('\n');
+    print_columns(columns);
+    if (json_array_size(classes) == 0)
+        return;
+    enum { CLASSES_SHOWN = 10 };
+    size_t n = json_array_size(classes);
+    printf("classes    %zu: ", n);
+    for (size_t i = 0; i < n && i < CLASSES_SHOWN; i++) {
+        const char *name = json_string_value(json_array_get(classes, i));
+        printf("%s%s", i > 0 ? ", " : "", run_quote(q, name != NULL ? name : "?"));
+    }
+    puts(n > CLASSES_SHOWN ? ", ..." : "");
+}
+
 static void print_file(const struct cmd_inspect *in)
 {
     char size[CMD_PROGRESS_TEXT], q[RUN_QUOTE_MAX + 4], id[2 * RUN_ID_BYTES + 1];
@@ -164,6 +226,8 @@ static void print_text(const struct cmd_inspect *in)
     if (in->has_model && in->unlike == NULL)
         printf(", %zu of them trained", segments_trained(in->model.segments, in->model.n_segments));
     putchar('\n');
+    if (in->input != NULL)
+        print_input(in->input);
     double work = in->has_model ? multiply_adds(&in->model) : NAN;
     if (isfinite(work))
         printf("work       %.6g multiply-adds a sample forward, in products\n", work);
@@ -203,16 +267,17 @@ static json_t *all_json(const struct cmd_inspect *in)
     for (size_t i = 0; i < in->n_tensors; i++)
         json_array_append_new(tensors, tensor_json(&in->tensors[i]));
     return json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o}", "file",
-        text_or_null(in->path), "bytes",
+        "{s:o, s:o, s:o, s:o, s:O?, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o}",
+        "file", text_or_null(in->path), "bytes",
         in->path != NULL ? json_integer((json_int_t)in->file_bytes) : json_null(), "model",
         text_or_null(in->has_model                                   ? in->model.spec
                      : in->has_run && !cmd_any_run_foreign(&in->run) ? sgd_values(&in->run)->model
                                                                      : NULL),
-        "data", text_or_null(in->kind[0] ? in->kind : NULL), "run", text_or_null(said(in, "run")),
-        "run_id", text_or_null(in->has_run ? id : NULL), "round", text_or_null(said(in, "round")),
-        "name", text_or_null(said(in, "name")), "version", text_or_null(said(in, "version")),
-        "finite", in->path != NULL ? json_boolean(in->n_bad == 0) : json_null(), "n_params",
+        "data", text_or_null(in->kind[0] ? in->kind : NULL), "input", in->input, "trained_on",
+        text_or_null(said(in, "trained_on")), "run", text_or_null(said(in, "run")), "run_id",
+        text_or_null(in->has_run ? id : NULL), "round", text_or_null(said(in, "round")), "name",
+        text_or_null(said(in, "name")), "version", text_or_null(said(in, "version")), "finite",
+        in->path != NULL ? json_boolean(in->n_bad == 0) : json_null(), "n_params",
         (json_int_t)in->n_floats, "n_trained",
         fits ? json_integer((json_int_t)segments_trained(in->model.segments, in->model.n_segments))
              : json_null(),
@@ -250,16 +315,35 @@ static int look(struct cmd_inspect *in, const struct options *o)
     return cmd_fail(o, CMD_USAGE, "no file of that name, and no %s", why);
 }
 
+/* What the file says; of a file that does not, and of a spec, what the kind of its data comes to. */
+static void find_input(struct cmd_inspect *in)
+{
+    const char *text = said(in, "input"), *classes = said(in, "classes");
+    struct kind_rows rows;
+    in->input = text != NULL ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    if (json_is_object(in->input) || !data_kind_fixed(in->kind))
+        return;
+    json_decref(in->input);
+    struct labels *names = classes != NULL && kind_rows_parse(in->kind, "csv", &rows)
+                               ? labels_split(&rows, classes)
+                               : NULL;
+    in->input = diary_input(in->kind, names);
+    labels_close(names);
+}
+
 int cmd_inspect(const struct options *o)
 {
     static struct cmd_inspect in;
     int code = look(&in, o);
+    if (code == CMD_OK)
+        find_input(&in);
     if (code == CMD_OK && options_flag(o, "json"))
         code = print_json(o, &in);
     else if (code == CMD_OK)
         print_text(&in);
     if (in.has_model)
         model_close(&in.model);
+    json_decref(in.input);
     safetensors_info_close(&in.info);
     free(in.tensors);
     return code != CMD_OK ? code : cmd_finish(o);

@@ -42,6 +42,9 @@ struct cmd_inspect
     /* A tensor that the file has and its run's model has not, or the other way round; NULL: none. */
     const char *unlike;
     char kind[DATA_KIND_MAX]; /* Data of the model. */
+    /* How inputs are made of raw data (peer/diary/input.h), as the file says, or as the kind comes to;
+     * NULL: not known. Owned. */
+    struct json_t *input;
 };
 
 /* Read all of a file. CMD_OK, or an exit code with a line on stderr. */

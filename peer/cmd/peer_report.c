@@ -88,14 +88,14 @@ void cmd_peer_report_open(struct cmd_peer_report *r, const struct options *o)
 bool cmd_peer_report_store(void *self, const struct node *n)
 {
     struct cmd_peer_report *r = self;
-    r->diary.classes = cmd_training_classes(r->training);
+    r->diary.source = cmd_training_source(r->training);
     return diary_store(&r->diary, n);
 }
 
 bool cmd_peer_report_store_handed(void *self, const struct node *n)
 {
     struct cmd_peer_report *r = self;
-    r->diary.classes = cmd_training_classes(r->training);
+    r->diary.source = cmd_training_source(r->training);
     return diary_store_handed(&r->diary, n);
 }
 

@@ -254,8 +254,8 @@ static int write_model(struct simulation *s, uint32_t i)
     int err = cmd_path(path, s->files[i].dir, CMD_SIM_MODEL);
     if (err < 0)
         return cmd_fail(s->o, CMD_FAILED, "--out %s: %s", s->out, strerror(-err));
-    err = diary_model_of_node(path, sim_node(s->world, i), name, cmd_training_classes(&s->peers[i]),
-                              why);
+    struct diary_source source = cmd_training_source(&s->peers[i]);
+    err = diary_model_of_node(path, sim_node(s->world, i), name, &source, why);
     s->files[i].has_model = err > 0;
     return err < 0 ? cmd_fail(s->o, CMD_FAILED, "%s", why) : CMD_OK;
 }

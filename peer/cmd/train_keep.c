@@ -190,7 +190,7 @@ static int write_model(struct cmd_train *t, char why[DATA_ERROR_MAX])
                             .run = &t->run,
                             .round = t->diverged[0] != '\0' ? t->rollback.round : t->round,
                             .name = "peer-0",
-                            .classes = cmd_training_classes(&t->training)};
+                            .source = cmd_training_source(&t->training)};
     int err = cmd_path(path, t->out, "model.safetensors");
     if (err < 0) {
         snprintf(why, DATA_ERROR_MAX, "--out %.200s: %s", t->out, strerror(-err));

@@ -150,10 +150,11 @@ static int out_of_memory(const char *what, char error[RUN_ERROR_MAX])
     return -ENOMEM;
 }
 
-const struct labels *cmd_training_classes(const struct cmd_training *t)
+struct diary_source cmd_training_source(const struct cmd_training *t)
 {
     const struct cmd_training *of = t->of != NULL ? t->of : t;
-    return of->has_data ? of->data.train.names : NULL;
+    return of->has_data ? (struct diary_source){of->data.train.names, of->data.hash}
+                        : (struct diary_source){NULL, 0};
 }
 
 const char *cmd_training_why(int err, const char *why)

@@ -12,6 +12,7 @@
 #include "nn/math/crew.h"
 #include "nn/train/sgd_trainer.h"
 #include "peer/cmd/progress.h"
+#include "peer/diary/model.h"
 #include "peer/run/run.h"
 #include "peer/sgd/sgd_keys.h"
 
@@ -86,8 +87,8 @@ __attribute__((warn_unused_result)) int cmd_training_fix(struct cmd_training *t,
 __attribute__((warn_unused_result)) int cmd_training_model(struct model *m, const struct run *run,
                                                            char error[RUN_ERROR_MAX]);
 
-/* The names of its classes, once its data are read, where they have such; else NULL. */
-const struct labels *cmd_training_classes(const struct cmd_training *t);
+/* What its data say of themselves, once they are read; zeros before. Borrowed. */
+struct diary_source cmd_training_source(const struct cmd_training *t);
 
 /* Why sgd_trainer_init() failed: it has a sentence of its own for bad input alone. */
 const char *cmd_training_why(int err, const char *why);

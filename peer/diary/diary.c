@@ -128,7 +128,7 @@ bool diary_store(struct diary *d, const struct node *n)
         snprintf(d->why, sizeof d->why, "--out %.200s: %s", d->dir, strerror(-err));
     } else {
         reserve_release(&d->reserve);
-        err = diary_model_of_node(path, n, d->name, d->classes, d->why);
+        err = diary_model_of_node(path, n, d->name, &d->source, d->why);
         reserve_again(&d->reserve, d->dir); /* It may be written more than once. */
     }
     d->stored |= err > 0;
@@ -145,7 +145,7 @@ bool diary_store_handed(struct diary *d, const struct node *n)
     if (d->dir == NULL || d->unstored)
         return false;
     claim(d);
-    int err = diary_model_handed(path, d->dir, n, d->classes, why);
+    int err = diary_model_handed(path, d->dir, n, &d->source, why);
     if (err < 0)
         note(d, NOTE_WARNING, "another peer's model cannot be stored: %s", why);
     else

@@ -2,6 +2,7 @@
 #include "peer/diary/model.h"
 
 #include "nn/files/safetensors.h"
+#include "peer/diary/input.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -31,29 +32,69 @@ static char *class_names(const struct labels *classes)
     return text;
 }
 
+/* The value of the line "data=..." of a run's text, if it is a fixed kind. A program's own run may
+ * have such a line, too. */
+static bool find_kind(const char *text, char kind[DATA_KIND_MAX])
+{
+    const char *at = strncmp(text, "data=", 5) == 0 ? text : strstr(text, "\ndata=");
+    if (at == NULL)
+        return false;
+    at = strchr(at, '=') + 1;
+    size_t n = strcspn(at, "\n");
+    if (n >= DATA_KIND_MAX)
+        return false;
+    memcpy(kind, at, n);
+    kind[n] = '\0';
+    return data_kind_fixed(kind);
+}
+
+/* A text to be freed, or NULL, as a model is worth more than what is said of it. */
+static char *input_text(const char *kind, const struct labels *classes)
+{
+    json_t *j = diary_input(kind, classes);
+    char *text = j != NULL ? json_dumps(j, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
+    json_decref(j);
+    return text;
+}
+
 int diary_model_write(const char *path, const struct diary_model *s, char error[FILE_ERROR_MAX])
 {
-    char round[24], text[WIRE_RUN_MAX + 1], *classes = class_names(s->classes);
+    char round[24], hash[24], text[WIRE_RUN_MAX + 1], kind[DATA_KIND_MAX];
+    char *classes = class_names(s->source.classes);
     snprintf(round, sizeof round, "%" PRIu64, s->round);
+    snprintf(hash, sizeof hash, "%016" PRIx64, s->source.hash);
     run_text(s->run, text);
-    const struct safetensors_meta meta[] = {{"run", text},
-                                            {"round", round},
-                                            {"name", s->name},
-                                            {"version", HEARSAY_VERSION},
-                                            {classes != NULL ? "classes" : NULL, classes},
-                                            {NULL, NULL}};
-    size_t n = s->n_segments;
-    while (n > 0 && s->segments[n - 1].type == SEGMENT_OPAQUE)
-        n--;
-    int err = safetensors_write(path, s->x, s->segments, n, meta, error);
+    bool ours = find_kind(text, kind);
+    char *input = ours ? input_text(kind, classes != NULL ? s->source.classes : NULL) : NULL;
+    const struct safetensors_meta known[] = {
+        {"run", text},
+        {"round", round},
+        {"name", s->name},
+        {"version", HEARSAY_VERSION},
+        {"data", ours ? kind : NULL},
+        {"input", input},
+        {"trained_on", ours && s->source.hash != 0 ? hash : NULL},
+        {"classes", classes},
+    };
+    enum { N_KNOWN = sizeof known / sizeof *known };
+    struct safetensors_meta meta[N_KNOWN + 1] = {{NULL, NULL}};
+    size_t n = 0;
+    for (size_t i = 0; i < N_KNOWN; i++)
+        if (known[i].value != NULL)
+            meta[n++] = known[i];
+    size_t n_segments = s->n_segments;
+    while (n_segments > 0 && s->segments[n_segments - 1].type == SEGMENT_OPAQUE)
+        n_segments--;
+    int err = safetensors_write(path, s->x, s->segments, n_segments, meta, error);
+    free(input);
     free(classes);
     return err;
 }
 
 int diary_model_of_node(const char *path, const struct node *n, const char *name,
-                        const struct labels *classes, char error[FILE_ERROR_MAX])
+                        const struct diary_source *source, char error[FILE_ERROR_MAX])
 {
-    struct diary_model s = {.name = name, .classes = classes};
+    struct diary_model s = {.name = name, .source = *source};
     struct node_progress p;
     size_t n_params;
     s.x = node_model(n, &s.segments, &s.n_segments, &n_params);
@@ -67,7 +108,7 @@ int diary_model_of_node(const char *path, const struct node *n, const char *name
 }
 
 int diary_model_handed(char path[OUTDIR_PATH_MAX], const char *dir, const struct node *n,
-                       const struct labels *classes, char error[FILE_ERROR_MAX])
+                       const struct diary_source *source, char error[FILE_ERROR_MAX])
 {
     char folder[OUTDIR_PATH_MAX], name[WIRE_NAME_MAX + 16];
     struct node_handed h;
@@ -84,7 +125,7 @@ int diary_model_handed(char path[OUTDIR_PATH_MAX], const char *dir, const struct
         return err;
     }
     struct diary_model s = {
-        .x = h.x, .run = node_run(n), .round = h.round, .name = h.name, .classes = classes};
+        .x = h.x, .run = node_run(n), .round = h.round, .name = h.name, .source = *source};
     (void)node_model(n, &s.segments, &s.n_segments, &n_params);
     return diary_model_write(path, &s, error);
 }

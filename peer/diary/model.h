@@ -9,6 +9,14 @@
 
 enum { DIARY_MODEL_CLASSES_MAX = 1 << 16 };
 
+/* What a model has been trained on, as far as its run does not say it. Zeros: not known. */
+struct diary_source
+{
+    const struct labels
+        *classes;  /* The names of classes, where the run's data have such; or NULL. */
+    uint64_t hash; /* The training files' (struct data, nn/data/data.h); 0: none. */
+};
+
 /* A model on its way to a file. */
 struct diary_model
 {
@@ -18,12 +26,20 @@ struct diary_model
     const struct run *run;
     uint64_t round; /* The model has been through so many rounds. */
     const char *name;
-    const struct labels *classes; /* Their names, where the run's data have such; or NULL. */
+    struct diary_source source;
 };
 
-/* Write a model as safetensors, with the metadata "run" (its canonical text),
- * "round", "name" and "version", and where classes have names "classes": these, with newlines between
- * (if they are UTF-8, and of DIARY_MODEL_CLASSES_MAX bytes at most). 0, or a negative errno with a sentence. */
+/* Write a model as safetensors. Its metadata:
+ *
+ *   run           the run's canonical text
+ *   round, name, version
+ *   data          the kind of the run's data (nn/data/kind.h). This and the next three: not of a run
+ *   input         how inputs are made of raw data, JSON (peer/diary/input.h)     that has other data
+ *   trained_on    the hash of the training files, 16 hex digits, where there are files
+ *   classes       names of classes, newlines between them, where they have names: if they are UTF-8, and of
+ *                 DIARY_MODEL_CLASSES_MAX bytes at most
+ *
+ * 0, or a negative errno with a sentence. */
 __attribute__((warn_unused_result)) int diary_model_write(const char *path,
                                                           const struct diary_model *s,
                                                           char error[FILE_ERROR_MAX]);
@@ -31,14 +47,14 @@ __attribute__((warn_unused_result)) int diary_model_write(const char *path,
 /* The same of a node's model. 0 and nothing written while it has none; 1 where it is there. */
 __attribute__((warn_unused_result)) int diary_model_of_node(const char *path, const struct node *n,
                                                             const char *name,
-                                                            const struct labels *classes,
+                                                            const struct diary_source *source,
                                                             char error[FILE_ERROR_MAX]);
 
 /* The model that another peer has handed to this node, as DIR/handed/NAME.safetensors; its path goes
  * to `path`. It is of our own run, and its classes are ours. 0, or a negative errno with a sentence. */
 __attribute__((warn_unused_result)) int diary_model_handed(char path[OUTDIR_PATH_MAX],
                                                            const char *dir, const struct node *n,
-                                                           const struct labels *classes,
+                                                           const struct diary_source *source,
                                                            char error[FILE_ERROR_MAX]);
 
 #endif

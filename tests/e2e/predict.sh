@@ -134,7 +134,7 @@ bounded "$HEARSAY" train --model logreg --batch 8 --data csv:wide.csv,test=wide.
 check "a wide table is trained on" [ $? = 0 ]
 refused "its rows alone cannot be scaled" 'wide-bare.csv: found no labels, expected the training files and these behind test=' \
     predict wide/model.safetensors --data csv:wide-bare.csv,label=none
-label wide wide/model.safetensors --data csv:wide.csv,test=wide-bare.csv
+label wide-labels wide/model.safetensors --data csv:wide.csv,test=wide-bare.csv
 
 refused "one column too few" 'line 3: found 2 cells, expected 3' predict "$model" --data csv:odd.csv
 cut -d, -f1,2 bare.csv >short.csv

@@ -514,7 +514,7 @@ static void test_progress(void **state)
     scratch_count(&s, 1);
     scratch_put(&s, "plain", zeros, SIZE);
     struct seen seen = {0};
-    struct file_progress progress = {see, &seen};
+    struct file_progress progress = {see, &seen, NULL};
     size_t n;
     char error[DATA_ERROR_MAX] = "";
     int err = file_read(scratch_path(&s, "plain"), SIZE, &progress, &bytes, &n, error);

@@ -5,6 +5,7 @@
     simulate      many of them in this process, over a simulated network in virtual time
     codecs()      the catalogue of compressors
     Codec         one of them, on a numpy array or a PyTorch tensor of yours
+    load          a model file: its tensors, and the function that makes its inputs of raw data
     ddp_hook      compresses the gradients of PyTorch's DistributedDataParallel
 
 Importing needs libhearsay.so and nothing else: numpy and PyTorch are asked for when they are used.
@@ -16,12 +17,13 @@ from ._model import packed
 from .codec import Codec, CodecInfo, codecs
 from .figures import Figures
 from .keeping import RNG
+from .load import Loaded, load
 from .launch import LocalError, from_env, keygen, local, torchrun
 from .peer import Peer
 from .simulate import SimulationError, simulate
 
 __all__ = ["Peer", "Figures", "local", "LocalError", "torchrun", "from_env", "simulate", "SimulationError", "keygen", "packed", "RNG",
-           "Codec", "CodecInfo", "codecs", "ddp_hook", "HearsayError", "UsageError", "ResourceError",
+           "load", "Loaded", "Codec", "CodecInfo", "codecs", "ddp_hook", "HearsayError", "UsageError", "ResourceError",
            "NotFiniteError", "CallbackError", "ForkedError", "library"]
 __version__: str = lib.hearsay_version().decode()
 library: str = lib.path  # Which libhearsay.so this is.
