@@ -106,11 +106,27 @@ static void join_labels(struct dataset *train, const struct dataset *test)
     dataset_kind(train, test->kind);
 }
 
+/* No file is held out, and a model is evaluated. */
+static void hold_out_of(struct data *d, const struct data_trained *trained)
+{
+    if (trained->hash != d->hash)
+        d->held_out = DATA_HELD_OTHER;
+    else if (!(trained->share > 0))
+        d->held_out = DATA_HELD_NONE;
+    else
+        d->share = trained->share;
+}
+
+static bool holds_all(const struct data *d)
+{
+    return d->held_out == DATA_HELD_OTHER || d->held_out == DATA_HELD_NONE;
+}
+
 /* The held-out files must be of the kind that the training files are; where
  * there are none, a share is held out. */
 static int read_both(struct data *d, const struct data_spec *s, struct reader *r,
                      const struct files *train, const struct files *test,
-                     char error[DATA_ERROR_MAX])
+                     const struct data_trained *trained, char error[DATA_ERROR_MAX])
 {
     enum reader_rows rows = r->rows;
     r->rows = test->n > 0 ? READER_LABELLED : rows;
@@ -123,6 +139,11 @@ static int read_both(struct data *d, const struct data_spec *s, struct reader *r
     d->held_out = test->n > 0 ? DATA_HELD_FILES : DATA_HELD_SHARE;
     if (test->n == 0) {
         d->share = s->holdout > 0 ? s->holdout : HOLDOUT;
+        if (trained != NULL && !(s->holdout > 0) && !(s->validate > 0))
+            hold_out_of(d, trained);
+        if (holds_all(d))
+            return 0;
+        d->holdout = d->share;
         return data_split(&d->train, &d->test, d->share, s->path, error);
     }
     char kind[DATA_KIND_MAX];
@@ -147,13 +168,15 @@ static int validate(struct data *d, double share, const char *path, char error[D
     return data_split(&d->train, &d->test, share, path, error);
 }
 
-/* Rows without labels have been read, and scaled, as a training set, which is what they are not. */
-static void take_bare(struct data *d)
+/* Samples have been read, and scaled, as a training set, which is what they are not. */
+static void take_all(struct data *d)
 {
+    if (!holds_all(d))
+        d->held_out = DATA_HELD_FILES;
+    d->share = 0;
     dataset_close(&d->test);
     d->test = d->train;
     d->train = (struct dataset){0};
-    d->held_out = DATA_HELD_FILES;
 }
 
 /* Images of no known set get mean and deviation of their training set, which become part of the kind:
@@ -200,19 +223,26 @@ static int open_files(struct data *d, const struct data_spec *s, const char *kin
     if (request->bare)
         ask_bare(&r);
     if (err == 0)
-        err = read_both(d, s, &r, &train, &test, error);
+        err = read_both(d, s, &r, &train, &test, request->trained, error);
+    bool all = is_bare(&d->train) || holds_all(d);
     if (err == 0 && is_bare(&d->train) && scale.hash != 0)
         err = file_error(error, s->path,
                          "found no labels, expected the training files and these behind test=: a "
                          "run with so many columns knows no means and scales of them");
+    if (err == 0 && d->held_out == DATA_HELD_OTHER && scale.hash != 0)
+        err =
+            file_error(error, s->path,
+                       "found other files than those of the training set, expected these and the "
+                       "others behind test=: a run with so many columns knows no means and scales "
+                       "of them");
     if (err == 0)
-        err = is_bare(&d->train) ? 0 : validate(d, s->validate, s->path, error);
+        err = all ? 0 : validate(d, s->validate, s->path, error);
     if (err == 0 && d->train.shape.form == DATA_IMAGES && !data_kind_fixed(kind))
         fit_images(&d->train, &d->test);
     if (err == 0)
         err = scale_sets(&scale, &d->train, &d->test, s->path, d->note, error);
-    if (err == 0 && is_bare(&d->train))
-        take_bare(d);
+    if (err == 0 && all)
+        take_all(d);
     d->moments = scale.moments;
     scale.moments = (struct moments){0};
     scale_close(&scale);

@@ -47,12 +47,21 @@
 #include "nn/data/sniff.h"
 #include "nn/data/spec.h"
 
-/* Where the held-out set comes from. Only the first two are apart from the training set whatever
- * was trained on; of a share that holds for who trained on the same files with the same spec. */
+/* Where the held-out set comes from. The first two are apart from the training set. So is a share, if
+ * the model was trained on the same files with the same share. */
 enum data_held_out {
     DATA_HELD_DRAWN, /* Glyphs, behind those for training. */
     DATA_HELD_FILES, /* Files by their names, or test=. */
-    DATA_HELD_SHARE  /* A share of the files' samples (nn/data/split.h). */
+    DATA_HELD_SHARE, /* A share of the files' samples (nn/data/split.h). */
+    DATA_HELD_OTHER, /* All samples: the files are not those of the training set. */
+    DATA_HELD_NONE   /* All samples, and the model was trained on all of them. */
+};
+
+/* The files that a model was trained on. */
+struct data_trained
+{
+    uint64_t hash; /* struct data's. */
+    double share;  /* The share of their samples that was held out; 0: none. */
 };
 
 struct data
@@ -62,6 +71,8 @@ struct data
     double share;  /* What DATA_HELD_SHARE holds out, else 0. */
     uint64_t hash; /* Hash of the files of the training set, before a share of it is held
                                 * out (struct file_progress); 0: drawn. */
+    double
+        holdout; /* The share of those files that was held out, whatever `validate` took later. */
     char note[SCALE_NOTE_MAX]; /* What people should know of how it was read; or "". */
     struct moments
         moments; /* Those of a table whose columns no kind has fixed, and a run can carry; else
@@ -82,6 +93,10 @@ struct data_request
      * none, all): then the test set's `labels` are NULL, and in the second case the training set is empty.
      * `kind` is fixed; label=none says that there are none. */
     bool bare;
+    /* The samples are for an evaluation of a model that was trained on these files; NULL: for training,
+     * or not known. Where the spec does not say what is held out, all samples of other files are. Then
+     * the training set is empty. */
+    const struct data_trained *trained;
     /* Called while reading, at most some times a second's worth of bytes; may
      * be NULL. `total` is the size of the file on disk. */
     void (*progress)(void *self, const char *path, uint64_t done, uint64_t total);

@@ -32,7 +32,8 @@ enum { EVAL_BATCH = 64 };
 const struct option_row cmd_eval_rows[] = {
     CMD_ROW_MODEL_FILE,
     {.name = "data", .kind = OPTION_TEXT, .arg = "SPEC",
-     .help = "glyphs, KIND:PATH or a PATH alone; must be of the run's kind (default: glyphs for a run on glyphs)"},
+     .help = "glyphs, KIND:PATH or a PATH alone; must be of the run's kind (default: glyphs for a run on glyphs). "
+             "Used are its held-out files, or the share that was held out of the training files, or all of other files"},
     CMD_ROW_MODEL_SPEC,
     CMD_ROW_MODEL_NORM,
     {.name = "logits", .kind = OPTION_TEXT, .arg = "FILE",
@@ -65,19 +66,21 @@ static void evaluation_close(struct evaluation *e)
 
 /* ---- Data, model, evaluation ------------------------------------------ */
 
-/* The same code that peers evaluate with. A trainer wants a shard, which an
+/* The same code that peers evaluate with. A trainer wants a training set and a shard, which an
  * evaluation never draws from. */
 static int evaluate(const struct options *o, struct evaluation *e)
 {
     char error[MODEL_ERROR_MAX];
     struct shard_config shard = {.spec = {.mode = SHARD_OWN}, .local_steps = 1};
-    int err = shard_open(&e->shard, &shard, &e->loaded.data.train, error);
+    const struct data *d = &e->loaded.data;
+    const struct dataset *train = d->train.n > 0 ? &d->train : &d->test;
+    int err = shard_open(&e->shard, &shard, train, error);
     if (err != 0)
         return cmd_fail(o, CMD_FAILED, "%s", err == -ENOMEM ? "out of memory" : error);
     e->has_shard = true;
     static_assert((int)EVAL_BATCH >= (int)SGD_THREADS_MAX, "a thread has a sample");
     struct sgd_config config = {.model = &e->loaded.model,
-                                .train = &e->loaded.data.train,
+                                .train = train,
                                 .test = &e->loaded.data.test,
                                 .shard = &e->shard,
                                 .batch = EVAL_BATCH,
@@ -111,9 +114,22 @@ static double bits(const struct evaluation *e)
 static const struct
 {
     const char *json, *text;
-} held_out[] = {[DATA_HELD_DRAWN] = {"drawn", "drawn apart from those for training"},
-                [DATA_HELD_FILES] = {"files", "the files that --data has as held out"},
-                [DATA_HELD_SHARE] = {"share", "left out where training had this same --data"}};
+} held_out[] = {
+    [DATA_HELD_DRAWN] = {"drawn", "drawn apart from those for training"},
+    [DATA_HELD_FILES] = {"files", "the files that --data has as held out"},
+    [DATA_HELD_SHARE] = {"share", "held out if training had this same --data"},
+    [DATA_HELD_OTHER] = {"other",
+                         "all of --data: not the training files of the peer that wrote the model"},
+    [DATA_HELD_NONE] = {"none", "all of --data, and the model was trained on them"}};
+
+/* A share is known to be held out where the file says that it was. */
+static const char *held_out_text(const struct cmd_loaded *l)
+{
+    return l->data.held_out == DATA_HELD_SHARE && l->trained.hash == l->data.hash
+                   && fabs(l->trained.share - l->data.share) < 1e-9
+               ? "held out when the model was trained on them"
+               : held_out[l->data.held_out].text;
+}
 
 static int print_json(const struct options *o, const char *path, const struct evaluation *e)
 {
@@ -147,7 +163,7 @@ static void print_text(const struct evaluation *e)
            kind_brief(e->loaded.data.test.kind).text);
     if (e->loaded.data.held_out == DATA_HELD_SHARE)
         printf("a share of %g of the files, ", e->loaded.data.share);
-    printf("%s\nmodel     %s, %zu parameters\n", held_out[e->loaded.data.held_out].text,
+    printf("%s\nmodel     %s, %zu parameters\n", held_out_text(&e->loaded),
            sgd_values(&e->loaded.run)->model, e->loaded.model.n_params);
 }
 

@@ -28,6 +28,19 @@ static void read_classes(const struct options *o, const char *path,
                  path);
 }
 
+/* What it was trained on. A text that is none of ours says nothing. */
+static void read_trained(const struct safetensors_info *info, struct data_trained *t)
+{
+    const char *text = safetensors_value(info, "trained_on");
+    char *end = NULL;
+    *t = (struct data_trained){0};
+    if (text == NULL || strspn(text, "0123456789abcdef") != 16 || text[16] != ' ')
+        return;
+    double share = strtod(text + 17, &end);
+    if (*end == '\0' && end > text + 17 && share >= 0 && share < 1)
+        *t = (struct data_trained){strtoull(text, NULL, 16), share};
+}
+
 /* The run from the file's metadata. */
 static int read_run(const struct options *o, const char *path, struct cmd_loaded *l)
 {
@@ -50,6 +63,7 @@ static int read_run(const struct options *o, const char *path, struct cmd_loaded
                         path);
     else
         read_classes(o, path, &info, l);
+    read_trained(&info, &l->trained);
     safetensors_info_close(&info);
     return code;
 }
@@ -129,6 +143,7 @@ int cmd_loaded_data(struct cmd_loaded *l, const struct options *o)
         .kind = data_kind_fixed(sgd_values(&l->run)->data) ? sgd_values(&l->run)->data : NULL,
         .seed = l->run.seed,
         .names = l->classes,
+        .trained = l->trained.hash != 0 ? &l->trained : NULL,
         .bare = l->bare && data_kind_fixed(sgd_values(&l->run)->data),
         .progress = cmd_progress_read,
         .self = &reading};

@@ -43,7 +43,8 @@ struct cmd_loaded
     struct run run;
     char data_spec[RUN_VALUE_MAX]; /* --data says this, with its kind; "": it was not given. */
     bool bare; /* Set by the caller: rows may be without labels (struct data_request). */
-    struct labels *classes; /* Their names, where the file has them; else NULL. */
+    struct data_trained trained; /* What the file says it was trained on; hash 0: it does not. */
+    struct labels *classes;      /* Their names, where the file has them; else NULL. */
     struct data data;
     bool has_data;
     struct model model;

@@ -3,8 +3,8 @@
  *   index,label,probability           with --probabilities also, for each class: p_Iris setosa,...
  *   0,Iris setosa,0.998211
  *
- * Samples are those that `hearsay eval` evaluates on, in their order; of a table of rows that have no
- * label yet, all of them.
+ * Samples are those that `hearsay eval` evaluates on, in their order. Of a table whose rows have no
+ * label, all rows get one.
  */
 #include "nn/files/replace.h"
 #include "peer/cmd/answers.h"
@@ -23,8 +23,8 @@
 const struct option_row cmd_predict_rows[] = {
     CMD_ROW_MODEL_FILE,
     {.name = "data", .kind = OPTION_TEXT, .arg = "SPEC",
-     .help = "whose held-out samples get labels, such as csv:FILE,test=FILE; of a csv or libsvm file whose rows "
-             "have no label, all rows. Must be of the run's kind (default: glyphs for a run on glyphs)"},
+     .help = "whose samples get labels: held-out files as in csv:FILE,test=FILE, the share that was held out of the "
+             "training files, or all rows of other files and of rows without labels. Must be of the run's kind (default: glyphs for a run on glyphs)"},
     {.name = "probabilities", .kind = OPTION_FLAG, .help = "write those of all classes, too, a column for each"},
     {.name = "out", .kind = OPTION_TEXT, .arg = "FILE", .help = "where to write the labels; default: stdout"},
     CMD_ROW_MODEL_SPEC,
@@ -166,6 +166,12 @@ static void say(const struct prediction *p)
     fprintf(stderr, "%zu samples of %s, %" PRIu64 " labels as in the data: accuracy %s\n", n,
             kind_brief(p->loaded.data.test.kind).text, p->right,
             cmd_progress_percent(percent, (double)p->right / (double)n));
+    if (p->loaded.data.held_out == DATA_HELD_OTHER)
+        fputs("these are all rows: they are not the training files of the peer that wrote the "
+              "model\n",
+              stderr);
+    if (p->loaded.data.held_out == DATA_HELD_NONE)
+        fputs("these are all rows, and the model was trained on them\n", stderr);
     if (p->loaded.data.held_out == DATA_HELD_SHARE)
         fprintf(stderr,
                 "these are the rows held out, %g of all; all rows are those of "

@@ -153,8 +153,10 @@ static int out_of_memory(const char *what, char error[RUN_ERROR_MAX])
 struct diary_source cmd_training_source(const struct cmd_training *t)
 {
     const struct cmd_training *of = t->of != NULL ? t->of : t;
-    return of->has_data ? (struct diary_source){of->data.train.names, of->data.hash}
-                        : (struct diary_source){NULL, 0};
+    struct diary_source source = {NULL, {0, 0}};
+    if (of->has_data)
+        source = (struct diary_source){of->data.train.names, {of->data.hash, of->data.holdout}};
+    return source;
 }
 
 const char *cmd_training_why(int err, const char *why)

@@ -59,10 +59,11 @@ static char *input_text(const char *kind, const struct labels *classes)
 
 int diary_model_write(const char *path, const struct diary_model *s, char error[FILE_ERROR_MAX])
 {
-    char round[24], hash[24], text[WIRE_RUN_MAX + 1], kind[DATA_KIND_MAX];
+    char round[24], trained[48], text[WIRE_RUN_MAX + 1], kind[DATA_KIND_MAX];
     char *classes = class_names(s->source.classes);
     snprintf(round, sizeof round, "%" PRIu64, s->round);
-    snprintf(hash, sizeof hash, "%016" PRIx64, s->source.hash);
+    snprintf(trained, sizeof trained, "%016" PRIx64 " %.9g", s->source.trained.hash,
+             s->source.trained.share);
     run_text(s->run, text);
     bool ours = find_kind(text, kind);
     char *input = ours ? input_text(kind, classes != NULL ? s->source.classes : NULL) : NULL;
@@ -73,7 +74,7 @@ int diary_model_write(const char *path, const struct diary_model *s, char error[
         {"version", HEARSAY_VERSION},
         {"data", ours ? kind : NULL},
         {"input", input},
-        {"trained_on", ours && s->source.hash != 0 ? hash : NULL},
+        {"trained_on", ours && s->source.trained.hash != 0 ? trained : NULL},
         {"classes", classes},
     };
     enum { N_KNOWN = sizeof known / sizeof *known };

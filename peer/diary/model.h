@@ -2,6 +2,7 @@
 #ifndef PEER_DIARY_MODEL_H
 #define PEER_DIARY_MODEL_H
 
+#include "nn/data/data.h"
 #include "nn/data/labels.h"
 #include "nn/files/file.h"
 #include "peer/node/node.h"
@@ -13,8 +14,8 @@ enum { DIARY_MODEL_CLASSES_MAX = 1 << 16 };
 struct diary_source
 {
     const struct labels
-        *classes;  /* The names of classes, where the run's data have such; or NULL. */
-    uint64_t hash; /* The training files' (struct data, nn/data/data.h); 0: none. */
+        *classes; /* The names of classes, where the run's data have such; or NULL. */
+    struct data_trained trained; /* The training files; hash 0: none. */
 };
 
 /* A model on its way to a file. */
@@ -35,7 +36,8 @@ struct diary_model
  *   round, name, version
  *   data          the kind of the run's data (nn/data/kind.h). This and the next three: not of a run
  *   input         how inputs are made of raw data, JSON (peer/diary/input.h)     that has other data
- *   trained_on    the hash of the training files, 16 hex digits, where there are files
+ *   trained_on    where there are files: their hash, 16 hex digits, and the share of their samples that was
+ *                 held out (struct data_trained): "0123456789abcdef 0.1"
  *   classes       names of classes, newlines between them, where they have names: if they are UTF-8, and of
  *                 DIARY_MODEL_CLASSES_MAX bytes at most
  *

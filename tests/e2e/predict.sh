@@ -88,7 +88,7 @@ def write(name, meta):
     text = json.dumps(dict(header, __metadata__=meta)).encode()
     open(name, "wb").write(struct.pack("<Q", len(text)) + text + data[8 + n:])
 meta = header["__metadata__"]
-write("former.safetensors", {k: v for k, v in meta.items() if k != "classes"})
+write("former.safetensors", {k: v for k, v in meta.items() if k not in ("classes", "trained_on")})
 write("false.safetensors", dict(meta, classes="a\nb\nc"))
 PY
 label former former.safetensors --data csv:bare.csv
@@ -100,6 +100,29 @@ label former-beside former.safetensors --data csv:old.csv,test=bare.csv
 check "  the training file has them" eval 'cut -d, -f1-3 alone.csv | cut -c 1-12 | cmp -s - <(cut -c 1-12 former-beside.csv)'
 bounded "$HEARSAY" eval former.safetensors --data csv:old.csv,test=rows.csv >former-eval.out 2>former-eval.err
 check "  and eval is as before" [ $? = 0 ]
+
+# Which rows are used: those held out of the training file, known by its bytes, and all of others.
+used()
+{
+    local text=$1 n=$2 share=$3 of=$4 data=$5
+    bounded "$HEARSAY" eval "$of" --data "$data" --json >used.json 2>used.err
+    bounded "$HEARSAY" predict "$of" --data "$data" --out used.csv >used.out 2>>used.err
+    check "$text: $n rows, $share" [ "$(figures json used.json samples)" = "$n" -a "$(sed 1d used.csv | wc -l)" = "$n" -a "$(figures json used.json held_out)" = "$share" ]
+}
+gzip -kn old.csv
+cp old.csv elsewhere.csv
+used "the training file" 40 share "$model" csv:old.csv
+used "  packed" 40 share "$model" csv:old.csv.gz
+used "  under another name" 40 share "$model" elsewhere.csv
+used "labelled rows that were never trained on" 100 other "$model" csv:rows.csv
+check "  and predict says so" grep -q 'these are all rows: they are not the training files' used.err
+used "  with a share" 50 share "$model" csv:rows.csv,holdout=0.5
+used "  as held-out files" 100 files "$model" csv:old.csv,test=rows.csv
+bounded "$HEARSAY" train --model logreg --data csv:old.csv,test=rows.csv --rounds 10 --out whole >whole.out 2>whole.err
+used "a file of which nothing was held out" 400 none whole/model.safetensors csv:old.csv
+bounded "$HEARSAY" train --model logreg --data csv:old.csv,holdout=0.25 --rounds 10 --out quarter >quarter.out 2>quarter.err
+used "a file of which a quarter was held out" 100 share quarter/model.safetensors csv:old.csv
+used "a model file that says nothing" 10 share former.safetensors csv:rows.csv
 
 # Columns without words, and sparse rows.
 python3 - <<'PY'
