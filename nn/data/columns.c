@@ -25,7 +25,7 @@ const char *const columns_scale_name[COLUMNS_SCALES] = {
     [COLUMNS_SCALE_MAX] = "max",
 };
 
-static const char base64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+const char columns_base64[65] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 /* ---- Memory. ---- */
 
@@ -278,7 +278,7 @@ static struct word print_word(const struct column *c)
         w.text[n++] = '=';
         for (uint32_t i = 0; i < c->n_categories; i++)
             for (int k = LETTERS - 1; k >= 0; k--)
-                w.text[n++] = base64[c->category[i] >> (6 * k) & 63];
+                w.text[n++] = columns_base64[c->category[i] >> (6 * k) & 63];
     } else {
         bool scaled = fabs(c->scale - 1) > 0;
         if (!scaled || fabs(c->mean) > 0)
@@ -299,10 +299,10 @@ static bool parse_categories(const char *p, size_t n, struct column *c, uint32_t
     for (c->n_categories = 0; c->n_categories < n / LETTERS; c->n_categories++) {
         uint32_t h = 0;
         for (size_t k = 0; k < LETTERS; k++, p++) {
-            const char *at = memchr(base64, *p, 64);
+            const char *at = memchr(columns_base64, *p, 64);
             if (at == NULL)
                 return false;
-            h = h << 6 | (uint32_t)(at - base64);
+            h = h << 6 | (uint32_t)(at - columns_base64);
         }
         if (c->n_categories > 0 && h <= before)
             return false;

@@ -53,6 +53,7 @@ enum columns_scale {
     COLUMNS_SCALES
 };
 extern const char *const columns_scale_name[COLUMNS_SCALES];
+extern const char columns_base64[65]; /* The letters of texts: 6 bits each. */
 
 enum column_form { COLUMN_OPEN, COLUMN_NUMBERS, COLUMN_CATEGORIES };
 
@@ -79,6 +80,8 @@ struct column
     double comma_offset; /* The same by readings with a decimal comma, until that is settled. */
     size_t n_numbers;    /* That the offset is the mean of. */
     bool constant;       /* All numbers of the training set are the same. */
+    size_t n_set[2];     /* Cells of the present set with an unknown and with a known category. */
+    bool unseen;         /* Some set had categories, and all of them were unknown. */
 };
 
 /* What a column's numbers come to; all zeros where there are none. */
@@ -119,6 +122,9 @@ enum columns_cell columns_look(const uint8_t *p, size_t n);
 /* Note a cell of column i. 0; -EINVAL with what was expected, for the end of a sentence; or -ENOMEM. */
 __attribute__((warn_unused_result)) int columns_note(struct columns *c, size_t i, const uint8_t *p,
                                                      size_t n, const char **expected);
+
+/* All cells of one set are noted. */
+void columns_end_set(struct columns *c);
 
 /* All cells are noted: fix how each column's numbers are read. A column of which every cell has a
  * reading with a decimal point and one with a decimal comma follows the other columns, else the

@@ -210,8 +210,11 @@ static int note_cell(struct columns *c, struct column *column, enum columns_cell
     if (cell == COLUMNS_DATE || cell == COLUMNS_BROKEN)
         return -EINVAL;
     if (column->form == COLUMN_CATEGORIES) {
-        if (!number && c->settled)
-            column->n_unknown += !is_known(column, category_of(p, n));
+        if (!number && c->settled) {
+            bool known = is_known(column, category_of(p, n));
+            column->n_unknown += !known;
+            column->n_set[known]++;
+        }
         return number ? -EINVAL : c->settled ? 0 : note_category(column, category_of(p, n));
     }
     if (!number)
@@ -312,6 +315,14 @@ static double value_of(const struct column *c, const uint8_t *p, size_t n)
 static float kept(const struct column *c, double v)
 {
     return (float)fmin(fmax(v - c->offset, -(double)FLT_MAX), (double)FLT_MAX);
+}
+
+void columns_end_set(struct columns *c)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        c->at[i].unseen |= c->at[i].n_set[0] > 0 && c->at[i].n_set[1] == 0;
+        memset(c->at[i].n_set, 0, sizeof c->at[i].n_set);
+    }
 }
 
 float columns_code(const struct columns *c, size_t i, const uint8_t *p, size_t n)

@@ -133,6 +133,8 @@ static int read_both(struct data *d, const struct data_spec *s, struct reader *r
     r->progress.hash = &d->hash;
     int err = read_set(&d->train, s, r, train, error);
     r->progress.hash = NULL;
+    if (err == 0 && r->columns != NULL)
+        columns_end_set(r->columns);
     if (err < 0 || is_bare(&d->train))
         return err;
     r->rows = rows;
@@ -150,7 +152,10 @@ static int read_both(struct data *d, const struct data_spec *s, struct reader *r
     snprintf(kind, sizeof kind, "%s", d->train.kind);
     r->kind = kind;
     r->names = d->train.names;
+    r->label_known = true;
     err = read_set(&d->test, s, r, test, error);
+    if (err == 0 && r->columns != NULL)
+        columns_end_set(r->columns);
     if (err == 0 && r->more_labels)
         join_labels(&d->train, &d->test);
     return err;
@@ -200,6 +205,28 @@ static void fit_images(struct dataset *train, struct dataset *test)
     dataset_kind(test, kind);
 }
 
+/* One more sentence; what has no room is left out as a whole. */
+static void add_note(struct data *d, const char *sentence)
+{
+    size_t n = strlen(d->note);
+    if (sentence[0] != '\0' && n + strlen(sentence) + 3 < sizeof d->note)
+        snprintf(d->note + n, sizeof d->note - n, "%s%s", n > 0 ? "; " : "", sentence);
+}
+
+/* A column whose words were never seen in training says nothing to the model. */
+static void note_unseen(struct data *d, const struct columns *c)
+{
+    char name[64], sentence[READER_NOTE_MAX];
+    for (size_t i = 0; i < c->n; i++) {
+        if (!c->at[i].unseen)
+            continue;
+        schema_column(&d->schema, i, name);
+        snprintf(sentence, sizeof sentence,
+                 "warning: none of the values of %s were seen in training", name);
+        add_note(d, sentence);
+    }
+}
+
 /* Everything that readers may want of the spec goes to them; each takes what its format knows. */
 static int open_files(struct data *d, const struct data_spec *s, const char *kind,
                       const struct data_request *request, char error[DATA_ERROR_MAX])
@@ -209,7 +236,12 @@ static int open_files(struct data *d, const struct data_spec *s, const char *kin
     if (err < 0)
         return err;
     struct scale scale;
+    struct kind_rows rows;
+    char names_note[READER_NOTE_MAX] = "", scale_note[SCALE_NOTE_MAX];
+    bool is_csv = kind_rows_parse(kind, "csv", &rows);
     err = scale_open(&scale, kind, s->scale, s->divide, error);
+    if (err == 0 && is_csv && schema_of_kind(&d->schema, &rows, request->schema) < 0)
+        err = file_no_memory(error, s->path);
     struct reader r = {.kind = kind,
                        .columns = scale.strict ? NULL : &scale.columns,
                        .label = s->label,
@@ -219,6 +251,8 @@ static int open_files(struct data *d, const struct data_spec *s, const char *kin
                        .context = s->context,
                        .names = request->names,
                        .more_labels = request->part && request->kind == NULL,
+                       .schema = &d->schema,
+                       .note = names_note,
                        .progress = {request->progress, request->self, NULL}};
     if (request->bare)
         ask_bare(&r);
@@ -240,11 +274,22 @@ static int open_files(struct data *d, const struct data_spec *s, const char *kin
     if (err == 0 && d->train.shape.form == DATA_IMAGES && !data_kind_fixed(kind))
         fit_images(&d->train, &d->test);
     if (err == 0)
-        err = scale_sets(&scale, &d->train, &d->test, s->path, d->note, error);
+        err = scale_sets(&scale, &d->train, &d->test, s->path, scale_note, error);
+    if (err == 0) {
+        add_note(d, names_note);
+        if (is_csv && rows.fixed && !rows.named && d->schema.named)
+            add_note(
+                d, "the run, or the model file, does not name its columns: those of the table are "
+                   "taken in their order");
+        note_unseen(d, &scale.columns);
+        add_note(d, scale_note);
+    }
     if (err == 0 && all)
         take_all(d);
     d->moments = scale.moments;
     scale.moments = (struct moments){0};
+    if (err == 0 && d->moments.rows > 0 && schema_copy(&d->moments.schema, &d->schema) < 0)
+        err = file_no_memory(error, s->path);
     scale_close(&scale);
     files_close(&train);
     files_close(&test);
@@ -273,5 +318,6 @@ void data_close(struct data *d)
 {
     dataset_close(&d->train);
     dataset_close(&d->test);
+    schema_close(&d->schema);
     moments_close(&d->moments);
 }

@@ -43,7 +43,9 @@
 
 #include "nn/data/dataset.h"
 #include "nn/data/kind.h"
+#include "nn/data/reader.h"
 #include "nn/data/scale.h"
+#include "nn/data/schema.h"
 #include "nn/data/sniff.h"
 #include "nn/data/spec.h"
 
@@ -64,16 +66,18 @@ struct data_trained
     double share;  /* The share of their samples that was held out; 0: none. */
 };
 
+enum { DATA_NOTE_MAX = SCALE_NOTE_MAX + 2 * READER_NOTE_MAX };
+
 struct data
 {
     struct dataset train, test;
     enum data_held_out held_out;
-    double share;  /* What DATA_HELD_SHARE holds out, else 0. */
-    uint64_t hash; /* Hash of the files of the training set, before a share of it is held
-                                * out (struct file_progress); 0: drawn. */
-    double
-        holdout; /* The share of those files that was held out, whatever `validate` took later. */
-    char note[SCALE_NOTE_MAX]; /* What people should know of how it was read; or "". */
+    double share;   /* Share of the samples that DATA_HELD_SHARE holds out; 0 otherwise. */
+    uint64_t hash;  /* Hash of the training files before a share of them is held out (struct
+                               * file_progress). 0: the samples are drawn. */
+    double holdout; /* Share of those files that was held out, whatever `validate` took later. */
+    char note[DATA_NOTE_MAX]; /* What people should know of how it was read; or "". */
+    struct schema schema;     /* Names of a table's columns. Zeros: the columns have no names. */
     struct moments
         moments; /* Those of a table whose columns no kind has fixed, and a run can carry; else
                                 * none. To be pooled with those of other peers. */
@@ -89,6 +93,9 @@ struct data_request
     /* The training files are one part of a run's, whose kind is not known yet: held-out files may have
      * whole numbers for labels that these lack. */
     bool part;
+    /* The names of its columns, where they are known: the order of the inputs. Of an open kind they are the order
+     * that a table is brought to. Borrowed, or NULL. */
+    const struct schema *schema;
     /* The samples are to be labelled, and rows may have no label yet (the held-out files; where there are
      * none, all): then the test set's `labels` are NULL, and in the second case the training set is empty.
      * `kind` is fixed; label=none says that there are none. */

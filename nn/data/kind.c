@@ -134,6 +134,37 @@ static bool parse_columns(const char *p, struct kind_rows *k)
     return false;
 }
 
+/* "/columns-HASH" or "/columns-HASH=TAGS", where it is there. NULL: it is, and is wrong. */
+static const char *parse_names(const char *p, const char *format, struct kind_rows *k)
+{
+    const char *rest = literal(p, "/columns-");
+    if (rest == NULL)
+        return p;
+    k->named = true;
+    rest = strcmp(format, "csv") == 0 ? parse_hash(rest, &k->names_hash) : NULL;
+    if (rest == NULL || *rest != '=')
+        return rest;
+    k->tags = rest + 1;
+    k->n_tags = strspn(k->tags, columns_base64);
+    return k->n_tags > 0 && k->n_tags < COLUMNS_TEXT_MAX && k->n_tags % 3 == 0 ? k->tags + k->n_tags
+                                                                               : NULL;
+}
+
+/* Tags are of the columns' names, as many as the text has, and of the label's. Without a text their number is
+ * at most that of inputs. They have the room that the text leaves. */
+static bool tags_fit(const struct kind_rows *k)
+{
+    size_t n = k->n_tags / 3, n_columns = k->features, text = 0;
+    if (k->columns != NULL) {
+        text = strlen(k->columns);
+        n_columns = 1;
+        for (const char *p = k->columns; *p != '\0'; p++)
+            n_columns += *p == ',';
+    }
+    bool counted = k->columns != NULL ? n == n_columns + 1 : n > 1 && n <= n_columns + 1;
+    return k->n_tags == 0 || (counted && text + 1 + k->n_tags < COLUMNS_TEXT_MAX);
+}
+
 /* Only the text that would be printed is taken: kinds are compared as texts, and two spellings
  * of one divisor would part peers that agree. */
 static bool parse_divide(const char *p, double *divide)
@@ -163,10 +194,22 @@ bool kind_rows_parse(const char *kind, const char *format, struct kind_rows *k)
     p = number_count(literal(p, "x"), DATA_CLASSES_MAX, &k->n_classes);
     p = literal(p, "/");
     p = p != NULL ? parse_scheme(p, k) : NULL;
+    p = p != NULL ? parse_names(p, format, k) : NULL;
     bool scaled = p != NULL && *p == '/' && p[1] >= 'a' && p[1] <= 'z';
     return p != NULL && (scaled ? parse_columns(p + 1, k) : parse_divide(p, &k->divide))
-           && (scaled || strlen(kind) < KIND_BASE_MAX + strlen(k->list)) && k->n_classes >= 2
-           && (k->scheme != LABELS_PM || k->n_classes == 2);
+           && (scaled || k->named || strlen(kind) < KIND_BASE_MAX + strlen(k->list))
+           && k->n_classes >= 2 && tags_fit(k) && (k->scheme != LABELS_PM || k->n_classes == 2);
+}
+
+/* Tags have the room that the text of the columns leaves. */
+static void print_names(const struct kind_rows *k, char out[KIND_NAMES_MAX + COLUMNS_TEXT_MAX + 1])
+{
+    size_t text = k->scale != COLUMNS_SCALE_AUTO && k->columns != NULL ? strlen(k->columns) : 0;
+    bool room = k->n_tags > 0 && text + 1 + k->n_tags < COLUMNS_TEXT_MAX;
+    out[0] = '\0';
+    if (k->named)
+        snprintf(out, KIND_NAMES_MAX + COLUMNS_TEXT_MAX + 1, "/columns-%016" PRIx64 "%s%.*s",
+                 k->names_hash, room ? "=" : "", room ? (int)k->n_tags : 0, room ? k->tags : "");
 }
 
 bool kind_rows_print(const struct kind_rows *k, const char *format, char kind[DATA_KIND_MAX])
@@ -180,11 +223,16 @@ bool kind_rows_print(const struct kind_rows *k, const char *format, char kind[DA
     else
         snprintf(labels, sizeof labels, "%s", scheme_text[k->scheme]);
     bool divided = fabs(k->divide - 1) > 0;
-    int n =
-        snprintf(kind, most, "%s/%" PRIu32 "x%" PRIu32 "/%s%s%s", format, k->features, k->n_classes,
-                 labels, divided ? "/" : "", divided ? divide_text(k->divide).text : "");
-    if (n >= (int)most)
+    char names[KIND_NAMES_MAX + COLUMNS_TEXT_MAX + 1], base[KIND_BASE_MAX + LABEL_SET_MAX];
+    struct divide_text by = divide_text(k->divide);
+    const char *divide = divided ? by.text : "";
+    print_names(k, names);
+    if (snprintf(base, sizeof base, "%s/%" PRIu32 "x%" PRIu32 "/%s%s%s", format, k->features,
+                 k->n_classes, labels, divided ? "/" : "", divide)
+        >= (int)most)
         return false;
+    int n = snprintf(kind, DATA_KIND_MAX, "%s/%" PRIu32 "x%" PRIu32 "/%s%s%s%s", format,
+                     k->features, k->n_classes, labels, names, divided ? "/" : "", divide);
     if (k->scale != COLUMNS_SCALE_AUTO) {
         char *at = kind + n;
         size_t room = DATA_KIND_MAX - (size_t)n;
@@ -200,8 +248,12 @@ bool kind_rows_print(const struct kind_rows *k, const char *format, char kind[DA
 struct kind_brief kind_brief(const char *kind)
 {
     struct kind_brief b;
-    const char *colon = strchr(kind, ':');
-    snprintf(b.text, sizeof b.text, "%.*s", (int)(colon != NULL ? colon - kind : 100), kind);
+    const char *names = strstr(kind, "/columns-"), *rest = "";
+    size_t n = names != NULL ? (size_t)(names - kind) : strcspn(kind, ":");
+    if (names != NULL)
+        rest = names + 1 + strcspn(names + 1, "/");
+    snprintf(b.text, sizeof b.text, "%.*s%.*s", (int)(n < 100 ? n : 100), kind,
+             (int)(strcspn(rest, ":") < 26 ? strcspn(rest, ":") : 26), rest);
     return b;
 }
 

@@ -7,6 +7,7 @@
  *   csv/4x3/in-0-1.5                     the labels are 0, 1 and 5 (nn/data/label_set.h)
  *   csv/3x2/0/standard:2~.5,=aB3x-9      [/ scale : text of the columns (nn/data/columns.h)]
  *   csv/784x10/0/standard-HASH           [/ scale - hash of the columns], where the text is too long
+ *   csv/3x2/0/columns-HASH=TAGS/...      [/ columns - hash of their names [= tags of these] (nn/data/schema.h)]
  *   text/128                             bytes of context
  *   idx  libsvm  csv                     open kinds: the files fix the rest once read
  *
@@ -25,8 +26,10 @@
 
 enum {
     KIND_BASE_MAX =
-        64, /* Bytes of a kind without its list of labels and its columns, with the NUL, */
-    DATA_KIND_MAX = KIND_BASE_MAX + LABEL_SET_MAX + 16 + COLUMNS_TEXT_MAX /* and of all. */
+        64, /* Bytes of a kind without its list of labels and its columns, with the NUL. */
+    KIND_NAMES_MAX = 25, /* Bytes of "/columns-HASH". */
+    DATA_KIND_MAX = KIND_BASE_MAX + LABEL_SET_MAX + KIND_NAMES_MAX + 16
+                    + COLUMNS_TEXT_MAX /* Bytes of any kind. */
 };
 
 /* A kind's first word. */
@@ -97,12 +100,18 @@ struct kind_rows
     enum columns_scale scale;
     const char *columns;
     uint64_t columns_hash;
+    /* csv: the columns have names, which have this hash. Tags of them and of the label's name, borrowed as the
+     * text is, are there where they have room beside the text; n_tags 0: they are not known. */
+    bool named;
+    uint64_t names_hash;
+    const char *tags;
+    size_t n_tags; /* Letters. */
 };
 
 /* Take apart a kind of this family ("libsvm", "csv"). False where it is none. */
 bool kind_rows_parse(const char *kind, const char *family, struct kind_rows *k);
 
-/* A kind for people: without the text of its columns. */
+/* A kind for people: without the text of its columns, and the hash and tags of their names. */
 struct kind_brief
 {
     char text[128];

@@ -23,6 +23,7 @@ int moments_open(struct moments *m, const struct kind_rows *k, const struct colu
 
 void moments_close(struct moments *m)
 {
+    schema_close(&m->schema);
     columns_close(&m->columns);
     free(m->of);
     *m = (struct moments){0};
@@ -68,7 +69,11 @@ int moments_kind(const struct moments *m, char kind[DATA_KIND_MAX], char why[MOM
                           .n_classes = m->n_classes,
                           .scheme = m->scheme,
                           .hash = m->names,
-                          .divide = 1};
+                          .divide = 1,
+                          .named = m->schema.named,
+                          .names_hash = m->schema.hash,
+                          .tags = m->schema.tags,
+                          .n_tags = strlen(m->schema.tags)};
     memcpy(k.list, m->list, sizeof k.list);
     bool plain =
         c->scale == COLUMNS_SCALE_NONE && !columns_have_categories(c) && columns_gaps(c) == 0;
@@ -123,6 +128,30 @@ static bool labels_differ(const struct moments *a, const struct moments *b,
     return false;
 }
 
+/* Do names differ? Else place[i] is our column for theirs i. */
+static bool names_differ(const struct moments *ours, const struct moments *theirs,
+                         uint32_t place[MOMENTS_COLUMNS_MAX], char why[MOMENTS_WHY_MAX])
+{
+    const struct schema *a = &ours->schema, *b = &theirs->schema;
+    char found[SCHEMA_WHY_MAX], expected[SCHEMA_WHY_MAX];
+    for (uint32_t i = 0; i < MOMENTS_COLUMNS_MAX; i++)
+        place[i] = i;
+    if (!a->named || !b->named || a->hash == b->hash)
+        return false;
+    bool known = a->names.n > 0 && b->names.n > 0;
+    if (known && a->n == b->n && a->n <= MOMENTS_COLUMNS_MAX && schema_order(a, b, place, found))
+        return false;
+    if (known && a->n <= MOMENTS_COLUMNS_MAX && b->n <= MOMENTS_COLUMNS_MAX
+        && !schema_order(a, b, place, found)) {
+        snprintf(why, MOMENTS_WHY_MAX, "%s", found);
+        return true;
+    }
+    schema_list(a, found);
+    schema_list(b, expected);
+    snprintf(why, MOMENTS_WHY_MAX, "columns: found %.140s, expected %.140s", found, expected);
+    return true;
+}
+
 bool moments_differ(const struct moments *ours, const struct moments *theirs,
                     char why[MOMENTS_WHY_MAX])
 {
@@ -132,7 +161,11 @@ bool moments_differ(const struct moments *ours, const struct moments *theirs,
                  theirs->sparse ? "libsvm" : "csv");
         return true;
     }
-    if (!ours->sparse && (a->n != b->n || a->label != b->label)) {
+    uint32_t place[MOMENTS_COLUMNS_MAX];
+    if (names_differ(ours, theirs, place, why))
+        return true;
+    bool named = ours->schema.named && theirs->schema.named;
+    if (!ours->sparse && (a->n != b->n || (a->label != b->label && !named))) {
         snprintf(why, MOMENTS_WHY_MAX,
                  "found %" PRIu32 " columns and the label in column %zu, expected %" PRIu32
                  " and column %zu",
@@ -144,15 +177,53 @@ bool moments_differ(const struct moments *ours, const struct moments *theirs,
                  columns_scale_name[ours->wanted], columns_scale_name[theirs->wanted]);
         return true;
     }
-    for (size_t i = 0; i < a->n && i < b->n; i++) {
-        enum column_form f = a->at[i].form, g = b->at[i].form;
+    for (size_t k = 0; k < a->n && k < b->n; k++) {
+        size_t i = place[k];
+        enum column_form f = a->at[i].form, g = b->at[k].form;
         if (f == g || f == COLUMN_OPEN || g == COLUMN_OPEN)
             continue;
-        snprintf(why, MOMENTS_WHY_MAX, "column %zu: found %s, expected %s",
-                 i + 1 + (!ours->sparse && i >= a->label), form_name[f], form_name[g]);
+        char column[64];
+        schema_column(&ours->schema, i, column);
+        if (ours->schema.names.n == 0)
+            snprintf(column, sizeof column, "column %zu", i + 1 + (!ours->sparse && i >= a->label));
+        snprintf(why, MOMENTS_WHY_MAX, "%s: found %s, expected %s", column, form_name[f],
+                 form_name[g]);
         return true;
     }
     return labels_differ(ours, theirs, why);
+}
+
+int moments_reorder(struct moments *m, const struct schema *to)
+{
+    char why[SCHEMA_WHY_MAX];
+    uint32_t place[MOMENTS_COLUMNS_MAX], n = m->columns.n;
+    struct schema copy;
+    if (!to->named || !m->schema.named || m->schema.hash == to->hash) {
+        if (!to->named)
+            schema_close(&m->schema);
+        return 0;
+    }
+    assert(n == to->n && n <= MOMENTS_COLUMNS_MAX);
+    bool same = schema_order(&m->schema, to, place, why);
+    struct column *at = calloc(n, sizeof *at);
+    struct column_moments *of = calloc(n, sizeof *of);
+    int err = same && at != NULL && of != NULL ? schema_copy(&copy, to) : -ENOMEM;
+    for (uint32_t i = 0; i < n && err == 0; i++) {
+        at[i] = m->columns.at[place[i]];
+        of[i] = m->of[place[i]];
+    }
+    if (err < 0) {
+        free(at);
+        free(of);
+        return err;
+    }
+    free(m->columns.at);
+    free(m->of);
+    schema_close(&m->schema);
+    m->columns.at = at;
+    m->of = of;
+    m->schema = copy;
+    return 0;
 }
 
 /* ---- The pool. ---- */
@@ -397,6 +468,8 @@ int moments_pool(struct moments *out, const struct moments *const *of, size_t n,
         err = moments_open(out, &k, &columns);
         columns_close(&columns);
     }
+    for (size_t i = 0; i < n && err == 0 && !out->schema.named; i++)
+        err = of[i]->schema.named ? schema_copy(&out->schema, &of[i]->schema) : 0;
     out->sparse = of[0]->sparse;
     out->wanted = of[0]->wanted;
     for (size_t i = 0; i < n; i++)

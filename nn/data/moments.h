@@ -24,12 +24,13 @@
 #define NN_DATA_MOMENTS_H
 
 #include "nn/data/dataset.h"
+#include "nn/data/schema.h"
 
 enum {
     MOMENTS_BYTES_MAX = 24 * 1024, /* More columns than fit would not fit into a run either. */
     MOMENTS_COLUMNS_MAX = COLUMNS_TEXT_MAX / 2,
     MOMENTS_WEIGHT = 64,
-    MOMENTS_WHY_MAX = 200
+    MOMENTS_WHY_MAX = 320
 };
 #define MOMENTS_ROWS_MAX (UINT64_C(1) << 40)
 
@@ -46,6 +47,7 @@ struct moments
     uint64_t names;            /* LABELS_NAMES: the hash of their names. */
     char list[LABEL_SET_MAX];  /* LABELS_LIST: the labels, else "". */
     uint64_t rows;             /* The training set has so many; 1 or more. */
+    struct schema schema;      /* Names of the columns. Zeros: the columns have no names. */
     struct columns columns;    /* Forms, categories, gaps, the label's place. */
     struct column_moments *of; /* columns.n of them; owned. */
 };
@@ -71,11 +73,15 @@ __attribute__((warn_unused_result)) int moments_parse(struct moments *m, const u
                                                       const char **wrong);
 
 /* Can `theirs` not be pooled with ours? Then `why` says in what they differ, with ours as found and theirs
- * as expected: "column 3: found numbers, expected categories". */
+ * as expected: "column 3: found numbers, expected categories". Columns with names may have another order;
+ * where one side has no names, columns are taken in order. */
 bool moments_differ(const struct moments *ours, const struct moments *theirs,
                     char why[MOMENTS_WHY_MAX]);
 
-/* The moments of n >= 1 sets that do not differ, at most `liars` of which lie. Means and scales are not
+/* Bring columns that do not differ to the order of `to`. Without names there, ours are dropped. 0 or -ENOMEM. */
+__attribute__((warn_unused_result)) int moments_reorder(struct moments *m, const struct schema *to);
+
+/* The moments of n >= 1 sets that do not differ, in one order, at most `liars` of which lie. Means and scales are not
  * settled. The same sets in the same order give the same bits; in another, the same but for rounding.
  * 0 or -ENOMEM. */
 __attribute__((warn_unused_result)) int moments_pool(struct moments *out,

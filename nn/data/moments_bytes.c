@@ -2,6 +2,8 @@
  *
  *   head      1 version, 1 sparse, 1 wanted, 1 scheme, 4 classes, 8 names, 8 rows, 4 label, 4 columns,
  *             1 length and the text of the labels, where these are a list
+ *   names     8 hash, 4 how many bytes, and these: names of the columns, then the label's, each with a NUL;
+ *             no bytes where they have no room. Only in the version for columns with names
  *   column    1 form, 8 gaps, and then
  *     numbers      8 n, 8 mean, 8 m2, 8 low, 8 high
  *     categories   1 how many, 4 for each
@@ -17,7 +19,8 @@
 #include <string.h>
 
 enum {
-    VERSION = 2,
+    VERSION = 2,       /* Columns without names. */
+    VERSION_NAMED = 3, /* Columns with names. */
     CATEGORY_END = 1 << 18, /* Above every category (columns.c). */
     HASHED = COLUMN_CATEGORIES + 1
 };
@@ -65,10 +68,19 @@ static void put_column(struct out *o, const struct column *c, const struct colum
     }
 }
 
-size_t moments_print(const struct moments *m, uint8_t *out, size_t cap)
+static void put_names(struct out *o, const struct schema *s, bool whole)
+{
+    size_t n = whole ? s->names.n_text : 0;
+    put(o, s->hash, 8);
+    put(o, n, 4);
+    for (size_t i = 0; i < n; i++)
+        put(o, (uint8_t)s->names.text[i], 1);
+}
+
+static size_t print(const struct moments *m, bool names, uint8_t *out, size_t cap)
 {
     struct out o = {.p = out, .cap = cap};
-    put(&o, VERSION, 1);
+    put(&o, m->schema.named ? VERSION_NAMED : VERSION, 1);
     put(&o, m->sparse, 1);
     put(&o, (uint64_t)m->wanted, 1);
     put(&o, (uint64_t)m->scheme, 1);
@@ -82,9 +94,17 @@ size_t moments_print(const struct moments *m, uint8_t *out, size_t cap)
         for (const char *p = m->list; *p != '\0'; p++)
             put(&o, (uint8_t)*p, 1);
     }
+    if (m->schema.named)
+        put_names(&o, &m->schema, names);
     for (size_t i = 0; i < m->columns.n; i++)
         put_column(&o, &m->columns.at[i], &m->of[i]);
     return o.n <= cap ? o.n : 0;
+}
+
+size_t moments_print(const struct moments *m, uint8_t *out, size_t cap)
+{
+    size_t n = print(m, true, out, cap);
+    return n > 0 ? n : print(m, false, out, cap);
 }
 
 /* ---- In. ---- */
@@ -203,7 +223,9 @@ static struct kind_rows get_head(struct in *in, struct moments *m, uint32_t *n_c
                                  uint32_t *label)
 {
     struct kind_rows k = {.divide = 1};
-    demand(in, get(in, 1) == VERSION, "moments of another version");
+    uint64_t version = get(in, 1);
+    demand(in, version == VERSION || version == VERSION_NAMED, "moments of another version");
+    m->schema.named = version == VERSION_NAMED;
     uint64_t sparse = get(in, 1), wanted = get(in, 1), scheme = get(in, 1);
     demand(in,
            sparse <= 1 && wanted < COLUMNS_SCALES && (sparse == 1 || wanted != COLUMNS_SCALE_AUTO)
@@ -232,6 +254,49 @@ static struct kind_rows get_head(struct in *in, struct moments *m, uint32_t *n_c
     return k;
 }
 
+/* A name is spelled as schema_names_add() would have it. */
+static bool is_spelled(const struct schema_names *l, size_t i, const uint8_t *p, size_t n)
+{
+    const char *name = schema_name(l, i);
+    return strlen(name) == n && memcmp(name, p, n) == 0;
+}
+
+/* Reads names of n_columns and of the label, and checks their hash. */
+static int get_names(struct in *in, struct schema *s, uint32_t n_columns)
+{
+    uint64_t hash = get(in, 8), n = get(in, 4);
+    size_t column[2];
+    bool twice = false;
+    demand(in, n <= (uint64_t)(in->end - in->p), "moments that are cut off");
+    *s = (struct schema){.named = true, .hash = hash};
+    if (in->wrong != NULL || n == 0)
+        return 0;
+    struct schema_names l;
+    const uint8_t *p = in->p, *end = in->p + n;
+    int err = schema_names_open(&l, (size_t)n_columns + 1);
+    in->p = end;
+    for (uint32_t i = 0; i <= n_columns && err == 0 && in->wrong == NULL; i++) {
+        const uint8_t *nul = p < end ? memchr(p, '\0', (size_t)(end - p)) : NULL;
+        demand(in, nul != NULL, "moments with too few names");
+        if (in->wrong != NULL)
+            break;
+        err = schema_names_add(&l, p, (size_t)(nul - p));
+        demand(in, err < 0 || is_spelled(&l, i, p, (size_t)(nul - p)),
+               "moments with a name that is not UTF-8");
+        p = nul + 1;
+    }
+    demand(in, err < 0 || p == end, "moments with too many names");
+    if (err == 0)
+        err = schema_names_twice(&l, &twice, column);
+    demand(in, !twice, "moments with a name twice");
+    if (err == 0 && in->wrong == NULL)
+        err = schema_adopt(s, &l, n_columns);
+    demand(in, err < 0 || in->wrong != NULL || s->hash == hash,
+           "moments with a wrong hash of names");
+    schema_names_close(&l);
+    return err;
+}
+
 int moments_parse(struct moments *m, const uint8_t *p, size_t n, const char **wrong)
 {
     struct in in = {.p = p, .end = p + n};
@@ -254,6 +319,8 @@ int moments_parse(struct moments *m, const uint8_t *p, size_t n, const char **wr
     m->sparse = head.sparse;
     m->wanted = head.wanted;
     m->rows = head.rows;
+    if (head.schema.named)
+        err = get_names(&in, &m->schema, n_columns);
     for (size_t i = 0; i < n_columns && err == 0 && in.wrong == NULL; i++)
         err = get_column(&in, m, i);
     demand(&in, in.p == in.end, "moments with more behind them");

@@ -9,9 +9,10 @@
 #define NN_DATA_READER_H
 
 #include "nn/data/dataset.h"
+#include "nn/data/schema.h"
 #include "nn/files/file.h"
 
-enum { READER_FILES_MAX = 4096 };
+enum { READER_FILES_MAX = 4096, READER_NOTE_MAX = 400 };
 
 /* Do rows have labels? Without them a set's `labels` are NULL. */
 enum reader_rows {
@@ -39,6 +40,12 @@ struct reader
      * set or of a kind. NULL: all are numbers, and there are no gaps. */
     struct columns *columns;
     bool more_labels;      /* csv, libsvm: labels that `kind` lacks join it (labels_more()). */
+    /* csv: what columns are called. Zeros: to be found out, here. Else that of the training set or of a
+     * run: each table with a header is matched to it. NULL: kinds say nothing of names. */
+    struct schema *schema;
+    bool
+        label_known; /* csv: label= was about the training files; the schema has the label's name. */
+    char *note; /* csv: READER_NOTE_MAX bytes for what people should know, "" at first; or NULL. */
     enum reader_rows rows; /* csv, libsvm: of a fixed kind only, but for READER_LABELLED. */
     struct file_progress progress;
 };

@@ -35,7 +35,7 @@ static bool differ(void *self, struct bytes theirs, char why[NODE_POOL_WHY])
         return false;
     bool differs = moments_differ(&c->ours, &m, in_what);
     if (differs)
-        snprintf(why, NODE_POOL_WHY, "--data %.60s: %.130s", c->data_spec, in_what);
+        snprintf(why, NODE_POOL_WHY, "--data %.60s: %.300s", c->data_spec, in_what);
     moments_close(&m);
     return differs;
 }
@@ -75,6 +75,8 @@ static int pool(void *self, const struct node_part *part, size_t n, struct run *
     for (; n_parsed < n && err == 0; n_parsed++) {
         err =
             moments_parse(&m[n_parsed], part[n_parsed].moments.p, part[n_parsed].moments.n, &wrong);
+        if (err == 0)
+            err = moments_reorder(&m[n_parsed], &c->ours.schema);
         of[n_parsed] = &m[n_parsed];
     }
     if (err == 0)

@@ -39,9 +39,9 @@ enum {
     NODE_SENDS_MAX = 4096, /* One step asks for at most so many. */
     NODE_DIALS_MAX = 32,
     NODE_NOTES_MAX = 16,
-    NODE_NOTE_MAX = 240, /* Bytes of one note. */
+    NODE_NOTE_MAX = 480, /* Bytes of one note. */
     NODE_SEEDS_MAX = 16, /* Bootstrap names. */
-    NODE_POOL_WHY = 200, /* Bytes of a sentence that says why data do not go together. */
+    NODE_POOL_WHY = 400, /* Bytes of a sentence that says why data do not go together. */
     NODE_LINKS_MAX = 256
 };
 

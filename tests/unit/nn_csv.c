@@ -323,11 +323,16 @@ static void test_files(void **state)
     assert_memory_equal(d.file, file, sizeof file);
     assert_int_equal(d.n_files, 3);
     dataset_close(&d);
-    text[2] = "b,y\n7,5\n";
+    text[2] = "b,y\n5,7\n";
     n[2] = 8;
+    assert_int_equal(rows_parse(&csv, r, &d, text, n, error), 0);
+    rows_equal(&d, rows, 5);
+    assert_memory_equal(d.labels, labels, sizeof labels);
+    dataset_close(&d);
+    text[2] = "B,y\n5,7\n";
     assert_int_equal(rows_parse(&csv, r, &d, text, n, error), -EINVAL);
-    assert_string_equal(error, "f2: line 1, column 1: found \"b\", expected \"y\" as in the "
-                               "header of the first file");
+    assert_string_equal(error, "f2: line 1: no column \"b\" (case counts); found \"B\", \"y\", "
+                               "expected \"b\", \"y\"");
     text[2] = "1,2,3\n";
     n[2] = 6;
     assert_int_equal(rows_parse(&csv, r, &d, text, n, error), -EINVAL);

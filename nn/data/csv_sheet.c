@@ -1,0 +1,518 @@
+/* nn/data/csv_sheet.c -- opens the files of a table: which record is a header, and which column is what. */
+#include "nn/data/csv_sheet.h"
+
+#include "nn/data/number.h"
+#include "nn/data/quote.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    HEADER_RECORDS = 64 /* Records behind a header in which its words are looked for. */
+};
+
+/* ---- Is it a header? ---- */
+
+/* Stands a word of the record at c further down in its own column, too? Names of columns do not. */
+static int stands_below(const struct table *t, struct cells c, bool *below)
+{
+    struct cells first = c, row = c;
+    struct cells_cell a, b = {.more = true};
+    *below = false;
+    for (int err = 0; b.more; err = 0) /* Past the record itself. */
+        if ((err = cells_next(&row, &b)) < 0)
+            return err;
+    for (int k = 0; k < HEADER_RECORDS && !*below && cells_record(&row); k++) {
+        first = c;
+        a.more = b.more = true;
+        for (size_t i = 0; a.more && b.more; i++) {
+            int err = cells_next(&first, &a);
+            err = err < 0 ? err : cells_next(&row, &b);
+            if (err < 0)
+                return err;
+            *below |= i != t->label && cells_name(&a) && a.n == b.n && memcmp(a.p, b.p, a.n) == 0;
+        }
+        while (b.more) {
+            int err = cells_next(&row, &b);
+            if (err < 0)
+                return err;
+        }
+    }
+    return 0;
+}
+
+size_t csv_sheet_place(const struct table *t, size_t column)
+{
+    return t->place != NULL ? t->place[column] : column - (column > t->label);
+}
+
+/* Is a word of the record at c one that its column is known to have, from the training set or a run? */
+static int has_known_word(const struct table *t, struct cells c, bool *known)
+{
+    struct cells_cell cell = {.more = true};
+    const struct columns *columns = t->columns;
+    *known = false;
+    for (size_t i = 0; cell.more; i++) {
+        int err = cells_next(&c, &cell);
+        if (err < 0)
+            return err;
+        size_t place = i - (i > t->label); /* As if there were no schema. */
+        if (columns->settled && i != t->label && place < columns->n
+            && columns->at[place].form == COLUMN_CATEGORIES && !columns->at[place].hashed)
+            *known |= columns_code(columns, place, cell.p, cell.n) > 0;
+    }
+    return 0;
+}
+
+/* Does a sheet begin with a header? A name in a column of values says so, if no cell is a number:
+ * a row with a number in it is a row, and is refused like any other where a cell is missing, so
+ * that no sample is dropped without a word. A name in the label's column says nothing, as
+ * labels may be names. In a table of words a row looks like that, too. A row is recognised by a word that
+ * comes again, or that is known; and then those of later files are rows, too. */
+static int looks_header(struct table *t, struct cells c, bool *header)
+{
+    const struct cells begin = c;
+    struct cells_cell cell = {.more = true};
+    bool number = false, name = false, odd = false;
+    for (size_t i = 0; cell.more; i++) {
+        int err = cells_next(&c, &cell);
+        if (err < 0)
+            return err;
+        number = number || cells_number(&cell);
+        odd = odd || !cells_number(&cell);
+        name = name || (i != t->label && cells_name(&cell));
+    }
+    *header = name && !number;
+    if (*header && t->columns != NULL) {
+        bool below = false, known;
+        int err = has_known_word(t, begin, &known);
+        if (err == 0 && !known && !t->words)
+            err = stands_below(t, begin, &below);
+        if (err < 0)
+            return err;
+        t->words = t->words || known || below;
+        *header = !t->words;
+    }
+    t->doubtful = t->doubtful || (odd && !*header);
+    return 0;
+}
+
+/* The column of that name in the record at c. */
+static int find_column(struct table *t, struct cells c)
+{
+    const uint8_t *name = (const uint8_t *)t->r->label;
+    struct cells_cell cell = {.more = true};
+    size_t found = 0;
+    for (size_t i = 0; cell.more; i++) {
+        int err = cells_next(&c, &cell);
+        if (err < 0)
+            return err;
+        if (!cells_is(&cell, name, strlen(t->r->label)))
+            continue;
+        found++;
+        t->label = i;
+    }
+    if (found == 1)
+        return 0;
+    return file_error(
+        c.spot.error, c.spot.path, "line %llu: found %zu columns named %s, expected one, the label",
+        (unsigned long long)c.spot.line, found, quote_bytes(name, strlen(t->r->label)).text);
+}
+
+/* How many cells of values a row of the kind has; 0: that is not known before all have been read. */
+static size_t fixed_values(const struct table *t)
+{
+    bool settled = t->columns != NULL && t->columns->settled;
+    if (!t->kind->fixed || (!settled && t->columns != NULL))
+        return 0;
+    return settled ? t->columns->n : t->kind->features;
+}
+
+/* Which column is the label? *named: a header's name says so. */
+static int choose_label(struct table *t, const struct cells *c, bool *named)
+{
+    const char *label = t->r->label;
+    t->label = t->n_columns - 1;
+    if (t->r->rows == READER_BARE
+        || (t->r->rows == READER_MAYBE && t->n_columns == fixed_values(t))) {
+        t->label = NO_LABEL;
+        return 0;
+    }
+    *named = label != NULL && label[strspn(label, "0123456789")] != '\0';
+    if (label == NULL)
+        return 0;
+    if (*named && strcmp(t->r->header, "no") != 0)
+        return find_column(t, *c);
+    if (*named)
+        return file_error(c->spot.error, c->spot.path,
+                          "label=%.40s is a name, expected a number: header=no", label);
+    unsigned long long i = strtoull(label, NULL, 10);
+    if (i < 1 || i > t->n_columns)
+        return file_error(c->spot.error, c->spot.path,
+                          "found %zu columns, expected column %.20s to be the label", t->n_columns,
+                          label);
+    t->label = (size_t)i - 1;
+    return 0;
+}
+
+/* The number of columns, which the first file fixes for all. What a hash stands for is told behind the
+ * last row. */
+static int check_columns(const struct table *t, const struct cells *c)
+{
+    size_t n = t->n_columns, values = fixed_values(t);
+    bool bare = t->r->rows == READER_BARE, maybe = t->r->rows == READER_MAYBE;
+    if (values > 0 && n != values + !bare && !(maybe && n == values))
+        return file_error(
+            c->spot.error, c->spot.path, "line %llu: found %zu cells, expected %zu (%s%s)",
+            (unsigned long long)c->spot.line, n, values + !bare, kind_brief(t->r->kind).text,
+            bare    ? ", and no label"
+            : maybe ? " and a label, or one less without"
+                    : " and a label");
+    if (n < 2 && !bare && !maybe)
+        return file_error(c->spot.error, c->spot.path,
+                          "line %llu: found 1 cell, expected at least 2: values and a "
+                          "label, with commas, semicolons or tabs between",
+                          (unsigned long long)c->spot.line);
+    if (n > (size_t)DATA_FEATURES_MAX + 1)
+        return file_error(c->spot.error, c->spot.path,
+                          "line %llu: found %zu cells, expected at most %d",
+                          (unsigned long long)c->spot.line, n, DATA_FEATURES_MAX + 1);
+    return 0;
+}
+
+int csv_sheet_refuse(const struct cells *c, size_t found, size_t expected)
+{
+    return file_error(c->spot.error, c->spot.path, "line %llu: found %zu cells, expected %zu",
+                      (unsigned long long)c->spot.line, found, expected);
+}
+
+/* The names in the record at c, of t->n_columns; a column without one is called by its number. A name twice is
+ * refused. */
+static int read_names(const struct table *t, struct cells c, struct schema_names *names)
+{
+    struct cells_cell cell = {.more = true};
+    bool twice = false;
+    size_t column[2] = {0};
+    if (schema_names_open(names, t->n_columns) < 0)
+        return file_no_memory(c.spot.error, c.spot.path);
+    int err = 0;
+    for (size_t i = 0; err == 0 && i < t->n_columns; i++) {
+        uint8_t *text = NULL;
+        err = cells_next(&c, &cell);
+        if (err < 0)
+            break;
+        char number[32];
+        if (cell.n == 0) {
+            cell.n = (size_t)snprintf(number, sizeof number, "column %zu", i + 1);
+            cell.p = (const uint8_t *)number;
+        }
+        if (cell.escaped && (text = malloc(cell.n)) == NULL)
+            err = -ENOMEM;
+        else
+            err = schema_names_add(names, text != NULL ? text : cell.p,
+                                   text != NULL ? cells_text(&cell, text, cell.n) : cell.n);
+        free(text);
+        if (err == -EINVAL)
+            file_error(c.spot.error, c.spot.path,
+                       "line %llu, column %zu: found a name with a NUL byte, expected text",
+                       (unsigned long long)c.spot.line, i + 1);
+    }
+    if (err == 0)
+        err = schema_names_twice(names, &twice, column);
+    if (err == -ENOMEM)
+        err = file_no_memory(c.spot.error, c.spot.path);
+    if (err == 0 && twice)
+        err = file_error(c.spot.error, c.spot.path,
+                         "line %llu: found columns %zu and %zu both named %s, expected names that "
+                         "differ",
+                         (unsigned long long)c.spot.line, column[0] + 1, column[1] + 1,
+                         quote_string(schema_name(names, column[1])).text);
+    if (err < 0)
+        schema_names_close(names);
+    return err;
+}
+
+/* Go past the record at c. */
+static int pass_record(struct cells *c)
+{
+    struct cells_cell cell = {.more = true};
+    int err = 0;
+    while (err == 0 && cell.more)
+        err = cells_next(c, &cell);
+    return err;
+}
+
+__attribute__((format(printf, 3, 4))) static void note(const struct table *t, const char *path,
+                                                       const char *format, ...)
+{
+    char sentence[READER_NOTE_MAX];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(sentence, sizeof sentence, format, args);
+    va_end(args);
+    size_t n = t->r->note != NULL ? strlen(t->r->note) : READER_NOTE_MAX;
+    if (n + strlen(path) + strlen(sentence) + 5 < READER_NOTE_MAX)
+        snprintf(t->r->note + n, READER_NOTE_MAX - n, "%s%s: %s", n > 0 ? "; " : "", path,
+                 sentence);
+}
+
+/* The record at c is the first header of all: later ones are matched to it. */
+static int adopt_header(struct table *t, const struct cells *c)
+{
+    struct schema_names names;
+    int err = read_names(t, *c, &names);
+    if (err < 0)
+        return err;
+    if (schema_adopt(t->schema, &names, t->label) < 0)
+        err = file_no_memory(c->spot.error, c->spot.path);
+    schema_names_close(&names);
+    t->adopted = true;
+    return err;
+}
+
+/* A file without a row is a mistake: it would silently be no part of the set. */
+static int refuse_empty(const struct cells *c, const char *what)
+{
+    return file_error(c->spot.error, c->spot.path, "found no rows%s, expected at least 1", what);
+}
+
+/* A table too wide for columns of every sort has numbers, as it is. */
+static int open_columns(struct table *t, const struct cells *c)
+{
+    if (t->columns != NULL && t->columns->settled)
+        t->columns->label = t->label;
+    if (t->columns == NULL || t->columns->settled)
+        return 0;
+    enum columns_scale scale = t->columns->scale;
+    if (t->values > COLUMNS_MAX_N)
+        t->columns = NULL;
+    else if (columns_open(t->columns, t->values) < 0)
+        return file_no_memory(c->spot.error, c->spot.path);
+    else {
+        t->columns->label = t->label;
+        t->columns->scale = scale;
+    }
+    return 0;
+}
+
+/* Does the record at c end in a separator, with nothing behind it? *n: cells before that. */
+static int ends_empty(struct cells c, size_t *n, bool *empty)
+{
+    struct cells_cell cell = {.more = true};
+    for (*n = 0; cell.more; ++*n) {
+        int err = cells_next(&c, &cell);
+        if (err < 0)
+            return err;
+    }
+    *empty = cell.n == 0 && *n > 1;
+    *n -= *empty;
+    return 0;
+}
+
+/* Rows may all end in a separator, so that a last column has neither name nor cells. It is not counted where the
+ * first record may be a header, and the second has no cell there, too. */
+static int count_columns(struct table *t, const struct cells *c)
+{
+    struct cells next = *c;
+    struct cells_cell cell = {.more = true};
+    size_t n;
+    bool empty = false, next_empty = false, named = strcmp(t->r->header, "yes") == 0;
+    bool number = false;
+    for (; cell.more;) {
+        int err = cells_next(&next, &cell);
+        if (err < 0)
+            return err;
+        number = number || cells_number(&cell);
+    }
+    int err = ends_empty(*c, &t->n_columns, &empty);
+    t->trailing = empty && (named || (!number && strcmp(t->r->header, "no") != 0));
+    if (err == 0 && t->trailing && cells_record(&next)) {
+        err = ends_empty(next, &n, &next_empty);
+        t->trailing = n == t->n_columns;
+    }
+    t->n_columns += empty && !t->trailing;
+    return err;
+}
+
+/* The first file without a schema: which column is the label, and is its first record a header? */
+static int open_first(struct table *t, struct cells *c, bool *header)
+{
+    bool named = false;
+    int err = check_columns(t, c);
+    err = err < 0 ? err : choose_label(t, c, &named);
+    t->values = t->n_columns - (t->label != NO_LABEL);
+    t->plain_label = t->label;
+    err = err < 0 ? err : open_columns(t, c);
+    if (err == 0 && strcmp(t->r->header, "auto") == 0 && !named)
+        err = looks_header(t, *c, header);
+    *header = *header || named;
+    return err;
+}
+
+/* The label's column where label= says it, in a table whose header is matched. */
+static int asked_label(const struct table *t, struct cells *c, const struct schema_names *names,
+                       size_t *label)
+{
+    const char *text = t->r->label;
+    *label = SIZE_MAX;
+    if (text == NULL || t->r->rows == READER_BARE)
+        return 0;
+    bool number = text[strspn(text, "0123456789")] == '\0';
+    if (number && (t->adopted || t->r->label_known))
+        return 0;
+    for (size_t i = 0; !number && i < names->n; i++)
+        if (strcmp(schema_name(names, i), text) == 0)
+            *label = i;
+    if (number) {
+        unsigned long long i = strtoull(text, NULL, 10);
+        *label = i >= 1 && i <= names->n ? (size_t)i - 1 : SIZE_MAX;
+    }
+    if (*label != SIZE_MAX)
+        return 0;
+    return file_error(c->spot.error, c->spot.path,
+                      "line %llu: found no column %s%.40s, expected it to be the label",
+                      (unsigned long long)c->spot.line, number ? "" : "named ", text);
+}
+
+/* The record at c is a header: match it to the schema. */
+static int match_header(struct table *t, struct cells *c, struct sheet *sheet)
+{
+    struct schema_names names;
+    struct schema_found found = {0};
+    char why[SCHEMA_WHY_MAX];
+    bool first = t->values == 0;
+    struct schema_ask ask = {.labelled = t->r->rows == READER_LABELLED || !first,
+                             .bare = t->r->rows == READER_BARE};
+    if (!first && t->label == NO_LABEL) /* As the first file. */
+        ask = (struct schema_ask){.bare = true};
+    int err = read_names(t, *c, &names);
+    if (err < 0)
+        return err;
+    err = asked_label(t, c, &names, &ask.label);
+    if (err == 0) {
+        err = schema_match(t->schema, &names, &ask, &found, why);
+        if (err == -ENOMEM)
+            file_no_memory(c->spot.error, c->spot.path);
+        else if (err < 0)
+            file_error(c->spot.error, c->spot.path, "line %llu: %s",
+                       (unsigned long long)c->spot.line, why);
+    }
+    schema_names_close(&names);
+    if (err < 0)
+        return err;
+    sheet->place = found.place;
+    t->label = found.label;
+    if (found.note[0] != '\0')
+        note(t, c->spot.path, "%s", found.note);
+    if (!first)
+        return 0;
+    t->values = t->schema->n;
+    if (fixed_values(t) > 0 && t->values != fixed_values(t))
+        return file_error(c->spot.error, c->spot.path,
+                          "line %llu: found %zu columns of values, expected %zu (%s)",
+                          (unsigned long long)c->spot.line, t->values, fixed_values(t),
+                          kind_brief(t->r->kind).text);
+    return open_columns(t, c);
+}
+
+/* The columns have names already: is the first record a header? *names: all of them are in it. */
+static int known_header(struct table *t, const struct cells *c, bool *header)
+{
+    struct schema_names names;
+    const char *text = t->r->label;
+    size_t label = t->label;
+    if (strcmp(t->r->header, "auto") != 0)
+        return 0;
+    char error[DATA_ERROR_MAX];
+    struct cells copy = *c;
+    copy.spot.error = error; /* A row of data may have a cell twice. */
+    if (read_names(t, copy, &names) == 0) {
+        *header = schema_is_in(t->schema, &names);
+        bool named = text != NULL && text[strspn(text, "0123456789")] != '\0';
+        for (size_t i = 0; named && i < names.n; i++)
+            *header |= strcmp(schema_name(&names, i), text) == 0;
+        schema_names_close(&names);
+    }
+    if (*header)
+        return 0;
+    if (t->values == 0)
+        t->label = t->n_columns - 1;
+    int err = looks_header(t, *c, header);
+    t->label = label;
+    return err;
+}
+
+/* A table without a header, where the columns have names: they are taken in order. */
+static int open_unnamed(struct table *t, struct cells *c)
+{
+    char list[SCHEMA_WHY_MAX];
+    bool header = false;
+    schema_list(t->schema, list);
+    if (t->values > 0 && t->n_columns != t->values + (t->label != NO_LABEL))
+        return csv_sheet_refuse(c, t->n_columns, t->values + (t->label != NO_LABEL));
+    if (t->values > 0 && t->label != NO_LABEL)
+        t->label = t->plain_label < t->n_columns ? t->plain_label : t->n_columns - 1;
+    int err = t->values == 0 ? open_first(t, c, &header) : 0;
+    if (err == 0 && t->schema->n > 0 && t->values != t->schema->n)
+        err = csv_sheet_refuse(c, t->n_columns, t->schema->n + (t->label != NO_LABEL));
+    if (err == 0)
+        note(t, c->spot.path, "found no header: its columns are taken in the order of %s", list);
+    return err;
+}
+
+int csv_sheet_open(struct table *t, struct sheet *sheet)
+{
+    struct cells *c = &sheet->rows;
+    bool header = strcmp(t->r->header, "yes") == 0, first = t->values == 0;
+    if (!cells_record(c))
+        return refuse_empty(c, "");
+    c->separator = cells_separator(c);
+    size_t n_before = t->n_columns, label = t->label;
+    int err = count_columns(t, c);
+    if (err < 0)
+        return err;
+    sheet->label = label;
+    if (t->schema->named) {
+        err = known_header(t, c, &header);
+        if (err == 0)
+            err = header ? match_header(t, c, sheet) : open_unnamed(t, c);
+    } else {
+        if (!first && t->n_columns != n_before)
+            err = csv_sheet_refuse(c, t->n_columns, n_before);
+        else if (first)
+            err = open_first(t, c, &header);
+        else if (strcmp(t->r->header, "auto") == 0)
+            err = looks_header(t, *c, &header);
+        if (err == 0 && header)
+            err = adopt_header(t, c);
+    }
+    if (err == 0 && header) {
+        sheet->header = *c;
+        err = pass_record(c);
+    }
+    sheet->n_columns = t->n_columns;
+    sheet->label = t->label;
+    sheet->trailing = t->trailing;
+    struct cells rows = *c;
+    if (err == 0 && !cells_record(&rows))
+        return refuse_empty(c, " behind the header");
+    return err;
+}
+
+void csv_sheet_use(struct table *t, const struct sheet *sheet)
+{
+    t->n_columns = sheet->n_columns;
+    t->label = sheet->label;
+    t->place = sheet->place;
+    t->trailing = sheet->trailing;
+    t->header = sheet->header;
+}
+
+void csv_sheet_close(struct sheet *sheet)
+{
+    free(sheet->place);
+    sheet->place = NULL;
+}
