@@ -187,6 +187,45 @@ static void print_input(const json_t *j)
     puts(n > CLASSES_SHOWN ? ", ..." : "");
 }
 
+/* "numbers" or "categories"; *n: how many inputs they come to. */
+static const char *column_kind(const struct cmd_inspect *in, uint32_t i, uint32_t *n)
+{
+    const struct column *c = i < in->columns.n ? &in->columns.at[i] : NULL;
+    bool categories = c != NULL && c->form == COLUMN_CATEGORIES;
+    *n = !categories ? 1 : c->hashed ? COLUMNS_BUCKETS : c->n_categories;
+    return categories ? "categories" : "numbers";
+}
+
+/* A name as JSON has it: UTF-8, and nothing that moves a cursor. */
+static void print_name(const char *name)
+{
+    json_t *j = json_string(name);
+    char *text = j != NULL ? json_dumps(j, JSON_ENCODE_ANY) : NULL;
+    fputs(text != NULL ? text : "?", stdout);
+    free(text);
+    json_decref(j);
+}
+
+static void print_column_names(const struct cmd_inspect *in)
+{
+    if (in->unnamed)
+        puts("columns    the model file does not name its columns");
+    for (uint32_t i = 0; i < in->schema.n; i++) {
+        uint32_t n;
+        const char *kind = column_kind(in, i, &n);
+        fputs(i > 0 ? ", " : "columns    ", stdout);
+        print_name(schema_name(&in->schema.names, i));
+        if (strcmp(kind, "categories") == 0)
+            printf(" (%" PRIu32 " categories)", n);
+    }
+    if (in->schema.has_label) {
+        fputs("; label ", stdout);
+        print_name(schema_name(&in->schema.names, in->schema.n));
+    }
+    if (in->schema.n > 0)
+        putchar('\n');
+}
+
 static void print_file(const struct cmd_inspect *in)
 {
     char size[CMD_PROGRESS_TEXT], q[RUN_QUOTE_MAX + 4], id[2 * RUN_ID_BYTES + 1];
@@ -207,6 +246,7 @@ static void print_file(const struct cmd_inspect *in)
                    sgd_values(&in->run)->model, in->kind, in->run.seed);
     } else
         printf("run        %s\n", in->run_why[0] ? in->run_why : "none among the metadata");
+    print_column_names(in);
     if (round != NULL && in->has_run)
         printf("round      %s of %" PRIu64 "\n", run_quote(q, round), in->run.rounds);
     else if (round != NULL)
@@ -257,6 +297,20 @@ static json_t *tensor_json(const struct cmd_inspect_tensor *t)
                      uv_metrics_number(sums ? sqrt(t->norm2) : NAN));
 }
 
+/* Null where the file does not name them. */
+static json_t *columns_json(const struct cmd_inspect *in)
+{
+    json_t *array = in->schema.n > 0 ? json_array() : json_null();
+    for (uint32_t i = 0; i < in->schema.n; i++) {
+        uint32_t n;
+        const char *kind = column_kind(in, i, &n);
+        json_array_append_new(array, json_pack("{s:s, s:s, s:I}", "name",
+                                               schema_name(&in->schema.names, i), "kind", kind,
+                                               "inputs", (json_int_t)n));
+    }
+    return array;
+}
+
 static json_t *all_json(const struct cmd_inspect *in)
 {
     bool fits = in->has_model && in->unlike == NULL;
@@ -267,7 +321,8 @@ static json_t *all_json(const struct cmd_inspect *in)
     for (size_t i = 0; i < in->n_tensors; i++)
         json_array_append_new(tensors, tensor_json(&in->tensors[i]));
     return json_pack(
-        "{s:o, s:o, s:o, s:o, s:O?, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o}",
+        "{s:o, s:o, s:o, s:o, s:O?, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o, "
+        "s:o, s:o}",
         "file", text_or_null(in->path), "bytes",
         in->path != NULL ? json_integer((json_int_t)in->file_bytes) : json_null(), "model",
         text_or_null(in->has_model                                   ? in->model.spec
@@ -282,7 +337,9 @@ static json_t *all_json(const struct cmd_inspect *in)
         fits ? json_integer((json_int_t)segments_trained(in->model.segments, in->model.n_segments))
              : json_null(),
         "multiply_adds", uv_metrics_number(in->has_model ? multiply_adds(&in->model) : NAN),
-        "unlike", text_or_null(in->unlike), "tensors", tensors);
+        "unlike", text_or_null(in->unlike), "columns", columns_json(in), "label",
+        text_or_null(in->schema.has_label ? schema_name(&in->schema.names, in->schema.n) : NULL),
+        "tensors", tensors);
 }
 
 static int print_json(const struct options *o, const struct cmd_inspect *in)
@@ -344,6 +401,8 @@ int cmd_inspect(const struct options *o)
     if (in.has_model)
         model_close(&in.model);
     json_decref(in.input);
+    schema_close(&in.schema);
+    columns_close(&in.columns);
     safetensors_info_close(&in.info);
     free(in.tensors);
     return code != CMD_OK ? code : cmd_finish(o);

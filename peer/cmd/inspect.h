@@ -7,6 +7,7 @@
 #ifndef PEER_CMD_INSPECT_H
 #define PEER_CMD_INSPECT_H
 
+#include "nn/data/schema.h"
 #include "nn/files/safetensors.h"
 #include "nn/models/model.h"
 #include "peer/cmd/cmd.h"
@@ -45,6 +46,11 @@ struct cmd_inspect
     /* How inputs are made of raw data (peer/diary/input.h), as the file says, or as the kind comes to;
      * NULL: not known. Owned. */
     struct json_t *input;
+    struct schema
+        schema;   /* Names of the columns in the file's metadata. Zeros: the file has none. */
+    bool unnamed; /* The model is of a table, and the file does not name its columns. */
+    struct columns
+        columns; /* Forms of the columns in the run's text. n is 0 where the run has no such text. */
 };
 
 /* Read all of a file. CMD_OK, or an exit code with a line on stderr. */

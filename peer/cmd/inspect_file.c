@@ -3,6 +3,7 @@
 #include "peer/cmd/any_run.h"
 #include "peer/cmd/inspect.h"
 #include "peer/cmd/training.h"
+#include "peer/diary/columns.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -67,6 +68,12 @@ static void read_run(struct cmd_inspect *in)
         return;
     snprintf(in->kind, sizeof in->kind, "%.*s", DATA_KIND_MAX - 1, sgd_values(&in->run)->data);
     in->has_model = cmd_training_model(&in->model, &in->run, why) == 0;
+    struct kind_rows k;
+    bool rows =
+        kind_rows_parse(in->kind, "csv", &k) && diary_columns_read(&in->info, &in->schema) == 0;
+    if (rows && k.columns != NULL && columns_parse(&in->columns, k.columns, k.scale) < 0)
+        in->columns = (struct columns){0};
+    in->unnamed = rows && !in->schema.named;
 }
 
 static bool same_shape(const struct cmd_inspect_tensor *t, const struct segment *s)

@@ -4,6 +4,7 @@
 #include "nn/files/safetensors.h"
 #include "peer/cmd/any_run.h"
 #include "peer/cmd/progress.h"
+#include "peer/diary/columns.h"
 #include "peer/sgd/sgd_keys.h"
 
 #include <errno.h>
@@ -41,6 +42,25 @@ static void read_trained(const struct safetensors_info *info, struct data_traine
         *t = (struct data_trained){strtoull(text, NULL, 16), share};
 }
 
+/* The names of columns, likewise. */
+static int read_columns(const struct options *o, const char *path,
+                        const struct safetensors_info *info, struct cmd_loaded *l)
+{
+    struct kind_rows kind;
+    int err = diary_columns_read(info, &l->columns);
+    if (err == -ENOMEM)
+        return cmd_fail(o, CMD_FAILED, "out of memory");
+    bool rows = kind_rows_parse(sgd_values(&l->run)->data, "csv", &kind);
+    if (err == 0
+        && (!l->columns.named || (rows && kind.named && l->columns.hash == kind.names_hash)))
+        return CMD_OK;
+    schema_close(&l->columns);
+    cmd_fail(o, CMD_OK,
+             "warning: %s: the names of its columns are not those of its run, and left aside",
+             path);
+    return CMD_OK;
+}
+
 /* The run from the file's metadata. */
 static int read_run(const struct options *o, const char *path, struct cmd_loaded *l)
 {
@@ -61,8 +81,10 @@ static int read_run(const struct options *o, const char *path, struct cmd_loaded
                         "%s: found a program's own model, expected one of ours: only that program "
                         "knows how it is run (--model says so where it is one of ours after all)",
                         path);
-    else
+    else {
         read_classes(o, path, &info, l);
+        code = read_columns(o, path, &info, l);
+    }
     read_trained(&info, &l->trained);
     safetensors_info_close(&info);
     return code;
@@ -144,6 +166,7 @@ int cmd_loaded_data(struct cmd_loaded *l, const struct options *o)
         .seed = l->run.seed,
         .names = l->classes,
         .trained = l->trained.hash != 0 ? &l->trained : NULL,
+        .schema = &l->columns,
         .bare = l->bare && data_kind_fixed(sgd_values(&l->run)->data),
         .progress = cmd_progress_read,
         .self = &reading};
@@ -196,6 +219,7 @@ void cmd_loaded_close(struct cmd_loaded *l)
     if (l->has_data)
         data_close(&l->data);
     labels_close(l->classes);
+    schema_close(&l->columns);
     model_close(&l->model);
     free(l->x);
 }

@@ -44,6 +44,7 @@ struct cmd_loaded
     char data_spec[RUN_VALUE_MAX]; /* --data says this, with its kind; "": it was not given. */
     bool bare; /* Set by the caller: rows may be without labels (struct data_request). */
     struct data_trained trained; /* What the file says it was trained on; hash 0: it does not. */
+    struct schema columns;       /* Names of its columns, where the file has them. */
     struct labels *classes;      /* Their names, where the file has them; else NULL. */
     struct data data;
     bool has_data;

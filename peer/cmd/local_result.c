@@ -133,7 +133,7 @@ const char *cmd_local_result_line(struct cmd_local_result *r, uint32_t i, const 
 
 /* ---- Exact consensus -------------------------------------------------- */
 
-struct reader
+struct summary_reader
 {
     const struct cmd_local_result *r;
     uint32_t *which; /* The i-th model is that of this peer. */
@@ -143,7 +143,7 @@ struct reader
 
 static const float *read_model(void *self, size_t i)
 {
-    struct reader *a = self;
+    struct summary_reader *a = self;
     char path[CMD_PATH_MAX];
     if (!file_of(a->r, a->which[i], "model.safetensors", path)
         || safetensors_read(path, a->r->model.segments, a->r->model.n_segments, a->x, a->error) < 0)
@@ -203,9 +203,9 @@ static bool is_out(const struct cmd_local_result *r, uint32_t i)
 
 static int compare(struct cmd_local_result *r, const struct options *o)
 {
-    struct reader a = {.r = r,
-                       .which = calloc(r->n, sizeof *a.which),
-                       .x = calloc(r->model.n_params, sizeof(float))};
+    struct summary_reader a = {.r = r,
+                               .which = calloc(r->n, sizeof *a.which),
+                               .x = calloc(r->model.n_params, sizeof(float))};
     size_t n = 0;
     int err = a.which && a.x ? 0 : -ENOMEM;
     for (uint32_t i = 0; i < r->n && err == 0; i++) {

@@ -5,6 +5,7 @@
 #include "nn/data/spec.h"
 #include "nn/files/safetensors.h"
 #include "nn/math/rng.h"
+#include "peer/diary/columns.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -71,6 +72,34 @@ int cmd_training_look(const struct cmd_training *t, char error[RUN_ERROR_MAX])
     return 0;
 }
 
+/* In which order are a table's columns the model's inputs? In that of the initial model's file, where that says
+ * it; or where the table has been read before, in that one's, if the run's is the same. */
+static int find_order(struct cmd_training *t, char error[RUN_ERROR_MAX])
+{
+    char why[FILE_ERROR_MAX];
+    struct safetensors_info info;
+    if (t->init_path != NULL && !t->order.named) {
+        int err = safetensors_info(t->init_path, &info, why);
+        if (err < 0) {
+            snprintf(error, RUN_ERROR_MAX, "--init: %.300s", why);
+            return err;
+        }
+        err = diary_columns_read(&info, &t->order);
+        safetensors_info_close(&info);
+        if (err < 0)
+            snprintf(error, RUN_ERROR_MAX, "--init %.200s: %s", t->init_path,
+                     err == -ENOMEM ? "out of memory"
+                                    : "\"columns\" among its metadata: expected names that differ");
+        return err;
+    }
+    if (t->has_data && t->data.schema.named && t->init_path == NULL) {
+        schema_close(&t->order);
+        t->order = t->data.schema;
+        t->data.schema = (struct schema){0};
+    }
+    return 0;
+}
+
 int cmd_training_data(struct cmd_training *t, const char *kind, uint64_t seed,
                       char error[RUN_ERROR_MAX])
 {
@@ -81,6 +110,9 @@ int cmd_training_data(struct cmd_training *t, const char *kind, uint64_t seed,
     if (t->has_data && data_kind_agrees(t->data.train.kind, kind)
         && (t->seed == seed || strcmp(kind, "glyphs") != 0))
         return 0;
+    err = find_order(t, error);
+    if (err < 0)
+        return err;
     if (t->has_data)
         data_close(&t->data);
     t->has_data = false;
@@ -88,6 +120,7 @@ int cmd_training_data(struct cmd_training *t, const char *kind, uint64_t seed,
                                    .kind = data_kind_fixed(kind) ? kind : NULL,
                                    .seed = seed,
                                    .part = t->shard_spec.mode == SHARD_OWN,
+                                   .schema = &t->order,
                                    .progress = t->reading != NULL ? cmd_progress_read : NULL,
                                    .self = t->reading};
     err = data_open(&t->data, &request, why);
@@ -153,9 +186,11 @@ static int out_of_memory(const char *what, char error[RUN_ERROR_MAX])
 struct diary_source cmd_training_source(const struct cmd_training *t)
 {
     const struct cmd_training *of = t->of != NULL ? t->of : t;
-    struct diary_source source = {NULL, {0, 0}};
+    struct diary_source source = {NULL, NULL, {0, 0}};
     if (of->has_data)
-        source = (struct diary_source){of->data.train.names, {of->data.hash, of->data.holdout}};
+        source = (struct diary_source){of->data.train.names,
+                                       of->data.schema.named ? &of->data.schema : NULL,
+                                       {of->data.hash, of->data.holdout}};
     return source;
 }
 
@@ -208,6 +243,16 @@ static int take_init(struct cmd_training *t, const struct run *run, char error[R
         snprintf(error, RUN_ERROR_MAX,
                  "--init %.160s: found the model %s, but the run begins with %s%s", t->init_path,
                  text, wanted ? "" : "no file: init=", sgd_values(run)->init);
+        return -EINVAL;
+    }
+    struct kind_rows kind;
+    bool rows = kind_rows_parse(sgd_values(run)->data, "csv", &kind);
+    if (rows && kind.named && t->order.named && t->order.hash != kind.names_hash) {
+        char list[SCHEMA_WHY_MAX];
+        schema_list(&t->order, list);
+        snprintf(error, RUN_ERROR_MAX,
+                 "--init %.100s: found a model of the columns %.140s, expected those of the run",
+                 t->init_path, list);
         return -EINVAL;
     }
     return 0;
@@ -465,5 +510,6 @@ void cmd_training_close(struct cmd_training *t)
     close_common(t);
     if (t->has_data)
         data_close(&t->data);
+    schema_close(&t->order);
     t->has_data = false;
 }

@@ -31,6 +31,8 @@ struct cmd_training
     uint32_t shared;         /* Others use ours, on so many threads; 0: none does. */
     struct data data;
     bool has_data, has_trainer;
+    struct schema
+        order; /* The columns that a table is brought to, where they are known before it is read. */
     uint64_t seed;               /* The data were opened with it; drawn ones depend on it. */
     struct model model;          /* Zeros where there is none. */
     float *init;                 /* The initial model of a file, or NULL. */

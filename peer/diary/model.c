@@ -2,6 +2,7 @@
 #include "peer/diary/model.h"
 
 #include "nn/files/safetensors.h"
+#include "peer/diary/columns.h"
 #include "peer/diary/input.h"
 
 #include <errno.h>
@@ -59,8 +60,10 @@ static char *input_text(const char *kind, const struct labels *classes)
 
 int diary_model_write(const char *path, const struct diary_model *s, char error[FILE_ERROR_MAX])
 {
+    const char *label;
     char round[24], trained[48], text[WIRE_RUN_MAX + 1], kind[DATA_KIND_MAX];
     char *classes = class_names(s->source.classes);
+    char *columns = diary_columns_text(s->source.columns, &label);
     snprintf(round, sizeof round, "%" PRIu64, s->round);
     snprintf(trained, sizeof trained, "%016" PRIx64 " %.9g", s->source.trained.hash,
              s->source.trained.share);
@@ -76,6 +79,8 @@ int diary_model_write(const char *path, const struct diary_model *s, char error[
         {"input", input},
         {"trained_on", ours && s->source.trained.hash != 0 ? trained : NULL},
         {"classes", classes},
+        {"columns", columns},
+        {"label", label},
     };
     enum { N_KNOWN = sizeof known / sizeof *known };
     struct safetensors_meta meta[N_KNOWN + 1] = {{NULL, NULL}};
@@ -89,6 +94,7 @@ int diary_model_write(const char *path, const struct diary_model *s, char error[
     int err = safetensors_write(path, s->x, s->segments, n_segments, meta, error);
     free(input);
     free(classes);
+    free(columns);
     return err;
 }
 

@@ -4,6 +4,7 @@
 
 #include "nn/data/data.h"
 #include "nn/data/labels.h"
+#include "nn/data/schema.h"
 #include "nn/files/file.h"
 #include "peer/node/node.h"
 #include "peer/store/outdir.h"
@@ -13,9 +14,9 @@ enum { DIARY_MODEL_CLASSES_MAX = 1 << 16 };
 /* What a model has been trained on, as far as its run does not say it. Zeros: not known. */
 struct diary_source
 {
-    const struct labels
-        *classes; /* The names of classes, where the run's data have such; or NULL. */
-    struct data_trained trained; /* The training files; hash 0: none. */
+    const struct labels *classes; /* Names of the classes; NULL: the run's data have none. */
+    const struct schema *columns; /* Names of a table's columns; NULL: they have none. */
+    struct data_trained trained;  /* The training files; hash 0: none. */
 };
 
 /* A model on its way to a file. */
@@ -40,6 +41,8 @@ struct diary_model
  *                 held out (struct data_trained): "0123456789abcdef 0.1"
  *   classes       names of classes, newlines between them, where they have names: if they are UTF-8, and of
  *                 DIARY_MODEL_CLASSES_MAX bytes at most
+ *   columns, label   names of a table's columns and of its label's column, where they have names
+ *                 (peer/diary/columns.h)
  *
  * 0, or a negative errno with a sentence. */
 __attribute__((warn_unused_result)) int diary_model_write(const char *path,
