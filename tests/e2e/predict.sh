@@ -161,10 +161,11 @@ label wide-labels wide/model.safetensors --data csv:wide.csv,test=wide-bare.csv
 
 refused "one column too few" 'line 3: found 2 cells, expected 3' predict "$model" --data csv:odd.csv
 cut -d, -f1,2 bare.csv >short.csv
-refused "two too few" 'short.csv: line 1: found 2 cells, expected 4 .* and a label, or one less without' predict "$model" --data csv:short.csv
-refused "labels that are not there" "found [0-9]+ cells, expected 3 .*, and no label" predict "$model" --data csv:rows.csv,label=none
+refused "two too few" 'short.csv: line 1: no column "word"; found "x", "y", expected "x", "y", "word", "kind"' predict "$model" --data csv:short.csv
+label ignored "$model" --data csv:rows.csv,label=none --probabilities
+check "labels that are there, but not asked for, are ignored" eval 'cmp -s ignored.csv alone.csv && grep -q "column \"kind\" is ignored" ignored.err'
 refused "train takes no rows without labels" 'label=none|columns named .none.' train --model logreg --data csv:bare.csv,label=none --rounds 1
-refused "eval neither" 'found 3 cells, expected 4' eval "$model" --data csv:bare.csv
+refused "eval neither" 'no label "kind"; found "x", "y", "word", expected "x", "y", "word", "kind"' eval "$model" --data csv:bare.csv
 refused "an option that is mistyped" 'old.csv,tets=bare.csv: found no such file, and no option "tets", expected .*, did you mean test\?' train --data csv:old.csv,tets=bare.csv --rounds 1
 refused "  behind one that is not" 'found option "tets", .*, did you mean test\?' train --data csv:old.csv,label=4,tets=bare.csv --rounds 1
 
