@@ -128,69 +128,68 @@ static bool labels_differ(const struct moments *a, const struct moments *b,
     return false;
 }
 
-/* Do names differ? Else place[i] is our column for theirs i. */
-static bool names_differ(const struct moments *ours, const struct moments *theirs,
+/* Do names differ? Else place[i] is the column of `found` for column i of `expected`. */
+static bool names_differ(const struct moments *found, const struct moments *expected,
                          uint32_t place[MOMENTS_COLUMNS_MAX], char why[MOMENTS_WHY_MAX])
 {
-    const struct schema *a = &ours->schema, *b = &theirs->schema;
-    char found[SCHEMA_WHY_MAX], expected[SCHEMA_WHY_MAX];
+    const struct schema *a = &found->schema, *b = &expected->schema;
+    char list[SCHEMA_WHY_MAX];
     for (uint32_t i = 0; i < MOMENTS_COLUMNS_MAX; i++)
         place[i] = i;
     if (!a->named || !b->named || a->hash == b->hash)
         return false;
     bool known = a->names.n > 0 && b->names.n > 0;
-    if (known && a->n == b->n && a->n <= MOMENTS_COLUMNS_MAX && schema_order(a, b, place, found))
+    if (known && b->n <= MOMENTS_COLUMNS_MAX && schema_order(a, b, place, list))
         return false;
-    if (known && a->n <= MOMENTS_COLUMNS_MAX && b->n <= MOMENTS_COLUMNS_MAX
-        && !schema_order(a, b, place, found)) {
-        snprintf(why, MOMENTS_WHY_MAX, "%s", found);
-        return true;
-    }
-    schema_list(a, found);
-    schema_list(b, expected);
-    snprintf(why, MOMENTS_WHY_MAX, "columns: found %.140s, expected %.140s", found, expected);
+    if (known)
+        snprintf(why, MOMENTS_WHY_MAX, "%s", list);
+    else
+        snprintf(why, MOMENTS_WHY_MAX,
+                 "found columns of other names or in another order than expected: the names have "
+                 "no room in a message");
     return true;
 }
 
-bool moments_differ(const struct moments *ours, const struct moments *theirs,
+bool moments_differ(const struct moments *found, const struct moments *expected,
                     char why[MOMENTS_WHY_MAX])
 {
-    const struct columns *a = &ours->columns, *b = &theirs->columns;
-    if (ours->sparse != theirs->sparse) {
-        snprintf(why, MOMENTS_WHY_MAX, "found %s, expected %s", ours->sparse ? "libsvm" : "csv",
-                 theirs->sparse ? "libsvm" : "csv");
+    const struct columns *a = &found->columns, *b = &expected->columns;
+    if (found->sparse != expected->sparse) {
+        snprintf(why, MOMENTS_WHY_MAX, "found %s, expected %s", found->sparse ? "libsvm" : "csv",
+                 expected->sparse ? "libsvm" : "csv");
         return true;
     }
     uint32_t place[MOMENTS_COLUMNS_MAX];
-    if (names_differ(ours, theirs, place, why))
+    if (names_differ(found, expected, place, why))
         return true;
-    bool named = ours->schema.named && theirs->schema.named;
-    if (!ours->sparse && (a->n != b->n || (a->label != b->label && !named))) {
+    bool named = found->schema.named && expected->schema.named;
+    if (!found->sparse && !named && (a->n != b->n || a->label != b->label)) {
         snprintf(why, MOMENTS_WHY_MAX,
                  "found %" PRIu32 " columns and the label in column %zu, expected %" PRIu32
                  " and column %zu",
                  a->n + 1, a->label + 1, b->n + 1, b->label + 1);
         return true;
     }
-    if (ours->wanted != theirs->wanted) {
+    if (found->wanted != expected->wanted) {
         snprintf(why, MOMENTS_WHY_MAX, "found scale=%s, expected scale=%s",
-                 columns_scale_name[ours->wanted], columns_scale_name[theirs->wanted]);
+                 columns_scale_name[found->wanted], columns_scale_name[expected->wanted]);
         return true;
     }
-    for (size_t k = 0; k < a->n && k < b->n; k++) {
+    for (size_t k = 0; k < b->n && place[k] < a->n; k++) {
         size_t i = place[k];
         enum column_form f = a->at[i].form, g = b->at[k].form;
         if (f == g || f == COLUMN_OPEN || g == COLUMN_OPEN)
             continue;
         char column[64];
-        schema_column(&ours->schema, i, column);
-        if (ours->schema.names.n == 0)
-            snprintf(column, sizeof column, "column %zu", i + 1 + (!ours->sparse && i >= a->label));
+        schema_column(&found->schema, i, column);
+        if (found->schema.names.n == 0)
+            snprintf(column, sizeof column, "column %zu",
+                     i + 1 + (!found->sparse && i >= a->label));
         snprintf(why, MOMENTS_WHY_MAX, "%s: found %s, expected %s", column, form_name[f],
                  form_name[g]);
         return true;
     }
-    return labels_differ(ours, theirs, why);
+    return labels_differ(found, expected, why);
 }
 
 int moments_reorder(struct moments *m, const struct schema *to)
@@ -203,23 +202,27 @@ int moments_reorder(struct moments *m, const struct schema *to)
             schema_close(&m->schema);
         return 0;
     }
-    assert(n == to->n && n <= MOMENTS_COLUMNS_MAX);
+    assert(n >= to->n && n <= MOMENTS_COLUMNS_MAX);
     bool same = schema_order(&m->schema, to, place, why);
     struct column *at = calloc(n, sizeof *at);
     struct column_moments *of = calloc(n, sizeof *of);
     int err = same && at != NULL && of != NULL ? schema_copy(&copy, to) : -ENOMEM;
-    for (uint32_t i = 0; i < n && err == 0; i++) {
+    for (uint32_t i = 0; i < to->n && err == 0; i++) {
         at[i] = m->columns.at[place[i]];
         of[i] = m->of[place[i]];
+        m->columns.at[place[i]].category = NULL; /* It has moved. */
     }
     if (err < 0) {
         free(at);
         free(of);
         return err;
     }
+    for (uint32_t i = 0; i < n; i++)
+        free(m->columns.at[i].category);
     free(m->columns.at);
     free(m->of);
     schema_close(&m->schema);
+    m->columns.n = to->n;
     m->columns.at = at;
     m->of = of;
     m->schema = copy;

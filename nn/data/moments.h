@@ -72,13 +72,14 @@ size_t moments_print(const struct moments *m, uint8_t *out, size_t cap);
 __attribute__((warn_unused_result)) int moments_parse(struct moments *m, const uint8_t *p, size_t n,
                                                       const char **wrong);
 
-/* Can `theirs` not be pooled with ours? Then `why` says in what they differ, with ours as found and theirs
- * as expected: "column 3: found numbers, expected categories". Columns with names may have another order;
- * where one side has no names, columns are taken in order. */
-bool moments_differ(const struct moments *ours, const struct moments *theirs,
+/* Can `found` not be pooled with `expected`, whose columns are those of the run? Then `why` says in what they
+ * differ: "column 3: found numbers, expected categories". Columns with names may have another order, and
+ * `found` may have more of them. Where one side has no names, columns are taken in order. */
+bool moments_differ(const struct moments *found, const struct moments *expected,
                     char why[MOMENTS_WHY_MAX]);
 
-/* Bring columns that do not differ to the order of `to`. Without names there, ours are dropped. 0 or -ENOMEM. */
+/* Bring columns that do not differ from those of `to` to their order, and leave out others. Without names there,
+ * ours are dropped. 0 or -ENOMEM. */
 __attribute__((warn_unused_result)) int moments_reorder(struct moments *m, const struct schema *to);
 
 /* The moments of n >= 1 sets that do not differ, in one order, at most `liars` of which lie. Means and scales are not

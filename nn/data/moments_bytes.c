@@ -231,6 +231,7 @@ static struct kind_rows get_head(struct in *in, struct moments *m, uint32_t *n_c
            sparse <= 1 && wanted < COLUMNS_SCALES && (sparse == 1 || wanted != COLUMNS_SCALE_AUTO)
                && (sparse == 0 || wanted == COLUMNS_SCALE_AUTO || wanted == COLUMNS_SCALE_MAX),
            "moments of no known scale");
+    demand(in, sparse == 0 || !m->schema.named, "moments of a libsvm with names");
     demand(in, scheme >= LABELS_PM && scheme <= LABELS_LIST, "moments of no known labels");
     k.n_classes = (uint32_t)get(in, 4);
     demand(in,

@@ -25,7 +25,7 @@ static const char *check(void *self, struct bytes theirs)
     return wrong;
 }
 
-static bool differ(void *self, struct bytes theirs, char why[NODE_POOL_WHY])
+static bool differ(void *self, struct bytes theirs, bool theirs_lead, char why[NODE_POOL_WHY])
 {
     const struct cmd_moments *c = self;
     struct moments m;
@@ -33,9 +33,12 @@ static bool differ(void *self, struct bytes theirs, char why[NODE_POOL_WHY])
     const char *wrong;
     if (moments_parse(&m, theirs.p, theirs.n, &wrong) < 0)
         return false;
-    bool differs = moments_differ(&c->ours, &m, in_what);
-    if (differs)
+    bool differs =
+        theirs_lead ? moments_differ(&c->ours, &m, in_what) : moments_differ(&m, &c->ours, in_what);
+    if (differs && theirs_lead)
         snprintf(why, NODE_POOL_WHY, "--data %.60s: %.300s", c->data_spec, in_what);
+    else if (differs)
+        snprintf(why, NODE_POOL_WHY, "%.360s", in_what);
     moments_close(&m);
     return differs;
 }

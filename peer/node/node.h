@@ -245,8 +245,9 @@ struct node_pool
     bool founds; /* With `found`: the run is not fixed at once, but by what all have said. */
     /* Bytes of anybody: what is wrong with them, a literal, or NULL. */
     const char *(*check)(void *self, struct bytes theirs);
-    /* Do checked ones not go with ours? Then a sentence says in what, with ours as found. */
-    bool (*differ)(void *self, struct bytes theirs, char why[NODE_POOL_WHY]);
+    /* Do checked ones not go together? Then a sentence says in what. `theirs_lead`: ours are brought to
+     * theirs, and are what was found; else theirs are brought to ours. */
+    bool (*differ)(void *self, struct bytes theirs, bool theirs_lead, char why[NODE_POOL_WHY]);
     /* The run by n >= 1 parts that go with ours. 0, or a negative errno with a sentence. */
     int (*pool)(void *self, const struct node_part *part, size_t n, struct run *run,
                 char error[RUN_ERROR_MAX]);

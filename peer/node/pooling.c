@@ -19,7 +19,8 @@ struct pooling_said
     uint8_t id[WIRE_ID_BYTES];
     uint64_t boot; /* That process said it. */
     bool founds;
-    bool differs; /* It does not go with our own. */
+    bool differs; /* Our own data cannot be brought to these, */
+    bool lacks;   /* or these not to our own. */
     uint64_t serial;
     bool ours;
     uint32_t from; /* Else the session that it came over. */
@@ -92,9 +93,11 @@ static void keep(struct pooling *p, const struct wire_moments *m, const struct l
     memcpy(said->id, m->record.id, sizeof said->id);
     memcpy(said->signature, m->signature, sizeof said->signature);
     memcpy(said->bytes, m->payload.p, m->payload.n);
-    said->differs = !said->ours && pool->own.n > 0 && pool->differ(pool->self, m->payload, why);
+    bool both = !said->ours && pool->own.n > 0;
+    said->differs = both && pool->differ(pool->self, m->payload, true, why);
+    said->lacks = both && pool->differ(pool->self, m->payload, false, why);
     p->said[p->n++] = said;
-    if (!said->differs || !pool->founds || p->left_out)
+    if (!said->lacks || !pool->founds || p->left_out)
         return;
     p->left_out = true;
     env_note(p->env, NOTE_WARNING, "the data of %s do not go with ours: %s", m->record.name, why);
@@ -199,7 +202,7 @@ static void gather(struct pooling *p, struct gathering *g)
         const struct pooling_said *s = g->said[i] = find(p, r);
         g->name[i] = r->name;
         g->n_said += s != NULL;
-        g->n_fit += s != NULL && !s->differs;
+        g->n_fit += s != NULL && !s->lacks;
         if (s != NULL && s->founds && g->founder == NULL) {
             g->founder = s;
             g->founder_name = r->name;
@@ -257,7 +260,7 @@ static void part(struct pooling *p, const struct gathering *g)
 {
     const struct node_pool *pool = p->env->config.pool;
     char why[NODE_POOL_WHY] = "";
-    (void)pool->differ(pool->self, (struct bytes){g->founder->bytes, g->founder->n}, why);
+    (void)pool->differ(pool->self, (struct bytes){g->founder->bytes, g->founder->n}, true, why);
     env_note(p->env, NOTE_ERROR, "%s (as %s has it, which fixes the run)", why, g->founder_name);
     sessions_leave(p->sessions);
     env_end(p->env, 2);
@@ -271,7 +274,7 @@ static bool fix(struct pooling *p, const struct gathering *g, struct run *run)
     char error[RUN_ERROR_MAX] = "out of memory for the column moments", names[NAMES];
     size_t n = 0;
     for (size_t i = 0; i < g->n && parts != NULL; i++)
-        if (g->said[i] != NULL && !g->said[i]->differs)
+        if (g->said[i] != NULL && !g->said[i]->lacks)
             parts[n++] = (struct node_part){g->name[i], {g->said[i]->bytes, g->said[i]->n}};
     int err = parts != NULL ? pool->pool(pool->self, parts, n, run, error) : -ENOMEM;
     free(parts);

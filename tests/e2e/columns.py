@@ -52,6 +52,7 @@ def draw(seed):
     write("own1.csv", order, train[600:])
     write("own1_turned.csv", turned, train[600:])
     write("own1_first.csv", first, train[600:])
+    write("own1_extra.csv", ["e"] + turned, train[600:])
 
 
 def load(path):

@@ -126,6 +126,10 @@ peers same own0.csv,test=test.csv own1.csv,test=test.csv
 learnt same 2
 peers turned own0.csv,test=test.csv own1_turned.csv,test=turned.csv
 learnt turned 2
+peers more own0.csv,test=test.csv own1_extra.csv,test=extra.csv
+learnt more 2
+check "more: a column that the run does not have is ignored, and that is said" \
+    grep -q 'own1_extra.csv: columns are in another order, and are matched by name; column "e" is ignored' more-1.err
 peers three own0.csv,test=test.csv own1_turned.csv,test=turned.csv own1_first.csv,label=label,test=label_first.csv
 for i in 0 1 2; do
     check "three: peer $i ends in consensus" finish "${pid[i]}" 60

@@ -330,8 +330,14 @@ static void test_moments_are_pooled_by_name(void **state)
     data_close(&c);
     put("own", "a,w,c,d,y\n1,u,100,7,0\n2,v,300,8,1\n");
     opened(&c, "own", ",test=own", (struct data_request){0});
-    assert_true(moments_differ(&c.moments, &a.moments, why));
     assert_true(moments_differ(&a.moments, &c.moments, why));
+    assert_non_null(strstr(why, "no column \"d\""));
+    assert_false(moments_differ(&c.moments, &a.moments, why));
+    assert_int_equal(moments_reorder(&c.moments, &a.schema), 0); /* One column less. */
+    of[1] = &c.moments;
+    assert_int_equal(moments_pool(&all, of, 2, 0), 0);
+    assert_int_equal(all.columns.n, 3);
+    moments_close(&all);
     data_close(&c);
     put("own", "1,u,100,0\n2,v,300,1\n"); /* Without names: in order. */
     opened(&c, "own", ",test=own", (struct data_request){0});

@@ -22,9 +22,10 @@ static const char *toy_check(void *self, struct bytes theirs)
     return theirs.p[0] == BAD ? "moments of a toy that are bad" : NULL;
 }
 
-static bool toy_differ(void *self, struct bytes theirs, char why[NODE_POOL_WHY])
+static bool toy_differ(void *self, struct bytes theirs, bool theirs_lead, char why[NODE_POOL_WHY])
 {
     (void)self;
+    (void)theirs_lead;
     snprintf(why, NODE_POOL_WHY, "column 3: found numbers, expected words");
     return theirs.p[0] == UNLIKE;
 }
