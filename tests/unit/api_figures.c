@@ -88,23 +88,26 @@ static void close_all(struct said *s)
         hearsay_close(s[i].peer.h);
 }
 
-/* A loss that nobody knows is none that is infinite, though it is of samples. */
-static void test_an_unknown_loss_is_no_spike(void **state)
+/* A NaN without samples is a loss that is not known; one with samples is divergence. */
+static void test_an_unknown_loss_is_no_divergence(void **state)
 {
-    static struct said s[N], silent[N];
+    static struct said silent[N], diverged[N];
     (void)state;
-    simulate(s, unknown, SAMPLES);
     simulate(silent, unknown, 0);
-    expect_consensus(s);
+    expect_consensus(silent);
     for (uint32_t i = 0; i < N; i++) {
         struct hearsay_figures f = {.size = sizeof f};
-        assert_int_equal(s[i].turns, ROUNDS);
-        assert_int_equal(hearsay_figures(s[i].peer.h, &f), HEARSAY_OK);
+        assert_int_equal(silent[i].turns, ROUNDS);
+        assert_int_equal(hearsay_figures(silent[i].peer.h, &f), HEARSAY_OK);
         assert_true(isnan(f.loss));
-        assert_memory_equal(s[i].peer.x, silent[i].peer.x, sizeof s[i].peer.x);
     }
-    close_all(s);
     close_all(silent);
+    simulate(diverged, unknown, SAMPLES);
+    for (uint32_t i = 0; i < N; i++) {
+        assert_int_equal(hearsay_exit_code(diverged[i].peer.h), 3);
+        assert_non_null(strstr(hearsay_verdict(diverged[i].peer.h), "the loss is not a number"));
+    }
+    close_all(diverged);
 }
 
 static void test_figures_are_of_the_round_they_name(void **state)
@@ -164,7 +167,7 @@ static void test_zeros_agree(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_an_unknown_loss_is_no_spike),
+        cmocka_unit_test(test_an_unknown_loss_is_no_divergence),
         cmocka_unit_test(test_figures_are_of_the_round_they_name),
         cmocka_unit_test(test_figures_of_an_older_caller),
         cmocka_unit_test(test_zeros_agree),
