@@ -423,6 +423,20 @@ static void evaluate_part(void *self, uint32_t k)
     }
 }
 
+/* The share of the samples that have the most frequent label; of a text it is not counted. */
+static double majority(const struct evaluation *e)
+{
+    const struct dataset *d = e->t->config.test;
+    uint32_t count[DATA_CLASSES_MAX] = {0}, most = 0;
+    if (d->labels == NULL)
+        return 0;
+    for (size_t at = 0; at < e->n; at++) {
+        uint32_t n = ++count[d->labels[place(e, at)]];
+        most = n > most ? n : most;
+    }
+    return (double)most / (double)e->n;
+}
+
 static void trainer_evaluate(void *self, const float *x, uint64_t max_samples,
                              struct trainer_report *report)
 {
@@ -436,6 +450,7 @@ static void trainer_evaluate(void *self, const float *x, uint64_t max_samples,
     *report = (struct trainer_report){0};
     report_add(report, s, (uint64_t)n * t->config.model->n_rows);
     report_finish(report);
+    report->majority = majority(&e);
 }
 
 /* --- the trainer --- */

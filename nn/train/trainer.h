@@ -12,9 +12,12 @@
 
 struct trainer_report
 {
-    double loss;        /* Mean over the rows seen; NaN where n_samples is 0: it is not known, and
+    double loss;     /* Mean over the rows seen; NaN where n_samples is 0: it is not known, and
                          * nothing is judged by it. */
-    double accuracy;    /* Fraction right, in [0, 1]. */
+    double accuracy; /* Fraction right, in [0, 1]. */
+    double
+        majority; /* evaluate(): the share of the rows that have the most frequent label, which a model
+                         * without inputs would reach; 0: not known. */
     uint64_t n_samples; /* Rows seen: a sample is one, but of a text each of its
                          * bytes is. */
     bool

@@ -12,6 +12,7 @@
 #include "peer/cmd/loaded.h"
 #include "peer/cmd/progress.h"
 #include "peer/cmd/training.h"
+#include "peer/node/verdict.h"
 #include "peer/sgd/sgd_keys.h"
 #include "peer/uv/metrics.h"
 
@@ -133,12 +134,13 @@ static const char *held_out_text(const struct cmd_loaded *l)
 
 static int print_json(const struct options *o, const char *path, const struct evaluation *e)
 {
-    json_t *j =
-        json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:f, s:o}", "file", path, "model",
-                  sgd_values(&e->loaded.run)->model, "data", e->loaded.data.test.kind, "held_out",
-                  held_out[e->loaded.data.held_out].json, "n_params",
-                  (json_int_t)e->loaded.model.n_params, "samples", (json_int_t)e->report.n_samples,
-                  "accuracy", e->report.accuracy, "loss", uv_metrics_number(e->report.loss));
+    json_t *j = json_pack(
+        "{s:s, s:s, s:s, s:s, s:I, s:I, s:f, s:o, s:o}", "file", path, "model",
+        sgd_values(&e->loaded.run)->model, "data", e->loaded.data.test.kind, "held_out",
+        held_out[e->loaded.data.held_out].json, "n_params", (json_int_t)e->loaded.model.n_params,
+        "samples", (json_int_t)e->report.n_samples, "accuracy", e->report.accuracy, "majority",
+        uv_metrics_number(e->report.majority > 0 ? e->report.majority : (double)NAN), "loss",
+        uv_metrics_number(e->report.loss));
     int err = j != NULL ? 0 : -1;
     if (err == 0 && e->loaded.model.data.form == DATA_TEXT)
         err = json_object_set_new(j, "bits_per_character", uv_metrics_number(bits(e)));
@@ -157,6 +159,9 @@ static void print_text(const struct evaluation *e)
            isfinite(e->report.loss) ? cmd_progress_number(number, "%.6f", e->report.loss)
                                     : number_said(e->report.loss, number));
     bool is_text = e->loaded.model.data.form == DATA_TEXT;
+    if (e->report.majority > 0)
+        printf("majority  %s have the most frequent label\n",
+               cmd_progress_percent(percent, e->report.majority));
     if (is_text)
         printf("bits      %s a character\n", cmd_progress_number(number, "%.4f", bits(e)));
     printf("%s %" PRIu64 " of %s: ", is_text ? "bytes    " : "samples  ", e->report.n_samples,
@@ -165,6 +170,13 @@ static void print_text(const struct evaluation *e)
         printf("a share of %g of the files, ", e->loaded.data.share);
     printf("%s\nmodel     %s, %zu parameters\n", held_out_text(&e->loaded),
            sgd_values(&e->loaded.run)->model, e->loaded.model.n_params);
+}
+
+static void warn_majority(const struct options *o, const struct evaluation *e)
+{
+    char why[VERDICT_TEXT];
+    if (verdict_majority(&e->report, why))
+        cmd_fail(o, CMD_OK, "warning: nothing was learnt: %s", why);
 }
 
 static int evaluate_file(const struct options *o, struct evaluation *e)
@@ -181,6 +193,7 @@ static int evaluate_file(const struct options *o, struct evaluation *e)
         code = print_json(o, path, e);
     else
         print_text(e);
+    warn_majority(o, e);
     return code ? code : cmd_finish(o);
 }
 

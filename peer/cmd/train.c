@@ -290,7 +290,7 @@ static int interrupted(struct cmd_train *t)
 static int judge(struct cmd_train *t)
 {
     if (t->diverged[0] == '\0' && !verdict_ran_away(&t->verdict, t->diverged)) {
-        if (verdict_learnt_nothing(&t->verdict, t->trainer.guess, t->unlearnt))
+        if (verdict_learnt_nothing(&t->verdict, t->trainer.guess, &t->tested, t->unlearnt))
             fprintf(stderr, "hearsay train: nothing was learnt: %s. Another --lr may help\n",
                     t->unlearnt);
         return CMD_OK;

@@ -536,7 +536,8 @@ void job_judge(struct job *j)
         env_note(j->env, NOTE_WARNING,
                  "the run diverged: %s. A lower --lr, a denser --compress or --gamma auto may help",
                  why);
-    else if (verdict_learnt_nothing(&j->verdict, j->workshop->trainer.guess, j->figures.unlearnt))
+    else if (verdict_learnt_nothing(&j->verdict, j->workshop->trainer.guess, &j->tested,
+                                    j->figures.unlearnt))
         env_note(j->env, NOTE_WARNING, "nothing was learnt: %s. Another --lr may help",
                  j->figures.unlearnt);
 }

@@ -10,8 +10,10 @@
 enum {
     FIRST = 10,   /* Rounds whose mean is a loss to begin with. */
     LEAST = 30,   /* With fewer rounds only clear cases are judged. */
-    ENOUGH = 100, /* In fewer nobody need have learnt anything. */
-    STREAK = 10   /* Losses in a row that make a case clear in a run of 30 rounds or more. */
+    ENOUGH = 100, /* In fewer rounds, no model need have learnt anything. */
+    TESTED =
+        100,    /* An accuracy of fewer samples may be that of the most frequent label by chance. */
+    STREAK = 10 /* Losses in a row that make a case clear in a run of 30 rounds or more. */
 };
 
 static const double newest_weight = 0.1; /* The newest loss counts so much in an average. */
@@ -93,13 +95,28 @@ void verdict_drift(struct verdict *v, double xi, double relative, uint64_t round
     v->drift_round = round;
 }
 
-bool verdict_learnt_nothing(const struct verdict *v, double guess, char why[VERDICT_TEXT])
+bool verdict_majority(const struct trainer_report *tested, char why[VERDICT_TEXT])
 {
-    bool nothing = guess > 0 && v->n_losses >= ENOUGH && v->loss_last >= (1 - guess_share) * guess;
+    bool nothing =
+        tested->n_samples >= TESTED && tested->majority < 1 && tested->accuracy <= tested->majority;
     if (nothing)
+        snprintf(why, VERDICT_TEXT,
+                 "the accuracy is %.2f %%, and the most frequent label alone gives %.2f %%",
+                 100 * tested->accuracy, 100 * tested->majority);
+    return nothing;
+}
+
+bool verdict_learnt_nothing(const struct verdict *v, double guess,
+                            const struct trainer_report *tested, char why[VERDICT_TEXT])
+{
+    if (v->n_losses < ENOUGH)
+        return false;
+    if (guess > 0 && v->loss_last >= (1 - guess_share) * guess) {
         snprintf(why, VERDICT_TEXT, "the training loss ended at %.4g, and guessing has %.4g",
                  v->loss_last, guess);
-    return nothing;
+        return true;
+    }
+    return verdict_majority(tested, why);
 }
 
 bool verdict_ran_away(const struct verdict *v, char why[VERDICT_TEXT])

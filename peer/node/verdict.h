@@ -23,6 +23,8 @@
 #ifndef PEER_NODE_VERDICT_H
 #define PEER_NODE_VERDICT_H
 
+#include "nn/train/trainer.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -55,11 +57,19 @@ void verdict_loss(struct verdict *v, uint64_t round, double loss, uint64_t n_sam
 void verdict_drift(struct verdict *v, double xi, double relative, uint64_t round,
                    uint64_t n_rounds);
 
-/* True where training, in 100 rounds or more, ended no better than guessing, whose loss is
- * `guess` (0: unknown): a moving average of the loss is within a hundredth of that, or over
- * it. Then why[] says so, as a clause. That is a fact and no judgement: a run may have been
- * too short to learn. */
-bool verdict_learnt_nothing(const struct verdict *v, double guess, char why[VERDICT_TEXT]);
+/* True where training, in 100 rounds or more, ended no better than a model without inputs. Then why[]
+ * says so, as a clause. Either
+ *
+ *   - a moving average of the training loss is within a hundredth of `guess`, the loss of equal chances
+ *     (0: unknown), or over it; or
+ *   - the last evaluation, of 100 samples or more, has no more right than the most frequent label alone.
+ *
+ * This is a fact and no judgement: a run may have been too short to learn. */
+bool verdict_learnt_nothing(const struct verdict *v, double guess,
+                            const struct trainer_report *tested, char why[VERDICT_TEXT]);
+
+/* Is the evaluation no better than the most frequent label? Then why[] has both figures, as a clause. */
+bool verdict_majority(const struct trainer_report *tested, char why[VERDICT_TEXT]);
 
 /* True where training ran away; then why[] says how, as a clause. */
 bool verdict_ran_away(const struct verdict *v, char why[VERDICT_TEXT]);

@@ -56,6 +56,37 @@ static void test_loss(void **state)
     assert_string_equal(why, "the training loss ended at 41.8, having begun at 2.3");
 }
 
+static const struct trainer_report untested = {.n_samples = 0};
+
+/* A loss that is far below that of guessing, and an accuracy that the most frequent label has, too: of 100
+ * samples or more, which are not all of one label. */
+static void test_majority(void **state)
+{
+    static const struct
+    {
+        struct trainer_report tested;
+        bool nothing;
+    } row[] = {{{.accuracy = 0.97, .majority = 0.97, .n_samples = 4000}, true},
+               {{.accuracy = 0.96, .majority = 0.97, .n_samples = 100}, true},
+               {{.accuracy = 0.971, .majority = 0.97, .n_samples = 4000}, false},
+               {{.accuracy = 0.97, .majority = 0.97, .n_samples = 99}, false},
+               {{.accuracy = 1, .majority = 1, .n_samples = 4000}, false},
+               {{.accuracy = 0.97, .majority = 0, .n_samples = 4000}, false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        struct verdict v = begun_at(0.69);
+        losses(&v, 10, 80, 0.13);
+        assert_false(verdict_learnt_nothing(&v, 0.6931, &row[i].tested, why)); /* Too short. */
+        losses(&v, 90, 20, 0.13);
+        if (verdict_learnt_nothing(&v, 0.6931, &row[i].tested, why) != row[i].nothing)
+            fail_msg("row %zu", i);
+        if (i == 0)
+            assert_string_equal(why,
+                                "the accuracy is 97.00 %, and the most frequent label alone gives "
+                                "97.00 %");
+    }
+}
+
 /* At the end no better than guessing, by a hundredth at least: of 100 rounds or more, and
  * where guessing is known. It is what the newest losses say, whatever was before. */
 static void test_nothing_learnt(void **state)
@@ -74,13 +105,13 @@ static void test_nothing_learnt(void **state)
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         struct verdict v = begun_at(row[i].first);
         losses(&v, 10, row[i].rounds, row[i].last);
-        if (verdict_learnt_nothing(&v, row[i].guess, why) != row[i].nothing)
+        if (verdict_learnt_nothing(&v, row[i].guess, &untested, why) != row[i].nothing)
             fail_msg("row %zu: loss %g, guessing %g", i, row[i].last, row[i].guess);
     }
     struct verdict v = begun_at(2.4);
-    assert_false(verdict_learnt_nothing(&v, 2.3026, why));
+    assert_false(verdict_learnt_nothing(&v, 2.3026, &untested, why));
     losses(&v, 10, 200, 2.4);
-    assert_true(verdict_learnt_nothing(&v, 2.3026, why));
+    assert_true(verdict_learnt_nothing(&v, 2.3026, &untested, why));
     assert_string_equal(why, "the training loss ended at 2.4, and guessing has 2.303");
 }
 
@@ -92,10 +123,10 @@ static void test_small_batches(void **state)
     verdict_init(&v);
     for (uint64_t i = 0; i < 5000; i++)
         verdict_loss(&v, i, i < 100 ? 2.3 : i % 40 == 39 ? 30 : 0.05, 4);
-    assert_false(verdict_learnt_nothing(&v, 2.3026, why)); /* The last was one of 30. */
+    assert_false(verdict_learnt_nothing(&v, 2.3026, &untested, why)); /* The last was one of 30. */
     for (uint64_t i = 5000; i < 6500; i++)
         verdict_loss(&v, i, 2.305, 4);
-    assert_true(verdict_learnt_nothing(&v, 2.3026, why));
+    assert_true(verdict_learnt_nothing(&v, 2.3026, &untested, why));
 }
 
 /* Losses of single samples: a nat of the means is nothing beside their noise. */
@@ -258,11 +289,17 @@ static void test_nothing_known(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loss),          cmocka_unit_test(test_nothing_learnt),
-        cmocka_unit_test(test_small_batches), cmocka_unit_test(test_noise),
-        cmocka_unit_test(test_first_rounds),  cmocka_unit_test(test_first_by_chance),
-        cmocka_unit_test(test_short),         cmocka_unit_test(test_joined_late),
-        cmocka_unit_test(test_distance),      cmocka_unit_test(test_nothing_known),
+        cmocka_unit_test(test_loss),
+        cmocka_unit_test(test_nothing_learnt),
+        cmocka_unit_test(test_majority),
+        cmocka_unit_test(test_small_batches),
+        cmocka_unit_test(test_noise),
+        cmocka_unit_test(test_first_rounds),
+        cmocka_unit_test(test_first_by_chance),
+        cmocka_unit_test(test_short),
+        cmocka_unit_test(test_joined_late),
+        cmocka_unit_test(test_distance),
+        cmocka_unit_test(test_nothing_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
