@@ -35,7 +35,7 @@ enum {
 #define MOMENTS_ROWS_MAX (UINT64_C(1) << 40)
 
 /* How many times as far as another column one reaches for a libsvm to be scaled by itself. */
-#define MOMENTS_WILD 1000.0
+#define MOMENTS_WILD 100.0
 
 /* Zeros are none. */
 struct moments

@@ -324,16 +324,16 @@ static void test_sparse(void **state)
     char kind[DATA_KIND_MAX];
     strcpy(kind, d.train.kind);
     data_close(&d);
-    put("a", "1 1:1000\n-1 2:1\n"); /* 1,000 times as far, and no more. */
+    put("a", "1 1:100\n-1 2:1\n"); /* 100 times as far, and no more. */
     assert_int_equal(open_table(&d, "libsvm", "a", ",features=4", NULL), 0);
     assert_string_equal(d.train.kind, "libsvm/4x2/pm");
     assert_string_equal(d.note, "");
     data_close(&d);
     assert_int_equal(open_table(&d, "libsvm", "a", "", kind), 0);
-    assert_true(d.train.entry[0] >= 0.25f && d.train.entry[0] <= 0.25f);
+    assert_true(d.train.entry[0] >= 0.025f && d.train.entry[0] <= 0.025f);
     data_close(&d);
     assert_int_equal(open_table(&d, "libsvm", "a", ",features=4,scale=max", NULL), 0);
-    assert_string_equal(d.train.kind, "libsvm/4x2/pm/max:~1000,0,0,0");
+    assert_string_equal(d.train.kind, "libsvm/4x2/pm/max:~100,0,0,0");
     data_close(&d);
 }
 
@@ -353,7 +353,7 @@ static void test_warning(void **state)
     opened(&d, "a", ",divide=1000", NULL);
     assert_non_null(strstr(d.note, "warning: a column reaches 1200 times"));
     data_close(&d);
-    put("a", "0,5,0.5,0\n1,5,1000.5,1\n");
+    put("a", "0,5,0.5,0\n1,5,100.5,1\n");
     opened(&d, "a", ",scale=none", NULL);
     assert_string_equal(d.note, "");
     data_close(&d);
