@@ -177,6 +177,19 @@ static int check(const struct run *r, char error[RUN_ERROR_MAX])
     return -EINVAL;
 }
 
+/* Most models train at 0.02. An LSTM has small gradients, and so has logistic regression on scaled rows. */
+static const char *fallback_of_lr(const struct run_flags *f)
+{
+    const char *model = run_flags_value(f, "model"), *data = run_flags_value(f, "data");
+    const char *optimiser = run_flags_value(f, "optimiser"); /* "": SGD. */
+    if (strcmp(optimiser, "") != 0 && strcmp(optimiser, "sgd") != 0)
+        return "0.02";
+    if (strncmp(model, "lstm", 4) == 0)
+        return "0.2";
+    bool rows = strncmp(data, "csv", 3) == 0 || strncmp(data, "libsvm", 6) == 0;
+    return strcmp(model, "logreg") == 0 && rows ? "0.1" : "0.02";
+}
+
 /* ---- The table. ---- */
 
 #define FIELD(f) RUN_OWN_FIELD(struct sgd_values, f)
@@ -224,8 +237,9 @@ static const struct run_key keys[] = {
      .help = "of local steps: SGD with momentum, Adam, or Adam with decoupled weight decay",
      .choices = "sgd|adam|adamw", FIELD(optimiser)},
     {.name = "lr", .kind = RUN_REAL, .fallback = "0.02",
-     .help = "learning rate after warm-up; Adam wants less, such as 0.001",
-     .low = 0, .high = 1000, FIELD(lr)},
+     .help = "learning rate after warm-up; of SGD 0.2 for lstm, 0.1 for logreg on csv and libsvm; Adam wants "
+             "less, such as 0.001",
+     .low = 0, .high = 1000, FIELD(lr), .fallback_by = fallback_of_lr},
     {.name = "momentum", .kind = RUN_REAL, .fallback = "0.9",
      .help = "of SGD; of Adam: beta1",
      .low = 0, .high = 0.9999, FIELD(momentum)},
