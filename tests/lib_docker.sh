@@ -70,7 +70,7 @@ docker_base_tar()
 bare_tree()
 {
     bare_kept=${1%.tar}-archives
-    mkdir -p "$bare_kept" tree && tar -C tree -xf "$1" && cp /etc/resolv.conf tree/etc/resolv.conf || return 1
+    mkdir -p "$bare_kept" tree && tar -C tree -xf "$1" && cp /etc/resolv.conf /etc/hosts tree/etc || return 1
     mkdir -p tree/var/cache/apt/archives
     cp -l "$bare_kept"/*.deb tree/var/cache/apt/archives 2>/dev/null \
         || cp "$bare_kept"/*.deb tree/var/cache/apt/archives 2>/dev/null

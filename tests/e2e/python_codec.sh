@@ -45,7 +45,7 @@ check "threads may share a codec" codec threads
 
 if has "$python" torch; then
     check "PyTorch's tensors are taken as they are" codec torch
-    HEARSAY_LIBRARY=$library PYTHONPATH=$package bounded "$python" "$root/tests/e2e/python_ddp.py" "$work/meet" >ddp.out 2>ddp.err
+    GLOO_SOCKET_IFNAME=lo HEARSAY_LIBRARY=$library PYTHONPATH=$package bounded "$python" "$root/tests/e2e/python_ddp.py" "$work/meet" >ddp.out 2>ddp.err
     check "three processes of DDP end well" [ $? = 0 ]
     for part in plain feedback growing without_feedback not_finite pickled learns; do
         check "ddp_hook: $part" grep -qx $part ddp.out

@@ -19,6 +19,8 @@ check "the packages of the Dockerfile's last stage" types '. deploy/packages.sh 
 check "  are all that the program needs" types 'hearsay --version' 1
 rm -rf tree && mv built tree
 
+# The Python tests use the library of the clone, and one of them expects none in the system.
+check "apt removes the packages" types 'apt-get remove python3-hearsay libhearsay hearsay'
 check "apt installs PyTorch" types 'apt-get install python3-torch'
 check "  and its version is known" types 'python3 -c "import sys, torch; print(sys.version.split()[0], torch.__version__)"' 1
 for script in "$root"/tests/e2e/python_*.sh; do
