@@ -1,6 +1,9 @@
 #!/usr/bin/python3
 """hearsay.Peer with PyTorch, by what a program sees of it: python_peer_torch.py CHECK."""
 import gc
+import io
+import pickle
+import random
 import sys
 import tempfile
 import threading
@@ -10,7 +13,7 @@ import hearsay  # noqa: E402
 import numpy  # noqa: E402
 import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
-from hearsay import _model, keeping  # noqa: E402
+from hearsay import _model, _state, keeping  # noqa: E402
 from python_peer import alone, raises, together  # noqa: E402
 from torch import nn  # noqa: E402
 
@@ -569,37 +572,198 @@ def check_sampler():
         assert len(batch[0]) == 16
 
 
-def check_keep():
-    """A checkpoint has the optimizer's state, and what else was named, and gives it back."""
-    directory = tempfile.mkdtemp()
-    key = hearsay.keygen(directory + "/key")
+def kept(directory, notes=None, make=lambda o: torch.optim.lr_scheduler.StepLR(o, 3), **more):
+    """A peer whose checkpoints are in the directory, and all that is its own."""
     keeping.SHARE = 1e9  # In each round, however long the first takes on a busy machine.
+    model = made()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    scheduler = make(optimizer)
+    told = (lambda level, text: notes.append(text)) if notes is not None else keeping_quiet
+    peer = alone(model, optimizer, key=directory + "/key", out=directory + "/out", checkpoint="0.05", rounds=100000, on_note=told, **more)
+    return model, optimizer, scheduler, peer
 
-    def begin():
-        model = made()
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
-        scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 3)
-        box = {}
-        peer = alone(model, optimizer, key=key, out=directory + "/out", checkpoint="0.05", rounds=100000,
-                     keep={"scheduler": scheduler, "box": (lambda: dict(box), box.update), **hearsay.RNG})
-        return model, optimizer, scheduler, box, peer
 
-    model, optimizer, scheduler, box, peer = begin()
-    assert peer.round == 0 and not optimizer.state
-    for i in range(60):
+def keeping_quiet(level, text):
+    pass
+
+
+def kept_directory():
+    directory = tempfile.mkdtemp()
+    hearsay.keygen(directory + "/key")
+    return directory
+
+
+def steps(model, optimizer, scheduler, peer, n=60, each=lambda i: None):
+    for i in range(n):
         optimizer.zero_grad()
         model(torch.randn(8, 6)).square().mean().backward()
         optimizer.step()
-        scheduler.step()
-        box["i"] = i
+        if scheduler is not None:
+            scheduler.step()
+        each(i)
         peer.step()
     peer.leave()
-    again, optimizer2, scheduler2, box2, peer2 = begin()
-    assert peer2.round > 0 and box2["i"] > 0, (peer2.round, box2)
-    assert scheduler2.last_epoch == box2["i"] + 1, (scheduler2.last_epoch, box2)
+
+
+def check_keep():
+    """A checkpoint has the optimizer's state, what else was named, and random numbers, and gives all back."""
+    directory, box, draws = kept_directory(), {}, {}
+
+    def keep():
+        return {"box": (lambda: dict(box), box.update), **hearsay.RNG}
+
+    def each(i):
+        box["i"] = i
+        state = keeping._rng_state()
+        draws[i] = (random.random(), float(numpy.random.rand()), float(torch.rand(1)))
+        keeping._set_rng_state(state)
+
+    model, optimizer, scheduler, peer = kept(directory, keep=keep())
+    assert peer.round == 0 and not optimizer.state
+    steps(model, optimizer, scheduler, peer, each=each)
+    before, box = box, {}
+    again, optimizer2, scheduler2, peer2 = kept(directory, keep=keep())
+    assert peer2.round > 0 and box["i"] > 0, (peer2.round, box)
+    found = (random.random(), float(numpy.random.rand()), float(torch.rand(1)))
+    assert found == draws[box["i"]], (found, draws[box["i"]])
+    assert scheduler2.last_epoch == box["i"] + 1, (scheduler2.last_epoch, box)
     momentum = optimizer2.state[again.fc1.weight]["momentum_buffer"]
     assert momentum.shape == again.fc1.weight.shape and float(momentum.abs().max()) > 0
     peer2.leave()
+
+
+def check_keep_scheduler():
+    """A scheduler that keep= does not name is kept where there is one; else a warning says what starts again."""
+    def warned(notes, words):
+        assert [text for text in notes if words in text], notes
+
+    lr, notes = torch.optim.lr_scheduler, []
+    directory = kept_directory()
+    steps(*kept(directory, notes))
+    assert not [text for text in notes if "keep" in text], notes
+    *_, scheduler, peer = kept(directory, notes)
+    assert scheduler.last_epoch > 0 and peer.round > 0 and not [text for text in notes if "keep" in text], (scheduler.last_epoch, notes)
+    peer.leave()
+    # A chain is one scheduler, with its parts.
+    directory = kept_directory()
+    chain = (lambda o: lr.SequentialLR(o, [lr.ConstantLR(o, 0.1, 4), lr.ExponentialLR(o, 0.9)], [5]))
+    steps(*kept(directory, notes, chain))
+    *_, scheduler, peer = kept(directory, notes, chain)
+    assert scheduler.last_epoch > 0 and not [text for text in notes if "keep" in text], (scheduler.last_epoch, notes)
+    peer.leave()
+    # The program that comes back has none, has two, or makes it too late; or names something else.
+    del notes[:]
+    kept(directory, notes, lambda o: None)[3].leave()
+    warned(notes, "make the scheduler before the Peer")
+    both = []
+    kept(directory, notes, lambda o: both.extend([lr.StepLR(o, 3), lr.StepLR(o, 4)]))[3].leave()
+    warned(notes, "found 2 learning-rate schedulers of the optimizer that it does not name (StepLR, StepLR)")
+    kept(directory, notes, chain, keep=hearsay.RNG)[3].leave()
+    warned(notes, "the checkpoint has no state of 'rng'")
+    model, optimizer, _, peer = kept(kept_directory(), notes, lambda o: None)
+    late = lr.StepLR(optimizer, 3)
+    steps(model, optimizer, late, peer, 5)
+    warned(notes, "the scheduler StepLR of the optimizer was made after the Peer")
+    assert sum("after the Peer" in text for text in notes) == 1, notes
+    # One that is named, by itself or by functions, is not warned of; without out= nothing is kept.
+    del notes[:]
+    made_one = []
+    kept(kept_directory(), notes, lambda o: made_one.extend([lr.StepLR(o, 3), lr.StepLR(o, 4)]),
+         keep={"a": Late(made_one, 0), "b": (lambda one=made_one: one[1].state_dict(), print)})[3].leave()
+    with alone(made(), torch.optim.SGD(made().parameters(), 0.1), keep=hearsay.RNG, on_note=lambda level, text: notes.append(text)):
+        warned(notes, "keep= has no effect without out=")
+
+
+class Late:
+    """An object that looks its scheduler up when it is asked."""
+
+    def __init__(self, made_one, i):
+        self.made_one, self.i = made_one, i
+
+    def state_dict(self):
+        return self.made_one[self.i].state_dict()
+
+    def load_state_dict(self, state):
+        self.made_one[self.i].load_state_dict(state)
+
+
+def same(a, b):
+    if isinstance(a, torch.Tensor):
+        if not isinstance(b, torch.Tensor) or a.dtype != b.dtype or a.shape != b.shape:
+            return False
+        return torch.equal(*(x.detach().reshape(-1).contiguous().view(torch.uint8) for x in (a, b)))
+    if isinstance(a, numpy.ndarray):
+        return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+    if isinstance(a, dict):
+        return type(a) is type(b) and list(a) == list(b) and all(same(a[k], b[k]) for k in a)
+    if isinstance(a, (list, tuple)):
+        return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
+    return type(a) is type(b) and (a == b or a != a)
+
+
+def check_keep_format():
+    """States of PyTorch's optimizers and schedulers come back as they were; a function in one is refused by its place."""
+    def round_trip(state):
+        found = _state.load(_state.dump({"x": state}))["x"]
+        assert same(state, found), (state, found)
+
+    round_trip({"n": None, 1: [True, 2**70, -0.0, float("inf"), float("nan"), "\u00e9"], (1, "a"): {3, 4}, 2.5: b"\x00\xff", "c": 1j,
+                "e": [torch.empty(0, 3), torch.tensor(2.0), torch.ones(2, 3).T, torch.ones(3).bfloat16() / 3, torch.zeros(2, dtype=torch.bool)],
+                "a": [numpy.arange(6).reshape(2, 3), numpy.float64(0.1), numpy.uint32(7), numpy.array(["a", "bc"])], "t": (), "d": torch.float16,
+                "s": torch.Size([2, 3]), "v": torch.device("cpu")})
+    keeping._set_rng_state(_state.load(_state.dump({"x": keeping._rng_state()}))["x"])
+    optimizers = [one for one in vars(torch.optim).values() if isinstance(one, type) and issubclass(one, torch.optim.Optimizer)
+                  and one.__name__ not in ("Optimizer", "SparseAdam", "LBFGS", "Muon")]
+    assert len(optimizers) > 8, optimizers
+    for kind in optimizers:
+        w = nn.Parameter(torch.ones(3, 2))
+        optimizer = kind([w], lr=0.01)
+        w.square().sum().backward()
+        optimizer.step()
+        round_trip(optimizer.state_dict())
+    lr = torch.optim.lr_scheduler
+
+    def scheduler(make):
+        optimizer = torch.optim.SGD([nn.Parameter(torch.ones(2))], lr=0.1, momentum=0.9)
+        one = make(optimizer)
+        optimizer.step()
+        one.step(1.0) if isinstance(one, lr.ReduceLROnPlateau) else one.step()
+        return one.state_dict()
+
+    for make in (lambda o: lr.MultiStepLR(o, [3, 3, 5]), lambda o: lr.OneCycleLR(o, 0.1, 10), lambda o: lr.CosineAnnealingWarmRestarts(o, 3),
+                 lambda o: lr.CyclicLR(o, 0.1, 1), lr.ReduceLROnPlateau, lambda o: lr.LambdaLR(o, lambda n: 0.9**n),
+                 lambda o: lr.ChainedScheduler([lr.StepLR(o, 2), lr.ExponentialLR(o, 0.9)])):
+        round_trip(scheduler(make))
+    if hasattr(torch, "amp") and hasattr(torch.amp, "GradScaler"):
+        round_trip(torch.amp.GradScaler("cpu").state_dict())
+    for bad, words in ((print, "builtin_function_or_method"), (check_keep, "function check_keep"), (object(), "object"),
+                       (torch.ones(2).to_sparse(), "sparse")):
+        raises(TypeError, "keep: mine['a'][1]: found ", lambda: _state.dump({"mine": {"a": [0, bad]}}))
+        raises(TypeError, words, lambda: _state.dump({"mine": {"a": [0, bad]}}))
+    raises(TypeError, "keep: mine: found object", lambda: kept(kept_directory(), keep={"mine": (object, print)}))
+    raises(TypeError, "state_dict()", lambda: kept(kept_directory(), keep={"mine": 3}))
+
+
+def check_keep_old():
+    """Checkpoints of the version before, which pickled, are read where they hold data, and run nothing; others are refused."""
+    state = {"rng": {"random": random.getstate(), "numpy": numpy.random.get_state(), "torch": torch.get_rng_state()}, "o": {"a": [1, None]}}
+    out = io.BytesIO()
+    torch.save(state, out)
+    del state["rng"]["torch"]
+    for raw in (b"T" + out.getvalue(), b"P" + pickle.dumps(state, protocol=4)):
+        found = _state.load(raw)
+        assert found["o"] == {"a": [1, None]} and same(found["rng"]["numpy"], numpy.random.get_state()), found
+    good = _state.dump({"a": torch.ones(3), "b": [1, {"c": 2}]})
+    run = []
+    for raw in (b"P" + pickle.dumps({"a": Runs()}), b"T" + good, b"", b"H1", b"X" + good, b"P", *(good[:n] for n in range(len(good))),
+                good[:10] + b"\xff" * len(good)):
+        raises(hearsay.UsageError, "cannot be read", lambda: _state.load(raw))
+    assert not run
+
+
+class Runs:
+    def __reduce__(self):
+        return exec, ("raise SystemExit('a checkpoint ran code')",)
 
 
 def unseeded(rank, connect):

@@ -1,33 +1,17 @@
-"""What a checkpoint holds beside the model: the optimizer's state, and whatever else a program names.
+"""What a checkpoint holds beside the model: the optimizer's state, its scheduler's, and whatever else `keep` names.
 
-The bytes are pickled, by torch.save() where there is PyTorch. They are read from the peer's own directory
-only, never from the network.
+The bytes are those of _state.py: no pickle, in the peer's own directory.
 """
-import io
-import pickle
+import gc
 import random
 import sys
 import time
-from typing import Any, Callable, Dict, Mapping, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Tuple
 
-SHARE = 0.05  # Of the time at most so much goes into keeping.
+from . import _state
 
-
-def _save(state: Any) -> bytes:
-    torch = sys.modules.get("torch")
-    if torch is None:
-        return b"P" + pickle.dumps(state, protocol=4)
-    out = io.BytesIO()
-    torch.save(state, out)
-    return b"T" + out.getvalue()
-
-
-def _load(raw: bytes) -> Any:
-    if raw[:1] == b"P":
-        return pickle.loads(raw[1:])
-    import torch
-
-    return torch.load(io.BytesIO(raw[1:]), map_location="cpu")
+SHARE = 0.05  # Keeping takes at most this share of the time.
+FOUND = "(scheduler)"  # The name of a scheduler that was found and not named.
 
 
 def _accessors(name: str, thing: Any) -> Tuple[Callable[[], Any], Callable[[Any], Any]]:
@@ -40,9 +24,13 @@ def _accessors(name: str, thing: Any) -> Tuple[Callable[[], Any], Callable[[Any]
 
 def _rng_state() -> Dict[str, Any]:
     state: Dict[str, Any] = {"random": random.getstate()}
-    for module, get in (("numpy", lambda m: m.random.get_state()), ("torch", lambda m: m.get_rng_state())):
-        if module in sys.modules:
-            state[module] = get(sys.modules[module])
+    if "numpy" in sys.modules:
+        state["numpy"] = sys.modules["numpy"].random.get_state()
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        state["torch"] = torch.get_rng_state()
+        if torch.cuda.is_available() and torch.cuda.is_initialized():
+            state["cuda"] = torch.cuda.get_rng_state_all()
     return state
 
 
@@ -56,34 +44,128 @@ def _set_rng_state(state: Dict[str, Any]) -> None:
         import torch
 
         torch.set_rng_state(state["torch"])
+        if "cuda" in state and torch.cuda.device_count() == len(state["cuda"]):
+            torch.cuda.set_rng_state_all(state["cuda"])
 
 
 RNG = {"rng": (_rng_state, _set_rng_state)}  # For `keep`: the states of random, numpy and torch.
 
 
-class Keeper:
-    """Collects the state, but not so often that it costs more than SHARE of the time."""
+# ---- learning-rate schedulers ---------------------------------------------------
 
-    def __init__(self, optimizer: Any, keep: Mapping[str, Any], on: bool) -> None:
-        things = dict(keep)
-        if optimizer is not None:
-            things = {"optimizer": optimizer, **things}
+
+def _scheduler_types(torch: Any) -> Tuple[type, ...]:
+    names = ("LRScheduler", "_LRScheduler", "ReduceLROnPlateau", "SequentialLR", "ChainedScheduler")
+    found = (getattr(torch.optim.lr_scheduler, name, None) for name in names)
+    return tuple(one for one in found if isinstance(one, type))
+
+
+def schedulers_of(optimizer: Any) -> List[Any]:
+    """The learning-rate schedulers of PyTorch that move this optimizer, without those that are parts of another one.
+
+    A scheduler knows its optimizer, and not the other way round: all objects that the collector knows are looked at.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(optimizer, torch.optim.Optimizer):
+        return []
+    types = _scheduler_types(torch)
+    found = [one for one in gc.get_objects() if issubclass(type(one), types)]
+    parts = {id(part) for one in found for part in getattr(one, "_schedulers", ())}
+
+    def moves(one: Any) -> bool:
+        inner = getattr(one, "_schedulers", ())
+        return getattr(one, "optimizer", None) is optimizer or any(moves(part) for part in inner)
+
+    return [one for one in found if id(one) not in parts and moves(one)]
+
+
+def _reached(thing: Any) -> List[Any]:
+    """What an entry of `keep` gives access to: itself, its attributes, and what its two functions are bound to or close over."""
+    if not isinstance(thing, (tuple, list)):
+        return [thing, *getattr(thing, "__dict__", {}).values()]
+    found: List[Any] = []
+    for one in thing:
+        found.append(getattr(one, "__self__", None))
+        for cell in getattr(one, "__closure__", None) or ():
+            try:
+                found.append(cell.cell_contents)
+            except ValueError:  # It is empty.
+                pass
+    return found
+
+
+class Keeper:
+    """Collects the state, at most as often as SHARE allows. `on`: there is a directory for checkpoints."""
+
+    def __init__(self, optimizer: Any, keep: Mapping[str, Any], on: bool, warn: Callable[[str], None]) -> None:
+        self._optimizer, self._keep, self._warn = optimizer, dict(keep), warn
+        things = self._keep if optimizer is None else {"optimizer": optimizer, **self._keep}
         self._things = {name: _accessors(name, thing) for name, thing in things.items()}
         self._on = on and bool(self._things)
         self._next = 0.0
+        self._known: List[Any] = []  # Schedulers that were found. Some of them were warned of.
+        if keep and not on:
+            warn("keep= has no effect without out=DIR, where checkpoints are")
+        if self._on:
+            self._find_schedulers()
+            self.state()  # What cannot be kept is refused before there is a run.
+            self._next = 0.0
+
+    def _unnamed(self) -> List[Any]:
+        """The optimizer's schedulers that `keep` does not name."""
+        self._known = schedulers_of(self._optimizer)
+        if len(self._known) > 1:  # Some may be garbage of earlier cells of a notebook.
+            self._known = []
+            gc.collect()
+            self._known = schedulers_of(self._optimizer)
+        reached = {id(one) for thing in self._keep.values() for one in _reached(thing)}
+        return [one for one in self._known if id(one) not in reached]
+
+    def _find_schedulers(self) -> None:
+        """One that `keep` does not name is kept under FOUND. Of several nothing tells which is which: they are warned of."""
+        unnamed = self._unnamed()
+        if len(unnamed) == 1 and FOUND not in self._things:
+            self._things[FOUND] = _accessors(FOUND, unnamed[0])
+        elif unnamed:
+            names = ", ".join(type(one).__name__ for one in unnamed)
+            self._warn(f"keep: found {len(unnamed)} learning-rate schedulers of the optimizer that it does not name ({names}): they start "
+                       'again after a restart; name each, as in keep={"warmup": first, "decay": second}')
+
+    def look_for_late(self) -> None:
+        """A scheduler that was made after the Peer missed what the checkpoint has of it: say so, once. Called before a round."""
+        if not self._on or not _is_scheduled(self._optimizer) or self._known:
+            return
+        unnamed = self._unnamed()
+        if unnamed:
+            self._warn(f"keep: the scheduler {type(unnamed[0]).__name__} of the optimizer was made after the Peer: its state is not kept, "
+                       "and it starts again after a restart; make it before the Peer")
 
     def due(self) -> bool:
         return self._on and time.monotonic() >= self._next
 
     def state(self) -> bytes:
         begun = time.monotonic()
-        raw = _save({name: get() for name, (get, _) in self._things.items()})
+        raw = _state.dump({name: get() for name, (get, _) in self._things.items()})
         self._next = time.monotonic() + (time.monotonic() - begun) / SHARE
         return raw
 
     def restore(self, raw: bytes) -> None:
-        """Of what the checkpoint has, that which is asked for now."""
-        state = _load(raw)
+        """What the checkpoint has is given to what is kept now. What only one of the two has is warned of."""
+        state = _state.load(raw)
         for name, (_, put) in self._things.items():
             if name in state:
                 put(state[name])
+            else:
+                self._warn(f"keep: the checkpoint has no state of {name!r}, expected one: it starts as the program has made it")
+        for name in state:
+            if name == FOUND and name not in self._things:
+                self._warn("keep: the checkpoint has the state of a learning-rate scheduler, and the optimizer has none, or several: the "
+                           "state is not used; make the scheduler before the Peer, or name it in keep=")
+            elif name not in self._things:
+                self._warn(f"keep: the checkpoint has a state of {name!r}, which keep= does not name: it is not used")
+
+
+def _is_scheduled(optimizer: Any) -> bool:
+    """Has a scheduler of PyTorch replaced the optimizer's step() to count its calls?"""
+    step = getattr(optimizer, "step", None)
+    return bool(getattr(step, "_wrapped_by_lr_sched", False) or getattr(step, "_with_counter", False))

@@ -188,7 +188,7 @@ class Peer:
                                            (self._callbacks, self._model))
         try:
             self._set(options, keywords if metrics is None else {**keywords, "metrics": metrics})
-            self._keeper = keeping.Keeper(optimizer, keep or {}, "out" in self._given or "HEARSAY_OUT" in os.environ)
+            self._keeper = keeping.Keeper(optimizer, keep or {}, "out" in self._given or "HEARSAY_OUT" in os.environ, self._warn)
             self._open(timeout)
         except BaseException:
             self.close()
@@ -220,6 +220,10 @@ class Peer:
         kept = lib.hearsay_kept(self._handle, ctypes.byref(n), ctypes.byref(at_round))
         if kept:
             self._keeper.restore(ctypes.string_at(kept, n.value))
+
+    def _warn(self, text: str) -> None:
+        if self.on_note is not None:
+            self.on_note(1, f"hearsay: {text}")
 
     # ---- the library's answers ----
 
@@ -318,6 +322,7 @@ class Peer:
                 self.on_note(1, text)
         known = self._weight > 0
         did = _lib.Did(float(self._loss) / self._weight, max(1, self._samples)) if known else _lib.Did(float("nan"), 0)
+        self._keeper.look_for_late()
         if self._keeper.due():
             state = self._keeper.state()
             self._check(lib.hearsay_keep(self._handle, state, len(state)))
