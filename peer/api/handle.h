@@ -127,6 +127,8 @@ int handle_prepare(struct hearsay *h);
 /* The same for a simulated peer, which has no key, socket or file. */
 int handle_prepare_simulated(struct hearsay *h);
 void handle_undo(struct hearsay *h);
+/* Was this peer's model asked to be the run's initial one, by the option "initial"? */
+bool handle_is_initial(const struct hearsay *h);
 
 /* trainer.c: the hash of an initial model, as a run has it. */
 void handle_begin_hash(const struct hearsay *h, const float *x, char out[LAYOUT_BEGIN]);

@@ -92,14 +92,28 @@ HEARSAY_EXPORT void hearsay_close(struct hearsay *h);
 /* One option, named as on the command line of `hearsay peer`: hearsay_set(h, "topology", "ring").
  * The names are the run's keys (topology, compress, mixer, rounds, local-steps, ...) and this
  * peer's own: listen, bootstrap, key, identity, name, advertise, members, token, out, checkpoint,
- * evaluate-every, evaluate-samples, patience, worker-limit, forget, uplink, metrics, shard. "key" (a file
+ * evaluate-every, evaluate-samples, patience, worker-limit, forget, uplink, metrics, shard, initial
+ * (hearsay_option_at() lists all). "key" (a file
  * that `hearsay keygen` wrote) has to be given. Variables of the environment, HEARSAY_MIN_PEERS=4,
  * count where an option is not set. With "model" (gpt:4x128, lenet5, ...) the tensors have to be
  * those of that model, by name and shape, and the run is one that `hearsay peer` can be in, too.
  *
- * Name and value are copied; the last value of a name counts, and is looked at by hearsay_open().
+ * Without "listen" it is port 7100; where another peer of this machine has that and is in "bootstrap",
+ * any free one. Name and value are copied; the last value of a name counts, and is looked at by hearsay_open().
  * HEARSAY_OK; HEARSAY_USAGE: no name, too many of them, or the handle is open; HEARSAY_SYSTEM. */
 HEARSAY_EXPORT int hearsay_set(struct hearsay *h, const char *name, const char *value);
+
+/* One option, as hearsay_set() takes it. Texts are the library's, for as long as it is loaded. */
+struct hearsay_option
+{
+    const char *name;     /* "min-peers". */
+    const char *values;   /* Form of the value, or its choices: "HOST:PORT,...", "false|true". */
+    const char *fallback; /* Value where it is not set; NULL: none. */
+    const char *about;    /* One phrase. */
+    int needs_model;      /* 1: only with the option "model". */
+};
+/* The i-th option. From any thread. HEARSAY_OK; HEARSAY_USAGE behind the last, or for NULL. */
+HEARSAY_EXPORT int hearsay_option_at(size_t i, struct hearsay_option *out);
 
 /* Set several options: "topology=ring compress=topk:0.01 bootstrap=a:7100,b:7100". A value has no
  * blanks. HEARSAY_OK; else as hearsay_set() for the first word that is wrong: those before it are
@@ -181,7 +195,9 @@ HEARSAY_EXPORT int hearsay_on_evaluate(struct hearsay *h,
  * Check all options, read key and checkpoints, listen, and start the peer's thread.
  *
  * The run's initial model is what one peer's tensors hold now, to the last bit: that of the run that has
- * begun; before, that of the peer without "bootstrap"; else of one of those that would begin a run.
+ * begun; before, that of the peer with "initial=true"; else that of the peer without "bootstrap"; else of
+ * one of those that would begin a run. A note of level 1 tells a peer with "initial=true" that the run
+ * begins with another model.
  * The others have it in their tensors when hearsay_wait() gives them: fetched from any member that
  * has it, believed for its hash alone, and told in a note, "took the initial model from b". Nobody
  * waits longer than "patience" for another that fetches it; that one then joins late. A checkpoint
@@ -195,7 +211,8 @@ HEARSAY_EXPORT int hearsay_open(struct hearsay *h);
 
 /* Open n handles in one process over a simulated network in virtual time: one run, which
  * the options of the first say, of peers "peer-0", "peer-1" and so on, the i-th of which is h[i].
- * Nothing is opened but memory: no key, sockets or files. The initial model is the first one's. Each handle is driven by a thread of the
+ * Nothing is opened but memory: no key, sockets or files. The initial model is that of the handle with
+ * "initial=true", else of the first. Each handle is driven by a thread of the
  * caller's as any other, and one of them at a time is given its tensors, so that a synchronous run
  * is a function of its options and of what the caller does; with the same tensors and steps it has
  * the bits that peers of these names over TCP have. `network` has, as words: latency-us=1000

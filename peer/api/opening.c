@@ -15,6 +15,12 @@
 /* A checkpoint of more is none of ours. */
 static const uint64_t most_bytes = UINT64_C(64) << 30;
 
+#define ROWS_INITIAL                                                                               \
+    {                                                                                              \
+        .name = "initial", .kind = OPTION_CHOICE, .arg = "false|true", .fallback = "false",        \
+        .help = "true: the run begins with the model of this peer, where it has not begun yet"     \
+    }
+
 /* clang-format off */
 static const struct option_row rows[] = {
     ROWS_LISTEN,
@@ -37,6 +43,7 @@ static const struct option_row rows[] = {
     ROWS_WORKER_LIMIT,
     ROWS_UPLINK,
     ROWS_METRICS,
+    ROWS_INITIAL,
     {.name = NULL},
 };
 /* clang-format on */
@@ -52,6 +59,7 @@ static const struct option_row simulated_rows[] = {
     ROWS_EVALUATE_SAMPLES,
     ROWS_PATIENCE,
     ROWS_WORKER_LIMIT,
+    ROWS_INITIAL,
     {.name = NULL},
 };
 
@@ -66,6 +74,25 @@ static const struct command model_simulated = {
     .name = "libhearsay", .rows = simulated_rows, .takes_run_flags = true, .trainer = &sgd_keys};
 
 /* ---- Options ---------------------------------------------------------------- */
+
+int hearsay_option_at(size_t i, struct hearsay_option *out)
+{
+    const size_t n = sizeof rows / sizeof *rows - 1;
+    const struct run_key *key = i < n ? NULL : run_key_at(&sgd_keys, i - n);
+    if (out == NULL || (i >= n && key == NULL))
+        return HEARSAY_USAGE;
+    *out = i < n ? (struct hearsay_option){.name = rows[i].name,
+                                           .values = rows[i].arg,
+                                           .fallback = rows[i].fallback,
+                                           .about = rows[i].help}
+                 : (struct hearsay_option){.name = key->name,
+                                           .values = options_key_arg(key),
+                                           .fallback = key->fallback,
+                                           .about = key->help};
+    for (size_t k = 0; sgd_keys.keys[k].name != NULL; k++)
+        out->needs_model |= key == &sgd_keys.keys[k];
+    return HEARSAY_OK;
+}
 
 static uv_once_t once = UV_ONCE_INIT;
 static uv_mutex_t getopt_lock;
@@ -179,7 +206,8 @@ static int set_layout(struct hearsay *h, struct run_flags *flags, char error[RUN
     if (err < 0)
         return err;
     handle_begin_hash(h, h->begin, text);
-    text[0] = h->config.node.n_bootstrap > 0 ? '1' : '0';
+    /* The run with the least hash begins (layout_order()): the first digit is the peer's rank. */
+    text[0] = handle_is_initial(h) ? '0' : h->config.node.n_bootstrap == 0 ? '1' : '2';
     err = run_flags_set(flags, "begin", text, error);
     snprintf(text, sizeof text, "%zu", h->tensors.dim);
     if (err == 0)
@@ -189,6 +217,27 @@ static int set_layout(struct hearsay *h, struct run_flags *flags, char error[RUN
         err = run_flags_set(flags, "floats", text, error);
     tensors_outline(&h->tensors, outline);
     return err == 0 ? run_flags_set(flags, "outline", outline, error) : err;
+}
+
+bool handle_is_initial(const struct hearsay *h)
+{
+    return strcmp(options_text(h->o, "initial"), "true") == 0;
+}
+
+/* The model of a peer that asks for it can begin a run only where that peer brings the run. */
+static int check_initial(struct hearsay *h)
+{
+    if (!handle_is_initial(h))
+        return HEARSAY_OK;
+    if (h->by_model)
+        return handle_fail(h, HEARSAY_USAGE,
+                           "--initial: found it with --model, whose initial model follows from "
+                           "--seed or --init; expected one of the two");
+    if (!h->config.node.found)
+        return handle_fail(h, HEARSAY_USAGE,
+                           "--initial: found a peer that takes the run from others, expected one "
+                           "that brings it: give --rounds, and the run's other options");
+    return HEARSAY_OK;
 }
 
 /* A run whose topology says each edge may have no room for the outline. */
@@ -227,7 +276,7 @@ static int take_run(struct hearsay *h)
         err = -EINVAL;
         snprintf(error, sizeof error, "%s",
                  c->run.rounds == 0
-                     ? "--rounds: not given, and nobody to take the run from (--bootstrap)"
+                     ? "--rounds: not given, and no peer to take the run from (--bootstrap)"
                      : "--data: expected a fixed kind, such as mnist or cifar10");
     }
     return err == 0 ? HEARSAY_OK : handle_fail(h, handle_code(err), "%s", error);
@@ -351,17 +400,27 @@ static int all(struct hearsay *h, int (*const step[])(struct hearsay *))
 
 int handle_prepare(struct hearsay *h)
 {
-    static int (*const step[])(struct hearsay *) = {
-        parse,    check_shard,      take_settings, take_pace,   lay,       take_run,
-        open_out, open_checkpoints, take_identity, check_owner, configure, handle_open_files,
-        NULL};
+    static int (*const step[])(struct hearsay *) = {parse,
+                                                    check_shard,
+                                                    take_settings,
+                                                    take_pace,
+                                                    lay,
+                                                    take_run,
+                                                    check_initial,
+                                                    open_out,
+                                                    open_checkpoints,
+                                                    take_identity,
+                                                    check_owner,
+                                                    configure,
+                                                    handle_open_files,
+                                                    NULL};
     return all(h, step);
 }
 
 int handle_prepare_simulated(struct hearsay *h)
 {
-    static int (*const step[])(struct hearsay *) = {parse_simulated, check_shard, lay, take_run,
-                                                    NULL};
+    static int (*const step[])(struct hearsay *) = {parse_simulated, check_shard,   lay,
+                                                    take_run,        check_initial, NULL};
     return all(h, step);
 }
 

@@ -181,12 +181,22 @@ static int prepare(struct hearsay *h, size_t n)
     return code == HEARSAY_OK ? handle_prepare_simulated(h) : code;
 }
 
-/* All bring one run: the same options and tensors. It begins with what the first one's tensors hold. */
+/* The run begins with the model of the peer that has the option "initial", else of the first. */
+static void begin_alike(struct hearsay *const *h, size_t n)
+{
+    size_t from = 0;
+    while (from < n && !handle_is_initial(h[from]))
+        from++;
+    from = from < n ? from : 0;
+    for (size_t i = 0; i < n; i++)
+        if (!h[i]->by_model && !h[from]->by_model)
+            layout_begin_alike(&h[i]->config.node.run, &h[from]->config.node.run);
+}
+
+/* All bring one run: the same options and tensors. */
 static int same_run(struct hearsay *first, struct hearsay *h, size_t i)
 {
     char a[WIRE_RUN_MAX + 1], b[WIRE_RUN_MAX + 1], why[OWNER_WHY_MAX];
-    if (!first->by_model && !h->by_model)
-        layout_begin_alike(&h->config.node.run, &first->config.node.run);
     run_text(&first->config.node.run, a);
     run_text(&h->config.node.run, b);
     if (owner_differ(a, b, why) == 0)
@@ -275,9 +285,11 @@ int hearsay_open_simulated(struct hearsay *const *h, size_t n, const char *netwo
         code = prepare(h[i], n);
         if (code != HEARSAY_OK && i > 0)
             (void)handle_fail(h[0], code, "peer-%zu: %s", i, h[i]->error);
-        if (code == HEARSAY_OK)
-            code = same_run(h[0], h[i], i);
     }
+    if (code == HEARSAY_OK)
+        begin_alike(h, n);
+    for (size_t i = 1; i < n && code == HEARSAY_OK; i++)
+        code = same_run(h[0], h[i], i);
     if (code == HEARSAY_OK) {
         s->config.run = h[0]->config.node.run;
         code = start(s, h[0]);

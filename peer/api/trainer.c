@@ -155,6 +155,16 @@ static void first_other(const struct tensors *t, const char *theirs, char out[TE
                  i + 1);
 }
 
+/* A peer whose model was to begin the run takes another's: the run had begun, or two peers ask for it. A
+ * peer that comes back has its model from the checkpoint. */
+static void warn_initial(struct hearsay *h)
+{
+    if (handle_is_initial(h) && h->config.node.n_resume == 0 && !begins(h, h->begin))
+        turn_note(&h->turn, 1,
+                  "--initial: the run begins with another peer's model: it had begun, or another "
+                  "peer has --initial, too");
+}
+
 /* A run of the program's own model: do the tensors look like those of the others? What they begin with
  * may be something else: then the run's initial model is fetched. */
 static int check_layout(struct hearsay *h, const struct run *run, char error[RUN_ERROR_MAX])
@@ -163,8 +173,10 @@ static int check_layout(struct hearsay *h, const struct run *run, char error[RUN
     char own[LAYOUT_HASH];
     snprintf(own, sizeof own, "%016llx", (unsigned long long)tensors_layout(&h->tensors));
     memcpy(h->begin_of_run, v->begin, sizeof h->begin_of_run);
-    if (strcmp(own, v->tensors) == 0)
+    if (strcmp(own, v->tensors) == 0) {
+        warn_initial(h);
         return 0;
+    }
     char which[TENSORS_ERROR_MAX];
     first_other(&h->tensors, v->outline, which);
     snprintf(error, RUN_ERROR_MAX,

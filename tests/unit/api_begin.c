@@ -23,6 +23,8 @@ static void hear(void *self, int level, const char *text)
     pthread_mutex_unlock(&lock);
 }
 
+static uint32_t initial = UINT32_MAX; /* The peer with the option "initial". */
+
 static void simulate(struct rig_peer *p, uint32_t n, bool alike, const char *words,
                      float first[RIG_N])
 {
@@ -31,8 +33,10 @@ static void simulate(struct rig_peer *p, uint32_t n, bool alike, const char *wor
         rig_init(&p[i], i, i == 1, words);
         h[i] = p[i].h;
         spread(&p[i]);
-        if (i == 0)
-            rig_copy_model(p, first);
+        if (i == initial)
+            assert_int_equal(hearsay_set(h[i], "initial", "true"), HEARSAY_OK);
+        if (i == (initial < n ? initial : 0))
+            rig_copy_model(&p[i], first);
         if (alike) {
             memcpy(p[i].x, first, sizeof p[i].x);
             memcpy(p[i].apart, first + RIG_A, sizeof p[i].apart);
@@ -84,6 +88,46 @@ static void test_what_is_given_first_is_the_model(void **state)
     for (uint32_t i = 0; i < 3; i++)
         assert_memory_equal(p[i].first, first, sizeof first);
     rig_close_all(p, 3);
+}
+
+static void test_the_peer_that_asks_for_it_gives_its_model(void **state)
+{
+    static struct rig_peer p[3];
+    float first[RIG_N];
+    (void)state;
+    for (initial = 0; initial < 3; initial++) {
+        simulate(p, 3, false, run_words, first);
+        for (uint32_t i = 0; i < 3; i++)
+            rig_start(&p[i]);
+        for (uint32_t i = 0; i < 3; i++)
+            rig_join(&p[i]);
+        assert_int_equal(n_taken, 2);
+        for (uint32_t i = 0; i < 3; i++)
+            assert_memory_equal(p[i].first, first, sizeof first);
+        rig_close_all(p, 3);
+    }
+    initial = UINT32_MAX;
+}
+
+static void test_options_are_listed(void **state)
+{
+    struct hearsay_option one;
+    size_t n = 0;
+    bool listen = false, model = false;
+    (void)state;
+    for (; hearsay_option_at(n, &one) == HEARSAY_OK; n++) {
+        struct hearsay *h = hearsay_new();
+        assert_true(one.name[0] != '\0' && one.values[0] != '\0' && one.about[0] != '\0');
+        assert_int_equal(hearsay_set(h, one.name, "x"), HEARSAY_OK);
+        listen |= strcmp(one.name, "listen") == 0 && strcmp(one.fallback, "0.0.0.0:7100") == 0;
+        model |= strcmp(one.name, "lr") == 0 && one.needs_model;
+        assert_true(strcmp(one.name, "rounds") != 0 || !one.needs_model);
+        assert_string_not_equal(one.name, "begin");
+        hearsay_close(h);
+    }
+    assert_true(n > 50 && listen && model);
+    assert_int_equal(hearsay_option_at(SIZE_MAX, &one), HEARSAY_USAGE);
+    assert_int_equal(hearsay_option_at(0, NULL), HEARSAY_USAGE);
 }
 
 static void open_tcp(struct rig_peer *p, uint32_t n, const char *words, const char *key)
@@ -322,6 +366,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_simulated_peers_begin_with_the_first_ones_model),
         cmocka_unit_test(test_what_is_given_first_is_the_model),
+        cmocka_unit_test(test_the_peer_that_asks_for_it_gives_its_model),
+        cmocka_unit_test(test_options_are_listed),
         cmocka_unit_test(test_over_tcp_the_one_without_a_list_gives_its_model),
         cmocka_unit_test(test_who_comes_late_takes_the_initial_model_first),
         cmocka_unit_test(test_a_program_that_begins_otherwise_goes_on),

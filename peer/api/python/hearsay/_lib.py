@@ -9,7 +9,7 @@ import os
 from ctypes import CFUNCTYPE, POINTER, c_char_p, c_double, c_float, c_int, c_size_t, c_uint16, c_uint32, c_uint64, c_void_p
 from typing import Any, Dict, List, Tuple, Type
 
-API = 2  # HEARSAY_API of the header that this was written by.
+API = 2  # HEARSAY_API of the header that this was written for.
 
 # enum hearsay_code
 OK, OVER, TIMEOUT, INTERRUPTED = 0, 1, 2, 3
@@ -103,6 +103,12 @@ class Layer(ctypes.Structure):
     _fields_ = [("name", c_char_p), ("rows", c_uint64), ("cols", c_uint64)]
 
 
+class Option(ctypes.Structure):
+    """struct hearsay_option"""
+
+    _fields_ = [("name", c_char_p), ("values", c_char_p), ("fallback", c_char_p), ("about", c_char_p), ("needs_model", c_int)]
+
+
 NOTE = CFUNCTYPE(None, c_void_p, c_int, c_char_p)
 EVALUATE = CFUNCTYPE(c_int, c_void_p, c_uint64, POINTER(Score))
 
@@ -114,6 +120,7 @@ SIGNATURES: Dict[str, Tuple[object, List[object]]] = {
     "hearsay_new": (c_void_p, []),
     "hearsay_close": (None, [c_void_p]),
     "hearsay_set": (c_int, [c_void_p, c_char_p, c_char_p]),
+    "hearsay_option_at": (c_int, [c_size_t, POINTER(Option)]),
     "hearsay_options": (c_int, [c_void_p, c_char_p]),
     "hearsay_tensor": (c_int, [c_void_p, c_char_p, c_void_p, c_int, c_int, c_uint32, POINTER(c_uint64)]),
     "hearsay_on_note": (c_int, [c_void_p, NOTE, c_void_p]),
