@@ -3,11 +3,17 @@
 
 Two peers are two threads of one process where that is enough: several handles live side by side.
 """
+import contextlib
+import ctypes
 import gc
+import inspect
+import io
 import json
 import logging
 import multiprocessing
 import os
+import pydoc
+import re
 import signal
 import socket
 import subprocess
@@ -15,12 +21,13 @@ import sys
 import tempfile
 import threading
 import time
+import unittest.mock
 import urllib.request
 
 sys.dont_write_bytecode = True
 import hearsay  # noqa: E402
 import numpy as np  # noqa: E402
-from hearsay import _model  # noqa: E402
+from hearsay import _lib, _model, _options, progress  # noqa: E402
 from hearsay.launch import _own  # noqa: E402
 from hearsay.peer import LEAVE_S  # noqa: E402
 
@@ -124,20 +131,71 @@ def check_refusals():
     raises(TypeError, "float64", lambda: alone({"w": np.zeros(3)}))
     raises(hearsay.UsageError, "contiguous", lambda: alone({"w": np.zeros((4, 4), np.float32)[:, 1]}))
     raises(TypeError, "expected a torch.nn.Module or a dict", lambda: alone([f]))
-    raises(hearsay.UsageError, "tensr", lambda: alone({"w": f}, tensr=1))
     raises(hearsay.UsageError, "topology", lambda: alone({"w": f}, topology="rign"))
     raises(hearsay.UsageError, "NAME=VALUE", lambda: alone({"w": f}, options="topology"))
-    raises(TypeError, "option rounds", lambda: alone({"w": f}, rounds=object()))
+    raises(hearsay.UsageError, "options: found the unknown name 'tensr', expected one of", lambda: alone({"w": f}, options="tensr=1"))
+    raises(hearsay.UsageError, "min_peers: found '0'", lambda: alone({"w": f}, min_peers=0))
+    raises(TypeError, "keyword argument rounds: found object", lambda: alone({"w": f}, rounds=object()))
     raises(hearsay.UsageError, "found no tensor", lambda: alone({"w": f}, skip=["w"]))
     raises(hearsay.NotFiniteError, "w", lambda: alone({"w": f * np.nan}))
     raises(hearsay.UsageError, "rounds", lambda: hearsay.Peer({"w": f}, key=hearsay.keygen(tempfile.mkdtemp() + "/key"), listen="127.0.0.1:0"))
     raises(hearsay.UsageError, "key", lambda: hearsay.Peer({"w": f}, rounds=5))
-    raises(hearsay.UsageError, "--shard: ", lambda: alone({"w": f}, shard="3/2"))
-    raises(hearsay.UsageError, "--checkpoint: found", lambda: alone({"w": f}, checkpoint="-1"))
+    raises(hearsay.UsageError, "shard: ", lambda: alone({"w": f}, shard="3/2"))
+    raises(hearsay.UsageError, "checkpoint: found", lambda: alone({"w": f}, checkpoint="-1"))
     raises(hearsay.UsageError, "found the name 'nnnn", lambda: alone({"n" * 96: f}))
     both = np.zeros(12, np.float32)
     raises(hearsay.UsageError, "tensors a and b: found memory", lambda: alone({"b": both[5:], "z": f, "a": both[:6]}))
     alone({"b": both[6:], "a": both[:6]}).leave()
+
+
+def listed():
+    """The options of the library: name -> (default, is it for model= only?)."""
+    found, one = {}, _lib.Option()
+    while _lib.lib.hearsay_option_at(len(found), ctypes.byref(one)) == _lib.OK:
+        assert one.values and one.about, one.name
+        found[one.name.decode().replace("-", "_")] = (one.fallback.decode() if one.fallback else None, bool(one.needs_model))
+    return found
+
+
+def check_keywords():
+    """Signatures, the library's options and the table of the page are the same list; an unknown one is told with the nearest."""
+    library = listed()
+    assert len(library) > 50 and set(library) == set(_options.RunOptions.__annotations__), set(library) ^ set(_options.RunOptions.__annotations__)
+    for function in (hearsay.Peer, hearsay.local, hearsay.simulate, hearsay.torchrun, hearsay.Peer.from_env, hearsay.launch.Connect.__call__,
+                     hearsay.simulate.__globals__["_Connect"].__call__):
+        parameters = inspect.signature(function).parameters
+        missing = set(_options.PEER_NAMES) - set(parameters)
+        assert not missing and not [one for one in parameters.values() if one.kind is one.VAR_KEYWORD or one.name[0] == "_"], (function, missing)
+        assert all(parameters[name].default is None and parameters[name].annotation == kind
+                   for name, kind in _options.RunOptions.__annotations__.items()), function
+        assert "min_peers: Optional[int] = None" in pydoc.render_doc(function, renderer=pydoc.plaintext), function
+    with open(os.path.join(os.path.dirname(__file__), "../../peer/api/python/README.md"), encoding="utf-8") as f:
+        rows = [[cell.strip("` ") for cell in line.split("|")] for line in f if re.match(r"\| `[a-z0-9_]+` \| ", line)]
+    page = {row[1]: row[3] for row in rows}
+    assert len(page) == len(rows), "a row is there twice"
+    assert set(page) == set(_options.PEER_NAMES), set(page) ^ set(_options.PEER_NAMES)
+    wrong = {name: (page[name], default) for name, (default, _) in library.items() if page[name] != (default or "")}
+    assert not wrong, f"(the page, the library): {wrong}"
+
+    f = np.zeros(3, np.float32)
+    for call, where in ((lambda **more: alone({"w": f}, **more), "hearsay.Peer"), (lambda **more: hearsay.local(2, no_peer, **more), "hearsay.local"),
+                        (lambda **more: hearsay.simulate(2, no_peer, **more), "hearsay.simulate"),
+                        (lambda **more: hearsay.torchrun({"w": f}, **more), "hearsay.torchrun")):
+        for name, near in (("tolopogy", "topology"), ("minpeers", "min_peers"), ("localSteps", "local_steps"), ("round", "rounds"),
+                           ("evalutate", "evaluate"), ("final-drit", "final_drift")):
+            raises(TypeError, f"{where}: found the unknown keyword argument {name!r}, did you mean {near!r}?", lambda: call(**{name: 1}))
+        raises(TypeError, "unknown keyword argument 'xyzzy', expected one of a", lambda: call(xyzzy=1))
+    raises(TypeError, "'key', which a simulated peer does not take", lambda: hearsay.simulate(2, no_peer, key="k"))
+    alone({"w": f}, **{"min-peers": 1, "topology": None}).leave()
+
+    # Sentences of the library: no flag is left in any.
+    notes = []
+    for more in (dict(rounds=0), dict(min_peers=-1), dict(topology="star", tolerate=3), dict(mixer="average", policy="async"), dict(bootstrap="a"),
+                 dict(listen="x"), dict(key="/nowhere"), dict(overlap="layer"), dict(final_drift=1e-9), dict(mixer="gossip", topology="ring"),
+                 dict(metrics="x"), dict(uplink="?"), dict(evaluate_every=-1), dict(initial="maybe"), dict(gamma="x"), dict(local_steps=0.5)):
+        error = raises(hearsay.HearsayError, "", lambda: alone({"w": f}, on_note=lambda level, text: notes.append(text), **more))
+        assert "--" not in str(error) and any(name in str(error) for name in more), (more, error)
+    assert not [text for text in notes if "--" in text], notes
 
 
 def check_nan():
@@ -485,6 +543,181 @@ def check_orphaned():
     for rank in range(3):
         while not os.path.exists(os.path.join(directory, f"peer-{rank}", "summary.json")):
             time.sleep(0.02)
+
+
+FROM_STDIN = """
+import os, sys, hearsay, numpy as np
+def train(rank, connect):
+    model = hearsay.packed({"w": np.zeros(3)})
+    with connect(model) as peer:
+        if "%s" == "fails" and rank == 1:
+            raise LookupError("of rank 1")
+        while peer.step(0.5, 1):
+            model["w"] += 0.1 * (rank + 1)
+            if rank == 0 and "%s" == "slow" and peer.round < 20:
+                __import__("time").sleep(0.01)
+    return peer.exit_code, peer.round
+hearsay.progress.FIRST_S, hearsay.progress.INTERVAL_S = 0, 0.01
+print(list(hearsay.local(3, train, rounds=20, topology="ring", compress="none", **eval("%s"))))
+"""
+
+
+def script(text, *how):
+    return subprocess.run([sys.executable, *how], input=text, capture_output=True, text=True, timeout=PATIENCE, check=False)
+
+
+def check_stdin():
+    """local() works from stdin, from -c, at a prompt and under -i; its progress is rank 0's; where a process cannot begin, it says why."""
+    good = FROM_STDIN % ("", "slow", "dict(progress=True)")
+    for found in (script(good, "-"), script("", "-c", good)):
+        assert found.stdout == "[(0, 20), (0, 20), (0, 20)]\n", found
+        lines = found.stderr.splitlines()
+        assert lines and all(line.startswith(("hearsay rank-0: ", "hearsay: relative drift ")) for line in lines), found.stderr
+        assert any(re.fullmatch(r"hearsay rank-0: round \d+ of 20, loss 0.5, (relative drift \S+, )?3 peers, sends \S+ k?M?B/s"
+                                r"(, waits for neighbours)?", line) for line in lines), found.stderr
+        assert "consensus of 3 of 3" in lines[-2] and lines[-1].endswith("exact, of 3 models"), found.stderr
+    prompt = script(good.replace("    return", "    return").replace("\nhearsay.progress", "\n\nhearsay.progress"), "-i")
+    assert "[(0, 20), (0, 20), (0, 20)]" in prompt.stdout, prompt
+    found = script(FROM_STDIN % ("fails", "", "dict()"), "-")
+    assert "LookupError: of rank 1" in found.stderr and found.returncode == 1 and not found.stdout, found
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "unguarded.py")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(FROM_STDIN % ("", "", "dict()"))
+        found = script("", path)
+        last = found.stderr.splitlines()[-1]
+        assert found.returncode == 1 and "before it called `train`" in last and '__name__ == "__main__"' in last, found.stderr
+    found = script(FROM_STDIN % ("", "", "dict(start_method='spawn')"), "-")
+    assert "before it called `train`" in found.stderr and found.returncode == 1, found
+
+
+def check_progress():
+    """Lines come every few seconds and say what is waited for; none come where they are not asked for, and none can fail."""
+    f = {"w": np.zeros(3, np.float32)}
+
+    def lines(call, stream=None):
+        out = io.StringIO() if stream is None else stream
+        with contextlib.redirect_stderr(out):
+            call()
+        return out.getvalue().splitlines() if stream is None else []
+
+    def train(**more):
+        with alone(f, **more) as peer:
+            while peer.step(0.25, 4):
+                time.sleep(0.01)
+
+    progress.FIRST_S, progress.INTERVAL_S = 0, 0.25
+    said = lines(lambda: raises(TimeoutError, "", lambda: alone(f, min_peers=3, timeout=1.1, progress=True, name="a")))
+    assert 2 <= len(said) <= 5 and set(said) == {"hearsay a: waiting for 2 of 3 peers"}, said
+    begun = time.monotonic()
+    said = lines(lambda: train(rounds=100, progress=True))
+    took = time.monotonic() - begun
+    assert 3 <= len(said) <= took / 0.25 + 2 and "of 100, loss 0.25, " in said[1] and "1 peer, sends " in said[1], (said, took)
+    assert said[-1].startswith("hearsay: round 100 of 100: consensus of 1 of 1"), said
+    assert lines(lambda: train(rounds=20)) == [] == lines(lambda: train(rounds=20, progress=False))
+    assert lines(lambda: hearsay.simulate(2, counting, 1.0, rounds=3)) == []
+    said = lines(lambda: hearsay.simulate(3, counting, 1.0, rounds=3, progress=True))
+    assert said and all("consensus of 3 of 3" in one or " of 3" in one for one in said) and len(said) < 9, said
+    # By default where stderr is a terminal, and of rank 0 only.
+    for rank, shown in (("0", True), ("1", False)):
+        ours, theirs = os.openpty()
+        with os.fdopen(theirs, "w") as terminal, unittest.mock.patch.dict(os.environ, {"RANK": rank}):
+            lines(lambda: train(rounds=3), terminal)
+            os.set_blocking(ours, False)
+            text = ""
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    text += os.read(ours, 4096).decode()
+            assert ("hearsay: round 3 of 3: " in text) == shown, (rank, text)
+        os.close(ours)
+    closed = io.StringIO()
+    closed.close()
+    lines(lambda: train(rounds=20, progress=True), closed)
+    lines(lambda: train(rounds=20, progress=True), None)
+    with contextlib.redirect_stderr(None):
+        train(rounds=3, progress=True)
+        train(rounds=3)
+
+
+def drifting(rank, connect, late):
+    model = {"w": np.full(5, 3.0, np.float32), "b": np.zeros((2, 2), np.float16)}
+    with connect(model, buffers={"mean": np.ones(2, np.float32)}) as peer:
+        move(model, rank, peer)
+    model["w"] += late * rank  # What counts is what is there at the end.
+    return {name: a.copy() for name, a in model.items()}
+
+
+def check_exact_drift():
+    """local() and simulate() give the exact distance of the final models that the ranks hold."""
+    for run in (hearsay.local, hearsay.simulate):
+        for late in (0, 0.5):
+            found = run(3, drifting, late, rounds=5, topology="ring", compress="topk:0.5")
+            x = np.stack([np.concatenate([one["w"], one["b"].reshape(-1)]).astype(np.float64) for one in found])
+            drift = np.sqrt(np.square(x - x.mean(0)).sum(1).mean())
+            assert found.models == 3 and abs(found.drift - drift) <= 1e-12 * drift, (found.drift, drift)
+            assert abs(found.relative_drift - drift / np.linalg.norm(x.mean(0))) < 1e-12 and (found.relative_drift > 0.01) == (late > 0)
+    found = hearsay.local(3, leaving_out, rounds=5, min_peers=2)
+    assert found.models == 2 and found.drift == 0 and isinstance(found, list) and found[1] is None, found
+    assert hearsay.local(2, no_peer).models == 0 and np.isnan(hearsay.local(1, no_peer).drift)
+
+
+def drawing(rank, connect, initial):
+    drawn = np.random.default_rng(rank).standard_normal(4).astype(np.float32)
+    model = {"w": drawn.copy()}
+    notes = []
+    with connect(model, initial=rank in initial or None, on_note=lambda level, text: notes.append((level, text))) as peer:
+        given = model["w"].copy()
+        move(model, rank, peer)
+    return drawn.tolist(), given.tolist(), notes
+
+
+def check_initial():
+    """The run begins with the model of the peer that asks for it; where several ask, or it has begun, a warning says so."""
+    def all_name_all(n, train, initial, **options):
+        return together(n, lambda rank, connect: train(rank, connect, initial), **options)
+
+    for run in (hearsay.local, hearsay.simulate, all_name_all):
+        for initial in ((1,),) if run is hearsay.local else ((0,), (1,), (2,)):
+            found = run(3, drawing, initial, rounds=3, topology="ring", compress="none")
+            assert all(given == found[initial[0]][0] for _, given, _ in found), (run, initial, found)
+            assert not [text for *_, notes in found for level, text in notes if level > 0 and "initial" in text], found
+    found = hearsay.local(3, drawing, (1, 2), rounds=3, topology="ring", compress="none")
+    chosen = [rank for rank in (1, 2) if found[rank][0] == found[0][1]]
+    assert len(chosen) == 1 and all(given == found[0][1] for _, given, _ in found), found
+    warned = [[text for level, text in notes if level == 1 and "initial: the run begins with another peer's model" in text] for *_, notes in found]
+    assert [bool(one) for one in warned] == [False, chosen[0] != 1, chosen[0] != 2], (chosen, warned)
+    f = {"w": np.zeros(3, np.float32)}
+    raises(hearsay.UsageError, "initial: found a peer that takes the run from others", lambda: alone(f, initial=True, bootstrap="127.0.0.1:1", rounds=None))
+    raises(hearsay.UsageError, "initial: found it with model", lambda: alone(f, initial=True, model="logreg", data="mnist"))
+
+
+def check_late_initial():
+    """initial=True of a peer that joins a run changes nothing, and is warned of."""
+    directory, notes = tempfile.mkdtemp(), []
+    key = hearsay.keygen(os.path.join(directory, "key"))
+    begun = threading.Event()
+    model, late = {"w": np.ones(4, np.float32)}, {"w": np.zeros(4, np.float32)}
+
+    def first():
+        with hearsay.Peer(model, key=key, listen="127.0.0.1:0", rounds=300, name="a", min_peers=1) as peer:
+            places.append(f"127.0.0.1:{peer.port}")
+            begun.set()
+            while peer.step():
+                if peer.figures().n_live < 2:
+                    time.sleep(0.01)
+                    peer._steps_done = -1 if peer.round > 3 else 0  # The run waits for the other one.
+
+    places = []
+    thread = threading.Thread(target=first)
+    thread.start()
+    begun.wait()
+    with hearsay.Peer(late, key=key, listen="127.0.0.1:0", rounds=300, name="b", min_peers=1, initial=True, bootstrap=places[0],
+                      on_note=lambda level, text: notes.append((level, text))) as peer:
+        assert late["w"].tolist() == [1, 1, 1, 1], late
+        while peer.step():
+            pass
+    thread.join()
+    assert [text for level, text in notes if level == 1 and text.startswith("initial: the run begins with another peer's model")], notes
 
 
 def leaving_out(rank, connect):

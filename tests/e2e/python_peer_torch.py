@@ -149,11 +149,16 @@ def check_evaluate():
 
 
 def check_moved():
-    """A model that lies elsewhere is refused, instead of being trained beside the one that is exchanged."""
+    """A tensor that is moved is refused by name, instead of being trained beside the one that is exchanged."""
     model = made()
     peer = alone(model)
     model.fc1.weight.data = model.fc1.weight.data.clone()
-    raises(hearsay.UsageError, "lies elsewhere", peer.step)
+    raises(hearsay.UsageError, "tensor fc1.weight: found its values in other memory (on cpu)", peer.step)
+    peer.leave()
+    model = made()
+    peer = alone(model)
+    model.half()
+    raises(hearsay.UsageError, "tensor fc1.weight: found its values in other memory", peer.step)
     peer.leave()
     raises(TypeError, "float64", lambda: alone(made().double()))
     raises(TypeError, "buffers", lambda: alone(made(), buffers={}))
@@ -176,7 +181,9 @@ def check_replaced():
     def normed(m):
         nn.utils.weight_norm(m.fc1)
 
-    for change in (layer, parameter, buffer, more, normed):
+    for change, words in ((layer, "fc2: found another Linear"), (parameter, "fc1.bias: found another Parameter"),
+                          (buffer, "bn.running_mean: found another Tensor"), (more, "the model: found the new part 'fc3'"),
+                          (normed, "fc1.weight: found nothing")):
         model = nn.Sequential()
         model.add_module("fc1", nn.Linear(6, 4))
         model.add_module("fc2", nn.Linear(4, 6))
@@ -184,11 +191,11 @@ def check_replaced():
         with alone(model) as peer:
             assert peer.step()
             change(model)
-            raises(hearsay.UsageError, "or has other parts", peer.step)
+            raises(hearsay.UsageError, f"hearsay: {words}, expected it as it was when the Peer was made", peer.step)
     arrays = {"w": numpy.ones(3, numpy.float32)}
     with alone(arrays) as peer:
         arrays["w"] = arrays["w"] - 1
-        raises(hearsay.UsageError, "or has other parts", peer.step)
+        raises(hearsay.UsageError, "hearsay: w: found another ndarray", peer.step)
 
 
 class Buffered(nn.Module):

@@ -17,7 +17,7 @@ import fnmatch
 import hashlib
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
-from . import _lib
+from . import _lib, _options
 from ._lib import UsageError, lib
 
 NAME_MAX = 95  # HEARSAY_NAME_MAX.
@@ -159,18 +159,20 @@ def _on_gpu(x: Any) -> bool:
 
 
 def _holders(model: Any, buffers: Optional[Mapping[str, Any]],
-             ids: Set[int]) -> Tuple[List[Tuple[Any, Any, Any]], List[Tuple[Any, int]]]:
-    """Who holds the tensors of these ids, and the layers around them, by which key; and how many parameters and layers
-    each has: what is replaced or new is not what the library was told of. Scripted modules (torch.jit) have no such tables."""
+             ids: Set[int]) -> Tuple[List[Tuple[str, Any, Any, Any]], List[Tuple[str, Any, List[str]]]]:
+    """Name, holder, key and object of the tensors of these ids and of the modules around them; and for each module the
+    names of its parameters and modules. What is replaced or new is not what the library was told of."""
     if not hasattr(model, "named_parameters"):
-        return [(m, key, x) for m in (model, buffers or {}) for key, x in m.items() if id(x) in ids], []
-    held, counted = [], []
-    for layer in model.modules():
-        if not isinstance(layer._modules, dict):
+        return [(str(key), m, key, x) for m in (model, buffers or {}) for key, x in m.items() if id(x) in ids], []
+    held: List[Tuple[str, Any, Any, Any]] = []
+    counted: List[Tuple[str, Any, List[str]]] = []
+    for path, layer in model.named_modules():
+        if not isinstance(layer._modules, dict):  # A scripted module (torch.jit) has no such tables.
             continue
-        held += [(layer._modules, key, child) for key, child in layer._modules.items()]
-        held += [(of, key, x) for of in (layer._parameters, layer._buffers) for key, x in of.items() if id(x) in ids]
-        counted += [(layer._modules, len(layer._modules)), (layer._parameters, len(layer._parameters))]
+        dot = f"{path}." if path else ""
+        held += [(dot + key, layer._modules, key, child) for key, child in layer._modules.items()]
+        held += [(dot + key, of, key, x) for of in (layer._parameters, layer._buffers) for key, x in of.items() if id(x) in ids]
+        counted += [(path or "the model", of, list(of)) for of in (layer._modules, layer._parameters)]
     return held, counted
 
 
@@ -292,13 +294,26 @@ class Model:
         for x, first in self._tied:
             x.data = first.data
 
-    def in_place(self) -> bool:
-        """Is the model still where the library works? Not so after model.to(...), an assignment to .data, or where a
-        layer, a parameter or an array of it was replaced by another."""
-        return (all(x.data_ptr() == at for x, at in self._in_place)
-                and all(x.data_ptr() == first.data_ptr() for x, first in self._tied)
-                and all(holder.get(key) is held for holder, key, held in self._held)
-                and all(len(holder) == n for holder, n in self._counted))
+    def check_place(self) -> None:
+        """UsageError names what is no longer where the library works: after model.to(...), an assignment to .data, or
+        where a module, a parameter or an array was replaced or is new."""
+        before = "expected it as it was when the Peer was made: call model.to(...), and change layers and parameters, before that"
+        for name, x, at in self._in_place:
+            if x.data_ptr() != at:
+                raise UsageError(f"hearsay: tensor {name}: found its values in other memory (on {x.device}), {before}; "
+                                 "change values in place, as copy_() does")
+        for x, first in self._tied:
+            if x.data_ptr() != first.data_ptr():
+                raise UsageError(f"hearsay: a tensor of shape {tuple(x.shape)} that was tied to another: found its values in other "
+                                 f"memory, {before}; change values in place, as copy_() does")
+        for name, holder, key, held in self._held:
+            found = holder.get(key)
+            if found is not held:
+                what = "nothing" if found is None else f"another {type(found).__name__}"
+                raise UsageError(f"hearsay: {name}: found {what}, {before}")
+        for name, holder, names in self._counted:
+            for other in set(holder).symmetric_difference(names):
+                raise UsageError(f"hearsay: {name}: found {'the new part' if other in holder else 'no part'} {other!r}, {before}")
 
     def hand_over(self) -> None:
         """What lies on a GPU is written to its twin."""
@@ -336,7 +351,7 @@ class Model:
         if not opaque:
             self.items = [i for i in self.items if i.role != _lib.OPAQUE]
         addresses = [_address(i.host) for i in self.items]
-        self._in_place = [(i.host, at) for i, at in zip(self.items, addresses) if _is_torch(i.host) and i.owner is i.host]
+        self._in_place = [(i.name, i.host, at) for i, at in zip(self.items, addresses) if _is_torch(i.host) and i.owner is i.host]
         for i, at in zip(self.items, addresses):
             dims = tuple(int(d) for d in i.host.shape)
             types = TORCH_TYPES if _is_torch(i.host) else NUMPY_TYPES
@@ -395,7 +410,7 @@ def _address(x: Any) -> int:
 
 
 def _sentence(handle: Any) -> str:
-    return (lib.hearsay_error(handle) or b"").decode(errors="replace")
+    return _options.speak((lib.hearsay_error(handle) or b"").decode(errors="replace"))
 
 
 def words(options: Iterable[Tuple[str, Any]]) -> Iterable[Tuple[str, str]]:
@@ -410,5 +425,5 @@ def words(options: Iterable[Tuple[str, Any]]) -> Iterable[Tuple[str, str]]:
         elif hasattr(value, "__fspath__"):
             value = value.__fspath__()
         elif not isinstance(value, (str, int, float)) and not hasattr(value, "__index__"):
-            raise TypeError(f"option {name}: found {type(value).__name__}, expected text, a number, a path or a list")
+            raise TypeError(f"keyword argument {name}: found {type(value).__name__}, expected text, a number, a path or a list")
         yield name.replace("_", "-"), str(value)

@@ -8,6 +8,7 @@ name, so that a checkpoint cannot run code, and is the same with every version o
 """
 import collections
 import ctypes
+import importlib
 import io
 import json
 import pickle
@@ -171,9 +172,9 @@ def _numpy_classes() -> List[Any]:
     """What numpy's arrays name in a pickle, for PyTorch's list of what is safe."""
     import numpy
 
-    core = numpy.core if numpy.__version__.startswith("1.") else numpy._core
+    core = importlib.import_module("numpy.core.multiarray" if numpy.__version__.startswith("1.") else "numpy._core.multiarray")
     kinds = {type(numpy.dtype(one)) for one in ("u4", "u8", "i4", "i8", "f4", "f8")}
-    return [core.multiarray._reconstruct, core.multiarray.scalar, numpy.ndarray, numpy.dtype, *kinds]
+    return [core._reconstruct, core.scalar, numpy.ndarray, numpy.dtype, *kinds]
 
 
 def _load_pickled(raw: bytes) -> Any:

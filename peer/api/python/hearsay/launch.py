@@ -12,10 +12,15 @@ import sys
 import tempfile
 import time
 import traceback
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence
 
+from . import _options, progress
 from ._lib import UsageError
+from .final import Results, exact, write
 from .peer import LEAVE_S, Peer
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 PR_SET_PDEATHSIG = 1  # prctl(2)
 END_S = 10.0  # A process that has given its result has so long to end; one that is interrupted LEAVE_S.
@@ -32,8 +37,8 @@ def keygen(path: str) -> str:
 # ---- processes on this machine ------------------------------------------------------
 
 
-# What a process says: it waits for so many peers, it has a result, with or without connect(), or a traceback.
-GATHERS, ENDS, ABSENT, FAILS = "gathers", "ends", "absent", "fails"
+# What a process says: it runs, it waits for a number of peers, it has a result, with or without connect(), or a traceback.
+RUNS, GATHERS, ENDS, ABSENT, FAILS = "runs", "gathers", "ends", "absent", "fails"
 
 
 class LocalError(RuntimeError):
@@ -47,15 +52,19 @@ class LocalError(RuntimeError):
 class Connect:
     """What local() gives to the program: connect(model, optimizer, ...) makes this rank's Peer."""
 
-    def __init__(self, options: Mapping[str, Any], answer: Any) -> None:
+    def __init__(self, rank: int, options: Mapping[str, Any], answer: Any) -> None:
+        self.rank = rank
         self.options = dict(options)
         self.answer = answer
         self.peers: List[Peer] = []
 
-    def __call__(self, model: Any, optimizer: Any = None, /, **more: Any) -> Peer:
-        options = {**self.options, **more}
+    @_options.listed()
+    def __call__(self, module: Any, optimizer: Any = None, /, **more: "Unpack[_options.PeerOptions]") -> Peer:
+        _options.check("connect", more, _options.PEER_NAMES)
+        options: Dict[str, Any] = {**self.options, **more}
+        options["progress"] = bool(options.get("progress")) and self.rank == 0  # One line for all of them.
         self.answer.send_bytes(pickle.dumps((GATHERS, str(options.get("min_peers", "")))))
-        self.peers.append(Peer(model, optimizer, **options))
+        self.peers.append(Peer(module, optimizer, **options))
         return self.peers[-1]
 
 
@@ -79,11 +88,12 @@ def _on_a_leash(parent: int) -> None:
 
 
 def _child(rank: int, train: Callable[..., Any], args: Sequence[Any], options: Dict[str, Any], listener: socket.socket,
-           answer: Any, parent: int) -> None:
-    """In the new process."""
+           answer: Any, parent: int, final: str) -> None:
+    """In the new process. final: the file for this rank's final model."""
+    answer.send_bytes(pickle.dumps((RUNS, None)))
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
-    connect = Connect({**options, "listen": f"fd:{listener.detach()}"}, answer)
+    connect = Connect(rank, {**options, "listen": f"fd:{listener.detach()}"}, answer)
     interrupt = _Interrupt()
     own = os.getpid()
     try:
@@ -97,6 +107,8 @@ def _child(rank: int, train: Callable[..., Any], args: Sequence[Any], options: D
             peer.finish()
         if result is None and connect.peers:
             result = connect.peers[-1].figures()
+        if connect.peers:
+            write(final, connect.peers[-1]._model)
         interrupt.heard = True
         answer.send_bytes(pickle.dumps((ENDS if connect.peers else ABSENT, result)))
     except BaseException:
@@ -146,8 +158,19 @@ def _all_can_begin(n: int, absent: List[int], needs: Mapping[int, str]) -> None:
             raise LocalError(absent[0], f"it returned without connect(), while peer {rank} waits until there are {least} peers")
 
 
-def _collect(answers: List[Any], processes: List[Any], others: bool) -> List[Any]:
-    """Everybody's result; LocalError with the first that fails. others: may there be peers that are not of these?"""
+def _ended(process: Any, runs: bool, spawned: bool) -> str:
+    """Why a process has no result. One that did not come as far as `train` wrote its traceback to stderr."""
+    text = f"its process ended with code {process.exitcode}, and no result"
+    if runs or not spawned:
+        return text
+    return (f"its process ended with code {process.exitcode} before it called `train`; its own traceback is on stderr. A new interpreter "
+            "imports the script: expected the call of local() under `if __name__ == \"__main__\":`, and `train` at the top level of "
+            "the script or of a module; start_method=\"fork\" copies this process instead")
+
+
+def _collect(answers: List[Any], processes: List[Any], others: bool, spawned: bool) -> List[Any]:
+    """The result of each; LocalError with the first that fails. others: may there be peers that are not of these?"""
+    runs: List[int] = []
     results: Dict[int, Any] = {}
     absent: List[int] = []
     needs: Dict[int, str] = {}
@@ -159,9 +182,12 @@ def _collect(answers: List[Any], processes: List[Any], others: bool) -> List[Any
                 said, result = pickle.loads(answer.recv_bytes())  # type: ignore[union-attr]
             except EOFError:
                 processes[rank].join(END_S)
-                said, result = FAILS, f"its process ended with code {processes[rank].exitcode}, and no result"
+                said, result = FAILS, _ended(processes[rank], rank in runs, spawned)
             if said == FAILS:
                 raise LocalError(rank, result)
+            if said == RUNS:
+                runs.append(rank)
+                continue
             if said == GATHERS:
                 needs[rank] = result
             else:
@@ -190,17 +216,30 @@ def _end(processes: List[Any], early: bool) -> None:
             process.join()
 
 
-def _method() -> str:
-    """A new interpreter cannot read a function of a notebook or of a prompt: there the process is copied."""
+def _is_file(path: Any) -> bool:
+    return isinstance(path, str) and os.path.isfile(path)
+
+
+def _method(train: Any) -> str:
+    """A new interpreter reads `train` from a file. What came from a prompt, a notebook, stdin or -c is in none: there the
+    process is copied."""
     main = sys.modules.get("__main__")
-    return "spawn" if hasattr(main, "__file__") and "ipykernel" not in sys.modules else "fork"
+    while hasattr(train, "func"):  # functools.partial
+        train = train.func
+    module, code = getattr(train, "__module__", None), getattr(train, "__code__", None)
+    if module not in ("__main__", "__mp_main__") and _is_file(getattr(main, "__file__", None)):
+        return "spawn"
+    in_file = _is_file(getattr(main, "__file__", None)) and (code is None or _is_file(code.co_filename))
+    return "spawn" if in_file and "ipykernel" not in sys.modules else "fork"
 
 
-def local(n: int, train: Callable[..., Any], *args: Any, start_method: Optional[str] = None, **options: Any) -> List[Any]:
+@_options.listed()
+def local(n: int, train: Callable[..., Any], *args: Any, start_method: Optional[str] = None,
+          **options: "Unpack[_options.PeerOptions]") -> Results:
     """Run n peers as processes on this machine: for a first try, and for tests.
 
         def train(rank, connect):
-            model = Net()                            # rank 0's is the initial model of all
+            model = Net()                            # rank 0's is the initial model of all, or that of initial=True
             optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
             peer = connect(model, optimizer)         # hearsay.Peer
             for x, y in peer.shard(dataset): ...; peer.step()
@@ -209,18 +248,24 @@ def local(n: int, train: Callable[..., Any], *args: Any, start_method: Optional[
         if __name__ == "__main__":
             print(hearsay.local(4, train, rounds=200, topology="ring"))
 
-    Each process calls train(rank, connect, *args). Options are a Peer's; key, ports, names, min_peers and
-    shards are chosen where they are not given; out=DIR is DIR/peer-0 and so on, and metrics=PORT that port of
-    rank 0, and the ones behind it. Returns what they returned, by rank; where that is None, the
-    peer's last figures. If one fails, the others are ended, and LocalError has its traceback. KeyboardInterrupt
-    gives all of them some seconds to leave, with summary and checkpoint, and comes out of local(); a second one ends them.
-    In `train` that is a KeyboardInterrupt, once. LocalError also names who returns without connect() while others wait.
+    Each process calls train(rank, connect, *args). Keyword arguments are a Peer's; key, ports, names, min_peers and
+    shards are chosen where they are not given; out=DIR is DIR/peer-0 and so on, and metrics=PORT that port of rank 0,
+    and the ones behind it. progress=True shows the lines of rank 0. Returns a list of what they returned, by rank, or
+    of the peer's last figures where that is None. Its `drift` and `relative_drift` are exact, from the final tensors of
+    all ranks.
+    If one fails, the others are ended, and LocalError has its traceback. KeyboardInterrupt gives all of them some
+    seconds to leave, with summary and checkpoint, and comes out of local(); a second one ends them. In `train` that is
+    a KeyboardInterrupt, once. LocalError also names a rank that returns without connect() while others wait.
     Processes are spawned, as PyTorch wants it: `train` and `args` are pickled, and a script needs the line with
-    __name__. In a notebook they are forked, with one thread each.
+    __name__. Where `train` is in no file (a notebook, a prompt, stdin) they are forked, with one thread each.
     """
     if n < 1:
         raise ValueError(f"hearsay.local: found {n} peers, expected at least 1")
-    method = start_method or _method()
+    _options.check("hearsay.local", options, _options.PEER_NAMES)
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise UsageError("hearsay.local: found a call while a process of local() imports this script, expected it under "
+                         '`if __name__ == "__main__":`')
+    method = start_method or _method(train)
     context: Any = multiprocessing.get_context(method)
     listeners = _listeners(n)
     threads = {"OMP_NUM_THREADS": "1"} if method == "fork" else _threads(n)
@@ -230,7 +275,9 @@ def local(n: int, train: Callable[..., Any], *args: Any, start_method: Optional[
     good = False
     with tempfile.TemporaryDirectory(prefix="hearsay-") as directory:
         places = [f"127.0.0.1:{one.getsockname()[1]}" for one in listeners]
-        common: Dict[str, Any] = {"key": os.path.join(directory, "key"), "bootstrap": ",".join(places), "min_peers": n, **options}
+        common: Dict[str, Any] = {"key": os.path.join(directory, "key"), "bootstrap": ",".join(places), "min_peers": n,
+                                  **{name: value for name, value in options.items() if value is not None}}
+        finals = [os.path.join(directory, f"final-{rank}") for rank in range(n)]
         keygen(os.path.join(directory, "key"))
         try:
             os.environ.update(threads)
@@ -238,16 +285,19 @@ def local(n: int, train: Callable[..., Any], *args: Any, start_method: Optional[
                 reader, writer = context.Pipe(duplex=False)
                 own: Dict[str, Any] = {"name": f"rank-{rank}", "shard": f"{rank + 1}/{n}", **common,
                                        **_own(rank, options)}
-                if rank == 0 and "bootstrap" not in options:
-                    del own["bootstrap"]  # Who looks for nobody gives the initial model.
+                if rank == 0 and options.get("bootstrap") is None:
+                    del own["bootstrap"]  # A peer that has no list gives the initial model.
                 processes.append(context.Process(target=_child, name=own["name"],
-                                                 args=(rank, train, args, own, listeners[rank], writer, os.getpid())))
+                                                 args=(rank, train, args, own, listeners[rank], writer, os.getpid(), finals[rank])))
                 processes[-1].start()
                 answers.append(reader)
                 writer.close()
                 listeners[rank].close()
-            results = _collect(answers, processes, "bootstrap" in options)
+            results = Results(_collect(answers, processes, options.get("bootstrap") is not None, method != "fork"))
             good = True
+            results.models, results.drift, results.relative_drift = exact(finals)
+            if options.get("progress") and results.models > 0:
+                progress.Progress("hearsay").say(f"relative drift {results.relative_drift:.4g}, exact, of {results.models} models")
             return results
         finally:
             try:
@@ -310,6 +360,8 @@ def from_env(env: Optional[Mapping[str, str]] = None, port: Optional[int] = None
     return options
 
 
-def torchrun(model: Any, optimizer: Any = None, /, *, port: Optional[int] = None, **options: Any) -> Peer:
+@_options.listed()
+def torchrun(module: Any, optimizer: Any = None, /, *, port: Optional[int] = None, **options: "Unpack[_options.PeerOptions]") -> Peer:
     """A Peer of this rank: `torchrun --nproc-per-node 4 train.py`, with from_env()'s options and those given."""
-    return Peer(model, optimizer, **{**from_env(port=port), **options})
+    _options.check("hearsay.torchrun", options, _options.PEER_NAMES)
+    return Peer(module, optimizer, **{**from_env(port=port), **options})

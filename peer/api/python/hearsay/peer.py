@@ -23,11 +23,15 @@ import time
 import weakref
 from collections import deque
 from types import TracebackType
-from typing import Any, Callable, Deque, Iterator, List, Mapping, Optional, Sequence, Tuple, Type, Union
+from typing import TYPE_CHECKING, Any, Callable, Deque, Iterator, List, Mapping, Optional, Sequence, Tuple, Type
 
-from . import _check, _lib, _model, data, keeping
+from . import _check, _lib, _model, _options, data, keeping
+from . import progress as _progress
 from ._lib import CallbackError, ForkedError, UsageError, lib
 from .figures import Figures, score_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 SLICE_S = 0.2  # A call that waits comes back so often, and Python looks whether somebody pressed Ctrl-C.
 LEAVE_S = 5.0
@@ -58,7 +62,7 @@ class _Callbacks:
             self.inside = True
             on_note = peer.on_note if peer is not None else log_note
             if on_note is not None:
-                on_note(level, text.decode(errors="replace"))
+                on_note(level, _options.speak(text.decode(errors="replace")))
         except BaseException as error:  # Raised by the call that is under way, once that is over.
             self.error = self.error or error
         finally:
@@ -117,6 +121,11 @@ class _Hearing:
             self.before(lost)
 
 
+def _progress_of(wanted: Optional[bool], given: Mapping[str, str]) -> Optional[_progress.Progress]:
+    name = f"hearsay {given['name']}" if "name" in given else "hearsay"
+    return _progress.Progress(name) if _progress.wanted(wanted) else None
+
+
 def _close(handle: Any, pid: int, opened: List[bool], held: Any) -> None:
     """Leave, and free the handle. `held` is what the library may use until then."""
     if pid != os.getpid():
@@ -130,49 +139,56 @@ def _close(handle: Any, pid: int, opened: List[bool], held: Any) -> None:
 class Peer:
     """One peer of a run, with a model of yours.
 
-    model      a torch.nn.Module: its parameters, and those buffers that are floats and are saved, are mixed. All other buffers
-               begin with the run's first values, and are each peer's own from then on. Float32 tensors on
-               the CPU move into one flat buffer, of which they are views from then on (nothing is copied in a
-               round): make the Peer after model.to(...). Or a dict of name -> numpy array (float32 or
-               float16), trained in place; hearsay.packed() spares the library copies of those.
-               All peers give the same names, shapes and types in one order. The values of one peer are the initial
-               model of all, and are in these tensors once the constructor returns: those of the peer without
-               `bootstrap` (local() and torchrun(): rank 0), else of one of those that begin the run.
-    optimizer  what checkpoints keep beside the model; None: nothing
-    buffers    with a dict as model: name -> array of what is mixed but not trained
-    options    "topology=ring compress=topk:0.01"; the same can be given by keyword: topology="ring". Names are those
-               of `hearsay peer`, with _ for -. "key", the cluster's key file, has to be given, and "rounds" by
-               those who begin a run. With model="lenet5" data="mnist" the run is one of `hearsay peer`'s.
-    timeout    seconds that the constructor waits for the first round; None: for as long as it takes. TimeoutError.
-    evaluate   callable(model) or callable(model, samples) -> loss, (loss, accuracy) or (loss, accuracy, samples), or a dict of these
-               names: called every "evaluate_every" rounds and at the end, in eval mode and without gradients.
-               `samples`: so many are enough, 0: all. It may be set later: peer.evaluate = ...
-    on_note    callable(level, text), 0 information, 1 warning, 2 error; default: logging.getLogger("hearsay"). None: nobody.
-    keep       name -> what checkpoints keep beside the optimizer: an object with state_dict() and
-               load_state_dict(), or (get, set) callables. keep=hearsay.RNG does it for random numbers. Needs out=DIR.
-    metrics    "HOST:PORT", or a port of 127.0.0.1: a live page for browsers is served there, and /metrics for Prometheus,
-               until the run is over. Port 0 is any that is free, which a note names.
+    module     a torch.nn.Module: its parameters, and those buffers that are floats and are saved, are mixed. All
+               other buffers begin with the run's first values, and are each peer's own from then on. Float32
+               tensors on the CPU become views of one flat buffer, so that a round copies nothing: make the Peer after
+               model.to(...). Or a dict of name -> numpy array (float32 or float16), trained in place;
+               hearsay.packed() spares the library copies of those.
+               All peers give the same names, shapes and types in one order. The run begins with the values of one
+               peer, which all have in their tensors once the constructor returns: those of the peer with initial=True,
+               else of the one without `bootstrap` (local() and torchrun(): rank 0), else of one of those that begin
+               the run.
+    optimizer  checkpoints keep its state, and that of its learning-rate scheduler; None: neither
+    buffers    with a dict as module: name -> array of what is mixed but not trained
+    options    "topology=ring compress=topk:0.01": the same options as one text
+    timeout    seconds that the constructor waits for the first round, then TimeoutError; None: no limit
+    evaluate   callable(model) or callable(model, samples) -> loss, (loss, accuracy) or (loss, accuracy, samples), or a
+               dict of these names: called every "evaluate_every" rounds and at the end, in eval mode and without
+               gradients. `samples` is how many are enough, 0: all. It may be set later: peer.evaluate = ...
+    on_note    callable(level, text), 0 information, 1 warning, 2 error; default: logging.getLogger("hearsay"). None: no
+               function
+    keep       name -> what checkpoints keep beside the optimizer: an object with state_dict() and load_state_dict(), or
+               (get, set) callables. keep=hearsay.RNG does it for random numbers. Needs out=DIR. Numbers, text, bytes,
+               containers, arrays and tensors can be kept; TypeError names anything else, such as a function.
     skip       patterns of names that take no part: ("*.bn*.*", "embedding.weight")
+    progress   True: a line every 5 s on stderr: round, loss, drift, peers, bytes; None: where stderr is a terminal
+
+    All other keyword arguments are options of the run and of this peer; the table in README.md says what each does.
+    None stands for the default: the run's, where this peer joins one, else the library's. `key` has to be given, and
+    `rounds` by a peer that begins a run. With model="lenet5" data="mnist" the run is one of `hearsay peer`'s.
 
     A peer belongs to the process that made it, and to one thread at a time. Forked children, such as workers of a
     DataLoader, do it no harm. It is a context manager: at the end it finishes, and leaves the run where
     there was an exception. It leaves, too, when it is collected, and when the interpreter ends.
 
-    Raises hearsay.UsageError, where an option, the key, the model or the directory is wrong or is not the run's;
+    Raises TypeError for an unknown keyword argument, with the nearest name; hearsay.UsageError, where an option, the key, the model or the directory is wrong or is not the run's;
     ResourceError, where memory, a port or a disk is missing; TypeError and ValueError, which name the tensor, where
     the model has one that cannot take part. All of these but the last two are hearsay.HearsayError.
     """
 
-    def __init__(self, model: Any, optimizer: Any = None, /, *, buffers: Optional[Mapping[str, Any]] = None,
+    @_options.listed(_options.RunOptions)
+    def __init__(self, module: Any, optimizer: Any = None, /, *, buffers: Optional[Mapping[str, Any]] = None,
                  options: str = "", timeout: Optional[float] = None, evaluate: Optional[Callable[..., Any]] = None,
                  on_note: Optional[Callable[[int, str], None]] = log_note, keep: Optional[Mapping[str, Any]] = None,
-                 skip: Sequence[str] = (), metrics: Union[str, int, None] = None, _world: Any = None, **keywords: Any) -> None:
-        self.model, self.optimizer = model, optimizer
+                 skip: Sequence[str] = (), progress: Optional[bool] = None, _world: Any = None,
+                 **keywords: "Unpack[_options.RunOptions]") -> None:
+        _options.check("hearsay.Peer", keywords, _options.PEER_NAMES if _world is None else _options.SIMULATED)
+        self.model, self.optimizer = module, optimizer
         self.evaluate, self.on_note = evaluate, on_note
         self.history: Deque[Figures] = deque(maxlen=HISTORY)
         self._pid = os.getpid()
         self._world, self._opened = _world, [False]  # Of simulate(); and it is a list as the finalizer looks at it.
-        self._model = _model.Model(model, buffers, skip)
+        self._model = _model.Model(module, buffers, skip)
         self._callbacks = _Callbacks(self)
         self._ending: Tuple[int, int, str, Optional[int], str] = (0, 0, "", None, "")
         self._steps_done, self._pending, self._over = 0, False, False
@@ -180,6 +196,7 @@ class Peer:
         self._weight, self._samples = 0.0, 0
         self._last: Optional[Figures] = None
         self._epochs = 0
+        self._progress: Optional[_progress.Progress] = None
         handle = lib.hearsay_new()
         if handle is None:
             raise MemoryError("hearsay_new: there is no memory for a handle")
@@ -187,8 +204,9 @@ class Peer:
         self._finalizer = weakref.finalize(self, _close, self._handle, self._pid, self._opened,
                                            (self._callbacks, self._model))
         try:
-            self._set(options, keywords if metrics is None else {**keywords, "metrics": metrics})
+            self._set(options, keywords)
             self._keeper = keeping.Keeper(optimizer, keep or {}, "out" in self._given or "HEARSAY_OUT" in os.environ, self._warn)
+            self._progress = _progress_of(progress, self._given) if _world is None or progress else None
             self._open(timeout)
         except BaseException:
             self.close()
@@ -197,10 +215,13 @@ class Peer:
     # ---- opening ----
 
     def _set(self, options: str, keywords: Mapping[str, Any]) -> None:
+        names = _options.RUN_NAMES if self._world is None else _options.RUN_NAMES & _options.SIMULATED
+        words = (word.partition("=")[0] for word in options.split() if "=" in word)
+        _options.check("hearsay.Peer: options", words, names, "name", UsageError)
         self._given = dict(word.partition("=")[::2] for word in options.split())
         self._check(lib.hearsay_options(self._handle, options.encode()))
         for name, value in _model.words(keywords.items()):
-            self._given[name] = value
+            self._given[name] = value  # Its name is the library's: "min-peers".
             self._check(lib.hearsay_set(self._handle, name.encode(), value.encode()))
 
     def _open(self, timeout: Optional[float]) -> None:
@@ -224,6 +245,17 @@ class Peer:
     def _warn(self, text: str) -> None:
         if self.on_note is not None:
             self.on_note(1, f"hearsay: {text}")
+
+    def _show(self, waits: bool) -> None:
+        """A line of progress, where one is due."""
+        if self._progress is not None and self._progress.due() and self._opened[0]:
+            self._progress.show(self.figures(), self._min_peers(), waits)
+
+    def _min_peers(self) -> int:
+        """How many peers the run waits for before it begins."""
+        words = dict(word.partition("=")[::2] for word in self.run.split())
+        text = words.get("min-peers", self._given.get("min-peers", os.environ.get("HEARSAY_MIN_PEERS", "1")))
+        return int(text) if text.isdigit() else 1
 
     # ---- the library's answers ----
 
@@ -272,6 +304,7 @@ class Peer:
                 code = lib.hearsay_wait(self._handle, left)
             if self._settle(code):
                 break
+            self._show(True)
             if end is not None and time.monotonic() >= end:
                 return False
             if self._world is not None and self._world[0].failed:
@@ -288,8 +321,8 @@ class Peer:
         the second time the run ends (exit code 3). samples: how many they were, 0 to 2**53; they weigh the losses of a
         round, and the loss of 0 samples is not known.
         False when the run is over: the model is the final one; more calls do nothing.
-        NotFiniteError: the model holds a NaN or an infinity, which was not sent. It is yours still. UsageError: it lies
-        elsewhere than when the Peer was made, or has other parts. All else as wait(). After an exception of wait()'s kind or a
+        NotFiniteError: the model holds a NaN or an infinity, which was not sent. It is yours still. UsageError: a tensor of it
+        was moved or replaced after the Peer was made, which the sentence names. All else as wait(). After an exception of wait()'s kind or a
         KeyboardInterrupt the next step() waits for the exchange that was under way, and does not count itself.
         """
         if self._over:
@@ -297,6 +330,7 @@ class Peer:
         self._usable()
         if self._pending:  # This step was made while the library had the model: it does not count.
             return self.wait()
+        self._show(False)
         self._note_loss(loss, samples)
         self._steps_done += 1
         if self._steps_done < lib.hearsay_steps(self._handle):
@@ -314,9 +348,7 @@ class Peer:
     def _exchange(self) -> bool:
         if self._world is not None and self._world[0].failed:
             raise self._world[0].cancelled(self._world[1])
-        if not self._model.in_place():
-            raise UsageError("hearsay: found a model that lies elsewhere than when its Peer was made, or has other parts, expected "
-                             "model.to(...) and new layers, parameters or arrays before")
+        self._model.check_place()
         for text in self._model.changed():
             if self.on_note is not None:
                 self.on_note(1, text)
@@ -380,6 +412,8 @@ class Peer:
                 self._last = self.figures()
             except _lib.HearsayError:
                 pass  # It was never open.
+            if self._progress is not None and self.verdict:
+                self._progress.say(f"round {self.round} of {self.rounds}: {self.verdict}")
             self._ending = (self.round, self.rounds, self.verdict, self.exit_code, self.run)
             self._finalizer()
             self._over = True
@@ -415,7 +449,7 @@ class Peer:
     @property
     def verdict(self) -> str:
         """How the run ended, as a sentence; "" before."""
-        return str(self._ask(2, lambda: (lib.hearsay_verdict(self._handle) or b"").decode(errors="replace")))
+        return _options.speak(str(self._ask(2, lambda: (lib.hearsay_verdict(self._handle) or b"").decode(errors="replace"))))
 
     @property
     def exit_code(self) -> Optional[int]:
@@ -511,8 +545,10 @@ class Peer:
         return f"<hearsay.Peer closed: {self.verdict or 'never begun'}>"
 
     @classmethod
-    def from_env(cls, model: Any, optimizer: Any = None, /, **options: Any) -> "Peer":
+    @_options.listed()
+    def from_env(cls, module: Any, optimizer: Any = None, /, **options: "Unpack[_options.PeerOptions]") -> "Peer":
         """A peer of a job that torchrun, Slurm or mpirun started: hearsay.torchrun()."""
         from .launch import from_env
 
-        return cls(model, optimizer, **{**from_env(), **options})
+        _options.check("hearsay.Peer.from_env", options, _options.PEER_NAMES)
+        return cls(module, optimizer, **{**from_env(), **options})

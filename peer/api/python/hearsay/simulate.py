@@ -9,11 +9,15 @@ import os
 import sys
 import threading
 import traceback
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence
 
-from . import _check, _model
+from . import _check, _model, _options
 from ._lib import HearsayError, lib
+from .final import Results, distance, trained
 from .peer import Peer
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class SimulationError(HearsayError, RuntimeError):
@@ -31,6 +35,7 @@ class _World:
         self.n, self.network = n, network
         self.changed = threading.Condition()
         self.handles: Dict[int, Any] = {}
+        self.models: Dict[int, Any] = {}
         self.ended: Dict[int, Optional[BaseException]] = {}
         self.code: Optional[int] = None
         self.sentence = ""
@@ -87,8 +92,12 @@ class _Connect:
         self.world, self.rank, self.options = world, rank, dict(options)
         self.peer: Optional[Peer] = None
 
-    def __call__(self, model: Any, optimizer: Any = None, /, **more: Any) -> Peer:
-        self.peer = Peer(model, optimizer, _world=(self.world, self.rank), **{**self.options, **more})
+    @_options.listed()
+    def __call__(self, module: Any, optimizer: Any = None, /, **more: "Unpack[_options.PeerOptions]") -> Peer:
+        options: Dict[str, Any] = {**self.options, **more}
+        options["progress"] = bool(options.get("progress")) and self.rank == 0  # One line for all of them.
+        self.peer = Peer(module, optimizer, _world=(self.world, self.rank), **options)
+        self.world.models[self.rank] = self.peer._model
         return self.peer
 
 
@@ -127,7 +136,8 @@ def _run(world: _World, connect: _Connect, train: Callable[..., Any], args: Sequ
             world.go()
 
 
-def simulate(n: int, train: Callable[..., Any], *args: Any, network: str = "", **options: Any) -> List[Any]:
+@_options.listed()
+def simulate(n: int, train: Callable[..., Any], *args: Any, network: str = "", **options: "Unpack[_options.PeerOptions]") -> Results:
     """Run n peers in this process, over a network that is simulated, in virtual time.
 
         def train(rank, connect):
@@ -143,9 +153,10 @@ def simulate(n: int, train: Callable[..., Any], *args: Any, network: str = "", *
     compress is "auto", as a real link has its say in that). What `train`
     draws must not come from a stream that peers share. network: latency-us, jitter-us, bandwidth (bytes a second of each
     link; 0: no limit), step-us (virtual time of a local step), cut-rate, seed. Returns what they returned, by rank; where
-    that is None the last figures. SimulationError where one failed, after the others have ended.
+    that is None the last figures; `drift` and `relative_drift` of the list are exact. SimulationError where one failed, after the others have ended.
     """
     n = _check.whole("hearsay.simulate: n", n, 1, 2**32 - 1)
+    _options.check("hearsay.simulate", options, _options.SIMULATED)
     world = _World(n, network)
     results: List[Any] = [None] * n
     threads: List[threading.Thread] = []
@@ -174,4 +185,13 @@ def simulate(n: int, train: Callable[..., Any], *args: Any, network: str = "", *
     for rank, error in sorted(world.ended.items()):
         if error is not None:
             raise error
-    return results
+    found = Results(results)
+    found.models = len(world.models)
+    found.drift, found.relative_drift = distance([_flat(world.models[rank]) for rank in sorted(world.models)])
+    return found
+
+
+def _flat(model: Any) -> Any:
+    import numpy
+
+    return numpy.concatenate([*trained(model), numpy.zeros(0, numpy.float32)])

@@ -1,0 +1,144 @@
+"""The keyword arguments of Peer, local(), simulate() and torchrun(): names, types, and sentences that speak of them.
+
+RunOptions are the options of libhearsay (hearsay_option_at() lists them); a test compares the two, and the table in
+README.md. None stands for the default: the run's, where the peer joins one, else the library's.
+"""
+import difflib
+import inspect
+import os
+import re
+from typing import Any, Callable, Iterable, Literal, Mapping, Optional, Sequence, Type, TypedDict, TypeVar, Union
+
+Path = Union[str, os.PathLike]  # type: ignore[type-arg]
+Words = Union[str, Sequence[str]]
+Count = Union[int, str]
+Seconds = Union[float, str]
+
+
+class RunOptions(TypedDict, total=False):
+    """Options of libhearsay, with _ for -."""
+
+    # The run: all peers agree on it. A peer that joins may leave all of these out.
+    rounds: Optional[int]
+    local_steps: Optional[Count]
+    min_peers: Optional[int]
+    topology: Optional[str]
+    compress: Optional[str]
+    drift_target: Optional[float]
+    mixer: Optional[Literal['choco', 'average', 'dpsgd', 'allreduce', 'gossip', 'sma', 'ps']]
+    gamma: Union[float, str, None]
+    policy: Optional[str]
+    overlap: Optional[Count]
+    post_local: Optional[int]
+    final_drift: Optional[float]
+    final_compress: Optional[str]
+    final_topology: Optional[str]
+    quorum: Optional[float]
+    seed: Optional[int]
+    tolerate: Optional[int]
+    pull: Optional[float]
+    collective: Optional[Literal['ring', 'butterfly', 'tree', 'round-robin', 'master-worker', 'all-to-all']]
+    centre_momentum: Optional[float]
+    error_feedback: Optional[bool]
+    factor_masking: Optional[bool]
+    # This peer.
+    key: Optional[Path]
+    bootstrap: Optional[Words]
+    listen: Optional[str]
+    name: Optional[str]
+    initial: Optional[bool]
+    shard: Optional[str]
+    out: Optional[Path]
+    checkpoint: Optional[Seconds]
+    evaluate_every: Optional[int]
+    evaluate_samples: Optional[int]
+    metrics: Union[str, int, None]
+    advertise: Optional[Words]
+    identity: Optional[Path]
+    members: Optional[Path]
+    token: Optional[str]
+    forget: Optional[Seconds]
+    patience: Optional[float]
+    worker_limit: Optional[float]
+    uplink: Optional[str]
+    # A run of `hearsay peer`'s, of which the tensors are a model: with model= only.
+    model: Optional[str]
+    data: Optional[str]
+    norm: Optional[Literal['batch', 'group', 'layer']]
+    init: Optional[str]
+    augment: Optional[str]
+    skew: Optional[str]
+    batch: Optional[int]
+    learners: Optional[int]
+    learner_momentum: Optional[float]
+    optimiser: Optional[Literal['sgd', 'adam', 'adamw']]
+    lr: Optional[float]
+    momentum: Optional[float]
+    momentum_kind: Optional[Literal['local', 'qg']]
+    beta2: Optional[float]
+    nesterov: Optional[bool]
+    label_smoothing: Optional[float]
+    clip: Optional[float]
+    weight_decay: Optional[float]
+    warmup: Optional[Count]
+    schedule: Optional[Literal['cosine', 'step', 'constant']]
+
+
+class PeerOptions(RunOptions, total=False):
+    """And those of the Peer itself, which local(), simulate() and torchrun() hand on to it."""
+
+    buffers: Optional[Mapping[str, Any]]
+    options: str
+    timeout: Optional[float]
+    evaluate: Optional[Callable[..., Any]]
+    on_note: Optional[Callable[[int, str], None]]
+    keep: Optional[Mapping[str, Any]]
+    skip: Sequence[str]
+    progress: Optional[bool]
+
+
+RUN_NAMES = frozenset(RunOptions.__annotations__)
+PEER_NAMES = frozenset(PeerOptions.__annotations__)
+# A simulated peer has no socket, key or file.
+SIMULATED = PEER_NAMES - {"key", "bootstrap", "listen", "name", "out", "checkpoint", "metrics", "advertise", "identity", "members", "token",
+                          "forget", "uplink"}
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def check(where: str, given: Iterable[str], names: Iterable[str], what: str = "keyword argument", error: Type[Exception] = TypeError) -> None:
+    """TypeError, or another error, where a keyword argument is none of these, with the name that is nearest."""
+    known = sorted(names)
+    for name in given:
+        plain = name.replace("-", "_")
+        if plain in known:
+            continue
+        if plain in PEER_NAMES:
+            raise error(f"{where}: found the {what} {name!r}, which a simulated peer does not take; expected one of {', '.join(known)}")
+        near = difflib.get_close_matches(plain, known, 1, 0.7)
+        meant = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(known)}"
+        raise error(f"{where}: found the unknown {what} {name!r}, {meant}")
+
+
+def listed(names: Any = PeerOptions) -> Callable[[Function], Function]:
+    """Decorates a function that takes Unpack[names]: help() and completion then list each keyword argument."""
+    def decorate(function: Function) -> Function:
+        signature = inspect.signature(function)
+        own = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD and one.name[0] != "_"]
+        more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+                for name, kind in names.__annotations__.items() if name not in {one.name for one in own}]
+        function.__signature__ = signature.replace(parameters=own + more)  # type: ignore[attr-defined]
+        return function
+
+    return decorate
+
+
+FLAG = re.compile(r"--([a-z][a-z0-9]*(?:-[a-z0-9]+)*)")
+
+
+def speak(sentence: str) -> str:
+    """A sentence of the library, in which command-line flags become keyword arguments: --min-peers is min_peers."""
+    def keyword(found: "re.Match[str]") -> str:
+        name = found.group(1).replace("-", "_")
+        return name if name in RUN_NAMES else found.group(0)
+
+    return FLAG.sub(keyword, sentence)

@@ -1,0 +1,72 @@
+"""The final models of several peers of one program, and how far apart they are."""
+import math
+import os
+from typing import Any, Iterator, List, Sequence, Tuple
+
+from . import _lib
+
+CHUNK = 1 << 20  # Floats that are compared at a time.
+
+
+class Results(List[Any]):
+    """What local() and simulate() return: a list by rank, and the exact distance of the final models.
+
+    drift           sqrt(mean |x_i - x_mean|^2) over the trained parameters, in double precision; NaN: not known
+    relative_drift  drift / |x_mean|
+    models          how many models were compared: those of the ranks that called connect()
+    """
+
+    drift: float = math.nan
+    relative_drift: float = math.nan
+    models: int = 0
+
+
+def trained(model: Any) -> Iterator[Any]:
+    """The trained tensors of a _model.Model as they are now, flat, in float32: 16 bits lose nothing by that."""
+    import numpy
+
+    for item in model.items:
+        if item.role == _lib.TRAINED:
+            x = item.owner
+            x = x.detach().cpu().float().numpy() if hasattr(x, "detach") else x
+            yield numpy.ascontiguousarray(x, numpy.float32).reshape(-1)
+
+
+def write(path: str, model: Any) -> None:
+    """All of them to a file. Where the disk has no room there is none, and the drift is not known."""
+    try:
+        with open(path, "wb") as f:
+            for x in trained(model):
+                f.write(x.data)
+    except OSError:
+        if os.path.exists(path):
+            os.unlink(path)
+            open(path + ".missing", "w").close()
+
+
+def distance(models: Sequence[Any]) -> Tuple[float, float]:
+    """(drift, relative drift) of vectors of the same length."""
+    import numpy
+
+    apart = size = 0.0
+    for at in range(0, len(models[0]), CHUNK):
+        x = numpy.stack([numpy.asarray(one[at:at + CHUNK], numpy.float64) for one in models])
+        mean = x.mean(axis=0)
+        apart += float(numpy.square(x - mean).sum()) / len(models)
+        size += float(numpy.square(mean).sum())
+    drift = math.sqrt(apart)
+    return drift, drift / math.sqrt(size) if size > 0 else (0.0 if drift == 0 else math.inf)
+
+
+def exact(paths: Sequence[str]) -> Tuple[int, float, float]:
+    """(number of models, drift, relative drift) of the files that are there."""
+    there = [path for path in paths if os.path.exists(path)]
+    if not there or any(os.path.exists(path + ".missing") for path in paths):
+        return 0, math.nan, math.nan
+    import numpy
+
+    models: List[Any] = [numpy.fromfile(path, numpy.float32) if os.path.getsize(path) == 0 else numpy.memmap(path, numpy.float32, "r")
+                         for path in there]
+    if len({len(one) for one in models}) > 1:
+        return 0, math.nan, math.nan  # Peers of different runs.
+    return (len(models), *distance(models))

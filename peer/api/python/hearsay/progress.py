@@ -1,0 +1,75 @@
+"""Lines of progress on stderr: where the run is, at most one line every few seconds."""
+import math
+import os
+import sys
+import time
+from typing import Any, Optional
+
+FIRST_S = 1.0  # Before the first line; a run that is over sooner prints its verdict only.
+INTERVAL_S = 5.0
+PHASES = {"gathering": "joining", "settling": "consensus phase", "serving": "finishing", "holding": "waiting for a quorum",
+          "left": "left"}
+
+
+def wanted(progress: Optional[bool]) -> bool:
+    """None: yes where stderr is a terminal, and this is no rank but the first of a job."""
+    if progress is not None:
+        return bool(progress)
+    rank = os.environ.get("RANK", os.environ.get("SLURM_PROCID", os.environ.get("OMPI_COMM_WORLD_RANK", "0")))
+    try:
+        return rank == "0" and sys.stderr.isatty()
+    except (AttributeError, ValueError):  # There is none, or it is closed.
+        return False
+
+
+def amount(n: float) -> str:
+    """Bytes, with three digits."""
+    for unit in ("B", "kB", "MB"):
+        if n < 999.5:
+            return f"{n:.3g} {unit}"
+        n /= 1000
+    return f"{n:.3g} GB"
+
+
+def line(f: Any, min_peers: int, bytes_per_s: float, waits: bool = False) -> str:
+    """What these figures say, as one line."""
+    here = max(1, f.n_live)
+    peers = f"{here} peer{'' if here == 1 else 's'}"
+    if f.phase in ("", "gathering"):
+        return f"waiting for {min_peers - here} of {min_peers} peers" if here < min_peers else f"joining: {peers}"
+    words = [f"round {f.round} of {f.rounds or '?'}"]
+    if f.phase in PHASES:
+        words.append(PHASES[f.phase] + (f", round {f.settle_rounds} of it" if f.phase == "settling" else ""))
+    words += [f"{name} {value:.4g}" for name, value in (("loss", f.loss), ("accuracy", f.accuracy)) if not math.isnan(value)]
+    if not math.isnan(f.relative_drift):
+        words.append(f"relative drift {f.relative_drift:.2g}")
+    words += [peers, f"sends {amount(bytes_per_s)}/s"]
+    if waits and f.phase == "training":
+        words.append("waits for neighbours")
+    return ", ".join(words)
+
+
+class Progress:
+    """Writes the lines of one peer."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._begun = self._at = time.monotonic()
+        self._next = self._begun + FIRST_S
+        self._sent = 0
+
+    def due(self) -> bool:
+        return time.monotonic() >= self._next
+
+    def show(self, figures: Any, min_peers: int, waits: bool) -> None:
+        now = time.monotonic()
+        rate = (figures.bytes_sent - self._sent) / max(now - self._at, 1e-3)
+        self._at, self._sent, self._next = now, figures.bytes_sent, now + INTERVAL_S
+        self.say(line(figures, min_peers, rate, waits))
+
+    def say(self, text: str) -> None:
+        """A stderr that is closed or full ends no training."""
+        try:
+            print(f"{self.name}: {text}", file=sys.stderr, flush=True)
+        except (AttributeError, OSError, ValueError):
+            pass
