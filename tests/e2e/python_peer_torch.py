@@ -672,6 +672,11 @@ def check_keep_scheduler():
     steps(model, optimizer, late, peer, 5)
     warned(notes, "the scheduler StepLR of the optimizer was made after the Peer")
     assert sum("after the Peer" in text for text in notes) == 1, notes
+    # A checkpoint without the scheduler that the program has now.
+    directory = kept_directory()
+    steps(*kept(directory, notes, lambda o: None))
+    kept(directory, notes)[3].leave()
+    warned(notes, "the checkpoint has no state of the learning-rate scheduler")
     # One that is named, by itself or by functions, is not warned of; without out= nothing is kept.
     del notes[:]
     made_one = []

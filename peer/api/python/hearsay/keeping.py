@@ -103,7 +103,8 @@ class Keeper:
         self._things = {name: _accessors(name, thing) for name, thing in things.items()}
         self._on = on and bool(self._things)
         self._next = 0.0
-        self._known: List[Any] = []  # Schedulers that were found. Some of them were warned of.
+        self._known: List[Any] = []  # The optimizer's schedulers, those that `keep` names and the others.
+        self._late = False  # One that was made after the Peer has been looked for.
         if keep and not on:
             warn("keep= has no effect without out=DIR, where checkpoints are")
         if self._on:
@@ -133,8 +134,9 @@ class Keeper:
 
     def look_for_late(self) -> None:
         """A scheduler that was made after the Peer missed what the checkpoint has of it: say so, once. Called before a round."""
-        if not self._on or not _is_scheduled(self._optimizer) or self._known:
+        if not self._on or self._late or self._known or not _is_scheduled(self._optimizer):
             return
+        self._late = True
         unnamed = self._unnamed()
         if unnamed:
             self._warn(f"keep: the scheduler {type(unnamed[0]).__name__} of the optimizer was made after the Peer: its state is not kept, "
@@ -156,7 +158,8 @@ class Keeper:
             if name in state:
                 put(state[name])
             else:
-                self._warn(f"keep: the checkpoint has no state of {name!r}, expected one: it starts as the program has made it")
+                what = "the learning-rate scheduler" if name == FOUND else repr(name)
+                self._warn(f"keep: the checkpoint has no state of {what}, expected one: it starts as the program has made it")
         for name in state:
             if name == FOUND and name not in self._things:
                 self._warn("keep: the checkpoint has the state of a learning-rate scheduler, and the optimizer has none, or several: the "

@@ -1,4 +1,5 @@
 """Several peers from one program: processes on this machine, or the ranks that torchrun, Slurm or mpirun started."""
+import contextlib
 import ctypes
 import multiprocessing
 import multiprocessing.connection
@@ -115,7 +116,8 @@ def _child(rank: int, train: Callable[..., Any], args: Sequence[Any], options: D
         if os.getpid() != own:
             raise  # A process that `train` forked ends here. Its end says nothing of this rank.
         interrupt.heard = True
-        answer.send_bytes(pickle.dumps((FAILS, traceback.format_exc())))
+        with contextlib.suppress(BrokenPipeError):  # The parent was killed: there is no process to report to.
+            answer.send_bytes(pickle.dumps((FAILS, traceback.format_exc())))
     finally:
         for peer in connect.peers:
             peer.leave()
