@@ -187,6 +187,9 @@ def check_keywords():
         raises(TypeError, "unknown keyword argument 'xyzzy', expected one of a", lambda: call(xyzzy=1))
     raises(TypeError, "'key', which a simulated peer does not take", lambda: hearsay.simulate(2, no_peer, key="k"))
     alone({"w": f}, **{"min-peers": 1, "topology": None}).leave()
+    for more in (dict(evaluate=3), dict(on_note="x"), dict(keep=[1]), dict(options={"a": 1}), dict(skip="w"), dict(skip=3), dict(skip=[1])):
+        (name, value), = more.items()
+        raises(TypeError, f"hearsay.Peer: {name}: found {value!r}, expected ", lambda: alone({"w": f}, **more))
 
     # Sentences of the library: no flag is left in any.
     notes = []
@@ -195,7 +198,13 @@ def check_keywords():
                  dict(metrics="x"), dict(uplink="?"), dict(evaluate_every=-1), dict(initial="maybe"), dict(gamma="x"), dict(local_steps=0.5)):
         error = raises(hearsay.HearsayError, "", lambda: alone({"w": f}, on_note=lambda level, text: notes.append(text), **more))
         assert "--" not in str(error) and any(name in str(error) for name in more), (more, error)
-    assert not [text for text in notes if "--" in text], notes
+    out = os.path.join(tempfile.mkdtemp(), "out")
+    with alone({"w": f}, out=out, checkpoint=0.01, rounds=10**6) as peer:
+        while not [name for name in os.listdir(out) if "checkpoint" in name]:
+            peer.step()
+        peer.leave()
+    error = raises(hearsay.UsageError, "another directory as out begins again", lambda: alone({"w": f}, out=out, rounds=7))
+    assert not [text for text in [*notes, str(error)] if "--" in text], (notes, error)
 
 
 def check_nan():

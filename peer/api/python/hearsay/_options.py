@@ -7,7 +7,7 @@ import difflib
 import inspect
 import os
 import re
-from typing import Any, Callable, Iterable, Literal, Mapping, Optional, Sequence, Type, TypedDict, TypeVar, Union
+from typing import Any, Callable, Dict, Iterable, Literal, Mapping, Optional, Sequence, Tuple, Type, TypedDict, TypeVar, Union
 
 Path = Union[str, os.PathLike]  # type: ignore[type-arg]
 Words = Union[str, Sequence[str]]
@@ -119,6 +119,25 @@ def check(where: str, given: Iterable[str], names: Iterable[str], what: str = "k
         raise error(f"{where}: found the unknown {what} {name!r}, {meant}")
 
 
+def check_own(where: str, **given: Any) -> None:
+    """TypeError, where an argument that is the Peer's own and not the library's has another type than the signature says."""
+    kinds: Dict[str, Tuple[Callable[[Any], bool], str]] = {
+        "evaluate": (callable, "a function or None"),
+        "on_note": (callable, "a function or None"),
+        "keep": (lambda x: isinstance(x, Mapping), "a dict of name -> object, or None"),
+        "options": (lambda x: isinstance(x, str), 'text such as "topology=ring"'),
+        "skip": (lambda x: not isinstance(x, str) and all(isinstance(one, str) for one in x), "a list of patterns"),
+    }
+    for name, value in given.items():
+        fits, expected = kinds[name]
+        try:
+            good = value is None or fits(value)
+        except TypeError:  # It cannot be iterated over.
+            good = False
+        if not good:
+            raise TypeError(f"{where}: {name}: found {value!r:.60}, expected {expected}")
+
+
 def listed(names: Any = PeerOptions) -> Callable[[Function], Function]:
     """Decorates a function that takes Unpack[names]: help() and completion then list each keyword argument."""
     def decorate(function: Function) -> Function:
@@ -141,4 +160,4 @@ def speak(sentence: str) -> str:
         name = found.group(1).replace("-", "_")
         return name if name in RUN_NAMES else found.group(0)
 
-    return FLAG.sub(keyword, sentence)
+    return FLAG.sub(keyword, sentence.replace("--fresh begins anew", "another directory as out begins again"))

@@ -183,6 +183,7 @@ class Peer:
                  skip: Sequence[str] = (), progress: Optional[bool] = None, _world: Any = None,
                  **keywords: "Unpack[_options.RunOptions]") -> None:
         _options.check("hearsay.Peer", keywords, _options.PEER_NAMES if _world is None else _options.SIMULATED)
+        _options.check_own("hearsay.Peer", evaluate=evaluate, on_note=on_note, keep=keep, options=options, skip=skip)
         self.model, self.optimizer = module, optimizer
         self.evaluate, self.on_note = evaluate, on_note
         self.history: Deque[Figures] = deque(maxlen=HISTORY)
