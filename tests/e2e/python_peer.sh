@@ -35,6 +35,20 @@ example()
 checks python_peer
 example numpy_logreg.py '^consensus of 3 of 3 .* accuracy (1.000|0.9[0-9]+), 0 bytes copied$' 3 rounds=40
 
+# Types: what mypy says of programs with right and wrong keyword arguments. (Debian: mypy)
+if command -v mypy >/dev/null; then
+    echo 'import hearsay; hearsay.Peer({}, None, rounds=5, model="gpt:1x8"); hearsay.local(2, print, mixer="choco", keep=hearsay.RNG)' >good.py
+    printf 'import hearsay\n%s\n' 'hearsay.Peer({}, tolopogy="ring")' 'hearsay.local(2, print, mixer="chco")' 'hearsay.torchrun({}, rounds="5")' >bad.py
+    for one in good bad; do
+        (cd "$root/peer/api/python" && MYPYPATH=. mypy --cache-dir "$work/mypy" --follow-imports silent --ignore-missing-imports "$work/$one.py") >$one.out 2>&1
+        echo $? >>$one.out
+    done
+    check "mypy finds nothing in right keyword arguments" [ "$(tail -n 1 good.out)" = 0 ]
+    check "  and names wrong ones" [ "$(grep -cE 'bad.py:[246]: error: .*(tolopogy|mixer|rounds)' bad.out)" = 3 ]
+else
+    echo "# left out: there is no mypy here"
+fi
+
 if "$python" -c 'import torch' 2>/dev/null; then
     checks python_peer_torch
     # Ranks as torchrun starts them: that of MASTER_PORT + 1 is rank 0's.

@@ -749,9 +749,14 @@ def check_keep_format():
     if hasattr(torch, "amp") and hasattr(torch.amp, "GradScaler"):
         round_trip(torch.amp.GradScaler("cpu").state_dict())
     for bad, words in ((print, "builtin_function_or_method"), (check_keep, "function check_keep"), (object(), "object"),
-                       (torch.ones(2).to_sparse(), "sparse")):
+                       (torch.ones(2).to_sparse(), "sparse"), (torch.empty(2, device="meta"), "on meta"), (numpy.array([object()]), "array of object")):
         raises(TypeError, "keep: mine['a'][1]: found ", lambda: _state.dump({"mine": {"a": [0, bad]}}))
         raises(TypeError, words, lambda: _state.dump({"mine": {"a": [0, bad]}}))
+    cycle = []
+    cycle.append(cycle)
+    raises(TypeError, "contains itself in mine", lambda: _state.dump({"mine": cycle}))
+    conjugate = torch.tensor([1 + 2j]).conj()
+    assert torch.equal(_state.load(_state.dump({"x": conjugate}))["x"], torch.tensor([1 - 2j])), "a conjugate is a view of other bytes"
     raises(TypeError, "keep: mine: found object", lambda: kept(kept_directory(), keep={"mine": (object, print)}))
     raises(TypeError, "state_dict()", lambda: kept(kept_directory(), keep={"mine": 3}))
 

@@ -16,14 +16,15 @@ from ._lib import CallbackError, ForkedError, HearsayError, NotFiniteError, Reso
 from ._model import packed
 from .codec import Codec, CodecInfo, codecs
 from .figures import Figures
+from .final import Results
 from .keeping import RNG
 from .load import Loaded, load
 from .launch import LocalError, from_env, keygen, local, torchrun
 from .peer import Peer
 from .simulate import SimulationError, simulate
 
-__all__ = ["Peer", "Figures", "local", "LocalError", "torchrun", "from_env", "simulate", "SimulationError", "keygen", "packed", "RNG",
-           "load", "Loaded", "Codec", "CodecInfo", "codecs", "ddp_hook", "HearsayError", "UsageError", "ResourceError",
+__all__ = ["Peer", "Figures", "Results", "local", "LocalError", "torchrun", "from_env", "simulate", "SimulationError", "keygen",
+           "packed", "RNG", "load", "Loaded", "Codec", "CodecInfo", "codecs", "ddp_hook", "HearsayError", "UsageError", "ResourceError",
            "NotFiniteError", "CallbackError", "ForkedError", "library"]
 __version__: str = lib.hearsay_version().decode()
 library: str = lib.path  # Which libhearsay.so this is.

@@ -68,13 +68,13 @@ class _Writer:
         if numpy is not None and isinstance(x, (numpy.ndarray, numpy.generic)) and x.dtype.kind in "biufcSU":
             a = numpy.asarray(x)
             return {"array" if isinstance(x, numpy.ndarray) else "scalar": [a.dtype.str, list(a.shape), *self.bytes_of(a.tobytes())]}
-        what = f"function {getattr(x, '__qualname__', x)}" if callable(x) and hasattr(x, "__code__") else type(x).__name__
+        what = f"an array of {x.dtype}" if hasattr(x, "dtype") else f"function {getattr(x, '__qualname__', x)}" if callable(x) and hasattr(x, "__code__") else type(x).__name__
         raise TypeError(f"keep: {path}: found {what}, expected {EXPECTED}")
 
     def tensor(self, torch: Any, x: Any, path: str) -> Any:
-        if x.layout != torch.strided or x.is_quantized:
-            raise TypeError(f"keep: {path}: found a tensor of layout {x.layout}, expected a dense one")
-        x = x.detach().cpu().contiguous()
+        if x.layout != torch.strided or x.is_quantized or x.device.type == "meta":
+            raise TypeError(f"keep: {path}: found a tensor of layout {x.layout} on {x.device}, expected a dense one with values")
+        x = x.detach().resolve_conj().resolve_neg().cpu().contiguous()
         raw = ctypes.string_at(x.data_ptr(), x.numel() * x.element_size()) if x.numel() > 0 else b""
         return {"tensor": [str(x.dtype).rpartition(".")[2], list(x.shape), *self.bytes_of(raw)]}
 
@@ -82,7 +82,10 @@ class _Writer:
 def dump(state: Dict[str, Any]) -> bytes:
     """The state as bytes. TypeError names what cannot be kept, and where it is."""
     writer = _Writer()
-    header = json.dumps({name: writer.tree(x, name) for name, x in state.items()}).encode()
+    try:
+        header = json.dumps({name: writer.tree(x, name) for name, x in state.items()}).encode()
+    except RecursionError:
+        raise TypeError(f"keep: found a value that contains itself in {', '.join(state)}, expected a tree") from None
     return b"".join([MAGIC, struct.pack("<Q", len(header)), header, *writer.chunks])
 
 
