@@ -99,7 +99,7 @@ HEARSAY_EXPORT void hearsay_close(struct hearsay *h);
  * those of that model, by name and shape, and the run is one that `hearsay peer` can be in, too.
  *
  * Without "listen" it is port 7100; where another peer of this machine has that and is in "bootstrap",
- * any free one. Name and value are copied; the last value of a name counts, and is looked at by hearsay_open().
+ * the next free one. Name and value are copied; the last value of a name counts, and is looked at by hearsay_open().
  * HEARSAY_OK; HEARSAY_USAGE: no name, too many of them, or the handle is open; HEARSAY_SYSTEM. */
 HEARSAY_EXPORT int hearsay_set(struct hearsay *h, const char *name, const char *value);
 
