@@ -19,8 +19,8 @@
 #include <string.h>
 
 enum {
-    VERSION = 2,       /* Columns without names. */
-    VERSION_NAMED = 3, /* Columns with names. */
+    VERSION = 2,            /* Columns without names. */
+    VERSION_NAMED = 3,      /* Columns with names. */
     CATEGORY_END = 1 << 18, /* Above every category (columns.c). */
     HASHED = COLUMN_CATEGORIES + 1
 };

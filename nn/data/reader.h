@@ -39,7 +39,7 @@ struct reader
     /* csv: how columns are told apart. Zeros: to be found out, here. Settled: those of the training
      * set or of a kind. NULL: all are numbers, and there are no gaps. */
     struct columns *columns;
-    bool more_labels;      /* csv, libsvm: labels that `kind` lacks join it (labels_more()). */
+    bool more_labels; /* csv, libsvm: labels that `kind` lacks join it (labels_more()). */
     /* csv: what columns are called. Zeros: to be found out, here. Else that of the training set or of a
      * run: each table with a header is matched to it. NULL: kinds say nothing of names. */
     struct schema *schema;
