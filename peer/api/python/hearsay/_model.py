@@ -239,7 +239,7 @@ class Model:
         self.flat: Any = None
         self._held, self._counted = _holders(model, buffers, {id(x) for _, role, x in named if role != _lib.OPAQUE})
         opaque = {id(x) for _, role, x in named if role == _lib.OPAQUE}
-        self._homes = [home for home in _holders(model, buffers, opaque)[0] if id(home[2]) in opaque]
+        self._homes = [home for home in _holders(model, buffers, opaque)[0] if id(home[3]) in opaque]
         apart, self._tied = _tie(model, named)
         self.items = self._lay([one for one in apart if self._size(one[2]) > 0])
         self._tie_again()
@@ -334,7 +334,7 @@ class Model:
     def changed(self) -> List[str]:
         """Opaque buffers that were written to or replaced since then, once each. The counter of a batch norm may differ: it
         is left out."""
-        replaced = {id(x) for holder, key, x in self._homes if holder.get(key) is not x}
+        replaced = {id(x) for _, holder, key, x in self._homes if holder.get(key) is not x}
         found = [i for i in self._opaque()
                  if i.name in self._versions and (i.owner._version != self._versions[i.name] or id(i.owner) in replaced)]
         for i in found:

@@ -126,7 +126,7 @@ def check_own(where: str, **given: Any) -> None:
         "on_note": (callable, "a function or None"),
         "keep": (lambda x: isinstance(x, Mapping), "a dict of name -> object, or None"),
         "options": (lambda x: isinstance(x, str), 'text such as "topology=ring"'),
-        "skip": (lambda x: not isinstance(x, str) and all(isinstance(one, str) for one in x), "a list of patterns"),
+        "skip": (lambda x: all(isinstance(one, str) for one in x), "a pattern, or a list of them"),
     }
     for name, value in given.items():
         fits, expected = kinds[name]
