@@ -155,7 +155,7 @@ struct world
         struct world *world;
         uint32_t index;
     } member[PEERS + 1];
-    char said[RUN_ERROR_MAX]; /* The last error. */
+    char said[NODE_NOTE_MAX]; /* The last error. */
 };
 
 static float center(uint32_t peer, size_t k)
