@@ -205,7 +205,7 @@ static void test_small_spread(void **state)
             float x = d.train.rows[2 * k] - d.train.rows[2 * k - 2];
             assert_true(fabs((double)x - apart) <= 0.05 * apart);
             assert_true(fabsf(d.test.rows[2 * k] - d.train.rows[2 * k]) <= 0);
-            assert_true(fabsf(again.train.rows[2 * k] - d.train.rows[2 * k]) <= 1e-5f);
+            assert_memory_equal(&again.train.rows[2 * k], &d.train.rows[2 * k], sizeof(float));
             assert_true(fabsf(d.train.rows[2 * k + 1]) <= 0
                         && fabsf(again.test.rows[2 * k + 1]) <= 0);
         }
