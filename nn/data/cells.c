@@ -11,7 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { SEPARATOR_RECORDS = 8 }; /* That cells_separator() looks at. */
+enum { SEPARATOR_RECORDS = 8 }; /* Number of records that cells_separator() inspects. */
 
 /* A tab is a space, unless it is what stands between cells. */
 static bool is_space(const struct cells *c, uint8_t byte)
@@ -147,8 +147,8 @@ bool cells_is(const struct cells_cell *cell, const uint8_t *text, size_t n)
     return n_own == (n < sizeof own ? n : sizeof own) && memcmp(own, text, n_own) == 0;
 }
 
-/* Is it a number? Which one is asked later, by the second pass. What is made of digits and separators is
- * no name either. */
+/* Returns true for every text that number_look() does not call a word. A cell of digits and
+ * separators that no notation reads is not a name either. */
 bool cells_number(const struct cells_cell *cell)
 {
     double v;
@@ -194,8 +194,9 @@ bool cells_find(struct cells *c, size_t column, uint8_t byte, struct cells_cell 
     return false;
 }
 
-/* With this separator, are all commas of the next records in cells that are numbers, which they make
- * decimal commas? Those of the first record may be in a column's name. */
+/* Returns true if, with this separator, each comma in the next records is inside of a cell that is
+ * a number: the comma is a decimal mark then. Commas in the first record are ignored, because they
+ * may be part of a column's name. */
 static bool commas_in_numbers(struct cells c, uint8_t separator)
 {
     size_t n_records = 0, n_numbers = 0;
@@ -237,7 +238,8 @@ uint8_t cells_separator(const struct cells *c)
     return all[best];
 }
 
-/* A first line "sep=;" is a spreadsheet's, and says what stands between cells. */
+/* Spreadsheets write a first line "sep=;" that names the separator. Reads the separator from the
+ * line and skips the line. */
 static void take_separator_line(struct cells *c)
 {
     const uint8_t *p = c->p;
@@ -258,8 +260,8 @@ static void take_separator_line(struct cells *c)
     c->separator_said = true;
 }
 
-/* Spreadsheets write a byte order mark in front of UTF-8; it would become a part of the first
- * name. */
+/* Spreadsheets write a byte order mark in front of UTF-8. Without the skip, the mark would be part
+ * of the first column's name. */
 struct cells cells_open(const struct lines_file *f, char error[DATA_ERROR_MAX])
 {
     bool mark = f->n >= 3 && memcmp(f->bytes, "\xef\xbb\xbf", 3) == 0;

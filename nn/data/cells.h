@@ -14,15 +14,15 @@ enum {
     CELLS_NAME_MAX = 256 /* Bytes of a column's name; the rest is not compared. */
 };
 
-/* Where in a file reading stands: at the first byte of a record or a cell. A
- * copy reads ahead. */
+/* Read position in a table: the first byte of a record or of a cell. A copy of the struct reads
+ * ahead. */
 struct cells
 {
     const uint8_t *p, *end;
     uint8_t separator;
-    bool separator_said;    /* By a first line "sep=;". */
-    struct lines_spot spot; /* Where the record begins. */
-    uint64_t next_line;     /* The line that p is in: a cell in quotes may span several. */
+    bool separator_said;    /* The first line of the file is "sep=;", which names the separator. */
+    struct lines_spot spot; /* File and first line of the current record, for error messages. */
+    uint64_t next_line;     /* Number of the line at p. A cell in quotes may span several lines. */
 };
 
 /* A cell without the spaces and quotes around it. */
@@ -34,12 +34,15 @@ struct cells_cell
     bool more;    /* Another cell of the record follows. */
 };
 
-/* Begin with a file, behind its byte order mark and a line "sep=;" if it has them; else the separator is
- * a comma until the caller sets another. */
+/* Starts to read the table in `f`, after a UTF-8 byte order mark and after a first line "sep=;", if
+ * the file has them. The line "sep=;" sets the separator. Without the line, the separator is a
+ * comma until the caller sets another one. */
 struct cells cells_open(const struct lines_file *f, char error[DATA_ERROR_MAX]);
 
-/* Guess the separator: a semicolon or a tab that makes all commas decimal commas; else the one of comma,
- * semicolon and tab that the record at c has most often outside of quotes; a comma where it has none. */
+/* Returns the separator of the table, which the record at c begins. Returns the one of a line
+ * "sep=;" if the file has the line. Otherwise returns a semicolon or a tab if all commas are
+ * decimal commas with it. Otherwise returns the most frequent of comma, semicolon and tab in the
+ * record at c, outside of quotes. Returns a comma if the record has none of them. */
 uint8_t cells_separator(const struct cells *c);
 
 /* Go to the next record, past blank lines. False at the end of the file. */
@@ -53,8 +56,8 @@ __attribute__((warn_unused_result)) int cells_next(struct cells *c, struct cells
 /* How many cells are left of a record, from c on. 0 or -EINVAL. */
 __attribute__((warn_unused_result)) int cells_count(struct cells c, size_t *n);
 
-/* Go on to the first record whose cell of that column has the byte in it. False, with an empty cell,
- * where there is none. */
+/* Moves to the next record whose cell in `column` (from 0) contains `byte`, and sets *cell to the
+ * cell. Returns false, with an empty cell, if no record has such a cell. */
 bool cells_find(struct cells *c, size_t column, uint8_t byte, struct cells_cell *cell);
 
 /* The cell's text, at most cap bytes of it; returns how many. */

@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LETTERS = 3 }; /* A category is written in base64. */
+enum { LETTERS = 3 }; /* Letters of base64 that encode one category. */
 
-/* A deviation this small against the mean is what rounding to doubles leaves of numbers that are all
- * the same. */
+/* If the deviation is at most this fraction of the mean, all numbers are taken as equal: rounding
+ * to double alone can cause such a deviation. */
 #define SAME 1e-14
 
 const char *const columns_scale_name[COLUMNS_SCALES] = {
@@ -119,7 +119,8 @@ void columns_round(double *mean, double *deviation)
     }
 }
 
-/* The number of fewest digits that is the same float: where rows are kept as floats, it has no more. */
+/* Returns the shortest decimal number that rounds to the same float as v. For rows that are stored
+ * as floats, a mean of more digits has no effect. */
 static double shortest(double v)
 {
     char text[32];
@@ -132,8 +133,9 @@ static double shortest(double v)
     return strtod(text, NULL);
 }
 
-/* Numbers that are all the same become 0, and where another file has others they do not drown the rest:
- * a column of zeros here may be one of ones at another peer. */
+/* Equal numbers become 0. Their scale is chosen so that other values of the column, from another
+ * file, do not dominate the rest: a column of zeros here may be a column of ones at another
+ * peer. */
 static void settle_scale(struct column *c, enum columns_scale scale, const struct column_moments *s)
 {
     double deviation = s->n > 0 ? sqrt(s->m2 / s->n) : 0;
@@ -165,7 +167,7 @@ void columns_moments(const struct columns *c, const float *rows, size_t n,
                 double v = (double)row[i];
                 of[i].low = of[i].n > 0 ? fmin(of[i].low, v) : v;
                 of[i].high = of[i].n > 0 ? fmax(of[i].high, v) : v;
-                of[i].mean += v; /* Their sum, until it is divided. */
+                of[i].mean += v; /* The sum of the numbers, until it is divided by n below. */
                 of[i].n++;
             }
     for (size_t i = 0; i < c->n; i++)
@@ -192,8 +194,8 @@ void columns_settle(struct columns *c, const struct column_moments *of)
             settle_scale(&c->at[i], c->scale, &of[i]);
 }
 
-/* A number as it is kept to an input. Means differ little from offsets, so that their difference is
- * exact to the last digits of a double. */
+/* Converts a stored number to an input. The mean differs little from the offset, so their
+ * difference is exact to the last digits of a double. */
 static float scaled(const struct column *c, enum columns_scale scale, float kept)
 {
     double mean = c->mean, v = (double)kept;
@@ -237,14 +239,14 @@ struct word
     char text[COLUMNS_WORD_MAX];
 };
 
-/* Is the text the same number? */
+/* Returns true if the text reads as exactly v. */
 static bool reads_back(const char *text, double v)
 {
     double x = strtod(text, NULL);
     return x >= v && x <= v;
 }
 
-/* As short as reads back the same: .5, 1e5 and 2960, neither 0.5 nor 1e+05 nor 2.96e3. */
+/* Writes the shortest text that reads as v: .5, 1e5 and 2960, not 0.5, 1e+05 or 2.96e3. */
 static void print_number(double v, char text[32])
 {
     char full[32], plain[32];

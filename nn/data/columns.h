@@ -1,27 +1,30 @@
-/* nn/data/columns.h -- what the columns of a table hold, and how their cells become a model's inputs.
+/* nn/data/columns.h -- types of a table's columns, and the conversion of their cells to model
+ * inputs.
  *
- *   column       told by             a cell becomes                               a gap becomes
- *   numbers      its first cell      (v - mean) / scale, v / scale, or v          the mean
- *   categories   its first cell      one of n inputs is 1, the others 0           n zeros
+ *   column       type set by      a cell becomes                               a gap becomes
+ *   numbers      its first cell   (v - mean) / scale, v / scale, or v          the mean
+ *   categories   its first cell   one of n inputs is 1, the others 0           n zeros
  *
- * A gap is an empty cell, ?, NA, N/A, null or nan. A category is known by a hash of its text, the same
- * everywhere; one that the training files do not have is n zeros, as a gap is. A column of more than
- * COLUMNS_CATEGORIES_MAX categories has COLUMNS_BUCKETS inputs, and its hash picks one.
+ * A gap is an empty cell, ?, NA, N/A, null or nan. A category is identified by a hash of its text.
+ * A category that the training files do not have becomes n zeros, as a gap does. A column of more
+ * than COLUMNS_CATEGORIES_MAX categories has COLUMNS_BUCKETS inputs, and the hash selects one of
+ * them.
  *
- *   files --note--> forms, categories --moments--> --settle--> means, scales --print--> text, a
+ *   files --note--> types, categories --moments--> --settle--> means, scales --print--> text, a
  *                                                     part of the kind
- *   text --parse--> the same, without the files that it is of
+ *   text --parse--> the same columns, without the files
  *
- * In the text each column has a word, with commas between:
+ * The text has one word for each column, with commas between the words:
  *
- *   2960~280   numbers of mean 2960 and scale 280
- *   ~.25       numbers of mean 0
- *   .5         numbers of mean 0.5 and scale 1
+ *   2960~280   numbers with mean 2960 and scale 280
+ *   ~.25       numbers with mean 0 and scale 0.25
+ *   .5         numbers with mean 0.5 and scale 1
  *   =aB3x-9    two categories, three letters of base64 each, sorted
- *   #          categories, by their hash
+ *   #          categories, each represented by its hash
  *
- * The deviation is rounded to two digits and the mean to the last of these, so that a run has room for
- * the text of a hundred columns and more: inputs of mean 0 +- 0.05 and deviation 1 +- 0.05 train alike.
+ * The deviation is rounded to two digits and the mean to the same decimal place. A run then has
+ * enough space for the text of about a hundred columns. Rounding shifts inputs to mean 0 +- 0.05
+ * and deviation 1 +- 0.05, which train equally well.
  */
 #ifndef NN_DATA_COLUMNS_H
 #define NN_DATA_COLUMNS_H
@@ -33,72 +36,79 @@
 #include <stdint.h>
 
 enum {
-    COLUMNS_MAX_N = 16384,       /* Tables of more columns have numbers only, as they are. */
-    COLUMNS_CATEGORIES_MAX = 64, /* Inputs of one column, each for one category; */
-    COLUMNS_CATEGORY_BITS = 18,  /* Bits of a hash that are a category. */
-    COLUMNS_BUCKETS = 256,       /* with more categories than that, so many. */
-    COLUMNS_TEXT_MAX = 961,      /* Bytes of a text, with the NUL, that a kind has room for. */
-    COLUMNS_WORD_MAX = 3 * COLUMNS_CATEGORIES_MAX + 16 /* Bytes of a column's word. */
+    /* Largest number of columns. Wider tables have numbers only, not scaled. */
+    COLUMNS_MAX_N = 16384,
+    /* Largest number of categories with an input each. A column with more is hashed. */
+    COLUMNS_CATEGORIES_MAX = 64,
+    COLUMNS_CATEGORY_BITS = 18, /* Bits of a text's hash that identify a category. */
+    COLUMNS_BUCKETS = 256,      /* Inputs of a column whose categories are hashed. */
+    COLUMNS_TEXT_MAX = 961,     /* Bytes of the longest text that fits into a kind, with the NUL. */
+    COLUMNS_WORD_MAX = 3 * COLUMNS_CATEGORIES_MAX + 16 /* Bytes of the word of one column. */
 };
 
-#define COLUMNS_FAR                                                                                \
-    1e6 /* A scaled value is at most so large; what is further out counts as this. */
+#define COLUMNS_FAR 1e6 /* Largest magnitude of a scaled value. Larger values are clamped. */
 
-/* What numbers are divided by. With COLUMNS_SCALE_STANDARD the mean is taken off before. */
+/* Divisor of numbers. COLUMNS_SCALE_STANDARD also subtracts the mean first. */
 enum columns_scale {
-    COLUMNS_SCALE_AUTO,     /* Not said: what suits the format. */
+    COLUMNS_SCALE_AUTO,     /* No option was given: the default of the format. */
     COLUMNS_SCALE_NONE,     /* 1. */
-    COLUMNS_SCALE_STANDARD, /* Their deviation. */
-    COLUMNS_SCALE_MAX,      /* The largest of them, without its sign. */
+    COLUMNS_SCALE_STANDARD, /* The standard deviation of the numbers. */
+    COLUMNS_SCALE_MAX,      /* The largest magnitude of the numbers. */
     COLUMNS_SCALES
 };
 extern const char *const columns_scale_name[COLUMNS_SCALES];
-extern const char columns_base64[65]; /* The letters of texts: 6 bits each. */
+/* Alphabet of the text encoding: each letter stands for 6 bits. */
+extern const char columns_base64[65];
 
 enum column_form { COLUMN_OPEN, COLUMN_NUMBERS, COLUMN_CATEGORIES };
 
 struct column
 {
-    enum column_form form; /* COLUMN_OPEN: no cell so far; in the end, as numbers are. */
-    double mean, scale;    /* What its numbers have. */
-    bool hashed;           /* It has more categories than have inputs of their own. */
-    uint32_t n_categories; /* Else so many, */
-    uint32_t *category;    /* ascending; owned. */
-    size_t n_gaps;         /* In the files that were read; */
-    size_t n_unknown;      /* and cells of a category that is none of these. */
+    /* COLUMN_OPEN: all cells so far are gaps. Such a column is treated as numbers. */
+    enum column_form form;
+    double mean, scale; /* Mean and divisor of the column's numbers. */
+    bool hashed; /* True: more than COLUMNS_CATEGORIES_MAX categories, so `category` is empty. */
+    uint32_t n_categories; /* Length of `category`. */
+    uint32_t *category;    /* Hashes of the categories, ascending. Owned. */
+    size_t n_gaps;         /* Gaps in the files that were read. */
+    size_t n_unknown;      /* Cells whose category is not in `category`. */
 
-    /* How its numbers are written (nn/data/number.h). */
-    uint32_t ruled_out;          /* Notations in which some cell cannot be read. */
-    uint32_t reading;            /* Those to read by, of one decimal mark; 0: plain numbers. */
-    bool point_seen, comma_seen; /* In some cell. */
-    bool has_numbers;            /* A cell fixed the unit: */
-    char unit[NUMBER_UNIT_MAX];  /* "" for none. */
+    /* Notation of the column's numbers (nn/data/number.h). */
+    uint32_t ruled_out; /* Notations in which at least one cell cannot be read. */
+    /* Notations used to read the cells, all with the same decimal mark. 0: plain numbers. */
+    uint32_t reading;
+    bool point_seen, comma_seen; /* Whether any cell has a point or a comma. */
+    bool has_numbers;            /* A number was found, so `unit` is known. */
+    char unit[NUMBER_UNIT_MAX];  /* Unit of all numbers of the column. "": no unit. */
 
-    /* Rows keep number - offset as a float, so that a spread that is small against the numbers is
-     * kept, too. With COLUMNS_SCALE_STANDARD the mean of all cells read or that of the kind; else 0. */
+    /* Rows store number - offset as a float, so that a spread that is small compared with the
+     * numbers is kept. For COLUMNS_SCALE_STANDARD, `offset` is the mean of all cells read, or the
+     * mean in the kind. Otherwise `offset` is 0. */
     double offset;
-    double comma_offset; /* The same by readings with a decimal comma, until that is settled. */
-    size_t n_numbers;    /* That the offset is the mean of. */
-    bool constant;       /* All numbers of the training set are the same. */
-    size_t n_set[2];     /* Cells of the present set with an unknown and with a known category. */
-    bool unseen;         /* Some set had categories, and all of them were unknown. */
+    /* Value of `offset` if commas are decimal marks. Used until the decimal mark is known. */
+    double comma_offset;
+    size_t n_numbers; /* Number of cells whose mean is `offset`. */
+    bool constant;    /* All numbers of the training set are equal. */
+    size_t n_set[2];  /* Cells of the current set with [0] an unknown and [1] a known category. */
+    bool unseen;      /* In at least one set, every category was unknown. */
 };
 
-/* What a column's numbers come to; all zeros where there are none. */
+/* Statistics of a column's numbers. All zero if the column has none. */
 struct column_moments
 {
-    double n, mean; /* So many numbers, gaps not among them, and their mean. */
-    double m2;      /* The sum of their squared distances from it. */
+    double n, mean; /* Count of the numbers, without gaps, and their mean. */
+    double m2;      /* Sum of the squared distances from the mean. */
     double low, high;
 };
 
-/* Zeros are none. */
+/* All columns of a table except the label. All zero: no columns. */
 struct columns
 {
     enum columns_scale scale;
-    bool settled; /* Forms and categories are known: note adds none. */
-    uint32_t n;   /* The label's column is not among them, */
-    size_t label; /* but so many stand before it; SIZE_MAX: there is none. */
+    bool settled; /* True: types and categories are fixed, and columns_note() adds no category. */
+    uint32_t n;   /* Number of columns, without the label's. */
+    /* Number of columns before the label in the file. SIZE_MAX: the table has no label. */
+    size_t label;
     struct column *at;
 };
 
@@ -108,50 +118,54 @@ __attribute__((warn_unused_result)) int columns_copy(struct columns *to,
                                                      const struct columns *from);
 void columns_close(struct columns *c);
 
-/* What stands in a cell, before its column is asked. */
+/* Type of a cell's text, independent of its column. */
 enum columns_cell {
     COLUMNS_GAP,
-    COLUMNS_NUMBER,  /* Plain, as number_read() has it; */
-    COLUMNS_WRITTEN, /* or in a notation of tables. */
+    COLUMNS_NUMBER,  /* A plain number, as number_read() accepts it. */
+    COLUMNS_WRITTEN, /* A number in another notation of tables (nn/data/number.h). */
     COLUMNS_WORD,
     COLUMNS_DATE,
-    COLUMNS_BROKEN /* Digits, separators and signs that are no number. */
+    COLUMNS_BROKEN /* Digits, separators and signs that are not a number. */
 };
 enum columns_cell columns_look(const uint8_t *p, size_t n);
 
-/* Note a cell of column i. 0; -EINVAL with what was expected, for the end of a sentence; or -ENOMEM. */
+/* Records a cell of column i: type, notation, unit and category. Returns 0, -EINVAL if the cell
+ * does not fit the column, or -ENOMEM. After -EINVAL, *expected completes a sentence "expected
+ * ...". */
 __attribute__((warn_unused_result)) int columns_note(struct columns *c, size_t i, const uint8_t *p,
                                                      size_t n, const char **expected);
 
-/* All cells of one set are noted. */
+/* To be called after all cells of one set have been recorded by columns_note(). */
 void columns_end_set(struct columns *c);
 
-/* All cells are noted: fix how each column's numbers are read. A column of which every cell has a
- * reading with a decimal point and one with a decimal comma follows the other columns, else the
- * file's separator. Returns the first column that this leaves open; c->n where there is none. */
+/* Fixes the decimal mark of each column, after all cells have been recorded. If every cell of a
+ * column can be read with a decimal point and with a decimal comma, the other columns decide, then
+ * the separator of the file. Returns the first column that remains ambiguous, or c->n if none
+ * does. */
 size_t columns_read_as(struct columns *c, uint8_t separator);
 
-/* What a noted cell is in a row as it is kept: a number less the column's offset, NAN for a gap among
- * numbers; of categories 1 + the place of the one, 0 for a gap. */
+/* Returns a recorded cell as a row stores it. A number is stored minus the column's offset, and a
+ * gap among numbers as NAN. A category is stored as 1 + its index, and a gap among categories as
+ * 0. */
 float columns_code(const struct columns *c, size_t i, const uint8_t *p, size_t n);
 
-/* How many inputs they come to. */
+/* Returns the number of model inputs of all columns. */
 size_t columns_inputs(const struct columns *c);
 bool columns_have_categories(const struct columns *c);
 size_t columns_gaps(const struct columns *c);
 
-/* The moments of n rows as they are kept, c->n floats each, to of[c->n]: of the numbers, with the offsets;
- * gaps do not count, and a column of categories has none. O(n c->n). */
+/* Writes the moments of n stored rows (c->n floats each) to of[c->n], with the offsets added back.
+ * Gaps are skipped, and columns of categories get no moments. O(n c->n). */
 void columns_moments(const struct columns *c, const float *rows, size_t n,
                      struct column_moments *of);
 
-/* Means and scales by the moments of[c->n], as c->scale has it. */
+/* Computes means and scales from the moments of[c->n] for c->scale. */
 void columns_settle(struct columns *c, const struct column_moments *of);
 
-/* Numbers of n rows to inputs in place, and gaps filled. */
+/* Converts the numbers of n stored rows to inputs in place, and fills gaps. */
 void columns_apply(const struct columns *c, float *rows, size_t n);
 
-/* One applied row of c->n floats to columns_inputs() of them. */
+/* Expands one row of c->n floats, after columns_apply(), to columns_inputs() floats. */
 void columns_expand(const struct columns *c, const float *row, float *out);
 
 /* The text of the columns: up to cap >= 1 bytes with the NUL; returns its length, which may be more. */

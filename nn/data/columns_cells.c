@@ -1,4 +1,5 @@
-/* nn/data/columns_cells.c -- cells of a table noted, one column's against each other, and stored. */
+/* nn/data/columns_cells.c -- recognises the cells of a table, checks them per column, and encodes
+ * them. */
 #include "nn/data/columns.h"
 #include "nn/math/rng.h"
 
@@ -19,7 +20,7 @@ static bool is_gap(const uint8_t *p, size_t n)
     return false;
 }
 
-/* How many bytes from p on are digits (or letters)? */
+/* Returns the number of letters, or of digits, that the text at p begins with. */
 static size_t run_of(const uint8_t *p, const uint8_t *end, bool letters)
 {
     const uint8_t *at = p;
@@ -29,7 +30,7 @@ static size_t run_of(const uint8_t *p, const uint8_t *end, bool letters)
     return (size_t)(at - p);
 }
 
-/* 12:30, 12:30:59 and what may follow. */
+/* Returns true for a text that begins with a time such as 12:30 or 12:30:59. */
 static bool is_time(const uint8_t *p, const uint8_t *end)
 {
     size_t n = run_of(p, end, false);
@@ -46,8 +47,9 @@ static bool is_month(const uint8_t *p, size_t n)
     return is;
 }
 
-/* 2019-03-04, 4.3.2019, 03/04/19, 4-Mar-2019; alone, or with a space, a T or a comma and more behind
- * it. A version or an address has other numbers of dots. */
+/* Returns true for a date: 2019-03-04, 4.3.2019, 03/04/19 or 4-Mar-2019. The date may be followed
+ * by a space, a T or a comma and more text. A version such as 1.2.3 and an IP address are not
+ * dates. */
 static bool is_day(const uint8_t *p, const uint8_t *end)
 {
     size_t n = run_of(p, end, false);
@@ -68,7 +70,7 @@ static bool is_day(const uint8_t *p, const uint8_t *end)
            && (p == end || *p == ' ' || *p == 'T' || *p == ',');
 }
 
-/* The same, with the number where it is one. */
+/* Implements columns_look(). Sets *v for a plain number, or *w for a number in another notation. */
 static enum columns_cell look(const uint8_t *p, size_t n, double *v, struct number_written *w)
 {
     if (number_is(p, n, v))
@@ -95,7 +97,7 @@ enum columns_cell columns_look(const uint8_t *p, size_t n)
     return look(p, n, &v, &w);
 }
 
-/* An infinity is no category: it is a number that no float is. */
+/* Infinities are refused in every column: they are numbers without a finite float value. */
 static bool is_infinite(const uint8_t *p, size_t n)
 {
     size_t sign = n > 0 && (*p == '+' || *p == '-');
@@ -108,7 +110,7 @@ static uint32_t category_of(const uint8_t *p, size_t n)
     return (uint32_t)(rng_hash(p, n) >> (64 - COLUMNS_CATEGORY_BITS));
 }
 
-/* The first category that is not below h. */
+/* Returns the index of the first category that is not less than h, or c->n_categories. */
 static uint32_t find_category(const struct column *c, uint32_t h)
 {
     uint32_t at = 0;
@@ -123,7 +125,8 @@ static bool is_known(const struct column *c, uint32_t h)
     return c->hashed || (at < c->n_categories && c->category[at] == h);
 }
 
-/* One more category, at its place; one too many makes all of them go by their hash. */
+/* Adds a category to the sorted list if it is new. If the list is full, the column becomes hashed
+ * and loses the list. */
 static int note_category(struct column *c, uint32_t h)
 {
     if (is_known(c, h))
@@ -146,7 +149,7 @@ static int note_category(struct column *c, uint32_t h)
     return 0;
 }
 
-/* Notations that read all cells so far. */
+/* Returns the notations in which all cells so far can be read. */
 static uint32_t readings_of(const struct column *c)
 {
     return NUMBER_NOTATIONS & ~c->ruled_out;
@@ -157,7 +160,8 @@ static bool in_range(double v)
     return fabs(v) <= (double)FLT_MAX;
 }
 
-/* A number of a column of numbers: does it agree with those before it in its notation and its unit? */
+/* Checks the notation and the unit of a number against those of the column's earlier numbers.
+ * Returns 0, or -EINVAL with *expected set. */
 static int note_number(struct column *c, const struct number_written *w, const char **expected)
 {
     uint32_t left = readings_of(c) & w->notations;
@@ -186,7 +190,8 @@ static int note_number(struct column *c, const struct number_written *w, const c
     return -EINVAL;
 }
 
-/* Once a decimal comma is ruled out, a plain number has one reading. */
+/* Returns false if a plain number needs no further check: the column has no unit, and a decimal
+ * comma is ruled out. */
 static bool needs_look(const struct column *c)
 {
     return !c->has_numbers || c->unit[0] != '\0' || (readings_of(c) & NUMBER_COMMA) != 0
@@ -250,15 +255,16 @@ int columns_note(struct columns *c, size_t i, const uint8_t *p, size_t n, const 
     double comma = (left & NUMBER_COMMA) != 0 ? number_value(&w, NUMBER_COMMA) : 0;
     if (cell == COLUMNS_WRITTEN)
         v = points != 0 ? number_value(&w, points) : comma;
-    /* Running means, so that of equal numbers they are exactly that number. */
+    /* Running means are exact if all numbers are equal. */
     double n_noted = (double)++column->n_numbers;
     column->offset += (v - column->offset) / n_noted;
     column->comma_offset += (comma - column->comma_offset) / n_noted;
     return 0;
 }
 
-/* How a column is read for which both decimal marks are possible, and that makes a difference: 0 where
- * nothing tells. A point alone is a decimal point where no comma of another column is a decimal one. */
+/* Returns the decimal mark of a column that can be read with both marks to different values, or 0
+ * if nothing decides. `points` and `commas` say which marks other columns need. A column with
+ * points and no commas has decimal points, unless other columns need decimal commas only. */
 static uint32_t decide(const struct column *c, bool points, bool commas, uint8_t separator)
 {
     if (commas && !points)
@@ -297,8 +303,8 @@ size_t columns_read_as(struct columns *c, uint8_t separator)
     return c->n;
 }
 
-/* A number of a column: cells that are plain have nothing to take apart, unless their point is no decimal
- * point. */
+/* Returns the number in a cell. A plain number needs no parsing by number_look(), unless points are
+ * thousands separators in this column. */
 static double value_of(const struct column *c, const uint8_t *p, size_t n)
 {
     double v;
@@ -311,7 +317,7 @@ static double value_of(const struct column *c, const uint8_t *p, size_t n)
     return number_value(&w, c->reading);
 }
 
-/* A number less the offset, as a float. */
+/* Returns v minus the column's offset, clamped to the range of a float. */
 static float kept(const struct column *c, double v)
 {
     return (float)fmin(fmax(v - c->offset, -(double)FLT_MAX), (double)FLT_MAX);

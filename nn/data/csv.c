@@ -1,11 +1,13 @@
-/* nn/data/csv.c -- a table as text: a record a line, cells between separators, RFC 4180's quotes.
+/* nn/data/csv.c -- reads a table: one record per line, cells between separators, quotes as in RFC
+ * 4180.
  *
- *   height,width,species        header: yes, no, or told by its looks: names and no number
- *   5.1,3.5,"Iris setosa"       one column is the label, all others numbers or categories
+ *   height,width,species        header: yes, no, or detected: a record of names without a number
+ *   5.1,3.5,"Iris setosa"       one column is the label, the others are numbers or categories
  *
- * First each file's sheet is opened: separator, columns, header, which is matched to that of the first
- * file, or of the training set or run (nn/data/schema.h). Then the rows of all are read twice: once to
- * check and to count, once to fill arrays of the right size.
+ * The reader first opens the sheet of each file: separator, columns and header. Each header is
+ * matched to the one of the first file, of the training set or of the run (nn/data/schema.h). Then
+ * the rows of all files are read twice: once to check and count them, once to fill arrays of the
+ * right size.
  */
 #include "nn/data/csv_sheet.h"
 #include "nn/data/lines.h"
@@ -22,7 +24,7 @@
 
 /* ---- Rows. ---- */
 
-/* More words for the sentence of a refusal. */
+/* Appends text to the error message. */
 __attribute__((format(printf, 2, 3))) static void hint(const struct cells *c, const char *format,
                                                        ...)
 {
@@ -33,14 +35,16 @@ __attribute__((format(printf, 2, 3))) static void hint(const struct cells *c, co
     va_end(args);
 }
 
-/* A cell is refused because of what was taken for granted, and who reads the sentence learns how
- * to say otherwise; not where a run says what its data are, or the training set has been read.
+/* Adds a hint to the error message of a refused cell, if an assumption may be wrong. Gives no hint
+ * if a run or the training set fixes the kind of the data.
  *
- *   nobody said which column is the label, so that the last one is
- *       a cell there           perhaps another column is the label
- *       the first row's word   perhaps that is the label's column; later ones are slips in the data
- *   a first row was taken for data, with a cell that is no number
- *       a cell of it, or the second row's label where that is a number: perhaps it is a header */
+ *   assumption                          cell that is refused        hint
+ *   the last column is the label        a cell of that column       another one may be the label
+ *                                       a word in the first row     that column may be the label
+ *   the first record is a row, with     a cell of that record, or   the record may be a header
+ *   a cell that is not a number         a number as the label of
+ *                                       the second row
+ */
 static int explain(const struct table *t, const struct cells *c, size_t column, bool word, int err)
 {
     if (err != -EINVAL || t->kind->fixed)
@@ -54,10 +58,11 @@ static int explain(const struct table *t, const struct cells *c, size_t column, 
     return err;
 }
 
-/* The first pass notes the label, the second (t->d is there) stores its class. */
+/* Records the label in the first pass. Stores the label's class in the second pass, in which t->d
+ * is set. */
 static int read_label(struct table *t, const struct cells *c, const struct cells_cell *cell)
 {
-    uint8_t text[LABELS_NAME_MAX + 1]; /* What is longer is no name. */
+    uint8_t text[LABELS_NAME_MAX + 1]; /* One byte more than the longest name. */
     const uint8_t *p = cell->p;
     size_t n = cell->n;
     if (cell->escaped) {
@@ -79,7 +84,7 @@ static int read_label(struct table *t, const struct cells *c, const struct cells
     return explain(t, c, t->label, !cells_number(cell), err);
 }
 
-/* "column 3", and what the header calls it. */
+/* Writes "column 3", followed by the column's name in the header if there is one. */
 static void say_column(const struct table *t, size_t column, char where[QUOTE_SHOWN + 64])
 {
     struct cells header = t->header;
@@ -92,7 +97,8 @@ static void say_column(const struct table *t, size_t column, char where[QUOTE_SH
              named ? quote_bytes(cell.p, cell.n).text : "", named ? ")" : "");
 }
 
-/* A number of a table without columns: as it is, or divided. 0, or -EINVAL with what was expected. */
+/* Converts a cell of a table without struct columns: the number, divided by kind->divide. Returns
+ * 0, or -EINVAL with the expected text in `wanted`. */
 static int plain_value(const struct table *t, const struct cells_cell *cell, float *x,
                        char wanted[NUMBER_WANTED_MAX])
 {
@@ -104,7 +110,8 @@ static int plain_value(const struct table *t, const struct cells_cell *cell, flo
     return number_to_float(v, t->kind->divide, x) ? 0 : -EINVAL;
 }
 
-/* A cell of a column of values against what the column holds. */
+/* Checks a cell of a column of values against the type of the column. Returns 0, -EINVAL with a
+ * message, or -ENOMEM. */
 static int note_value(struct table *t, const struct cells *c, const struct cells_cell *cell,
                       size_t column)
 {
@@ -123,8 +130,8 @@ static int note_value(struct table *t, const struct cells *c, const struct cells
     return explain(t, c, column, cells_name(cell), err);
 }
 
-/* The first pass checks what it is, the second stores it; the columns behind that of the label move
- * up by one. */
+/* Checks a cell in the first pass, stores the cell's value in the second. csv_sheet_place() gives
+ * the index of the value in the row. */
 static int read_value(struct table *t, const struct cells *c, const struct cells_cell *cell,
                       size_t column)
 {
@@ -142,7 +149,8 @@ static int read_value(struct table *t, const struct cells *c, const struct cells
     return err;
 }
 
-/* A cell is wrong. Where the record has too few or too many, that is why. */
+/* Called after an error in cell n of a record. If the record has too few or too many cells, that
+ * replaces the error message. */
 static int refuse_row(const struct table *t, const struct cells *c, bool more, size_t n, int err)
 {
     char kept[DATA_ERROR_MAX];
@@ -162,7 +170,7 @@ static int end_row(struct table *t)
     return 0;
 }
 
-/* Cells beyond the last column are only counted, so that the sentence says how many there are. */
+/* Cells beyond the last column are only counted, because the error message gives their number. */
 static int read_row(struct table *t, struct cells *c)
 {
     struct cells_cell cell = {.more = true};
@@ -182,7 +190,7 @@ static int read_row(struct table *t, struct cells *c)
     return i == t->n_columns ? end_row(t) : csv_sheet_refuse(c, i, t->n_columns);
 }
 
-/* The rows of all files, from where their sheets were opened. */
+/* Reads the rows of all files, each from the first row of the opened sheet. */
 static int read_rows(struct table *t, const struct sheet *sheets, size_t *n_rows)
 {
     t->n_rows = 0;
@@ -200,7 +208,8 @@ static int read_rows(struct table *t, const struct sheet *sheets, size_t *n_rows
     return 0;
 }
 
-/* The second pass: all has been checked and counted, so it cannot fail on a cell. */
+/* The second pass cannot fail on a cell, because the first pass has checked and counted all of
+ * them. */
 static int fill_rows(struct table *t, struct dataset *d, const char *kind,
                      const struct sheet *sheets, size_t *n_rows)
 {
@@ -226,7 +235,8 @@ static int fill_rows(struct table *t, struct dataset *d, const char *kind,
     return 0;
 }
 
-/* The first pass is over: how many inputs do the columns come to? */
+/* Fixes the number of inputs and the names of the columns after the first pass, and prints the
+ * kind. */
 static int settle_features(struct table *t, struct kind_rows *kind, const struct cells *c,
                            char text[DATA_KIND_MAX])
 {
@@ -247,7 +257,7 @@ static int settle_features(struct table *t, struct kind_rows *kind, const struct
     return lines_print_kind(kind, "csv", &c->spot, text);
 }
 
-/* The column of a sheet that has this place among the values. */
+/* Maps an index into the values of a row to the column of the sheet that holds the value. */
 static size_t column_of(const struct sheet *s, size_t place)
 {
     if (s->place == NULL)
@@ -258,8 +268,8 @@ static size_t column_of(const struct sheet *s, size_t place)
     return 0;
 }
 
-/* The first pass is over: how are numbers written? Where a column can be read in two ways, its first
- * cell with a comma is shown. */
+/* Fixes the notation of each column's numbers after the first pass. If a column can be read in two
+ * ways, the error message shows the column's first cell with a comma. */
 static int settle_numbers(struct table *t, const struct sheet *sheets)
 {
     size_t open = t->columns != NULL ? columns_read_as(t->columns, sheets[0].rows.separator) : 0;
@@ -278,8 +288,8 @@ static int settle_numbers(struct table *t, const struct sheet *sheets)
                         "write a point) or between thousands (then leave it out)?");
 }
 
-/* All sheets are opened before a row is read, so that a wrong header in the last file is said
- * before a minute is spent on the first. */
+/* All sheets are opened before any row is read. So a wrong header in the last file is reported
+ * before the rows of the first file take a minute to read. */
 int csv_parse(struct dataset *d, const struct reader *r, const struct lines_file *files,
               char error[DATA_ERROR_MAX])
 {
@@ -326,7 +336,7 @@ int csv_parse(struct dataset *d, const struct reader *r, const struct lines_file
     return err;
 }
 
-/* The files stay in memory until the set is filled: both passes read them there. */
+/* Both passes read the files from memory, so the files stay loaded until the set is filled. */
 int csv_read(struct dataset *d, const struct reader *r, char error[DATA_ERROR_MAX])
 {
     memset(d, 0, sizeof *d);

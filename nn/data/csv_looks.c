@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-enum { LOOK_RECORDS = 32 /* It looks at so many. */ };
+enum { LOOK_RECORDS = 32 /* Number of records that csv_looks() inspects. */ };
 
 /* The bytes are a file's beginning, cut off somewhere: leave out its last line, which may be
  * cut, or where there is but one line, its last cell. */

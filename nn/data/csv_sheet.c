@@ -1,4 +1,5 @@
-/* nn/data/csv_sheet.c -- opens the files of a table: which record is a header, and which column is what. */
+/* nn/data/csv_sheet.c -- opens the files of a table: finds the header and the meaning of each
+ * column. */
 #include "nn/data/csv_sheet.h"
 
 #include "nn/data/number.h"
@@ -11,18 +12,20 @@
 #include <string.h>
 
 enum {
-    HEADER_RECORDS = 64 /* Records behind a header in which its words are looked for. */
+    /* Number of records after a header that are searched for the words of the header. */
+    HEADER_RECORDS = 64
 };
 
-/* ---- Is it a header? ---- */
+/* ---- Detection of a header. ---- */
 
-/* Stands a word of the record at c further down in its own column, too? Names of columns do not. */
+/* Sets *below to true if a word of the record at c occurs again in the same column of a later
+ * record. Names of columns do not occur again. Returns 0, or -EINVAL with a message. */
 static int stands_below(const struct table *t, struct cells c, bool *below)
 {
     struct cells first = c, row = c;
     struct cells_cell a, b = {.more = true};
     *below = false;
-    for (int err = 0; b.more; err = 0) /* Past the record itself. */
+    for (int err = 0; b.more; err = 0) /* Skips the record at c. */
         if ((err = cells_next(&row, &b)) < 0)
             return err;
     for (int k = 0; k < HEADER_RECORDS && !*below && cells_record(&row); k++) {
@@ -49,7 +52,8 @@ size_t csv_sheet_place(const struct table *t, size_t column)
     return t->place != NULL ? t->place[column] : column - (column > t->label);
 }
 
-/* Is a word of the record at c one that its column is known to have, from the training set or a run? */
+/* Sets *known to true if the record at c has a word that is a known category of its column, from
+ * the training set or a run. Returns 0, or -EINVAL with a message. */
 static int has_known_word(const struct table *t, struct cells c, bool *known)
 {
     struct cells_cell cell = {.more = true};
@@ -59,7 +63,8 @@ static int has_known_word(const struct table *t, struct cells c, bool *known)
         int err = cells_next(&c, &cell);
         if (err < 0)
             return err;
-        size_t place = i - (i > t->label); /* As if there were no schema. */
+        /* Index of the column among the values, if they are in order. */
+        size_t place = i - (i > t->label);
         if (columns->settled && i != t->label && place < columns->n
             && columns->at[place].form == COLUMN_CATEGORIES && !columns->at[place].hashed)
             *known |= columns_code(columns, place, cell.p, cell.n) > 0;
@@ -67,11 +72,11 @@ static int has_known_word(const struct table *t, struct cells c, bool *known)
     return 0;
 }
 
-/* Does a sheet begin with a header? A name in a column of values says so, if no cell is a number:
- * a row with a number in it is a row, and is refused like any other where a cell is missing, so
- * that no sample is dropped without a word. A name in the label's column says nothing, as
- * labels may be names. In a table of words a row looks like that, too. A row is recognised by a word that
- * comes again, or that is known; and then those of later files are rows, too. */
+/* Sets *header to true if the record at c looks like a header: a column of values has a name, and
+ * no cell is a number. A record with a number is a row, so a row with a missing cell is refused and
+ * not dropped. A name in the label's column decides nothing, as labels may be names. In a table of
+ * words, rows have no numbers either. The record is a row if one of its words is known or occurs
+ * again below. In that case, the first records of later files are rows, too. */
 static int looks_header(struct table *t, struct cells c, bool *header)
 {
     const struct cells begin = c;
@@ -100,7 +105,7 @@ static int looks_header(struct table *t, struct cells c, bool *header)
     return 0;
 }
 
-/* The column of that name in the record at c. */
+/* Sets t->label to the column that label= names, from the names in the record at c. */
 static int find_column(struct table *t, struct cells c)
 {
     const uint8_t *name = (const uint8_t *)t->r->label;
@@ -122,7 +127,8 @@ static int find_column(struct table *t, struct cells c)
         (unsigned long long)c.spot.line, found, quote_bytes(name, strlen(t->r->label)).text);
 }
 
-/* How many cells of values a row of the kind has; 0: that is not known before all have been read. */
+/* Returns the number of columns of values that the kind fixes. 0: not known before all rows are
+ * read. */
 static size_t fixed_values(const struct table *t)
 {
     bool settled = t->columns != NULL && t->columns->settled;
@@ -131,7 +137,7 @@ static size_t fixed_values(const struct table *t)
     return settled ? t->columns->n : t->kind->features;
 }
 
-/* Which column is the label? *named: a header's name says so. */
+/* Sets t->label. Sets *named to true if label= is a name, which requires a header. */
 static int choose_label(struct table *t, const struct cells *c, bool *named)
 {
     const char *label = t->r->label;
@@ -147,8 +153,11 @@ static int choose_label(struct table *t, const struct cells *c, bool *named)
     if (*named && strcmp(t->r->header, "no") != 0)
         return find_column(t, *c);
     if (*named)
-        return file_error(c->spot.error, c->spot.path,
-                          "label=%.40s is a name, expected a number: header=no", label);
+        return file_error(
+            c->spot.error, c->spot.path,
+            "label=%.40s is a name, but header=no says that there are no names: expected "
+            "a column number",
+            label);
     unsigned long long i = strtoull(label, NULL, 10);
     if (i < 1 || i > t->n_columns)
         return file_error(c->spot.error, c->spot.path,
@@ -158,8 +167,8 @@ static int choose_label(struct table *t, const struct cells *c, bool *named)
     return 0;
 }
 
-/* The number of columns, which the first file fixes for all. What a hash stands for is told behind the
- * last row. */
+/* Checks the number of columns of the first file, which all files must have. If the kind has only a
+ * hash of the columns, the number of inputs is checked after the last row. */
 static int check_columns(const struct table *t, const struct cells *c)
 {
     size_t n = t->n_columns, values = fixed_values(t);
@@ -189,8 +198,8 @@ int csv_sheet_refuse(const struct cells *c, size_t found, size_t expected)
                       (unsigned long long)c->spot.line, found, expected);
 }
 
-/* The names in the record at c, of t->n_columns; a column without one is called by its number. A name twice is
- * refused. */
+/* Reads the names of t->n_columns columns from the record at c. A column without a name is called
+ * by its number. Two equal names are refused. */
 static int read_names(const struct table *t, struct cells c, struct schema_names *names)
 {
     struct cells_cell cell = {.more = true};
@@ -235,7 +244,7 @@ static int read_names(const struct table *t, struct cells c, struct schema_names
     return err;
 }
 
-/* Go past the record at c. */
+/* Skips the record at c. */
 static int pass_record(struct cells *c)
 {
     struct cells_cell cell = {.more = true};
@@ -259,7 +268,8 @@ __attribute__((format(printf, 3, 4))) static void note(const struct table *t, co
                  sentence);
 }
 
-/* The record at c is the first header of all: later ones are matched to it. */
+/* Makes the record at c, which is the first header, the schema that later headers are matched
+ * to. */
 static int adopt_header(struct table *t, const struct cells *c)
 {
     struct schema_names names;
@@ -273,13 +283,15 @@ static int adopt_header(struct table *t, const struct cells *c)
     return err;
 }
 
-/* A file without a row is a mistake: it would silently be no part of the set. */
+/* A file without rows is an error. Otherwise the file would be left out of the data set without
+ * notice. */
 static int refuse_empty(const struct cells *c, const char *what)
 {
     return file_error(c->spot.error, c->spot.path, "found no rows%s, expected at least 1", what);
 }
 
-/* A table too wide for columns of every sort has numbers, as it is. */
+/* Opens the columns of the first file. A table of more than COLUMNS_MAX_N columns has numbers only,
+ * not scaled. */
 static int open_columns(struct table *t, const struct cells *c)
 {
     if (t->columns != NULL && t->columns->settled)
@@ -298,7 +310,8 @@ static int open_columns(struct table *t, const struct cells *c)
     return 0;
 }
 
-/* Does the record at c end in a separator, with nothing behind it? *n: cells before that. */
+/* Sets *empty to true if the record at c ends in a separator with nothing after the separator. Sets
+ * *n to the number of cells before an empty last cell. */
 static int ends_empty(struct cells c, size_t *n, bool *empty)
 {
     struct cells_cell cell = {.more = true};
@@ -312,8 +325,9 @@ static int ends_empty(struct cells c, size_t *n, bool *empty)
     return 0;
 }
 
-/* Rows may all end in a separator, so that a last column has neither name nor cells. It is not counted where the
- * first record may be a header, and the second has no cell there, too. */
+/* Counts the columns. Each row may end in a separator, so that the last column has neither name nor
+ * cells. Such a column is not counted if the first record may be a header and the second record has
+ * no cell in this column either. */
 static int count_columns(struct table *t, const struct cells *c)
 {
     struct cells next = *c;
@@ -337,7 +351,8 @@ static int count_columns(struct table *t, const struct cells *c)
     return err;
 }
 
-/* The first file without a schema: which column is the label, and is its first record a header? */
+/* Opens the first file if no schema is known: finds the label, and detects whether the first record
+ * is a header. */
 static int open_first(struct table *t, struct cells *c, bool *header)
 {
     bool named = false;
@@ -352,7 +367,9 @@ static int open_first(struct table *t, struct cells *c, bool *header)
     return err;
 }
 
-/* The label's column where label= says it, in a table whose header is matched. */
+/* Sets *label to the column that label= requests in a table whose header is matched, or to SIZE_MAX
+ * if label= requests none. A number in label= is ignored if the label's name is known from the
+ * training files or from the first file. */
 static int asked_label(const struct table *t, struct cells *c, const struct schema_names *names,
                        size_t *label)
 {
@@ -377,7 +394,7 @@ static int asked_label(const struct table *t, struct cells *c, const struct sche
                       (unsigned long long)c->spot.line, number ? "" : "named ", text);
 }
 
-/* The record at c is a header: match it to the schema. */
+/* Matches the header at c to the schema. */
 static int match_header(struct table *t, struct cells *c, struct sheet *sheet)
 {
     struct schema_names names;
@@ -386,7 +403,7 @@ static int match_header(struct table *t, struct cells *c, struct sheet *sheet)
     bool first = t->values == 0;
     struct schema_ask ask = {.labelled = t->r->rows == READER_LABELLED || !first,
                              .bare = t->r->rows == READER_BARE};
-    if (!first && t->label == NO_LABEL) /* As the first file. */
+    if (!first && t->label == NO_LABEL) /* Later files have no label if the first file has none. */
         ask = (struct schema_ask){.bare = true};
     int err = read_names(t, *c, &names);
     if (err < 0)
@@ -418,7 +435,8 @@ static int match_header(struct table *t, struct cells *c, struct sheet *sheet)
     return open_columns(t, c);
 }
 
-/* The columns have names already: is the first record a header? *names: all of them are in it. */
+/* Sets *header to true if the first record is a header, in a table whose columns have known names:
+ * if the record has all of the names, has the name in label=, or looks like a header. */
 static int known_header(struct table *t, const struct cells *c, bool *header)
 {
     struct schema_names names;
@@ -428,7 +446,9 @@ static int known_header(struct table *t, const struct cells *c, bool *header)
         return 0;
     char error[DATA_ERROR_MAX];
     struct cells copy = *c;
-    copy.spot.error = error; /* A row of data may have a cell twice. */
+    /* read_names() refuses a record with two equal cells. A row of data may have them, so its
+     * message is dropped. */
+    copy.spot.error = error;
     if (read_names(t, copy, &names) == 0) {
         *header = schema_is_in(t->schema, &names);
         bool named = text != NULL && text[strspn(text, "0123456789")] != '\0';
@@ -445,7 +465,7 @@ static int known_header(struct table *t, const struct cells *c, bool *header)
     return err;
 }
 
-/* A table without a header, where the columns have names: they are taken in order. */
+/* Opens a table without a header whose columns have known names: the columns are taken in order. */
 static int open_unnamed(struct table *t, struct cells *c)
 {
     char list[SCHEMA_WHY_MAX];
@@ -498,7 +518,7 @@ int csv_sheet_open(struct table *t, struct sheet *sheet)
     sheet->trailing = t->trailing;
     struct cells rows = *c;
     if (err == 0 && !cells_record(&rows))
-        return refuse_empty(c, " behind the header");
+        return refuse_empty(c, " after the header");
     return err;
 }
 

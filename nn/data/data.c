@@ -84,7 +84,7 @@ static bool is_bare(const struct dataset *d)
     return d->labels == NULL && (d->shape.form == DATA_ROWS || d->shape.form == DATA_SPARSE);
 }
 
-/* What the spec says of labels of rows that are to be labelled. */
+/* Sets how the reader treats labels, from label=, for rows that are to be labelled. */
 static void ask_bare(struct reader *r)
 {
     bool none = r->label != NULL && strcmp(r->label, "none") == 0;
@@ -92,7 +92,8 @@ static void ask_bare(struct reader *r)
     r->label = none ? NULL : r->label;
 }
 
-/* The held-out files may have labels that the training files lack: both sets get the kind of all. */
+/* Gives both sets the kind of all labels. The held-out files may have labels that the training
+ * files lack. */
 static void join_labels(struct dataset *train, const struct dataset *test)
 {
     struct kind_rows from, to;
@@ -106,7 +107,7 @@ static void join_labels(struct dataset *train, const struct dataset *test)
     dataset_kind(train, test->kind);
 }
 
-/* No file is held out, and a model is evaluated. */
+/* Decides which samples evaluate a model if the spec has no held-out files. */
 static void hold_out_of(struct data *d, const struct data_trained *trained)
 {
     if (trained->hash != d->hash)
@@ -122,8 +123,8 @@ static bool holds_all(const struct data *d)
     return d->held_out == DATA_HELD_OTHER || d->held_out == DATA_HELD_NONE;
 }
 
-/* The held-out files must be of the kind that the training files are; where
- * there are none, a share is held out. */
+/* Reads the training files and the held-out files, which must have the same kind. Without held-out
+ * files, a share of the samples is held out. */
 static int read_both(struct data *d, const struct data_spec *s, struct reader *r,
                      const struct files *train, const struct files *test,
                      const struct data_trained *trained, char error[DATA_ERROR_MAX])
@@ -173,7 +174,8 @@ static int validate(struct data *d, double share, const char *path, char error[D
     return data_split(&d->train, &d->test, share, path, error);
 }
 
-/* Samples have been read, and scaled, as a training set, which is what they are not. */
+/* Moves all samples to the test set. They have been read and scaled as a training set, although
+ * they are not one. */
 static void take_all(struct data *d)
 {
     if (!holds_all(d))
@@ -184,9 +186,9 @@ static void take_all(struct data *d)
     d->train = (struct dataset){0};
 }
 
-/* Images of no known set get mean and deviation of their training set, which become part of the kind:
- * all peers, the held-out set and later evaluations use the same. Counts are exact, so that the
- * figures do not depend on the order of the images. */
+/* Computes mean and deviation of the training images and adds them to the kind. All peers, the
+ * held-out set and later evaluations use the same figures. The counts are exact, so the figures do
+ * not depend on the order of the images. */
 static void fit_images(struct dataset *train, struct dataset *test)
 {
     uint64_t count[256] = {0};
@@ -205,7 +207,7 @@ static void fit_images(struct dataset *train, struct dataset *test)
     dataset_kind(test, kind);
 }
 
-/* One more sentence; what has no room is left out as a whole. */
+/* Appends a sentence to the notes. A sentence that does not fit is left out. */
 static void add_note(struct data *d, const char *sentence)
 {
     size_t n = strlen(d->note);
@@ -213,7 +215,8 @@ static void add_note(struct data *d, const char *sentence)
         snprintf(d->note + n, sizeof d->note - n, "%s%s", n > 0 ? "; " : "", sentence);
 }
 
-/* A column whose words were never seen in training says nothing to the model. */
+/* Warns of each column whose words were never seen in training: the model learns nothing from
+ * them. */
 static void note_unseen(struct data *d, const struct columns *c)
 {
     char name[64], sentence[READER_NOTE_MAX];
@@ -227,7 +230,8 @@ static void note_unseen(struct data *d, const struct columns *c)
     }
 }
 
-/* Everything that readers may want of the spec goes to them; each takes what its format knows. */
+/* Opens the files of a spec, and reads and scales both sets. The reader gets all options, and each
+ * format uses those that apply. */
 static int open_files(struct data *d, const struct data_spec *s, const char *kind,
                       const struct data_request *request, char error[DATA_ERROR_MAX])
 {
@@ -262,13 +266,13 @@ static int open_files(struct data *d, const struct data_spec *s, const char *kin
     if (err == 0 && is_bare(&d->train) && scale.hash != 0)
         err = file_error(error, s->path,
                          "found no labels, expected the training files and these behind test=: a "
-                         "run with so many columns knows no means and scales of them");
+                         "run of so wide a table does not carry the means and scales of columns");
     if (err == 0 && d->held_out == DATA_HELD_OTHER && scale.hash != 0)
-        err =
-            file_error(error, s->path,
-                       "found other files than those of the training set, expected these and the "
-                       "others behind test=: a run with so many columns knows no means and scales "
-                       "of them");
+        err = file_error(
+            error, s->path,
+            "found files that are not the training files, expected the training files and "
+            "these behind test=: a run of so wide a table does not carry the means and "
+            "scales of columns");
     if (err == 0)
         err = all ? 0 : validate(d, s->validate, s->path, error);
     if (err == 0 && d->train.shape.form == DATA_IMAGES && !data_kind_fixed(kind))

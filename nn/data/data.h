@@ -49,21 +49,22 @@
 #include "nn/data/sniff.h"
 #include "nn/data/spec.h"
 
-/* Where the held-out set comes from. The first two are apart from the training set. So is a share, if
- * the model was trained on the same files with the same share. */
+/* Source of the held-out samples. DATA_HELD_DRAWN and DATA_HELD_FILES are separate from the
+ * training set. DATA_HELD_SHARE is separate if the model was trained on the same files with the
+ * same share. */
 enum data_held_out {
-    DATA_HELD_DRAWN, /* Glyphs, behind those for training. */
-    DATA_HELD_FILES, /* Files by their names, or test=. */
+    DATA_HELD_DRAWN, /* Glyphs, drawn after those for training. */
+    DATA_HELD_FILES, /* Files recognised by their names, or named by test=. */
     DATA_HELD_SHARE, /* A share of the files' samples (nn/data/split.h). */
     DATA_HELD_OTHER, /* All samples: the files are not those of the training set. */
     DATA_HELD_NONE   /* All samples, and the model was trained on all of them. */
 };
 
-/* The files that a model was trained on. */
+/* Training files of a model. */
 struct data_trained
 {
-    uint64_t hash; /* struct data's. */
-    double share;  /* The share of their samples that was held out; 0: none. */
+    uint64_t hash; /* Hash of the training files, as in struct data. */
+    double share;  /* Share of the samples that was held out of training. 0: none. */
 };
 
 enum { DATA_NOTE_MAX = SCALE_NOTE_MAX + 2 * READER_NOTE_MAX };
@@ -72,40 +73,46 @@ struct data
 {
     struct dataset train, test;
     enum data_held_out held_out;
-    double share;   /* Share of the samples that DATA_HELD_SHARE holds out; 0 otherwise. */
-    uint64_t hash;  /* Hash of the training files before a share of them is held out (struct
-                               * file_progress). 0: the samples are drawn. */
-    double holdout; /* Share of those files that was held out, whatever `validate` took later. */
-    char note[DATA_NOTE_MAX]; /* What people should know of how it was read; or "". */
+    double share; /* Share of the samples that DATA_HELD_SHARE holds out; 0 otherwise. */
+    /* Sum of the hashes of the training files (struct file_progress), including samples that are
+     * held out later. 0: the samples are drawn. */
+    uint64_t hash;
+    /* Share of the training files that was held out first, before `validate` replaced the held-out
+     * set. */
+    double holdout;
+    char note[DATA_NOTE_MAX]; /* Notes for the user about reading the data. "": none. */
     struct schema schema;     /* Names of a table's columns. Zeros: the columns have no names. */
-    struct moments
-        moments; /* Those of a table whose columns no kind has fixed, and a run can carry; else
-                                * none. To be pooled with those of other peers. */
+    /* Column statistics, to be pooled with those of other peers. Only for rows whose columns the
+     * kind does not fix and that fit into a run. Zeros otherwise. */
+    struct moments moments;
 };
 
 struct data_request
 {
     const char *spec;
-    const char *kind; /* The run's: data must be of it. NULL: their own. */
-    uint64_t seed;    /* The run's: changes "glyphs" only. */
-    /* The names of `kind`'s classes, where they are known: files may then lack some. Borrowed, or NULL. */
+    /* Kind of the run, which the data must have. NULL: the kind is taken from the data. */
+    const char *kind;
+    uint64_t seed; /* Seed of the run. Affects "glyphs" only. */
+    /* Names of the classes of `kind`, if known: then files may lack some. Borrowed, or NULL. */
     const struct labels *names;
-    /* The training files are one part of a run's, whose kind is not known yet: held-out files may have
-     * whole numbers for labels that these lack. */
+    /* True: these files are one peer's part of a run whose kind is not fixed yet. The held-out
+     * files may then have labels, as whole numbers, that the training files lack. */
     bool part;
-    /* The names of its columns, where they are known: the order of the inputs. Of an open kind they are the order
-     * that a table is brought to. Borrowed, or NULL. */
+    /* Known names of the columns, in the order of the inputs. If `kind` is open, the table's
+     * columns are matched to this order. Borrowed, or NULL. */
     const struct schema *schema;
-    /* The samples are to be labelled, and rows may have no label yet (the held-out files; where there are
-     * none, all): then the test set's `labels` are NULL, and in the second case the training set is empty.
-     * `kind` is fixed; label=none says that there are none. */
+    /* True: the samples are to be labelled, so rows may have no label. `kind` is fixed. label=none
+     * says that no row has a label. Rows without labels are the test set, with `labels` NULL: the
+     * held-out files, or all rows if there are no held-out files. In the second case, the training
+     * set is empty. */
     bool bare;
-    /* The samples are for an evaluation of a model that was trained on these files; NULL: for training,
-     * or not known. Where the spec does not say what is held out, all samples of other files are. Then
-     * the training set is empty. */
+    /* Set if a model that was trained on these files is to be evaluated. NULL: for training, or not
+     * known. All samples are the test set, and the training set is empty, if the spec does not say
+     * which samples are held out and either the files are not the training files or training held
+     * out none. */
     const struct data_trained *trained;
-    /* Called while reading, at most some times a second's worth of bytes; may
-     * be NULL. `total` is the size of the file on disk. */
+    /* Called a few times per second while files are read. May be NULL. `total`: size of the file on
+     * disk. */
     void (*progress)(void *self, const char *path, uint64_t done, uint64_t total);
     void *self;
 };

@@ -30,8 +30,8 @@ struct dataset
         *labels; /* n, each < n_classes; NULL for a text, and of rows without (nn/data/reader.h). */
     uint32_t *file; /* n: which file each is from; NULL: all from one. */
     uint32_t n_files;
-    const char
-        *encoding; /* What its files were, where not UTF-8: "Windows-1252"; static. Else NULL. */
+    /* Encoding of the files if it was not UTF-8, such as "Windows-1252". Static. NULL: UTF-8. */
+    const char *encoding;
     struct labels *names; /* The names of the classes where the kind has names
                            * (nn/data/labels.h), else NULL; owned. */
 
@@ -66,9 +66,8 @@ void dataset_sample(const struct dataset *d, size_t i, float *out);
 /* Labels of sample i: one, or for a text `context` of them: each byte's successor. */
 void dataset_labels(const struct dataset *d, size_t i, uint16_t *labels);
 
-/* What class `class` is called: the label or name that files of rows have for it, else its number (where
- * names are not known: its place among them, sorted, from 0).
- * The text is in `out` or the set's. */
+/* Returns the label or name that files of rows have for a class. Returns the class's number if the
+ * names are not known. The text is in `out`, or borrowed from the set. */
 const char *dataset_class(const struct dataset *d, uint16_t class, char out[8]);
 
 /* Give *d the shapes and normalisation of a fixed `kind` and room for n >= 1

@@ -1,4 +1,5 @@
-/* nn/data/encoding.c -- text in UTF-16 or Windows-1252 to UTF-8, carriage returns to newlines. */
+/* nn/data/encoding.c -- converts UTF-16 and Windows-1252 to UTF-8, and carriage returns to
+ * newlines. */
 #include "nn/data/encoding.h"
 
 #include <errno.h>
@@ -6,20 +7,20 @@
 #include <string.h>
 
 enum {
-    REPLACEMENT = 0xfffd, /* For half of a surrogate pair. */
-    PROBE = 64            /* Bytes of the beginning that tell UTF-16 without a mark. */
+    REPLACEMENT = 0xfffd, /* Replaces an unpaired surrogate. */
+    PROBE = 64            /* Bytes inspected to recognise UTF-16 without a mark. */
 };
 
 const char *const encoding_name[ENCODINGS] = {
     [ENCODING_UTF8] = "UTF-8", [ENCODING_UTF16] = "UTF-16", [ENCODING_1252] = "Windows-1252"};
 
-/* The characters of 0x80 to 0x9f in Windows-1252; 0: none, as in Latin-1. */
+/* Characters of the bytes 0x80 to 0x9f in Windows-1252. 0: as in Latin-1. */
 static const uint16_t high[32] = {0x20ac, 0,      0x201a, 0x0192, 0x201e, 0x2026, 0x2020, 0x2021,
                                   0x02c6, 0x2030, 0x0160, 0x2039, 0x0152, 0,      0x017d, 0,
                                   0,      0x2018, 0x2019, 0x201c, 0x201d, 0x2022, 0x2013, 0x2014,
                                   0x02dc, 0x2122, 0x0161, 0x203a, 0x0153, 0,      0x017e, 0x0178};
 
-/* Write a character to out; returns its bytes, at most 4. */
+/* Writes a character to out as UTF-8. Returns the number of bytes, at most 4. */
 static size_t put(uint8_t *out, uint32_t c)
 {
     if (c < 0x80) {
@@ -33,8 +34,8 @@ static size_t put(uint8_t *out, uint32_t c)
     return n;
 }
 
-/* Is it UTF-16, and is the low byte of each unit the first? A table's text is mostly ASCII, so that every
- * other byte is NUL. */
+/* Returns true for UTF-16, and sets *little to true if each unit begins with its low byte. The text
+ * of a table is mostly ASCII, so in UTF-16 about every other byte is NUL. */
 static bool is_utf16(const uint8_t *p, size_t n, bool *little)
 {
     if (n >= 2 && ((p[0] == 0xff && p[1] == 0xfe) || (p[0] == 0xfe && p[1] == 0xff))) {
@@ -55,7 +56,7 @@ static uint32_t unit(const uint8_t *p, bool little)
     return little ? (uint32_t)(p[0] | p[1] << 8) : (uint32_t)(p[0] << 8 | p[1]);
 }
 
-/* Two bytes become three at most. An odd byte at the end is dropped. */
+/* Converts from UTF-16. Two bytes become at most three. An odd last byte is dropped. */
 static size_t from_utf16(const uint8_t *p, size_t n, bool little, uint8_t *out)
 {
     size_t at = 0;
@@ -86,7 +87,8 @@ static size_t from_1252(const uint8_t *p, size_t n, uint8_t *out)
     return at;
 }
 
-/* Shortest forms only, no surrogates, nothing beyond U+10FFFF (RFC 3629). */
+/* Returns true for valid UTF-8 (RFC 3629): shortest forms, no surrogates, no character above
+ * U+10FFFF. */
 static bool is_utf8(const uint8_t *p, size_t n)
 {
     static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};

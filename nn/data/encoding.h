@@ -1,12 +1,12 @@
-/* nn/data/encoding.h -- files of text in other encodings and with other line ends, made UTF-8 with newlines.
+/* nn/data/encoding.h -- converts text files to UTF-8 with newlines as line ends.
  *
- *   told by                                       becomes
- *   a byte order mark of UTF-16, or NULs as in    UTF-8
+ *   found                                              conversion
+ *   a byte order mark of UTF-16, or NUL bytes as in    from UTF-16
  *   ASCII text in UTF-16
- *   bytes that are no UTF-8 (tables only)         UTF-8, as from Windows-1252, which has Latin-1 in it
- *   carriage returns and no newline               newlines
+ *   bytes that are not UTF-8 (tables only)             from Windows-1252, a superset of Latin-1
+ *   carriage returns and no newline                    carriage returns to newlines
  *
- * A byte order mark of UTF-8 stays: readers pass over it.
+ * A byte order mark of UTF-8 is kept: the readers skip it.
  */
 #ifndef NN_DATA_ENCODING_H
 #define NN_DATA_ENCODING_H
@@ -15,16 +15,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What bytes were. */
+/* Encoding of a file. */
 enum encoding { ENCODING_UTF8, ENCODING_UTF16, ENCODING_1252, ENCODINGS };
 extern const char *const encoding_name[ENCODINGS];
 
-/* Make *bytes, *n of them from malloc(), what the table above says; they may move. `any` says that what is
- * no UTF-8 is left as it is. Returns what they were, or -ENOMEM, with *bytes as before. Linear; needs
- * at most three times their size more. */
+/* Converts *bytes, an allocated buffer of *n bytes, to UTF-8 with newlines as line ends. *bytes may
+ * move. `any`: bytes that are not UTF-8 are kept as they are. Returns the encoding found, or
+ * -ENOMEM with *bytes unchanged. O(n); needs up to three times the size in addition. */
 __attribute__((warn_unused_result)) int encoding_normalise(uint8_t **bytes, size_t *n, bool any);
 
-/* Does encoding_normalise() have anything to do, other than for what is no UTF-8? */
+/* Returns true if encoding_normalise() with `any` would change the bytes. */
 bool encoding_is_odd(const uint8_t *bytes, size_t n);
 
 #endif

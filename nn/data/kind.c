@@ -18,9 +18,9 @@
 
 enum { TEXT_CLASSES = 256 /* A text's classes are the values of a byte. */ };
 
-/* Means and deviations are those of the training set where the field has agreed on figures
- * (MNIST, CIFAR) or the set is drawn by the program. Kinds of other IDX images say their own; one that
- * does not brings pixels from 0..255 to -1..1. */
+/* Mean and deviation are the established figures of the training set (MNIST, CIFAR), or those of
+ * the drawn set. The kinds of other IDX images state their own. Without a statement, pixels from 0
+ * to 255 become -1 to 1. */
 const struct kind_family kind_families[KIND_NAMES] = {
     [KIND_GLYPHS] = {"glyphs", {DATA_IMAGES, 1, 28, 28, 10}, {0.168f}, {0.216f}},
     [KIND_MNIST] = {"mnist", {DATA_IMAGES, 1, 28, 28, 10}, {0.1307f}, {0.3081f}},
@@ -72,7 +72,7 @@ static const char *parse_hash(const char *p, uint64_t *hash)
     return p;
 }
 
-/* No text of a scheme begins with another, so that the first that fits is the one that is meant. */
+/* No text of a scheme begins with another one, so the first match is the right one. */
 static const char *parse_scheme(const char *p, struct kind_rows *k)
 {
     if (strncmp(p, "names-", 6) == 0) {
@@ -134,7 +134,8 @@ static bool parse_columns(const char *p, struct kind_rows *k)
     return false;
 }
 
-/* "/columns-HASH" or "/columns-HASH=TAGS", where it is there. NULL: it is, and is wrong. */
+/* Parses "/columns-HASH" or "/columns-HASH=TAGS". Returns the rest of p, which is p itself without
+ * such a part. Returns NULL if the part is wrong. */
 static const char *parse_names(const char *p, const char *format, struct kind_rows *k)
 {
     const char *rest = literal(p, "/columns-");
@@ -150,8 +151,9 @@ static const char *parse_names(const char *p, const char *format, struct kind_ro
                                                                                : NULL;
 }
 
-/* Tags are of the columns' names, as many as the text has, and of the label's. Without a text their number is
- * at most that of inputs. They have the room that the text leaves. */
+/* Returns true if there are no tags, or as many tags as columns and one for the label. Without a
+ * text of the columns, only the number of inputs limits the number of columns. Tags and text share
+ * COLUMNS_TEXT_MAX bytes. */
 static bool tags_fit(const struct kind_rows *k)
 {
     size_t n = k->n_tags / 3, n_columns = k->features, text = 0;
@@ -177,8 +179,7 @@ static bool parse_divide(const char *p, double *divide)
            && *divide > 0 && fabs(*divide - 1) > 0 && strcmp(divide_text(*divide).text, p + 1) == 0;
 }
 
-/* An open kind has nothing behind its name. With two labels of -1 and +1, other numbers of
- * classes would be a contradiction. */
+/* An open kind is the name alone. Labels of -1 and +1 need exactly two classes. */
 bool kind_rows_parse(const char *kind, const char *format, struct kind_rows *k)
 {
     *k = (struct kind_rows){.divide = 1};
@@ -201,7 +202,8 @@ bool kind_rows_parse(const char *kind, const char *format, struct kind_rows *k)
            && k->n_classes >= 2 && tags_fit(k) && (k->scheme != LABELS_PM || k->n_classes == 2);
 }
 
-/* Tags have the room that the text of the columns leaves. */
+/* Writes the part "/columns-HASH=TAGS". The tags are left out if they do not fit in addition to the
+ * text. */
 static void print_names(const struct kind_rows *k, char out[KIND_NAMES_MAX + COLUMNS_TEXT_MAX + 1])
 {
     size_t text = k->scale != COLUMNS_SCALE_AUTO && k->columns != NULL ? strlen(k->columns) : 0;
@@ -259,7 +261,7 @@ struct kind_brief kind_brief(const char *kind)
 
 /* ---- All kinds. ---- */
 
-/* "0.2860": from 0 to 1, four decimals. */
+/* Parses a number such as "0.2860": from 0 to 1, with four decimals. */
 static const char *parse_decimals(const char *p, float *value)
 {
     size_t n = p != NULL ? strspn(p, "0123456789.") : 0;
@@ -272,7 +274,7 @@ static const char *parse_decimals(const char *p, float *value)
     return *value <= 1 ? p + 6 : NULL;
 }
 
-/* "0.2860~0.3530" */
+/* Parses mean and deviation: "0.2860~0.3530". */
 static bool parse_idx_normalisation(const char *p, float *mean, float *std)
 {
     p = parse_decimals(p, mean);
@@ -306,7 +308,7 @@ struct kind_normalisation kind_normalisation(const char *kind)
     return k;
 }
 
-/* "1x28x28/10" or "1x28x28/10/0.2860~0.3530" */
+/* Parses "1x28x28/10" or "1x28x28/10/0.2860~0.3530". */
 static bool idx_kind(const char *p, struct data_shape *s)
 {
     float mean, std;
@@ -371,13 +373,13 @@ bool data_kind_fixed(const char *kind)
     return data_shape(kind, &s) == 0;
 }
 
-/* MNIST's files are IDX files: where one of two kinds is open, they are of one format. */
+/* MNIST's files are IDX files. If one of two kinds is open, MNIST is therefore compared as idx. */
 static const struct kind_family *format_of(const struct kind_family *f, bool open_beside)
 {
     return f == &kind_families[KIND_MNIST] && open_beside ? &kind_families[KIND_IDX] : f;
 }
 
-/* Open kinds agree with all of their format, since files have not yet said more. */
+/* An open kind agrees with all kinds of its format, as its files have not been read yet. */
 bool data_kind_agrees(const char *a, const char *b)
 {
     struct data_shape x, y;

@@ -1,4 +1,4 @@
-/* nn/data/label_set.c -- sets of labels as texts. */
+/* nn/data/label_set.c -- parses and prints sets of labels. */
 #include "nn/data/label_set.h"
 
 #include "nn/math/number.h"
@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The run "5" or "2-4" that p begins with. NULL where there is none. */
+/* Parses a run such as "5" or "2-4" at p. Returns the rest, or NULL if p does not begin with a
+ * run. */
 static const char *run_at(const char *p, uint32_t *from, uint32_t *to)
 {
     p = number_plain(p, LABEL_SET_LARGEST, from);

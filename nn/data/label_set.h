@@ -1,9 +1,10 @@
-/* nn/data/label_set.h -- sets of labels that are whole numbers with gaps, as a kind lists them.
+/* nn/data/label_set.h -- sets of labels that are whole numbers with gaps, and their text in a kind.
  *
  *   0-1.5        the labels 0, 1 and 5, which are the classes 0, 1 and 2
- *   2.4          2 and 4
+ *   2.4          the labels 2 and 4, which are the classes 0 and 1
  *
- * Runs are ascending, as long as possible, and parted by points. A set has one text.
+ * The runs of consecutive labels are ascending, as long as possible, and separated by points. So
+ * each set has exactly one text.
  */
 #ifndef NN_DATA_LABEL_SET_H
 #define NN_DATA_LABEL_SET_H
@@ -15,22 +16,23 @@
 
 enum {
     LABEL_SET_MAX = 200,                 /* Bytes of a text, with the NUL. */
-    LABEL_SET_LARGEST = DATA_CLASSES_MAX /* Label; the least is 0. */
+    LABEL_SET_LARGEST = DATA_CLASSES_MAX /* Largest label. The smallest one is 0. */
 };
 
-/* Which labels are in it: has[0..LABEL_SET_LARGEST]. */
+/* Members of the set: has[v] for each label v. */
 struct label_set
 {
     bool has[LABEL_SET_LARGEST + 1];
 };
 
-/* Read the text p[0..n), a stranger's, into *set. Returns how many labels it has; 0 where it is none. */
+/* Parses the text p[0..n), which may come from an untrusted peer. Returns the number of labels, or
+ * 0 if the text is invalid. */
 uint32_t label_set_parse(struct label_set *set, const char *p, size_t n);
 
-/* Write the text of a set. False where it has no room. */
+/* Writes the text of a set. Returns false if the text is too long or the set is empty. */
 bool label_set_print(const struct label_set *set, char text[LABEL_SET_MAX]);
 
-/* The label of class `class` of a text that is right. */
+/* Returns the label of class `class`. `text` must be valid. */
 uint32_t label_set_label(const char *text, uint32_t class);
 
 #endif

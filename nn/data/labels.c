@@ -1,9 +1,8 @@
-/* nn/data/labels.c -- labels as files spell them, noted, checked, and turned into classes.
+/* nn/data/labels.c -- records and checks labels, and converts them to classes.
  *
- * A scheme that is open keeps both books at once, whole numbers seen and names seen,
- * until the first label says which one it is; labels_settle() then reads the scheme
- * off the book. The list of names is sorted from the start, so that a class is the
- * same whatever order the rows come in.
+ * While the scheme is open, both whole numbers and names can be recorded. The first label decides
+ * which of them follow, and labels_settle() derives the scheme. The list of names is always sorted,
+ * so that classes do not depend on the order of the rows.
  */
 #include "nn/data/labels.h"
 
@@ -20,21 +19,21 @@
 #include <string.h>
 
 enum {
-    LABEL_MAX = DATA_CLASSES_MAX /* Whole numbers: -1 to this. */
+    LABEL_MAX = DATA_CLASSES_MAX /* Largest label that is a whole number. The smallest one is -1. */
 };
 
 struct labels
 {
     enum labels_scheme scheme;
-    uint32_t n_classes;            /* Known of a fixed kind, else once settled. */
-    uint64_t hash;                 /* LABELS_NAMES: the same. */
-    char list[LABEL_SET_MAX];      /* LABELS_LIST: the same; `seen` has the labels, */
-    uint16_t place[LABEL_MAX + 1]; /* and this the class of each. */
-    bool words;                    /* Open labels may be names. */
-    bool complete;                 /* `name` is the whole list. */
-    bool seen[LABEL_MAX + 2];      /* Whole numbers found, from -1. */
+    uint32_t n_classes; /* Number of classes. Not used while the scheme is open. */
+    uint64_t hash;      /* LABELS_NAMES: hash of the names. Not used while the scheme is open. */
+    char list[LABEL_SET_MAX];      /* LABELS_LIST: text of the labels, which are also in `seen`. */
+    uint16_t place[LABEL_MAX + 1]; /* LABELS_LIST: class of each label. */
+    bool words;                    /* The labels of an open kind may be names. */
+    bool complete;                 /* `name` has all names, so another name is refused. */
+    bool seen[LABEL_MAX + 2]; /* seen[v + 1]: the label v, from -1, was found or is in the list. */
     uint32_t n_seen, n_names;
-    char *name[DATA_CLASSES_MAX]; /* Sorted by bytes. */
+    char *name[DATA_CLASSES_MAX]; /* The names, in byte order. Owned. */
 };
 
 /* ---- Names. ---- */
@@ -132,8 +131,8 @@ static int hash_names(const struct labels *l, uint64_t *hash)
 
 /* ---- Whole numbers. ---- */
 
-/* A number without a fraction, however it is written: 1, +1, 1.0, 1.000e+00. What is beyond +-LABEL_MAX is
- * some number beyond it. */
+/* Returns true for a number without a fraction in any spelling: 1, +1, 1.0, 1.000e+00. Clamps *v to
+ * one beyond +-LABEL_MAX. */
 static bool is_whole(const uint8_t *p, size_t n, int *v)
 {
     double d;
@@ -171,7 +170,7 @@ static int note_whole(struct labels *l, int v, char expected[LABELS_WHY_MAX])
     return -EINVAL;
 }
 
-/* The list is known: `seen` are its labels, and `place` their classes. */
+/* Computes `place`, the class of each label, from `seen`. */
 static void take_list(struct labels *l)
 {
     uint16_t n = 0;
@@ -181,7 +180,8 @@ static void take_list(struct labels *l)
     }
 }
 
-/* A label of a fixed scheme of numbers. */
+/* Checks a label against a fixed scheme of numbers. Returns 0, or -EINVAL with the expected
+ * labels. */
 static int note_fixed(const struct labels *l, bool whole, int v, char expected[LABELS_WHY_MAX])
 {
     if (l->scheme == LABELS_LIST) {
@@ -226,7 +226,7 @@ int labels_note(struct labels *l, const uint8_t *bytes, size_t n, char expected[
     return -EINVAL;
 }
 
-/* What was found is the scheme. */
+/* Derives scheme and number of classes from the recorded labels. */
 static int settle_open(struct labels *l, char why[LABELS_WHY_MAX])
 {
     int high = LABEL_MAX;
@@ -243,7 +243,8 @@ static int settle_open(struct labels *l, char why[LABELS_WHY_MAX])
     l->n_classes = l->n_names > 0           ? l->n_names
                    : l->scheme == LABELS_PM ? 2
                                             : (uint32_t)high + has(l, 0);
-    /* Labels that no row has are no classes; where a kind has no room for the list, they are. */
+    /* A whole number that no row has is not a class. If the list of labels is too long for a kind,
+     * all whole numbers up to the largest label are classes. */
     if ((l->scheme == LABELS_ZERO || l->scheme == LABELS_ONE) && l->n_seen < l->n_classes) {
         struct label_set set;
         memcpy(set.has, l->seen + 1, sizeof set.has);
@@ -278,8 +279,8 @@ static int settle_names(struct labels *l, char why[LABELS_WHY_MAX])
     return -EINVAL;
 }
 
-/* The kind gets what the labels turned out to be; where the list of names was given, there was
- * nothing to find out. */
+/* Stores the scheme and the classes in *k. If the list of names was given, the scheme is already
+ * known. */
 int labels_settle(struct labels *l, struct kind_rows *k, char why[LABELS_WHY_MAX])
 {
     int err = 0;
@@ -299,7 +300,7 @@ int labels_settle(struct labels *l, struct kind_rows *k, char why[LABELS_WHY_MAX
     return 0;
 }
 
-/* It has been noted, so it is there: anything else is a bug of a reader. */
+/* The label must have been recorded by labels_note(): an unknown label is a bug of a reader. */
 uint16_t labels_class(const struct labels *l, const uint8_t *bytes, size_t n)
 {
     int v = 0;
@@ -355,7 +356,7 @@ static bool is_counted(enum labels_scheme s)
     return s == LABELS_ZERO || s == LABELS_ONE || s == LABELS_LIST;
 }
 
-/* The label of a class. */
+/* Returns the label of a class of the scheme ZERO, ONE or LIST. */
 static uint32_t label_of(const struct kind_rows *k, uint32_t class)
 {
     return k->scheme == LABELS_LIST ? label_set_label(k->list, class)

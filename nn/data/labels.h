@@ -1,27 +1,23 @@
-/* nn/data/labels.h -- labels of rows, as files spell them, and the classes they stand for.
+/* nn/data/labels.h -- labels of rows, their spelling in files, and the classes they stand for.
  *
- *   scheme   files have           class       in a kind
- *   PM       -1 and +1            0, 1        pm
- *   ZERO     0..C-1               as they are 0
- *   ONE      1..C                 label - 1   1
- *   LIST     some of 0..4096       place among  in-0-1.5: nn/data/label_set.h
- *                                 them
- *   NAMES    C different words    in byte     names-HASH: rng_hash() of the
- *                                 order       sorted names, with newlines
- *                                             between, in 16 hex digits
+ *   scheme   files have            class             in a kind
+ *   PM       -1 and +1             0, 1              pm
+ *   ZERO     0..C-1                label             0
+ *   ONE      1..C                  label - 1         1
+ *   LIST     some of 0..4096       rank of the label in-0-1.5: nn/data/label_set.h
+ *   NAMES    C different words     rank of the name  names-HASH: rng_hash() of the sorted names,
+ *                                  in byte order     with newlines between, in 16 hex digits
  *
- * A reader notes every label of the first pass, settles, and asks for classes
- * in the second:
+ * A reader records every label in the first pass, settles the scheme, and looks up classes in the
+ * second pass:
  *
- *   open:   labels_open(NULL) --note, note, ...--> settle: what was found is
- *                                                  the scheme
- *   fixed:  labels_open(kind) --note: refuses what the kind has not--> settle
+ *   open:   labels_open(NULL) --note, note, ...--> settle: fixes the scheme from the labels found
+ *   fixed:  labels_open(kind) --note: refuses labels that the kind lacks--> settle
  *
- * A whole number may be written +1, 1.0 or 1.000e+00. Labels are all whole numbers or all
- * names, so that one mistyped number does not turn classes into words. Which
- * words a kind's names are, only their hash says: files must have all of them,
- * or the caller knows the list (that of the training set) and they may have
- * some.
+ * A whole number may be written +1, 1.0 or 1.000e+00. The labels are all whole numbers or all
+ * names, so that one mistyped number does not turn classes into names. A kind has only a hash of
+ * its names. So the files must have all of the names, unless the caller provides the list, such as
+ * the training set's.
  */
 #ifndef NN_DATA_LABELS_H
 #define NN_DATA_LABELS_H
@@ -51,11 +47,13 @@ __attribute__((warn_unused_result)) int labels_note(struct labels *l, const uint
 __attribute__((warn_unused_result)) int labels_settle(struct labels *l, struct kind_rows *k,
                                                       char why[LABELS_WHY_MAX]);
 
-/* Labels of a fixed kind of whole numbers from 0 on, just opened: files may have more of them, and settling
- * finds the set of both. Of other kinds nothing changes. */
+/* Allows more labels than those of the kind: labels_settle() then finds the union of both. To be
+ * called directly after labels_open(). Has an effect on kinds with the schemes ZERO, ONE and LIST
+ * only. */
 void labels_more(struct labels *l);
 
-/* n classes of one such kind to those of another, which has all of its labels. */
+/* Converts n classes of the kind `from` to those of the kind `to`, which must have all labels of
+ * `from`. Both have the scheme ZERO, ONE or LIST. */
 void labels_move(const struct kind_rows *from, const struct kind_rows *to, uint16_t *labels,
                  size_t n);
 

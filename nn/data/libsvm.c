@@ -206,14 +206,14 @@ static bool next_line(struct piece *rest, struct piece *line)
     return true;
 }
 
-/* The bytes behind a byte order mark. */
+/* Returns the bytes after a UTF-8 byte order mark, or all bytes if there is no mark. */
 static struct piece behind_mark(const uint8_t *bytes, size_t n)
 {
     bool mark = n >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0;
     return (struct piece){bytes + (mark ? 3 : 0), bytes + n};
 }
 
-/* One file of the set; a file without a row is a mistake, not an empty part. */
+/* Reads one file. A file without rows is an error, not an empty part of the set. */
 static int read_file(struct pass *s, const struct lines_file *f, size_t *n_rows)
 {
     size_t before = s->n_rows;

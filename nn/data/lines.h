@@ -29,15 +29,16 @@ __attribute__((warn_unused_result)) int lines_load(const struct reader *r,
                                                    char error[DATA_ERROR_MAX]);
 void lines_free(struct lines_file *files, size_t n);
 
-/* Make n files of lines_load() UTF-8 with newlines (nn/data/encoding.h has what `any` means). *encoding
- * becomes the name of what the last other one was, NULL where there is none. 0, or -ENOMEM with a
- * sentence. */
+/* Converts n files, loaded by lines_load(), to UTF-8 with newlines as line ends (`any`: see
+ * nn/data/encoding.h). Sets *encoding to the encoding of the last file that was not UTF-8, or to
+ * NULL if all were. Returns 0, or -ENOMEM with a message. */
 __attribute__((warn_unused_result)) int lines_normalise(struct lines_file *files, size_t n,
                                                         bool any, const char **encoding,
                                                         char error[DATA_ERROR_MAX]);
 
-/* The beginning of a file for a look at it, as lines_normalise() would make it: p itself, or where
- * that differs *copy, which the caller frees. */
+/* Returns the beginning p[0..*n) of a file, for inspection, normalised as by lines_normalise() with
+ * `any`. Returns p if nothing had to change. Otherwise returns *copy and sets *n. The caller frees
+ * *copy. */
 const uint8_t *lines_look(const uint8_t *p, size_t *n, uint8_t **copy);
 
 /* Where a reader stands. */

@@ -93,12 +93,12 @@ int moments_kind(const struct moments *m, char kind[DATA_KIND_MAX], char why[MOM
     return 0;
 }
 
-/* ---- Do they go together? ---- */
+/* ---- Comparison of two sets. ---- */
 
 static const char *const form_name[] = {
     [COLUMN_OPEN] = "gaps", [COLUMN_NUMBERS] = "numbers", [COLUMN_CATEGORIES] = "categories"};
 
-/* Whole numbers from 0 on are of one set, of which each part lacks some. */
+/* Schemes of whole numbers can be pooled: each set may lack some of the labels. */
 static bool is_counted(enum labels_scheme s)
 {
     return s == LABELS_ZERO || s == LABELS_ONE || s == LABELS_LIST;
@@ -120,15 +120,16 @@ static bool labels_differ(const struct moments *a, const struct moments *b,
     }
     if (a->scheme == LABELS_NAMES && (a->names != b->names || a->n_classes != b->n_classes)) {
         snprintf(why, MOMENTS_WHY_MAX,
-                 "labels: found %" PRIu32 " names, expected the very %" PRIu32
-                 " that they are there: every file has all of them (a run keeps only their hash)",
+                 "labels: found %" PRIu32 " names, expected the %" PRIu32
+                 " names of the run: every file must have all of them (a run has only their hash)",
                  a->n_classes, b->n_classes);
         return true;
     }
     return false;
 }
 
-/* Do names differ? Else place[i] is the column of `found` for column i of `expected`. */
+/* Returns true, with the reason in `why`, if `found` lacks columns of `expected`. Otherwise
+ * place[i] is the column of `found` that matches column i of `expected`. */
 static bool names_differ(const struct moments *found, const struct moments *expected,
                          uint32_t place[MOMENTS_COLUMNS_MAX], char why[MOMENTS_WHY_MAX])
 {
@@ -145,8 +146,8 @@ static bool names_differ(const struct moments *found, const struct moments *expe
         snprintf(why, MOMENTS_WHY_MAX, "%s", list);
     else
         snprintf(why, MOMENTS_WHY_MAX,
-                 "found columns of other names or in another order than expected: the names have "
-                 "no room in a message");
+                 "found different column names or another order than expected (too many names to "
+                 "list here)");
     return true;
 }
 
@@ -210,7 +211,7 @@ int moments_reorder(struct moments *m, const struct schema *to)
     for (uint32_t i = 0; i < to->n && err == 0; i++) {
         at[i] = m->columns.at[place[i]];
         of[i] = m->of[place[i]];
-        m->columns.at[place[i]].category = NULL; /* It has moved. */
+        m->columns.at[place[i]].category = NULL; /* The categories belong to at[i] now. */
     }
     if (err < 0) {
         free(at);
@@ -374,7 +375,7 @@ static int pool_column(struct pool *p, size_t i, double most, struct column *c,
     }
     if (c->form == COLUMN_CATEGORIES) {
         int err = pool_categories(p, i, p->liars, c);
-        /* Nothing that enough members have: what any has. */
+        /* No category is at enough members, so the categories of all members are used. */
         if (err == 0 && !c->hashed && c->n_categories == 0) {
             free(c->category);
             err = pool_categories(p, i, 0, c);
@@ -388,7 +389,7 @@ static int pool_column(struct pool *p, size_t i, double most, struct column *c,
     return 0;
 }
 
-/* The labels of one set of whole numbers. */
+/* Collects the labels of one member, which are whole numbers. */
 static void labels_of(const struct moments *m, struct label_set *set)
 {
     *set = (struct label_set){0};
@@ -398,8 +399,9 @@ static void labels_of(const struct moments *m, struct label_set *set)
         set->has[v + (m->scheme == LABELS_ONE)] = true;
 }
 
-/* A set of n labels, up to `high`: counted from 0 or 1 where it has no gaps, else a list. A set that has too
- * many gaps for that is counted, too. */
+/* Stores a set of n labels, the largest of which is `high`. A set without gaps is stored as the
+ * range from 0 or 1 to `high`, a set with gaps as a list. If the list is too long for a kind, the
+ * range is stored. */
 static void take_classes(struct moments *out, const struct label_set *set, uint32_t n,
                          uint32_t high)
 {
@@ -414,12 +416,12 @@ static void take_classes(struct moments *out, const struct label_set *set, uint3
     }
     if (out->n_classes > DATA_CLASSES_MAX)
         out->n_classes = DATA_CLASSES_MAX;
-    if (out->n_classes < 2) /* The label 0 may be the word of too few. */
+    if (out->n_classes < 2) /* Label 0 may be missing, because too few members have it. */
         out->n_classes = 2;
 }
 
-/* The labels that any member has, up to the largest that enough members have or exceed; 0 only where enough
- * members have it. */
+/* Pools the labels of all members. At least `liars` + 1 members have the largest label or a larger
+ * one. Label 0 is used only if more than `liars` members have it. */
 static void pool_classes(struct pool *p, struct moments *out)
 {
     struct label_set all = {0}, one;

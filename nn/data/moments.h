@@ -1,24 +1,27 @@
-/* nn/data/moments.h -- what a training set's columns come to, to be pooled with those of other sets.
+/* nn/data/moments.h -- statistics of a training set's columns, which peers pool to agree on one
+ * kind.
  *
  *   set --scale_sets()--> moments --print--> bytes ~~~> bytes --parse--> moments --.
  *                            '------------------- pool --------------------------- + --> kind
  *
- * Peers with files of their own agree so on one kind before there is a run: the moments of the union of
- * all sets are those of the sets, pooled (Chan, Golub, LeVeque: "Algorithms for computing the sample
- * variance", 1983, pairwise update):
+ * Peers with files of their own agree on one kind before the run starts. The moments of the union
+ * of all sets are computed from those of the sets (Chan, Golub, LeVeque: "Algorithms for computing
+ * the sample variance", 1983, pairwise update):
  *
  *   n = n1 + n2    d = mean2 - mean1    mean = mean1 + d n2 / n    m2 = m2_1 + m2_2 + d^2 n1 n2 / n
  *
- * Rows do not leave a set: of a column of numbers it tells how many there are, mean, squared distances,
- * least and largest; of words, the hashes of which there are; and how many gaps.
+ * Rows do not leave a peer. For a column of numbers, a peer sends count, mean, sum of squared
+ * distances, minimum and maximum. For a column of categories, a peer sends their
+ * hashes. For both, a peer sends the number of gaps.
  *
- *   who lies           with `liars` = 0 (everybody is believed)    with `liars` > 0
- *   of its rows        it counts for at most MOMENTS_WEIGHT        each member counts once
- *                      times as many as the median member has
- *   of its numbers     they have that weight                       medians of means, deviations, ranges
- *   of words, classes  they are taken                              what more than `liars` members have
+ *   false report of    with `liars` = 0 (all are trusted)    with `liars` > 0
+ *   rows               weight of at most MOMENTS_WEIGHT      each member has the same weight
+ *                      times the rows of the median member
+ *   numbers            used with that weight                 medians of means, deviations, ranges
+ *   words, classes     used                                  those of more than `liars` members
  *
- * Bytes may be a stranger's, and are held to all that numbers cannot break.
+ * The bytes may come from an untrusted peer. moments_parse() refuses values that no set of numbers
+ * has.
  */
 #ifndef NN_DATA_MOMENTS_H
 #define NN_DATA_MOMENTS_H
@@ -27,29 +30,29 @@
 #include "nn/data/schema.h"
 
 enum {
-    MOMENTS_BYTES_MAX = 24 * 1024, /* More columns than fit would not fit into a run either. */
+    MOMENTS_BYTES_MAX = 24 * 1024, /* Largest message. A run could not carry more columns either. */
     MOMENTS_COLUMNS_MAX = COLUMNS_TEXT_MAX / 2,
     MOMENTS_WEIGHT = 64,
     MOMENTS_WHY_MAX = 320
 };
 #define MOMENTS_ROWS_MAX (UINT64_C(1) << 40)
 
-/* How many times as far as another column one reaches for a libsvm to be scaled by itself. */
+/* Ratio of the columns' ranges above which a libsvm is scaled by default. */
 #define MOMENTS_WILD 100.0
 
-/* Zeros are none. */
+/* Statistics of one set, or of several sets pooled. All zero: none. */
 struct moments
 {
-    bool sparse;               /* libsvm: numbers only, and of each only the range. */
-    enum columns_scale wanted; /* As asked for; AUTO: of libsvm, by the ranges. */
-    enum labels_scheme scheme; /* What labels are: as in struct kind_rows. */
+    bool sparse;               /* libsvm: numbers only, with the range of each column only. */
+    enum columns_scale wanted; /* Requested scale. AUTO: of libsvm only, decided by the ranges. */
+    enum labels_scheme scheme; /* Scheme of the labels, as in struct kind_rows. */
     uint32_t n_classes;
-    uint64_t names;            /* LABELS_NAMES: the hash of their names. */
-    char list[LABEL_SET_MAX];  /* LABELS_LIST: the labels, else "". */
-    uint64_t rows;             /* The training set has so many; 1 or more. */
-    struct schema schema;      /* Names of the columns. Zeros: the columns have no names. */
-    struct columns columns;    /* Forms, categories, gaps, the label's place. */
-    struct column_moments *of; /* columns.n of them; owned. */
+    uint64_t names;           /* LABELS_NAMES: hash of the labels' names. */
+    char list[LABEL_SET_MAX]; /* LABELS_LIST: text of the labels. "" otherwise. */
+    uint64_t rows;            /* Number of rows of the training set, at least 1. */
+    struct schema schema;     /* Names of the columns. Zeros: the columns have no names. */
+    struct columns columns; /* Types, categories and gaps of the columns, and the label's column. */
+    struct column_moments *of; /* Statistics of each column, columns.n of them. Owned. */
 };
 
 /* Copies columns, takes the rest of *rows, a kind taken apart that is fixed; `of` is zeroed. 0 or -ENOMEM,
@@ -72,24 +75,27 @@ size_t moments_print(const struct moments *m, uint8_t *out, size_t cap);
 __attribute__((warn_unused_result)) int moments_parse(struct moments *m, const uint8_t *p, size_t n,
                                                       const char **wrong);
 
-/* Can `found` not be pooled with `expected`, whose columns are those of the run? Then `why` says in what they
- * differ: "column 3: found numbers, expected categories". Columns with names may have another order, and
- * `found` may have more of them. Where one side has no names, columns are taken in order. */
+/* Returns true if `found` cannot be pooled with `expected`, which has the columns of the run. `why`
+ * then names the difference: "column 3: found numbers, expected categories". Columns with names may
+ * have another order, and `found` may have more of them. If one side has no names, columns are
+ * compared in order. */
 bool moments_differ(const struct moments *found, const struct moments *expected,
                     char why[MOMENTS_WHY_MAX]);
 
-/* Bring columns that do not differ from those of `to` to their order, and leave out others. Without names there,
- * ours are dropped. 0 or -ENOMEM. */
+/* Reorders the columns of m to the order of `to`, and drops columns that `to` lacks.
+ * moments_differ() must have accepted m. If `to` has no names, the names of m are dropped. Returns
+ * 0 or -ENOMEM. */
 __attribute__((warn_unused_result)) int moments_reorder(struct moments *m, const struct schema *to);
 
-/* The moments of n >= 1 sets that do not differ, in one order, at most `liars` of which lie. Means and scales are not
- * settled. The same sets in the same order give the same bits; in another, the same but for rounding.
- * 0 or -ENOMEM. */
+/* Pools n >= 1 sets, accepted by moments_differ() and with one order of columns, of which at most
+ * `liars` are false. Means and scales are not settled. The same sets in the same order give the
+ * same bits. Another order changes rounding only. Returns 0 or -ENOMEM. */
 __attribute__((warn_unused_result)) int moments_pool(struct moments *out,
                                                      const struct moments *const *of, size_t n,
                                                      uint32_t liars);
 
-/* The kind of settled moments. 0; or -EINVAL with a sentence where a run has no room for it. */
+/* Writes the kind of settled moments. Returns 0, or -EINVAL with a message if the kind is too long
+ * for a run. */
 __attribute__((warn_unused_result)) int moments_kind(const struct moments *m,
                                                      char kind[DATA_KIND_MAX],
                                                      char why[MOMENTS_WHY_MAX]);

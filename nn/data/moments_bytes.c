@@ -1,14 +1,15 @@
-/* nn/data/moments_bytes.c -- moments to bytes and back.
+/* nn/data/moments_bytes.c -- encodes moments as bytes, and parses and checks such bytes.
  *
- *   head      1 version, 1 sparse, 1 wanted, 1 scheme, 4 classes, 8 names, 8 rows, 4 label, 4 columns,
- *             1 length and the text of the labels, where these are a list
- *   names     8 hash, 4 how many bytes, and these: names of the columns, then the label's, each with a NUL;
- *             no bytes where they have no room. Only in the version for columns with names
+ *   head      1 version, 1 sparse, 1 wanted, 1 scheme, 4 classes, 8 hash of the labels' names,
+ *             8 rows, 4 label, 4 columns; for LABELS_LIST also 1 length and the text of the labels
+ *   names     8 hash, 4 length, names of the columns and of the label, each with a NUL. The length
+ *             is 0 if the names do not fit. Only in VERSION_NAMED
  *   column    1 form, 8 gaps, and then
  *     numbers      8 n, 8 mean, 8 m2, 8 low, 8 high
- *     categories   1 how many, 4 for each
+ *     categories   1 count, 4 for each
  *
- * All little-endian, doubles as their bits. There is one way to write the same moments.
+ * All values are little-endian, doubles as their bits. The same moments always have the same
+ * bytes.
  */
 #include "nn/data/moments.h"
 
@@ -19,8 +20,8 @@
 #include <string.h>
 
 enum {
-    VERSION = 2,            /* Columns without names. */
-    VERSION_NAMED = 3,      /* Columns with names. */
+    VERSION = 2,            /* Version byte of columns without names. */
+    VERSION_NAMED = 3,      /* Version byte of columns with names. */
     CATEGORY_END = 1 << 18, /* Above every category (columns.c). */
     HASHED = COLUMN_CATEGORIES + 1
 };
@@ -36,7 +37,7 @@ struct out
     size_t n, cap;
 };
 
-/* What has no room is counted only. */
+/* Bytes that do not fit are only counted. */
 static void put(struct out *o, uint64_t v, size_t n_bytes)
 {
     for (size_t i = 0; i < n_bytes; i++, o->n++)
@@ -153,7 +154,7 @@ static void check_numbers(struct in *in, const struct column_moments *m, uint64_
     demand(in, fabs(low) <= (double)FLT_MAX && fabs(high) <= (double)FLT_MAX,
            "moments beyond a float's range");
     demand(in, low <= high && (m->n > 0 || (!(low < 0) && !(high > 0))),
-           "moments of a range that is none");
+           "moments with an invalid range");
     demand(in, m->mean >= low - near && m->mean <= high + near,
            "moments with a mean out of the range");
     demand(in, m->m2 >= 0, "moments with a negative sum of squares");
@@ -164,7 +165,7 @@ static void check_numbers(struct in *in, const struct column_moments *m, uint64_
 static int get_categories(struct in *in, struct column *c)
 {
     uint32_t n = (uint32_t)get(in, 1);
-    demand(in, n > 0 && n <= COLUMNS_CATEGORIES_MAX, "moments with too many categories, or none");
+    demand(in, n > 0 && n <= COLUMNS_CATEGORIES_MAX, "moments with no categories or too many");
     if (in->wrong != NULL)
         return 0;
     c->category = malloc(n * sizeof *c->category);
@@ -186,8 +187,8 @@ static int get_column(struct in *in, struct moments *m, size_t i)
     uint32_t form = (uint32_t)get(in, 1);
     uint64_t gaps = get(in, 8);
     demand(in, form <= HASHED && (!m->sparse || form == COLUMN_NUMBERS),
-           "moments of a column of no known form");
-    demand(in, gaps <= MOMENTS_ROWS_MAX, "moments of too many gaps");
+           "moments with a column of unknown type");
+    demand(in, gaps <= MOMENTS_ROWS_MAX, "moments with too many gaps");
     if (in->wrong != NULL)
         return 0;
     c->hashed = form == HASHED;
@@ -206,19 +207,19 @@ static int get_column(struct in *in, struct moments *m, size_t i)
     return 0;
 }
 
-/* The labels of a set with gaps, which are as many as it has classes. */
+/* Parses the text of the labels, which must have as many labels as the set has classes. */
 static void get_list(struct in *in, struct kind_rows *k)
 {
     struct label_set set;
     size_t n = (size_t)get(in, 1);
-    demand(in, n < sizeof k->list, "moments of too long a list of labels");
+    demand(in, n < sizeof k->list, "moments with a list of labels that is too long");
     for (size_t i = 0; i < n && in->wrong == NULL; i++)
         k->list[i] = (char)get(in, 1);
     demand(in, in->wrong != NULL || label_set_parse(&set, k->list, n) == k->n_classes,
-           "moments of a list of labels that is none");
+           "moments with an invalid list of labels");
 }
 
-/* What stands in a kind, too: the labels. */
+/* Parses the head. Returns the fields that a kind has, too: classes and labels. */
 static struct kind_rows get_head(struct in *in, struct moments *m, uint32_t *n_columns,
                                  uint32_t *label)
 {
@@ -230,23 +231,25 @@ static struct kind_rows get_head(struct in *in, struct moments *m, uint32_t *n_c
     demand(in,
            sparse <= 1 && wanted < COLUMNS_SCALES && (sparse == 1 || wanted != COLUMNS_SCALE_AUTO)
                && (sparse == 0 || wanted == COLUMNS_SCALE_AUTO || wanted == COLUMNS_SCALE_MAX),
-           "moments of no known scale");
-    demand(in, sparse == 0 || !m->schema.named, "moments of a libsvm with names");
-    demand(in, scheme >= LABELS_PM && scheme <= LABELS_LIST, "moments of no known labels");
+           "moments with an unknown scale");
+    demand(in, sparse == 0 || !m->schema.named, "moments with column names in a libsvm");
+    demand(in, scheme >= LABELS_PM && scheme <= LABELS_LIST,
+           "moments with an unknown label scheme");
     k.n_classes = (uint32_t)get(in, 4);
     demand(in,
            k.n_classes >= 2 && k.n_classes <= DATA_CLASSES_MAX
                && (scheme != LABELS_PM || k.n_classes == 2),
-           "moments of no known number of classes");
+           "moments with an invalid number of classes");
     k.hash = get(in, 8);
-    demand(in, scheme == LABELS_NAMES || k.hash == 0, "moments of names that are numbers");
+    demand(in, scheme == LABELS_NAMES || k.hash == 0,
+           "moments with a hash of names for labels that are numbers");
     m->rows = get(in, 8);
     demand(in, m->rows >= 1 && m->rows <= MOMENTS_ROWS_MAX,
-           "moments of no possible number of rows");
+           "moments with an invalid number of rows");
     *label = (uint32_t)get(in, 4);
     *n_columns = (uint32_t)get(in, 4);
     demand(in, *n_columns >= 1 && *n_columns <= MOMENTS_COLUMNS_MAX && *label <= *n_columns,
-           "moments of too many columns, or none");
+           "moments with no columns or too many");
     if (scheme == LABELS_LIST && in->wrong == NULL)
         get_list(in, &k);
     k.scheme = in->wrong == NULL ? (enum labels_scheme)scheme : LABELS_OPEN;
@@ -255,14 +258,15 @@ static struct kind_rows get_head(struct in *in, struct moments *m, uint32_t *n_c
     return k;
 }
 
-/* A name is spelled as schema_names_add() would have it. */
+/* Returns true if name i of l has exactly the bytes p[0..n), so schema_names_add() did not change
+ * them. */
 static bool is_spelled(const struct schema_names *l, size_t i, const uint8_t *p, size_t n)
 {
     const char *name = schema_name(l, i);
     return strlen(name) == n && memcmp(name, p, n) == 0;
 }
 
-/* Reads names of n_columns and of the label, and checks their hash. */
+/* Parses the names of n_columns columns and of the label, and checks their hash. */
 static int get_names(struct in *in, struct schema *s, uint32_t n_columns)
 {
     uint64_t hash = get(in, 8), n = get(in, 4);
@@ -324,7 +328,7 @@ int moments_parse(struct moments *m, const uint8_t *p, size_t n, const char **wr
         err = get_names(&in, &m->schema, n_columns);
     for (size_t i = 0; i < n_columns && err == 0 && in.wrong == NULL; i++)
         err = get_column(&in, m, i);
-    demand(&in, in.p == in.end, "moments with more behind them");
+    demand(&in, in.p == in.end, "moments with extra bytes at the end");
     if (err == 0 && in.wrong != NULL)
         err = -EINVAL;
     *wrong = in.wrong;

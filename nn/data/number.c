@@ -127,13 +127,13 @@ bool number_is(const uint8_t *p, size_t n, double *v)
     return n > 0 && number_read(p, p + n, v) == p + n;
 }
 
-/* ---- Numbers as tables write them. ---- */
+/* ---- Numbers in the notations of tables. ---- */
 
-enum { KINDS = 4 }; /* Thousands separators of one decimal mark. */
+enum { KINDS = 4 }; /* Number of thousands separators for each decimal mark. */
 
 static const char point_groups[KINDS + 1] = ", '_", comma_groups[KINDS + 1] = ". '_";
 
-/* Characters of other alphabets for those of ASCII. */
+/* Non-ASCII characters that are read as ASCII ones. */
 static const struct
 {
     char text[4];
@@ -144,7 +144,7 @@ static const struct
     {"\xe2\x80\x93", '-'}, {"\xef\xbc\x8d", '-'},  {"\xef\xb9\xa3", '-'},
 };
 
-/* Units that are signs, and may touch the number; and those that are words. */
+/* Units that are signs. A sign may touch the number. */
 static const char *const unit_signs[] = {"%",
                                          "$",
                                          "\xe2\x82\xac" /* Euro. */,
@@ -169,8 +169,8 @@ static const char unit_words[] = " kg g mg ug t lb lbs oz m cm mm um nm km mi ft
                                  "pt dpi rpm mph km/h m/s bhp hp ps cc "
                                  "kmpl mpg pa kpa hpa bar psi j kj kcal cal n nm mol pct percent ";
 
-/* Copy p to text in ASCII as far as there are such characters. Returns the length, or SIZE_MAX where
- * there is no room for it. */
+/* Copies p to text, and replaces the characters of alike[]. Returns the length, or SIZE_MAX if the
+ * text does not fit or has a NUL byte. */
 static size_t to_ascii(const uint8_t *p, size_t n, char *text, size_t cap)
 {
     size_t at = 0;
@@ -198,8 +198,8 @@ static bool digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* The unit that stands at p, of at most n bytes: how long it is, 0 where there is none. A number stands
- * directly before it (`behind`), or behind it, or a space does (`apart`). */
+/* Returns the length of the unit at p, of at most n bytes, or 0 if there is no unit. `behind`: the
+ * unit follows the number. `apart`: a space separates number and unit. */
 static size_t unit_at(const char *p, size_t n, bool behind, bool apart)
 {
     size_t best = 0;
@@ -226,7 +226,7 @@ static size_t unit_at(const char *p, size_t n, bool behind, bool apart)
     return behind && (len > 1 || apart) && strstr(unit_words, word) != NULL ? len : 0;
 }
 
-/* The length of the digits and separators that a number may be made of, with its exponent. */
+/* Returns the length of the digits, separators and exponent that p begins with. */
 static size_t body_length(const char *p)
 {
     size_t n = 0, hex = 2;
@@ -247,8 +247,8 @@ static size_t body_length(const char *p)
     return n;
 }
 
-/* Are p[0..n) digits with `group` between thousands, or without? In India all groups but the last have
- * two digits. */
+/* Returns true if p[0..n) are digits, with or without `group` between thousands. In Indian
+ * notation, all groups but the last one have two digits. */
 static bool grouped(const char *p, size_t n, char group)
 {
     size_t groups = 0, run = 0;
@@ -268,7 +268,7 @@ static bool grouped(const char *p, size_t n, char group)
     return groups == 1 || ((three || two) && p[0] != '0');
 }
 
-/* Does the body read as a number of this decimal mark and separator? */
+/* Returns true if the body is a number with this decimal mark and thousands separator. */
 static bool reads(const char *body, char mark, char group)
 {
     size_t n = strcspn(body, "eE");
@@ -286,7 +286,8 @@ static uint32_t notations_of(const char *body)
 {
     uint32_t mask = 0;
     if (body[0] == '0' && (body[1] | 32) == 'x')
-        return strlen(body) <= 15 ? NUMBER_HEX : 0; /* Exact in a double. */
+        /* At most 13 digits, which are exact in a double. */
+        return strlen(body) <= 15 ? NUMBER_HEX : 0;
     for (int i = 0; i < KINDS; i++) {
         mask |= reads(body, '.', point_groups[i]) ? UINT32_C(1) << i : 0;
         mask |= reads(body, ',', comma_groups[i]) ? UINT32_C(1) << (KINDS + i) : 0;
@@ -294,8 +295,8 @@ static uint32_t notations_of(const char *body)
     return mask;
 }
 
-/* Is it made of what numbers are made of? A hyphen between digits makes a range, a code or a telephone
- * number, which are words. */
+/* Returns true if the cell contains only characters of numbers. A hyphen between digits means a
+ * range, a code or a telephone number: such cells are words. */
 static bool looks_broken(const char *text, bool money)
 {
     bool any = false;
@@ -315,8 +316,8 @@ static const char *skip_blanks(const char *p)
     return p + strspn(p, " ");
 }
 
-/* Sign, parenthesis and unit before the digits, in any order; then the digits; then the unit. False
- * where anything else is there. */
+/* Parses sign, parenthesis and unit in any order, then the digits, then the unit. Returns false if
+ * the text has anything else. */
 static bool take_apart(const char *p, struct number_written *w, bool *money)
 {
     bool sign = false, open = false;
@@ -361,7 +362,8 @@ enum number_look number_look(const uint8_t *p, size_t n, struct number_written *
         digits_in = is_digit(p + i, p + n);
     if (!digits_in)
         return NUMBER_NONE;
-    if (to_ascii(p, n, text, sizeof text) == SIZE_MAX) { /* A word, or too long for a number. */
+    /* The text is a word, or too long for a number. */
+    if (to_ascii(p, n, text, sizeof text) == SIZE_MAX) {
         for (size_t i = 0; i < n; i++)
             if (p[i] != '.' && !is_digit(p + i, p + n))
                 return NUMBER_NONE;

@@ -27,48 +27,53 @@ const uint8_t *number_read(const uint8_t *p, const uint8_t *end, double *v);
 /* Is all of p[0..n) one number? */
 bool number_is(const uint8_t *p, size_t n, double *v);
 
-/* ---- Numbers as tables write them. ----
+/* ---- Numbers in the notations of tables. ----
  *
  *   1,957.25   1 957,25   1'957.25   1_957   0,134   1,5e3   (12.5)   $19.5   EUR 3   3.1 %   0x1f
  *
- * A notation is a decimal mark and a thousands separator that a number may have. One cell often
- * has several readings ("1,234" is 1234 or 1.234), so a column intersects those of its cells:
+ * A notation is a decimal mark and a thousands separator that a number may have. One cell often can
+ * be read in several notations ("1,234" is 1234 or 1.234). The notation of a column is one in which
+ * all of its cells can be read.
  *
  *   bits         decimal mark   thousands separator of each bit, from the lowest
  *   0x00f        point          comma, space, apostrophe, underscore
  *   0x0f0        comma          point, space, apostrophe, underscore
- *   0x100        none           none: hexadecimal, behind 0x
+ *   0x100        none           none: hexadecimal, after 0x
  *
  * No-break, thin and figure spaces count as spaces, U+2019 as an apostrophe, U+2212 and U+2013 as
- * minus. Parentheses around a number are a minus. A unit may stand before or behind the number: a sign
- * (%, $, EUR) or one of the words of a list ("kg"; a unit of one letter needs a space before it). */
+ * minus signs. Parentheses around a number mean minus. A unit may precede or follow the number: a
+ * sign (%, $), a currency (EUR) or a word of a list ("kg"). A unit of one letter needs a space
+ * before it.
+ */
 enum {
     NUMBER_POINT = 0x00f,
     NUMBER_COMMA = 0x0f0,
     NUMBER_HEX = 0x100,
     NUMBER_NOTATIONS = 0x1ff,
-    NUMBER_UNIT_MAX = 12 /* Bytes of a unit, with the NUL. */
+    NUMBER_UNIT_MAX = 12 /* Bytes of the longest unit, with the NUL. */
 };
 
 enum number_look {
-    NUMBER_NONE,   /* No number: a word. */
-    NUMBER_BROKEN, /* Digits, separators and signs only, but no notation reads them. */
+    NUMBER_NONE,   /* A word. */
+    NUMBER_BROKEN, /* Only digits, separators and signs, which no notation can read. */
     NUMBER_WRITTEN /* A number in at least one notation. */
 };
 
-/* A number taken apart. */
+/* A parsed number. */
 struct number_written
 {
-    uint32_t notations;          /* All that read it, as bits. */
-    bool minus, point, comma;    /* Its sign; whether it has a point or a comma. */
-    char digits[NUMBER_MAX + 1]; /* Without sign and unit, all separators in ASCII. */
-    char unit[NUMBER_UNIT_MAX];  /* "" where it has none. */
+    uint32_t notations;       /* Notations in which the number can be read, as bits. */
+    bool minus, point, comma; /* minus: the number is negative. point, comma: the number has one. */
+    /* The number without sign and unit, with all separators in ASCII. */
+    char digits[NUMBER_MAX + 1];
+    char unit[NUMBER_UNIT_MAX]; /* Unit of the number. "": none. */
 };
 
-/* Take p[0..n) apart; *w is complete for NUMBER_WRITTEN only. */
+/* Parses p[0..n). *w is complete only if the result is NUMBER_WRITTEN. */
 enum number_look number_look(const uint8_t *p, size_t n, struct number_written *w);
 
-/* The value in the notations of a mask, which all have the same decimal mark and read it. */
+/* Returns the value of a number. All bits of `notations` must be bits of w->notations and have the
+ * same decimal mark. */
 double number_value(const struct number_written *w, uint32_t notations);
 
 /* v / divide as a float, rounded once; false where that is not finite. */

@@ -17,36 +17,39 @@ enum { READER_FILES_MAX = 4096, READER_NOTE_MAX = 400 };
 /* Do rows have labels? Without them a set's `labels` are NULL. */
 enum reader_rows {
     READER_LABELLED,
-    READER_MAYBE, /* Told by the cells of the first file (csv), or the first row (libsvm). */
+    /* Decided by the number of cells of the first file (csv) or by the first row (libsvm). */
+    READER_MAYBE,
     READER_BARE
 };
 
 struct reader
 {
-    const char *const *paths; /* n_paths >= 1 files. */
+    const char *const *paths; /* Files of the set, n_paths >= 1 of them. */
     size_t n_paths;
     const char *kind;
-    const char *label;  /* csv: as given, or NULL: the last column. */
-    const char *header; /* csv: "yes", "no", "auto". */
-    double divide;      /* csv, libsvm: > 0. */
-    uint32_t features;  /* libsvm: 0, or how many. */
+    const char *label;  /* csv: label= of the spec. NULL: the last column. */
+    const char *header; /* csv: header= of the spec: "yes", "no" or "auto". */
+    double divide;      /* csv, libsvm: divisor of every value, > 0. */
+    uint32_t features;  /* libsvm: number of features. 0: the largest index found. */
     uint32_t context;   /* text: bytes of a sample. */
-    /* csv with labels that are names: those of the training set, when the held-out
-     * files are read. They may then have any of these names and no other. NULL when
-     * there is no such list: files of a fixed kind must then have all of its names,
-     * since only their hash is known. */
+    /* csv with labels that are names: the names of the training set, if the held-out files are
+     * read. The files may then have any of these names and no other. NULL: not known. Files of a
+     * fixed kind must then have all of its names, because the kind has only their hash. */
     const struct labels *names;
-    /* csv: how columns are told apart. Zeros: to be found out, here. Settled: those of the training
-     * set or of a kind. NULL: all are numbers, and there are no gaps. */
+    /* csv: types of the columns. All zero: this reader detects them. Settled: those of the training
+     * set or of a kind. NULL: all columns are numbers without gaps. */
     struct columns *columns;
-    bool more_labels; /* csv, libsvm: labels that `kind` lacks join it (labels_more()). */
-    /* csv: what columns are called. Zeros: to be found out, here. Else that of the training set or of a
-     * run: each table with a header is matched to it. NULL: kinds say nothing of names. */
+    bool more_labels; /* csv, libsvm: labels that `kind` lacks are added to it (labels_more()). */
+    /* csv: names of the columns. All zero: taken from the first header. Otherwise those of the
+     * training set or of a run, and each header is matched to them. NULL: the kind gets no
+     * names. */
     struct schema *schema;
-    bool
-        label_known; /* csv: label= was about the training files; the schema has the label's name. */
-    char *note; /* csv: READER_NOTE_MAX bytes for what people should know, "" at first; or NULL. */
-    enum reader_rows rows; /* csv, libsvm: of a fixed kind only, but for READER_LABELLED. */
+    /* csv: a number in label= refers to the training files only, because `schema` has the label's
+     * name. */
+    bool label_known;
+    /* csv: buffer of READER_NOTE_MAX bytes for notes to the user, "" at first. NULL: no notes. */
+    char *note;
+    enum reader_rows rows; /* csv, libsvm: READER_MAYBE and READER_BARE need a fixed kind. */
     struct file_progress progress;
 };
 

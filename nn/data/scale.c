@@ -48,7 +48,7 @@ int scale_open(struct scale *s, const char *kind, enum columns_scale wanted, dou
     s->strict = k.fixed ? k.scale == COLUMNS_SCALE_AUTO : fabs(divide - 1) > 0;
     s->hash = k.columns_hash;
     s->given = k.columns != NULL;
-    s->columns.scale = s->wanted; /* Rows of a table are kept as this needs them. */
+    s->columns.scale = s->wanted; /* The reader of a table needs the scale to store the rows. */
     int err = s->given ? columns_parse(&s->columns, k.columns, k.scale) : 0;
     if (err < 0)
         snprintf(error, DATA_ERROR_MAX, "no memory for the columns of %s", kind_brief(kind).text);
@@ -63,7 +63,7 @@ void scale_close(struct scale *s)
 
 /* ---- Notes. ---- */
 
-/* One sentence more; what has no room is left out as a whole. */
+/* Appends a sentence to the notes. A sentence that does not fit is left out. */
 __attribute__((format(printf, 2, 3))) static void add_note(char note[SCALE_NOTE_MAX],
                                                            const char *format, ...)
 {

@@ -1,4 +1,4 @@
-/* nn/data/schema.c -- names of columns: kept, hashed, matched by sorted hashes. */
+/* nn/data/schema.c -- names of columns: stored, hashed, and matched by sorted hashes. */
 #include "nn/data/schema.h"
 
 #include "nn/data/quote.h"
@@ -14,7 +14,7 @@
 
 enum {
     TAG_BITS = 6 * SCHEMA_TAG,
-    NOT_THERE = SCHEMA_IGNORED + 1 /* No column of the header. */
+    NOT_THERE = SCHEMA_IGNORED + 1 /* No matching column in the header. */
 };
 
 /* ---- Lists of names. ---- */
@@ -40,7 +40,7 @@ const char *schema_name(const struct schema_names *l, size_t i)
     return l->text + l->at[i];
 }
 
-/* Returns the bytes of the UTF-8 sequence at p, as RFC 3629 has it; 0 where there is none. */
+/* Returns the length of the UTF-8 sequence at p (RFC 3629), or 0 if it is invalid. */
 static size_t utf8_length(const uint8_t *p, size_t n)
 {
     size_t length = *p < 0x80   ? 1
@@ -105,7 +105,7 @@ static int add_text(struct schema_names *l, const char *name)
     return schema_names_add(l, (const uint8_t *)name, strlen(name));
 }
 
-/* ---- Names by their hash. ---- */
+/* ---- Look-up of names by their hash. ---- */
 
 struct key
 {
@@ -126,7 +126,7 @@ static uint64_t hash_of(const char *name)
     return rng_hash(name, strlen(name));
 }
 
-/* Keys of all names, sorted; the caller frees them. NULL: no memory. */
+/* Returns the keys of all names, sorted; the caller frees them. NULL: no memory. */
 static struct key *sort_names(const struct schema_names *l)
 {
     struct key *key = malloc((l->n > 0 ? l->n : 1) * sizeof *key);
@@ -137,7 +137,7 @@ static struct key *sort_names(const struct schema_names *l)
     return key;
 }
 
-/* The first key whose hash is not below. */
+/* Returns the index of the first key whose hash is at least `hash`, or n. */
 static size_t first_key(const struct key *key, size_t n, uint64_t hash)
 {
     size_t low = 0;
@@ -151,7 +151,7 @@ static size_t first_key(const struct key *key, size_t n, uint64_t hash)
     return low;
 }
 
-/* The column of that name; NOT_THERE. */
+/* Returns the column with this name, or NOT_THERE. */
 static size_t find_name(const struct schema_names *l, const struct key *key, const char *name)
 {
     uint64_t hash = hash_of(name);
@@ -186,7 +186,7 @@ static void put_tag(const char *name, char tag[SCHEMA_TAG])
         tag[k] = columns_base64[h >> (6 * (SCHEMA_TAG - 1 - k)) & 63];
 }
 
-/* The least hash of a name with that tag. */
+/* Returns the least hash that a name with this tag can have. */
 static uint64_t tag_hash(const char *tag)
 {
     uint64_t h = 0;
@@ -195,7 +195,7 @@ static uint64_t tag_hash(const char *tag)
     return h << (64 - TAG_BITS);
 }
 
-/* The one column with that tag; NOT_THERE for no such column, or several. */
+/* Returns the column with this tag, or NOT_THERE if no column or several have the tag. */
 static size_t find_tag(const struct schema_names *l, const struct key *key, const char *tag)
 {
     uint64_t least = tag_hash(tag), most = least | (UINT64_MAX >> TAG_BITS);
@@ -204,8 +204,8 @@ static size_t find_tag(const struct schema_names *l, const struct key *key, cons
     return one ? key[k].i : NOT_THERE;
 }
 
-/* Hash and tags of the names. Two names of one tag, too many names, and names without the label's have no
- * tags. */
+/* Computes hash and tags of the names. Leaves out the tags if two names have the same tag, if there
+ * are too many names, or if the label has no name. */
 static void settle(struct schema *s)
 {
     const struct schema_names *l = &s->names;
@@ -247,7 +247,8 @@ int schema_copy(struct schema *to, const struct schema *from)
     return err;
 }
 
-/* Names of the columns order[0..n) of a header, and of the label's. */
+/* Takes the names of the columns order[0..n) of a header, and of the label. `order` NULL: all
+ * columns. */
 static int take_names(struct schema *s, const struct schema_names *header, const size_t *order,
                       size_t n, size_t label)
 {
@@ -298,7 +299,7 @@ int schema_of_kind(struct schema *s, const struct kind_rows *k, const struct sch
     return 0;
 }
 
-/* ---- Sentences. ---- */
+/* ---- Messages. ---- */
 
 __attribute__((format(printf, 3, 4))) static void append(char *text, size_t cap, const char *format,
                                                          ...)
@@ -310,7 +311,8 @@ __attribute__((format(printf, 3, 4))) static void append(char *text, size_t cap,
     va_end(args);
 }
 
-/* Appends "a", "b" and 52 more; at most SCHEMA_LIST_MAX bytes. `column`: only those, where not NULL. */
+/* Appends a list such as "a", "b" and 52 more, of about SCHEMA_LIST_MAX bytes. `column`: the n
+ * columns to list. NULL: the first n. */
 static void list_names(const struct schema_names *l, const size_t *column, size_t n, char *text,
                        size_t cap)
 {
@@ -348,24 +350,24 @@ void schema_column(const struct schema *s, size_t i, char text[64])
 
 /* ---- Matching. ---- */
 
-/* A header that is being matched. */
+/* State of the matching of one header. */
 struct match
 {
     const struct schema *s;
     const struct schema_names *header;
-    const struct key *key; /* The header's. */
-    size_t *column;        /* For each value its column. */
+    const struct key *key; /* Sorted keys of the header. */
+    size_t *column;        /* For each value, its column in the header. */
     char *why;
 };
 
-/* The column of name i of the schema. */
+/* Returns the column of the header for name i of the schema, by name or by tag. */
 static size_t find(const struct match *m, size_t i)
 {
     return m->s->names.n > 0 ? find_name(m->header, m->key, schema_name(&m->s->names, i))
                              : find_tag(m->header, m->key, m->s->tags + SCHEMA_TAG * i);
 }
 
-/* A header's name that differs from `name` by its case only, or NULL. */
+/* Returns the header's name that differs from `name` in case only, or NULL. */
 static const char *other_case(const struct schema_names *header, const char *name)
 {
     for (size_t i = 0; i < header->n; i++)
@@ -374,7 +376,7 @@ static const char *other_case(const struct schema_names *header, const char *nam
     return NULL;
 }
 
-/* Name i of the schema is in no column. Both lists are in the sentence. */
+/* Writes the reason that name i of the schema has no column, with both lists of names. */
 static int refuse_missing(const struct match *m, size_t i)
 {
     const struct schema *s = m->s;
@@ -394,15 +396,16 @@ static int refuse_missing(const struct match *m, size_t i)
         if (s->tags[0] != '\0' && i < s->n)
             append(why, SCHEMA_WHY_MAX, ", expected another name for column %zu of the run", i + 1);
         else if (s->tags[0] != '\0')
-            append(why, SCHEMA_WHY_MAX, ", expected the label's column of the run, too");
+            append(why, SCHEMA_WHY_MAX, ", expected also the label's column of the run");
         else
             append(why, SCHEMA_WHY_MAX,
-                   ", expected other names or another order: the run has a hash of them only");
+                   ", expected different names or another order (the run has only a hash of the "
+                   "names)");
     }
     return -EINVAL;
 }
 
-/* Values by name or tag. */
+/* Finds the columns of all values by name or tag. */
 static int match_values(const struct match *m, size_t label)
 {
     for (size_t i = 0; i < m->s->n; i++) {
@@ -413,7 +416,7 @@ static int match_values(const struct match *m, size_t label)
     return 0;
 }
 
-/* Only a hash is known: values are all columns but the label's, in their order. */
+/* For a schema with only a hash: the values are all columns but the label's, in order. */
 static void match_order(const struct match *m, size_t label)
 {
     size_t n = 0;
@@ -422,8 +425,8 @@ static void match_order(const struct match *m, size_t label)
             m->column[n++] = i;
 }
 
-/* Only a hash or tags were known: the names found, in the schema's order, must have that hash. Then the
- * schema learns them; but not from rows without the label that it knows of. */
+/* Checks that the names found, in the schema's order, have the schema's hash. The schema then takes
+ * the names, unless the schema has a label and these rows do not. */
 static int learn(struct schema *s, const struct match *m, size_t n, size_t label)
 {
     struct schema learnt = {0};
@@ -440,7 +443,7 @@ static int learn(struct schema *s, const struct match *m, size_t n, size_t label
     return err;
 }
 
-/* Fill f->place and what follows from it. */
+/* Fills f->place, f->reordered and f->note. */
 static int describe(const struct match *m, size_t n, struct schema_found *f)
 {
     size_t n_ignored = 0;
@@ -482,7 +485,7 @@ static int describe(const struct match *m, size_t n, struct schema_found *f)
     return 0;
 }
 
-/* The one column that is no value; SIZE_MAX for no such column, or several. */
+/* Returns the only column that is not a value, or SIZE_MAX if there is none or more than one. */
 static size_t find_left(const struct match *m, size_t n)
 {
     size_t left = SIZE_MAX;
@@ -499,8 +502,8 @@ static size_t find_left(const struct match *m, size_t n)
     return left;
 }
 
-/* Without names and tags the label is the last column, as in a table without a schema; or the rows are
- * without a label. */
+/* Matches a header by the hash. The label is the column of label=, or the last one, as in a table
+ * without a schema; or the rows have no label. */
 static int match_hash(struct schema *s, struct match *m, const struct schema_ask *ask,
                       struct schema_found *f)
 {

@@ -56,9 +56,9 @@ static int largest_label(struct sniff *s, const char *path, uint8_t *most,
     return err;
 }
 
-/* Are mean and deviation of the first images about MNIST's? The images of FILES_HEAD bytes of it are
- * within 0.015 of the figures of the whole set; those of Fashion-MNIST, KMNIST and EMNIST are farther
- * away than 0.04 in one of the two. */
+/* Returns true if mean and deviation of the first images are close to MNIST's. The images in the
+ * first FILES_HEAD bytes of MNIST differ by at most 0.015 from the figures of the whole set. For
+ * Fashion-MNIST, KMNIST and EMNIST, one of the two figures differs by more than 0.04. */
 static bool like_mnist(const uint8_t *p, size_t n)
 {
     const struct kind_family *f = &kind_families[KIND_MNIST];
@@ -72,9 +72,9 @@ static bool like_mnist(const uint8_t *p, size_t n)
            && fabs(deviation - (double)f->std[0]) < 0.04;
 }
 
-/* IDX files are MNIST's where all images are 28x28 and as bright as MNIST's, and the labels of all
- * files reach 9 and go no further. What is held out counts too, so that a part of MNIST
- * without a nine is MNIST where the test images lie beside it. */
+/* IDX files are taken for MNIST if all images are 28x28 and about as bright as MNIST's, and the
+ * largest label of all files is 9. Held-out files count, too: a part of MNIST without the digit 9
+ * is recognised if the test images are in the same directory. */
 static int sniff_idx(struct sniff *s, char *const *paths, size_t n, char error[DATA_ERROR_MAX])
 {
     uint8_t most = 0;

@@ -38,7 +38,7 @@ struct file
     uint64_t done; /* Bytes on disk that have been read ... */
     uint64_t said; /* ... and reported; UINT64_MAX once the end is. */
     struct file_progress progress;
-    uint64_t hash; /* Hash of the unpacked bytes so far, where progress.hash is not NULL. */
+    uint64_t hash; /* Hash of the unpacked bytes so far. Used if progress.hash is not NULL. */
     char *path;
     z_stream z;
     uint8_t in[CHUNK];
@@ -104,7 +104,7 @@ static bool named_gz(const char *path)
     return len >= 3 && strcmp(path + len - 3, ".gz") == 0;
 }
 
-/* From here on, report() has somebody to tell. */
+/* Sets the callback of report() and resets the hash. */
 void file_watch(struct file *f, const struct file_progress *progress)
 {
     f->progress = *progress;
@@ -210,7 +210,7 @@ int file_open_plain(struct file **f, const char *path, char error[FILE_ERROR_MAX
     return err;
 }
 
-/* `input`: the file must not be replaced by this program from now on. */
+/* Opens a file and detects gzip. `input`: the program must not replace the file from then on. */
 static int open_any(struct file **f, const char *path, bool input, char error[FILE_ERROR_MAX])
 {
     int err = input ? file_open_plain(f, path, error) : open_plain(f, path, error);
@@ -228,7 +228,8 @@ int file_open(struct file **f, const char *path, char error[FILE_ERROR_MAX])
     return open_any(f, path, true, error);
 }
 
-/* What file_open() left half done is closed here, too: fd is below 0 where nothing is open. */
+/* Also closes a file that file_open() has opened in part: fd is negative if the file is not
+ * open. */
 void file_close(struct file *f)
 {
     if (f == NULL)
@@ -267,8 +268,9 @@ static int refill(struct file *f, char error[FILE_ERROR_MAX])
     return err;
 }
 
-/* One member ended well. Zeros are padding, as of a tape's blocks. More bytes must be another member (gzip
- * files may be put one behind the other); none end the file. */
+/* Called at the end of a valid gzip member. Zeros after the member are padding, as in the blocks of
+ * a tape. Other bytes must be another member, because gzip files may be concatenated. Without more
+ * bytes, the file ends. */
 static int member_end(struct file *f, char error[FILE_ERROR_MAX])
 {
     do {
@@ -282,7 +284,7 @@ static int member_end(struct file *f, char error[FILE_ERROR_MAX])
     if (!f->ended && *f->z.next_in != 0x1f)
         return file_error(
             error, f->path,
-            "found byte %02x behind the gzip data, expected their end or more of them",
+            "found byte %02x after the gzip data, expected the end of the file or more gzip data",
             *f->z.next_in);
     if (!f->ended && inflateReset(&f->z) != Z_OK)
         return file_world_error(error, f->path, "cannot inflate", ENOMEM);
@@ -326,7 +328,7 @@ static int get(struct file *f, void *dst, size_t n, size_t *got, char error[FILE
     return 0;
 }
 
-/* FNV-1a, a byte at a time: the same however the file is cut into reads. */
+/* The hash is FNV-1a over single bytes, so it does not depend on the sizes of the reads. */
 int file_get(struct file *f, void *dst, size_t n, size_t *got, char error[FILE_ERROR_MAX])
 {
     int err = get(f, dst, n, got, error);

@@ -27,24 +27,25 @@ enum {
 
 struct file; /* Opaque: made by file_open(). */
 
-/* Called while a file is read, each few MiB: bytes of the file on disk, of
- * all of it. `call` may be NULL. */
+/* Progress of reading a file. call() gets the bytes of the file on disk that were read, and all of
+ * its bytes, after every few MiB. `call` may be NULL. */
 struct file_progress
 {
     void (*call)(void *self, const char *path, uint64_t done, uint64_t total);
     void *self;
-    /* NULL, or the sum of the hashes of all files that are read with this: of the unpacked bytes, so
-     * that names, order and compression do not count. A file is added when it is closed. */
+    /* Sum of the hashes of all files that are read with this struct. A hash covers the unpacked
+     * bytes, so names, order and compression of the files do not matter. file_close() adds the
+     * file. NULL: no hash. */
     uint64_t *hash;
 };
 
-/* Open a regular file for reading; it is an input from then on (nn/files/replace.h). 0 or a negative errno with a sentence:
- * -ENOENT, -EACCES, ..., -EINVAL for what is no regular file or a .gz that is
- * no gzip, -ENOMEM. */
+/* Opens a regular file for reading. From then on, the file is an input (nn/files/replace.h).
+ * Returns 0 or a negative errno with a message: -ENOENT, -EACCES, ..., -ENOMEM, or -EINVAL for a
+ * file that is not regular and for a .gz that is not gzip. */
 __attribute__((warn_unused_result)) int file_open(struct file **f, const char *path,
                                                   char error[FILE_ERROR_MAX]);
 
-/* The same, but the file is taken as it is, whatever its first bytes. */
+/* Opens a file as file_open() does, but never unpacks the file. */
 __attribute__((warn_unused_result)) int file_open_plain(struct file **f, const char *path,
                                                         char error[FILE_ERROR_MAX]);
 void file_close(struct file *f);
@@ -78,8 +79,8 @@ bool file_is_directory(const char *path);
 /* Are both there, and one file by two names? */
 bool file_same(const char *a, const char *b);
 
-/* The first bytes of a file, unpacked: *n <= cap of them. *whole: there are no
- * more. The file does not become an input. As file_open() and file_get(). */
+/* Reads the first bytes of a file, unpacked: *n <= cap of them. *whole: the file has no more bytes.
+ * The file does not become an input. Errors are those of file_open() and file_get(). */
 __attribute__((warn_unused_result)) int file_head(const char *path, uint8_t *bytes, size_t cap,
                                                   size_t *n, bool *whole,
                                                   char error[FILE_ERROR_MAX]);

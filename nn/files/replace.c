@@ -1,5 +1,5 @@
-/* nn/files/replace.c -- the one place where outputs are opened: regular files are replaced at
- * once, pipes and devices are written to, inputs are refused. */
+/* nn/files/replace.c -- the one place where outputs are opened: regular files are replaced
+ * atomically, pipes and devices are written to, inputs are refused. */
 #include "nn/files/replace.h"
 
 #include <assert.h>
@@ -18,7 +18,7 @@
 
 enum {
     NAMES_TRIED = 100,
-    LINKS_MAX = 40, /* As the kernel's own limit of links in a path. */
+    LINKS_MAX = 40, /* Same limit as the Linux kernel's for symbolic links in a path. */
     RIGHTS = 0777
 };
 
@@ -35,7 +35,7 @@ struct input
 static struct
 {
     atomic_bool on;
-    atomic_flag busy; /* Guards what follows. */
+    atomic_flag busy; /* Spin lock of the fields below. */
     struct input *at;
     size_t n, cap;
 } inputs = {.busy = ATOMIC_FLAG_INIT};
@@ -67,7 +67,8 @@ void replace_protect_inputs(void)
     atomic_store(&inputs.on, true);
 }
 
-/* Without memory for the list a file is not protected: reading it must not fail for that. */
+/* If there is no memory for the list, the file is not protected against being replaced. Reading the
+ * file still succeeds. */
 void replace_add_input(int fd)
 {
     struct stat st;
@@ -87,10 +88,10 @@ void replace_add_input(int fd)
     atomic_flag_clear(&inputs.busy);
 }
 
-/* ---- What a path is. ---- */
+/* ---- Inspection of a path. ---- */
 
-/* The name in `path`, a symbolic link, becomes the one that it leads to: relative to the link's
- * directory. */
+/* Replaces `path`, a symbolic link, by the target of the link. A relative target is relative to the
+ * directory of the link. */
 static int follow(char path[REPLACE_PATH_MAX])
 {
     char target[REPLACE_PATH_MAX], joined[REPLACE_PATH_MAX];
@@ -107,8 +108,9 @@ static int follow(char path[REPLACE_PATH_MAX])
     return 0;
 }
 
-/* What is at the end of the links of `path`, which is resolved unless a stream is there: the names
- * in /proc/self/fd are none. `there`: a file exists. 0 or a negative errno. */
+/* Resolves the symbolic links of `path` to the final file. Links to streams (pipes, sockets,
+ * devices) are not resolved, because the targets of links in /proc/self/fd are not paths. *there:
+ * the file exists. Returns 0 or a negative errno. */
 static int look(char resolved[REPLACE_PATH_MAX], const char *path, struct stat *st, bool *there)
 {
     int n = snprintf(resolved, REPLACE_PATH_MAX, "%s", path);
@@ -174,7 +176,8 @@ static int open_socket(const char *path)
     return fd >= 0 ? fd : -errno;
 }
 
-/* No O_CREAT and no O_TRUNC: what has become a regular file since is not touched. */
+/* No O_CREAT and no O_TRUNC: if a regular file has replaced the stream, the file is not
+ * truncated. */
 static int open_stream(struct replace *r, const struct stat *st)
 {
     r->streams = true;
@@ -214,7 +217,7 @@ int replace_begin(struct replace *r, const char *path)
     return err;
 }
 
-/* write() without SIGPIPE: a pipe that lost its reader is the error EPIPE, also in a program that
+/* Calls write() without SIGPIPE. A pipe without a reader gives the error EPIPE, even if the program
  * does not ignore the signal. */
 static ssize_t write_quietly(int fd, const void *bytes, size_t n)
 {
@@ -231,7 +234,7 @@ static ssize_t write_quietly(int fd, const void *bytes, size_t n)
     return w;
 }
 
-/* write() may take a part, or be interrupted before it took any. */
+/* write() may accept a part of the bytes, or be interrupted before accepting any. */
 int replace_put(struct replace *r, const void *bytes, size_t n)
 {
     const uint8_t *p = bytes;
@@ -267,8 +270,8 @@ static int sync_directory_of(const char *path)
     return replace_sync(dir);
 }
 
-/* The old file stays until the new one is whole and on the disk: rename() then puts one in the
- * place of the other at once. */
+/* The old file stays until the new one is complete and on the disk. rename() then replaces the file
+ * atomically. */
 int replace_end(struct replace *r, int err)
 {
     if (err == 0 && !r->streams && fsync(r->fd) < 0)

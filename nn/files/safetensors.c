@@ -194,7 +194,7 @@ static int check_segments(const struct safetensors_header *h, const struct segme
 
 enum { VALUE_BYTES_MAX = 8 };
 
-/* Bytes of one value; 0 of a dtype that is not read. */
+/* Returns the bytes of one value, or 0 for a dtype whose values are not read. */
 static size_t value_bytes(enum safetensors_dtype dtype)
 {
     switch (dtype) {
@@ -221,7 +221,7 @@ static double float_of(uint32_t bits)
     return (double)x;
 }
 
-/* IEEE 754 binary16: 1 sign bit, 5 of the exponent, 10 of the mantissa. */
+/* Converts IEEE 754 binary16: 1 sign bit, 5 bits of exponent, 10 bits of mantissa. */
 static double half_of(uint32_t bits)
 {
     uint32_t exponent = bits >> 10 & 0x1f, mantissa = bits & 0x3ff;
@@ -231,7 +231,7 @@ static double half_of(uint32_t bits)
     return bits >> 15 ? -x : x;
 }
 
-/* Little-endian bytes to values, exactly. */
+/* Converts little-endian bytes to values, without rounding. */
 static void from_wire(enum safetensors_dtype dtype, const uint8_t *b, double *x, size_t n)
 {
     size_t width = value_bytes(dtype);
@@ -258,7 +258,7 @@ static int read_bytes(struct file *f, const struct safetensors_tensor *t, void *
     return err;
 }
 
-/* Pass over a tensor's bytes. */
+/* Skips the bytes of a tensor. */
 static int skip_tensor(struct file *f, const struct safetensors_tensor *t, const char *path,
                        char error[FILE_ERROR_MAX])
 {
@@ -272,7 +272,7 @@ static int skip_tensor(struct file *f, const struct safetensors_tensor *t, const
     return err;
 }
 
-/* Read the values of one tensor piece by piece; a tensor of none is one piece of none. */
+/* Reads the values of one tensor in pieces. A tensor without values gives one empty piece. */
 static int walk_tensor(struct file *f, const struct safetensors_tensor *t,
                        const struct safetensors_walker *w, const char *path,
                        char error[FILE_ERROR_MAX])
@@ -297,7 +297,7 @@ static int walk_tensor(struct file *f, const struct safetensors_tensor *t,
     return 0;
 }
 
-/* Values on their way into a segment. */
+/* Destination of a tensor's values. */
 struct filling
 {
     float *to;
@@ -312,14 +312,14 @@ static void fill(void *self, const struct safetensors_tensor *t, const double *x
         f->to[f->at++] = (float)x[i];
 }
 
-/* Read one tensor into its place. */
+/* Reads one tensor into its segment of x, and checks the values. */
 static int read_tensor(struct file *f, const struct safetensors_tensor *t, const struct segment *to,
                        float *x, const char *path, char error[FILE_ERROR_MAX])
 {
     struct filling filling = {.to = x + to->offset};
     struct safetensors_walker w = {.take = fill, .self = &filling};
     const float *dst = filling.to;
-    assert(t->n == to->n); /* check_segments() */
+    assert(t->n == to->n); /* check_segments() has compared the shapes. */
     int err = walk_tensor(f, t, &w, path, error);
     if (err < 0)
         return err;
@@ -335,7 +335,7 @@ static int read_tensor(struct file *f, const struct safetensors_tensor *t, const
     return 0;
 }
 
-/* Floats go to a copy first: x changes only once the last of them has been read and found
+/* The floats are read into a copy. x changes only after the last float has been read and found
  * finite. */
 int safetensors_read(const char *path, const struct segment *s, size_t n, float *x,
                      char error[FILE_ERROR_MAX])
@@ -347,7 +347,7 @@ int safetensors_read(const char *path, const struct segment *s, size_t n, float 
         return err;
     err = check_segments(&h, s, n, path, error);
     size_t n_bytes = err == 0 ? (size_t)h.n_elements * sizeof(float) : 0;
-    float *y = err == 0 ? malloc(n_bytes + 1) : NULL; /* As large as the model. */
+    float *y = err == 0 ? malloc(n_bytes + 1) : NULL; /* Freed below. As large as the model. */
     if (err == 0 && y == NULL)
         err = file_no_memory(error, path);
     for (size_t i = 0; i < h.n && err == 0; i++) {

@@ -1,4 +1,4 @@
-/* nn/files/safetensors.h -- a model as a safetensors file, as Python reads it.
+/* nn/files/safetensors.h -- reads and writes a model as a safetensors file, as Python does.
  *
  *   N (8 bytes, little-endian) | header (N bytes of JSON) | data
  *
@@ -7,14 +7,14 @@
  *                             "data_offsets": [0, 600]}, ...}
  *   data    float32, little-endian, tensor after tensor, no gaps
  *
- * Writing is durable and whole or nothing: a temporary file in the same
- * directory, synced, renamed, its directory synced. Reading trusts nothing,
- * and changes nothing until all has been checked: sizes, JSON types, names,
- * shapes against the segment table, offsets that tile the data exactly, finite
- * values. F16, BF16 and F64 become float32; other dtypes are refused by name.
- * Each failure leaves one sentence that begins with the path.
- * A state_dict of PyTorch has counters of batch norms ("num_batches_tracked",
- * one int64), which are passed over.
+ * Writing is atomic and durable: a temporary file in the same directory is synced and renamed, then
+ * the directory is synced. Reading checks the whole file before anything changes: sizes, JSON
+ * types, names, shapes against the segment table, offsets that tile the data exactly, finite
+ * values. F16, BF16 and F64 are converted to float32, other dtypes are refused by name. Each error
+ * message begins with the path.
+ *
+ * A state_dict of PyTorch has counters of batch norms ("num_batches_tracked", one int64), which are
+ * skipped.
  */
 #ifndef NN_FILES_SAFETENSORS_H
 #define NN_FILES_SAFETENSORS_H
@@ -24,7 +24,8 @@
 #include "nn/math/vec.h"
 
 enum {
-    SAFETENSORS_HEADER_MAX = 100 * 1000 * 1000, /* Bytes of JSON, as the format limits them. */
+    /* Largest header in bytes, as in the safetensors format. */
+    SAFETENSORS_HEADER_MAX = 100 * 1000 * 1000,
     SAFETENSORS_TENSORS_MAX = 1 << 20
 };
 
@@ -43,11 +44,11 @@ __attribute__((warn_unused_result)) int safetensors_read(const char *path, const
                                                          size_t n, float *x,
                                                          char error[FILE_ERROR_MAX]);
 
-/* What can be told before the model is known. */
+/* Contents of a model file that can be read without knowing the model. */
 struct safetensors_info
 {
-    size_t n_meta, n_tensors;      /* Counters not counted. */
-    uint64_t n_floats;             /* Elements of all tensors together. */
+    size_t n_meta, n_tensors;      /* Numbers of metadata pairs and of tensors without counters. */
+    uint64_t n_floats;             /* Elements of all tensors, without counters. */
     struct safetensors_meta *meta; /* n_meta pairs, owned by the struct. */
 };
 
@@ -57,10 +58,11 @@ __attribute__((warn_unused_result)) int safetensors_info(const char *path,
                                                          struct safetensors_info *info,
                                                          char error[FILE_ERROR_MAX]);
 
-/* Read a file tensor by tensor, in the order of its data: take() gets each tensor's values in
- * pieces of bounded size, at least one a tensor, whatever they are (NaN, too). Of a tensor that is
- * not F32, F16, BF16 or F64 there is one piece, with x == NULL and n == 0. Tensor and values are
- * borrowed for the call. 0, -EINVAL or a negative errno: then some may have been given. */
+/* Reads a file tensor by tensor, in the order of the data. take() gets the values of each tensor in
+ * pieces of bounded size, with at least one piece for each tensor. NaN is passed on. A tensor that
+ * is not F32, F16, BF16 or F64 gives one piece with x == NULL and n == 0. Tensor and values are
+ * borrowed for the call. Returns 0, -EINVAL or another negative errno; after an error, take() may
+ * have been called for some pieces. */
 struct safetensors_walker
 {
     void (*take)(void *self, const struct safetensors_tensor *t, const double *x, size_t n);

@@ -1,5 +1,5 @@
-/* nn/files/safetensors_header.c -- a header's JSON, checked until nothing behind it can trip: shapes,
- * offsets, tiling; and made. */
+/* nn/files/safetensors_header.c -- parses and checks the JSON of a header (shapes, offsets,
+ * tiling), and writes it. */
 #include "nn/files/safetensors_header.h"
 
 #include <assert.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ELEMENT_MAX = 16 /* Bytes of the largest element that a shape is checked for. */ };
+enum { ELEMENT_MAX = 16 /* Bytes per element assumed in overflow checks. */ };
 
 /* One number of a JSON array, not negative. */
 static bool get_number(const json_t *array, size_t i, uint64_t *v)
@@ -21,7 +21,7 @@ static bool get_number(const json_t *array, size_t i, uint64_t *v)
     return true;
 }
 
-/* The dimensions, with their product held against overflow at each step. */
+/* Parses the dimensions, and checks their product for overflow at each step. */
 static int parse_shape(struct safetensors_tensor *t, const json_t *shape, const char *path,
                        char error[FILE_ERROR_MAX])
 {
@@ -52,8 +52,8 @@ static bool is_counter(const char *name, const char *dtype, const json_t *shape)
            && json_is_array(shape) && json_array_size(shape) == 0;
 }
 
-/* The dtypes of the format: https://docs.rs/safetensors, enum Dtype. One that is not here is shown
- * by its name and its bytes. */
+/* The dtypes of the format: https://docs.rs/safetensors, enum Dtype. The size of any other dtype is
+ * taken from the offsets. */
 static const struct
 {
     const char *name;
@@ -324,7 +324,7 @@ int safetensors_header_put(struct json_t *root, const struct safetensors_tensor 
                            const char *path, char error[FILE_ERROR_MAX])
 {
     bool floats = t->dtype == SAFETENSORS_F32;
-    assert(floats || t->dtype == SAFETENSORS_U8); /* Nothing else is written. */
+    assert(floats || t->dtype == SAFETENSORS_U8); /* No other dtype is written. */
     json_t *shape = json_array();
     uint64_t n = 1;
     int bad = 0;

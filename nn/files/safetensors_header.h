@@ -28,35 +28,36 @@ struct safetensors_meta
     const char *key, *value;
 };
 
-/* What the elements of a tensor are. */
+/* Type of a tensor's elements. */
 enum safetensors_dtype {
     SAFETENSORS_F32,
-    SAFETENSORS_F16, /* These three are read as float32. */
+    SAFETENSORS_F16, /* F16, BF16 and F64 are converted to float32. */
     SAFETENSORS_BF16,
     SAFETENSORS_F64,
     SAFETENSORS_U8,
-    SAFETENSORS_OTHER, /* Any other dtype: shown, not read. */
-    SAFETENSORS_COUNT  /* One int64 of PyTorch's batch norms, which is passed over. */
+    SAFETENSORS_OTHER, /* Any other dtype. Its name is shown, its values are not read. */
+    SAFETENSORS_COUNT  /* A counter of PyTorch's batch norms: one int64, which is skipped. */
 };
 
 /* One tensor as the header describes it. */
 struct safetensors_tensor
 {
     const char *name;    /* Borrowed from the JSON. */
-    uint64_t begin, end; /* Bytes of the data. */
+    uint64_t begin, end; /* First byte in the data, and the byte after the last one. */
     uint32_t n_dims;
     uint64_t dims[SAFETENSORS_DIMS_MAX];
     enum safetensors_dtype dtype;
-    uint64_t n;             /* Elements, as the shape says. Set by reading only. */
-    const char *dtype_name; /* "F32"; borrowed from the JSON. Set by reading only. */
+    uint64_t n; /* Number of elements, from the shape. Set by reading only. */
+    /* Name of the dtype, such as "F32". Borrowed from the JSON. Set by reading only. */
+    const char *dtype_name;
 };
 
-/* What a kind of file may have. */
+/* Limits of one type of file. */
 struct safetensors_rules
 {
-    bool bytes;         /* Tensors are F32 or U8; else of any dtype. */
-    size_t tensors_max; /* With the metadata, which count as one. */
-    size_t header_max;  /* Bytes of JSON. */
+    bool bytes;         /* True: only F32 and U8 are accepted. False: any dtype is. */
+    size_t tensors_max; /* Largest number of tensors. The metadata count as one. */
+    size_t header_max;  /* Largest header, in bytes of JSON. */
 };
 
 /* A header's bytes. */
@@ -70,10 +71,10 @@ struct safetensors_text
 struct safetensors_header
 {
     struct json_t *root;
-    struct safetensors_tensor *tensors; /* Ascending by `begin`, then by `end`. */
+    struct safetensors_tensor *tensors; /* The tensors, ascending by `begin`, then by `end`. */
     size_t n, n_counters;
     uint64_t n_elements; /* Elements of all tensors, without the counters. */
-    uint64_t n_bytes;    /* The data behind the header. */
+    uint64_t n_bytes;    /* Bytes of data after the header. */
 };
 
 /* ---- Reading ---- */

@@ -1,4 +1,4 @@
-/* nn/math/c_locale.c -- the thread's locale, by uselocale() of POSIX 2008. */
+/* nn/math/c_locale.c -- sets the locale of a thread with uselocale() of POSIX 2008. */
 #include "nn/math/c_locale.h"
 
 #include <pthread.h>
@@ -14,7 +14,7 @@ static void make(void)
 locale_t c_locale_enter(void)
 {
     (void)pthread_once(&once, make);
-    /* Without memory for a locale the thread keeps its own. */
+    /* If newlocale() has failed, the thread keeps its locale. */
     return uselocale(c_locale);
 }
 

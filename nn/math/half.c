@@ -1,9 +1,10 @@
-/* nn/math/half.c -- conversions between float32 and the two formats of 16 bits. */
+/* nn/math/half.c -- converts between float32 and the two 16-bit formats. */
 #include "nn/math/half.h"
 
 #include <string.h>
 
-/* What float32 has below the last digit of 16 bits: from here on it is rounded up. */
+/* Smallest remainders that are rounded up: 0.51 of the last digit of the 16-bit format. A remainder
+ * is the lower 16 bits (bfloat16) or 13 bits (float16) of the float32. */
 enum { BFLOAT16_UP = 0x10000 * 51 / 100, FLOAT16_UP = 0x2000 * 51 / 100 };
 
 static uint32_t bits_of(float v)
@@ -33,14 +34,14 @@ float half_of_bfloat16(uint16_t h)
     return of_bits((uint32_t)h << 16);
 }
 
-/* Below the least normal number, 2^-14, the last digit is 2^-24. Adding 0.5 makes the processor
+/* Numbers below 2^-14 are subnormal: their last digit is 2^-24. Adding 0.5 makes the processor
  * round to that digit. */
 uint16_t half_to_float16(float v)
 {
     uint32_t bits = bits_of(v), sign = bits >> 16 & 0x8000u, rest = bits & 0x7fffffffu;
     if (rest > 0x7f800000u)
         return (uint16_t)(sign | 0x7e00u);
-    if (rest >= 0x477fe000u + FLOAT16_UP) /* Beyond 65504. */
+    if (rest >= 0x477fe000u + FLOAT16_UP) /* Rounds to more than 65504, the largest float16. */
         return (uint16_t)(sign | 0x7c00u);
     if (rest < 0x38800000u)
         return (uint16_t)(sign | (bits_of(of_bits(rest) + 0.5f) - bits_of(0.5f)));

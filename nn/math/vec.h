@@ -43,12 +43,13 @@ enum {
     SEGMENT_DIMS_MAX = 8
 };
 
-/* How the owner of a model holds a segment. The flat vector itself is always float32. */
+/* Type in which the owner of a model holds a segment. The flat vector itself is always float32. */
 enum segment_type {
     SEGMENT_FLOAT32,
     SEGMENT_FLOAT16,
     SEGMENT_BFLOAT16,
-    SEGMENT_OPAQUE /* Float32 that stand for something else: no part of a model file. Last in x. */
+    /* Float32 with another meaning, not written to model files. The last segments of x. */
+    SEGMENT_OPAQUE
 };
 
 /* One named part of the flat vector, usually one tensor of one layer. */
@@ -61,7 +62,7 @@ struct segment
     bool decays;                             /* Weight decay applies (weights, not biases). */
     bool trained;                            /* False: running statistics, averaged only. */
     bool nonnegative;                        /* A statistic that is never below 0: a variance. */
-    enum segment_type type;                  /* The owner's copy has this type (nn/math/half.h). */
+    enum segment_type type; /* Type of the segment in the owner's copy (nn/math/half.h). */
 };
 
 /* Floats of the trained segments, which are the first ones. */

@@ -423,7 +423,8 @@ static void evaluate_part(void *self, uint32_t k)
     }
 }
 
-/* The share of the samples that have the most frequent label; of a text it is not counted. */
+/* Returns the share of the evaluated samples that have the most frequent label, or 0 if samples
+ * have no label each, as in a text. */
 static double majority(const struct evaluation *e)
 {
     const struct dataset *d = e->t->config.test;

@@ -12,17 +12,17 @@
 
 struct trainer_report
 {
-    double loss;     /* Mean over the rows seen; NaN where n_samples is 0: it is not known, and
-                         * nothing is judged by it. */
-    double accuracy; /* Fraction right, in [0, 1]. */
-    double
-        majority; /* evaluate(): the share of the rows that have the most frequent label, which a model
-                         * without inputs would reach; 0: not known. */
-    uint64_t n_samples; /* Rows seen: a sample is one, but of a text each of its
-                         * bytes is. */
-    bool
-        abandoned; /* Whoever trains has gone, and steps() is none: the node leaves the run. x is as
-                         * it was, or, where its memory is the trainer's, as that left it. */
+    /* Mean loss of the rows. NaN: not known (n_samples is 0), so nothing is judged by it. */
+    double loss;
+    double accuracy; /* Share of rows with the right label, in [0, 1]. */
+    /* Share of the evaluated rows that have the most frequent label: the accuracy of a model that
+     * ignores its inputs. Set by evaluate() only. 0: not known. */
+    double majority;
+    /* Number of rows. A sample is one row. In a text, each byte of a sample is one. */
+    uint64_t n_samples;
+    /* The training program has left, and steps() has not trained: the node leaves the run. x is
+     * unchanged. If the memory of x is the trainer's, x is as the training program left it. */
+    bool abandoned;
 };
 
 struct state; /* nn/math/state.h */

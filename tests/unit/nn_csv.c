@@ -168,7 +168,7 @@ static void test_refused(void **state)
     static const struct refusal cases[] = {
         {"", "found no rows, expected at least 1", 0, 0},
         {"\n \r\n\t\n", "found no rows, expected at least 1", 0, 0},
-        {"a,b,c\n", "found no rows behind the header, expected at least 1", 0, 0},
+        {"a,b,c\n", "found no rows after the header, expected at least 1", 0, 0},
         {"1 2 3\n",
          "line 1: found 1 cell, expected at least 2: values and a label, with "
          "commas, semicolons or tabs between",
@@ -264,7 +264,9 @@ static void test_refused(void **state)
         {"1,2,0\n3,4,1\n", "line 1: found 0 columns named \"y\", expected one, the label", 0, "y"},
         {"\n\ny,y,z\n3,4,1\n", "line 3: found 2 columns named \"y\", expected one, the label", 0,
          "y"},
-        {"y,y,z\n3,4,1\n", "label=y is a name, expected a number: header=no", "no", "y"},
+        {"y,y,z\n3,4,1\n",
+         "label=y is a name, but header=no says that there are no names: expected a column number",
+         "no", "y"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char sentence[DATA_ERROR_MAX + 8];

@@ -457,7 +457,8 @@ static void test_sniff_rows(void **state)
     data_close(&d);
     packed[n + 9] = 'x';
     scratch_put(&s, "rows.gz", packed, sizeof packed);
-    refused("libsvm", "", "rows.gz", "found byte 78 behind the gzip data, expected their end");
+    refused("libsvm", "", "rows.gz",
+            "found byte 78 after the gzip data, expected the end of the file");
     scratch_put(&s, "noise", "\0\1\2\3\4\0\0\0\377\376", 10);
     char kind[DATA_KIND_MAX];
     assert_int_equal(data_sniff(scratch_path(&s, "noise"), kind, error), -EINVAL);

@@ -263,8 +263,8 @@ static void test_differ(void **state)
     differ(&a, &b, NULL);
     b.names = 1;
     differ(&a, &b,
-           "labels: found 7 names, expected the very 7 that they are there: every file has all of "
-           "them (a run keeps only their hash)");
+           "labels: found 7 names, expected the 7 names of the run: every file must have all of "
+           "them (a run has only their hash)");
     moments_close(&a);
     moments_close(&b);
 }
@@ -359,7 +359,7 @@ static void test_bytes(void **state)
     }
     bytes[n] = 0;
     assert_int_equal(parse(bytes, n + 1, &m, &wrong), -EINVAL);
-    assert_string_equal(wrong, "moments with more behind them");
+    assert_string_equal(wrong, "moments with extra bytes at the end");
 }
 
 /* What numbers cannot be is refused, each for its reason. */
@@ -377,27 +377,27 @@ static void test_hostile(void **state)
         const char *wrong;
     } cases[] = {
         {0, 1, 1, true, "moments of another version"},
-        {1, 2, 1, true, "moments of no known scale"},
-        {1, 1, 1, true, "moments of no known scale"}, /* A standardised libsvm. */
-        {2, 0, 1, true, "moments of no known scale"},
-        {2, 4, 1, true, "moments of no known scale"},
-        {3, 0, 1, true, "moments of no known labels"},
-        {3, 6, 1, true, "moments of no known labels"},
-        {3, 5, 1, true, "moments of a list of labels that is none"},
-        {4, 1, 4, true, "moments of no known number of classes"},
-        {4, 4e9, 4, true, "moments of no known number of classes"},
-        {8, 1, 8, true, "moments of names that are numbers"},
-        {16, 0, 8, true, "moments of no possible number of rows"},
-        {16, 2e12, 8, true, "moments of no possible number of rows"},
-        {24, 6, 4, true, "moments of too many columns, or none"},
-        {28, 0, 4, true, "moments of too many columns, or none"},
-        {28, 481, 4, true, "moments of too many columns, or none"},
-        {28, 4, 4, true, "moments with more behind them"},
+        {1, 2, 1, true, "moments with an unknown scale"},
+        {1, 1, 1, true, "moments with an unknown scale"}, /* A standardised libsvm. */
+        {2, 0, 1, true, "moments with an unknown scale"},
+        {2, 4, 1, true, "moments with an unknown scale"},
+        {3, 0, 1, true, "moments with an unknown label scheme"},
+        {3, 6, 1, true, "moments with an unknown label scheme"},
+        {3, 5, 1, true, "moments with an invalid list of labels"},
+        {4, 1, 4, true, "moments with an invalid number of classes"},
+        {4, 4e9, 4, true, "moments with an invalid number of classes"},
+        {8, 1, 8, true, "moments with a hash of names for labels that are numbers"},
+        {16, 0, 8, true, "moments with an invalid number of rows"},
+        {16, 2e12, 8, true, "moments with an invalid number of rows"},
+        {24, 6, 4, true, "moments with no columns or too many"},
+        {28, 0, 4, true, "moments with no columns or too many"},
+        {28, 481, 4, true, "moments with no columns or too many"},
+        {28, 4, 4, true, "moments with extra bytes at the end"},
         {28, 6, 4, true, "moments that are cut off"},
-        {HEAD, 4, 1, true, "moments of a column of no known form"},
-        {HEAD + 1, 2e12, 8, true, "moments of too many gaps"},
+        {HEAD, 4, 1, true, "moments with a column of unknown type"},
+        {HEAD + 1, 2e12, 8, true, "moments with too many gaps"},
         {N, 4, 8, true, "moments of more numbers than rows"},
-        {N, 0, 8, true, "moments of a range that is none"},
+        {N, 0, 8, true, "moments with an invalid range"},
         {MEAN, (double)NAN, 8, false, "moments with a value that is no number"},
         {MEAN, (double)INFINITY, 8, false, "moments with a value that is no number"},
         {MEAN, 11.001, 8, false, "moments with a mean out of the range"},
@@ -409,9 +409,9 @@ static void test_hostile(void **state)
         {HIGH, (double)NAN, 8, false, "moments with a value that is no number"},
         {HIGH, 1e39, 8, false, "moments beyond a float's range"},
         {LOW, -1e39, 8, false, "moments beyond a float's range"},
-        {HIGH, 0, 8, false, "moments of a range that is none"},
-        {WORDS + 9, 0, 1, true, "moments with too many categories, or none"},
-        {WORDS + 9, 65, 1, true, "moments with too many categories, or none"},
+        {HIGH, 0, 8, false, "moments with an invalid range"},
+        {WORDS + 9, 0, 1, true, "moments with no categories or too many"},
+        {WORDS + 9, 65, 1, true, "moments with no categories or too many"},
         {WORDS + 10, 77, 4, true, "moments with categories out of order"},
         {WORDS + 14, 1 << 18, 4, true, "moments with categories out of order"},
     };
