@@ -1,9 +1,10 @@
-/* nn/data/cells.h -- the cells of a table in a text: separators, quotes, line ends (RFC 4180).
+/* nn/data/cells.h -- splits a table into records and cells: separators, quotes, line ends (RFC
+ * 4180).
  *
  *   5.1 , "a ""b"", c"\r\n        two cells: 5.1 and a "b", c
  *
- * Spaces around a cell, and lines of nothing else, are passed over. What stands
- * in quotes may have separators and line ends in it, and "" for a quote.
+ * Spaces around a cell and blank lines are skipped. A cell in quotes may contain separators and
+ * line ends, and "" for a quote.
  */
 #ifndef NN_DATA_CELLS_H
 #define NN_DATA_CELLS_H
@@ -11,7 +12,7 @@
 #include "nn/data/lines.h"
 
 enum {
-    CELLS_NAME_MAX = 256 /* Bytes of a column's name; the rest is not compared. */
+    CELLS_NAME_MAX = 256 /* Bytes of a column's name that are compared. */
 };
 
 /* Read position in a table: the first byte of a record or of a cell. A copy of the struct reads
@@ -25,12 +26,12 @@ struct cells
     uint64_t next_line;     /* Number of the line at p. A cell in quotes may span several lines. */
 };
 
-/* A cell without the spaces and quotes around it. */
+/* A cell, without the spaces and quotes around its text. */
 struct cells_cell
 {
     const uint8_t *p;
     size_t n;
-    bool escaped; /* It has "" for ". */
+    bool escaped; /* The cell contains "" for a quote. */
     bool more;    /* Another cell of the record follows. */
 };
 
@@ -45,30 +46,30 @@ struct cells cells_open(const struct lines_file *f, char error[DATA_ERROR_MAX]);
  * record at c, outside of quotes. Returns a comma if the record has none of them. */
 uint8_t cells_separator(const struct cells *c);
 
-/* Go to the next record, past blank lines. False at the end of the file. */
+/* Moves to the next record, past blank lines. Returns false at the end of the file. */
 bool cells_record(struct cells *c);
 
-/* Take the next cell of the record; with its last one, the line's end. 0 or
- * -EINVAL with a sentence: a quote that is never closed, or something behind
- * one that is. */
+/* Reads the next cell of the record, and skips the line end after the last cell. Returns 0, or
+ * -EINVAL with a message if a quote is never closed or text follows a closing quote. */
 __attribute__((warn_unused_result)) int cells_next(struct cells *c, struct cells_cell *cell);
 
-/* How many cells are left of a record, from c on. 0 or -EINVAL. */
+/* Counts the cells of the record from c on. Returns 0 or -EINVAL. */
 __attribute__((warn_unused_result)) int cells_count(struct cells c, size_t *n);
 
 /* Moves to the next record whose cell in `column` (from 0) contains `byte`, and sets *cell to the
  * cell. Returns false, with an empty cell, if no record has such a cell. */
 bool cells_find(struct cells *c, size_t column, uint8_t byte, struct cells_cell *cell);
 
-/* The cell's text, at most cap bytes of it; returns how many. */
+/* Copies the text of the cell, at most cap bytes. Returns the length. */
 size_t cells_text(const struct cells_cell *cell, uint8_t *text, size_t cap);
 
-/* Is that its text (as far as CELLS_NAME_MAX)? Is it a number? */
+/* cells_is() returns true if the cell has this text, compared up to CELLS_NAME_MAX bytes.
+ * cells_number() returns true if the cell is a number. */
 bool cells_is(const struct cells_cell *cell, const uint8_t *text, size_t n);
 bool cells_number(const struct cells_cell *cell);
 
-/* Could it be a column's name? It is no number, nor what is written where one is missing: nothing,
- * ?, nan, inf, NA and the like, in any case and with any sign. */
+/* Returns true if the cell may be a column's name: not a number, and not a mark of a missing value
+ * (empty, ?, nan, inf, NA and similar, in any case and with any sign). */
 bool cells_name(const struct cells_cell *cell);
 
 #endif

@@ -354,7 +354,8 @@ size_t columns_print(const struct columns *c, char *text, size_t cap)
     return n;
 }
 
-/* The hash of each word with that of those before it: a table may have more text than there is room. */
+/* Each word is hashed together with the hash of the words before it, because the text of a wide
+ * table may not fit into a buffer. */
 uint64_t columns_hash(const struct columns *c)
 {
     struct

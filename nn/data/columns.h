@@ -112,7 +112,7 @@ struct columns
     struct column *at;
 };
 
-/* Room for n columns, at most COLUMNS_MAX_N, of which nothing is known. 0 or -ENOMEM. */
+/* Allocates n <= COLUMNS_MAX_N columns of unknown types. Returns 0 or -ENOMEM. */
 __attribute__((warn_unused_result)) int columns_open(struct columns *c, size_t n);
 __attribute__((warn_unused_result)) int columns_copy(struct columns *to,
                                                      const struct columns *from);
@@ -168,17 +168,20 @@ void columns_apply(const struct columns *c, float *rows, size_t n);
 /* Expands one row of c->n floats, after columns_apply(), to columns_inputs() floats. */
 void columns_expand(const struct columns *c, const float *row, float *out);
 
-/* The text of the columns: up to cap >= 1 bytes with the NUL; returns its length, which may be more. */
+/* Writes the text of the columns, at most cap >= 1 bytes with the NUL. Returns the length of the
+ * whole text, which may be more. */
 size_t columns_print(const struct columns *c, char *text, size_t cap);
 uint64_t columns_hash(const struct columns *c);
 
-/* Is it the text of columns with so many inputs, as columns_print() spells it? It may be a stranger's. */
+/* Returns true if `text` is a text of columns_print() for columns with n_inputs inputs. The text
+ * may come from an untrusted peer. */
 bool columns_check(const char *text, enum columns_scale scale, size_t n_inputs);
-/* A checked text to columns, settled. 0 or -ENOMEM. */
+/* Parses a text that columns_check() accepts into settled columns. Returns 0 or -ENOMEM. */
 __attribute__((warn_unused_result)) int columns_parse(struct columns *c, const char *text,
                                                       enum columns_scale scale);
 
-/* A number rounded to the last of a deviation's two digits, and that deviation to these. */
+/* Rounds the deviation to two digits, and the mean to the decimal place of the deviation's second
+ * digit. */
 void columns_round(double *mean, double *deviation);
 
 #endif

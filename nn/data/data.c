@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HOLDOUT 0.1 /* Where neither files nor options say. */
+#define HOLDOUT 0.1 /* Default share, if neither files nor options give one. */
 
 /* The held-out images are those behind the training images: one seed, and none is in both. */
 static int open_glyphs(struct data *d, uint64_t seed, char error[DATA_ERROR_MAX])
@@ -35,7 +35,7 @@ static int open_glyphs(struct data *d, uint64_t seed, char error[DATA_ERROR_MAX]
     return err;
 }
 
-/* A PATH alone gets its kind, all else is taken apart as it is. */
+/* Parses a spec. If the spec is a PATH without a kind, detects the kind first. */
 static int parse_spec(struct data_spec *s, const char *spec, char error[DATA_ERROR_MAX])
 {
     int err = data_spec_parse(s, spec, error);
@@ -49,8 +49,8 @@ static int parse_spec(struct data_spec *s, const char *spec, char error[DATA_ERR
     return data_spec_parse(s, whole, error);
 }
 
-/* Can what the spec says be of the run's kind? And which of both do readers
- * go by: the fixed one. */
+/* Checks that the data of the spec can have the kind of the run. Sets `kind` to the fixed one of
+ * both, which the readers use. */
 static int check_kind(const struct data_spec *s, const char *spec, const char *wanted,
                       char kind[DATA_KIND_MAX], char error[DATA_ERROR_MAX])
 {
@@ -69,7 +69,7 @@ static int check_kind(const struct data_spec *s, const char *spec, const char *w
     return 0;
 }
 
-/* The files of one set, through the reader of the format. */
+/* Reads the files of one set with the reader of the format. */
 static int read_set(struct dataset *d, const struct data_spec *s, struct reader *r,
                     const struct files *f, char error[DATA_ERROR_MAX])
 {
@@ -78,7 +78,7 @@ static int read_set(struct dataset *d, const struct data_spec *s, struct reader 
     return s->format->read(d, r, error);
 }
 
-/* Rows without labels? */
+/* Returns true for rows without labels. */
 static bool is_bare(const struct dataset *d)
 {
     return d->labels == NULL && (d->shape.form == DATA_ROWS || d->shape.form == DATA_SPARSE);
@@ -162,8 +162,8 @@ static int read_both(struct data *d, const struct data_spec *s, struct reader *r
     return err;
 }
 
-/* A choice (of a learning rate, say) is to be made by samples that are neither trained on nor tested
- * on later: some of the training samples take the place of the held-out ones. */
+/* Replaces the held-out samples by a share of the training samples (validate=). A choice, such as
+ * of a learning rate, is then made by samples that are neither trained on nor tested on later. */
 static int validate(struct data *d, double share, const char *path, char error[DATA_ERROR_MAX])
 {
     if (!(share > 0))

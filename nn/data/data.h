@@ -1,4 +1,4 @@
-/* nn/data/data.h -- the door of this room: what a data spec names, read or drawn into memory.
+/* nn/data/data.h -- interface of this folder: reads or draws the data that a spec names.
  *
  *   spec   "glyphs"               drawn by the program (nn/data/glyphs.h)
  *          "KIND:PATH[,key=value]..."
@@ -12,31 +12,31 @@
  *   csv       files of a table, or a directory         csv/64x10/0
  *   text      files, or a directory                    text/128
  *
- * A PATH alone is looked into to find its kind (data_sniff()). Each file may be
- * plain or .gz. The held-out set: files of a directory named so (test, .t, tes,
- * val: nn/data/files.h has the rules), or test=PATH, or holdout=SHARE of the samples
- * (0.1 where nothing else is said; of a text, its end: nn/data/split.h).
+ * The kind of a PATH without KIND is detected (data_sniff()). Each file may be plain or .gz. The
+ * held-out set consists of files of a directory with names such as test, .t, tes or val (rules in
+ * nn/data/files.h), or of test=PATH, or of holdout=SHARE of the samples. The default is a share of
+ * 0.1. The held-out share of a text is its end (nn/data/split.h).
  *
  *   key        of           meaning
  *   test       all          PATH of the held-out set
- *   holdout    all          share of the samples held out instead
- *   validate   all          share of the training samples that takes the held-out ones' place, so that
- *                           something can be chosen by it: who tests on those later has not seen them
- *   label      csv          column of the label, by name or number from 1; last; of rows to be labelled
- *                           "none", too
+ *   holdout    all          share of the samples that is held out instead
+ *   validate   all          share of the training samples that replaces the held-out set, so that
+ *                           a choice can be made without the samples of the final test
+ *   label      csv          column of the label, by name or number from 1. Default: the last one.
+ *                           For rows that are to be labelled also "none"
  *   header     csv          yes, no, auto
- *   divide     csv, libsvm  every value is divided by this (1)
- *   scale      csv, libsvm  none, max, of csv standard (nn/data/scale.h)
- *   features   libsvm       how many there are, where files do not show all
+ *   divide     csv, libsvm  divisor of every value (1)
+ *   scale      csv, libsvm  none, max; csv also standard (nn/data/scale.h)
+ *   features   libsvm       number of features, if the files do not contain all of them
  *   context    text         bytes of one sample (128)
  *
- * The canonical kind (nn/data/kind.h) is what the spec comes to: part of a run, while paths are
- * each peer's own.
+ * The canonical kind (nn/data/kind.h) describes the data that were read. The kind is part of a run,
+ * while each peer has paths of its own.
  *
- * Reading costs at most DATA_MEMORY_FACTOR times the files' unpacked size, and
- * a few MiB, at its peak (tests/unit/nn_data_memory.c measures every reader). Images
- * take 1.1 times (2 of address space), tables and sparse rows 4 to 5; the most, 13,
- * do rows that are a label and nothing else, nine tenths of them held out.
+ * Reading needs at most DATA_MEMORY_FACTOR times the files' unpacked size and a few MiB
+ * (tests/unit/nn_data_memory.c measures every reader). Images take 1.1 times (2 of address space),
+ * tables and sparse rows 4 to 5. The maximum, 13, is for rows of only a label with nine tenths of
+ * them held out.
  */
 #ifndef NN_DATA_DATA_H
 #define NN_DATA_DATA_H
@@ -117,9 +117,8 @@ struct data_request
     void *self;
 };
 
-/* Read or draw both sets. 0, or -EINVAL (spec or contents), -ENOMEM, or the
- * file's errno; then `error` has one sentence (file, line or offset, found,
- * expected) and *d holds nothing. */
+/* Reads or draws both sets. Returns 0, -EINVAL (spec or contents), -ENOMEM, or the errno of a file.
+ * After an error, `error` has a message (file, line or offset, found, expected) and *d is empty. */
 __attribute__((warn_unused_result)) int data_open(struct data *d,
                                                   const struct data_request *request,
                                                   char error[DATA_ERROR_MAX]);

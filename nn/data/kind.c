@@ -1,8 +1,8 @@
-/* nn/data/kind.c -- canonical kinds parsed and printed, and the table of their families.
+/* nn/data/kind.c -- parses and prints canonical kinds, and has the table of their families.
  *
- * Each kind has one spelling, as kinds are compared as texts and hashed into a run:
- * no leading zeros, a divisor in the fewest digits that read back the same, none
- * where it is 1.
+ * Each kind has exactly one spelling, because kinds are compared as texts and hashed into a run: no
+ * leading zeros, and a divisor in the fewest digits that read back as the same number. A divisor of
+ * 1 is left out.
  */
 #include "nn/data/kind.h"
 
@@ -46,8 +46,8 @@ const struct kind_family *kind_family_named(const char *name, size_t n)
     return NULL;
 }
 
-/* What follows `what` at the beginning of p; NULL where p begins otherwise or is NULL, so that
- * steps of a parse can be written one behind the other. */
+/* Returns the rest of p after `what`, or NULL if p does not begin with it. Accepts NULL for p, so
+ * that the steps of a parse can be chained. */
 static const char *literal(const char *p, const char *what)
 {
     size_t n = strlen(what);
@@ -98,7 +98,7 @@ static const char *parse_scheme(const char *p, struct kind_rows *k)
     return NULL;
 }
 
-/* The divisor as it is written in a kind: as short as reads back the same. */
+/* Text of a divisor in a kind: the shortest one that reads back as the same number. */
 struct divide_text
 {
     char text[32];
@@ -167,8 +167,8 @@ static bool tags_fit(const struct kind_rows *k)
     return k->n_tags == 0 || (counted && text + 1 + k->n_tags < COLUMNS_TEXT_MAX);
 }
 
-/* Only the text that would be printed is taken: kinds are compared as texts, and two spellings
- * of one divisor would part peers that agree. */
+/* Accepts only the spelling that divide_text() prints. Kinds are compared as texts, so two
+ * spellings of one divisor would separate peers that agree. */
 static bool parse_divide(const char *p, double *divide)
 {
     *divide = 1;
@@ -320,7 +320,7 @@ static bool idx_kind(const char *p, struct data_shape *s)
            && (*p == '\0' || (*p == '/' && parse_idx_normalisation(p + 1, &mean, &std)));
 }
 
-/* A kind of rows says the number of features where images have three sizes. */
+/* Parses a kind of rows, whose only dimension is the number of features. */
 static bool rows_kind(const char *kind, const struct kind_family *f, struct data_shape *s)
 {
     struct kind_rows k;
@@ -330,7 +330,7 @@ static bool rows_kind(const char *kind, const struct kind_family *f, struct data
     return true;
 }
 
-/* A text has one more thing to say, its context: that of the samples, and so of the model. */
+/* Parses the part of a text's kind after the name: the context of its samples. */
 static bool text_kind(const char *p, struct data_shape *s)
 {
     s->channels = s->width = 1;

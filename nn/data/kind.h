@@ -32,7 +32,7 @@ enum {
     DATA_KIND_MAX = KIND_BASE_MAX + LABEL_SET_MAX + KIND_NAMES_MAX + 16 + COLUMNS_TEXT_MAX
 };
 
-/* A kind's first word. */
+/* First word of a kind. */
 enum kind_name {
     KIND_GLYPHS,
     KIND_MNIST,
@@ -69,18 +69,18 @@ void kind_idx_print(const struct data_shape *shape, double mean, double deviatio
 
 extern const struct kind_family kind_families[KIND_NAMES];
 
-/* The family whose name is name[0..n); NULL where there is none. */
+/* Returns the family with the name name[0..n), or NULL. */
 const struct kind_family *kind_family_named(const char *name, size_t n);
 
-/* The family of a canonical kind, open or fixed; NULL where it is neither. A
- * fixed kind's shape goes to *shape, an open one's n_classes is 0. */
+/* Returns the family of a canonical kind, open or fixed, or NULL if the kind is invalid. Sets
+ * *shape to the shape of a fixed kind. For an open kind, the shape has n_classes 0. */
 const struct kind_family *kind_family_of(const char *kind, struct data_shape *shape);
 
-/* The shape that a canonical, fixed kind fixes. 0, or -EINVAL for what is none. */
+/* Sets *shape to the shape of a fixed kind. Returns 0, or -EINVAL if the kind is not fixed. */
 __attribute__((warn_unused_result)) int data_shape(const char *kind, struct data_shape *shape);
 
-/* Is the shape known? Do two kinds agree (equal, or one is the open kind of the
- * other)? */
+/* data_kind_fixed() returns true if the kind is fixed. data_kind_agrees() returns true if two kinds
+ * are equal, or if one is the open kind of the other. */
 bool data_kind_fixed(const char *kind);
 bool data_kind_agrees(const char *a, const char *b);
 

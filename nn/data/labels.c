@@ -38,7 +38,8 @@ struct labels
 
 /* ---- Names. ---- */
 
-/* The first name that is not before bytes[0..n), and whether it is that. */
+/* Returns the index of the first name that is not less than bytes[0..n). Sets *found to true if the
+ * two are equal. */
 static uint32_t find_name(const struct labels *l, const uint8_t *bytes, size_t n, bool *found)
 {
     uint32_t low = 0, high = l->n_names;
@@ -149,8 +150,8 @@ static bool has(const struct labels *l, int v)
     return l->seen[v + 1];
 }
 
-/* The scheme is still open. Labels -1 and +1 are taken for a pair only while no third one has
- * been seen, so that a set of -1, 0, 1 is refused and not trained with two of its classes. */
+/* Records a whole number while the scheme is open. -1 and +1 are accepted only if no third label
+ * was found, so that a set of -1, 0 and 1 is refused and not trained with two of its classes. */
 static int note_whole(struct labels *l, int v, char expected[LABELS_WHY_MAX])
 {
     bool pm = v == -1 || v == 1;
@@ -200,10 +201,10 @@ static int note_fixed(const struct labels *l, bool whole, int v, char expected[L
     return -EINVAL;
 }
 
-/* ---- The two together. ---- */
+/* ---- Numbers and names. ---- */
 
-/* The order of the questions is the policy: a fixed scheme decides alone; an open one is numbers
- * or names by its first label, and refuses the other kind from there on. */
+/* A fixed scheme decides alone. The first label of an open scheme decides between numbers and
+ * names, and labels of the other type are refused after that. */
 int labels_note(struct labels *l, const uint8_t *bytes, size_t n, char expected[LABELS_WHY_MAX])
 {
     if (l->scheme == LABELS_NAMES)
@@ -262,7 +263,7 @@ static int settle_open(struct labels *l, char why[LABELS_WHY_MAX])
     return l->scheme == LABELS_NAMES ? hash_names(l, &l->hash) : 0;
 }
 
-/* Names that are to be those of a hash. */
+/* Checks the names found against the hash of the kind. */
 static int settle_names(struct labels *l, char why[LABELS_WHY_MAX])
 {
     uint64_t hash;
@@ -319,7 +320,7 @@ uint16_t labels_class(const struct labels *l, const uint8_t *bytes, size_t n)
     return (uint16_t)v;
 }
 
-/* The list of the training set is copied, so that each set frees its own. */
+/* The list of names is copied, so that each set frees its own list. */
 struct labels *labels_open(const struct kind_rows *k, const struct labels *names, bool words)
 {
     struct labels *l = calloc(1, sizeof *l);
@@ -389,8 +390,8 @@ void labels_move(const struct kind_rows *from, const struct kind_rows *to, uint1
         labels[i] = place[labels[i]];
 }
 
-/* Whoever wrote the text may be a stranger, and the hash is no secret: names are checked as those of a
- * file are, too. */
+/* The text may come from an untrusted peer, and the hash is not a secret. So the names are checked
+ * as strictly as names in a file. */
 struct labels *labels_split(const struct kind_rows *k, const char *text)
 {
     struct labels *l = k->fixed && k->scheme == LABELS_NAMES ? labels_open(k, NULL, true) : NULL;
@@ -414,7 +415,7 @@ struct labels *labels_split(const struct kind_rows *k, const char *text)
     return NULL;
 }
 
-/* NULL is fine, as free() has it. */
+/* Accepts NULL, as free() does. */
 void labels_close(struct labels *l)
 {
     for (uint32_t i = 0; l != NULL && i < l->n_names; i++)

@@ -26,24 +26,24 @@
 
 enum {
     LABELS_NAME_MAX = 128, /* Bytes of a name. */
-    LABELS_WHY_MAX = 256   /* Bytes of half a sentence, with the NUL. */
+    LABELS_WHY_MAX = 256   /* Bytes of a partial error message, with the NUL. */
 };
 
 struct labels; /* Opaque. */
 
-/* Labels of a fixed kind, or to be found out (k NULL or open). `names`: the
- * list of a kind of names, where it is known, else NULL; its hash must be the
- * kind's. `words`: may open labels be names? NULL: no memory. */
+/* Returns labels of a fixed kind, or of an open one (k NULL or open), or NULL if there is no
+ * memory. `names`: the list of names of a kind with LABELS_NAMES, if known, with the kind's hash;
+ * otherwise NULL. `words`: the labels of an open kind may be names. */
 struct labels *labels_open(const struct kind_rows *k, const struct labels *names, bool words);
 void labels_close(struct labels *l);
 
-/* Note one label. 0; -ENOMEM; or -EINVAL with what was expected instead, for
- * the end of a sentence "found X, expected ...". */
+/* Records one label. Returns 0, -ENOMEM, or -EINVAL with the expected labels, to complete a message
+ * "found X, expected ...". */
 __attribute__((warn_unused_result)) int labels_note(struct labels *l, const uint8_t *bytes,
                                                     size_t n, char expected[LABELS_WHY_MAX]);
 
-/* All are noted: fix scheme, number of classes and hash into *k. 0, or -EINVAL
- * with a sentence: "found one class, expected at least 2". */
+/* Fixes scheme, number of classes and hash in *k, after all labels have been recorded. Returns 0,
+ * -ENOMEM, or -EINVAL with a message such as "found one class, expected at least 2". */
 __attribute__((warn_unused_result)) int labels_settle(struct labels *l, struct kind_rows *k,
                                                       char why[LABELS_WHY_MAX]);
 
@@ -57,19 +57,20 @@ void labels_more(struct labels *l);
 void labels_move(const struct kind_rows *from, const struct kind_rows *to, uint16_t *labels,
                  size_t n);
 
-/* The class of a label that has been noted, once settled. */
+/* Returns the class of a recorded label. To be called after labels_settle(). */
 uint16_t labels_class(const struct labels *l, const uint8_t *bytes, size_t n);
 
-/* All names, sorted, with newlines between: what their hash is of. The caller frees it; NULL: no memory. */
+/* Returns all names, sorted, with newlines between: the text that the hash of the names covers. The
+ * caller frees the text. NULL: no memory. */
 char *labels_join(const struct labels *l);
 
-/* The list of a fixed kind's names from such a text. NULL where it is not the kind's (by its hash), and
- * without memory. */
+/* Parses the names of a fixed kind from a text of labels_join(). Returns NULL if the names do not
+ * have the kind's hash, or if there is no memory. */
 struct labels *labels_split(const struct kind_rows *k, const char *text);
 
-/* The label that a class of a settled or fixed kind stands for, as files spell it: "+1", "7" or a
- * name; `names` is the kind's list of names, NULL where it has none. The text is in `out` or
- * borrowed from the list. */
+/* Returns the label of a class of a fixed kind, as files spell it: "+1", "7" or a name. `names`:
+ * the names of a kind with LABELS_NAMES, otherwise NULL. The text is in `out`, or borrowed from the
+ * list. */
 const char *labels_text(const struct kind_rows *k, const struct labels *names, uint16_t class,
                         char out[8]);
 

@@ -41,7 +41,7 @@ __attribute__((warn_unused_result)) int lines_normalise(struct lines_file *files
  * *copy. */
 const uint8_t *lines_look(const uint8_t *p, size_t *n, uint8_t **copy);
 
-/* Where a reader stands. */
+/* Position of a reader in a file. */
 struct lines_spot
 {
     const char *path;

@@ -232,7 +232,7 @@ int moments_reorder(struct moments *m, const struct schema *to)
 
 /* ---- The pool. ---- */
 
-/* The sets that are pooled, and how much is made of each. */
+/* The sets that are pooled. */
 struct pool
 {
     const struct moments *const *of;
@@ -247,7 +247,7 @@ static int compare(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* The k-th of the first n values in scratch, from the least, k from 0. */
+/* Returns the k-th smallest of the first n values in scratch, k from 0. */
 static double nth(struct pool *p, size_t n, size_t k)
 {
     qsort(p->value, n, sizeof *p->value, compare);
@@ -260,13 +260,14 @@ static double median(struct pool *p, size_t n)
     return n % 2 == 1 ? upper : (p->value[n / 2 - 1] + upper) / 2;
 }
 
-/* The largest that more than `liars` members say, or more. */
+/* Returns the largest value that more than `liars` members reach or exceed. */
 static double largest(struct pool *p)
 {
     return nth(p, p->n, p->n - 1 - p->liars);
 }
 
-/* The lower one of two medians: of two members neither can make itself the measure. */
+/* Returns the most rows that a member may count for. With two members, the median is the smaller
+ * number of rows, so that neither member can raise the limit alone. */
 static double most_rows(struct pool *p)
 {
     for (size_t i = 0; i < p->n; i++)
@@ -279,7 +280,7 @@ static bool has_numbers(const struct moments *m, size_t i)
     return i < m->columns.n && m->of[i].n > 0;
 }
 
-/* *b joins *a with a weight in (0, 1]. */
+/* Adds *b to *a with a weight in (0, 1]. */
 static void join(struct column_moments *a, const struct column_moments *b, double weight)
 {
     double nb = weight * b->n, n = a->n + nb, d = b->mean - a->mean;
@@ -299,7 +300,8 @@ static void pool_all(struct pool *p, size_t i, double most, struct column_moment
     }
 }
 
-/* What one column is to one member: the figures of which medians are taken. */
+/* Returns a figure of one column at one member, of which the median is taken: 0 mean, 1 deviation,
+ * 2 minimum, 3 maximum. */
 static double figure(const struct column_moments *m, int which)
 {
     return which == 0 ? m->mean : which == 1 ? sqrt(m->m2 / m->n) : which == 2 ? m->low : m->high;
@@ -319,7 +321,7 @@ static void pool_medians(struct pool *p, size_t i, struct column_moments *out)
     *out = (struct column_moments){(double)n, f[0], f[1] * f[1] * (double)n, f[2], f[3]};
 }
 
-/* From all sets' categories of a column those that more than `liars` of them have; 0 or -ENOMEM. */
+/* Collects the categories of a column that more than `liars` members have. Returns 0 or -ENOMEM. */
 static int pool_categories(const struct pool *p, size_t i, uint32_t liars, struct column *out)
 {
     size_t n_hashed = 0, most = 0;
@@ -332,7 +334,8 @@ static int pool_categories(const struct pool *p, size_t i, uint32_t liars, struc
     size_t at[2] = {0};
     if (all == NULL)
         return -ENOMEM;
-    /* The least that is above the last one, and who has it: columns have few, and lists ascend. */
+    /* Finds the next larger category and counts its members. Columns have few categories, in sorted
+     * lists. */
     for (uint64_t next = 0;; next++) {
         uint64_t least = UINT64_MAX;
         size_t n_have = 0;

@@ -55,23 +55,25 @@ struct moments
     struct column_moments *of; /* Statistics of each column, columns.n of them. Owned. */
 };
 
-/* Copies columns, takes the rest of *rows, a kind taken apart that is fixed; `of` is zeroed. 0 or -ENOMEM,
- * then *m is none. */
+/* Initialises m from a fixed kind: copies `columns` and the labels of *k, and sets `of` to zeros.
+ * Returns 0 or -ENOMEM; after an error, *m is empty. */
 __attribute__((warn_unused_result)) int moments_open(struct moments *m, const struct kind_rows *k,
                                                      const struct columns *columns);
 void moments_close(struct moments *m);
 
-/* How far a column reaches, at most; of[low] reaches least, of[high] farthest, columns that are all the
- * same aside (SIZE_MAX: all are). The ratio of the two. */
+/* Returns the ratio of the largest to the smallest range of the columns, and their indices in *high
+ * and *low. Ignores columns of equal numbers. If all columns are such, returns 1 and sets both
+ * indices to SIZE_MAX. */
 double moments_apart(const struct column_moments *of, size_t n, size_t *low, size_t *high);
 
-/* Fix columns->scale, means and scales by the moments. */
+/* Computes columns->scale, means and scales from the moments. */
 void moments_settle(struct moments *m);
 
-/* To at most cap bytes; 0 where that is too little. */
+/* Encodes m. Returns the number of bytes, or 0 if `cap` bytes are too few. */
 size_t moments_print(const struct moments *m, uint8_t *out, size_t cap);
 
-/* Bytes of anybody. 0; -EINVAL with what is wrong, a literal; or -ENOMEM; then *m is none. */
+/* Parses bytes that may come from an untrusted peer. Returns 0, -EINVAL with the reason in *wrong
+ * (a string literal), or -ENOMEM. After an error, *m is empty. */
 __attribute__((warn_unused_result)) int moments_parse(struct moments *m, const uint8_t *p, size_t n,
                                                       const char **wrong);
 

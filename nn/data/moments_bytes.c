@@ -22,11 +22,11 @@
 enum {
     VERSION = 2,            /* Version byte of columns without names. */
     VERSION_NAMED = 3,      /* Version byte of columns with names. */
-    CATEGORY_END = 1 << 18, /* Above every category (columns.c). */
+    CATEGORY_END = 1 << 18, /* Greater than every category (columns_cells.c). */
     HASHED = COLUMN_CATEGORIES + 1
 };
 
-/* Rounding of sums may lift a bound by so much of it. */
+/* Relative tolerance of bounds for the rounding of sums. */
 #define SLACK 1e-9
 
 /* ---- Out. ---- */
@@ -110,7 +110,7 @@ size_t moments_print(const struct moments *m, uint8_t *out, size_t cap)
 
 /* ---- In. ---- */
 
-/* Once something is wrong nothing more is: it yields zeros from there on. */
+/* Bytes left to parse. After an error, `wrong` is set and every value read is 0. */
 struct in
 {
     const uint8_t *p, *end;
@@ -144,8 +144,8 @@ static double get_double(struct in *in)
     return in->wrong == NULL ? v : 0;
 }
 
-/* What no numbers can have: a mean outside of their range, or squares beyond it (Popoviciu 1935: the
- * variance is at most a quarter of the squared range). */
+/* Refuses values that no numbers have: a mean outside of their range, or squares beyond the range
+ * (Popoviciu 1935: the variance is at most a quarter of the squared range). */
 static void check_numbers(struct in *in, const struct column_moments *m, uint64_t rows)
 {
     double low = m->low, high = m->high, range = high - low;

@@ -19,7 +19,7 @@
 #include <strings.h>
 
 enum {
-    DIGITS_EXACT = 18, /* So many digits fit in 64 bits for certain. */
+    DIGITS_EXACT = 18, /* Number of digits that always fit in 64 bits. */
     POWER_EXACT = 22   /* 10^22 is the largest power that a double holds. */
 };
 

@@ -1,7 +1,7 @@
-/* nn/data/number.h -- numbers as text files and data specs write them.
+/* nn/data/number.h -- parses numbers in text files and data specs.
  *
- * strtod() alone will not do: it takes inf, nan, hex and white space, none of which a data file
- * should have, and it is slow where a file is nothing but numbers.
+ * strtod() alone is not suitable: it accepts inf, nan, hex and white space, which a data file
+ * should not have, and it is slow for files that consist of numbers.
  */
 #ifndef NN_DATA_NUMBER_H
 #define NN_DATA_NUMBER_H
@@ -11,20 +11,21 @@
 #include <stdint.h>
 
 enum {
-    NUMBER_MAX = 127, /* Characters; what is longer is refused as no number. */
+    NUMBER_MAX = 127, /* Longest number in characters. Longer ones are refused. */
     NUMBER_WANTED_MAX = 80
 };
 
-/* The decimal number that begins at p, at most up to end:
+/* Parses the decimal number at p, at most up to end, to the nearest double:
  *
  *   [+-] (digits [. digits*] | . digits) [(e|E) [+-] digits]
  *
- * to the nearest double. Returns what is behind it; NULL where there is none,
- * or one of more than NUMBER_MAX characters. No inf, nan or hex; no white space
- * is skipped. A number beyond a double's range is infinite. */
+ * Returns the position after the number, or NULL if there is none or if the number has more than
+ * NUMBER_MAX characters. Does not accept inf, nan or hex, and does not skip white space. A number
+ * beyond the range of a double is infinite.
+ */
 const uint8_t *number_read(const uint8_t *p, const uint8_t *end, double *v);
 
-/* Is all of p[0..n) one number? */
+/* Returns true if all of p[0..n) is one decimal number. */
 bool number_is(const uint8_t *p, size_t n, double *v);
 
 /* ---- Numbers in the notations of tables. ----
@@ -76,15 +77,16 @@ enum number_look number_look(const uint8_t *p, size_t n, struct number_written *
  * same decimal mark. */
 double number_value(const struct number_written *w, uint32_t notations);
 
-/* v / divide as a float, rounded once; false where that is not finite. */
+/* Computes v / divide as a float, rounded once. Returns false if the result is not finite. */
 bool number_to_float(double v, double divide, float *x);
 
-/* What was expected where number_to_float() has failed; it may be the divisor's fault. */
+/* Writes the expected text after number_to_float() has failed. The text names the divisor if the
+ * divisor may be the cause. */
 void number_wanted(double divide, char text[NUMBER_WANTED_MAX]);
 
-/* The whole number from 1 to `most` that a string begins with, in the one way
- * to write it (no sign, no leading zero), since specs and kinds are compared as
- * texts. Returns what is behind it; NULL where there is none, and for NULL. */
+/* Parses the whole number from 1 to `most` at p. Accepts no sign and no leading zero, because specs
+ * and kinds are compared as texts. Returns the position after the number, or NULL if there is none
+ * or if p is NULL. */
 const char *number_count(const char *p, uint32_t most, uint32_t *v);
 
 #endif

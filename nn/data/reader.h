@@ -1,9 +1,10 @@
-/* nn/data/reader.h -- what nn/data/data.c asks of the readers of files, one per format.
+/* nn/data/reader.h -- interface between nn/data/data.c and the readers of files, one for each
+ * format.
  *
- * A reader fills one set from the files of that set, in order. `kind` is either
- * an open kind ("libsvm"): then what the files show fixes the set's canonical
- * kind; or a fixed one: then the files must be of it, and whatever is not is
- * refused with file, line or offset, found and expected. On failure *d is empty.
+ * A reader fills one set from the files of the set, in order. If `kind` is open ("libsvm"), the
+ * contents of the files fix the canonical kind of the set. If `kind` is fixed, a file that does not
+ * have that kind is refused with file, line or offset, found and expected. After an error, *d is
+ * empty.
  */
 #ifndef NN_DATA_READER_H
 #define NN_DATA_READER_H
@@ -14,7 +15,7 @@
 
 enum { READER_FILES_MAX = 4096, READER_NOTE_MAX = 400 };
 
-/* Do rows have labels? Without them a set's `labels` are NULL. */
+/* Presence of labels in rows. Without labels, `labels` of a set is NULL. */
 enum reader_rows {
     READER_LABELLED,
     /* Decided by the number of cells of the first file (csv) or by the first row (libsvm). */
@@ -62,8 +63,8 @@ __attribute__((warn_unused_result)) int text_read(struct dataset *d, const struc
 __attribute__((warn_unused_result)) int cifar_read(struct dataset *d, const struct reader *r,
                                                    char error[DATA_ERROR_MAX]);
 
-/* The same of files whose bytes are in memory, files[r->n_paths] (nn/data/lines.h):
- * r->paths is not looked at. */
+/* Same as the *_read() functions, for files whose bytes are in memory: files[r->n_paths]
+ * (nn/data/lines.h). r->paths is not used. */
 struct lines_file;
 __attribute__((warn_unused_result)) int libsvm_parse(struct dataset *d, const struct reader *r,
                                                      const struct lines_file *files,
@@ -75,13 +76,13 @@ __attribute__((warn_unused_result)) int text_parse(struct dataset *d, const stru
                                                    const struct lines_file *files,
                                                    char error[DATA_ERROR_MAX]);
 
-/* Images and labels lie in two files: paths[2 i] are images, paths[2 i + 1]
- * their labels. */
+/* Reads images and labels from two files each: images from paths[2 i], labels from paths[2 i +
+ * 1]. */
 __attribute__((warn_unused_result)) int idx_read(struct dataset *d, const struct reader *r,
                                                  char error[DATA_ERROR_MAX]);
 
-/* Does a file begin like this format? What has been looked at are its first n
- * bytes, unpacked; `whole` says that there are no more. */
+/* Returns true if a file begins like this format. `bytes`: the first n bytes of the file, unpacked.
+ * `whole`: the file has no more bytes. */
 bool libsvm_looks(const uint8_t *bytes, size_t n, bool whole);
 bool csv_looks(const uint8_t *bytes, size_t n, bool whole);
 bool text_looks(const uint8_t *bytes, size_t n, bool whole);

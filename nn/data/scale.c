@@ -83,7 +83,7 @@ __attribute__((format(printf, 2, 3))) static void add_note(char note[SCALE_NOTE_
     memcpy(note + n, sentence, more + 1);
 }
 
-/* A column's number in the file. */
+/* Returns the number of a column in the file, from 1. */
 static size_t number_of(const struct columns *c, size_t i)
 {
     return i + 1 + (i >= c->label);

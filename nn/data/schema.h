@@ -13,9 +13,10 @@
  * Names are compared byte by byte, case-sensitively, without spaces around them. Bytes that are not
  * UTF-8 are read as Latin-1.
  *
- * A run has a hash of the names in their order. A run also has a tag of 18 bits for each name, if the
- * tags fit (nn/data/kind.h). With tags, a peer can reorder its columns without knowing the names.
- * The names themselves are in model files and in the moments that peers exchange before the run.
+ * A run has a hash of the names in their order. A run also has a tag of 18 bits for each name, if
+ * the tags fit (nn/data/kind.h). With tags, a peer can reorder its columns without knowing the
+ * names. The names themselves are in model files and in the moments that peers exchange before the
+ * run.
  */
 #ifndef NN_DATA_SCHEMA_H
 #define NN_DATA_SCHEMA_H

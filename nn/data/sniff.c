@@ -16,7 +16,7 @@
 
 enum { MNIST_SIDE = 28, MNIST_CLASSES = 10, IDX_HEADER = 16 };
 
-/* What is known of a path so far. */
+/* State of the detection for one path. */
 struct sniff
 {
     const char *path;

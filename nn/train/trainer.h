@@ -37,8 +37,9 @@ struct trainer
     float *x; /* Memory for the model, n_params floats, that outlives the node: where it lies is
                * the trainer's to say. NULL: the node's own. */
     void *self;
-    double guess;   /* The loss, in nats, of who gives every answer the same chance: ln of their
-                   * number. 0: there is no such thing. */
+    /* Loss, in nats, of a model that gives every answer the same probability: ln of their number.
+     * 0: not defined. */
+    double guess;
     uint32_t batch; /* Samples of one local step; 0: not known. */
 
     /* Write the run's initial model, a function of the run alone: every peer
