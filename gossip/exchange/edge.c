@@ -28,7 +28,7 @@ void edge_forget_parts(struct edge *e)
     e->got[0].n_parts = e->got[1].n_parts = 0;
 }
 
-/* A new epoch owes nothing to the old one: neither do we resend, nor is theirs applied. */
+/* A new epoch does not resend or apply deltas of the previous epoch. */
 static void forget_deltas(struct edge *e)
 {
     packet_release(e->cur.payload);
@@ -125,7 +125,8 @@ bool edge_agree(struct edge *e, uint64_t our_boot)
     return true;
 }
 
-/* A silent link may go on where it was; a lost one needs both EDGEs again. */
+/* After silence on a link, the exchange continues where it stopped. After a lost link, both ends
+ * must send an EDGE again. */
 void edge_pause(struct edge *e, bool link_lost)
 {
     if (link_lost)

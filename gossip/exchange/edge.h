@@ -149,10 +149,12 @@ bool edge_hear(struct edge *e, const struct wire_edge *m);
  * `reset`, `resend_prev` and `resend_cur` say what is to be done. */
 bool edge_agree(struct edge *e, uint64_t our_boot);
 
-/* Stops exchanging until the link is heard again, or, with link_lost, until both ends have sent an EDGE
- * again. The parts that came of a delta stay: the other end may still send the rest over this link. */
+/* Pauses the exchange until the peer is heard again. With link_lost it also waits until both ends
+ * have sent an EDGE again. Received fragments of a delta are kept, because the peer may still send
+ * the other fragments over the same link. */
 void edge_pause(struct edge *e, bool link_lost);
-/* The other end starts again: no rest of a delta follows over this link. */
+/* Discards the received fragments of deltas. To be called when the link is lost or the peer closes
+ * the edge: the peer does not continue an unfinished delta after that. */
 void edge_forget_parts(struct edge *e);
 
 enum edge_verdict {

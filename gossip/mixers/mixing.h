@@ -80,12 +80,14 @@ struct mixing
     size_t dim, n_floats;
     const struct mixer *mixer;
     void *state;   /* The mixer's own. */
-    float *x;      /* The model, */
-    bool borrowed; /* in the owner's memory. */
-    /* The owner holds some segments in 16 bits: then `rounded` has room for the rounded model
-     * (nn/math/half.h), else it is NULL. Segments are the owner's, trained ones first. */
+    float *x;      /* The model, n_floats values. */
+    bool borrowed; /* x is memory of the owner, which mixing_close() does not free. */
+    /* Segments of the model, trained ones first. Set only if the owner holds some of them in 16
+     * bits; else NULL and 0. Borrowed from the owner. */
     const struct segment *segments;
     size_t n_segments;
+    /* Buffer for the model rounded to its segments' types (nn/math/half.h). NULL: no segment has
+     * 16 bits. */
     float *rounded;
     float *x0;         /* The run's initial model: where replicas begin. */
     const float *mean; /* What a collective has come to, n_floats of the owner's: the next mix of a
@@ -168,14 +170,16 @@ void mixing_start(struct mixing *m);
 int mixing_take_model(struct mixing *m, const uint8_t *bytes);
 
 size_t mixing_model_bytes(const struct mixing *m);
-/* The model as its owner holds it: x, or, where segments have 16 bits, the rounded model of x, valid
- * until the next call. All figures and all copies for others are of this one. Not while a job runs,
- * but for the job's own thread. O(n_floats) where it rounds. */
+/* Returns the model at the precision of its owner: x, or, if segments have 16 bits, x rounded to 16
+ * bits. The result is valid until the next call. Published figures and copies that are sent use
+ * this model. While a job runs, only the thread of the job may call this function. O(n_floats) if
+ * it rounds, else O(1). */
 const float *mixing_held_model(const struct mixing *m);
-/* |a - b|^2 of two vectors of `dim` floats, each as an owner would hold it. O(dim). */
+/* Returns |a - b|^2 of two vectors of `dim` floats, each first rounded to the types of the
+ * segments. O(dim). */
 double mixing_held_dist2(const struct mixing *m, const float *a, const float *b);
 
-/* The held model into a packet with room for mixing_model_bytes(). */
+/* Copies the result of mixing_held_model() to `out`, which has room for mixing_model_bytes(). */
 void mixing_copy_model(const struct mixing *m, struct packet *out);
 
 /* An edge of this run; closing gives its replicas back. Not while a job that

@@ -28,9 +28,9 @@
 
 /* Every limit of the protocol. */
 enum wire_limit {
-    WIRE_VERSION = 8,          /* The newest version of the messages that we speak, */
-    WIRE_VERSION_LEAST = 7,    /* and the oldest. */
-    WIRE_VERSION_CALLBACK = 8, /* The first version that has CALLBACK. */
+    WIRE_VERSION = 8,          /* Newest version of the messages that this program speaks. */
+    WIRE_VERSION_LEAST = 7,    /* Oldest version of the messages that this program speaks. */
+    WIRE_VERSION_CALLBACK = 8, /* First version that has CALLBACK. */
     WIRE_ID_BYTES = 32,
     WIRE_SIGNATURE_BYTES = 64,
     WIRE_CODEC_MAX = 63,          /* Characters of a codec's spec in a STATUS. */
@@ -65,15 +65,18 @@ enum wire_type {
     WIRE_MODEL,      /* A model, a piece of one, or sketches of all its pieces. Bulk. */
     WIRE_STATUS_REQ,
     WIRE_STATUS,
-    WIRE_BEAT,     /* In lock step: I have done so many rounds, though no delta says so. */
-    WIRE_PROBE,    /* Have you heard this member lately? I have not. */
-    WIRE_HEARD,    /* Yes, so long ago. Who has not says nothing. */
-    WIRE_REFUSED,  /* You get no session, and why: the last message of one. */
-    WIRE_HAND,     /* At the end: my disk does not take my model; does yours? */
-    WIRE_PART,     /* Bytes of a DELTA that is still being made, its end first. Bulk. */
-    WIRE_MOMENTS,  /* Before there is a run: what the columns of a member's files come to. */
-    WIRE_COLLECT,  /* A step of a collective, or a word about one. Bulk. */
-    WIRE_CALLBACK, /* Whether I can call you at the addresses that you announce. */
+    /* In lock step: the rounds that the sender has done, if no delta reports them. */
+    WIRE_BEAT,
+    /* Asks whether the receiver has recently heard a member that the sender has not. */
+    WIRE_PROBE,
+    WIRE_HEARD,   /* Answer to PROBE: time since the member was heard. Not sent otherwise. */
+    WIRE_REFUSED, /* Why the receiver gets no session. Last message of a session. */
+    /* At the end: asks the receiver to store a model that the sender's disk cannot. */
+    WIRE_HAND,
+    WIRE_PART,     /* Fragment of a DELTA that is still being made, its end first. Bulk. */
+    WIRE_MOMENTS,  /* Before a run exists: column statistics of a member's data files. */
+    WIRE_COLLECT,  /* A step of a collective, or a message about its state. Bulk. */
+    WIRE_CALLBACK, /* Whether the sender can call the receiver at its announced addresses. */
     WIRE_TYPE_END
 };
 
@@ -317,12 +320,11 @@ struct wire_collect
                            * and a PULL have what a delta has (gossip/mixers/mixing.h). */
 };
 
-/* The result of the sender's calls to the addresses in the receiver's record. See
- * peer/node/callback.h. */
+/* Result of the sender's calls to the addresses in the receiver's record (peer/node/callback.h). */
 struct wire_callback
 {
-    uint32_t why; /* 0: one of them works. Else the last call's enum node_why. */
-    char address[WIRE_ADDRESS_MAX + 1]; /* The address of the last call. */
+    uint32_t why; /* 0: one of the addresses works. Else enum node_why of the last call. */
+    char address[WIRE_ADDRESS_MAX + 1]; /* Address of the last call. */
 };
 
 #define WIRE_ROUND_WINDOW  UINT64_MAX
