@@ -127,7 +127,7 @@ int handle_prepare(struct hearsay *h);
 /* The same for a simulated peer, which has no key, socket or file. */
 int handle_prepare_simulated(struct hearsay *h);
 void handle_undo(struct hearsay *h);
-/* Was this peer's model asked to be the run's initial one, by the option "initial"? */
+/* True if the option "initial" asks for this peer's model as the run's initial model. */
 bool handle_is_initial(const struct hearsay *h);
 
 /* trainer.c: the hash of an initial model, as a run has it. */

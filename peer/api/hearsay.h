@@ -50,7 +50,7 @@ extern "C" {
 #define HEARSAY_EXPORT
 #endif
 
-/* The version of this header. It rises with what is added. */
+/* Version of this header. Each addition raises the number. */
 #define HEARSAY_API 2
 /* The HEARSAY_API of the library that was found. A program may call what its own header has where
  * this is not below the header's. From any thread; never fails. */
@@ -89,30 +89,36 @@ HEARSAY_EXPORT struct hearsay *hearsay_new(void);
  * 5 s at most: what hangs longer is given up, and its memory is not freed. Never fails. */
 HEARSAY_EXPORT void hearsay_close(struct hearsay *h);
 
-/* One option, named as on the command line of `hearsay peer`: hearsay_set(h, "topology", "ring").
- * The names are the run's keys (topology, compress, mixer, rounds, local-steps, ...) and this
- * peer's own: listen, bootstrap, key, identity, name, advertise, members, token, out, checkpoint,
- * evaluate-every, evaluate-samples, patience, worker-limit, forget, uplink, metrics, shard, initial
- * (hearsay_option_at() lists all). "key" (a file
- * that `hearsay keygen` wrote) has to be given. Variables of the environment, HEARSAY_MIN_PEERS=4,
- * count where an option is not set. With "model" (gpt:4x128, lenet5, ...) the tensors have to be
- * those of that model, by name and shape, and the run is one that `hearsay peer` can be in, too.
+/* Sets one option, named as on the command line of `hearsay peer`: hearsay_set(h, "topology",
+ * "ring"). The names are the run's keys (topology, compress, mixer, rounds, local-steps, ...) and
+ * this peer's own options: listen, bootstrap, key, identity, name, advertise, members, token, out,
+ * checkpoint, evaluate-every, evaluate-samples, patience, worker-limit, forget, uplink, metrics,
+ * shard, initial. hearsay_option_at() lists all of them.
  *
- * Without "listen" it is port 7100; where another peer of this machine has that and is in "bootstrap",
- * the next free one. Name and value are copied; the last value of a name counts, and is looked at by hearsay_open().
- * HEARSAY_OK; HEARSAY_USAGE: no name, too many of them, or the handle is open; HEARSAY_SYSTEM. */
+ * "key" is required: a file that `hearsay keygen` wrote. An environment variable such as
+ * HEARSAY_MIN_PEERS=4 sets an option that is not set here. With "model" (gpt:4x128, lenet5, ...)
+ * the tensors must have the names and shapes of that model, and `hearsay peer` can take part in the
+ * run.
+ *
+ * The default of "listen" is port 7100. If another peer of this machine uses that port and
+ * "bootstrap" names that peer, the default is the next free port.
+ *
+ * Name and value are copied. The last value of a name counts. hearsay_open() checks the values.
+ * Returns HEARSAY_OK; HEARSAY_USAGE: an unknown name, too many options, or an open handle; or
+ * HEARSAY_SYSTEM. */
 HEARSAY_EXPORT int hearsay_set(struct hearsay *h, const char *name, const char *value);
 
-/* One option, as hearsay_set() takes it. Texts are the library's, for as long as it is loaded. */
+/* One option of hearsay_set(). The texts belong to the library and are valid while it is loaded. */
 struct hearsay_option
 {
-    const char *name;     /* "min-peers". */
-    const char *values;   /* Form of the value, or its choices: "HOST:PORT,...", "false|true". */
-    const char *fallback; /* Value where it is not set; NULL: none. */
-    const char *about;    /* One phrase. */
-    int needs_model;      /* 1: only with the option "model". */
+    const char *name;     /* Name, such as "min-peers". */
+    const char *values;   /* Form or choices of the value: "HOST:PORT,...", "false|true". */
+    const char *fallback; /* Default value. NULL: none. */
+    const char *about;    /* Meaning, as one phrase. */
+    int needs_model;      /* 1: the option needs the option "model". 0: it does not. */
 };
-/* The i-th option. From any thread. HEARSAY_OK; HEARSAY_USAGE behind the last, or for NULL. */
+/* Writes the i-th option to *out. May be called from any thread. Returns HEARSAY_OK, or
+ * HEARSAY_USAGE if `i` is after the last option or `out` is NULL. */
 HEARSAY_EXPORT int hearsay_option_at(size_t i, struct hearsay_option *out);
 
 /* Set several options: "topology=ring compress=topk:0.01 bootstrap=a:7100,b:7100". A value has no
@@ -125,31 +131,37 @@ enum hearsay_type { HEARSAY_FLOAT32, HEARSAY_FLOAT16, HEARSAY_BFLOAT16 };
 
 /* What the run does with a tensor. */
 enum hearsay_role {
-    HEARSAY_TRAINED,   /* Parameters that your steps move. */
-    HEARSAY_STATISTIC, /* Mixed exactly and never trained, such as a batch norm's running mean; */
-    HEARSAY_VARIANCE,  /* and one that is never negative. */
-    HEARSAY_OPAQUE /* Float32 into which you pack what is no float, such as a mask of bools: part of
-                        * the initial model that all peers get, and not of model files. Leave it alone
-                        * afterwards. Since API 2. */
+    HEARSAY_TRAINED, /* Parameters that your steps move. */
+    /* Mixed exactly and never trained, such as a running mean of a batch norm. */
+    HEARSAY_STATISTIC,
+    HEARSAY_VARIANCE, /* A statistic that is never negative. */
+    /* Float32 elements that carry other data, such as a mask of bools. All peers get them with the
+     * initial model. Model files do not contain them. Do not change them after hearsay_open().
+     * Since API 2. */
+    HEARSAY_OPAQUE
 };
 
 /* How many dimensions a tensor has at most, and bytes its name, without the NUL. */
 enum { HEARSAY_DIMS_MAX = 8, HEARSAY_NAME_MAX = 95 };
 
-/* A tensor: contiguous, row by row, at `data`, its elements aligned as such. Of 1 to
- * HEARSAY_DIMS_MAX dimensions, or none for a scalar. Names have 1 to HEARSAY_NAME_MAX printable
- * bytes without blanks, each once. All peers of a run have the same names, shapes, types and roles,
- * in the same order; who has others is refused with HEARSAY_USAGE, by the first one that differs.
+/* Adds a tensor: contiguous elements in row-major order at `data`, aligned for their type. It has 1
+ * to HEARSAY_DIMS_MAX dimensions, or none for a scalar. Names are distinct, of 1 to
+ * HEARSAY_NAME_MAX printable bytes without blanks. All peers of a run have the same names, shapes,
+ * types and roles, in the same order. A peer with other tensors is refused with HEARSAY_USAGE, and
+ * a message names the first tensor that differs. With "model" all tensors are float32.
  *
- * A tensor of 16 bits is the rounded image of float32 values that the library keeps, so that what
- * mixing adds below the last digit is not lost. All figures, the verdict and the model file are about
- * the rounded values, those in your tensors. With "model" all tensors are float32. Where all tensors are float32 and lie one behind the other, trained ones first, in the
- * order in which they are given, the library works on them in place; else a round copies each twice
- * (figures.bytes_copied counts).
+ * A tensor of 16 bits is the rounded image of float32 values that the library keeps, so that small
+ * corrections of mixing are not lost by rounding. All figures, the verdict and the model file use
+ * the rounded values, which are those in your tensors.
  *
- * Name and dims are copied. The memory at `data` is borrowed: it has to stay where it is until
- * hearsay_close(), and from hearsay_open() on it is yours only where a call says so. No two tensors
- * of a handle share any of it: hearsay_open() refuses that. HEARSAY_OK; HEARSAY_USAGE: the name, a dimension, the alignment or the handle is wrong; HEARSAY_SYSTEM. */
+ * The library works in place if all tensors are float32 and contiguous in the order in which they
+ * are added, trained ones first. Otherwise each round copies each tensor twice
+ * (figures.bytes_copied counts the bytes).
+ *
+ * Name and dims are copied. The memory at `data` is borrowed until hearsay_close() and must not
+ * move. From hearsay_open() on, you may use it only after a call that hands the tensors to you. No
+ * two tensors of a handle may overlap: hearsay_open() refuses that. Returns HEARSAY_OK;
+ * HEARSAY_USAGE: the name, a dimension, the alignment or the handle is wrong; or HEARSAY_SYSTEM. */
 HEARSAY_EXPORT int hearsay_tensor(struct hearsay *h, const char *name, void *data,
                                   enum hearsay_type type, enum hearsay_role role, uint32_t n_dims,
                                   const uint64_t *dims);
@@ -181,45 +193,51 @@ HEARSAY_EXPORT int hearsay_on_evaluate(struct hearsay *h,
                                                        struct hearsay_score *score),
                                        void *self);
 
-/* With "out" the directory is this run's: started again the peer goes on from its last checkpoint,
- * and is refused where the run has finished: its model and summary.json are there. It gets the files
- * that `hearsay peer` leaves, so that `hearsay report` draws them: metrics.jsonl, a line a round,
- * and, where the run was left, a summary.json that is not of a finished one. What a full disk does
- * not take is kept in memory and tried again for "patience", while the last call waits; what is
- * missing then makes the run one that failed (HEARSAY_SYSTEM), whose model you have.
+/* Checks all options, reads key and checkpoints, listens, and starts the peer's thread.
  *
- * "metrics" (HOST:PORT, or PORT on 127.0.0.1; port 0: any, which a note names) serves /metrics for
- * Prometheus, and a live page, from a thread of the library's until the run is over. A port that is
- * in use is HEARSAY_USAGE.
+ * "out": directory of this run. A peer that is started again continues from its last checkpoint. A
+ * run that has finished is refused: its model and summary.json are in the directory. The directory
+ * gets the files of `hearsay peer`, so `hearsay report` can draw them: metrics.jsonl with one line
+ * per round, and summary.json. The summary of a peer that left the run says that it is not
+ * finished. Data that a full disk does not take are kept in memory, and the last call retries for
+ * "patience". If data are still missing then, the run has failed (HEARSAY_SYSTEM), but you have the
+ * model.
  *
- * Check all options, read key and checkpoints, listen, and start the peer's thread.
+ * "metrics": HOST:PORT, or PORT on 127.0.0.1. Port 0 is any port, which a note names. A thread of
+ * the library serves /metrics for Prometheus and a live page there until the run ends. A port in
+ * use is HEARSAY_USAGE.
  *
- * The run's initial model is what one peer's tensors hold now, to the last bit: that of the run that has
- * begun; before, that of the peer with "initial=true"; else that of the peer without "bootstrap"; else of
- * one of those that would begin a run. A note of level 1 tells a peer with "initial=true" that the run
- * begins with another model.
- * The others have it in their tensors when hearsay_wait() gives them: fetched from any member that
- * has it, believed for its hash alone, and told in a note, "took the initial model from b". Nobody
- * waits longer than "patience" for another that fetches it; that one then joins late. A checkpoint
- * holds the initial model, too. With "model" it is no one's: it follows from the run.
+ * The run's initial model is one peer's tensors as they are now, bit for bit. A run that has begun
+ * keeps its initial model. Otherwise the model comes from the peer with "initial=true", else from
+ * the peer without "bootstrap", else from one of the peers that can begin the run. If the run
+ * begins with another model, a peer with "initial=true" gets a note of level 1.
  *
- * HEARSAY_OK: the library has the tensors, and the next call is hearsay_wait(). HEARSAY_USAGE: an
- * option, the key, a tensor, or what stands in "out"; HEARSAY_SYSTEM: memory, a thread, a port that
- * is taken, a disk. After a failure the tensors are yours, and options can be set and the handle
- * opened once more. */
+ * The other peers fetch the initial model from any member that has it and check it by its hash.
+ * Their tensors hold it when hearsay_wait() hands them over, and a note says "took the initial
+ * model from b". A peer waits at most "patience" for another peer that fetches the model; that peer
+ * then joins late. Checkpoints contain the initial model. With "model" the run description
+ * determines the initial model, so no peer provides it.
+ *
+ * Returns HEARSAY_OK: the library has the tensors, and the next call is hearsay_wait().
+ * HEARSAY_USAGE: an option, the key, a tensor or the contents of "out" are wrong. HEARSAY_SYSTEM:
+ * memory, a thread, a port in use, or a disk. After a failure the tensors are yours, and you may
+ * set options and open the handle again. */
 HEARSAY_EXPORT int hearsay_open(struct hearsay *h);
 
-/* Open n handles in one process over a simulated network in virtual time: one run, which
- * the options of the first say, of peers "peer-0", "peer-1" and so on, the i-th of which is h[i].
- * Nothing is opened but memory: no key, sockets or files. The initial model is that of the handle with
- * "initial=true", else of the first. Each handle is driven by a thread of the
- * caller's as any other, and one of them at a time is given its tensors, so that a synchronous run
- * is a function of its options and of what the caller does; with the same tensors and steps it has
- * the bits that peers of these names over TCP have. `network` has, as words: latency-us=1000
- * jitter-us=0 bandwidth=0 (bytes a second of each link; 0: no limit) step-us=5000 (virtual time of
- * a local step) cut-rate=0 seed=1; NULL: these. Calls wait for real time. Every handle has to be
- * driven to HEARSAY_OVER, or closed. HEARSAY_OK; HEARSAY_USAGE and HEARSAY_SYSTEM as hearsay_open(),
- * with the sentence in the first handle: then none of them is open. */
+/* Opens n handles in one process over a simulated network in virtual time. They take part in one
+ * run, which the options of the first handle describe. h[i] is the peer "peer-i". Nothing outside
+ * memory is opened: no key, sockets or files. The initial model is that of the handle with
+ * "initial=true", else that of the first handle.
+ *
+ * Your threads drive each handle as usual, but only one handle at a time is given its tensors. A
+ * synchronous run therefore depends only on its options and on what you do with the tensors. With
+ * the same tensors and steps it gives the same bits as peers of these names over TCP.
+ *
+ * `network` sets, as words: latency-us=1000 jitter-us=0 bandwidth=0 (bytes/s of each link; 0: no
+ * limit) step-us=5000 (virtual time of a local step) cut-rate=0 seed=1. NULL: these values.
+ * Timeouts of calls are real time. Every handle must be driven to HEARSAY_OVER, or closed. Returns
+ * HEARSAY_OK; or HEARSAY_USAGE or HEARSAY_SYSTEM as hearsay_open() does, with the message in the
+ * first handle: no handle is open then. */
 HEARSAY_EXPORT int hearsay_open_simulated(struct hearsay *const *h, size_t n, const char *network);
 
 /* ---- In a run ---------------------------------------------------------------------------------- */
@@ -242,12 +260,12 @@ HEARSAY_EXPORT uint64_t hearsay_rounds_done(const struct hearsay *h);
 /* How many rounds the run has; 0: it is not known yet. Never fails. */
 HEARSAY_EXPORT uint64_t hearsay_rounds(const struct hearsay *h);
 
-/* What your local steps saw. */
+/* Result of your local steps in a round. */
 struct hearsay_did
 {
-    double loss; /* Mean over the samples. A NaN with samples, or an infinity, is divergence. */
-    uint64_t
-        samples; /* 0: their number is not known, and a NaN says that the loss is not, either. */
+    double loss; /* Mean loss of the samples. Infinity, or NaN with samples > 0, is divergence. */
+    /* Number of samples. 0: not known; a NaN loss then means that the loss is not known. */
+    uint64_t samples;
 };
 
 /* The local steps are done: mix, and wait for the next round as hearsay_wait() does. In lock step

@@ -18,7 +18,7 @@ static const uint64_t most_bytes = UINT64_C(64) << 30;
 #define ROWS_INITIAL                                                                               \
     {                                                                                              \
         .name = "initial", .kind = OPTION_CHOICE, .arg = "false|true", .fallback = "false",        \
-        .help = "true: the run begins with the model of this peer, where it has not begun yet"     \
+        .help = "true: a run that has not begun yet begins with the model of this peer"            \
     }
 
 /* clang-format off */
@@ -206,7 +206,7 @@ static int set_layout(struct hearsay *h, struct run_flags *flags, char error[RUN
     if (err < 0)
         return err;
     handle_begin_hash(h, h->begin, text);
-    /* The run with the least hash begins (layout_order()): the first digit is the peer's rank. */
+    /* layout_order() chooses the run with the least hash, so the first digit ranks the peers. */
     text[0] = handle_is_initial(h) ? '0' : h->config.node.n_bootstrap == 0 ? '1' : '2';
     err = run_flags_set(flags, "begin", text, error);
     snprintf(text, sizeof text, "%zu", h->tensors.dim);
@@ -224,7 +224,7 @@ bool handle_is_initial(const struct hearsay *h)
     return strcmp(options_text(h->o, "initial"), "true") == 0;
 }
 
-/* The model of a peer that asks for it can begin a run only where that peer brings the run. */
+/* A peer can provide the initial model only of a run that it brings itself. */
 static int check_initial(struct hearsay *h)
 {
     if (!handle_is_initial(h))
@@ -232,11 +232,11 @@ static int check_initial(struct hearsay *h)
     if (h->by_model)
         return handle_fail(h, HEARSAY_USAGE,
                            "--initial: found it with --model, whose initial model follows from "
-                           "--seed or --init; expected one of the two");
+                           "--seed or --init; expected --initial or --model, not both");
     if (!h->config.node.found)
         return handle_fail(h, HEARSAY_USAGE,
-                           "--initial: found a peer that takes the run from others, expected one "
-                           "that brings it: give --rounds, and the run's other options");
+                           "--initial: found a peer that takes the run from others, expected a "
+                           "peer that brings the run: give --rounds and the run's other options");
     return HEARSAY_OK;
 }
 
@@ -358,7 +358,7 @@ static int take_identity(struct hearsay *h)
     return err == 0 ? HEARSAY_OK : handle_fail(h, handle_code(err), "%s", error);
 }
 
-/* A checkpoint of another peer is refused before anything is written. */
+/* Refuses checkpoints of another peer before anything is written. */
 static int check_owner(struct hearsay *h)
 {
     char owner[2 * WIRE_ID_BYTES + 1], error[FILE_ERROR_MAX];

@@ -181,7 +181,8 @@ static int prepare(struct hearsay *h, size_t n)
     return code == HEARSAY_OK ? handle_prepare_simulated(h) : code;
 }
 
-/* The run begins with the model of the peer that has the option "initial", else of the first. */
+/* Makes all handles begin with the model of the handle that has the option "initial", else with the
+ * model of the first handle. */
 static void begin_alike(struct hearsay *const *h, size_t n)
 {
     size_t from = 0;
@@ -193,7 +194,7 @@ static void begin_alike(struct hearsay *const *h, size_t n)
             layout_begin_alike(&h[i]->config.node.run, &h[from]->config.node.run);
 }
 
-/* All bring one run: the same options and tensors. */
+/* Checks that handle i brings the same run as the first: the same options and tensors. */
 static int same_run(struct hearsay *first, struct hearsay *h, size_t i)
 {
     char a[WIRE_RUN_MAX + 1], b[WIRE_RUN_MAX + 1], why[OWNER_WHY_MAX];

@@ -196,7 +196,8 @@ static int place(struct tensors *t, struct tensor *const *in_order, char error[T
     return 0;
 }
 
-/* Which part of x it lies in. */
+/* Returns the part of x that holds tensors of this role: trained (0), statistics (1), opaque
+ * (2). */
 static int part_of(enum hearsay_role role)
 {
     switch (role) {
@@ -248,8 +249,8 @@ static int same(const struct tensor *one, const struct segment *s, char error[TE
     if (one->type != HEARSAY_FLOAT32)
         return refuse(
             error, -EINVAL,
-            "tensor %s: found %s, expected float32: peers of `hearsay peer` hold the model "
-            "in float32, and the figures of a run are about one type",
+            "tensor %s: found %s, expected float32: `hearsay peer` holds the model in float32, and "
+            "all peers of a run must have the same types",
             one->name, one->type == HEARSAY_FLOAT16 ? "float16" : "bfloat16");
     if ((one->role == HEARSAY_TRAINED) != s->trained)
         return refuse(error, -EINVAL, "tensor %s: found one that is %strained, expected %s",

@@ -1,14 +1,15 @@
 /* peer/api/tensors.h -- the caller's tensors: their names and shapes, and the way to one flat
  * vector and back.
  *
- *   add, add, ...  -->  lay   segments in the order of the flat vector: trained ones first
+ *   add, add, ...  -->  lay   segments in the order of the flat vector x: trained ones first
  *                         |
  *        gather: tensors -> x        scatter: x -> tensors
  *
- * Where all are float32 and lie one behind the other in that order, x is the caller's memory
- * itself, and both do nothing. A tensor of 16 bits is the rounded image of its part of x
- * (nn/math/half.h): gather adds to x what the caller has changed, so that what mixing did below the
- * last digit is kept. Segments have the tensors' types, so that figures are about the image.
+ * If all tensors are float32 and contiguous in the order of x, then x is the caller's memory
+ * itself, and gather and scatter do nothing. A tensor of 16 bits is the rounded image of its part
+ * of x (nn/math/half.h). Gather adds the caller's changes to x, so that the digits that mixing
+ * added below the precision of 16 bits are kept. Segments have the types of the tensors, so figures
+ * describe the rounded images.
  */
 #ifndef PEER_API_TENSORS_H
 #define PEER_API_TENSORS_H
@@ -45,8 +46,8 @@ void tensors_close(struct tensors *t);
 /* As hearsay_tensor(): 0, -EINVAL with a sentence, or -ENOMEM; then nothing is changed. */
 int tensors_add(struct tensors *t, const struct tensor *one, char error[TENSORS_ERROR_MAX]);
 
-/* Fix the order: as they were added, trained ones first and opaque ones last. 0, -EINVAL (there is none that is trained)
- * or -ENOMEM. */
+/* Fixes the order of x: trained tensors, then statistics, then opaque ones; within each group in
+ * the order of tensors_add(). Returns 0; -EINVAL: no tensor is trained; or -ENOMEM. */
 int tensors_lay(struct tensors *t, char error[TENSORS_ERROR_MAX]);
 
 /* Fix the order of another table of segments, which have to be just these tensors. */

@@ -60,7 +60,8 @@ static void steps(void *self, float *x, uint64_t round, uint32_t n_steps,
     }
     tensors_gather(&h->tensors, x);
     *report = (struct trainer_report){.loss = did.loss, .accuracy = (double)NAN};
-    if (!isnan(did.loss) || did.samples > 0) /* A NaN without samples is no loss at all. */
+    /* A NaN without samples means that the loss is not known. */
+    if (!isnan(did.loss) || did.samples > 0)
         report->n_samples = did.samples > 0 ? did.samples : 1;
 }
 
@@ -155,14 +156,15 @@ static void first_other(const struct tensors *t, const char *theirs, char out[TE
                  i + 1);
 }
 
-/* A peer whose model was to begin the run takes another's: the run had begun, or two peers ask for it. A
- * peer that comes back has its model from the checkpoint. */
+/* Warns a peer with the option "initial" that the run begins with another peer's model. A peer that
+ * resumes has the model of its checkpoint, and gets no warning. */
 static void warn_initial(struct hearsay *h)
 {
     if (handle_is_initial(h) && h->config.node.n_resume == 0 && !begins(h, h->begin))
-        turn_note(&h->turn, 1,
-                  "--initial: the run begins with another peer's model: it had begun, or another "
-                  "peer has --initial, too");
+        turn_note(
+            &h->turn, 1,
+            "--initial: the run begins with another peer's model, because the run had already "
+            "begun, or another peer has --initial, too");
 }
 
 /* A run of the program's own model: do the tensors look like those of the others? What they begin with

@@ -35,8 +35,8 @@ void cmd_checkpoint_common(struct cmd_checkpoint_common *c, const char *dir, uin
  * stderr. Close it in any case, after whoever writes there. */
 int cmd_checkpoint_open(struct cmd_checkpoint *k, const struct options *o, const char *dir);
 
-/* Refuses checkpoints of another peer (slots_check_owner()): CMD_OK, or CMD_USAGE with a line on
- * stderr. */
+/* Refuses checkpoints of another peer (slots_check_owner()). Returns CMD_OK, or CMD_USAGE with a
+ * line on stderr. */
 int cmd_checkpoint_check_owner(const struct cmd_checkpoint *k, const struct options *o,
                                const uint8_t id[WIRE_ID_BYTES]);
 

@@ -34,7 +34,7 @@ const struct option_row cmd_eval_rows[] = {
     CMD_ROW_MODEL_FILE,
     {.name = "data", .kind = OPTION_TEXT, .arg = "SPEC",
      .help = "glyphs, KIND:PATH or a PATH alone; must be of the run's kind (default: glyphs for a run on glyphs). "
-             "Used are its held-out files, or the share that was held out of the training files, or all of other files"},
+             "Evaluates the held-out files of SPEC, or the share held out of the training files, or all rows of other files"},
     CMD_ROW_MODEL_SPEC,
     CMD_ROW_MODEL_NORM,
     {.name = "logits", .kind = OPTION_TEXT, .arg = "FILE",
@@ -67,8 +67,8 @@ static void evaluation_close(struct evaluation *e)
 
 /* ---- Data, model, evaluation ------------------------------------------ */
 
-/* The same code that peers evaluate with. A trainer wants a training set and a shard, which an
- * evaluation never draws from. */
+/* Evaluates with the same code as peers. The trainer needs a training set and a shard, but
+ * evaluating draws no sample from them. */
 static int evaluate(const struct options *o, struct evaluation *e)
 {
     char error[MODEL_ERROR_MAX];
@@ -117,18 +117,20 @@ static const struct
     const char *json, *text;
 } held_out[] = {
     [DATA_HELD_DRAWN] = {"drawn", "drawn apart from those for training"},
-    [DATA_HELD_FILES] = {"files", "the files that --data has as held out"},
-    [DATA_HELD_SHARE] = {"share", "held out if training had this same --data"},
+    [DATA_HELD_FILES] = {"files", "the held-out files that --data names"},
+    [DATA_HELD_SHARE] = {"share", "held out of training if training had the same --data"},
     [DATA_HELD_OTHER] = {"other",
-                         "all of --data: not the training files of the peer that wrote the model"},
-    [DATA_HELD_NONE] = {"none", "all of --data, and the model was trained on them"}};
+                         "all samples of --data, because its files are not the training files of "
+                         "the peer that wrote the model"},
+    [DATA_HELD_NONE] = {"none", "all samples of --data, on which the model was trained"}};
 
-/* A share is known to be held out where the file says that it was. */
+/* Text for held_out. The share was certainly held out if the model file names the same training
+ * files and the same share. */
 static const char *held_out_text(const struct cmd_loaded *l)
 {
     return l->data.held_out == DATA_HELD_SHARE && l->trained.hash == l->data.hash
                    && fabs(l->trained.share - l->data.share) < 1e-9
-               ? "held out when the model was trained on them"
+               ? "held out when the model was trained on these files"
                : held_out[l->data.held_out].text;
 }
 

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { PIECE = 16 * 1024 /* Floats that are written at a time. */ };
+enum { PIECE = 16 * 1024 /* Floats per write. */ };
 
 struct writer
 {

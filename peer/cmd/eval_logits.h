@@ -9,7 +9,8 @@
 #include "nn/data/dataset.h"
 #include "nn/models/model.h"
 
-/* 0 or a negative errno; then a regular file is as it was (nn/files/replace.h). */
+/* Writes the logits of all samples in `set` to `path`. Returns 0, or a negative errno; a regular
+ * file then keeps its former contents (nn/files/replace.h). */
 __attribute__((warn_unused_result)) int cmd_eval_logits(const char *path, const struct model *m,
                                                         const float *x, const struct dataset *set);
 

@@ -15,13 +15,14 @@ enum { CMD_PATH_MAX = 1024 };
 __attribute__((warn_unused_result)) int cmd_path(char out[CMD_PATH_MAX], const char *dir,
                                                  const char *name);
 
-/* Report that `path` cannot be written, for a negative errno of nn/files/replace.h; `flag` names the option,
- * NULL where there is none. Returns the exit code. */
+/* Reports that `path` cannot be written, for a negative errno of nn/files/replace.h. `flag`: the
+ * option that names `path`; NULL: none. Returns the exit code. */
 int cmd_cannot_write(const struct options *o, const char *flag, const char *path, int err);
 
-/* May a command replace `path`? A regular file only if it begins with the n bytes of `mark`, or with `force`;
- * an input of the command never (nn/files/replace.h). Links are followed. CMD_OK, or an exit code after an
- * error message; `not_ours` completes the message "PATH exists, and is ...". */
+/* Checks that a command may replace `path`. A regular file must begin with the n bytes of `mark`,
+ * unless `force` is set. A command never replaces its own input (nn/files/replace.h). Links are
+ * followed. Returns CMD_OK, or an exit code after an error message. `not_ours` completes the
+ * message "PATH exists, and is ...". */
 __attribute__((warn_unused_result)) int cmd_may_write(const struct options *o, const char *path,
                                                       const void *mark, size_t n, bool force,
                                                       const char *not_ours);

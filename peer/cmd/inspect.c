@@ -126,14 +126,14 @@ static void print_tensors(const struct cmd_inspect *in)
     }
 }
 
-/* "0.4914, 0.4822, 0.4465" */
+/* Prints a list of numbers: "0.4914, 0.4822, 0.4465". */
 static void print_numbers(const json_t *list)
 {
     for (size_t i = 0; i < json_array_size(list); i++)
         printf("%s%.6g", i > 0 ? ", " : "", json_number_value(json_array_get(list, i)));
 }
 
-/* One line a column, of the first SHOWN. */
+/* Prints one line for each of the first SHOWN columns. */
 static void print_columns(const json_t *columns)
 {
     enum { SHOWN = 16 };
@@ -150,10 +150,11 @@ static void print_columns(const json_t *columns)
             printf("           %zu: categories, by hash\n", i + 1);
     }
     if (n > SHOWN)
-        printf("           and %zu columns more (--json)\n", n - SHOWN);
+        printf("           and %zu more columns (--json shows all)\n", n - SHOWN);
 }
 
-/* What is in the metadata may be a stranger's: what is missing or of another type counts as empty. */
+/* Prints the description of the inputs. The metadata may be of an untrusted file, so a key that is
+ * missing or of another type counts as empty. */
 static void print_input(const json_t *j)
 {
     char q[RUN_QUOTE_MAX + 4];
@@ -187,7 +188,7 @@ static void print_input(const json_t *j)
     puts(n > CLASSES_SHOWN ? ", ..." : "");
 }
 
-/* "numbers" or "categories"; *n: how many inputs they come to. */
+/* Returns "numbers" or "categories". *n: number of inputs that the column gives. */
 static const char *column_kind(const struct cmd_inspect *in, uint32_t i, uint32_t *n)
 {
     const struct column *c = i < in->columns.n ? &in->columns.at[i] : NULL;
@@ -196,7 +197,7 @@ static const char *column_kind(const struct cmd_inspect *in, uint32_t i, uint32_
     return categories ? "categories" : "numbers";
 }
 
-/* A name as JSON has it: UTF-8, and nothing that moves a cursor. */
+/* Prints a name as a JSON string: in UTF-8, with control characters escaped. */
 static void print_name(const char *name)
 {
     json_t *j = json_string(name);
@@ -297,7 +298,7 @@ static json_t *tensor_json(const struct cmd_inspect_tensor *t)
                      uv_metrics_number(sums ? sqrt(t->norm2) : NAN));
 }
 
-/* Null where the file does not name them. */
+/* Returns the columns as a JSON array; null if the file does not name them. */
 static json_t *columns_json(const struct cmd_inspect *in)
 {
     json_t *array = in->schema.n > 0 ? json_array() : json_null();
@@ -372,7 +373,8 @@ static int look(struct cmd_inspect *in, const struct options *o)
     return cmd_fail(o, CMD_USAGE, "no file of that name, and no %s", why);
 }
 
-/* What the file says; of a file that does not, and of a spec, what the kind of its data comes to. */
+/* Takes the description of the inputs from the file. If the file has none, or a spec is given,
+ * derives it from the data kind. */
 static void find_input(struct cmd_inspect *in)
 {
     const char *text = said(in, "input"), *classes = said(in, "classes");

@@ -18,9 +18,9 @@ struct cmd_inspect_tensor
     char name[2 * SEGMENT_NAME_MAX]; /* A longer one is cut. */
     uint32_t n_dims;
     uint64_t dims[SAFETENSORS_DIMS_MAX];
-    uint64_t n, n_bytes;           /* Elements, and their bytes in a file. */
-    char dtype[16];                /* "F32"; a longer name is cut. */
-    bool read;                     /* Sums are known: the dtype is one of floats. */
+    uint64_t n, n_bytes;           /* Number of elements, and their bytes in a file. */
+    char dtype[16];                /* Element type, such as "F32". A longer name is cut. */
+    bool read;                     /* The values were read: the dtype is a float type. */
     const struct segment *segment; /* The model's of that name and shape; NULL: not known. */
     /* What a file holds; 0 of a spec. Sums are in double. */
     uint64_t n_bad; /* NaN or infinite, which the next two leave out. */
@@ -43,14 +43,14 @@ struct cmd_inspect
     /* A tensor that the file has and its run's model has not, or the other way round; NULL: none. */
     const char *unlike;
     char kind[DATA_KIND_MAX]; /* Data of the model. */
-    /* How inputs are made of raw data (peer/diary/input.h), as the file says, or as the kind comes to;
-     * NULL: not known. Owned. */
+    /* Description of how inputs are made from raw data (peer/diary/input.h), taken from the file or
+     * derived from the data kind. NULL: not known. Owned. */
     struct json_t *input;
-    struct schema
-        schema;   /* Names of the columns in the file's metadata. Zeros: the file has none. */
-    bool unnamed; /* The model is of a table, and the file does not name its columns. */
-    struct columns
-        columns; /* Forms of the columns in the run's text. n is 0 where the run has no such text. */
+    /* Names of the columns in the file's metadata. Zeros: none. */
+    struct schema schema;
+    bool unnamed; /* The model is for a table, and the file does not name the columns. */
+    /* Forms of the columns in the run description. n is 0 if the description has none. */
+    struct columns columns;
 };
 
 /* Read all of a file. CMD_OK, or an exit code with a line on stderr. */

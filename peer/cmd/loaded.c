@@ -29,7 +29,8 @@ static void read_classes(const struct options *o, const char *path,
                  path);
 }
 
-/* What it was trained on. A text that is none of ours says nothing. */
+/* Reads the hash and the held-out share of the training files. An invalid text counts as
+ * missing. */
 static void read_trained(const struct safetensors_info *info, struct data_trained *t)
 {
     const char *text = safetensors_value(info, "trained_on");
@@ -42,7 +43,7 @@ static void read_trained(const struct safetensors_info *info, struct data_traine
         *t = (struct data_trained){strtoull(text, NULL, 16), share};
 }
 
-/* The names of columns, likewise. */
+/* Reads the names of the columns. Names that do not match the run are ignored with a warning. */
 static int read_columns(const struct options *o, const char *path,
                         const struct safetensors_info *info, struct cmd_loaded *l)
 {
@@ -56,8 +57,7 @@ static int read_columns(const struct options *o, const char *path,
         return CMD_OK;
     schema_close(&l->columns);
     cmd_fail(o, CMD_OK,
-             "warning: %s: the names of its columns are not those of its run, and left aside",
-             path);
+             "warning: %s: its column names do not match those of its run and are ignored", path);
     return CMD_OK;
 }
 

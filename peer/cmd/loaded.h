@@ -43,9 +43,9 @@ struct cmd_loaded
     struct run run;
     char data_spec[RUN_VALUE_MAX]; /* --data says this, with its kind; "": it was not given. */
     bool bare; /* Set by the caller: rows may be without labels (struct data_request). */
-    struct data_trained trained; /* What the file says it was trained on; hash 0: it does not. */
-    struct schema columns;       /* Names of its columns, where the file has them. */
-    struct labels *classes;      /* Their names, where the file has them; else NULL. */
+    struct data_trained trained; /* Training files that the model file names. hash 0: none. */
+    struct schema columns;       /* Names of the columns in the model file. Zeros: none. */
+    struct labels *classes;      /* Names of the classes in the model file. NULL: none. */
     struct data data;
     bool has_data;
     struct model model;

@@ -47,11 +47,11 @@ int cmd_local_check(const struct options *o, struct run_flags *flags, struct run
     return err < 0 ? cmd_fail(o, cmd_exit_of(err), "%s", error) : CMD_OK;
 }
 
-/* ---- The directories of the peers. ---- */
+/* ---- Directories of the peers. ---- */
 
-#define FRESH "; put the right directory back, or --fresh moves all of the run aside"
+#define FRESH "; put the right directory back, or use --fresh, which moves the whole run aside"
 
-/* What the peers' directories hold. */
+/* Contents of the peers' directories. */
 struct owners
 {
     const struct options *o;
@@ -60,11 +60,13 @@ struct owners
     struct owner
     {
         char dir[CMD_PATH_MAX];
-        bool has_key; /* There is an identity.key that can be read. */
+        bool has_key; /* identity.key exists and can be read. */
         uint8_t key[WIRE_ID_BYTES];
-        uint8_t (*member)[WIRE_ID_BYTES]; /* n_members that its checkpoints name. */
+        /* Keys of the n_members peers that the checkpoints name. */
+        uint8_t (*member)[WIRE_ID_BYTES];
         size_t n_members;
-        bool reached; /* Its checkpoints and those of the first peer that has any are of one run. */
+        /* The checkpoints are of the same run as those of the first peer that has checkpoints. */
+        bool reached;
     } * owner;
 };
 
@@ -103,7 +105,7 @@ static int check_checkpoint(const struct options *o, const struct owner *w, cons
                     w->dir, slots_name(slot), kept->name, kept->owner, name, key);
 }
 
-/* ---- Were they in one run? ---- */
+/* ---- Checkpoints of one run ---- */
 
 static bool names(const struct owner *a, const struct owner *b)
 {
@@ -113,7 +115,9 @@ static bool names(const struct owner *a, const struct owner *b)
     return false;
 }
 
-/* Marks the peers that are connected to the first one by "its checkpoint names the other". */
+/* Marks the peers whose checkpoints are of the same run as those of the first peer. Two peers were
+ * in one run if the checkpoints of one name the other. Returns the first peer that has checkpoints;
+ * NULL: none. */
 static struct owner *reach(struct owners *s)
 {
     struct owner *first = NULL;
@@ -133,7 +137,8 @@ static struct owner *reach(struct owners *s)
     return first;
 }
 
-/* Its checkpoints name a peer that has no directory here. A peer that trained alone names none. */
+/* True if the checkpoints of `w` name a peer that has no directory here. Checkpoints of a peer that
+ * trained alone name no other peer. */
 static bool names_others(const struct owners *s, const struct owner *w)
 {
     for (size_t k = 0; k < w->n_members; k++) {
@@ -147,7 +152,8 @@ static bool names_others(const struct owners *s, const struct owner *w)
     return false;
 }
 
-/* Two starts of one command are two runs, with the same text. */
+/* Checks that all checkpoints are of one run. Two starts of one command have the same run
+ * description, but are two runs. */
 static int check_together(struct owners *s)
 {
     const struct owner *first = reach(s);
@@ -160,7 +166,7 @@ static int check_together(struct owners *s)
     return CMD_OK;
 }
 
-/* The name in a summary, where a peer has finished. */
+/* Checks the name in summary.json, which exists if the peer has finished. */
 static int check_summary(const struct options *o, const char *dir, const char *name)
 {
     json_t *summary = outdir_summary(dir);
@@ -175,7 +181,7 @@ static int check_summary(const struct options *o, const char *dir, const char *n
     return code;
 }
 
-/* `text` is what run.txt of each peer must say. */
+/* Checks the directory of peer i. `text`: the contents that run.txt must have. */
 static int check_peer(struct owners *s, uint32_t i, const char *text)
 {
     char name[32], why[OUTDIR_WHY_MAX];
@@ -226,7 +232,7 @@ static int check_peers(const struct options *o, const char *out, const struct ru
     return code;
 }
 
-/* Flags that are no keys of the run, and without which its files would be others. */
+/* Options that are not in the run description, but determine the files of the run. */
 int cmd_local_look(const struct options *o, struct cmd_out *dir, const char *out,
                    const struct run *run)
 {

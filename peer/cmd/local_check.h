@@ -13,8 +13,9 @@
 int cmd_local_check(const struct options *o, struct run_flags *flags, struct run *run,
                     struct model *model);
 
-/* Looks at the directory `out`, which is borrowed, as cmd_out_look() does. Of a run that has begun
- * there, each peer's directory must be of that run and hold that peer's files: else CMD_USAGE. */
+/* Examines the directory `out`, which is borrowed, as cmd_out_look() does. If a run has begun
+ * there, each peer's directory must belong to that run and hold that peer's files. Else returns
+ * CMD_USAGE. */
 int cmd_local_look(const struct options *o, struct cmd_out *dir, const char *out,
                    const struct run *run);
 

@@ -383,8 +383,9 @@ static void keep_streams_apart(void)
             return;
 }
 
-/* A parent may start this program with signals blocked, for example from a thread that blocks them. Without
- * this, SIGTERM and Ctrl-C would never arrive, and SIGCHLD would not report a peer of `hearsay local`. */
+/* Unblocks all signals. A parent may start this program with signals blocked, for example from a
+ * thread that blocks them. SIGTERM and Ctrl-C would then never arrive, and SIGCHLD would not report
+ * a peer of `hearsay local`. */
 static void unblock_signals(void)
 {
     sigset_t none;

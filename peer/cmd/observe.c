@@ -46,7 +46,7 @@ static struct cmd_observed *of_session(struct cmd_observe *w, uint32_t session)
 
 /* ---- Calls of the client ---------------------------------------------- */
 
-/* The result of a call to a member's announced addresses. */
+/* Stores the result of a call to a member's announced addresses. */
 static void take_call(struct cmd_observe *w, uint32_t tag, enum node_why why)
 {
     if (w->sorted || tag >= w->n || !w->member[tag].calling)
@@ -58,7 +58,7 @@ static void take_call(struct cmd_observe *w, uint32_t tag, enum node_why why)
 
 static void on_failed(void *self, uint32_t tag, const struct uv_link *l)
 {
-    /* NODE_WHY_UNKNOWN stands for an answer here. */
+    /* For take_call(), NODE_WHY_UNKNOWN means that the member answered. */
     take_call(self, tag, l->why != NODE_WHY_UNKNOWN ? l->why : NODE_WHY_BROKEN);
 }
 
@@ -107,7 +107,8 @@ static void on_resolved(void *self, uint32_t tag, const union uv_address *a, uin
     }
 }
 
-/* Calls the announced addresses: the numeric ones, one after the other, or else the first name. */
+/* Calls a member's announced addresses: the numeric ones, one after the other. If none is numeric,
+ * looks up the first name. */
 static void call(struct cmd_observe *w, struct cmd_observed *m)
 {
     union uv_address a[WIRE_ADDRESSES_MAX];
@@ -128,7 +129,8 @@ static void dial(struct cmd_observe *w, struct cmd_observed *m)
     m->failed = !m->calling;
 }
 
-/* A session at a bootstrap address does not show that the announced ones work. */
+/* Calls the announced addresses, unless the session uses one of them. A session at a bootstrap
+ * address does not show that the announced addresses work. */
 static void check_addresses(struct cmd_observe *w, struct cmd_observed *m)
 {
     char at[UV_RESOLVE_TEXT];

@@ -17,10 +17,11 @@ struct cmd_observed
 {
     struct record record; /* Zero but for the id until a member told of it. */
     bool known, dialled, failed, up, answered;
-    bool calling, called; /* Its announced addresses are being called; have been, within
-                           * cmd_observe(): */
-    enum node_why call;   /* then NODE_WHY_UNKNOWN where it answered, else why it did not. */
-    bool closed;          /* Its last session ended with a CLOSE, and not for lack of a word. */
+    /* A call to the announced addresses is in progress; a call has ended, within cmd_observe(). */
+    bool calling, called;
+    /* Result of the call, if `called`. NODE_WHY_UNKNOWN: the member answered. */
+    enum node_why call;
+    bool closed; /* The last session ended with a CLOSE, and not by a timeout. */
     uint32_t session;
     struct wire_status status; /* The newest, */
     uint64_t told_ns;          /* which came then, by uv_hrtime(); 0: none ever. */
@@ -40,7 +41,8 @@ struct cmd_observe
     char refused_by[WIRE_NAME_MAX + 1]; /* A peer that does not admit this identity; or "". */
     struct cmd_observed *member;        /* Sorted by name once cmd_observe() is done. */
     uint32_t n;
-    bool sorted;                    /* Tags of dials from before are those of other members. */
+    /* member[] is sorted, so the tags of earlier dials are no longer its indices. */
+    bool sorted;
     uint32_t n_pending;             /* Lookups and dials of bootstrap names under way. */
     struct wire_model_req question; /* The newest, */
     bool wants_models;              /* if there was any. */

@@ -3,8 +3,8 @@
  *   index,label,probability           with --probabilities also, for each class: p_Iris setosa,...
  *   0,Iris setosa,0.998211
  *
- * Samples are those that `hearsay eval` evaluates on, in their order. Of a table whose rows have no
- * label, all rows get one.
+ * Samples are those that `hearsay eval` evaluates, in the same order. In a table without labels,
+ * all rows get a label.
  */
 #include "nn/files/replace.h"
 #include "peer/cmd/answers.h"
@@ -23,8 +23,8 @@
 const struct option_row cmd_predict_rows[] = {
     CMD_ROW_MODEL_FILE,
     {.name = "data", .kind = OPTION_TEXT, .arg = "SPEC",
-     .help = "whose samples get labels: held-out files as in csv:FILE,test=FILE, the share that was held out of the "
-             "training files, or all rows of other files and of rows without labels. Must be of the run's kind (default: glyphs for a run on glyphs)"},
+     .help = "samples to label: the held-out files if SPEC names them (csv:FILE,test=FILE); the share held out of training "
+             "if SPEC is the training files; else all rows, labelled or not. SPEC must be of the run's kind (default: glyphs for a run on glyphs)"},
     {.name = "probabilities", .kind = OPTION_FLAG, .help = "write those of all classes, too, a column for each"},
     {.name = "out", .kind = OPTION_TEXT, .arg = "FILE", .help = "where to write the labels; default: stdout"},
     CMD_ROW_MODEL_SPEC,
@@ -125,8 +125,8 @@ static int predict(struct prediction *p, const struct options *o)
     return err < 0 ? cmd_fail(o, CMD_FAILED, "%s", strerror(-err)) : CMD_OK;
 }
 
-/* To memory first, so that a file is whole or as it was. What cannot be written is refused before
- * the model runs. */
+/* Opens the output. With --out the labels go to memory first, so that the file is either complete
+ * or unchanged. A path that cannot be written is refused before the model runs. */
 static int open_out(struct prediction *p, const struct options *o)
 {
     const char *path = options_text(o, "out");

@@ -7,7 +7,7 @@
  *   run       what the peer trains, and how far it is
  *   members   who is alive, as it knows
  *   clock     how far its wall clock is from ours
- *   announce  can it be called, from here, at the addresses that it announces to others?
+ *   announce  whether this machine can call the peer at the addresses that the peer announces
  *
  * The steps behind tcp need --key. The addresses are tried one after the other; the steps behind
  * the key are taken once, at the first address where they can be. A peer with a list of members
@@ -16,8 +16,8 @@
  *   --json: {"address", "ok", "failed": the first step that works nowhere, or null,
  *     "steps": [{"step", "address" (null of the name), "ok", "seconds", "text"}],
  *     "name", "id", "version", "run_id", "run" (its text), "round", "rounds", "alive", "members",
- *     "clock_s", "clock_error_s", "addresses": those that it
- *     announces, "callable": does one of them work?}; what is not known is null.
+ *     "clock_s", "clock_error_s", "addresses": announced addresses,
+ *     "callable": whether one of them works}; a value that is not known is null.
  */
 #include "gossip/wire/wire.h"
 #include "peer/cmd/any_run.h"
@@ -97,10 +97,11 @@ struct probe
     uint64_t asked_ns, asked_ms, answered_ns;
     struct wire_status status;
     struct record record;
-    union uv_address announced[UV_RESOLVE_MAX]; /* One of its addresses, resolved; */
+    /* Results of looking up an announced address. */
+    union uv_address announced[UV_RESOLVE_MAX];
     uint32_t n_announced;
-    bool looked_up, called; /* its lookup, and the call to it, are over; */
-    enum node_why call;     /* NODE_WHY_UNKNOWN: it answered as the same peer. */
+    bool looked_up, called; /* The lookup has ended; the call has ended. */
+    enum node_why call;     /* Result of the call. NODE_WHY_UNKNOWN: the same peer answered. */
     uint32_t n_members; /* Told of, but for the observers' own view: records that have not left. */
 };
 
@@ -346,7 +347,7 @@ static void say_rest(struct probe *p)
             error_s + 0.001);
 }
 
-/* ---- What it announces ------------------------------------------------- */
+/* ---- Announced addresses ----------------------------------------------- */
 
 static bool is_looked_up(void *self)
 {
@@ -358,7 +359,8 @@ static bool is_called(void *self)
     return ((struct probe *)self)->called;
 }
 
-/* NODE_WHY_UNKNOWN: the same peer answers there. */
+/* Calls an announced address. Returns NODE_WHY_UNKNOWN if the same peer answers, else the reason
+ * why not. */
 static enum node_why call(struct probe *p, const char *address)
 {
     char at[UV_RESOLVE_TEXT];
@@ -387,8 +389,8 @@ static void say_announced(struct probe *p)
     }
     if (p->record.n_addresses > 0 && !p->worked[STEP_ANNOUNCE])
         say(p, STEP_ANNOUNCE, false, 0,
-            "others cannot call it unless they have another way there than this machine: "
-            "--advertise HOST:PORT tells them another address");
+            "others can call this peer only if one of these addresses works from their machines; "
+            "start it with --advertise HOST:PORT to announce another address");
 }
 
 /* ---- The order of things ---------------------------------------------- */

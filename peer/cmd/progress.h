@@ -88,8 +88,8 @@ const char *cmd_progress_bytes(char out[CMD_PROGRESS_TEXT], uint64_t n);
 const char *cmd_progress_number(char out[CMD_PROGRESS_TEXT], const char *format, double x);
 /* The same of a drift, which is "unknown" until a window of the sketches ends. */
 const char *cmd_progress_drift(char out[CMD_PROGRESS_TEXT], const char *format, double x);
-/* The word that users read for a phase of metrics.jsonl: joining, training, no-quorum, consensus, finishing,
- * finished. "left" stays for a peer that ended before the last of its `rounds`. */
+/* Returns the word shown for a phase of metrics.jsonl: joining, training, no-quorum, consensus,
+ * finishing or finished. A peer that left before the last of its `rounds` is still "left". */
 const char *cmd_progress_phase(const char *phase, uint64_t round, uint64_t rounds);
 /* "764/12500"; "-" of a peer that has no run yet. */
 const char *cmd_progress_rounds(char out[CMD_PROGRESS_TEXT], uint64_t round, uint64_t rounds);

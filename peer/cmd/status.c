@@ -1,8 +1,8 @@
 /* peer/cmd/status.c -- `hearsay status`: who is alive, who talks to whom, how far each is.
  *
  *   --json: {"members": [{"name", "id", "state": "alive|left|unreachable",
- *     "addresses": [...], "callable": can this command call it there? null: not known,
- *     "call_error": why not, or null, "phase", "round", "rounds", "loss", "accuracy",
+ *     "addresses": [...], "callable": whether this command can call the member there (null: not
+ *     known), "call_error": why not, or null, "phase", "round", "rounds", "loss", "accuracy",
  *     "drift", "relative_drift", "drift_round", "drift_age", "bytes_sent", "bytes_received", "live",
  *     "strangers", "violations", "rounds_done", "rounds_skipped",
  *     "joined_round", "age_s", "holds", "codec",
@@ -174,7 +174,7 @@ static void print_row(const struct cmd_observe *w, const struct cmd_observed *m)
     putchar('\n');
 }
 
-/* Members that cannot be called where they say. */
+/* Prints the members that cannot be called at their announced addresses. */
 static void print_addresses(const struct cmd_observe *w)
 {
     for (uint32_t i = 0; i < w->n; i++) {

@@ -72,8 +72,9 @@ int cmd_training_look(const struct cmd_training *t, char error[RUN_ERROR_MAX])
     return 0;
 }
 
-/* In which order are a table's columns the model's inputs? In that of the initial model's file, where that says
- * it; or where the table has been read before, in that one's, if the run's is the same. */
+/* Sets t->order: the order of a table's columns in the model's inputs. With --init it is the order
+ * in the file of the initial model. Else it is the order in the table, if the table has been read
+ * before. In other cases t->order does not change. */
 static int find_order(struct cmd_training *t, char error[RUN_ERROR_MAX])
 {
     char why[FILE_ERROR_MAX];
@@ -89,7 +90,7 @@ static int find_order(struct cmd_training *t, char error[RUN_ERROR_MAX])
         if (err < 0)
             snprintf(error, RUN_ERROR_MAX, "--init %.200s: %s", t->init_path,
                      err == -ENOMEM ? "out of memory"
-                                    : "\"columns\" among its metadata: expected names that differ");
+                                    : "\"columns\" in its metadata: expected distinct names");
         return err;
     }
     if (t->has_data && t->data.schema.named && t->init_path == NULL) {
@@ -250,9 +251,10 @@ static int take_init(struct cmd_training *t, const struct run *run, char error[R
     if (rows && kind.named && t->order.named && t->order.hash != kind.names_hash) {
         char list[SCHEMA_WHY_MAX];
         schema_list(&t->order, list);
-        snprintf(error, RUN_ERROR_MAX,
-                 "--init %.100s: found a model of the columns %.140s, expected those of the run",
-                 t->init_path, list);
+        snprintf(
+            error, RUN_ERROR_MAX,
+            "--init %.100s: found a model for the columns %.140s, expected the columns of the run",
+            t->init_path, list);
         return -EINVAL;
     }
     return 0;

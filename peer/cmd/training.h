@@ -31,8 +31,8 @@ struct cmd_training
     uint32_t shared;         /* Others use ours, on so many threads; 0: none does. */
     struct data data;
     bool has_data, has_trainer;
-    struct schema
-        order; /* The columns that a table is brought to, where they are known before it is read. */
+    /* Order of the columns to which a table is matched, if known before the table is read. */
+    struct schema order;
     uint64_t seed;               /* The data were opened with it; drawn ones depend on it. */
     struct model model;          /* Zeros where there is none. */
     float *init;                 /* The initial model of a file, or NULL. */
@@ -89,7 +89,7 @@ __attribute__((warn_unused_result)) int cmd_training_fix(struct cmd_training *t,
 __attribute__((warn_unused_result)) int cmd_training_model(struct model *m, const struct run *run,
                                                            char error[RUN_ERROR_MAX]);
 
-/* What its data say of themselves, once they are read; zeros before. Borrowed. */
+/* Returns what the data say about themselves, borrowed from `t`. Zeros until the data are read. */
 struct diary_source cmd_training_source(const struct cmd_training *t);
 
 /* Why sgd_trainer_init() failed: it has a sentence of its own for bad input alone. */

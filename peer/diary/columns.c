@@ -1,4 +1,4 @@
-/* peer/diary/columns.c -- names of columns to JSON and back. */
+/* peer/diary/columns.c -- converts the names of a table's columns to JSON and back. */
 #include "peer/diary/columns.h"
 
 #include <errno.h>
@@ -26,7 +26,8 @@ char *diary_columns_text(const struct schema *s, const char **label)
     return text;
 }
 
-/* Reads the strings of an array and the label. All must differ. */
+/* Reads the names in an array, and the name of the label. Returns -EINVAL unless all names
+ * differ. */
 static int read_array(const json_t *array, const char *label, struct schema_names *l)
 {
     bool twice = false;

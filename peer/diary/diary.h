@@ -26,11 +26,11 @@
 struct diary
 {
     /* The caller's, set before the first call, borrowed. */
-    const char *name, *dir;     /* This peer's, and where it writes; NULL: nothing is written. */
-    const struct outdir *held;  /* The directory, as this process has it locked, */
-    const char *owner;          /* and whose it is, once the run is known (peer/store/owner.h). */
-    struct diary_source source; /* What the model is trained on. */
-    uint64_t begin_ns;          /* `time_s` counts from this moment of uv_hrtime(). */
+    const char *name, *dir;    /* Name of this peer, and output directory (NULL: none). */
+    const struct outdir *held; /* The output directory, which this process has locked. */
+    const char *owner; /* Owner of the directory, once the run is known (peer/store/owner.h). */
+    struct diary_source source; /* Data that the model is trained on. */
+    uint64_t begin_ns;          /* Start of `time_s`, in nanoseconds of uv_hrtime(). */
     int64_t patience_us;
     void (*note)(void *self, enum note_level level, const char *text);
     void *self;

@@ -1,4 +1,5 @@
-/* peer/diary/input.c -- a data kind, as JSON that a program can follow. */
+/* peer/diary/input.c -- describes the inputs of a data kind as JSON, for programs that use a
+ * model. */
 #include "peer/diary/input.h"
 
 #include "nn/data/columns.h"
@@ -12,7 +13,7 @@
 static const char *const cifar10_names[] = {"airplane", "automobile", "bird",  "cat",  "deer",
                                             "dog",      "frog",       "horse", "ship", "truck"};
 
-/* A float in the fewest digits that give the same float: 0.1307, and not the double next to it. */
+/* Returns x as a JSON number with the fewest digits that read back as the same float: 0.1307. */
 static json_t *short_real(float x)
 {
     char text[32];
@@ -77,7 +78,8 @@ static void put_rows(json_t *j, const struct kind_rows *k)
         json_object_set_new(j, "columns_hash", json_string(hash));
 }
 
-/* What `hearsay predict` prints of each class. */
+/* Returns the array of the labels that `hearsay predict` prints for the classes. NULL: no memory,
+ * or a name is not UTF-8. */
 static json_t *classes_json(const struct kind_rows *rows, uint32_t n, const struct labels *names)
 {
     struct kind_rows k = *rows;

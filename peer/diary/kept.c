@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A file may hold anything: what a terminal would obey becomes '?'. */
+/* Copies a text of the metadata. A byte that is not printable ASCII becomes '?', because the file
+ * may hold anything and a terminal may interpret control characters. */
 static void take_text(char *out, size_t size, const json_t *meta, const char *key)
 {
     const char *text = json_string_value(json_object_get(meta, key));
@@ -20,8 +21,8 @@ static void take_text(char *out, size_t size, const json_t *meta, const char *ke
             *out = '?';
 }
 
-/* Reads the head of a safetensors file: its length, and JSON. `f` is then at the data. NULL where it
- * cannot be read. */
+/* Reads the head of a safetensors file: its length, then JSON. `f` is then at the data. Returns
+ * NULL if the head cannot be read. */
 static json_t *read_head(FILE *f)
 {
     uint8_t raw[8];
@@ -68,8 +69,9 @@ void diary_kept_look(const char *dir, struct diary_kept kept[SLOTS])
         kept[slot] = path_of(dir, slot, path) ? look_at(path) : (struct diary_kept){.there = false};
 }
 
-/* A checkpoint's section "members" begins with a number, and each member's key and boot number
- * (peer/node/resume.c). Returns `n` and how many keys were added. */
+/* Adds the keys in a checkpoint's section "members" to *id. The section begins with a count, then
+ * each member's key and boot number (peer/node/resume.c). Returns `n` plus the number of keys
+ * added. */
 static size_t add_members(FILE *f, uint8_t (**id)[WIRE_ID_BYTES], size_t n)
 {
     uint8_t one[WIRE_ID_BYTES + 8], count[8];

@@ -33,8 +33,8 @@ static char *class_names(const struct labels *classes)
     return text;
 }
 
-/* The value of the line "data=..." of a run's text, if it is a fixed kind. A program's own run may
- * have such a line, too. */
+/* Finds the value of the line "data=..." in a run description. Returns true if the value is a fixed
+ * data kind. The run of another program may have such a line, too. */
 static bool find_kind(const char *text, char kind[DATA_KIND_MAX])
 {
     const char *at = strncmp(text, "data=", 5) == 0 ? text : strstr(text, "\ndata=");
@@ -49,7 +49,8 @@ static bool find_kind(const char *text, char kind[DATA_KIND_MAX])
     return data_kind_fixed(kind);
 }
 
-/* A text to be freed, or NULL, as a model is worth more than what is said of it. */
+/* Returns the description of the inputs, which the caller frees. NULL: no memory; the model is then
+ * written without the description. */
 static char *input_text(const char *kind, const struct labels *classes)
 {
     json_t *j = diary_input(kind, classes);

@@ -11,12 +11,13 @@
 
 enum { DIARY_MODEL_CLASSES_MAX = 1 << 16 };
 
-/* What a model has been trained on, as far as its run does not say it. Zeros: not known. */
+/* Data that a model is trained on, as far as the run description does not name them. Zeros: not
+ * known. */
 struct diary_source
 {
-    const struct labels *classes; /* Names of the classes; NULL: the run's data have none. */
-    const struct schema *columns; /* Names of a table's columns; NULL: they have none. */
-    struct data_trained trained;  /* The training files; hash 0: none. */
+    const struct labels *classes; /* Names of the classes. NULL: the data have none. */
+    const struct schema *columns; /* Names of a table's columns. NULL: none. */
+    struct data_trained trained;  /* Training files. hash is 0 if there are none. */
 };
 
 /* A model on its way to a file. */
@@ -26,30 +27,33 @@ struct diary_model
     const struct segment *segments;
     size_t n_segments;
     const struct run *run;
-    uint64_t round; /* The model has been through so many rounds. */
+    uint64_t round; /* Rounds that the model has been trained. */
     const char *name;
     struct diary_source source;
 };
 
-/* Write a model as safetensors. Its metadata:
+/* Writes a model as safetensors. Its metadata:
  *
- *   run           the run's canonical text
+ *   run          run description in its canonical form
  *   round, name, version
- *   data          the kind of the run's data (nn/data/kind.h). This and the next three: not of a run
- *   input         how inputs are made of raw data, JSON (peer/diary/input.h)     that has other data
- *   trained_on    where there are files: their hash, 16 hex digits, and the share of their samples that was
- *                 held out (struct data_trained): "0123456789abcdef 0.1"
- *   classes       names of classes, newlines between them, where they have names: if they are UTF-8, and of
- *                 DIARY_MODEL_CLASSES_MAX bytes at most
- *   columns, label   names of a table's columns and of its label's column, where they have names
- *                 (peer/diary/columns.h)
+ *   data         kind of the run's data (nn/data/kind.h)
+ *   input        how inputs are made from raw data, as JSON (peer/diary/input.h)
+ *   trained_on   16 hex digits of the hash of the training files, and the share of their samples
+ *                that was held out (struct data_trained): "0123456789abcdef 0.1". Missing without
+ *                files
+ *   classes      names of the classes, separated by newlines, if they are UTF-8 and have at most
+ *                DIARY_MODEL_CLASSES_MAX bytes. Missing if classes have no names
+ *   columns      names of a table's columns (peer/diary/columns.h). Missing if they have no names
+ *   label        name of the label's column. Missing if columns have no names
  *
- * 0, or a negative errno with a sentence. */
+ * A run whose data are not of a fixed kind has no data, input and trained_on. Returns 0, or a
+ * negative errno with a message. */
 __attribute__((warn_unused_result)) int diary_model_write(const char *path,
                                                           const struct diary_model *s,
                                                           char error[FILE_ERROR_MAX]);
 
-/* The same of a node's model. 0 and nothing written while it has none; 1 where it is there. */
+/* Writes the model of a node as diary_model_write() does. Returns 0, and writes nothing, if the
+ * node has no model; 1 if the model is written; or a negative errno with a message. */
 __attribute__((warn_unused_result)) int diary_model_of_node(const char *path, const struct node *n,
                                                             const char *name,
                                                             const struct diary_source *source,

@@ -48,7 +48,8 @@ static int look_up(const char *given, struct sockaddr_storage *out, socklen_t *n
     return 0;
 }
 
-/* Names by which an operator calls this peer: those in the options, and the machine's. */
+/* Adds the names by which operators call this peer: those in the options, and the machine's host
+ * name. */
 static void add_hosts(struct hosts *h, const char *given, const struct node_config *c)
 {
     char host[UV_RESOLVE_HOST_MAX + 1];

@@ -40,9 +40,10 @@ __attribute__((warn_unused_result)) int diary_monitor_split(const char *given,
                                                             char host[UV_RESOLVE_HOST_MAX + 1],
                                                             uint16_t *port);
 
-/* Listens where --metrics says (NULL: it is not given), for the peer of this diary and of this configuration,
- * whose id must live as long; a note says where.
- * Starts a thread, with the caller's mask of signals. 0, or a negative errno with a sentence. */
+/* Listens at `given`, the address of --metrics, for the peer with this diary and configuration. A
+ * note reports the address. NULL: --metrics is not given, and nothing is opened. c->id must stay
+ * valid until diary_monitor_close(). Starts a thread, which inherits the caller's signal mask.
+ * Returns 0, or a negative errno with a message. */
 __attribute__((warn_unused_result)) int diary_monitor_open(struct diary_monitor *m,
                                                            const char *given,
                                                            const struct diary *diary,

@@ -55,7 +55,8 @@ static int posix_close(void *self, int file)
     return result(close(file));
 }
 
-/* A checkpoint replaces a regular file only. posix_read() does not follow links either. */
+/* Refuses to replace a directory, a link or any other file that is not regular. posix_read() does
+ * not follow links either. */
 static int posix_rename(void *self, const char *from, const char *to)
 {
     struct stat st;

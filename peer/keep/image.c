@@ -13,7 +13,7 @@
 #define FORMAT   "hearsay checkpoint"
 #define MANIFEST "manifest"
 
-enum { N_META = 5 /* Keys of the metadata that every checkpoint has. */ };
+enum { N_META = 5 /* Number of metadata keys that every checkpoint has. */ };
 
 /* ---- Writing ---- */
 

@@ -5,11 +5,11 @@
  *
  *   __metadata__  format  "hearsay checkpoint"
  *                 version "1"
- *                 run     the run's text
- *                 name    the peer's
- *                 owner   the peer's public key in hexadecimal; missing in files of older versions
+ *                 run     the run description
+ *                 name    name of the peer
+ *                 owner   public key of the peer in hexadecimal; missing in files of older versions
  *                         and of `hearsay train`
- *                 beat    how far the peer was, in decimal: the larger, the newer
+ *                 beat    step counter of the peer in decimal; a larger number is a newer state
  *   manifest      the last tensor, U8: BLAKE2b-128 of the head, of each section in the order of
  *                 the file, and of the manifest up to there
  *
@@ -28,12 +28,12 @@
 
 enum { IMAGE_VERSION = 1 };
 
-/* The peer that a state belongs to, and when the state was taken. */
+/* Names the run and the peer that a state belongs to, and the time of the state. */
 struct image_label
 {
-    const char *run, *name; /* UTF-8. */
-    uint64_t beat;
-    const char *owner; /* Public key of the peer in hexadecimal. NULL: not known. */
+    const char *run, *name; /* Run description, and name of the peer. UTF-8. */
+    uint64_t beat;          /* Step counter of the peer. */
+    const char *owner;      /* Public key of the peer in hexadecimal. NULL: not known. */
 };
 
 /* ---- Writing ---- */

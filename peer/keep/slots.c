@@ -109,7 +109,8 @@ void slots_found_close(struct slots_found *f)
     *f = (struct slots_found){0};
 }
 
-/* A peer in a message: its name, and the first 8 digits of its key. */
+/* Describes a peer for a message: its name and, if `owner` is known, the first 8 digits of its
+ * key. */
 static void show_peer(const char *name, const char *owner, char text[128])
 {
     if (owner != NULL)

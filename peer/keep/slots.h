@@ -33,7 +33,8 @@ struct slots
     atomic_bool stop;
 };
 
-/* What is said of a directory whose checkpoints name no owner. */
+/* End of a note about a directory whose checkpoints name no owner. The note begins with the
+ * path. */
 #define SLOTS_UNOWNED                                                                              \
     ": its checkpoints name no owner, because an older version wrote them; they are used"
 
@@ -63,10 +64,10 @@ const char *slots_name(int slot);
 void slots_load(struct slots *s, uint64_t most, struct slots_found *f);
 void slots_found_close(struct slots_found *f);
 
-/* Checks that the checkpoints that slots_load() found belong to the peer `own`. `own->owner` is its
- * public key. `own->name` is NULL where the user gave no name: then names are not compared.
- * Returns 0; or -EINVAL with a sentence that names the file, both peers, and what to do. *unowned is
- * set where a checkpoint names no owner, as older versions wrote them. */
+/* Checks that the checkpoints found by slots_load() belong to the peer `own`: same public key
+ * (`own->owner`) and same name. Names are not compared if `own->name` is NULL: the user gave no
+ * name. *unowned is true if a checkpoint names no owner, as in files of older versions. Returns 0;
+ * or -EINVAL with a message that names the file, both peers and the remedy. */
 __attribute__((warn_unused_result)) int slots_check_owner(const struct slots *s,
                                                           const struct slots_found *f,
                                                           const struct image_label *own,

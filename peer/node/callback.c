@@ -1,4 +1,4 @@
-/* peer/node/callback.c -- the calls, their results, and the warnings at both ends. */
+/* peer/node/callback.c -- calls members at their announced addresses and prints the warnings. */
 #include "peer/node/callback.h"
 
 #include "peer/node/state.h"
@@ -7,11 +7,15 @@
 #include <string.h>
 
 enum {
-    FIRST_US = 1000 * 1000,     /* Sessions that crossed have been sorted out. */
-    AGAIN_US = 1500 * 1000,     /* Between two calls to one address: a peer may be restarting. */
-    UNMET_US = 4 * 1000 * 1000, /* A dead member is suspected sooner than this. */
-    TELL_US = 10 * 1000 * 1000, /* Our own warning comes again after this, doubled each time. */
-    TELL_MOST_US = 600 * 1000 * 1000
+    /* Delay before the first call: duplicate sessions have been closed by then. */
+    FIRST_US = 1000 * 1000,
+    /* Interval between two calls to one address: the peer may be restarting. */
+    AGAIN_US = 1500 * 1000,
+    /* Time of failed calls before a warning. A dead member becomes suspect earlier. */
+    UNMET_US = 4 * 1000 * 1000,
+    /* First interval of the warning about our own address; doubled each time. */
+    TELL_US = 10 * 1000 * 1000,
+    TELL_MOST_US = 600 * 1000 * 1000 /* Longest interval of the warning about our own address. */
 };
 
 static bool is_on(const struct sessions *s)
@@ -35,14 +39,15 @@ static const struct record *record_of(const struct sessions *s, const uint8_t *i
 
 static uint64_t hash_of(const char *address)
 {
-    return rng_hash((const uint8_t *)address, strlen(address)) | 1; /* 0 stands for none. */
+    /* The hash is never 0, which means no address. */
+    return rng_hash((const uint8_t *)address, strlen(address)) | 1;
 }
 
 /* ---- Warnings ----------------------------------------------------------- */
 
 static const char remedy[] = "--advertise HOST:PORT, an address that the others can call";
 
-/* Is this the first word about this member at this address? */
+/* Remembers a warning about this member at this address. False if it was remembered before. */
 static bool is_news(struct callback *b, const struct record *r, const char *address)
 {
     uint64_t hash = rng_hash(r->id, WIRE_ID_BYTES) ^ hash_of(address);
@@ -70,7 +75,8 @@ static void tell_theirs(struct sessions *s, const struct record *r, const char *
                  address, seek_why(why), remedy);
 }
 
-/* All members that tried say the same of us at about the same time: one line is enough. */
+/* Warns that members cannot call this peer. One line covers all of them, because their results
+ * arrive at about the same time. */
 static void tell_ours(struct sessions *s)
 {
     struct callback *b = &s->callback;
@@ -90,11 +96,11 @@ static void tell_ours(struct sessions *s)
         return;
     enum node_why why = (enum node_why)last->callback.why;
     if (n_works > 0) {
-        env_note(s->env, NOTE_WARNING,
-                 "%s cannot call this peer at %s: %s; %u other member%s can. If more fail, start "
-                 "this peer with %s",
-                 r->name, b->address, seek_why(why), (unsigned)n_works, n_works == 1 ? "" : "s",
-                 remedy);
+        env_note(
+            s->env, NOTE_WARNING,
+            "%s cannot call this peer at %s: %s; %u other member%s can. If more members report "
+            "this, start this peer with %s",
+            r->name, b->address, seek_why(why), (unsigned)n_works, n_works == 1 ? "" : "s", remedy);
         return;
     }
     env_note(
@@ -125,7 +131,8 @@ static void works(struct sessions *s, struct link *l, const char *address)
     send_result(s, l, address, NODE_WHY_UNKNOWN);
 }
 
-/* A peer that has no room for the call, or is busy, says nothing of its address. */
+/* True if the reason shows that the address does not work. A call that could not be made, or a peer
+ * that is busy, shows nothing about the address. */
 static bool tells(enum node_why why)
 {
     return why != NODE_WHY_UNKNOWN && why != NODE_WHY_MUTE && why != NODE_WHY_SLOW;
@@ -138,7 +145,7 @@ static void failed(struct sessions *s, struct link *l, const char *address, enum
     bool again = why != NODE_WHY_TIMEOUT && l->callback.n_calls < 2 * n;
     l->callback.theirs = CALLBACK_OPEN;
     if (l->callback.n_calls < n)
-        return; /* The next address, at once. */
+        return; /* Call the next address without delay. */
     l->callback.next_us = s->env->now_us + AGAIN_US;
     if (again && l->callback.n_calls != n)
         l->callback.next_us = 0;
@@ -184,7 +191,7 @@ static void take_result(struct sessions *s, const struct link *link, const struc
     l->why = m->why;
     snprintf(b->address, sizeof b->address, "%s", m->address);
     if (b->tell_us == 0)
-        b->tell_us = s->env->now_us + FIRST_US; /* The results of others are on their way. */
+        b->tell_us = s->env->now_us + FIRST_US; /* Wait for the results of other members. */
 }
 
 void callback_came(struct node *n, const struct link *l, const struct wire_message *m)
@@ -218,7 +225,8 @@ void callback_opened(struct sessions *s, struct link *l)
         for (uint32_t k = 0; k < s->seeds[i].n; k++)
             if (s->seeds[i].at[k].busy && s->seeds[i].at[k].tag == l->tag)
                 l->callback.dialled = hash_of(s->seeds[i].at[k].address);
-    if (l->callback.dialled == 0) /* Members are dialled at addresses of their records. */
+    /* We dialled an address of the member's record: that address works. */
+    if (l->callback.dialled == 0)
         l->callback.theirs = CALLBACK_WORKS;
 }
 

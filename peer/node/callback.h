@@ -1,18 +1,20 @@
-/* peer/node/callback.h -- finds out whether members can be called at the addresses that they announce.
+/* peer/node/callback.h -- checks whether members can be called at the addresses that they announce.
  *
  *   a session with a member opens
  *        |
- *        v  after 1 s: was the session opened at an address of its record?
- *   yes: CALLBACK "works"     no: call its addresses, one after the other; each twice where it refuses
- *                                  |                         |
- *                        one answers as the member      none does
- *                                  |                         |
- *                         CALLBACK "works"        a warning here, and CALLBACK with the reason,
- *                                                 on which the member prints a warning of its own
+ *        v  after about 1 s: did this peer open the session at an address of the member's record?
+ *   yes: the address works (send   no: call each address of the record; all of them a second time
+ *   CALLBACK "works" only if the   after 1.5 s, unless a call times out
+ *   bootstrap list has the address)   |                                 |
+ *                       the member answers at one address    the member answers at no address
+ *                                     |                                 |
+ *                           send CALLBACK "works"          print a warning; send CALLBACK with the
+ *                                                          reason, so that the member warns, too
  *
- * A call ends as soon as the other end has shown its identity. A peer also warns of a neighbour that lives by
- * the word of others and that it could never call. Nothing here decides anything: members without an address
- * that works can still call others. The simulator makes no such calls (config.calls_back).
+ * A call ends as soon as the other end has proved its identity. A peer also warns of a neighbour
+ * that other members report alive and that it could never call. Results of calls do not change any
+ * decision of the protocol: a member without a working address can still call others. The simulator
+ * makes no such calls (config.calls_back is false).
  */
 #ifndef PEER_NODE_CALLBACK_H
 #define PEER_NODE_CALLBACK_H
@@ -25,28 +27,30 @@ struct contact;
 struct wire_message;
 
 enum {
-    CALLBACK_CALLS = 4, /* Calls at a time. */
-    CALLBACK_LINES = 8, /* Members that are named in warnings; the rest share one line. */
-    CALLBACK_NAMES = 32 /* Members whose warning is remembered. */
+    CALLBACK_CALLS = 4, /* Maximum number of calls at a time. */
+    /* Maximum number of warnings with a name. One line without names follows. */
+    CALLBACK_LINES = 8,
+    CALLBACK_NAMES = 32 /* Maximum number of (member, address) pairs that told[] holds. */
 };
 
 enum callback_state {
-    CALLBACK_OPEN = 0, /* Not known yet. */
-    CALLBACK_CALLING,
-    CALLBACK_WORKS,
-    CALLBACK_FAILS,
-    CALLBACK_UNKNOWN /* The calls did not tell. */
+    CALLBACK_OPEN = 0, /* No result yet. */
+    CALLBACK_CALLING,  /* A call is in progress. */
+    CALLBACK_WORKS,    /* An announced address works. */
+    CALLBACK_FAILS,    /* No announced address works. */
+    CALLBACK_UNKNOWN   /* The calls gave no result. */
 };
 
-/* What is known of one session's member. Part of struct link. */
+/* Results of the calls between this peer and the member of one session. Part of struct link. */
 struct callback_link
 {
-    enum callback_state theirs; /* Can we call it? */
-    enum callback_state ours;   /* Can it call us, as it said? */
-    uint64_t dialled; /* Hash of the address at which we dialled this session; 0: it dialled. */
-    uint32_t n_calls; /* Calls made. */
-    int64_t next_us;  /* The next call is not made before this. */
-    uint32_t why;     /* ours == CALLBACK_FAILS: enum node_why of its last call. */
+    enum callback_state theirs; /* Whether this peer can call the member. */
+    enum callback_state ours;   /* Whether the member can call this peer, as the member reported. */
+    /* Hash of the bootstrap address that this peer dialled for the session. 0: none. */
+    uint64_t dialled;
+    uint32_t n_calls; /* Number of calls to the member. */
+    int64_t next_us;  /* Earliest time of the next call, in microseconds. */
+    uint32_t why;     /* enum node_why of the member's last call if `ours` is CALLBACK_FAILS. */
 };
 
 struct callback
@@ -57,21 +61,25 @@ struct callback
         uint32_t tag, link;
         char address[WIRE_ADDRESS_MAX + 1];
     } call[CALLBACK_CALLS];
-    uint64_t told[CALLBACK_NAMES]; /* Hashes of the member and its first address. */
+    /* Hashes of the pairs of member and address in printed warnings. */
+    uint64_t told[CALLBACK_NAMES];
     uint32_t n_told;
-    char address[WIRE_ADDRESS_MAX + 1]; /* The last one at which a member could not call us. */
-    int64_t tell_us, gap_us; /* Our own warning: next time, and interval. 0: none is due. */
+    /* Announced address of this peer that a member failed to call most recently. */
+    char address[WIRE_ADDRESS_MAX + 1];
+    /* Time of the next warning about our own address, and the interval after it. 0: none is due. */
+    int64_t tell_us, gap_us;
 };
 
-/* A session is up, and has its link. Before dial_over(). */
+/* To be called when a session is open and has its link, before dial_over(). */
 void callback_opened(struct sessions *s, struct link *l);
-/* Was the call with this tag one of ours? Then it reached the peer of this id, or, NULL, failed for
- * this reason. */
+/* Handles the end of the call with this tag. `id`: the peer that answered; NULL: the call failed
+ * for the reason `why`. Returns false if the call was not made by callback.c. */
 bool callback_over(struct sessions *s, uint32_t tag, const uint8_t *id, enum node_why why);
-/* A CALLBACK has come. */
+/* Handles a CALLBACK message. */
 void callback_came(struct node *n, const struct link *l, const struct wire_message *m);
-/* A call to a neighbour, or to a member that is watched, failed. */
+/* Handles a failed call to a contact: a neighbour, or a member that this peer monitors. */
 void callback_in_vain(struct sessions *s, struct contact *c, enum node_why why);
+/* Prints the warnings and starts the calls that are due. */
 void callback_tick(struct sessions *s);
 
 #endif

@@ -16,7 +16,8 @@ static void measure(const struct edge *e, double *d2, double *e2)
     *e2 = has ? (double)e->prev.head.e2 : (double)INFINITY;
 }
 
-/* D' and E' of an edge, where models are held in 16 bits. Not while a job runs. O(dim). */
+/* Writes D'^2 and E'^2 of an edge (chain.h), for models that are held in 16 bits. Infinite: not
+ * known. Must not be called while a job runs. O(dim). */
 static void measure_held(const struct mixing *m, const struct edge *e, double *d2, double *e2)
 {
     measure(e, d2, e2);

@@ -13,10 +13,10 @@
  *   Xi           <=  L / sqrt(2 gap)    for the spectral gap of W: by the eigenvalues of I - W,
  *                                       2 gap n Xi^2 <= sum_ij w_ij |x_i - x_j|^2 <= n L^2
  *
- * Models whose owner holds segments in 16 bits are compared as they are held (r(x), nn/math/half.h): two
- * that differ by little are rounded apart by a whole last digit here and there. With D' = |r(b) - r(a)|
- * and E' = |r(x) - r(a)|, whose x has made its last move already, the first bound holds with
- * L_i = D'_i + 2 E'_i. The second is not used: a later x may be rounded to the other side of a digit.
+ * Models with segments in 16 bits are compared after rounding by r() (nn/math/half.h). Rounding may
+ * separate two close models by one unit in the last digit of some values. Let D' = |r(b) - r(a)| and
+ * E' = |r(x) - r(a)|, where x has already made its last move. Then the first bound holds with
+ * L_i = D'_i + 2 E'_i. The second bound is not used, because a later x may be rounded differently.
  *
  * The lesser of both is the bound, the second in lock step without --tolerate, on a graph that stands
  * still: there it counts at once. Elsewhere it is but the way out: what a liar shows of its model

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Every dial has a tag of its own, by which its end is told apart. */
+/* Each dial has its own tag, which identifies its result. */
 void dial_address(struct sessions *s, const char *address, uint32_t *tag)
 {
     struct node_effects *fx = s->env->fx;
@@ -54,7 +54,8 @@ static bool known_address(const struct sessions *s, const char *address)
     return false;
 }
 
-/* An address that we announce is our own, whether or not a call there would come back to us. */
+/* True if this peer announces `address`. Such an address counts as our own even if a call to it
+ * does not reach this peer. */
 static bool own_address(const struct sessions *s, const char *address)
 {
     const struct record *own = members_self(s->env->members);
@@ -130,8 +131,8 @@ static bool count_refusal(struct sessions *s, const struct redial *r, const uint
     return refused;
 }
 
-/* Who dialled with this tag? Marks it as no longer busy. Somebody else at a member's
- * address is as good as nobody: a machine that lost its identity has another. */
+/* Ends the dial with this tag and marks it as no longer busy. A different peer at a member's
+ * address counts as a failure, because a machine that lost its identity has a new one. */
 void dial_over(struct sessions *s, uint32_t tag, const uint8_t *id, enum node_why why)
 {
     bool self = id != NULL && env_same_id(id, s->env->config.id);

@@ -74,8 +74,8 @@ static bool is_unfinished(const struct node *n, const struct member *m)
            && !env_same_id(r->id, n->env.config.id);
 }
 
-/* Members that came back when our model was final did not mix with us. How many they are is known. They
- * are named where as many members have not finished. */
+/* Drops the members that came back when our model was final: they did not mix with us. Their number
+ * is known. They are named only if the same number of members has not finished. */
 static void drop_late(const struct node *n, struct outcome_facts *f)
 {
     static const char why[] = "came back when the models were final";

@@ -15,7 +15,9 @@ struct node_edge
     enum edge_state state;
     bool wanted; /* By the present topology. */
     bool linked; /* A session carries it. */
-    bool barred; /* Nothing is exchanged for a while, because what came over it was refused. */
+    /* True while the edge exchanges nothing, because this peer distrusts the data of the other
+     * end. */
+    bool barred;
     uint64_t epoch, round;
     const float *a, *b; /* The replicas at that round; NULL: none yet. */
     /* The job that runs commits this edge's exchange `round` - 1, by so much of b - a; the

@@ -41,7 +41,8 @@ enum {
     NODE_NOTES_MAX = 16,
     NODE_NOTE_MAX = 480, /* Bytes of one note. */
     NODE_SEEDS_MAX = 16, /* Bootstrap names. */
-    NODE_POOL_WHY = 400, /* Bytes of a sentence that says why data do not go together. */
+    /* Bytes of a message that says why the data of two members do not match. */
+    NODE_POOL_WHY = 400,
     NODE_LINKS_MAX = 256
 };
 
@@ -81,7 +82,7 @@ enum node_why {
     NODE_WHY_JUNK,        /* It answered what no holder of our cluster key answers. */
     NODE_WHY_VERSION,     /* It has our key, and we have no version of the messages in common. */
     NODE_WHY_UNWELCOME,   /* The session stood, and was ended before a word. */
-    NODE_WHY_OTHER,       /* Another peer has answered than the one that was called. */
+    NODE_WHY_OTHER,       /* A different peer answered. */
     NODE_WHYS
 };
 
@@ -245,8 +246,9 @@ struct node_pool
     bool founds; /* With `found`: the run is not fixed at once, but by what all have said. */
     /* Bytes of anybody: what is wrong with them, a literal, or NULL. */
     const char *(*check)(void *self, struct bytes theirs);
-    /* Do checked ones not go together? Then a sentence says in what. `theirs_lead`: ours are brought to
-     * theirs, and are what was found; else theirs are brought to ours. */
+    /* True if checked data of another member do not match ours; why[] then says how. `theirs_lead`:
+     * our columns are to be matched to theirs, and the message calls ours "found". Else their
+     * columns are to be matched to ours. */
     bool (*differ)(void *self, struct bytes theirs, bool theirs_lead, char why[NODE_POOL_WHY]);
     /* The run by n >= 1 parts that go with ours. 0, or a negative errno with a sentence. */
     int (*pool)(void *self, const struct node_part *part, size_t n, struct run *run,
@@ -263,7 +265,7 @@ struct node_config
     const char *listen_port;   /* "7100": joined to learnt local addresses. */
     const char *const *advertise; /* Addresses to announce, or none: learn them. */
     uint32_t n_advertise;
-    bool calls_back; /* Members are called at the addresses that they announce (callback.h). */
+    bool calls_back; /* This peer calls members at the addresses that they announce (callback.h). */
     const char *const *bootstrap; /* "host:port" */
     uint32_t n_bootstrap;
     const struct members_crypto *crypto;

@@ -67,7 +67,7 @@ void outcome_add_peer(struct outcome_facts *all, const struct outcome_peer *p)
     else if (p->absent != NULL)
         outcome_add_absent(all, p->name, p->absent);
     else if (!p->ended)
-        outcome_add_absent(all, p->name, "there is no model of it");
+        outcome_add_absent(all, p->name, "it has no model");
     if (p->died || p->absent != NULL || !p->ended)
         return;
     if (all->n_among == 0 || !is_said(p->unlearnt))

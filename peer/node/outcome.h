@@ -27,8 +27,8 @@
 #include <stdint.h>
 
 enum {
-    OUTCOME_TEXT = 512,    /* Bytes of the sentence, with the NUL. */
-    OUTCOME_DEAD_MAX = 64, /* So many of the dead are named, and the others counted. */
+    OUTCOME_TEXT = 512,    /* Bytes of the message, with the NUL. */
+    OUTCOME_DEAD_MAX = 64, /* Maximum number of dead, and of absent, members that are named. */
     OUTCOME_WHY_MAX = 48   /* Bytes of the reason why a member is absent, with the NUL. */
 };
 
@@ -69,11 +69,11 @@ struct outcome_facts
     uint32_t n_dead;    /* Members that did not end with us. */
     char dead[OUTCOME_DEAD_MAX][WIRE_NAME_MAX + 1];
 
-    uint32_t n_absent; /* Members that live, and are not among those that ended with us. */
+    uint32_t n_absent; /* Members that live but did not end the run with this peer. */
     struct outcome_absent
     {
         char name[WIRE_NAME_MAX + 1];
-        char why[OUTCOME_WHY_MAX]; /* A clause. */
+        char why[OUTCOME_WHY_MAX]; /* Reason, as a clause. */
     } absent[OUTCOME_DEAD_MAX];
 
     /* The run ended while we were away. Then nobody ended with us: members that say that they
@@ -110,21 +110,22 @@ const char *outcome_word(enum outcome_kind kind);
 /* Another member has died. */
 void outcome_add_dead(struct outcome_facts *f, const char *name);
 
-/* Another member lives and did not end with us, for this reason (a clause). */
+/* Adds a member that lives but did not end the run with this peer. `why` is a clause. */
 void outcome_add_absent(struct outcome_facts *f, const char *name, const char *why);
 
 /* Another member has finished without us. */
 void outcome_add_finished(struct outcome_facts *f, const char *name);
 
-/* One of several peers, as whoever started them all knows it. */
+/* Facts about one peer, for a judge that started all peers. */
 struct outcome_peer
 {
     const char *name;
-    bool left;            /* It was stopped, and is no member any more. */
-    bool died;            /* It was gone before the run ended for it. */
-    const char *absent;   /* Why it lives and is not counted, as a clause; NULL: it is counted. */
-    bool ended;           /* The run ended for it, and its model is there. */
-    const char *diverged; /* As in the facts, whether it ended or not. Borrowed as these are. */
+    bool left; /* The peer was stopped and is no longer a member. */
+    bool died; /* The peer failed before it ended the run. */
+    /* Why the peer lives but is not counted, as a clause. NULL: no such reason. */
+    const char *absent;
+    bool ended;           /* The peer ended the run and has a model. */
+    const char *diverged; /* As in struct outcome_facts, for any peer. Borrowed. */
     bool infinite;
     const char *unlearnt; /* Likewise. */
     uint64_t rounds_claimed, rounds_skipped, joined_round;

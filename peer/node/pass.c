@@ -13,7 +13,8 @@ bool pass_counts(const struct edges *es)
 {
     const struct run *run = &es->workshop->run;
     bool whole = strcmp(run->final_compress, "none") == 0;
-    /* Two means that differ in float32's last digit may be rounded apart to 16 bits: estimates decide. */
+    /* Means that differ in the last digit of float32 may round to different 16-bit values. The pass
+     * is then not exact, so estimates decide. */
     bool held_in_16_bits = es->workshop->mixing.rounded != NULL;
     return es->last && es->n_rounds > 0 && es->exact && whole && !held_in_16_bits
            && (run->gamma_auto || run->gamma == 1);

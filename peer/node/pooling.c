@@ -19,8 +19,8 @@ struct pooling_said
     uint8_t id[WIRE_ID_BYTES];
     uint64_t boot; /* That process said it. */
     bool founds;
-    bool differs; /* Our own data cannot be brought to these, */
-    bool lacks;   /* or these not to our own. */
+    bool differs; /* Our data cannot be matched to the data of this member. */
+    bool lacks;   /* The data of this member cannot be matched to ours. */
     uint64_t serial;
     bool ours;
     uint32_t from; /* Else the session that it came over. */

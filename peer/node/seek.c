@@ -7,13 +7,14 @@
 #include <string.h>
 
 enum {
-    FIRST_US = 3 * 1000 * 1000,  /* Whoever starts with others may be the first of them. */
-    AGAIN_US = 10 * 1000 * 1000, /* Doubled with each line. */
-    AGAIN_MOST_US = 600 * 1000 * 1000,
-    STARTING_US =
-        10 * 1000 * 1000, /* A peer that reads its data takes connections, and says nothing. */
-    SURE = 2,             /* So many failures in a row are no accident. */
-    NAME_SHOWN = 40       /* Characters of a name that a line shows. */
+    FIRST_US = 3 * 1000 * 1000,  /* Delay before the first warning: other peers may be starting. */
+    AGAIN_US = 10 * 1000 * 1000, /* Interval after the first warning; doubled each time. */
+    AGAIN_MOST_US = 600 * 1000 * 1000, /* Longest interval between two warnings. */
+    /* Delay before a silent peer is reported. A peer that reads its data accepts connections, but
+     * does not answer. */
+    STARTING_US = 10 * 1000 * 1000,
+    SURE = 2,       /* Failures in a row before a warning about a wrong address. */
+    NAME_SHOWN = 40 /* Maximum number of characters of a name in a warning. */
 };
 
 const char *seek_why(enum node_why why)
@@ -31,8 +32,9 @@ const char *seek_why(enum node_why why)
         return "it ends the connection at our first message: it does not hold the same cluster "
                "key, or is no hearsay";
     case NODE_WHY_MUTE:
-        return "it takes the connection and says nothing: it is still reading its data, hangs, or "
-               "is no hearsay";
+        return "it accepts the connection and says nothing: it is still reading its data, hangs, "
+               "or "
+               "is no hearsay peer";
     case NODE_WHY_SLOW:
         return "its handshake was not done in time: an older release, or a lossy network";
     case NODE_WHY_BROKEN:

@@ -1,8 +1,9 @@
 /* peer/node/sessions.h -- the sessions of a node, and dialling: a machine of its own.
  *
- * Owned here, and written by sessions.c, introduce.c, news.c, dial.c, watch.c, admit.c and callback.c only: the table of links, the
- * bootstrap names, whom to call and to watch, the clocks of heartbeat and rumours. Others hold
- * `const struct link *` and ask by the functions below.
+ * The state consists of the table of links, the bootstrap names, the contacts, and the timers of
+ * heartbeats and of membership gossip. Only sessions.c, introduce.c, news.c, dial.c, watch.c,
+ * admit.c and callback.c write it. Other modules hold `const struct link *` and use the functions
+ * below.
  *
  *    (dial) --LINK_UP--> [used] --HELLO--> [talks] --hang-up--> [doomed] --LINK_DOWN--> (free)
  *                           |                                      ^
@@ -53,7 +54,7 @@ struct link
     int64_t before_us;     /* then. 0: nothing. */
     int64_t busy_since_us; /* Their worker has been at its job since then; 0: it waits. */
     int64_t told_busy_us;  /* When they said so. */
-    struct callback_link callback; /* callback.c writes it. */
+    struct callback_link callback; /* Written by callback.c only. */
 };
 
 /* Trying to reach an address, with back-off. */
@@ -72,7 +73,9 @@ struct contact
     struct redial redial;
     uint32_t next_address; /* The place of the next to try among its record's. */
     uint32_t refusals;     /* So many dials in a row were refused outright. */
-    int64_t unmet_us; /* First failed call since it became a contact, by callback.c; 0: none. */
+    /* Time of the first failed call since the member became a contact, in microseconds. 0: no call
+     * failed. Written by callback.c only. */
+    int64_t unmet_us;
 
     /* watch.c writes these. */
     bool met;         /* We have had a session since it became a contact. */
@@ -175,8 +178,8 @@ struct sessions
     uint32_t n_refused;
     int64_t refused_us;
 
-    struct seek seek;         /* seek.c writes it. */
-    struct callback callback; /* callback.c writes it. */
+    struct seek seek;         /* Written by seek.c only. */
+    struct callback callback; /* Written by callback.c only. */
 
     /* watch.c writes these. */
     int64_t stood_us;        /* When this process last went on after it had stood still. */
@@ -292,9 +295,10 @@ void news_listens(struct sessions *s, const struct link *l, bool member);
 void news_heard(struct sessions *s, const struct link *l, const struct record *r);
 
 void dial_start(struct sessions *s);
-/* Dials `address`, which must live until the next step. Its tag comes back with the result. */
+/* Dials `address`, which must stay valid until the next step. *tag identifies the result. */
 void dial_address(struct sessions *s, const char *address, uint32_t *tag);
-/* The dial with this tag is over: it reached the peer of this id, or, NULL, failed for this reason. */
+/* Ends the dial with this tag. `id`: the peer that answered; NULL: the dial failed for the reason
+ * `why`. */
 void dial_over(struct sessions *s, uint32_t tag, const uint8_t *id, enum node_why why);
 /* A session has ended that was of no use: no hurry to have it again. */
 void dial_in_vain(struct sessions *s, const struct link *l);

@@ -10,9 +10,9 @@
 enum {
     FIRST = 10,   /* Rounds whose mean is a loss to begin with. */
     LEAST = 30,   /* With fewer rounds only clear cases are judged. */
-    ENOUGH = 100, /* In fewer rounds, no model need have learnt anything. */
-    TESTED =
-        100,    /* An accuracy of fewer samples may be that of the most frequent label by chance. */
+    ENOUGH = 100, /* Rounds below which a model need not have learnt anything. */
+    /* Samples below which an accuracy may equal the share of the most frequent label by chance. */
+    TESTED = 100,
     STREAK = 10 /* Losses in a row that make a case clear in a run of 30 rounds or more. */
 };
 

@@ -57,18 +57,20 @@ void verdict_loss(struct verdict *v, uint64_t round, double loss, uint64_t n_sam
 void verdict_drift(struct verdict *v, double xi, double relative, uint64_t round,
                    uint64_t n_rounds);
 
-/* True where training, in 100 rounds or more, ended no better than a model without inputs. Then why[]
- * says so, as a clause. Either
+/* True if training of at least 100 rounds ended no better than a model that ignores its inputs.
+ * Then why[] says so, as a clause. At least one of two conditions holds:
  *
- *   - a moving average of the training loss is within a hundredth of `guess`, the loss of equal chances
- *     (0: unknown), or over it; or
- *   - the last evaluation, of 100 samples or more, has no more right than the most frequent label alone.
+ *   - The moving average of the training loss is at least 0.99 `guess`, where `guess` is the loss
+ *     of guessing uniformly (0: unknown).
+ *   - The last evaluation had at least 100 samples, and its accuracy is not higher than the share
+ *     of the most frequent label.
  *
- * This is a fact and no judgement: a run may have been too short to learn. */
+ * The run may have been too short to learn. */
 bool verdict_learnt_nothing(const struct verdict *v, double guess,
                             const struct trainer_report *tested, char why[VERDICT_TEXT]);
 
-/* Is the evaluation no better than the most frequent label? Then why[] has both figures, as a clause. */
+/* True if an evaluation of at least 100 samples is no more accurate than always choosing the most
+ * frequent label. Then why[] gives both figures, as a clause. */
 bool verdict_majority(const struct trainer_report *tested, char why[VERDICT_TEXT]);
 
 /* True where training ran away; then why[] says how, as a clause. */

@@ -190,7 +190,8 @@ double workshop_distance(const struct workshop *w, uint64_t settling)
     double shrunk = w->mixing.local2 / f->own_local2;
     if (!workshop_known(w, settling))
         return (double)INFINITY;
-    /* Distances of models that are held in 16 bits do not shrink as those of x do. */
+    /* The distance of models rounded to 16 bits does not shrink at the rate of the distance of
+     * x. */
     if (w->mixing.rounded != NULL || !mixing_undisturbed(&w->mixing) || !(shrunk < 0.25)
         || f->own_begun < settling + 2)
         return workshop_rounded(w, f->own_relative);

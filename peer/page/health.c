@@ -31,13 +31,15 @@ static bool gathers(const struct snapshot *s, char text[HEALTH_TEXT])
 {
     uint32_t live = s->figures.n_live;
     if (!s->has_run)
-        return say(text, false, "joining: it has no run yet, and waits for a peer that has one");
+        return say(text, false,
+                   "joining: this peer has no run yet, and waits for a peer that has one");
     if (live < s->min_peers)
         return say(text, false, "joining: %u of %u members are here", live, s->min_peers);
-    return say(text, false,
-               "joining: %u members are here, %u are needed; it waits for their edges, or for a "
-               "model",
-               live, s->min_peers);
+    return say(
+        text, false,
+        "joining: %u members are here, %u are needed; this peer waits for their edges, or for a "
+        "model",
+        live, s->min_peers);
 }
 
 bool health_ready(const struct snapshot *s, int64_t now_us, char text[HEALTH_TEXT])
@@ -50,7 +52,7 @@ bool health_ready(const struct snapshot *s, int64_t now_us, char text[HEALTH_TEX
         return gathers(s, text);
     case NODE_TRAINING:
         if (p->holds)
-            return say(text, false, "no-quorum: too few members live for the run's quorum");
+            return say(text, false, "no-quorum: fewer members are alive than the run's quorum");
         return say(text, true, "training: round %" PRIu64 " of %" PRIu64, p->round, p->n_rounds);
     case NODE_SETTLING:
         return say(text, true, "consensus: round %" PRIu64 " of the consensus phase",

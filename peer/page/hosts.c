@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The host of "host:port" in lower case, without brackets or a final dot. False: it has no such form. */
+/* Writes the host of "host:port" in lower case, without brackets or a final dot. False if `text`
+ * has another form. */
 static bool read_host(const char *text, char host[HOSTS_NAME_MAX + 1])
 {
     const char *end = text + strcspn(text, ":");

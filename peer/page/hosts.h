@@ -3,9 +3,9 @@
  * A page of another site can make a browser resolve that site's name to this machine and read what is
  * served here. The browser then sends the site's name as Host. So a name is served only if it is known:
  *
- *   an IP address, with or without a port     yes: nobody can make it stand for another address
+ *   an IP address, with or without a port     yes: no site can redirect an address
  *   localhost, this machine's host name       yes
- *   a name that was given, or one below it    yes: a.example allows x.a.example
+ *   a name of hosts_add(), or a subdomain     yes: a.example allows x.a.example
  *   any other name, or two Host headers       no: 421
  */
 #ifndef PEER_PAGE_HOSTS_H
@@ -15,17 +15,18 @@
 
 enum { HOSTS_MAX = 32, HOSTS_NAME_MAX = 253 };
 
-/* Begin with zeros. */
+/* Names of hosts that the server answers for. Initialise with zeros. */
 struct hosts
 {
     char name[HOSTS_MAX][HOSTS_NAME_MAX + 1]; /* In lower case, without a port or a final dot. */
     unsigned n;
 };
 
-/* Adds the host of "host:port", "[address]:port" or "host". One that is too long, or one too many, is left
- * out: it is not served. */
+/* Adds the host of "host:port", "[address]:port" or "host". IP addresses are not stored, because
+ * they are always allowed. A name that is too long, or the name after HOSTS_MAX names, is ignored:
+ * requests for it get 421. */
 void hosts_add(struct hosts *h, const char *address);
-/* May a request with this Host header be answered? */
+/* True if a request with this Host header may be answered. */
 bool hosts_allow(const struct hosts *h, const char *host);
 
 #endif

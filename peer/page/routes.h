@@ -5,8 +5,8 @@
  *   /status.json   the same and more as JSON (status.h)
  *   /healthz       200 while the loop lives, else 503 (health.h)
  *   /readyz        200 while the peer takes part, else 503, with a sentence
- *   other names    421: a Host header that hosts.h does not allow
- *   others         404; methods other than GET and HEAD: 405
+ *   other paths    404; methods other than GET and HEAD: 405
+ *   any path       421, if hosts.h does not allow the Host header
  *
  * The next page is a row in routes.c: a function that writes it, and its type.
  */
@@ -40,7 +40,7 @@ int routes_place(const char *method, const char *path);
 /* Fills *a, whose body is empty. */
 void routes_answer(struct routes *r, const char *method, const char *path, const struct snapshot *s,
                    int64_t now_us, struct routes_answer *a);
-/* The answer to a request for another host: 421. */
+/* Fills *a with the answer to a request whose Host header is not allowed: 421. */
 void routes_misdirected(struct routes_answer *a);
 void routes_close(struct routes *r);
 

@@ -18,7 +18,8 @@
 #include <unistd.h>
 
 enum {
-    BACKLOG = 512, /* A burst of connections delays an honest client, and does not drop its SYN. */
+    /* Long enough that a burst of connections does not drop an honest client's SYN. */
+    BACKLOG = 512,
     KEPT_US = 1000 * 1000, /* A response is good for so long, if there is no newer snapshot. */
     HARD_MAX = 2 * SERVER_CLIENTS, /* Those that were pushed out have not gone yet. */
     LEAST_URGENT = 19
@@ -195,7 +196,8 @@ static enum MHD_Result on_header(void *self, enum MHD_ValueKind kind, const char
     return MHD_YES;
 }
 
-/* Is it for us? A client of HTTP/1.0 may send no Host; every browser does. */
+/* True if the Host header is allowed or missing. An HTTP/1.0 client may send none; every browser
+ * sends one. */
 static bool is_for_us(const struct server *s, struct MHD_Connection *c)
 {
     struct host_headers h = {.n = 0};
@@ -230,7 +232,7 @@ static enum MHD_Result on_request(void *self, struct MHD_Connection *c, const ch
                                   const char *method, const char *version, const char *upload,
                                   size_t *n_upload, void **of_request)
 {
-    C_LOCALE_HERE; /* libmicrohttpd starts the thread, so it has the program's locale. */
+    C_LOCALE_HERE; /* libmicrohttpd starts this thread, so the thread has the program's locale. */
     (void)version, (void)upload, (void)n_upload;
     if (*of_request == NULL && !has_body(c)) {
         *of_request = self;

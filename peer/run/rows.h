@@ -10,8 +10,8 @@
 #define ROWS_LISTEN                                                                                \
     {                                                                                              \
         .name = "listen", .kind = OPTION_TEXT, .arg = "HOST:PORT", .fallback = "0.0.0.0:7100",     \
-        .help = "where to listen, and what to tell the others unless it is 0.0.0.0 or [::], all "  \
-                "addresses of the machine; fd:N takes over a listening socket"                     \
+        .help = "where to listen; the other peers are told this address, too, unless it is "       \
+                "0.0.0.0 or [::] (all addresses); fd:N takes over a listening socket"              \
     }
 #define ROWS_BOOTSTRAP                                                                             \
     {                                                                                              \

@@ -177,11 +177,12 @@ static int check(const struct run *r, char error[RUN_ERROR_MAX])
     return -EINVAL;
 }
 
-/* Most models train at 0.02. An LSTM has small gradients, and so has logistic regression on scaled rows. */
+/* Returns the default learning rate. An LSTM, and logistic regression on scaled rows, have small
+ * gradients and need more than the 0.02 of other models. */
 static const char *fallback_of_lr(const struct run_flags *f)
 {
     const char *model = run_flags_value(f, "model"), *data = run_flags_value(f, "data");
-    const char *optimiser = run_flags_value(f, "optimiser"); /* "": SGD. */
+    const char *optimiser = run_flags_value(f, "optimiser"); /* "": the default, which is SGD. */
     if (strcmp(optimiser, "") != 0 && strcmp(optimiser, "sgd") != 0)
         return "0.02";
     if (strncmp(model, "lstm", 4) == 0)
@@ -237,8 +238,8 @@ static const struct run_key keys[] = {
      .help = "of local steps: SGD with momentum, Adam, or Adam with decoupled weight decay",
      .choices = "sgd|adam|adamw", FIELD(optimiser)},
     {.name = "lr", .kind = RUN_REAL, .fallback = "0.02",
-     .help = "learning rate after warm-up; of SGD 0.2 for lstm, 0.1 for logreg on csv and libsvm; Adam wants "
-             "less, such as 0.001",
+     .help = "learning rate after warm-up; with SGD the default is 0.2 for lstm and 0.1 for logreg on csv and libsvm; "
+             "Adam needs less, such as 0.001",
      .low = 0, .high = 1000, FIELD(lr), .fallback_by = fallback_of_lr},
     {.name = "momentum", .kind = RUN_REAL, .fallback = "0.9",
      .help = "of SGD; of Adam: beta1",

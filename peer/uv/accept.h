@@ -76,8 +76,8 @@ struct uv_accept
  * run the loop once. */
 int uv_accept_open(struct uv_accept *a, struct uv_link_net *net,
                    const struct uv_accept_limits *limits, const union uv_address *address, int fd);
-/* Returns 0 if this process can listen on `address` now, else the negative errno (-EADDRINUSE, ...).
- * The socket is closed again: another process may take the port later. */
+/* Returns 0 if this process can listen on `address` now, else a negative errno such as -EADDRINUSE.
+ * Closes the socket again, so another process may take the port later. */
 int uv_accept_try(const union uv_address *address);
 /* Before the first connection: where links come from. */
 void uv_accept_slots(struct uv_accept *a, struct uv_link *slots, uint32_t n);

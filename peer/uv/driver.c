@@ -241,8 +241,8 @@ static int start_leash(struct uv_driver *d)
     return err < 0 ? err : uv_read_start((uv_stream_t *)&d->leash, on_leash_room, on_leash);
 }
 
-/* An address that was chosen to listen at is the one to call. Addresses seen on connections are for a peer
- * that listens at all of its machine's. */
+/* Announces the address that this peer listens on. Does nothing if the user gave --advertise, or if
+ * the address is a wildcard: other peers then learn the address from connections. */
 static void announce(struct uv_driver *d, struct node_config *node)
 {
     union uv_address local, remote;

@@ -43,10 +43,10 @@ struct uv_driver
     uv_pipe_t leash;
     char leash_byte[16];
     char port[UV_DRIVER_PORT];
-    char announced[UV_RESOLVE_TEXT]; /* Where we listen, unless that is a wildcard address. */
-    const char *announces[1];
-    uint32_t n_open;     /* Own handles not yet closed. */
-    uint64_t n_sessions; /* Links that ever came up. */
+    char announced[UV_RESOLVE_TEXT]; /* Listening address to announce, unless it is a wildcard. */
+    const char *announces[1];        /* `announced`, as a list for struct node_config. */
+    uint32_t n_open;                 /* Own handles not yet closed. */
+    uint64_t n_sessions;             /* Links that ever came up. */
     uint32_t n_up;
     int64_t wake_us;
     int64_t carried_us; /* When the node last heard what links carry. */

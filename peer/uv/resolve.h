@@ -64,7 +64,7 @@ void uv_resolve_text(const struct sockaddr *a, char out[UV_RESOLVE_TEXT]);
 void uv_resolve_host(const struct sockaddr *a, char out[UV_RESOLVE_TEXT]);
 bool uv_resolve_same(const union uv_address *a, const union uv_address *b);
 bool uv_resolve_loopback(const union uv_address *a);
-/* 0.0.0.0 or [::], also v4-mapped: all addresses of the machine. */
+/* True for 0.0.0.0 and [::], also v4-mapped, which stand for all addresses of the machine. */
 bool uv_resolve_wildcard(const union uv_address *a);
 /* Both ends of a connected or listening socket; a zeroed address on failure. */
 void uv_resolve_names(const uv_tcp_t *tcp, union uv_address *local, union uv_address *remote);

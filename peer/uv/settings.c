@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SPARE_PORTS = 100 /* Ports above the default one that are tried. */ };
+enum { SPARE_PORTS = 100 /* Ports above the wanted one that next_free_port() tries. */ };
 
 __attribute__((format(printf, 3, 4))) static int refuse(char error[SETTINGS_ERROR_MAX], int err,
                                                         const char *format, ...)
@@ -98,11 +98,11 @@ int settings_addresses(struct settings *s, struct uv_driver_config *c,
     return err;
 }
 
-/* ---- Where we listen ---------------------------------------------------- */
+/* ---- Listening address -------------------------------------------------- */
 
 static uint16_t port_of(const union uv_address *a)
 {
-    return ntohs(a->v4.sin_port); /* sin6_port is at the same offset. */
+    return ntohs(a->v4.sin_port); /* In a sockaddr_in6, sin6_port is at the same offset. */
 }
 
 static void set_port(union uv_address *a, uint16_t port)
@@ -110,7 +110,7 @@ static void set_port(union uv_address *a, uint16_t port)
     a->v4.sin_port = htons(port);
 }
 
-/* Binding to an address works on the machine that has it, and on no other. */
+/* True if this machine has the address: binding to it works on no other machine. */
 static bool is_local(const struct addrinfo *found)
 {
     union uv_address a = {0};
@@ -121,7 +121,7 @@ static bool is_local(const struct addrinfo *found)
     return uv_accept_try(&a) == 0;
 }
 
-/* Is "host:port" that port of this machine? */
+/* True if "host:port" names this port of this machine. */
 static bool names_local(const char *address, uint16_t port)
 {
     char host[UV_RESOLVE_HOST_MAX + 1];
@@ -137,7 +137,7 @@ static bool names_local(const char *address, uint16_t port)
     return local;
 }
 
-/* The first free port above the one of `a`; 0: all of the next SPARE_PORTS are in use. */
+/* Returns the next free port above that of `a`. 0: the next SPARE_PORTS ports are all in use. */
 static uint16_t next_free_port(const union uv_address *a)
 {
     union uv_address next = *a;
@@ -150,7 +150,8 @@ static uint16_t next_free_port(const union uv_address *a)
     return 0;
 }
 
-/* README's command lines, typed into two shells of one machine, differ in the peer's name only. */
+/* The commands of the README for two peers on one machine differ only in the peer's name, so the
+ * second peer finds the default port in use. */
 bool settings_move(struct settings *s, struct uv_driver_config *c)
 {
     union uv_address first;
@@ -171,8 +172,9 @@ bool settings_move(struct settings *s, struct uv_driver_config *c)
     return true;
 }
 
-/* The address of this machine that the name stands for, one that other machines can call where there is
- * one; else the first of all, at which listening then fails. */
+/* Chooses one of the addresses that a name stands for: an address of this machine, preferably one
+ * that other machines can call. If no address is of this machine, chooses the first; listening then
+ * fails. */
 static void pick(const struct addrinfo *found, union uv_address *out)
 {
     const struct addrinfo *best = found;
@@ -245,7 +247,7 @@ void settings_not_listening(const struct settings *s, const struct uv_driver_con
         refuse(error, err, "cannot listen on %s: %s; a free one is --listen %s", address, why,
                free_one);
     } else if (err == -EADDRINUSE) {
-        refuse(error, err, "cannot listen on %s: %s; expected a free port, --listen HOST:PORT",
+        refuse(error, err, "cannot listen on %s: %s; choose a free port with --listen HOST:PORT",
                address, why);
     } else if (err == -EADDRNOTAVAIL) {
         refuse(error, err,

@@ -31,8 +31,9 @@ struct settings
     const struct options *o;
     char name[WIRE_NAME_MAX + 1];
     struct settings_list bootstrap, advertise;
-    char notice[SETTINGS_ERROR_MAX]; /* What settings_listen() decided and the user must know; or
-                                      * "". */
+    /* Note for the user about the port that settings_listen() or settings_move() chose. "":
+     * none. */
+    char notice[SETTINGS_ERROR_MAX];
     uint8_t psk[CHANNEL_KEY];
     struct channel_identity identity;
     bool locks; /* The identity's file is locked, by this descriptor. */
@@ -47,14 +48,16 @@ struct settings
 int settings_begin(struct settings *s, struct uv_driver_config *c, char error[SETTINGS_ERROR_MAX]);
 int settings_addresses(struct settings *s, struct uv_driver_config *c,
                        char error[SETTINGS_ERROR_MAX]);
-/* After settings_addresses(). Where the default port is in use it calls settings_move(). */
+/* To be called after settings_addresses(). Calls settings_move() if the default port is in use. */
 int settings_listen(struct settings *s, struct uv_driver_config *c, char error[SETTINGS_ERROR_MAX]);
-/* The default port is in use. Where --listen is not given, and the bootstrap list names that port of this
- * machine, the next free port replaces it in `c`, s->notice says so, and the result is true. Call it
- * again, and open the driver again, where uv_driver_open() fails with -EADDRINUSE: another process may
- * have taken the port after settings_listen(). */
+/* Replaces the default port, which is in use, by the next free port in `c`. Does so only if
+ * --listen is not given and the bootstrap list names the default port of this machine. Returns true
+ * if it did; s->notice then says so.
+ * Another process may take the new port before uv_driver_open(). If that fails with -EADDRINUSE,
+ * call both functions again. */
 bool settings_move(struct settings *s, struct uv_driver_config *c);
-/* Writes why uv_driver_open() failed at UV_DRIVER_DOOR with `err`, and what to write instead. */
+/* Writes to error[] why uv_driver_open() failed at UV_DRIVER_DOOR with `err`, and which --listen to
+ * use instead. */
 void settings_not_listening(const struct settings *s, const struct uv_driver_config *c, int err,
                             char error[SETTINGS_ERROR_MAX]);
 int settings_name(struct settings *s, struct uv_driver_config *c, char error[SETTINGS_ERROR_MAX]);

@@ -176,7 +176,7 @@ bool uv_writer_busy(const struct uv_writer *w)
     return busy;
 }
 
-/* The job's copy of the label: the texts of run, name and owner, one after the other. */
+/* Copies the label for the job: the texts of run, name and owner, one after the other. */
 static int copy_label(struct uv_writer_job *j, const struct image_label *label)
 {
     size_t n_run = strlen(label->run) + 1, n_name = strlen(label->name) + 1;

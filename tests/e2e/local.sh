@@ -37,9 +37,9 @@ printf '1,2,0\n2,1,1\n1,3,0\n2,0,1\n' >rows.csv
 "$HEARSAY" train --data csv:rows.csv --model logreg --batch 1 --rounds 1 --out rows >train.out 2>train.err
 "$HEARSAY" eval rows/model.safetensors --data csv:rows.csv >eval.out 2>eval.err
 check "  a share of the files" \
-    grep -q ' 1 of csv/2x2/0/standard: a share of 0.1 of the files, left out where training had this same --data$' eval.out
+    grep -q ' 1 of csv/2x2/0/standard: a share of 0.1 of the files, held out when the model was trained on these files$' eval.out
 "$HEARSAY" eval rows/model.safetensors --data csv:rows.csv,test=rows.csv >eval.out 2>eval.err
-check "  or all of one" grep -q ' 4 of csv/2x2/0/standard: the files that --data has as held out$' eval.out
+check "  or all of one" grep -q ' 4 of csv/2x2/0/standard: the held-out files that --data names$' eval.out
 for key in drift rounds seconds bytes_sent bytes_received; do
     value=$(figures json run.out $key)
     check "$key: $value" within "$value" 1e-9 1e12

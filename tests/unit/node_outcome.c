@@ -242,8 +242,7 @@ static void test_words_of_the_absent(void **state)
         outcome_add_peer(&all, &peer[i]);
     assert_int_equal(all.n_among, 2);
     o = judged(&all, OUTCOME_CONSENSUS, 0);
-    assert_non_null(
-        strstr(o.text, "consensus of 2 of 4 peers (c: there is no model of it, d: away) at"));
+    assert_non_null(strstr(o.text, "consensus of 2 of 4 peers (c: it has no model, d: away) at"));
 }
 
 /* Whoever dies, and however many, a sentence stays a sentence. */
