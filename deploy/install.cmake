@@ -15,10 +15,10 @@ function(needs_built FILE)
 endfunction()
 needs_built($<TARGET_FILE:hearsay> COMPONENT program)
 needs_built($<TARGET_FILE:libhearsay> COMPONENT library)
-needs_built($<TARGET_FILE:libhearsay> COMPONENT development)   # The symbolic link libhearsay.so points to it.
+needs_built($<TARGET_FILE:libhearsay> COMPONENT development)   # The symbolic link libhearsay.so points to this file.
 needs_built(${PROJECT_BINARY_DIR}/libhearsay.a COMPONENT development)
 
-# Installing makes the completion script (the program prints it) and the compressed texts. A build needs neither.
+# Installing makes the completion script, which the program prints, and the compressed texts. A build needs neither.
 if(CMAKE_CROSSCOMPILING)
   message(STATUS "cross-compiling: no completion is installed")
 else()
@@ -63,7 +63,7 @@ compressed(debian/changelog changelog ${CMAKE_INSTALL_DATADIR}/doc/libhearsay CO
 compressed(debian/changelog changelog ${CMAKE_INSTALL_DATADIR}/doc/libhearsay-dev COMPONENT development)
 
 # The reference: manual pages and HTML, made from the header by `cmake --build build/release --target docs` and while
-# installing. `cmake --install` leaves it out where python3 is missing, with a warning; cpack needs python3 (debian/tools.cmake).
+# installing. `cmake --install` leaves the reference out, with a warning, if python3 is missing. cpack needs python3 (debian/tools.cmake).
 set(REFERENCE ${PROJECT_BINARY_DIR}/reference)
 add_custom_target(docs COMMAND ${PROJECT_SOURCE_DIR}/deploy/reference/make ${REFERENCE} ${PROJECT_VERSION})
 install(CODE "find_program(python3 python3 NO_CACHE)
@@ -90,7 +90,7 @@ compressed(debian/changelog changelog ${CMAKE_INSTALL_DATADIR}/doc/python3-hears
 # ---- The Debian packages: hearsay, libhearsay, libhearsay-dev, python3-hearsay. ----
 
 set(CPACK_GENERATOR DEB)
-set(CPACK_PROJECT_CONFIG_FILE ${PROJECT_SOURCE_DIR}/deploy/debian/tools.cmake)   # Fails where a tool is missing.
+set(CPACK_PROJECT_CONFIG_FILE ${PROJECT_SOURCE_DIR}/deploy/debian/tools.cmake)   # Fails if a tool is missing.
 set(CPACK_PACKAGE_NAME hearsay)
 # The first line of each description is its summary.
 set(CPACK_DEBIAN_PROGRAM_DESCRIPTION "train one model on many machines without a server

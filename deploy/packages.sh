@@ -10,7 +10,7 @@ libmicrohttpd12t64|libmicrohttpd12 zlib1g"
 packages_quick="libcmocka-dev python3" # For tests/run --quick.
 packages_test="python3-numpy python3-yaml dpkg-dev file valgrind clang libclang-rt-dev clang-format gnuplot-nox locales graphviz doxygen man-db chromium"
 packages_engine="docker.io docker-cli|docker.io docker-compose iptables ca-certificates"
-packages_root="debootstrap" # For the tests that make a bare Debian.
+packages_root="debootstrap" # For tests that make a bare Debian.
 
 packages_installed()
 {
@@ -20,7 +20,7 @@ packages_installed()
     return 1
 }
 
-# Print the arguments of which no alternative is installed.
+# Print each argument none of whose alternatives is installed.
 packages_missing()
 {
     for package in "$@"; do
@@ -31,7 +31,7 @@ packages_missing()
     done
 }
 
-# Print the first alternative of each argument that apt offers. Where apt offers none: all of them, and fail.
+# Print, for each argument, the first alternative that apt offers. If apt offers none: print all alternatives, and fail.
 packages_offered()
 {
     packages_unknown=no
@@ -64,7 +64,7 @@ packages_apt()
         -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 "$@" </dev/null
 }
 
-# Install the named packages that are missing. Nothing changes where all are installed. On a system
+# Install the named packages that are missing. If all are installed, nothing changes. On a system
 # without apt the build itself reports what is missing.
 packages_install()
 {

@@ -1,5 +1,5 @@
-# deploy/debian/tools.cmake -- read by cpack before it makes a package: fails where a tool is missing.
-# Without dpkg-shlibdeps cpack would make packages that depend on no library, and would not say so.
+# deploy/debian/tools.cmake -- read by cpack before it makes a package. Fails if a tool is missing.
+# Without dpkg-shlibdeps, cpack would make packages without dependencies, and print no warning.
 
 foreach(tool dpkg-shlibdeps file gzip python3)
   find_program(${tool}_found ${tool} NO_CACHE)
