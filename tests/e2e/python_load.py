@@ -146,7 +146,7 @@ def refusals(path):
     refused("framework", hearsay.load, path, framework="jax")
     foreign = hearsay.load(put("foreign", one("F16", [2], [0, 4]), b"\x00\x3c\x00\xc0"), framework="numpy")
     assert foreign.metadata == {} and foreign.tensors["w"].tolist() == [1, -2]
-    refused("does not say how inputs are made", foreign.transform, [[1]])
+    refused("the metadata has no \"input\"", foreign.transform, [[1]])
     bf16 = hearsay.load(put("bf16", one("BF16", [2], [0, 4]), b"\x80\x3f\x00\xc0"), framework="numpy")
     assert bf16.tensors["w"].tolist() == [1, -2]
     if torch is not None:

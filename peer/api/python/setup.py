@@ -54,7 +54,7 @@ def library():
     """The path of a libhearsay.so that is up to date."""
     given = os.environ.get("HEARSAY_LIBRARY")
     if given:
-        say("takes the library %s" % given)
+        say("using the library %s" % given)
         return os.path.realpath(given)
     build = RELEASE if release_is_usable() else PYTHON
     path = os.path.join(build, "libhearsay.so")

@@ -5,7 +5,7 @@
     simulate      many of them in this process, over a simulated network in virtual time
     codecs()      the catalogue of compressors
     Codec         one of them, on a numpy array or a PyTorch tensor of yours
-    load          a model file: its tensors, and the function that makes its inputs of raw data
+    load          reads a model file: its tensors, and a function that turns raw data into inputs
     ddp_hook      compresses the gradients of PyTorch's DistributedDataParallel
 
 Importing needs libhearsay.so and nothing else: numpy and PyTorch are asked for when they are used.

@@ -1,13 +1,13 @@
-"""Checks of numbers that a program gives: TypeError or ValueError, which name the argument."""
+"""Checks numbers in arguments. TypeError or ValueError names the argument."""
 import math
 import operator
 from typing import Any, Optional
 
-WHOLE = 2**53  # The largest count that a double has exactly.
+WHOLE = 2**53  # Largest count that a double represents exactly.
 
 
 def whole(name: str, value: Any, least: int, most: int = WHOLE) -> int:
-    """A whole number from `least` to `most`. Integers of numpy and PyTorch are whole numbers, True is none."""
+    """Returns `value` as an int from `least` to `most`. Accepts integers of numpy and PyTorch, refuses bool."""
     try:
         n = operator.index(value)
     except TypeError:
@@ -20,7 +20,7 @@ def whole(name: str, value: Any, least: int, most: int = WHOLE) -> int:
 
 
 def seconds(name: str, value: Any) -> Optional[float]:
-    """A time from now; None: no limit. One that is over already is 0."""
+    """Returns a time limit in seconds, or None for no limit. A negative limit becomes 0."""
     if value is None:
         return None
     try:
@@ -33,11 +33,11 @@ def seconds(name: str, value: Any) -> Optional[float]:
 
 
 def loss(value: Any) -> Any:
-    """The loss of a step. A tensor of PyTorch stays one, so that it is not waited for."""
+    """Returns the loss of a step. A PyTorch tensor stays a tensor, so that the call does not wait for a GPU."""
     if hasattr(value, "detach"):
         if value.numel() != 1 or value.is_complex():
             raise TypeError(f"loss: found a tensor of shape {tuple(value.shape)} and {value.dtype}, expected one number")
-        return value.detach().reshape(()).float()  # 16 bits would overflow as they are added up.
+        return value.detach().reshape(()).float()  # A sum in float16 could overflow.
     try:
         return float(value)
     except (TypeError, ValueError):

@@ -9,7 +9,7 @@ import os
 from ctypes import CFUNCTYPE, POINTER, c_char_p, c_double, c_float, c_int, c_size_t, c_uint16, c_uint32, c_uint64, c_void_p
 from typing import Any, Dict, List, Tuple, Type
 
-API = 2  # HEARSAY_API of the header that this was written for.
+API = 2  # HEARSAY_API of the header that this file matches.
 
 # enum hearsay_code
 OK, OVER, TIMEOUT, INTERRUPTED = 0, 1, 2, 3

@@ -3,14 +3,14 @@
     PyTorch, float32, CPU     | conv.weight | conv.bias | ... | bn.running_mean | ... |   one flat buffer
                                     ^ param.data is a view: the library works in place, nothing is copied
     PyTorch, 16 bits, CPU     where they are
-    PyTorch, on a GPU         a twin on the CPU, written before and read after each exchange
-    PyTorch, other buffers    their bytes are packed into floats of the flat buffer, and read from there once
+    PyTorch, on a GPU         a copy on the CPU, written before and read after each exchange
+    PyTorch, other buffers    packed into floats of the flat buffer, and read from there once, when the run begins
     numpy                     where they are; packed() lays them one behind the other
 
 Parameters keep being the same objects, so that optimizers and hooks know them. The flat buffer belongs to
 the views: it lives for as long as one of them does.
 
-What cannot take part is refused here, by name, before there is a peer.
+Tensors that cannot be mixed are refused here, by name, before the peer joins.
 """
 import ctypes
 import fnmatch
@@ -76,11 +76,11 @@ def _role(name: str) -> int:
 
 
 def _inner(module: Any) -> Any:
-    """The module whose names count. Wrappers that average gradients themselves are refused."""
+    """Returns the module inside wrappers such as torch.compile(). Wrappers that average gradients are refused."""
     kind = type(module).__name__
     if kind in ("DistributedDataParallel", "FullyShardedDataParallel"):
-        raise TypeError(f"model: found a {kind}, which averages over processes of its own; expected the module in it, or one "
-                        "that is not wrapped")
+        raise TypeError(f"model: found a {kind}, which averages gradients itself; expected the module inside "
+                        "the wrapper (model.module)")
     while hasattr(module, "_orig_mod") or kind == "DataParallel":
         module = module._orig_mod if hasattr(module, "_orig_mod") else module.module
         kind = type(module).__name__
@@ -88,7 +88,7 @@ def _inner(module: Any) -> Any:
 
 
 def _named_of_module(module: Any) -> List[Tuple[str, int, Any]]:
-    """Parameters once each, tied ones by their first name; then the buffers that are mixed; then those that are not."""
+    """Returns (name, role, tensor) of each parameter, then of mixed buffers, then of other buffers. Tied tensors: first name only."""
     import torch
 
     state = module.state_dict()
@@ -111,7 +111,7 @@ def _named_of_module(module: Any) -> List[Tuple[str, int, Any]]:
 
 
 def _plain(name: str) -> str:
-    """Modules that torch.compile() wraps have the names that they have without it."""
+    """Returns the name of a tensor without the prefixes that torch.compile() adds."""
     return name.replace("_orig_mod.", "")
 
 
@@ -133,7 +133,7 @@ def _check(name: str, role: int, x: Any) -> None:
         if str(x.layout) != "torch.strided":
             raise TypeError(f"tensor {name}: found layout {x.layout}, expected a dense one")
         if x.is_quantized or hasattr(x, "__tensor_flatten__") or hasattr(x, "_local_tensor"):
-            raise TypeError(f"tensor {name}: found a {type(x).__name__} of {x.dtype} that stands for other tensors, expected a plain one")
+            raise TypeError(f"tensor {name}: found a {type(x).__name__} of {x.dtype} that is made of other tensors, expected a plain tensor")
         if x.is_inference():
             raise UsageError(f"tensor {name}: found one that was made in torch.inference_mode(), expected one that can be changed (x.clone())")
         if role == _lib.OPAQUE:
@@ -160,14 +160,17 @@ def _on_gpu(x: Any) -> bool:
 
 def _holders(model: Any, buffers: Optional[Mapping[str, Any]],
              ids: Set[int]) -> Tuple[List[Tuple[str, Any, Any, Any]], List[Tuple[str, Any, List[str]]]]:
-    """Name, holder, key and object of the tensors of these ids and of the modules around them; and for each module the
-    names of its parameters and modules. What is replaced or new is not what the library was told of."""
+    """Returns two lists, by which check_place() finds replaced and new objects.
+
+    The first list has name, holder, key and object of each tensor in `ids` and of each submodule. The second list has, for
+    each module, its path, its table of submodules or parameters, and the names in that table.
+    """
     if not hasattr(model, "named_parameters"):
         return [(str(key), m, key, x) for m in (model, buffers or {}) for key, x in m.items() if id(x) in ids], []
     held: List[Tuple[str, Any, Any, Any]] = []
     counted: List[Tuple[str, Any, List[str]]] = []
     for path, layer in model.named_modules():
-        if not isinstance(layer._modules, dict):  # A scripted module (torch.jit) has no such tables.
+        if not isinstance(layer._modules, dict):  # A scripted module (torch.jit) has no such dicts.
             continue
         dot = f"{path}." if path else ""
         held += [(dot + key, layer._modules, key, child) for key, child in layer._modules.items()]
@@ -180,7 +183,7 @@ def _holders(model: Any, buffers: Optional[Mapping[str, Any]],
 
 
 def _extent(x: Any) -> Tuple[str, int, int]:
-    """The device, and the first byte and the one behind the last."""
+    """Returns the device, the address of the first byte and the address after the last byte."""
     n = 1 + sum((d - 1) * s for d, s in zip(x.shape, x.stride()))
     return str(x.device), int(x.data_ptr()), int(x.data_ptr()) + n * int(x.element_size())
 
@@ -190,7 +193,7 @@ def _same_view(a: Any, b: Any) -> bool:
 
 
 def _attributes(model: Any, ids: Set[int]) -> List[Tuple[str, Any]]:
-    """Tensors that are attributes of layers, and neither parameters nor buffers."""
+    """Returns the tensors that are attributes of modules but neither parameters nor buffers."""
     if not hasattr(model, "named_modules"):
         return []
     return [(_plain(f"{prefix}.{key}" if prefix else key), x) for prefix, layer in model.named_modules()
@@ -199,13 +202,16 @@ def _attributes(model: Any, ids: Set[int]) -> List[Tuple[str, Any]]:
 
 
 def _tie(model: Any, named: List[Tuple[str, int, Any]]) -> Tuple[List[Tuple[str, int, Any]], List[Tuple[Any, Any]]]:
-    """Those that have memory of their own; and pairs of two objects with one memory, such as nn.Parameter(p.data), of which
-    the second stays tied to the first. UsageError names two of which only a part is shared."""
+    """Returns the tensors that have their own memory, and pairs (x, first) of objects with the same memory.
+
+    An example of a pair is nn.Parameter(p.data): x stays tied to `first`. UsageError names two tensors that share only a
+    part of their memory.
+    """
     ids = {id(x) for _, _, x in named}
     tensors = [(name, role, x) for name, role, x in named if _is_torch(x)]
     tensors += [(name, -1, x) for name, x in _attributes(model, ids)]
     begins = sorted((_extent(x), i) for i, (_, _, x) in enumerate(tensors) if x.numel() > 0)
-    first: Dict[int, Any] = {}  # id -> the tensor that it is tied to.
+    first: Dict[int, Any] = {}  # id(x) -> the tensor to which x is tied.
     last: Optional[Tuple[Tuple[str, int, int], int]] = None
     for extent, i in begins:
         if last is not None and last[0][0] == extent[0] and extent[1] < last[0][2]:
@@ -251,7 +257,7 @@ class Model:
         return int(x.numel()) if _is_torch(x) else int(x.size)
 
     def _lay(self, named: List[Tuple[str, int, Any]]) -> List[Item]:
-        """Float32 tensors of PyTorch get their places in the flat buffer, in this order, and opaque ones behind them."""
+        """Moves the float32 tensors of PyTorch to the flat buffer, in this order, and opaque buffers after them."""
         packed_ones = {name: _pack(x) for name, role, x in named if role == _lib.OPAQUE}
         n = sum(self._size(x) for _, role, x in named
                 if role != _lib.OPAQUE and _is_torch(x) and str(x.dtype) == "torch.float32")
@@ -295,8 +301,10 @@ class Model:
             x.data = first.data
 
     def check_place(self) -> None:
-        """UsageError names what is no longer where the library works: after model.to(...), an assignment to .data, or
-        where a module, a parameter or an array was replaced or is new."""
+        """Raises UsageError if the library would not see the current values of the model.
+
+        Causes are model.to(...), an assignment to .data, and modules, parameters or arrays that are replaced or new.
+        """
         before = "expected it as it was when the Peer was made: call model.to(...), and change layers and parameters, before that"
         for name, x, at in self._in_place:
             if x.data_ptr() != at:
@@ -316,24 +324,26 @@ class Model:
                 raise UsageError(f"hearsay: {name}: found {'the new part' if other in holder else 'no part'} {other!r}, {before}")
 
     def hand_over(self) -> None:
-        """What lies on a GPU is written to its twin."""
+        """Copies tensors on a GPU to their copies on the CPU."""
         for owner, host in self._staged:
             host.copy_(owner.detach())
 
     def take_back(self) -> None:
-        """And read from there."""
+        """Copies the CPU copies back to the tensors on the GPU."""
         for owner, host in self._staged:
             owner.detach().copy_(host)
 
     def take_opaque(self) -> None:
-        """Buffers that are not mixed get the values that the run begins with."""
+        """Sets the buffers that are not mixed to the initial values of the run."""
         for i in self._opaque():
             _unpack(i.host, i.owner)
             self._versions[i.name] = i.owner._version
 
     def changed(self) -> List[str]:
-        """Opaque buffers that were written to or replaced since then, once each. The counter of a batch norm may differ: it
-        is left out."""
+        """Returns a warning for each opaque buffer that was written or replaced since take_opaque(), once per buffer.
+
+        num_batches_tracked of a batch norm is left out, because it may differ between peers.
+        """
         replaced = {id(x) for _, holder, key, x in self._homes if holder.get(key) is not x}
         found = [i for i in self._opaque()
                  if i.name in self._versions and (i.owner._version != self._versions[i.name] or id(i.owner) in replaced)]
@@ -347,7 +357,7 @@ class Model:
         return [i for i in self.items if i.role == _lib.OPAQUE]
 
     def tell(self, handle: Any, opaque: bool = True) -> None:
-        """hearsay_tensor() for each; opaque: also for buffers that are not mixed. UsageError names the tensor that was refused."""
+        """Calls hearsay_tensor() for each tensor, with `opaque` also for buffers that are not mixed. UsageError names a refused tensor."""
         if not opaque:
             self.items = [i for i in self.items if i.role != _lib.OPAQUE]
         addresses = [_address(i.host) for i in self.items]
@@ -363,13 +373,13 @@ class Model:
 
 # ---- buffers that are not mixed ------------------------------------------------------
 
-BITS = 16  # Of a buffer's bytes in one float: digits below are left for rounding.
-UNIT = 2.0**-60  # Of those 16 bits: so small that no norm of a model notices.
-FIRST = 1 << BITS  # Added to them: a float that is 0 says nothing.
+BITS = 16  # Bits of a buffer in one float32. The other bits of the fraction leave room for rounding errors.
+UNIT = 2.0**-60  # Value of the lowest of these bits: too small to change the norm of a model.
+FIRST = 1 << BITS  # Added to the BITS bits, so that no float is 0.
 
 
 def _pack(x: Any) -> Any:
-    """A buffer's bytes as float32 of numpy's; bools as one bit each."""
+    """Returns the bytes of a buffer as a float32 array of numpy, 16 bits per float. A bool is one bit."""
     import numpy
     import torch
 
@@ -380,7 +390,7 @@ def _pack(x: Any) -> Any:
 
 
 def _unpack(host: Any, x: Any) -> None:
-    """x gets the values that `host` has."""
+    """Sets x to the values that _pack() has stored in `host`."""
     import numpy
     import torch
 
@@ -399,7 +409,7 @@ def _unpack(host: Any, x: Any) -> None:
 
 
 def _label(i: Item) -> str:
-    """The tensor's name in the run: peers have to have the same type and shape."""
+    """Returns the tensor's name in the run, with type and shape, which must be the same at all peers."""
     shape = "x".join(str(d) for d in i.owner.shape) or "scalar"
     label = f"{i.name}:{str(i.owner.dtype).rpartition('.')[2]}:{shape}"
     return label if len(label) <= NAME_MAX else f"{label[:NAME_MAX - 17]}:{hashlib.sha256(label.encode()).hexdigest()[:16]}"

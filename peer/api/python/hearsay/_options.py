@@ -1,7 +1,7 @@
-"""The keyword arguments of Peer, local(), simulate() and torchrun(): names, types, and sentences that speak of them.
+"""The keyword arguments of Peer, local(), simulate() and torchrun(): names, types and error messages.
 
-RunOptions are the options of libhearsay (hearsay_option_at() lists them); a test compares the two, and the table in
-README.md. None stands for the default: the run's, where the peer joins one, else the library's.
+RunOptions are the options of libhearsay, which hearsay_option_at() lists. A test compares RunOptions with the library and
+with the table in README.md. None stands for the default: the run's if the peer joins a run, else the library's.
 """
 import difflib
 import inspect
@@ -16,9 +16,9 @@ Seconds = Union[float, str]
 
 
 class RunOptions(TypedDict, total=False):
-    """Options of libhearsay, with _ for -."""
+    """The options of libhearsay, with _ in place of -."""
 
-    # The run: all peers agree on it. A peer that joins may leave all of these out.
+    # The run: the same for all peers. A peer that joins a run may leave these options out.
     rounds: Optional[int]
     local_steps: Optional[Count]
     min_peers: Optional[int]
@@ -41,7 +41,7 @@ class RunOptions(TypedDict, total=False):
     centre_momentum: Optional[float]
     error_feedback: Optional[bool]
     factor_masking: Optional[bool]
-    # This peer.
+    # Options of this peer.
     key: Optional[Path]
     bootstrap: Optional[Words]
     listen: Optional[str]
@@ -61,7 +61,7 @@ class RunOptions(TypedDict, total=False):
     patience: Optional[float]
     worker_limit: Optional[float]
     uplink: Optional[str]
-    # A run of `hearsay peer`'s, of which the tensors are a model: with model= only.
+    # With model= only: the tensors are a model of `hearsay peer`, which can join the run.
     model: Optional[str]
     data: Optional[str]
     norm: Optional[Literal['batch', 'group', 'layer']]
@@ -85,7 +85,7 @@ class RunOptions(TypedDict, total=False):
 
 
 class PeerOptions(RunOptions, total=False):
-    """And those of the Peer itself, which local(), simulate() and torchrun() hand on to it."""
+    """RunOptions and the arguments of the Peer itself. local(), simulate() and torchrun() pass all of them to the Peer."""
 
     buffers: Optional[Mapping[str, Any]]
     options: str
@@ -106,7 +106,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def check(where: str, given: Iterable[str], names: Iterable[str], what: str = "keyword argument", error: Type[Exception] = TypeError) -> None:
-    """TypeError, or another error, where a keyword argument is none of these, with the name that is nearest."""
+    """Raises `error` if a name in `given` is not in `names`. The message has the nearest known name."""
     known = sorted(names)
     for name in given:
         plain = name.replace("-", "_")
@@ -120,7 +120,7 @@ def check(where: str, given: Iterable[str], names: Iterable[str], what: str = "k
 
 
 def check_own(where: str, **given: Any) -> None:
-    """TypeError, where an argument that is the Peer's own and not the library's has another type than the signature says."""
+    """Raises TypeError if an argument of the Peer, not of the library, does not have the type in the signature."""
     kinds: Dict[str, Tuple[Callable[[Any], bool], str]] = {
         "evaluate": (callable, "a function or None"),
         "on_note": (callable, "a function or None"),
@@ -132,14 +132,14 @@ def check_own(where: str, **given: Any) -> None:
         fits, expected = kinds[name]
         try:
             good = value is None or fits(value)
-        except TypeError:  # It cannot be iterated over.
+        except TypeError:  # The value is not iterable.
             good = False
         if not good:
             raise TypeError(f"{where}: {name}: found {value!r:.60}, expected {expected}")
 
 
 def listed(names: Any = PeerOptions) -> Callable[[Function], Function]:
-    """Decorates a function that takes Unpack[names]: help() and completion then list each keyword argument."""
+    """Returns a decorator for a function that takes Unpack[names], so that help() and completion list each keyword argument."""
     def decorate(function: Function) -> Function:
         signature = inspect.signature(function)
         own = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD and one.name[0] != "_"]
@@ -155,7 +155,7 @@ FLAG = re.compile(r"--([a-z][a-z0-9]*(?:-[a-z0-9]+)*)")
 
 
 def speak(sentence: str) -> str:
-    """A sentence of the library, in which command-line flags become keyword arguments: --min-peers is min_peers."""
+    """Returns a message of the library with keyword arguments in place of flags: --min-peers becomes min_peers."""
     def keyword(found: "re.Match[str]") -> str:
         name = found.group(1).replace("-", "_")
         return name if name in RUN_NAMES else found.group(0)

@@ -1,10 +1,10 @@
-"""State of optimizers, schedulers and random numbers as bytes that need no pickle.
+"""Writes the state of optimizers, schedulers and random number generators as bytes, without pickle.
 
     b"H1" | u64 length of the header | header, JSON | raw bytes of all tensors, arrays and bytes objects
 
-JSON has None, bool, int, float, str and list as they are. Any other value is an object with one key, which names its
-type: {"dict": [[key, value], ...]}, {"tensor": [dtype, shape, offset, bytes]}, ... Reading calls nothing that the bytes
-name, so that a checkpoint cannot run code, and is the same with every version of PyTorch.
+In the JSON, None, bool, int, float, str and list are themselves. Any other value is an object with one key, which names
+its type: {"dict": [[key, value], ...]}, {"tensor": [dtype, shape, offset, bytes]}, ... The reader calls no function that the
+bytes name, so that a checkpoint cannot run code. All versions of PyTorch read the same values.
 """
 import collections
 import ctypes
@@ -35,7 +35,7 @@ class _Writer:
         return [self.n - len(raw), len(raw)]
 
     def tree(self, x: Any, path: str) -> Any:
-        """x as JSON. `path` is where x is, for the error."""
+        """Returns x as a JSON value. `path` is the position of x, for the error message."""
         kind = type(x)
         if kind in PLAIN:
             return x
@@ -80,7 +80,7 @@ class _Writer:
 
 
 def dump(state: Dict[str, Any]) -> bytes:
-    """The state as bytes. TypeError names what cannot be kept, and where it is."""
+    """Returns the state as bytes. TypeError names the value that cannot be kept, and its position."""
     writer = _Writer()
     try:
         header = json.dumps({name: writer.tree(x, name) for name, x in state.items()}).encode()
@@ -154,7 +154,7 @@ class _Reader:
         return (torch.frombuffer(raw, dtype=dtype) if raw else torch.empty(0, dtype=dtype)).reshape(v[1]).clone()
 
 
-# ---- checkpoints of before ------------------------------------------------------
+# ---- checkpoints of older versions ------------------------------------------------------
 
 
 ALLOWED = {("collections", "OrderedDict"), ("collections", "Counter"), ("_codecs", "encode"), ("numpy", "ndarray"), ("numpy", "dtype"),
@@ -163,7 +163,7 @@ ALLOWED = {("collections", "OrderedDict"), ("collections", "Counter"), ("_codecs
 
 
 class _Unpickler(pickle.Unpickler):
-    """Containers, numbers and arrays: nothing else that a pickle names is called."""
+    """Reads containers, numbers and arrays. A pickle that names any other class or function is refused."""
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) in ALLOWED:
@@ -172,7 +172,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def _numpy_classes() -> List[Any]:
-    """What numpy's arrays name in a pickle, for PyTorch's list of what is safe."""
+    """Returns the classes and functions of pickled numpy arrays, for PyTorch's list of safe globals."""
     import numpy
 
     core = importlib.import_module("numpy.core.multiarray" if numpy.__version__.startswith("1.") else "numpy._core.multiarray")
@@ -181,7 +181,7 @@ def _numpy_classes() -> List[Any]:
 
 
 def _load_pickled(raw: bytes) -> Any:
-    """A checkpoint of hearsay 0.1.0 and before: b"P" and a pickle, or b"T" and a file of torch.save()."""
+    """Reads the state in a checkpoint of hearsay 0.1.0 or older: b"P" and a pickle, or b"T" and a file of torch.save()."""
     if raw[:1] == b"P":
         return _Unpickler(io.BytesIO(raw[1:])).load()
     import torch
@@ -193,7 +193,7 @@ def _load_pickled(raw: bytes) -> Any:
 
 
 def load(raw: bytes) -> Dict[str, Any]:
-    """What dump() was given. UsageError, where the bytes are none of it."""
+    """Returns the state that dump() has written as `raw`. UsageError if the bytes have another format."""
     try:
         if raw[:1] in (b"P", b"T"):
             state = _load_pickled(raw)

@@ -78,12 +78,15 @@ def _batches_of(peer: Any, arrays: List[Any], size: int, shuffle: bool, single: 
 
 
 def _order_of(source: Any, shuffle: Optional[bool]) -> Tuple[Any, bool]:
-    """The loader's sampler; None: all samples, of which `shuffle` says the order. TypeError for one that cannot be shared out."""
+    """Returns (sampler of the DataLoader, False), or (None, shuffle) if the sampler draws all samples once.
+
+    TypeError if the samples of this sampler cannot be divided among peers.
+    """
     from torch.utils.data import BatchSampler, DistributedSampler, RandomSampler, SequentialSampler
 
     own = source.sampler if source.batch_sampler is None else getattr(source.batch_sampler, "sampler", None)
     if source.batch_sampler is not None and type(source.batch_sampler) is not BatchSampler:
-        raise TypeError(f"shard: found the batch_sampler {type(source.batch_sampler).__name__}, whose batches are of all peers' samples; "
+        raise TypeError(f"shard: found the batch_sampler {type(source.batch_sampler).__name__}, which draws from the samples of all peers; "
                         "expected a DataLoader with a batch_size, or shard=\"own\" and the loader itself in place of peer.shard()")
     if isinstance(own, DistributedSampler):
         raise TypeError("shard: found a DistributedSampler, which shares out the samples itself; expected a DataLoader without one")
@@ -92,14 +95,16 @@ def _order_of(source: Any, shuffle: Optional[bool]) -> Tuple[Any, bool]:
     if type(own) is RandomSampler and not own.replacement and own.generator is None and own.num_samples == len(source.dataset):
         return None, shuffle is None or shuffle
     if shuffle is not None:
-        raise TypeError(f"shard: found shuffle={shuffle} beside a DataLoader with the sampler {type(own).__name__}, which has an order of "
-                        "its own; expected no shuffle")
+        raise TypeError(f"shard: found shuffle={shuffle} beside a DataLoader with the sampler {type(own).__name__}, which defines "
+                        "the order; expected no shuffle argument")
     return own, False
 
 
 def _seeded(peer: Any, own: Any) -> Any:
-    """A sampler that draws from the process's generator draws from one of this peer and epoch: peers of simulate() share the
-    process, and a run is to have the same bits again."""
+    """Returns the sampler, with a random generator of this peer and epoch if it has none.
+
+    The peers of simulate() share a process. With the generator of the process, a second run would draw other samples.
+    """
     import torch
 
     if getattr(own, "generator", own) is not None:
@@ -110,7 +115,7 @@ def _seeded(peer: Any, own: Any) -> Any:
 
 
 def _share_of(peer: Any, own: Any, n: int) -> List[int]:
-    """What a sampler draws in an epoch, but for the samples that are others'."""
+    """Returns the samples of one epoch that the sampler draws and that are in this peer's shard."""
     mine = set(samples(peer, n).tolist())
     drawn = list(_seeded(peer, own))
     for i in drawn:
@@ -123,12 +128,14 @@ def _share_of(peer: Any, own: Any, n: int) -> List[int]:
 
 
 def _filtered(peer: Any, own: Any, n: int) -> Any:
-    """The loader's sampler for this peer: each peer draws as it does, and keeps what is its own. So weights count as before, a
-    subset stays one, and an order stays that order."""
+    """Returns a sampler that draws like `own` and keeps the samples of this peer's shard.
+
+    Weights, subsets and the order of the samples stay as `own` has them.
+    """
     from torch.utils.data import Sampler
 
     class OwnShare(Sampler):  # type: ignore[type-arg]
-        """What another sampler draws, of a peer's share."""
+        """Yields the samples of _share_of(), in their order."""
 
         def __init__(self) -> None:
             pass

@@ -1,19 +1,19 @@
-"""The final models of several peers of one program, and how far apart they are."""
+"""Exact consensus distance between the final models of local() and simulate()."""
 import math
 import os
 from typing import Any, Iterator, List, Sequence, Tuple
 
 from . import _lib
 
-CHUNK = 1 << 20  # Floats that are compared at a time.
+CHUNK = 1 << 20  # Number of floats per model that are compared at a time.
 
 
 class Results(List[Any]):
-    """What local() and simulate() return: a list by rank, and the exact distance of the final models.
+    """Result of local() and simulate(): a list by rank, with the exact distance between the final models.
 
-    drift           sqrt(mean |x_i - x_mean|^2) over the trained parameters, in double precision; NaN: not known
+    drift           sqrt(mean |x_i - x_mean|^2) over the trained parameters, in double precision; NaN: unknown
     relative_drift  drift / |x_mean|
-    models          how many models were compared: those of the ranks that called connect()
+    models          number of models compared, one for each rank that called connect()
     """
 
     drift: float = math.nan
@@ -22,7 +22,7 @@ class Results(List[Any]):
 
 
 def trained(model: Any) -> Iterator[Any]:
-    """The trained tensors of a _model.Model as they are now, flat, in float32: 16 bits lose nothing by that."""
+    """Yields the current values of the trained tensors of a _model.Model, flat, as float32 (exact for 16-bit types)."""
     import numpy
 
     for item in model.items:
@@ -33,7 +33,7 @@ def trained(model: Any) -> Iterator[Any]:
 
 
 def write(path: str, model: Any) -> None:
-    """All of them to a file. Where the disk has no room there is none, and the drift is not known."""
+    """Writes trained(model) to the file `path`. If that fails, writes `path`.missing instead, and the drift stays unknown."""
     try:
         with open(path, "wb") as f:
             for x in trained(model):
@@ -45,7 +45,7 @@ def write(path: str, model: Any) -> None:
 
 
 def distance(models: Sequence[Any]) -> Tuple[float, float]:
-    """(drift, relative drift) of vectors of the same length."""
+    """Returns (drift, relative drift) of vectors of the same length."""
     import numpy
 
     apart = size = 0.0
@@ -59,7 +59,7 @@ def distance(models: Sequence[Any]) -> Tuple[float, float]:
 
 
 def exact(paths: Sequence[str]) -> Tuple[int, float, float]:
-    """(number of models, drift, relative drift) of the files that are there."""
+    """Returns (number of models, drift, relative drift) of the files that exist."""
     there = [path for path in paths if os.path.exists(path)]
     if not there or any(os.path.exists(path + ".missing") for path in paths):
         return 0, math.nan, math.nan

@@ -1,6 +1,6 @@
-"""What a checkpoint holds beside the model: the optimizer's state, its scheduler's, and whatever else `keep` names.
+"""State in a checkpoint other than the model: optimizer, learning-rate scheduler, and the objects in `keep`.
 
-The bytes are those of _state.py: no pickle, in the peer's own directory.
+_state.py defines the format. The file is in the peer's own directory.
 """
 import gc
 import random
@@ -10,8 +10,8 @@ from typing import Any, Callable, Dict, List, Mapping, Tuple
 
 from . import _state
 
-SHARE = 0.05  # Keeping takes at most this share of the time.
-FOUND = "(scheduler)"  # The name of a scheduler that was found and not named.
+SHARE = 0.05  # Largest share of the run time that may go into collecting state.
+FOUND = "(scheduler)"  # Name of a scheduler that schedulers_of() found and `keep` does not name.
 
 
 def _accessors(name: str, thing: Any) -> Tuple[Callable[[], Any], Callable[[Any], Any]]:
@@ -61,9 +61,9 @@ def _scheduler_types(torch: Any) -> Tuple[type, ...]:
 
 
 def schedulers_of(optimizer: Any) -> List[Any]:
-    """The learning-rate schedulers of PyTorch that move this optimizer, without those that are parts of another one.
+    """Returns the PyTorch learning-rate schedulers of this optimizer, without schedulers that are parts of another one.
 
-    A scheduler knows its optimizer, and not the other way round: all objects that the collector knows are looked at.
+    An optimizer has no reference to its schedulers, so this function searches all objects of the garbage collector.
     """
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(optimizer, torch.optim.Optimizer):
@@ -80,7 +80,7 @@ def schedulers_of(optimizer: Any) -> List[Any]:
 
 
 def _reached(thing: Any) -> List[Any]:
-    """What an entry of `keep` gives access to: itself, its attributes, and what its two functions are bound to or close over."""
+    """Returns the objects that an entry of `keep` refers to: the entry, its attributes, and the objects that its functions use."""
     if not isinstance(thing, (tuple, list)):
         return [thing, *getattr(thing, "__dict__", {}).values()]
     found: List[Any] = []
@@ -89,13 +89,13 @@ def _reached(thing: Any) -> List[Any]:
         for cell in getattr(one, "__closure__", None) or ():
             try:
                 found.append(cell.cell_contents)
-            except ValueError:  # It is empty.
+            except ValueError:  # The cell is empty.
                 pass
     return found
 
 
 class Keeper:
-    """Collects the state, at most as often as SHARE allows. `on`: there is a directory for checkpoints."""
+    """Collects the state for checkpoints, as often as SHARE allows. `on`: the peer has a directory for checkpoints."""
 
     def __init__(self, optimizer: Any, keep: Mapping[str, Any], on: bool, warn: Callable[[str], None]) -> None:
         self._optimizer, self._keep, self._warn = optimizer, dict(keep), warn
@@ -103,19 +103,19 @@ class Keeper:
         self._things = {name: _accessors(name, thing) for name, thing in things.items()}
         self._on = on and bool(self._things)
         self._next = 0.0
-        self._known: List[Any] = []  # The optimizer's schedulers, those that `keep` names and the others.
-        self._late = False  # One that was made after the Peer has been looked for.
+        self._known: List[Any] = []  # All schedulers of the optimizer, named in `keep` or not.
+        self._late = False  # look_for_late() has searched for schedulers.
         if keep and not on:
             warn("keep= has no effect without out=DIR, where checkpoints are")
         if self._on:
             self._find_schedulers()
-            self.state()  # What cannot be kept is refused before there is a run.
+            self.state()  # Raises TypeError before the run begins if a value cannot be kept.
             self._next = 0.0
 
     def _unnamed(self) -> List[Any]:
-        """The optimizer's schedulers that `keep` does not name."""
+        """Returns the optimizer's schedulers that `keep` does not name."""
         self._known = schedulers_of(self._optimizer)
-        if len(self._known) > 1:  # Some may be garbage of earlier cells of a notebook.
+        if len(self._known) > 1:  # Some may be garbage from earlier cells of a notebook.
             self._known = []
             gc.collect()
             self._known = schedulers_of(self._optimizer)
@@ -123,7 +123,7 @@ class Keeper:
         return [one for one in self._known if id(one) not in reached]
 
     def _find_schedulers(self) -> None:
-        """One that `keep` does not name is kept under FOUND. Of several nothing tells which is which: they are warned of."""
+        """Keeps a single unnamed scheduler as FOUND. Warns of several, because their order after a restart is unknown."""
         unnamed = self._unnamed()
         if len(unnamed) == 1 and FOUND not in self._things:
             self._things[FOUND] = _accessors(FOUND, unnamed[0])
@@ -133,7 +133,7 @@ class Keeper:
                        'again after a restart; name each, as in keep={"warmup": first, "decay": second}')
 
     def look_for_late(self) -> None:
-        """A scheduler that was made after the Peer missed what the checkpoint has of it: say so, once. Called before a round."""
+        """Warns once of a scheduler that was created after the Peer and so was not restored. Called before each round."""
         if not self._on or self._late or self._known or not _is_scheduled(self._optimizer):
             return
         self._late = True
@@ -152,23 +152,23 @@ class Keeper:
         return raw
 
     def restore(self, raw: bytes) -> None:
-        """What the checkpoint has is given to what is kept now. What only one of the two has is warned of."""
+        """Restores each kept object from the checkpoint. Warns of objects that only the checkpoint or only `keep` has."""
         state = _state.load(raw)
         for name, (_, put) in self._things.items():
             if name in state:
                 put(state[name])
             else:
                 what = "the learning-rate scheduler" if name == FOUND else repr(name)
-                self._warn(f"keep: the checkpoint has no state of {what}, expected one: it starts as the program has made it")
+                self._warn(f"keep: the checkpoint has no state of {what}, which keeps the state that the program gave it")
         for name in state:
             if name == FOUND and name not in self._things:
                 self._warn("keep: the checkpoint has the state of a learning-rate scheduler, and the optimizer has none, or several: the "
                            "state is not used; make the scheduler before the Peer, or name it in keep=")
             elif name not in self._things:
-                self._warn(f"keep: the checkpoint has a state of {name!r}, which keep= does not name: it is not used")
+                self._warn(f"keep: the checkpoint has a state of {name!r}, which keep= does not name: the state is not used")
 
 
 def _is_scheduled(optimizer: Any) -> bool:
-    """Has a scheduler of PyTorch replaced the optimizer's step() to count its calls?"""
+    """Returns True if a PyTorch scheduler has wrapped the optimizer's step() to count its calls."""
     step = getattr(optimizer, "step", None)
     return bool(getattr(step, "_wrapped_by_lr_sched", False) or getattr(step, "_with_counter", False))

@@ -38,7 +38,8 @@ def keygen(path: str) -> str:
 # ---- processes on this machine ------------------------------------------------------
 
 
-# What a process says: it runs, it waits for a number of peers, it has a result, with or without connect(), or a traceback.
+# Messages of a process: RUNS, before it calls `train`. GATHERS, with min_peers. ENDS, with its result. ABSENT, with its result,
+# if `train` did not call connect(). FAILS, with a traceback.
 RUNS, GATHERS, ENDS, ABSENT, FAILS = "runs", "gathers", "ends", "absent", "fails"
 
 
@@ -63,7 +64,7 @@ class Connect:
     def __call__(self, module: Any, optimizer: Any = None, /, **more: "Unpack[_options.PeerOptions]") -> Peer:
         _options.check("connect", more, _options.PEER_NAMES)
         options: Dict[str, Any] = {**self.options, **more}
-        options["progress"] = bool(options.get("progress")) and self.rank == 0  # One line for all of them.
+        options["progress"] = bool(options.get("progress")) and self.rank == 0  # Rank 0 prints for all ranks.
         self.answer.send_bytes(pickle.dumps((GATHERS, str(options.get("min_peers", "")))))
         self.peers.append(Peer(module, optimizer, **options))
         return self.peers[-1]
@@ -90,7 +91,7 @@ def _on_a_leash(parent: int) -> None:
 
 def _child(rank: int, train: Callable[..., Any], args: Sequence[Any], options: Dict[str, Any], listener: socket.socket,
            answer: Any, parent: int, final: str) -> None:
-    """In the new process. final: the file for this rank's final model."""
+    """Runs in the new process. `final` is the path of the file for the final model of this rank."""
     answer.send_bytes(pickle.dumps((RUNS, None)))
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
@@ -114,9 +115,9 @@ def _child(rank: int, train: Callable[..., Any], args: Sequence[Any], options: D
         answer.send_bytes(pickle.dumps((ENDS if connect.peers else ABSENT, result)))
     except BaseException:
         if os.getpid() != own:
-            raise  # A process that `train` forked ends here. Its end says nothing of this rank.
+            raise  # A process that `train` forked ends here. This rank is still running.
         interrupt.heard = True
-        with contextlib.suppress(BrokenPipeError):  # The parent was killed: there is no process to report to.
+        with contextlib.suppress(BrokenPipeError):  # The parent was killed.
             answer.send_bytes(pickle.dumps((FAILS, traceback.format_exc())))
     finally:
         for peer in connect.peers:
@@ -161,7 +162,7 @@ def _all_can_begin(n: int, absent: List[int], needs: Mapping[int, str]) -> None:
 
 
 def _ended(process: Any, runs: bool, spawned: bool) -> str:
-    """Why a process has no result. One that did not come as far as `train` wrote its traceback to stderr."""
+    """Returns the reason why a process has no result. `runs`: the process has reached `train`."""
     text = f"its process ended with code {process.exitcode}, and no result"
     if runs or not spawned:
         return text
@@ -171,7 +172,7 @@ def _ended(process: Any, runs: bool, spawned: bool) -> str:
 
 
 def _collect(answers: List[Any], processes: List[Any], others: bool, spawned: bool) -> List[Any]:
-    """The result of each; LocalError with the first that fails. others: may there be peers that are not of these?"""
+    """Returns the results by rank. LocalError names the first rank that fails. `others`: other peers may be in the run."""
     runs: List[int] = []
     results: Dict[int, Any] = {}
     absent: List[int] = []
@@ -223,8 +224,8 @@ def _is_file(path: Any) -> bool:
 
 
 def _method(train: Any) -> str:
-    """A new interpreter reads `train` from a file. What came from a prompt, a notebook, stdin or -c is in none: there the
-    process is copied."""
+    """Returns the start method. A spawned interpreter imports `train` from a file. If `train` comes from a prompt, a notebook,
+    stdin or -c, the method is "fork"."""
     main = sys.modules.get("__main__")
     while hasattr(train, "func"):  # functools.partial
         train = train.func
@@ -241,7 +242,7 @@ def local(n: int, train: Callable[..., Any], *args: Any, start_method: Optional[
     """Run n peers as processes on this machine: for a first try, and for tests.
 
         def train(rank, connect):
-            model = Net()                            # rank 0's is the initial model of all, or that of initial=True
+            model = Net()                            # the initial model is rank 0's, or the one with initial=True
             optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
             peer = connect(model, optimizer)         # hearsay.Peer
             for x, y in peer.shard(dataset): ...; peer.step()
@@ -250,16 +251,17 @@ def local(n: int, train: Callable[..., Any], *args: Any, start_method: Optional[
         if __name__ == "__main__":
             print(hearsay.local(4, train, rounds=200, topology="ring"))
 
-    Each process calls train(rank, connect, *args). Keyword arguments are a Peer's; key, ports, names, min_peers and
-    shards are chosen where they are not given; out=DIR is DIR/peer-0 and so on, and metrics=PORT that port of rank 0,
-    and the ones behind it. progress=True shows the lines of rank 0. Returns a list of what they returned, by rank, or
-    of the peer's last figures where that is None. Its `drift` and `relative_drift` are exact, from the final tensors of
-    all ranks.
-    If one fails, the others are ended, and LocalError has its traceback. KeyboardInterrupt gives all of them some
-    seconds to leave, with summary and checkpoint, and comes out of local(); a second one ends them. In `train` that is
-    a KeyboardInterrupt, once. LocalError also names a rank that returns without connect() while others wait.
-    Processes are spawned, as PyTorch wants it: `train` and `args` are pickled, and a script needs the line with
-    __name__. Where `train` is in no file (a notebook, a prompt, stdin) they are forked, with one thread each.
+    Each process calls train(rank, connect, *args). Keyword arguments are those of Peer. local() chooses key, ports, names,
+    min_peers and shards that are not given. With out=DIR, rank i writes to DIR/peer-i. With metrics=PORT, rank i serves at
+    PORT + i. With progress=True, rank 0 prints progress lines.
+    Returns a list with the result of `train` by rank; a result of None is replaced by the peer's last figures. The
+    attributes `drift` and `relative_drift` of the list are exact, computed from the final tensors of all ranks.
+    If a rank fails, the other ranks are ended, and LocalError has the traceback of the failed rank. LocalError also names a
+    rank that returns without connect() while others wait. At a KeyboardInterrupt, all ranks get some seconds to leave and to
+    write summary and checkpoint; `train` gets one KeyboardInterrupt, and local() raises it. A second KeyboardInterrupt ends
+    the processes at once.
+    Processes are spawned, as PyTorch recommends: `train` and `args` are pickled, and a script needs the line with
+    __name__. If `train` is not in a file (a notebook, a prompt, stdin), processes are forked, with one thread each.
     """
     if n < 1:
         raise ValueError(f"hearsay.local: found {n} peers, expected at least 1")

@@ -1,7 +1,7 @@
-"""hearsay.load(): the tensors of a model file, and the function that turns raw data into its inputs.
+"""hearsay.load(): the tensors of a model file, and the function that turns raw data into inputs of the model.
 
-A safetensors file is 8 bytes of length, a JSON header and data. The header's "__metadata__" has "input",
-which peer/diary/input.h describes: the shape of an input, and means and deviations of channels or columns.
+A safetensors file consists of a length (8 bytes), a JSON header and data. The key "input" in the header's "__metadata__"
+is described in peer/diary/input.h: the shape of an input, and means and deviations of channels or columns.
 """
 import json
 import math
@@ -9,45 +9,45 @@ import os
 import struct
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Union
 
-HEADER_MAX = 100_000_000  # Bytes, as the format limits them.
-FAR = 1e6  # A scaled value is at most this large, with either sign (nn/data/columns.h).
+HEADER_MAX = 100_000_000  # Largest header in bytes, a limit of the format.
+FAR = 1e6  # Largest absolute value of a scaled input (nn/data/columns.h).
 GAPS = ("", "?", "nan", "na", "n/a", "null")
-# Sizes of elements, and what numpy calls them; BF16 has no name there.
+# Type in the file -> numpy's type. numpy has no BF16: its bits are read as unsigned 16-bit numbers.
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
           "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "u1", "BOOL": "?"}
 
 
 class Loaded(NamedTuple):
-    """What load() returns. It can be unpacked: `tensors, transform, metadata = hearsay.load(path)`."""
+    """Result of load(). A Loaded can be unpacked: `tensors, transform, metadata = hearsay.load(path)`."""
 
     tensors: Dict[str, Any]
-    """Each tensor by its name, in the file's order. bfloat16 becomes float32 where they are numpy's."""
+    """Name -> tensor, in the order of the file. With numpy, bfloat16 tensors become float32."""
     transform: Callable[[Any], Any]
-    """Turns raw images, table rows or text into the model's inputs. Raises ValueError for what does not fit."""
+    """Turns raw images, table rows or text into inputs of the model. Raises ValueError for data of another form."""
     metadata: Dict[str, Any]
-    """The file's metadata: "run", "data", "round", "name", "version" and so on are texts, "input" is a dict,
-    "classes" a list with the label of each output. Empty for a file that hearsay did not write."""
+    """Metadata of the file. "run", "data", "round", "name", "version" and so on are strings, "input" is a dict, and
+    "classes" is a list with the label of each output. A file of another program has its own metadata, or none."""
 
 
 def load(path: Union[str, "os.PathLike[str]"], framework: Optional[str] = None) -> Loaded:
-    """Read a model file that hearsay or another program wrote in the safetensors format.
+    """Reads a model file in the safetensors format, written by hearsay or another program.
 
-    `framework` is "torch" or "numpy", and says what tensors and inputs are; None: PyTorch's if PyTorch is installed.
+    `framework` is the type of tensors and inputs: "torch" or "numpy". None: "torch" if PyTorch is installed, else "numpy".
 
         tensors, transform, metadata = hearsay.load("out/model.safetensors")
         module.load_state_dict(tensors)
         logits = module(transform(images))  # images: uint8, [n, 28, 28]
 
-    The transform takes what the data files have:
+    The transform takes the values in data files:
 
-        images   bytes 0 to 255: [height, width] or [channels, height, width], also with the channels last, or flat,
-                 and with any dimensions in front. The result is float32, [..., channels, height, width].
-        rows     one row or a list of rows, without the label: numbers, or texts as they are in the file.
-                 None and NaN are gaps. The result is float32, [n, inputs], or [inputs] for one row.
+        images   whole numbers 0 to 255 of shape [height, width], [channels, height, width], [height, width, channels]
+                 or [pixels], with any leading dimensions. The result is float32, [..., channels, height, width].
+        rows     one row or a list of rows, without the label. Cells are numbers, or strings as in the file. None and
+                 NaN are missing values. The result is float32, [n, inputs], or [inputs] for one row.
         sparse   a dense array [n, features], or a scipy.sparse matrix. The result is dense.
         text     bytes, or a str in UTF-8. The result is int64, [n].
 
-    OSError: the file cannot be read. ValueError: it is not a safetensors file; the message names file and field.
+    OSError: the file cannot be read. ValueError: the file is not a safetensors file; the message names file and field.
     """
     if framework not in (None, "torch", "numpy"):
         raise ValueError(f"framework: found {framework!r}, expected 'torch', 'numpy' or None")
@@ -131,7 +131,7 @@ def _tensor(path: Any, name: str, t: Any, data: bytearray, torch: Any) -> Any:
     if torch is None:
         return array
     if array.dtype.kind == "u" and array.dtype.itemsize > 1:
-        raise ValueError(f"{path}: dtype of {name}: found {t['dtype']}, which PyTorch may not have: framework=\"numpy\" reads it")
+        raise ValueError(f"{path}: dtype of {name}: found {t['dtype']}, which PyTorch may not support: use framework=\"numpy\"")
     tensor = torch.from_numpy(array.copy())
     return tensor.bfloat16() if t["dtype"] == "BF16" else tensor
 
@@ -150,8 +150,8 @@ class _Transform:
 
     def __call__(self, raw: Any) -> Any:
         if self.spec is None:
-            raise ValueError(f"{self.path}: its metadata does not say how inputs are made (\"input\"): hearsay wrote none, "
-                             "or it is the model of a program of its own")
+            raise ValueError(f"{self.path}: the metadata has no \"input\", which describes how to make inputs: another program wrote "
+                             "the file, or the model is not one of hearsay's")
         out = {"images": _images, "rows": _rows, "sparse": _sparse, "text": _text}[self.spec["form"]](self, raw)
         return out if self._torch is None else self._torch.from_numpy(out)
 
@@ -176,7 +176,7 @@ def _images(t: _Transform, raw: Any) -> Any:
         x = x.reshape(x.shape[:-1] + shape)
     else:
         raise t.fail(f"shape {x.shape}", f"[..., {c}, {h}, {w}]")
-    # Each byte is normalised once, in double, as nn/data/dataset.c does it.
+    # A table of all bytes, normalised in double as in nn/data/dataset.c.
     byte = np.arange(256) / 255.0
     table = np.stack([((byte - float(np.float32(m))) / float(np.float32(s))).astype(np.float32)
                       for m, s in zip(t.spec["mean"], t.spec["std"])])
@@ -184,7 +184,7 @@ def _images(t: _Transform, raw: Any) -> Any:
 
 
 def _mix(key: int, i: int) -> int:
-    """SplitMix64 (nn/math/rng.h)."""
+    """Returns the i-th number of SplitMix64 with this key, as nn/math/rng.h does."""
     mask = (1 << 64) - 1
     z = (key + (i + 1) * 0x9E3779B97F4A7C15) & mask
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
@@ -193,7 +193,7 @@ def _mix(key: int, i: int) -> int:
 
 
 def _category(text: bytes) -> int:
-    """The 18 bits by which a category is known (nn/data/columns.c)."""
+    """Returns the 18-bit hash of a category, as nn/data/columns.c does."""
     h = _mix(len(text), 0)
     for i, b in enumerate(text):
         h = _mix(h ^ b, i)
@@ -243,8 +243,8 @@ def _categories(cells: Sequence[Any], column: Dict[str, Any]) -> Any:
 
 
 def _cells(raw: Any) -> List[Any]:
-    """Rows as lists of cells; numpy's and PyTorch's arrays, too."""
-    if hasattr(raw, "to_numpy"):  # A table of pandas.
+    """Returns rows as lists of cells. `raw` is a list of rows, or an array or table of numpy, PyTorch or pandas."""
+    if hasattr(raw, "to_numpy"):  # pandas.DataFrame.
         raw = raw.to_numpy()
     return raw.tolist() if hasattr(raw, "tolist") else [row.tolist() if hasattr(row, "tolist") else row for row in raw]
 
@@ -253,8 +253,8 @@ def _rows(t: _Transform, raw: Any) -> Any:
     import numpy as np
     n_inputs, columns = t.spec["shape"][0], t.spec["columns"]
     if columns is None and "columns_hash" in t.spec:
-        raise ValueError(f"{t.path}: its table has more columns than a run can carry: the scales of the columns are not "
-                         "in the file")
+        raise ValueError(f"{t.path}: the table has too many columns for a run description, so that the scales of the columns are "
+                         "not in the file")
     if columns is None:
         columns = [{"form": "numbers"}] * n_inputs
     rows = _cells(raw)
@@ -262,7 +262,7 @@ def _rows(t: _Transform, raw: Any) -> Any:
     rows = [rows] if one else rows
     for k, row in enumerate(rows):
         if len(row) != len(columns):
-            raise t.fail(f"{len(row)} cells in row {k + 1}", f"{len(columns)}: those of the training files, without the label")
+            raise t.fail(f"{len(row)} cells in row {k + 1}", f"{len(columns)}: the columns of the training files, without the label")
     parts = []
     for i, column in enumerate(columns):
         cells = [row[i] for row in rows]
@@ -276,9 +276,9 @@ def _sparse(t: _Transform, raw: Any) -> Any:
     x = np.asarray(raw.toarray() if hasattr(raw, "toarray") else raw, np.float64)
     n, columns = t.spec["shape"][0], t.spec["columns"]
     if x.shape[-1:] != (n,):
-        raise t.fail(f"shape {x.shape}", f"[..., {n}]: feature 1 of the file is at place 0")
+        raise t.fail(f"shape {x.shape}", f"[..., {n}], with feature 1 of the file at index 0")
     if "columns_hash" in t.spec:
-        raise ValueError(f"{t.path}: its rows have more columns than a run can carry: the scales of the columns are not in the file")
+        raise ValueError(f"{t.path}: the rows have too many columns for a run description, so that the scales of the columns are not in the file")
     x = x / t.spec["divide"]
     if columns is not None:
         x = np.clip(x / np.array([c["scale"] for c in columns]), -FAR, FAR)

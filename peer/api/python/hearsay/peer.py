@@ -137,43 +137,43 @@ def _close(handle: Any, pid: int, opened: List[bool], held: Any) -> None:
 
 
 class Peer:
-    """One peer of a run, with a model of yours.
+    """One peer of a run, which trains the model of the program.
 
-    module     a torch.nn.Module: its parameters, and those buffers that are floats and are saved, are mixed. All
-               other buffers begin with the run's first values, and are each peer's own from then on. Float32
-               tensors on the CPU become views of one flat buffer, so that a round copies nothing: make the Peer after
-               model.to(...). Or a dict of name -> numpy array (float32 or float16), trained in place;
-               hearsay.packed() spares the library copies of those.
-               All peers give the same names, shapes and types in one order. The run begins with the values of one
-               peer, which all have in their tensors once the constructor returns: those of the peer with initial=True,
-               else of the one without `bootstrap` (local() and torchrun(): rank 0), else of one of those that begin
-               the run.
-    optimizer  checkpoints keep its state, and that of its learning-rate scheduler; None: neither
-    buffers    with a dict as module: name -> array of what is mixed but not trained
+    module     a torch.nn.Module, or a dict of name -> numpy array (float32 or float16). Names, shapes, types and their
+               order must be the same at all peers.
+               Module: parameters, and buffers that are floats and are saved, are mixed. All other buffers begin with the
+               initial values of the run, and each peer keeps its own values afterwards. Float32 tensors on the CPU become
+               views of one flat buffer, so that a round copies nothing: make the Peer after model.to(...).
+               Dict: arrays are trained in place. hearsay.packed() makes arrays that the library does not need to copy.
+               When the constructor returns, the tensors of all peers have the values of one peer: the peer with
+               initial=True, else the peer without `bootstrap` (rank 0 of local() and torchrun()), else one of the peers
+               that begin the run.
+    optimizer  checkpoints keep its state and the state of its learning-rate scheduler. None: neither
+    buffers    if module is a dict: name -> array that is mixed but not trained
     options    "topology=ring compress=topk:0.01": the same options as one text
-    timeout    seconds that the constructor waits for the first round, then TimeoutError; None: no limit
-    evaluate   callable(model) or callable(model, samples) -> loss, (loss, accuracy) or (loss, accuracy, samples), or a
-               dict of these names: called every "evaluate_every" rounds and at the end, in eval mode and without
-               gradients. `samples` is how many are enough, 0: all. It may be set later: peer.evaluate = ...
-    on_note    callable(level, text), 0 information, 1 warning, 2 error; default: logging.getLogger("hearsay"). None: no
-               function
-    keep       name -> what checkpoints keep beside the optimizer: an object with state_dict() and load_state_dict(), or
-               (get, set) callables. keep=hearsay.RNG does it for random numbers. Needs out=DIR. Numbers, text, bytes,
-               containers, arrays and tensors can be kept; TypeError names anything else, such as a function.
-    skip       patterns of names that take no part: ("*.bn*.*", "embedding.weight")
-    progress   True: a line every 5 s on stderr: round, loss, drift, peers, bytes; None: where stderr is a terminal
+    timeout    time in seconds that the constructor waits for the first round before it raises TimeoutError. None: no limit
+    evaluate   callable(model) or callable(model, samples) -> loss, (loss, accuracy), (loss, accuracy, samples), or a
+               dict with these keys. Called every `evaluate_every` rounds and at the end, in eval mode and without
+               gradients. `samples`: number of samples to evaluate, 0 for all. May be set later: peer.evaluate = ...
+    on_note    callable(level, text) with level 0 information, 1 warning, 2 error; default: logging.getLogger("hearsay").
+               None: messages are dropped
+    keep       name -> more state for checkpoints: an object with state_dict() and load_state_dict(), or two callables
+               (get, set). keep=hearsay.RNG keeps random number generators. Needs out=DIR. The state may have numbers,
+               text, bytes, containers, arrays and tensors; TypeError names any other value, such as a function.
+    skip       patterns of the names of tensors that are not mixed: ("*.bn*.*", "embedding.weight")
+    progress   True: a line with round, loss, drift, peers and bytes every 5 s on stderr. None: if stderr is a terminal
 
-    All other keyword arguments are options of the run and of this peer; the table in README.md says what each does.
-    None stands for the default: the run's, where this peer joins one, else the library's. `key` has to be given, and
-    `rounds` by a peer that begins a run. With model="lenet5" data="mnist" the run is one of `hearsay peer`'s.
+    All other keyword arguments are options of the run and of this peer, described in the table of README.md. None stands
+    for the default: the run's if this peer joins a run, else the library's. `key` is required, and `rounds` is required at
+    a peer that begins a run. With model="lenet5" data="mnist", `hearsay peer` can join the run.
 
-    A peer belongs to the process that made it, and to one thread at a time. Forked children, such as workers of a
-    DataLoader, do it no harm. It is a context manager: at the end it finishes, and leaves the run where
-    there was an exception. It leaves, too, when it is collected, and when the interpreter ends.
+    A Peer belongs to the process that made it, and may be used by one thread at a time. Forked children, such as workers of
+    a DataLoader, do not disturb it. A Peer is a context manager: the end of the `with` block calls finish(), or leave() after
+    an exception. A Peer also leaves the run when it is garbage collected and when the interpreter ends.
 
-    Raises TypeError for an unknown keyword argument, with the nearest name; hearsay.UsageError, where an option, the key, the model or the directory is wrong or is not the run's;
-    ResourceError, where memory, a port or a disk is missing; TypeError and ValueError, which name the tensor, where
-    the model has one that cannot take part. All of these but the last two are hearsay.HearsayError.
+    Raises TypeError for an unknown keyword argument, with the nearest name. UsageError: an option, the key, the model or
+    the directory is wrong or does not fit the run. ResourceError: memory, a port or a disk is missing. TypeError and
+    ValueError name a tensor that cannot be mixed. UsageError and ResourceError are subclasses of hearsay.HearsayError.
     """
 
     @_options.listed(_options.RunOptions)
@@ -222,7 +222,7 @@ class Peer:
         self._given = dict(word.partition("=")[::2] for word in options.split())
         self._check(lib.hearsay_options(self._handle, options.encode()))
         for name, value in _model.words(keywords.items()):
-            self._given[name] = value  # Its name is the library's: "min-peers".
+            self._given[name] = value  # With the library's names: "min-peers".
             self._check(lib.hearsay_set(self._handle, name.encode(), value.encode()))
 
     def _open(self, timeout: Optional[float]) -> None:
@@ -248,12 +248,12 @@ class Peer:
             self.on_note(1, f"hearsay: {text}")
 
     def _show(self, waits: bool) -> None:
-        """A line of progress, where one is due."""
+        """Prints a progress line if one is due. `waits`: the peer is waiting for its neighbours."""
         if self._progress is not None and self._progress.due() and self._opened[0]:
             self._progress.show(self.figures(), self._min_peers(), waits)
 
     def _min_peers(self) -> int:
-        """How many peers the run waits for before it begins."""
+        """Returns the number of peers that the run waits for before its first round."""
         words = dict(word.partition("=")[::2] for word in self.run.split())
         text = words.get("min-peers", self._given.get("min-peers", os.environ.get("HEARSAY_MIN_PEERS", "1")))
         return int(text) if text.isdigit() else 1
@@ -315,21 +315,21 @@ class Peer:
     # ---- training ----
 
     def step(self, loss: Any = None, samples: Optional[int] = None) -> bool:
-        """One local step is done. The last of a round hands the model over, and waits for the neighbours.
+        """Counts one local step. The last step of a round exchanges with the neighbours, and waits for them.
 
-        loss: mean over this step's samples, a number or a tensor of one value (which is not waited for before the round
-        is over); None: not known. A NaN or an infinity is divergence: the model goes back to an earlier round once, and
-        the second time the run ends (exit code 3). samples: how many they were, 0 to 2**53; they weigh the losses of a
-        round, and the loss of 0 samples is not known.
-        False when the run is over: the model is the final one; more calls do nothing.
-        NotFiniteError: the model holds a NaN or an infinity, which was not sent. It is yours still. UsageError: a tensor of it
-        was moved or replaced after the Peer was made, which the sentence names. All else as wait(). After an exception of wait()'s kind or a
-        KeyboardInterrupt the next step() waits for the exchange that was under way, and does not count itself.
+        loss: mean loss over the samples of this step, a number or a tensor of one value; None: unknown. A tensor is not
+        waited for before the end of the round. A NaN or an infinity is divergence: the first time the model returns to an
+        earlier round, the second time the run ends (exit code 3).
+        samples: number of samples of this step, 0 to 2**53: its weight in the loss of the round. 0: the loss is ignored.
+        Returns False if the run is over: the model is the final one, and more calls do nothing.
+        NotFiniteError: the model has a NaN or an infinity. The model was not sent, and the program may change it. UsageError
+        names a tensor that was moved or replaced after the Peer was made. All other exceptions are those of wait(). After
+        such an exception or a KeyboardInterrupt, the next step() waits for the pending exchange and does not count a step.
         """
         if self._over:
             return False
         self._usable()
-        if self._pending:  # This step was made while the library had the model: it does not count.
+        if self._pending:  # The library had the model during this step, so the step does not count.
             return self.wait()
         self._show(False)
         self._note_loss(loss, samples)
@@ -529,11 +529,12 @@ class Peer:
     def shard(self, source: Any, batch_size: Optional[int] = None, shuffle: Optional[bool] = None) -> Iterator[Any]:
         """Batches of this peer's samples, epoch after epoch, until the run is over.
 
-        source: a torch DataLoader, a dataset with len() and [i], or one array or a tuple of arrays of the same length, of
-        which batches are cut along the first axis. Of a DataLoader all is kept: this peer gets those samples that the
-        loader's sampler draws (a subset, by weights, in order) and that are its own.
-        batch_size: the loader's, or 32. shuffle: the loader's, else True. ValueError: arrays of different lengths; TypeError: a
-        source without numbers, or whose sampler cannot be shared out; UsageError: no sample is this peer's.
+        source: a torch DataLoader, a dataset with len() and [i], or one array or a tuple of arrays of the same length, which
+        are cut into batches along the first axis. A DataLoader keeps its settings. Of the samples that its sampler draws
+        (subset, weights, order), this peer gets the samples of its own shard.
+        batch_size: default the DataLoader's, or 32. shuffle: default the DataLoader's, or True. ValueError: the arrays have
+        different lengths. TypeError: the source has no sample numbers, or the samples of its sampler cannot be divided among
+        peers. UsageError: this peer's shard has no sample.
         """
         return data.shard(self, source, batch_size, shuffle)
 
@@ -548,7 +549,7 @@ class Peer:
     @classmethod
     @_options.listed()
     def from_env(cls, module: Any, optimizer: Any = None, /, **options: "Unpack[_options.PeerOptions]") -> "Peer":
-        """A peer of a job that torchrun, Slurm or mpirun started: hearsay.torchrun()."""
+        """Returns the Peer of a rank that torchrun, Slurm or mpirun started, as hearsay.torchrun() does."""
         from .launch import from_env
 
         _options.check("hearsay.Peer.from_env", options, _options.PEER_NAMES)

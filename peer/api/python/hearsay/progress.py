@@ -1,29 +1,29 @@
-"""Lines of progress on stderr: where the run is, at most one line every few seconds."""
+"""Progress lines of a run on stderr, at most one line every INTERVAL_S seconds."""
 import math
 import os
 import sys
 import time
 from typing import Any, Optional
 
-FIRST_S = 1.0  # Before the first line; a run that is over sooner prints its verdict only.
+FIRST_S = 1.0  # Time before the first line. A shorter run prints only its verdict.
 INTERVAL_S = 5.0
 PHASES = {"gathering": "joining", "settling": "consensus phase", "serving": "finishing", "holding": "waiting for a quorum",
           "left": "left"}
 
 
 def wanted(progress: Optional[bool]) -> bool:
-    """None: yes where stderr is a terminal, and this is no rank but the first of a job."""
+    """Returns whether to print progress. None: only at the first rank of a job, and if stderr is a terminal."""
     if progress is not None:
         return bool(progress)
     rank = os.environ.get("RANK", os.environ.get("SLURM_PROCID", os.environ.get("OMPI_COMM_WORLD_RANK", "0")))
     try:
         return rank == "0" and sys.stderr.isatty()
-    except (AttributeError, ValueError):  # There is none, or it is closed.
+    except (AttributeError, ValueError):  # stderr is None or closed.
         return False
 
 
 def amount(n: float) -> str:
-    """Bytes, with three digits."""
+    """Returns a number of bytes as text with three digits and a unit."""
     for unit in ("B", "kB", "MB"):
         if n < 999.5:
             return f"{n:.3g} {unit}"
@@ -32,7 +32,7 @@ def amount(n: float) -> str:
 
 
 def line(f: Any, min_peers: int, bytes_per_s: float, waits: bool = False) -> str:
-    """What these figures say, as one line."""
+    """Returns the progress line for these figures. `waits`: the peer is waiting for its neighbours."""
     here = max(1, f.n_live)
     peers = f"{here} peer{'' if here == 1 else 's'}"
     if f.phase in ("", "gathering"):
@@ -50,7 +50,7 @@ def line(f: Any, min_peers: int, bytes_per_s: float, waits: bool = False) -> str
 
 
 class Progress:
-    """Writes the lines of one peer."""
+    """Writes the progress lines of one peer."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -68,7 +68,7 @@ class Progress:
         self.say(line(figures, min_peers, rate, waits))
 
     def say(self, text: str) -> None:
-        """A stderr that is closed or full ends no training."""
+        """Writes a line to stderr. Errors are ignored, so that a closed stderr does not end the training."""
         try:
             print(f"{self.name}: {text}", file=sys.stderr, flush=True)
         except (AttributeError, OSError, ValueError):

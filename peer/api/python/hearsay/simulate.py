@@ -95,14 +95,14 @@ class _Connect:
     @_options.listed()
     def __call__(self, module: Any, optimizer: Any = None, /, **more: "Unpack[_options.PeerOptions]") -> Peer:
         options: Dict[str, Any] = {**self.options, **more}
-        options["progress"] = bool(options.get("progress")) and self.rank == 0  # One line for all of them.
+        options["progress"] = bool(options.get("progress")) and self.rank == 0  # Rank 0 prints for all ranks.
         self.peer = Peer(module, optimizer, _world=(self.world, self.rank), **options)
         self.world.models[self.rank] = self.peer._model
         return self.peer
 
 
 def _end_fork(own: int, error: Optional[BaseException]) -> None:
-    """A process that `train` forked ends where its `train` does. Its only thread is none of this world's."""
+    """Ends a process that `train` forked, when `train` returns in it. Does nothing in the process `own`."""
     if os.getpid() == own:
         return
     code = error.code if isinstance(error, SystemExit) else error
@@ -138,7 +138,7 @@ def _run(world: _World, connect: _Connect, train: Callable[..., Any], args: Sequ
 
 @_options.listed()
 def simulate(n: int, train: Callable[..., Any], *args: Any, network: str = "", **options: "Unpack[_options.PeerOptions]") -> Results:
-    """Run n peers in this process, over a network that is simulated, in virtual time.
+    """Runs n peers in this process, over a simulated network, in virtual time.
 
         def train(rank, connect):
             model = hearsay.packed({"w": numpy.zeros(785)})
@@ -148,12 +148,14 @@ def simulate(n: int, train: Callable[..., Any], *args: Any, network: str = "", *
 
         hearsay.simulate(64, train, rounds=100, topology="torus", network="latency-us=2000 bandwidth=1e6")
 
-    train(rank, connect, *args) is what local() takes. Each peer has a thread, and one at a time trains, so that a synchronous
-    run has the same bits each time, those of peers with the names "peer-0", "peer-1", ... over TCP (with uplink="off" where
-    compress is "auto", as a real link has its say in that). What `train`
-    draws must not come from a stream that peers share. network: latency-us, jitter-us, bandwidth (bytes a second of each
-    link; 0: no limit), step-us (virtual time of a local step), cut-rate, seed. Returns what they returned, by rank; where
-    that is None the last figures; `drift` and `relative_drift` of the list are exact. SimulationError where one failed, after the others have ended.
+    Each peer has a thread that calls train(rank, connect, *args), as in local(). One thread trains at a time, so that a
+    synchronous run has the same bits each time. Peers with the names "peer-0", "peer-1", ... over TCP have the same bits, too
+    (with compress="auto" only if uplink="off", because a real link influences the codec). `train` must not use a random
+    stream that peers share.
+    network: latency-us, jitter-us, bandwidth (bytes per second of each link; 0: no limit), step-us (virtual time of a
+    local step), cut-rate, seed.
+    Returns a list with the result of `train` by rank; a result of None is replaced by the peer's last figures. The attributes
+    `drift` and `relative_drift` of the list are exact. SimulationError: a peer failed; raised after all others have ended.
     """
     n = _check.whole("hearsay.simulate: n", n, 1, 2**32 - 1)
     _options.check("hearsay.simulate", options, _options.SIMULATED)
