@@ -22,7 +22,7 @@ failed=0
 n_checks=0
 reached_end= # Set by e2e_end.
 pids=()      # Processes that this script started and still has to end.
-exit_hooks=() # Functions that run when the script ends, see at_exit.
+exit_hooks=() # Names of functions that run when the script ends, see at_exit.
 
 # Nothing of the caller's may set an option behind our back.
 for variable in $(compgen -e | grep '^HEARSAY_'); do
@@ -287,8 +287,8 @@ e2e_begin()
     cd "$work" || exit 1
 }
 
-# at_exit FUNCTION: run it when the script ends, last registered first. The exit status stays that of the
-# checks, whatever the function returns.
+# at_exit FUNCTION: registers a function that runs when the script ends. The last registered function runs first. The
+# functions do not change the exit status of the script.
 at_exit()
 {
     exit_hooks=("$1" ${exit_hooks[@]+"${exit_hooks[@]}"})
@@ -297,7 +297,7 @@ at_exit()
 e2e_clean()
 {
     local status=$? pid hook
-    # A script that leaves early, for example by an `exit` inside a check, has not made all of its checks.
+    # A script that exits before e2e_end, for example in a check, has not made all of its checks.
     if [ "$status" = 0 ] && [ -z "$reached_end" ]; then
         not_ok "the script ended before e2e_end"
         status=1

@@ -22,8 +22,8 @@ docker_compose()
     fi
 }
 
-# docker_apt_sources RELEASE: lines of a sources.list for a Debian release: the machine's own lines, or else the
-# archive that the machine's Debian comes from.
+# docker_apt_sources RELEASE: prints lines of a sources.list for a Debian release: the machine's lines if it has this
+# release, else lines with the archive of the machine's Debian.
 docker_apt_sources()
 {
     local known lines
@@ -38,7 +38,7 @@ docker_apt_sources()
 }
 
 # docker_base_tar [RELEASE]: make a bare Debian with debootstrap (default: bookworm), and print the path of its
-# tar. The tar is kept outside of the repository, so that debootstrap runs once. Fails where no archive answers.
+# tar. The tar is kept outside of the repository, so that debootstrap runs once. Fails if no archive answers.
 docker_base_tar()
 {
     local release=${1:-bookworm} cache=${XDG_CACHE_HOME:-/var/cache}/hearsay-base tar tree mirror
@@ -96,7 +96,7 @@ bare_keep()
     cp -ln tree/var/cache/apt/archives/*.deb "$bare_kept" 2>/dev/null || cp -n tree/var/cache/apt/archives/*.deb "$bare_kept"
 }
 
-# clone_tree DIR: the tracked files of this checkout, as a fresh clone has them. Without git: all files outside of build/.
+# clone_tree DIR: copies the tracked files of this checkout to DIR, as in a fresh clone. Without git: all files outside of build/.
 clone_tree()
 {
     mkdir -p "$1"
@@ -106,7 +106,7 @@ clone_tree()
     [ -s "$1/CMakeLists.txt" ]
 }
 
-# page_commands FILE HEADING [N]: the commands of the N-th code block (default: the first) below a heading, without comments.
+# page_commands FILE HEADING [N]: prints the commands, without comments, of the N-th code block below a heading (default: 1).
 page_commands()
 {
     awk -v heading="$2" -v n="${3:-1}" '

@@ -1,10 +1,10 @@
-# tests/lib_fresh.sh -- a Debian that has nothing, with a clone of this checkout in /root/hearsay, for tests that follow
-# the pages as a new user does. Sourced by bash after tests/lib.sh.
+# tests/lib_fresh.sh -- a bare Debian with a clone of this checkout in /root/hearsay, for tests that run the commands
+# of the pages as a new user does. Sourced by bash after tests/lib.sh.
 # shellcheck shell=bash disable=SC2154
 # shellcheck source=tests/lib_docker.sh
 . "$root/tests/lib_docker.sh"
 
-# fresh_begin RELEASE: make the Debian and the clone, or skip.
+# fresh_begin RELEASE: makes the bare Debian and the clone. Skips the script if that is not possible.
 fresh_begin()
 {
     local need tar
@@ -13,20 +13,20 @@ fresh_begin()
     for need in unshare debootstrap; do
         command -v "$need" >/dev/null || skip "there is no $need here"
     done
-    # The clone is built anew. A caller that tests another program gets no verdict about it.
+    # The program is built in the clone. So the script skips if the caller tests another program.
     [ -e "$(dirname "$HEARSAY")/CPackConfig.cmake" ] || skip "$HEARSAY is not in a build directory"
     ! "$HEARSAY" --version | grep -qE '^sanitizers +[^n ]' || skip "a build with sanitizers: the clone is built without"
     tar=$(docker_base_tar "$1") || skip "debootstrap makes no Debian $1 here (does the package archive answer?)"
     bare_tree "$tar"
-    # apt asks nothing, and installs no recommended packages.
+    # apt runs without questions, and without recommended packages.
     printf 'APT::Get::Assume-Yes "true";\nAPT::Install-Recommends "false";\nquiet "2";\n' >tree/etc/apt/apt.conf.d/99test
     inside apt-get update >update.out 2>&1 || skip "no package archive answers: $(tail -n 1 update.out)"
     clone_tree tree/root/hearsay || not_ok "the files of this checkout are copied"
     patience=$((3 * patience)) # For `bounded`: a build and all unit tests may take long on a busy machine.
 }
 
-# types COMMAND [N]: run one line in the clone, as a user types it. Prints the line and the last N (default: 2) lines of
-# the output. tests/run shows what begins with "#= " also where the script passes.
+# types COMMAND [N]: runs one line in the clone, as a user types it. Prints the line and the last N (default: 2) lines of
+# the output with the prefix "#= ". tests/run shows lines with this prefix even if the script passes.
 # shellcheck disable=SC2317 # Called by check.
 types()
 {
@@ -40,7 +40,7 @@ types()
     return "$code"
 }
 
-# follow_pages RELEASE: the commands of deploy/README.md from a bare clone to `import hearsay`, and nothing else.
+# follow_pages RELEASE: runs the commands of deploy/README.md from a bare clone to `import hearsay`, and no other commands.
 follow_pages()
 {
     local line lines=0

@@ -6,7 +6,7 @@
 # Every flag that --help names stands in one of the pages; every hearsay command in their code
 # blocks parses; every relative link and anchor points at something that is there; the manual
 # page is made from the present help; every field of --json is named; the first page is short.
-# deploy/compose.yml hands on all options of `hearsay peer`; git and docker ignore what the pages make.
+# deploy/compose.yml passes all options of `hearsay peer`; git and docker ignore the files that commands of the pages make.
 # Prints every violation, one a line; exit code 1 where there was one.
 set -u
 export LC_ALL=C
@@ -138,7 +138,7 @@ check_fields()
     rm -rf "$directory"
 }
 
-# compose.yml hands on every variable that `hearsay peer` reads, and no other.
+# compose.yml must pass each variable that `hearsay peer` reads, and no other variable.
 check_compose()
 {
     local line
@@ -151,7 +151,7 @@ check_compose()
         <(sed -nE 's/^ +(HEARSAY_[A-Z0-9_]+):.*/\1/p' deploy/compose.yml | sort) | grep '^[<>]')
 }
 
-# git and docker ignore the keys and directories that the commands of the pages make in a checkout.
+# git and docker must ignore the keys and directories that the commands of the pages make in a checkout.
 check_ignored()
 {
     local page file directory
@@ -159,11 +159,11 @@ check_ignored()
     directory=$(mktemp -d) || exit 1
     git init -q "$directory" && cp .gitignore "$directory" || complain "git cannot read .gitignore"
     while IFS= read -r file; do
-        git -C "$directory" check-ignore -q "$file" || complain ".gitignore: does not ignore $file, which the pages make"
+        git -C "$directory" check-ignore -q "$file" || complain ".gitignore: found no rule for $file, which a command of the pages makes"
     done < <({ for page in "${pages[@]}"; do commands_of "$page"; done | sed -nE 's/^hearsay keygen ([^/ ][^ ]*).*/\1/p'
         printf '%s\n' out/peer-0/identity.key ring/identity.key hearsay-1234/cluster.key hearsay-1234/rank-0/model.safetensors hearsay_0.1.0_amd64.deb
     } | sort -u)
-    # `*` and `!folder`: what lies directly in the checkout is left out already.
+    # `*` and `!folder` in .dockerignore already exclude all files directly in the checkout.
     for file in '*.key' 'hearsay-*' '*.so'; do
         grep -qxF "**/$file" .dockerignore || complain ".dockerignore: has no line **/$file"
     done

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/addresses.sh -- where peers listen, which addresses they tell others, and what is said of
-# addresses that cannot be called. Hosts are network namespaces.
+# tests/e2e/addresses.sh -- the addresses on which peers listen and that they announce, and the warnings
+# for announced addresses that cannot be called. Each host is a network namespace.
 # shellcheck source=tests/lib.sh
 [ -n "${ADDRESSES_NS-}" ] || { [ "$(id -u)" = 0 ] && flags=-n || flags=-rn
     unshare "$flags" true 2>/dev/null || { echo "skipped: no network namespaces here"; exit 77; }
@@ -13,7 +13,7 @@ ip link set lo up
 check "keygen" eval '"$HEARSAY" keygen cluster.key 2>keygen.err'
 train=(--key cluster.key --data glyphs --model logreg --seed "$seed" --topology complete)
 
-# peer NAME ARGUMENTS...: it trains until it is stopped; $host, if set, is its host.
+# peer NAME ARGUMENTS...: starts a peer that trains until it is stopped, on the host $host if that is set.
 peer()
 {
     local name=$1
@@ -23,7 +23,7 @@ peer()
 }
 declare -A pid
 
-# gone NAME...: ends these peers.
+# gone NAME...: stops these peers.
 gone()
 {
     local name
@@ -33,7 +33,7 @@ gone()
     done
 }
 
-# says SECONDS REGEX FILE...: one of the files comes to hold the line.
+# says SECONDS REGEX FILE...: waits until one of the files has a line that matches REGEX.
 says()
 {
     local seconds=$1 regex=$2
@@ -47,26 +47,26 @@ there=(--bootstrap 127.0.0.1:7100 --rounds 100000000 --min-peers 2)
 peer a "${there[@]}"
 check "the first peer takes the default port" wait_until 20 eval 'bounded "$HEARSAY" probe 127.0.0.1:7100 >probe.out 2>&1'
 peer b "${there[@]}"
-check "the second by the same line listens on another, and says so" \
+check "the second peer, with the same arguments, listens on another port and prints it" \
     says 20 "port 7100 is in use on this machine, .* listens on port 7101; --listen" b.err
 check "  they train" wait_until 60 round_at_least hearsay-b/metrics.jsonl 20
 peer c --bootstrap 10.1.2.3:7100 --rounds 5
 finish "${pid[c]}" 30
-check "without a bootstrap list of this machine the error says what to write: $(tail -n 1 c.err)" \
+check "if --bootstrap does not name this machine, the error names the remedy: $(tail -n 1 c.err)" \
     eval '[ "$code" = 2 ] && grep -q "cannot listen on 0.0.0.0:7100: address already in use; .*--listen 0.0.0.0:7102" c.err'
 peer c "${there[@]}" --listen 127.0.0.1:7100
 finish "${pid[c]}" 30
-check "  nor is a port that was asked for left: $(tail -n 1 c.err)" \
+check "  and so it does if --listen names a port that is in use: $(tail -n 1 c.err)" \
     eval '[ "$code" = 2 ] && grep -q "cannot listen on 127.0.0.1:7100: .*--listen 127.0.0.1:7102" c.err'
 peer c "${there[@]}" --listen 10.1.2.3:7100
 finish "${pid[c]}" 30
-check "  an address of another machine: $(tail -n 1 c.err)" \
+check "  and for an address of another machine: $(tail -n 1 c.err)" \
     eval '[ "$code" = 2 ] && grep -q "cannot listen on 10.1.2.3:7100: .*expected an address of this machine" c.err'
 gone a b
 
-# ---- hosts that have two addresses each ----
+# ---- hosts with two addresses each ----
 
-# host N: a namespace behind a bridge, 10.9.0.N, from which its connections leave, and 10.9.0.1N.
+# host N: makes a namespace on a bridge, with the addresses 10.9.0.N and 10.9.0.1N. Connections leave from 10.9.0.N.
 host()
 {
     start "host-$1" unshare -n sleep 1000
@@ -80,7 +80,7 @@ host()
 ip link add br0 type bridge && ip link set br0 up && ip addr add 10.9.0.1/24 dev br0 || skip "no bridge here"
 for n in 2 3 4 5 6; do host $n; done
 
-# five ARGUMENTS...: a peer on each host; N stands for the host in the arguments.
+# five ARGUMENTS...: starts a peer on each host. N in the arguments is replaced by the number of the host.
 five()
 {
     local n
@@ -94,7 +94,7 @@ for n in 2 3 4 5 6; do finish "${pid[h$n]}" 60 && codes="${codes-}$code "; done
 check "five peers that listen at the second address of their host reach consensus: $(tail -n 1 h6.err | cut -c 1-60)" \
     [ "${codes-}" = "0 0 0 0 0 " ]
 
-# told FILE FIGURE...: figures of a member in a JSON of status.
+# told FILE MEMBER FIGURE...: prints figures of a member from the JSON of status.
 told()
 {
     python3 -c 'import json, sys
@@ -106,37 +106,37 @@ status()
     bounded nsenter -t "${pid[2]}" -n "$HEARSAY" status --bootstrap "$1" --key cluster.key "${@:2}" 2>status.err
 }
 endless=(--rounds 100000000 --min-peers 4)
-# h3 announces an address that refuses, h4 a name that is none, h5 a host that is away; h2 one that works.
+# h3 announces an address that refuses calls, h4 a name that does not resolve, h5 a host that does not answer, h2 an address that works.
 names=(--bootstrap "10.9.0.12:7100,10.9.0.13:7100,10.9.0.14:7100,10.9.0.15:7100")
 rm -rf hearsay-h*
 host=2 peer h2 --listen 10.9.0.12:7100 "${endless[@]}" "${names[@]}"
 host=3 peer h3 --listen 10.9.0.13:7100 --advertise 10.9.0.3:7100 "${endless[@]}" "${names[@]}"
 host=4 peer h4 --listen 10.9.0.14:7100 --advertise nowhere.invalid:7100 "${endless[@]}" "${names[@]}"
 host=5 peer h5 --listen 10.9.0.15:7100 --advertise 10.9.0.99:7100 "${endless[@]}" "${names[@]}"
-check "a member that refuses calls is named at the other end within 10 s" \
+check "another member warns of an address that refuses calls, within 10 s" \
     says 10 "h3 cannot be called at 10.9.0.3:7100: nothing listens there .connection refused.; start it with --advertise" h[245].err
-check "  and at its own, with what to do" \
+check "  and so does the peer itself, with the remedy" \
     says 10 "no member can call this peer at 10.9.0.3:7100, .*refused.*, says h[245]; start this peer with --advertise HOST:PORT" h3.err
 check "  a name that does not resolve" \
     eval 'says 10 "h4 cannot be called at nowhere.invalid:7100: the name does not resolve" h[235].err && says 10 "no member .*nowhere.invalid" h4.err'
-check "  a host that is away" \
+check "  a host that does not answer" \
     eval 'says 10 "h5 cannot be called at 10.9.0.99:7100: " h[234].err && says 10 "no member .*10.9.0.99" h5.err'
-check "  nothing of an address that works" eval '! grep -hE "h2 cannot|h2: warning: .*call this peer" h?.err'
+check "  no warning of an address that works" eval '! grep -hE "h2 cannot|h2: warning: .*call this peer" h?.err'
 status 10.9.0.12:7100 --json >status.json
-check "status shows it: $(told status.json h3 addresses call_error)" \
+check "status shows the error: $(told status.json h3 addresses call_error)" \
     [ "$(told status.json h2 callable call_error) $(told status.json h3 callable call_error)" = \
     "True None False nothing listens there (connection refused)" ]
 status 10.9.0.12:7100 >status.out
-check "  in a line: $(grep -m 1 '^h3 cannot' status.out)" \
+check "  in a line of its text: $(grep -m 1 '^h3 cannot' status.out)" \
     grep -q "^h3 cannot be called from here at 10.9.0.3:7100, as it announces: nothing listens there" status.out
 bounded nsenter -t "${pid[2]}" -n "$HEARSAY" probe 10.9.0.13:7100 --key cluster.key >probe.out 2>&1
-check "probe shows it: $(grep -m 1 announce probe.out | cut -c 1-110)" \
+check "probe shows the error: $(grep -m 1 announce probe.out | cut -c 1-110)" \
     grep -q "^announce FAILED .*others are told 10.9.0.3:7100: nothing listens there" probe.out
 bounded nsenter -t "${pid[3]}" -n "$HEARSAY" probe 10.9.0.12:7100 --key cluster.key >probe.out 2>&1
-check "  and that another one's works" grep -q "^announce ok .*others are told 10.9.0.12:7100: it answers there" probe.out
+check "  and an address that works" grep -q "^announce ok .*others are told 10.9.0.12:7100: it answers there" probe.out
 gone h2 h3 h4 h5
 
-# A wildcard takes the address that is seen on connections; names and port 0 are resolved first.
+# With a wildcard the peer announces the address seen on connections. Names and port 0 are resolved before they are announced.
 rm -rf hearsay-h*
 host=2 peer h2 --listen 10.9.0.12:7100 --rounds 100000000 --min-peers 5
 host=3 peer h3 --listen 10.9.0.13:0 --bootstrap 10.9.0.12:7100
@@ -145,16 +145,16 @@ host=5 peer h5 --listen 0.0.0.0:7105 --bootstrap 10.9.0.12:7100
 host=6 peer h6 --listen localhost:0 --bootstrap 10.9.0.12:7100
 listed() { status 10.9.0.12:7100 --json >status.json && [ "$(grep -o '"addresses"' status.json | wc -l)" = 5 ]; }
 check "five peers meet" wait_until 20 listed
-# tells NAME REGEX: the address that the others are told.
+# tells NAME REGEX: checks the address that a peer announces.
 tells() { told status.json "$1" addresses | grep -qE "^\['$2'\]$"; }
-check "  --listen HOST:0 is told with its port" tells h3 '10\.9\.0\.13:[1-9][0-9]+'
+check "  --listen HOST:0 is announced with the real port" tells h3 '10\.9\.0\.13:[1-9][0-9]+'
 check "  an IPv6 address, too" tells h4 '\[fd09::14\]:[1-9][0-9]+'
-check "  a wildcard by the address that is seen" tells h5 '10\.9\.0\.5:7105'
-check "  a name by its address" tells h6 '(127\.0\.0\.1|\[::1\]):[1-9][0-9]+'
-check "  at which nobody else can call" says 10 "h6 cannot be called at (127.0.0.1|.::1.):" h[2345].err
+check "  a wildcard: the address seen on connections" tells h5 '10\.9\.0\.5:7105'
+check "  a name: its address" tells h6 '(127\.0\.0\.1|\[::1\]):[1-9][0-9]+'
+check "  and members warn of an address that only that host can call" says 10 "h6 cannot be called at (127.0.0.1|.::1.):" h[2345].err
 gone h2 h3 h4 h5 h6
 
-# refused TEXT REGEX ARGUMENTS...
+# refused TEXT ERROR ARGUMENTS...: a peer with these arguments ends with exit code 2 and the text ERROR.
 refused()
 {
     local regex=$2

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/columns.sh -- the columns of a table are matched by name: in held-out files, by eval, predict and --init,
-# in the files of a directory, and among peers with files of their own.
+# tests/e2e/columns.sh -- table columns are matched by name: in held-out files, by eval, predict and --init, in the files
+# of a directory, and among peers with their own files.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -14,7 +14,7 @@ accuracy()
     python3 -c 'import json, sys; s = json.load(open(sys.argv[1])); print(100 * s.get("accuracy_min", s.get("accuracy")))' "$1"
 }
 
-# refused TEXT PATTERN ARGS...: exit code 2, and one line that fits.
+# refused TEXT PATTERN ARGS...: the program ends with exit code 2 and one line that matches PATTERN.
 refused()
 {
     local text=$1 pattern=$2 code
@@ -39,7 +39,7 @@ assert [(c[\"name\"], c[\"kind\"], c[\"inputs\"]) for c in j[\"columns\"]] == [(
 assert j[\"label\"] == \"label\""'
 bounded "$HEARSAY" eval $m --data csv:train.csv,test=test.csv --json >test.json 2>eval.err
 bounded "$HEARSAY" predict $m --data csv:train.csv,test=test.csv --probabilities --out want.csv 2>want.err
-check "its answers are those that Python computes by name" python3 "$tools/columns.py" answers $m test.csv want.csv
+check "predict gives the labels that Python computes with columns matched by name" python3 "$tools/columns.py" answers $m test.csv want.csv
 for table in turned label_first extra trailing latin1; do
     bounded "$HEARSAY" eval $m --data "csv:train.csv,test=$table.csv" --json >eval.json 2>eval.err
     check "eval of $table.csv: $(accuracy eval.json) %, $(tail -n 1 eval.err)" \
@@ -49,14 +49,14 @@ for table in turned label_first extra trailing latin1; do
     bounded "$HEARSAY" train "${model[@]}" --data "csv:train.csv,test=$table.csv" --rounds 500 --json >again.json 2>again.err
     check "  and so does test= in training" eval '[ "$(accuracy again.json)" = "$(accuracy train.json)" ]'
 done
-check "another order is told" grep -q 'turned.csv: columns are in another order, and are matched by name' \
+check "a note says that the columns are in another order" grep -q 'turned.csv: columns are in another order, and are matched by name' \
     <("$HEARSAY" eval $m --data csv:train.csv,test=turned.csv 2>&1)
-check "a column that is ignored is told" grep -q 'extra.csv: column "e" is ignored' \
+check "a note names an ignored column" grep -q 'extra.csv: column "e" is ignored' \
     <("$HEARSAY" eval $m --data csv:train.csv,test=extra.csv 2>&1)
 bounded "$HEARSAY" predict $m --data csv:bare.csv --probabilities --out got.csv 2>predict.err
 check "rows without a label, in another order: the same bytes" cmp -s want.csv got.csv
 bounded "$HEARSAY" predict $m --data csv:turned.csv,label=none --probabilities --out got.csv 2>predict.err
-check "  with one that is not to be read" eval 'cmp -s want.csv got.csv && grep -q "column \"label\" is ignored" predict.err'
+check "  with a label column that is ignored" eval 'cmp -s want.csv got.csv && grep -q "column \"label\" is ignored" predict.err'
 bounded "$HEARSAY" predict $m --data csv:train.csv,test=plain.csv --probabilities --out got.csv 2>predict.err
 check "without a header: in order, with a note" eval 'cmp -s want.csv got.csv && grep -q "plain.csv: found no header" predict.err'
 lists='no column "d"; found "d \[K\]", .*, expected "a,.*"d"'
@@ -65,12 +65,12 @@ refused "predict of other columns" "$lists" predict $m --data csv:unit.csv
 refused "test= of other columns" "$lists" train --data csv:train.csv,test=unit.csv --model logreg
 refused "a column in another case" 'no column "d" \(case counts\)' predict $m --data csv:case.csv
 refused "a name twice" 'columns 1 and 5 both named "d"' predict $m --data csv:twice.csv
-check "words that were never seen are told" grep -q 'none of the values of column "word" were seen in training' \
+check "a note names a column whose values are all new" grep -q 'none of the values of column "word" were seen in training' \
     <("$HEARSAY" eval $m --data csv:train.csv,test=unseen.csv 2>&1)
 
-check "an older file, without names" python3 "$tools/columns.py" forget $m old.safetensors
+check "an older model file has no column names" python3 "$tools/columns.py" forget $m old.safetensors
 bounded "$HEARSAY" eval old.safetensors --data csv:train.csv,test=test.csv --json >eval.json 2>eval.err
-check "  is read in order, with a note" \
+check "  its columns are taken in order, with a note" \
     eval '[ "$(accuracy eval.json)" = "$(accuracy test.json)" ] && grep -q "does not name its columns" eval.err'
 check "  and inspect says so" grep -q '^columns    the model file does not name its columns' <("$HEARSAY" inspect old.safetensors)
 
@@ -89,16 +89,16 @@ for set in one two; do
     check "local on the files of $set/ ends in consensus" [ $? = 0 ]
     bounded "$HEARSAY" sim --peers 2 "${model[@]}" --data "csv:$set,test=test.csv" --rounds 200 --seed "$seed" --json >"sim-$set.json" 2>"sim-$set.err"
 done
-# The bytes of a model's tensors, without the header, which names the training files.
+# tensors FILE: prints the bytes of the tensors in a model file, without the header, which names the training files.
 tensors()
 {
     python3 -c 'import sys; b = open(sys.argv[1], "rb").read(); sys.stdout.buffer.write(b[8 + int.from_bytes(b[:8], "little"):])' "$1"
 }
-check "files in two orders are learnt as in one: the same bits" \
+check "files with columns in different orders give the same bits as files in one order" \
     cmp -s <(tensors local-one/peer-1/model.safetensors) <(tensors local-two/peer-1/model.safetensors)
 check "  in the simulator, too" eval '[ -s sim-one.json ] && [ "$(accuracy sim-one.json)" = "$(accuracy sim-two.json)" ]'
 
-# ---- Files of their own. ----
+# ---- Each peer has its own files. ----
 
 check "keygen" eval '"$HEARSAY" keygen key 2>keygen.err'
 # peers SET SPEC...: one peer for each table; its exit code goes to ${code_of[i]}.
@@ -117,7 +117,7 @@ peers()
     done
 }
 
-# learnt SET N: N peers end in consensus, with models that know what train.csv has.
+# learnt SET N: checks that N peers end in consensus, with accurate models on the same columns.
 learnt()
 {
     local i
@@ -134,7 +134,7 @@ peers turned own0.csv,test=test.csv own1_turned.csv,test=turned.csv
 learnt turned 2
 peers more own0.csv,test=test.csv own1_extra.csv,test=extra.csv
 learnt more 2
-check "more: a column that the run does not have is ignored, and that is said" \
+check "more: a note names a column that the run does not have" \
     grep -q 'own1_extra.csv: columns are in another order, and are matched by name; column "e" is ignored' more-1.err
 peers three own0.csv,test=test.csv own1_turned.csv,test=turned.csv own1_first.csv,label=label,test=label_first.csv
 for i in 0 1 2; do
@@ -145,11 +145,11 @@ done
 peers other own0.csv,test=test.csv unit.csv,test=unit.csv
 finish "${pid[1]}" 30
 check "a peer with other columns ends with code 2" [ "$code" = 2 ]
-check "  and says both lists: $(grep 'no column' other-1.err | head -c 200)" grep -qE "$lists" other-1.err
+check "  and prints both lists of columns: $(grep 'no column' other-1.err | head -c 200)" grep -qE "$lists" other-1.err
 kill "${pid[0]}" 2>/dev/null
 finish "${pid[0]}" 30
 
-# A peer that comes when there is a run has only that to go by.
+# A peer that joins a run knows only the run description, not the other peers' column names.
 read -ra port < <(free_ports 2)
 start late-0 bounded "$HEARSAY" peer --name p0 --listen "127.0.0.1:${port[0]}" --key key --shard own --seed "$seed" \
     --data csv:own0.csv,test=test.csv --out late-0 --min-peers 1 --rounds 20000 "${model[@]}"
@@ -159,10 +159,10 @@ wait_until 20 has_run
 start late-1 bounded "$HEARSAY" peer --name p1 --listen "127.0.0.1:${port[1]}" --key key --shard own \
     --bootstrap "127.0.0.1:${port[0]}" --data csv:own1_turned.csv,test=turned.csv --out late-1
 check "a peer that joins a run ends in consensus" finish "$started" 60
-check "  its columns are matched by what the run says" \
+check "  its columns are matched with the run description" \
     grep -q 'own1_turned.csv: columns are in another order, and are matched by name' late-1.err
 finish "$first" 60
 bounded "$HEARSAY" eval late-1/model.safetensors --data csv:train.csv,test=turned.csv --json >eval.json 2>eval.err
-check "  and learnt: $(accuracy eval.json) %" within "$(accuracy eval.json)" 93 100
+check "  and its model is accurate: $(accuracy eval.json) %" within "$(accuracy eval.json)" 93 100
 
 e2e_end

@@ -28,10 +28,10 @@ check "  and Python does not find the package" eval '! inside python3 -c "import
 
 line=$(page_commands deploy/README.md "## Installing" 2)
 check "$line" types "$line"
-check "  the program, the library and the completion are there" types 'ls /usr/local/share/bash-completion/completions/hearsay && hearsay --version && ldconfig -p | grep libhearsay.so.0'
+check "  the program, the library and the completion are installed" types 'ls /usr/local/share/bash-completion/completions/hearsay && hearsay --version && ldconfig -p | grep libhearsay.so.0'
 rm -rf tree/usr/local/lib/libhearsay* tree/root/hearsay/build/release/libhearsay.a
-check "it fails without a file" eval '! types "$line"'
-check "  and names it" grep -q 'libhearsay.a is not built' typed.err
+check "cmake --install fails if a file is not built" eval '! types "$line"'
+check "  and names the file" grep -q 'libhearsay.a is not built' typed.err
 
 # ---- By pip, and from the checkout, as peer/api/python/README.md says. ----
 
@@ -40,15 +40,15 @@ while IFS= read -r line; do
     check "$line" types "$line"
     case $line in
     *'pip install'*)
-        check "  it takes the library of quickstart" grep -q 'build/release/libhearsay.so is up to date' typed.err
+        check "  pip takes the library that quickstart built" grep -q 'build/release/libhearsay.so is up to date' typed.err
         check "  and compiles nothing" eval '! grep -q "Building C object" typed.err && [ ! -e tree/root/hearsay/build/python ]'
         ;;
     esac
 done < <(page_commands $page "# hearsay for Python")
-check "four peers train with it" types "python3 tests/examples/numpy_logreg.py peers=4 rounds=40"
+check "four peers train with the installed package" types "python3 tests/examples/numpy_logreg.py peers=4 rounds=40"
 check "  with consensus" [ "$(grep -cE '^consensus of 4 of 4 .* accuracy (1.000|0.9[0-9]+), 0 bytes copied$' typed.out)" = 4 ]
 check "  by the library in the package" types 'python3 -c "import hearsay; print(hearsay.library)" | grep /dist-packages/hearsay/libhearsay.so'
-check "a change of the sources is compiled" types \
+check "pip compiles a changed source file" types \
     'touch peer/api/codec.c && python3 -m pip install -v --no-build-isolation --force-reinstall peer/api/python 2>&1 | grep "Building C object.*codec.c"'
 check "pip removes the package" types 'python3 -m pip uninstall -y hearsay'
 line=$(page_commands $page "# hearsay for Python" 2)

@@ -13,7 +13,7 @@ script()
     printf '%s\n' ". '$root/tests/lib.sh'" e2e_begin "$2" e2e_end >"$1.sh"
 }
 
-# run_script NAME: its output in NAME.log, its exit code in $code.
+# run_script NAME: runs NAME.sh. Output: NAME.log, exit code: $code.
 run_script()
 {
     HEARSAY=/bin/true bounded bash "$1.sh" >"$1.log" 2>&1 </dev/null
@@ -55,14 +55,14 @@ check "FAIL_FAST=1 ends a script at the first failed check" eval '[ "$code" = 1 
 check "no script sets a trap for EXIT, which would replace that of lib.sh" eval \
     '! grep -nE "^[^#]*trap .*EXIT" "$root"/tests/e2e/*.sh | grep -v "/harness.sh:"'
 
-# ---- The runner, on a project that has one script and builds nothing. ----
+# ---- tests/run, on a project that has one script and builds nothing. ----
 
 mkdir -p toy/tests/e2e toy/tests/unit toy/tests/fuzz toy/deploy
 cp "$root/tests/run" toy/tests/run
 printf 'packages_build= packages_test=\npackages_install() { :; }\n' >toy/deploy/packages.sh
 printf 'cmake_minimum_required(VERSION 3.20)\nproject(toy NONE)\nadd_custom_target(hearsay)\n' >toy/CMakeLists.txt
 
-# runner LINES: tests/run on a script with these lines; its output in runner.log, its exit code in $code.
+# runner LINES: calls tests/run on a script with these lines. Output: runner.log, exit code: $code.
 runner()
 {
     printf '%s\n' "$1" >toy/tests/e2e/one.sh
@@ -70,7 +70,7 @@ runner()
     code=$?
 }
 runner 'echo "ok - holds"'
-check "the runner counts a script that passes" eval \
+check "tests/run counts a script that passes" eval \
     '[ "$code" = 0 ] && [ "$(tail -n 1 runner.log)" = "1 passed, 0 failed, 0 skipped" ]'
 runner 'echo "not ok - does not hold"; exit 0'
 check "a line 'not ok' is a failure even if the script exits with 0" eval \
@@ -84,14 +84,14 @@ check "the exit status 77 is counted as skipped, and a run that passed nothing f
 
 # ---- Every script, with a program that does nothing. ----
 
-# These do not run the program: one runs deploy/quickstart with a cmake that fails, one reads a header.
+# Scripts that do not run the program: one runs deploy/quickstart with a cmake that fails, one reads a header.
 without_program=(harness quickstart api_docs)
 mkdir nothing
 printf '#!/bin/sh\nexit 0\n' >nothing/hearsay
-printf '#!/bin/sh\nexit 1\n' >nothing/docker # No engine: its tests take minutes and skip without one.
+printf '#!/bin/sh\nexit 1\n' >nothing/docker # Tests with a container engine take minutes. Without an engine they skip.
 chmod +x nothing/hearsay nothing/docker
 
-# One script. A script that still runs after a while has not passed either.
+# Runs one script. A script that exceeds its time limit counts as not passed.
 with_nothing()
 {
     PATIENCE=0 FAIL_FAST=1 HEARSAY=$work/nothing/hearsay PATH=$work/nothing:$PATH \

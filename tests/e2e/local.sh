@@ -93,7 +93,7 @@ check "SIGTERM: the parent ends" wait_until 60 none_alive "$parent"
 check "  and no child is alive" wait_until 60 none_alive "${children[@]}"
 check "  and the models are there" [ -s terminated/peer-3/model.safetensors ]
 
-# Some parents start programs with signals blocked.
+# The parent may have started the program with signals blocked.
 # shellcheck disable=SC2317 # By start.
 start_blocked()
 {

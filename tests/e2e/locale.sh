@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests/e2e/locale.sh -- a Python program with a locale that writes 0,5 for a half uses the library as any other.
+# tests/e2e/locale.sh -- the library works in a Python program with a locale in which 0.5 is written 0,5.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -9,7 +9,7 @@ mkdir locales
 localedef -i de_DE -f UTF-8 locales/de_DE.UTF-8 >localedef.out 2>&1
 [ -d locales/de_DE.UTF-8 ] || skip "localedef makes no locale here (Debian: locales): $(head -n 1 localedef.out)"
 
-# The example of numpy, in every thread and process of which the locale is German.
+# Runs the numpy example with a German locale in each of its threads and processes.
 {
     printf 'import locale\nlocale.setlocale(locale.LC_ALL, "de_DE.UTF-8")\nassert locale.str(0.5) == "0,5"\n'
     cat "$root/tests/examples/numpy_logreg.py"
@@ -32,8 +32,8 @@ import json, sys
 text = open(sys.argv[1]).read()
 [json.loads(line) for line in text.splitlines()] if sys.argv[1].endswith("l") else json.loads(text)' "$file"
 done
-check "  and the run is the same text" cmp german/peer-0/run.txt english/peer-0/run.txt
-check "a codec by itself has its numbers" eval 'run codec -c "
+check "  and the run description is the same" cmp german/peer-0/run.txt english/peer-0/run.txt
+check "Codec reads numbers with a decimal point" eval 'run codec -c "
 import locale
 locale.setlocale(locale.LC_ALL, \"de_DE.UTF-8\")
 import hearsay, numpy

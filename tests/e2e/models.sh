@@ -91,7 +91,7 @@ run other inspect other.safetensors --json
 check "inspect: a tensor that its run has not is named" json other 'j["unlike"] == "fc9.weight" and j["n_trained"] is None'
 run foreign inspect foreign.safetensors
 check "inspect: control characters of a file reach no terminal" eval '! grep -q "$(printf "\033")" foreign.out'
-# Other dtypes: floats are read as float32; others are shown, and refused by name as a model.
+# Other dtypes: floats are converted to float32. inspect shows all dtypes; a model with another dtype is refused by its name.
 python3 - "$model" <<'PY'
 import json, struct, sys
 raw = open(sys.argv[1], "rb").read()
@@ -137,7 +137,7 @@ check "inspect: every dtype has its name, shape and bytes" json all '[(t["name"]
     ("i64", "I64", [3], 24, None), ("bool", "BOOL", [5], 5, None), ("f8", "F8_E4M3", [2, 2], 4, None), ("f4", "F4", [8], 4, None),
     ("c64", "C64", [2], 16, None), ("empty", "U16", [0], 0, None), ("f32", "F32", [1], 4, 3.0)] and j["finite"] is True'
 run all-people inspect all.safetensors
-check "inspect: for people, too" grep -qE '^f8 +2x2 +F8_E4M3 +4 ' all-people.out
+check "inspect: its text shows the dtypes, too" grep -qE '^f8 +2x2 +F8_E4M3 +4 ' all-people.out
 run many inspect many.safetensors --json
 check "inspect: 20,000 tensors, a header above 1 MiB" json many 'j["n_params"] == 20000 and {t["sum"] for t in j["tensors"]} == {1.0}'
 

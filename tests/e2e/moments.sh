@@ -90,7 +90,7 @@ for i in 0 1 2 3; do
     check "  and of scikit-learn's $theirs %" within "$ours" "$(below "$theirs")" 100
 done
 
-# ---- A spread that is small against the values: pooled in double, too. ----
+# ---- Columns with a small deviation and a large mean: moments are pooled in double. ----
 
 mkdir near
 awk -F, '{ print >"near/" (NR % 2) ".csv" }' data/near/train.csv
@@ -103,7 +103,7 @@ done
 bounded "$HEARSAY" train --model logreg --data csv:data/near --rounds 1 --out near-whole >near.out 2>near.err
 check "  with the means and scales of all rows" [ "$(data_of near-0)" = "$(data_of near-whole)" ]
 
-# ---- Labels: the classes of the run are those that some peer has. ----
+# ---- Labels: the run has all classes that at least one peer has. ----
 
 mkdir labels
 for k in 0 1 all; do

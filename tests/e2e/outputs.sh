@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/outputs.sh -- where commands write: regular files are replaced, links are followed, devices, pipes and
-# sockets are written to, directories and inputs are refused. The rule is nn/files/replace.h.
+# tests/e2e/outputs.sh -- output files of commands: regular files are replaced, links are followed, devices, pipes and
+# sockets are written to, directories and inputs are refused. nn/files/replace.h has the rule.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -23,7 +23,7 @@ for name in rows.csv m.safetensors run/metrics.jsonl; do
     cp "$name" "kept.${name##*/}"
 done
 
-# Each command that writes one file: its output is the last argument.
+# The commands that write one file. The last argument is the output file.
 commands=(predict eval report-page report-csv)
 write()
 {
@@ -35,7 +35,7 @@ write()
     esac >write.out 2>write.err </dev/null
 }
 
-# same FILE COMMAND: does FILE hold what COMMAND writes? A page names the time at which it was made.
+# same FILE COMMAND: compares FILE with the output of COMMAND, without the time in a report page.
 same()
 {
     case $2 in
@@ -44,7 +44,7 @@ same()
     esac
 }
 
-# refused WHAT COMMAND PATH: exit code 2, and the reason.
+# refused WHAT COMMAND PATH: COMMAND with the output PATH ends with exit code 2 and a reason.
 refused()
 {
     write "$2" "$3"
@@ -72,7 +72,7 @@ PY
 
 mkdir directory there
 mknod null c 1 3 2>/dev/null && mknod full c 1 7 2>/dev/null && : >null 2>/dev/null && devices=1 || devices=
-[ -n "$devices" ] || echo "# device files cannot be made here: they are not tried"
+[ -n "$devices" ] || echo "# device files are not tested: this script may not make them"
 for c in "${commands[@]}"; do
     write "$c" "whole.$c"
     check "$c writes a new file" [ $? = 0 -a -s "whole.$c" ]
@@ -80,7 +80,7 @@ for c in "${commands[@]}"; do
     chmod 600 "old.$c"
     ln "old.$c" "hard.$c"
     write "$c" "old.$c"
-    check "$c replaces a regular file, with its rights; its other name keeps the old bytes" eval \
+    check "$c replaces a regular file and keeps its mode; another hard link keeps the old bytes" eval \
         'same "old.$c" "$c" && [ "$(stat -c %a "old.$c")" = 600 ] && [ "$(cat "hard.$c")" = old ]'
 
     echo old >"there/target.$c"
@@ -90,7 +90,7 @@ for c in "${commands[@]}"; do
     check "$c follows links" eval 'same "there/target.$c" "$c" && [ -L "link.$c" ] && [ -L "link-of-link.$c" ]'
     ln -s "there/new.$c" "dangling.$c"
     write "$c" "dangling.$c"
-    check "$c makes the file that a link names" eval 'same "there/new.$c" "$c" && [ -L "dangling.$c" ]'
+    check "$c makes the file to which a dangling link points" eval 'same "there/new.$c" "$c" && [ -L "dangling.$c" ]'
 
     mkfifo "pipe.$c"
     start "cat.$c" cat "pipe.$c"
@@ -106,7 +106,7 @@ for c in "${commands[@]}"; do
     check "$c writes to a socket" eval '[ "$code" = 0 ] && [ -S "socket.$c" ] && same "got.$c" "$c"'
     write "$c" "socket.$c"
     code=$?
-    check "$c says that nothing listens at a socket" eval '[ "$code" = 1 ] && grep -q "Connection refused" write.err && [ -S "socket.$c" ]'
+    check "$c reports a socket without a listener" eval '[ "$code" = 1 ] && grep -q "Connection refused" write.err && [ -S "socket.$c" ]'
 
     refused "a directory" "$c" directory
     for input in m.safetensors rows.csv run/metrics.jsonl; do
@@ -118,15 +118,15 @@ for c in "${commands[@]}"; do
         for path in "$input" hard soft "./there/../$input"; do
             refused "$path, an input," "$c" "$path"
         done
-        check "  and $input is as it was" cmp "$input" "kept.${input##*/}"
+        check "  and $input is unchanged" cmp "$input" "kept.${input##*/}"
     done
 
     [ -n "$devices" ] || continue
     write "$c" null
-    check "$c writes to a device, which stays one" [ $? = 0 -a -c null ]
+    check "$c writes to a device, which stays a device" [ $? = 0 -a -c null ]
     write "$c" full
     code=$?
-    check "$c reports a full device, which stays one: $(tail -n 1 write.err)" eval \
+    check "$c reports a full device, which stays a device: $(tail -n 1 write.err)" eval \
         '[ "$code" = 1 ] && [ -c full ] && grep -q "No space left on device" write.err'
     ln -sfn full soft
     write "$c" soft
@@ -134,7 +134,7 @@ for c in "${commands[@]}"; do
     check "  also behind a link" eval '[ "$code" = 1 ] && [ -c full ] && [ -L soft ]'
 done
 
-# A pipe whose reader leaves is an error and no death by SIGPIPE.
+# If the reader of a pipe ends, the command reports an error. SIGPIPE must not kill the command.
 start reader head -c 1 pipe.eval
 python3 -c 'print("x,y,label"); [print("%d,%d,%d" % (i, i % 7, i % 2)) for i in range(40000)]' >many.csv
 bounded "$HEARSAY" eval m.safetensors --data csv:many.csv,test=many.csv --logits pipe.eval >many.out 2>many.err
@@ -152,6 +152,6 @@ for c in keygen identity; do
         check "$c refuses $path: $(head -c 90 write.err)" [ "$code" != 0 -a ! -e "nowhere-$c" ]
     done
 done
-check "  and all are as they were" eval 'same old.predict predict && [ -p pipe.predict ] && { [ -z "$devices" ] || [ -c null ]; }'
+check "  and all outputs are unchanged" eval 'same old.predict predict && [ -p pipe.predict ] && { [ -z "$devices" ] || [ -c null ]; }'
 
 e2e_end

@@ -101,7 +101,7 @@ check "  the training file has them" eval 'cut -d, -f1-3 alone.csv | cut -c 1-12
 bounded "$HEARSAY" eval former.safetensors --data csv:old.csv,test=rows.csv >former-eval.out 2>former-eval.err
 check "  and eval is as before" [ $? = 0 ]
 
-# Which rows are used: those held out of the training file, known by its bytes, and all of others.
+# Rows that predict uses: the held-out share of the training file, which is found by its hash; all rows of other files.
 used()
 {
     local text=$1 n=$2 share=$3 of=$4 data=$5
@@ -115,7 +115,7 @@ used "the training file" 40 share "$model" csv:old.csv
 used "  packed" 40 share "$model" csv:old.csv.gz
 used "  under another name" 40 share "$model" elsewhere.csv
 used "labelled rows that were never trained on" 100 other "$model" csv:rows.csv
-check "  and predict says so" grep -q 'these are all rows: they are not the training files' used.err
+check "  and a note of predict says so" grep -q 'these are all rows: they are not the training files' used.err
 used "  with a share" 50 share "$model" csv:rows.csv,holdout=0.5
 used "  as held-out files" 100 files "$model" csv:old.csv,test=rows.csv
 bounded "$HEARSAY" train --model logreg --data csv:old.csv,test=rows.csv --rounds 10 --out whole >whole.out 2>whole.err
@@ -163,7 +163,7 @@ refused "one column too few" 'line 3: found 2 cells, expected 3' predict "$model
 cut -d, -f1,2 bare.csv >short.csv
 refused "two too few" 'short.csv: line 1: no column "word"; found "x", "y", expected "x", "y", "word", "kind"' predict "$model" --data csv:short.csv
 label ignored "$model" --data csv:rows.csv,label=none --probabilities
-check "labels that are there, but not asked for, are ignored" eval 'cmp -s ignored.csv alone.csv && grep -q "column \"kind\" is ignored" ignored.err'
+check "a label column that is not needed is ignored" eval 'cmp -s ignored.csv alone.csv && grep -q "column \"kind\" is ignored" ignored.err'
 refused "train takes no rows without labels" 'label=none|columns named .none.' train --model logreg --data csv:bare.csv,label=none --rounds 1
 refused "eval neither" 'no label "kind"; found "x", "y", "word", expected "x", "y", "word", "kind"' eval "$model" --data csv:bare.csv
 refused "an option that is mistyped" 'old.csv,tets=bare.csv: found no such file, and no option "tets", expected .*, did you mean test\?' train --data csv:old.csv,tets=bare.csv --rounds 1

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# tests/e2e/python_load.sh -- hearsay.load(): a model and the transform in its file give, in numpy and PyTorch, the
-# accuracy that `hearsay eval` prints, to the digit. Models of PyTorch's modules are left out where it is missing.
+# tests/e2e/python_load.sh -- a model and a transform from hearsay.load() have, in numpy and PyTorch, exactly the accuracy
+# that `hearsay eval` prints. Without PyTorch, the models made of its modules are left out.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 take_python
 e2e_begin
 export PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1
 
-# shellcheck disable=SC2317 # By check.
+# shellcheck disable=SC2317 # Called by check.
 load()
 {
     HEARSAY_LIBRARY=$library PYTHONPATH=$root/peer/api/python bounded "$python" "$root/tests/e2e/python_load.py" "$@"
 }
 
-# agrees NAME MODEL KIND PATH TRAINED EVALUATED [ARGS...]: train on TRAINED, evaluate on EVALUATED.
+# agrees NAME MODEL KIND PATH TRAINED EVALUATED [ARGS...]: trains on TRAINED, evaluates on EVALUATED, compares the accuracies.
 agrees()
 {
     local name=$1 model=$2 kind=$3 path=$4 trained=$5 evaluated=$6
@@ -33,7 +33,7 @@ agrees table logreg csv rows.csv csv:table.csv csv:table.csv,test=rows.csv --rou
 agrees table-max logreg csv rows.csv csv:table.csv,scale=max csv:table.csv,test=rows.csv --rounds 40 --lr 0.1
 agrees wild logreg svm wild.t libsvm:wild.svm,test=wild.t libsvm:wild.svm,test=wild.t --rounds 40 --lr 0.1
 agrees divided logreg svm wild.t libsvm:wild.svm,test=wild.t,divide=250 libsvm:wild.svm,test=wild.t,divide=250 --rounds 40 --lr 0.1
-check "idx: mean and deviation are the images' own" eval 'grep -q "\"data\": \"idx/1x28x28/10/0.49" idx.json'
+check "idx: mean and deviation are computed from the images" eval 'grep -q "\"data\": \"idx/1x28x28/10/0.49" idx.json'
 check "files and inputs that do not fit are refused" load refusals idx/model.safetensors
 bounded "$HEARSAY" inspect table/model.safetensors >inspect.out 2>inspect.err
 check "inspect shows inputs and classes" eval \
@@ -45,10 +45,10 @@ if "$python" -c 'import torch' 2>/dev/null; then
     agrees lenet5 lenet5 idx images idx:images idx:images --rounds 30
     agrees resnet resnet:8 cifar cifar cifar10:cifar cifar10:cifar --rounds 30
 else
-    echo "# no PyTorch here: its modules are not tried"
+    echo "# PyTorch is not installed: models of its modules are not tested"
 fi
 
-# Every command that writes a model says the same of its inputs.
+# All commands that write a model write the same metadata of its inputs.
 bounded "$HEARSAY" local --peers 2 --model logreg --data csv:table.csv --rounds 5 --seed "$seed" --out local >local.out 2>local.err
 bounded "$HEARSAY" sim --peers 2 --model logreg --data csv:table.csv --rounds 5 --seed "$seed" --out sim >sim.out 2>sim.err
 check "local, sim and train write the same metadata of data" python3 - <<'PY'

@@ -35,7 +35,7 @@ example()
 checks python_peer
 example numpy_logreg.py '^consensus of 3 of 3 .* accuracy (1.000|0.9[0-9]+), 0 bytes copied$' 3 rounds=40
 
-# Types: what mypy says of programs with right and wrong keyword arguments. (Debian: mypy)
+# Types: mypy checks programs with right and wrong keyword arguments. (Debian package: mypy)
 if command -v mypy >/dev/null; then
     echo 'import hearsay; hearsay.Peer({}, None, rounds=5, model="gpt:1x8"); hearsay.local(2, print, mixer="choco", keep=hearsay.RNG)' >good.py
     printf 'import hearsay\n%s\n' 'hearsay.Peer({}, tolopogy="ring")' 'hearsay.local(2, print, mixer="chco")' 'hearsay.torchrun({}, rounds="5")' >bad.py
@@ -46,7 +46,7 @@ if command -v mypy >/dev/null; then
     check "mypy finds nothing in right keyword arguments" [ "$(tail -n 1 good.out)" = 0 ]
     check "  and names wrong ones" [ "$(grep -cE 'bad.py:[246]: error: .*(tolopogy|mixer|rounds)' bad.out)" = 3 ]
 else
-    echo "# left out: there is no mypy here"
+    echo "# left out: mypy is not installed"
 fi
 
 if "$python" -c 'import torch' 2>/dev/null; then

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/python_readme.sh -- the Python lines of the first page, as they are, in two shells of one machine; and the
-# default port, where it is taken. In a network namespace of its own, because that port is a fixed one.
+# tests/e2e/python_readme.sh -- runs the Python code of README.md unchanged in two shells of one machine, and tests the default
+# port if it is in use. Runs in its own network namespace, because the default port is fixed.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
@@ -23,7 +23,7 @@ e2e_begin
 export PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1
 export PYTHONPATH=$root/peer/api/python HEARSAY_LIBRARY=$library
 
-# A small model, behind which the page's lines stand.
+# A program that defines a small model. The code of the page follows.
 cat >before.py <<'PY'
 import os, sys, torch
 from torch.utils.data import DataLoader, TensorDataset
@@ -36,7 +36,7 @@ loader = DataLoader(TensorDataset(x, x @ torch.ones(4, 1)), batch_size=8)
 PY
 awk '/^```python/ { block = 1; text = ""; next } /^```/ { if (block && text ~ /hearsay\.Peer\(/) printf "%s", text; block = 0 }
      block { text = text $0 "\n" }' "$root/README.md" >lines.py
-check "the first page has Python lines of a peer" [ "$(grep -c . lines.py)" -ge 6 ]
+check "README.md has the Python code of a peer" [ "$(grep -c . lines.py)" -ge 6 ]
 cat before.py lines.py - >program.py <<'PY'
 print(f"exit code {peer.exit_code}, accurate to {float((model.weight - 1).abs().max()):.3f}, {bool(float((model.weight - 1).abs().max()) < 0.1)}")
 PY
@@ -65,9 +65,9 @@ PY
     grep -qE "$2" taken.out
 }
 refused='^UsageError cannot listen on 0.0.0.0:7100: address already in use; a free one is listen 0.0.0.0:7101$'
-check "the default port is taken, and bootstrap names another" taken 'bootstrap="localhost:7102"' "$refused"
-check "  and where it is not given" taken '' "$refused"
-check "a port that is asked for is not replaced" taken 'listen="0.0.0.0:7100", bootstrap="localhost:7100"' "$refused"
-check "the default port is, where bootstrap names it by any address of this machine" \
+check "the default port is in use, and bootstrap names another port" taken 'bootstrap="localhost:7102"' "$refused"
+check "  and without bootstrap" taken '' "$refused"
+check "a port in listen= is not replaced" taken 'listen="0.0.0.0:7100", bootstrap="localhost:7100"' "$refused"
+check "the default port is replaced if bootstrap names it with any address of this machine" \
     taken 'min_peers=2, bootstrap="nowhere.invalid:7100,[::1]:7100,127.0.0.1:7100"' '^TimeoutError .* had not begun'
 e2e_end

@@ -59,13 +59,13 @@ check "its own page is written over" "$HEARSAY" report ring --out one.html >agai
 echo "my notes" >notes.html
 "$HEARSAY" report ring --out notes.html >notes.out 2>notes.err
 check "another's file is not: exit code 2" [ $? = 2 ]
-check "  and it says so" grep -q 'notes.html exists, and is not of hearsay report; --force' notes.err
-check "  and nothing has happened" [ "$(cat notes.html)" = "my notes" ]
+check "  and the error says so" grep -q 'notes.html exists, and is not of hearsay report; --force' notes.err
+check "  and the file is unchanged" [ "$(cat notes.html)" = "my notes" ]
 ln -s notes.html link.html
 "$HEARSAY" report ring --out link.html >notes.out 2>notes.err
 check "nor what a link names" [ $? = 2 ]
-check "  and nothing has happened" [ "$(cat notes.html)" = "my notes" ]
-check "with --force the file that the link names is replaced" "$HEARSAY" report ring --out link.html --force >notes.out
+check "  and the file is unchanged" [ "$(cat notes.html)" = "my notes" ]
+check "with --force the file to which the link points is replaced" "$HEARSAY" report ring --out link.html --force >notes.out
 check "  and the link stays" eval '[ -L link.html ] && head -n 1 notes.html | grep -qi "<!doctype"'
 echo "my notes" >notes.html
 "$HEARSAY" report ring --csv notes.html >notes.out 2>notes.err

@@ -96,7 +96,7 @@ check "flags that contradict the checkpoint's run are refused" eval \
 
 # ---- Another peer's checkpoint. ----
 
-# refused TEXT REGEX ARGS...: exit code 2, in these words, and no file of the directory "mixed" changes.
+# refused TEXT REGEX ARGS...: the program ends with exit code 2 and a matching error, and changes no file in "mixed".
 refused()
 {
     local text=$1 regex=$2 code
@@ -227,7 +227,7 @@ cp other/peer-0/identity.key mixed
 refused "peer: the checkpoint of another identity" \
     'found a checkpoint of s \(key .*expected one of s \(key .*its own directory and identity.key; --fresh' "${mixed_peer[@]}" --name s
 refused "  and without --name" 'found a checkpoint of s .*expected one of this peer' "${mixed_peer[@]}"
-# As an older version wrote it: without an owner.
+# Checkpoints of an older version have no owner.
 cp single/identity.key mixed
 python3 - mixed/checkpoint-?.safetensors <<'PY'
 import hashlib, json, struct, sys

@@ -111,7 +111,7 @@ if full_disk 64 true; then
     # shellcheck disable=SC2016
     full_disk 256 'run="$HEARSAY local --peers 2 --model logreg --data glyphs --rounds 2000 --patience 1 --out disk/l"
         $run >first 2>&1; code=$?; mount -o remount,size=4m disk; $run >second 2>second.err; [ "$code $?" = "1 1" ]'
-    check "local: a run that failed says so again, with the same exit code: $(tail -n 1 second)" eval \
+    check "local: the same command prints the failure of a failed run again, with the same exit code: $(tail -n 1 second)" eval \
         '[ $? = 0 ] && [ "$(tail -n 1 first)" = "$(tail -n 1 second)" ] && ! grep -q "begins again" second.err &&
          grep -q "all peers of this run have finished before" second.err'
     "$HEARSAY" train --model logreg --rounds 2 --out trained >trained.out 2>&1

@@ -66,14 +66,14 @@ check "  as it says" grep -q '"data": "csv/54x7/1/standard:2960~280,' few.json
 
 bounded "$HEARSAY" eval near-logreg/peer-2/model.safetensors --data csv:data/near/test.csv,test=data/near/test.csv --json \
     >near.json 2>near.err
-check "eval keeps a spread that is small against the values: $(percent near.json) %" within "$(percent near.json)" 97 100
+check "eval keeps the accuracy for columns with a small deviation and a large mean: $(percent near.json) %" within "$(percent near.json)" 97 100
 
 # Cells with a decimal comma or a thousands separator are numbers, never categories.
 awk -F, -v OFS=';' '{ gsub(/[.]/, ",", $1); gsub(/[.]/, ",", $2); $3 = substr($3, 1, 3) "." substr($3, 4, 3) "." substr($3, 7, 3) "." substr($3, 10); print }' \
     data/near/test.csv >comma.csv
 check "a file with decimal commas: $(head -n 1 comma.csv)" eval 'bounded "$HEARSAY" eval near-logreg/peer-2/model.safetensors \
     --data csv:comma.csv,test=comma.csv --json >comma.json 2>comma.err'
-check "  has the accuracy of the one with points: $(percent comma.json) %" [ "$(percent comma.json)" = "$(percent near.json)" ]
+check "  gives the accuracy of the file with decimal points: $(percent comma.json) %" [ "$(percent comma.json)" = "$(percent near.json)" ]
 
 # As it is the table is not learnt, and that is said before.
 bounded "$HEARSAY" train --model logreg --data csv:data/cover,scale=none --rounds 200 --out raw --json >raw.json 2>raw.err

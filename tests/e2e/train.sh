@@ -93,7 +93,7 @@ check "  the same each time" cmp crop-1/model.safetensors crop-2/model.safetenso
 
 run sniffed train --model mlp:784-32-10 --data digits --batch 30 --seed "$seed" --epochs 3 --out sniffed
 run sniffed-kind inspect sniffed/model.safetensors --json
-check "a directory alone: its kind is found, with mean and deviation of its pixels" python3 - <<'PY'
+check "a directory without KIND: the kind is detected, with mean and deviation of the pixels" python3 - <<'PY'
 import json
 pixels = open("digits/train-images-idx3-ubyte", "rb").read()[16:]
 mean = sum(pixels) / len(pixels) / 255

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/trixie.sh -- Debian 13: the commands of deploy/README.md from quickstart to `import hearsay`, the unit tests of
-# `tests/run --quick`, and all Python tests, in a bare Debian made by debootstrap. Skips where no archive answers.
+# tests/e2e/trixie.sh -- runs in a bare Debian 13 the commands of deploy/README.md from quickstart to `import hearsay`,
+# `tests/run --quick`, and all Python tests. debootstrap makes the Debian. Skips if no package archive answers.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 # shellcheck source=tests/lib_fresh.sh
@@ -11,7 +11,7 @@ follow_pages trixie
 check "tests/run --quick" types "tests/run --quick" 4
 grep '^not ok' typed.out | sed 's/^/# /'
 
-# What the image installs at run time is enough for the program. python3 and the rest are not needed for that.
+# The packages that the image installs at run time must be enough for the program.
 mv tree built
 bare_tree "$(docker_base_tar trixie)"
 mkdir -p tree/root/hearsay && cp -r built/root/hearsay/deploy tree/root/hearsay && cp built/root/hearsay/build/release/hearsay tree/usr/local/bin
@@ -19,7 +19,7 @@ check "the packages of the Dockerfile's last stage" types '. deploy/packages.sh 
 check "  are all that the program needs" types 'hearsay --version' 1
 rm -rf tree && mv built tree
 
-# The Python tests use the library of the clone, and one of them expects none in the system.
+# The Python tests use the library in the clone. One test expects that no library is installed in the system.
 check "apt removes the packages" types 'apt-get remove python3-hearsay libhearsay hearsay'
 check "apt installs PyTorch" types 'apt-get install python3-torch'
 check "  and its version is known" types 'python3 -c "import sys, torch; print(sys.version.split()[0], torch.__version__)"' 1
