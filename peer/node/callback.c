@@ -225,9 +225,6 @@ void callback_opened(struct sessions *s, struct link *l)
         for (uint32_t k = 0; k < s->seeds[i].n; k++)
             if (s->seeds[i].at[k].busy && s->seeds[i].at[k].tag == l->tag)
                 l->callback.dialled = hash_of(s->seeds[i].at[k].address);
-    /* We dialled an address of the member's record: that address works. */
-    if (l->callback.dialled == 0)
-        l->callback.theirs = CALLBACK_WORKS;
 }
 
 static struct link *next_link(struct sessions *s)
@@ -247,6 +244,11 @@ static void call(struct sessions *s, struct link *l, uint32_t slot)
     const struct record *r = record_of(s, l->id);
     if (r == NULL || r->n_addresses == 0) {
         l->callback.next_us = s->env->now_us + TELL_US;
+        return;
+    }
+    /* This peer opened the session at an address of the record: one of them works. */
+    if (l->dialled && l->callback.dialled == 0) {
+        works(s, l, r->address[0]);
         return;
     }
     for (uint32_t i = 0; i < r->n_addresses; i++)

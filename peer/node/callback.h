@@ -3,9 +3,9 @@
  *   a session with a member opens
  *        |
  *        v  after about 1 s: did this peer open the session at an address of the member's record?
- *   yes: the address works (send   no: call each address of the record; all of them a second time
- *   CALLBACK "works" only if the   after 1.5 s, unless a call times out
- *   bootstrap list has the address)   |                                 |
+ *   yes: send CALLBACK "works"     no: call each address of the record; all of them a second time
+ *                                  after 1.5 s, unless a call times out
+ *                                     |                                 |
  *                       the member answers at one address    the member answers at no address
  *                                     |                                 |
  *                           send CALLBACK "works"          print a warning; send CALLBACK with the

@@ -98,6 +98,25 @@ static void test_an_address_that_works(void **state)
     lone_close(w);
 }
 
+/* The node opened the session itself, at an address of the member's record: the member is told that the
+ * address works, so that it does not report that no member can call it. No further call is made. */
+static void test_a_dialled_address_works(void **state)
+{
+    (void)state;
+    struct lone *w = lone_new(1, LOW_ID, ROUNDS);
+    w->config.calls_back = true;
+    w->deaf = true;
+    lone_open(w);
+    (void)lone_connect(w, 0, true, 12345);
+    lone_hello(w, 0);
+    lone_run(w, 10 * SECOND);
+    uint32_t tag;
+    assert_null(call_to(w, 0, &tag));
+    assert_int_equal(w->actor[0].n_callback, 1);
+    assert_int_equal(w->actor[0].callback.why, NODE_WHY_UNKNOWN);
+    lone_close(w);
+}
+
 /* Another peer, or this one itself (127.0.0.1, told from another machine). */
 static void test_another_peer_answers(void **state)
 {
@@ -188,6 +207,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refused_is_told_at_both_ends),
         cmocka_unit_test(test_an_address_that_works),
+        cmocka_unit_test(test_a_dialled_address_works),
         cmocka_unit_test(test_another_peer_answers),
         cmocka_unit_test(test_what_does_not_tell),
         cmocka_unit_test(test_many_share_a_line),
