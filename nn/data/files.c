@@ -4,6 +4,7 @@
  *     twins      a.csv and a.csv.gz are one file
  *     format     by name (IDX, .bin) or by first bytes
  *     held out   by name, or what test= says; the rest is for training
+ *     links      of several names of one file the first counts
  *     pairs      IDX: each file of images, then its labels
  *
  * Order is part of the outcome: samples are numbered in the order of files, and
@@ -458,20 +459,43 @@ static int find_test(struct files *test, const struct data_spec *s, char error[D
     return err;
 }
 
-/* Drop what is held out from the training files of a directory. */
-static void drop_same(struct files *train, const struct files *test)
+static bool is_listed(const struct file_id *list, size_t n, struct file_id id)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < train->n; i++) {
-        bool same = false;
-        for (size_t j = 0; j < test->n && !same; j++)
-            same = file_same(train->path[i], test->path[j]);
-        if (same)
-            free(train->path[i]);
-        else
-            train->path[n++] = train->path[i];
-    }
-    train->n = n;
+    bool listed = false;
+    for (size_t i = 0; i < n && !listed; i++)
+        listed = id.inode != 0 && list[i].device == id.device && list[i].inode == id.inode;
+    return listed;
+}
+
+static struct file_id *identify(const struct files *f)
+{
+    struct file_id *id = calloc(f->n + 1, sizeof *id);
+    for (size_t i = 0; i < f->n && id != NULL; i++)
+        id[i] = file_identify(f->path[i]);
+    return id;
+}
+
+/* Drops the files that are in `others`, or, where that is NULL, further names of a file of the same list.
+ * Without this, a symbolic or hard link would give its samples twice as much weight, and training samples
+ * would be in the held-out set. */
+static int drop_same(struct files *f, const struct files *others, char error[DATA_ERROR_MAX])
+{
+    struct file_id *own = identify(f), *known = others != NULL ? identify(others) : own;
+    bool ok = own != NULL && known != NULL;
+    size_t n = 0, n_all = f->n;
+    for (size_t i = 0; i < n_all && ok; i++)
+        if (is_listed(known, others != NULL ? others->n : n, own[i])) {
+            free(f->path[i]);
+        } else {
+            own[n] = own[i];
+            f->path[n++] = f->path[i];
+        }
+    if (ok)
+        f->n = n;
+    if (known != own)
+        free(known);
+    free(own);
+    return ok ? 0 : no_memory(f->n > 0 ? f->path[0] : "the directory", error);
 }
 
 /* A directory's files into those for training and those held out. */
@@ -484,14 +508,19 @@ static int part_directory(struct files *train, struct files *test, const struct 
         if (files_held_out(file_base_name(train->path[i])))
             err = append_path(test, NULL, train->path[i], error);
     keep_named(train, false);
-    if (s->test != NULL)
-        drop_same(train, test);
+    if (err == 0)
+        err = drop_same(train, NULL, error);
+    if (err == 0)
+        err = drop_same(test, NULL, error);
+    if (err == 0)
+        err = drop_same(train, test, error);
     if (err < 0 || train->n > 0)
         return err;
     return file_error(error, s->path,
-                      "found %zu files of held-out data by their names and %zu others, "
+                      "found %zu files of held-out data by their names and %zu others%s, "
                       "expected at least one to train on",
-                      n_held_out, n - n_held_out);
+                      n_held_out, n - n_held_out,
+                      n > n_held_out ? ", which are the same files or named by test=" : "");
 }
 
 int files_find(struct files *train, struct files *test, const struct data_spec *s,

@@ -402,10 +402,12 @@ bool file_is_directory(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-bool file_same(const char *a, const char *b)
+struct file_id file_identify(const char *path)
 {
-    struct stat x, y;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+    struct stat st;
+    if (stat(path, &st) < 0)
+        return (struct file_id){0};
+    return (struct file_id){.device = st.st_dev, .inode = st.st_ino};
 }
 
 int file_head(const char *path, uint8_t *bytes, size_t cap, size_t *n, bool *whole,

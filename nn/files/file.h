@@ -76,8 +76,14 @@ __attribute__((warn_unused_result)) int file_read(const char *path, size_t limit
 bool file_exists(const char *path);
 bool file_is_directory(const char *path);
 
-/* Are both there, and one file by two names? */
-bool file_same(const char *a, const char *b);
+/* Which file a path leads to, links followed: equal for two names of one file. inode 0: cannot be looked
+ * at. */
+struct file_id
+{
+    uint64_t device, inode;
+};
+
+struct file_id file_identify(const char *path);
 
 /* Reads the first bytes of a file, unpacked: *n <= cap of them. *whole: the file has no more bytes.
  * The file does not become an input. Errors are those of file_open() and file_get(). */
