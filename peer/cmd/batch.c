@@ -2,6 +2,7 @@
 #include "peer/cmd/batch.h"
 
 #include "peer/store/outdir.h"
+#include "peer/uv/twice.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -46,7 +47,8 @@ static void catch_signals(void (*handler)(int))
     for (int i = 0; i < CAUGHT; i++)
         sigaddset(&action.sa_mask, caught[i]);
     for (int i = 0; i < CAUGHT; i++)
-        sigaction(caught[i], &action, NULL);
+        if (caught[i] != SIGHUP || !uv_hangup_ignored())
+            sigaction(caught[i], &action, NULL);
 }
 
 /* Between a fork and the moment in which `child` is known no signal may come. */

@@ -512,10 +512,11 @@ static int open_cluster(struct local *l)
     l->cluster.self = l;
     l->cluster.line = on_line;
     l->cluster.ended = on_ended;
+    bool hangup_ignored = uv_hangup_ignored();
     for (int i = 0; i < 3; i++) {
         err = uv_signal_init(&l->loop, signals[i]);
         signals[i]->data = l;
-        if (err == 0)
+        if (err == 0 && (number[i] != SIGHUP || !hangup_ignored))
             err = uv_signal_start(signals[i], on_signal, number[i]);
         if (err < 0)
             return cmd_fail(l->o, CMD_FAILED, "cannot catch signals: %s", uv_strerror(err));

@@ -28,8 +28,11 @@ void cmd_stop_catch(void)
     struct sigaction action = {.sa_handler = on_signal};
     sigaddset(&action.sa_mask, SIGINT);
     sigaddset(&action.sa_mask, SIGTERM);
+    sigaddset(&action.sa_mask, SIGHUP);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    if (!uv_hangup_ignored())
+        sigaction(SIGHUP, &action, NULL);
 }
 
 bool cmd_stop_asked(void)

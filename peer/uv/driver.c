@@ -17,7 +17,7 @@ enum {
     FINISH_US =
         3 * 1000 * 1000,    /* A checkpoint that is being written has so long to be finished, */
     LIMIT_US = 1000 * 1000, /* and its thread to give up. */
-    N_HANDLES = 8           /* Those in struct uv_driver itself: close_handles() names them. */
+    N_HANDLES = 9           /* Those in struct uv_driver itself: close_handles() names them. */
 };
 
 void uv_driver_defaults(struct uv_driver_config *c)
@@ -45,9 +45,13 @@ static void on_closed(uv_handle_t *h)
 static void stop_signals(struct uv_driver *d)
 {
     bool leashed = d->config->signals && d->config->leash_fd >= 0;
+    bool hangup_ignored = uv_hangup_ignored();
     uv_signal_stop(&d->on_int);
     if (leashed || d->asked.number == SIGINT)
         signal(SIGINT, SIG_IGN);
+    uv_signal_stop(&d->on_hup);
+    if (hangup_ignored || leashed || d->asked.number == SIGHUP)
+        signal(SIGHUP, SIG_IGN);
     uv_signal_stop(&d->on_term);
     if (d->asked.number == SIGTERM)
         signal(SIGTERM, SIG_IGN);
@@ -55,10 +59,10 @@ static void stop_signals(struct uv_driver *d)
 
 static void close_handles(struct uv_driver *d)
 {
-    uv_handle_t *handle[N_HANDLES] = {(uv_handle_t *)&d->wake,   (uv_handle_t *)&d->stop,
-                                      (uv_handle_t *)&d->end,    (uv_handle_t *)&d->on_term,
-                                      (uv_handle_t *)&d->on_int, (uv_handle_t *)&d->leash,
-                                      (uv_handle_t *)&d->keep,   (uv_handle_t *)&d->roster.timer};
+    uv_handle_t *handle[N_HANDLES] = {
+        (uv_handle_t *)&d->wake,    (uv_handle_t *)&d->stop,         (uv_handle_t *)&d->end,
+        (uv_handle_t *)&d->on_term, (uv_handle_t *)&d->on_int,       (uv_handle_t *)&d->leash,
+        (uv_handle_t *)&d->keep,    (uv_handle_t *)&d->roster.timer, (uv_handle_t *)&d->on_hup};
     uv_roster_close(&d->roster);
     stop_signals(d);
     for (uint32_t i = 0; i < N_HANDLES; i++) {
@@ -206,7 +210,7 @@ static void init_handles(struct uv_driver *d)
     uv_pipe_init(d->loop, &d->leash, 0);
     d->n_open = N_HANDLES;
     d->wake.data = d->stop.data = d->end.data = d->keep.data = d;
-    d->on_term.data = d->on_int.data = d->leash.data = d;
+    d->on_term.data = d->on_int.data = d->on_hup.data = d->leash.data = d;
 }
 
 /* The loop's first signal handle may need a pipe; the second finds it there. On failure
@@ -218,6 +222,8 @@ static int init_signals(struct uv_driver *d)
         return err;
     err = uv_signal_init(d->loop, &d->on_int);
     assert(err == 0);
+    err = uv_signal_init(d->loop, &d->on_hup);
+    assert(err == 0);
     return 0;
 }
 
@@ -225,12 +231,16 @@ static int start_signals(struct uv_driver *d)
 {
     if (!d->config->signals)
         return 0;
+    bool leashed = d->config->leash_fd >= 0;
     int err = uv_signal_start(&d->on_term, on_signal, SIGTERM);
+    /* A terminal that closes sends SIGHUP to all its processes, as Ctrl-C sends SIGINT. */
+    if (err == 0 && (leashed || !uv_hangup_ignored()))
+        err = uv_signal_start(&d->on_hup, leashed ? on_others : on_signal, SIGHUP);
     if (err < 0)
         return err;
     /* A terminal's Ctrl-C reaches all its processes. Who is on a leash leaves it to the one that holds
      * it, whose SIGTERM follows: the two together would look like somebody who asks twice. */
-    return uv_signal_start(&d->on_int, d->config->leash_fd >= 0 ? on_others : on_signal, SIGINT);
+    return uv_signal_start(&d->on_int, leashed ? on_others : on_signal, SIGINT);
 }
 
 static int start_leash(struct uv_driver *d)

@@ -36,9 +36,9 @@ struct uv_driver_config
     const struct channel_identity *identity;
     const uint8_t *psk;
     union uv_address listen;
-    int listen_fd;    /* Inherited listening socket, or -1. Taken over. */
-    int leash_fd;     /* The process exits when this pipe ends, at the loop's next turn; or -1. */
-    bool signals;     /* SIGTERM and SIGINT stop; a second SIGINT exits with 130, if it is no
+    int listen_fd; /* Inherited listening socket, or -1. Taken over. */
+    int leash_fd;  /* The process exits when this pipe ends, at the loop's next turn; or -1. */
+    bool signals;  /* SIGTERM, SIGINT and SIGHUP stop; a second SIGINT exits with 130, if it is no
                        * echo (twice.h). With a leash SIGINT is nothing. */
     uint32_t stop_ms; /* From the stop to the end, whatever the node says. */
     struct uv_link_limits link;

@@ -38,7 +38,7 @@ struct uv_driver
     uint64_t unwritten;      /* The checkpoint of this beat was not even begun; 0: none. */
     uv_timer_t wake, stop, end, keep;
     struct uv_roster roster; /* Started where there is a members file. */
-    uv_signal_t on_term, on_int;
+    uv_signal_t on_term, on_int, on_hup;
     struct uv_twice asked;
     uv_pipe_t leash;
     char leash_byte[16];

@@ -22,4 +22,8 @@ struct uv_twice
  * kind that counted last, less than UV_TWICE_US ago. May be called in a signal handler. */
 bool uv_twice(struct uv_twice *t, int number, int64_t now_us);
 
+/* Is SIGHUP ignored? True before a handler is installed if the program was started by nohup(1), which must
+ * stay in effect. */
+bool uv_hangup_ignored(void);
+
 #endif

@@ -93,6 +93,50 @@ check "SIGTERM: the parent ends" wait_until 60 none_alive "$parent"
 check "  and no child is alive" wait_until 60 none_alive "${children[@]}"
 check "  and the models are there" [ -s terminated/peer-3/model.safetensors ]
 
+endless hungup
+kill -HUP "$parent" "${children[@]}" # As a terminal does that is closed.
+check "SIGHUP to all: the parent ends" wait_until 60 none_alive "$parent"
+check "  and no child is alive" wait_until 60 none_alive "${children[@]}"
+check "  and the models are there" [ -s hungup/peer-3/model.safetensors ]
+
+start alone "$HEARSAY" train --model logreg --data glyphs --rounds 10000000 --out alone
+wait_until 60 test -s alone/metrics.jsonl
+kill -HUP "$started"
+finish "$started" 60
+check "SIGHUP: hearsay train ends as by Ctrl-C" [ "$code" = 130 ]
+check "  and its model is there" [ -s alone/model.safetensors ]
+
+# lines_of DIR: how many lines the metrics files below DIR have.
+lines_of()
+{
+    find "$1" -name metrics.jsonl -exec cat {} + 2>/dev/null | wc -l
+}
+
+# shellcheck disable=SC2317 # By wait_until.
+more_lines_than()
+{
+    [ "$(lines_of "$2")" -gt "$1" ]
+}
+
+# A run that nohup starts continues after a SIGHUP to all of its processes.
+for seeds in 1 2; do
+    out=nohup-$seeds
+    start "$out" nohup "$HEARSAY" local --peers 2 --seeds "$seeds" --model logreg --data glyphs --rounds 10000000 \
+        --out "$out"
+    parent=$started
+    wait_until 60 more_lines_than 5 "$out"
+    mapfile -t children < <(children_of "$parent")
+    for child in "${children[@]}"; do
+        mapfile -t -O ${#children[@]} children < <(children_of "$child")
+    done
+    pids+=("${children[@]}")
+    kill -HUP "$parent" "${children[@]}"
+    check "nohup: a run of $seeds seeds continues after SIGHUP" \
+        wait_until 20 more_lines_than $(($(lines_of "$out") + 20)) "$out"
+    kill -TERM "$parent"
+    check "  and SIGTERM ends it" wait_until 60 none_alive "$parent" "${children[@]}"
+done
+
 # The parent may have started the program with signals blocked.
 # shellcheck disable=SC2317 # By start.
 start_blocked()
