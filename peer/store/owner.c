@@ -110,14 +110,26 @@ static void add_text(char why[OWNER_WHY_MAX], const char *text)
     add(why, text, strlen(text));
 }
 
-static void add_value(char why[OWNER_WHY_MAX], const struct line *l)
+/* Where the shown part of two values begins, so that it contains their first difference. */
+static size_t shown_from(const struct line *there, const struct line *here)
+{
+    size_t i = 0;
+    while (there != NULL && here != NULL && i < there->n_value && i < here->n_value
+           && there->value[i] == here->value[i])
+        i++;
+    return i < VALUE_SHOWN * 3 / 4 ? 0 : i - VALUE_SHOWN / 4;
+}
+
+static void add_value(char why[OWNER_WHY_MAX], const struct line *l, size_t from)
 {
     if (l == NULL) {
         add_text(why, "none");
         return;
     }
-    add(why, l->value, l->n_value < VALUE_SHOWN ? l->n_value : VALUE_SHOWN);
-    if (l->n_value > VALUE_SHOWN)
+    size_t n = l->n_value - from;
+    add_text(why, from > 0 ? "..." : "");
+    add(why, l->value + from, n < VALUE_SHOWN ? n : VALUE_SHOWN);
+    if (n > VALUE_SHOWN)
         add_text(why, "...");
 }
 
@@ -126,15 +138,16 @@ static void name_key(char why[OWNER_WHY_MAX], size_t n_before, const struct line
                      const struct line *here)
 {
     const struct line *l = there != NULL ? there : here;
+    size_t from = shown_from(there, here);
     if (n_before >= OWNER_NAMED)
         return;
     if (n_before > 0)
         add_text(why, "; ");
     add(why, l->key, l->n_key < VALUE_SHOWN ? l->n_key : VALUE_SHOWN);
     add_text(why, "=");
-    add_value(why, there);
+    add_value(why, there, from);
     add_text(why, " there, ");
-    add_value(why, here);
+    add_value(why, here, from);
     add_text(why, " here");
 }
 

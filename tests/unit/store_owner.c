@@ -75,7 +75,7 @@ static void test_differences(void **state)
     }
 }
 
-/* Values that begin alike are shown cut, and differ all the same. */
+/* Of long values that begin alike, the part that differs is shown. */
 static void test_long_values(void **state)
 {
     (void)state;
@@ -83,8 +83,19 @@ static void test_long_values(void **state)
     snprintf(there, sizeof there, "topology=%0120d1\n", 0);
     snprintf(here, sizeof here, "topology=%0120d2\n", 0);
     assert_int_equal(owner_differ(there, here, why), 1);
-    assert_non_null(strstr(why, "0... there, 0"));
+    assert_non_null(strstr(why, "topology=...0"));
+    assert_non_null(strstr(why, "01 there, ...0"));
+    assert_non_null(strstr(why, "02 here"));
     assert_true(strlen(why) < 160);
+    snprintf(there, sizeof there, "topology=%0120d\n", 0); /* One is the beginning of the other. */
+    snprintf(here, sizeof here, "topology=%0120d,1\n", 0);
+    assert_int_equal(owner_differ(there, here, why), 1);
+    assert_non_null(strstr(why, "0 there, ...0"));
+    assert_non_null(strstr(why, "0,1 here"));
+    snprintf(there, sizeof there, "topology=1%0120d\n", 0); /* Different at once. */
+    assert_int_equal(owner_differ(there, here, why), 1);
+    assert_non_null(strstr(why, "topology=10"));
+    assert_non_null(strstr(why, "0... there, 00"));
 }
 
 int main(void)
