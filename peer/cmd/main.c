@@ -248,13 +248,20 @@ static int unknown_command(const char *name)
     return CMD_USAGE;
 }
 
-static int print_text(const char *text)
+/* Writes what is buffered, or says that it cannot be written. */
+static int print_end(FILE *out)
 {
-    if (fputs(text, stdout) < 0 || fflush(stdout) != 0) {
+    if (fflush(out) != 0 || ferror(out)) {
         fprintf(stderr, "hearsay: cannot write to stdout: %s\n", strerror(errno));
         return CMD_FAILED;
     }
     return CMD_OK;
+}
+
+static int print_text(const char *text)
+{
+    fputs(text, stdout);
+    return print_end(stdout);
 }
 
 static int program_help(FILE *out)
@@ -271,7 +278,7 @@ static int program_help(FILE *out)
         "hearsay --version       prints the version and what it was built with (--json: as JSON).\n"
         "Exit codes: 0 ok, 1 failed, 2 bad usage or input, 3 no consensus, 130 interrupted.\n",
         out);
-    return fflush(out) == 0 ? CMD_OK : CMD_FAILED;
+    return print_end(out);
 }
 
 /* Nothing else may stand behind it, so that a mistyped command is not taken for a question. */

@@ -5,6 +5,16 @@
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
 
+# ---- Errors of writing. ----
+
+for words in "help" "--help" "train --help" "--version" "--version --json"; do
+    # shellcheck disable=SC2086 # Words.
+    bounded "$HEARSAY" $words >/dev/full 2>full.err
+    code=$?
+    check "hearsay $words on a full disk: 1, and the reason" \
+        [ "$code" = 1 -a "$(grep -c "cannot write to stdout: No space left on device" full.err)" = 1 ]
+done
+
 # ---- Defaults. ----
 
 # command, option, default: of all options of all commands that help shows one of.
