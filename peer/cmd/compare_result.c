@@ -184,7 +184,7 @@ static void put_path(const struct compare *c, json_t *j, uint32_t arm, uint32_t 
 {
     char dir[4096];
     if (cmd_compare_path(c, arm, rate, seed, choosing, "", dir, sizeof dir))
-        json_object_set_new(j, "out", json_string(dir));
+        json_object_set_new(j, "out", uv_metrics_text(dir));
 }
 
 static json_t *choices_of(const struct compare *c, uint32_t arm)
@@ -281,7 +281,7 @@ static int print_json(const struct compare *c, const struct report_comparison *r
     put_counts(j, n);
     json_object_set_new(j, "interrupted", json_boolean(c->interrupted));
     json_object_set_new(j, "exit_code", json_integer(code));
-    json_object_set_new(j, "out", json_string(c->out));
+    json_object_set_new(j, "out", uv_metrics_text(c->out));
     bool ok = json_dumpf(j, stdout, JSON_COMPACT | JSON_REAL_PRECISION(12)) == 0;
     json_decref(j);
     putchar('\n');

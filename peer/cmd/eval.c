@@ -137,7 +137,7 @@ static const char *held_out_text(const struct cmd_loaded *l)
 static int print_json(const struct options *o, const char *path, const struct evaluation *e)
 {
     json_t *j = json_pack(
-        "{s:s, s:s, s:s, s:s, s:I, s:I, s:f, s:o, s:o}", "file", path, "model",
+        "{s:o, s:s, s:s, s:s, s:I, s:I, s:f, s:o, s:o}", "file", uv_metrics_text(path), "model",
         sgd_values(&e->loaded.run)->model, "data", e->loaded.data.test.kind, "held_out",
         held_out[e->loaded.data.held_out].json, "n_params", (json_int_t)e->loaded.model.n_params,
         "samples", (json_int_t)e->report.n_samples, "accuracy", e->report.accuracy, "majority",
@@ -150,8 +150,7 @@ static int print_json(const struct options *o, const char *path, const struct ev
         err = json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
     json_decref(j);
     putchar('\n');
-    return err != 0 ? cmd_fail(o, CMD_FAILED, "cannot write JSON (a path that is not UTF-8?)")
-                    : CMD_OK;
+    return err != 0 ? cmd_fail(o, CMD_FAILED, "cannot write JSON") : CMD_OK;
 }
 
 static void print_text(const struct evaluation *e)

@@ -324,7 +324,7 @@ static json_t *all_json(const struct cmd_inspect *in)
     return json_pack(
         "{s:o, s:o, s:o, s:o, s:O?, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o, "
         "s:o, s:o}",
-        "file", text_or_null(in->path), "bytes",
+        "file", uv_metrics_text(in->path), "bytes",
         in->path != NULL ? json_integer((json_int_t)in->file_bytes) : json_null(), "model",
         text_or_null(in->has_model                                   ? in->model.spec
                      : in->has_run && !cmd_any_run_foreign(&in->run) ? sgd_values(&in->run)->model
@@ -349,8 +349,7 @@ static int print_json(const struct options *o, const struct cmd_inspect *in)
     int err = j != NULL ? json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) : -1;
     json_decref(j);
     putchar('\n');
-    return err != 0 ? cmd_fail(o, CMD_FAILED, "cannot write JSON (a path that is not UTF-8?)")
-                    : CMD_OK;
+    return err != 0 ? cmd_fail(o, CMD_FAILED, "cannot write JSON") : CMD_OK;
 }
 
 /* ---- The command. ---- */

@@ -372,7 +372,7 @@ static json_t *closing_object(const struct cmd_local_result *r, const struct tot
     json_object_set_new(j, "bytes_sent_in_all", json_integer((json_int_t)(r->past.sent + t->sent)));
     json_object_set_new(j, "bytes_received_in_all",
                         json_integer((json_int_t)(r->past.received + t->received)));
-    json_object_set_new(j, "out", json_string(r->out));
+    json_object_set_new(j, "out", uv_metrics_text(r->out));
     json_object_set_new(j, "run", run_object(&r->run));
     json_object_set_new(j, "interrupted", json_boolean(interrupted));
     json_object_set_new(j, "resumes_at", json_null());

@@ -292,12 +292,12 @@ static json_t *run_object(const struct cmd_sweep_result *r, uint32_t setting, ui
     (void)cmd_sweep_result_dir(r, setting, seed, dir, sizeof dir);
     json_t *code = run->state == SWEEP_LEFT ? json_null() : json_integer(run->exit_code);
     json_t *verdict = run->verdict[0] != '\0' ? json_string(run->verdict) : json_null();
-    return json_pack("{s:I, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:s}", "seed",
+    return json_pack("{s:I, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "seed",
                      (json_int_t)(r->grid->seed + seed), "state", state_name[run->state],
                      "exit_code", code, "accuracy", uv_metrics_number(run->accuracy),
                      "relative_drift", uv_metrics_number(run->drift), "bytes_sent",
                      uv_metrics_number(run->bytes), "seconds", uv_metrics_number(run->seconds),
-                     "verdict", verdict, "out", dir);
+                     "verdict", verdict, "out", uv_metrics_text(dir));
 }
 
 static void put_counts(json_t *j, const uint32_t n[SWEEP_STATES])
@@ -352,11 +352,11 @@ static json_t *object(const struct cmd_sweep_result *r, const uint32_t n[SWEEP_S
     uint32_t best = best_of(r);
     if (best < g->n_settings)
         (void)grid_name(g, best, name);
-    json_t *j = json_pack("{s:o, s:o, s:o, s:o, s:I, s:b, s:i, s:s}", "sweep", axes, "seeds", seeds,
+    json_t *j = json_pack("{s:o, s:o, s:o, s:o, s:I, s:b, s:i, s:o}", "sweep", axes, "seeds", seeds,
                           "settings", settings, "best",
                           best < g->n_settings ? json_string(name) : json_null(), "n_runs",
                           (json_int_t)g->n_settings * g->n_seeds, "interrupted", r->interrupted,
-                          "exit_code", code, "out", r->out);
+                          "exit_code", code, "out", uv_metrics_text(r->out));
     if (j != NULL)
         put_counts(j, n);
     return j;

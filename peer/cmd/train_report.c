@@ -236,12 +236,11 @@ static json_t *closing_object(const struct cmd_train *t, bool interrupted)
 
 static int print_json(const struct cmd_train *t, json_t *j)
 {
-    json_t *out = t->out != NULL ? json_string(t->out) : json_null();
+    json_t *out = uv_metrics_text(t->out);
     bool ok = json_object_set_new(j, "out", out) == 0
               && json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) == 0;
     putchar('\n');
-    return ok ? CMD_OK
-              : cmd_fail(t->o, CMD_FAILED, "cannot write JSON (a path that is not UTF-8?)");
+    return ok ? CMD_OK : cmd_fail(t->o, CMD_FAILED, "cannot write JSON");
 }
 
 /* An interrupted run has the figures of its last evaluation, on a part of the held-out set. */

@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 enum { DIGITS = 9 /* Enough to tell any two floats apart. */ };
@@ -42,6 +43,22 @@ const char *uv_metrics_edge(uint32_t state)
         return "done";
     }
     return "unknown";
+}
+
+json_t *uv_metrics_text(const char *text)
+{
+    if (text == NULL)
+        return json_null();
+    json_t *valid = json_string(text);
+    char *ascii = valid == NULL ? strdup(text) : NULL;
+    if (ascii == NULL)
+        return valid;
+    for (char *c = ascii; *c != '\0'; c++)
+        if ((unsigned char)*c >= 0x80)
+            *c = '?';
+    valid = json_string(ascii);
+    free(ascii);
+    return valid;
 }
 
 json_t *uv_metrics_number(double x)

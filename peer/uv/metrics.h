@@ -43,6 +43,10 @@ const char *uv_metrics_phase(enum node_phase phase, bool holds);
 /* "closed", "asking", "open", "paused", "done": an enum edge_state, perhaps a peer's word. */
 const char *uv_metrics_edge(uint32_t state);
 
+/* A path or another text that need not be UTF-8, which JSON must be: of a text that is not UTF-8, each byte that
+ * is not ASCII becomes a '?'. NULL gives null. */
+json_t *uv_metrics_text(const char *text);
+
 /* null where it is not finite. */
 json_t *uv_metrics_number(double x);
 /* JSON's integers are signed here: what is larger, a peer's lie, stays at their end. */
