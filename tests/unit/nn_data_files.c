@@ -141,42 +141,6 @@ static void test_directory(void **state)
     rmdir(scratch_path(&s, "sub.csv"));
 }
 
-static void link_to(const char *name, const char *target, bool hard)
-{
-    char from[900];
-    snprintf(from, sizeof from, "%s", scratch_path(&s, target));
-    scratch_remove(&s, name);
-    assert_int_equal(
-        hard ? link(from, scratch_path(&s, name)) : symlink(target, scratch_path(&s, name)), 0);
-}
-
-/* A file that is in the directory under several names is read once. */
-static void test_links(void **state)
-{
-    (void)state;
-    struct data d;
-    scratch_count(&s, 1);
-    put_table("b.csv", 0, 20);
-    for (int hard = 0; hard < 2; hard++) {
-        link_to("a.csv", "b.csv", hard);
-        link_to("c.csv", "b.csv", hard);
-        opened(&d, "csv", "");
-        assert_true(d.train.n + d.test.n == 20 && d.train.n_files == 1);
-        data_close(&d);
-    }
-    put_table("d.test.csv", 30, 4);
-    link_to("a.csv", "d.test.csv",
-            false); /* Held-out data are not trained on under another name. */
-    link_to("e.test.csv", "d.test.csv", true);
-    opened(&d, "csv", "");
-    assert_true(d.train.n == 20 && d.test.n == 4);
-    data_close(&d);
-    scratch_remove(&s, "b.csv");
-    scratch_remove(&s, "c.csv");
-    refused("csv", "", "found 2 files of held-out data by their names and 1 others",
-            "the same files");
-}
-
 static void test_test_option(void **state)
 {
     (void)state;
@@ -612,21 +576,13 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_directory),
-        cmocka_unit_test(test_links),
-        cmocka_unit_test(test_test_option),
-        cmocka_unit_test(test_wrong_directories),
-        cmocka_unit_test(test_split_rows),
-        cmocka_unit_test(test_validate),
-        cmocka_unit_test(test_split_names),
-        cmocka_unit_test(test_split_sparse),
-        cmocka_unit_test(test_split_text),
-        cmocka_unit_test(test_split_text_short),
-        cmocka_unit_test(test_split_images),
-        cmocka_unit_test(test_run_kind),
-        cmocka_unit_test(test_sniff_rows),
-        cmocka_unit_test(test_sniff_images),
+        cmocka_unit_test(test_names),        cmocka_unit_test(test_directory),
+        cmocka_unit_test(test_test_option),  cmocka_unit_test(test_wrong_directories),
+        cmocka_unit_test(test_split_rows),   cmocka_unit_test(test_validate),
+        cmocka_unit_test(test_split_names),  cmocka_unit_test(test_split_sparse),
+        cmocka_unit_test(test_split_text),   cmocka_unit_test(test_split_text_short),
+        cmocka_unit_test(test_split_images), cmocka_unit_test(test_run_kind),
+        cmocka_unit_test(test_sniff_rows),   cmocka_unit_test(test_sniff_images),
         cmocka_unit_test(test_sniff_sorted),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -75,7 +75,7 @@ static void test_differences(void **state)
     }
 }
 
-/* Of long values that begin alike, the part that differs is shown. */
+/* Long values that begin alike: the part that differs is shown. */
 static void test_long_values(void **state)
 {
     (void)state;
