@@ -232,6 +232,20 @@ static int check_peers(const struct options *o, const char *out, const struct ru
     return code;
 }
 
+/* Checks whose results a finished run has. A missing directory is no error here. */
+static int check_finished(const struct options *o, const char *out)
+{
+    char dir[CMD_PATH_MAX], name[32];
+    int code = CMD_OK;
+    for (uint64_t i = 0; i < options_uint(o, "peers") && code == CMD_OK; i++) {
+        snprintf(name, sizeof name, "peer-%" PRIu64, i);
+        code = cmd_path(dir, out, name) < 0
+                   ? cmd_fail(o, CMD_USAGE, "--out: the path is too long")
+                   : check_summary(o, dir, name);
+    }
+    return code;
+}
+
 /* Options that are not in the run description, but determine the files of the run. */
 int cmd_local_look(const struct options *o, struct cmd_out *dir, const char *out,
                    const struct run *run)
@@ -241,6 +255,8 @@ int cmd_local_look(const struct options *o, struct cmd_out *dir, const char *out
                                        {"data", options_text(o, "data")},
                                        {NULL, NULL}};
     int code = cmd_out_look(dir, o, out, flags, run);
+    if (code == CMD_OK && dir->finished)
+        code = check_finished(o, out);
     return code == CMD_OK && dir->begun ? check_peers(o, out, run) : code;
 }
 

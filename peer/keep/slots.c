@@ -126,18 +126,19 @@ int slots_check_owner(const struct slots *s, const struct slots_found *f,
     *unowned = false;
     for (size_t i = 0; i < f->n; i++) {
         const struct image_label *l = &f->image[i].label;
-        bool same_key = l->owner == NULL || strcmp(l->owner, own->owner) == 0;
-        bool same_name = own->name == NULL || strcmp(l->name, own->name) == 0;
         *unowned |= l->owner == NULL;
-        if (same_key && same_name)
+        /* The key is the peer's identity. A peer may come back under another name. */
+        if (l->owner != NULL ? strcmp(l->owner, own->owner) == 0
+                             : own->name == NULL || strcmp(l->name, own->name) == 0)
             continue;
         path_of(s, f->slot[i], path);
         show_peer(l->name, l->owner, found);
         show_peer(own->name != NULL ? own->name : "this peer", own->owner, expected);
         return file_error(error, path, "found a checkpoint of %s, expected one of %s; %s", found,
                           expected,
-                          same_key ? "start the peer with the name that it had"
-                                   : "start each peer with its own directory and identity.key");
+                          l->owner == NULL
+                              ? "start the peer with the name that it had"
+                              : "start each peer with its own directory and identity.key");
     }
     return 0;
 }

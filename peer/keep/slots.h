@@ -64,9 +64,9 @@ const char *slots_name(int slot);
 void slots_load(struct slots *s, uint64_t most, struct slots_found *f);
 void slots_found_close(struct slots_found *f);
 
-/* Checks that the checkpoints found by slots_load() belong to the peer `own`: same public key
- * (`own->owner`) and same name. Names are not compared if `own->name` is NULL: the user gave no
- * name. *unowned is true if a checkpoint names no owner, as in files of older versions. Returns 0;
+/* Checks that the checkpoints found by slots_load() belong to the peer `own`: they have its public
+ * key (`own->owner`). A checkpoint of an older version names no owner: then *unowned is true, and the
+ * names must be equal, unless `own->name` is NULL because the user gave no name. Returns 0;
  * or -EINVAL with a message that names the file, both peers and the remedy. */
 __attribute__((warn_unused_result)) int slots_check_owner(const struct slots *s,
                                                           const struct slots_found *f,

@@ -138,10 +138,34 @@ static void test_the_owner(void **unused)
                 "found a checkpoint of a (key 01234567), expected one of a (key 01234567); start "
                 "each peer with its own directory");
     check_owner("0123456789", NULL, "ab23456789", "expected one of this peer (key ab234567)");
-    check_owner("0123456789", "b", "0123456789",
-                "expected one of b (key 01234567); start the peer with the name that it had");
-    check_owner(NULL, "b", "0123456789", "found a checkpoint of a, expected one of b");
+    check_owner(NULL, "b", "0123456789",
+                "found a checkpoint of a, expected one of b (key 01234567); start the peer with the "
+                "name that it had");
     check_owner("\x1b[2J", "a", "0123456789", "found a checkpoint of a (key \\x1b[2J)");
+}
+
+/* A peer that was started under another name has checkpoints of both names. Its key is the same. */
+static void test_an_owner_with_two_names(void **unused)
+{
+    (void)unused;
+    struct slots_found f;
+    const char *const names[] = {"a", "b"}, *const own_names[] = {"a", "b", "c", NULL};
+    bool unowned;
+    for (uint64_t beat = 1; beat <= 2; beat++) {
+        struct image_label label = small_label(beat);
+        label.name = names[beat - 1];
+        label.owner = "0123456789";
+        small_state(&state, beat);
+        assert_int_equal(slots_write(&s, &state, &label, error), 0);
+    }
+    slots_load(&s, MOST, &f);
+    assert_int_equal(f.n, 2);
+    for (size_t i = 0; i < 4; i++) {
+        struct image_label own = {.name = own_names[i], .owner = "0123456789"};
+        assert_int_equal(slots_check_owner(&s, &f, &own, &unowned, error), 0);
+        assert_false(unowned);
+    }
+    slots_found_close(&f);
 }
 
 /* What a killed process has left of a third file goes at the next start. */
