@@ -12,6 +12,7 @@
 #include "peer/uv/identity.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

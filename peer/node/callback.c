@@ -81,13 +81,12 @@ static void tell_ours(struct sessions *s)
 {
     struct callback *b = &s->callback;
     const struct link *last = NULL;
-    uint32_t n_works = 0, n_fails = 0;
+    uint32_t n_works = 0;
     for (size_t i = 0; i < s->n_links; i++) {
         const struct link *l = &s->links[i];
         if (!link_talks(l) || l->doomed)
             continue;
         n_works += l->callback.ours == CALLBACK_WORKS;
-        n_fails += l->callback.ours == CALLBACK_FAILS;
         last = l->callback.ours == CALLBACK_FAILS ? l : last;
     }
     const struct record *r = last != NULL ? record_of(s, last->id) : NULL;

@@ -236,8 +236,15 @@ for one in python3 /usr/bin/python3; do
 done
 if [ -n "$torch" ]; then
     cp -r trained lenet5
-    sed -n '/^```python$/,/^```$/p' "$root/nn/README.md" | sed '1d;$d' >snippet.py
-    check "PyTorch: the page's lines load a model" env PYTHONPATH="$root/tests" PYTHONDONTWRITEBYTECODE=1 "$torch" snippet.py
+    {
+        printf 'import torch\nimages = torch.zeros(2, 28, 28, dtype=torch.uint8)\n'
+        sed -n '/^```python$/,/^```$/p' "$root/nn/README.md" | sed '1d;$d'
+        echo 'assert logits.shape == (2, 10)'
+    } >snippet.py
+    if [ -e "$(dirname "$HEARSAY")/libhearsay.so" ]; then
+        check "PyTorch: the page's lines load a model" env PYTHONPATH="$root/tests:$root/peer/api/python" PYTHONDONTWRITEBYTECODE=1 \
+            HEARSAY_LIBRARY="$(dirname "$HEARSAY")/libhearsay.so" "$torch" snippet.py
+    fi
 else
     echo "# skipped: no PyTorch here"
 fi

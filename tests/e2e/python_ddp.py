@@ -61,7 +61,7 @@ def plain():
         torch.testing.assert_close(flat(a), flat(b), rtol=1e-5, atol=1e-8)
         for ddp in (a, b):
             torch.optim.SGD(ddp.parameters(), 0.1).step()
-    assert len(calls) == len(hook._memory) > 2, f"{len(calls)} collectives of {len(hook._memory)} buckets"
+    assert len(calls) == len(hook._memory) >= 2, f"{len(calls)} collectives of {len(hook._memory)} buckets"
 
 
 def feedback():
@@ -80,7 +80,7 @@ def feedback():
         found = (sum_of + left - (step + 1) * whole).abs().max() / whole.abs().max()
         assert found <= 1e-5, (step, found)
         assert left.norm() > 0.1 * whole.norm()
-    assert len(buckets) == 2 and max(buckets) > 2, f"buckets were cut into {buckets}"
+    assert len(buckets) == 2 and max(buckets) >= 2, f"buckets were cut into {buckets}"
     assert hook.steps == 6 and hook.bytes_made < 6 * 4 * len(whole) / 50
     assert hook.bytes_made < hook.bytes_sent < 1.2 * hook.bytes_made + 8 * 6 * 2 * max(buckets)
 

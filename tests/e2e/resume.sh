@@ -197,12 +197,18 @@ pid=$!
 wait_until 60 lines twice/peer-0/metrics.jsonl 50
 mapfile -t children < <(children_of "$pid")
 pids+=("${children[@]}")
-kill -STOP "${children[1]}"
+# The program continues a stopped peer when it asks the peer to end, so this one is stopped again and again.
+hold() { while kill -STOP "$1" 2>/dev/null; do :; done; }
+hold "${children[1]}" &
+holder=$!
+pids+=("$holder")
 kill -INT "$pid"
 wait_until 20 grep -q 'once more' twice.err
-insist() { kill -STOP "${children[1]}"; kill -INT "$pid" 2>/dev/null; grep -q 'ended at once' twice.err; }
+insist() { kill -INT "$pid" 2>/dev/null; grep -q 'ended at once' twice.err; }
 wait_until 20 insist
 wait "$pid" 2>/dev/null
+kill "$holder" 2>/dev/null
+forget "$holder"
 check "Ctrl-C twice ends them at once" eval 'grep -q "all peers are ended at once" twice.err && none_alive "${children[@]}"'
 bounded "$HEARSAY" peer --name f --listen 127.0.0.1:0 --key killed/cluster.key --model logreg \
     --data glyphs --epochs 1 --out alone >alone.out 2>alone.err
@@ -221,12 +227,15 @@ wait "$started" 2>/dev/null
 forget "$started"
 rm -rf mixed && cp -r single mixed
 mixed_peer=(peer --listen 127.0.0.1:0 --key killed/cluster.key --model logreg --data glyphs --rounds 1000000 --out mixed)
-refused "peer: the checkpoint of a peer of another name" \
-    'checkpoint-.*: found a checkpoint of s .*expected one of t .*the name that it had; --fresh' "${mixed_peer[@]}" --name t
+start renamed "$HEARSAY" "${mixed_peer[@]}" --name t
+check "peer: the same identity goes on under another name" eval 'wait_until 30 grep -q "going on from the checkpoint of round $at " renamed.err'
+kill -KILL "$started"
+wait "$started" 2>/dev/null
+forget "$started"
 cp other/peer-0/identity.key mixed
 refused "peer: the checkpoint of another identity" \
-    'found a checkpoint of s \(key .*expected one of s \(key .*its own directory and identity.key; --fresh' "${mixed_peer[@]}" --name s
-refused "  and without --name" 'found a checkpoint of s .*expected one of this peer' "${mixed_peer[@]}"
+    'found a checkpoint of [st] \(key .*expected one of s \(key .*its own directory and identity.key; --fresh' "${mixed_peer[@]}" --name s
+refused "  and without --name" 'found a checkpoint of [st] .*expected one of this peer' "${mixed_peer[@]}"
 # Checkpoints of an older version have no owner.
 cp single/identity.key mixed
 python3 - mixed/checkpoint-?.safetensors <<'PY'

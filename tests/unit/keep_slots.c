@@ -246,6 +246,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_what_may_lie_there, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_directory, setup, teardown),
         cmocka_unit_test_setup_teardown(test_the_owner, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_an_owner_with_two_names, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_temporary_one, setup, teardown),
         cmocka_unit_test_setup_teardown(test_files_that_may_not_grow, setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_directory, setup, teardown),
