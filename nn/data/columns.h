@@ -140,8 +140,8 @@ void columns_end_set(struct columns *c);
 
 /* Fixes the decimal mark of each column, after all cells have been recorded. If every cell of a
  * column can be read with a decimal point and with a decimal comma, the other columns decide, then
- * the separator of the file. Returns the first column that remains ambiguous, or c->n if none
- * does. */
+ * the separator of the files (0: the files have different ones). Returns the first column that
+ * remains ambiguous, or c->n if none does. */
 size_t columns_read_as(struct columns *c, uint8_t separator);
 
 /* Returns a recorded cell as a row stores it. A number is stored minus the column's offset, and a

@@ -263,17 +263,22 @@ int columns_note(struct columns *c, size_t i, const uint8_t *p, size_t n, const 
 }
 
 /* Returns the decimal mark of a column that can be read with both marks to different values, or 0
- * if nothing decides. `points` and `commas` say which marks other columns need. A column with
- * points and no commas has decimal points, unless other columns need decimal commas only. */
+ * if nothing decides. `points` and `commas` say which marks other columns need.
+ *
+ *   other columns need      separator   column has         decimal mark
+ *   one mark                any         any                that one
+ *   both marks              comma       points only        point
+ *   none                    comma       any                point
+ *   none                    semicolon   commas only        comma
+ *   anything else                                          none: ambiguous
+ */
 static uint32_t decide(const struct column *c, bool points, bool commas, uint8_t separator)
 {
-    if (commas && !points)
-        return NUMBER_COMMA;
-    if ((points && !commas) || !c->comma_seen)
+    if (points != commas)
+        return points ? NUMBER_POINT : NUMBER_COMMA;
+    if (separator == ',' && (!points || !c->comma_seen))
         return NUMBER_POINT;
-    if (points || commas || separator == '\t')
-        return 0;
-    return separator == ';' ? NUMBER_COMMA : NUMBER_POINT;
+    return separator == ';' && !points && !c->point_seen ? NUMBER_COMMA : 0;
 }
 
 size_t columns_read_as(struct columns *c, uint8_t separator)

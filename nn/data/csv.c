@@ -268,24 +268,50 @@ static size_t column_of(const struct sheet *s, size_t place)
     return 0;
 }
 
+/* Refuses a cell that can be read with a decimal point and with a decimal comma. The message has
+ * both values, and how to write each of them. */
+static int refuse_ambiguous(const struct cells *c, const struct cells_cell *cell, const char *where)
+{
+    char wanted[4 * NUMBER_MAX + 300], plain[NUMBER_MAX + 1];
+    struct number_written w;
+    enum number_look look = number_look(cell->p, cell->n, &w);
+    assert(look == NUMBER_WRITTEN);
+    size_t n = 0;
+    for (const char *p = w.digits; *p != '\0'; p++)
+        if (*p >= '0' && *p <= '9')
+            plain[n++] = *p;
+    plain[n] = '\0';
+    snprintf(
+        wanted, sizeof wanted,
+        "a number that can be read in one way, not as %.15g and as %.15g: leave out %s between "
+        "thousands (\"%s\"), or write one cell with another number of decimals (\"%s0\")",
+        number_value(&w, w.notations & (w.comma ? NUMBER_POINT : NUMBER_COMMA)),
+        number_value(&w, w.notations & (w.comma ? NUMBER_COMMA : NUMBER_POINT)),
+        w.comma ? "commas" : "points", plain, w.digits);
+    return lines_refuse(&c->spot, where, cell->p, cell->n, wanted);
+}
+
 /* Fixes the notation of each column's numbers after the first pass. If a column can be read in two
- * ways, the error message shows the column's first cell with a comma. */
+ * ways, the error message shows the column's first cell with a comma, or else with a point. */
 static int settle_numbers(struct table *t, const struct sheet *sheets)
 {
-    size_t open = t->columns != NULL ? columns_read_as(t->columns, sheets[0].rows.separator) : 0;
+    uint8_t separator = sheets[0].rows.separator;
+    for (size_t i = 1; i < t->r->n_paths; i++)
+        if (sheets[i].rows.separator != separator)
+            separator = 0; /* Files with different separators decide nothing. */
+    size_t open = t->columns != NULL ? columns_read_as(t->columns, separator) : 0;
     if (t->columns == NULL || open == t->columns->n)
         return 0;
     char where[QUOTE_SHOWN + 64];
     struct cells_cell cell;
     struct cells c = sheets[0].rows;
+    uint8_t mark = t->columns->at[open].comma_seen ? ',' : '.';
     size_t i = 0;
-    while (!cells_find(&c, column_of(&sheets[i], open), ',', &cell) && i + 1 < t->r->n_paths)
+    while (!cells_find(&c, column_of(&sheets[i], open), mark, &cell) && i + 1 < t->r->n_paths)
         c = sheets[++i].rows;
     csv_sheet_use(t, &sheets[i]);
     say_column(t, column_of(&sheets[i], open), where);
-    return lines_refuse(&c.spot, where, cell.p, cell.n,
-                        "a number that can be read in one way: is the comma a decimal mark (then "
-                        "write a point) or between thousands (then leave it out)?");
+    return refuse_ambiguous(&c, &cell, where);
 }
 
 /* All sheets are opened before any row is read. So a wrong header in the last file is reported

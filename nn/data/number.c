@@ -268,7 +268,8 @@ static bool grouped(const char *p, size_t n, char group)
     return groups == 1 || ((three || two) && p[0] != '0');
 }
 
-/* Returns true if the body is a number with this decimal mark and thousands separator. */
+/* Returns true if the body is a number with this decimal mark and thousands separator. A number
+ * with an exponent has no thousands separators. */
 static bool reads(const char *body, char mark, char group)
 {
     size_t n = strcspn(body, "eE");
@@ -279,6 +280,8 @@ static bool reads(const char *body, char mark, char group)
             return false;
     for (size_t i = 0; i < n; i++)
         n_digits += digit(body[i]);
+    if (body[n] != '\0')
+        group = mark; /* Which is not in body[0..whole). */
     return n_digits > 0 && (whole == 0 || grouped(body, whole, group));
 }
 

@@ -27,6 +27,12 @@ static void test_notations(void **state)
         {",", {"\"1,957.25\"", "\"12\"", "-3.5"}, {1957.25f, 12, -3.5f}},
         {",", {"\"1,957\"", "\"12\"", "3"}, {1957, 12, 3}}, /* A comma parts cells: */
         {";", {"1,957", "12", "3"}, {1.957f, 12, 3}},       /* or numbers. */
+        {";", {"1.713", "0.250", "3"}, {1.713f, 0.25f, 3}}, /* Thousands have no leading 0, */
+        {"\t", {"1.713", "12.5", "3"}, {1.713f, 12.5f, 3}}, /* come in threes, */
+        {";", {"1.713", "1234.567", "3"}, {1.713f, 1234.567f, 3}},
+        {";", {"1.713e+02", "2.370e+00", "3"}, {171.3f, 2.37f, 3}}, /* and have no exponent. */
+        {";", {"1.713", "1.234.567", "3"}, {1713, 1234567, 3}},
+        {",", {"1.713 \xe2\x82\xac", "3 \xe2\x82\xac", "4 \xe2\x82\xac"}, {1.713f, 3, 4}},
         {"\t", {"1,957", "12,5", "3"}, {1.957f, 12.5f, 3}}, /* Told by another cell. */
         {"\t", {"1,957", "1,234,567", "3"}, {1957, 1234567, 3}},
         {";", {"1.957,25", "12", "1.000"}, {1957.25f, 12, 1000}},
@@ -92,8 +98,18 @@ static void test_no_notation(void **state)
         const char *sentence;
     } cases[] = {
         {{"\t", {"1,957", "2,000", "3"}, {0}},
-         "a: line 1, column 1: found \"1,957\", expected a number "
-         "that can be read in one way"},
+         "a: line 1, column 1: found \"1,957\", expected a number that can be read in one way, not "
+         "as 1957 and as 1.957: leave out commas between thousands (\"1957\"), or write one cell "
+         "with another number of decimals (\"1,9570\")"},
+        {{";", {"987", "1.713", "2.370"}, {0}},
+         "a: line 2, column 1: found \"1.713\", expected a number that can be read in one way, not "
+         "as 1713 and as 1.713: leave out points between thousands (\"1713\"), or write one cell "
+         "with another number of decimals (\"1.7130\")"},
+        {{";", {"3 \xe2\x82\xac", "-12.000 \xe2\x82\xac", "3 \xe2\x82\xac"}, {0}},
+         "not as -12000 and as -12: leave out points between thousands (\"12000\"), or write one "
+         "cell with another number of decimals (\"12.0000\")"},
+        {{"\t", {"987", "1.713", "2.370"}, {0}}, "found \"1.713\", expected a number that can be"},
+        {{";", {"1,713", "2.370", "3"}, {0}}, "found \"1,713\", expected a number that can be"},
         {{";", {"0,5", "0.5", "3"}, {0}},
          "a: line 2, column 1: found \"0.5\", expected a number with a "
          "decimal comma, as in the rows above"},
@@ -155,6 +171,39 @@ static void test_notations_of_a_file(void **state)
     refused("a", "", NULL,
             "test: line 2, column 1 (\"price\"): found \"0.5\", expected a number with a "
             "decimal comma");
+}
+
+/* Points that may separate thousands are read as the other columns of the same files require. A
+ * file that is opened for a model (eval, predict) is judged by its own cells. */
+static void test_points_of_a_file(void **state)
+{
+    (void)state;
+    struct data d;
+    char kind[DATA_KIND_MAX];
+    scratch_count(&s, 1);
+    put("a", "f;v;d;y\n7;0.27;1.001;0\n8;0.30;1.713;1\n"); /* As UCI wine quality. */
+    put("test", "f;v;d;y\n7;0.27;1.002;0\n");
+    opened(&d, "a", ",scale=none", NULL);
+    check_sample(&d.train, 1, (float[]){8, 0.3f, 1.713f}, 3);
+    data_close(&d);
+    opened(&d, "a", "", NULL);
+    strcpy(kind, d.train.kind);
+    data_close(&d);
+    opened(&d, "a", "", kind);
+    data_close(&d);
+    put("test", "f;v;d;y\n7;1;1.002;0\n"); /* Held-out files write as the training files do. */
+    opened(&d, "a", ",scale=none", NULL);
+    check_sample(&d.test, 0, (float[]){7, 1, 1.002f}, 3);
+    data_close(&d);
+    put("a", "f;v;d;y\n7;1;1.001;0\n8;2;1.713;1\n");
+    refused("a", "", kind,
+            "a: line 2, column 3 (\"d\"): found \"1.001\", expected a number that can");
+    put("a", "f;v;d;y\n0,5;0.5;1.001;0\n"); /* Columns with both decimal marks. */
+    refused("a", "", NULL,
+            "a: line 2, column 3 (\"d\"): found \"1.001\", expected a number that can");
+    put("a", "f;v;d;y\n1,957;2;1.001;0\n"); /* A comma by the separator alone decides nothing. */
+    refused("a", "", NULL,
+            "a: line 2, column 3 (\"d\"): found \"1.001\", expected a number that can");
 }
 
 struct text
@@ -257,7 +306,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_notations),           cmocka_unit_test(test_no_notation),
         cmocka_unit_test(test_notations_of_a_file), cmocka_unit_test(test_encodings),
-        cmocka_unit_test(test_encodings_of_libsvm),
+        cmocka_unit_test(test_encodings_of_libsvm), cmocka_unit_test(test_points_of_a_file),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
