@@ -153,6 +153,16 @@ static void print_columns(const json_t *columns)
         printf("           and %zu more columns (--json shows all)\n", n - SHOWN);
 }
 
+/* Prints a name as a JSON string: in UTF-8, with control characters escaped. */
+static void print_name(const char *name)
+{
+    json_t *j = json_string(name);
+    char *text = j != NULL ? json_dumps(j, JSON_ENCODE_ANY) : NULL;
+    fputs(text != NULL ? text : "?", stdout);
+    free(text);
+    json_decref(j);
+}
+
 /* Prints the description of the inputs. The metadata may be of an untrusted file, so a key that is
  * missing or of another type counts as empty. */
 static void print_input(const json_t *j)
@@ -183,7 +193,8 @@ static void print_input(const json_t *j)
     printf("classes    %zu: ", n);
     for (size_t i = 0; i < n && i < CLASSES_SHOWN; i++) {
         const char *name = json_string_value(json_array_get(classes, i));
-        printf("%s%s", i > 0 ? ", " : "", run_quote(q, name != NULL ? name : "?"));
+        fputs(i > 0 ? ", " : "", stdout);
+        print_name(name != NULL ? name : "?");
     }
     puts(n > CLASSES_SHOWN ? ", ..." : "");
 }
@@ -195,16 +206,6 @@ static const char *column_kind(const struct cmd_inspect *in, uint32_t i, uint32_
     bool categories = c != NULL && c->form == COLUMN_CATEGORIES;
     *n = !categories ? 1 : c->hashed ? COLUMNS_BUCKETS : c->n_categories;
     return categories ? "categories" : "numbers";
-}
-
-/* Prints a name as a JSON string: in UTF-8, with control characters escaped. */
-static void print_name(const char *name)
-{
-    json_t *j = json_string(name);
-    char *text = j != NULL ? json_dumps(j, JSON_ENCODE_ANY) : NULL;
-    fputs(text != NULL ? text : "?", stdout);
-    free(text);
-    json_decref(j);
 }
 
 static void print_column_names(const struct cmd_inspect *in)

@@ -37,6 +37,10 @@ import json, sys
 j = json.load(sys.stdin)
 assert [(c[\"name\"], c[\"kind\"], c[\"inputs\"]) for c in j[\"columns\"]] == [(\"a,\\\"b\\\"\", \"numbers\", 1), (\"Größe\", \"numbers\", 1), (\"d\", \"numbers\", 1), (\"word\", \"categories\", 3)]
 assert j[\"label\"] == \"label\""'
+printf 'x,y\n1,Gemüse\n2,"a ""b"""\n' >classes.csv
+bounded "$HEARSAY" train "${model[@]}" --data csv:classes.csv,test=classes.csv --rounds 1 --out classes >classes.out 2>&1
+check "inspect shows the names of classes in UTF-8" eval \
+    '"$HEARSAY" inspect classes/model.safetensors | grep -qxF "classes    2: \"Gemüse\", \"a \\\"b\\\"\""'
 bounded "$HEARSAY" eval $m --data csv:train.csv,test=test.csv --json >test.json 2>eval.err
 bounded "$HEARSAY" predict $m --data csv:train.csv,test=test.csv --probabilities --out want.csv 2>want.err
 check "predict gives the labels that Python computes with columns matched by name" python3 "$tools/columns.py" answers $m test.csv want.csv

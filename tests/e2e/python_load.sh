@@ -38,7 +38,7 @@ check "files and inputs that do not fit are refused" load refusals idx/model.saf
 bounded "$HEARSAY" inspect table/model.safetensors >inspect.out 2>inspect.err
 check "inspect shows inputs and classes" eval \
     'grep -qE "^input      rows 261$" inspect.out && grep -qE "^ +1: \(value - [0-9.e+]+\) / [0-9.e+]+$" inspect.out &&
-     grep -qE "^ +4: one of 2 categories$" inspect.out && grep -qE "^ +5: categories, by hash$" inspect.out && grep -qE "^classes    3: blue, light, green, red$" inspect.out'
+     grep -qE "^ +4: one of 2 categories$" inspect.out && grep -qE "^ +5: categories, by hash$" inspect.out && grep -qE "^classes    3: \"blue, light\", \"green\", \"red\"$" inspect.out'
 
 if "$python" -c 'import torch' 2>/dev/null; then
     "$python" "$root/tests/e2e/pytorch_sets.py" . "$seed"
