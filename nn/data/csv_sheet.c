@@ -4,8 +4,10 @@
 
 #include "nn/data/number.h"
 #include "nn/data/quote.h"
+#include "nn/math/near.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,9 +107,85 @@ static int looks_header(struct table *t, struct cells c, bool *header)
     return 0;
 }
 
+/* Reads the names of t->n_columns columns from the record at c. A column without a name is called
+ * by its number. */
+static int read_cells(const struct table *t, struct cells c, struct schema_names *names)
+{
+    struct cells_cell cell = {.more = true};
+    if (schema_names_open(names, t->n_columns) < 0)
+        return file_no_memory(c.spot.error, c.spot.path);
+    int err = 0;
+    for (size_t i = 0; err == 0 && i < t->n_columns; i++) {
+        uint8_t *text = NULL;
+        err = cells_next(&c, &cell);
+        if (err < 0)
+            break;
+        char number[32];
+        if (cell.n == 0) {
+            cell.n = (size_t)snprintf(number, sizeof number, "column %zu", i + 1);
+            cell.p = (const uint8_t *)number;
+        }
+        if (cell.escaped && (text = malloc(cell.n)) == NULL)
+            err = -ENOMEM;
+        else
+            err = schema_names_add(names, text != NULL ? text : cell.p,
+                                   text != NULL ? cells_text(&cell, text, cell.n) : cell.n);
+        free(text);
+        if (err == -EINVAL)
+            file_error(c.spot.error, c.spot.path,
+                       "line %llu, column %zu: found a name with a NUL byte, expected text",
+                       (unsigned long long)c.spot.line, i + 1);
+    }
+    if (err == -ENOMEM)
+        file_no_memory(c.spot.error, c.spot.path);
+    if (err < 0)
+        schema_names_close(names);
+    return err;
+}
+
+/* As read_cells(), but refuses two equal names. */
+static int read_names(const struct table *t, struct cells c, struct schema_names *names)
+{
+    bool twice = false;
+    size_t column[2] = {0};
+    int err = read_cells(t, c, names);
+    if (err < 0)
+        return err;
+    err = schema_names_twice(names, &twice, column);
+    if (err == -ENOMEM)
+        err = file_no_memory(c.spot.error, c.spot.path);
+    if (err == 0 && twice)
+        err = file_error(c.spot.error, c.spot.path,
+                         "line %llu: found columns %zu and %zu both named %s, expected names that "
+                         "differ",
+                         (unsigned long long)c.spot.line, column[0] + 1, column[1] + 1,
+                         quote_string(schema_name(names, column[1])).text);
+    if (err < 0)
+        schema_names_close(names);
+    return err;
+}
+
+/* Writes the error message for a header without the column that label= names: the names, and the
+ * nearest of them. */
+static int refuse_label(const struct cells *c, const struct schema_names *names, const char *label)
+{
+    char list[SCHEMA_WHY_MAX] = "";
+    struct near near = {.found = label};
+    for (size_t i = 0; i < names->n; i++)
+        near_try(&near, schema_name(names, i));
+    const char *meant = near_meant(&near);
+    schema_names_list(names, NULL, names->n, list, sizeof list);
+    return file_error(c->spot.error, c->spot.path,
+                      "line %llu: found columns %s, expected one named %s, the label%s%s%s",
+                      (unsigned long long)c->spot.line, list, quote_string(label).text,
+                      meant != NULL ? ", did you mean " : "",
+                      meant != NULL ? quote_string(meant).text : "", meant != NULL ? "?" : "");
+}
+
 /* Sets t->label to the column that label= names, from the names in the record at c. */
 static int find_column(struct table *t, struct cells c)
 {
+    const struct cells begin = c;
     const uint8_t *name = (const uint8_t *)t->r->label;
     struct cells_cell cell = {.more = true};
     size_t found = 0;
@@ -122,9 +200,18 @@ static int find_column(struct table *t, struct cells c)
     }
     if (found == 1)
         return 0;
-    return file_error(
-        c.spot.error, c.spot.path, "line %llu: found %zu columns named %s, expected one, the label",
-        (unsigned long long)c.spot.line, found, quote_bytes(name, strlen(t->r->label)).text);
+    if (found > 1)
+        return file_error(c.spot.error, c.spot.path,
+                          "line %llu: found %zu columns named %s, expected one, the label",
+                          (unsigned long long)c.spot.line, found,
+                          quote_bytes(name, strlen(t->r->label)).text);
+    struct schema_names names;
+    int err = read_cells(t, begin, &names);
+    if (err < 0)
+        return err;
+    err = refuse_label(&begin, &names, t->r->label);
+    schema_names_close(&names);
+    return err;
 }
 
 /* Returns the number of columns of values that the kind fixes. 0: not known before all rows are
@@ -196,52 +283,6 @@ int csv_sheet_refuse(const struct cells *c, size_t found, size_t expected)
 {
     return file_error(c->spot.error, c->spot.path, "line %llu: found %zu cells, expected %zu",
                       (unsigned long long)c->spot.line, found, expected);
-}
-
-/* Reads the names of t->n_columns columns from the record at c. A column without a name is called
- * by its number. Two equal names are refused. */
-static int read_names(const struct table *t, struct cells c, struct schema_names *names)
-{
-    struct cells_cell cell = {.more = true};
-    bool twice = false;
-    size_t column[2] = {0};
-    if (schema_names_open(names, t->n_columns) < 0)
-        return file_no_memory(c.spot.error, c.spot.path);
-    int err = 0;
-    for (size_t i = 0; err == 0 && i < t->n_columns; i++) {
-        uint8_t *text = NULL;
-        err = cells_next(&c, &cell);
-        if (err < 0)
-            break;
-        char number[32];
-        if (cell.n == 0) {
-            cell.n = (size_t)snprintf(number, sizeof number, "column %zu", i + 1);
-            cell.p = (const uint8_t *)number;
-        }
-        if (cell.escaped && (text = malloc(cell.n)) == NULL)
-            err = -ENOMEM;
-        else
-            err = schema_names_add(names, text != NULL ? text : cell.p,
-                                   text != NULL ? cells_text(&cell, text, cell.n) : cell.n);
-        free(text);
-        if (err == -EINVAL)
-            file_error(c.spot.error, c.spot.path,
-                       "line %llu, column %zu: found a name with a NUL byte, expected text",
-                       (unsigned long long)c.spot.line, i + 1);
-    }
-    if (err == 0)
-        err = schema_names_twice(names, &twice, column);
-    if (err == -ENOMEM)
-        err = file_no_memory(c.spot.error, c.spot.path);
-    if (err == 0 && twice)
-        err = file_error(c.spot.error, c.spot.path,
-                         "line %llu: found columns %zu and %zu both named %s, expected names that "
-                         "differ",
-                         (unsigned long long)c.spot.line, column[0] + 1, column[1] + 1,
-                         quote_string(schema_name(names, column[1])).text);
-    if (err < 0)
-        schema_names_close(names);
-    return err;
 }
 
 /* Skips the record at c. */
@@ -389,9 +430,11 @@ static int asked_label(const struct table *t, struct cells *c, const struct sche
     }
     if (*label != SIZE_MAX)
         return 0;
+    if (!number)
+        return refuse_label(c, names, text);
     return file_error(c->spot.error, c->spot.path,
-                      "line %llu: found no column %s%.40s, expected it to be the label",
-                      (unsigned long long)c->spot.line, number ? "" : "named ", text);
+                      "line %llu: found %" PRIu32 " columns, expected column %.20s to be the label",
+                      (unsigned long long)c->spot.line, names->n, text);
 }
 
 /* Matches the header at c to the schema. */

@@ -311,9 +311,7 @@ __attribute__((format(printf, 3, 4))) static void append(char *text, size_t cap,
     va_end(args);
 }
 
-/* Appends a list such as "a", "b" and 52 more, of about SCHEMA_LIST_MAX bytes. `column`: the n
- * columns to list. NULL: the first n. */
-static void list_names(const struct schema_names *l, const size_t *column, size_t n, char *text,
+void schema_names_list(const struct schema_names *l, const size_t *column, size_t n, char *text,
                        size_t cap)
 {
     size_t begin = strlen(text);
@@ -334,7 +332,7 @@ void schema_list(const struct schema *s, char text[SCHEMA_WHY_MAX])
         snprintf(text, SCHEMA_WHY_MAX, "columns whose names are not known");
         return;
     }
-    list_names(&s->names, NULL, s->n, text, SCHEMA_WHY_MAX);
+    schema_names_list(&s->names, NULL, s->n, text, SCHEMA_WHY_MAX);
     if (s->has_label)
         append(text, SCHEMA_WHY_MAX, " and the label %s",
                quote_string(schema_name(&s->names, s->n)).text);
@@ -387,12 +385,12 @@ static int refuse_missing(const struct match *m, size_t i)
         const char *other = other_case(m->header, name);
         append(why, SCHEMA_WHY_MAX, "no %s %s%s; found ", i == s->n ? "label" : "column",
                quote_string(name).text, other != NULL ? " (case counts)" : "");
-        list_names(m->header, NULL, m->header->n, why, SCHEMA_WHY_MAX);
+        schema_names_list(m->header, NULL, m->header->n, why, SCHEMA_WHY_MAX);
         append(why, SCHEMA_WHY_MAX, ", expected ");
-        list_names(&s->names, NULL, s->names.n, why, SCHEMA_WHY_MAX);
+        schema_names_list(&s->names, NULL, s->names.n, why, SCHEMA_WHY_MAX);
     } else {
         append(why, SCHEMA_WHY_MAX, "found ");
-        list_names(m->header, NULL, m->header->n, why, SCHEMA_WHY_MAX);
+        schema_names_list(m->header, NULL, m->header->n, why, SCHEMA_WHY_MAX);
         if (s->tags[0] != '\0' && i < s->n)
             append(why, SCHEMA_WHY_MAX, ", expected another name for column %zu of the run", i + 1);
         else if (s->tags[0] != '\0')
@@ -471,7 +469,7 @@ static int describe(const struct match *m, size_t n, struct schema_found *f)
     if (n_ignored > 0) {
         append(f->note, sizeof f->note, "%s%s ", f->reordered ? "; " : "",
                n_ignored > 1 ? "columns" : "column");
-        list_names(m->header, ignored, n_ignored, f->note, sizeof f->note);
+        schema_names_list(m->header, ignored, n_ignored, f->note, sizeof f->note);
         append(f->note, sizeof f->note, " %s ignored: not among those expected",
                n_ignored > 1 ? "are" : "is");
     }

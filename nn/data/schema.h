@@ -87,6 +87,11 @@ const char *schema_name(const struct schema_names *l, size_t i);
 __attribute__((warn_unused_result)) int schema_names_twice(const struct schema_names *l,
                                                            bool *twice, size_t column[2]);
 
+/* Appends a list such as "a", "b" and 52 more, of about SCHEMA_LIST_MAX bytes, to `text`, which has
+ * cap bytes. `column`: the n columns to list. NULL: the first n. */
+void schema_names_list(const struct schema_names *l, const size_t *column, size_t n, char *text,
+                       size_t cap);
+
 void schema_close(struct schema *s);
 __attribute__((warn_unused_result)) int schema_copy(struct schema *to, const struct schema *from);
 

@@ -164,7 +164,7 @@ cut -d, -f1,2 bare.csv >short.csv
 refused "two too few" 'short.csv: line 1: no column "word"; found "x", "y", expected "x", "y", "word", "kind"' predict "$model" --data csv:short.csv
 label ignored "$model" --data csv:rows.csv,label=none --probabilities
 check "a label column that is not needed is ignored" eval 'cmp -s ignored.csv alone.csv && grep -q "column \"kind\" is ignored" ignored.err'
-refused "train takes no rows without labels" 'label=none|columns named .none.' train --model logreg --data csv:bare.csv,label=none --rounds 1
+refused "train takes no rows without labels" 'label=none|named .none.' train --model logreg --data csv:bare.csv,label=none --rounds 1
 refused "eval neither" 'no label "kind"; found "x", "y", "word", expected "x", "y", "word", "kind"' eval "$model" --data csv:bare.csv
 refused "an option that is mistyped" 'old.csv,tets=bare.csv: found no such file, and no option "tets", expected .*, did you mean test\?' train --data csv:old.csv,tets=bare.csv --rounds 1
 refused "  behind one that is not" 'found option "tets", .*, did you mean test\?' train --data csv:old.csv,label=4,tets=bare.csv --rounds 1

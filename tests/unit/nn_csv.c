@@ -261,7 +261,16 @@ static void test_refused(void **state)
          "found 3 columns, expected column 99999999999999999999 to be the "
          "label",
          0, "99999999999999999999999"},
-        {"1,2,0\n3,4,1\n", "line 1: found 0 columns named \"y\", expected one, the label", 0, "y"},
+        {"1,2,0\n3,4,1\n",
+         "line 1: found columns \"1\", \"2\", \"0\", expected one named \"y\", the label", 0, "y"},
+        {"Alter,Klasse\n3,1\n",
+         "line 1: found columns \"Alter\", \"Klasse\", expected one named \"klasse\", the label, "
+         "did "
+         "you mean \"Klasse\"?",
+         0, "klasse"},
+        {"a,a\n3,1\n",
+         "line 1: found columns \"a\", \"a\", expected one named \"klasse\", the label", 0,
+         "klasse"},
         {"\n\ny,y,z\n3,4,1\n", "line 3: found 2 columns named \"y\", expected one, the label", 0,
          "y"},
         {"y,y,z\n3,4,1\n",
