@@ -206,7 +206,8 @@ static int note_cell(struct columns *c, struct column *column, enum columns_cell
     bool none = cell == COLUMNS_DATE || cell == COLUMNS_BROKEN || is_infinite(p, n);
     if (column->form == COLUMN_OPEN && !c->settled && !none)
         column->form = number ? COLUMN_NUMBERS : COLUMN_CATEGORIES;
-    *expected = cell == COLUMNS_DATE ? "a number or a category: a date or time is no input as it is"
+    *expected = cell == COLUMNS_DATE ? "a number or a category, not a date or time: remove the "
+                                       "column, or split it into numbers"
                 : cell == COLUMNS_BROKEN && column->form != COLUMN_CATEGORIES
                     ? "a number such as 1957.25 or 1,957.25, or a category with a letter in it "
                       "(v1.2.3)"

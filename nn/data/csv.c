@@ -127,7 +127,8 @@ static int note_value(struct table *t, const struct cells *c, const struct cells
         return 0;
     say_column(t, column, where);
     err = lines_refuse(&c->spot, where, cell->p, cell->n, expected);
-    return explain(t, c, column, cells_name(cell), err);
+    bool date = columns_look(cell->p, cell->n) == COLUMNS_DATE; /* A date is no label. */
+    return explain(t, c, column, cells_name(cell) && !date, err);
 }
 
 /* Checks a cell in the first pass, stores the cell's value in the second. csv_sheet_place() gives

@@ -96,7 +96,7 @@ static void test_note(void **state)
     assert_int_equal(note(&c, 0, "x", &expected), -EINVAL);
     assert_string_equal(expected, "a number");
     assert_int_equal(note(&c, 0, "2019-03-04", &expected), -EINVAL);
-    assert_non_null(strstr(expected, "a date or time is no input"));
+    assert_non_null(strstr(expected, "not a date or time: remove the column"));
     assert_int_equal(note(&c, 1, "inf", &expected), -EINVAL);
     assert_int_equal(note(&c, 1, "red", &expected), 0);
     assert_int_equal(note(&c, 1, "green", &expected), 0);

@@ -164,10 +164,12 @@ static void test_refused(void **state)
     scratch_count(&s, 1);
     put("test", "1,2,0\n");
     put("a", "x,when,y\n1,2019-03-04,0\n");
-    refused(
-        "a", "", NULL,
-        "a: line 2, column 2 (\"when\"): found \"2019-03-04\", expected a number or a category: a "
-        "date or time is no input as it is");
+    refused("a", "", NULL,
+            "a: line 2, column 2 (\"when\"): found \"2019-03-04\", expected a number or "
+            "a category, not a date or time: remove the column, or split it into numbers");
+    assert_null(strstr(error, "label"));
+    refused("a", ",label=y", NULL, "split it into numbers");
+    assert_null(strstr(error, "label"));
     put("a", "1,10:30,0\n2,11:30,1\n");
     refused("a", "", NULL, "a: line 1, column 2: found \"10:30\", expected a number or a category");
     put("a", "u,v,y\n1,2,0\n1,?,1\nx,2,0\n");
