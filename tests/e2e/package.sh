@@ -83,8 +83,8 @@ python_deb=$(ls deb/python3-hearsay_*_all.deb)
 cp "$python_deb" tree/python3-hearsay.deb
 version=$(dpkg-deb -f "$python_deb" Version)
 check "python3-hearsay wants the library of its version" grep -qF "libhearsay (= $version)" <(dpkg-deb -f "$python_deb" Depends)
-check "  and no numpy or PyTorch, which it recommends" \
-    [ "$(dpkg-deb -f "$python_deb" Recommends)" = "python3-numpy, python3-torch" ]
+check "  recommends numpy only, and suggests PyTorch" \
+    [ "$(dpkg-deb -f "$python_deb" Recommends), $(dpkg-deb -f "$python_deb" Suggests)" = "python3-numpy, python3-torch" ]
 check "dpkg refuses it without python3" eval '! inside dpkg -i /python3-hearsay.deb >dpkg.out 2>&1'
 check "apt installs what it needs" eval 'inside apt-get -qq -y --no-install-recommends --fix-broken install >fix.out 2>&1'
 bare_keep
