@@ -59,8 +59,7 @@ int topology_refuse(char error[TOPOLOGY_ERROR_MAX], const char *family, const ch
     for (; found[n] != '\0' && n + 4 < sizeof shown; n++)
         shown[n] = found[n] >= ' ' && found[n] <= '~' ? found[n] : '?';
     strcpy(shown + n, found[n] != '\0' ? "..." : "");
-    snprintf(error, TOPOLOGY_ERROR_MAX, "topology %s: found '%s', expected %s", family, shown,
-             expected);
+    snprintf(error, TOPOLOGY_ERROR_MAX, "%s: found '%s', expected %s", family, shown, expected);
     return -EINVAL;
 }
 
@@ -85,7 +84,7 @@ static bool is_valid(const char *spec)
     return topology_canonical(spec, canonical, error) == 0;
 }
 
-/* No family has that name: those that there are, as their help texts write them. */
+/* Refuses a spec of an unknown family. Lists the families as their help texts write them. */
 static int refuse_kind(const char *spec, char error[TOPOLOGY_ERROR_MAX])
 {
     static const struct near_specs specs = {name_at, is_valid};
@@ -99,7 +98,7 @@ static int refuse_kind(const char *spec, char error[TOPOLOGY_ERROR_MAX])
     }
     if (n < sizeof expected)
         snprintf(expected + n, sizeof expected - n, "%s", near_spec(&specs, spec, question));
-    return topology_refuse(error, "of no known kind", spec, expected);
+    return topology_refuse(error, "unknown kind", spec, expected);
 }
 
 /* The family writes its argument; the name and the colon before it are the same for all. */

@@ -163,12 +163,14 @@ static void test_error_text(void **state)
     (void)state;
     char canonical[TOPOLOGY_SPEC_MAX], error[TOPOLOGY_ERROR_MAX], spec[3000];
     assert_int_equal(topology_canonical("regular:0", canonical, error), -EINVAL);
-    assert_string_equal(
-        error, "topology regular: found '0', expected K neighbours, 2 or more, as in regular:4");
+    assert_string_equal(error,
+                        "regular: found '0', expected K neighbours, 2 or more, as in regular:4");
     /* Whatever is no kind is told of all there are, and what may have been meant. */
     assert_int_equal(topology_canonical("smal-world:4,0.1", canonical, error), -EINVAL);
     for (size_t i = 0; topology_all[i] != NULL; i++)
         assert_non_null(strstr(error, topology_all[i]->name));
+    assert_int_equal(strncmp(error, "unknown kind: found 'smal-world:4,0.1', expected ring", 40),
+                     0);
     assert_string_equal(strstr(error, " or edges"),
                         " or edges:FILE, did you mean small-world:4,0.1?");
     assert_int_equal(topology_canonical("mathcing", canonical, error), -EINVAL);
