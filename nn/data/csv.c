@@ -110,6 +110,23 @@ static int plain_value(const struct table *t, const struct cells_cell *cell, flo
     return number_to_float(v, t->kind->divide, x) ? 0 : -EINVAL;
 }
 
+/* Records whether a cell of a table without struct columns shows that points are decimal marks, or
+ * is unclear. */
+static void note_point(struct table *t, const struct cells *c, const struct cells_cell *cell,
+                       size_t column)
+{
+    struct number_written w;
+    if (t->point_seen || c->separator == ',' || memchr(cell->p, '.', cell->n) == NULL
+        || number_look(cell->p, cell->n, &w) != NUMBER_WRITTEN)
+        return;
+    t->point_seen = (w.notations & NUMBER_COMMA) == 0;
+    if (t->point_seen || t->unclear.p != NULL)
+        return;
+    t->unclear = *cell;
+    t->unclear_at = *c;
+    say_column(t, column, t->unclear_where);
+}
+
 /* Checks a cell of a column of values against the type of the column. Returns 0, -EINVAL with a
  * message, or -ENOMEM. */
 static int note_value(struct table *t, const struct cells *c, const struct cells_cell *cell,
@@ -123,6 +140,8 @@ static int note_value(struct table *t, const struct cells *c, const struct cells
                                  : plain_value(t, cell, &x, wanted);
     if (err == -ENOMEM)
         return file_no_memory(c->spot.error, c->spot.path);
+    if (err == 0 && t->columns == NULL)
+        note_point(t, c, cell, column);
     if (err == 0)
         return 0;
     say_column(t, column, where);
@@ -296,12 +315,16 @@ static int refuse_ambiguous(const struct cells *c, const struct cells_cell *cell
  * ways, the error message shows the column's first cell with a comma, or else with a point. */
 static int settle_numbers(struct table *t, const struct sheet *sheets)
 {
+    if (t->columns == NULL)
+        return t->point_seen || t->unclear.p == NULL
+                   ? 0
+                   : refuse_ambiguous(&t->unclear_at, &t->unclear, t->unclear_where);
     uint8_t separator = sheets[0].rows.separator;
     for (size_t i = 1; i < t->r->n_paths; i++)
         if (sheets[i].rows.separator != separator)
             separator = 0; /* Files with different separators decide nothing. */
-    size_t open = t->columns != NULL ? columns_read_as(t->columns, separator) : 0;
-    if (t->columns == NULL || open == t->columns->n)
+    size_t open = columns_read_as(t->columns, separator);
+    if (open == t->columns->n)
         return 0;
     char where[QUOTE_SHOWN + 64];
     struct cells_cell cell;

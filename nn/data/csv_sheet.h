@@ -9,6 +9,7 @@
 
 #include "nn/data/cells.h"
 #include "nn/data/labels.h"
+#include "nn/data/quote.h"
 #include "nn/data/schema.h"
 
 static const size_t NO_LABEL = SIZE_MAX; /* Column of the label in a table without labels. */
@@ -46,6 +47,13 @@ struct table
     bool doubtful; /* The first record was taken as a row although a cell is not a number. */
     bool words;    /* The first row of a file without a header consists of words. */
     size_t n_rows;
+    /* Only if `columns` is NULL, so that all numbers have decimal points. point_seen: a cell can be
+     * read with a decimal point only. `unclear` and the record at `unclear_at`: first cell of a
+     * file without commas between cells that can also be read with points between thousands. */
+    bool point_seen;
+    struct cells_cell unclear;
+    struct cells unclear_at;
+    char unclear_where[QUOTE_SHOWN + 64];
 };
 
 /* Detects the layout of a file. Sets sheet->rows to the first row. Returns 0, -EINVAL with a

@@ -198,6 +198,16 @@ static void test_points_of_a_file(void **state)
     put("a", "f;v;d;y\n7;1;1.001;0\n8;2;1.713;1\n");
     refused("a", "", kind,
             "a: line 2, column 3 (\"d\"): found \"1.001\", expected a number that can");
+    refused("a", ",divide=2", NULL, /* Such numbers have no notations, but the check is the same. */
+            "a: line 2, column 3: found \"1.001\", expected a number that can be read in one way");
+    put("a", "f;v;d;y\n7;1;1.001;0\n8;2.5;1.713;1\n");
+    put("test", "f;v;d;y\n7;0.5;1.002;0\n");
+    opened(&d, "a", ",divide=2", NULL);
+    check_sample(&d.train, 0, (float[]){3.5f, 0.5f, 0.5005f}, 3);
+    strcpy(kind, d.train.kind);
+    data_close(&d);
+    put("a", "f;v;d;y\n7;1;1.001;0\n8;2;1.713;1\n");
+    refused("a", "", kind, "a: line 2, column 3: found \"1.001\", expected a number that can");
     put("a", "f;v;d;y\n0,5;0.5;1.001;0\n"); /* Columns with both decimal marks. */
     refused("a", "", NULL,
             "a: line 2, column 3 (\"d\"): found \"1.001\", expected a number that can");
