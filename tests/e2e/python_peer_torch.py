@@ -370,7 +370,8 @@ def check_kinds():
         return nn.Sequential(compiled(m[0]), m[1])
 
     finals = {}
-    for wrap in (lambda m: m, torch.jit.script, lambda m: torch.jit.trace(m, torch.ones(3, 6)), compiled, layer, nn.DataParallel):
+    wraps = [lambda m: m, torch.jit.script, lambda m: torch.jit.trace(m, torch.ones(3, 6)), nn.DataParallel]
+    for wrap in wraps + ([compiled, layer] if hasattr(torch, "compile") else []):  # PyTorch 1.13 has no torch.compile.
         wrapped = wrap(plain())
         optimizer = torch.optim.SGD(wrapped.parameters(), lr=0.1)
         g = torch.Generator().manual_seed(5)
