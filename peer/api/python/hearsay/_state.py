@@ -8,12 +8,12 @@ bytes name, so that a checkpoint cannot run code. All versions of PyTorch read t
 """
 import collections
 import ctypes
-import importlib
 import io
 import json
 import pickle
 import struct
 import sys
+import zipfile
 from typing import Any, Callable, Dict, List, Tuple
 
 from ._lib import UsageError
@@ -160,6 +160,9 @@ class _Reader:
 ALLOWED = {("collections", "OrderedDict"), ("collections", "Counter"), ("_codecs", "encode"), ("numpy", "ndarray"), ("numpy", "dtype"),
            *((module, name) for core in ("core", "_core") for module, name in
              ((f"numpy.{core}.multiarray", "_reconstruct"), (f"numpy.{core}.multiarray", "scalar")))}
+STORAGES = {"DoubleStorage": "float64", "FloatStorage": "float32", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
+            "LongStorage": "int64", "IntStorage": "int32", "ShortStorage": "int16", "CharStorage": "int8", "ByteStorage": "uint8",
+            "BoolStorage": "bool", "ComplexFloatStorage": "complex64", "ComplexDoubleStorage": "complex128"}
 
 
 class _Unpickler(pickle.Unpickler):
@@ -171,25 +174,49 @@ class _Unpickler(pickle.Unpickler):
         raise pickle.UnpicklingError(f"it names {module}.{name}")
 
 
-def _numpy_classes() -> List[Any]:
-    """Returns the classes and functions of pickled numpy arrays, for PyTorch's list of safe globals."""
-    import numpy
+class _TorchUnpickler(_Unpickler):
+    """Reads a file of torch.save(): a ZIP archive with the pickle data.pkl and the bytes of each storage.
 
-    core = importlib.import_module("numpy.core.multiarray" if numpy.__version__.startswith("1.") else "numpy._core.multiarray")
-    kinds = {type(numpy.dtype(one)) for one in ("u4", "u8", "i4", "i8", "f4", "f8")}
-    return [core._reconstruct, core.scalar, numpy.ndarray, numpy.dtype, *kinds]
+    torch.load() has no option that reads numpy arrays safely in all versions: weights_only=True accepts them since PyTorch 2.5,
+    and PyTorch 1.13 ignores pickle_module.
+    """
+
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        pickles = [name for name in archive.namelist() if name.endswith("/data.pkl")]
+        if len(pickles) != 1:
+            raise ValueError(f"its archive has {len(pickles)} entries data.pkl, expected 1")
+        super().__init__(io.BytesIO(archive.read(pickles[0])), encoding="utf-8")
+        self.archive, self.folder = archive, pickles[0].rpartition("/")[0]
+
+    def find_class(self, module: str, name: str) -> Any:
+        import torch
+
+        if (module, name) in (("torch", "Size"), ("torch", "device")):
+            return getattr(torch, name)
+        if module == "torch" and isinstance(getattr(torch, name, None), torch.dtype):
+            return getattr(torch, name)
+        if module == "torch" and name in STORAGES:
+            return getattr(torch, STORAGES[name])
+        if module == "torch._utils" and name == "_rebuild_tensor_v2":
+            return lambda storage, offset, size, stride, *_: torch.as_strided(storage, size, stride, offset).clone()
+        if module == "torch._utils" and name == "_rebuild_parameter":
+            return lambda tensor, requires_grad, *_: torch.nn.Parameter(tensor, requires_grad)
+        return super().find_class(module, name)
+
+    def persistent_load(self, pid: Any) -> Any:
+        """Returns a storage as a tensor of one dimension. `pid`: ("storage", dtype, name, device, elements)."""
+        import torch
+
+        raw = bytearray(self.archive.read(f"{self.folder}/data/{pid[2]}"))
+        return torch.frombuffer(raw, dtype=pid[1]) if raw else torch.empty(0, dtype=pid[1])
 
 
 def _load_pickled(raw: bytes) -> Any:
     """Reads the state in a checkpoint of hearsay 0.1.0 or older: b"P" and a pickle, or b"T" and a file of torch.save()."""
     if raw[:1] == b"P":
         return _Unpickler(io.BytesIO(raw[1:])).load()
-    import torch
-
-    if not hasattr(torch.serialization, "safe_globals"):  # Before PyTorch 2.5.
-        return torch.load(io.BytesIO(raw[1:]), map_location="cpu", weights_only=True)
-    with torch.serialization.safe_globals(_numpy_classes()):
-        return torch.load(io.BytesIO(raw[1:]), map_location="cpu", weights_only=True)
+    with zipfile.ZipFile(io.BytesIO(raw[1:])) as archive:
+        return _TorchUnpickler(archive).load()
 
 
 def load(raw: bytes) -> Dict[str, Any]:
