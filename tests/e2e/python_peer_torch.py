@@ -715,7 +715,7 @@ def same(a, b):
 
 
 def check_keep_format():
-    """States of PyTorch's optimizers and schedulers come back as they were; a function in one is refused by its place."""
+    """States of PyTorch's optimizers and schedulers are restored bit for bit. Any other state with a function is refused."""
     def round_trip(state):
         found = _state.load(_state.dump({"x": state}))["x"]
         assert same(state, found), (state, found)
@@ -736,17 +736,43 @@ def check_keep_format():
         round_trip(optimizer.state_dict())
     lr = torch.optim.lr_scheduler
 
-    def scheduler(make):
-        optimizer = torch.optim.SGD([nn.Parameter(torch.ones(2))], lr=0.1, momentum=0.9)
-        one = make(optimizer)
+    class Shaped(lr.LambdaLR):  # Its state has functions, and load_state_dict() expects them.
+        def __init__(self, optimizer):
+            self.shapes = {"state": 1}
+            self.rise, self.fall = max, self.halved
+            super().__init__(optimizer, self.halved)
+
+        def halved(self, n):
+            return 0.5**n
+
+        def load_state_dict(self, state):
+            assert state["rise"] is max and state["fall"](1) == 0.5, state
+            super().load_state_dict(state)
+
+    def stepped(optimizer, one):
         optimizer.step()
         one.step(1.0) if isinstance(one, lr.ReduceLROnPlateau) else one.step()
-        return one.state_dict()
+        return [(group["lr"], group["momentum"]) for group in optimizer.param_groups]
+
+    def scheduled(make):
+        optimizer = torch.optim.SGD([nn.Parameter(torch.ones(2))], lr=0.1, momentum=0.9)
+        return optimizer, make(optimizer)
 
     for make in (lambda o: lr.MultiStepLR(o, [3, 3, 5]), lambda o: lr.OneCycleLR(o, 0.1, 10), lambda o: lr.CosineAnnealingWarmRestarts(o, 3),
-                 lambda o: lr.CyclicLR(o, 0.1, 1), lr.ReduceLROnPlateau, lambda o: lr.LambdaLR(o, lambda n: 0.9**n),
-                 lambda o: lr.ChainedScheduler([lr.StepLR(o, 2), lr.ExponentialLR(o, 0.9)])):
-        round_trip(scheduler(make))
+                 lambda o: lr.OneCycleLR(o, 0.1, 10, anneal_strategy="linear"), lambda o: lr.CyclicLR(o, 0.05, 0.1, 3, mode="triangular2"),
+                 lambda o: lr.CyclicLR(o, 0.05, 0.1, 3, scale_fn=lambda n: 0.5), lr.ReduceLROnPlateau, lambda o: lr.LambdaLR(o, lambda n: 0.9**n),
+                 lambda o: lr.ChainedScheduler([lr.StepLR(o, 2), lr.ExponentialLR(o, 0.9)]), Shaped,
+                 lambda o: lr.SequentialLR(o, [lr.ConstantLR(o, 0.5, 2), lr.OneCycleLR(o, 0.1, 20, cycle_momentum=False)], [3])):
+        optimizer, one = scheduled(make)
+        for _ in range(4):
+            stepped(optimizer, one)
+        state = keeping._accessors("x", one)[0]()
+        round_trip(state)
+        again, other = scheduled(make)
+        again.load_state_dict(optimizer.state_dict())
+        keeping._accessors("x", other)[1](_state.load(_state.dump({"x": state}))["x"])
+        after = [[stepped(*pair) for _ in range(4)] for pair in ((optimizer, one), (again, other))]
+        assert after[0] == after[1], (one, after)
     if hasattr(torch, "amp") and hasattr(torch.amp, "GradScaler"):
         round_trip(torch.amp.GradScaler("cpu").state_dict())
     for bad, words in ((print, "builtin_function_or_method"), (check_keep, "function check_keep"), (object(), "object"),

@@ -2,19 +2,27 @@
 
 _state.py defines the format. The file is in the peer's own directory.
 """
+import functools
 import gc
 import random
 import sys
 import time
+import types
+import weakref
 from typing import Any, Callable, Dict, List, Mapping, Tuple
 
 from . import _state
 
 SHARE = 0.05  # Largest share of the run time that may go into collecting state.
 FOUND = "(scheduler)"  # Name of a scheduler that schedulers_of() found and `keep` does not name.
+FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, weakref.WeakMethod, functools.partial)
 
 
 def _accessors(name: str, thing: Any) -> Tuple[Callable[[], Any], Callable[[Any], Any]]:
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(thing, _scheduler_types(torch)):
+        return (lambda: _without_functions(thing.state_dict()),
+                lambda state: thing.load_state_dict(_with_functions(state, thing.state_dict())))
     if hasattr(thing, "state_dict") and hasattr(thing, "load_state_dict"):
         return thing.state_dict, thing.load_state_dict
     if isinstance(thing, (tuple, list)) and len(thing) == 2 and all(callable(one) for one in thing):
@@ -58,6 +66,28 @@ def _scheduler_types(torch: Any) -> Tuple[type, ...]:
     names = ("LRScheduler", "_LRScheduler", "ReduceLROnPlateau", "SequentialLR", "ChainedScheduler")
     found = (getattr(torch.optim.lr_scheduler, name, None) for name in names)
     return tuple(one for one in found if isinstance(one, type))
+
+
+# The state of some schedulers contains functions: OneCycleLR and CyclicLR of PyTorch 1.13, subclasses of a program. A function
+# is code of the program, not state. Checkpoints do not contain these functions, and load_state_dict() gets the functions of the
+# scheduler that the program has created. PyTorch treats the functions of LambdaLR in the same way.
+
+
+def _without_functions(state: Dict[str, Any]) -> Dict[str, Any]:
+    """Returns the state of a scheduler and of its parts without the entries that are functions."""
+    kept = {name: value for name, value in state.items() if not isinstance(value, FUNCTIONS)}
+    if isinstance(kept.get("_schedulers"), list):
+        kept["_schedulers"] = [_without_functions(part) for part in kept["_schedulers"]]
+    return kept
+
+
+def _with_functions(kept: Dict[str, Any], now: Dict[str, Any]) -> Dict[str, Any]:
+    """Returns `kept` with the functions of `now`, the present state of the scheduler that gets `kept`."""
+    state = {**{name: value for name, value in now.items() if isinstance(value, FUNCTIONS)}, **kept}
+    parts, parts_now = kept.get("_schedulers"), now.get("_schedulers")
+    if isinstance(parts, list) and isinstance(parts_now, list) and len(parts) == len(parts_now):
+        state["_schedulers"] = [_with_functions(part, part_now) for part, part_now in zip(parts, parts_now)]
+    return state
 
 
 def schedulers_of(optimizer: Any) -> List[Any]:
