@@ -389,6 +389,12 @@ def check_evaluate():
         pass
     assert peer.finish() and peer.exit_code == 0 and peer.figures().test_loss == 0.25, peer.figures()
 
+    for value, what in (("good", "loss"), ("0.5", "loss"), (None, "loss"), ((0.5, "x"), "accuracy"), ({"accuracy": [1]}, "accuracy"),
+                        (np.ones(2), "loss"), ([0.1] * 4, "4 values"), ({"los": 1}, "'los'"), ((1, 0.5, "n"), "samples: found 'n'")):
+        with alone({"w": np.zeros(2, np.float32)}, evaluate=lambda m: value, evaluate_every=1) as peer:
+            assert what in str(raises(TypeError, "evaluate: ", lambda: [peer.step() for _ in range(5)])), (value, what)
+            peer.leave()
+
     try:
         with alone({"w": np.zeros(2, np.float32)}, evaluate=lambda m: 1 / 0, evaluate_every=1) as peer:
             while peer.step():

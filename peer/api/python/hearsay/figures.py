@@ -69,6 +69,17 @@ def _in_eval_mode(evaluate: Callable[..., Any], model: Any, samples: int) -> Any
             module.training = training
 
 
+def _number(what: str, value: Any) -> float:
+    """Returns a number that evaluate() returned. TypeError names it, and what is expected."""
+    try:
+        if isinstance(value, (str, bytes)):
+            raise TypeError
+        return float(value)
+    except (TypeError, ValueError, RuntimeError):  # PyTorch: RuntimeError for a tensor with several values.
+        raise TypeError(f"evaluate: found {value!r:.60} as {what}, expected a number; evaluate returns loss, (loss, accuracy), "
+                        "(loss, accuracy, samples), or a dict with these keys") from None
+
+
 def score_of(evaluate: Callable[..., Any], model: Any, samples: int, memory: Any) -> Tuple[float, float, int]:
     """What it found: (loss, accuracy, samples). A torch module is in eval mode meanwhile, without gradients."""
     memory.take_back()
@@ -84,7 +95,7 @@ def score_of(evaluate: Callable[..., Any], model: Any, samples: int, memory: Any
     if not 1 <= len(found) <= 3:
         raise TypeError(f"evaluate: found {len(found)} values, expected loss, accuracy and samples")
     loss, accuracy, n = (tuple(found) + (NAN, 1))[:3] if len(found) == 1 else (tuple(found) + (1,))[:3]
-    accuracy = float(accuracy)
+    loss, accuracy = _number("loss", loss), _number("accuracy", accuracy)
     if not (math.isnan(accuracy) or 0 <= accuracy <= 1):
         raise ValueError(f"evaluate: found an accuracy of {accuracy}, expected 0 to 1")
-    return float(loss), accuracy, _check.whole("evaluate: samples", n, 0)
+    return loss, accuracy, _check.whole("evaluate: samples", n, 0)
