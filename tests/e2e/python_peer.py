@@ -139,7 +139,12 @@ def check_refusals():
     raises(hearsay.UsageError, "found no tensor", lambda: alone({"w": f}, skip=["w"]))
     raises(hearsay.NotFiniteError, "w", lambda: alone({"w": f * np.nan}))
     raises(hearsay.UsageError, "rounds", lambda: hearsay.Peer({"w": f}, key=hearsay.keygen(tempfile.mkdtemp() + "/key"), listen="127.0.0.1:0"))
-    raises(hearsay.UsageError, "key", lambda: hearsay.Peer({"w": f}, rounds=5))
+    raises(hearsay.UsageError, "key: not given; hearsay.keygen(path)", lambda: hearsay.Peer({"w": f}, rounds=5))
+    for name in [name for name, (_, needs_model) in listed().items() if needs_model and name != "model"]:
+        for more in ({name: 1}, {"options": name.replace("_", "-") + "=1"}):
+            raises(hearsay.UsageError, f"{name} is used only with model=", lambda: alone({"w": f}, **more))
+    raises(hearsay.SimulationError, "lr is used only with model=", lambda: hearsay.simulate(1, lambda rank, connect: connect({"w": f}), rounds=2, lr=0.1))
+    alone({"w": f}, lr=None).leave()
     raises(hearsay.UsageError, "shard: ", lambda: alone({"w": f}, shard="3/2"))
     raises(hearsay.UsageError, "checkpoint: found", lambda: alone({"w": f}, checkpoint="-1"))
     raises(hearsay.UsageError, "found the name 'nnnn", lambda: alone({"n" * 96: f}))
@@ -339,7 +344,9 @@ def check_waiting():
     def wait(**more):
         return alone({"w": np.zeros(2, np.float32)}, min_peers=2, **more)
 
-    raises(TimeoutError, "0.5 s", lambda: wait(timeout=0.5))
+    raises(TimeoutError, "after 0.5 s the first round had not begun: 1 of 2 peers (min_peers) are here", lambda: wait(timeout=0.5))
+    raises(TimeoutError, "no other peer has answered at 127.0.0.1:9 (bootstrap)",
+           lambda: alone({"w": np.zeros(2, np.float32)}, timeout=0.5, min_peers=None, rounds=None, bootstrap="127.0.0.1:9"))
     threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     raises(KeyboardInterrupt, "", wait)
     threads = [name for name in os.listdir("/proc/self/task")]

@@ -7,7 +7,7 @@ import ctypes
 import ctypes.util
 import os
 from ctypes import CFUNCTYPE, POINTER, c_char_p, c_double, c_float, c_int, c_size_t, c_uint16, c_uint32, c_uint64, c_void_p
-from typing import Any, Dict, List, Tuple, Type
+from typing import Any, Dict, FrozenSet, List, Tuple, Type
 
 API = 2  # HEARSAY_API of the header that this file matches.
 
@@ -209,3 +209,13 @@ def load() -> Library:
 
 
 lib = load()
+
+
+def needing_model() -> FrozenSet[str]:
+    """Returns the names of the options that the library takes only with the option model."""
+    option, names, i = Option(), set(), 0
+    while lib.hearsay_option_at(i, ctypes.byref(option)) == OK:
+        if option.needs_model:
+            names.add(option.name.decode())
+        i += 1
+    return frozenset(names)

@@ -220,10 +220,21 @@ class Peer:
         words = (word.partition("=")[0] for word in options.split() if "=" in word)
         _options.check("hearsay.Peer: options", words, names, "name", UsageError)
         self._given = dict(word.partition("=")[::2] for word in options.split())
+        self._check_given({name: str(value) for name, value in (*self._given.items(), *keywords.items()) if value is not None})
         self._check(lib.hearsay_options(self._handle, options.encode()))
         for name, value in _model.words(keywords.items()):
             self._given[name] = value  # With the library's names: "min-peers".
             self._check(lib.hearsay_set(self._handle, name.encode(), value.encode()))
+
+    def _check_given(self, given: Mapping[str, str]) -> None:
+        """Raises UsageError for options that depend on another one. The library's message for these names a flag, or no reason."""
+        names = {name.replace("_", "-") for name in given}
+        if self._world is None and "key" not in names and "HEARSAY_KEY" not in os.environ:
+            raise UsageError("hearsay: key: not given; hearsay.keygen(path) or `hearsay keygen FILE` makes one")
+        if "model" not in names and "HEARSAY_MODEL" not in os.environ:
+            for name in sorted(names & _lib.needing_model()):
+                raise UsageError(f"hearsay: {name.replace('-', '_')} is used only with model=...; without it, the model, the data and the "
+                                 "optimizer are the program's, with settings of their own")
 
     def _open(self, timeout: Optional[float]) -> None:
         self._model.tell(self._handle, opaque="model" not in self._given and "HEARSAY_MODEL" not in os.environ)
@@ -236,7 +247,7 @@ class Peer:
             _lib.check(world.open(rank, self._handle), world.sentence)
         self._opened[0] = self._pending = True
         if not self.wait(timeout) and self._pending:
-            raise TimeoutError(f"hearsay: after {timeout} s the first round had not begun; phase {self.figures().phase}")
+            raise TimeoutError(f"hearsay: after {timeout} s the first round had not begun: {self._missing()}")
         self._model.take_opaque()
         n, at_round = ctypes.c_size_t(), ctypes.c_uint64()
         kept = lib.hearsay_kept(self._handle, ctypes.byref(n), ctypes.byref(at_round))
@@ -257,6 +268,16 @@ class Peer:
         words = dict(word.partition("=")[::2] for word in self.run.split())
         text = words.get("min-peers", self._given.get("min-peers", os.environ.get("HEARSAY_MIN_PEERS", "1")))
         return int(text) if text.isdigit() else 1
+
+    def _missing(self) -> str:
+        """Returns the reason why the first round has not begun, as far as it is known."""
+        figures, least = self.figures(), self._min_peers()
+        here = max(1, figures.n_live)
+        if here < least:
+            return f"{here} of {least} peers (min_peers) are here"
+        if here == 1 and "bootstrap" in self._given:
+            return f"no other peer has answered at {self._given['bootstrap']} (bootstrap)"
+        return f"{here} peer{'' if here == 1 else 's'} here, phase {figures.phase}"
 
     # ---- the library's answers ----
 
