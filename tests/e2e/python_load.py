@@ -107,6 +107,11 @@ def agree(path, report, answers, model, kind, data):
     if kind == "csv":
         one = transform(values[0])
         assert one.ndim == 1 and np.array_equal(one, transform(values)[0])
+        for i, cell in ((0, "25,3"), (0, "1_000"), (0, "inf"), (0, "0x10"), (0, "\u0661"), (0, b"\xff"), (0, []), (3, 1.0), (3, True), (4, []), (4, 0.5)):
+            refused(f"{cell!r} in column {i + 1}, row 1", transform, [[*values[0][:i], cell, *values[0][i + 1:]]])
+        for i, cells in ((0, ("25.5", 25.5, " +25.5e0 ", b"25.5", "255E-1")), (0, (None, float("nan"), "NA", "")), (3, (None, "")), (4, (7, "7", b"7"))):
+            same = [transform([*values[0][:i], cell, *values[0][i + 1:]]) for cell in cells]
+            assert all(np.array_equal(one, same[0]) for one in same), (i, cells)
     print("accuracy %s of %d" % (accuracy, len(labels)))
 
 

@@ -6,11 +6,13 @@ is described in peer/diary/input.h: the shape of an input, and means and deviati
 import json
 import math
 import os
+import re
 import struct
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Union
 
 HEADER_MAX = 100_000_000  # Largest header in bytes, a limit of the format.
 FAR = 1e6  # Largest absolute value of a scaled input (nn/data/columns.h).
+DECIMAL = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*\Z")  # As nn/data/number.h.
 GAPS = ("", "?", "nan", "na", "n/a", "null")
 # Type in the file -> numpy's type. numpy has no BF16: its bits are read as unsigned 16-bit numbers.
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
@@ -42,8 +44,10 @@ def load(path: Union[str, "os.PathLike[str]"], framework: Optional[str] = None) 
 
         images   whole numbers 0 to 255 of shape [height, width], [channels, height, width], [height, width, channels]
                  or [pixels], with any leading dimensions. The result is float32, [..., channels, height, width].
-        rows     one row or a list of rows, without the label. Cells are numbers, or strings as in the file. None and
-                 NaN are missing values. The result is float32, [n, inputs], or [inputs] for one row.
+        rows     one row or a list of rows, without the label. A cell of a column of numbers is a number, or decimal text as
+                 Python writes it: "1234.5", not "1.234,5" or "1_234". A cell of a column of categories is the text in the
+                 file, or a whole number. None, NaN and the file's marks of a gap, such as "" and "NA", are missing values.
+                 ValueError names any other cell. The result is float32, [n, inputs], or [inputs] for one row.
         sparse   a dense array [n, features], or a scipy.sparse matrix. The result is dense.
         text     bytes, or a str in UTF-8. The result is int64, [n].
 
@@ -208,9 +212,11 @@ def _is_gap(cell: Any) -> bool:
 
 def _number(t: _Transform, cell: Any, place: str) -> float:
     try:
+        if isinstance(cell, (str, bytes)) and not DECIMAL.match(cell if isinstance(cell, str) else cell.decode()):
+            raise ValueError
         return float(cell)
     except (TypeError, ValueError):
-        raise t.fail(f"{cell!r} in {place}", "a number") from None
+        raise t.fail(f"{cell!r} in {place}", "a number, such as 1234.5") from None
 
 
 def _numbers(t: _Transform, cells: Sequence[Any], i: int, column: Dict[str, Any]) -> Any:
@@ -227,13 +233,15 @@ def _numbers(t: _Transform, cells: Sequence[Any], i: int, column: Dict[str, Any]
     return np.clip(v, -FAR, FAR).astype(np.float32)[:, None]
 
 
-def _categories(cells: Sequence[Any], column: Dict[str, Any]) -> Any:
+def _categories(t: _Transform, cells: Sequence[Any], i: int, column: Dict[str, Any]) -> Any:
     import numpy as np
     places = {h: i for i, h in enumerate(column.get("hashes", ()))}
     out = np.zeros((len(cells), len(places) if column["form"] == "categories" else column["inputs"]), np.float32)
     for k, cell in enumerate(cells):
         if _is_gap(cell):
             continue
+        if isinstance(cell, (bool, float)) or not isinstance(cell, (str, bytes)) and not hasattr(cell, "__index__"):
+            raise t.fail(f"{cell!r} in column {i + 1}, row {k + 1}", "a category as text, as the file has it")
         text = cell if isinstance(cell, bytes) else str(cell).strip().encode()
         h = _category(text)
         at = places.get(h) if column["form"] == "categories" else h % column["inputs"]
@@ -266,7 +274,7 @@ def _rows(t: _Transform, raw: Any) -> Any:
     parts = []
     for i, column in enumerate(columns):
         cells = [row[i] for row in rows]
-        parts.append(_numbers(t, cells, i, column) if column["form"] == "numbers" else _categories(cells, column))
+        parts.append(_numbers(t, cells, i, column) if column["form"] == "numbers" else _categories(t, cells, i, column))
     out = np.concatenate(parts, axis=1)
     return out[0] if one else out
 
