@@ -295,7 +295,7 @@ def check_opaque_differs():
             model = Buffered(rank)
             if rank == 1:
                 model.perm = value
-            connect(model)
+            connect(model, timeout=30)  # The peer that is not refused waits for another one.
 
         return train
 
