@@ -82,8 +82,8 @@ struct mixing
     void *state;   /* The mixer's own. */
     float *x;      /* The model, n_floats values. */
     bool borrowed; /* x is memory of the owner, which mixing_close() does not free. */
-    /* Segments of the model, trained ones first. Set only if the owner holds some of them in 16
-     * bits; else NULL and 0. Borrowed from the owner. */
+    /* Segments of the model, trained ones first. Borrowed from the owner. NULL and 0: the owner
+     * holds no segment in 16 bits. */
     const struct segment *segments;
     size_t n_segments;
     /* Buffer for the model rounded to its segments' types (nn/math/half.h). NULL: no segment has
@@ -170,10 +170,10 @@ void mixing_start(struct mixing *m);
 int mixing_take_model(struct mixing *m, const uint8_t *bytes);
 
 size_t mixing_model_bytes(const struct mixing *m);
-/* Returns the model at the precision of its owner: x, or, if segments have 16 bits, x rounded to 16
- * bits. The result is valid until the next call. Published figures and copies that are sent use
- * this model. While a job runs, only the thread of the job may call this function. O(n_floats) if
- * it rounds, else O(1). */
+/* Returns the model at the precision of its owner: x itself, or x with its 16-bit segments
+ * rounded. The result is valid until the next call. Published figures and copies that are sent
+ * use this model. While a job runs, only the thread of the job may call this function.
+ * O(n_floats) if it rounds, else O(1). */
 const float *mixing_held_model(const struct mixing *m);
 /* Returns |a - b|^2 of two vectors of `dim` floats, each first rounded to the types of the
  * segments. O(dim). */

@@ -73,7 +73,7 @@ enum wire_type {
     WIRE_REFUSED, /* Why the receiver gets no session. Last message of a session. */
     /* At the end: asks the receiver to store a model that the sender's disk cannot. */
     WIRE_HAND,
-    WIRE_PART,     /* Fragment of a DELTA that is still being made, its end first. Bulk. */
+    WIRE_PART,     /* Fragment of a DELTA that is not sent yet: the last bytes come first. Bulk. */
     WIRE_MOMENTS,  /* Before a run exists: column statistics of a member's data files. */
     WIRE_COLLECT,  /* A step of a collective, or a message about its state. Bulk. */
     WIRE_CALLBACK, /* Whether the sender can call the receiver at its announced addresses. */
@@ -283,8 +283,8 @@ struct wire_delta
     struct bytes payload; /* None: all of it came in PARTs over this session. */
 };
 
-/* A part of the payload of a DELTA that is not said yet (--overlap layer): the bytes that stand in front of the
- * `after` bytes, its last ones, that came before. */
+/* Part of the payload of a DELTA that is not sent yet (--overlap layer): the bytes before the
+ * last `after` bytes, which were sent earlier. */
 struct wire_part
 {
     uint64_t epoch, round; /* The DELTA's. */

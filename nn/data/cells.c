@@ -138,8 +138,7 @@ size_t cells_text(const struct cells_cell *cell, uint8_t *text, size_t cap)
     return n;
 }
 
-/* Both sides are cut to CELLS_NAME_MAX, so that no name is copied whole: a header may be as long
- * as the file. */
+/* Both texts are cut to CELLS_NAME_MAX bytes, because a header may be as long as the file. */
 bool cells_is(const struct cells_cell *cell, const uint8_t *text, size_t n)
 {
     uint8_t own[CELLS_NAME_MAX];
@@ -147,8 +146,8 @@ bool cells_is(const struct cells_cell *cell, const uint8_t *text, size_t n)
     return n_own == (n < sizeof own ? n : sizeof own) && memcmp(own, text, n_own) == 0;
 }
 
-/* Returns true for every text that number_look() does not call a word. A cell of digits and
- * separators that no notation reads is not a name either. */
+/* Returns false if number_look() calls the text a word (it may be a name), else true. True also
+ * for digits and separators that are not a number in any notation. */
 bool cells_number(const struct cells_cell *cell)
 {
     double v;
@@ -167,7 +166,7 @@ bool cells_name(const struct cells_cell *cell)
     return !cells_number(cell);
 }
 
-/* c is a copy, so the caller stays where he is. */
+/* c is a copy, so the position of the caller does not change. */
 int cells_count(struct cells c, size_t *n)
 {
     struct cells_cell cell = {.more = true};
@@ -194,8 +193,8 @@ bool cells_find(struct cells *c, size_t column, uint8_t byte, struct cells_cell 
     return false;
 }
 
-/* Returns true if, with this separator, each comma in the next records is inside of a cell that is
- * a number: the comma is a decimal mark then. Commas in the first record are ignored, because they
+/* Returns true if this separator makes all commas decimal marks: each comma in the next records
+ * is then inside a cell that is a number. Commas in the first record are ignored, because they
  * may be part of a column's name. */
 static bool commas_in_numbers(struct cells c, uint8_t separator)
 {
@@ -260,8 +259,8 @@ static void take_separator_line(struct cells *c)
     c->separator_said = true;
 }
 
-/* Spreadsheets write a byte order mark in front of UTF-8. Without the skip, the mark would be part
- * of the first column's name. */
+/* Skips the byte order mark that spreadsheets write in front of UTF-8. Otherwise the mark would
+ * be part of the first column's name. */
 struct cells cells_open(const struct lines_file *f, char error[DATA_ERROR_MAX])
 {
     bool mark = f->n >= 3 && memcmp(f->bytes, "\xef\xbb\xbf", 3) == 0;

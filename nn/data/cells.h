@@ -40,10 +40,13 @@ struct cells_cell
  * comma until the caller sets another one. */
 struct cells cells_open(const struct lines_file *f, char error[DATA_ERROR_MAX]);
 
-/* Returns the separator of the table, which the record at c begins. Returns the one of a line
- * "sep=;" if the file has the line. Otherwise returns a semicolon or a tab if all commas are
- * decimal commas with it. Otherwise returns the most frequent of comma, semicolon and tab in the
- * record at c, outside of quotes. Returns a comma if the record has none of them. */
+/* Returns the separator of the table whose first record is at c. The first rule that applies
+ * decides:
+ *
+ *    1. the separator that a line "sep=;" names
+ *    2. a semicolon or a tab, if this separator makes all commas decimal marks
+ *    3. the most frequent of comma, semicolon and tab in the record at c, outside of quotes
+ *    4. a comma */
 uint8_t cells_separator(const struct cells *c);
 
 /* Moves to the next record, past blank lines. Returns false at the end of the file. */

@@ -89,8 +89,9 @@ struct column
     double comma_offset;
     size_t n_numbers; /* Number of cells whose mean is `offset`. */
     bool constant;    /* All numbers of the training set are equal. */
-    size_t n_set[2];  /* Cells of the current set with [0] an unknown and [1] a known category. */
-    bool unseen;      /* In at least one set, every category was unknown. */
+    /* Number of cells of the current set whose category is [0] unknown, [1] known. */
+    size_t n_set[2];
+    bool unseen; /* In at least one set, every category was unknown. */
 };
 
 /* Statistics of a column's numbers. All zero if the column has none. */
@@ -138,10 +139,11 @@ __attribute__((warn_unused_result)) int columns_note(struct columns *c, size_t i
 /* To be called after all cells of one set have been recorded by columns_note(). */
 void columns_end_set(struct columns *c);
 
-/* Fixes the decimal mark of each column, after all cells have been recorded. If every cell of a
- * column can be read with a decimal point and with a decimal comma, the other columns decide, then
- * the separator of the files (0: the files have different ones). Returns the first column that
- * remains ambiguous, or c->n if none does. */
+/* Fixes the decimal mark of each column, after all cells have been recorded. If all cells of a
+ * column can be read both with a decimal point and with a decimal comma, the marks of the other
+ * columns decide. If they do not decide either, the separator of the files decides
+ * (0: the files have different ones). Returns the
+ * first column that remains ambiguous, or c->n if none does. */
 size_t columns_read_as(struct columns *c, uint8_t separator);
 
 /* Returns a recorded cell as a row stores it. A number is stored minus the column's offset, and a

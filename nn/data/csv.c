@@ -1,13 +1,13 @@
 /* nn/data/csv.c -- reads a table: one record per line, cells between separators, quotes as in RFC
  * 4180.
  *
- *   height,width,species        header: yes, no, or detected: a record of names without a number
+ *   height,width,species        header: yes, no, or detected (names, and no number)
  *   5.1,3.5,"Iris setosa"       one column is the label, the others are numbers or categories
  *
  * The reader first opens the sheet of each file: separator, columns and header. Each header is
- * matched to the one of the first file, of the training set or of the run (nn/data/schema.h). Then
- * the rows of all files are read twice: once to check and count them, once to fill arrays of the
- * right size.
+ * matched to the names of the first file, of the training set or of the run (nn/data/schema.h).
+ * Then the rows of all files are read twice: once to check and count them, once to fill arrays of
+ * the right size.
  */
 #include "nn/data/csv_sheet.h"
 #include "nn/data/lines.h"
@@ -169,8 +169,8 @@ static int read_value(struct table *t, const struct cells *c, const struct cells
     return err;
 }
 
-/* Called after an error in cell n of a record. If the record has too few or too many cells, that
- * replaces the error message. */
+/* Called after an error in cell n of a record. If the record also has the wrong number of cells,
+ * the error message is replaced by one that says so. */
 static int refuse_row(const struct table *t, const struct cells *c, bool more, size_t n, int err)
 {
     char kept[DATA_ERROR_MAX];

@@ -309,8 +309,8 @@ __attribute__((format(printf, 3, 4))) static void note(const struct table *t, co
                  sentence);
 }
 
-/* Makes the record at c, which is the first header, the schema that later headers are matched
- * to. */
+/* Creates the schema from the first header, which is the record at c. Later headers are matched
+ * to this schema. */
 static int adopt_header(struct table *t, const struct cells *c)
 {
     struct schema_names names;
@@ -366,9 +366,9 @@ static int ends_empty(struct cells c, size_t *n, bool *empty)
     return 0;
 }
 
-/* Counts the columns. Each row may end in a separator, so that the last column has neither name nor
- * cells. Such a column is not counted if the first record may be a header and the second record has
- * no cell in this column either. */
+/* Counts the columns. If every row ends in a separator, the last column is empty: it has no name
+ * and no cells. It is left out of the count if (1) the first record may be a header, and (2) the
+ * second record, if any, has no cell or an empty cell in this column. */
 static int count_columns(struct table *t, const struct cells *c)
 {
     struct cells next = *c;
@@ -408,9 +408,9 @@ static int open_first(struct table *t, struct cells *c, bool *header)
     return err;
 }
 
-/* Sets *label to the column that label= requests in a table whose header is matched, or to SIZE_MAX
- * if label= requests none. A number in label= is ignored if the label's name is known from the
- * training files or from the first file. */
+/* Sets *label to the column that label= requests, or to SIZE_MAX if label= requests none. For a
+ * table whose header is matched to names. A number in label= is ignored if the label's name is
+ * known from the training files or from the first file. */
 static int asked_label(const struct table *t, struct cells *c, const struct schema_names *names,
                        size_t *label)
 {
@@ -478,8 +478,9 @@ static int match_header(struct table *t, struct cells *c, struct sheet *sheet)
     return open_columns(t, c);
 }
 
-/* Sets *header to true if the first record is a header, in a table whose columns have known names:
- * if the record has all of the names, has the name in label=, or looks like a header. */
+/* For a table whose columns have known names. Sets *header to true if the first record is a
+ * header: the record has all of the names, or has the name in label=, or looks like a header
+ * (looks_header()). */
 static int known_header(struct table *t, const struct cells *c, bool *header)
 {
     struct schema_names names;
@@ -489,8 +490,8 @@ static int known_header(struct table *t, const struct cells *c, bool *header)
         return 0;
     char error[DATA_ERROR_MAX];
     struct cells copy = *c;
-    /* read_names() refuses a record with two equal cells. A row of data may have them, so its
-     * message is dropped. */
+    /* read_names() refuses a record with two equal cells. A row of data may have equal cells, so
+     * the error message is dropped. */
     copy.spot.error = error;
     if (read_names(t, copy, &names) == 0) {
         *header = schema_is_in(t->schema, &names);
@@ -522,7 +523,10 @@ static int open_unnamed(struct table *t, struct cells *c)
     if (err == 0 && t->schema->n > 0 && t->values != t->schema->n)
         err = csv_sheet_refuse(c, t->n_columns, t->schema->n + (t->label != NO_LABEL));
     if (err == 0)
-        note(t, c->spot.path, "found no header: its columns are taken in the order of %s", list);
+        note(t, c->spot.path,
+             "found no header, so the columns of this file are assumed to be in the order "
+             "of %s",
+             list);
     return err;
 }
 

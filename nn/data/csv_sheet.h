@@ -22,9 +22,10 @@ struct sheet
     /* Number of columns, and the label's column from 0. `label` is NO_LABEL for rows without
      * labels. */
     size_t n_columns, label;
-    uint32_t *place; /* As in struct schema_found. NULL: the values are in order. Owned. */
-    /* The header ends in a separator, so rows may end in one, too. n_columns does not count the
-     * empty cell behind the separator. */
+    /* Place of each column, as in struct schema_found. NULL: the values are in order. Owned. */
+    uint32_t *place;
+    /* The header ends in a separator, so rows may also end in a separator. n_columns does not
+     * count the empty cell behind the separator. */
     bool trailing;
 };
 

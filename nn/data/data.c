@@ -84,7 +84,7 @@ static bool is_bare(const struct dataset *d)
     return d->labels == NULL && (d->shape.form == DATA_ROWS || d->shape.form == DATA_SPARSE);
 }
 
-/* Sets how the reader treats labels, from label=, for rows that are to be labelled. */
+/* For rows that are to be labelled: derives from label= whether the rows have labels. */
 static void ask_bare(struct reader *r)
 {
     bool none = r->label != NULL && strcmp(r->label, "none") == 0;
@@ -92,8 +92,7 @@ static void ask_bare(struct reader *r)
     r->label = none ? NULL : r->label;
 }
 
-/* Gives both sets the kind of all labels. The held-out files may have labels that the training
- * files lack. */
+/* Converts the training set to the kind of the held-out set, which has the labels of both sets. */
 static void join_labels(struct dataset *train, const struct dataset *test)
 {
     struct kind_rows from, to;
@@ -162,8 +161,9 @@ static int read_both(struct data *d, const struct data_spec *s, struct reader *r
     return err;
 }
 
-/* Replaces the held-out samples by a share of the training samples (validate=). A choice, such as
- * of a learning rate, is then made by samples that are neither trained on nor tested on later. */
+/* Replaces the held-out samples by a share of the training samples (validate=). A choice, such
+ * as the learning rate, is then made with samples that are used neither for training nor for the
+ * final test. */
 static int validate(struct data *d, double share, const char *path, char error[DATA_ERROR_MAX])
 {
     if (!(share > 0))
@@ -215,8 +215,8 @@ static void add_note(struct data *d, const char *sentence)
         snprintf(d->note + n, sizeof d->note - n, "%s%s", n > 0 ? "; " : "", sentence);
 }
 
-/* Warns of each column whose words were never seen in training: the model learns nothing from
- * them. */
+/* Warns of each column in which no value was seen in training: the model has learnt nothing
+ * about these values. */
 static void note_unseen(struct data *d, const struct columns *c)
 {
     char name[64], sentence[READER_NOTE_MAX];
@@ -264,15 +264,16 @@ static int open_files(struct data *d, const struct data_spec *s, const char *kin
         err = read_both(d, s, &r, &train, &test, request->trained, error);
     bool all = is_bare(&d->train) || holds_all(d);
     if (err == 0 && is_bare(&d->train) && scale.hash != 0)
-        err = file_error(error, s->path,
-                         "found no labels, expected the training files and these behind test=: a "
-                         "run of so wide a table does not carry the means and scales of columns");
+        err =
+            file_error(error, s->path,
+                       "found no labels, expected the training files, and these files after "
+                       "test=: the table has so many columns that the run has no means and scales");
     if (err == 0 && d->held_out == DATA_HELD_OTHER && scale.hash != 0)
         err = file_error(
             error, s->path,
-            "found files that are not the training files, expected the training files and "
-            "these behind test=: a run of so wide a table does not carry the means and "
-            "scales of columns");
+            "found files that are not the training files, expected the training files, and "
+            "these files after test=: the table has so many columns that the run has no means "
+            "and scales");
     if (err == 0)
         err = all ? 0 : validate(d, s->validate, s->path, error);
     if (err == 0 && d->train.shape.form == DATA_IMAGES && !data_kind_fixed(kind))
@@ -282,9 +283,8 @@ static int open_files(struct data *d, const struct data_spec *s, const char *kin
     if (err == 0) {
         add_note(d, names_note);
         if (is_csv && rows.fixed && !rows.named && d->schema.named)
-            add_note(
-                d, "the run, or the model file, does not name its columns: those of the table are "
-                   "taken in their order");
+            add_note(d, "the run, or the model file, does not name its columns: the columns of the "
+                        "table are assumed to be in the same order");
         note_unseen(d, &scale.columns);
         add_note(d, scale_note);
     }
@@ -300,7 +300,7 @@ static int open_files(struct data *d, const struct data_spec *s, const char *kin
     return err;
 }
 
-/* Does the kind give the mean of every column of a table? */
+/* Returns true if the kind gives the mean of every column of a table. */
 static bool has_means(const char *kind)
 {
     struct kind_rows rows;
@@ -308,9 +308,9 @@ static bool has_means(const char *kind)
            && rows.columns != NULL;
 }
 
-/* Reads the files once more, by the kind that the first reading has found. The first reading had to keep
- * values as differences to a provisional mean, rounded to float32. By the kind's own means the values get
- * the same bits as at a peer that knows the kind before it reads. */
+/* Reads the files again, by the kind that the first reading has found. The first reading stored
+ * values as differences from a provisional mean, rounded to float32. With the means of the kind,
+ * the values get the same bits as at a peer that knows the kind before it reads. */
 static int read_again(struct data *d, const struct data_spec *s, const struct data_request *request,
                       char error[DATA_ERROR_MAX])
 {

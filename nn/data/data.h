@@ -35,8 +35,8 @@
  *
  * Reading needs at most DATA_MEMORY_FACTOR times the files' unpacked size and a few MiB
  * (tests/unit/nn_data_memory.c measures every reader). Images take 1.1 times (2 of address space),
- * tables and sparse rows 4 to 5. The maximum, 13, is for rows of only a label with nine tenths of
- * them held out.
+ * tables and sparse rows 4 to 5. The maximum is 13: rows that consist of a label only, with nine
+ * tenths of the rows held out.
  */
 #ifndef NN_DATA_DATA_H
 #define NN_DATA_DATA_H
@@ -82,8 +82,8 @@ struct data
     double holdout;
     char note[DATA_NOTE_MAX]; /* Notes for the user about reading the data. "": none. */
     struct schema schema;     /* Names of a table's columns. Zeros: the columns have no names. */
-    /* Column statistics, to be pooled with those of other peers. Only for rows whose columns the
-     * kind does not fix and that fit into a run. Zeros otherwise. */
+    /* Statistics of the columns of rows, to be pooled with the statistics of other peers. Zeros
+     * if the kind fixes the columns, or if the columns do not fit into a run. */
     struct moments moments;
 };
 
@@ -93,7 +93,8 @@ struct data_request
     /* Kind of the run, which the data must have. NULL: the kind is taken from the data. */
     const char *kind;
     uint64_t seed; /* Seed of the run. Affects "glyphs" only. */
-    /* Names of the classes of `kind`, if known: then files may lack some. Borrowed, or NULL. */
+    /* Names of the classes of `kind`. The files may then lack some of the classes. Borrowed.
+     * NULL: not known. */
     const struct labels *names;
     /* True: these files are one peer's part of a run whose kind is not fixed yet. The held-out
      * files may then have labels, as whole numbers, that the training files lack. */
@@ -101,15 +102,15 @@ struct data_request
     /* Known names of the columns, in the order of the inputs. If `kind` is open, the table's
      * columns are matched to this order. Borrowed, or NULL. */
     const struct schema *schema;
-    /* True: the samples are to be labelled, so rows may have no label. `kind` is fixed. label=none
-     * says that no row has a label. Rows without labels are the test set, with `labels` NULL: the
-     * held-out files, or all rows if there are no held-out files. In the second case, the training
-     * set is empty. */
+    /* True: the samples are to be labelled, so rows may have no label. `kind` must be fixed.
+     * label=none says that no row has a label. Rows without labels are the test set, with
+     * `labels` NULL. The test set is the held-out files, or, without such files, all rows. If it
+     * is all rows, the training set is empty. */
     bool bare;
-    /* Set if a model that was trained on these files is to be evaluated. NULL: for training, or not
-     * known. All samples are the test set, and the training set is empty, if the spec does not say
-     * which samples are held out and either the files are not the training files or training held
-     * out none. */
+    /* Training files of the model that is to be evaluated. NULL: for training, or not known. If
+     * the spec does not say which samples are held out, all samples are the test set in two
+     * cases: the files are not the training files, or no sample was held out of training. The
+     * training set is then empty. */
     const struct data_trained *trained;
     /* Called a few times per second while files are read. May be NULL. `total`: size of the file on
      * disk. */

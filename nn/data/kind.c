@@ -134,8 +134,8 @@ static bool parse_columns(const char *p, struct kind_rows *k)
     return false;
 }
 
-/* Parses "/columns-HASH" or "/columns-HASH=TAGS". Returns the rest of p, which is p itself without
- * such a part. Returns NULL if the part is wrong. */
+/* Parses "/columns-HASH" or "/columns-HASH=TAGS". Returns the rest of p; p itself if p does not
+ * begin with such a part; NULL if the part is wrong. */
 static const char *parse_names(const char *p, const char *format, struct kind_rows *k)
 {
     const char *rest = literal(p, "/columns-");
@@ -151,9 +151,9 @@ static const char *parse_names(const char *p, const char *format, struct kind_ro
                                                                                : NULL;
 }
 
-/* Returns true if there are no tags, or as many tags as columns and one for the label. Without a
- * text of the columns, only the number of inputs limits the number of columns. Tags and text share
- * COLUMNS_TEXT_MAX bytes. */
+/* Returns true if there are no tags, or one tag for each column and one for the label. Without a
+ * text of the columns, only the number of inputs limits the number of columns. Tags and text
+ * share COLUMNS_TEXT_MAX bytes. */
 static bool tags_fit(const struct kind_rows *k)
 {
     size_t n = k->n_tags / 3, n_columns = k->features, text = 0;
@@ -202,8 +202,8 @@ bool kind_rows_parse(const char *kind, const char *format, struct kind_rows *k)
            && k->n_classes >= 2 && tags_fit(k) && (k->scheme != LABELS_PM || k->n_classes == 2);
 }
 
-/* Writes the part "/columns-HASH=TAGS". The tags are left out if they do not fit in addition to the
- * text. */
+/* Writes the part "/columns-HASH=TAGS". Leaves out the tags if tags and text together are too
+ * long. */
 static void print_names(const struct kind_rows *k, char out[KIND_NAMES_MAX + COLUMNS_TEXT_MAX + 1])
 {
     size_t text = k->scale != COLUMNS_SCALE_AUTO && k->columns != NULL ? strlen(k->columns) : 0;

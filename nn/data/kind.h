@@ -99,8 +99,8 @@ struct kind_rows
     /* Scale of the columns. COLUMNS_SCALE_AUTO: the columns are not scaled, and the next two fields
      * are unused. */
     enum columns_scale scale;
-    const char
-        *columns; /* Text of the columns, borrowed from the parsed kind. NULL: see the hash. */
+    /* Text of the columns, borrowed from the parsed kind. NULL: only the hash is known. */
+    const char *columns;
     uint64_t columns_hash; /* Hash of the columns if `columns` is NULL. */
     /* csv: the columns have names, whose hash is names_hash. */
     bool named;

@@ -31,9 +31,9 @@ enum {
 
 struct labels; /* Opaque. */
 
-/* Returns labels of a fixed kind, or of an open one (k NULL or open), or NULL if there is no
- * memory. `names`: the list of names of a kind with LABELS_NAMES, if known, with the kind's hash;
- * otherwise NULL. `words`: the labels of an open kind may be names. */
+/* Returns labels, or NULL if there is no memory. A fixed kind fixes the scheme; the scheme is
+ * open if k is NULL or an open kind. `names`: the list of names of a kind with LABELS_NAMES, if
+ * known, with the kind's hash; otherwise NULL. `words`: the labels of an open kind may be names. */
 struct labels *labels_open(const struct kind_rows *k, const struct labels *names, bool words);
 void labels_close(struct labels *l);
 
@@ -47,9 +47,9 @@ __attribute__((warn_unused_result)) int labels_note(struct labels *l, const uint
 __attribute__((warn_unused_result)) int labels_settle(struct labels *l, struct kind_rows *k,
                                                       char why[LABELS_WHY_MAX]);
 
-/* Allows more labels than those of the kind: labels_settle() then finds the union of both. To be
- * called directly after labels_open(). Has an effect on kinds with the schemes ZERO, ONE and LIST
- * only. */
+/* Allows labels that the kind does not have: labels_settle() then finds the union of both. To be
+ * called directly after labels_open(). Has an effect only on kinds with the scheme ZERO, ONE or
+ * LIST. */
 void labels_more(struct labels *l);
 
 /* Converts n classes of the kind `from` to those of the kind `to`, which must have all labels of

@@ -300,8 +300,8 @@ static void pool_all(struct pool *p, size_t i, double most, struct column_moment
     }
 }
 
-/* Returns a figure of one column at one member, of which the median is taken: 0 mean, 1 deviation,
- * 2 minimum, 3 maximum. */
+/* Returns one statistic of one column, as one member reported it; the caller takes the median
+ * over the members. `which`: 0 mean, 1 deviation, 2 minimum, 3 maximum. */
 static double figure(const struct column_moments *m, int which)
 {
     return which == 0 ? m->mean : which == 1 ? sqrt(m->m2 / m->n) : which == 2 ? m->low : m->high;
@@ -402,9 +402,9 @@ static void labels_of(const struct moments *m, struct label_set *set)
         set->has[v + (m->scheme == LABELS_ONE)] = true;
 }
 
-/* Stores a set of n labels, the largest of which is `high`. A set without gaps is stored as the
- * range from 0 or 1 to `high`, a set with gaps as a list. If the list is too long for a kind, the
- * range is stored. */
+/* Stores a set of n labels with the largest label `high`. A set without gaps is stored as the
+ * range from 0 or 1 to `high`, a set with gaps as a list. If the list is too long for a kind,
+ * the range is stored. */
 static void take_classes(struct moments *out, const struct label_set *set, uint32_t n,
                          uint32_t high)
 {

@@ -6,19 +6,24 @@
  *
  * Peers with files of their own agree on one kind before the run starts. The moments of the union
  * of all sets are computed from those of the sets (Chan, Golub, LeVeque: "Algorithms for computing
- * the sample variance", 1983, pairwise update):
+ * the sample variance", 1983, pairwise update).
  *
  *   n = n1 + n2    d = mean2 - mean1    mean = mean1 + d n2 / n    m2 = m2_1 + m2_2 + d^2 n1 n2 / n
  *
  * Rows do not leave a peer. For a column of numbers, a peer sends count, mean, sum of squared
- * distances, minimum and maximum. For a column of categories, a peer sends their
- * hashes. For both, a peer sends the number of gaps.
+ * distances, minimum and maximum. For a column of categories, a peer sends the hashes of the
+ * categories. For both, a peer sends the number of gaps.
  *
- *   false report of    with `liars` = 0 (all are trusted)    with `liars` > 0
- *   rows               weight of at most MOMENTS_WEIGHT      each member has the same weight
- *                      times the rows of the median member
- *   numbers            used with that weight                 medians of means, deviations, ranges
- *   words, classes     used                                  those of more than `liars` members
+ * Effect of a member that reports a false value for ...
+ *
+ *                      with `liars` = 0 (all are trusted)    with `liars` > 0
+ *   rows               the weight is limited to              none: each member has the same weight
+ *                      MOMENTS_WEIGHT times the median
+ *                      row count
+ *   numbers            the value is used with that weight    limited: medians of means, deviations
+ *                                                            and ranges are used
+ *   words, classes     the value is used                     limited: a value is used if more than
+ *                                                            `liars` members report it
  *
  * The bytes may come from an untrusted peer. moments_parse() refuses values that no set of numbers
  * has.
@@ -30,7 +35,9 @@
 #include "nn/data/schema.h"
 
 enum {
-    MOMENTS_BYTES_MAX = 24 * 1024, /* Largest message. A run could not carry more columns either. */
+    /* Largest message. This is not an extra limit: a run description cannot hold more columns than
+     * fit here. */
+    MOMENTS_BYTES_MAX = 24 * 1024,
     MOMENTS_COLUMNS_MAX = COLUMNS_TEXT_MAX / 2,
     MOMENTS_WEIGHT = 64,
     MOMENTS_WHY_MAX = 320
@@ -43,8 +50,8 @@ enum {
 /* Statistics of one set, or of several sets pooled. All zero: none. */
 struct moments
 {
-    bool sparse;               /* libsvm: numbers only, with the range of each column only. */
-    enum columns_scale wanted; /* Requested scale. AUTO: of libsvm only, decided by the ranges. */
+    bool sparse;               /* libsvm: all columns are numbers, with a range only. */
+    enum columns_scale wanted; /* Requested scale. AUTO (libsvm only): the ranges decide. */
     enum labels_scheme scheme; /* Scheme of the labels, as in struct kind_rows. */
     uint32_t n_classes;
     uint64_t names;           /* LABELS_NAMES: hash of the labels' names. */
@@ -61,9 +68,9 @@ __attribute__((warn_unused_result)) int moments_open(struct moments *m, const st
                                                      const struct columns *columns);
 void moments_close(struct moments *m);
 
-/* Returns the ratio of the largest to the smallest range of the columns, and their indices in *high
- * and *low. Ignores columns of equal numbers. If all columns are such, returns 1 and sets both
- * indices to SIZE_MAX. */
+/* Returns the ratio of the largest to the smallest range of the columns, and their indices in
+ * *high and *low. Ignores columns of equal numbers. If there is no other column, returns 1 and
+ * sets both indices to SIZE_MAX. */
 double moments_apart(const struct column_moments *of, size_t n, size_t *low, size_t *high);
 
 /* Computes columns->scale, means and scales from the moments. */
@@ -89,9 +96,10 @@ bool moments_differ(const struct moments *found, const struct moments *expected,
  * 0 or -ENOMEM. */
 __attribute__((warn_unused_result)) int moments_reorder(struct moments *m, const struct schema *to);
 
-/* Pools n >= 1 sets, accepted by moments_differ() and with one order of columns, of which at most
- * `liars` are false. Means and scales are not settled. The same sets in the same order give the
- * same bits. Another order changes rounding only. Returns 0 or -ENOMEM. */
+/* Pools n >= 1 sets that moments_differ() accepts and that have one order of columns. At most
+ * `liars` of the sets are false. Does not compute means and scales (moments_settle()). The same
+ * sets in the same order give the same bits. Another order changes rounding only. Returns 0 or
+ * -ENOMEM. */
 __attribute__((warn_unused_result)) int moments_pool(struct moments *out,
                                                      const struct moments *const *of, size_t n,
                                                      uint32_t liars);

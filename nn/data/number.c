@@ -169,8 +169,8 @@ static const char unit_words[] = " kg g mg ug t lb lbs oz m cm mm um nm km mi ft
                                  "pt dpi rpm mph km/h m/s bhp hp ps cc "
                                  "kmpl mpg pa kpa hpa bar psi j kj kcal cal n nm mol pct percent ";
 
-/* Copies p to text, and replaces the characters of alike[]. Returns the length, or SIZE_MAX if the
- * text does not fit or has a NUL byte. */
+/* Copies p to text. Each character listed in alike[] is replaced by its plain form. Returns the
+ * length, or SIZE_MAX if the text does not fit or has a NUL byte. */
 static size_t to_ascii(const uint8_t *p, size_t n, char *text, size_t cap)
 {
     size_t at = 0;

@@ -3,8 +3,8 @@
  *
  * A reader fills one set from the files of the set, in order. If `kind` is open ("libsvm"), the
  * contents of the files fix the canonical kind of the set. If `kind` is fixed, a file that does not
- * have that kind is refused with file, line or offset, found and expected. After an error, *d is
- * empty.
+ * have that kind is refused. The error message gives the file, the line or offset, what was found,
+ * and what was expected. After an error, *d is empty.
  */
 #ifndef NN_DATA_READER_H
 #define NN_DATA_READER_H
@@ -33,16 +33,16 @@ struct reader
     double divide;      /* csv, libsvm: divisor of every value, > 0. */
     uint32_t features;  /* libsvm: number of features. 0: the largest index found. */
     uint32_t context;   /* text: bytes of a sample. */
-    /* csv with labels that are names: the names of the training set, if the held-out files are
-     * read. The files may then have any of these names and no other. NULL: not known. Files of a
-     * fixed kind must then have all of its names, because the kind has only their hash. */
+    /* csv with labels that are names: the names, if known before the files are read. The files
+     * may lack some of the names, but may have no other name. NULL: not known. Files of a fixed
+     * kind must then have all of its names, because the kind has only their hash. */
     const struct labels *names;
-    /* csv: types of the columns. All zero: this reader detects them. Settled: those of the training
-     * set or of a kind. NULL: all columns are numbers without gaps. */
+    /* csv: types of the columns. All zero: this reader detects the types. Settled: the types of
+     * the training set or of a kind. NULL: all columns are numbers without gaps. */
     struct columns *columns;
     bool more_labels; /* csv, libsvm: labels that `kind` lacks are added to it (labels_more()). */
-    /* csv: names of the columns. All zero: taken from the first header. Otherwise those of the
-     * training set or of a run, and each header is matched to them. NULL: the kind gets no
+    /* csv: names of the columns. All zero: taken from the first header. Otherwise the names of
+     * the training set or of a run, to which each header is matched. NULL: the kind gets no
      * names. */
     struct schema *schema;
     /* csv: a number in label= refers to the training files only, because `schema` has the label's

@@ -423,8 +423,8 @@ static void match_order(const struct match *m, size_t label)
             m->column[n++] = i;
 }
 
-/* Checks that the names found, in the schema's order, have the schema's hash. The schema then takes
- * the names, unless the schema has a label and these rows do not. */
+/* Checks that the names found, in the schema's order, have the schema's hash. The schema then
+ * takes the names. Exception: the schema has a label, and these rows have none. */
 static int learn(struct schema *s, const struct match *m, size_t n, size_t label)
 {
     struct schema learnt = {0};
@@ -470,8 +470,7 @@ static int describe(const struct match *m, size_t n, struct schema_found *f)
         append(f->note, sizeof f->note, "%s%s ", f->reordered ? "; " : "",
                n_ignored > 1 ? "columns" : "column");
         schema_names_list(m->header, ignored, n_ignored, f->note, sizeof f->note);
-        append(f->note, sizeof f->note, " %s ignored: not among those expected",
-               n_ignored > 1 ? "are" : "is");
+        append(f->note, sizeof f->note, " %s ignored: not expected", n_ignored > 1 ? "are" : "is");
     }
     free(ignored);
     const struct schema *s = m->s;
@@ -500,8 +499,8 @@ static size_t find_left(const struct match *m, size_t n)
     return left;
 }
 
-/* Matches a header by the hash. The label is the column of label=, or the last one, as in a table
- * without a schema; or the rows have no label. */
+/* Matches a header by its hash. If the rows have labels, the label column is the one named by
+ * label=, or else the last column (the same rule as without a schema). */
 static int match_hash(struct schema *s, struct match *m, const struct schema_ask *ask,
                       struct schema_found *f)
 {

@@ -101,14 +101,14 @@ __attribute__((warn_unused_result)) int schema_adopt(struct schema *s,
                                                      const struct schema_names *header,
                                                      size_t label);
 
-/* Initialises the schema from a kind. Takes the names from `known` if it has the hash of the kind,
- * or if the kind is open. `known` may be NULL. Returns 0 or -ENOMEM. */
+/* Initialises the schema from a kind. Takes the names from `known` if `known` has the hash of
+ * the kind, or if the kind is open. `known` may be NULL. Returns 0 or -ENOMEM. */
 __attribute__((warn_unused_result)) int schema_of_kind(struct schema *s, const struct kind_rows *k,
                                                        const struct schema *known);
 
 /* Matches a header without duplicate names. Returns 0, -EINVAL with the reason in `why`, to be
- * appended to file and line, or -ENOMEM. A schema that had tags or a hash only learns the names.
- * O(n log n). */
+ * appended to file and line, or -ENOMEM. A schema that has only tags or a hash learns the names
+ * from the header. O(n log n). */
 __attribute__((warn_unused_result)) int schema_match(struct schema *s,
                                                      const struct schema_names *header,
                                                      const struct schema_ask *ask,

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* Smallest remainders that are rounded up: 0.51 of the last digit of the 16-bit format. A remainder
- * is the lower 16 bits (bfloat16) or 13 bits (float16) of the float32. */
+/* Smallest remainders that are rounded up: 0.51 of a unit in the last place of the 16-bit
+ * format. A remainder is the lower 16 bits (bfloat16) or 13 bits (float16) of the float32. */
 enum { BFLOAT16_UP = 0x10000 * 51 / 100, FLOAT16_UP = 0x2000 * 51 / 100 };
 
 static uint32_t bits_of(float v)

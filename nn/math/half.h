@@ -9,11 +9,11 @@
 
 #include "nn/math/vec.h"
 
-/* Convert between float32 and 16 bits. A remainder of at least 0.51 of the last digit is rounded
- * up. The threshold is not one half, because the mean of two peers' values often lies exactly
- * there: two peers whose float32 differ in the last bit would round to different values. Subnormal
- * float16 are rounded to nearest, ties to even. NaN stays NaN. Values that are too large become
- * infinite. */
+/* Convert between float32 and 16 bits. Rounds up if the part cut off is at least 0.51 of a unit
+ * in the last place (ulp). The threshold is not 0.5, because the mean of two peers' values often
+ * lies exactly halfway; two peers whose float32 values differ in the last bit could then get
+ * different 16-bit values. Subnormal float16 are rounded to nearest, ties to even. NaN stays
+ * NaN. Values that are too large become infinite. */
 uint16_t half_to_float16(float v);
 float half_of_float16(uint16_t h);
 uint16_t half_to_bfloat16(float v);

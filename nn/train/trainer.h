@@ -37,8 +37,8 @@ struct trainer
     float *x; /* Memory for the model, n_params floats, that outlives the node: where it lies is
                * the trainer's to say. NULL: the node's own. */
     void *self;
-    /* Loss, in nats, of a model that gives every answer the same probability: ln of their number.
-     * 0: not defined. */
+    /* Loss, in nats, of a model that gives every answer the same probability: ln(number of
+     * answers). 0: not defined. */
     double guess;
     uint32_t batch; /* Samples of one local step; 0: not known. */
 

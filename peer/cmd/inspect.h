@@ -18,10 +18,11 @@ struct cmd_inspect_tensor
     char name[2 * SEGMENT_NAME_MAX]; /* A longer one is cut. */
     uint32_t n_dims;
     uint64_t dims[SAFETENSORS_DIMS_MAX];
-    uint64_t n, n_bytes;           /* Number of elements, and their bytes in a file. */
-    char dtype[16];                /* Element type, such as "F32". A longer name is cut. */
-    bool read;                     /* The values were read: the dtype is a float type. */
-    const struct segment *segment; /* The model's of that name and shape; NULL: not known. */
+    uint64_t n, n_bytes; /* Number of elements, and their bytes in a file. */
+    char dtype[16];      /* Element type, such as "F32". A longer name is cut. */
+    bool read;           /* The values were read: the dtype is a float type. */
+    /* Segment of the model with this name and shape. NULL: not known. */
+    const struct segment *segment;
     /* What a file holds; 0 of a spec. Sums are in double. */
     uint64_t n_bad; /* NaN or infinite, which the next two leave out. */
     double sum, norm2;

@@ -457,7 +457,7 @@ static int look_at_peers(struct local *l)
     l->all_ended = code == CMD_OK && l->n_ended == l->n;
     if (l->all_ended) {
         cmd_fail(l->o, CMD_OK, "all peers of this run have finished before, in %s", l->out);
-        /* The same judgement as on_ended() made in the earlier start. */
+        /* Repeats the judgement that on_ended() made in the earlier start. */
         for (uint32_t i = 0; i < l->n; i++)
             l->result.failed |=
                 l->result.exit_code[i] != CMD_OK && l->result.exit_code[i] != CMD_APART;

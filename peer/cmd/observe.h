@@ -17,7 +17,7 @@ struct cmd_observed
 {
     struct record record; /* Zero but for the id until a member told of it. */
     bool known, dialled, failed, up, answered;
-    /* A call to the announced addresses is in progress; a call has ended, within cmd_observe(). */
+    /* calling: a call to the announced addresses is in progress. called: the call has ended. */
     bool calling, called;
     /* Result of the call, if `called`. NODE_WHY_UNKNOWN: the member answered. */
     enum node_why call;
@@ -41,7 +41,7 @@ struct cmd_observe
     char refused_by[WIRE_NAME_MAX + 1]; /* A peer that does not admit this identity; or "". */
     struct cmd_observed *member;        /* Sorted by name once cmd_observe() is done. */
     uint32_t n;
-    /* member[] is sorted, so the tags of earlier dials are no longer its indices. */
+    /* member[] is sorted, so the tags of earlier dials are no longer indices of member[]. */
     bool sorted;
     uint32_t n_pending;             /* Lookups and dials of bootstrap names under way. */
     struct wire_model_req question; /* The newest, */

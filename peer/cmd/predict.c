@@ -3,8 +3,8 @@
  *   index,label,probability           with --probabilities also, for each class: p_Iris setosa,...
  *   0,Iris setosa,0.998211
  *
- * Samples are those that `hearsay eval` evaluates, in the same order. In a table without labels,
- * all rows get a label.
+ * The command labels the same samples as `hearsay eval` evaluates, in the same order. In a table
+ * without labels, all rows get a label.
  */
 #include "nn/files/replace.h"
 #include "peer/cmd/answers.h"

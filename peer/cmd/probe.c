@@ -1,17 +1,17 @@
-/* peer/cmd/probe.c -- `hearsay probe HOST:PORT`: one peer, step by step, and which step fails.
+/* peer/cmd/probe.c -- `hearsay probe HOST:PORT`: tests one peer step by step.
  *
- *   name      the name's addresses
- *   tcp       a connection to each of them
- *   key       the handshake: both ends hold the cluster key
- *   version   of the messages, the highest that both ends speak
- *   run       what the peer trains, and how far it is
- *   members   who is alive, as it knows
- *   clock     how far its wall clock is from ours
+ *   name      look-up of the addresses of HOST
+ *   tcp       connection to each address
+ *   key       handshake: both ends have the cluster key
+ *   version   highest version of the messages that both ends support
+ *   run       run of the peer, and its progress
+ *   members   members that the peer reports as alive
+ *   clock     difference between the peer's wall clock and ours
  *   announce  whether this machine can call the peer at the addresses that the peer announces
  *
- * The steps behind tcp need --key. The addresses are tried one after the other; the steps behind
- * the key are taken once, at the first address where they can be. A peer with a list of members
- * answers only to an identity (--identity) that is on it.
+ * The steps after tcp need --key. The addresses are tried one after the other. The steps after key
+ * run once, at the first address where they are possible. A peer with an allow-list answers only to
+ * an identity (--identity) in the list.
  *
  *   --json: {"address", "ok", "failed": the first step that works nowhere, or null,
  *     "steps": [{"step", "address" (null of the name), "ok", "seconds", "text"}],
@@ -102,7 +102,7 @@ struct probe
     uint32_t n_announced;
     bool looked_up, called; /* The lookup has ended; the call has ended. */
     enum node_why call;     /* Result of the call. NODE_WHY_UNKNOWN: the same peer answered. */
-    uint32_t n_members; /* Told of, but for the observers' own view: records that have not left. */
+    uint32_t n_members;     /* Members in the list of the peer, without members that have left. */
 };
 
 /* ---- One step --------------------------------------------------------- */
@@ -360,7 +360,7 @@ static bool is_called(void *self)
 }
 
 /* Calls an announced address. Returns NODE_WHY_UNKNOWN if the same peer answers, else the reason
- * why not. */
+ * of the failure. */
 static enum node_why call(struct probe *p, const char *address)
 {
     char at[UV_RESOLVE_TEXT];
@@ -384,7 +384,7 @@ static void say_announced(struct probe *p)
         uint64_t begin_ns = uv_hrtime();
         enum node_why why = call(p, p->record.address[i]);
         bool works = why == NODE_WHY_UNKNOWN;
-        say(p, STEP_ANNOUNCE, works, since(begin_ns), "others are told %s: %s",
+        say(p, STEP_ANNOUNCE, works, since(begin_ns), "announced to other peers: %s (%s)",
             p->record.address[i], works ? "it answers there" : seek_why(why));
     }
     if (p->record.n_addresses > 0 && !p->worked[STEP_ANNOUNCE])

@@ -1,4 +1,4 @@
-/* peer/cmd/status.c -- `hearsay status`: who is alive, who talks to whom, how far each is.
+/* peer/cmd/status.c -- `hearsay status`: prints state, edges and progress of all members.
  *
  *   --json: {"members": [{"name", "id", "state": "alive|left|unreachable",
  *     "addresses": [...], "callable": whether this command can call the member there (null: not
@@ -9,7 +9,7 @@
  *     "edges": [{"name", "state", "round", "gamma", "resets"}]}],
  *     "gathering": {"here", "min_peers"} or null}
  *
- * Figures are each peer's own word; null, or left out, where it gave none.
+ * Each peer reports its own figures. A figure that a peer did not report is null or missing.
  */
 #include "gossip/exchange/edge.h"
 #include "peer/cmd/observe.h"

@@ -89,7 +89,8 @@ __attribute__((warn_unused_result)) int cmd_training_fix(struct cmd_training *t,
 __attribute__((warn_unused_result)) int cmd_training_model(struct model *m, const struct run *run,
                                                            char error[RUN_ERROR_MAX]);
 
-/* Returns what the data say about themselves, borrowed from `t`. Zeros until the data are read. */
+/* Returns the description of the training data, borrowed from `t`. Zeros until the data are
+ * read. */
 struct diary_source cmd_training_source(const struct cmd_training *t);
 
 /* Why sgd_trainer_init() failed: it has a sentence of its own for bad input alone. */

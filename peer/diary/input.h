@@ -26,9 +26,9 @@
 
 #include <jansson.h>
 
-/* Describes the inputs of a model for data of a fixed `kind`. `names`: names of the kind's classes;
- * NULL: classes that have names are numbered. Returns NULL if memory is short or a name is not
- * UTF-8. */
+/* Describes the inputs of a model for data of a fixed `kind`. `names`: names of the kind's
+ * classes. NULL: not known; classes with names then get numbers. Returns NULL if memory is short
+ * or a name is not UTF-8. */
 json_t *diary_input(const char *kind, const struct labels *names);
 
 #endif

@@ -1,4 +1,4 @@
-/* peer/diary/model.h -- a model on its way to a safetensors file, with what says whose it is. */
+/* peer/diary/model.h -- writes a model and its metadata to a safetensors file. */
 #ifndef PEER_DIARY_MODEL_H
 #define PEER_DIARY_MODEL_H
 
@@ -11,8 +11,8 @@
 
 enum { DIARY_MODEL_CLASSES_MAX = 1 << 16 };
 
-/* Data that a model is trained on, as far as the run description does not name them. Zeros: not
- * known. */
+/* The part of the description of a model's training data that is not in the run description. All
+ * zeros: not known. */
 struct diary_source
 {
     const struct labels *classes; /* Names of the classes. NULL: the data have none. */
@@ -20,7 +20,7 @@ struct diary_source
     struct data_trained trained;  /* Training files. hash is 0 if there are none. */
 };
 
-/* A model on its way to a file. */
+/* A model that is written to a file. */
 struct diary_model
 {
     const float *x;
@@ -46,8 +46,8 @@ struct diary_model
  *   columns      names of a table's columns (peer/diary/columns.h). Missing if they have no names
  *   label        name of the label's column. Missing if columns have no names
  *
- * A run whose data are not of a fixed kind has no data, input and trained_on. Returns 0, or a
- * negative errno with a message. */
+ * The keys data, input and trained_on are missing if the data of the run have no fixed kind.
+ * Returns 0, or a negative errno with a message. */
 __attribute__((warn_unused_result)) int diary_model_write(const char *path,
                                                           const struct diary_model *s,
                                                           char error[FILE_ERROR_MAX]);

@@ -1,4 +1,4 @@
-/* peer/keep/image.h -- a state as one safetensors file, each byte of which is held by a hash.
+/* peer/keep/image.h -- writes and reads a state as one safetensors file. Hashes cover every byte.
  *
  *   length, JSON, spaces | section | section | ... | manifest
  *   \______ head ______/
@@ -11,14 +11,14 @@
  *                         and of `hearsay train`
  *                 beat    step counter of the peer in decimal; a larger number is a newer state
  *   manifest      the last tensor, U8: BLAKE2b-128 of the head, of each section in the order of
- *                 the file, and of the manifest up to there
+ *                 the file, and of the part of the manifest before this hash
  *
- * Sections are tensors, F32 or U8, of one dimension, without their padding. A byte that is not
- * as it was written is found, and the sentence says in which section. The head's hash binds names,
- * sizes and beat, so that halves of two files do not make a third.
+ * Sections are tensors of one dimension, F32 or U8, without their padding. The reader detects every
+ * changed byte, and the error message names the section. The hash of the head covers names, sizes
+ * and beat, so that parts of two files cannot be combined.
  *
- * Writing copies no section: a file is the head, the state's own bytes, the manifest. Reading
- * trusts nothing; it takes memory for the header alone, some kilobytes for a section.
+ * The writer copies no section: it writes the head, the bytes of the state, and the manifest. The
+ * reader does not trust the file. It needs memory for the head, and a few kilobytes per section.
  */
 #ifndef PEER_KEEP_IMAGE_H
 #define PEER_KEEP_IMAGE_H

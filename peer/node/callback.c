@@ -11,7 +11,7 @@ enum {
     FIRST_US = 1000 * 1000,
     /* Interval between two calls to one address: the peer may be restarting. */
     AGAIN_US = 1500 * 1000,
-    /* Time of failed calls before a warning. A dead member becomes suspect earlier. */
+    /* Time that calls must fail before a warning. A dead member becomes suspect earlier. */
     UNMET_US = 4 * 1000 * 1000,
     /* First interval of the warning about our own address; doubled each time. */
     TELL_US = 10 * 1000 * 1000,
@@ -39,7 +39,7 @@ static const struct record *record_of(const struct sessions *s, const uint8_t *i
 
 static uint64_t hash_of(const char *address)
 {
-    /* The hash is never 0, which means no address. */
+    /* The result is never 0, because 0 means no address. */
     return rng_hash((const uint8_t *)address, strlen(address)) | 1;
 }
 
@@ -245,7 +245,8 @@ static void call(struct sessions *s, struct link *l, uint32_t slot)
         l->callback.next_us = s->env->now_us + TELL_US;
         return;
     }
-    /* This peer opened the session at an address of the record: one of them works. */
+    /* This peer opened the session by calling an address in the record, so at least one of those
+     * addresses works. */
     if (l->dialled && l->callback.dialled == 0) {
         works(s, l, r->address[0]);
         return;

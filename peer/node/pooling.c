@@ -20,7 +20,7 @@ struct pooling_said
     uint64_t boot; /* That process said it. */
     bool founds;
     bool differs; /* Our data cannot be matched to the data of this member. */
-    bool lacks;   /* The data of this member cannot be matched to ours. */
+    bool lacks;   /* The data of this member do not fit together with ours. */
     uint64_t serial;
     bool ours;
     uint32_t from; /* Else the session that it came over. */

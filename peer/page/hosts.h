@@ -1,7 +1,8 @@
-/* peer/page/hosts.h -- which Host headers the HTTP server answers: protection against DNS rebinding.
+/* peer/page/hosts.h -- Host headers that the HTTP server accepts: protection against DNS rebinding.
  *
- * A page of another site can make a browser resolve that site's name to this machine and read what is
- * served here. The browser then sends the site's name as Host. So a name is served only if it is known:
+ * A page of another site can make a browser resolve the site's name to this machine, and can then
+ * read the pages of this server. The browser sends the site's name as the Host header. So the server
+ * accepts only known names in this header:
  *
  *   an IP address, with or without a port     yes: no site can redirect an address
  *   localhost, this machine's host name       yes
@@ -23,8 +24,8 @@ struct hosts
 };
 
 /* Adds the host of "host:port", "[address]:port" or "host". IP addresses are not stored, because
- * they are always allowed. A name that is too long, or the name after HOSTS_MAX names, is ignored:
- * requests for it get 421. */
+ * they are always allowed. A name that is too long, and any name after the first HOSTS_MAX, is
+ * ignored: requests for it get 421. */
 void hosts_add(struct hosts *h, const char *address);
 /* True if a request with this Host header may be answered. */
 bool hosts_allow(const struct hosts *h, const char *host);

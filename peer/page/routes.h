@@ -1,14 +1,14 @@
-/* peer/page/routes.h -- what is at which path: from a request and a snapshot to an answer.
+/* peer/page/routes.h -- makes the answer to a request from the path and a snapshot.
  *
  *   /              the live page (live.h)
  *   /metrics       Prometheus' text format (prometheus.h)
  *   /status.json   the same and more as JSON (status.h)
- *   /healthz       200 while the loop lives, else 503 (health.h)
- *   /readyz        200 while the peer takes part, else 503, with a sentence
+ *   /healthz       200 while the main loop runs, else 503 (health.h)
+ *   /readyz        200 while the peer takes part in the run, else 503; with the reason
  *   other paths    404; methods other than GET and HEAD: 405
  *   any path       421, if hosts.h does not allow the Host header
  *
- * The next page is a row in routes.c: a function that writes it, and its type.
+ * To add a page, add a row to routes.c: a function that writes the page, and its content type.
  */
 #ifndef PEER_PAGE_ROUTES_H
 #define PEER_PAGE_ROUTES_H

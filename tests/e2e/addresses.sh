@@ -131,9 +131,9 @@ check "  in a line of its text: $(grep -m 1 '^h3 cannot' status.out)" \
     grep -q "^h3 cannot be called from here at 10.9.0.3:7100, as it announces: nothing listens there" status.out
 bounded nsenter -t "${pid[2]}" -n "$HEARSAY" probe 10.9.0.13:7100 --key cluster.key >probe.out 2>&1
 check "probe shows the error: $(grep -m 1 announce probe.out | cut -c 1-110)" \
-    grep -q "^announce FAILED .*others are told 10.9.0.3:7100: nothing listens there" probe.out
+    grep -q "^announce FAILED .*announced to other peers: 10.9.0.3:7100 (nothing listens there" probe.out
 bounded nsenter -t "${pid[3]}" -n "$HEARSAY" probe 10.9.0.12:7100 --key cluster.key >probe.out 2>&1
-check "  and an address that works" grep -q "^announce ok .*others are told 10.9.0.12:7100: it answers there" probe.out
+check "  and an address that works" grep -q "^announce ok .*announced to other peers: 10.9.0.12:7100 (it answers there)" probe.out
 gone h2 h3 h4 h5
 
 # With a wildcard the peer announces the address seen on connections. Names and port 0 are resolved before they are announced.

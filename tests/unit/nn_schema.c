@@ -82,8 +82,8 @@ static void test_held_out_files_are_matched_by_name(void **state)
         {"b,a,c,y,\n6,5,7,0,\n9,8,1,1,\n", "", "matched by name"},
         {"a,b,c,y,\n5,6,7,0\n8,9,1,1\n", "", NULL},
         {"5,6,7,0\n8,9,1,1\n", "",
-         "found no header: its columns are taken in the order of \"a\", \"b\", \"c\" and the label "
-         "\"y\""},
+         "found no header, so the columns of this file are assumed to be in the order of \"a\", "
+         "\"b\", \"c\" and the label \"y\""},
     };
     struct data want;
     put("test", cases[0].text);

@@ -44,8 +44,8 @@ static void test_standard(void **state)
     put("test", "400,1,1\n");
     opened(&d, "a", ",scale=none", NULL);
     is_kind(d.train.kind, "csv/2x2/0", "");
-    assert_non_null(strstr(d.note, "test: found no header: its columns are taken in the order of "
-                                   "\"x\", \"y\" and the label \"class\""));
+    assert_non_null(strstr(d.note, "test: found no header, so the columns of this file are assumed "
+                                   "to be in the order of \"x\", \"y\" and the label \"class\""));
     data_close(&d);
     opened(&d, "a", ",divide=2", NULL);
     is_kind(d.train.kind, "csv/2x2/0", "/2");
