@@ -6,6 +6,7 @@
 #include "peer/cmd/compare.h"
 
 #include "nn/files/file.h"
+#include "nn/files/replace.h"
 #include "peer/cmd/files.h"
 #include "peer/cmd/local_check.h"
 #include "peer/cmd/progress.h"
@@ -389,19 +390,23 @@ static int begin(struct compare *c)
     return code == CMD_OK ? check_arms(c) : code;
 }
 
-/* What somebody else has put there stays. */
-static int check_files(const struct compare *c)
+/* Refuses to replace a file that an earlier comparison has not written. A pipe or a device of that name is
+ * refused, too: the user has named the directory, not this file. */
+static int check_file(const struct compare *c, const char *name, const char *mark)
 {
     static const char not_ours[] = "not of hearsay compare; give another --out";
     char path[CMD_PATH_MAX];
-    if (cmd_path(path, c->out, "compare.html") < 0)
+    if (cmd_path(path, c->out, name) < 0)
         return cmd_fail(c->o, CMD_USAGE, "--out: the path is too long");
-    int code = cmd_may_write(c->o, path, report_comparison_mark, strlen(report_comparison_mark),
-                             false, not_ours);
-    if (code == CMD_OK && cmd_path(path, c->out, "compare.csv") == 0)
-        code = cmd_may_write(c->o, path, report_comparison_csv_mark,
-                             strlen(report_comparison_csv_mark), false, not_ours);
-    return code;
+    if (replace_is_stream(path))
+        return cmd_fail(c->o, CMD_USAGE, "%s exists, and is %s", path, not_ours);
+    return cmd_may_write(c->o, path, mark, strlen(mark), false, not_ours);
+}
+
+static int check_files(const struct compare *c)
+{
+    int code = check_file(c, "compare.html", report_comparison_mark);
+    return code == CMD_OK ? check_file(c, "compare.csv", report_comparison_csv_mark) : code;
 }
 
 int cmd_compare(const struct options *o)
