@@ -240,9 +240,8 @@ static int check_finished(const struct options *o, const char *out)
     int code = CMD_OK;
     for (uint64_t i = 0; i < options_uint(o, "peers") && code == CMD_OK; i++) {
         snprintf(name, sizeof name, "peer-%" PRIu64, i);
-        code = cmd_path(dir, out, name) < 0
-                   ? cmd_fail(o, CMD_USAGE, "--out: the path is too long")
-                   : check_summary(o, dir, name);
+        code = cmd_path(dir, out, name) < 0 ? cmd_fail(o, CMD_USAGE, "--out: the path is too long")
+                                            : check_summary(o, dir, name);
     }
     return code;
 }

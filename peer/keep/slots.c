@@ -134,11 +134,10 @@ int slots_check_owner(const struct slots *s, const struct slots_found *f,
         path_of(s, f->slot[i], path);
         show_peer(l->name, l->owner, found);
         show_peer(own->name != NULL ? own->name : "this peer", own->owner, expected);
-        return file_error(error, path, "found a checkpoint of %s, expected one of %s; %s", found,
-                          expected,
-                          l->owner == NULL
-                              ? "start the peer with the name that it had"
-                              : "start each peer with its own directory and identity.key");
+        return file_error(
+            error, path, "found a checkpoint of %s, expected one of %s; %s", found, expected,
+            l->owner == NULL ? "start the peer with the name that it had"
+                             : "start each peer with its own directory and identity.key");
     }
     return 0;
 }

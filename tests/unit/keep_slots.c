@@ -138,9 +138,10 @@ static void test_the_owner(void **unused)
                 "found a checkpoint of a (key 01234567), expected one of a (key 01234567); start "
                 "each peer with its own directory");
     check_owner("0123456789", NULL, "ab23456789", "expected one of this peer (key ab234567)");
-    check_owner(NULL, "b", "0123456789",
-                "found a checkpoint of a, expected one of b (key 01234567); start the peer with the "
-                "name that it had");
+    check_owner(
+        NULL, "b", "0123456789",
+        "found a checkpoint of a, expected one of b (key 01234567); start the peer with the "
+        "name that it had");
     check_owner("\x1b[2J", "a", "0123456789", "found a checkpoint of a (key \\x1b[2J)");
 }
 
