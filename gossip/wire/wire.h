@@ -70,7 +70,7 @@ enum wire_type {
     /* Asks whether the receiver has recently heard a member that the sender has not. */
     WIRE_PROBE,
     WIRE_HEARD,   /* Answer to PROBE: time since the member was heard. Not sent otherwise. */
-    WIRE_REFUSED, /* Why the receiver gets no session. Last message of a session. */
+    WIRE_REFUSED, /* The reason why the sender refuses the session. Last message of a session. */
     /* At the end: asks the receiver to store a model that the sender's disk cannot. */
     WIRE_HAND,
     WIRE_PART,     /* Fragment of a DELTA that is not sent yet: the last bytes come first. Bulk. */

@@ -174,8 +174,8 @@ static int validate(struct data *d, double share, const char *path, char error[D
     return data_split(&d->train, &d->test, share, path, error);
 }
 
-/* Moves all samples to the test set. They have been read and scaled as a training set, although
- * they are not one. */
+/* Moves all samples to the test set. They were read and scaled like a training set, but no model
+ * is trained on them here. */
 static void take_all(struct data *d)
 {
     if (!holds_all(d))

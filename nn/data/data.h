@@ -53,7 +53,7 @@
  * training set. DATA_HELD_SHARE is separate if the model was trained on the same files with the
  * same share. */
 enum data_held_out {
-    DATA_HELD_DRAWN, /* Glyphs, drawn after those for training. */
+    DATA_HELD_DRAWN, /* Generated glyphs, other ones than those for training. */
     DATA_HELD_FILES, /* Files recognised by their names, or named by test=. */
     DATA_HELD_SHARE, /* A share of the files' samples (nn/data/split.h). */
     DATA_HELD_OTHER, /* All samples: the files are not those of the training set. */
@@ -107,10 +107,9 @@ struct data_request
      * `labels` NULL. The test set is the held-out files, or, without such files, all rows. If it
      * is all rows, the training set is empty. */
     bool bare;
-    /* Training files of the model that is to be evaluated. NULL: for training, or not known. If
-     * the spec does not say which samples are held out, all samples are the test set in two
-     * cases: the files are not the training files, or no sample was held out of training. The
-     * training set is then empty. */
+    /* Training files of the model that is to be evaluated. NULL: for training, or not known.
+     * Used only if the spec does not say which samples to hold out. All samples are then the
+     * test set if the files are not the training files, or if training held out no sample. */
     const struct data_trained *trained;
     /* Called a few times per second while files are read. May be NULL. `total`: size of the file on
      * disk. */

@@ -43,8 +43,8 @@ struct dataset
     float *rows;   /* DATA_ROWS: n x stride. */
     size_t stride; /* Floats of a row as it is kept: as many as it has inputs, but where categories
                     * are kept as one number each (nn/data/columns.h). */
-    /* Columns of rows with categories, from which dataset_sample() writes the inputs. NULL: no
-     * categories. Owned. */
+    /* The columns, if some of them hold categories: dataset_sample() needs them to write the
+     * inputs. NULL: no column holds categories. Owned. */
     struct columns *columns;
 
     size_t *start;    /* DATA_SPARSE: n + 1; row i is start[i] to start[i + 1]. */

@@ -373,7 +373,8 @@ bool data_kind_fixed(const char *kind)
     return data_shape(kind, &s) == 0;
 }
 
-/* MNIST's files are IDX files. If one of two kinds is open, MNIST is therefore compared as idx. */
+/* MNIST's files are IDX files. So MNIST is compared as idx if one of the two kinds is not fixed
+ * yet. */
 static const struct kind_family *format_of(const struct kind_family *f, bool open_beside)
 {
     return f == &kind_families[KIND_MNIST] && open_beside ? &kind_families[KIND_IDX] : f;

@@ -114,7 +114,8 @@ struct kind_rows
 /* Parses a kind of the family "libsvm" or "csv". Returns false if it is not one. */
 bool kind_rows_parse(const char *kind, const char *family, struct kind_rows *k);
 
-/* A kind for messages: without the text of its columns and the hash and tags of their names. */
+/* A kind as messages show it. The text of the columns, and the hash and tags of their names, are
+ * left out. */
 struct kind_brief
 {
     char text[128];

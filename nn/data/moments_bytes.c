@@ -242,7 +242,7 @@ static struct kind_rows get_head(struct in *in, struct moments *m, uint32_t *n_c
            "moments with an invalid number of classes");
     k.hash = get(in, 8);
     demand(in, scheme == LABELS_NAMES || k.hash == 0,
-           "moments with a hash of names for labels that are numbers");
+           "moments with a hash of label names, although labels are numbers");
     m->rows = get(in, 8);
     demand(in, m->rows >= 1 && m->rows <= MOMENTS_ROWS_MAX,
            "moments with an invalid number of rows");

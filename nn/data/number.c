@@ -144,7 +144,7 @@ static const struct
     {"\xe2\x80\x93", '-'}, {"\xef\xbc\x8d", '-'},  {"\xef\xb9\xa3", '-'},
 };
 
-/* Units that are signs. A sign may touch the number. */
+/* Units that are a symbol, such as %. A space between number and symbol is optional. */
 static const char *const unit_signs[] = {"%",
                                          "$",
                                          "\xe2\x82\xac" /* Euro. */,

@@ -40,7 +40,8 @@ struct reader
     /* csv: types of the columns. All zero: this reader detects the types. Settled: the types of
      * the training set or of a kind. NULL: all columns are numbers without gaps. */
     struct columns *columns;
-    bool more_labels; /* csv, libsvm: labels that `kind` lacks are added to it (labels_more()). */
+    /* For csv and libsvm: a label that is not in `kind` is added to it (labels_more()). */
+    bool more_labels;
     /* csv: names of the columns. All zero: taken from the first header. Otherwise the names of
      * the training set or of a run, to which each header is matched. NULL: the kind gets no
      * names. */

@@ -48,7 +48,8 @@ enum segment_type {
     SEGMENT_FLOAT32,
     SEGMENT_FLOAT16,
     SEGMENT_BFLOAT16,
-    /* Float32 with another meaning, not written to model files. The last segments of x. */
+    /* Values that are not numbers of the model, such as an index or a mask of the program. They
+     * are not written to model files. These are the last segments of x. */
     SEGMENT_OPAQUE
 };
 

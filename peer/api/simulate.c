@@ -194,7 +194,7 @@ static void begin_alike(struct hearsay *const *h, size_t n)
             layout_begin_alike(&h[i]->config.node.run, &h[from]->config.node.run);
 }
 
-/* Checks that handle i brings the same run as the first: the same options and tensors. */
+/* Checks that handle i describes the same run as the first handle: the same options and tensors. */
 static int same_run(struct hearsay *first, struct hearsay *h, size_t i)
 {
     char a[WIRE_RUN_MAX + 1], b[WIRE_RUN_MAX + 1], why[OWNER_WHY_MAX];

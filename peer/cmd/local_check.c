@@ -117,8 +117,8 @@ static bool names(const struct owner *a, const struct owner *b)
 }
 
 /* Marks the peers whose checkpoints are of the same run as those of the first peer. Two peers were
- * in one run if the checkpoints of one name the other. Returns the first peer that has checkpoints;
- * NULL: none. */
+ * in one run if the checkpoints of one peer list the other as a member. Returns the first peer
+ * that has checkpoints; NULL: none. */
 static struct owner *reach(struct owners *s)
 {
     struct owner *first = NULL;
@@ -233,7 +233,8 @@ static int check_peers(const struct options *o, const char *out, const struct ru
     return code;
 }
 
-/* Checks whose results a finished run has. A missing directory is no error here. */
+/* Checks that the directory of each peer holds the result of that peer, after the run has
+ * finished. A missing directory is not an error here. */
 static int check_finished(const struct options *o, const char *out)
 {
     char dir[CMD_PATH_MAX], name[32];

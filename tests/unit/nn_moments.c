@@ -386,7 +386,7 @@ static void test_hostile(void **state)
         {3, 5, 1, true, "moments with an invalid list of labels"},
         {4, 1, 4, true, "moments with an invalid number of classes"},
         {4, 4e9, 4, true, "moments with an invalid number of classes"},
-        {8, 1, 8, true, "moments with a hash of names for labels that are numbers"},
+        {8, 1, 8, true, "moments with a hash of label names, although labels are numbers"},
         {16, 0, 8, true, "moments with an invalid number of rows"},
         {16, 2e12, 8, true, "moments with an invalid number of rows"},
         {24, 6, 4, true, "moments with no columns or too many"},
