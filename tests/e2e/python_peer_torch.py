@@ -2,6 +2,8 @@
 """hearsay.Peer with PyTorch, by what a program sees of it: python_peer_torch.py CHECK."""
 import gc
 import io
+import json
+import struct
 import pickle
 import random
 import sys
@@ -807,7 +809,12 @@ def check_keep_old():
         assert found["o"] == {"a": [1, None]} and same(found["rng"]["numpy"], numpy.random.get_state()), found
     good = _state.dump({"a": torch.ones(3), "b": [1, {"c": 2}]})
     script = saved(torch.jit.script(nn.Linear(1, 1)), torch.jit.save)
-    for raw in (b"P" + pickle.dumps({"a": Runs()}), saved({"a": Runs()}), saved({"a": nn.Linear(1, 1)}), script, b"T" + good, torch_file[:-9], b"", b"H1", b"X" + good, b"P", *(good[:n] for n in range(len(good))),
+    def h1(tensor):
+        """A state of this version with one tensor, [type, shape, offset, bytes]."""
+        header = json.dumps({"a": {"tensor": tensor}}).encode()
+        return b"H1" + struct.pack("<Q", len(header)) + header + bytes(16)
+
+    for raw in (h1(["quint8", [16], 0, 16]), h1(["float32", [-1], 0, 4]), b"P" + pickle.dumps({"a": Runs()}), saved({"a": Runs()}), saved({"a": nn.Linear(1, 1)}), script, b"T" + good, torch_file[:-9], b"", b"H1", b"X" + good, b"P", *(good[:n] for n in range(len(good))),
                 good[:10] + b"\xff" * len(good)):
         raises(hearsay.UsageError, "cannot be read", lambda: _state.load(raw))
 
