@@ -23,7 +23,7 @@ cd "$root" || exit 1
 for variable in $(compgen -e | grep '^HEARSAY_'); do
     unset "$variable" # Nothing of the caller's may set an option behind our back.
 done
-mapfile -t pages < <(find . -name .git -prune -o -name build -prune -o -name shared -prune \
+mapfile -t pages < <(find . -name .git -prune -o -name build -prune -o -name _CPack_Packages -prune -o -name shared -prune \
     -o -name README.md -printf '%P\n' | sort)
 
 complain()

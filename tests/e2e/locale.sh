@@ -7,7 +7,8 @@ take_python
 command -v localedef >/dev/null || skip "there is no localedef here (Debian: locales)"
 mkdir locales
 localedef -i de_DE -f UTF-8 locales/de_DE.UTF-8 >localedef.out 2>&1
-[ -d locales/de_DE.UTF-8 ] || skip "localedef makes no locale here (Debian: locales): $(head -n 1 localedef.out)"
+LOCPATH=$work/locales python3 -c 'import locale; locale.setlocale(locale.LC_ALL, "de_DE.UTF-8")' 2>/dev/null \
+    || skip "localedef makes no locale here (Debian: locales): $(head -n 1 localedef.out)"
 
 # Runs the numpy example with a German locale in each of its threads and processes.
 {
