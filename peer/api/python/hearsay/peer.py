@@ -115,7 +115,9 @@ class _Hearing:
             sys.unraisablehook = self.before
 
     def hook(self, lost: Any) -> None:
-        if getattr(lost.object, "__self__", None) is self.callbacks:
+        # Since Python 3.13 the callback is named in the message only.
+        own = getattr(lost.object, "__self__", None) is self.callbacks
+        if own or (lost.object is None and "ctypes callback function" in (lost.err_msg or "")):
             self.callbacks.error = self.callbacks.error or lost.exc_value or lost.exc_type()
         else:
             self.before(lost)
