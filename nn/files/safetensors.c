@@ -9,6 +9,7 @@
 
 #include "nn/files/file.h"
 #include "nn/files/safetensors_header.h"
+#include "nn/math/half.h"
 #include "nn/math/near.h"
 
 #include <assert.h>
@@ -214,21 +215,11 @@ static size_t value_bytes(enum safetensors_dtype dtype)
     return 0;
 }
 
-static double float_of(uint32_t bits)
+static float float_of(uint32_t bits)
 {
     float x;
     memcpy(&x, &bits, sizeof x);
-    return (double)x;
-}
-
-/* Converts IEEE 754 binary16: 1 sign bit, 5 bits of exponent, 10 bits of mantissa. */
-static double half_of(uint32_t bits)
-{
-    uint32_t exponent = bits >> 10 & 0x1f, mantissa = bits & 0x3ff;
-    double x = exponent == 0x1f ? (mantissa != 0 ? (double)NAN : (double)INFINITY)
-               : exponent == 0  ? ldexp(mantissa, -24)
-                                : ldexp(mantissa + 1024.0, (int)exponent - 25);
-    return bits >> 15 ? -x : x;
+    return x;
 }
 
 /* Converts little-endian bytes to values, without rounding. */
@@ -242,9 +233,11 @@ static void from_wire(enum safetensors_dtype dtype, const uint8_t *b, double *x,
         if (dtype == SAFETENSORS_F64)
             memcpy(x + i, &bits, sizeof bits);
         else if (dtype == SAFETENSORS_F16)
-            x[i] = half_of((uint32_t)bits);
+            x[i] = (double)half_of_float16((uint16_t)bits);
+        else if (dtype == SAFETENSORS_BF16)
+            x[i] = (double)half_of_bfloat16((uint16_t)bits);
         else
-            x[i] = float_of((uint32_t)(dtype == SAFETENSORS_BF16 ? bits << 16 : bits));
+            x[i] = (double)float_of((uint32_t)bits);
     }
 }
 
