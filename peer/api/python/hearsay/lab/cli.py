@@ -1,0 +1,47 @@
+"""hearsay-lab COMMAND: the table of commands, and what is common to them.
+
+Each command is a module of this package with NAME, HELP, add_arguments(parser) and run(arguments), which returns the exit
+code: 0 success, 1 failure, 2 bad usage or input, 3 a run without consensus, 130 interrupted.
+"""
+import argparse
+import importlib
+import signal
+import sys
+from typing import List, Optional
+
+COMMANDS: List[str] = []  # Module names, in the order of the help.
+
+
+class InputError(Exception):
+    """An input is refused. The text names the file or flag, what was found and what was expected. Exit code 2."""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
+    top = argparse.ArgumentParser(prog="hearsay-lab", description="Experiments with hearsay, and reports of finished runs.",
+                                  epilog="Exit codes: 0 success, 1 failed, 2 bad usage or input, 3 no consensus, 130 interrupted.")
+    commands = top.add_subparsers(metavar="COMMAND", required=True)
+    for name in COMMANDS:
+        module = importlib.import_module("." + name, __package__)
+        one = commands.add_parser(module.NAME, help=module.HELP, description=module.__doc__,
+                                  formatter_class=argparse.RawDescriptionHelpFormatter)
+        module.add_arguments(one)
+        one.set_defaults(run=module.run)
+    return top
+
+
+def main(words: Optional[List[str]] = None) -> int:
+    """Run one command line and return its exit code."""
+    arguments = parser().parse_args(words)
+    try:
+        code: int = arguments.run(arguments)
+        sys.stdout.flush()
+        return code
+    except InputError as error:
+        print(f"hearsay-lab: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    except OSError as error:
+        print(f"hearsay-lab: {error}", file=sys.stderr)
+        return 1
