@@ -5,7 +5,7 @@
  */
 #include "nn/data/cells.h"
 
-#include "nn/data/number.h"
+#include "nn/data/notation.h"
 #include "nn/data/quote.h"
 
 #include <string.h>
@@ -146,13 +146,13 @@ bool cells_is(const struct cells_cell *cell, const uint8_t *text, size_t n)
     return n_own == (n < sizeof own ? n : sizeof own) && memcmp(own, text, n_own) == 0;
 }
 
-/* Returns false if number_look() calls the text a word (it may be a name), else true. True also
+/* Returns false if notation_look() calls the text a word (it may be a name), else true. True also
  * for digits and separators that are not a number in any notation. */
 bool cells_number(const struct cells_cell *cell)
 {
     double v;
-    struct number_written w;
-    return number_is(cell->p, cell->n, &v) || number_look(cell->p, cell->n, &w) != NUMBER_NONE;
+    struct notation_number w;
+    return number_is(cell->p, cell->n, &v) || notation_look(cell->p, cell->n, &w) != NOTATION_NONE;
 }
 
 bool cells_name(const struct cells_cell *cell)
@@ -204,12 +204,12 @@ static bool commas_in_numbers(struct cells c, uint8_t separator)
         struct cells_cell cell = {.more = true};
         size_t n = 0;
         for (; cell.more; n++) {
-            struct number_written w;
+            struct notation_number w;
             if (cells_next(&c, &cell) < 0)
                 return false;
             if (cell.n == 0 || memchr(cell.p, ',', cell.n) == NULL)
                 continue;
-            bool number = number_look(cell.p, cell.n, &w) == NUMBER_WRITTEN;
+            bool number = notation_look(cell.p, cell.n, &w) == NOTATION_NUMBER;
             if (!number && n_records > 0)
                 return false;
             n_numbers += number;

@@ -1,7 +1,7 @@
 /* nn/data/columns.c -- columns noted, fitted, applied, and written down. */
 #include "nn/data/columns.h"
 
-#include "nn/data/number.h"
+#include "nn/math/number.h"
 #include "nn/math/rng.h"
 
 #include <assert.h>

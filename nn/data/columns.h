@@ -29,7 +29,7 @@
 #ifndef NN_DATA_COLUMNS_H
 #define NN_DATA_COLUMNS_H
 
-#include "nn/data/number.h"
+#include "nn/data/notation.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -73,13 +73,13 @@ struct column
     size_t n_gaps;         /* Gaps in the files that were read. */
     size_t n_unknown;      /* Cells whose category is not in `category`. */
 
-    /* Notation of the column's numbers (nn/data/number.h). */
+    /* Notation of the column's numbers (nn/data/notation.h). */
     uint32_t ruled_out; /* Notations in which at least one cell cannot be read. */
     /* Notations used to read the cells, all with the same decimal mark. 0: plain numbers. */
     uint32_t reading;
-    bool point_seen, comma_seen; /* Whether any cell has a point or a comma. */
-    bool has_numbers;            /* A number was found, so `unit` is known. */
-    char unit[NUMBER_UNIT_MAX];  /* Unit of all numbers of the column. "": no unit. */
+    bool point_seen, comma_seen;  /* Whether any cell has a point or a comma. */
+    bool has_numbers;             /* A number was found, so `unit` is known. */
+    char unit[NOTATION_UNIT_MAX]; /* Unit of all numbers of the column. "": no unit. */
 
     /* Rows store number - offset as a float, so that a spread that is small compared with the
      * numbers is kept. For COLUMNS_SCALE_STANDARD, `offset` is the mean of all cells read, or the
@@ -123,7 +123,7 @@ void columns_close(struct columns *c);
 enum columns_cell {
     COLUMNS_GAP,
     COLUMNS_NUMBER,  /* A plain number, as number_read() accepts it. */
-    COLUMNS_WRITTEN, /* A number in another notation of tables (nn/data/number.h). */
+    COLUMNS_WRITTEN, /* A number in another notation of tables (nn/data/notation.h). */
     COLUMNS_WORD,
     COLUMNS_DATE,
     COLUMNS_BROKEN /* Digits, separators and signs that are not a number. */

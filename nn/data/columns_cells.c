@@ -71,7 +71,7 @@ static bool is_day(const uint8_t *p, const uint8_t *end)
 }
 
 /* Implements columns_look(). Sets *v for a plain number, or *w for a number in another notation. */
-static enum columns_cell look(const uint8_t *p, size_t n, double *v, struct number_written *w)
+static enum columns_cell look(const uint8_t *p, size_t n, double *v, struct notation_number *w)
 {
     if (number_is(p, n, v))
         return COLUMNS_NUMBER;
@@ -79,12 +79,12 @@ static enum columns_cell look(const uint8_t *p, size_t n, double *v, struct numb
         return COLUMNS_GAP;
     if (is_day(p, p + n) || is_time(p, p + n))
         return COLUMNS_DATE;
-    switch (number_look(p, n, w)) {
-    case NUMBER_NONE:
+    switch (notation_look(p, n, w)) {
+    case NOTATION_NONE:
         return COLUMNS_WORD;
-    case NUMBER_BROKEN:
+    case NOTATION_BROKEN:
         return COLUMNS_BROKEN;
-    case NUMBER_WRITTEN:
+    case NOTATION_NUMBER:
         break;
     }
     return COLUMNS_WRITTEN;
@@ -93,7 +93,7 @@ static enum columns_cell look(const uint8_t *p, size_t n, double *v, struct numb
 enum columns_cell columns_look(const uint8_t *p, size_t n)
 {
     double v;
-    struct number_written w;
+    struct notation_number w;
     return look(p, n, &v, &w);
 }
 
@@ -152,7 +152,7 @@ static int note_category(struct column *c, uint32_t h)
 /* Returns the notations in which all cells so far can be read. */
 static uint32_t readings_of(const struct column *c)
 {
-    return NUMBER_NOTATIONS & ~c->ruled_out;
+    return NOTATION_ALL & ~c->ruled_out;
 }
 
 static bool in_range(double v)
@@ -162,7 +162,7 @@ static bool in_range(double v)
 
 /* Checks the notation and the unit of a number against those of the column's earlier numbers.
  * Returns 0, or -EINVAL with *expected set. */
-static int note_number(struct column *c, const struct number_written *w, const char **expected)
+static int note_number(struct column *c, const struct notation_number *w, const char **expected)
 {
     uint32_t left = readings_of(c) & w->notations;
     if (c->has_numbers && strcmp(c->unit, w->unit) != 0)
@@ -170,17 +170,17 @@ static int note_number(struct column *c, const struct number_written *w, const c
                     : w->unit[0] == '\0' ? "a number with the unit that the rows above have"
                                          : "a number of the same unit as in the rows above";
     else if (left == 0)
-        *expected = (readings_of(c) & NUMBER_COMMA) == 0 && (w->notations & NUMBER_POINT) == 0
+        *expected = (readings_of(c) & NOTATION_COMMA) == 0 && (w->notations & NOTATION_POINT) == 0
                         ? "a number with a decimal point, as in the rows above"
-                    : (readings_of(c) & NUMBER_POINT) == 0 && (w->notations & NUMBER_COMMA) == 0
+                    : (readings_of(c) & NOTATION_POINT) == 0 && (w->notations & NOTATION_COMMA) == 0
                         ? "a number with a decimal comma, as in the rows above"
                         : "a number with the separators of the rows above";
-    else if (((left & NUMBER_COMMA) != 0 && !in_range(number_value(w, NUMBER_COMMA)))
-             || ((left & ~(uint32_t)NUMBER_COMMA) != 0
-                 && !in_range(number_value(w, left & ~(uint32_t)NUMBER_COMMA))))
+    else if (((left & NOTATION_COMMA) != 0 && !in_range(notation_value(w, NOTATION_COMMA)))
+             || ((left & ~(uint32_t)NOTATION_COMMA) != 0
+                 && !in_range(notation_value(w, left & ~(uint32_t)NOTATION_COMMA))))
         *expected = "a value in a float's range";
     else {
-        c->ruled_out |= ~w->notations & NUMBER_NOTATIONS;
+        c->ruled_out |= ~w->notations & NOTATION_ALL;
         c->point_seen |= w->point;
         c->comma_seen |= w->comma;
         c->has_numbers = true;
@@ -194,12 +194,12 @@ static int note_number(struct column *c, const struct number_written *w, const c
  * comma is ruled out. */
 static bool needs_look(const struct column *c)
 {
-    return !c->has_numbers || c->unit[0] != '\0' || (readings_of(c) & NUMBER_COMMA) != 0
-           || (readings_of(c) & NUMBER_POINT) == 0;
+    return !c->has_numbers || c->unit[0] != '\0' || (readings_of(c) & NOTATION_COMMA) != 0
+           || (readings_of(c) & NOTATION_POINT) == 0;
 }
 
 static int note_cell(struct columns *c, struct column *column, enum columns_cell cell,
-                     struct number_written *w, double v, const uint8_t *p, size_t n,
+                     struct notation_number *w, double v, const uint8_t *p, size_t n,
                      const char **expected)
 {
     bool number = cell == COLUMNS_NUMBER || cell == COLUMNS_WRITTEN;
@@ -232,8 +232,8 @@ static int note_cell(struct columns *c, struct column *column, enum columns_cell
     if (cell == COLUMNS_NUMBER && !needs_look(column))
         return 0;
     if (cell == COLUMNS_NUMBER) {
-        enum number_look is = number_look(p, n, w);
-        assert(is == NUMBER_WRITTEN);
+        enum notation_look is = notation_look(p, n, w);
+        assert(is == NOTATION_NUMBER);
     }
     return note_number(column, w, expected);
 }
@@ -241,7 +241,7 @@ static int note_cell(struct columns *c, struct column *column, enum columns_cell
 int columns_note(struct columns *c, size_t i, const uint8_t *p, size_t n, const char **expected)
 {
     struct column *column = &c->at[i];
-    struct number_written w;
+    struct notation_number w;
     double v = 0;
     enum columns_cell cell = look(p, n, &v, &w);
     if (cell == COLUMNS_GAP) {
@@ -252,10 +252,10 @@ int columns_note(struct columns *c, size_t i, const uint8_t *p, size_t n, const 
     if (err < 0 || column->form == COLUMN_CATEGORIES || c->settled
         || c->scale != COLUMNS_SCALE_STANDARD)
         return err;
-    uint32_t left = readings_of(column), points = left & ~(uint32_t)NUMBER_COMMA;
-    double comma = (left & NUMBER_COMMA) != 0 ? number_value(&w, NUMBER_COMMA) : 0;
+    uint32_t left = readings_of(column), points = left & ~(uint32_t)NOTATION_COMMA;
+    double comma = (left & NOTATION_COMMA) != 0 ? notation_value(&w, NOTATION_COMMA) : 0;
     if (cell == COLUMNS_WRITTEN)
-        v = points != 0 ? number_value(&w, points) : comma;
+        v = points != 0 ? notation_value(&w, points) : comma;
     /* Running means are exact if all numbers are equal. */
     double n_noted = (double)++column->n_numbers;
     column->offset += (v - column->offset) / n_noted;
@@ -276,10 +276,10 @@ int columns_note(struct columns *c, size_t i, const uint8_t *p, size_t n, const 
 static uint32_t decide(const struct column *c, bool points, bool commas, uint8_t separator)
 {
     if (points != commas)
-        return points ? NUMBER_POINT : NUMBER_COMMA;
+        return points ? NOTATION_POINT : NOTATION_COMMA;
     if (separator == ',' && (!points || !c->comma_seen))
-        return NUMBER_POINT;
-    return separator == ';' && !points && !c->point_seen ? NUMBER_COMMA : 0;
+        return NOTATION_POINT;
+    return separator == ';' && !points && !c->point_seen ? NOTATION_COMMA : 0;
 }
 
 size_t columns_read_as(struct columns *c, uint8_t separator)
@@ -288,39 +288,39 @@ size_t columns_read_as(struct columns *c, uint8_t separator)
     for (size_t i = 0; i < c->n; i++) {
         uint32_t left = readings_of(&c->at[i]);
         bool seen = c->at[i].point_seen || c->at[i].comma_seen;
-        points |= seen && (left & NUMBER_COMMA) == 0;
-        commas |= seen && (left & NUMBER_POINT) == 0;
+        points |= seen && (left & NOTATION_COMMA) == 0;
+        commas |= seen && (left & NOTATION_POINT) == 0;
     }
     for (size_t i = 0; i < c->n; i++) {
         struct column *column = &c->at[i];
-        uint32_t left = readings_of(column), mark = NUMBER_POINT;
-        if ((left & NUMBER_POINT) == 0)
-            mark = (left & NUMBER_COMMA) != 0 ? NUMBER_COMMA : NUMBER_HEX;
-        else if ((left & NUMBER_COMMA) != 0 && (column->point_seen || column->comma_seen))
+        uint32_t left = readings_of(column), mark = NOTATION_POINT;
+        if ((left & NOTATION_POINT) == 0)
+            mark = (left & NOTATION_COMMA) != 0 ? NOTATION_COMMA : NOTATION_HEX;
+        else if ((left & NOTATION_COMMA) != 0 && (column->point_seen || column->comma_seen))
             mark = decide(column, points, commas, separator);
         if (mark == 0)
             return i;
         if (column->point_seen || column->comma_seen)
-            column->ruled_out |= NUMBER_NOTATIONS & ~mark;
+            column->ruled_out |= NOTATION_ALL & ~mark;
         column->reading = left & mark;
-        if (mark == NUMBER_COMMA && !c->settled)
+        if (mark == NOTATION_COMMA && !c->settled)
             column->offset = column->comma_offset;
     }
     return c->n;
 }
 
-/* Returns the number in a cell. A plain number needs no parsing by number_look(), unless points are
+/* Returns the number in a cell. A plain number needs no parsing by notation_look(), unless points are
  * thousands separators in this column. */
 static double value_of(const struct column *c, const uint8_t *p, size_t n)
 {
     double v;
-    struct number_written w;
-    if ((c->reading & NUMBER_POINT) != 0 || c->reading == 0)
+    struct notation_number w;
+    if ((c->reading & NOTATION_POINT) != 0 || c->reading == 0)
         if (number_is(p, n, &v))
             return v;
-    enum number_look is = number_look(p, n, &w);
-    assert(is == NUMBER_WRITTEN);
-    return number_value(&w, c->reading);
+    enum notation_look is = notation_look(p, n, &w);
+    assert(is == NOTATION_NUMBER);
+    return notation_value(&w, c->reading);
 }
 
 /* Returns v minus the column's offset, clamped to the range of a float. */

@@ -11,7 +11,7 @@
  */
 #include "nn/data/csv_sheet.h"
 #include "nn/data/lines.h"
-#include "nn/data/number.h"
+#include "nn/data/notation.h"
 #include "nn/data/quote.h"
 
 #include <assert.h>
@@ -115,11 +115,11 @@ static int plain_value(const struct table *t, const struct cells_cell *cell, flo
 static void note_point(struct table *t, const struct cells *c, const struct cells_cell *cell,
                        size_t column)
 {
-    struct number_written w;
+    struct notation_number w;
     if (t->point_seen || c->separator == ',' || memchr(cell->p, '.', cell->n) == NULL
-        || number_look(cell->p, cell->n, &w) != NUMBER_WRITTEN)
+        || notation_look(cell->p, cell->n, &w) != NOTATION_NUMBER)
         return;
-    t->point_seen = (w.notations & NUMBER_COMMA) == 0;
+    t->point_seen = (w.notations & NOTATION_COMMA) == 0;
     if (t->point_seen || t->unclear.p != NULL)
         return;
     t->unclear = *cell;
@@ -293,9 +293,9 @@ static size_t column_of(const struct sheet *s, size_t place)
 static int refuse_ambiguous(const struct cells *c, const struct cells_cell *cell, const char *where)
 {
     char wanted[4 * NUMBER_MAX + 300], plain[NUMBER_MAX + 1];
-    struct number_written w;
-    enum number_look look = number_look(cell->p, cell->n, &w);
-    assert(look == NUMBER_WRITTEN);
+    struct notation_number w;
+    enum notation_look look = notation_look(cell->p, cell->n, &w);
+    assert(look == NOTATION_NUMBER);
     size_t n = 0;
     for (const char *p = w.digits; *p != '\0'; p++)
         if (*p >= '0' && *p <= '9')
@@ -305,8 +305,8 @@ static int refuse_ambiguous(const struct cells *c, const struct cells_cell *cell
         wanted, sizeof wanted,
         "a number that can be read in one way, not as %.15g and as %.15g: leave out %s between "
         "thousands (\"%s\"), or write one cell with another number of decimals (\"%s0\")",
-        number_value(&w, w.notations & (w.comma ? NUMBER_POINT : NUMBER_COMMA)),
-        number_value(&w, w.notations & (w.comma ? NUMBER_COMMA : NUMBER_POINT)),
+        notation_value(&w, w.notations & (w.comma ? NOTATION_POINT : NOTATION_COMMA)),
+        notation_value(&w, w.notations & (w.comma ? NOTATION_COMMA : NOTATION_POINT)),
         w.comma ? "commas" : "points", plain, w.digits);
     return lines_refuse(&c->spot, where, cell->p, cell->n, wanted);
 }

@@ -2,9 +2,9 @@
  * column. */
 #include "nn/data/csv_sheet.h"
 
-#include "nn/data/number.h"
 #include "nn/data/quote.h"
 #include "nn/math/near.h"
+#include "nn/math/number.h"
 
 #include <errno.h>
 #include <inttypes.h>

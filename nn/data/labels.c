@@ -6,8 +6,8 @@
  */
 #include "nn/data/labels.h"
 
-#include "nn/data/number.h"
 #include "nn/data/quote.h"
+#include "nn/math/number.h"
 #include "nn/math/rng.h"
 
 #include <assert.h>

@@ -6,7 +6,7 @@
  */
 #include "nn/data/labels.h"
 #include "nn/data/lines.h"
-#include "nn/data/number.h"
+#include "nn/math/number.h"
 
 #include <assert.h>
 #include <errno.h>

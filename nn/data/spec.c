@@ -12,9 +12,9 @@
 #include "nn/data/spec.h"
 
 #include "nn/data/format.h"
-#include "nn/data/number.h"
 #include "nn/data/quote.h"
 #include "nn/math/near.h"
+#include "nn/math/number.h"
 
 #include <assert.h>
 #include <ctype.h>

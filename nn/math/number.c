@@ -1,6 +1,14 @@
-/* nn/math/number.c -- the one reader of decimal numbers and of choices in texts. */
+/* nn/math/number.c -- reads and writes decimal numbers, and finds a choice in "a|b|c".
+ *
+ *   digits -> mantissa (64 bits) and power of ten
+ *     both exact in a double    one multiplication or division, which rounds once (Clinger 1990)
+ *     otherwise                 strtod() on a copy with a NUL
+ *
+ * Nearly all numbers of data files take the first way, which needs no copy.
+ */
 #include "nn/math/number.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +40,11 @@ const char *number_plain(const char *p, uint32_t most, uint32_t *value)
     return behind;
 }
 
+const char *number_count(const char *p, uint32_t most, uint32_t *value)
+{
+    return p != NULL && *p != '0' ? number_plain(p, most, value) : NULL;
+}
+
 bool number_whole(const char *text, uint64_t *value)
 {
     uint64_t v;
@@ -42,18 +55,136 @@ bool number_whole(const char *text, uint64_t *value)
     return true;
 }
 
+enum {
+    DIGITS_EXACT = 18, /* Number of digits that always fit in 64 bits. */
+    POWER_EXACT = 22   /* 10^22 is the largest power that a double holds. */
+};
+
+/* A parsed number: sign, mantissa * 10^power. */
+struct decimal
+{
+    uint64_t mantissa;
+    int power;
+    bool minus;
+    bool whole; /* The mantissa has all digits. */
+};
+
+static bool is_digit(const uint8_t *p, const uint8_t *end)
+{
+    return p < end && (uint8_t)(*p - '0') <= 9;
+}
+
+static bool is_sign(const uint8_t *p, const uint8_t *end)
+{
+    return p < end && (*p == '+' || *p == '-');
+}
+
+/* Adds digits to the mantissa. `point`: the digits follow the decimal point. */
+static const uint8_t *digits(struct decimal *d, const uint8_t *p, const uint8_t *end, bool point)
+{
+    const uint64_t most = 100000000000000000u; /* 10^(DIGITS_EXACT - 1) */
+    for (; is_digit(p, end); p++) {
+        if (d->mantissa < most) {
+            d->mantissa = d->mantissa * 10 + (uint64_t)(*p - '0');
+            d->power -= point;
+        } else
+            d->whole = false;
+    }
+    return p;
+}
+
+/* Reads an exponent such as "e-5". An e without digits does not belong to the number. */
+static const uint8_t *exponent(struct decimal *d, const uint8_t *p, const uint8_t *end)
+{
+    if (p == end || (*p != 'e' && *p != 'E'))
+        return p;
+    const uint8_t *at = p + 1;
+    bool minus = at < end && *at == '-';
+    at += is_sign(at, end);
+    if (!is_digit(at, end))
+        return p;
+    int e = 0;
+    for (; is_digit(at, end); at++)
+        e = e < 100000 ? e * 10 + (*at - '0') : e;
+    d->power += minus ? -e : e;
+    return at;
+}
+
+/* Clinger (1990): a mantissa and a power of ten that are both exact in double
+ * need one rounding. */
+static bool exact(const struct decimal *d, double *v)
+{
+    static const double power[POWER_EXACT + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                                  1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                                  1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    if (!d->whole || d->mantissa > (UINT64_C(1) << 53) || d->power < -POWER_EXACT
+        || d->power > POWER_EXACT)
+        return false;
+    double m = (double)d->mantissa;
+    m = d->power < 0 ? m / power[-d->power] : m * power[d->power];
+    *v = d->minus ? -m : m;
+    return true;
+}
+
+/* Converts with strtod(), which reads a point as the decimal mark: nn/math/c_locale.h. */
+static bool convert_slowly(const uint8_t *p, size_t n, double *v)
+{
+    char copy[NUMBER_MAX + 1];
+    memcpy(copy, p, n);
+    copy[n] = '\0';
+    char *behind;
+    *v = strtod(copy, &behind);
+    return behind == copy + n;
+}
+
+const uint8_t *number_read(const uint8_t *p, const uint8_t *end, double *v)
+{
+    struct decimal d = {.minus = p < end && *p == '-', .whole = true};
+    const uint8_t *begin = p + is_sign(p, end);
+    const uint8_t *at = digits(&d, begin, end, false);
+    size_t n_digits = (size_t)(at - begin);
+    if (at < end && *at == '.') {
+        const uint8_t *point = at + 1;
+        at = digits(&d, point, end, true);
+        n_digits += (size_t)(at - point);
+    }
+    if (n_digits == 0)
+        return NULL;
+    at = exponent(&d, at, end);
+    size_t n = (size_t)(at - p);
+    if (n > NUMBER_MAX)
+        return NULL;
+    return exact(&d, v) || convert_slowly(p, n, v) ? at : NULL;
+}
+
+bool number_is(const uint8_t *p, size_t n, double *v)
+{
+    return n > 0 && number_read(p, p + n, v) == p + n;
+}
+
 bool number_real(const char *text, double *value)
 {
-    /* The alphabet keeps out what strtod would take besides: blanks,
-     * hexadecimals, nan and inf. */
-    if (text[0] == '\0' || text[strspn(text, "0123456789+-.eE")] != '\0')
-        return false;
-    char *end;
-    double v = strtod(text, &end);
-    if (*end != '\0' || !isfinite(v))
+    double v;
+    if (!number_is((const uint8_t *)text, strlen(text), &v) || !isfinite(v))
         return false;
     *value = v;
     return true;
+}
+
+bool number_to_float(double v, double divide, float *x)
+{
+    double q = v / divide;
+    if (!(fabs(q) <= (double)FLT_MAX))
+        return false;
+    *x = (float)q;
+    return true;
+}
+
+void number_wanted(double divide, char text[NUMBER_WANTED_MAX])
+{
+    snprintf(text, NUMBER_WANTED_MAX, "a value in a float's range");
+    if (divide < 1)
+        snprintf(text, NUMBER_WANTED_MAX, "a value in a float's range after divide=%g", divide);
 }
 
 const char *number_said(double value, char out[NUMBER_TEXT_MAX])

@@ -1,11 +1,10 @@
-/* nn/math/number.h -- decimal numbers and "a|b|c" choices in texts, read strictly.
+/* nn/math/number.h -- reads and writes decimal numbers, and finds a choice in "a|b|c".
  *
- * A text is a flag, a spec or a line from a stranger, so nothing is guessed: no
- * blanks, no hexadecimals, no nan or inf, and a number that does not fit is
- * refused instead of cut. On failure *value is untouched.
+ * All decimal numbers of flags, specs, settings and data files are read here. The functions accept
+ * no blanks, no hexadecimal digits, no nan and no inf, and refuse a number that does not fit. On
+ * failure *value is unchanged, if the function does not say otherwise.
  *
- * Columns of data files have readers of their own (nn/data/lines.h): they are
- * not NUL-terminated, and there are millions of them.
+ * Numbers of tables in other notations ("1,957.25") are read by nn/data/notation.h.
  */
 #ifndef NN_MATH_NUMBER_H
 #define NN_MATH_NUMBER_H
@@ -16,6 +15,8 @@
 
 enum {
     NUMBER_TEXT_MAX = 32, /* Bytes that number_real_text() needs, with the NUL. */
+    NUMBER_MAX = 127,     /* Longest real number in characters. Longer ones are refused. */
+    NUMBER_WANTED_MAX = 80,
     NUMBER_CHOICE_MOST = 4096
 };
 
@@ -26,12 +27,32 @@ const char *number_digits(const char *p, uint64_t most, uint64_t *value);
 /* The same for a number that has one spelling only: without leading zeros. */
 const char *number_plain(const char *p, uint32_t most, uint32_t *value);
 
+/* The same for a number from 1 to `most`. NULL also if p is NULL, so that calls can be chained. */
+const char *number_count(const char *p, uint32_t most, uint32_t *value);
+
 /* Is the whole text digits, of a number that fits? */
 bool number_whole(const char *text, uint64_t *value);
 
-/* Is the whole text a finite decimal number: a sign, a point and an exponent are
- * allowed? */
+/* Parses the decimal number at p, at most up to end, to the nearest double:
+ *
+ *   [+-] (digits [. digits*] | . digits) [(e|E) [+-] digits]
+ *
+ * Returns the position after the number, or NULL if there is none or if the number has more than
+ * NUMBER_MAX characters. A number beyond the range of a double is infinite. */
+const uint8_t *number_read(const uint8_t *p, const uint8_t *end, double *value);
+
+/* Returns true if all of p[0..n) is one decimal number, as number_read() accepts it. */
+bool number_is(const uint8_t *p, size_t n, double *value);
+
+/* Returns true if the whole text is one finite decimal number, as number_read() accepts it. */
 bool number_real(const char *text, double *value);
+
+/* Computes v / divide as a float, rounded once. Returns false if the result is not finite. */
+bool number_to_float(double v, double divide, float *x);
+
+/* Writes the expected text after number_to_float() has failed. The text names the divisor if the
+ * divisor may be the cause. */
+void number_wanted(double divide, char text[NUMBER_WANTED_MAX]);
 
 /* Write the shortest decimal text that reads back as the same double, without
  * an exponent where people would not write one. */

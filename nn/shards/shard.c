@@ -8,7 +8,7 @@
  */
 #include "nn/shards/shard.h"
 
-#include "nn/data/number.h"
+#include "nn/math/number.h"
 #include "nn/math/rng.h"
 
 #include <assert.h>

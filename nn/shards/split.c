@@ -1,7 +1,6 @@
 /* nn/shards/split.c -- the text that says how a set falls to those who share it. */
 #include "nn/shards/split.h"
 
-#include "nn/data/number.h"
 #include "nn/math/near.h"
 #include "nn/math/number.h"
 

@@ -3,8 +3,8 @@
  * refused. */
 #include "nn/data/labels.h"
 
-#include "nn/data/number.h"
 #include "nn/data/quote.h"
+#include "nn/math/number.h"
 
 #include "nn_rows.h"
 

@@ -1,133 +1,10 @@
-/* nn/data/number.c -- decimal text to doubles: fast where one rounding does, else the library's.
- *
- *   digits -> mantissa (64 bits) and power of ten
- *     both exact in a double    one multiply or divide rounds once (Clinger 1990)
- *     else                      a copy with a NUL goes to strtod()
- *
- * Nearly all numbers of data files take the first way, which needs no copy.
- */
-#include "nn/data/number.h"
-
-#include "nn/math/number.h"
+/* nn/data/notation.c -- numbers of tables with a thousands separator, a decimal comma or a unit. */
+#include "nn/data/notation.h"
 
 #include <assert.h>
-#include <float.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-
-enum {
-    DIGITS_EXACT = 18, /* Number of digits that always fit in 64 bits. */
-    POWER_EXACT = 22   /* 10^22 is the largest power that a double holds. */
-};
-
-/* A number taken apart: mantissa * 10^power, with its sign. */
-struct decimal
-{
-    uint64_t mantissa;
-    int power;
-    bool minus;
-    bool whole; /* No digit was left out of the mantissa. */
-};
-
-static bool is_digit(const uint8_t *p, const uint8_t *end)
-{
-    return p < end && (uint8_t)(*p - '0') <= 9;
-}
-
-/* A number may begin with either sign, and so may its exponent. */
-static bool is_sign(const uint8_t *p, const uint8_t *end)
-{
-    return p < end && (*p == '+' || *p == '-');
-}
-
-/* Digits into the mantissa; `point` says that they are behind the point. */
-static const uint8_t *digits(struct decimal *d, const uint8_t *p, const uint8_t *end, bool point)
-{
-    const uint64_t most = 100000000000000000u; /* 10^(DIGITS_EXACT - 1) */
-    for (; is_digit(p, end); p++) {
-        if (d->mantissa < most) {
-            d->mantissa = d->mantissa * 10 + (uint64_t)(*p - '0');
-            d->power -= point;
-        } else
-            d->whole = false;
-    }
-    return p;
-}
-
-/* "e-5", where it is one: an e that no digit follows is not of the number. */
-static const uint8_t *exponent(struct decimal *d, const uint8_t *p, const uint8_t *end)
-{
-    if (p == end || (*p != 'e' && *p != 'E'))
-        return p;
-    const uint8_t *at = p + 1;
-    bool minus = at < end && *at == '-';
-    at += is_sign(at, end);
-    if (!is_digit(at, end))
-        return p;
-    int e = 0;
-    for (; is_digit(at, end); at++)
-        e = e < 100000 ? e * 10 + (*at - '0') : e;
-    d->power += minus ? -e : e;
-    return at;
-}
-
-/* Clinger (1990): a mantissa and a power of ten that are both exact in double
- * need one rounding. */
-static bool exact(const struct decimal *d, double *v)
-{
-    static const double power[POWER_EXACT + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                                  1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                                                  1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-    if (!d->whole || d->mantissa > (UINT64_C(1) << 53) || d->power < -POWER_EXACT
-        || d->power > POWER_EXACT)
-        return false;
-    double m = (double)d->mantissa;
-    m = d->power < 0 ? m / power[-d->power] : m * power[d->power];
-    *v = d->minus ? -m : m;
-    return true;
-}
-
-/* The rest is the library's. The program never calls setlocale(), so that the
- * point is a point. */
-static bool library(const uint8_t *p, size_t n, double *v)
-{
-    char copy[NUMBER_MAX + 1];
-    memcpy(copy, p, n);
-    copy[n] = '\0';
-    char *behind;
-    *v = strtod(copy, &behind);
-    return behind == copy + n;
-}
-
-const uint8_t *number_read(const uint8_t *p, const uint8_t *end, double *v)
-{
-    struct decimal d = {.minus = p < end && *p == '-', .whole = true};
-    const uint8_t *begin = p + is_sign(p, end);
-    const uint8_t *at = digits(&d, begin, end, false);
-    size_t n_digits = (size_t)(at - begin);
-    if (at < end && *at == '.') {
-        const uint8_t *point = at + 1;
-        at = digits(&d, point, end, true);
-        n_digits += (size_t)(at - point);
-    }
-    if (n_digits == 0)
-        return NULL;
-    at = exponent(&d, at, end);
-    size_t n = (size_t)(at - p);
-    if (n > NUMBER_MAX)
-        return NULL;
-    return exact(&d, v) || library(p, n, v) ? at : NULL;
-}
-
-bool number_is(const uint8_t *p, size_t n, double *v)
-{
-    return n > 0 && number_read(p, p + n, v) == p + n;
-}
-
-/* ---- Numbers in the notations of tables. ---- */
 
 enum { KINDS = 4 }; /* Number of thousands separators for each decimal mark. */
 
@@ -208,14 +85,14 @@ static size_t unit_at(const char *p, size_t n, bool behind, bool apart)
         if (len <= n && len > best && memcmp(p, unit_signs[i], len) == 0)
             best = len;
     }
-    char word[NUMBER_UNIT_MAX + 2];
+    char word[NOTATION_UNIT_MAX + 2];
     size_t len = 0;
-    while (len < n && len + 1 < NUMBER_UNIT_MAX && ((p[len] | 32) >= 'a' && (p[len] | 32) <= 'z'))
+    while (len < n && len + 1 < NOTATION_UNIT_MAX && ((p[len] | 32) >= 'a' && (p[len] | 32) <= 'z'))
         len++;
     if (behind && len + 1 < n && p[len] == '/' && (p[len + 1] | 32) >= 'a'
         && (p[len + 1] | 32) <= 'z')
         len += 2; /* km/h */
-    if (best > 0 || len == 0 || len + 1 >= NUMBER_UNIT_MAX)
+    if (best > 0 || len == 0 || len + 1 >= NOTATION_UNIT_MAX)
         return best;
     snprintf(word, sizeof word, " %.*s ", (int)len, p);
     if (strstr(unit_currencies, word) != NULL)
@@ -290,7 +167,7 @@ static uint32_t notations_of(const char *body)
     uint32_t mask = 0;
     if (body[0] == '0' && (body[1] | 32) == 'x')
         /* At most 13 digits, which are exact in a double. */
-        return strlen(body) <= 15 ? NUMBER_HEX : 0;
+        return strlen(body) <= 15 ? NOTATION_HEX : 0;
     for (int i = 0; i < KINDS; i++) {
         mask |= reads(body, '.', point_groups[i]) ? UINT32_C(1) << i : 0;
         mask |= reads(body, ',', comma_groups[i]) ? UINT32_C(1) << (KINDS + i) : 0;
@@ -321,7 +198,7 @@ static const char *skip_blanks(const char *p)
 
 /* Parses sign, parenthesis and unit in any order, then the digits, then the unit. Returns false if
  * the text has anything else. */
-static bool take_apart(const char *p, struct number_written *w, bool *money)
+static bool take_apart(const char *p, struct notation_number *w, bool *money)
 {
     bool sign = false, open = false;
     size_t n;
@@ -356,38 +233,38 @@ static bool take_apart(const char *p, struct number_written *w, bool *money)
     return w->digits[0] != '\0' && *p == '\0';
 }
 
-enum number_look number_look(const uint8_t *p, size_t n, struct number_written *w)
+enum notation_look notation_look(const uint8_t *p, size_t n, struct notation_number *w)
 {
     char text[NUMBER_MAX + 1];
     bool money = false, digits_in = false;
-    *w = (struct number_written){0};
+    *w = (struct notation_number){0};
     for (size_t i = 0; i < n && !digits_in; i++)
-        digits_in = is_digit(p + i, p + n);
+        digits_in = digit((char)p[i]);
     if (!digits_in)
-        return NUMBER_NONE;
+        return NOTATION_NONE;
     /* The text is a word, or too long for a number. */
     if (to_ascii(p, n, text, sizeof text) == SIZE_MAX) {
         for (size_t i = 0; i < n; i++)
-            if (p[i] != '.' && !is_digit(p + i, p + n))
-                return NUMBER_NONE;
-        return NUMBER_BROKEN;
+            if (p[i] != '.' && !digit((char)p[i]))
+                return NOTATION_NONE;
+        return NOTATION_BROKEN;
     }
     bool whole = take_apart(skip_blanks(text), w, &money);
     w->notations = whole ? notations_of(w->digits) : 0;
     w->point = strchr(w->digits, '.') != NULL;
     w->comma = strchr(w->digits, ',') != NULL;
     if (w->notations != 0)
-        return NUMBER_WRITTEN;
-    return whole || looks_broken(text, money) ? NUMBER_BROKEN : NUMBER_NONE;
+        return NOTATION_NUMBER;
+    return whole || looks_broken(text, money) ? NOTATION_BROKEN : NOTATION_NONE;
 }
 
-double number_value(const struct number_written *w, uint32_t notations)
+double notation_value(const struct notation_number *w, uint32_t notations)
 {
     char plain[NUMBER_MAX + 1];
     size_t n = 0;
     double v = 0;
-    const char mark = (notations & NUMBER_COMMA) != 0 ? ',' : '.';
-    if ((notations & NUMBER_HEX) != 0) {
+    const char mark = (notations & NOTATION_COMMA) != 0 ? ',' : '.';
+    if ((notations & NOTATION_HEX) != 0) {
         v = (double)strtoull(w->digits, NULL, 16);
         return w->minus ? -v : v;
     }
@@ -399,25 +276,4 @@ double number_value(const struct number_written *w, uint32_t notations)
     bool is = number_is((const uint8_t *)plain, n, &v);
     assert(is);
     return w->minus ? -v : v;
-}
-
-bool number_to_float(double v, double divide, float *x)
-{
-    double q = v / divide;
-    if (!(fabs(q) <= (double)FLT_MAX))
-        return false;
-    *x = (float)q;
-    return true;
-}
-
-void number_wanted(double divide, char text[NUMBER_WANTED_MAX])
-{
-    snprintf(text, NUMBER_WANTED_MAX, "a value in a float's range");
-    if (divide < 1)
-        snprintf(text, NUMBER_WANTED_MAX, "a value in a float's range after divide=%g", divide);
-}
-
-const char *number_count(const char *p, uint32_t most, uint32_t *v)
-{
-    return p != NULL && *p != '0' ? number_plain(p, most, v) : NULL;
 }
