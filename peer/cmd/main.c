@@ -209,6 +209,14 @@ static const struct command commands[] = {
     {.name = NULL},
 };
 
+/* Commands of earlier versions that another program has now. */
+static const struct
+{
+    const char *name, *now;
+} moved[] = {
+    {NULL, NULL},
+};
+
 int cmd_fail(const struct options *o, int exit_code, const char *format, ...)
 {
     va_list args;
@@ -241,6 +249,12 @@ static int unknown_command(const char *name)
 {
     struct near near = {.found = name};
     char question[64];
+    for (size_t i = 0; moved[i].name != NULL; i++)
+        if (strcmp(moved[i].name, name) == 0) {
+            fprintf(stderr, "hearsay %s is now %s ...: see peer/api/python/hearsay/lab/README.md\n",
+                    name, moved[i].now);
+            return CMD_USAGE;
+        }
     for (size_t i = 0; commands[i].name; i++)
         near_try(&near, commands[i].name);
     fprintf(stderr, "hearsay: unknown command %s%s (see hearsay --help)\n", name,
