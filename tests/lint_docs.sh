@@ -62,11 +62,12 @@ check_flags()
 {
     local command flag
     local commands
-    commands=$("$HEARSAY" --help | sed -nE 's/^  ([a-z]+) .*/\1/p')
-    [ -n "$commands" ] || complain "hearsay --help names no command"
-    for command in $commands; do
+    mapfile -t commands < <("$HEARSAY" --help | sed -nE 's/^  ([a-z]+( [a-z]+)?)  +.*/\1/p')
+    [ ${#commands[@]} -gt 0 ] || complain "hearsay --help names no command"
+    for command in "${commands[@]}"; do
         grep -qE "hearsay $command\b" "${pages[@]}" || complain "no page shows: hearsay $command"
-        for flag in $("$HEARSAY" "$command" --help | grep -oE -- '--[a-z][a-z0-9-]+' | sort -u | grep -vxe --help); do
+        # shellcheck disable=SC2086 # One or two words.
+        for flag in $("$HEARSAY" $command --help | grep -oE -- '--[a-z][a-z0-9-]+' | sort -u | grep -vxe --help); do
             grep -qE -- "$flag([^a-z0-9-]|\$)" "${pages[@]}" || complain "no page names $flag (of hearsay $command)"
         done
     done
@@ -160,7 +161,7 @@ check_ignored()
     git init -q "$directory" && cp .gitignore "$directory" || complain "git cannot read .gitignore"
     while IFS= read -r file; do
         git -C "$directory" check-ignore -q "$file" || complain ".gitignore: found no rule for $file, which a command of the pages makes"
-    done < <({ for page in "${pages[@]}"; do commands_of "$page"; done | sed -nE 's/^hearsay keygen ([^/ ][^ ]*).*/\1/p'
+    done < <({ for page in "${pages[@]}"; do commands_of "$page"; done | sed -nE 's/^hearsay key new ([^/ ][^ ]*).*/\1/p'
         printf '%s\n' out/peer-0/identity.key ring/identity.key hearsay-1234/cluster.key hearsay-1234/rank-0/model.safetensors hearsay_0.1.0_amd64.deb
     } | sort -u)
     # `*` and `!folder` in .dockerignore already exclude all files directly in the checkout.

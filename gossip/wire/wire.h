@@ -102,7 +102,7 @@ static inline bool record_state_is_final(enum record_state s)
 
 /* What a join token makes of an identity that is on nobody's list. Three keys have a part:
  *
- *     issuer (listed) --signs--> key, expires_ms     (`hearsay invite`: with key's secret, the token)
+ *     issuer (listed) --signs--> key, expires_ms     (`hearsay key invite`: with key's secret, the token)
  *     key             --signs--> the newcomer's id  (the newcomer, who has the token)
  *
  * Whoever reads it in a record can check it, and can make nothing of it for another identity. */

@@ -3,7 +3,7 @@
  *     # comment
  *     9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08  peer-a  # and another
  *
- * An identity is an Ed25519 public key, 64 hexadecimal digits, as `hearsay identity` prints it.
+ * An identity is an Ed25519 public key, 64 hexadecimal digits, as `hearsay key identity` prints it.
  * The name behind it is for whoever reads the file, and binds nobody. Blank lines and what stands
  * behind # are passed over. Pure: text in, identities out.
  */

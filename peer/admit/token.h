@@ -1,6 +1,6 @@
 /* peer/admit/token.h -- join tokens: who is on the list lets somebody in who is not.
  *
- *   issuer    hearsay invite: token = issuer, expiry, a fresh key pair's secret seed, and the
+ *   issuer    hearsay key invite: token = issuer, expiry, a fresh key pair's secret seed, and the
  *             issuer's signature over expiry and public key
  *   newcomer  signs its own identity with that seed: a certificate, which travels in its record
  *             and is of no use to anybody else

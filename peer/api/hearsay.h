@@ -95,7 +95,7 @@ HEARSAY_EXPORT void hearsay_close(struct hearsay *h);
  * checkpoint, evaluate-every, evaluate-samples, patience, worker-limit, forget, uplink, metrics,
  * shard, initial. hearsay_option_at() lists all of them.
  *
- * "key" is required: a file that `hearsay keygen` wrote. An environment variable such as
+ * "key" is required: a file that `hearsay key new` wrote. An environment variable such as
  * HEARSAY_MIN_PEERS=4 sets an option that is not set here. With "model" (gpt:4x128, lenet5, ...)
  * the tensors must have the names and shapes of that model, and `hearsay peer` can take part in the
  * run.

@@ -14,9 +14,9 @@
 #include "peer/run/rows.h"
 
 extern const struct option_row cmd_local_rows[], cmd_peer_rows[], cmd_sim_rows[], cmd_train_rows[],
-    cmd_status_rows[], cmd_top_rows[], cmd_drift_rows[], cmd_topology_rows[],
-    cmd_compressors_rows[], cmd_keygen_rows[], cmd_identity_rows[], cmd_invite_rows[],
-    cmd_eval_rows[], cmd_probe_rows[], cmd_report_rows[], cmd_completion_rows[], cmd_inspect_rows[],
+    cmd_status_rows[], cmd_drift_rows[], cmd_topology_rows[], cmd_compressors_rows[],
+    cmd_key_new_rows[], cmd_key_identity_rows[], cmd_key_invite_rows[], cmd_eval_rows[],
+    cmd_probe_rows[], cmd_report_rows[], cmd_completion_rows[], cmd_inspect_rows[],
     cmd_generate_rows[], cmd_predict_rows[], cmd_compare_rows[];
 
 /* The run keys of `hearsay train`. */
@@ -27,14 +27,14 @@ int cmd_peer(const struct options *o);
 int cmd_sim(const struct options *o);
 int cmd_train(const struct options *o);
 int cmd_status(const struct options *o);
-int cmd_top(const struct options *o);
+int cmd_status_watch(const struct options *o);
 int cmd_drift(const struct options *o);
 int cmd_probe(const struct options *o);
 int cmd_topology(const struct options *o);
 int cmd_compressors(const struct options *o);
-int cmd_keygen(const struct options *o);
-int cmd_identity_show(const struct options *o);
-int cmd_invite(const struct options *o);
+int cmd_key_new(const struct options *o);
+int cmd_key_identity(const struct options *o);
+int cmd_key_invite(const struct options *o);
 int cmd_eval(const struct options *o);
 int cmd_report(const struct options *o);
 int cmd_compare(const struct options *o);

@@ -8,6 +8,7 @@
  *   local --peers -                    any value: nothing is known of it
  *   local --fresh                      no value
  *   eval FILE                          an operand
+ *   key_new FILE                       a command of two words: "key new"
  */
 #include "compress/codec.h"
 #include "peer/cmd/cmd.h"
@@ -60,23 +61,37 @@ static const char *const script[] = {
     "    done <<<\"$_hearsay_rows\"\n"
     "}\n",
     "\n"
+    "_hearsay_commands() # First words of all commands\n"
+    "{\n"
+    "    cut -d ' ' -f 1 <<<\"$_hearsay_rows\" | cut -d _ -f 1 | sort -u\n"
+    "}\n",
+    "\n"
+    "_hearsay_second() # Second words of the commands that begin with ${words[1]}\n"
+    "{\n"
+    "    sed -n \"s/^${words[1]-}_\\([a-z]*\\) .*/\\1/p\" <<<\"$_hearsay_rows\" | sort -u\n"
+    "}\n",
+    "\n"
     "_hearsay()\n"
     "{\n"
     "    local line=${COMP_LINE:0:COMP_POINT} piece=${COMP_WORDS[COMP_CWORD]} words word kinds "
-    "front=\n"
+    "front= command\n"
     "    read -ra words <<<\"$line\"\n"
     "    [[ $line != *[[:space:]] ]] || words+=('')\n"
     "    word=${words[-1]}\n"
     "    [[ $piece != [=:] ]] || piece=\n"
+    "    command=${words[1]-}\n"
+    "    [[ -z $(_hearsay_second) ]] || command+=_${words[2]-}\n"
     "    front=${word%\"$piece\"}\n"
     "    if ((${#words[@]} <= 2)); then\n"
-    "        kinds=\"$(cut -d ' ' -f 1 <<<\"$_hearsay_rows\" | sort -u) help --help --version\"\n"
-    "    elif [[ ${words[1]} == help ]]; then\n"
-    "        kinds=$(cut -d ' ' -f 1 <<<\"$_hearsay_rows\" | sort -u)\n"
-    "    elif [[ $word == --*=* ]] && kinds=$(_hearsay_of \"${words[1]}\" \"${word%%=*}\"); then\n"
+    "        kinds=\"$(_hearsay_commands) help --help --version\"\n"
+    "    elif [[ ${words[1]} == help ]] && ((${#words[@]} == 3)); then\n"
+    "        kinds=$(_hearsay_commands)\n"
+    "    elif [[ $command == *_* ]] && ((${#words[@]} == 3)); then\n"
+    "        kinds=$(_hearsay_second)\n"
+    "    elif [[ $word == --*=* ]] && kinds=$(_hearsay_of \"$command\" \"${word%%=*}\"); then\n"
     "        front=${front#\"${word%%=*}=\"} word=${word#*=}\n"
-    "    elif ! kinds=$(_hearsay_of \"${words[1]}\" \"${words[-2]}\"); then\n"
-    "        kinds=$(_hearsay_names \"${words[1]}\")\n"
+    "    elif ! kinds=$(_hearsay_of \"$command\" \"${words[-2]}\"); then\n"
+    "        kinds=$(_hearsay_names \"$command\")\n"
     "    fi\n"
     "    mapfile -t COMPREPLY < <(_hearsay_values \"$word\" $kinds)\n"
     "    COMPREPLY=(\"${COMPREPLY[@]#\"$front\"}\")\n"
@@ -111,6 +126,8 @@ static void print_data(void)
     printf(" glyphs FILE :FILE");
 }
 
+enum { COMMAND_NAME_MAX = 32 };
+
 /* Specs, of which the rows say that they are specs and no more. */
 static const struct
 {
@@ -144,10 +161,15 @@ int cmd_completion(const struct options *o)
         return cmd_fail(o, CMD_USAGE, "found '%.80s', expected bash", shell);
     puts("# bash completion of hearsay, as `hearsay completion bash` prints it.\n_hearsay_rows='");
     for (const struct command *c = o->world->commands; c->name != NULL; c++) {
-        struct rows rows = {.command = c->name};
+        char name[COMMAND_NAME_MAX];
+        size_t i = 0;
+        for (; c->name[i] != '\0' && i + 1 < sizeof name; i++)
+            name[i] = (char)(c->name[i] == ' ' ? '_' : c->name[i]);
+        name[i] = '\0';
+        struct rows rows = {.command = name};
         const struct options_words_sink sink = {.row = print_row, .self = &rows};
         options_words(c, &sink);
-        printf("%s --help\n", c->name);
+        printf("%s --help\n", name);
     }
     puts("'\n");
     for (size_t i = 0; i < sizeof script / sizeof *script; i++)

@@ -45,7 +45,7 @@ enum { LOOK_S = 5 }; /* Who asked for no sketches in particular does not wait lo
 const struct option_row cmd_drift_rows[] = {
     ROWS_BOOTSTRAP,
     {.name = "key", .kind = OPTION_TEXT, .arg = "FILE",
-     .help = "the cluster key, as hearsay keygen writes it; not for model files"},
+     .help = "the cluster key, as hearsay key new writes it; not for model files"},
     CMD_ROW_OBSERVER,
     {.name = "exact", .kind = OPTION_FLAG, .help = "have every peer send its model, and compare them"},
     {.name = "layers", .kind = OPTION_FLAG,

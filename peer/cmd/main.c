@@ -16,22 +16,8 @@
 #include <string.h>
 
 static const struct command commands[] = {
-    {.name = "train",
-     .usage = "[options]",
-     .summary = "train alone: the same training with no peers",
-     .notes = "examples:\n"
-              "  hearsay train --model lenet5 --data mnist:DIR --epochs 10 --out lenet5\n"
-              "  hearsay train --model logreg --data libsvm:a9a,test=a9a.t --lr 0.5\n"
-              "  hearsay train --model gpt:4x128 --data text:FILE --optimiser adamw --lr 0.001\n"
-              "Ctrl-C ends it with exit code 130 and, under --out, the model so far.\n",
-     .rows = cmd_train_rows,
-     .takes_run_flags = true,
-     .trainer = &sgd_keys,
-     .keys = cmd_train_keys,
-     .no_key = "only for peers, and hearsay train has none: see hearsay local",
-     .stray = "data",
-     .run = cmd_train},
     {.name = "local",
+     .group = "First steps",
      .usage = "[--peers N] [options]",
      .summary = "train with several peers on this machine",
      .notes = "examples:\n"
@@ -47,7 +33,7 @@ static const struct command commands[] = {
      .summary = "be one peer of a cluster",
      .notes =
          "examples:\n"
-         "  hearsay keygen cluster.key\n"
+         "  hearsay key new cluster.key\n"
          "  hearsay peer --listen 0.0.0.0:7100 --key cluster.key --data mnist:DIR --shard 1/2\n"
          "  hearsay peer --bootstrap a.example:7100 --key cluster.key --data mnist:DIR --shard "
          "2/2\n",
@@ -56,6 +42,45 @@ static const struct command commands[] = {
      .trainer = &sgd_keys,
      .stray = "bootstrap",
      .run = cmd_peer},
+    {.name = "key new",
+     .usage = "FILE",
+     .summary = "write a new cluster key to a file",
+     .rows = cmd_key_new_rows,
+     .run = cmd_key_new},
+    {.name = "status",
+     .usage = "--bootstrap HOST:PORT,... --key FILE [--watch] [--json]",
+     .summary = "show the members of a cluster and the progress of each; --watch refreshes it",
+     .notes = "examples:\n"
+              "  hearsay status --bootstrap a.example:7100 --key cluster.key\n"
+              "  hearsay status --bootstrap a.example:7100 --key cluster.key --watch\n",
+     .rows = cmd_status_rows,
+     .stray = "bootstrap",
+     .run = cmd_status},
+    {.name = "predict",
+     .usage = "MODEL --data SPEC [--out FILE]",
+     .summary = "write the labels that a saved model gives to samples",
+     .notes = "examples:\n"
+              "  hearsay predict out/peer-0/model.safetensors --data mnist:DIR --out labels.csv\n"
+              "  hearsay predict model.safetensors --data csv:new.csv --probabilities\n",
+     .rows = cmd_predict_rows,
+     .stray = "data",
+     .run = cmd_predict},
+    {.name = "train",
+     .group = "More ways to train",
+     .usage = "[options]",
+     .summary = "train alone: the same training with no peers",
+     .notes = "examples:\n"
+              "  hearsay train --model lenet5 --data mnist:DIR --epochs 10 --out lenet5\n"
+              "  hearsay train --model logreg --data libsvm:a9a,test=a9a.t --lr 0.5\n"
+              "  hearsay train --model gpt:4x128 --data text:FILE --optimiser adamw --lr 0.001\n"
+              "Ctrl-C ends it with exit code 130 and, under --out, the model so far.\n",
+     .rows = cmd_train_rows,
+     .takes_run_flags = true,
+     .trainer = &sgd_keys,
+     .keys = cmd_train_keys,
+     .no_key = "only for peers, and hearsay train has none: see hearsay local",
+     .stray = "data",
+     .run = cmd_train},
     {.name = "sim",
      .usage = "[--peers N] [options]",
      .summary = "train the same peers over a simulated network",
@@ -66,19 +91,8 @@ static const struct command commands[] = {
      .trainer = &sgd_keys,
      .stray = "peers",
      .run = cmd_sim},
-    {.name = "status",
-     .usage = "--bootstrap HOST:PORT,... --key FILE [--json]",
-     .summary = "show who is alive and how far each peer is",
-     .rows = cmd_status_rows,
-     .stray = "bootstrap",
-     .run = cmd_status},
-    {.name = "top",
-     .usage = "--bootstrap HOST:PORT,... --key FILE [options]",
-     .summary = "show the same in a terminal, refreshed",
-     .rows = cmd_top_rows,
-     .stray = "bootstrap",
-     .run = cmd_top},
     {.name = "drift",
+     .group = "More about a cluster",
      .usage = "--bootstrap HOST:PORT,... --key FILE [--exact] [--layers] [--watch] [--json], or "
               "MODEL MODEL...",
      .summary = "show how far the peers' models are apart",
@@ -101,7 +115,50 @@ static const struct command commands[] = {
      .rows = cmd_probe_rows,
      .stray = "key",
      .run = cmd_probe},
+    {.name = "key identity",
+     .usage = "FILE",
+     .summary = "print the identity (public key) of a peer, for a members file",
+     .notes = "example:\n"
+              "  hearsay key identity peer-b/identity.key >>members.txt\n",
+     .rows = cmd_key_identity_rows,
+     .run = cmd_key_identity},
+    {.name = "key invite",
+     .usage = "--identity FILE [--for TIME]",
+     .summary = "print a token with which a peer may join that the members file does not list",
+     .notes = "example:\n"
+              "  hearsay key invite --identity peer-a/identity.key --for 1h >token\n"
+              "  hearsay peer --bootstrap a.example:7100 --key cluster.key --token @token\n",
+     .rows = cmd_key_invite_rows,
+     .run = cmd_key_invite},
+    {.name = "eval",
+     .group = "Model files",
+     .usage = "MODEL --data SPEC [options]",
+     .summary = "loss and accuracy of a saved model",
+     .notes = "examples:\n"
+              "  hearsay eval out/peer-0/model.safetensors --data mnist:DIR\n"
+              "  hearsay eval from-pytorch.safetensors --model resnet:20 --data cifar10:DIR\n",
+     .rows = cmd_eval_rows,
+     .stray = "data",
+     .run = cmd_eval},
+    {.name = "generate",
+     .usage = "MODEL [--prompt TEXT] [options]",
+     .summary = "continue a text with an lstm or gpt that was trained on one",
+     .notes = "example:\n"
+              "  hearsay generate gpt/model.safetensors --prompt \"ROMEO:\" --temperature 0.8\n",
+     .rows = cmd_generate_rows,
+     .stray = "prompt",
+     .run = cmd_generate},
+    {.name = "inspect",
+     .usage = "FILE|SPEC [options]",
+     .summary = "show what a model file holds, or a model spec comes to",
+     .notes = "examples:\n"
+              "  hearsay inspect out/peer-0/model.safetensors\n"
+              "  hearsay inspect resnet:20 --data cifar10:DIR\n",
+     .rows = cmd_inspect_rows,
+     .stray = "data",
+     .run = cmd_inspect},
     {.name = "topology",
+     .group = "Reference and tools",
      .usage = "SPEC [--peers N] [options]",
      .summary = "describe a graph: degree, diameter, spectral gap, traffic",
      .notes = "examples:\n"
@@ -122,61 +179,6 @@ static const struct command commands[] = {
      .rows = cmd_compressors_rows,
      .stray = "compress",
      .run = cmd_compressors},
-    {.name = "keygen",
-     .usage = "FILE",
-     .summary = "write a new cluster key to a file",
-     .rows = cmd_keygen_rows,
-     .run = cmd_keygen},
-    {.name = "identity",
-     .usage = "FILE",
-     .summary = "print the identity that a members file lists",
-     .notes = "example:\n"
-              "  hearsay identity peer-b/identity.key >>members.txt\n",
-     .rows = cmd_identity_rows,
-     .run = cmd_identity_show},
-    {.name = "invite",
-     .usage = "--identity FILE [--for TIME]",
-     .summary = "print a join token for a peer that is not in the members file",
-     .notes = "example:\n"
-              "  hearsay invite --identity peer-a/identity.key --for 1h >token\n"
-              "  hearsay peer --bootstrap a.example:7100 --key cluster.key --token @token\n",
-     .rows = cmd_invite_rows,
-     .run = cmd_invite},
-    {.name = "eval",
-     .usage = "MODEL --data SPEC [options]",
-     .summary = "loss and accuracy of a saved model",
-     .notes = "examples:\n"
-              "  hearsay eval out/peer-0/model.safetensors --data mnist:DIR\n"
-              "  hearsay eval from-pytorch.safetensors --model resnet:20 --data cifar10:DIR\n",
-     .rows = cmd_eval_rows,
-     .stray = "data",
-     .run = cmd_eval},
-    {.name = "inspect",
-     .usage = "FILE|SPEC [options]",
-     .summary = "show what a model file holds, or a model spec comes to",
-     .notes = "examples:\n"
-              "  hearsay inspect out/peer-0/model.safetensors\n"
-              "  hearsay inspect resnet:20 --data cifar10:DIR\n",
-     .rows = cmd_inspect_rows,
-     .stray = "data",
-     .run = cmd_inspect},
-    {.name = "predict",
-     .usage = "MODEL --data SPEC [--out FILE]",
-     .summary = "write the labels that a saved model gives to samples",
-     .notes = "examples:\n"
-              "  hearsay predict out/peer-0/model.safetensors --data mnist:DIR --out labels.csv\n"
-              "  hearsay predict model.safetensors --data csv:new.csv --probabilities\n",
-     .rows = cmd_predict_rows,
-     .stray = "data",
-     .run = cmd_predict},
-    {.name = "generate",
-     .usage = "MODEL [--prompt TEXT] [options]",
-     .summary = "continue a text with an lstm or gpt that was trained on one",
-     .notes = "example:\n"
-              "  hearsay generate gpt/model.safetensors --prompt \"ROMEO:\" --temperature 0.8\n",
-     .rows = cmd_generate_rows,
-     .stray = "prompt",
-     .run = cmd_generate},
     {.name = "report",
      .usage = "DIR... [--out FILE] [--csv FILE] [--tensorboard LOGDIR]",
      .summary = "one HTML page of what runs have left: curves, figures, verdicts",
@@ -217,6 +219,17 @@ static const struct
     {NULL, NULL},
 };
 
+/* Former names of commands. They work, and no help lists them. */
+static const struct
+{
+    const char *name, *now[2];
+} aliases[] = {
+    {"keygen", {"key", "new"}},
+    {"identity", {"key", "identity"}},
+    {"invite", {"key", "invite"}},
+    {"top", {"status", "--watch"}},
+};
+
 int cmd_fail(const struct options *o, int exit_code, const char *format, ...)
 {
     va_list args;
@@ -237,12 +250,49 @@ int cmd_finish(const struct options *o)
     return cmd_fail(o, CMD_FAILED, "cannot write to stdout: %s", strerror(errno));
 }
 
-static const struct command *find_command(const char *name)
+/* Flushes the output. Reports an error of writing. */
+static int print_end(FILE *out)
 {
-    for (size_t i = 0; commands[i].name; i++)
-        if (strcmp(commands[i].name, name) == 0)
+    if (fflush(out) != 0 || ferror(out)) {
+        fprintf(stderr, "hearsay: cannot write to stdout: %s\n", strerror(errno));
+        return CMD_FAILED;
+    }
+    return CMD_OK;
+}
+
+/* Returns the command that argv[0], or argv[0] and argv[1], name, or NULL. Sets *n_words to the
+ * number of words of its name. */
+static const struct command *find_command(int argc, char **argv, int *n_words)
+{
+    for (size_t i = 0; commands[i].name; i++) {
+        const char *second = strchr(commands[i].name, ' ');
+        size_t n = strcspn(commands[i].name, " ");
+        bool first = strncmp(commands[i].name, argv[0], n) == 0 && argv[0][n] == '\0';
+        *n_words = second != NULL ? 2 : 1;
+        if (first && (second == NULL || (argc > 1 && strcmp(second + 1, argv[1]) == 0)))
             return &commands[i];
+    }
     return NULL;
+}
+
+/* Returns true if `name` is the first word of commands with two words. */
+static bool is_family(const char *name)
+{
+    size_t n = strlen(name);
+    for (size_t i = 0; commands[i].name; i++)
+        if (strncmp(commands[i].name, name, n) == 0 && commands[i].name[n] == ' ')
+            return true;
+    return false;
+}
+
+/* Prints a line for each command of a family. */
+static void print_family(FILE *out, const char *name)
+{
+    size_t n = strlen(name);
+    fprintf(out, "usage: hearsay %s COMMAND [options]\n\n", name);
+    for (size_t i = 0; commands[i].name; i++)
+        if (strncmp(commands[i].name, name, n) == 0 && commands[i].name[n] == ' ')
+            fprintf(out, "  %-13s %s\n", commands[i].name, commands[i].summary);
 }
 
 static int unknown_command(const char *name)
@@ -262,14 +312,34 @@ static int unknown_command(const char *name)
     return CMD_USAGE;
 }
 
-/* Writes what is buffered, or says that it cannot be written. */
-static int print_end(FILE *out)
+/* Handles argv[0], which names a family, and a second word that is missing or unknown. */
+static int unknown_member(int argc, char **argv)
 {
-    if (fflush(out) != 0 || ferror(out)) {
-        fprintf(stderr, "hearsay: cannot write to stdout: %s\n", strerror(errno));
-        return CMD_FAILED;
+    bool help = argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
+    if (argc > 1 && !help) {
+        fprintf(stderr, "hearsay: unknown command %.40s %.40s (see hearsay %.40s --help)\n",
+                argv[0], argv[1], argv[0]);
+        return CMD_USAGE;
     }
-    return CMD_OK;
+    print_family(help ? stdout : stderr, argv[0]);
+    return help ? print_end(stdout) : CMD_USAGE;
+}
+
+/* Replaces a former command name by its present words. */
+static void apply_alias(int *argc, char ***argv)
+{
+    for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)
+        if (strcmp((*argv)[0], aliases[i].name) == 0) {
+            char **words = calloc((size_t)*argc + 2, sizeof *words);
+            if (words == NULL)
+                abort();
+            words[0] = (char *)aliases[i].now[0];
+            words[1] = (char *)aliases[i].now[1];
+            memcpy(words + 2, *argv + 1, (size_t)(*argc - 1) * sizeof *words);
+            *argv = words; /* Kept until the program ends. */
+            ++*argc;
+            return;
+        }
 }
 
 static int print_text(const char *text)
@@ -284,8 +354,11 @@ static int program_help(FILE *out)
           "Train one model on many machines with no server: peers run local SGD on their\n"
           "own data and gossip compressed differences of their models.\n\n",
           out);
-    for (size_t i = 0; commands[i].name; i++)
-        fprintf(out, "  %-11s %s\n", commands[i].name, commands[i].summary);
+    for (size_t i = 0; commands[i].name; i++) {
+        if (commands[i].group != NULL)
+            fprintf(out, "%s%s:\n", i > 0 ? "\n" : "", commands[i].group);
+        fprintf(out, "  %-13s %s\n", commands[i].name, commands[i].summary);
+    }
     fputs(
         "\nhearsay COMMAND --help  lists a command's options; each can come from the\n"
         "environment as HEARSAY_ and its name (HEARSAY_MIN_PEERS=4).\n"
@@ -313,12 +386,21 @@ static int command_help(const struct command *c)
     return print_text(text);
 }
 
+/* `hearsay help [COMMAND]`. */
 static int help(int argc, char **argv)
 {
+    int n_words;
     if (argc < 3)
         return program_help(stdout);
-    const struct command *c = find_command(argv[2]);
-    return c ? command_help(c) : unknown_command(argv[2]);
+    argc -= 2;
+    argv += 2;
+    apply_alias(&argc, &argv);
+    const struct command *c = find_command(argc, argv, &n_words);
+    if (c == NULL && is_family(argv[0])) {
+        print_family(stdout, argv[0]);
+        return print_end(stdout);
+    }
+    return c != NULL ? command_help(c) : unknown_command(argv[0]);
 }
 
 extern char **environ;
@@ -433,6 +515,12 @@ int main(int argc, char **argv)
         fprintf(stderr, "hearsay: unknown flag %s (see hearsay --help)\n", argv[1]);
         return CMD_USAGE;
     }
-    const struct command *c = find_command(argv[1]);
-    return c ? run_command(c, argc - 1, argv + 1) : unknown_command(argv[1]);
+    int n_words;
+    argc--;
+    argv++;
+    apply_alias(&argc, &argv);
+    const struct command *c = find_command(argc, argv, &n_words);
+    if (c != NULL)
+        return run_command(c, argc - n_words + 1, argv + n_words - 1);
+    return is_family(argv[0]) ? unknown_member(argc, argv) : unknown_command(argv[0]);
 }

@@ -9,18 +9,18 @@
 #include <math.h>
 #include <stdio.h>
 
-void cmd_seen_member(struct cmd_top_member *out, const struct cmd_observed *m, uint64_t now_ns)
+void cmd_seen_member(struct watch_member *out, const struct cmd_observed *m, uint64_t now_ns)
 {
-    *out = (struct cmd_top_member){.name = m->known ? m->record.name : "?",
-                                   .id = m->record.id,
-                                   .left = m->known && m->record.state == RECORD_LEFT,
-                                   .reached = m->up,
-                                   .answered = m->up && m->answered,
-                                   .ever = m->told_ns > 0,
-                                   .status = m->status,
-                                   .said_s = 1e-9 * (double)(now_ns - m->told_ns),
-                                   .rounds_s = (double)NAN,
-                                   .bytes_s = (double)NAN};
+    *out = (struct watch_member){.name = m->known ? m->record.name : "?",
+                                 .id = m->record.id,
+                                 .left = m->known && m->record.state == RECORD_LEFT,
+                                 .reached = m->up,
+                                 .answered = m->up && m->answered,
+                                 .ever = m->told_ns > 0,
+                                 .status = m->status,
+                                 .said_s = 1e-9 * (double)(now_ns - m->told_ns),
+                                 .rounds_s = (double)NAN,
+                                 .bytes_s = (double)NAN};
 }
 
 void cmd_seen_run(char out[CMD_SEEN_RUN], const struct cmd_observe *w)

@@ -28,6 +28,11 @@ const struct option_row cmd_status_rows[] = {
     ROWS_BOOTSTRAP,
     ROWS_KEY,
     CMD_ROW_OBSERVER,
+    {.name = "watch", .kind = OPTION_FLAG, .help = "refresh the status until all peers have left, or until Ctrl-C"},
+    {.name = "interval", .kind = OPTION_REAL, .arg = "SECONDS", .fallback = "2", .min = 0.2, .max = 3600,
+     .help = "with --watch: time between two refreshes"},
+    {.name = "count", .kind = OPTION_UINT, .arg = "N", .fallback = "0", .max = 1e9,
+     .help = "with --watch: end after N refreshes; 0: no limit"},
     CMD_ROW_JSON,
     {.name = NULL},
 };
@@ -188,24 +193,32 @@ static void print_addresses(const struct cmd_observe *w)
     }
 }
 
-/* The cluster in two or three lines, as `top` has them. */
+/* Prints the summary of the cluster in two or three lines, the same as with --watch. */
 static void print_head(const struct cmd_observe *w)
 {
-    static struct cmd_top_member member[WIRE_MEMBERS_MAX];
+    static struct watch_member member[WIRE_MEMBERS_MAX];
     char run[CMD_SEEN_RUN];
     uint64_t now = uv_hrtime();
     for (uint32_t i = 0; i < w->n; i++)
         cmd_seen_member(&member[i], &w->member[i], now);
     cmd_seen_run(run, w);
-    struct cmd_top_facts f = {
+    struct watch_facts f = {
         .member = member, .n = w->n, .min_peers = w->has_run ? w->run.min_peers : 0, .run = run};
-    cmd_top_head(stdout, &f, 0, "\n");
+    watch_head(stdout, &f, 0, "\n");
     putchar('\n');
 }
 
 int cmd_status(const struct options *o)
 {
     static struct cmd_observe w;
+    bool watch = options_flag(o, "watch");
+    if (!watch && (options_given(o, "interval") || options_given(o, "count")))
+        return cmd_fail(o, CMD_USAGE, "--%s needs --watch",
+                        options_given(o, "interval") ? "interval" : "count");
+    if (watch && options_flag(o, "json"))
+        return cmd_fail(o, CMD_USAGE, "--json and --watch exclude each other");
+    if (watch)
+        return cmd_status_watch(o);
     int code = cmd_observe(&w, o);
     if (code == CMD_OK && options_flag(o, "json")) {
         print_json(&w);

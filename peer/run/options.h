@@ -63,7 +63,8 @@ struct options;
 /* One subcommand: a line of the table in peer/cmd/main.c. */
 struct command
 {
-    const char *name;    /* "local" */
+    const char *name;    /* "local", or two words: "key new". */
+    const char *group;   /* Heading in `hearsay --help`. NULL: that of the command before. */
     const char *summary; /* One line, for `hearsay --help`. */
     const char *usage;   /* Behind "hearsay local": "[options]". */
     const char *notes;   /* Ends its --help: examples; or NULL. */

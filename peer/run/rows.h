@@ -21,7 +21,7 @@
 #define ROWS_KEY                                                                                   \
     {                                                                                              \
         .name = "key", .kind = OPTION_TEXT, .arg = "FILE", .required = true,                       \
-        .help = "the cluster key, as hearsay keygen writes it"                                     \
+        .help = "the cluster key, as hearsay key new writes it"                                    \
     }
 #define ROWS_NAME                                                                                  \
     {                                                                                              \
@@ -42,13 +42,14 @@
 #define ROWS_MEMBERS                                                                               \
     {                                                                                              \
         .name = "members", .kind = OPTION_TEXT, .arg = "FILE",                                     \
-        .help = "admit these identities only, one a line, as hearsay identity prints them; read "  \
-                "again when it changes"                                                            \
+        .help =                                                                                    \
+            "admit these identities only, one a line, as hearsay key identity prints them; read "  \
+            "again when it changes"                                                                \
     }
 #define ROWS_TOKEN                                                                                 \
     {                                                                                              \
         .name = "token", .kind = OPTION_TEXT, .arg = "TOKEN|@FILE",                                \
-        .help = "from hearsay invite: be admitted though not in the others' members file"          \
+        .help = "from hearsay key invite: be admitted though not in the others' members file"      \
     }
 #define ROWS_CHECKPOINT                                                                            \
     {                                                                                              \

@@ -340,7 +340,7 @@ int settings_members(struct settings *s, struct uv_driver_config *c, char error[
     return 0;
 }
 
-/* It ends with a newline, as hearsay invite writes it. */
+/* It ends with a newline, as hearsay key invite writes it. */
 static int read_token(const char *path, char text[TOKEN_TEXT + 64], char error[SETTINGS_ERROR_MAX])
 {
     FILE *f = fopen(path, "re");

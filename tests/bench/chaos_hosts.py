@@ -193,7 +193,7 @@ class Cluster:
         self.unexplained = []
         atexit.register(self.end_all)
         write_data(os.path.join(folder, "data.csv"))
-        run(HEARSAY, "keygen", self.key)
+        run(HEARSAY, "key", "new", self.key)
 
     def out(self, i):
         return os.path.join(self.folder, f"peer-{i}")

@@ -10,7 +10,7 @@
 e2e_begin
 
 ip link set lo up
-check "keygen" eval '"$HEARSAY" keygen cluster.key 2>keygen.err'
+check "keygen" eval '"$HEARSAY" key new cluster.key 2>keygen.err'
 train=(--key cluster.key --data glyphs --model logreg --seed "$seed" --topology complete)
 
 # peer NAME ARGUMENTS...: starts a peer that trains until it is stopped, on the host $host if that is set.

@@ -24,7 +24,7 @@ refuses()
 
 # ---- Flags. ----
 
-check "keygen" eval '"$HEARSAY" keygen keygen.key 2>keygen.err'
+check "keygen" eval '"$HEARSAY" key new keygen.key 2>keygen.err'
 
 refuses "unknown command" 'lcal.*local' lcal
 refuses "unknown flag" '--no-such-flag' local --no-such-flag
@@ -194,7 +194,7 @@ for command in "topology ring" compressors; do
 done
 check "and a fixed one" eval '"$HEARSAY" topology ring --model logreg --data libsvm/123x2/pm >fixed.out 2>&1 && grep -q 248 fixed.out'
 
-for command in train local peer sim status drift topology compressors keygen eval; do
+for command in train local peer sim status drift topology compressors key "key new" "key identity" "key invite" eval; do
     check "$command --help" eval "\"\$HEARSAY\" $command --help >help.out 2>&1 && grep -q usage help.out"
 done
 
@@ -279,9 +279,18 @@ refuses "--init of no model" '--init: zero.safetensors: no safetensors file' loc
 
 # ---- Keys, ports, names, runs. ----
 
-check "keygen" eval '"$HEARSAY" keygen cluster.key 2>keygen.err'
+check "keygen" eval '"$HEARSAY" key new cluster.key 2>keygen.err'
 check "  the key is ours alone" [ "$(stat -c %a cluster.key)" = 600 ]
-refuses "keygen over a key that is there" 'cluster.key' keygen cluster.key
+refuses "key new over a key that is there" 'cluster.key' key new cluster.key
+refuses "an unknown command of a family" 'unknown command key make .see hearsay key --help' key make cluster.key
+check "  which lists the commands of the family" [ "$("$HEARSAY" key --help | grep -cE '^  key (new|identity|invite)  ')" = 3 ]
+# Former names of commands work.
+check "keygen is key new" eval '"$HEARSAY" keygen former.key 2>former.err && [ "$(stat -c %a:%s former.key)" = 600:65 ]'
+check "identity is key identity" eval '[[ $("$HEARSAY" identity former.identity 2>/dev/null) =~ ^[0-9a-f]{64}$ ]]'
+check "invite is key invite" eval '[ -n "$("$HEARSAY" invite --identity former.identity)" ]'
+refuses "top is status --watch" 'key: not given|--key' top --bootstrap 127.0.0.1:1
+refuses "status --interval without --watch" '--interval needs --watch' status --interval 1 --bootstrap 127.0.0.1:1 --key cluster.key
+refuses "status --watch --json" '--json and --watch exclude each other' status --watch --json --bootstrap 127.0.0.1:1 --key cluster.key
 run=(--model mlp:784-8-8-8-10 --data mnist:good --compress "qsgd:4;fc4.*=none" --rounds 1000000 --final-drift 0)
 
 cp cluster.key open.key && chmod 644 open.key

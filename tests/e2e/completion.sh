@@ -56,7 +56,11 @@ hearsay eval --data=mnist:sets/mn => hearsay eval --data=mnist:sets/mnist/
 hearsay eval --data gly => hearsay eval --data glyphs 
 hearsay peer --key sets/mod => hearsay peer --key sets/model.safetensors 
 hearsay completion ba => hearsay completion bash 
-hearsay  ?? local peer sim train keygen completion help --version ! --policy
+hearsay key ne => hearsay key new 
+hearsay key invite --id => hearsay key invite --identity 
+hearsay key new sets/mod => hearsay key new sets/model.safetensors 
+hearsay key  ?? new identity invite ! local --help
+hearsay  ?? local peer sim train key completion help --version ! --policy
 hearsay local --p ?? --peers --policy --patience ! --json --listen
 hearsay peer --shard  ?? own auto ! i/n --key
 hearsay local --overlap  ?? 0 1 layer ! --json

@@ -6,7 +6,7 @@ e2e_begin
 
 read -r pa pb pc < <(free_ports 3)
 port=([0]=$pa [1]=$pb [2]=$pc)
-"$HEARSAY" keygen cluster.key 2>keygen.err
+"$HEARSAY" key new cluster.key 2>keygen.err
 for i in 0 1 2; do
     start "log-$i" "$HEARSAY" peer --listen "127.0.0.1:${port[$i]}" --key cluster.key \
         --bootstrap "127.0.0.1:$pa,127.0.0.1:$pb,127.0.0.1:$pc" --data glyphs --shard "$((i + 1))/3" \

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
 
-check "keygen" eval '"$HEARSAY" keygen cluster.key 2>keygen.err'
+check "keygen" eval '"$HEARSAY" key new cluster.key 2>keygen.err'
 python3 -c '
 with open("bad.csv", "w") as f:
     for i in range(400):

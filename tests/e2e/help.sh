@@ -22,8 +22,8 @@ python3 - "$HEARSAY" >defaults.txt <<'PY'
 import re, subprocess, sys
 def out(*args):
     return subprocess.run([sys.argv[1], *args], capture_output=True, text=True, check=True).stdout
-for command in re.findall(r"^  ([a-z]+) +\S", out("--help"), re.M):
-    text = re.sub(r"\n {20,}", " ", out(command, "--help"))
+for command in re.findall(r"^  ([a-z]+(?: [a-z]+)?)  +\S", out("--help"), re.M):
+    text = re.sub(r"\n {20,}", " ", out(*command.split(), "--help"))
     for name, about in re.findall(r"^  (?:-., )?--([a-z0-9-]+) (.*)$", text, re.M):
         default = re.search(r"\(default ([^;()]+); HEARSAY_", about)
         if default:
@@ -33,7 +33,7 @@ check "help shows $(wc -l <defaults.txt) defaults, of $(cut -f 1 defaults.txt | 
     [ "$(wc -l <defaults.txt)" -gt 150 -a "$(cut -f 1 defaults.txt | sort -u | wc -l)" -ge 10 ]
 bad=
 while IFS=$'\t' read -r command name default; do
-    bounded "$HEARSAY" "$command" "--$name=$default" --help >default.out 2>default.err || bad="$bad $command --$name"
+    bounded "$HEARSAY" $command "--$name=$default" --help >default.out 2>default.err || bad="$bad $command --$name"
 done <defaults.txt
 check "each default is a value that its option takes$bad" [ -z "$bad" ]
 
@@ -115,7 +115,7 @@ check "sim plays each of the $n attacks that its help names$bad" [ -z "$bad" -a 
 check "  and no other" [ $? = 0 ]
 
 bad=
-for command in $("$HEARSAY" --help | sed -nE 's/^  ([a-z]+) .*/\1/p'); do
+for command in $("$HEARSAY" --help | sed -nE 's/^  ([a-z]+)  +.*/\1/p'); do
     for flag in $("$HEARSAY" "$command" --help | sed -nE 's/^  (-., )?(--[a-z0-9-]+) (N|X|SECONDS|T|F|P|K|H)( .*)?$/\2/p'); do
         ! bounded "$HEARSAY" "$command" "$flag=nonesuch" --help >number.out 2>number.err && [ "$(wc -l <number.err)" = 1 ] || bad="$bad $command $flag"
     done
@@ -166,7 +166,7 @@ printf 'data = mnist:digits\nmodel = logreg\npeers = 2\nbatch = 4\nrounds = 60\n
 json compare.1 compare compared --out compare
 fields compare compare.1
 
-check "keygen" eval '"$HEARSAY" keygen key 2>keygen.err'
+check "keygen" eval '"$HEARSAY" key new key 2>keygen.err'
 read -ra port < <(free_ports 2)
 for i in 0 1; do
     start "peer-$i" "$HEARSAY" peer --name "p$i" --listen "127.0.0.1:${port[i]}" --bootstrap "127.0.0.1:${port[0]},127.0.0.1:${port[1]}" \

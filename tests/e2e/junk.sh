@@ -6,7 +6,7 @@ e2e_begin
 
 count=${COUNT:-3000}
 rounds=${ROUNDS:-8000}
-check "keygen" eval '"$HEARSAY" keygen cluster.key 2>keygen.err'
+check "keygen" eval '"$HEARSAY" key new cluster.key 2>keygen.err'
 
 # pair NAME: two peers in one synchronous run; $pa, $a and $b.
 pair()

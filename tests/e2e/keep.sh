@@ -150,7 +150,7 @@ check "  the larger one's are aside" cmp killed/old.1/peer-2/model.safetensors s
 # ---- A peer. ----
 
 # shellcheck disable=SC2016 # By eval.
-check "keygen" eval '"$HEARSAY" keygen cluster.key 2>keygen.err'
+check "keygen" eval '"$HEARSAY" key new cluster.key 2>keygen.err'
 read -r pa pb < <(free_ports 2)
 peer=(peer --key cluster.key --bootstrap "127.0.0.1:$pa,127.0.0.1:$pb")
 # Its run is the cluster's: it is told none.

@@ -81,7 +81,7 @@ objects start >start.sh
 objects live >live.sh
 read -r metrics_port ready_path < <(objects ready)
 mkdir bin && ln -s "$HEARSAY" bin/hearsay
-"$HEARSAY" keygen cluster.key 2>keygen.err
+"$HEARSAY" key new cluster.key 2>keygen.err
 chmod 440 cluster.key # As a volume of a secret has it, for the pod's group.
 
 # start_pod I ADDRESS: in the background, its pid in ${pod[I]}; and the name resolves to it.
@@ -160,7 +160,7 @@ check "  and the others go on" wait_until 60 round_at_least out-0/metrics.jsonl 
 start_pod 2 10.79.0.22
 check "it comes back at another address with its volume" wait_until 60 alive_peers 4
 check "  behind round $at" wait_until 60 round_at_least out-2/metrics.jsonl $((at + 1))
-check "  as the same member" [ "$(grep -oE 'peer-2 is [0-9a-f]{64}' pod-2.err)" = "peer-2 is $("$HEARSAY" identity out-2/identity.key)" ]
+check "  as the same member" [ "$(grep -oE 'peer-2 is [0-9a-f]{64}' pod-2.err)" = "peer-2 is $("$HEARSAY" key identity out-2/identity.key)" ]
 
 for i in 4 5; do
     add_host $i && start_pod $i 10.79.0.1$i

@@ -12,7 +12,7 @@ e2e_begin
 cp "$root/peer/api/hearsay.h" .
 check "the example builds as its comment says" \
     cc -I. "$root/tests/examples/least_squares.c" -L"$build" -lhearsay -lm -Wl,-rpath,"$build" -o least_squares
-"$HEARSAY" keygen cluster.key 2>/dev/null
+"$HEARSAY" key new cluster.key 2>/dev/null
 
 read -r port_0 port_1 < <(free_ports 2)
 at=127.0.0.1:$port_0

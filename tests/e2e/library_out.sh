@@ -10,7 +10,7 @@ build=$(dirname "$HEARSAY")
 ! "$HEARSAY" --version | grep -qE '^sanitizers +[^n ]' || skip "a build with sanitizers has a library that wants them"
 e2e_begin
 cc -I"$root/peer/api" "$root/tests/examples/least_squares.c" -L"$build" -lhearsay -lm -Wl,-rpath,"$build" -o least_squares
-"$HEARSAY" keygen cluster.key 2>/dev/null
+"$HEARSAY" key new cluster.key 2>/dev/null
 # shellcheck disable=SC2034 # By name.
 read -r port_0 port_1 page_0 page_1 < <(free_ports 4)
 

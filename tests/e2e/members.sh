@@ -6,7 +6,7 @@
 e2e_begin
 
 read -r pa pb pc pd < <(free_ports 4)
-check "keygen" eval '"$HEARSAY" keygen cluster.key 2>keygen.err'
+check "keygen" eval '"$HEARSAY" key new cluster.key 2>keygen.err'
 
 # peer NAME PORT LOG ARGUMENTS...: it trains until it is stopped.
 peer()
@@ -34,10 +34,10 @@ trains()
 declare -A id
 for n in a b c d; do
     mkdir "$n"
-    id[$n]=$("$HEARSAY" identity $n/identity.key 2>identity.err)
+    id[$n]=$("$HEARSAY" key identity $n/identity.key 2>identity.err)
 done
-check "hearsay identity prints a key, the same again" \
-    [ "${id[a]}" = "$("$HEARSAY" identity a/identity.key)" ]
+check "hearsay key identity prints a key, the same again" \
+    [ "${id[a]}" = "$("$HEARSAY" key identity a/identity.key)" ]
 printf '# who may\n%s a\n%s\n' "${id[a]}" "${id[b]}" >members.txt
 
 # ---- the list ----
@@ -85,13 +85,13 @@ check "an empty token is refused at the start" ended_with "$pc" "token: found ''
 peer c "$pc" c-none --out c --token "@token.empty"
 check "  so is an empty file" ended_with "$pc" 'token: found 0 characters' c-none
 
-check "an odd time is refused" eval '! "$HEARSAY" invite --identity a/identity.key --for 1y 2>invite.err'
-"$HEARSAY" invite --identity a/identity.key --for 1s >token.late
-"$HEARSAY" invite --identity a/identity.key --for 1h --out token
+check "an odd time is refused" eval '! "$HEARSAY" key invite --identity a/identity.key --for 1y 2>invite.err'
+"$HEARSAY" key invite --identity a/identity.key --for 1s >token.late
+"$HEARSAY" key invite --identity a/identity.key --for 1h --out token
 check "a token's file is its owner's alone" eval '[ "$(stat -c %a token)" = 600 ]'
 check "  and is not overwritten" \
-    eval '! "$HEARSAY" invite --identity a/identity.key --out token 2>invite.err && grep -q "token: the file exists" invite.err'
-"$HEARSAY" invite --identity d/identity.key >token.unlisted
+    eval '! "$HEARSAY" key invite --identity a/identity.key --out token 2>invite.err && grep -q "token: the file exists" invite.err'
+"$HEARSAY" key invite --identity d/identity.key >token.unlisted
 peer c "$pc" c-damaged --out c --token "$(sed 's/.\{9\}$/AAAAAAAAA/' token)"
 check "a damaged token is refused at the start" ended_with "$pc" 'token that is damaged' c-damaged
 peer c "$pc" c-issuer --out c --token "@token.unlisted"

@@ -27,7 +27,7 @@ refuses()
     [ $? = "$code" ] && grep -qE -- "$pattern" refused.err && [ "$(wc -l <refused.err)" = 1 ]
 }
 
-check "keygen" eval '"$HEARSAY" keygen ours.key 2>/dev/null'
+check "keygen" eval '"$HEARSAY" key new ours.key 2>/dev/null'
 read -r -a port < <(free_ports 5)
 bootstrap=$(printf '127.0.0.1:%s,' "${port[@]:0:4}")
 run=(--data glyphs --model logreg --batch 256 --rounds 100000000 --min-peers 4 --evaluate-every 20 --key ours.key

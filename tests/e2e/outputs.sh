@@ -144,12 +144,12 @@ check "no temporary file is left" [ -z "$(find . -name '*.tmp-*')" ]
 
 # ---- Secrets are written to new files only. ----
 
-for c in keygen identity; do
+for c in new identity; do
     for path in "old.predict" "pipe.predict" "dangling-$c" "directory" ${devices:+null}; do
         [ "${path%-*}" != dangling ] || ln -s "nowhere-$c" "$path"
-        bounded "$HEARSAY" "$c" "$path" >write.out 2>write.err </dev/null
+        bounded "$HEARSAY" key "$c" "$path" >write.out 2>write.err </dev/null
         code=$?
-        check "$c refuses $path: $(head -c 90 write.err)" [ "$code" != 0 -a ! -e "nowhere-$c" ]
+        check "key $c refuses $path: $(head -c 90 write.err)" [ "$code" != 0 -a ! -e "nowhere-$c" ]
     done
 done
 check "  and all outputs are unchanged" eval 'same old.predict predict && [ -p pipe.predict ] && { [ -z "$devices" ] || [ -c null ]; }'

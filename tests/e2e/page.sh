@@ -6,7 +6,7 @@
 chromium=$(command -v chromium) || chromium=$(command -v chromium-browser) || skip "there is no chromium here"
 e2e_begin
 
-check "keygen" eval '"$HEARSAY" keygen ours.key 2>/dev/null'
+check "keygen" eval '"$HEARSAY" key new ours.key 2>/dev/null'
 read -r -a port < <(free_ports 4)
 bootstrap=$(printf '127.0.0.1:%s,' "${port[@]}")
 

@@ -18,7 +18,7 @@ probe()
     fi
 }
 
-check "keygen" eval '"$HEARSAY" keygen ours.key 2>/dev/null && "$HEARSAY" keygen theirs.key 2>/dev/null'
+check "keygen" eval '"$HEARSAY" key new ours.key 2>/dev/null && "$HEARSAY" key new theirs.key 2>/dev/null'
 read -r good none mute http other < <(free_ports 5)
 run=(--data glyphs --model logreg --rounds 100000000 --seed "$seed")
 start good "$HEARSAY" peer --listen "127.0.0.1:$good" --name good --key ours.key "${run[@]}" --out good

@@ -53,7 +53,7 @@ if "$python" -c 'import torch' 2>/dev/null; then
     checks python_peer_torch
     # Ranks as torchrun starts them: that of MASTER_PORT + 1 is rank 0's.
     read -r port < <(free_ports 1)
-    "$HEARSAY" keygen cluster.key 2>keygen.err
+    "$HEARSAY" key new cluster.key 2>keygen.err
     for rank in 0 1; do
         start "rank-$rank" env RANK=$rank WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((port - 1)) \
             HEARSAY_KEY="$work/cluster.key" "$python" "$root/tests/e2e/python_peer_torch.py" torchrun

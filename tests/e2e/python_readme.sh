@@ -40,7 +40,7 @@ check "README.md has the Python code of a peer" [ "$(grep -c . lines.py)" -ge 6 
 cat before.py lines.py - >program.py <<'PY'
 print(f"exit code {peer.exit_code}, accurate to {float((model.weight - 1).abs().max()):.3f}, {bool(float((model.weight - 1).abs().max()) < 0.1)}")
 PY
-"$HEARSAY" keygen cluster.key 2>keygen.err
+"$HEARSAY" key new cluster.key 2>keygen.err
 for shell in 1 2; do
     start "shell-$shell" "$python" program.py
     shells[shell]=$started

@@ -260,7 +260,7 @@ kill -KILL "$started"
 wait "$started" 2>/dev/null
 forget "$started"
 # Two are killed, and one comes back: it may be that the other has finished without it.
-"$HEARSAY" keygen end.key 2>/dev/null
+"$HEARSAY" key new end.key 2>/dev/null
 read -r port < <(free_ports 1)
 pair=(peer --key end.key --model mlp:784-32-10 --data glyphs --rounds 3000 --min-peers 2 --checkpoint 0.1s
     --quorum 0.6 --patience 2)

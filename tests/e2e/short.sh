@@ -5,7 +5,7 @@
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
 
-check "keygen" eval '"$HEARSAY" keygen cluster.key 2>keygen.err'
+check "keygen" eval '"$HEARSAY" key new cluster.key 2>keygen.err'
 export HEARSAY # For shells of a disk of their own.
 run=(--key cluster.key --model logreg --rounds 1 --out out)
 

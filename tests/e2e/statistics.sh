@@ -69,7 +69,7 @@ check "a model without has none" eval 'grep -q "^message  *31401 bytes" topology
 
 # ---- Live peers, whose weights stand still: only their statistics are apart. ----
 
-check "keygen" eval '"$HEARSAY" keygen cluster.key 2>keygen.err'
+check "keygen" eval '"$HEARSAY" key new cluster.key 2>keygen.err'
 read -r -a port < <(free_ports 4)
 for i in 0 1 2 3; do
     start "peer-$i" "$HEARSAY" peer --listen "127.0.0.1:${port[i]}" --key cluster.key \

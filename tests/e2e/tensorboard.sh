@@ -72,7 +72,7 @@ check "  the new one has its own figures" reader live logs/short/peer-1@2 short/
 
 # ---- One peer, and training alone. ----
 
-"$HEARSAY" keygen ours.key 2>/dev/null
+"$HEARSAY" key new ours.key 2>/dev/null
 bounded env HEARSAY_TENSORBOARD=logs/alone "$HEARSAY" peer --listen 127.0.0.1:0 --key ours.key --name one --data glyphs \
     --model logreg --rounds 20 --seed "$seed" --out one >one.out 2>one.err
 check "a peer" [ $? = 0 ]

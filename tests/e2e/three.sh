@@ -8,7 +8,7 @@ e2e_begin
 rounds=${ROUNDS:-2400}
 read -r pa pb pc pd < <(free_ports 4)
 port=([0]=$pa [1]=$pb [2]=$pc [3]=$pd)
-check "keygen" eval '"$HEARSAY" keygen cluster.key 2>keygen.err'
+check "keygen" eval '"$HEARSAY" key new cluster.key 2>keygen.err'
 
 # peer I LOG: the i-th peer, always by the same command.
 peer()

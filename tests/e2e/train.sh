@@ -137,7 +137,7 @@ check "--init goes on from there: $(value further test_loss)" \
     within "$(value further test_loss)" 0 "$(awk "BEGIN { print 1.2 * $(value epochs test_loss) + 0.02 }")"
 check "  and its run says so" grep -aq 'init=[0-9a-f]\{16\}' further/model.safetensors
 
-check "keygen" "$HEARSAY" keygen cluster.key
+check "keygen" "$HEARSAY" key new cluster.key
 read -r port spare < <(free_ports 2)
 alone=(--key cluster.key --shard own)
 start first "$HEARSAY" peer --listen "127.0.0.1:$port" "${alone[@]}" "${mnist[@]}" --rounds 1000000 \

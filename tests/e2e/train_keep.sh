@@ -137,7 +137,7 @@ told()
         [ "$n" -ge 1 -a "$n" -le $((2 + ($(now_ms) - begin) / 10000)) ]
 }
 told no-room 15 "${run[@]}" --rounds 100000000
-check "keygen" eval '"$HEARSAY" keygen cluster.key 2>keygen.err'
+check "keygen" eval '"$HEARSAY" key new cluster.key 2>keygen.err'
 told no-room-peer 3000 peer --listen 127.0.0.1:0 --key cluster.key --name a --model mlp:784-32-10 --rounds 100000000 --checkpoint 0.05s
 
 # ---- No room for the model. ----

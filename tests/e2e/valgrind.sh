@@ -34,7 +34,7 @@ if ! command -v cc >/dev/null || [ ! -e "$build/libhearsay.so" ]; then
 fi
 check "the example builds" \
     cc -I"$root/peer/api" "$root/tests/examples/least_squares.c" -L"$build" -lhearsay -lm -Wl,-rpath,"$build" -o least_squares
-"$HEARSAY" keygen cluster.key 2>/dev/null
+"$HEARSAY" key new cluster.key 2>/dev/null
 read -r port_0 port_1 < <(free_ports 2)
 for i in 0 1; do
     port=port_$i

@@ -51,7 +51,7 @@ done
 
 # ---- One peer alone: it agrees with itself; stopped, it claims nothing. ----
 
-"$HEARSAY" keygen cluster.key 2>keygen.err
+"$HEARSAY" key new cluster.key 2>keygen.err
 bounded "$HEARSAY" peer --listen 127.0.0.1:0 --key cluster.key "${run[@]}" --name alone --out alone \
     >alone.out 2>alone.err </dev/null
 code=$?

@@ -3,7 +3,7 @@
  *
  *   cc least_squares.c -lhearsay -lm -o least_squares    (where libhearsay-dev is installed; in a checkout
  *     that is built: -I peer/api -L build/release -Wl,-rpath,$PWD/build/release in front of -lhearsay)
- *   hearsay keygen cluster.key
+ *   hearsay key new cluster.key
  *   ./least_squares 1 listen=127.0.0.1:7101 bootstrap=127.0.0.1:7101,127.0.0.1:7102 key=cluster.key &
  *   ./least_squares 2 listen=127.0.0.1:7102 bootstrap=127.0.0.1:7101,127.0.0.1:7102 key=cluster.key
  */

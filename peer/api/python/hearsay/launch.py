@@ -28,7 +28,7 @@ END_S = 10.0  # A process that has given its result has so long to end; one that
 
 
 def keygen(path: str) -> str:
-    """A new cluster key, as `hearsay keygen` writes it: 32 random bytes in hexadecimal, mode 600. FileExistsError."""
+    """A new cluster key, as `hearsay key new` writes it: 32 random bytes in hexadecimal, mode 600. FileExistsError."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600)
     with os.fdopen(fd, "w") as f:
         f.write(secrets.token_hex(32) + "\n")

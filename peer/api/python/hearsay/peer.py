@@ -232,7 +232,7 @@ class Peer:
         """Raises UsageError for options that depend on another one. The library's message for these names a flag, or no reason."""
         names = {name.replace("_", "-") for name in given}
         if self._world is None and "key" not in names and "HEARSAY_KEY" not in os.environ:
-            raise UsageError("hearsay: key: not given; hearsay.keygen(path) or `hearsay keygen FILE` makes one")
+            raise UsageError("hearsay: key: not given; hearsay.keygen(path) or `hearsay key new FILE` makes one")
         if "model" not in names and "HEARSAY_MODEL" not in os.environ:
             for name in sorted(names & _lib.needing_model()):
                 raise UsageError(f"hearsay: {name.replace('-', '_')} is used only with model=...; without it, the model, the data and the "

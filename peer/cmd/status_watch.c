@@ -1,8 +1,8 @@
-/* peer/cmd/top.c -- `hearsay top`: the cluster in a terminal, refreshed.
+/* peer/cmd/status_watch.c -- `hearsay status --watch`: the status of the cluster, refreshed.
  *
- * An observer that stays: sessions are kept, lost ones are dialled again, and every --interval all are
- * asked for their status. A terminal shows one page, on a screen of its own; anything else gets page after
- * page, with no escapes. top_view.h has what is on it.
+ * The command keeps its sessions, dials lost ones again, and asks all members for their status every
+ * --interval. A terminal shows one page on its alternate screen. Other outputs get one page after
+ * the other, without escape sequences. watch_view.h formats the page.
  */
 #include "peer/cmd/observe.h"
 #include "peer/cmd/seen.h"
@@ -16,31 +16,18 @@
 #include <unistd.h>
 #include <uv.h>
 
-/* clang-format off */
-const struct option_row cmd_top_rows[] = {
-    ROWS_BOOTSTRAP,
-    ROWS_KEY,
-    CMD_ROW_OBSERVER,
-    {.name = "interval", .kind = OPTION_REAL, .arg = "SECONDS", .fallback = "2", .min = 0.2, .max = 3600,
-     .help = "between two pages"},
-    {.name = "count", .kind = OPTION_UINT, .arg = "N", .fallback = "0", .max = 1e9,
-     .help = "end after so many pages; 0: when all have left, or with Ctrl-C"},
-    {.name = NULL},
-};
-/* clang-format on */
-
-/* What a member had said the time before, to tell rates. */
+/* Figures of a member's previous answer, from which rates are computed. */
 struct before
 {
     uint64_t told_ns, round, bytes;
     double rounds_s, bytes_s;
 };
 
-struct top
+struct watch
 {
     const struct options *o;
     struct cmd_observe w;
-    struct cmd_top_member member[WIRE_MEMBERS_MAX];
+    struct watch_member member[WIRE_MEMBERS_MAX];
     struct before before[WIRE_MEMBERS_MAX]; /* As w.member. */
     uint32_t order[WIRE_MEMBERS_MAX];
     char run[CMD_SEEN_RUN];
@@ -66,7 +53,7 @@ static void learn_rates(struct before *b, const struct cmd_observed *m)
     b->bytes = m->status.bytes_sent;
 }
 
-static struct top *sorting;
+static struct watch *sorting;
 
 static int by_name(const void *a, const void *b)
 {
@@ -76,7 +63,7 @@ static int by_name(const void *a, const void *b)
 }
 
 /* Members come while it runs, and dials go by their places: the order is one of its own. */
-static void collect(struct top *t, struct cmd_top_facts *f)
+static void collect(struct watch *t, struct watch_facts *f)
 {
     uint64_t now = uv_hrtime();
     for (uint32_t i = 0; i < t->w.n; i++) {
@@ -94,32 +81,32 @@ static void collect(struct top *t, struct cmd_top_facts *f)
         }
     }
     cmd_seen_run(t->run, &t->w);
-    *f = (struct cmd_top_facts){.member = t->member,
-                                .n = t->w.n,
-                                .min_peers = t->w.has_run ? t->w.run.min_peers : 0,
-                                .run = t->run};
+    *f = (struct watch_facts){.member = t->member,
+                              .n = t->w.n,
+                              .min_peers = t->w.has_run ? t->w.run.min_peers : 0,
+                              .run = t->run};
 }
 
 /* The screen may have changed its size since. */
-static void draw(struct top *t)
+static void draw(struct watch *t)
 {
-    struct cmd_top_facts f;
+    struct watch_facts f;
     struct winsize size = {.ws_row = 0};
     collect(t, &f);
     if (!t->terminal) {
-        cmd_top_view(stdout, &f, 0, 0, "\n");
+        watch_view(stdout, &f, 0, 0, "\n");
         putchar('\n');
     } else {
         if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0)
             size = (struct winsize){.ws_row = 0};
         fputs("\033[H", stdout);
-        cmd_top_view(stdout, &f, size.ws_col, size.ws_row, "\033[K\r\n");
+        watch_view(stdout, &f, size.ws_col, size.ws_row, "\033[K\r\n");
         fputs("\033[J", stdout);
     }
     fflush(stdout);
 }
 
-static bool all_left(const struct top *t)
+static bool all_left(const struct watch *t)
 {
     for (uint32_t i = 0; i < t->w.n; i++)
         if (t->w.member[i].up || t->w.member[i].record.state != RECORD_LEFT)
@@ -127,7 +114,7 @@ static bool all_left(const struct top *t)
     return true;
 }
 
-static int watch(struct top *t)
+static int watch_loop(struct watch *t)
 {
     double interval = options_real(t->o, "interval");
     uint64_t n_pages = options_uint(t->o, "count");
@@ -144,9 +131,9 @@ static int watch(struct top *t)
     }
 }
 
-int cmd_top(const struct options *o)
+int cmd_status_watch(const struct options *o)
 {
-    struct top *t = calloc(1, sizeof *t);
+    struct watch *t = calloc(1, sizeof *t);
     if (t == NULL)
         return cmd_fail(o, CMD_FAILED, "out of memory");
     t->o = o;
@@ -155,7 +142,7 @@ int cmd_top(const struct options *o)
     if (code == CMD_OK) {
         cmd_stop_catch();
         fputs(t->terminal ? "\033[?1049h\033[?25l\033[?7l" : "", stdout);
-        code = watch(t);
+        code = watch_loop(t);
         fputs(t->terminal ? "\033[?7h\033[?25h\033[?1049l" : "", stdout);
         if (t->terminal) { /* The last page stays. */
             t->terminal = false;

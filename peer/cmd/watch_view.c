@@ -1,5 +1,5 @@
-/* peer/cmd/top_view.c -- the head, and a line a member. */
-#include "peer/cmd/top_view.h"
+/* peer/cmd/watch_view.c -- the head, and a line a member. */
+#include "peer/cmd/watch_view.h"
 
 #include "gossip/exchange/edge.h"
 #include "peer/cmd/progress.h"
@@ -33,7 +33,7 @@ static void put(struct page *p, const char *line)
 }
 
 /* What to call the state of a member: its phase, if it tells. */
-static const char *state_of(const struct cmd_top_member *m)
+static const char *state_of(const struct watch_member *m)
 {
     if (m->answered)
         return cmd_progress_phase(
@@ -70,7 +70,7 @@ static void count_state(struct tally *t, const char *name)
     t->n_states += i == t->n_states;
 }
 
-static void count_figures(struct tally *t, const struct cmd_top_member *m)
+static void count_figures(struct tally *t, const struct watch_member *m)
 {
     const struct wire_status *s = &m->status;
     t->n_answered++;
@@ -93,7 +93,7 @@ static void count_figures(struct tally *t, const struct cmd_top_member *m)
     }
 }
 
-static struct tally count(const struct cmd_top_facts *f)
+static struct tally count(const struct watch_facts *f)
 {
     struct tally t = {.first = UINT64_MAX,
                       .loss = {(double)NAN, (double)NAN},
@@ -132,19 +132,19 @@ __attribute__((format(printf, 2, 3))) static void add(char *line, const char *fo
 }
 
 /* Who is known and does not answer is named; others have never been heard of. */
-static void add_missing(char *line, const struct cmd_top_facts *f, const struct tally *t)
+static void add_missing(char *line, const struct watch_facts *f, const struct tally *t)
 {
     uint32_t missing = f->min_peers - t->n_answered, n = 0;
     add(line, "    joining: %u of %u (--min-peers), waiting for %u more", (unsigned)t->n_answered,
         (unsigned)f->min_peers, (unsigned)missing);
     for (uint32_t i = 0; i < f->n && n < missing && n < NAMED; i++) {
-        const struct cmd_top_member *m = &f->member[i];
+        const struct watch_member *m = &f->member[i];
         if (!m->answered && !m->left)
             add(line, "%s %s (%s)", n++ > 0 ? "," : ":", m->name, state_of(m));
     }
 }
 
-static void put_members(struct page *p, const struct cmd_top_facts *f, const struct tally *t)
+static void put_members(struct page *p, const struct watch_facts *f, const struct tally *t)
 {
     char line[LINE] = "", left[CMD_PROGRESS_TEXT];
     add(line, "%u member%s:", (unsigned)f->n, f->n == 1 ? "" : "s");
@@ -181,7 +181,7 @@ static void put_figures(struct page *p, const struct tally *t)
 
 /* ---- a line a member ---- */
 
-static const char *name_of(const struct cmd_top_facts *f, const uint8_t id[WIRE_ID_BYTES])
+static const char *name_of(const struct watch_facts *f, const uint8_t id[WIRE_ID_BYTES])
 {
     for (uint32_t i = 0; i < f->n; i++)
         if (memcmp(f->member[i].id, id, WIRE_ID_BYTES) == 0)
@@ -190,7 +190,7 @@ static const char *name_of(const struct cmd_top_facts *f, const uint8_t id[WIRE_
 }
 
 /* Those whose edge is not open are in brackets. */
-static void add_neighbours(char *line, const struct cmd_top_facts *f, const struct wire_status *s)
+static void add_neighbours(char *line, const struct watch_facts *f, const struct wire_status *s)
 {
     for (uint32_t i = 0; i < s->n_edges && strlen(line) + WIRE_NAME_MAX + 4 < LINE; i++) {
         bool open = s->edges[i].state == EDGE_OPEN;
@@ -208,8 +208,7 @@ static void put_titles(struct page *p)
 }
 
 /* The age is that of what the peer did last: before it said so, and since. */
-static void put_member(struct page *p, const struct cmd_top_facts *f,
-                       const struct cmd_top_member *m)
+static void put_member(struct page *p, const struct watch_facts *f, const struct watch_member *m)
 {
     char line[LINE], round[CMD_PROGRESS_TEXT], rate[CMD_PROGRESS_TEXT], age[CMD_PROGRESS_TEXT],
         loss[CMD_PROGRESS_TEXT], right[CMD_PROGRESS_TEXT], drift[CMD_PROGRESS_TEXT],
@@ -231,7 +230,7 @@ static void put_member(struct page *p, const struct cmd_top_facts *f,
     put(p, line);
 }
 
-static void put_head(struct page *p, const struct cmd_top_facts *f, const struct tally *t)
+static void put_head(struct page *p, const struct watch_facts *f, const struct tally *t)
 {
     put_members(p, f, t);
     put_figures(p, t);
@@ -239,7 +238,7 @@ static void put_head(struct page *p, const struct cmd_top_facts *f, const struct
         put(p, f->run);
 }
 
-uint32_t cmd_top_head(FILE *out, const struct cmd_top_facts *f, uint32_t width, const char *end)
+uint32_t watch_head(FILE *out, const struct watch_facts *f, uint32_t width, const char *end)
 {
     struct page p = {.out = out, .width = width, .end = end};
     struct tally t = count(f);
@@ -247,8 +246,8 @@ uint32_t cmd_top_head(FILE *out, const struct cmd_top_facts *f, uint32_t width, 
     return p.n;
 }
 
-uint32_t cmd_top_view(FILE *out, const struct cmd_top_facts *f, uint32_t width, uint32_t height,
-                      const char *end)
+uint32_t watch_view(FILE *out, const struct watch_facts *f, uint32_t width, uint32_t height,
+                    const char *end)
 {
     struct page p = {.out = out, .width = width, .end = end};
     struct tally t = count(f);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests/e2e/top.sh -- hearsay top: who gathers, trains, is silent, is gone and is back, page after page; figures
+# tests/e2e/top.sh -- hearsay status --watch: who gathers, trains, is silent, is gone and is back, page after page; figures
 # are those of the peers; a terminal gets a screen of its own, and nothing else an escape.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
@@ -7,7 +7,7 @@ e2e_begin
 
 read -r pa pb pc < <(free_ports 3)
 bootstrap="127.0.0.1:$pa,127.0.0.1:$pb,127.0.0.1:$pc"
-check "keygen" eval '"$HEARSAY" keygen cluster.key 2>keygen.err'
+check "keygen" eval '"$HEARSAY" key new cluster.key 2>keygen.err'
 declare -A pid
 peer()
 {
@@ -18,7 +18,7 @@ peer()
 # page COUNT: so many pages of half a second each, the last of them in `page`.
 page()
 {
-    bounded "$HEARSAY" top --bootstrap "$bootstrap" --key cluster.key --interval 0.5 --count "$1" >pages 2>pages.err \
+    bounded "$HEARSAY" status --watch --bootstrap "$bootstrap" --key cluster.key --interval 0.5 --count "$1" >pages 2>pages.err \
         && awk -v RS= '{ head = body; body = $0 } END { print head; print body }' pages >page
 }
 # says TEXT: the next pages do, before long.
@@ -60,7 +60,7 @@ check "the round is the peer's: $low <= $round <= $high" within "$round" "$low" 
 check "  with a rate, an age and neighbours" grep -qE '^a +training +[0-9]+/100000000 +[0-9.e+]+ +[0-9.]+ s .* [bc],[bc]$' page
 
 # It goes on while peers come and go.
-"$HEARSAY" top --bootstrap "$bootstrap" --key cluster.key --interval 0.5 >long 2>long.err &
+"$HEARSAY" status --watch --bootstrap "$bootstrap" --key cluster.key --interval 0.5 >long 2>long.err &
 long=$!
 pids+=("$long")
 check "one that stays sees them" wait_until 30 grep -q '3 training' long
@@ -86,9 +86,9 @@ if command -v script >/dev/null; then
         eval 'grep -q "$(printf "\033")\[?1049h" screen && grep -q "$(printf "\033")\[?1049l" screen'
     check "  and cut lines are whole again" eval '[ "$(grep -c "^name " screen)" -ge 1 ] && grep -q "$(printf "\033")\[?7h" screen'
 fi
-check "nobody there: 1" eval '"$HEARSAY" top --bootstrap 127.0.0.1:1 --key cluster.key --count 1 2>none.err; [ $? = 1 ]'
+check "nobody there: 1" eval '"$HEARSAY" status --watch --bootstrap 127.0.0.1:1 --key cluster.key --count 1 2>none.err; [ $? = 1 ]'
 check "an interval of nothing: 2" \
-    eval '"$HEARSAY" top --bootstrap "$bootstrap" --key cluster.key --interval 0 2>bad.err; [ $? = 2 ]'
+    eval '"$HEARSAY" status --watch --bootstrap "$bootstrap" --key cluster.key --interval 0 2>bad.err; [ $? = 2 ]'
 for name in a b c; do
     kill -TERM "${pid[$name]}"
     finish "${pid[$name]}" 30
