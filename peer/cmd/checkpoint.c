@@ -3,7 +3,7 @@
 
 #include "peer/cmd/duration.h"
 #include "peer/cmd/files.h"
-#include "peer/diary/kept.h"
+#include "peer/diary/checkpoint_heads.h"
 #include "peer/uv/identity.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ static void rounds_of_peer(const char *dir, uint32_t i, uint64_t round[SLOTS])
     snprintf(name, sizeof name, "peer-%u", (unsigned)i);
     round[0] = round[1] = 0;
     if (cmd_path(path, dir, name) == 0)
-        diary_kept_rounds(path, round);
+        checkpoint_heads_rounds(path, round);
 }
 
 static bool all_have(const char *dir, uint32_t n, uint64_t round)

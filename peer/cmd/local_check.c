@@ -8,7 +8,7 @@
 #include "peer/cmd/monitor.h"
 #include "peer/cmd/peers.h"
 #include "peer/cmd/training.h"
-#include "peer/diary/kept.h"
+#include "peer/diary/checkpoint_heads.h"
 #include "peer/uv/identity.h"
 
 #include <assert.h>
@@ -83,7 +83,7 @@ static void read_key(struct owner *w)
 }
 
 static int check_checkpoint(const struct options *o, const struct owner *w, const char *name,
-                            int slot, const struct diary_kept *kept)
+                            int slot, const struct checkpoint_head *kept)
 {
     char key[2 * WIRE_ID_BYTES + 1];
     uv_identity_text(w->key, key);
@@ -186,7 +186,7 @@ static int check_summary(const struct options *o, const char *dir, const char *n
 static int check_peer(struct owners *s, uint32_t i, const char *text)
 {
     char name[32], why[OUTDIR_WHY_MAX];
-    struct diary_kept kept[SLOTS];
+    struct checkpoint_head kept[SLOTS];
     struct owner *w = &s->owner[i];
     snprintf(name, sizeof name, "peer-%u", (unsigned)i);
     if (cmd_path(w->dir, s->out, name) < 0)
@@ -206,10 +206,10 @@ static int check_peer(struct owners *s, uint32_t i, const char *text)
     }
     int code = check_summary(s->o, w->dir, name);
     read_key(w);
-    diary_kept_look(w->dir, kept);
+    checkpoint_heads_read(w->dir, kept);
     for (int slot = 0; slot < SLOTS && code == CMD_OK; slot++)
         code = check_checkpoint(s->o, w, name, slot, &kept[slot]);
-    w->n_members = code == CMD_OK ? diary_kept_members(w->dir, &w->member) : 0;
+    w->n_members = code == CMD_OK ? checkpoint_heads_members(w->dir, &w->member) : 0;
     return code;
 }
 

@@ -4,7 +4,7 @@
 
 #include "peer/cmd/out.h"
 #include "peer/cmd/training.h"
-#include "peer/diary/kept.h"
+#include "peer/diary/checkpoint_heads.h"
 #include "peer/diary/summary.h"
 
 #include <inttypes.h>
@@ -118,7 +118,7 @@ static void say_resumption(const struct cmd_peer_report *r, const struct node *n
 {
     uint64_t round[SLOTS];
     const struct run *run = node_run(n);
-    diary_kept_rounds(r->diary.dir, round);
+    checkpoint_heads_rounds(r->diary.dir, round);
     fprintf(stderr, "hearsay peer: %s: the same command ", r->diary.name);
     if (round[0] == 0)
         fprintf(stderr, "begins again, or joins the others, as there is no checkpoint\n");

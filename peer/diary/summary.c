@@ -1,7 +1,7 @@
 /* peer/diary/summary.c -- how a peer's run ended, for programs. */
 #include "peer/diary/summary.h"
 
-#include "peer/diary/kept.h"
+#include "peer/diary/checkpoint_heads.h"
 #include "peer/run/exit.h"
 
 #include <inttypes.h>
@@ -99,7 +99,7 @@ json_t *diary_summary(const struct diary *d, struct uv_driver *driver,
     if (node_run(n) != NULL)
         run_text(node_run(n), text);
     if (d->dir != NULL)
-        diary_kept_rounds(d->dir, round);
+        checkpoint_heads_rounds(d->dir, round);
     json_t *j = uv_metrics_object(&p, diary_seconds(d));
     if (j == NULL)
         return NULL;

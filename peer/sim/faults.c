@@ -41,7 +41,7 @@ static void kill_peer(struct sim_world *w, struct sim_peer *p)
     if (!p->ended)
         sim_end_peer(w, p, false);
     sim_close_node(w, p);
-    kept_lost(p);
+    checkpoints_lose_write(p);
     p->stopped = p->hung = false;
     let_go(w, p);
 }
@@ -74,7 +74,7 @@ int sim_restart(struct sim_world *w, uint32_t peer)
 int sim_restart_as_new(struct sim_world *w, uint32_t peer)
 {
     sim_draw_id(&w->peers[peer]);
-    kept_wiped(&w->peers[peer]);
+    checkpoints_wipe(&w->peers[peer]);
     return sim_restart(w, peer);
 }
 

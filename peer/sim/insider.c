@@ -39,7 +39,7 @@ void sim_invite(const uint8_t issuer[WIRE_ID_BYTES], const uint8_t id[WIRE_ID_BY
 int sim_restart_as_clone(struct sim_world *w, uint32_t peer, uint32_t of)
 {
     memcpy(w->peers[peer].id, w->peers[of].id, WIRE_ID_BYTES);
-    kept_wiped(&w->peers[peer]);
+    checkpoints_wipe(&w->peers[peer]);
     return sim_restart(w, peer);
 }
 

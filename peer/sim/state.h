@@ -3,7 +3,7 @@
  *   world.c    the nodes: their lives, a step of theirs, what they ask for
  *   network.c  lags, addresses, names; the plain network, whose sessions are whole
  *   session.c  the network with sessions: connect, accept, half-open, resets
- *   kept.c     checkpoints, and what a kill leaves of them
+ *   checkpoints.c  checkpoints of each peer, and their state after a kill
  *   faults.c   what goes wrong from outside: kills, cuts, stops
  *   insider.c  who may be a member, and what holders of the key do beside their nodes
  */
@@ -39,7 +39,7 @@ struct sim_slot
 };
 
 /* What survives a kill: two checkpoints, the newer first. A third is on its way. */
-struct sim_kept
+struct sim_checkpoints
 {
     struct sim_slot slot[2], writing;
 };
@@ -71,7 +71,7 @@ struct sim_peer
     size_t n_parts;
     struct crew_job job; /* The node's, on a thread of the crew; sim_await() first. */
     struct sim_queue late;
-    struct sim_kept kept;
+    struct sim_checkpoints checkpoints;
 };
 
 /* Where one end of a session stands. */
@@ -137,14 +137,18 @@ static inline bool sim_lives(const struct sim_peer *p)
     return p->node != NULL && !p->ended;
 }
 
-/* kept.c */
-/* Write what the node has; it is told after sim_config.disk_us. */
-void kept_write(struct sim_world *w, struct sim_peer *p);
-void kept_whole(struct sim_peer *p); /* That time is over. */
-void kept_lost(struct sim_peer *p);  /* A kill came first. */
-void kept_wiped(struct sim_peer *p); /* There is nothing any more. */
-void kept_close(struct sim_peer *p);
-void kept_resume(struct sim_peer *p, struct node_config *c);
+/* checkpoints.c */
+/* Begins to write the state of the node as a checkpoint. The write takes sim_config.disk_us. */
+void checkpoints_begin_write(struct sim_world *w, struct sim_peer *p);
+/* The write has ended: it replaces the older of the two checkpoints. */
+void checkpoints_end_write(struct sim_peer *p);
+/* The peer was killed during the write: the two older checkpoints remain. */
+void checkpoints_lose_write(struct sim_peer *p);
+/* Deletes all checkpoints of the peer. */
+void checkpoints_wipe(struct sim_peer *p);
+void checkpoints_close(struct sim_peer *p);
+/* Adds the checkpoints of the peer to c->resume, the newest first. */
+void checkpoints_resume(struct sim_peer *p, struct node_config *c);
 
 /* network.c */
 void sim_path(struct sim_world *w, uint32_t from, uint32_t to, struct sim_path *path);

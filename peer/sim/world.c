@@ -96,7 +96,7 @@ int sim_start_peer(struct sim_world *w, struct sim_peer *p)
                             .evaluate_samples = w->config.evaluate_samples,
                             .checkpoint_us = w->config.checkpoint_us};
     memcpy(c.id, p->id, sizeof c.id);
-    kept_resume(p, &c);
+    checkpoints_resume(p, &c);
     if (p->attacker != NULL)
         c.mixer = attacker_mixer(p->attacker);
     if (w->config.configure != NULL)
@@ -215,7 +215,7 @@ void sim_close_node(struct sim_world *w, struct sim_peer *p)
 static void close_peer(struct sim_peer *p)
 {
     sim_queue_close(&p->late);
-    kept_close(p);
+    checkpoints_close(p);
     attacker_free(p->attacker);
 }
 
@@ -325,7 +325,7 @@ static void carry_out(struct sim_world *w, struct sim_peer *p, const struct node
     for (uint32_t i = 0; i < fx->n_notes && w->config.note != NULL; i++)
         w->config.note(w->config.self, p->index, &fx->notes[i]);
     if (fx->checkpoint)
-        kept_write(w, p);
+        checkpoints_begin_write(w, p);
     if (fx->work)
         work(w, p);
     if (fx->measured && w->config.measured != NULL)
@@ -373,8 +373,8 @@ void sim_deliver(struct sim_world *w, struct sim_peer *p, const struct sim_event
     if (e->type == NODE_RESOLVED)
         network_resolved(w, p, e, address, &ev);
     if (e->type == NODE_WRITTEN) {
-        ev.written.beat = p->kept.writing.beat;
-        kept_whole(p);
+        ev.written.beat = p->checkpoints.writing.beat;
+        checkpoints_end_write(p);
     }
     if (e->type == NODE_ADMIT) {
         ev.admit.id = (const uint8_t(*)[WIRE_ID_BYTES])e->bytes;

@@ -1,5 +1,5 @@
-/* peer/diary/kept.c -- looks into the heads of checkpoints. */
-#include "peer/diary/kept.h"
+/* peer/diary/checkpoint_heads.c -- reads the heads of the checkpoints in a directory. */
+#include "peer/diary/checkpoint_heads.h"
 
 #include "nn/files/safetensors_table.h"
 #include "nn/math/number.h"
@@ -38,23 +38,23 @@ static json_t *read_head(FILE *f)
     return head;
 }
 
-static struct diary_kept look_at(const char *path)
+static struct checkpoint_head look_at(const char *path)
 {
-    struct diary_kept kept = {.there = false};
+    struct checkpoint_head head = {.there = false};
     FILE *f = fopen(path, "re");
     if (f == NULL)
-        return kept;
-    json_t *head = read_head(f);
-    const json_t *meta = json_object_get(head, "__metadata__");
+        return head;
+    json_t *json = read_head(f);
+    const json_t *meta = json_object_get(json, "__metadata__");
     const char *beat = json_string_value(json_object_get(meta, "beat"));
-    kept.there = beat != NULL && number_whole(beat, &kept.round);
-    if (!kept.there)
-        kept.round = 0;
-    take_text(kept.name, sizeof kept.name, meta, "name");
-    take_text(kept.owner, sizeof kept.owner, meta, "owner");
-    json_decref(head);
+    head.there = beat != NULL && number_whole(beat, &head.round);
+    if (!head.there)
+        head.round = 0;
+    take_text(head.name, sizeof head.name, meta, "name");
+    take_text(head.owner, sizeof head.owner, meta, "owner");
+    json_decref(json);
     fclose(f);
-    return kept;
+    return head;
 }
 
 static bool path_of(const char *dir, int slot, char path[OUTDIR_PATH_MAX])
@@ -62,11 +62,12 @@ static bool path_of(const char *dir, int slot, char path[OUTDIR_PATH_MAX])
     return snprintf(path, OUTDIR_PATH_MAX, "%s/%s", dir, slots_name(slot)) < OUTDIR_PATH_MAX;
 }
 
-void diary_kept_look(const char *dir, struct diary_kept kept[SLOTS])
+void checkpoint_heads_read(const char *dir, struct checkpoint_head head[SLOTS])
 {
     char path[OUTDIR_PATH_MAX];
     for (int slot = 0; slot < SLOTS; slot++)
-        kept[slot] = path_of(dir, slot, path) ? look_at(path) : (struct diary_kept){.there = false};
+        head[slot] =
+            path_of(dir, slot, path) ? look_at(path) : (struct checkpoint_head){.there = false};
 }
 
 /* Adds the keys in a checkpoint's section "members" to *id. The section begins with a count, then
@@ -91,7 +92,7 @@ static size_t add_members(FILE *f, uint8_t (**id)[WIRE_ID_BYTES], size_t n)
     return n;
 }
 
-size_t diary_kept_members(const char *dir, uint8_t (**id)[WIRE_ID_BYTES])
+size_t checkpoint_heads_members(const char *dir, uint8_t (**id)[WIRE_ID_BYTES])
 {
     char path[OUTDIR_PATH_MAX];
     size_t n = 0;
@@ -105,11 +106,11 @@ size_t diary_kept_members(const char *dir, uint8_t (**id)[WIRE_ID_BYTES])
     return n;
 }
 
-void diary_kept_rounds(const char *dir, uint64_t round[SLOTS])
+void checkpoint_heads_rounds(const char *dir, uint64_t round[SLOTS])
 {
-    struct diary_kept kept[SLOTS];
-    diary_kept_look(dir, kept);
-    bool swap = kept[0].round < kept[1].round;
-    round[0] = kept[swap ? 1 : 0].round;
-    round[1] = kept[swap ? 0 : 1].round;
+    struct checkpoint_head head[SLOTS];
+    checkpoint_heads_read(dir, head);
+    bool swap = head[0].round < head[1].round;
+    round[0] = head[swap ? 1 : 0].round;
+    round[1] = head[swap ? 0 : 1].round;
 }

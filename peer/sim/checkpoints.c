@@ -1,0 +1,47 @@
+/* peer/sim/checkpoints.c -- the two checkpoints of a simulated peer, which survive its kill. */
+#include "peer/sim/state.h"
+
+void checkpoints_begin_write(struct sim_world *w, struct sim_peer *p)
+{
+    struct sim_slot *to = &p->checkpoints.writing;
+    sim_await(w, p);
+    to->beat = node_checkpoint(p->node, &to->state);
+    sim_post(w, p,
+             (struct sim_event){.at_us = w->now_us + w->config.disk_us, .type = NODE_WRITTEN});
+}
+
+void checkpoints_end_write(struct sim_peer *p)
+{
+    struct sim_checkpoints *d = &p->checkpoints;
+    struct sim_slot oldest = d->slot[1];
+    d->slot[1] = d->slot[0];
+    d->slot[0] = d->writing;
+    d->writing = oldest; /* Its memory is reused. */
+    d->writing.beat = 0;
+}
+
+void checkpoints_lose_write(struct sim_peer *p)
+{
+    p->checkpoints.writing.beat = 0;
+}
+
+void checkpoints_wipe(struct sim_peer *p)
+{
+    p->checkpoints.slot[0].beat = p->checkpoints.slot[1].beat = 0;
+}
+
+void checkpoints_close(struct sim_peer *p)
+{
+    state_close(&p->checkpoints.slot[0].state);
+    state_close(&p->checkpoints.slot[1].state);
+    state_close(&p->checkpoints.writing.state);
+}
+
+void checkpoints_resume(struct sim_peer *p, struct node_config *c)
+{
+    for (int i = 0; i < 2 && p->checkpoints.slot[i].beat != 0; i++) {
+        struct sim_slot *s = &p->checkpoints.slot[i];
+        state_read(&s->view, s->state.bytes, s->state.n, s->state.section, s->state.n_sections);
+        c->resume[c->n_resume++] = (struct node_resume){&s->view, s->beat, (uint32_t)i};
+    }
+}
