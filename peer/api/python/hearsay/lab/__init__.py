@@ -8,3 +8,7 @@
 All tools start `hearsay` as a child process, or read the `run.txt`, `summary.json` and `metrics.jsonl` files that a run
 has written to its `--out` directory. They need numpy and matplotlib.
 """
+from .cli import InputError
+from .run import Run, load, load_all
+
+__all__ = ["InputError", "Run", "load", "load_all"]

@@ -1,0 +1,888 @@
+"""hearsay.lab.run: reads what runs have written to their --out directories.
+
+    DIR/run.txt, DIR/summary.json      settings and result of a run of several peers (`local`, `sim`)
+    DIR/peer-0/metrics.jsonl, ...      its peers. Without peer-N directories: each directory in DIR with a
+                                       metrics.jsonl or summary.json, except old.N and hidden ones
+    DIR/metrics.jsonl                  DIR of one `peer`, or of `train`
+
+    >>> run = hearsay.lab.load("out")
+    >>> run.final.accuracy                                  # Range(low=0.91, high=0.93) of the worst and best peer
+    >>> run.peers[0].columns["loss"]                        # one value per round
+    >>> run.frame().groupby("peer").accuracy.max()          # pandas
+
+The files may have been written by a stranger. Symbolic links below DIR are refused, each size has a limit, and a wrong value
+raises InputError with file, line, field, found and expected. A missing file is not an error: its figures are NaN.
+
+A metrics.jsonl with several starts is one table. Rounds that a later start repeats replace the earlier ones. `time_s`,
+`bytes_sent` and `bytes_received` of a row count from its start; Peer.seconds(), Peer.sent() and Peer.received() are totals
+over all starts. A last line without a line feed was torn by a crash and is left out.
+"""
+import array
+import dataclasses
+import datetime
+import functools
+import json
+import math
+import os
+import re
+import stat
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+import numpy as np
+
+from .cli import InputError
+
+NAN = float("nan")
+MIB = 1 << 20
+
+# What a number may be, as errors say it.
+REAL = "a number or null"
+SIZE = "a number from 0 on, or null"
+WHOLE = "a whole number from 0 to 2^53, or null"
+
+# Numeric columns of metrics.jsonl: name in lines of peers, name in lines of `train` (or None), kind.
+COLUMNS: Tuple[Tuple[str, Optional[str], str], ...] = (
+    ("round", "round", WHOLE), ("rounds", None, WHOLE), ("settle_rounds", None, WHOLE), ("time_s", "seconds", SIZE),
+    ("loss", "loss", REAL), ("accuracy", "test_accuracy", SIZE), ("test_loss", "test_loss", REAL),
+    ("drift", None, SIZE), ("relative_drift", None, SIZE), ("drift_round", None, WHOLE), ("drift_age", None, WHOLE),
+    ("own_distance", None, SIZE), ("statistics_disagreement", None, SIZE), ("gamma", None, REAL),
+    ("drift_excess", None, REAL), ("drift_target", None, REAL), ("goodput", None, SIZE),
+    ("bytes_sent", None, WHOLE), ("bytes_received", None, WHOLE), ("bytes_ahead", None, WHOLE),
+    ("compute_s", None, SIZE), ("wait_s", None, SIZE), ("mix_s", None, SIZE), ("live", None, WHOLE),
+    ("edges", None, WHOLE), ("local_steps", None, WHOLE), ("steps_done", None, WHOLE), ("rounds_done", None, WHOLE),
+    ("rounds_skipped", None, WHOLE), ("joined_round", None, WHOLE))
+NAMES: Tuple[str, ...] = tuple(name for name, _, _ in COLUMNS)
+TRAIN_NAMES: Tuple[Optional[str], ...] = tuple(train for _, train, _ in COLUMNS)
+KINDS: Tuple[str, ...] = tuple(kind for _, _, kind in COLUMNS)
+AT: Dict[str, int] = {name: i for i, name in enumerate(NAMES)}
+WORDS: Tuple[str, ...] = ("phase", "rung", "rung_by")  # Text columns.
+
+# Numbers of a summary.json: name in Figures, object that holds it (None: the summary itself), name there, kind.
+SUMMARY: Tuple[Tuple[str, Optional[str], str, str], ...] = (
+    ("round", None, "round", WHOLE), ("rounds", None, "rounds", WHOLE), ("settle_rounds", None, "settle_rounds", WHOLE),
+    ("loss", None, "loss", REAL), ("accuracy", None, "accuracy", SIZE), ("test_loss", None, "test_loss", REAL),
+    ("accuracy_min", None, "accuracy_min", SIZE), ("accuracy_max", None, "accuracy_max", SIZE),
+    ("relative_drift", None, "relative_drift", SIZE), ("drift_round", None, "drift_round", WHOLE),
+    ("estimated", None, "estimated_relative_drift", SIZE), ("seconds", None, "seconds", SIZE),
+    ("seconds_in_all", None, "seconds_in_all", SIZE), ("simulated_s", None, "simulated_s", SIZE),
+    ("starts", None, "starts", WHOLE), ("bytes_sent", None, "bytes_sent", WHOLE),
+    ("bytes_received", None, "bytes_received", WHOLE), ("sent_in_all", None, "bytes_sent_in_all", WHOLE),
+    ("received_in_all", None, "bytes_received_in_all", WHOLE), ("rounds_skipped", None, "rounds_skipped", WHOLE),
+    ("n_peers", None, "n_peers", WHOLE), ("exit_code", None, "exit_code", REAL),
+    ("verdict_skipped", "verdict", "rounds_skipped", WHOLE), ("members", "verdict", "n_members", WHOLE))
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """Upper bounds on what is read. More is refused."""
+
+    line_bytes: int = 64 * 1024  # Of one line of metrics.jsonl, with its line feed.
+    lines: int = 4_000_000  # Of all files of one load() or load_all().
+    starts: int = 100_000  # Of one metrics.jsonl.
+    peers: int = 4096  # Of one run.
+    entries: int = 1_000_000  # Names in one directory.
+    word_bytes: int = 63  # Of one text in metrics.jsonl.
+    words: int = 255  # Different texts in one metrics.jsonl.
+    verdict_bytes: int = 1023
+    summary_bytes: int = 64 * MIB
+    settings_bytes: int = 10 * 1024 - 1
+
+
+LIMITS = Limits()
+
+
+@dataclasses.dataclass(frozen=True)
+class Range:
+    """A figure of several peers: the least and the greatest. Both are NaN where it is unknown."""
+
+    low: float = NAN
+    high: float = NAN
+
+    def widen(self, by: "Range") -> "Range":
+        """The range of both; a NaN is ignored."""
+        return Range(_least(self.low, by.low), _greatest(self.high, by.high))
+
+
+@dataclasses.dataclass(frozen=True)
+class Final:
+    """Final figures of a run or a peer: from summary.json, otherwise from the last rows. NaN: unknown."""
+
+    accuracy: Range = Range()  # On the test set: worst and best peer.
+    test_loss: Range = Range()
+    loss: Range = Range()  # Training loss.
+    estimated: float = NAN  # Relative drift as the peers estimate it.
+    exact: float = NAN  # Relative drift of the peers' models, where the run has compared them.
+    rounds: float = NAN
+    settle_rounds: float = NAN  # Rounds of the consensus phase.
+    skipped: float = NAN
+    seconds: float = NAN  # Over all starts; virtual time in `sim`.
+    wall_s: float = NAN  # Seconds that a simulation took. NaN for other commands.
+    sent: float = NAN  # Bytes of all peers over all starts.
+    received: float = NAN
+    exit_code: float = NAN
+
+
+@dataclasses.dataclass(frozen=True)
+class Times:
+    """Seconds of a peer over all starts, at its last row. `rest` is in none of the other three."""
+
+    compute: float = NAN
+    wait: float = NAN
+    mix: float = NAN
+    rest: float = NAN
+
+
+@dataclasses.dataclass
+class Start:
+    """One start of a peer."""
+
+    at_s: int  # Unix time in seconds. -1: unknown.
+    time_s: float  # Seconds of all starts before this one.
+    sent: float  # Bytes of all starts before this one.
+    received: float
+    from_zero: bool  # Began at round 0, so no model of an earlier start is in it.
+
+
+@dataclasses.dataclass
+class Curve:
+    """Test accuracy of a whole run at each round in which all peers were evaluated."""
+
+    round: "np.ndarray[Any, Any]"  # Rounds of the consensus phase count on.
+    sent: "np.ndarray[Any, Any]"  # Bytes of all peers since the run last began at round 0.
+    seconds: "np.ndarray[Any, Any]"  # Of the slowest peer, since the same moment.
+    accuracy: "np.ndarray[Any, Any]"  # Of the worst peer.
+
+    def at(self, axis: str, x: float) -> float:
+        """Accuracy at x of the axis "round", "sent" or "seconds", linear between stops. NaN outside of them."""
+        xs = getattr(self, axis)
+        for i, right in enumerate(xs):
+            if not right >= x:
+                continue
+            if right <= x:
+                return float(self.accuracy[i])
+            if i == 0:
+                return NAN
+            share = (x - xs[i - 1]) / (right - xs[i - 1])
+            return float(self.accuracy[i - 1] + share * (self.accuracy[i] - self.accuracy[i - 1]))
+        return NAN
+
+
+class Peer:
+    """One peer of a run. `columns` has one numpy array per column of metrics.jsonl, all of one length."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name  # Name of its directory.
+        self.columns: Dict[str, "np.ndarray[Any, Any]"] = _no_rows()  # Numbers (NaN: null), words ("": null) and `start`.
+        self.starts: List[Start] = []
+        self.summary: Dict[str, Any] = {}  # Its summary.json as it is.
+        self.figures: Optional[Dict[str, float]] = None  # Numbers of its summary, by SUMMARY. None: there is no summary.
+        self.verdict = ""
+
+    def __len__(self) -> int:
+        return len(self.columns["round"])
+
+    def step(self) -> "np.ndarray[Any, Any]":
+        """Step counter of each row: rounds of training plus rounds of the consensus phase."""
+        return self.columns["round"] + np.nan_to_num(self.columns["settle_rounds"], nan=0.0)
+
+    def seconds(self) -> "np.ndarray[Any, Any]":
+        """Seconds of each row over all starts."""
+        return self._before("time_s") + self.columns["time_s"]
+
+    def sent(self) -> "np.ndarray[Any, Any]":
+        """Bytes sent at each row over all starts."""
+        return self._before("sent") + self.columns["bytes_sent"]
+
+    def received(self) -> "np.ndarray[Any, Any]":
+        """Bytes received at each row over all starts."""
+        return self._before("received") + self.columns["bytes_received"]
+
+    def _before(self, name: str) -> "np.ndarray[Any, Any]":
+        """A total of the starts before that of each row."""
+        if len(self) == 0:
+            return np.zeros(0)
+        return np.array([getattr(start, name) for start in self.starts])[self.columns["start"]]
+
+    def begun(self, row: int) -> Start:
+        """The last start from round 0 before a row: the model of the row has nothing of earlier starts."""
+        i = int(self.columns["start"][row])
+        while i > 0 and not self.starts[i].from_zero:
+            i -= 1
+        return self.starts[i]
+
+    def last(self, column: str) -> float:
+        """A column's value in the last row; NaN without rows."""
+        return float(self.columns[column][-1]) if len(self) > 0 else NAN
+
+    def _total(self, figure: str, before: str, rows: "np.ndarray[Any, Any]") -> float:
+        """A total over all starts: the summary counts from the last start."""
+        summary = self.figure(figure)
+        if math.isfinite(summary) and self.starts:
+            return float(getattr(self.starts[-1], before)) + summary
+        return _first_of(summary, float(rows[-1]) if len(rows) > 0 else NAN)
+
+    def figure(self, name: str) -> float:
+        """A number of its summary.json, by SUMMARY; NaN: unknown."""
+        return NAN if self.figures is None else self.figures[name]
+
+    @property
+    def final(self) -> Final:
+        """Its final figures."""
+        get = self.figure
+        loss = _first_of(get("loss"), self.last("loss"))
+        return Final(accuracy=Range(get("accuracy"), get("accuracy")), test_loss=Range(get("test_loss"), get("test_loss")),
+                     loss=Range(loss, loss), estimated=_first_of(get("relative_drift"), self.last("relative_drift")),
+                     rounds=_first_of(get("round"), self.last("round")),
+                     settle_rounds=_first_of(get("settle_rounds"), self.last("settle_rounds")),
+                     skipped=_first_of(get("rounds_skipped"), self.last("rounds_skipped")),
+                     seconds=self._total("seconds", "time_s", self.seconds()),
+                     sent=self._total("bytes_sent", "sent", self.sent()),
+                     received=self._total("bytes_received", "received", self.received()), exit_code=get("exit_code"))
+
+    @property
+    def times(self) -> Times:
+        """Where its time went."""
+        compute, wait, mix = self.last("compute_s"), self.last("wait_s"), self.last("mix_s")
+        if not math.isfinite(compute + wait + mix):
+            return Times(compute, wait, mix, NAN)
+        rest = float(self.seconds()[-1]) - compute - wait - mix
+        return Times(compute, wait, mix, max(0.0, rest) if math.isfinite(rest) else 0.0)
+
+
+class Run:
+    """A finished or interrupted run, read whole by load()."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path  # As given to load().
+        self.label = _label(path)  # Last part of the path. load_all() makes labels unique.
+        self.several = False  # Its peers have directories of their own.
+        self.peers: List[Peer] = []  # By name, numbers by value.
+        self.settings: Dict[str, str] = {}  # key=value lines of run.txt.
+        self.summary: Dict[str, Any] = {}  # summary.json as it is.
+        self.figures: Optional[Dict[str, float]] = None  # Numbers of summary.json, by SUMMARY. None: there is no summary.
+        self.verdict = ""  # Its sentence in summary.json. "": there is none.
+
+    @property
+    def command(self) -> str:
+        """The command that made it: "local", "sim", "peer" or "train". "": unknown."""
+        return self.settings.get("command", "")
+
+    @property
+    def finished(self) -> bool:
+        """There is a summary.json."""
+        return self.figures is not None
+
+    @property
+    def exit_code(self) -> Optional[int]:
+        """Exit code of its command; None: unknown."""
+        code = self.figure("exit_code")
+        return int(code) if math.isfinite(code) else None
+
+    def figure(self, name: str) -> float:
+        """A number of its summary.json, by SUMMARY; NaN: unknown."""
+        return NAN if self.figures is None else self.figures[name]
+
+    @property
+    def final(self) -> Final:
+        """Final figures: of the run's summary, otherwise worked out from its peers as the run would have."""
+        if not self.several:
+            return self.peers[0].final
+        f, get = self._of_peers(), self.figure
+        if not math.isfinite(get("n_peers")):
+            return dataclasses.replace(f, exit_code=get("exit_code"))
+        wall_s = _first_of(get("seconds_in_all"), get("seconds"))
+        simulated = math.isfinite(get("simulated_s"))
+        return dataclasses.replace(
+            f, accuracy=Range(get("accuracy_min"), get("accuracy_max")), exact=get("relative_drift"),
+            estimated=get("estimated"), rounds=get("rounds"), settle_rounds=get("settle_rounds"),
+            skipped=get("verdict_skipped"), sent=_first_of(get("sent_in_all"), get("bytes_sent")),
+            received=_first_of(get("received_in_all"), get("bytes_received")),
+            seconds=get("simulated_s") if simulated else wall_s, wall_s=wall_s if simulated else NAN,
+            exit_code=get("exit_code"))
+
+    def _of_peers(self) -> Final:
+        f = Final(estimated=self._mean_estimate())
+        for p in [peer.final for peer in self.peers]:
+            f = dataclasses.replace(
+                f, accuracy=f.accuracy.widen(p.accuracy), test_loss=f.test_loss.widen(p.test_loss), loss=f.loss.widen(p.loss),
+                rounds=_greatest(f.rounds, p.rounds), settle_rounds=_greatest(f.settle_rounds, p.settle_rounds),
+                seconds=_greatest(f.seconds, p.seconds), skipped=_add(f.skipped, p.skipped), sent=_add(f.sent, p.sent),
+                received=_add(f.received, p.received))
+        return f
+
+    def _mean_estimate(self) -> float:
+        """Mean of the drift estimates that are of the newest round."""
+        newest, found = -1.0, [NAN]
+        for peer in self.peers:
+            ended = math.isfinite(peer.figure("relative_drift"))
+            x = peer.figure("relative_drift") if ended else peer.last("relative_drift")
+            round_ = peer.figure("drift_round") if ended else peer.last("drift_round")
+            if not math.isfinite(x) or not round_ >= newest:
+                continue
+            found = [x] if round_ > newest or math.isnan(found[0]) else found + [x]
+            newest = round_
+        total = 0.0
+        for x in found:  # Left to right: math.fsum would differ in the last bit.
+            total += x
+        return total / len(found)
+
+    def curve(self) -> Curve:
+        """Test accuracy by rounds, bytes and seconds, at each round in which all peers were evaluated."""
+        stops: List[Tuple[float, float, float, float]] = []
+        if self.peers and len(self.peers[0]) > 0:
+            tables = [_evaluations(peer) for peer in self.peers]
+            for round_ in tables[0]:
+                if all(round_ in table for table in tables):
+                    found = [table[round_] for table in tables]
+                    sent = 0.0
+                    for one in found:
+                        sent += one[0]
+                    stops.append((round_, sent, _greatest(0.0, *[one[1] for one in found]), min(one[2] for one in found)))
+        columns = np.array(stops).reshape(len(stops), 4)
+        return Curve(columns[:, 0], columns[:, 1], columns[:, 2], columns[:, 3])
+
+    def metrics(self) -> Dict[str, "np.ndarray[Any, Any]"]:
+        """All rows of all peers: `peer` (its name), `start` (from 0), words and numbers, one array per column."""
+        names = [np.full(len(peer), peer.name, dtype=object) for peer in self.peers]
+        table: Dict[str, "np.ndarray[Any, Any]"] = {"peer": np.concatenate(names) if names else np.zeros(0, dtype=object)}
+        for name in ("start",) + WORDS + NAMES:
+            table[name] = np.concatenate([peer.columns[name] for peer in self.peers])
+        return table
+
+    def frame(self) -> Any:
+        """metrics() as a pandas.DataFrame."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError("Run.frame() needs pandas (pip install pandas, Debian: python3-pandas)") from error
+        return pandas.DataFrame(self.metrics())
+
+    def __repr__(self) -> str:
+        state = self.verdict or ("finished" if self.finished else "not finished")
+        return f"<Run {self.path!r}: {self.command or 'unknown command'}, {len(self.peers)} peers, {state}>"
+
+
+# ---- Small arithmetic with NaN for "unknown". ----
+
+
+def _first_of(a: float, b: float) -> float:
+    return a if math.isfinite(a) else b
+
+
+def _least(*xs: float) -> float:
+    return min((x for x in xs if not math.isnan(x)), default=NAN)
+
+
+def _greatest(*xs: float) -> float:
+    return max((x for x in xs if not math.isnan(x)), default=NAN)
+
+
+def _add(total: float, x: float) -> float:
+    return _first_of(total, 0.0) + x if math.isfinite(x) else total
+
+
+def _evaluations(peer: Peer) -> Dict[float, Tuple[float, float, float]]:
+    """round -> bytes, seconds and accuracy of its evaluation. Of several evaluations of a round the last counts."""
+    step, accuracy, sent, seconds = peer.step(), peer.columns["accuracy"], peer.sent(), peer.seconds()
+    found: Dict[float, Tuple[float, float, float]] = {}
+    for i in np.flatnonzero(np.isfinite(accuracy)):
+        begun = peer.begun(int(i))
+        found[float(step[i])] = (float(sent[i]) - begun.sent, float(seconds[i]) - begun.time_s, float(accuracy[i]))
+    return found
+
+
+# ---- Paths. ----
+
+
+def shown(text: str) -> str:
+    """A path or other text of unknown origin in one printable line, for an error message."""
+    safe = "".join(c if c.isprintable() else "?" for c in text)
+    return safe if len(safe) <= 512 else "..." + safe[-509:]
+
+
+def refuse(path: str, why: str) -> InputError:
+    """The error for a file that is not as expected."""
+    return InputError(f"{shown(path)}: {shown(why)}")
+
+
+def _cannot_read(path: str, error: OSError) -> InputError:
+    return refuse(path, f"cannot read: {error.strerror or error}")
+
+
+def _label(path: str) -> str:
+    """The last part of a real path, at most 200 bytes."""
+    base = os.fsencode(os.path.basename(os.path.realpath(path)))[:200]
+    return os.fsdecode(base) or "/"
+
+
+def look(path: str, directory: bool = False) -> bool:
+    """Whether there is a regular file (or a directory) at PATH. Anything else at PATH is refused, links too."""
+    wanted = "a directory" if directory else "a regular file"
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError) as error:
+        raise refuse(path, f"cannot read: {getattr(error, 'strerror', None) or error}") from error
+    if stat.S_ISLNK(mode):
+        raise refuse(path, f"found a symbolic link, which is not followed, expected {wanted}")
+    if stat.S_ISDIR(mode) if directory else stat.S_ISREG(mode):
+        return True
+    raise refuse(path, f"found something else, expected {wanted}")
+
+
+def _open(path: str) -> int:
+    """A descriptor of a regular file. A FIFO or device that has taken its place is refused without waiting."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise _cannot_read(path, error) from error
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise refuse(path, "found something else, expected a regular file")
+    return fd
+
+
+def _read_whole(path: str, most: int) -> bytes:
+    with open(_open(path), "rb") as f:
+        try:
+            data = f.read(most + 1)
+        except OSError as error:
+            raise _cannot_read(path, error) from error
+    if len(data) > most:
+        raise refuse(path, f"found a longer file, expected {most} bytes at most")
+    return data
+
+
+# ---- JSON of strangers. ----
+
+
+def _pairs(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key is there twice")
+    return found
+
+
+def _no_constant(text: str) -> float:
+    raise ValueError(f"{text} is no JSON")
+
+
+_decoder = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_no_constant)
+
+
+def parse_object(data: bytes) -> Dict[str, Any]:
+    """The JSON object in the bytes. ValueError with found and expected where there is none."""
+    try:
+        value = _decoder.decode(data.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"found no JSON ({str(error)[:100]}), expected an object") from None
+    if not isinstance(value, dict):
+        raise ValueError(f"found {_type_name(value)}, expected an object")
+    return value
+
+
+def _type_name(value: Any) -> str:
+    if value is None:
+        return "null"
+    for kind, name in ((bool, "a truth value"), ((int, float), "a number"), (str, "a text"), (list, "a list")):
+        if isinstance(value, kind):
+            return name
+    return "an object"
+
+
+def _number(name: str, value: Any, kind: str) -> float:
+    """The number of a field: NaN for null. ValueError for a value that the field cannot have."""
+    if value is None:
+        return NAN
+    if type(value) is int:
+        if kind is WHOLE and 0 <= value <= 1 << 53 or kind is not WHOLE and abs(value) < 1 << 63 and (value >= 0 or kind is REAL):
+            return float(value)
+        raise ValueError(f"{name}: found {value if abs(value) < 1 << 63 else 'a larger number'}, expected {kind}")
+    if type(value) is float:
+        if math.isfinite(value) and (kind is REAL or kind is SIZE and value >= 0):
+            return value
+        raise ValueError(f"{name}: found {value:.9g}, expected {kind}")
+    raise ValueError(f"{name}: found {_type_name(value)}, expected {kind}")
+
+
+def _text(name: str, value: Any, most: int) -> str:
+    """The text of a field: "" for null."""
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise ValueError(f"{name}: found {_type_name(value)}, expected a text or null")
+    try:
+        n = len(value.encode("utf-8"))
+    except UnicodeEncodeError:
+        raise ValueError(f"{name}: found half a character (a lone surrogate), expected a text or null") from None
+    if "\0" in value:
+        raise ValueError(f"{name}: found a NUL, expected a text or null")
+    if n > most:
+        raise ValueError(f"{name}: found a text of {n} bytes, expected {most} at most")
+    return value
+
+
+# ---- metrics.jsonl. ----
+
+
+def _no_rows() -> Dict[str, "np.ndarray[Any, Any]"]:
+    columns: Dict[str, "np.ndarray[Any, Any]"] = {"start": np.zeros(0, dtype=np.int64)}
+    columns.update((name, np.zeros(0, dtype=object)) for name in WORDS)
+    columns.update((name, np.zeros(0)) for name in NAMES)
+    return columns
+
+
+def _time_of(text: str) -> int:
+    """Unix time of "2026-11-22T13:33:02Z"; -1: not such a time."""
+    if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z", text):
+        return -1
+    try:
+        leap = text[17:19] == "60"
+        at = datetime.datetime.strptime(text.replace(":60Z", ":59Z") if leap else text, "%Y-%m-%dT%H:%M:%SZ")
+    except ValueError:
+        return -1
+    seconds = int(at.replace(tzinfo=datetime.timezone.utc).timestamp()) + leap
+    return seconds if seconds >= 0 else -1
+
+
+class Table:
+    """The rows of one metrics.jsonl while its lines are read."""
+
+    def __init__(self, limits: Limits = LIMITS) -> None:
+        self.limits = limits
+        self.starts: List[Start] = []
+        self.n = 0  # Rows.
+        self._step = array.array("d")  # Step counter of each row, ascending.
+        self._columns = [array.array("d") for _ in NAMES]
+        self._words: List[List[str]] = [[] for _ in WORDS]
+        self._start = array.array("q")
+        self._different: Dict[str, str] = {}
+        self._next = Start(-1, 0.0, 0.0, 0.0, True)  # Totals of all rows read so far.
+
+    def take(self, line: bytes) -> bool:
+        """Read one line. True: it is a row, False: a start. ValueError names the field, found and expected."""
+        fields = parse_object(line)
+        if fields.get("start") is True:
+            self._take_start(fields)
+            return False
+        self._take_row(fields)
+        return True
+
+    def row(self, i: int) -> Dict[str, float]:
+        """The numbers of row i, bytes and seconds as totals over all starts."""
+        values = {name: self._columns[k][i] for k, name in enumerate(NAMES)}
+        before = self.starts[self._start[i]]
+        values["bytes_sent"] += before.sent
+        values["bytes_received"] += before.received
+        values["seconds"] = before.time_s + values["time_s"]
+        values["step"] = self._step[i]
+        return values
+
+    def word(self, i: int, name: str) -> str:
+        """A text of row i."""
+        return self._words[WORDS.index(name)][i]
+
+    def start_of(self, i: int) -> Start:
+        """The start of row i."""
+        return self.starts[self._start[i]]
+
+    def _drop_behind(self, step: float) -> None:
+        """Rows behind `step` were repeated, or will be."""
+        n = self.n
+        while n > 0 and self._step[n - 1] > step:
+            n -= 1
+        if n == self.n:
+            return
+        self.n = n
+        for column in self._columns:
+            del column[n:]
+        for words in self._words:
+            del words[n:]
+        del self._start[n:], self._step[n:]
+
+    def _add_start(self, at_s: int, from_zero: bool) -> None:
+        if len(self.starts) >= self.limits.starts:
+            raise ValueError(f"too many starts, expected {self.limits.starts} at most")
+        self.starts.append(dataclasses.replace(self._next, at_s=at_s, from_zero=from_zero))
+
+    def _take_start(self, fields: Mapping[str, Any]) -> None:
+        text = _text("at", fields.get("at"), self.limits.word_bytes)
+        from_round = _number("from_round", fields.get("from_round"), WHOLE)
+        at_s = _time_of(text) if text else -1
+        if text and at_s < 0:
+            raise ValueError("at: expected a time, as 2026-11-22T13:33:02Z, or null")
+        self._drop_behind(from_round if math.isfinite(from_round) else 0.0)
+        self._add_start(at_s, not from_round > 0)
+
+    def _take_row(self, fields: Mapping[str, Any]) -> None:
+        get = fields.get
+        names = NAMES if "phase" in fields else TRAIN_NAMES
+        values = [NAN if name is None else _number(name, get(name), kind) for name, kind in zip(names, KINDS)]
+        if math.isnan(values[0]):
+            raise ValueError("round: found none, expected a whole number")
+        words = [_text(name, get(name), self.limits.word_bytes) for name in WORDS]
+        for name, word in zip(WORDS, words):
+            if word and word not in self._different:
+                if len(self._different) >= self.limits.words:
+                    raise ValueError(f"{name}: more than {self.limits.words} different texts in the file")
+                self._different[word] = word
+        if not self.starts:
+            self._add_start(-1, True)
+        settle = values[AT["settle_rounds"]]
+        step = values[0] + (0.0 if math.isnan(settle) else settle)
+        self._drop_behind(step)
+        for column, value in zip(self._columns, values):
+            column.append(value)
+        for column_of_words, word in zip(self._words, words):
+            column_of_words.append(self._different.get(word, ""))
+        self._start.append(len(self.starts) - 1)
+        self._step.append(step)
+        self.n += 1
+        start = self.starts[-1]
+        self._next = Start(-1, start.time_s + _greatest(0.0, values[AT["time_s"]]),
+                           start.sent + _greatest(0.0, values[AT["bytes_sent"]]),
+                           start.received + _greatest(0.0, values[AT["bytes_received"]]), False)
+
+    def columns(self) -> Dict[str, "np.ndarray[Any, Any]"]:
+        """One numpy array per column."""
+        found: Dict[str, "np.ndarray[Any, Any]"] = {"start": np.array(self._start, dtype=np.int64)}
+        for name, words in zip(WORDS, self._words):
+            found[name] = np.array(words, dtype=object)
+        for name, values in zip(NAMES, self._columns):
+            found[name] = np.array(values, dtype=float)
+        return found
+
+
+class _Budget:
+    """Lines that may still be read."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.lines = limits.lines
+
+
+def _whole_lines(path: str, limits: Limits) -> Iterator[bytes]:
+    """Each line that ends in a line feed. A longer line than the limit is refused, also a torn one."""
+    with open(_open(path), "rb") as f:
+        number = 0
+        while True:
+            try:
+                line = f.readline(limits.line_bytes)
+            except OSError as error:
+                raise _cannot_read(path, error) from error
+            number += 1
+            if not line.endswith(b"\n"):
+                if len(line) >= limits.line_bytes:
+                    raise refuse(path, f"line {number}: too long, expected {limits.line_bytes - 1} bytes at most")
+                return  # The end, or a torn last line.
+            yield line
+
+
+def _read_rows(peer: Peer, path: str, budget: _Budget) -> None:
+    if not look(path):
+        return
+    table = Table(budget.limits)
+    for number, line in enumerate(_whole_lines(path, budget.limits), 1):
+        if budget.lines <= 0:
+            raise refuse(path, f"line {number}: too many lines, expected {budget.limits.lines} at most in all files")
+        budget.lines -= 1
+        try:
+            table.take(line)
+        except ValueError as error:
+            raise refuse(path, f"line {number}: {error}") from None
+    peer.columns, peer.starts = table.columns(), table.starts
+
+
+# ---- summary.json and run.txt. ----
+
+
+def _figures(fields: Mapping[str, Any], limits: Limits) -> Tuple[Dict[str, float], str]:
+    """Numbers and verdict of a summary. `train` calls its result on the test set test_accuracy."""
+    verdict = fields.get("verdict")
+    inner: Mapping[str, Any] = verdict if isinstance(verdict, dict) else {}
+    figures = {name: _number(key, (fields if at is None else inner).get(key), kind) for name, at, key, kind in SUMMARY}
+    if "test_accuracy" in fields:
+        figures["accuracy"] = _number("test_accuracy", fields["test_accuracy"], SIZE)
+    return figures, _text("text", inner.get("text"), limits.verdict_bytes)
+
+
+def _read_summary(of: Any, path: str, limits: Limits) -> None:
+    """Fill summary, figures and verdict of a Run or Peer. Peers of `sim` have their summaries in that of the run."""
+    if not look(path):
+        return
+    try:
+        fields = parse_object(_read_whole(path, limits.summary_bytes))
+        of.figures, of.verdict = _figures(fields, limits)
+        of.summary = fields
+        listed = fields.get("peers")
+        if not isinstance(of, Run) or not of.several or not isinstance(listed, list):
+            return
+        missing = {peer.name: peer for peer in of.peers if peer.figures is None}
+        for one in listed:
+            inner = one if isinstance(one, dict) else {}
+            peer = missing.pop(_text("name", inner.get("name"), 255), None)
+            if peer is not None:
+                peer.figures, peer.verdict = _figures(inner, limits)
+                peer.summary = inner
+    except ValueError as error:
+        raise refuse(path, str(error)) from None
+
+
+def _read_settings(path: str, limits: Limits) -> Dict[str, str]:
+    if not look(path):
+        return {}
+    data = _read_whole(path, limits.settings_bytes)
+    if b"\0" in data:
+        raise refuse(path, "found a NUL, expected lines of key=value")
+    settings: Dict[str, str] = {}
+    for line in data.decode("utf-8", "surrogateescape").split("\n"):
+        key, equals, value = line.partition("=")
+        if equals:
+            settings.setdefault(key, value)
+    return settings
+
+
+def _difference(there: Mapping[str, str], here: Mapping[str, str]) -> str:
+    """The first key of the run description that differs; "": none does. Flags and the command are not part of it."""
+    for key in list(there) + [key for key in here if key not in there]:
+        if key != "command" and not key.startswith("--") and there.get(key) != here.get(key):
+            return f"{key}={there.get(key, 'none')[:40]} there, {here.get(key, 'none')[:40]} here"
+    return ""
+
+
+# ---- Directories. ----
+
+
+def _has_results(path: str) -> bool:
+    return look(os.path.join(path, "metrics.jsonl")) or look(os.path.join(path, "summary.json"))
+
+
+def natural_order(a: str, b: str) -> int:
+    """Negative, 0 or positive as a is before, equal to or behind b; runs of digits count by their value."""
+    key = [[(1, part) if part[:1].isdigit() else (0, part) for part in re.findall(rb"[0-9]+|[^0-9]", os.fsencode(text))]
+           for text in (a, b)]
+    for (x_digits, x), (y_digits, y) in zip(*key):
+        if x_digits and y_digits:
+            x, y = x.lstrip(b"0"), y.lstrip(b"0")
+            if len(x) != len(y):
+                return len(x) - len(y)
+        if x != y:
+            return -1 if x < y else 1
+    if len(key[0]) != len(key[1]):
+        return len(key[0]) - len(key[1])
+    return (os.fsencode(a) > os.fsencode(b)) - (os.fsencode(a) < os.fsencode(b))
+
+
+def _is_peer(path: str, name: str, numbered: bool) -> bool:
+    if name.startswith(".") or re.fullmatch("old\\.[0-9]+", name) or bool(re.fullmatch("peer-[0-9]+", name)) != numbered:
+        return False
+    at = os.path.join(path, name)
+    if numbered:
+        return look(at, directory=True)
+    try:
+        return stat.S_ISDIR(os.lstat(at).st_mode) and _has_results(at)
+    except OSError:
+        return False
+
+
+def _find_peers(run: Run, names: Sequence[str], numbered: bool, limits: Limits) -> None:
+    found = [name for name in names if _is_peer(run.path, name, numbered)]
+    if len(found) > limits.peers:
+        raise refuse(run.path, f"found {len(found)} peers, expected {limits.peers} at most")
+    run.peers = [Peer(name) for name in sorted(found, key=functools.cmp_to_key(natural_order))]
+
+
+def _names(path: str, limits: Limits) -> List[str]:
+    names = []
+    try:
+        with os.scandir(path) as entries:
+            for entry in entries:
+                names.append(entry.name)
+                if len(names) > limits.entries:
+                    raise refuse(path, f"found more names, expected {limits.entries} at most")
+    except (OSError, ValueError) as error:
+        raise refuse(path, f"cannot read: {getattr(error, 'strerror', None) or error}") from error
+    return names
+
+
+def _read_one(run: Run, budget: _Budget) -> None:
+    """DIR is that of one peer or of `train`."""
+    peer = Peer(run.label)
+    run.peers = [peer]
+    run.settings = _read_settings(os.path.join(run.path, "run.txt"), budget.limits)
+    _read_rows(peer, os.path.join(run.path, "metrics.jsonl"), budget)
+    _read_summary(run, os.path.join(run.path, "summary.json"), budget.limits)
+    peer.summary, peer.figures, peer.verdict = run.summary, run.figures, run.verdict
+
+
+def _read_several(run: Run, budget: _Budget) -> None:
+    """Each peer has a directory in DIR. Without DIR/run.txt all peers must have the same run description."""
+    run.several = True
+    run.settings = _read_settings(os.path.join(run.path, "run.txt"), budget.limits)
+    named = bool(run.settings)
+    for peer in run.peers:
+        at = os.path.join(run.path, peer.name)
+        _read_rows(peer, os.path.join(at, "metrics.jsonl"), budget)
+        _read_summary(peer, os.path.join(at, "summary.json"), budget.limits)
+        if named:
+            continue
+        settings = _read_settings(os.path.join(at, "run.txt"), budget.limits)
+        if not run.settings:
+            run.settings = settings
+        elif settings and _difference(run.settings, settings):
+            raise refuse(at, f"found another run than its neighbour's ({_difference(run.settings, settings)})")
+    _read_summary(run, os.path.join(run.path, "summary.json"), budget.limits)
+
+
+def _read(path: str, budget: _Budget) -> Run:
+    try:
+        run = Run(path)
+        if look(os.path.join(path, "metrics.jsonl")):
+            _read_one(run, budget)
+            return run
+        names = _names(path, budget.limits)
+    except ValueError as error:  # A NUL in the path.
+        raise refuse(path, f"cannot read: {error}") from None
+    _find_peers(run, names, True, budget.limits)
+    if not run.peers:
+        _find_peers(run, names, False, budget.limits)
+    if run.peers:
+        _read_several(run, budget)
+    elif _has_results(path):
+        _read_one(run, budget)
+    else:
+        raise refuse(path, "found no metrics.jsonl, neither there nor in peer-0 and so on, expected a directory that a run "
+                           "has written with --out")
+    return run
+
+
+def load(path: "os.PathLike[str] | str", limits: Limits = LIMITS) -> Run:
+    """Read the --out directory of a run, or of one of its peers. InputError: it is refused."""
+    return _read(os.fspath(path), _Budget(limits))
+
+
+def load_all(paths: Sequence["os.PathLike[str] | str"], limits: Limits = LIMITS) -> List[Run]:
+    """Read several runs. The limit of lines is for all together. Equal labels get their parent's name or a number."""
+    budget = _Budget(limits)
+    runs = [_read(os.fspath(path), budget) for path in paths]
+    labels = [run.label for run in runs]
+    for run in runs:
+        if labels.count(run.label) > 1:
+            run.label = _label_by_parent(run)
+    taken: List[str] = []
+    for run in runs:
+        label, number = run.label, 2
+        while run.label in taken:
+            run.label = f"{label}-{number}"
+            number += 1
+        taken.append(run.label)
+    return runs
+
+
+def _label_by_parent(run: Run) -> str:
+    """PARENT-NAME of .../PARENT/NAME."""
+    parent, name = os.path.split(os.path.realpath(run.path))
+    if parent in ("", "/"):
+        return run.label
+    return os.fsdecode(os.fsencode(os.path.basename(parent))[:120] + b"-" + os.fsencode(name)[:120])
