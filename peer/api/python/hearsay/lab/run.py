@@ -29,9 +29,12 @@ import stat
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .cli import InputError
+from .output import add_input, shown
 
+Array = NDArray[Any]
 NAN = float("nan")
 MIB = 1 << 20
 
@@ -147,10 +150,10 @@ class Start:
 class Curve:
     """Test accuracy of a whole run at each round in which all peers were evaluated."""
 
-    round: "np.ndarray[Any, Any]"  # Rounds of the consensus phase count on.
-    sent: "np.ndarray[Any, Any]"  # Bytes of all peers since the run last began at round 0.
-    seconds: "np.ndarray[Any, Any]"  # Of the slowest peer, since the same moment.
-    accuracy: "np.ndarray[Any, Any]"  # Of the worst peer.
+    round: Array  # Rounds of the consensus phase count on.
+    sent: Array  # Bytes of all peers since the run last began at round 0.
+    seconds: Array  # Of the slowest peer, since the same moment.
+    accuracy: Array  # Of the worst peer.
 
     def at(self, axis: str, x: float) -> float:
         """Accuracy at x of the axis "round", "sent" or "seconds", linear between stops. NaN outside of them."""
@@ -172,7 +175,7 @@ class Peer:
 
     def __init__(self, name: str) -> None:
         self.name = name  # Name of its directory.
-        self.columns: Dict[str, "np.ndarray[Any, Any]"] = _no_rows()  # Numbers (NaN: null), words ("": null) and `start`.
+        self.columns: Dict[str, Array] = _no_rows()  # Numbers (NaN: null), words ("": null) and `start`.
         self.starts: List[Start] = []
         self.summary: Dict[str, Any] = {}  # Its summary.json as it is.
         self.figures: Optional[Dict[str, float]] = None  # Numbers of its summary, by SUMMARY. None: there is no summary.
@@ -181,27 +184,30 @@ class Peer:
     def __len__(self) -> int:
         return len(self.columns["round"])
 
-    def step(self) -> "np.ndarray[Any, Any]":
+    def step(self) -> Array:
         """Step counter of each row: rounds of training plus rounds of the consensus phase."""
-        return self.columns["round"] + np.nan_to_num(self.columns["settle_rounds"], nan=0.0)
+        step: Array = self.columns["round"] + np.nan_to_num(self.columns["settle_rounds"], nan=0.0)
+        return step
 
-    def seconds(self) -> "np.ndarray[Any, Any]":
+    def seconds(self) -> Array:
         """Seconds of each row over all starts."""
-        return self._before("time_s") + self.columns["time_s"]
+        return self._total_of("time_s", "time_s")
 
-    def sent(self) -> "np.ndarray[Any, Any]":
+    def sent(self) -> Array:
         """Bytes sent at each row over all starts."""
-        return self._before("sent") + self.columns["bytes_sent"]
+        return self._total_of("sent", "bytes_sent")
 
-    def received(self) -> "np.ndarray[Any, Any]":
+    def received(self) -> Array:
         """Bytes received at each row over all starts."""
-        return self._before("received") + self.columns["bytes_received"]
+        return self._total_of("received", "bytes_received")
 
-    def _before(self, name: str) -> "np.ndarray[Any, Any]":
-        """A total of the starts before that of each row."""
+    def _total_of(self, before: str, column: str) -> Array:
+        """A column that counts from a start, plus the total of the starts before that of each row."""
         if len(self) == 0:
             return np.zeros(0)
-        return np.array([getattr(start, name) for start in self.starts])[self.columns["start"]]
+        totals = np.array([getattr(start, before) for start in self.starts])
+        total: Array = totals[self.columns["start"]] + self.columns[column]
+        return total
 
     def begun(self, row: int) -> Start:
         """The last start from round 0 before a row: the model of the row has nothing of earlier starts."""
@@ -214,7 +220,7 @@ class Peer:
         """A column's value in the last row; NaN without rows."""
         return float(self.columns[column][-1]) if len(self) > 0 else NAN
 
-    def _total(self, figure: str, before: str, rows: "np.ndarray[Any, Any]") -> float:
+    def _total(self, figure: str, before: str, rows: Array) -> float:
         """A total over all starts: the summary counts from the last start."""
         summary = self.figure(figure)
         if math.isfinite(summary) and self.starts:
@@ -341,10 +347,10 @@ class Run:
         columns = np.array(stops).reshape(len(stops), 4)
         return Curve(columns[:, 0], columns[:, 1], columns[:, 2], columns[:, 3])
 
-    def metrics(self) -> Dict[str, "np.ndarray[Any, Any]"]:
+    def metrics(self) -> Dict[str, Array]:
         """All rows of all peers: `peer` (its name), `start` (from 0), words and numbers, one array per column."""
         names = [np.full(len(peer), peer.name, dtype=object) for peer in self.peers]
-        table: Dict[str, "np.ndarray[Any, Any]"] = {"peer": np.concatenate(names) if names else np.zeros(0, dtype=object)}
+        table: Dict[str, Array] = {"peer": np.concatenate(names) if names else np.zeros(0, dtype=object)}
         for name in ("start",) + WORDS + NAMES:
             table[name] = np.concatenate([peer.columns[name] for peer in self.peers])
         return table
@@ -352,7 +358,7 @@ class Run:
     def frame(self) -> Any:
         """metrics() as a pandas.DataFrame."""
         try:
-            import pandas
+            import pandas  # type: ignore[import-untyped,unused-ignore]
         except ImportError as error:
             raise ImportError("Run.frame() needs pandas (pip install pandas, Debian: python3-pandas)") from error
         return pandas.DataFrame(self.metrics())
@@ -392,12 +398,6 @@ def _evaluations(peer: Peer) -> Dict[float, Tuple[float, float, float]]:
 
 
 # ---- Paths. ----
-
-
-def shown(text: str) -> str:
-    """A path or other text of unknown origin in one printable line, for an error message."""
-    safe = "".join(c if c.isprintable() else "?" for c in text)
-    return safe if len(safe) <= 512 else "..." + safe[-509:]
 
 
 def refuse(path: str, why: str) -> InputError:
@@ -440,6 +440,7 @@ def _open(path: str) -> int:
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
         raise refuse(path, "found something else, expected a regular file")
+    add_input(fd)
     return fd
 
 
@@ -526,8 +527,8 @@ def _text(name: str, value: Any, most: int) -> str:
 # ---- metrics.jsonl. ----
 
 
-def _no_rows() -> Dict[str, "np.ndarray[Any, Any]"]:
-    columns: Dict[str, "np.ndarray[Any, Any]"] = {"start": np.zeros(0, dtype=np.int64)}
+def _no_rows() -> Dict[str, Array]:
+    columns: Dict[str, Array] = {"start": np.zeros(0, dtype=np.int64)}
     columns.update((name, np.zeros(0, dtype=object)) for name in WORDS)
     columns.update((name, np.zeros(0)) for name in NAMES)
     return columns
@@ -644,9 +645,9 @@ class Table:
                            start.sent + _greatest(0.0, values[AT["bytes_sent"]]),
                            start.received + _greatest(0.0, values[AT["bytes_received"]]), False)
 
-    def columns(self) -> Dict[str, "np.ndarray[Any, Any]"]:
+    def columns(self) -> Dict[str, Array]:
         """One numpy array per column."""
-        found: Dict[str, "np.ndarray[Any, Any]"] = {"start": np.array(self._start, dtype=np.int64)}
+        found: Dict[str, Array] = {"start": np.array(self._start, dtype=np.int64)}
         for name, words in zip(WORDS, self._words):
             found[name] = np.array(words, dtype=object)
         for name, values in zip(NAMES, self._columns):

@@ -1,0 +1,106 @@
+"""hearsay.lab.output: writes results: regular files are replaced atomically, streams are written to.
+
+    PATH is ...                     what happens
+    absent, or a regular file       PATH.tmp-PID is written, synced and renamed to PATH
+    a symbolic link                 the target of the link is replaced, the link is kept
+    a device, a pipe or a socket    the bytes are written to it
+    a directory, or an input        refused
+
+An input is a file that this program has read, by device and inode. An existing file that hearsay-lab has not made is refused
+unless the caller forces it: a file of ours has a mark near its beginning or its end.
+"""
+import os
+import stat
+from typing import Optional, Set, Tuple
+
+from .cli import InputError
+
+NEAR = 4096  # Bytes at the beginning and at the end in which a mark is looked for.
+
+_inputs: Set[Tuple[int, int]] = set()
+
+
+def add_input(fd: int) -> None:
+    """Remember an open file: check() refuses to replace it."""
+    at = os.fstat(fd)
+    _inputs.add((at.st_dev, at.st_ino))
+
+
+def shown(text: str) -> str:
+    """A path or other text of unknown origin in one printable line, for a message."""
+    safe = "".join(c if c.isprintable() else "?" for c in text)
+    return safe if len(safe) <= 512 else "..." + safe[-509:]
+
+
+def _stat(path: str) -> Optional[os.stat_result]:
+    """What PATH names, links followed; None: nothing."""
+    try:
+        return os.stat(path)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot write {shown(path)}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _is_stream(mode: int) -> bool:
+    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISSOCK(mode) or stat.S_ISBLK(mode)
+
+
+def check(path: str, mark: bytes, force: bool) -> None:
+    """InputError where PATH may not be written. Changes nothing, so that all outputs can be checked before the first write."""
+    there = _stat(path)
+    if there is None:
+        parent = os.path.dirname(os.path.realpath(path))
+        if not os.path.isdir(parent):
+            raise InputError(f"cannot write {shown(path)}: {shown(parent)} is no directory")
+        return
+    if stat.S_ISDIR(there.st_mode):
+        raise InputError(f"cannot write {shown(path)}: it is a directory")
+    if (there.st_dev, there.st_ino) in _inputs:
+        raise InputError(f"cannot write {shown(path)}: it is an input of this command")
+    if force or _is_stream(there.st_mode) or there.st_size == 0 or _has_mark(path, mark):
+        return
+    raise InputError(f"{shown(path)} exists, and hearsay-lab has not made it; --force writes over it")
+
+
+def _has_mark(path: str, mark: bytes) -> bool:
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as f:
+            head = f.read(NEAR)
+            f.seek(max(0, os.fstat(f.fileno()).st_size - NEAR))
+            return mark in head or mark in f.read(NEAR)
+    except OSError:
+        return False
+
+
+def write(path: str, data: bytes) -> None:
+    """Replace the file at PATH, or write to the stream there. OSError: PATH has its old contents."""
+    there = _stat(path)
+    if there is not None and _is_stream(there.st_mode):
+        with open(path, "wb", buffering=0) as stream:
+            view = memoryview(data)
+            while len(view) > 0:
+                view = view[stream.write(view):]
+        return
+    target = os.path.realpath(path)
+    temporary = f"{target}.tmp-{os.getpid()}"
+    mode = stat.S_IMODE(there.st_mode) if there is not None else None
+    try:
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666), "wb") as f:
+            f.write(data)
+            f.flush()
+            if mode is not None:
+                os.fchmod(f.fileno(), mode)
+            os.fsync(f.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        try:
+            os.unlink(temporary)
+        except OSError:
+            pass
+        raise
+    directory = os.open(os.path.dirname(target), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
