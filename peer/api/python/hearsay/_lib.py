@@ -219,3 +219,13 @@ def needing_model() -> FrozenSet[str]:
             names.add(option.name.decode())
         i += 1
     return frozenset(names)
+
+
+def defaults() -> Dict[str, str]:
+    """Returns the default of each option that has one, as text."""
+    option, found, i = Option(), {}, 0
+    while lib.hearsay_option_at(i, ctypes.byref(option)) == OK:
+        if option.fallback is not None:
+            found[option.name.decode()] = option.fallback.decode()
+        i += 1
+    return found

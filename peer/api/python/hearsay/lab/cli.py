@@ -9,7 +9,7 @@ import signal
 import sys
 from typing import List, Optional
 
-COMMANDS: List[str] = []  # Module names, in the order of the help.
+COMMANDS: List[str] = ["report"]  # Module names, in the order of the help.
 
 
 class InputError(Exception):

@@ -1,0 +1,389 @@
+"""hearsay.lab.drawing: the figures of reports, by matplotlib: SVG for pages, PNG, SVG or PDF for papers.
+
+    figure(width, height, style)   an empty figure in inches, and its axes
+    curves(...), bars(...), graph(...)    draw into axes
+    page_svg(figure, prefix)       SVG text that stands in an HTML page with others. Its colours are CSS variables
+    render(figure, format)         the bytes of a PNG, SVG or PDF file
+
+The same input gives the same bytes. No function uses pyplot, a display or the user's matplotlibrc. A page defines the CSS
+variables of css_colours(), which differ in light and dark mode.
+
+Up to LINES peers of a run are a line each. More are a band from the least to the greatest of each round, with the median.
+No value is averaged or interpolated: each point is a number of a file. Texts are drawn as they are: `$` begins no formula.
+"""
+import contextlib
+import dataclasses
+import io
+import math
+import re
+import warnings
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from .run import Array, Peer, Run
+
+try:
+    import matplotlib
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+except ImportError as missing:
+    raise ImportError("matplotlib is not installed (pip install matplotlib, Debian: python3-matplotlib)") from missing
+
+LINES = 8  # Peers of a run that are drawn one by one.
+POINTS = 400  # Points of a line or band that are drawn, at most.
+MADE_BY = "hearsay-lab"  # The mark in the metadata of each file.
+FORMATS = ("png", "svg", "pdf")
+
+LIGHT = ("#2b6cb0", "#c05621", "#2f855a", "#b83280", "#6b46c1", "#975a16", "#2c7a7b", "#c53030")
+DARK = ("#63b3ed", "#f6ad55", "#68d391", "#f687b3", "#b794f4", "#ecc94b", "#4fd1c5", "#fc8181")
+LIGHT_PARTS = ("#2f855a", "#a0aec0", "#6b46c1", "#dd9b5f")  # Computing, waiting, mixing, the rest.
+DARK_PARTS = ("#68d391", "#718096", "#b794f4", "#c98a4b")
+
+
+@dataclasses.dataclass(frozen=True)
+class Style:
+    """The colours of a figure."""
+
+    ink: str
+    soft: str  # Ticks and labels.
+    line: str  # Grid and frame.
+    series: Tuple[str, ...]  # Runs, in turn.
+    parts: Tuple[str, ...]
+    on: str  # Text on a colour of a series.
+    ground: Optional[str]  # None: transparent.
+
+
+PAPER = Style("#1a202c", "#2d3748", "#d9dee6", LIGHT, LIGHT_PARTS, "#ffffff", "#ffffff")
+# Placeholders that page_svg() replaces by CSS variables.
+PAGE = Style("#000101", "#000102", "#000103", tuple(f"#0002{i:02x}" for i in range(8)), tuple(f"#0003{i:02x}" for i in range(4)),
+             "#000104", None)
+_VARIABLES: Dict[str, str] = {PAGE.ink: "--ink", PAGE.soft: "--soft", PAGE.line: "--line", PAGE.on: "--on"}
+_VARIABLES.update((colour, f"--series-{i}") for i, colour in enumerate(PAGE.series))
+_VARIABLES.update((colour, f"--part-{i}") for i, colour in enumerate(PAGE.parts))
+
+
+def css_colours(dark: bool) -> str:
+    """Declarations of the CSS variables of series and parts."""
+    series, parts = (DARK, DARK_PARTS) if dark else (LIGHT, LIGHT_PARTS)
+    return (f"--on:{'#14171c' if dark else '#ffffff'};" + "".join(f"--series-{i}:{colour};" for i, colour in enumerate(series))
+            + "".join(f"--part-{i}:{colour};" for i, colour in enumerate(parts)))
+
+
+@contextlib.contextmanager
+def _settings() -> Iterator[None]:
+    """matplotlib's own defaults and ours, whatever a matplotlibrc says."""
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # A glyph that no font has is drawn as a box.
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update({"svg.hashsalt": MADE_BY, "svg.fonttype": "none", "font.size": 10, "axes.titlesize": 11,
+                                    "axes.labelsize": 10, "xtick.labelsize": 9, "ytick.labelsize": 9, "legend.fontsize": 9,
+                                    "pdf.fonttype": 42, "axes.unicode_minus": True})
+        yield
+
+
+def literal(text: str) -> str:
+    """A text that matplotlib draws as it is: without formulas and control characters."""
+    return "".join(c if c.isprintable() else "?" for c in text).replace("$", r"\$")
+
+
+def figure(width: float = 5.4, height: float = 3.5, style: Style = PAPER) -> Tuple[Any, Any]:
+    """An empty figure of that many inches and its axes."""
+    with _settings():
+        fig = Figure(figsize=(width, height), layout="constrained")
+        fig.patch.set_visible(style.ground is not None)
+        axes = fig.add_subplot()
+        axes.patch.set_visible(False)
+        for side in ("top", "right"):
+            axes.spines[side].set_visible(False)
+        for side in ("left", "bottom"):
+            axes.spines[side].set_color(style.soft)
+            axes.spines[side].set_linewidth(0.8)
+        axes.tick_params(colors=style.soft, labelcolor=style.soft, width=0.8, length=3)
+        axes.grid(axis="y", color=style.line, linewidth=0.7)
+        axes.set_axisbelow(True)
+        axes.xaxis.label.set_color(style.soft)
+        axes.yaxis.label.set_color(style.soft)
+        axes.title.set_color(style.ink)
+    return fig, axes
+
+
+# ---- Files and pages. ----
+
+
+def render(fig: Any, kind: str, dpi: int = 200) -> bytes:
+    """The bytes of a file of that format ("png", "svg" or "pdf")."""
+    metadata: Dict[str, Dict[str, Any]] = {"png": {"Software": MADE_BY}, "svg": {"Creator": MADE_BY, "Date": None},
+                                           "pdf": {"Creator": MADE_BY, "Producer": None, "CreationDate": None}}
+    out = io.BytesIO()
+    with _settings():
+        fig.savefig(out, format=kind, dpi=dpi, metadata=metadata[kind])
+    return out.getvalue()
+
+
+def page_svg(fig: Any, prefix: str, title: str) -> str:
+    """An <svg> element for an HTML page. `prefix` makes its ids unique there; `title` is its accessible name (HTML text)."""
+    text = render(fig, "svg").decode("utf-8")
+    text = text[text.index("<svg"):]
+    text = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", text, flags=re.DOTALL)
+    text = re.sub(r' (?:version|xmlns|xmlns:xlink|height|width)="[^"]*"', "", text[:text.index(">")]) + text[text.index(">"):]
+    text = re.sub(r'\bid="', f'id="{prefix}', text)
+    text = re.sub(r'(?:xlink:)?href="#', f'href="#{prefix}', text)
+    text = text.replace("url(#", f"url(#{prefix}")
+    text = re.sub(r"#000[1-3]0[0-9a-f]", lambda found: f"var({_VARIABLES.get(found.group(), '--ink')})", text)
+    text = re.sub(r"'DejaVu Sans'(?:, [^;\"]*)?", "inherit", text)
+    text = re.sub(r"font: ([0-9.]+)px inherit", r"font-size: \1px", text)
+    return text.replace("<svg", f'<svg role="img" aria-label="{title}"', 1).strip()
+
+
+# ---- Points. ----
+
+ROUND, SECONDS, BYTES = "round", "seconds", "bytes"
+AXES = {ROUND: "round", SECONDS: "seconds", BYTES: "MB sent by a peer"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Plot:
+    """A figure of all runs together."""
+
+    title: str
+    note: str
+    column: str
+    axis: str
+
+    @property
+    def log(self) -> bool:
+        """A logarithmic vertical axis, which has no place for 0."""
+        return self.column == "relative_drift"
+
+    @property
+    def unit(self) -> str:
+        """The label of the vertical axis."""
+        return {"loss": "training loss", "accuracy": "test accuracy, %"}.get(self.column, "relative drift")
+
+
+PLOTS: Tuple[Plot, ...] = (
+    Plot("Training loss by round", "Rounds that trained.", "loss", ROUND),
+    Plot("Training loss by time", "Seconds over all starts of a run. In a simulation: virtual seconds.", "loss", SECONDS),
+    Plot("Training loss by traffic", "Megabytes that a peer has sent, over all starts.", "loss", BYTES),
+    Plot("Test accuracy by round", "In percent, of the rounds that were evaluated.", "accuracy", ROUND),
+    Plot("Test accuracy by time", "In percent, by seconds over all starts.", "accuracy", SECONDS),
+    Plot("Test accuracy by traffic", "In percent, by megabytes that a peer has sent.", "accuracy", BYTES),
+    Plot("Relative drift by round", "Lines and bands: estimates of the peers. A dot: exact, of the models at the end.",
+         "relative_drift", ROUND))
+
+
+def _is_drift(column: str) -> bool:
+    return column in ("drift", "relative_drift")
+
+
+def xs_of(peer: Peer, column: str, axis: str) -> Array:
+    """The horizontal values of a peer's rows. A drift belongs to the round that it is an estimate of."""
+    if axis == SECONDS:
+        return peer.seconds()
+    if axis == BYTES:
+        return peer.sent()
+    return peer.columns["drift_round"] if _is_drift(column) else peer.step()
+
+
+def ys_of(peer: Peer, column: str) -> Array:
+    """A figure of a peer's rows. Rounds of the consensus phase repeat the last training loss, which is left out."""
+    values = peer.columns[column]
+    return np.where(peer.columns["local_steps"] == 0, np.nan, values) if column == "loss" else values
+
+
+def points(peer: Peer, column: str, axis: str) -> Tuple[Array, Array]:
+    """The known points of a peer, in the order of its rows; each estimate of a drift once."""
+    xs, ys = xs_of(peer, column, axis), ys_of(peer, column)
+    kept = np.isfinite(xs) & np.isfinite(ys)
+    if _is_drift(column):
+        rounds = peer.columns["drift_round"]
+        last: Optional[Tuple[float, float]] = None
+        for i in np.flatnonzero(kept):
+            now = (float(ys[i]), float(rounds[i]))
+            kept[i] = now != last
+            last = now
+    return xs[kept], ys[kept]
+
+
+def band(run: Run, column: str, axis: str) -> Tuple[Array, Array, Array, Array]:
+    """x, least, median and greatest of all peers, for each round that any peer has the figure of."""
+    parts = []
+    for peer in run.peers:
+        table = np.stack([xs_of(peer, column, ROUND), xs_of(peer, column, axis), ys_of(peer, column)], axis=1)
+        table = table[np.isfinite(table).all(axis=1)]
+        newest = np.ones(len(table), dtype=bool)
+        newest[:-1] = table[1:, 0] != table[:-1, 0]  # The newest row of a round counts.
+        parts.append(table[newest])
+    rows = np.concatenate(parts) if parts else np.zeros((0, 3))
+    by_y, by_x = rows[np.lexsort((rows[:, 2], rows[:, 0]))], rows[np.lexsort((rows[:, 1], rows[:, 0]))]
+    _, first, count = np.unique(by_y[:, 0], return_index=True, return_counts=True)
+    middle = first + (count - 1) // 2
+    return by_x[middle, 1], by_y[first, 2], by_y[middle, 2], by_y[first + count - 1, 2]
+
+
+def thin(xs: Array, ys: Array, most: int = POINTS) -> Tuple[Array, Array]:
+    """At most `most` of the points: first, last, and the least and the greatest of each stretch between them."""
+    n = len(xs)
+    if n <= most:
+        return xs, ys
+    stretches, inner, kept = (most - 2) // 2, n - 2, [0]
+    for k in range(stretches):
+        from_, to = 1 + inner * k // stretches, 1 + inner * (k + 1) // stretches
+        kept += sorted({from_ + int(np.argmin(ys[from_:to])), from_ + int(np.argmax(ys[from_:to]))})
+    kept.append(n - 1)
+    return xs[kept], ys[kept]
+
+
+def thin_band(xs: Array, low: Array, middle: Array, high: Array, most: int = POINTS) -> Tuple[Array, Array, Array, Array]:
+    """The same of a band: of each stretch the least low and the greatest high, x and middle of its middle place."""
+    n = len(xs)
+    if n <= most:
+        return xs, low, middle, high
+    edges = [n * k // most for k in range(most + 1)]
+    at = [(a + b) // 2 for a, b in zip(edges, edges[1:])]
+    return xs[at], np.minimum.reduceat(low, edges[:-1]), middle[at], np.maximum.reduceat(high, edges[:-1])
+
+
+# ---- Curves. ----
+
+
+def _shown(plot: Plot, xs: Array, *columns: Array) -> List[Array]:
+    """In the units of the axes, without what a logarithmic axis has no place for."""
+    scale = 100.0 if plot.column == "accuracy" else 1.0
+    kept = columns[0] > 0 if plot.log else np.ones(len(xs), dtype=bool)
+    return [(xs * 1e-6 if plot.axis == BYTES else xs)[kept]] + [column[kept] * scale for column in columns]
+
+
+def _draw_lines(axes: Any, plot: Plot, run: Run, colour: str) -> bool:
+    drawn = False
+    for peer in run.peers:
+        xs, ys = _shown(plot, *thin(*points(peer, plot.column, plot.axis)))
+        if len(xs) > 0:
+            axes.plot(xs, ys, color=colour, linewidth=1.3, marker="o" if plot.column == "accuracy" or len(xs) < 2 else None,
+                      markersize=2.6, alpha=0.9)
+            drawn = True
+    return drawn
+
+
+def _draw_band(axes: Any, plot: Plot, run: Run, colour: str) -> bool:
+    xs, low, middle, high = _shown(plot, *thin_band(*band(run, plot.column, plot.axis)))
+    if len(xs) == 0:
+        return False
+    axes.fill_between(xs, low, high, color=colour, alpha=0.22, linewidth=0)
+    axes.plot(xs, middle, color=colour, linewidth=1.5, marker="o" if len(xs) < 20 else None, markersize=2.6)
+    return True
+
+
+def curves(axes: Any, plot: Plot, runs: Sequence[Run], style: Style = PAPER) -> List[int]:
+    """Draw a figure of the runs. Returns the places of the runs that have it."""
+    drawn = []
+    with _settings():
+        if plot.log:
+            axes.set_yscale("log")
+        for i, run in enumerate(runs):
+            colour = style.series[i % len(style.series)]
+            any_ = (_draw_lines if len(run.peers) <= LINES else _draw_band)(axes, plot, run, colour)
+            final = run.final
+            at = final.rounds + (final.settle_rounds if math.isfinite(final.settle_rounds) else 0.0)
+            if plot.column == "relative_drift" and math.isfinite(at) and final.exact > 0:
+                axes.plot([at], [final.exact], color=colour, marker="o", markersize=5.5, linestyle="none")
+                any_ = True
+            if any_:
+                drawn.append(i)
+        axes.set_xlabel(AXES[plot.axis])
+        axes.set_ylabel(plot.unit)
+        axes.margins(x=0.02)
+        if plot.axis == ROUND:
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=7))
+    return drawn
+
+
+def legend(axes: Any, names: Sequence[str], colours: Sequence[str], style: Style = PAPER) -> None:
+    """A legend of runs: a line of each colour with its name."""
+    from matplotlib.lines import Line2D
+
+    with _settings():
+        axes.legend([Line2D([], [], color=colour, linewidth=2) for colour in colours], [literal(name) for name in names],
+                    frameon=False, labelcolor=style.ink)
+
+
+# ---- Bars. ----
+
+
+def bars(axes: Any, places: Sequence[int], columns: Sequence[Sequence[float]], colours: Sequence[str], unit: str,
+         stacked: bool) -> None:
+    """Draw bars of peers at their places: each column a colour, on top of each other or side by side."""
+    with _settings():
+        base = np.zeros(len(places))
+        n = len(columns)
+        width = 0.8 if stacked else 0.8 / n
+        for k, (column, colour) in enumerate(zip(columns, colours)):
+            at = np.asarray(places, dtype=float) + (0.0 if stacked else (k - (n - 1) / 2) * width)
+            axes.bar(at, column, width=width, bottom=base if stacked else None, color=colour, linewidth=0)
+            base = base + np.asarray(column)
+        axes.set_xlabel("peer, by its place in the table")
+        axes.set_ylabel(unit)
+        axes.set_ylim(bottom=0)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=12))
+
+
+# ---- Graphs. ----
+
+
+def _distances(n: int, edges: Sequence[Tuple[int, int]]) -> Array:
+    """Hops between all vertices. Vertices without a path count as n apart."""
+    near: List[List[int]] = [[] for _ in range(n)]
+    for a, b in edges:
+        near[a].append(b)
+        near[b].append(a)
+    hops = np.full((n, n), float(n))
+    for source in range(n):
+        hops[source, source] = 0
+        front, distance = [source], 0
+        while front:
+            distance += 1
+            front = [v for v in {v for u in front for v in near[u]} if hops[source, v] == n and v != source]
+            hops[source, front] = distance
+    return hops
+
+
+def layout(n: int, edges: Sequence[Tuple[int, int]], steps: int = 300) -> Array:
+    """Places of the vertices: stress majorisation (Gansner, Koren, North 2004), from a circle. Deterministic."""
+    turn = 2 * np.pi * np.arange(n) / max(n, 1) - np.pi / 2
+    at = np.stack([np.cos(turn), np.sin(turn)], axis=1) * max(n, 2) / (2 * np.pi)
+    if n < 3 or not edges:
+        return at
+    wanted = _distances(n, edges)
+    weight = 1 / np.where(wanted > 0, wanted, np.inf) ** 2
+    laplacian = np.diag(weight.sum(axis=1)) - weight
+    inverse = np.linalg.pinv(laplacian)
+    for _ in range(steps):
+        apart = np.linalg.norm(at[:, None] - at[None], axis=2)
+        pull = -weight * wanted / np.where(apart > 1e-9, apart, np.inf)
+        np.fill_diagonal(pull, 0)
+        np.fill_diagonal(pull, -pull.sum(axis=1))
+        new = inverse @ (pull @ at)
+        moved, at = float(np.abs(new - at).max()), new
+        if moved < 1e-4:
+            break
+    return at
+
+
+def graph(axes: Any, n: int, edges: Sequence[Tuple[int, int]], style: Style = PAPER) -> None:
+    """Draw a graph with the numbers of its vertices."""
+    at = layout(n, edges)
+    with _settings():
+        from matplotlib.collections import LineCollection
+
+        axes.set_axis_off()
+        axes.grid(False)
+        axes.set_aspect("equal", adjustable="datalim")
+        axes.add_collection(LineCollection([(at[a], at[b]) for a, b in edges], colors=style.soft, linewidths=0.9, alpha=0.6))
+        size = max(5.0, min(17.0, 90 / math.sqrt(max(n, 1))))
+        axes.plot(at[:, 0], at[:, 1], linestyle="none", marker="o", markersize=size, color=style.series[0])
+        if n <= 64:
+            for v in range(n):
+                axes.text(at[v, 0], at[v, 1], str(v), ha="center", va="center", color=style.on,
+                          fontsize=max(4.5, size * 0.55), clip_on=False)
+        axes.margins(0.08)

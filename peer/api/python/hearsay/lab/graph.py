@@ -1,0 +1,67 @@
+"""hearsay.lab.graph: the graph over which the peers of a run exchange.
+
+`hearsay topology` builds it from the settings of the run. The program is $HEARSAY, or `hearsay` in the PATH.
+"""
+import os
+import re
+import shutil
+import subprocess
+from typing import List, Tuple
+
+from .run import Run
+
+PEERS_MAX = 200  # A picture of a larger graph shows nothing.
+EDGES_MAX = 800
+SECONDS_MAX = 60
+
+# A topology is a name with numbers. The form edges:FILE would read a file and is not passed on.
+_SPEC = re.compile(r"edges:[0-9]+-[0-9]+(,[0-9]+-[0-9]+)*|(?!edges)[a-z][a-z-]*(:[0-9][0-9a-z.,-]*)?")
+
+
+class NoGraph(Exception):
+    """There is no graph to draw. The text says why; "": the run has no graph."""
+
+
+def program() -> str:
+    """The hearsay program; NoGraph: it is not found."""
+    found = os.environ.get("HEARSAY") or shutil.which("hearsay")
+    if found is None:
+        raise NoGraph("the program hearsay is not in the PATH, and $HEARSAY does not name it")
+    return found
+
+
+def n_members(run: Run) -> int:
+    """How many members the run had."""
+    peers = run.settings.get("--peers", "")
+    if re.fullmatch("[0-9]{1,9}", peers):
+        return int(peers)
+    members = run.figure("members")
+    return int(members) if members > 0 else len(run.peers)
+
+
+def edges_of(run: Run) -> Tuple[int, List[Tuple[int, int]]]:
+    """Number of vertices and all edges of a run's graph, of all members in the sorted order of their names."""
+    if run.command == "train":
+        raise NoGraph("")
+    spec, seed = run.settings.get("topology", ""), run.settings.get("seed", "")
+    if not spec or not re.fullmatch("[0-9]{1,20}", seed):
+        raise NoGraph("there is no run.txt with a topology and a seed")
+    n = n_members(run)
+    if n > PEERS_MAX:
+        raise NoGraph(f"the run has {n} peers, and at most {PEERS_MAX} are drawn")
+    if not _SPEC.fullmatch(spec):
+        raise NoGraph("the topology in run.txt is not known")
+    try:
+        done = subprocess.run([program(), "topology", spec, "--peers", str(n), "--seed", seed, "--dot"],
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS_MAX, check=False,
+                              env={"PATH": os.environ.get("PATH", ""), "LC_ALL": "C.UTF-8"})
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise NoGraph(f"hearsay topology failed: {error}") from error
+    if done.returncode != 0:
+        raise NoGraph(f"hearsay topology failed with exit code {done.returncode}")
+    edges = [(int(a), int(b)) for a, b in re.findall(rb"^\s*([0-9]+) -- ([0-9]+);", done.stdout, re.MULTILINE)]
+    if len(edges) > EDGES_MAX:
+        raise NoGraph(f"the graph has {len(edges)} edges, and at most {EDGES_MAX} are drawn")
+    if any(a >= n or b >= n for a, b in edges):
+        raise NoGraph("hearsay topology has printed another graph")
+    return n, edges
