@@ -248,6 +248,24 @@ take_python()
     [ -e "$library" ] || skip "there is no $library (cmake --build build/release --target libhearsay)"
 }
 
+# take_lab: as take_python, with a Python that also has matplotlib and tomllib (3.11). `lab ARGS...` calls hearsay-lab.
+take_lab()
+{
+    local one
+    take_python
+    for one in "$python" python3 /usr/bin/python3; do
+        if "$one" -c 'import numpy, matplotlib, tomllib' 2>/dev/null; then
+            python=$one
+            return
+        fi
+    done
+    skip "no python3 here has numpy, matplotlib (Debian: python3-matplotlib) and tomllib (Python 3.11)"
+}
+lab()
+{
+    HEARSAY=$HEARSAY HEARSAY_LIBRARY=$library PYTHONPATH=$root/peer/api/python bounded "$python" -m hearsay.lab "$@"
+}
+
 # figures TOOL ARGS...: tests/e2e/figures.py, the reader of what runs write.
 figures()
 {

@@ -54,6 +54,7 @@ const struct option_row cmd_local_rows[] = {
     {.name = "out", .kind = OPTION_TEXT, .arg = "DIR",
      .help = "directory for models and metrics of this run only, peer-0/ and so on; default: a temporary one, which goes when the run has ended in consensus, and else is kept"},
     CMD_ROW_FRESH,
+    CMD_ROW_CHECK,
     ROWS_EVALUATE_EVERY,
     ROWS_EVALUATE_SAMPLES,
     ROWS_CHECKPOINT,
@@ -392,6 +393,15 @@ static int look(struct local *l)
     return cmd_local_look(l->o, &l->dir, l->out, &l->result.run);
 }
 
+/* --check. All other options are checked by check() and look(). */
+static int end_check(struct local *l)
+{
+    int64_t us;
+    int code = cmd_duration(l->o, "checkpoint", &us);
+    code = code == CMD_OK ? cmd_duration(l->o, "forget", &us) : code;
+    return code == CMD_OK ? cmd_out_checked(l->o, l->dir.finished) : code;
+}
+
 static int make_out(struct local *l)
 {
     if (l->out[0] == '\0') {
@@ -556,6 +566,7 @@ int cmd_local(const struct options *o)
                                                    look_at_peers, make_key, open_cluster, train};
     if (grid_asked(o))
         return cmd_sweep(o, &cmd_local_sweep);
+    bool checks = options_flag(o, "check");
     l.o = o;
     l.n = (uint32_t)options_uint(o, "peers");
     signal(SIGPIPE, SIG_IGN);
@@ -563,9 +574,12 @@ int cmd_local(const struct options *o)
         return cmd_fail(o, CMD_FAILED, "out of memory");
     l.result.unwanted = !options_given(o, "out");
     int code = CMD_OK;
-    for (size_t i = 0; i < sizeof steps / sizeof *steps && code == CMD_OK && !l.dir.finished; i++)
+    size_t n_steps = checks ? 2 : sizeof steps / sizeof *steps; /* check() and look() */
+    for (size_t i = 0; i < n_steps && code == CMD_OK && !l.dir.finished; i++)
         code = steps[i](&l);
-    if (code == CMD_OK && l.dir.finished)
+    if (code == CMD_OK && checks)
+        code = end_check(&l);
+    else if (code == CMD_OK && l.dir.finished)
         code = cmd_out_again(&l.dir);
     cmd_out_close(&l.dir);
     int err = l.result.discarded ? cmd_scratch_remove(l.out) : 0;

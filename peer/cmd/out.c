@@ -115,6 +115,15 @@ static void print_result(const struct cmd_out *out, const json_t *j)
         printf("%s\n", verdict);
 }
 
+int cmd_out_checked(const struct options *o, bool finished)
+{
+    if (options_flag(o, "json"))
+        printf("{\"finished\":%s}\n", finished ? "true" : "false");
+    else
+        printf("checked: %s\n", finished ? "the run has finished in --out" : "the run can start");
+    return cmd_finish(o);
+}
+
 int cmd_out_again(const struct cmd_out *out)
 {
     json_t *j = outdir_summary(out->dir);

@@ -21,6 +21,13 @@
                 "so on; without, another run there is refused, and one that has finished says so"  \
     }
 
+#define CMD_ROW_CHECK                                                                              \
+    {                                                                                              \
+        .name = "check", .kind = OPTION_FLAG,                                                      \
+        .help = "check options, data and --out as a run does, say whether the run has finished "   \
+                "in --out, and exit without training or writing: exit code 0 or 2"                 \
+    }
+
 struct cmd_out
 {
     const struct options *o;
@@ -49,6 +56,10 @@ void cmd_out_close(struct cmd_out *out);
  * as summary.json of `dir`, unless that is NULL. CMD_OK, or CMD_FAILED with a line on stderr. */
 int cmd_out_end(const struct options *o, const char *dir, json_t *summary, bool finished,
                 int exit_code);
+
+/* Ends a command with --check: prints whether the run has finished in --out, with --json as an object with
+ * the boolean "finished". Returns the exit code. */
+int cmd_out_checked(const struct options *o, bool finished);
 
 /* Say that the run has finished before, with its result, on stdout; as JSON with --json. Returns
  * the exit code with which it ended. */

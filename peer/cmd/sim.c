@@ -54,6 +54,7 @@ const struct option_row cmd_sim_rows[] = {
     {.name = "out", .kind = OPTION_TEXT, .arg = "DIR",
      .help = "directory for models and metrics of this run only, peer-0/ and so on; default: none are written"},
     CMD_ROW_FRESH,
+    CMD_ROW_CHECK,
     ROWS_EVALUATE_EVERY,
     ROWS_EVALUATE_SAMPLES,
     ROWS_PATIENCE,
@@ -406,6 +407,8 @@ static int simulate(struct simulation *s)
     int code = prepare(s, &run);
     if (code == CMD_OK)
         code = look(s, &run);
+    if (code == CMD_OK && options_flag(o, "check"))
+        return cmd_out_checked(o, s->dir.finished);
     if (code == CMD_OK && !s->dir.finished)
         code = open_files(s);
     if (code != CMD_OK)

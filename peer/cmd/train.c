@@ -40,6 +40,7 @@ const struct option_row cmd_train_rows[] = {
     {.name = "out", .kind = OPTION_TEXT, .arg = "DIR",
      .help = "directory for model.safetensors, metrics.jsonl and summary.json, of this run only; default: none are written"},
     CMD_ROW_FRESH,
+    CMD_ROW_CHECK,
     ROWS_CHECKPOINT,
     {.name = "patience", .kind = OPTION_REAL, .arg = "SECONDS", .fallback = "600", .min = 0, .max = 1e9,
      .help = "a model that the disk does not take stays in memory, and is tried again for so long"},
@@ -302,9 +303,16 @@ static int run_all(struct cmd_train *t)
 {
     static int (*const steps[])(struct cmd_train *) = {fix_run, look, make_trainer, open_out,
                                                        train};
+    bool checks = options_flag(t->o, "check");
+    size_t n_steps = checks ? 3 : sizeof steps / sizeof *steps; /* fix_run() to make_trainer() */
+    int64_t us;
     int code = CMD_OK;
-    for (size_t i = 0; i < sizeof steps / sizeof *steps && code == CMD_OK && !t->dir.finished; i++)
+    for (size_t i = 0; i < n_steps && code == CMD_OK && !t->dir.finished; i++)
         code = steps[i](t);
+    if (code == CMD_OK && checks) {
+        code = cmd_duration(t->o, "checkpoint", &us);
+        return code == CMD_OK ? cmd_out_checked(t->o, t->dir.finished) : code;
+    }
     if (code == CMD_OK && t->dir.finished)
         return cmd_out_again(&t->dir);
     if (code == CMD_OK && t->round < t->run.rounds && t->diverged[0] == '\0')

@@ -9,7 +9,7 @@ import signal
 import sys
 from typing import List, Optional
 
-COMMANDS: List[str] = ["report"]  # Module names, in the order of the help.
+COMMANDS: List[str] = ["compare", "sweep", "report"]  # Module names, in the order of the help.
 
 
 class InputError(Exception):
@@ -32,7 +32,13 @@ def parser() -> argparse.ArgumentParser:
 
 def main(words: Optional[List[str]] = None) -> int:
     """Run one command line and return its exit code."""
+    words = list(sys.argv[1:] if words is None else words)
+    behind: List[str] = []
+    if words[:1] == ["sweep"] and "--" in words:  # The command line of the runs follows.
+        at = words.index("--")
+        words, behind = words[:at], words[at + 1:]
     arguments = parser().parse_args(words)
+    arguments.behind = behind
     try:
         code: int = arguments.run(arguments)
         sys.stdout.flush()

@@ -1,0 +1,291 @@
+"""Runs arms side by side, each with several seeds, and says which one is best and whether that is more than seed noise.
+
+FILE is TOML: settings of all arms, then a [section] per arm. A list makes one arm per value. Of several values of lr one is
+chosen for each arm, on validation data. peer/api/python/hearsay/lab/README.md describes the file.
+
+    OUT/ARM/lr-X/choose-seed-N   one run per candidate for lr, on nine tenths of the training samples, judged by the tenth left
+    OUT/ARM/lr-X/seed-N          with the chosen lr: seeds N, N + 1, ...
+    OUT/ARM/lr-X/seed-N.log      stderr of that run
+    OUT/compare.html, OUT/compare.csv
+
+The same command again continues: finished runs are kept. Exit code: 0 all runs are done, 1 one failed, 3 one ended without
+consensus, 130 Ctrl-C, with the results so far.
+"""
+import argparse
+import dataclasses
+import json
+import os
+import stat
+from typing import Any, Dict, List, Optional, Sequence
+
+from . import comparison, comparison_page, output, program, runs, settings
+from .cli import InputError
+from .comparison import APART, DONE, FAILED, LEFT, ArmResult, Result, Trial
+from .output import shown
+from .runs import Job
+
+NAME = "compare"
+HELP = "run arms and seeds from one TOML file, with mean, spread and significance"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of `hearsay-lab compare`."""
+    parser.add_argument("file", metavar="FILE", help="TOML file of settings, with a [section] per arm")
+    parser.add_argument("--set", metavar="KEY=VALUE,...", action="append", default=[], dest="sets",
+                        help="a setting of all arms, which wins over the file. May be given several times")
+    add_common_arguments(parser, "hearsay-compare", "runs, compare.html and compare.csv")
+
+
+def add_common_arguments(parser: argparse.ArgumentParser, out: str, files: str) -> None:
+    """The flags that compare and sweep share."""
+    parser.add_argument("--out", metavar="DIR", default=out, help=f"directory for {files} (default {out})")
+    parser.add_argument("--jobs", "-j", metavar="N", help="runs at a time (default: the number of processors; 1 for `local`, "
+                                                          "whose runs would share them)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object to stdout instead of the table")
+    parser.add_argument("--csv", action="store_true", help="print one line of CSV per run to stdout instead of the table")
+    parser.add_argument("--latex", metavar="FILE", help="also write the table of means to FILE, as a LaTeX tabular")
+    parser.add_argument("--force", action="store_true", help="replace the FILE of --latex also if hearsay-lab has not made it")
+    parser.add_argument("--hearsay", metavar="PATH", help="the program hearsay (default: HEARSAY, or that on PATH, or that of "
+                                                          "the checkout)")
+
+
+# ---- What compare and sweep share. ----
+
+
+def jobs_of(arguments: argparse.Namespace, command: str) -> int:
+    """--jobs."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if arguments.jobs is None:
+        return cores if command == "sim" else 1
+    return settings.whole(arguments.jobs, 1, 256, "--jobs")
+
+
+def check_outputs(arguments: argparse.Namespace, names: Dict[str, bytes]) -> None:
+    """Refuses to write over files that are not ours. `names`: files in --out, and a mark that they have."""
+    for name, mark in names.items():
+        path = os.path.join(arguments.out, name)
+        if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
+            raise InputError(f"{shown(path)} exists, and is no regular file; use another --out")
+        if os.path.lexists(path):
+            output.check(path, mark, False)
+    if arguments.latex is not None:
+        output.check(arguments.latex, comparison.LATEX_MARK.encode(), arguments.force)
+
+
+def warn_of_environment(progress: runs.Progress) -> None:
+    """Settings in the environment have no effect: a comparison is its file and its command line."""
+    names = program.ignored()
+    if names:
+        progress.say(f"warning: runs do not get {', '.join(map(shown, names))} from the environment")
+
+
+def make_log_directories(jobs: Sequence[Job]) -> None:
+    """The directories of the logs."""
+    for directory in {os.path.dirname(job.log) for job in jobs}:
+        runs.make_directory(directory)
+
+
+def exit_code(result: Result, interrupted: bool, choices: Sequence[Trial] = (), apart: bool = False) -> int:
+    """Of all runs. `choices`: runs by which lr was chosen. `apart`: of an arm none of these reached consensus."""
+    n = result.counts()
+    if interrupted and n["n_left"] > 0:
+        return runs.INTERRUPTED
+    if n["n_failed"] > 0 or any(trial.state == FAILED for trial in choices):
+        return comparison.FAILURE
+    if n["n_apart"] > 0 or apart:
+        return comparison.NO_CONSENSUS
+    return comparison.FAILURE if n["n_left"] > 0 else comparison.SUCCESS
+
+
+def write_outputs(result: Result, files: Dict[str, bytes], arguments: argparse.Namespace) -> None:
+    """Files in --out, and --latex."""
+    for name, data in files.items():
+        output.write(os.path.join(arguments.out, name), data)
+    if arguments.latex is not None:
+        output.write(arguments.latex, result.latex().encode())
+
+
+# ---- The command. ----
+
+
+@dataclasses.dataclass(frozen=True)
+class _Place:
+    """Which run of the comparison a job is."""
+
+    arm: int
+    rate: int
+    seed: int  # From 0.
+
+
+class _Compare:
+    def __init__(self, arguments: argparse.Namespace, asked: settings.Comparison, runner: runs.Runner,
+                 progress: runs.Progress) -> None:
+        self.arguments, self.asked, self.runner, self.progress = arguments, asked, runner, progress
+        self.tune = [[Trial() for _ in range(asked.n_rates)] for _ in asked.arms]
+        self.trial = [[Trial() for _ in range(asked.n_seeds)] for _ in asked.arms]
+        self.choice: List[Optional[int]] = [None if asked.n_rates > 1 else 0 for _ in asked.arms]
+        self.places: Dict[str, _Place] = {}  # By directory.
+
+    def path(self, place: _Place, choosing: bool) -> str:
+        """The directory of a run."""
+        arm = self.asked.arms[place.arm]
+        name = f"{'choose-' if choosing else ''}seed-{self.asked.seed + place.seed}"
+        return os.path.join(self.arguments.out, arm.directory, arm.rate_directory(place.rate), name)
+
+    def job(self, place: _Place, choosing: bool) -> Job:
+        """A run."""
+        arm, out = self.asked.arms[place.arm], self.path(place, choosing)
+        rate = arm.rate(place.rate)
+        self.places[out] = place
+        return Job(arm.name + (f", lr {rate}" if rate is not None else ""),
+                   arm.flags(place.rate, self.asked.seed + place.seed, out, choosing), out, out + ".log",
+                   f"{place.arm} {place.rate} {choosing}")
+
+    def do(self, jobs: Sequence[Job], choosing: bool) -> None:
+        """Check and run the jobs, and take their trials."""
+
+        def ended(job: Job) -> None:
+            place, trial = self.places[job.directory], comparison.take(job)
+            (self.tune[place.arm] if choosing else self.trial[place.arm])[place.rate if choosing else place.seed] = trial
+            if trial.state == LEFT:
+                return
+            name = f"{shown(job.name)}, {'to choose lr, ' if choosing else ''}seed {self.asked.seed + place.seed}"
+            what = f"accuracy {comparison.percent(trial.figure('accuracy'))}" if trial.state == DONE else \
+                comparison.state_text(trial)
+            self.progress.ended(f"{name}: {what}", job.finished, trial.state != DONE)
+
+        self.runner.check(jobs)
+        make_log_directories(jobs)
+        for job in jobs:
+            if job.finished:
+                ended(job)
+        self.runner.run(jobs, ended, self.progress.draw)
+
+    def check_arms(self) -> None:
+        """All arms are checked before the first run, with the first of their learning rates."""
+        self.runner.check([self.job(_Place(arm, 0, 0), False) for arm in range(len(self.asked.arms))])
+
+    def run_all(self) -> None:
+        """The runs by which lr is chosen, then those that are compared."""
+        arms, rates = range(len(self.asked.arms)), range(self.asked.n_rates)
+        if len(rates) > 1:
+            self.do([self.job(_Place(arm, rate, 0), True) for rate in rates for arm in arms], True)
+            self.choice = [choose(trials) for trials in self.tune]
+        if not self.runner.signals.asked:
+            chosen = [(arm, rate) for arm, rate in enumerate(self.choice) if rate is not None]
+            self.do([self.job(_Place(arm, rate, seed), False) for seed in range(self.asked.n_seeds) for arm, rate in chosen],
+                    False)
+
+    def result(self) -> Result:
+        """The figures of all arms."""
+        arms = []
+        for arm, choice, trials in zip(self.asked.arms, self.choice, self.trial):
+            rate = None if choice is None else arm.rate(choice) or "default"
+            arms.append(ArmResult(arm.name, rate, trials, choice is not None and arm.is_edge(choice)))
+        return Result(arms, self.asked.seed, self.asked.budgets, self.asked.command == "sim")
+
+    def code(self, result: Result) -> int:
+        """The exit code."""
+        choices = [trial for trials in self.tune for trial in trials] if self.asked.n_rates > 1 else []
+        apart = self.asked.n_rates > 1 and any(all(trial.state == APART for trial in trials) for trials in self.tune)
+        return exit_code(result, bool(self.runner.signals.asked), choices, apart)
+
+    def table(self, result: Result) -> str:
+        """For people."""
+        heads = ["arm", "seeds", "lr", "accuracy", "test loss", "drift", "rounds", "sent",
+                 "sim. s" if result.simulated else "seconds"]
+        rows = [heads + [result.words(m)[len("accuracy "):] for m in result.budget_measures]]
+        for arm in result.arms:
+            at = arm.at
+            rows.append([arm.name, f"{arm.count(DONE)} of {result.n_seeds}", (arm.rate or "") + (" *" if arm.is_edge else ""),
+                         comparison.percent_spread(at["accuracy"]), comparison.number(at["test_loss"].mean, ".4f"),
+                         comparison.number(at["relative_drift"].most, ".2e"), comparison.number(at["rounds"].mean, ".0f"),
+                         comparison.size(at["bytes_sent"].mean), comparison.number(at["seconds"].mean, ".2f")]
+                        + [comparison.percent_spread(at[m]) for m in result.budget_measures])
+        lines = [comparison.table(rows, [3, 9, 9, 17, 9, 9, 7, 10, 9] + [17] * len(result.budgets)), ""]
+        if any(arm.is_edge for arm in result.arms):
+            lines.append("*: the least or the greatest lr that was tried: a better one may lie beyond")
+        lines += [result.best_sentence(m) for m in result.ranked]
+        lines += [f"to choose lr: {arm.name}, lr {arm.rate(i)}: {comparison.state_text(trial)}"
+                  for arm, trials in zip(self.asked.arms, self.tune) for i, trial in enumerate(trials)
+                  if self.asked.n_rates > 1 and trial.state != DONE]
+        return "\n".join(lines + result.missing() + [f"runs in {self.arguments.out}"])
+
+    def json(self, result: Result, code: int) -> Dict[str, Any]:
+        """One object. The page of this folder lists its fields."""
+        asked = self.asked
+        arms = []
+        for i, (arm, one) in enumerate(zip(asked.arms, result.arms)):
+            choices = [{**comparison.trial_object(trial, comparison.MEASURES), "lr": arm.rate(k),
+                        "out": self.path(_Place(i, k, 0), True)} for k, trial in enumerate(self.tune[i]) if asked.n_rates > 1]
+            choice = self.choice[i]
+            listed = [{**comparison.trial_object(trial, result.measures), "seed": asked.seed + s,
+                       **({} if choice is None else {"out": self.path(_Place(i, choice, s), False)})}
+                      for s, trial in enumerate(one.trials)]
+            arms.append({"arm": arm.name, "values": dict(arm.values), "lr": one.rate, "lr_at_edge": one.is_edge,
+                         "choices": choices, **{f"n_{state}": one.count(state) for state in comparison.STATES},
+                         **{m: comparison.spread_object(one.at[m]) for m in result.measures}, "runs": listed})
+        best: List[Dict[str, Any]] = []
+        for m in result.ranked:
+            first, budget = result.best(m), result.budget(m)
+            best.append({"by": m, "arm": first.name if first else None, "ties": [arm.name for arm in result.ties(m)],
+                         "n_unknown": result.unknown(m)})
+            if budget is not None:
+                best[-1]["bytes" if budget.axis == "bytes" else "budget_seconds"] = budget.most or None
+        return {"command": asked.command, "seed": asked.seed, "seeds": asked.n_seeds, "arms": arms, "best": best,
+                **result.counts(), "interrupted": bool(self.runner.signals.asked), "exit_code": code, "out": self.arguments.out}
+
+
+def choose(trials: Sequence[Trial]) -> Optional[int]:
+    """The learning rate of the best accuracy on validation data, of equals that of the least loss there, then the first.
+
+    None: a run is not done or has failed, or none ended with consensus.
+    """
+    if any(trial.state in (LEFT, FAILED) for trial in trials):
+        return None
+    found: Optional[int] = None
+    for i, trial in enumerate(trials):
+        accuracy, loss = trial.figure("accuracy"), trial.figure("test_loss")
+        if trial.state != DONE or accuracy != accuracy:
+            continue
+        if found is None or accuracy > trials[found].figure("accuracy") or (
+                accuracy == trials[found].figure("accuracy") and loss < trials[found].figure("test_loss")):
+            found = i
+    return found
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command, and return its exit code."""
+    text = settings.read_text(arguments.file)
+    path = program.find(arguments.hearsay)
+    command = settings.command_of(arguments.file, text, arguments.sets)
+    asked = settings.read(arguments.file, text, arguments.sets, program.flags(path, command))
+    jobs = jobs_of(arguments, command)
+    if command == "local" and jobs > 1:
+        raise InputError(f"--jobs: found {jobs} with command = \"local\", expected 1: runs at the same time would take each "
+                         "other's seconds")
+    check_outputs(arguments, {"compare.html": comparison_page.MARK, "compare.csv": comparison.CSV_MARK.encode()})
+    total = len(asked.arms) * (asked.n_seeds + (asked.n_rates if asked.n_rates > 1 else 0))
+    progress = runs.Progress(NAME, total)
+    warn_of_environment(progress)
+    with runs.Signals() as signals:
+        one = _Compare(arguments, asked, runs.Runner(signals, path, command, jobs, shown(arguments.file)), progress)
+        one.check_arms()
+        if signals.asked:
+            return runs.INTERRUPTED
+        lock = runs.Lock(arguments.out)
+        try:
+            one.run_all()
+            progress.clear()
+            result = one.result()
+            code = one.code(result)
+            page = comparison_page.page(result, os.path.basename(arguments.file), asked.n_rates > 1)
+            write_outputs(result, {"compare.html": page.encode(), "compare.csv": result.csv().encode()}, arguments)
+        finally:
+            progress.clear()
+            lock.close()
+    if arguments.json:
+        print(json.dumps(one.json(result, code), separators=(",", ":")))
+    else:
+        print(result.csv() if arguments.csv else one.table(result), end="" if arguments.csv else "\n")
+    return code

@@ -1,0 +1,305 @@
+"""hearsay.lab.comparison: the figures of arms: means over seeds, the best arm, and which arms are not different from it.
+
+    runs (hearsay.lab.load)  ->  Trial  --those of an arm that count-->  Spread  ->  table, JSON, CSV, LaTeX, HTML page
+
+A trial counts if its run ended with consensus. All others are counted apart and named, and are in no mean.
+"""
+import csv
+import dataclasses
+import io
+import math
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+from . import run, runs, settings, statistics
+from .cli import InputError
+from .output import shown
+from .run import Curve
+from .settings import Budget
+from .statistics import NAN, Spread
+
+LEFT, DONE, APART, FAILED = "left", "done", "apart", "failed"
+STATES = (LEFT, DONE, APART, FAILED)
+STATE_TEXT = {LEFT: "not done", DONE: "done", APART: "without consensus or diverged", FAILED: "failed"}
+SUCCESS, FAILURE, NO_CONSENSUS = 0, 1, 3  # Exit codes.
+
+# Measures of a trial. accuracy_at_budget_1 and so on follow.
+MEASURES = ("accuracy",  # On the whole test set, of the worst peer.
+            "test_loss",  # Likewise.
+            "loss",  # Training loss at the end, of the worst peer.
+            "relative_drift",  # Of the models.
+            "rounds",  # With those of the consensus phase.
+            "bytes_sent",  # By all peers.
+            "seconds")  # Virtual in `sim`.
+
+
+@dataclasses.dataclass
+class Trial:
+    """The outcome of one run."""
+
+    state: str = LEFT
+    exit_code: Optional[int] = None  # None: not done.
+    at: Dict[str, float] = dataclasses.field(default_factory=dict)  # By measure. A missing one is unknown.
+    verdict: str = ""  # The run's verdict, or why it has failed.
+    curve: Optional[Curve] = None
+    drift: Tuple[Sequence[float], Sequence[float]] = ((), ())  # Step counter, and the median of the peers' estimates.
+
+    def figure(self, measure: str) -> float:
+        """NaN: unknown."""
+        return self.at.get(measure, NAN)
+
+
+def _curve_axis(axis: str) -> str:
+    return "sent" if axis == "bytes" else axis
+
+
+def _drift_curve(one: run.Run) -> Tuple[Sequence[float], Sequence[float]]:
+    """The median of the peers' relative drift at each step counter."""
+    by_step: Dict[float, List[float]] = {}
+    for peer in one.peers:
+        rows = zip(peer.step().tolist(), peer.columns["relative_drift"].tolist())
+        for step, x in {step: x for step, x in rows if math.isfinite(x)}.items():  # The last row of a step counts.
+            by_step.setdefault(step, []).append(x)
+    steps = sorted(by_step)
+    return steps, [sorted(by_step[step])[(len(by_step[step]) - 1) // 2] for step in steps]
+
+
+def take(job: runs.Job) -> Trial:
+    """The trial of a run that has ended, from the files in its directory."""
+    code = 0 if job.finished else job.code
+    if code == runs.INTERRUPTED or code is None:
+        return Trial()
+    if code not in (SUCCESS, NO_CONSENSUS):
+        return Trial(FAILED, code, verdict=runs.reason(job))
+    try:
+        one = run.load(job.directory)
+        if one.summary.get("finished") is not True:
+            return Trial(FAILED, FAILURE, verdict="there is no summary.json of a finished run")
+        final = one.final
+    except InputError as error:
+        return Trial(FAILED, FAILURE, verdict=shown(str(error)))
+    ended = FAILURE if one.exit_code is None else one.exit_code
+    settle = final.settle_rounds if math.isfinite(final.settle_rounds) else 0.0
+    figures = (final.accuracy.low, final.test_loss.high, final.loss.high, final.exact, final.rounds + settle, final.sent,
+               final.seconds)
+    diverged = one.summary.get("diverged")  # Of `train`, which has no verdict.
+    verdict = one.verdict or (diverged if isinstance(diverged, str) else "")
+    return Trial(DONE if ended == SUCCESS else APART if ended == NO_CONSENSUS else FAILED, ended, dict(zip(MEASURES, figures)),
+                 shown(verdict), one.curve(), _drift_curve(one))
+
+
+@dataclasses.dataclass
+class ArmResult:
+    """The trials of one arm, one per seed, and their spreads."""
+
+    name: str
+    rate: Optional[str]  # The learning rate: "default" where none is given. None: none was chosen.
+    trials: List[Trial]
+    is_edge: bool = False  # The rate is the least or the greatest that was tried.
+    at: Dict[str, Spread] = dataclasses.field(default_factory=dict)  # By measure.
+
+    def count(self, state: str) -> int:
+        """How many trials are in a state."""
+        return sum(trial.state == state for trial in self.trials)
+
+
+class Result:
+    """Arms side by side."""
+
+    def __init__(self, arms: List[ArmResult], seed: int, budgets: Sequence[Budget] = (), simulated: bool = True) -> None:
+        self.arms, self.seed, self.simulated = arms, seed, simulated
+        self.n_seeds = len(arms[0].trials)
+        self.budgets = [one if one.most else Budget(one.axis, self._least(one.axis)) for one in budgets]
+        for arm in arms:
+            for trial in arm.trials:
+                for i, budget in enumerate(self.budgets, 1):
+                    x = budget.most
+                    trial.at[f"accuracy_at_budget_{i}"] = (
+                        trial.curve.at(_curve_axis(budget.axis), x) if trial.curve is not None and x is not None else NAN)
+            done = [trial for trial in arm.trials if trial.state == DONE]
+            arm.at = {m: statistics.spread([trial.figure(m) for trial in done]) for m in self.measures}
+
+    def _least(self, axis: str) -> float:
+        """The least end of all curves of trials that count. 0: there is no curve."""
+        ends = [float(getattr(trial.curve, _curve_axis(axis))[-1]) for arm in self.arms for trial in arm.trials
+                if trial.state == DONE and trial.curve is not None and len(trial.curve.round) > 0]
+        return min(ends, default=0.0)
+
+    @property
+    def measures(self) -> List[str]:
+        """All measures, with accuracy at each budget."""
+        return list(MEASURES) + self.budget_measures
+
+    @property
+    def budget_measures(self) -> List[str]:
+        """Accuracy at each budget."""
+        return [f"accuracy_at_budget_{i + 1}" for i in range(len(self.budgets))]
+
+    @property
+    def ranked(self) -> List[str]:
+        """The measures by which a best arm is named."""
+        return ["accuracy"] + self.budget_measures
+
+    def budget(self, measure: str) -> Optional[Budget]:
+        """The budget of a measure; None: it has none."""
+        return self.budgets[int(measure.rsplit("_", 1)[1]) - 1] if measure in self.budget_measures else None
+
+    def words(self, measure: str) -> str:
+        """A measure of accuracy in words: "accuracy at 1.2 MB"."""
+        budget = self.budget(measure)
+        if budget is None:
+            return "accuracy"
+        if not budget.most:
+            return "accuracy at a budget that no run gives"
+        return f"accuracy at {budget.most * 1e-6:.4g} MB" if budget.axis == "bytes" else f"accuracy at {budget.most:.4g} s"
+
+    def best(self, measure: str) -> Optional[ArmResult]:
+        """The arm of the greatest mean, of those whose trials all count."""
+        found: Optional[ArmResult] = None
+        for arm in self.arms:
+            if arm.count(DONE) == self.n_seeds and arm.at[measure].mean > (found.at[measure].mean if found else -math.inf):
+                found = arm
+        return found
+
+    def ties(self, measure: str) -> List[ArmResult]:
+        """The arms that are not different from the best one beyond seed noise."""
+        best = self.best(measure)
+        return [arm for arm in self.arms if best is not None and arm is not best
+                and statistics.differ(best.at[measure], arm.at[measure]) == statistics.SAME]
+
+    def unknown(self, measure: str) -> int:
+        """How many arms have no value of a measure of which there is a best arm."""
+        return sum(not math.isfinite(arm.at[measure].mean) for arm in self.arms) if self.best(measure) is not None else 0
+
+    def best_sentence(self, measure: str) -> str:
+        """The best arm by a measure, and the arms that are not different from it."""
+        best = self.best(measure)
+        if best is None:
+            return f"best {self.words(measure)}: unknown: no arm has it for all of its seeds"
+        text = f"best {self.words(measure)}: {best.name}, {percent(best.at[measure].mean)}"
+        ties, unknown = self.ties(measure), self.unknown(measure)
+        if ties:
+            text += f"; no difference beyond seed noise (Welch's t-test, 5 %): {', '.join(arm.name for arm in ties)}"
+        if unknown:
+            text += f"; unknown for {unknown} of {len(self.arms)} arms"
+            text += ": evaluated first beyond the budget, or ended before it" if self.budget(measure) is not None else ""
+        return text if math.isfinite(best.at[measure].deviation) else text + " (one seed: noise unknown)"
+
+    def missing(self) -> List[str]:
+        """A line for each trial that is in no mean."""
+        return [f"in no mean: {arm.name}, seed {self.seed + i}: {state_text(trial)}"
+                for arm in self.arms for i, trial in enumerate(arm.trials) if trial.state != DONE]
+
+    def counts(self) -> Dict[str, int]:
+        """n_left, n_done and so on of all trials."""
+        return {f"n_{state}": sum(arm.count(state) for arm in self.arms) for state in STATES}
+
+    def csv(self) -> str:
+        """A line per trial behind one that names the columns."""
+        out = io.StringIO()
+        rows = csv.writer(out, lineterminator="\r\n")
+        rows.writerow(CSV_MARK.split(",") + self.measures + ["verdict"])
+        for arm in self.arms:
+            for i, trial in enumerate(arm.trials):
+                rows.writerow([_cell(arm.name), _cell(arm.rate or ""), self.seed + i, trial.state,
+                               "" if trial.exit_code is None else trial.exit_code]
+                              + [_csv_number(x) for x in map(trial.figure, self.measures)]
+                              + [_cell(trial.verdict)])
+        return out.getvalue()
+
+    def latex(self) -> str:
+        """A table for a paper. It needs no package."""
+        heads = ["arm"] + [_latex(self.words(m)) + " (\\%)" for m in self.ranked] + ["MB sent", "seconds"]
+        lines = [LATEX_MARK, "\\begin{tabular}{l" + "r" * (len(heads) - 1) + "}", "\\hline", " & ".join(heads) + " \\\\", "\\hline"]
+        for arm in self.arms:
+            cells = [_latex(arm.name)] + [_latex_spread(arm.at[m], 100, 2) for m in self.ranked]
+            cells += [_latex_spread(arm.at["bytes_sent"], 1e-6, 2), _latex_spread(arm.at["seconds"], 1, 1)]
+            lines.append(" & ".join(cells) + " \\\\")
+        return "\n".join(lines + ["\\hline", "\\end{tabular}", ""])
+
+
+CSV_MARK = "arm,lr,seed,state,exit_code"
+LATEX_MARK = "% made by hearsay-lab: mean and standard deviation over seeds"
+
+
+def _cell(text: str) -> str:
+    """A text that a spreadsheet would take for a formula gets a quote in front."""
+    return "'" + text if text.startswith(("=", "+", "-", "@")) and settings.number(text) is None else text
+
+
+def _csv_number(x: float) -> str:
+    """The shortest text that reads back as x; "" where it is unknown."""
+    text = repr(x) if math.isfinite(x) else ""
+    return text[:-2] if text.endswith(".0") else text
+
+
+def _latex(text: str) -> str:
+    special = {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "<": "\\textless{}",
+               ">": "\\textgreater{}", "|": "\\textbar{}", '"': "\\textquotedbl{}"}
+    return "".join(special.get(c, "\\" + c if c in "&%$#_{}" else c) for c in text)
+
+
+def _latex_spread(one: Spread, scale: float, digits: int) -> str:
+    if not math.isfinite(one.mean):
+        return "--"
+    text = f"${one.mean * scale:.{digits}f}"
+    return text + (f" \\pm {one.deviation * scale:.{digits}f}$" if math.isfinite(one.deviation) else "$")
+
+
+# ---- Words. ----
+
+
+def state_text(trial: Trial) -> str:
+    """"failed: exit code 2: ..."."""
+    return STATE_TEXT[trial.state] + (f": {trial.verdict}" if trial.verdict else "")
+
+
+def number(x: float, form: str) -> str:
+    """"-" where it is unknown."""
+    return "-" if not math.isfinite(x) else format(x, form if abs(x) < 1e6 else ".4g")
+
+
+def percent(x: float) -> str:
+    """"98.12 %"."""
+    return "-" if not math.isfinite(x) else f"{100 * x:.2f} %"
+
+
+def percent_spread(one: Spread) -> str:
+    """"98.12 % +- 0.10"."""
+    return percent(one.mean) + (f" +- {100 * one.deviation:.2f}" if math.isfinite(one.deviation) else "")
+
+
+def size(n: float) -> str:
+    """"1.25 MB"."""
+    if not math.isfinite(n):
+        return "-"
+    n, i = float(int(n)), 0
+    while n >= 1000 and i < 5:
+        n, i = n / 1000, i + 1
+    return f"{n:.{2 if i else 0}f} {('B', 'kB', 'MB', 'GB', 'TB', 'PB')[i]}"
+
+
+def table(rows: Sequence[Sequence[str]], least: Sequence[int]) -> str:
+    """Rows as text. The first column is aligned left, all others right, each at least so wide."""
+    widths = [max([width] + [len(row[i]) for row in rows]) for i, width in enumerate(least)]
+    return "\n".join(" ".join([row[0].ljust(widths[0])] + [cell.rjust(width) for cell, width in zip(row[1:], widths[1:])])
+                     for row in rows)
+
+
+# ---- JSON. ----
+
+
+def json_number(x: float) -> Optional[float]:
+    """None (null) where it is unknown."""
+    return x if math.isfinite(x) else None
+
+
+def trial_object(trial: Trial, measures: Sequence[str]) -> Dict[str, Any]:
+    """state, exit_code, measures, verdict."""
+    return {"state": trial.state, "exit_code": trial.exit_code, **{m: json_number(trial.figure(m)) for m in measures},
+            "verdict": trial.verdict or None}
+
+
+def spread_object(one: Spread) -> Dict[str, Any]:
+    """mean, deviation, least, most, n."""
+    return {"mean": json_number(one.mean), "deviation": json_number(one.deviation), "least": json_number(one.least),
+            "most": json_number(one.most), "n": one.n}

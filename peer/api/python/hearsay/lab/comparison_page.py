@@ -1,0 +1,131 @@
+"""hearsay.lab.comparison_page: a comparison as one HTML file that loads nothing: the best arms, a table, curves.
+
+data-figure and data-value of a cell hold the exact mean. The same result gives the same bytes.
+"""
+import math
+from typing import Any, List, Sequence
+
+from .. import __version__
+from . import comparison, drawing
+from .comparison import ArmResult, Result, Trial
+from .page import STYLE, escape, exact
+from .statistics import Spread
+
+MARK = b"<!-- made by hearsay"  # Also that of the pages of former versions.
+_HEAD = ("<!DOCTYPE html>\n<!-- made by hearsay-lab compare -->\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+         "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<meta http-equiv=\"Content-Security-Policy\" "
+         "content=\"default-src 'none'; style-src 'unsafe-inline'\">\n<title>hearsay-lab compare</title>\n<style>\n")
+_CHOSEN = ("The learning rate of each arm was chosen from the same number of candidates: one run with each, trained on nine "
+           "tenths of the training samples, judged by its accuracy on the tenth left out. No test sample was used for it.")
+_GIVEN = "The learning rate of each arm was given."
+
+# Head of the column, format, scale.
+_COLUMNS = {"accuracy": ("accuracy, %", ".2f", 100.0), "test_loss": ("test loss", ".4f", 1.0),
+            "loss": ("training loss", ".4f", 1.0), "relative_drift": ("relative drift", ".2e", 1.0),
+            "rounds": ("rounds", ".0f", 1.0), "bytes_sent": ("MB sent", ".3f", 1e-6), "seconds": ("seconds", ".2f", 1.0)}
+
+
+def _name(result: Result, arm: ArmResult) -> str:
+    colour = result.arms.index(arm) % len(drawing.PAGE.series)
+    return (f'<span><span class="swatch" style="background:var(--series-{colour})"></span>'
+            f'<span class="name">{escape(arm.name)}</span></span>')
+
+
+def _best(result: Result) -> str:
+    lines = []
+    for measure in result.ranked:
+        best = result.best(measure)
+        sentence = result.best_sentence(measure)
+        lines.append(f"<li>{_name(result, best) if best is not None else ''}<span>{escape(sentence)}</span></li>\n")
+    for arm in result.arms:
+        for i, trial in enumerate(arm.trials):
+            if trial.state != comparison.DONE:
+                lines.append(f'<li>{_name(result, arm)}<span>seed {result.seed + i}</span><span class="badge bad">'
+                             f"{escape(comparison.STATE_TEXT[trial.state])}</span><span>{escape(trial.verdict)}</span></li>\n")
+    return '<ul class="runs">\n' + "".join(lines) + "</ul>\n"
+
+
+def _cell(measure: str, one: Spread) -> str:
+    _, form, scale = _COLUMNS.get(measure, _COLUMNS["accuracy"])
+    if not math.isfinite(one.mean):
+        return f'<td data-figure="{measure}">&ndash;</td>'
+    text = format(scale * one.mean, form)
+    if math.isfinite(one.deviation):
+        text += f' <span class="soft">&plusmn; {scale * one.deviation:{form}}</span>'
+    return f'<td data-figure="{measure}" data-value="{exact(one.mean)}">{text}</td>'
+
+
+def _table(result: Result) -> str:
+    measures = result.ranked + [m for m in comparison.MEASURES if m != "accuracy"]
+    heads = "".join(f"<th>{escape(_COLUMNS[m][0] if m in _COLUMNS else result.words(m) + ', %')}</th>" for m in measures)
+    rows = []
+    for arm in result.arms:
+        edge = ' <span class="bad">(edge)</span>' if arm.is_edge else ""
+        rows.append(f"<tr><td>{_name(result, arm)}</td><td>{arm.count(comparison.DONE)} of {result.n_seeds}</td>"
+                    f"<td>{escape(arm.rate or '')}{edge}</td>{''.join(_cell(m, arm.at[m]) for m in measures)}</tr>\n")
+    return (f'<div class="wide"><table>\n<thead><tr><th>arm</th><th>seeds</th><th>lr</th>{heads}</tr></thead>\n<tbody>'
+            f'{"".join(rows)}</tbody></table></div>\n')
+
+
+# ---- Curves. ----
+
+
+def _draw(axes: Any, trial: Trial, axis: str, colour: str, style: str) -> bool:
+    """Draw a trial's accuracy by "round", "sent" or "seconds", or its "drift". False: it has none."""
+    if axis == "drift":
+        pairs = [(x, y) for x, y in zip(*trial.drift) if y > 0]
+        xs, ys = [x for x, _ in pairs], [y for _, y in pairs]
+    elif trial.curve is not None:
+        xs = [float(x) * (1e-6 if axis == "sent" else 1.0) for x in getattr(trial.curve, axis)]
+        ys = [100.0 * float(y) for y in trial.curve.accuracy]
+    else:
+        return False
+    if xs:
+        axes.plot(xs, ys, color=colour, linewidth=1.3, linestyle=style, marker=None if axis == "drift" and len(xs) > 1 else "o",
+                  markersize=2.6, alpha=0.9)
+    return bool(xs)
+
+
+_PLOTS = (("round", "round", "Test accuracy by round", "In percent, of the worst peer."),
+          ("sent", "MB sent by all peers", "Test accuracy by traffic", "By megabytes that all peers have sent."),
+          ("seconds", "seconds", "Test accuracy by time", "By seconds of the slowest peer."),
+          ("drift", "round", "Relative drift by round", "The median of the peers' estimates."))
+_DASHES = ("-", "--", "-.", ":")
+
+
+def _curves(result: Result) -> str:
+    parts = []
+    colours = drawing.PAGE.series
+    for number, (axis, unit, title, note) in enumerate(_PLOTS):
+        fig, axes = drawing.figure(style=drawing.PAGE)
+        drawn = False
+        for i, arm in enumerate(result.arms):
+            for trial in arm.trials:
+                drawn |= _draw(axes, trial, axis, colours[i % len(colours)], _DASHES[i // len(colours) % len(_DASHES)])
+        if not drawn:
+            continue
+        axes.set_xlabel(unit)
+        axes.set_ylabel("relative drift" if axis == "drift" else "test accuracy, %")
+        if axis == "drift":
+            axes.set_yscale("log")
+        parts.append(f"<figure><figcaption>{title}<small>{note}</small></figcaption>\n"
+                     f"{drawing.page_svg(fig, f'p{number}-', title)}\n</figure>\n")
+    if not parts:
+        return '<h2>Curves</h2>\n<p class="soft">None: no run has rows in a metrics.jsonl.</p>\n'
+    return ('<h2>Curves</h2>\n<p class="soft">One line per run, in the colour of its arm. Evaluations during training take '
+            f'<code>evaluate-samples</code> samples.</p>\n<div class="charts">\n{"".join(parts)}</div>\n')
+
+
+def page(result: Result, title: str, chosen: bool) -> str:
+    """The page. `chosen`: lr was chosen among candidates."""
+    seconds = ("virtual, on links that each have a bandwidth of their own, so many neighbours cost no more of them than one"
+               if result.simulated else "by the clock")
+    parts: List[str] = [
+        _HEAD, STYLE, f"</style>\n</head>\n<body>\n<header><h1>{escape(title)}</h1></header>\n", _best(result),
+        f'<h2>Arms</h2>\n<p class="soft">{_CHOSEN if chosen else _GIVEN} Means and standard deviations (of the sample) are over '
+        "the seeds that ended with consensus. Arms differ where Welch's t-test at 5 % says so, which is seldom for few seeds. "
+        f"Seconds are {seconds}. Rounds include those of the consensus phase. Accuracy at a budget is that of evaluations "
+        "during training.</p>\n", _table(result), _curves(result),
+        f"<footer>Made by hearsay-lab {escape(__version__)} from summary.json and metrics.jsonl of each run. A dash: one of the "
+        "runs has no such number.</footer>\n</body>\n</html>\n"]
+    return "".join(parts)

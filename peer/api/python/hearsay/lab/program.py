@@ -1,0 +1,51 @@
+"""hearsay.lab.program: finds the program hearsay, and asks it for its flags."""
+import os
+import re
+import shutil
+import subprocess
+from typing import List, Optional
+
+from .cli import InputError
+
+# The program of a checkout, seen from this file: peer/api/python/hearsay/lab/program.py.
+_CHECKOUT = os.path.join(os.path.dirname(os.path.realpath(__file__)), *[".."] * 5)
+
+
+def find(given: Optional[str] = None) -> str:
+    """The path of hearsay: `given` (--hearsay), else $HEARSAY, else that on PATH, else build/release of the checkout."""
+    for name, asked in (("--hearsay", given), ("HEARSAY", os.environ.get("HEARSAY"))):
+        if asked:
+            found = shutil.which(asked)
+            if found is None:
+                raise InputError(f"{name}: found {asked!r}, expected the path of the program hearsay")
+            return os.path.abspath(found)
+    built = os.path.join(os.path.normpath(_CHECKOUT), "build", "release", "hearsay")
+    found = shutil.which("hearsay") or shutil.which(built)
+    if found is None:
+        raise InputError("cannot find the program hearsay: it is neither on PATH nor at "
+                         f"{built}. Build or install it, or name it by --hearsay PATH or HEARSAY=PATH")
+    return os.path.abspath(found)
+
+
+def environment() -> "dict[str, str]":
+    """The environment for a run: without HEARSAY and HEARSAY_*, so that all settings of a run are on its command line."""
+    return {name: value for name, value in os.environ.items() if name != "HEARSAY" and not name.startswith("HEARSAY_")}
+
+
+def ignored() -> List[str]:
+    """Settings in the environment that runs do not get."""
+    ours = ("HEARSAY_LIBRARY",)
+    return sorted(name for name in os.environ if name.startswith("HEARSAY_") and name not in ours)
+
+
+def flags(program: str, command: str) -> List[str]:
+    """The names of all flags of a command, from its help."""
+    try:
+        done = subprocess.run([program, command, "--help"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, env=environment(), timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise InputError(f"cannot run {program}: {error}") from error
+    found = re.findall(r"^  (?:-\w, )?--([a-z0-9-]+)", done.stdout.decode("utf-8", "replace"), re.MULTILINE)
+    if done.returncode != 0 or "check" not in found:
+        raise InputError(f"{program}: `{command} --help` lists no flag --check, expected a program hearsay of this version")
+    return found

@@ -1,0 +1,335 @@
+"""hearsay.lab.runs: child processes of hearsay: checked first, then run, several at a time.
+
+    check    hearsay COMMAND flags --check   before the first run: a bad flag of any arm is refused, and finished runs are found
+    run      hearsay COMMAND flags           those that have not finished, at most `jobs` at a time
+
+A run writes its results to its --out directory, and its stderr goes to a log file. SIGINT, SIGTERM and SIGHUP are passed on to
+the runs, and no run starts after them. The runs end when this process ends, also when it is killed.
+"""
+import ctypes
+import dataclasses
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from types import FrameType, TracebackType
+from typing import IO, Any, Callable, Dict, List, Optional, Sequence, Type
+
+from . import program
+from .cli import InputError
+from .output import shown
+
+INTERRUPTED = 130
+POLL_S = 0.05
+GONE_S = 20.0  # A run whose parent was killed may take this long to end.
+LOG_TAIL = 64 * 1024
+PR_SET_PDEATHSIG = 1
+
+_libc: Any = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+
+
+@dataclasses.dataclass
+class Job:
+    """One run: a process of hearsay."""
+
+    name: str  # For messages.
+    flags: List[str]  # --seed and --out among them.
+    directory: str  # Its --out.
+    log: str
+    group: str  # Runs of one group differ in --seed and --out only.
+    finished: bool = False  # Set by check(): it has finished before.
+    code: Optional[int] = None  # Exit code, 128 + N after signal N. None: it was not started.
+
+
+class Signals:
+    """A context in which SIGINT, SIGTERM and SIGHUP set `asked` and are passed on to the child processes."""
+
+    def __init__(self) -> None:
+        self.asked = 0  # The number of the last signal.
+        self.children: Dict[int, "subprocess.Popen[bytes]"] = {}
+        self._before: Dict[int, Any] = {}
+
+    def __enter__(self) -> "Signals":
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+                self._before[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        for child in self.children.values():  # Only after an exception.
+            child.terminate()
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _handle(self, number: int, frame: Optional[FrameType]) -> None:
+        self.asked = number
+        for child in list(self.children.values()):
+            child.send_signal(number)
+
+    def start(self, words: Sequence[str], stdout: Any, stderr: Any, environment: Dict[str, str]) -> "subprocess.Popen[bytes]":
+        """Start a child process that ends when this process ends."""
+        parent = os.getpid()
+
+        def end_with_parent() -> None:
+            if _libc is not None:
+                _libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
+            if os.getppid() != parent:
+                os._exit(INTERRUPTED)
+
+        child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, env=environment,
+                                 preexec_fn=end_with_parent)
+        self.children[child.pid] = child
+        if self.asked:  # The signal came before the child was in the table.
+            child.send_signal(self.asked)
+        return child
+
+    def forget(self, child: "subprocess.Popen[bytes]") -> None:
+        """The child has been waited for."""
+        self.children.pop(child.pid, None)
+
+
+def _code_of(returncode: int) -> int:
+    return 128 - returncode if returncode < 0 else returncode
+
+
+class Runner:
+    """Checks and runs jobs of one command."""
+
+    def __init__(self, signals: Signals, path: str, command: str, jobs: int, source: str = "") -> None:
+        self.signals, self.path, self.command, self.jobs = signals, path, command, jobs
+        self.source = source  # The settings file, for errors.
+        self.environment = program.environment()
+        if jobs > 1 and command == "sim":  # Results of `sim` do not depend on it. A --threads flag wins.
+            self.environment["HEARSAY_THREADS"] = "1"
+
+    def _in_parallel(self, jobs: Sequence[Job], start: Callable[[Job], "subprocess.Popen[bytes]"],
+                     ended: Callable[[Job, int], None], idle: Callable[[], None]) -> None:
+        """Starts the jobs in their order, and calls ended(job, exit code) as each ends."""
+        waiting, busy = list(jobs), {}  # type: ignore[var-annotated]
+        while busy or (waiting and not self.signals.asked):
+            while waiting and len(busy) < self.jobs and not self.signals.asked:
+                job = waiting.pop(0)
+                child = start(job)
+                busy[child.pid] = (child, job)
+            done = [(child, job) for child, job in busy.values() if child.poll() is not None]
+            for child, job in done:
+                del busy[child.pid]
+                self.signals.forget(child)
+                code = _code_of(child.returncode)
+                if code == INTERRUPTED and not self.signals.asked:  # A signal that only the run has got ends all.
+                    self.signals.asked = int(signal.SIGINT)
+                ended(job, code)
+            if not done:
+                idle()
+                time.sleep(POLL_S)
+
+    # ---- Before the first run. ----
+
+    def check(self, jobs: Sequence[Job]) -> None:
+        """Checks the jobs, and finds those that have finished before. InputError: one is refused.
+
+        Of each group the first is checked, and each whose directory exists: all others differ in seed and directory only.
+        """
+        first: Dict[str, Job] = {}
+        for job in jobs:
+            first.setdefault(job.group, job)
+        asked = [job for job in jobs if job is first[job.group] or os.path.lexists(job.directory)]
+        files: Dict[str, List[IO[bytes]]] = {}
+        refused: Dict[str, Exception] = {}
+
+        def start(job: Job) -> "subprocess.Popen[bytes]":
+            out, err = files[job.directory] = [tempfile.TemporaryFile(), tempfile.TemporaryFile()]
+            return self.signals.start([self.path, self.command, *job.flags, "--check", "--json"], out, err, self.environment)
+
+        def ended(job: Job, code: int) -> None:
+            out, err = files.pop(job.directory)
+            with out, err:
+                out.seek(0)
+                job.finished = code == 0 and b'"finished":true' in out.read(256)
+                if code != 0:
+                    refused[job.directory] = self._refusal(job, code, last_line(err))
+
+        self._in_parallel(asked, start, ended, lambda: None)
+        for job in asked:
+            if job.directory in refused and not self.signals.asked:
+                raise refused[job.directory]
+
+    def _refusal(self, job: Job, code: int, line: str) -> Exception:
+        prefix = f"hearsay {self.command}: "
+        line = line or f"`hearsay {self.command} --check` ended with exit code {code}"
+        line = line[len(prefix):] if line.startswith(prefix) else line
+        line = line.split("; --fresh")[0] + ("; use another --out" if "; --fresh" in line else "")
+        text = ": ".join(part for part in (self.source, shown(job.name), line) if part)
+        return InputError(text) if code == 2 else OSError(text)
+
+    # ---- The runs. ----
+
+    def run(self, jobs: Sequence[Job], ended: Callable[[Job], None], idle: Callable[[], None]) -> None:
+        """Runs those that have not finished. ended(job) follows each, with job.code set."""
+
+        def start(job: Job) -> "subprocess.Popen[bytes]":
+            self._wait_for_former(job.directory)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            log = os.open(job.log, flags, 0o666)
+            try:
+                os.set_blocking(log, True)
+                return self.signals.start([self.path, self.command, *job.flags], subprocess.DEVNULL, log, self.environment)
+            finally:
+                os.close(log)
+
+        def done(job: Job, code: int) -> None:
+            job.code = code
+            ended(job)
+
+        self._in_parallel([job for job in jobs if not job.finished], start, done, idle)
+
+    def _wait_for_former(self, directory: str) -> None:
+        """A run of a former process that was killed may still be ending."""
+        end = time.monotonic() + GONE_S
+        while time.monotonic() < end and not self.signals.asked and _is_locked(directory):
+            time.sleep(POLL_S)
+
+
+def last_line(f: IO[bytes]) -> str:
+    """The last line of a file that is not empty, "" where there is none."""
+    f.seek(max(0, f.seek(0, os.SEEK_END) - LOG_TAIL))
+    lines = [line.strip() for line in f.read(LOG_TAIL).decode("utf-8", "replace").splitlines()]
+    return shown(next((line for line in reversed(lines) if line), "")[:500])
+
+
+def reason(job: Job) -> str:
+    """Why a run has failed: its exit code and the last line of its log."""
+    line = ""
+    try:
+        with open(os.open(job.log, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as f:
+            line = last_line(f)
+    except OSError:
+        pass
+    return f"exit code {job.code}: {line}" if line else f"exit code {job.code}"
+
+
+# ---- Locks. ----
+
+
+def _open_lock(directory: str, flags: int) -> int:
+    return os.open(os.path.join(directory, ".lock"), os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | flags, 0o600)
+
+
+def _is_locked(directory: str) -> bool:
+    """Whether a process has the directory open (peer/store/outdir.h)."""
+    try:
+        fd = _open_lock(directory, 0)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return False
+    except OSError:
+        return True
+    finally:
+        os.close(fd)
+
+
+class Lock:
+    """The lock of an --out directory, which is made. Held until the process ends or close() is called."""
+
+    def __init__(self, directory: str) -> None:
+        try:
+            make_directory(directory)
+            self.fd = _open_lock(directory, os.O_CREAT)
+        except OSError as error:
+            raise InputError(f"--out: cannot write {shown(directory)}: {error.strerror}") from error
+        try:
+            fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            pid = os.pread(self.fd, 32, 0).decode("ascii", "replace").strip()
+            os.close(self.fd)
+            by = f"process {pid}" if pid.isdigit() else "another process"
+            raise InputError(f"--out: {shown(directory)} is in use by {by}") from error
+        os.ftruncate(self.fd, 0)
+        os.pwrite(self.fd, f"{os.getpid()}\n".encode(), 0)
+
+    def close(self) -> None:
+        """Give the directory back."""
+        os.close(self.fd)
+
+
+def make_directory(path: str) -> None:
+    """mkdir -p. New directories are for this user only."""
+    parent = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(parent):
+        make_directory(parent)
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        if not os.path.isdir(path):
+            raise
+
+
+# ---- Progress. ----
+
+
+def duration(seconds: float) -> str:
+    """"4.2 s", "42 s", "3:20", "2:05:10", "3 d 04:10"."""
+    if seconds < 59.5:
+        return f"{seconds:.{1 if seconds < 9.95 else 0}f} s"
+    s = int(seconds + 0.5)
+    if s < 3600:
+        return f"{s // 60}:{s % 60:02d}"
+    if s < 24 * 3600:
+        return f"{s // 3600}:{s // 60 % 60:02d}:{s % 60:02d}"
+    return f"{s // 86400} d {s // 3600 % 24:02d}:{s // 60 % 60:02d}"
+
+
+class Progress:
+    """Progress on stderr: a bar on a terminal, one line per run elsewhere."""
+
+    WIDTH = 30
+    EVERY_S = 0.5  # Between two drawings of the bar.
+
+    def __init__(self, command: str, total: int) -> None:
+        self.command, self.total = command, total
+        self.done = self.before = 0  # Runs; `before`: those that had finished when the command started.
+        self.begun = time.monotonic()
+        self.terminal = sys.stderr.isatty()
+        self._drawn = 0.0
+        self._shown = False
+
+    def left(self) -> str:
+        """", 1:20 left", or "" where it is unknown."""
+        now_done = self.done - self.before
+        if now_done == 0 or self.done >= self.total:
+            return ""
+        return f", {duration((time.monotonic() - self.begun) / now_done * (self.total - self.done))} left"
+
+    def ended(self, text: str, before: bool = False, bad: bool = False) -> None:
+        """A run has ended. `bad`: its line is also shown on a terminal."""
+        self.done += 1
+        self.before += before
+        if bad or not self.terminal:
+            self.say(f"{text} ({self.done} of {self.total} runs{', done before' if before else self.left()})")
+        self.draw(True)
+
+    def say(self, text: str) -> None:
+        """A line of its own."""
+        self.clear()
+        print(f"hearsay-lab {self.command}: {text}", file=sys.stderr, flush=True)
+
+    def draw(self, now: bool = False) -> None:
+        """Draw the bar, on a terminal."""
+        if not self.terminal or not now and time.monotonic() - self._drawn < self.EVERY_S:
+            return
+        self._drawn, self._shown = time.monotonic(), True
+        full = self.WIDTH * self.done // max(1, self.total)
+        bar = "#" * full + "." * (self.WIDTH - full)
+        print(f"\r[{bar}] {self.done} of {self.total} runs{self.left()}\x1b[K", end="", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        """Remove the bar."""
+        if self._shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            self._shown = False
