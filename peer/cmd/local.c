@@ -19,7 +19,6 @@
 #include "peer/cmd/out.h"
 #include "peer/cmd/peers.h"
 #include "peer/cmd/scratch.h"
-#include "peer/cmd/sweep.h"
 #include "peer/uv/cluster.h"
 #include "peer/uv/spare.h"
 #include "peer/uv/twice.h"
@@ -63,7 +62,6 @@ const struct option_row cmd_local_rows[] = {
     ROWS_WORKER_LIMIT,
     ROWS_METRICS,
     CMD_ROW_TENSORBOARD,
-    GRID_ROWS,
     {.name = "json", .kind = OPTION_FLAG,
      .help = "close with one JSON object on stdout: verdict, accuracy_min, accuracy_max, drift and relative_drift (exact), "
              "rounds, settle_rounds, seconds, bytes_sent, bytes_received (at the sockets), run, and peers: the same of each"},
@@ -564,8 +562,6 @@ int cmd_local(const struct options *o)
     static struct local l; /* Large, and one a process. */
     static int (*const steps[])(struct local *) = {check,         look,     find_program, make_out,
                                                    look_at_peers, make_key, open_cluster, train};
-    if (grid_asked(o))
-        return cmd_sweep(o, &cmd_local_sweep);
     bool checks = options_flag(o, "check");
     l.o = o;
     l.n = (uint32_t)options_uint(o, "peers");

@@ -1,7 +1,6 @@
 /* peer/cmd/local_check.c -- the run that the flags of `hearsay local` make, and whose --out is. */
 #include "peer/cmd/local_check.h"
 
-#include "nn/math/number.h"
 #include "peer/cmd/duration.h"
 #include "peer/cmd/events.h"
 #include "peer/cmd/files.h"
@@ -11,7 +10,6 @@
 #include "peer/diary/checkpoint_heads.h"
 #include "peer/uv/identity.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -260,39 +258,3 @@ int cmd_local_look(const struct options *o, struct cmd_out *dir, const char *out
         code = check_finished(o, out);
     return code == CMD_OK && dir->begun ? check_peers(o, out, run) : code;
 }
-
-/* ---- Of a sweep. ---- */
-
-static struct run swept; /* That of check_swept(). */
-
-static int check_swept(const struct options *o)
-{
-    static struct run_flags flags;
-    struct model model = {0};
-    int64_t us;
-    int code = cmd_duration(o, "checkpoint", &us);
-    if (code == CMD_OK)
-        code = cmd_duration(o, "forget", &us);
-    if (code == CMD_OK)
-        code = cmd_local_check(o, &flags, &swept, &model);
-    model_close(&model);
-    return code;
-}
-
-static int look_swept(const struct options *o, bool *finished)
-{
-    static struct cmd_out dir;
-    dir = (struct cmd_out){0};
-    if (!number_whole(options_text(o, "seed"), &swept.seed))
-        assert(false && "a seed that is no number");
-    int code = cmd_local_look(o, &dir, options_text(o, "out"), &swept);
-    *finished = dir.finished;
-    return code;
-}
-
-const struct cmd_sweep_face cmd_local_sweep = {.check = check_swept,
-                                               .look = look_swept,
-                                               .accuracy = "accuracy_min",
-                                               .drift = "relative_drift",
-                                               .bytes = "bytes_sent_in_all",
-                                               .seconds = "seconds_in_all"};

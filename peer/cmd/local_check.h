@@ -6,7 +6,6 @@
 
 #include "nn/models/model.h"
 #include "peer/cmd/out.h"
-#include "peer/cmd/sweep.h"
 
 /* Flags, data and model against each other. CMD_OK, and *flags are those of the peers (with --min-peers),
  * *run is fixed, and *model is to be closed; else an exit code, with a line on stderr. */
@@ -18,7 +17,5 @@ int cmd_local_check(const struct options *o, struct run_flags *flags, struct run
  * CMD_USAGE. */
 int cmd_local_look(const struct options *o, struct cmd_out *dir, const char *out,
                    const struct run *run);
-
-extern const struct cmd_sweep_face cmd_local_sweep;
 
 #endif

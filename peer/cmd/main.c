@@ -22,7 +22,7 @@ static const struct command commands[] = {
      .summary = "train with several peers on this machine",
      .notes = "examples:\n"
               "  hearsay local --peers 8 --topology ring --compress topk:0.01 --data mnist:DIR\n"
-              "  hearsay local --peers 4 --sweep lr=0.01,0.03,0.1 --seeds 3 --out sweep\n",
+              "  hearsay-lab sweep lr=0.01,0.03,0.1 --seeds 3 --out sweep -- local --peers 4\n",
      .rows = cmd_local_rows,
      .takes_run_flags = true,
      .trainer = &sgd_keys,
@@ -190,17 +190,6 @@ static const struct command commands[] = {
          "Curves and bars need gnuplot, graphs graphviz: without them the page has the tables.\n",
      .rows = cmd_report_rows,
      .run = cmd_report},
-    {.name = "compare",
-     .usage = "FILE [--set KEY=VALUE...] [--out DIR] [--jobs N]",
-     .summary = "run a grid of arms and seeds from one file, and set them side by side",
-     .notes = "examples:\n"
-              "  hearsay compare arms.toml --out compared\n"
-              "  hearsay compare tests/bench/surveys/local_steps.toml --set data=mnist:DIR\n"
-              "Started again it does what is left. Exit code 0: all runs are done; 1: one failed;\n"
-              "3: one ended without consensus; 130: Ctrl-C, with the results so far.\n",
-     .rows = cmd_compare_rows,
-     .stray = "out",
-     .run = cmd_compare},
     {.name = "completion",
      .usage = "bash",
      .summary = "print a script with which bash completes commands, flags and values",
@@ -216,6 +205,7 @@ static const struct
 {
     const char *name, *now;
 } moved[] = {
+    {"compare", "hearsay-lab compare"},
     {NULL, NULL},
 };
 

@@ -12,7 +12,6 @@
 #include "peer/cmd/sim.h"
 #include "peer/uv/settings.h"
 
-#include "nn/math/number.h"
 #include "nn/math/rng.h"
 #include "peer/cmd/files.h"
 #include "peer/cmd/out.h"
@@ -26,7 +25,6 @@
 #include "peer/store/reserve.h"
 #include "peer/uv/metrics.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -457,36 +455,6 @@ static int simulate(struct simulation *s)
             code = write_model(s, i);
     return code == CMD_OK ? cmd_sim_result(s) : code;
 }
-
-/* ---- Of a comparison. ---- */
-
-static struct simulation compared; /* Large; */
-static struct run compared_run;    /* both those of check_compared(). */
-
-static int check_compared(const struct options *o)
-{
-    struct simulation *s = &compared;
-    s->o = o;
-    s->n = (uint32_t)options_uint(o, "peers");
-    s->peers = calloc(s->n, sizeof *s->peers);
-    s->liar = calloc(s->n, sizeof *s->liar);
-    if (s->peers == NULL || s->liar == NULL)
-        return cmd_fail(o, CMD_FAILED, "out of memory");
-    return prepare(s, &compared_run); /* The process ends soon. */
-}
-
-static int look_compared(const struct options *o, bool *finished)
-{
-    compared.o = o;
-    compared.dir = (struct cmd_out){0};
-    if (!number_whole(options_text(o, "seed"), &compared_run.seed))
-        assert(false && "a seed that is no number");
-    int code = look(&compared, &compared_run);
-    *finished = compared.dir.finished;
-    return code;
-}
-
-const struct cmd_sweep_face cmd_sim_compared = {.check = check_compared, .look = look_compared};
 
 int cmd_sim(const struct options *o)
 {

@@ -3,7 +3,6 @@
 #ifndef PEER_CMD_SIM_H
 #define PEER_CMD_SIM_H
 
-#include "peer/cmd/batch.h"
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/files.h"
 #include "peer/cmd/out.h"
@@ -51,9 +50,6 @@ struct simulation
     int64_t look_us, gather_us; /* sim_gather.c: the next look; all gather since then, or -1. */
     char in_vain[160];          /* Why the run never begins; "": it is not known not to. */
 };
-
-/* For hearsay compare. */
-extern const struct cmd_sweep_face cmd_sim_compared;
 
 /* Seconds since the process began. */
 double cmd_sim_seconds(const struct simulation *s);

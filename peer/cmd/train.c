@@ -9,14 +9,11 @@
  */
 #include "peer/cmd/train.h"
 
-#include "nn/math/number.h"
 #include "peer/cmd/duration.h"
 #include "peer/cmd/files.h"
 #include "peer/cmd/stop.h"
-#include "peer/cmd/sweep.h"
 #include "peer/sgd/sgd_keys.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
@@ -45,7 +42,6 @@ const struct option_row cmd_train_rows[] = {
     {.name = "patience", .kind = OPTION_REAL, .arg = "SECONDS", .fallback = "600", .min = 0, .max = 1e9,
      .help = "a model that the disk does not take stays in memory, and is tried again for so long"},
     CMD_ROW_TENSORBOARD,
-    GRID_ROWS,
     {.name = "json", .kind = OPTION_FLAG, .help = "close with one JSON object on stdout"},
     {.name = NULL},
 };
@@ -330,35 +326,8 @@ static int run_all(struct cmd_train *t)
     return code == CMD_OK ? told : code;
 }
 
-/* ---- Of a sweep ------------------------------------------------------- */
-
-static int check_swept(const struct options *o)
-{
-    int64_t us;
-    only.o = o;
-    int code = cmd_duration(o, "checkpoint", &us);
-    code = code == CMD_OK ? fix_run(&only) : code;
-    return code == CMD_OK ? make_trainer(&only) : code;
-}
-
-static int look_swept(const struct options *o, bool *finished)
-{
-    only.o = o;
-    only.dir = (struct cmd_out){0};
-    if (!number_whole(options_text(o, "seed"), &only.run.seed))
-        assert(false && "a seed that is no number");
-    int code = look(&only);
-    *finished = only.dir.finished;
-    return code;
-}
-
-static const struct cmd_sweep_face swept = {
-    .check = check_swept, .look = look_swept, .accuracy = "test_accuracy", .seconds = "seconds"};
-
 int cmd_train(const struct options *o)
 {
-    if (grid_asked(o))
-        return cmd_sweep(o, &swept);
     only.o = o;
     cmd_stop_catch();
     signal(SIGPIPE, SIG_IGN);

@@ -54,8 +54,7 @@ struct option_row
     double min, max;      /* UINT and REAL; max <= min: from min up to any value. */
     bool required;        /* Must be given (or set in the environment). */
     const char *rival;    /* The option of which this takes the place: not both; or NULL. */
-    bool many; /* An OPERAND: it takes all that are left; a TEXT: each that is given. Only one
-                           * row of a command (options_operands()). */
+    bool many; /* An OPERAND that takes all arguments left. One row at most (options_operands()). */
 };
 
 struct options;

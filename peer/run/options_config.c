@@ -167,17 +167,6 @@ static void put_value(struct page *p, const struct option_value *v)
         put(p, '"');
 }
 
-/* All values of a row that takes many, with blanks between: as one, they are taken apart again. */
-static void put_many(struct page *p, const struct options *o)
-{
-    put(p, '"');
-    for (uint32_t i = 0; i < o->n_operands; i++) {
-        put_text(p, i > 0 ? " " : "");
-        put_escaped(p, o->operand[i]);
-    }
-    put(p, '"');
-}
-
 static bool is_shared(const struct option_row *row)
 {
     const struct option_row *s = options_shared_rows;
@@ -203,10 +192,7 @@ size_t options_config_text(const struct options *o, char *out, size_t cap)
         put_text(&p, v->source == OPTION_DEFAULT ? "# " : "");
         put_text(&p, v->row->name);
         put_text(&p, " = ");
-        if (v->row->many)
-            put_many(&p, o);
-        else
-            put_value(&p, v);
+        put_value(&p, v);
         put(&p, '\n');
     }
     if (cap > 0)

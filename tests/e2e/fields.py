@@ -50,15 +50,11 @@ def table_fields(text, command):
 def wanted(page, command):
     part = section(page, "JSON")
     if command in ("local", "sim"):
-        fields = table_fields(part.split("close with one object:")[1].split("With `--sweep`")[0], command)
+        fields = table_fields(part.split("close with one object:")[1], command)
         peers = part.split("A peer of `local` has")[1].split("```")[0]
         of_local, of_sim = peers.split("A peer of `sim` has")
         fields |= names(of_local) if command == "local" else names(of_sim) - {"metrics"}
         return fields
-    if command == "sweep":
-        return names(part.split("With `--sweep` or `--seeds` it is")[1].split("`compare` has")[0])
-    if command == "compare":
-        return names(part.split("\n`compare` has")[1].split("A peer of `local` has")[0])
     if command == "peer":
         files = page.split("### What is in them")[1].split("### Reports")[0]
         return table_fields(files.split("**`summary.json`**")[0], command) | table_fields(files.split("**`summary.json`**")[1], command)

@@ -160,11 +160,6 @@ json local.1 local --peers 2 --model logreg --data mnist:digits --batch 4 --roun
 fields local local.1
 json sim.1 sim --peers 2 --model logreg --data mnist:digits --batch 4 --rounds 6 --out sim
 fields sim sim.1
-json sweep.1 local --peers 2 --model logreg --data mnist:digits --batch 4 --rounds 6 --seeds 1 --out sweep
-fields sweep sweep.1
-printf 'data = mnist:digits\nmodel = logreg\npeers = 2\nbatch = 4\nrounds = 60\nevaluate-every = 10\nseeds = 2\nbudget = bytes:10000\n[a]\ncompress = none\n[b]\ncompress = topk:0.1\n' >compared
-json compare.1 compare compared --out compare
-fields compare compare.1
 
 check "keygen" eval '"$HEARSAY" key new key 2>keygen.err'
 read -ra port < <(free_ports 2)

@@ -49,6 +49,10 @@ unit()
     HEARSAY_LIBRARY=$library PYTHONPATH=$root/peer/api/python bounded "$python" "$root/tests/e2e/lab_compare.py" "$@"
 }
 
+bounded "$HEARSAY" compare arms.toml >moved.out 2>moved.err
+code=$?
+check "hearsay compare says where it is" eval \
+    '[ "$code" = 2 ] && [ "$(cat moved.err)" = "hearsay compare is now hearsay-lab compare ...: see peer/api/python/hearsay/lab/README.md" ]'
 check "files of settings, and what is refused in them" unit settings unit
 check "mean, deviation, Welch's test, budgets, the choice of lr" unit statistics unit
 
@@ -163,5 +167,15 @@ check "  and a table that is a pipe: $(cat theirs.err)" eval '[ "$code" = 2 ] &&
 HEARSAY=$HEARSAY lab compare arms.toml --set lr=0.05 --set seeds=1 --out out2 >/dev/full 2>full.err </dev/null
 code=$?
 check "stdout that takes nothing: exit code $code, and one line" eval '[ "$code" = 1 ] && [ "$(tail -n 1 full.err | grep -c "^hearsay-lab: ")" = 1 ] && ! grep -q Traceback full.err'
+
+# ---- The files of the surveys, and those of the answer. ----
+
+for file in "$root"/tests/bench/surveys/*.toml "$root"/tests/bench/answer/*.toml; do
+    name=$(basename "$(dirname "$file")")-$(basename "$file" .toml)
+    few=()
+    [ "$name" = answer-many ] && few=(--set peers=8 --set scenario="$root/tests/bench/answer/uplinks.txt")
+    compare "$name" "$file" --set data=mnist:digits --set model=logreg --set batch=4 --set rounds=4 --set seeds=1 --set lr=0.02 "${few[@]}" --out "$name"
+    check "tests/bench/$name runs" eval '[ "$code" = 0 ] || [ "$code" = 3 ]'
+done
 
 e2e_end

@@ -119,23 +119,15 @@ more_lines_than()
 }
 
 # A run that nohup starts continues after a SIGHUP to all of its processes.
-for seeds in 1 2; do
-    out=nohup-$seeds
-    start "$out" nohup "$HEARSAY" local --peers 2 --seeds "$seeds" --model logreg --data glyphs --rounds 10000000 \
-        --out "$out"
-    parent=$started
-    wait_until 60 more_lines_than 5 "$out"
-    mapfile -t children < <(children_of "$parent")
-    for child in "${children[@]}"; do
-        mapfile -t -O ${#children[@]} children < <(children_of "$child")
-    done
-    pids+=("${children[@]}")
-    kill -HUP "$parent" "${children[@]}"
-    check "nohup: a run of $seeds seeds continues after SIGHUP" \
-        wait_until 20 more_lines_than $(($(lines_of "$out") + 20)) "$out"
-    kill -TERM "$parent"
-    check "  and SIGTERM ends it" wait_until 60 none_alive "$parent" "${children[@]}"
-done
+start nohup nohup "$HEARSAY" local --peers 2 --model logreg --data glyphs --rounds 10000000 --out nohup
+parent=$started
+wait_until 60 more_lines_than 5 nohup
+mapfile -t children < <(children_of "$parent")
+pids+=("${children[@]}")
+kill -HUP "$parent" "${children[@]}"
+check "nohup: a run continues after SIGHUP" wait_until 20 more_lines_than $(($(lines_of nohup) + 20)) nohup
+kill -TERM "$parent"
+check "  and SIGTERM ends it" wait_until 60 none_alive "$parent" "${children[@]}"
 
 # The parent may have started the program with signals blocked.
 # shellcheck disable=SC2317 # By start.
