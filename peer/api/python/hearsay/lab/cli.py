@@ -9,7 +9,7 @@ import signal
 import sys
 from typing import List, Optional
 
-COMMANDS: List[str] = ["compare", "sweep", "report"]  # Module names, in the order of the help.
+COMMANDS: List[str] = ["compare", "sweep", "report", "tensorboard", "wandb", "mlflow"]  # Module names, in the order of the help.
 
 
 class InputError(Exception):

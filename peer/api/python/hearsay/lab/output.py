@@ -11,7 +11,7 @@ unless the caller forces it: a file of ours has a mark near its beginning or its
 """
 import os
 import stat
-from typing import Optional, Set, Tuple
+from typing import BinaryIO, Optional, Set, Tuple
 
 from .cli import InputError
 
@@ -73,34 +73,58 @@ def _has_mark(path: str, mark: bytes) -> bool:
         return False
 
 
-def write(path: str, data: bytes) -> None:
-    """Replace the file at PATH, or write to the stream there. OSError: PATH has its old contents."""
-    there = _stat(path)
-    if there is not None and _is_stream(there.st_mode):
-        with open(path, "wb", buffering=0) as stream:
-            view = memoryview(data)
-            while len(view) > 0:
-                view = view[stream.write(view):]
-        return
-    target = os.path.realpath(path)
-    temporary = f"{target}.tmp-{os.getpid()}"
-    mode = stat.S_IMODE(there.st_mode) if there is not None else None
-    try:
-        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666), "wb") as f:
-            f.write(data)
-            f.flush()
-            if mode is not None:
-                os.fchmod(f.fileno(), mode)
-            os.fsync(f.fileno())
-        os.replace(temporary, target)
-    except BaseException:
+class Replacing:
+    """A new file beside PATH that commit() renames to PATH. A stream at PATH is written to directly."""
+
+    def __init__(self, path: str) -> None:
+        there = _stat(path)
+        self._temporary: Optional[str] = None
+        if there is not None and _is_stream(there.st_mode):
+            self.file: BinaryIO = open(path, "wb")
+            return
+        self._target = os.path.realpath(path)
+        temporary = f"{self._target}.tmp-{os.getpid()}"
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        self._temporary = temporary
+        self.file = open(fd, "wb")
+        if there is not None:
+            os.fchmod(fd, stat.S_IMODE(there.st_mode))
+
+    def commit(self) -> None:
+        """Sync the new file and replace PATH. OSError: PATH has its old contents."""
         try:
-            os.unlink(temporary)
-        except OSError:
+            self.file.flush()
+            if self._temporary is not None:
+                os.fsync(self.file.fileno())
+            self.file.close()
+            if self._temporary is None:
+                return
+            os.replace(self._temporary, self._target)
+            self._temporary = None
+        finally:
+            self.close()
+        directory = os.open(os.path.dirname(self._target), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+
+    def close(self) -> None:
+        """Without commit() before: PATH keeps its old contents."""
+        try:
+            self.file.close()
+        except OSError:  # A full disk: the bytes were not needed.
             pass
-        raise
-    directory = os.open(os.path.dirname(target), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        if self._temporary is not None:
+            os.unlink(self._temporary)
+            self._temporary = None
+
+
+def write(path: str, data: bytes) -> None:
+    """Replace the file at PATH, or write to the stream there. OSError: a file at PATH has its old contents."""
+    new = Replacing(path)
     try:
-        os.fsync(directory)
+        new.file.write(data)
+        new.commit()
     finally:
-        os.close(directory)
+        new.close()

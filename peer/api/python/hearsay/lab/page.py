@@ -49,7 +49,7 @@ table{border-collapse:collapse;font-size:.88rem;font-variant-numeric:tabular-num
 th,td{padding:.32rem .6rem;border-bottom:1px solid var(--line);text-align:right;white-space:nowrap;vertical-align:top}
 tr:last-child>th,tr:last-child>td{border-bottom:0}
 th{font-weight:600;color:var(--soft);white-space:normal;vertical-align:bottom;background:var(--card)}
-th:first-child,td:first-child,td.text,th.text,table.settings th,table.settings td{text-align:left}
+tr:first-child>th:first-child,td:first-child,td.text,th.text,table.settings th,table.settings td{text-align:left}
 tbody tr:hover td{background:var(--card)}
 th.group{text-align:center;border-left:1px solid var(--line)}
 table.settings{min-width:0}table.settings td{white-space:normal;overflow-wrap:anywhere;max-width:40rem}
@@ -138,8 +138,8 @@ COLUMNS: Tuple[Column, ...] = (
     ("rounds", "trained", "rounds", lambda f: f.rounds, count),
     ("rounds", "consensus phase", "settle_rounds", lambda f: f.settle_rounds, count),
     ("rounds", "skipped", "rounds_skipped", lambda f: f.skipped, count),
-    ("seconds", "of the run", "seconds", lambda f: f.seconds, seconds),
-    ("seconds", "to simulate", "wall_s", lambda f: f.wall_s, seconds))
+    ("seconds", "run", "seconds", lambda f: f.seconds, seconds),
+    ("seconds", "simulating", "wall_s", lambda f: f.wall_s, seconds))
 PEER_COLUMNS: Tuple[Column, ...] = (
     ("", "test accuracy", "accuracy", lambda f: f.accuracy.low, percent),
     ("", "test loss", "test_loss", lambda f: f.test_loss.low, loss),
