@@ -92,6 +92,7 @@ class PeerOptions(RunOptions, total=False):
     timeout: Optional[float]
     evaluate: Optional[Callable[..., Any]]
     on_note: Optional[Callable[[int, str], None]]
+    on_round: Optional[Callable[[str, int, Dict[str, Any]], Any]]
     keep: Optional[Mapping[str, Any]]
     skip: Sequence[str]
     progress: Optional[bool]
@@ -124,6 +125,7 @@ def check_own(where: str, **given: Any) -> None:
     kinds: Dict[str, Tuple[Callable[[Any], bool], str]] = {
         "evaluate": (callable, "a function or None"),
         "on_note": (callable, "a function or None"),
+        "on_round": (callable, "a function or None"),
         "keep": (lambda x: isinstance(x, Mapping), "a dict of name -> object, or None"),
         "options": (lambda x: isinstance(x, str), 'text such as "topology=ring"'),
         "skip": (lambda x: all(isinstance(one, str) for one in x), "a pattern, or a list of them"),

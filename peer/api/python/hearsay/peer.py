@@ -15,15 +15,18 @@
 The model is the library's while step() exchanges, and yours at all other times.
 """
 import ctypes
+import dataclasses
 import logging
 import os
+import re
+import socket
 import sys
 import threading
 import time
 import weakref
 from collections import deque
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Callable, Deque, Iterator, List, Mapping, Optional, Sequence, Tuple, Type
+from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Type
 
 from . import _check, _lib, _model, _options, data, keeping
 from . import progress as _progress
@@ -128,6 +131,11 @@ def _progress_of(wanted: Optional[bool], given: Mapping[str, str]) -> Optional[_
     return _progress.Progress(name) if _progress.wanted(wanted) else None
 
 
+def _step_of(figures: Figures) -> int:
+    """The step counter."""
+    return figures.round + figures.settle_rounds
+
+
 def _close(handle: Any, pid: int, opened: List[bool], held: Any) -> None:
     """Leave, and free the handle. `held` is what the library may use until then."""
     if pid != os.getpid():
@@ -159,6 +167,10 @@ class Peer:
                gradients. `samples`: number of samples to evaluate, 0 for all. May be set later: peer.evaluate = ...
     on_note    callable(level, text) with level 0 information, 1 warning, 2 error; default: logging.getLogger("hearsay").
                None: messages are dropped
+    on_round   callable(name, step, figures): called in the thread of the caller after each round that this process finishes,
+               and at the end of the run if the consensus phase had rounds. `step` is round + settle_rounds, `figures` is
+               figures() as a dict. step(), wait() or finish() raises its exceptions; the next step() continues.
+               hearsay.lab.sinks has functions for TensorBoard, Weights & Biases and MLflow
     keep       name -> more state for checkpoints: an object with state_dict() and load_state_dict(), or two callables
                (get, set). keep=hearsay.RNG keeps random number generators. Needs out=DIR. The state may have numbers,
                text, bytes, containers, arrays and tensors; TypeError names any other value, such as a function.
@@ -181,13 +193,17 @@ class Peer:
     @_options.listed(_options.RunOptions)
     def __init__(self, module: Any, optimizer: Any = None, /, *, buffers: Optional[Mapping[str, Any]] = None,
                  options: str = "", timeout: Optional[float] = None, evaluate: Optional[Callable[..., Any]] = None,
-                 on_note: Optional[Callable[[int, str], None]] = log_note, keep: Optional[Mapping[str, Any]] = None,
-                 skip: Sequence[str] = (), progress: Optional[bool] = None, _world: Any = None,
+                 on_note: Optional[Callable[[int, str], None]] = log_note,
+                 on_round: Optional[Callable[[str, int, Dict[str, Any]], Any]] = None,
+                 keep: Optional[Mapping[str, Any]] = None, skip: Sequence[str] = (), progress: Optional[bool] = None,
+                 _world: Any = None,
                  **keywords: "Unpack[_options.RunOptions]") -> None:
         _options.check("hearsay.Peer", keywords, _options.PEER_NAMES if _world is None else _options.SIMULATED)
-        _options.check_own("hearsay.Peer", evaluate=evaluate, on_note=on_note, keep=keep, options=options, skip=skip)
+        _options.check_own("hearsay.Peer", evaluate=evaluate, on_note=on_note, on_round=on_round, keep=keep, options=options,
+                           skip=skip)
         self.model, self.optimizer = module, optimizer
-        self.evaluate, self.on_note = evaluate, on_note
+        self.evaluate, self.on_note, self.on_round = evaluate, on_note, on_round
+        self._told: Optional[int] = None  # The step of the last call of on_round. None: the constructor has not returned.
         self.history: Deque[Figures] = deque(maxlen=HISTORY)
         self._pid = os.getpid()
         self._world, self._opened = _world, [False]  # Of simulate(); and it is a list as the finalizer looks at it.
@@ -255,6 +271,7 @@ class Peer:
         kept = lib.hearsay_kept(self._handle, ctypes.byref(n), ctypes.byref(at_round))
         if kept:
             self._keeper.restore(ctypes.string_at(kept, n.value))
+        self._told = _step_of(self.figures())
 
     def _warn(self, text: str) -> None:
         if self.on_note is not None:
@@ -315,7 +332,7 @@ class Peer:
         """Wait until the model is yours again: after a KeyboardInterrupt, or an exception of `evaluate`.
 
         timeout: seconds; None: for as long as it takes. False when the run is over, or when time was up: `over` says
-        which. Raises what `evaluate` or `on_note` raised; UsageError, where this peer does not fit the run, or is closed;
+        which. Raises what `evaluate`, `on_note` or `on_round` raised; UsageError, where this peer does not fit the run, or is closed;
         ResourceError, where the peer failed; SimulationError, where another one of simulate() failed; ForkedError in a
         child of fork().
         """
@@ -333,7 +350,16 @@ class Peer:
                 return False
             if self._world is not None and self._world[0].failed:
                 raise self._world[0].cancelled(self._world[1])
+        self._tell_round()
         return not self._over
+
+    def _tell_round(self) -> None:
+        """Calls on_round if a round is done since its last call."""
+        if self._last is None or self._told is None or self._told == _step_of(self._last):
+            return
+        self._told = _step_of(self._last)
+        if self.on_round is not None:
+            self.on_round(self.name, self._told, dataclasses.asdict(self._last))
 
     # ---- training ----
 
@@ -392,6 +418,7 @@ class Peer:
         more = not self._over if done else self.wait()
         if self._last is not None:
             self.history.append(self._last)
+        self._tell_round()
         return more
 
     def finish(self, timeout: Optional[float] = None) -> str:
@@ -495,6 +522,14 @@ class Peer:
     def steps(self) -> int:
         """Local steps of this round."""
         return int(lib.hearsay_steps(self._handle)) if self._finalizer.alive else 0
+
+    @property
+    def name(self) -> str:
+        """The name of this peer in the cluster."""
+        if self._world is not None:
+            return f"peer-{self._world[1]}"
+        host = re.sub("[^A-Za-z0-9._-]", "-", socket.gethostname())[:24]  # As in peer/uv/settings.c.
+        return self._given.get("name") or os.environ.get("HEARSAY_NAME") or f"{host}-{self.port}"
 
     @property
     def port(self) -> int:
