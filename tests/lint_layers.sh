@@ -49,15 +49,13 @@ sees()
     peer/keep) echo nn/math nn/files peer/secure ;;
     peer/node) echo peer/run gossip/collective gossip/mixers gossip/exchange gossip/members gossip/wire compress topology ;;
     peer/store) echo peer/run gossip/wire nn/files ;;
-    peer/tensorboard) ;;
     peer/gauge) ;;
-    peer/report) echo peer/run peer/store peer/tensorboard nn/files topology gossip/wire ;;
     peer/sim) echo peer/run peer/secure peer/keep peer/node gossip/mixers gossip/exchange gossip/wire ;; # A liar is a mixer.
     peer/uv) echo peer/run peer/secure peer/admit peer/keep peer/node gossip/exchange gossip/wire ;;
     peer/api) echo peer/run peer/sgd peer/secure peer/keep peer/store peer/node peer/uv peer/sim peer/diary gossip/exchange gossip/mixers gossip/wire compress nn/models nn/files nn/data nn/shards nn/train ;;
     peer/page) echo peer/run peer/node peer/uv gossip/members gossip/exchange gossip/wire topology ;; # The words and numbers of metrics.jsonl.
     peer/diary) echo peer/page peer/store peer/run peer/keep peer/secure peer/node peer/uv gossip/wire nn/files nn/data ;; # What a peer writes and shows.
-    peer/cmd) echo peer/api peer/diary peer/page peer/run peer/sgd peer/secure peer/admit peer/keep peer/store peer/report peer/tensorboard peer/gauge peer/node peer/sim peer/uv gossip/mixers gossip/exchange gossip/members \
+    peer/cmd) echo peer/api peer/diary peer/page peer/run peer/sgd peer/secure peer/admit peer/keep peer/store peer/gauge peer/node peer/sim peer/uv gossip/mixers gossip/exchange gossip/members \
         gossip/wire compress topology nn/models nn/files nn/data nn/shards nn/train nn/math ;;
     *) return 1 ;;
     esac
@@ -85,12 +83,9 @@ door()
     peer/keep/disk.c) echo "$files" ;;
     peer/store/reserve.c) echo "$files" ;;
     peer/store/outdir.*) echo "<(jansson|sys/file)\.h>|$files" ;;
-    peer/store/journal.c | peer/tensorboard/logdir.c) echo "$files" ;;
+    peer/store/journal.c) echo "$files" ;;
     peer/page/server.h) echo '<sys/socket\.h>' ;;
     peer/page/server.c) echo "<(microhttpd|netinet/in|sys/resource|sys/socket|time)\.h>|$files" ;;
-    peer/report/json.h | peer/report/summary.c | peer/report/lines.c) echo '<jansson\.h>' ;;
-    peer/report/run.c) echo "$files" ;;
-    peer/report/svg.c) echo '<strings\.h>' ;;
     peer/diary/*) echo '<(jansson|netdb|sys/stat|sys/statvfs|uv)\.h>' ;;
     peer/uv/*) echo '<' ;;
     peer/api/*) echo '<(getopt|pthread|signal|unistd|uv|sys/types)\.h>' ;;

@@ -142,13 +142,6 @@ int replace_check(const char *path)
     return look(resolved, path, &st, &there);
 }
 
-bool replace_is_stream(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0
-           && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode) || S_ISCHR(st.st_mode));
-}
-
 const char *replace_why(int err)
 {
     assert(err < 0);

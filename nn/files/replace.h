@@ -58,10 +58,6 @@ __attribute__((warn_unused_result)) int replace_check(const char *path);
 /* Returns the reason for a negative errno of these functions, for an error message. */
 const char *replace_why(int err);
 
-/* Returns true if PATH, or the target of a link, is a pipe, a socket or a character device. Writing
- * to one destroys no data. */
-bool replace_is_stream(const char *path);
-
 /* Remembers from now on each file that file_open() opens, by device and inode, as an input of this
  * program. For commands only: a program that uses the library may read a file and later replace the
  * file. */

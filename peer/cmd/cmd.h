@@ -16,8 +16,8 @@
 extern const struct option_row cmd_local_rows[], cmd_peer_rows[], cmd_sim_rows[], cmd_train_rows[],
     cmd_status_rows[], cmd_drift_rows[], cmd_topology_rows[], cmd_compressors_rows[],
     cmd_key_new_rows[], cmd_key_identity_rows[], cmd_key_invite_rows[], cmd_eval_rows[],
-    cmd_probe_rows[], cmd_report_rows[], cmd_completion_rows[], cmd_inspect_rows[],
-    cmd_generate_rows[], cmd_predict_rows[];
+    cmd_probe_rows[], cmd_completion_rows[], cmd_inspect_rows[], cmd_generate_rows[],
+    cmd_predict_rows[];
 
 /* The run keys of `hearsay train`. */
 extern const char *const cmd_train_keys[];
@@ -36,7 +36,6 @@ int cmd_key_new(const struct options *o);
 int cmd_key_identity(const struct options *o);
 int cmd_key_invite(const struct options *o);
 int cmd_eval(const struct options *o);
-int cmd_report(const struct options *o);
 int cmd_completion(const struct options *o);
 int cmd_inspect(const struct options *o);
 int cmd_predict(const struct options *o);

@@ -1,4 +1,4 @@
-/* peer/cmd/files.h -- paths of what commands keep under --out, and what may be written over. */
+/* peer/cmd/files.h -- paths of what commands keep under --out, and small files. */
 #ifndef PEER_CMD_FILES_H
 #define PEER_CMD_FILES_H
 
@@ -18,14 +18,6 @@ __attribute__((warn_unused_result)) int cmd_path(char out[CMD_PATH_MAX], const c
 /* Reports that `path` cannot be written, for a negative errno of nn/files/replace.h. `flag`: the
  * option that names `path`; NULL: none. Returns the exit code. */
 int cmd_cannot_write(const struct options *o, const char *flag, const char *path, int err);
-
-/* Checks that a command may replace `path`. A regular file must begin with the n bytes of `mark`,
- * unless `force` is set. A command never replaces its own input (nn/files/replace.h). Links are
- * followed. Returns CMD_OK, or an exit code after an error message. `not_ours` completes the
- * message "PATH exists, and is ...". */
-__attribute__((warn_unused_result)) int cmd_may_write(const struct options *o, const char *path,
-                                                      const void *mark, size_t n, bool force,
-                                                      const char *not_ours);
 
 /* A small file as a text that ends with NUL; -EFBIG where it has cap bytes or more. */
 __attribute__((warn_unused_result)) int cmd_read_text(const char *path, char *text, size_t cap,

@@ -11,7 +11,6 @@
 #include "peer/cmd/checkpoint.h"
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/duration.h"
-#include "peer/cmd/events.h"
 #include "peer/cmd/files.h"
 #include "peer/cmd/local_check.h"
 #include "peer/cmd/local_result.h"
@@ -61,7 +60,6 @@ const struct option_row cmd_local_rows[] = {
     ROWS_PATIENCE,
     ROWS_WORKER_LIMIT,
     ROWS_METRICS,
-    CMD_ROW_TENSORBOARD,
     {.name = "json", .kind = OPTION_FLAG,
      .help = "close with one JSON object on stdout: verdict, accuracy_min, accuracy_max, drift and relative_drift (exact), "
              "rounds, settle_rounds, seconds, bytes_sent, bytes_received (at the sockets), run, and peers: the same of each"},
@@ -317,8 +315,6 @@ static void make_args(struct args *a, const struct local *l, uint32_t i)
     }
     if (options_given(l->o, "metrics"))
         add(a, "--metrics=%s", cmd_monitor_child(l->o, i, metrics));
-    if (options_given(l->o, "tensorboard"))
-        add(a, "--tensorboard=%s", options_text(l->o, "tensorboard"));
     add(a, "--uplink=off"); /* The run is a function of its seed. */
     add_bootstrap(a, l, i);
 }

@@ -2,7 +2,6 @@
 #include "peer/cmd/local_check.h"
 
 #include "peer/cmd/duration.h"
-#include "peer/cmd/events.h"
 #include "peer/cmd/files.h"
 #include "peer/cmd/monitor.h"
 #include "peer/cmd/peers.h"
@@ -23,7 +22,6 @@ int cmd_local_check(const struct options *o, struct run_flags *flags, struct run
     const char *data = options_given(o, "data") ? options_text(o, "data") : NULL;
     int code = cmd_peers_flags(o, n, flags);
     code = code == CMD_OK ? cmd_monitor_check(o, n) : code;
-    code = code == CMD_OK ? cmd_events_check(o) : code;
     if (code != CMD_OK)
         return code;
     cmd_peers_crowd(o, n);

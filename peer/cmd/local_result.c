@@ -7,7 +7,6 @@
 
 #include "nn/files/safetensors.h"
 #include "peer/cmd/closing.h"
-#include "peer/cmd/events.h"
 #include "peer/cmd/files.h"
 #include "peer/cmd/out.h"
 #include "peer/diary/summary.h"
@@ -473,35 +472,11 @@ static void print_table(const struct cmd_local_result *r, const struct totals *t
     printf("%s\n", r->outcome.text);
 }
 
-/* What only all of them together know: in DIR/all of --tensorboard. */
-static void put_events(const struct cmd_local_result *r, const struct options *o,
-                       const struct totals *t)
-{
-    struct cmd_events e;
-    char text[WIRE_RUN_MAX + 1];
-    const double figure[EVENT_ENDS] = {
-        [EVENT_ACCURACY_MIN] = t->accuracy_min,
-        [EVENT_ACCURACY_MAX] = t->accuracy_max,
-        [EVENT_EXACT_DRIFT] = r->consensus.trained.xi,
-        [EVENT_EXACT_RELATIVE_DRIFT] = r->consensus.trained.relative,
-        [EVENT_SENT_BY_ALL] = (double)(r->past.sent + t->sent),
-        [EVENT_RECEIVED_BY_ALL] = (double)(r->past.received + t->received),
-        [EVENT_SECONDS] = r->past.seconds + r->seconds,
-    };
-    run_text(&r->run, text);
-    if (cmd_events_open(&e, o, "all", NULL) != CMD_OK) /* It has said why. */
-        return;
-    if (cmd_events_end(&e, figure, t->rounds + t->settle_rounds, text) && e.level != NOTE_INFO)
-        cmd_fail(o, CMD_OK, "%s", e.news);
-    cmd_events_close(&e);
-}
-
 int cmd_local_result_print(struct cmd_local_result *r, const struct options *o, bool json)
 {
     int code = compare(r, o);
     struct totals t = add_up(r);
     judge(r);
-    put_events(r, o, &t);
     json_t *j = closing_object(r, &t, false);
     /* Where every peer was killed before it had a model, the run was interrupted. */
     bool any = false;

@@ -179,17 +179,6 @@ static const struct command commands[] = {
      .rows = cmd_compressors_rows,
      .stray = "compress",
      .run = cmd_compressors},
-    {.name = "report",
-     .usage = "DIR... [--out FILE] [--csv FILE] [--tensorboard LOGDIR]",
-     .summary = "one HTML page of what runs have left: curves, figures, verdicts",
-     .notes =
-         "examples:\n"
-         "  hearsay report out\n"
-         "  hearsay report ring torus --out compared.html\n"
-         "  hearsay report out --csv rounds.csv --tensorboard logs\n"
-         "Curves and bars need gnuplot, graphs graphviz: without them the page has the tables.\n",
-     .rows = cmd_report_rows,
-     .run = cmd_report},
     {.name = "completion",
      .usage = "bash",
      .summary = "print a script with which bash completes commands, flags and values",
@@ -206,6 +195,7 @@ static const struct
     const char *name, *now;
 } moved[] = {
     {"compare", "hearsay-lab compare"},
+    {"report", "hearsay-lab report"},
     {NULL, NULL},
 };
 

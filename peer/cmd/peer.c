@@ -59,7 +59,6 @@ const struct option_row cmd_peer_rows[] = {
     ROWS_WORKER_LIMIT,
     ROWS_UPLINK,
     ROWS_METRICS,
-    CMD_ROW_TENSORBOARD,
     {.name = "leash-fd", .kind = OPTION_UINT, .arg = "N", .min = 3, .max = 65535,
      .help = "exit when the pipe of this number ends: at once, or when the data have been read"},
     {.name = "json", .kind = OPTION_FLAG,
@@ -468,14 +467,11 @@ int cmd_peer(const struct options *o)
     if (code == CMD_OK && !p.dir.finished)
         code = open_monitor(&p);
     if (code == CMD_OK && !p.dir.finished)
-        code = cmd_events_open(&p.report.events, o, p.settings.name, p.out);
-    if (code == CMD_OK && !p.dir.finished)
         code = prepare_moments(&p);
     if (code == CMD_OK)
         code = p.dir.finished ? cmd_out_again(&p.dir) : open_and_run(&p);
     diary_monitor_close(&p.report.monitor);
     diary_close(&p.report.diary);
-    cmd_events_close(&p.report.events);
     cmd_checkpoint_close(&p.checkpoint, p.report.over);
     cmd_out_close(&p.dir);
     cmd_moments_close(&p.moments);

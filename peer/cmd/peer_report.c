@@ -56,8 +56,6 @@ void cmd_peer_report_measured(void *self, const struct node_progress *g)
 {
     struct cmd_peer_report *r = self;
     double time_s = diary_round(&r->diary, g);
-    if (cmd_events_round(&r->events, g, owner_run(r->diary.owner), r->diary.from))
-        cmd_peer_report_note(r, r->events.level, r->events.news);
     diary_monitor_round(&r->monitor, g, time_s);
     if (!r->json)
         show(r, g, false);

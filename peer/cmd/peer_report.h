@@ -7,7 +7,6 @@
 #define PEER_CMD_PEER_REPORT_H
 
 #include "peer/cmd/cmd.h"
-#include "peer/cmd/events.h"
 #include "peer/cmd/progress.h"
 #include "peer/diary/monitor.h"
 
@@ -18,7 +17,6 @@ struct cmd_peer_report
     bool notes_as_json;           /* {"note": "...", "level": "warning"} on stdout, for `local`. */
     struct diary diary;           /* What is under --out. */
     struct diary_monitor monitor; /* --metrics. */
-    struct cmd_events events;     /* --tensorboard. */
     struct cmd_progress progress;
     double wanted_drift; /* The run's --final-drift; 0: not known. */
     bool over;           /* The run is: --out will say so when it is started again. */

@@ -41,7 +41,6 @@ const struct option_row cmd_train_rows[] = {
     ROWS_CHECKPOINT,
     {.name = "patience", .kind = OPTION_REAL, .arg = "SECONDS", .fallback = "600", .min = 0, .max = 1e9,
      .help = "a model that the disk does not take stays in memory, and is tried again for so long"},
-    CMD_ROW_TENSORBOARD,
     {.name = "json", .kind = OPTION_FLAG, .help = "close with one JSON object on stdout"},
     {.name = NULL},
 };
@@ -142,8 +141,7 @@ static int open_out(struct cmd_train *t)
     int code = t->out != NULL ? cmd_out_open(&t->dir) : CMD_OK;
     if (t->out != NULL && code == CMD_OK && !t->dir.finished)
         code = open_files(t);
-    return code == CMD_OK && !t->dir.finished ? cmd_events_open(&t->events, t->o, "train", NULL)
-                                              : code;
+    return code;
 }
 
 /* ---- Training --------------------------------------------------------- */
@@ -186,7 +184,6 @@ static void step(struct cmd_train *t)
     double spent = (double)(uv_hrtime() - begin) * 1e-9;
     add(&t->since, &r, spent);
     add(&t->all, &r, spent);
-    add(&t->due, &r, spent);
     if (ran_away)
         go_back(t);
     else
@@ -233,7 +230,6 @@ static void end_epoch(struct cmd_train *t)
         evaluate(t);
         t->next_test = t->epoch + options_uint(t->o, "evaluate-every");
     }
-    cmd_train_events(t, true);
     cmd_train_say(t);
 }
 
@@ -243,10 +239,8 @@ static void end_step(struct cmd_train *t)
         end_epoch(t);
     } else if (t->planned && !by_epochs(t) && is_due(t)) {
         evaluate(t);
-        cmd_train_events(t, true);
         cmd_train_say(t);
     } else {
-        cmd_train_events(t, false);
         cmd_train_show(t, false);
     }
 }
@@ -333,7 +327,6 @@ int cmd_train(const struct options *o)
     signal(SIGPIPE, SIG_IGN);
     int code = run_all(&only);
     diary_lines_close(&only.lines);
-    cmd_events_close(&only.events);
     cmd_train_keep_close(&only, only.over);
     cmd_out_close(&only.dir);
     free(only.x);

@@ -22,7 +22,6 @@
 #define PEER_CMD_TRAIN_H
 
 #include "peer/cmd/cmd.h"
-#include "peer/cmd/events.h"
 #include "peer/cmd/out.h"
 #include "peer/cmd/progress.h"
 #include "peer/cmd/train_keep.h"
@@ -72,9 +71,6 @@ struct cmd_train
     struct cmd_train_keep keep;  /* Its checkpoints. */
     uint64_t from_round;         /* Where this start began. */
     struct diary_lines lines;    /* metrics.jsonl, where there are files. */
-    struct cmd_events events;    /* --tensorboard, */
-    struct cmd_train_sums due;   /* and what is not there yet, */
-    uint64_t due_ns;             /* since when. */
     bool over;                   /* The run has a result, which is on disk. */
     bool is_text;
 };
@@ -88,10 +84,6 @@ void cmd_train_tell(struct cmd_train *t, bool news);
 
 /* A line in metrics.jsonl, and where it is time one for people. */
 void cmd_train_say(struct cmd_train *t);
-
-/* The figures since the last ones go to --tensorboard, if it is time: once a second, and before a line
- * (force), with those of the held-out set where they are fresh. */
-void cmd_train_events(struct cmd_train *t, bool force);
 
 /* The closing words on stdout, and summary.json, of a run that ends with this exit code. Returns
  * CMD_OK, or CMD_FAILED where they could not be written. */

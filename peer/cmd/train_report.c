@@ -13,8 +13,6 @@
 #include <sys/resource.h>
 #include <uv.h>
 
-enum { EVENTS_MS = 1000 };
-
 static const double bit = 0.69314718055994530942; /* ln 2: a bit in nats. */
 
 /* ---- Figures ---------------------------------------------------------- */
@@ -176,34 +174,6 @@ void cmd_train_say(struct cmd_train *t)
     t->fresh = false;
     t->shown = t->since;
     t->since = (struct cmd_train_sums){0};
-}
-
-/* ---- TensorBoard ------------------------------------------------------ */
-
-void cmd_train_events(struct cmd_train *t, bool force)
-{
-    double figure[EVENT_FIGURES];
-    char text[WIRE_RUN_MAX + 1];
-    uint64_t now = uv_hrtime();
-    if (t->events.dir == NULL || (!force && now - t->due_ns < EVENTS_MS * UINT64_C(1000000)))
-        return;
-    for (size_t i = 0; i < EVENT_FIGURES; i++)
-        figure[i] = (double)NAN;
-    figure[EVENT_LOSS] = mean_loss(&t->due);
-    if (t->due.rows > 0)
-        figure[EVENT_COMPUTE_S] = t->all.seconds;
-    if (t->fresh && t->tested.n_samples > 0) {
-        figure[EVENT_ACCURACY] = t->tested.accuracy;
-        figure[EVENT_TEST_LOSS] = t->tested.loss;
-    }
-    t->due = (struct cmd_train_sums){0};
-    t->due_ns = now;
-    run_text(&t->run, text);
-    if (cmd_events_put(&t->events, figure, t->round, text, t->from_round)) {
-        cmd_train_break(t);
-        cmd_fail(t->o, CMD_OK, "%s%s",
-                 t->events.level == NOTE_INFO ? "" : "warning: ", t->events.news);
-    }
 }
 
 /* ---- The result ------------------------------------------------------- */
