@@ -83,11 +83,18 @@ install(DIRECTORY ${REFERENCE}/html DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/lib
 
 # The Python package, which loads the installed library (a package made by pip contains its own: peer/api/python).
 install(DIRECTORY peer/api/python/hearsay DESTINATION lib/python3/dist-packages COMPONENT python
-  FILES_MATCHING PATTERN "*.py" PATTERN py.typed PATTERN __pycache__ EXCLUDE)
+  FILES_MATCHING PATTERN "*.py" PATTERN py.typed PATTERN __pycache__ EXCLUDE PATTERN lab EXCLUDE)
 install(FILES peer/api/python/README.md deploy/debian/copyright DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/python3-hearsay COMPONENT python)
 compressed(debian/changelog changelog ${CMAKE_INSTALL_DATADIR}/doc/python3-hearsay COMPONENT python)
 
-# ---- The Debian packages: hearsay, libhearsay, libhearsay-dev, python3-hearsay. ----
+# The experiment tools: the Python package hearsay.lab and the command hearsay-lab.
+install(DIRECTORY peer/api/python/hearsay/lab DESTINATION lib/python3/dist-packages/hearsay COMPONENT lab
+  FILES_MATCHING PATTERN "*.py" PATTERN __pycache__ EXCLUDE)
+install(PROGRAMS peer/api/python/hearsay-lab DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT lab)
+install(FILES peer/api/python/hearsay/lab/README.md deploy/debian/copyright DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/hearsay-lab COMPONENT lab)
+compressed(debian/changelog changelog ${CMAKE_INSTALL_DATADIR}/doc/hearsay-lab COMPONENT lab)
+
+# ---- The Debian packages: hearsay, libhearsay, libhearsay-dev, python3-hearsay, hearsay-lab. ----
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PROJECT_CONFIG_FILE ${PROJECT_SOURCE_DIR}/deploy/debian/tools.cmake)   # Fails if a tool is missing.
@@ -110,7 +117,7 @@ set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SUGGESTS "bash-completion")
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_GROUPING IGNORE)
-set(CPACK_COMPONENTS_ALL program library development python)
+set(CPACK_COMPONENTS_ALL program library development python lab)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME hearsay)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libhearsay)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
@@ -136,4 +143,16 @@ set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/deploy/debia
 set(CPACK_DEBIAN_PYTHON_DESCRIPTION "take part in a hearsay run with a model of your own (Python 3)
 Peers with models of PyTorch or numpy, codecs for arrays and tensors, and a
 hook that compresses the gradients of DistributedDataParallel.")
+set(CPACK_DEBIAN_LAB_PACKAGE_NAME hearsay-lab)
+set(CPACK_DEBIAN_LAB_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_LAB_PACKAGE_ARCHITECTURE all)
+set(CPACK_DEBIAN_LAB_PACKAGE_DEPENDS
+  "hearsay (= ${PROJECT_VERSION}), python3-hearsay (= ${PROJECT_VERSION}), python3 (>= 3.11), python3-matplotlib, python3-numpy")
+set(CPACK_DEBIAN_LAB_PACKAGE_SUGGESTS "python3-pandas, python3-protobuf")
+set(CPACK_DEBIAN_LAB_PACKAGE_SHLIBDEPS OFF)
+set(CPACK_DEBIAN_LAB_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/deploy/debian/lab/postinst ${PROJECT_SOURCE_DIR}/deploy/debian/lab/prerm)
+set(CPACK_DEBIAN_LAB_DESCRIPTION "experiments with hearsay, and reports of finished runs
+Runs grids of settings and seeds, chooses learning rates on validation data,
+and says which differences are more than noise. Draws finished runs as a page,
+figures and tables, and writes event files for TensorBoard.")
 include(CPack)

@@ -97,6 +97,21 @@ check "  a codec works without numpy" inside python3 -c 'import hearsay, array
 c, x = hearsay.Codec("topk:0.5", 4), array.array("f", [1, 2, 3, 4])
 assert list(c.decode(c.encode(x))) == [0, 0, 3, 4]'
 
+# ---- hearsay-lab. ----
+
+lab_deb=$(ls deb/hearsay-lab_*_all.deb)
+cp "$lab_deb" tree/hearsay-lab.deb
+check "python3-hearsay has no file of hearsay-lab" eval '! dpkg-deb -c "$python_deb" | grep -q /lab'
+check "apt installs hearsay-lab with matplotlib" eval \
+    'inside apt-get -qq -y --no-install-recommends install /hearsay-lab.deb >lab.out 2>&1'
+bare_keep
+check "  its bytecode is made" [ -n "$(find tree/usr/lib/python3/dist-packages/hearsay/lab -name '*.pyc')" ]
+check "  hearsay-lab draws a finished run" inside hearsay-lab report /run/out --out /run/report.html
+check "  as a page with curves" grep -q '<svg' tree/run/report.html
+printf 'command = "sim"\nmodel = "logreg"\npeers = 2\nrounds = 5\n[exact]\ncompress = "none"\n[few]\ncompress = "topk:0.1"\n' >tree/run/arms.toml
+check "  and compares two codecs with the installed program" inside hearsay-lab compare /run/arms.toml --out /run/compared
+sed 's/^/# /' tree/run/compared/compare.csv
+
 # ---- The unit. ----
 
 unit=hearsay@a.service
@@ -114,6 +129,6 @@ for variable in $(sed -nE 's/^#?(HEARSAY_[A-Z_]+)=.*/\1/p' tree/usr/share/doc/he
     check "  $variable is an option of hearsay peer" grep -qE "[(; ]$variable\)" <("$HEARSAY" peer --help)
 done
 
-check "apt removes it" eval 'inside apt-get -qq -y purge hearsay libhearsay libhearsay-dev python3-hearsay >purge.out 2>&1'
+check "apt removes it" eval 'inside apt-get -qq -y purge hearsay hearsay-lab libhearsay libhearsay-dev python3-hearsay >purge.out 2>&1'
 check "  and nothing of it stays" [ -z "$(find tree/usr tree/etc tree/var/lib/dpkg/info -name '*hearsay*')" ]
 e2e_end
