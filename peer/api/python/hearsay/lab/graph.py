@@ -1,13 +1,13 @@
 """hearsay.lab.graph: the graph over which the peers of a run exchange.
 
-`hearsay topology` builds it from the settings of the run. The program is $HEARSAY, or `hearsay` in the PATH.
+`hearsay topology` builds it from the settings of the run.
 """
-import os
 import re
-import shutil
 import subprocess
 from typing import List, Tuple
 
+from . import program
+from .cli import InputError
 from .run import Run
 
 PEERS_MAX = 200  # A picture of a larger graph shows nothing.
@@ -20,14 +20,6 @@ _SPEC = re.compile(r"edges:[0-9]+-[0-9]+(,[0-9]+-[0-9]+)*|(?!edges)[a-z][a-z-]*(
 
 class NoGraph(Exception):
     """There is no graph to draw. The text says why; "": the run has no graph."""
-
-
-def program() -> str:
-    """The hearsay program; NoGraph: it is not found."""
-    found = os.environ.get("HEARSAY") or shutil.which("hearsay")
-    if found is None:
-        raise NoGraph("the program hearsay is not in the PATH, and $HEARSAY does not name it")
-    return found
 
 
 def n_members(run: Run) -> int:
@@ -52,9 +44,11 @@ def edges_of(run: Run) -> Tuple[int, List[Tuple[int, int]]]:
     if not _SPEC.fullmatch(spec):
         raise NoGraph("the topology in run.txt is not known")
     try:
-        done = subprocess.run([program(), "topology", spec, "--peers", str(n), "--seed", seed, "--dot"],
+        done = subprocess.run([program.find(), "topology", spec, "--peers", str(n), "--seed", seed, "--dot"],
                               stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS_MAX, check=False,
-                              env={"PATH": os.environ.get("PATH", ""), "LC_ALL": "C.UTF-8"})
+                              env=program.environment())
+    except InputError as error:
+        raise NoGraph(str(error)) from error
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NoGraph(f"hearsay topology failed: {error}") from error
     if done.returncode != 0:
