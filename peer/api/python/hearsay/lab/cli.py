@@ -5,6 +5,7 @@ code: 0 success, 1 failure, 2 bad usage or input, 3 a run without consensus, 130
 """
 import argparse
 import importlib
+import io
 import signal
 import sys
 from typing import List, Optional
@@ -32,6 +33,9 @@ def parser() -> argparse.ArgumentParser:
 
 def main(words: Optional[List[str]] = None) -> int:
     """Run one command line and return its exit code."""
+    for stream in (sys.stdout, sys.stderr):  # A locale without a character of a name is no reason to fail.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     words = list(sys.argv[1:] if words is None else words)
     behind: List[str] = []
     if words[:1] == ["sweep"] and "--" in words:  # The command line of the runs follows.

@@ -39,8 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_common_arguments(parser: argparse.ArgumentParser, out: str, files: str) -> None:
     """The flags that compare and sweep share."""
     parser.add_argument("--out", metavar="DIR", default=out, help=f"directory for {files} (default {out})")
-    parser.add_argument("--jobs", "-j", metavar="N", help="runs at a time (default: the number of processors; 1 for `local`, "
-                                                          "whose runs would share them)")
+    parser.add_argument("--jobs", "-j", metavar="N", help="runs at a time (default: the number of processors for `sim`, otherwise 1)")
     parser.add_argument("--json", action="store_true", help="print one JSON object to stdout instead of the table")
     parser.add_argument("--csv", action="store_true", help="print one line of CSV per run to stdout instead of the table")
     parser.add_argument("--latex", metavar="FILE", help="also write the table of means to FILE, as a LaTeX tabular")
@@ -209,7 +208,7 @@ class _Compare:
         lines += [f"to choose lr: {arm.name}, lr {arm.rate(i)}: {comparison.state_text(trial)}"
                   for arm, trials in zip(self.asked.arms, self.tune) for i, trial in enumerate(trials)
                   if self.asked.n_rates > 1 and trial.state != DONE]
-        return "\n".join(lines + result.missing() + [f"runs in {self.arguments.out}"])
+        return "\n".join(lines + result.missing() + [f"runs in {shown(self.arguments.out)}"])
 
     def json(self, result: Result, code: int) -> Dict[str, Any]:
         """One object. The page of this folder lists its fields."""
@@ -217,10 +216,10 @@ class _Compare:
         arms = []
         for i, (arm, one) in enumerate(zip(asked.arms, result.arms)):
             choices = [{**comparison.trial_object(trial, comparison.MEASURES), "lr": arm.rate(k),
-                        "out": self.path(_Place(i, k, 0), True)} for k, trial in enumerate(self.tune[i]) if asked.n_rates > 1]
+                        "out": comparison.json_text(self.path(_Place(i, k, 0), True))} for k, trial in enumerate(self.tune[i]) if asked.n_rates > 1]
             choice = self.choice[i]
             listed = [{**comparison.trial_object(trial, result.measures), "seed": asked.seed + s,
-                       **({} if choice is None else {"out": self.path(_Place(i, choice, s), False)})}
+                       **({} if choice is None else {"out": comparison.json_text(self.path(_Place(i, choice, s), False))})}
                       for s, trial in enumerate(one.trials)]
             arms.append({"arm": arm.name, "values": dict(arm.values), "lr": one.rate, "lr_at_edge": one.is_edge,
                          "choices": choices, **{f"n_{state}": one.count(state) for state in comparison.STATES},
@@ -233,7 +232,8 @@ class _Compare:
             if budget is not None:
                 best[-1]["bytes" if budget.axis == "bytes" else "budget_seconds"] = budget.most or None
         return {"command": asked.command, "seed": asked.seed, "seeds": asked.n_seeds, "arms": arms, "best": best,
-                **result.counts(), "interrupted": bool(self.runner.signals.asked), "exit_code": code, "out": self.arguments.out}
+                **result.counts(), "interrupted": bool(self.runner.signals.asked), "exit_code": code,
+                "out": comparison.json_text(self.arguments.out)}
 
 
 def choose(trials: Sequence[Trial]) -> Optional[int]:

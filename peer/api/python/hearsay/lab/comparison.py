@@ -173,9 +173,14 @@ class Result:
     def best_sentence(self, measure: str) -> str:
         """The best arm by a measure, and the arms that are not different from it."""
         best = self.best(measure)
+        return f"best {self.words(measure)}: {f'{best.name}, ' if best is not None else ''}{self.best_note(measure)}"
+
+    def best_note(self, measure: str) -> str:
+        """What best_sentence() says behind the name of the arm."""
+        best = self.best(measure)
         if best is None:
-            return f"best {self.words(measure)}: unknown: no arm has it for all of its seeds"
-        text = f"best {self.words(measure)}: {best.name}, {percent(best.at[measure].mean)}"
+            return "unknown: no arm has it for all of its seeds"
+        text = percent(best.at[measure].mean)
         ties, unknown = self.ties(measure), self.unknown(measure)
         if ties:
             text += f"; no difference beyond seed noise (Welch's t-test, 5 %): {', '.join(arm.name for arm in ties)}"
@@ -286,6 +291,11 @@ def table(rows: Sequence[Sequence[str]], least: Sequence[int]) -> str:
 
 
 # ---- JSON. ----
+
+
+def json_text(text: str) -> str:
+    """A path: bytes that are not UTF-8 become ?."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def json_number(x: float) -> Optional[float]:

@@ -35,8 +35,8 @@ def _best(result: Result) -> str:
     lines = []
     for measure in result.ranked:
         best = result.best(measure)
-        sentence = result.best_sentence(measure)
-        lines.append(f"<li>{_name(result, best) if best is not None else ''}<span>{escape(sentence)}</span></li>\n")
+        lines.append(f'<li><span class="badge good">best {escape(result.words(measure))}</span>'
+                     f"{_name(result, best) if best is not None else ''}<span>{escape(result.best_note(measure))}</span></li>\n")
     for arm in result.arms:
         for i, trial in enumerate(arm.trials):
             if trial.state != comparison.DONE:
@@ -105,6 +105,8 @@ def _curves(result: Result) -> str:
         if not drawn:
             continue
         axes.set_xlabel(unit)
+        if unit == "round":
+            axes.xaxis.get_major_locator().set_params(integer=True)
         axes.set_ylabel("relative drift" if axis == "drift" else "test accuracy, %")
         if axis == "drift":
             axes.set_yscale("log")

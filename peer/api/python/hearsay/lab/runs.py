@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from types import FrameType, TracebackType
-from typing import IO, Any, Callable, Dict, List, Optional, Sequence, Type
+from typing import IO, Any, Callable, Dict, List, Optional, Sequence, Tuple, Type
 
 from . import program
 from .cli import InputError
@@ -109,7 +109,8 @@ class Runner:
     def _in_parallel(self, jobs: Sequence[Job], start: Callable[[Job], "subprocess.Popen[bytes]"],
                      ended: Callable[[Job, int], None], idle: Callable[[], None]) -> None:
         """Starts the jobs in their order, and calls ended(job, exit code) as each ends."""
-        waiting, busy = list(jobs), {}  # type: ignore[var-annotated]
+        waiting = list(jobs)
+        busy: Dict[int, Tuple["subprocess.Popen[bytes]", Job]] = {}
         while busy or (waiting and not self.signals.asked):
             while waiting and len(busy) < self.jobs and not self.signals.asked:
                 job = waiting.pop(0)

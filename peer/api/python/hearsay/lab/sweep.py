@@ -181,7 +181,7 @@ class _Sweep:
                          if state != DONE and n[f"n_{state}"] > 0)
         return "\n".join([comparison.table(rows, [7, 9, 17, 9, 9] + ([9, 10] if has_peers else []) + [8]), "",
                           result.best_sentence("accuracy"), *result.missing(),
-                          f"runs: {n['n_done']} of {len(result.arms) * self.n_seeds} done{others}", f"runs in {self.out}"])
+                          f"runs: {n['n_done']} of {len(result.arms) * self.n_seeds} done{others}", f"runs in {shown(self.out)}"])
 
     def json(self, result: Result, code: int, interrupted: bool) -> Dict[str, Any]:
         """One object. The page of this folder lists its fields."""
@@ -193,16 +193,17 @@ class _Sweep:
                        "accuracy_worst": at["accuracy"].least, "accuracy_best": at["accuracy"].most,
                        "relative_drift_worst": at["relative_drift"].most, "bytes_sent_mean": at["bytes_sent"].mean,
                        "seconds_mean": at["seconds"].mean}
-            listed.append({"setting": cell.name, "values": dict(cell.values), "out": self.path(cell),
+            listed.append({"setting": cell.name, "values": dict(cell.values), "out": comparison.json_text(self.path(cell)),
                            **{name: comparison.json_number(x) for name, x in figures.items()},
                            **{f"n_{state}": arm.count(state) for state in STATES},
                            "runs": [{"seed": self.line.seed + i, **comparison.trial_object(trial, measures),
-                                     "out": self.job(cell, i).directory} for i, trial in enumerate(arm.trials)]})
+                                     "out": comparison.json_text(self.job(cell, i).directory)} for i, trial in enumerate(arm.trials)]})
         best = result.best("accuracy")
         return {"sweep": {axis.key: list(axis.values) for axis in self.axes},
                 "seeds": [self.line.seed + i for i in range(self.n_seeds)], "settings": listed,
                 "best": None if best is None else self.cells[self.arms.index(best)].name, "ties": [arm.name for arm in result.ties("accuracy")],
-                "n_runs": len(self.arms) * self.n_seeds, "interrupted": interrupted, "exit_code": code, "out": self.out,
+                "n_runs": len(self.arms) * self.n_seeds, "interrupted": interrupted, "exit_code": code,
+                "out": comparison.json_text(self.out),
                 **result.counts()}
 
 
