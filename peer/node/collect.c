@@ -4,7 +4,6 @@
 #include "nn/math/vec.h"
 #include "peer/node/schedule.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,19 +13,17 @@ enum {
     AHEAD_STEPS = 4 * COLLECTIVE_RANKS_MAX /* and so many steps. */
 };
 
-void collect_init(struct collect *c, struct env *env, struct sessions *s, struct workshop *w)
+static void *collect_open(struct env *env, struct sessions *s, struct workshop *w)
 {
-    *c = (struct collect){.env = env, .sessions = s, .workshop = w};
+    struct collect *c = malloc(sizeof *c);
+    if (c != NULL)
+        *c = (struct collect){.env = env, .sessions = s, .workshop = w};
+    return c;
 }
 
 static size_t model_bytes(const struct collect *c)
 {
     return c->workshop->mixing.n_floats * sizeof(float);
-}
-
-static bool of_run(const struct collect *c)
-{
-    return c->workshop->ready && c->workshop->mixing.mixer->collects;
 }
 
 static const struct collective *schedule(const struct collect *c)
@@ -46,20 +43,20 @@ static bool open_vectors(struct collect *c)
         return true;
     c->stage = malloc(model_bytes(c));
     c->result = malloc(model_bytes(c));
-    packet_pool_init(&c->packets, model_bytes(c));
     c->open = c->stage != NULL && c->result != NULL;
-    if (c->open)
+    if (c->open) {
+        round_outbox_open(&c->outbox, model_bytes(c), COLLECTIVE_OPS_MAX);
         return true;
+    }
     free(c->stage);
     free(c->result);
     no_memory(c);
     return false;
 }
 
-void collect_release(struct collect *c)
+static void collect_release(void *self)
 {
-    while (c->n_out > 0)
-        packet_release(c->out[--c->n_out]);
+    round_outbox_release(&((struct collect *)self)->outbox);
 }
 
 static void drop_step(struct collect_step **at)
@@ -69,52 +66,18 @@ static void drop_step(struct collect_step **at)
     free(s);
 }
 
-void collect_close(struct collect *c)
+static void collect_close(void *self)
 {
-    collect_release(c);
+    struct collect *c = self;
+    round_outbox_close(&c->outbox);
     while (c->steps != NULL)
         drop_step(&c->steps);
     if (c->open) {
-        packet_pool_close(&c->packets);
         free(c->stage);
         free(c->result);
         c->workshop->mixing.mean = NULL;
     }
-    collect_init(c, c->env, c->sessions, c->workshop);
-}
-
-/* ---- what is said ---- */
-
-/* floats: a packet of ours, or NULL. */
-static void say(struct collect *c, const struct link *l, struct wire_collect m,
-                struct packet *floats)
-{
-    uint8_t head[WIRE_HEAD_MAX];
-    if (floats != NULL)
-        m.payload.p = packet_bytes(floats, &m.payload.n);
-    size_t n = wire_put_collect(head, sizeof head, &m);
-    assert(n > 0);
-    bool any = floats != NULL && m.payload.n > 0;
-    sessions_send(c->sessions, l, true, head, n, any ? floats : NULL);
-}
-
-/* A copy that lives until the next step of the node; NULL: there is no memory, or no room. */
-static struct packet *copy(struct collect *c, const float *v, size_t n)
-{
-    struct packet *p = c->n_out < COLLECTIVE_OPS_MAX ? packet_get(&c->packets) : NULL;
-    if (p == NULL)
-        return NULL;
-    p->len = n * sizeof *v;
-    if (n > 0)
-        memcpy(p->bytes, v, p->len);
-    c->out[c->n_out++] = p;
-    return p;
-}
-
-static const struct link *talks_with(const struct collect *c, const uint8_t *id)
-{
-    const struct link *l = sessions_to(c->sessions, id);
-    return l != NULL && !l->doomed && l->same_run ? l : NULL;
+    free(c);
 }
 
 static void tell_attempt(struct collect *c)
@@ -124,9 +87,9 @@ static void tell_attempt(struct collect *c)
         .word = WIRE_COLLECT_AGAIN, .round = c->round, .attempt = c->attempt, .view = c->view};
     for (size_t i = 0; i < n; i++) {
         const uint8_t *id = members_at(c->env->members, c->env->vertices[i])->record->id;
-        const struct link *l = i != self ? talks_with(c, id) : NULL;
+        const struct link *l = i != self ? round_outbox_link(c->sessions, id) : NULL;
         if (l != NULL)
-            say(c, l, m, NULL);
+            round_outbox_send(c->sessions, l, m, NULL);
     }
     c->progress_us = c->env->now_us;
 }
@@ -206,7 +169,7 @@ static bool find_ranks(struct collect *c)
     c->rank = (uint32_t)self;
     for (size_t i = 0; i < n && n <= COLLECTIVE_RANKS_MAX; i++) {
         const uint8_t *id = members_at(c->env->members, c->env->vertices[i])->record->id;
-        const struct link *l = i != self ? talks_with(c, id) : NULL;
+        const struct link *l = i != self ? round_outbox_link(c->sessions, id) : NULL;
         memcpy(c->at[i].id, id, WIRE_ID_BYTES);
         c->at[i].link = l != NULL ? l->number : 0;
         all &= i == self || l != NULL;
@@ -270,13 +233,13 @@ static void send_step(struct collect *c, const struct collective_op *op, size_t 
             continue;
         span(c, op[i].part, &from, &to);
         if (op[i].part != part)
-            p = copy(c, c->stage + from, to - from);
+            p = round_outbox_copy(&c->outbox, c->stage + from, (to - from) * sizeof *c->stage);
         part = op[i].part;
         if (p == NULL) {
             no_memory(c);
             return;
         }
-        say(c, talks_with(c, c->at[op[i].peer].id), m, p);
+        round_outbox_send(c->sessions, round_outbox_link(c->sessions, c->at[op[i].peer].id), m, p);
     }
     c->sent = true;
 }
@@ -294,7 +257,7 @@ static bool has_come(struct collect *c, const struct collective_op *op, size_t n
         span(c, op[i].part, &from, &to);
         if ((*at)->n == to - from)
             continue;
-        const struct link *l = talks_with(c, c->at[op[i].peer].id);
+        const struct link *l = round_outbox_link(c->sessions, c->at[op[i].peer].id);
         drop_step(at);
         if (l != NULL) /* The session ends, and with it this attempt. */
             sessions_violation(c->sessions, l, "COLLECT of another size than its step");
@@ -361,16 +324,23 @@ static void advance(struct collect *c)
 static bool is_whole(const struct collect *c)
 {
     for (uint32_t i = 0; i < c->n; i++) {
-        const struct link *l = i != c->rank ? talks_with(c, c->at[i].id) : NULL;
+        const struct link *l = i != c->rank ? round_outbox_link(c->sessions, c->at[i].id) : NULL;
         if (i != c->rank && (l == NULL || l->number != c->at[i].link))
             return false;
     }
     return true;
 }
 
-void collect_look(struct collect *c, uint64_t round)
+static bool collect_waits(const void *self, uint64_t round)
 {
-    if (!collect_waits(c, round) || !open_vectors(c))
+    const struct collect *c = self;
+    return round > c->result_round;
+}
+
+static void collect_look(void *self, uint64_t round, bool idle)
+{
+    struct collect *c = self;
+    if (!idle || !collect_waits(c, round) || !open_vectors(c))
         return;
     if (round != c->round)
         begin(c, round);
@@ -479,7 +449,7 @@ static void hear_attempt(struct collect *c, const struct link *l, const struct w
     else if (m->round == c->round && c->result_round < c->round)
         hear_present(c, l, m);
     else if (m->word == WIRE_COLLECT_AGAIN && c->result_round >= m->round)
-        say(c, l, of_result(c, WIRE_COLLECT_HAVE), NULL);
+        round_outbox_send(c->sessions, l, of_result(c, WIRE_COLLECT_HAVE), NULL);
 }
 
 /* What came of our very attempt is under way to us, unless nothing comes: then it is of a process that
@@ -492,16 +462,17 @@ static void hear_have(struct collect *c, const struct link *l, const struct wire
         return;
     c->wanted_us = c->env->now_us;
     c->wanted_of = l->number;
-    say(c, l, (struct wire_collect){.word = WIRE_COLLECT_WANT, .round = c->round}, NULL);
+    round_outbox_send(c->sessions, l,
+                      (struct wire_collect){.word = WIRE_COLLECT_WANT, .round = c->round}, NULL);
 }
 
 static void hear_want(struct collect *c, const struct link *l, const struct wire_collect *m)
 {
     if (c->result_round < m->round || c->result_round == 0)
         return;
-    struct packet *p = copy(c, c->result, c->workshop->mixing.n_floats);
+    struct packet *p = round_outbox_copy(&c->outbox, c->result, model_bytes(c));
     if (p != NULL)
-        say(c, l, of_result(c, WIRE_COLLECT_RESULT), p);
+        round_outbox_send(c->sessions, l, of_result(c, WIRE_COLLECT_RESULT), p);
 }
 
 static void hear_result(struct collect *c, const struct link *l, const struct wire_collect *m)
@@ -525,14 +496,16 @@ static void hear_result(struct collect *c, const struct link *l, const struct wi
     finish(c, m->round);
 }
 
-void collect_hear(struct collect *c, const struct link *l, const struct wire_collect *m,
-                  bool between)
+static void collect_hear(void *self, const struct link *l, const struct wire_collect *m,
+                         uint64_t round, bool idle)
 {
-    if (!of_run(c) || !is_sound(c, m)) {
+    struct collect *c = self;
+    (void)round;
+    if (!is_sound(c, m)) {
         sessions_violation(c->sessions, l, "COLLECT that nobody can mean");
         return;
     }
-    bool waits = between && c->open && collect_waits(c, c->round);
+    bool waits = idle && c->open && collect_waits(c, c->round);
     switch (m->word) {
     case WIRE_COLLECT_STEP:
     case WIRE_COLLECT_AGAIN:
@@ -562,14 +535,9 @@ void collect_hear(struct collect *c, const struct link *l, const struct wire_col
 
 /* ---- questions ---- */
 
-bool collect_waits(const struct collect *c, uint64_t round)
+static uint64_t collect_completed(const void *self)
 {
-    return of_run(c) && round > c->result_round;
-}
-
-uint64_t collect_round(const struct collect *c)
-{
-    return c->result_round;
+    return ((const struct collect *)self)->result_round;
 }
 
 static bool sent_its_part(const struct collect *c, uint32_t from)
@@ -580,13 +548,14 @@ static bool sent_its_part(const struct collect *c, uint32_t from)
     return false;
 }
 
-const uint8_t *collect_awaited(const struct collect *c, uint64_t round)
+static const uint8_t *collect_awaited(const void *self, uint64_t round)
 {
+    const struct collect *c = self;
     struct collective_op op[COLLECTIVE_OPS_MAX];
     if (!collect_waits(c, round) || c->round != round || c->n < 2 || c->n > COLLECTIVE_RANKS_MAX)
         return NULL;
     for (uint32_t i = 0; i < c->n && !c->started; i++)
-        if (i != c->rank && talks_with(c, c->at[i].id) == NULL)
+        if (i != c->rank && round_outbox_link(c->sessions, c->at[i].id) == NULL)
             return c->at[i].id;
     size_t n = c->started ? schedule(c)->ops(c->n, c->rank, c->step, op) : 0;
     for (size_t i = 0; i < n; i++)
@@ -594,3 +563,14 @@ const uint8_t *collect_awaited(const struct collect *c, uint64_t round)
             return c->at[op[i].peer].id;
     return NULL;
 }
+
+const struct round_protocol_kind collect_protocol = {.name = "collective",
+                                                     .part = "part of the mean",
+                                                     .open = collect_open,
+                                                     .close = collect_close,
+                                                     .release = collect_release,
+                                                     .look = collect_look,
+                                                     .hear = collect_hear,
+                                                     .waits = collect_waits,
+                                                     .awaited = collect_awaited,
+                                                     .completed = collect_completed};

@@ -23,8 +23,8 @@
 #ifndef PEER_NODE_COLLECT_H
 #define PEER_NODE_COLLECT_H
 
-#include "gossip/collective/collective.h"
-#include "peer/node/workshop.h"
+#include "peer/node/round_outbox.h"
+#include "peer/node/round_protocol.h"
 
 /* A step that has come, and waits for its turn. */
 struct collect_step
@@ -73,30 +73,9 @@ struct collect
     uint32_t result_attempt;
     uint64_t n_again, n_alone; /* Attempts after a round's first; rounds whose mean we have not. */
 
-    struct packet_pool packets;
-    struct packet *out[COLLECTIVE_OPS_MAX]; /* The driver's until the next step. */
-    size_t n_out;
+    struct round_outbox outbox;
 };
 
-void collect_init(struct collect *c, struct env *env, struct sessions *s, struct workshop *w);
-/* The run is given up, or the node closed. */
-void collect_close(struct collect *c);
-/* A step of the node begins: what the last one sent is ours again. */
-void collect_release(struct collect *c);
-
-/* Between jobs, `round` of the run done: begin its collective, or go on with it. */
-void collect_look(struct collect *c, uint64_t round);
-/* between: no job runs, and one may come. */
-void collect_hear(struct collect *c, const struct link *l, const struct wire_collect *m,
-                  bool between);
-
-/* ---- questions ---- */
-
-/* Is what comes of this round's collective not here yet? */
-bool collect_waits(const struct collect *c, uint64_t round);
-/* Who keeps this round's: without a session, or its part of the present step has not come; NULL: nobody. */
-const uint8_t *collect_awaited(const struct collect *c, uint64_t round);
-/* The round of the last one that was; 0: none. */
-uint64_t collect_round(const struct collect *c);
+extern const struct round_protocol_kind collect_protocol;
 
 #endif

@@ -19,7 +19,7 @@
 static void close_run(struct node *n)
 {
     edges_close_all(&n->edges);
-    mean_close(&n->mean);
+    round_protocol_close(&n->round_protocol);
     job_close(&n->job);
     orders_forget(&n->orders);
     hand_close(&n->hand);
@@ -32,6 +32,8 @@ static void take_run(struct node *n, const struct run *run)
     if (n->workshop.ready) /* Ours was only a proposal: give it up. */
         close_run(n);
     workshop_take(&n->workshop, run);
+    if (n->workshop.ready)
+        round_protocol_open(&n->round_protocol, &n->env, &n->sessions, &n->workshop);
 }
 
 /* ---- what sessions ask of us, and tell ---- */
@@ -120,8 +122,7 @@ static int open_machines(struct node *n, const struct node_config *config)
     orders_init(&n->orders, &n->sessions, &n->workshop);
     hand_init(&n->hand, &n->env, &n->sessions, &n->workshop);
     phases_init(&n->phases, &n->env, &n->sessions, &n->workshop, &n->edges, &n->join);
-    mean_init(&n->mean, &n->env, &n->sessions, &n->workshop);
-    n->phases.mean = &n->mean;
+    n->phases.round_protocol = &n->round_protocol;
     job_init(&n->job, &n->env, &n->workshop, &n->edges, &n->phases, &n->orders);
     resume_init(&n->resume, &n->env, &n->sessions, &n->workshop, &n->edges, &n->join, &n->phases,
                 &n->job);
@@ -238,9 +239,10 @@ static bool mixes(const struct node *n)
 }
 
 /* While a job runs, or before training and after it, nothing comes to an end. */
-static void on_collect(struct node *n, const struct link *l, const struct wire_message *m)
+static void on_round(struct node *n, const struct link *l, const struct wire_message *m)
 {
-    mean_hear(&n->mean, l, &m->collect, n->phases.round, mixes(n) && !n->job.working);
+    round_protocol_hear(&n->round_protocol, &n->sessions, l, &m->collect, n->phases.round,
+                        mixes(n) && !n->job.working);
 }
 
 /* What may be said to us, type by type. What has no handler is never sent to a
@@ -268,7 +270,7 @@ static const struct
                                [WIRE_HAND] = {final_hand, false, "bad HAND"},
                                [WIRE_PART] = {on_part, false, "bad PART"},
                                [WIRE_MOMENTS] = {on_moments, false, "bad MOMENTS"},
-                               [WIRE_COLLECT] = {on_collect, false, "bad COLLECT"},
+                               [WIRE_COLLECT] = {on_round, false, "bad COLLECT"},
                                [WIRE_CALLBACK] = {callback_came, false, "bad CALLBACK"}};
 
 /* Bytes become a message here and nowhere else in the node. */
@@ -391,9 +393,7 @@ static void worked(struct node *n)
     n->env.fx->measured = true;
     if (n->phases.copies)
         resume_copy(&n->resume);
-    if (n->phases.phase != NODE_SERVING)
-        return;
-    n->env.fx->write_model = true;
+    n->env.fx->write_model |= n->phases.phase == NODE_SERVING;
 }
 
 static void handle(struct node *n, const struct node_event *ev)
@@ -555,7 +555,7 @@ void node_step(struct node *n, const struct node_event *ev, struct node_effects 
     env_begin_step(&n->env, ev->now_us, fx);
     orders_release(&n->orders);
     parts_release(&n->edges);
-    mean_release(&n->mean);
+    round_protocol_release(&n->round_protocol);
     n->clock_ms = ev->io.clock_ms;
     hand_release(&n->hand);
     if (ev->type == NODE_WORKED || ev->type == NODE_TIMER) {
@@ -579,7 +579,7 @@ void node_step(struct node *n, const struct node_event *ev, struct node_effects 
         if (!n->resume.waits || resume_look(&n->resume)) {
             update_edges(n);
             if (mixes(n) && !n->env.over)
-                mean_look(&n->mean, n->phases.round, !n->job.working);
+                round_protocol_look(&n->round_protocol, n->phases.round, !n->job.working);
             update_phases(n);
         }
     }

@@ -468,8 +468,8 @@ static struct schedule_view see(struct phases *ph, bool diverged)
                               .stalled_us = stalled_us(ph),
                               .draining = ph->draining,
                               .diverged = diverged,
-                              .collected = mean_round(ph->mean),
-                              .collects = mean_waits(ph->mean, ph->round),
+                              .completed = round_protocol_completed(ph->round_protocol),
+                              .waits_round = round_protocol_waits(ph->round_protocol, ph->round),
                               .edge = ph->seen,
                               .n_edges = ph->edges->n};
     if (!v.lock_step && !ph->trained) /* No faster than training was. */

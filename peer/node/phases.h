@@ -26,8 +26,8 @@
 #include "peer/node/checkpoint.h"
 #include "peer/node/edges.h"
 #include "peer/node/join.h"
-#include "peer/node/mean.h"
 #include "peer/node/quorum.h"
+#include "peer/node/round_protocol.h"
 #include "peer/node/schedule.h"
 #include "peer/node/waits.h"
 
@@ -38,7 +38,7 @@ struct phases
     struct workshop *workshop;
     struct edges *edges;
     struct join *join;
-    const struct mean *mean; /* Set by node.c. */
+    const struct round_protocol *round_protocol; /* Set by node.c. */
 
     enum node_phase phase; /* But NODE_LEFT: see env.over. */
     uint64_t round;        /* The run's, claimed. */

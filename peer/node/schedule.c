@@ -81,8 +81,8 @@ bool schedule_in_step(const struct schedule_view *v)
 static uint64_t claim(const struct schedule_view *v)
 {
     uint64_t most = 0;
-    if (v->phase == NODE_TRAINING && v->collected > v->round)
-        return v->collected;
+    if (v->phase == NODE_TRAINING && v->completed > v->round)
+        return v->completed;
     for (size_t i = 0; i < v->n_edges; i++)
         if (v->edge[i].open && v->edge[i].beat > most)
             most = v->edge[i].beat;
@@ -220,7 +220,7 @@ static bool drained(const struct schedule_view *v)
 
 static struct schedule_decision settle(const struct schedule_view *v)
 {
-    if (v->collects && !v->diverged && !v->away)
+    if (v->waits_round && !v->diverged && !v->away)
         return (struct schedule_decision){.act = SCHEDULE_WAIT};
     bool late = v->diverged || v->away || (v->stalled_us > SCHEDULE_STALL_US && !v->held);
     bool left = v->target > 0 && lonely(v) && !v->held;
@@ -263,7 +263,7 @@ static struct schedule_decision train(const struct schedule_view *v)
         return (struct schedule_decision){.act = SCHEDULE_SETTLE};
     if (v->away || v->diverged)
         return (struct schedule_decision){.act = SCHEDULE_LAST, .drain = true};
-    if (v->writes || v->collects)
+    if (v->writes || v->waits_round)
         return (struct schedule_decision){.act = SCHEDULE_WAIT};
     if (v->held)
         return job(v, SCHEDULE_MIX, SCHEDULE_HOLD_US);

@@ -111,8 +111,8 @@ struct schedule_view
     bool quiet;          /* All edges are open, and have been for a moment. */
     int64_t gathered_us; /* Since it was complete. */
 
-    bool collects;      /* The collective of our round is under way (collect.h). */
-    uint64_t collected; /* We have what came of that of this round, which may be a later one. */
+    bool waits_round;   /* The round protocol has no result of our round yet (round_protocol.h). */
+    uint64_t completed; /* Round of its latest result, which may be later than ours. 0: none. */
 
     bool writes; /* A checkpoint has to be on disk before lock step goes on. */
     bool held;   /* Below the quorum, and --patience is not over. */

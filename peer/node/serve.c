@@ -5,7 +5,6 @@
 #include "nn/math/rng.h"
 #include "peer/node/schedule.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,13 +13,16 @@ enum {
     ROLL_US = 250 * 1000  /* Workers speak by themselves; so long is waited for that. */
 };
 
-void serve_init(struct serve *s, struct env *env, struct sessions *sessions, struct workshop *w)
+static void *serve_open(struct env *env, struct sessions *sessions, struct workshop *w)
 {
-    *s = (struct serve){.env = env,
-                        .sessions = sessions,
-                        .workshop = w,
-                        .told = SERVE_NO_LINK,
-                        .rolled_us = -ASK_US};
+    struct serve *s = malloc(sizeof *s);
+    if (s != NULL)
+        *s = (struct serve){.env = env,
+                            .sessions = sessions,
+                            .workshop = w,
+                            .told = SERVE_NO_LINK,
+                            .rolled_us = -ASK_US};
+    return s;
 }
 
 static struct mixing *mixing_of(const struct serve *s)
@@ -31,11 +33,6 @@ static struct mixing *mixing_of(const struct serve *s)
 static size_t model_bytes(const struct serve *s)
 {
     return mixing_of(s)->n_floats * sizeof(float);
-}
-
-static bool of_run(const struct serve *s)
-{
-    return s->workshop->ready && mixing_of(s)->mixer->serves;
 }
 
 static void no_memory(struct serve *s)
@@ -65,16 +62,15 @@ static bool open_vectors(struct serve *s)
         no_memory(s);
         return false;
     }
-    packet_pool_init(&s->packets, bound > whole ? bound : whole);
+    round_outbox_open(&s->outbox, bound > whole ? bound : whole, SERVE_OUT_MAX);
     memcpy(s->result, ps_base(mixing_of(s), &s->result_round), whole);
     s->open = true;
     return true;
 }
 
-void serve_release(struct serve *s)
+static void serve_release(void *self)
 {
-    while (s->n_out > 0)
-        packet_release(s->out[--s->n_out]);
+    round_outbox_release(&((struct serve *)self)->outbox);
 }
 
 static void stop_serving(struct serve *s)
@@ -86,63 +82,30 @@ static void stop_serving(struct serve *s)
     s->serving = s->ready = false;
 }
 
-void serve_close(struct serve *s)
+static void serve_close(void *self)
 {
-    serve_release(s);
+    struct serve *s = self;
+    round_outbox_close(&s->outbox);
     stop_serving(s);
     if (s->open) {
-        packet_pool_close(&s->packets);
         free(s->result);
         free(s->push);
         mixing_of(s)->mean = NULL;
     }
-    serve_init(s, s->env, s->sessions, s->workshop);
-}
-
-/* ---- what is said ---- */
-
-static void say(struct serve *s, const struct link *l, struct wire_collect m,
-                struct packet *payload)
-{
-    uint8_t head[WIRE_HEAD_MAX];
-    if (payload != NULL)
-        m.payload.p = packet_bytes(payload, &m.payload.n);
-    size_t n = wire_put_collect(head, sizeof head, &m);
-    assert(n > 0);
-    sessions_send(s->sessions, l, true, head, n, payload);
-}
-
-/* Empty, until the next step of the node; NULL: there is no memory, or no room. */
-static struct packet *take_packet(struct serve *s)
-{
-    struct packet *p = s->n_out < SERVE_OUT_MAX ? packet_get(&s->packets) : NULL;
-    if (p != NULL)
-        s->out[s->n_out++] = p;
-    return p;
-}
-
-static struct packet *packet_of(struct serve *s, const void *bytes, size_t n)
-{
-    struct packet *p = take_packet(s);
-    if (p == NULL)
-        return NULL;
-    memcpy(p->bytes, bytes, n);
-    p->len = n;
-    return p;
-}
-
-static const struct link *talks_with(const struct serve *s, const uint8_t *id)
-{
-    const struct link *l = sessions_to(s->sessions, id);
-    return l != NULL && !l->doomed && l->same_run ? l : NULL;
+    free(s);
 }
 
 static void say_model(struct serve *s, const struct link *l)
 {
     struct wire_collect m = {.word = WIRE_COLLECT_RESULT, .round = s->result_round};
-    struct packet *p = packet_of(s, s->result, model_bytes(s));
+    struct packet *p = round_outbox_copy(&s->outbox, s->result, model_bytes(s));
     if (p != NULL)
-        say(s, l, m, p);
+        round_outbox_send(s->sessions, l, m, p);
+}
+
+static bool serve_waits(const void *self, uint64_t round)
+{
+    return round > ((const struct serve *)self)->result_round;
 }
 
 /* ---- a worker ---- */
@@ -184,36 +147,36 @@ static void make_push(struct serve *s, uint64_t round)
     s->pushed = round;
 }
 
-static void tell_server(struct serve *s, const struct link *l, uint64_t round, bool between)
+static void tell_server(struct serve *s, const struct link *l, uint64_t round, bool idle)
 {
     struct wire_collect m = {.round = round};
     if (s->told != l->number) {
         m.word = WIRE_COLLECT_HERE;
         m.view = s->result_round;
-        say(s, l, m, NULL);
+        round_outbox_send(s->sessions, l, m, NULL);
         s->told = l->number;
         s->said = false;
     }
-    if (!between || s->said || !serve_waits(s, round))
+    if (!idle || s->said || !serve_waits(s, round))
         return;
     make_push(s, round);
-    struct packet *p = s->n_push > 0 ? packet_of(s, s->push, s->n_push) : NULL;
+    struct packet *p = s->n_push > 0 ? round_outbox_copy(&s->outbox, s->push, s->n_push) : NULL;
     if (p == NULL && s->n_push > 0)
         return;
     m.word = p != NULL ? WIRE_COLLECT_PUSH : WIRE_COLLECT_ASK;
     m.view = p != NULL ? 0 : s->result_round;
-    say(s, l, m, p);
+    round_outbox_send(s->sessions, l, m, p);
     s->said = true;
 }
 
-static void work(struct serve *s, uint64_t round, bool between)
+static void work(struct serve *s, uint64_t round, bool idle)
 {
-    const struct link *l = talks_with(s, s->server);
+    const struct link *l = round_outbox_link(s->sessions, s->server);
     int64_t now = s->env->now_us;
     if (l != NULL) {
         s->missing_us = 0;
-        tell_server(s, l, round, between);
-    } else if (!between || !serve_waits(s, round)) {
+        tell_server(s, l, round, idle);
+    } else if (!idle || !serve_waits(s, round)) {
         s->missing_us = 0;
     } else if (s->missing_us == 0) {
         s->missing_us = now;
@@ -290,11 +253,11 @@ static const struct record *at_vertex(const struct serve *s, size_t i)
 /* Once a session. It may have spoken before we served. */
 static void ask_worker(struct serve *s, struct centre_worker *w)
 {
-    const struct link *l = w != NULL && !w->spoke ? talks_with(s, w->id) : NULL;
+    const struct link *l = w != NULL && !w->spoke ? round_outbox_link(s->sessions, w->id) : NULL;
     if (l == NULL || s->env->now_us - s->begun_us < ROLL_US || w->asked == (uint64_t)l->number + 1)
         return;
     w->asked = (uint64_t)l->number + 1;
-    say(s, l, (struct wire_collect){.word = WIRE_COLLECT_ROLL}, NULL);
+    round_outbox_send(s->sessions, l, (struct wire_collect){.word = WIRE_COLLECT_ROLL}, NULL);
 }
 
 /* Who is waited for: members that live and train, but for those that cannot be spoken with for long. */
@@ -304,7 +267,7 @@ static void count_workers(struct serve *s)
     centre_clear(&s->centre);
     for (size_t i = 0; i < n; i++) {
         const struct record *r = at_vertex(s, i);
-        bool talks = i == self || talks_with(s, r->id) != NULL;
+        bool talks = i == self || round_outbox_link(s->sessions, r->id) != NULL;
         if (i != self && record_state_is_final(r->state))
             continue;
         if (talks)
@@ -326,12 +289,14 @@ static bool is_ready(struct serve *s)
         if (w->have > s->taken && (ahead == NULL || w->have > ahead->have))
             ahead = w;
     }
-    const struct link *l = ahead != NULL ? talks_with(s, ahead->id) : NULL;
+    const struct link *l = ahead != NULL ? round_outbox_link(s->sessions, ahead->id) : NULL;
     bool soon = s->wanted_us > 0 && s->env->now_us - s->wanted_us < ASK_US;
     if (l != NULL && !soon) {
         s->wanted_us = s->env->now_us;
         s->wanted_of = l->number;
-        say(s, l, (struct wire_collect){.word = WIRE_COLLECT_WANT, .round = ahead->have}, NULL);
+        round_outbox_send(s->sessions, l,
+                          (struct wire_collect){.word = WIRE_COLLECT_WANT, .round = ahead->have},
+                          NULL);
     }
     return ahead == NULL;
 }
@@ -342,14 +307,14 @@ static struct centre_worker *own_worker(struct serve *s)
 }
 
 /* As work(), without a wire. */
-static void work_here(struct serve *s, uint64_t round, bool between)
+static void work_here(struct serve *s, uint64_t round, bool idle)
 {
     struct centre_worker *own = own_worker(s);
     if (own == NULL)
         return;
     if (!own->spoke)
         centre_here(&s->centre, own, round, s->result_round);
-    if (!between || s->said || !s->ready || !serve_waits(s, round))
+    if (!idle || s->said || !s->ready || !serve_waits(s, round))
         return;
     make_push(s, round);
     s->said = true;
@@ -363,7 +328,7 @@ static void work_here(struct serve *s, uint64_t round, bool between)
 static void tell_workers(struct serve *s, const struct centre_answer *a)
 {
     const struct mixing *m = mixing_of(s);
-    struct packet *p = take_packet(s);
+    struct packet *p = round_outbox_take(&s->outbox);
     struct wire_collect word = {.word = a->whole ? WIRE_COLLECT_RESULT : WIRE_COLLECT_PULL,
                                 .round = a->round};
     if (p == NULL) {
@@ -379,7 +344,7 @@ static void tell_workers(struct serve *s, const struct centre_answer *a)
         memcpy(p->bytes, s->coded, p->len);
     }
     for (uint32_t i = 0; i < a->n; i++) {
-        const struct link *l = talks_with(s, a->to[i]->id);
+        const struct link *l = round_outbox_link(s->sessions, a->to[i]->id);
         if (a->to[i] == own_worker(s)) {
             if (a->whole)
                 memcpy(s->result, p->bytes, p->len);
@@ -387,7 +352,7 @@ static void tell_workers(struct serve *s, const struct centre_answer *a)
                 centre_apply(m, p->bytes, p->len, s->result);
             finish(s, a->round);
         } else if (l != NULL) {
-            say(s, l, word, p);
+            round_outbox_send(s->sessions, l, word, p);
         }
     }
 }
@@ -396,20 +361,21 @@ static void answer(struct serve *s)
 {
     struct centre_answer a;
     centre_add(&s->centre);
-    while (!s->env->over && s->n_out < SERVE_OUT_MAX && centre_answer(&s->centre, &a, s->coded))
+    while (!s->env->over && round_outbox_has_room(&s->outbox)
+           && centre_answer(&s->centre, &a, s->coded))
         tell_workers(s, &a);
 }
 
-static void serve(struct serve *s, uint64_t round, bool between)
+static void serve(struct serve *s, uint64_t round, bool idle)
 {
-    if (!s->serving && ((mixing_of(s)->fetched && !between) || !begin_serving(s)))
+    if (!s->serving && ((mixing_of(s)->fetched && !idle) || !begin_serving(s)))
         return;
     count_workers(s);
-    work_here(s, round, between);
+    work_here(s, round, idle);
     s->ready = s->ready || is_ready(s);
     if (!s->ready)
         return;
-    work_here(s, round, between);
+    work_here(s, round, idle);
     answer(s);
 }
 
@@ -425,9 +391,10 @@ static const uint8_t *find_server(const struct serve *s)
     return members_self(s->env->members)->id;
 }
 
-void serve_look(struct serve *s, uint64_t round, bool between)
+static void serve_look(void *self, uint64_t round, bool idle)
 {
-    if (!of_run(s) || !open_vectors(s))
+    struct serve *s = self;
+    if (!open_vectors(s))
         return;
     if (s->rolled && s->env->now_us - s->rolled_us >= ASK_US) {
         s->rolled = false;
@@ -443,7 +410,7 @@ void serve_look(struct serve *s, uint64_t round, bool between)
     }
     if (!ours)
         stop_serving(s);
-    (ours ? serve : work)(s, round, between);
+    (ours ? serve : work)(s, round, idle);
 }
 
 /* ---- what others say ---- */
@@ -526,10 +493,11 @@ static bool is_sound(const struct serve *s, const struct wire_collect *m)
            && (m->round > 0 || m->word == WIRE_COLLECT_HERE || m->word == WIRE_COLLECT_ROLL);
 }
 
-void serve_hear(struct serve *s, const struct link *l, const struct wire_collect *m, uint64_t round,
-                bool between)
+static void serve_hear(void *self, const struct link *l, const struct wire_collect *m,
+                       uint64_t round, bool idle)
 {
-    if (!of_run(s) || !is_sound(s, m)) {
+    struct serve *s = self;
+    if (!is_sound(s, m)) {
         sessions_violation(s->sessions, l, "COLLECT that nobody can mean");
         return;
     }
@@ -543,13 +511,13 @@ void serve_hear(struct serve *s, const struct link *l, const struct wire_collect
             hear_worker(s, l, m);
         break;
     case WIRE_COLLECT_PULL:
-        if (between && !s->serving)
+        if (idle && !s->serving)
             hear_answer(s, l, m, round);
         break;
     case WIRE_COLLECT_RESULT:
-        if (between && s->serving && !s->ready)
+        if (idle && s->serving && !s->ready)
             take_over(s, l, m);
-        else if (between && !s->serving)
+        else if (idle && !s->serving)
             hear_answer(s, l, m, round);
         break;
     case WIRE_COLLECT_WANT:
@@ -569,18 +537,14 @@ void serve_hear(struct serve *s, const struct link *l, const struct wire_collect
 
 /* ---- questions ---- */
 
-bool serve_waits(const struct serve *s, uint64_t round)
+static uint64_t serve_completed(const void *self)
 {
-    return of_run(s) && round > s->result_round;
+    return ((const struct serve *)self)->result_round;
 }
 
-uint64_t serve_round(const struct serve *s)
+static const uint8_t *serve_awaited(const void *self, uint64_t round)
 {
-    return s->result_round;
-}
-
-const uint8_t *serve_awaited(const struct serve *s, uint64_t round)
-{
+    const struct serve *s = self;
     if (!s->open || !serve_waits(s, round))
         return NULL;
     if (!s->serving)
@@ -588,3 +552,14 @@ const uint8_t *serve_awaited(const struct serve *s, uint64_t round)
     const struct centre_worker *w = centre_awaited(&s->centre);
     return w != NULL && !env_same_id(w->id, members_self(s->env->members)->id) ? w->id : NULL;
 }
+
+const struct round_protocol_kind serve_protocol = {.name = "parameter server",
+                                                   .part = "part of the mean",
+                                                   .open = serve_open,
+                                                   .close = serve_close,
+                                                   .release = serve_release,
+                                                   .look = serve_look,
+                                                   .hear = serve_hear,
+                                                   .waits = serve_waits,
+                                                   .awaited = serve_awaited,
+                                                   .completed = serve_completed};

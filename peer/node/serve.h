@@ -23,7 +23,8 @@
 #define PEER_NODE_SERVE_H
 
 #include "gossip/mixers/centre.h"
-#include "peer/node/workshop.h"
+#include "peer/node/round_outbox.h"
+#include "peer/node/round_protocol.h"
 
 #define SERVE_NO_LINK UINT32_MAX
 
@@ -66,26 +67,9 @@ struct serve
     } missing[CENTRE_COUNTED_MAX];
     uint32_t n_missing;
 
-    struct packet_pool packets;
-    struct packet *out[SERVE_OUT_MAX]; /* The driver's until the next step. */
-    size_t n_out;
+    struct round_outbox outbox;
 };
 
-void serve_init(struct serve *s, struct env *env, struct sessions *sessions, struct workshop *w);
-/* The run is given up, or the node closed. */
-void serve_close(struct serve *s);
-/* A step of the node begins: what the last one sent is ours again. */
-void serve_release(struct serve *s);
-
-/* In training and the last phase, `round` of the run done. between: no job runs. */
-void serve_look(struct serve *s, uint64_t round, bool between);
-void serve_hear(struct serve *s, const struct link *l, const struct wire_collect *m, uint64_t round,
-                bool between);
-
-/* ---- questions: as collect.h's ---- */
-
-bool serve_waits(const struct serve *s, uint64_t round);
-const uint8_t *serve_awaited(const struct serve *s, uint64_t round);
-uint64_t serve_round(const struct serve *s);
+extern const struct round_protocol_kind serve_protocol;
 
 #endif

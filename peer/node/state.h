@@ -8,7 +8,7 @@
  *   join      the model to begin with                      <- phases
  *   orders    models that others want                      <- job
  *   hand      a final model handed to another's disk    (above the workshop)
- *   mean      a round's collective, or parameter server     <- phases
+ *   round_protocol  what brings models together beside the edges  <- phases
  *   phases    phase, rounds, when the next job may begin   <- job
  *   job       what the worker does
  *   roll      what is told of who is silent, dead, back     (above sessions and edges)
@@ -36,7 +36,7 @@ struct node
     struct edges edges;
     struct join join;
     struct orders orders;
-    struct mean mean;
+    struct round_protocol round_protocol;
     struct phases phases;
     struct job job;
     struct roll roll;

@@ -91,7 +91,7 @@ int64_t tell_wait(const struct phases *ph, const struct schedule_decision *d)
     char why[TELL_WHY];
     int64_t now = ph->env->now_us;
     bool gathers = ph->phase == NODE_GATHERING && ph->gathered_us == 0;
-    const uint8_t *kept_by = mean_awaited(ph->mean, ph->round);
+    const uint8_t *kept_by = round_protocol_awaited(ph->round_protocol, ph->round);
     bool refused = admit_is_refused(&ph->sessions->admit);
     if (refused || now < ph->told_us + (gathers ? TELL_FIRST_US : TELL_US))
         return ph->told_us;
@@ -119,9 +119,9 @@ int64_t tell_wait(const struct phases *ph, const struct schedule_decision *d)
                  (unsigned long long)ph->checkpoint.taken);
     } else if (kept_by != NULL) {
         const struct member *m = members_find(ph->env->members, kept_by);
-        env_note(ph->env, NOTE_INFO,
-                 "waiting for %s, whose part of the mean of round %llu is not here",
-                 m != NULL ? m->record->name : "?", (unsigned long long)ph->round);
+        env_note(ph->env, NOTE_INFO, "waiting for %s, whose %s of round %llu is not here",
+                 m != NULL ? m->record->name : "?", ph->round_protocol->kind->part,
+                 (unsigned long long)ph->round);
     } else if (d->for_whom != NULL) {
         const struct neighbour *b = edges_at(ph->edges, (size_t)(d->for_whom - ph->seen));
         say_why(ph, b, d->for_whom, why);

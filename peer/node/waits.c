@@ -48,7 +48,7 @@ static enum node_waits_for mixing(const struct node *n, struct node_wait *w)
     }
     if (phases_writes(ph))
         return NODE_WAITS_DISK;
-    const uint8_t *kept_by = mean_awaited(ph->mean, ph->round);
+    const uint8_t *kept_by = round_protocol_awaited(ph->round_protocol, ph->round);
     if (kept_by != NULL) {
         memcpy(w->id, kept_by, sizeof w->id);
         w->beat = ph->round;

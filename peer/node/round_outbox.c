@@ -1,0 +1,68 @@
+/* peer/node/round_outbox.c -- packets of a step, and sending them. */
+#include "peer/node/round_outbox.h"
+
+#include <assert.h>
+#include <string.h>
+
+void round_outbox_open(struct round_outbox *o, size_t bytes, size_t most)
+{
+    assert(o->most == 0 && most >= 1 && most <= COLLECTIVE_OPS_MAX);
+    packet_pool_init(&o->pool, bytes);
+    o->most = most;
+}
+
+void round_outbox_close(struct round_outbox *o)
+{
+    round_outbox_release(o);
+    if (o->most > 0)
+        packet_pool_close(&o->pool);
+    o->most = 0;
+}
+
+void round_outbox_release(struct round_outbox *o)
+{
+    while (o->n > 0)
+        packet_release(o->taken[--o->n]);
+}
+
+bool round_outbox_has_room(const struct round_outbox *o)
+{
+    return o->n < o->most;
+}
+
+struct packet *round_outbox_take(struct round_outbox *o)
+{
+    struct packet *p = round_outbox_has_room(o) ? packet_get(&o->pool) : NULL;
+    if (p != NULL)
+        o->taken[o->n++] = p;
+    return p;
+}
+
+struct packet *round_outbox_copy(struct round_outbox *o, const void *bytes, size_t n)
+{
+    struct packet *p = round_outbox_take(o);
+    if (p == NULL)
+        return NULL;
+    if (n > 0)
+        memcpy(p->bytes, bytes, n);
+    p->len = n;
+    return p;
+}
+
+const struct link *round_outbox_link(const struct sessions *s, const uint8_t *id)
+{
+    const struct link *l = sessions_to(s, id);
+    return l != NULL && !l->doomed && l->same_run ? l : NULL;
+}
+
+void round_outbox_send(struct sessions *s, const struct link *l, struct wire_collect m,
+                       struct packet *payload)
+{
+    uint8_t head[WIRE_HEAD_MAX];
+    if (payload != NULL)
+        m.payload.p = packet_bytes(payload, &m.payload.n);
+    size_t n = wire_put_collect(head, sizeof head, &m);
+    assert(n > 0);
+    bool any = payload != NULL && m.payload.n > 0;
+    sessions_send(s, l, true, head, n, any ? payload : NULL);
+}
