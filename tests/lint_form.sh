@@ -45,7 +45,7 @@ for one in clang-format-14 clang-format; do
     fi
 done
 
-files=({nn,topology,compress,gossip,peer}/*.[ch] {nn,topology,compress,gossip,peer}/*/*.[ch]
+files=({nn,topology,compress,gossip,peer}/*.[ch] {nn,topology,compress,gossip,peer}/*/*.[ch] {nn,topology,compress,gossip,peer}/*/*/*.[ch]
     tests/{unit,fuzz,bench}/*.[ch])
 [ ${#files[@]} -gt 0 ] || complain "no sources in $PWD"
 for file in "${files[@]}"; do

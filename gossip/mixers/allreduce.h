@@ -8,7 +8,7 @@
  * is the velocity of the mean gradient; only rounding differs. With --clip or Adam, which are not
  * linear, or H > 1 it is local SGD (Stich 2019), whose models are averaged.
  *
- * The sum is made by peer/node/collect.h along a schedule of gossip/collective, and comes here as
+ * The sum is made by peer/node/collectives/allreduce.h along a schedule of gossip/collective, and comes here as
  * mixing.mean. Edges (of a complete graph) carry no values in training: an empty delta is how peers
  * keep lock step, and what the drift's sketches ride on. The last phase has nothing to do but to find
  * out that models are equal; where faults have left one apart, and only there, it corrects

@@ -1,6 +1,6 @@
 /* gossip/mixers/centre.h -- the server's side of --mixer ps: the model that workers push to and pull from.
  *
- * A pure machine: the owner (peer/node/serve.h) brings what workers say, and carries the answers.
+ * A pure machine: the owner (peer/node/collectives/parameter_server.h) brings what workers say, and carries the answers.
  *
  *   worker of clock c  --push C(p_c)-->  z += C(p_c) / m  --once c is due--> an answer
  *

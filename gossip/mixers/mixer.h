@@ -16,9 +16,9 @@
  *   average   an update C(u) of the model       w (C_theirs - C_own)
  *   dpsgd     the model                         step w (m_theirs - m_own)
  *   gossip    the model, for one partner        (m_theirs - m_own) / 2
- *   allreduce empty: it tells of a round        to the mean of all (peer/node/collect.h)
+ *   allreduce empty: it tells of a round        to the mean of all (peer/node/collectives/allreduce.h)
  *   sma       empty, too                        a part of the way to a centre that follows the mean
- *   ps        empty, too                        to what a server says (peer/node/serve.h)
+ *   ps        empty, too                        to what a server says (peer/node/collectives/parameter_server.h)
  *
  * Both ends of an edge must know what a delta is, also where one of them is in the
  * last phase already: the delta's codec says so (enum delta_codec). In the last
@@ -53,7 +53,7 @@ struct mixer
     bool collects;
     /* That mean moves a centre, and the centre pulls models. */
     bool centre;
-    /* With `collects`: it comes of a server, to which updates go (peer/node/serve.h). */
+    /* With `collects`: it comes of a server, to which updates go (peer/node/collectives/parameter_server.h). */
     bool serves;
     /* Edges in step share no delta: each is told something of its own. */
     bool own_deltas;

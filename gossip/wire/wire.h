@@ -292,14 +292,14 @@ struct wire_part
     struct bytes payload; /* One byte or more. */
 };
 
-/* See peer/node/collect.h. */
+/* See peer/node/collectives/allreduce.h. */
 enum wire_collect_word {
     WIRE_COLLECT_STEP,   /* The payload is what the schedule sends you in `step`. */
     WIRE_COLLECT_AGAIN,  /* I do not have what comes of `round` yet, and am at this attempt. */
     WIRE_COLLECT_HAVE,   /* I have what came of `round`, by this attempt of this view. */
     WIRE_COLLECT_WANT,   /* Send me what came of `round`, or of a later one. */
     WIRE_COLLECT_RESULT, /* The payload is the model that came of `round`. */
-    /* See peer/node/serve.h. To the server of --mixer ps, and its answers: */
+    /* See peer/node/collectives/parameter_server.h. To the server of --mixer ps, and its answers: */
     WIRE_COLLECT_HERE, /* I have done `round`, and what you, or the server before you, said of `view`. */
     WIRE_COLLECT_ASK,  /* The same, and I have no update of it: tell me the model. */
     WIRE_COLLECT_PUSH, /* The payload is my update of `round`. */

@@ -1,7 +1,7 @@
 /* tests/unit/sim_serve.c -- --mixer ps through the node: the naive server, bytes, staleness, deaths of workers
  * and of servers, lost sessions. */
 #include "gossip/mixers/mixer.h"
-#include "peer/node/serve.h"
+#include "peer/node/collectives/parameter_server.h"
 #include "peer/node/state.h"
 #include "peer/sim/state.h"
 #include "sim_rig.h"
@@ -157,7 +157,7 @@ static void test_lost_sessions(void **state)
             rig_ended_well(&r, policies[p] == RUN_SYNC ? 0 : 1e-3);
             if (policies[p] == RUN_SYNC && strcmp(codecs[c], "qsgd:4") != 0)
                 is_naive(&r);
-            const struct serve *s = sim_node(r.world, 0)->round_protocol.self;
+            const struct parameter_server *s = sim_node(r.world, 0)->round_protocol.self;
             assert_true(s->serving);
             assert_int_equal(s->centre.n_pushes, 4 * ROUNDS);
             rig_close(&r);
@@ -313,7 +313,7 @@ static void test_a_link_that_is_cut(void **state)
     until_us = sim_now_us(r.world) + 40 * 1000 * 1000;
     while (sim_now_us(r.world) < until_us)
         assert_true(sim_step(r.world));
-    const struct serve *s = sim_node(r.world, 2)->round_protocol.self;
+    const struct parameter_server *s = sim_node(r.world, 2)->round_protocol.self;
     assert_true(s->n_alone > 0);
     sim_cut(r.world, 0, 2, false);
     sim_cut(r.world, 2, 0, false);

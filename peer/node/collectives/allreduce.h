@@ -1,4 +1,4 @@
-/* peer/node/collect.h -- the collective of a round: all members' models after their local steps become
+/* peer/node/collectives/allreduce.h -- the collective of a round: all members' models after their local steps become
  * their mean. A machine of its own, for mixers that `collects` (gossip/mixers/allreduce.h).
  *
  *    a round's job done --> begun --all sessions are there--> step 0, 1, ... --> the mean --> next job
@@ -20,31 +20,31 @@
  *
  * Members are believed: whatever is finite counts, as in any all-reduce. (--tolerate is refused.)
  */
-#ifndef PEER_NODE_COLLECT_H
-#define PEER_NODE_COLLECT_H
+#ifndef PEER_NODE_COLLECTIVES_ALLREDUCE_H
+#define PEER_NODE_COLLECTIVES_ALLREDUCE_H
 
-#include "peer/node/round_outbox.h"
+#include "peer/node/collectives/outbox.h"
 #include "peer/node/round_protocol.h"
 
 /* A step that has come, and waits for its turn. */
-struct collect_step
+struct allreduce_step
 {
-    struct collect_step *next; /* In the order in which they came. */
-    uint8_t id[WIRE_ID_BYTES]; /* The sender. */
+    struct allreduce_step *next; /* In the order in which they came. */
+    uint8_t id[WIRE_ID_BYTES];   /* The sender. */
     uint64_t round, view;
     uint32_t attempt, step;
     size_t n;
     float v[];
 };
 
-struct collect_rank
+struct allreduce_rank
 {
     uint8_t id[WIRE_ID_BYTES];
     uint32_t link; /* The number of the session by which this attempt talks with it. */
 };
 
-/* Written by collect.c only. */
-struct collect
+/* Written by allreduce.c only. */
+struct allreduce
 {
     struct env *env;
     struct sessions *sessions;
@@ -58,7 +58,7 @@ struct collect
     bool stuck;    /* Nothing has come of this attempt for a while: others have been asked. */
     bool sent;     /* That step's messages are out. */
     uint32_t n, rank, step;
-    struct collect_rank at[COLLECTIVE_RANKS_MAX];
+    struct allreduce_rank at[COLLECTIVE_RANKS_MAX];
     uint64_t later_round; /* The latest round after ours that was heard of, */
     uint32_t later_attempt;
     int64_t progress_us; /* When the last step was done, or others were asked. */
@@ -66,16 +66,16 @@ struct collect
     int64_t wanted_us;   /* When a result was last asked for in this round; 0: it was not; */
     uint32_t wanted_of;  /* of the link of this number. */
 
-    struct collect_step *steps;
+    struct allreduce_step *steps;
     float *stage, *result; /* n_floats each. */
     uint64_t result_round; /* What `result` came of; 0: nothing yet. */
     uint64_t result_view;
     uint32_t result_attempt;
     uint64_t n_again, n_alone; /* Attempts after a round's first; rounds whose mean we have not. */
 
-    struct round_outbox outbox;
+    struct outbox outbox;
 };
 
-extern const struct round_protocol_kind collect_protocol;
+extern const struct round_protocol_kind allreduce_protocol;
 
 #endif

@@ -1,8 +1,8 @@
-/* peer/node/serve.h -- the parameter server of --mixer ps: one peer serves, all push and pull.
+/* peer/node/collectives/parameter_server.h -- the parameter server of --mixer ps: one peer serves, all push and pull.
  *
  * The server is the member with the first vertex among those whose model is not final; it trains as well, and
  * its own worker is one like the others, but for the wire. A machine of its own, in the place of the
- * collective (collect.h).
+ * collective (allreduce.h).
  *
  *    worker   HERE (once a session) ... a round's job done --PUSH--> waits <--PULL or RESULT-- --> next job
  *    server   ROLL --all have said where they are--> serves: centre.h says what is added up and who is told
@@ -19,19 +19,19 @@
  * is said; a server waits so long for a session with a member. Workers and servers are believed: what is
  * finite counts.
  */
-#ifndef PEER_NODE_SERVE_H
-#define PEER_NODE_SERVE_H
+#ifndef PEER_NODE_COLLECTIVES_PARAMETER_SERVER_H
+#define PEER_NODE_COLLECTIVES_PARAMETER_SERVER_H
 
 #include "gossip/mixers/centre.h"
-#include "peer/node/round_outbox.h"
+#include "peer/node/collectives/outbox.h"
 #include "peer/node/round_protocol.h"
 
-#define SERVE_NO_LINK UINT32_MAX
+#define PARAMETER_SERVER_NO_LINK UINT32_MAX
 
-enum { SERVE_OUT_MAX = 64 /* Messages of a step; the others wait for the next one. */ };
+enum { PARAMETER_SERVER_OUT_MAX = 64 /* Messages of a step; the others wait for the next one. */ };
 
-/* Written by serve.c only. */
-struct serve
+/* Written by parameter_server.c only. */
+struct parameter_server
 {
     struct env *env;
     struct sessions *sessions;
@@ -42,7 +42,7 @@ struct serve
     float *result;         /* What the server said last, n_floats, */
     uint64_t result_round; /* after this round; 0: nothing yet. */
     uint8_t server[WIRE_ID_BYTES];
-    uint32_t told;      /* The link on which it has a HERE, or SERVE_NO_LINK; */
+    uint32_t told;      /* The link on which it has a HERE, or PARAMETER_SERVER_NO_LINK; */
     bool said;          /* it has what we wait for in this round, too. */
     uint64_t pushed;    /* `push` is of this round; 0: there is none. */
     uint8_t *push;      /* Its bytes. */
@@ -67,9 +67,9 @@ struct serve
     } missing[CENTRE_COUNTED_MAX];
     uint32_t n_missing;
 
-    struct round_outbox outbox;
+    struct outbox outbox;
 };
 
-extern const struct round_protocol_kind serve_protocol;
+extern const struct round_protocol_kind parameter_server_protocol;
 
 #endif

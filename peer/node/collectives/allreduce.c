@@ -1,5 +1,5 @@
-/* peer/node/collect.c -- runs a collective's schedule over sessions, and again where it broke. */
-#include "peer/node/collect.h"
+/* peer/node/collectives/allreduce.c -- runs a collective's schedule over sessions, and again where it broke. */
+#include "peer/node/collectives/allreduce.h"
 
 #include "nn/math/vec.h"
 #include "peer/node/schedule.h"
@@ -13,31 +13,31 @@ enum {
     AHEAD_STEPS = 4 * COLLECTIVE_RANKS_MAX /* and so many steps. */
 };
 
-static void *collect_open(struct env *env, struct sessions *s, struct workshop *w)
+static void *allreduce_open(struct env *env, struct sessions *s, struct workshop *w)
 {
-    struct collect *c = malloc(sizeof *c);
+    struct allreduce *c = malloc(sizeof *c);
     if (c != NULL)
-        *c = (struct collect){.env = env, .sessions = s, .workshop = w};
+        *c = (struct allreduce){.env = env, .sessions = s, .workshop = w};
     return c;
 }
 
-static size_t model_bytes(const struct collect *c)
+static size_t model_bytes(const struct allreduce *c)
 {
     return c->workshop->mixing.n_floats * sizeof(float);
 }
 
-static const struct collective *schedule(const struct collect *c)
+static const struct collective *schedule(const struct allreduce *c)
 {
     return collective_all[c->workshop->run.collective];
 }
 
-static void no_memory(struct collect *c)
+static void no_memory(struct allreduce *c)
 {
     env_note(c->env, NOTE_ERROR, "out of memory for a collective");
     env_end(c->env, 1);
 }
 
-static bool open_vectors(struct collect *c)
+static bool open_vectors(struct allreduce *c)
 {
     if (c->open)
         return true;
@@ -45,7 +45,7 @@ static bool open_vectors(struct collect *c)
     c->result = malloc(model_bytes(c));
     c->open = c->stage != NULL && c->result != NULL;
     if (c->open) {
-        round_outbox_open(&c->outbox, model_bytes(c), COLLECTIVE_OPS_MAX);
+        outbox_open(&c->outbox, model_bytes(c), COLLECTIVE_OPS_MAX);
         return true;
     }
     free(c->stage);
@@ -54,22 +54,22 @@ static bool open_vectors(struct collect *c)
     return false;
 }
 
-static void collect_release(void *self)
+static void allreduce_release(void *self)
 {
-    round_outbox_release(&((struct collect *)self)->outbox);
+    outbox_release(&((struct allreduce *)self)->outbox);
 }
 
-static void drop_step(struct collect_step **at)
+static void drop_step(struct allreduce_step **at)
 {
-    struct collect_step *s = *at;
+    struct allreduce_step *s = *at;
     *at = s->next;
     free(s);
 }
 
-static void collect_close(void *self)
+static void allreduce_close(void *self)
 {
-    struct collect *c = self;
-    round_outbox_close(&c->outbox);
+    struct allreduce *c = self;
+    outbox_close(&c->outbox);
     while (c->steps != NULL)
         drop_step(&c->steps);
     if (c->open) {
@@ -80,16 +80,16 @@ static void collect_close(void *self)
     free(c);
 }
 
-static void tell_attempt(struct collect *c)
+static void tell_attempt(struct allreduce *c)
 {
     size_t self, n = members_vertices(c->env->members, c->env->vertices, &self);
     struct wire_collect m = {
         .word = WIRE_COLLECT_AGAIN, .round = c->round, .attempt = c->attempt, .view = c->view};
     for (size_t i = 0; i < n; i++) {
         const uint8_t *id = members_at(c->env->members, c->env->vertices[i])->record->id;
-        const struct link *l = i != self ? round_outbox_link(c->sessions, id) : NULL;
+        const struct link *l = i != self ? outbox_link(c->sessions, id) : NULL;
         if (l != NULL)
-            round_outbox_send(c->sessions, l, m, NULL);
+            outbox_send(c->sessions, l, m, NULL);
     }
     c->progress_us = c->env->now_us;
 }
@@ -97,10 +97,10 @@ static void tell_attempt(struct collect *c)
 /* ---- attempts ---- */
 
 /* Steps of rounds and attempts before ours are of no use any more. */
-static void drop_old(struct collect *c)
+static void drop_old(struct allreduce *c)
 {
-    for (struct collect_step **at = &c->steps; *at != NULL;) {
-        const struct collect_step *s = *at;
+    for (struct allreduce_step **at = &c->steps; *at != NULL;) {
+        const struct allreduce_step *s = *at;
         bool old = s->round < c->round
                    || (s->round == c->round && (s->attempt < c->attempt || s->view != c->view));
         if (old)
@@ -110,7 +110,7 @@ static void drop_old(struct collect *c)
     }
 }
 
-static void take_attempt(struct collect *c, uint32_t attempt)
+static void take_attempt(struct allreduce *c, uint32_t attempt)
 {
     c->attempt = attempt;
     c->view = members_view(c->env->members);
@@ -121,7 +121,7 @@ static void take_attempt(struct collect *c, uint32_t attempt)
     drop_old(c);
 }
 
-static void again(struct collect *c)
+static void again(struct allreduce *c)
 {
     c->n_again++;
     take_attempt(c, c->attempt + 1);
@@ -131,7 +131,7 @@ static void again(struct collect *c)
     tell_attempt(c);
 }
 
-static void begin(struct collect *c, uint64_t round)
+static void begin(struct allreduce *c, uint64_t round)
 {
     c->round = round;
     c->wanted_us = 0;
@@ -139,7 +139,7 @@ static void begin(struct collect *c, uint64_t round)
 }
 
 /* The next job moves x to what the last collective has come to. */
-static void finish(struct collect *c, uint64_t round)
+static void finish(struct allreduce *c, uint64_t round)
 {
     c->result_round = round;
     c->result_view = c->view;
@@ -151,7 +151,7 @@ static void finish(struct collect *c, uint64_t round)
     drop_old(c);
 }
 
-static void keep_own(struct collect *c, const char *why)
+static void keep_own(struct allreduce *c, const char *why)
 {
     c->n_alone++;
     env_note(c->env, NOTE_WARNING, "round %llu: no mean of all models: %s; ours stays as it is",
@@ -161,7 +161,7 @@ static void keep_own(struct collect *c, const char *why)
 }
 
 /* The ranks of the members there are. False: some session is missing. */
-static bool find_ranks(struct collect *c)
+static bool find_ranks(struct allreduce *c)
 {
     size_t self, n = members_vertices(c->env->members, c->env->vertices, &self);
     bool all = true;
@@ -169,7 +169,7 @@ static bool find_ranks(struct collect *c)
     c->rank = (uint32_t)self;
     for (size_t i = 0; i < n && n <= COLLECTIVE_RANKS_MAX; i++) {
         const uint8_t *id = members_at(c->env->members, c->env->vertices[i])->record->id;
-        const struct link *l = i != self ? round_outbox_link(c->sessions, id) : NULL;
+        const struct link *l = i != self ? outbox_link(c->sessions, id) : NULL;
         memcpy(c->at[i].id, id, WIRE_ID_BYTES);
         c->at[i].link = l != NULL ? l->number : 0;
         all &= i == self || l != NULL;
@@ -177,7 +177,7 @@ static bool find_ranks(struct collect *c)
     return all;
 }
 
-static void start(struct collect *c)
+static void start(struct allreduce *c)
 {
     int64_t now = c->env->now_us;
     bool all = find_ranks(c);
@@ -198,27 +198,27 @@ static void start(struct collect *c)
 
 /* ---- steps ---- */
 
-static bool is_present(const struct collect *c, const struct collect_step *s, uint32_t from)
+static bool is_present(const struct allreduce *c, const struct allreduce_step *s, uint32_t from)
 {
     return s->round == c->round && s->attempt == c->attempt && s->view == c->view
            && s->step == c->step && env_same_id(s->id, c->at[from].id);
 }
 
 /* What rank `from` sent in the present step: where it hangs in the list, or NULL. */
-static struct collect_step **find_step(struct collect *c, uint32_t from)
+static struct allreduce_step **find_step(struct allreduce *c, uint32_t from)
 {
-    for (struct collect_step **at = &c->steps; *at != NULL; at = &(*at)->next)
+    for (struct allreduce_step **at = &c->steps; *at != NULL; at = &(*at)->next)
         if (is_present(c, *at, from))
             return at;
     return NULL;
 }
 
-static void span(const struct collect *c, uint32_t part, size_t *from, size_t *to)
+static void span(const struct allreduce *c, uint32_t part, size_t *from, size_t *to)
 {
     collective_span(c->workshop->mixing.n_floats, schedule(c)->parts(c->n), part, from, to);
 }
 
-static void send_step(struct collect *c, const struct collective_op *op, size_t n)
+static void send_step(struct allreduce *c, const struct collective_op *op, size_t n)
 {
     struct packet *p = NULL;
     uint32_t part = UINT32_MAX;
@@ -233,31 +233,31 @@ static void send_step(struct collect *c, const struct collective_op *op, size_t 
             continue;
         span(c, op[i].part, &from, &to);
         if (op[i].part != part)
-            p = round_outbox_copy(&c->outbox, c->stage + from, (to - from) * sizeof *c->stage);
+            p = outbox_copy(&c->outbox, c->stage + from, (to - from) * sizeof *c->stage);
         part = op[i].part;
         if (p == NULL) {
             no_memory(c);
             return;
         }
-        round_outbox_send(c->sessions, round_outbox_link(c->sessions, c->at[op[i].peer].id), m, p);
+        outbox_send(c->sessions, outbox_link(c->sessions, c->at[op[i].peer].id), m, p);
     }
     c->sent = true;
 }
 
 /* All that this step needs has come, in the sizes that it must have. */
-static bool has_come(struct collect *c, const struct collective_op *op, size_t n)
+static bool has_come(struct allreduce *c, const struct collective_op *op, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         size_t from, to;
         if (op[i].act == COLLECTIVE_SEND || op[i].peer == c->rank)
             continue;
-        struct collect_step **at = find_step(c, op[i].peer);
+        struct allreduce_step **at = find_step(c, op[i].peer);
         if (at == NULL)
             return false;
         span(c, op[i].part, &from, &to);
         if ((*at)->n == to - from)
             continue;
-        const struct link *l = round_outbox_link(c->sessions, c->at[op[i].peer].id);
+        const struct link *l = outbox_link(c->sessions, c->at[op[i].peer].id);
         drop_step(at);
         if (l != NULL) /* The session ends, and with it this attempt. */
             sessions_violation(c->sessions, l, "COLLECT of another size than its step");
@@ -266,7 +266,7 @@ static bool has_come(struct collect *c, const struct collective_op *op, size_t n
     return true;
 }
 
-static void apply_step(struct collect *c, const struct collective_op *op, size_t n)
+static void apply_step(struct allreduce *c, const struct collective_op *op, size_t n)
 {
     const float *own = c->workshop->mixing.x;
     for (size_t i = 0; i < n; i++) {
@@ -274,7 +274,7 @@ static void apply_step(struct collect *c, const struct collective_op *op, size_t
         if (op[i].act == COLLECTIVE_SEND)
             continue;
         span(c, op[i].part, &from, &to);
-        struct collect_step **at = op[i].peer != c->rank ? find_step(c, op[i].peer) : NULL;
+        struct allreduce_step **at = op[i].peer != c->rank ? find_step(c, op[i].peer) : NULL;
         const float *v = at != NULL ? (*at)->v : own + from;
         if (op[i].act == COLLECTIVE_SET)
             memcpy(c->stage + from, v, (to - from) * sizeof *v);
@@ -287,7 +287,7 @@ static void apply_step(struct collect *c, const struct collective_op *op, size_t
 
 /* The sum is whole: its n-th part is the mean. Members that send what is finite may yet add up to
  * what is no model. */
-static void divide(struct collect *c)
+static void divide(struct allreduce *c)
 {
     const struct mixing *m = &c->workshop->mixing;
     float *sum = c->stage;
@@ -302,7 +302,7 @@ static void divide(struct collect *c)
     finish(c, c->round);
 }
 
-static void advance(struct collect *c)
+static void advance(struct allreduce *c)
 {
     struct collective_op op[COLLECTIVE_OPS_MAX];
     uint32_t n_steps = c->n > 1 ? schedule(c)->steps(c->n) : 0;
@@ -321,26 +321,26 @@ static void advance(struct collect *c)
 }
 
 /* Does every rank still talk over the session with which the attempt began? */
-static bool is_whole(const struct collect *c)
+static bool is_whole(const struct allreduce *c)
 {
     for (uint32_t i = 0; i < c->n; i++) {
-        const struct link *l = i != c->rank ? round_outbox_link(c->sessions, c->at[i].id) : NULL;
+        const struct link *l = i != c->rank ? outbox_link(c->sessions, c->at[i].id) : NULL;
         if (i != c->rank && (l == NULL || l->number != c->at[i].link))
             return false;
     }
     return true;
 }
 
-static bool collect_waits(const void *self, uint64_t round)
+static bool allreduce_waits(const void *self, uint64_t round)
 {
-    const struct collect *c = self;
+    const struct allreduce *c = self;
     return round > c->result_round;
 }
 
-static void collect_look(void *self, uint64_t round, bool idle)
+static void allreduce_look(void *self, uint64_t round, bool idle)
 {
-    struct collect *c = self;
-    if (!idle || !collect_waits(c, round) || !open_vectors(c))
+    struct allreduce *c = self;
+    if (!idle || !allreduce_waits(c, round) || !open_vectors(c))
         return;
     if (round != c->round)
         begin(c, round);
@@ -350,7 +350,7 @@ static void collect_look(void *self, uint64_t round, bool idle)
         start(c);
     if (c->started)
         advance(c);
-    if (collect_waits(c, round) && c->env->now_us - c->progress_us > ASK_US) {
+    if (allreduce_waits(c, round) && c->env->now_us - c->progress_us > ASK_US) {
         c->stuck = true;
         tell_attempt(c);
     }
@@ -358,7 +358,7 @@ static void collect_look(void *self, uint64_t round, bool idle)
 
 /* ---- what others say ---- */
 
-static bool is_sound(const struct collect *c, const struct wire_collect *m)
+static bool is_sound(const struct allreduce *c, const struct wire_collect *m)
 {
     bool whole = m->word != WIRE_COLLECT_RESULT || m->payload.n == model_bytes(c);
     return whole && m->payload.n <= model_bytes(c) && m->round > 0
@@ -366,10 +366,10 @@ static bool is_sound(const struct collect *c, const struct wire_collect *m)
 }
 
 /* The list is bounded, sender by sender: false where this step is too much. */
-static bool has_room(const struct collect *c, const uint8_t *id, size_t n)
+static bool has_room(const struct allreduce *c, const uint8_t *id, size_t n)
 {
     size_t n_steps = 0;
-    for (const struct collect_step *s = c->steps; s != NULL; s = s->next)
+    for (const struct allreduce_step *s = c->steps; s != NULL; s = s->next)
         if (env_same_id(s->id, id)) {
             n += s->n;
             n_steps++;
@@ -378,16 +378,16 @@ static bool has_room(const struct collect *c, const uint8_t *id, size_t n)
 }
 
 /* Finite, or NULL: then it is not kept. */
-static struct collect_step *read_step(struct collect *c, const struct link *l,
-                                      const struct wire_collect *m)
+static struct allreduce_step *read_step(struct allreduce *c, const struct link *l,
+                                        const struct wire_collect *m)
 {
     size_t n = m->payload.n / sizeof(float);
-    struct collect_step *s = malloc(sizeof *s + m->payload.n);
+    struct allreduce_step *s = malloc(sizeof *s + m->payload.n);
     if (s == NULL) {
         no_memory(c);
         return NULL;
     }
-    *s = (struct collect_step){
+    *s = (struct allreduce_step){
         .round = m->round, .view = m->view, .attempt = m->attempt, .step = m->step, .n = n};
     memcpy(s->id, l->id, WIRE_ID_BYTES);
     if (n > 0)
@@ -399,21 +399,21 @@ static struct collect_step *read_step(struct collect *c, const struct link *l,
     return NULL;
 }
 
-static void keep_step(struct collect *c, const struct link *l, const struct wire_collect *m)
+static void keep_step(struct allreduce *c, const struct link *l, const struct wire_collect *m)
 {
-    struct collect_step **end = &c->steps;
+    struct allreduce_step **end = &c->steps;
     if (!has_room(c, l->id, m->payload.n / sizeof(float))) {
         sessions_violation(c->sessions, l, "COLLECT too far ahead");
         return;
     }
-    struct collect_step *s = read_step(c, l, m);
+    struct allreduce_step *s = read_step(c, l, m);
     while (*end != NULL)
         end = &(*end)->next;
     *end = s;
 }
 
 /* What has to be known of a round that is still to come. */
-static void hear_later(struct collect *c, const struct link *l, const struct wire_collect *m)
+static void hear_later(struct allreduce *c, const struct link *l, const struct wire_collect *m)
 {
     if (m->round > c->later_round)
         c->later_attempt = 0;
@@ -425,7 +425,7 @@ static void hear_later(struct collect *c, const struct link *l, const struct wir
         keep_step(c, l, m);
 }
 
-static void hear_present(struct collect *c, const struct link *l, const struct wire_collect *m)
+static void hear_present(struct allreduce *c, const struct link *l, const struct wire_collect *m)
 {
     if (m->attempt > c->attempt)
         take_attempt(c, m->attempt);
@@ -433,7 +433,7 @@ static void hear_present(struct collect *c, const struct link *l, const struct w
         keep_step(c, l, m);
 }
 
-static struct wire_collect of_result(const struct collect *c, enum wire_collect_word word)
+static struct wire_collect of_result(const struct allreduce *c, enum wire_collect_word word)
 {
     return (struct wire_collect){.word = word,
                                  .round = c->result_round,
@@ -442,19 +442,19 @@ static struct wire_collect of_result(const struct collect *c, enum wire_collect_
 }
 
 /* It is at an attempt: the same one, another, or one of a round that is done. */
-static void hear_attempt(struct collect *c, const struct link *l, const struct wire_collect *m)
+static void hear_attempt(struct allreduce *c, const struct link *l, const struct wire_collect *m)
 {
     if (m->round > c->round)
         hear_later(c, l, m);
     else if (m->round == c->round && c->result_round < c->round)
         hear_present(c, l, m);
     else if (m->word == WIRE_COLLECT_AGAIN && c->result_round >= m->round)
-        round_outbox_send(c->sessions, l, of_result(c, WIRE_COLLECT_HAVE), NULL);
+        outbox_send(c->sessions, l, of_result(c, WIRE_COLLECT_HAVE), NULL);
 }
 
 /* What came of our very attempt is under way to us, unless nothing comes: then it is of a process that
  * we were before a restart. */
-static void hear_have(struct collect *c, const struct link *l, const struct wire_collect *m)
+static void hear_have(struct allreduce *c, const struct link *l, const struct wire_collect *m)
 {
     bool ours = m->round == c->round && m->attempt == c->attempt && m->view == c->view && !c->stuck;
     bool soon = c->wanted_us > 0 && c->env->now_us - c->wanted_us < ASK_US;
@@ -462,20 +462,20 @@ static void hear_have(struct collect *c, const struct link *l, const struct wire
         return;
     c->wanted_us = c->env->now_us;
     c->wanted_of = l->number;
-    round_outbox_send(c->sessions, l,
-                      (struct wire_collect){.word = WIRE_COLLECT_WANT, .round = c->round}, NULL);
+    outbox_send(c->sessions, l, (struct wire_collect){.word = WIRE_COLLECT_WANT, .round = c->round},
+                NULL);
 }
 
-static void hear_want(struct collect *c, const struct link *l, const struct wire_collect *m)
+static void hear_want(struct allreduce *c, const struct link *l, const struct wire_collect *m)
 {
     if (c->result_round < m->round || c->result_round == 0)
         return;
-    struct packet *p = round_outbox_copy(&c->outbox, c->result, model_bytes(c));
+    struct packet *p = outbox_copy(&c->outbox, c->result, model_bytes(c));
     if (p != NULL)
-        round_outbox_send(c->sessions, l, of_result(c, WIRE_COLLECT_RESULT), p);
+        outbox_send(c->sessions, l, of_result(c, WIRE_COLLECT_RESULT), p);
 }
 
-static void hear_result(struct collect *c, const struct link *l, const struct wire_collect *m)
+static void hear_result(struct allreduce *c, const struct link *l, const struct wire_collect *m)
 {
     const struct mixing *x = &c->workshop->mixing;
     if (m->round < c->round)
@@ -496,16 +496,16 @@ static void hear_result(struct collect *c, const struct link *l, const struct wi
     finish(c, m->round);
 }
 
-static void collect_hear(void *self, const struct link *l, const struct wire_collect *m,
-                         uint64_t round, bool idle)
+static void allreduce_hear(void *self, const struct link *l, const struct wire_collect *m,
+                           uint64_t round, bool idle)
 {
-    struct collect *c = self;
+    struct allreduce *c = self;
     (void)round;
     if (!is_sound(c, m)) {
         sessions_violation(c->sessions, l, "COLLECT that nobody can mean");
         return;
     }
-    bool waits = idle && c->open && collect_waits(c, c->round);
+    bool waits = idle && c->open && allreduce_waits(c, c->round);
     switch (m->word) {
     case WIRE_COLLECT_STEP:
     case WIRE_COLLECT_AGAIN:
@@ -535,27 +535,27 @@ static void collect_hear(void *self, const struct link *l, const struct wire_col
 
 /* ---- questions ---- */
 
-static uint64_t collect_completed(const void *self)
+static uint64_t allreduce_completed(const void *self)
 {
-    return ((const struct collect *)self)->result_round;
+    return ((const struct allreduce *)self)->result_round;
 }
 
-static bool sent_its_part(const struct collect *c, uint32_t from)
+static bool sent_its_part(const struct allreduce *c, uint32_t from)
 {
-    for (const struct collect_step *s = c->steps; s != NULL; s = s->next)
+    for (const struct allreduce_step *s = c->steps; s != NULL; s = s->next)
         if (is_present(c, s, from))
             return true;
     return false;
 }
 
-static const uint8_t *collect_awaited(const void *self, uint64_t round)
+static const uint8_t *allreduce_awaited(const void *self, uint64_t round)
 {
-    const struct collect *c = self;
+    const struct allreduce *c = self;
     struct collective_op op[COLLECTIVE_OPS_MAX];
-    if (!collect_waits(c, round) || c->round != round || c->n < 2 || c->n > COLLECTIVE_RANKS_MAX)
+    if (!allreduce_waits(c, round) || c->round != round || c->n < 2 || c->n > COLLECTIVE_RANKS_MAX)
         return NULL;
     for (uint32_t i = 0; i < c->n && !c->started; i++)
-        if (i != c->rank && round_outbox_link(c->sessions, c->at[i].id) == NULL)
+        if (i != c->rank && outbox_link(c->sessions, c->at[i].id) == NULL)
             return c->at[i].id;
     size_t n = c->started ? schedule(c)->ops(c->n, c->rank, c->step, op) : 0;
     for (size_t i = 0; i < n; i++)
@@ -564,13 +564,13 @@ static const uint8_t *collect_awaited(const void *self, uint64_t round)
     return NULL;
 }
 
-const struct round_protocol_kind collect_protocol = {.name = "collective",
-                                                     .part = "part of the mean",
-                                                     .open = collect_open,
-                                                     .close = collect_close,
-                                                     .release = collect_release,
-                                                     .look = collect_look,
-                                                     .hear = collect_hear,
-                                                     .waits = collect_waits,
-                                                     .awaited = collect_awaited,
-                                                     .completed = collect_completed};
+const struct round_protocol_kind allreduce_protocol = {.name = "collective",
+                                                       .part = "part of the mean",
+                                                       .open = allreduce_open,
+                                                       .close = allreduce_close,
+                                                       .release = allreduce_release,
+                                                       .look = allreduce_look,
+                                                       .hear = allreduce_hear,
+                                                       .waits = allreduce_waits,
+                                                       .awaited = allreduce_awaited,
+                                                       .completed = allreduce_completed};

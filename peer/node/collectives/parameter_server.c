@@ -1,5 +1,5 @@
-/* peer/node/serve.c -- pushes and pulls over sessions, and who is the server. */
-#include "peer/node/serve.h"
+/* peer/node/collectives/parameter_server.c -- pushes and pulls over sessions, and who is the server. */
+#include "peer/node/collectives/parameter_server.h"
 
 #include "gossip/mixers/allreduce.h"
 #include "nn/math/rng.h"
@@ -13,35 +13,35 @@ enum {
     ROLL_US = 250 * 1000  /* Workers speak by themselves; so long is waited for that. */
 };
 
-static void *serve_open(struct env *env, struct sessions *sessions, struct workshop *w)
+static void *parameter_server_open(struct env *env, struct sessions *sessions, struct workshop *w)
 {
-    struct serve *s = malloc(sizeof *s);
+    struct parameter_server *s = malloc(sizeof *s);
     if (s != NULL)
-        *s = (struct serve){.env = env,
-                            .sessions = sessions,
-                            .workshop = w,
-                            .told = SERVE_NO_LINK,
-                            .rolled_us = -ASK_US};
+        *s = (struct parameter_server){.env = env,
+                                       .sessions = sessions,
+                                       .workshop = w,
+                                       .told = PARAMETER_SERVER_NO_LINK,
+                                       .rolled_us = -ASK_US};
     return s;
 }
 
-static struct mixing *mixing_of(const struct serve *s)
+static struct mixing *mixing_of(const struct parameter_server *s)
 {
     return &s->workshop->mixing;
 }
 
-static size_t model_bytes(const struct serve *s)
+static size_t model_bytes(const struct parameter_server *s)
 {
     return mixing_of(s)->n_floats * sizeof(float);
 }
 
-static void no_memory(struct serve *s)
+static void no_memory(struct parameter_server *s)
 {
     env_note(s->env, NOTE_ERROR, "out of memory for the parameter server");
     env_end(s->env, 1);
 }
 
-static bool is_coded(const struct serve *s)
+static bool is_coded(const struct parameter_server *s)
 {
     return strcmp(s->workshop->run.compress, "none") != 0;
 }
@@ -49,7 +49,7 @@ static bool is_coded(const struct serve *s)
 /* ---- open and close ---- */
 
 /* Before the first job of a process that has no mean to come to, so that nobody writes the base. */
-static bool open_vectors(struct serve *s)
+static bool open_vectors(struct parameter_server *s)
 {
     size_t bound = ps_push_bound(mixing_of(s)), whole = model_bytes(s);
     if (s->open)
@@ -62,18 +62,18 @@ static bool open_vectors(struct serve *s)
         no_memory(s);
         return false;
     }
-    round_outbox_open(&s->outbox, bound > whole ? bound : whole, SERVE_OUT_MAX);
+    outbox_open(&s->outbox, bound > whole ? bound : whole, PARAMETER_SERVER_OUT_MAX);
     memcpy(s->result, ps_base(mixing_of(s), &s->result_round), whole);
     s->open = true;
     return true;
 }
 
-static void serve_release(void *self)
+static void parameter_server_release(void *self)
 {
-    round_outbox_release(&((struct serve *)self)->outbox);
+    outbox_release(&((struct parameter_server *)self)->outbox);
 }
 
-static void stop_serving(struct serve *s)
+static void stop_serving(struct parameter_server *s)
 {
     if (s->serving)
         centre_close(&s->centre);
@@ -82,10 +82,10 @@ static void stop_serving(struct serve *s)
     s->serving = s->ready = false;
 }
 
-static void serve_close(void *self)
+static void parameter_server_close(void *self)
 {
-    struct serve *s = self;
-    round_outbox_close(&s->outbox);
+    struct parameter_server *s = self;
+    outbox_close(&s->outbox);
     stop_serving(s);
     if (s->open) {
         free(s->result);
@@ -95,23 +95,23 @@ static void serve_close(void *self)
     free(s);
 }
 
-static void say_model(struct serve *s, const struct link *l)
+static void say_model(struct parameter_server *s, const struct link *l)
 {
     struct wire_collect m = {.word = WIRE_COLLECT_RESULT, .round = s->result_round};
-    struct packet *p = round_outbox_copy(&s->outbox, s->result, model_bytes(s));
+    struct packet *p = outbox_copy(&s->outbox, s->result, model_bytes(s));
     if (p != NULL)
-        round_outbox_send(s->sessions, l, m, p);
+        outbox_send(s->sessions, l, m, p);
 }
 
-static bool serve_waits(const void *self, uint64_t round)
+static bool parameter_server_waits(const void *self, uint64_t round)
 {
-    return round > ((const struct serve *)self)->result_round;
+    return round > ((const struct parameter_server *)self)->result_round;
 }
 
 /* ---- a worker ---- */
 
 /* The next job moves x to what the server said. */
-static void finish(struct serve *s, uint64_t round)
+static void finish(struct parameter_server *s, uint64_t round)
 {
     struct mixing *m = mixing_of(s);
     s->result_round = round;
@@ -122,7 +122,7 @@ static void finish(struct serve *s, uint64_t round)
     m->mean_view = members_view(s->env->members);
 }
 
-static void keep_own(struct serve *s, uint64_t round)
+static void keep_own(struct parameter_server *s, uint64_t round)
 {
     s->n_alone++;
     env_note(
@@ -132,11 +132,11 @@ static void keep_own(struct serve *s, uint64_t round)
         (unsigned long long)round);
     memcpy(s->result, mixing_of(s)->x, model_bytes(s));
     finish(s, round);
-    s->told = SERVE_NO_LINK;
+    s->told = PARAMETER_SERVER_NO_LINK;
 }
 
 /* The update of this round, once; without one we ask. */
-static void make_push(struct serve *s, uint64_t round)
+static void make_push(struct parameter_server *s, uint64_t round)
 {
     struct mixing *m = mixing_of(s);
     uint64_t based;
@@ -147,36 +147,36 @@ static void make_push(struct serve *s, uint64_t round)
     s->pushed = round;
 }
 
-static void tell_server(struct serve *s, const struct link *l, uint64_t round, bool idle)
+static void tell_server(struct parameter_server *s, const struct link *l, uint64_t round, bool idle)
 {
     struct wire_collect m = {.round = round};
     if (s->told != l->number) {
         m.word = WIRE_COLLECT_HERE;
         m.view = s->result_round;
-        round_outbox_send(s->sessions, l, m, NULL);
+        outbox_send(s->sessions, l, m, NULL);
         s->told = l->number;
         s->said = false;
     }
-    if (!idle || s->said || !serve_waits(s, round))
+    if (!idle || s->said || !parameter_server_waits(s, round))
         return;
     make_push(s, round);
-    struct packet *p = s->n_push > 0 ? round_outbox_copy(&s->outbox, s->push, s->n_push) : NULL;
+    struct packet *p = s->n_push > 0 ? outbox_copy(&s->outbox, s->push, s->n_push) : NULL;
     if (p == NULL && s->n_push > 0)
         return;
     m.word = p != NULL ? WIRE_COLLECT_PUSH : WIRE_COLLECT_ASK;
     m.view = p != NULL ? 0 : s->result_round;
-    round_outbox_send(s->sessions, l, m, p);
+    outbox_send(s->sessions, l, m, p);
     s->said = true;
 }
 
-static void work(struct serve *s, uint64_t round, bool idle)
+static void work(struct parameter_server *s, uint64_t round, bool idle)
 {
-    const struct link *l = round_outbox_link(s->sessions, s->server);
+    const struct link *l = outbox_link(s->sessions, s->server);
     int64_t now = s->env->now_us;
     if (l != NULL) {
         s->missing_us = 0;
         tell_server(s, l, round, idle);
-    } else if (!idle || !serve_waits(s, round)) {
+    } else if (!idle || !parameter_server_waits(s, round)) {
         s->missing_us = 0;
     } else if (s->missing_us == 0) {
         s->missing_us = now;
@@ -187,7 +187,7 @@ static void work(struct serve *s, uint64_t round, bool idle)
 
 /* ---- the server ---- */
 
-static int open_answers(const struct serve *s, struct compress **codec)
+static int open_answers(const struct parameter_server *s, struct compress **codec)
 {
     const struct trainer *t = &s->workshop->trainer;
     size_t n = 0;
@@ -198,7 +198,7 @@ static int open_answers(const struct serve *s, struct compress **codec)
 }
 
 /* Our worker's model is what it was told; or one that has come from a neighbour. */
-static bool begin_serving(struct serve *s)
+static bool begin_serving(struct parameter_server *s)
 {
     const struct run *run = &s->workshop->run;
     struct mixing *m = mixing_of(s);
@@ -226,7 +226,7 @@ static bool begin_serving(struct serve *s)
 }
 
 /* Since when there is no session with this member: now, where that is new. */
-static int64_t missing_since(struct serve *s, const uint8_t *id)
+static int64_t missing_since(struct parameter_server *s, const uint8_t *id)
 {
     for (uint32_t i = 0; i < s->n_missing; i++)
         if (env_same_id(s->missing[i].id, id))
@@ -238,36 +238,36 @@ static int64_t missing_since(struct serve *s, const uint8_t *id)
     return s->env->now_us;
 }
 
-static void found_again(struct serve *s, const uint8_t *id)
+static void found_again(struct parameter_server *s, const uint8_t *id)
 {
     for (uint32_t i = 0; i < s->n_missing; i++)
         if (env_same_id(s->missing[i].id, id))
             s->missing[i] = s->missing[--s->n_missing];
 }
 
-static const struct record *at_vertex(const struct serve *s, size_t i)
+static const struct record *at_vertex(const struct parameter_server *s, size_t i)
 {
     return members_at(s->env->members, s->env->vertices[i])->record;
 }
 
 /* Once a session. It may have spoken before we served. */
-static void ask_worker(struct serve *s, struct centre_worker *w)
+static void ask_worker(struct parameter_server *s, struct centre_worker *w)
 {
-    const struct link *l = w != NULL && !w->spoke ? round_outbox_link(s->sessions, w->id) : NULL;
+    const struct link *l = w != NULL && !w->spoke ? outbox_link(s->sessions, w->id) : NULL;
     if (l == NULL || s->env->now_us - s->begun_us < ROLL_US || w->asked == (uint64_t)l->number + 1)
         return;
     w->asked = (uint64_t)l->number + 1;
-    round_outbox_send(s->sessions, l, (struct wire_collect){.word = WIRE_COLLECT_ROLL}, NULL);
+    outbox_send(s->sessions, l, (struct wire_collect){.word = WIRE_COLLECT_ROLL}, NULL);
 }
 
 /* Who is waited for: members that live and train, but for those that cannot be spoken with for long. */
-static void count_workers(struct serve *s)
+static void count_workers(struct parameter_server *s)
 {
     size_t self, n = members_vertices(s->env->members, s->env->vertices, &self);
     centre_clear(&s->centre);
     for (size_t i = 0; i < n; i++) {
         const struct record *r = at_vertex(s, i);
-        bool talks = i == self || round_outbox_link(s->sessions, r->id) != NULL;
+        bool talks = i == self || outbox_link(s->sessions, r->id) != NULL;
         if (i != self && record_state_is_final(r->state))
             continue;
         if (talks)
@@ -278,7 +278,7 @@ static void count_workers(struct serve *s)
 }
 
 /* All have said where they are, and nobody has been told later than what z is of. */
-static bool is_ready(struct serve *s)
+static bool is_ready(struct parameter_server *s)
 {
     struct centre *c = &s->centre;
     const struct centre_worker *ahead = NULL;
@@ -289,32 +289,31 @@ static bool is_ready(struct serve *s)
         if (w->have > s->taken && (ahead == NULL || w->have > ahead->have))
             ahead = w;
     }
-    const struct link *l = ahead != NULL ? round_outbox_link(s->sessions, ahead->id) : NULL;
+    const struct link *l = ahead != NULL ? outbox_link(s->sessions, ahead->id) : NULL;
     bool soon = s->wanted_us > 0 && s->env->now_us - s->wanted_us < ASK_US;
     if (l != NULL && !soon) {
         s->wanted_us = s->env->now_us;
         s->wanted_of = l->number;
-        round_outbox_send(s->sessions, l,
-                          (struct wire_collect){.word = WIRE_COLLECT_WANT, .round = ahead->have},
-                          NULL);
+        outbox_send(s->sessions, l,
+                    (struct wire_collect){.word = WIRE_COLLECT_WANT, .round = ahead->have}, NULL);
     }
     return ahead == NULL;
 }
 
-static struct centre_worker *own_worker(struct serve *s)
+static struct centre_worker *own_worker(struct parameter_server *s)
 {
     return centre_find(&s->centre, members_self(s->env->members)->id);
 }
 
 /* As work(), without a wire. */
-static void work_here(struct serve *s, uint64_t round, bool idle)
+static void work_here(struct parameter_server *s, uint64_t round, bool idle)
 {
     struct centre_worker *own = own_worker(s);
     if (own == NULL)
         return;
     if (!own->spoke)
         centre_here(&s->centre, own, round, s->result_round);
-    if (!idle || s->said || !s->ready || !serve_waits(s, round))
+    if (!idle || s->said || !s->ready || !parameter_server_waits(s, round))
         return;
     make_push(s, round);
     s->said = true;
@@ -325,10 +324,10 @@ static void work_here(struct serve *s, uint64_t round, bool idle)
 }
 
 /* What a worker is told, our own one included. */
-static void tell_workers(struct serve *s, const struct centre_answer *a)
+static void tell_workers(struct parameter_server *s, const struct centre_answer *a)
 {
     const struct mixing *m = mixing_of(s);
-    struct packet *p = round_outbox_take(&s->outbox);
+    struct packet *p = outbox_take(&s->outbox);
     struct wire_collect word = {.word = a->whole ? WIRE_COLLECT_RESULT : WIRE_COLLECT_PULL,
                                 .round = a->round};
     if (p == NULL) {
@@ -344,7 +343,7 @@ static void tell_workers(struct serve *s, const struct centre_answer *a)
         memcpy(p->bytes, s->coded, p->len);
     }
     for (uint32_t i = 0; i < a->n; i++) {
-        const struct link *l = round_outbox_link(s->sessions, a->to[i]->id);
+        const struct link *l = outbox_link(s->sessions, a->to[i]->id);
         if (a->to[i] == own_worker(s)) {
             if (a->whole)
                 memcpy(s->result, p->bytes, p->len);
@@ -352,21 +351,20 @@ static void tell_workers(struct serve *s, const struct centre_answer *a)
                 centre_apply(m, p->bytes, p->len, s->result);
             finish(s, a->round);
         } else if (l != NULL) {
-            round_outbox_send(s->sessions, l, word, p);
+            outbox_send(s->sessions, l, word, p);
         }
     }
 }
 
-static void answer(struct serve *s)
+static void answer(struct parameter_server *s)
 {
     struct centre_answer a;
     centre_add(&s->centre);
-    while (!s->env->over && round_outbox_has_room(&s->outbox)
-           && centre_answer(&s->centre, &a, s->coded))
+    while (!s->env->over && outbox_has_room(&s->outbox) && centre_answer(&s->centre, &a, s->coded))
         tell_workers(s, &a);
 }
 
-static void serve(struct serve *s, uint64_t round, bool idle)
+static void serve(struct parameter_server *s, uint64_t round, bool idle)
 {
     if (!s->serving && ((mixing_of(s)->fetched && !idle) || !begin_serving(s)))
         return;
@@ -382,7 +380,7 @@ static void serve(struct serve *s, uint64_t round, bool idle)
 /* ---- who is it? ---- */
 
 /* The first vertex whose model is not final; else ourselves. */
-static const uint8_t *find_server(const struct serve *s)
+static const uint8_t *find_server(const struct parameter_server *s)
 {
     size_t self, n = members_vertices(s->env->members, s->env->vertices, &self);
     for (size_t i = 0; i < n; i++)
@@ -391,21 +389,21 @@ static const uint8_t *find_server(const struct serve *s)
     return members_self(s->env->members)->id;
 }
 
-static void serve_look(void *self, uint64_t round, bool idle)
+static void parameter_server_look(void *self, uint64_t round, bool idle)
 {
-    struct serve *s = self;
+    struct parameter_server *s = self;
     if (!open_vectors(s))
         return;
     if (s->rolled && s->env->now_us - s->rolled_us >= ASK_US) {
         s->rolled = false;
         s->rolled_us = s->env->now_us;
-        s->told = SERVE_NO_LINK;
+        s->told = PARAMETER_SERVER_NO_LINK;
     }
     const uint8_t *server = find_server(s);
     bool ours = env_same_id(server, members_self(s->env->members)->id);
     if (!env_same_id(server, s->server)) {
         memcpy(s->server, server, WIRE_ID_BYTES);
-        s->told = SERVE_NO_LINK;
+        s->told = PARAMETER_SERVER_NO_LINK;
         s->said = false;
     }
     if (!ours)
@@ -415,7 +413,8 @@ static void serve_look(void *self, uint64_t round, bool idle)
 
 /* ---- what others say ---- */
 
-static void hear_worker(struct serve *s, const struct link *l, const struct wire_collect *m)
+static void hear_worker(struct parameter_server *s, const struct link *l,
+                        const struct wire_collect *m)
 {
     struct centre_worker *w = centre_find(&s->centre, l->id);
     enum centre_verdict v = CENTRE_TAKEN;
@@ -436,7 +435,7 @@ static void hear_worker(struct serve *s, const struct link *l, const struct wire
 }
 
 /* Moves `result`; false: the bytes are of no model. */
-static bool take_answer(struct serve *s, const struct wire_collect *m)
+static bool take_answer(struct parameter_server *s, const struct wire_collect *m)
 {
     const struct mixing *x = mixing_of(s);
     if (m->word == WIRE_COLLECT_PULL) {
@@ -451,8 +450,8 @@ static bool take_answer(struct serve *s, const struct wire_collect *m)
 }
 
 /* Nothing of what was told before is of use after an answer that is none. */
-static void hear_answer(struct serve *s, const struct link *l, const struct wire_collect *m,
-                        uint64_t round)
+static void hear_answer(struct parameter_server *s, const struct link *l,
+                        const struct wire_collect *m, uint64_t round)
 {
     if (!s->said || s->told != l->number || m->round < round)
         return;
@@ -460,12 +459,13 @@ static void hear_answer(struct serve *s, const struct link *l, const struct wire
         finish(s, m->round);
         return;
     }
-    s->told = SERVE_NO_LINK;
+    s->told = PARAMETER_SERVER_NO_LINK;
     sessions_violation(s->sessions, l, "COLLECT with an answer that is no model");
 }
 
 /* One was told after us: all begin with its model. In sync it is ahead of our worker, too. */
-static void take_over(struct serve *s, const struct link *l, const struct wire_collect *m)
+static void take_over(struct parameter_server *s, const struct link *l,
+                      const struct wire_collect *m)
 {
     bool sync = s->workshop->run.policy == RUN_SYNC;
     if (s->wanted_us == 0 || s->wanted_of != l->number || m->round <= s->taken)
@@ -484,7 +484,7 @@ static void take_over(struct serve *s, const struct link *l, const struct wire_c
     }
 }
 
-static bool is_sound(const struct serve *s, const struct wire_collect *m)
+static bool is_sound(const struct parameter_server *s, const struct wire_collect *m)
 {
     uint64_t rounds = s->workshop->run.rounds;
     if (m->word == WIRE_COLLECT_RESULT && m->payload.n != model_bytes(s))
@@ -493,10 +493,10 @@ static bool is_sound(const struct serve *s, const struct wire_collect *m)
            && (m->round > 0 || m->word == WIRE_COLLECT_HERE || m->word == WIRE_COLLECT_ROLL);
 }
 
-static void serve_hear(void *self, const struct link *l, const struct wire_collect *m,
-                       uint64_t round, bool idle)
+static void parameter_server_hear(void *self, const struct link *l, const struct wire_collect *m,
+                                  uint64_t round, bool idle)
 {
-    struct serve *s = self;
+    struct parameter_server *s = self;
     if (!is_sound(s, m)) {
         sessions_violation(s->sessions, l, "COLLECT that nobody can mean");
         return;
@@ -537,15 +537,15 @@ static void serve_hear(void *self, const struct link *l, const struct wire_colle
 
 /* ---- questions ---- */
 
-static uint64_t serve_completed(const void *self)
+static uint64_t parameter_server_completed(const void *self)
 {
-    return ((const struct serve *)self)->result_round;
+    return ((const struct parameter_server *)self)->result_round;
 }
 
-static const uint8_t *serve_awaited(const void *self, uint64_t round)
+static const uint8_t *parameter_server_awaited(const void *self, uint64_t round)
 {
-    const struct serve *s = self;
-    if (!s->open || !serve_waits(s, round))
+    const struct parameter_server *s = self;
+    if (!s->open || !parameter_server_waits(s, round))
         return NULL;
     if (!s->serving)
         return s->server;
@@ -553,13 +553,14 @@ static const uint8_t *serve_awaited(const void *self, uint64_t round)
     return w != NULL && !env_same_id(w->id, members_self(s->env->members)->id) ? w->id : NULL;
 }
 
-const struct round_protocol_kind serve_protocol = {.name = "parameter server",
-                                                   .part = "part of the mean",
-                                                   .open = serve_open,
-                                                   .close = serve_close,
-                                                   .release = serve_release,
-                                                   .look = serve_look,
-                                                   .hear = serve_hear,
-                                                   .waits = serve_waits,
-                                                   .awaited = serve_awaited,
-                                                   .completed = serve_completed};
+const struct round_protocol_kind parameter_server_protocol = {.name = "parameter server",
+                                                              .part = "part of the mean",
+                                                              .open = parameter_server_open,
+                                                              .close = parameter_server_close,
+                                                              .release = parameter_server_release,
+                                                              .look = parameter_server_look,
+                                                              .hear = parameter_server_hear,
+                                                              .waits = parameter_server_waits,
+                                                              .awaited = parameter_server_awaited,
+                                                              .completed =
+                                                                  parameter_server_completed};

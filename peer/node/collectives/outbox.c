@@ -1,46 +1,46 @@
-/* peer/node/round_outbox.c -- packets of a step, and sending them. */
-#include "peer/node/round_outbox.h"
+/* peer/node/collectives/outbox.c -- packets of a step, and sending them. */
+#include "peer/node/collectives/outbox.h"
 
 #include <assert.h>
 #include <string.h>
 
-void round_outbox_open(struct round_outbox *o, size_t bytes, size_t most)
+void outbox_open(struct outbox *o, size_t bytes, size_t most)
 {
     assert(o->most == 0 && most >= 1 && most <= COLLECTIVE_OPS_MAX);
     packet_pool_init(&o->pool, bytes);
     o->most = most;
 }
 
-void round_outbox_close(struct round_outbox *o)
+void outbox_close(struct outbox *o)
 {
-    round_outbox_release(o);
+    outbox_release(o);
     if (o->most > 0)
         packet_pool_close(&o->pool);
     o->most = 0;
 }
 
-void round_outbox_release(struct round_outbox *o)
+void outbox_release(struct outbox *o)
 {
     while (o->n > 0)
         packet_release(o->taken[--o->n]);
 }
 
-bool round_outbox_has_room(const struct round_outbox *o)
+bool outbox_has_room(const struct outbox *o)
 {
     return o->n < o->most;
 }
 
-struct packet *round_outbox_take(struct round_outbox *o)
+struct packet *outbox_take(struct outbox *o)
 {
-    struct packet *p = round_outbox_has_room(o) ? packet_get(&o->pool) : NULL;
+    struct packet *p = outbox_has_room(o) ? packet_get(&o->pool) : NULL;
     if (p != NULL)
         o->taken[o->n++] = p;
     return p;
 }
 
-struct packet *round_outbox_copy(struct round_outbox *o, const void *bytes, size_t n)
+struct packet *outbox_copy(struct outbox *o, const void *bytes, size_t n)
 {
-    struct packet *p = round_outbox_take(o);
+    struct packet *p = outbox_take(o);
     if (p == NULL)
         return NULL;
     if (n > 0)
@@ -49,14 +49,14 @@ struct packet *round_outbox_copy(struct round_outbox *o, const void *bytes, size
     return p;
 }
 
-const struct link *round_outbox_link(const struct sessions *s, const uint8_t *id)
+const struct link *outbox_link(const struct sessions *s, const uint8_t *id)
 {
     const struct link *l = sessions_to(s, id);
     return l != NULL && !l->doomed && l->same_run ? l : NULL;
 }
 
-void round_outbox_send(struct sessions *s, const struct link *l, struct wire_collect m,
-                       struct packet *payload)
+void outbox_send(struct sessions *s, const struct link *l, struct wire_collect m,
+                 struct packet *payload)
 {
     uint8_t head[WIRE_HEAD_MAX];
     if (payload != NULL)
