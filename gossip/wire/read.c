@@ -409,17 +409,18 @@ static void read_part(struct cursor *c, struct wire_message *message)
     demand(c, m->payload.n > 0);
 }
 
-static void read_collect(struct cursor *c, struct wire_message *message)
+static void read_round_protocol(struct cursor *c, struct wire_message *message)
 {
-    struct wire_collect *m = &message->collect;
-    m->word = (enum wire_collect_word)get_u32(c, WIRE_COLLECT_END - 1);
+    struct wire_round_protocol *m = &message->round_protocol;
+    m->word = (enum wire_round_protocol_word)get_u32(c, WIRE_ROUND_PROTOCOL_END - 1);
     m->round = get_u64(c);
     m->attempt = get_u32(c, UINT32_MAX);
     m->view = get_u64(c);
     m->step = get_u32(c, UINT32_MAX);
     m->payload = get_bin(c, UINT32_MAX);
-    bool steps = m->word == WIRE_COLLECT_STEP, result = m->word == WIRE_COLLECT_RESULT;
-    bool coded = m->word == WIRE_COLLECT_PUSH || m->word == WIRE_COLLECT_PULL;
+    bool steps = m->word == WIRE_ROUND_PROTOCOL_STEP,
+         result = m->word == WIRE_ROUND_PROTOCOL_RESULT;
+    bool coded = m->word == WIRE_ROUND_PROTOCOL_PUSH || m->word == WIRE_ROUND_PROTOCOL_PULL;
     demand(c, (coded || m->payload.n % sizeof(float) == 0) && (steps || m->step == 0));
     demand(c, steps || (result || coded) == (m->payload.n > 0));
 }
@@ -521,7 +522,7 @@ static void (*const reader_of[WIRE_TYPE_END])(struct cursor *c, struct wire_mess
     [WIRE_BEAT] = read_beat,           [WIRE_PROBE] = read_probe,
     [WIRE_HEARD] = read_heard,         [WIRE_REFUSED] = read_refused,
     [WIRE_HAND] = read_hand,           [WIRE_PART] = read_part,
-    [WIRE_MOMENTS] = read_moments,     [WIRE_COLLECT] = read_collect,
+    [WIRE_MOMENTS] = read_moments,     [WIRE_ROUND_PROTOCOL] = read_round_protocol,
     [WIRE_CALLBACK] = read_callback};
 
 bool wire_read(const uint8_t *p, size_t n, struct wire_batch *batch, struct wire_message *m)

@@ -73,10 +73,10 @@ enum wire_type {
     WIRE_REFUSED, /* The reason why the sender refuses the session. Last message of a session. */
     /* At the end: asks the receiver to store a model that the sender's disk cannot. */
     WIRE_HAND,
-    WIRE_PART,     /* Fragment of a DELTA that is not sent yet: the last bytes come first. Bulk. */
-    WIRE_MOMENTS,  /* Before a run exists: column statistics of a member's data files. */
-    WIRE_COLLECT,  /* A step of a collective, or a message about its state. Bulk. */
-    WIRE_CALLBACK, /* Whether the sender can call the receiver at its announced addresses. */
+    WIRE_PART,    /* Fragment of a DELTA that is not sent yet: the last bytes come first. Bulk. */
+    WIRE_MOMENTS, /* Before a run exists: column statistics of a member's data files. */
+    WIRE_ROUND_PROTOCOL, /* Of the run's round protocol (peer/node/round_protocol.h). Bulk. */
+    WIRE_CALLBACK,       /* Whether the sender can call the receiver at its announced addresses. */
     WIRE_TYPE_END
 };
 
@@ -293,24 +293,24 @@ struct wire_part
 };
 
 /* See peer/node/collectives/allreduce.h. */
-enum wire_collect_word {
-    WIRE_COLLECT_STEP,   /* The payload is what the schedule sends you in `step`. */
-    WIRE_COLLECT_AGAIN,  /* I do not have what comes of `round` yet, and am at this attempt. */
-    WIRE_COLLECT_HAVE,   /* I have what came of `round`, by this attempt of this view. */
-    WIRE_COLLECT_WANT,   /* Send me what came of `round`, or of a later one. */
-    WIRE_COLLECT_RESULT, /* The payload is the model that came of `round`. */
+enum wire_round_protocol_word {
+    WIRE_ROUND_PROTOCOL_STEP,  /* The payload is what the schedule sends you in `step`. */
+    WIRE_ROUND_PROTOCOL_AGAIN, /* I do not have what comes of `round` yet, and am at this attempt. */
+    WIRE_ROUND_PROTOCOL_HAVE,  /* I have what came of `round`, by this attempt of this view. */
+    WIRE_ROUND_PROTOCOL_WANT,  /* Send me what came of `round`, or of a later one. */
+    WIRE_ROUND_PROTOCOL_RESULT, /* The payload is the model that came of `round`. */
     /* See peer/node/collectives/parameter_server.h. To the server of --mixer ps, and its answers: */
-    WIRE_COLLECT_HERE, /* I have done `round`, and what you, or the server before you, said of `view`. */
-    WIRE_COLLECT_ASK,  /* The same, and I have no update of it: tell me the model. */
-    WIRE_COLLECT_PUSH, /* The payload is my update of `round`. */
-    WIRE_COLLECT_PULL, /* The payload is what moves the model that you were told last, after `round`. */
-    WIRE_COLLECT_ROLL, /* I am the server: where are you? */
-    WIRE_COLLECT_END
+    WIRE_ROUND_PROTOCOL_HERE, /* I have done `round`, and what you, or the server before you, said of `view`. */
+    WIRE_ROUND_PROTOCOL_ASK,  /* The same, and I have no update of it: tell me the model. */
+    WIRE_ROUND_PROTOCOL_PUSH, /* The payload is my update of `round`. */
+    WIRE_ROUND_PROTOCOL_PULL, /* The payload is what moves the model that you were told last, after `round`. */
+    WIRE_ROUND_PROTOCOL_ROLL, /* I am the server: where are you? */
+    WIRE_ROUND_PROTOCOL_END
 };
 
-struct wire_collect
+struct wire_round_protocol
 {
-    enum wire_collect_word word;
+    enum wire_round_protocol_word word;
     uint64_t round;   /* The run's; */
     uint32_t attempt; /* its collective has been begun anew so many times. */
     uint64_t view; /* The members that take part: members_view(). In a HERE and an ASK a round. */
@@ -416,7 +416,7 @@ struct wire_message
         struct wire_model model;
         struct wire_status status;
         struct wire_moments moments;
-        struct wire_collect collect;
+        struct wire_round_protocol round_protocol;
         struct wire_callback callback;
     };
 };
@@ -465,7 +465,7 @@ size_t wire_put_part(uint8_t *out, size_t cap, const struct wire_part *m);
 size_t wire_put_model_req(uint8_t *out, size_t cap, const struct wire_model_req *m);
 size_t wire_put_model(uint8_t *out, size_t cap, const struct wire_model *m);
 size_t wire_put_moments(uint8_t *out, size_t cap, const struct wire_moments *m);
-size_t wire_put_collect(uint8_t *out, size_t cap, const struct wire_collect *m);
+size_t wire_put_round_protocol(uint8_t *out, size_t cap, const struct wire_round_protocol *m);
 size_t wire_put_callback(uint8_t *out, size_t cap, const struct wire_callback *m);
 size_t wire_put_status_req(uint8_t *out, size_t cap);
 size_t wire_put_status(uint8_t *out, size_t cap, const struct wire_status *m);

@@ -380,11 +380,11 @@ size_t wire_put_part(uint8_t *out, size_t cap, const struct wire_part *m)
     return end(&o);
 }
 
-size_t wire_put_collect(uint8_t *out, size_t cap, const struct wire_collect *m)
+size_t wire_put_round_protocol(uint8_t *out, size_t cap, const struct wire_round_protocol *m)
 {
     struct out o;
     begin(&o, out, cap);
-    put_type(&o, WIRE_COLLECT);
+    put_type(&o, WIRE_ROUND_PROTOCOL);
     put_uint(&o, m->word);
     put_uint(&o, m->round);
     put_uint(&o, m->attempt);

@@ -241,7 +241,7 @@ static bool mixes(const struct node *n)
 /* While a job runs, or before training and after it, nothing comes to an end. */
 static void on_round(struct node *n, const struct link *l, const struct wire_message *m)
 {
-    round_protocol_hear(&n->round_protocol, &n->sessions, l, &m->collect, n->phases.round,
+    round_protocol_hear(&n->round_protocol, &n->sessions, l, &m->round_protocol, n->phases.round,
                         mixes(n) && !n->job.working);
 }
 
@@ -270,7 +270,7 @@ static const struct
                                [WIRE_HAND] = {final_hand, false, "bad HAND"},
                                [WIRE_PART] = {on_part, false, "bad PART"},
                                [WIRE_MOMENTS] = {on_moments, false, "bad MOMENTS"},
-                               [WIRE_COLLECT] = {on_round, false, "bad COLLECT"},
+                               [WIRE_ROUND_PROTOCOL] = {on_round, false, "bad ROUND_PROTOCOL"},
                                [WIRE_CALLBACK] = {callback_came, false, "bad CALLBACK"}};
 
 /* Bytes become a message here and nowhere else in the node. */

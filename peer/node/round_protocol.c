@@ -38,12 +38,12 @@ void round_protocol_look(struct round_protocol *p, uint64_t round, bool idle)
 }
 
 void round_protocol_hear(struct round_protocol *p, struct sessions *s, const struct link *l,
-                         const struct wire_collect *m, uint64_t round, bool idle)
+                         const struct wire_round_protocol *m, uint64_t round, bool idle)
 {
     if (p->kind != NULL)
         p->kind->hear(p->self, l, m, round, idle);
     else
-        sessions_violation(s, l, "COLLECT that nobody can mean");
+        sessions_violation(s, l, "ROUND_PROTOCOL that nobody can mean");
 }
 
 bool round_protocol_waits(const struct round_protocol *p, uint64_t round)

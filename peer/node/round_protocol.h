@@ -32,8 +32,8 @@ struct round_protocol_kind
      * possible, sends again what was lost, gives up what has taken too long. */
     void (*look)(void *self, uint64_t round, bool idle);
     /* Takes a message. `idle` is false outside of training and the consensus phase. */
-    void (*hear)(void *self, const struct link *l, const struct wire_collect *m, uint64_t round,
-                 bool idle);
+    void (*hear)(void *self, const struct link *l, const struct wire_round_protocol *m,
+                 uint64_t round, bool idle);
 
     /* Is the result of this round missing? The next job waits for it. */
     bool (*waits)(const void *self, uint64_t round);
@@ -68,6 +68,6 @@ uint64_t round_protocol_completed(const struct round_protocol *p);
 
 /* A message of a round protocol. In a run without one it is a violation of the protocol. */
 void round_protocol_hear(struct round_protocol *p, struct sessions *s, const struct link *l,
-                         const struct wire_collect *m, uint64_t round, bool idle);
+                         const struct wire_round_protocol *m, uint64_t round, bool idle);
 
 #endif

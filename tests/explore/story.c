@@ -136,9 +136,10 @@ static bool message_text(struct story *s, uint32_t peer, uint32_t other,
     case WIRE_HAND:
         snprintf(out, MESSAGE_TEXT, "HAND %d", (int)m->hand.word);
         return true;
-    case WIRE_COLLECT:
-        snprintf(out, MESSAGE_TEXT, "COLLECT round %" PRIu64 " attempt %" PRIu32 " step %" PRIu32,
-                 m->collect.round, m->collect.attempt, m->collect.step);
+    case WIRE_ROUND_PROTOCOL:
+        snprintf(out, MESSAGE_TEXT,
+                 "ROUND_PROTOCOL round %" PRIu64 " attempt %" PRIu32 " step %" PRIu32,
+                 m->round_protocol.round, m->round_protocol.attempt, m->round_protocol.step);
         return true;
     case WIRE_PART:
     case WIRE_MOMENTS:

@@ -47,9 +47,10 @@ static void say_message(FILE *f, const struct wire_message *m)
     case WIRE_CALLBACK:
         fprintf(f, "CALLBACK why=%" PRIu32, m->callback.why);
         break;
-    case WIRE_COLLECT:
-        fprintf(f, "COLLECT word=%d round=%" PRIu64 " attempt=%" PRIu32 " step=%" PRIu32,
-                (int)m->collect.word, m->collect.round, m->collect.attempt, m->collect.step);
+    case WIRE_ROUND_PROTOCOL:
+        fprintf(f, "ROUND_PROTOCOL word=%d round=%" PRIu64 " attempt=%" PRIu32 " step=%" PRIu32,
+                (int)m->round_protocol.word, m->round_protocol.round, m->round_protocol.attempt,
+                m->round_protocol.step);
         break;
     case WIRE_EDGE_CLOSE:
         fprintf(f, "EDGE_CLOSE");

@@ -51,9 +51,9 @@ static inline size_t recode_write(uint8_t *out, size_t cap, const struct wire_me
         return recode_with_payload(out, cap, wire_put_delta(out, cap, &m->delta), m->delta.payload);
     case WIRE_PART:
         return recode_with_payload(out, cap, wire_put_part(out, cap, &m->part), m->part.payload);
-    case WIRE_COLLECT:
-        return recode_with_payload(out, cap, wire_put_collect(out, cap, &m->collect),
-                                   m->collect.payload);
+    case WIRE_ROUND_PROTOCOL:
+        return recode_with_payload(out, cap, wire_put_round_protocol(out, cap, &m->round_protocol),
+                                   m->round_protocol.payload);
     case WIRE_MOMENTS:
         return wire_put_moments(out, cap, &m->moments);
     case WIRE_MODEL_REQ:

@@ -246,15 +246,17 @@ static inline size_t sample(enum wire_type type, bool large)
         struct wire_part m = {v, v - 1, v - 2, {raw, large ? sizeof raw : 40}};
         return recode_with_payload(buffer, CAP, wire_put_part(buffer, CAP, &m), m.payload);
     }
-    case WIRE_COLLECT: {
-        enum wire_collect_word word = large ? WIRE_COLLECT_STEP : WIRE_COLLECT_RESULT;
-        struct wire_collect m = {word,
-                                 v,
-                                 (uint32_t)v,
-                                 v - 1,
-                                 large ? UINT32_MAX : 0,
-                                 {raw, large ? sizeof raw / 4 * 4 : 40}};
-        return recode_with_payload(buffer, CAP, wire_put_collect(buffer, CAP, &m), m.payload);
+    case WIRE_ROUND_PROTOCOL: {
+        enum wire_round_protocol_word word =
+            large ? WIRE_ROUND_PROTOCOL_STEP : WIRE_ROUND_PROTOCOL_RESULT;
+        struct wire_round_protocol m = {word,
+                                        v,
+                                        (uint32_t)v,
+                                        v - 1,
+                                        large ? UINT32_MAX : 0,
+                                        {raw, large ? sizeof raw / 4 * 4 : 40}};
+        return recode_with_payload(buffer, CAP, wire_put_round_protocol(buffer, CAP, &m),
+                                   m.payload);
     }
     case WIRE_HAND:
         return wire_put_hand(buffer, CAP, &(struct wire_hand){large ? WIRE_HAND_STORED : 0});

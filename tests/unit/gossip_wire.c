@@ -81,12 +81,12 @@ static void check_rest(bool large)
     struct wire_part part = read_sound(buffer, n_part)->part;
     assert_true(part.epoch == v && part.round == v - 1 && part.after == v - 2);
     assert_ptr_equal(part.payload.p, buffer + n_part - part.payload.n); /* In place, at the end. */
-    size_t n_collect = sample(WIRE_COLLECT, large);
-    struct wire_collect collect = read_sound(buffer, n_collect)->collect;
-    assert_true(collect.word == (large ? WIRE_COLLECT_STEP : WIRE_COLLECT_RESULT));
-    assert_true(collect.round == v && collect.attempt == (uint32_t)v && collect.view == v - 1);
-    assert_int_equal(collect.step, large ? UINT32_MAX : 0);
-    assert_ptr_equal(collect.payload.p, buffer + n_collect - collect.payload.n);
+    size_t n_round = sample(WIRE_ROUND_PROTOCOL, large);
+    struct wire_round_protocol round = read_sound(buffer, n_round)->round_protocol;
+    assert_true(round.word == (large ? WIRE_ROUND_PROTOCOL_STEP : WIRE_ROUND_PROTOCOL_RESULT));
+    assert_true(round.round == v && round.attempt == (uint32_t)v && round.view == v - 1);
+    assert_int_equal(round.step, large ? UINT32_MAX : 0);
+    assert_ptr_equal(round.payload.p, buffer + n_round - round.payload.n);
     struct wire_edge edge = read_sound(buffer, sample(WIRE_EDGE, large))->edge;
     assert_int_equal(edge.epoch, v);
     assert_int_equal(edge.round, v - 1);
@@ -166,7 +166,8 @@ static void test_sizes(void **state)
 {
     (void)state;
     for (uint32_t t = 1; t < WIRE_TYPE_END; t++) {
-        bool bulk = t == WIRE_DELTA || t == WIRE_MODEL || t == WIRE_PART || t == WIRE_COLLECT;
+        bool bulk =
+            t == WIRE_DELTA || t == WIRE_MODEL || t == WIRE_PART || t == WIRE_ROUND_PROTOCOL;
         size_t max = bulk ? WIRE_HEAD_MAX + WIRE_SKETCH_MAX + sizeof raw : WIRE_CONTROL_MAX;
         assert_true(sample((enum wire_type)t, false) <= max);
         assert_true(sample((enum wire_type)t, true) <= max);

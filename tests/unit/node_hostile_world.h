@@ -261,7 +261,7 @@ static inline void overhear(struct world *w, const uint8_t *p, size_t n)
     case WIRE_HAND:
     case WIRE_PART:
     case WIRE_MOMENTS:
-    case WIRE_COLLECT:
+    case WIRE_ROUND_PROTOCOL:
     case WIRE_CALLBACK:
         break;
     case WIRE_STATUS_REQ:

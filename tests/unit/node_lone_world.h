@@ -263,7 +263,7 @@ static inline void lone_hears(struct lone *w, uint32_t who, const uint8_t *p, si
         a->callback = m.callback;
         break;
     case WIRE_PART:
-    case WIRE_COLLECT:
+    case WIRE_ROUND_PROTOCOL:
     case WIRE_STATUS_REQ:
     case WIRE_NONE:
     case WIRE_TYPE_END:

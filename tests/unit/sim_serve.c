@@ -337,18 +337,19 @@ static uint64_t some_round(struct rng *rng)
 static size_t some_word(struct rng *rng, uint8_t *out, size_t cap)
 {
     static uint8_t payload[4 * DIM + 8];
-    struct wire_collect m = {.word = (enum wire_collect_word)(rng_u64(rng) % WIRE_COLLECT_END),
-                             .round = some_round(rng),
-                             .attempt = (uint32_t)rng_u64(rng) % 3,
-                             .view = some_round(rng)};
+    struct wire_round_protocol m = {
+        .word = (enum wire_round_protocol_word)(rng_u64(rng) % WIRE_ROUND_PROTOCOL_END),
+        .round = some_round(rng),
+        .attempt = (uint32_t)rng_u64(rng) % 3,
+        .view = some_round(rng)};
     static const size_t sizes[] = {1, 4 * DIM, 4 * DIM + 1, 16, 4 * DIM + 4};
-    bool coded = m.word == WIRE_COLLECT_PUSH || m.word == WIRE_COLLECT_PULL;
+    bool coded = m.word == WIRE_ROUND_PROTOCOL_PUSH || m.word == WIRE_ROUND_PROTOCOL_PULL;
     for (size_t k = 0; k < sizeof payload; k++)
         payload[k] = (uint8_t)(rng_u64(rng) % 3 == 0 ? rng_u64(rng) : 1);
     m.payload.p = payload;
-    if (coded || m.word == WIRE_COLLECT_RESULT)
+    if (coded || m.word == WIRE_ROUND_PROTOCOL_RESULT)
         m.payload.n = sizes[rng_u64(rng) % (sizeof sizes / sizeof *sizes)];
-    size_t head = wire_put_collect(out, cap, &m);
+    size_t head = wire_put_round_protocol(out, cap, &m);
     memcpy(out + head, payload, m.payload.n);
     return head + m.payload.n;
 }

@@ -83,8 +83,10 @@ static void allreduce_close(void *self)
 static void tell_attempt(struct allreduce *c)
 {
     size_t self, n = members_vertices(c->env->members, c->env->vertices, &self);
-    struct wire_collect m = {
-        .word = WIRE_COLLECT_AGAIN, .round = c->round, .attempt = c->attempt, .view = c->view};
+    struct wire_round_protocol m = {.word = WIRE_ROUND_PROTOCOL_AGAIN,
+                                    .round = c->round,
+                                    .attempt = c->attempt,
+                                    .view = c->view};
     for (size_t i = 0; i < n; i++) {
         const uint8_t *id = members_at(c->env->members, c->env->vertices[i])->record->id;
         const struct link *l = i != self ? outbox_link(c->sessions, id) : NULL;
@@ -222,11 +224,11 @@ static void send_step(struct allreduce *c, const struct collective_op *op, size_
 {
     struct packet *p = NULL;
     uint32_t part = UINT32_MAX;
-    struct wire_collect m = {.word = WIRE_COLLECT_STEP,
-                             .round = c->round,
-                             .attempt = c->attempt,
-                             .view = c->view,
-                             .step = c->step};
+    struct wire_round_protocol m = {.word = WIRE_ROUND_PROTOCOL_STEP,
+                                    .round = c->round,
+                                    .attempt = c->attempt,
+                                    .view = c->view,
+                                    .step = c->step};
     for (size_t i = 0; i < n; i++) {
         size_t from, to;
         if (op[i].act != COLLECTIVE_SEND)
@@ -260,7 +262,7 @@ static bool has_come(struct allreduce *c, const struct collective_op *op, size_t
         const struct link *l = outbox_link(c->sessions, c->at[op[i].peer].id);
         drop_step(at);
         if (l != NULL) /* The session ends, and with it this attempt. */
-            sessions_violation(c->sessions, l, "COLLECT of another size than its step");
+            sessions_violation(c->sessions, l, "ROUND_PROTOCOL of another size than its step");
         return false;
     }
     return true;
@@ -358,9 +360,9 @@ static void allreduce_look(void *self, uint64_t round, bool idle)
 
 /* ---- what others say ---- */
 
-static bool is_sound(const struct allreduce *c, const struct wire_collect *m)
+static bool is_sound(const struct allreduce *c, const struct wire_round_protocol *m)
 {
-    bool whole = m->word != WIRE_COLLECT_RESULT || m->payload.n == model_bytes(c);
+    bool whole = m->word != WIRE_ROUND_PROTOCOL_RESULT || m->payload.n == model_bytes(c);
     return whole && m->payload.n <= model_bytes(c) && m->round > 0
            && m->round <= c->workshop->run.rounds;
 }
@@ -379,7 +381,7 @@ static bool has_room(const struct allreduce *c, const uint8_t *id, size_t n)
 
 /* Finite, or NULL: then it is not kept. */
 static struct allreduce_step *read_step(struct allreduce *c, const struct link *l,
-                                        const struct wire_collect *m)
+                                        const struct wire_round_protocol *m)
 {
     size_t n = m->payload.n / sizeof(float);
     struct allreduce_step *s = malloc(sizeof *s + m->payload.n);
@@ -395,15 +397,16 @@ static struct allreduce_step *read_step(struct allreduce *c, const struct link *
     if (vec_finite(s->v, n))
         return s;
     free(s);
-    sessions_violation(c->sessions, l, "COLLECT with a number that is not finite");
+    sessions_violation(c->sessions, l, "ROUND_PROTOCOL with a number that is not finite");
     return NULL;
 }
 
-static void keep_step(struct allreduce *c, const struct link *l, const struct wire_collect *m)
+static void keep_step(struct allreduce *c, const struct link *l,
+                      const struct wire_round_protocol *m)
 {
     struct allreduce_step **end = &c->steps;
     if (!has_room(c, l->id, m->payload.n / sizeof(float))) {
-        sessions_violation(c->sessions, l, "COLLECT too far ahead");
+        sessions_violation(c->sessions, l, "ROUND_PROTOCOL too far ahead");
         return;
     }
     struct allreduce_step *s = read_step(c, l, m);
@@ -413,7 +416,8 @@ static void keep_step(struct allreduce *c, const struct link *l, const struct wi
 }
 
 /* What has to be known of a round that is still to come. */
-static void hear_later(struct allreduce *c, const struct link *l, const struct wire_collect *m)
+static void hear_later(struct allreduce *c, const struct link *l,
+                       const struct wire_round_protocol *m)
 {
     if (m->round > c->later_round)
         c->later_attempt = 0;
@@ -421,40 +425,44 @@ static void hear_later(struct allreduce *c, const struct link *l, const struct w
         c->later_round = m->round;
         c->later_attempt = m->attempt > c->later_attempt ? m->attempt : c->later_attempt;
     }
-    if (m->word == WIRE_COLLECT_STEP)
+    if (m->word == WIRE_ROUND_PROTOCOL_STEP)
         keep_step(c, l, m);
 }
 
-static void hear_present(struct allreduce *c, const struct link *l, const struct wire_collect *m)
+static void hear_present(struct allreduce *c, const struct link *l,
+                         const struct wire_round_protocol *m)
 {
     if (m->attempt > c->attempt)
         take_attempt(c, m->attempt);
-    if (m->word == WIRE_COLLECT_STEP && m->attempt == c->attempt && m->view == c->view)
+    if (m->word == WIRE_ROUND_PROTOCOL_STEP && m->attempt == c->attempt && m->view == c->view)
         keep_step(c, l, m);
 }
 
-static struct wire_collect of_result(const struct allreduce *c, enum wire_collect_word word)
+static struct wire_round_protocol of_result(const struct allreduce *c,
+                                            enum wire_round_protocol_word word)
 {
-    return (struct wire_collect){.word = word,
-                                 .round = c->result_round,
-                                 .attempt = c->result_attempt,
-                                 .view = c->result_view};
+    return (struct wire_round_protocol){.word = word,
+                                        .round = c->result_round,
+                                        .attempt = c->result_attempt,
+                                        .view = c->result_view};
 }
 
 /* It is at an attempt: the same one, another, or one of a round that is done. */
-static void hear_attempt(struct allreduce *c, const struct link *l, const struct wire_collect *m)
+static void hear_attempt(struct allreduce *c, const struct link *l,
+                         const struct wire_round_protocol *m)
 {
     if (m->round > c->round)
         hear_later(c, l, m);
     else if (m->round == c->round && c->result_round < c->round)
         hear_present(c, l, m);
-    else if (m->word == WIRE_COLLECT_AGAIN && c->result_round >= m->round)
-        outbox_send(c->sessions, l, of_result(c, WIRE_COLLECT_HAVE), NULL);
+    else if (m->word == WIRE_ROUND_PROTOCOL_AGAIN && c->result_round >= m->round)
+        outbox_send(c->sessions, l, of_result(c, WIRE_ROUND_PROTOCOL_HAVE), NULL);
 }
 
 /* What came of our very attempt is under way to us, unless nothing comes: then it is of a process that
  * we were before a restart. */
-static void hear_have(struct allreduce *c, const struct link *l, const struct wire_collect *m)
+static void hear_have(struct allreduce *c, const struct link *l,
+                      const struct wire_round_protocol *m)
 {
     bool ours = m->round == c->round && m->attempt == c->attempt && m->view == c->view && !c->stuck;
     bool soon = c->wanted_us > 0 && c->env->now_us - c->wanted_us < ASK_US;
@@ -462,20 +470,23 @@ static void hear_have(struct allreduce *c, const struct link *l, const struct wi
         return;
     c->wanted_us = c->env->now_us;
     c->wanted_of = l->number;
-    outbox_send(c->sessions, l, (struct wire_collect){.word = WIRE_COLLECT_WANT, .round = c->round},
+    outbox_send(c->sessions, l,
+                (struct wire_round_protocol){.word = WIRE_ROUND_PROTOCOL_WANT, .round = c->round},
                 NULL);
 }
 
-static void hear_want(struct allreduce *c, const struct link *l, const struct wire_collect *m)
+static void hear_want(struct allreduce *c, const struct link *l,
+                      const struct wire_round_protocol *m)
 {
     if (c->result_round < m->round || c->result_round == 0)
         return;
     struct packet *p = outbox_copy(&c->outbox, c->result, model_bytes(c));
     if (p != NULL)
-        outbox_send(c->sessions, l, of_result(c, WIRE_COLLECT_RESULT), p);
+        outbox_send(c->sessions, l, of_result(c, WIRE_ROUND_PROTOCOL_RESULT), p);
 }
 
-static void hear_result(struct allreduce *c, const struct link *l, const struct wire_collect *m)
+static void hear_result(struct allreduce *c, const struct link *l,
+                        const struct wire_round_protocol *m)
 {
     const struct mixing *x = &c->workshop->mixing;
     if (m->round < c->round)
@@ -484,7 +495,7 @@ static void hear_result(struct allreduce *c, const struct link *l, const struct 
     c->started = false; /* The stage was the attempt's. */
     if (!vec_finite(c->stage, x->n_floats)
         || !statistics_proper(&x->statistics, c->stage + x->dim)) {
-        sessions_violation(c->sessions, l, "COLLECT with a result that is no model");
+        sessions_violation(c->sessions, l, "ROUND_PROTOCOL with a result that is no model");
         return;
     }
     float *result = c->stage;
@@ -496,39 +507,39 @@ static void hear_result(struct allreduce *c, const struct link *l, const struct 
     finish(c, m->round);
 }
 
-static void allreduce_hear(void *self, const struct link *l, const struct wire_collect *m,
+static void allreduce_hear(void *self, const struct link *l, const struct wire_round_protocol *m,
                            uint64_t round, bool idle)
 {
     struct allreduce *c = self;
     (void)round;
     if (!is_sound(c, m)) {
-        sessions_violation(c->sessions, l, "COLLECT that nobody can mean");
+        sessions_violation(c->sessions, l, "ROUND_PROTOCOL that nobody can mean");
         return;
     }
     bool waits = idle && c->open && allreduce_waits(c, c->round);
     switch (m->word) {
-    case WIRE_COLLECT_STEP:
-    case WIRE_COLLECT_AGAIN:
+    case WIRE_ROUND_PROTOCOL_STEP:
+    case WIRE_ROUND_PROTOCOL_AGAIN:
         hear_attempt(c, l, m);
         break;
-    case WIRE_COLLECT_HAVE:
+    case WIRE_ROUND_PROTOCOL_HAVE:
         if (waits)
             hear_have(c, l, m);
         break;
-    case WIRE_COLLECT_WANT:
+    case WIRE_ROUND_PROTOCOL_WANT:
         hear_want(c, l, m);
         break;
-    case WIRE_COLLECT_RESULT:
+    case WIRE_ROUND_PROTOCOL_RESULT:
         if (waits && c->wanted_us > 0 && c->wanted_of == l->number)
             hear_result(c, l, m);
         break;
-    case WIRE_COLLECT_HERE:
-    case WIRE_COLLECT_ASK:
-    case WIRE_COLLECT_PUSH:
-    case WIRE_COLLECT_PULL:
-    case WIRE_COLLECT_ROLL:
-    case WIRE_COLLECT_END:
-        sessions_violation(c->sessions, l, "COLLECT for a parameter server");
+    case WIRE_ROUND_PROTOCOL_HERE:
+    case WIRE_ROUND_PROTOCOL_ASK:
+    case WIRE_ROUND_PROTOCOL_PUSH:
+    case WIRE_ROUND_PROTOCOL_PULL:
+    case WIRE_ROUND_PROTOCOL_ROLL:
+    case WIRE_ROUND_PROTOCOL_END:
+        sessions_violation(c->sessions, l, "ROUND_PROTOCOL for a parameter server");
         break;
     }
 }

@@ -55,13 +55,13 @@ const struct link *outbox_link(const struct sessions *s, const uint8_t *id)
     return l != NULL && !l->doomed && l->same_run ? l : NULL;
 }
 
-void outbox_send(struct sessions *s, const struct link *l, struct wire_collect m,
+void outbox_send(struct sessions *s, const struct link *l, struct wire_round_protocol m,
                  struct packet *payload)
 {
     uint8_t head[WIRE_HEAD_MAX];
     if (payload != NULL)
         m.payload.p = packet_bytes(payload, &m.payload.n);
-    size_t n = wire_put_collect(head, sizeof head, &m);
+    size_t n = wire_put_round_protocol(head, sizeof head, &m);
     assert(n > 0);
     bool any = payload != NULL && m.payload.n > 0;
     sessions_send(s, l, true, head, n, any ? payload : NULL);

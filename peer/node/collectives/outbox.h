@@ -34,7 +34,7 @@ struct packet *outbox_copy(struct outbox *o, const void *bytes, size_t n);
 /* Returns the session by which one may talk with this member about the run, or NULL. */
 const struct link *outbox_link(const struct sessions *s, const uint8_t *id);
 /* Sends the message with this packet for its payload. NULL: with none. */
-void outbox_send(struct sessions *s, const struct link *l, struct wire_collect m,
+void outbox_send(struct sessions *s, const struct link *l, struct wire_round_protocol m,
                  struct packet *payload);
 
 #endif

@@ -97,7 +97,7 @@ static void parameter_server_close(void *self)
 
 static void say_model(struct parameter_server *s, const struct link *l)
 {
-    struct wire_collect m = {.word = WIRE_COLLECT_RESULT, .round = s->result_round};
+    struct wire_round_protocol m = {.word = WIRE_ROUND_PROTOCOL_RESULT, .round = s->result_round};
     struct packet *p = outbox_copy(&s->outbox, s->result, model_bytes(s));
     if (p != NULL)
         outbox_send(s->sessions, l, m, p);
@@ -149,9 +149,9 @@ static void make_push(struct parameter_server *s, uint64_t round)
 
 static void tell_server(struct parameter_server *s, const struct link *l, uint64_t round, bool idle)
 {
-    struct wire_collect m = {.round = round};
+    struct wire_round_protocol m = {.round = round};
     if (s->told != l->number) {
-        m.word = WIRE_COLLECT_HERE;
+        m.word = WIRE_ROUND_PROTOCOL_HERE;
         m.view = s->result_round;
         outbox_send(s->sessions, l, m, NULL);
         s->told = l->number;
@@ -163,7 +163,7 @@ static void tell_server(struct parameter_server *s, const struct link *l, uint64
     struct packet *p = s->n_push > 0 ? outbox_copy(&s->outbox, s->push, s->n_push) : NULL;
     if (p == NULL && s->n_push > 0)
         return;
-    m.word = p != NULL ? WIRE_COLLECT_PUSH : WIRE_COLLECT_ASK;
+    m.word = p != NULL ? WIRE_ROUND_PROTOCOL_PUSH : WIRE_ROUND_PROTOCOL_ASK;
     m.view = p != NULL ? 0 : s->result_round;
     outbox_send(s->sessions, l, m, p);
     s->said = true;
@@ -257,7 +257,8 @@ static void ask_worker(struct parameter_server *s, struct centre_worker *w)
     if (l == NULL || s->env->now_us - s->begun_us < ROLL_US || w->asked == (uint64_t)l->number + 1)
         return;
     w->asked = (uint64_t)l->number + 1;
-    outbox_send(s->sessions, l, (struct wire_collect){.word = WIRE_COLLECT_ROLL}, NULL);
+    outbox_send(s->sessions, l, (struct wire_round_protocol){.word = WIRE_ROUND_PROTOCOL_ROLL},
+                NULL);
 }
 
 /* Who is waited for: members that live and train, but for those that cannot be spoken with for long. */
@@ -294,8 +295,10 @@ static bool is_ready(struct parameter_server *s)
     if (l != NULL && !soon) {
         s->wanted_us = s->env->now_us;
         s->wanted_of = l->number;
-        outbox_send(s->sessions, l,
-                    (struct wire_collect){.word = WIRE_COLLECT_WANT, .round = ahead->have}, NULL);
+        outbox_send(
+            s->sessions, l,
+            (struct wire_round_protocol){.word = WIRE_ROUND_PROTOCOL_WANT, .round = ahead->have},
+            NULL);
     }
     return ahead == NULL;
 }
@@ -328,8 +331,9 @@ static void tell_workers(struct parameter_server *s, const struct centre_answer 
 {
     const struct mixing *m = mixing_of(s);
     struct packet *p = outbox_take(&s->outbox);
-    struct wire_collect word = {.word = a->whole ? WIRE_COLLECT_RESULT : WIRE_COLLECT_PULL,
-                                .round = a->round};
+    struct wire_round_protocol word = {.word = a->whole ? WIRE_ROUND_PROTOCOL_RESULT
+                                                        : WIRE_ROUND_PROTOCOL_PULL,
+                                       .round = a->round};
     if (p == NULL) {
         no_memory(s);
         return;
@@ -414,31 +418,31 @@ static void parameter_server_look(void *self, uint64_t round, bool idle)
 /* ---- what others say ---- */
 
 static void hear_worker(struct parameter_server *s, const struct link *l,
-                        const struct wire_collect *m)
+                        const struct wire_round_protocol *m)
 {
     struct centre_worker *w = centre_find(&s->centre, l->id);
     enum centre_verdict v = CENTRE_TAKEN;
     if (w == NULL)
         w = centre_count(&s->centre, l->id);
-    if (w == NULL || (!w->spoke && m->word != WIRE_COLLECT_HERE))
+    if (w == NULL || (!w->spoke && m->word != WIRE_ROUND_PROTOCOL_HERE))
         return; /* It says so again once it hears the ROLL. */
-    if (m->word == WIRE_COLLECT_HERE)
+    if (m->word == WIRE_ROUND_PROTOCOL_HERE)
         centre_here(&s->centre, w, m->round, m->view);
-    else if (m->word == WIRE_COLLECT_ASK)
+    else if (m->word == WIRE_ROUND_PROTOCOL_ASK)
         centre_ask(w, m->round);
     else
         v = centre_push(&s->centre, w, m->round, m->payload.p, m->payload.n);
     if (v == CENTRE_NO_MEMORY)
         no_memory(s);
     else if (v == CENTRE_BAD)
-        sessions_violation(s->sessions, l, "COLLECT with a push that nobody can mean");
+        sessions_violation(s->sessions, l, "ROUND_PROTOCOL with a push that nobody can mean");
 }
 
 /* Moves `result`; false: the bytes are of no model. */
-static bool take_answer(struct parameter_server *s, const struct wire_collect *m)
+static bool take_answer(struct parameter_server *s, const struct wire_round_protocol *m)
 {
     const struct mixing *x = mixing_of(s);
-    if (m->word == WIRE_COLLECT_PULL) {
+    if (m->word == WIRE_ROUND_PROTOCOL_PULL) {
         if (!centre_valid(x, m->payload.p, m->payload.n))
             return false;
         centre_apply(x, m->payload.p, m->payload.n, s->result);
@@ -451,7 +455,7 @@ static bool take_answer(struct parameter_server *s, const struct wire_collect *m
 
 /* Nothing of what was told before is of use after an answer that is none. */
 static void hear_answer(struct parameter_server *s, const struct link *l,
-                        const struct wire_collect *m, uint64_t round)
+                        const struct wire_round_protocol *m, uint64_t round)
 {
     if (!s->said || s->told != l->number || m->round < round)
         return;
@@ -460,12 +464,12 @@ static void hear_answer(struct parameter_server *s, const struct link *l,
         return;
     }
     s->told = PARAMETER_SERVER_NO_LINK;
-    sessions_violation(s->sessions, l, "COLLECT with an answer that is no model");
+    sessions_violation(s->sessions, l, "ROUND_PROTOCOL with an answer that is no model");
 }
 
 /* One was told after us: all begin with its model. In sync it is ahead of our worker, too. */
 static void take_over(struct parameter_server *s, const struct link *l,
-                      const struct wire_collect *m)
+                      const struct wire_round_protocol *m)
 {
     bool sync = s->workshop->run.policy == RUN_SYNC;
     if (s->wanted_us == 0 || s->wanted_of != l->number || m->round <= s->taken)
@@ -473,7 +477,7 @@ static void take_over(struct parameter_server *s, const struct link *l,
     s->wanted_us = 0;
     if (!take_answer(s, m)) {
         memcpy(s->result, mixing_of(s)->x, model_bytes(s));
-        sessions_violation(s->sessions, l, "COLLECT with a result that is no model");
+        sessions_violation(s->sessions, l, "ROUND_PROTOCOL with a result that is no model");
         return;
     }
     s->taken = m->round;
@@ -484,53 +488,54 @@ static void take_over(struct parameter_server *s, const struct link *l,
     }
 }
 
-static bool is_sound(const struct parameter_server *s, const struct wire_collect *m)
+static bool is_sound(const struct parameter_server *s, const struct wire_round_protocol *m)
 {
     uint64_t rounds = s->workshop->run.rounds;
-    if (m->word == WIRE_COLLECT_RESULT && m->payload.n != model_bytes(s))
+    if (m->word == WIRE_ROUND_PROTOCOL_RESULT && m->payload.n != model_bytes(s))
         return false;
     return m->round <= rounds && m->view <= rounds
-           && (m->round > 0 || m->word == WIRE_COLLECT_HERE || m->word == WIRE_COLLECT_ROLL);
+           && (m->round > 0 || m->word == WIRE_ROUND_PROTOCOL_HERE
+               || m->word == WIRE_ROUND_PROTOCOL_ROLL);
 }
 
-static void parameter_server_hear(void *self, const struct link *l, const struct wire_collect *m,
-                                  uint64_t round, bool idle)
+static void parameter_server_hear(void *self, const struct link *l,
+                                  const struct wire_round_protocol *m, uint64_t round, bool idle)
 {
     struct parameter_server *s = self;
     if (!is_sound(s, m)) {
-        sessions_violation(s->sessions, l, "COLLECT that nobody can mean");
+        sessions_violation(s->sessions, l, "ROUND_PROTOCOL that nobody can mean");
         return;
     }
     if (!s->open)
         return;
     switch (m->word) {
-    case WIRE_COLLECT_HERE:
-    case WIRE_COLLECT_ASK:
-    case WIRE_COLLECT_PUSH:
+    case WIRE_ROUND_PROTOCOL_HERE:
+    case WIRE_ROUND_PROTOCOL_ASK:
+    case WIRE_ROUND_PROTOCOL_PUSH:
         if (s->serving)
             hear_worker(s, l, m);
         break;
-    case WIRE_COLLECT_PULL:
+    case WIRE_ROUND_PROTOCOL_PULL:
         if (idle && !s->serving)
             hear_answer(s, l, m, round);
         break;
-    case WIRE_COLLECT_RESULT:
+    case WIRE_ROUND_PROTOCOL_RESULT:
         if (idle && s->serving && !s->ready)
             take_over(s, l, m);
         else if (idle && !s->serving)
             hear_answer(s, l, m, round);
         break;
-    case WIRE_COLLECT_WANT:
+    case WIRE_ROUND_PROTOCOL_WANT:
         say_model(s, l);
         break;
-    case WIRE_COLLECT_ROLL:
+    case WIRE_ROUND_PROTOCOL_ROLL:
         s->rolled = true;
         break;
-    case WIRE_COLLECT_STEP:
-    case WIRE_COLLECT_AGAIN:
-    case WIRE_COLLECT_HAVE:
-    case WIRE_COLLECT_END:
-        sessions_violation(s->sessions, l, "COLLECT for a collective");
+    case WIRE_ROUND_PROTOCOL_STEP:
+    case WIRE_ROUND_PROTOCOL_AGAIN:
+    case WIRE_ROUND_PROTOCOL_HAVE:
+    case WIRE_ROUND_PROTOCOL_END:
+        sessions_violation(s->sessions, l, "ROUND_PROTOCOL for a collective");
         break;
     }
 }
