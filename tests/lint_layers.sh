@@ -40,15 +40,15 @@ sees()
     gossip/wire) echo compress topology ;;
     gossip/members) echo gossip/wire topology ;;
     gossip/exchange) echo gossip/wire compress topology ;;
-    gossip/collective) ;;
     gossip/mixers) echo gossip/wire gossip/exchange compress topology ;;
-    peer/run) echo gossip/collective gossip/mixers gossip/exchange gossip/wire compress topology ;; # No nn: a trainer brings its keys.
+    gossip/collectives) echo gossip/mixers gossip/wire gossip/exchange compress topology ;;
+    peer/run) echo gossip/collectives gossip/mixers gossip/exchange gossip/wire compress topology ;; # No nn: a trainer brings its keys.
     peer/sgd) echo peer/run nn/models nn/data nn/shards nn/train ;;
     peer/secure) ;;
     peer/admit) echo peer/secure gossip/wire ;;
     peer/keep) echo nn/math nn/files peer/secure ;;
     peer/node) echo peer/run gossip/mixers gossip/exchange gossip/members gossip/wire compress topology ;;
-    peer/node/collectives) echo peer/node peer/run gossip/collective gossip/mixers gossip/exchange gossip/members gossip/wire compress topology ;; # peer/node does not see it.
+    peer/node/collectives) echo peer/node peer/run gossip/collectives gossip/mixers gossip/exchange gossip/members gossip/wire compress topology ;; # peer/node does not see it.
     peer/store) echo peer/run gossip/wire nn/files ;;
     peer/gauge) ;;
     peer/sim) echo peer/run peer/secure peer/keep peer/node gossip/mixers gossip/exchange gossip/wire ;; # A liar is a mixer.
@@ -77,6 +77,7 @@ door()
     nn/files/safetensors*.c) echo "<jansson\.h>|$files" ;;
     nn/files/replace.c) echo "<(signal|time|sys/socket|sys/un)\.h>|$files" ;;
     compress/codecs/atomo.c) echo '"nn/math/blas\.h"' ;;
+    gossip/mixers/mixer.c) echo '"gossip/collectives/(allreduce|sma|ps)\.h"' ;; # The list of all mixers.
     gossip/wire/*.c) echo '<msgpack(/[a-z_]+)?\.h>' ;;
     peer/secure/keyfile.c) echo "<sodium\.h>|$files" ;;
     peer/secure/*.c | peer/admit/*.c) echo '<sodium\.h>' ;;

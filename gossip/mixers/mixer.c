@@ -1,7 +1,7 @@
 /* gossip/mixers/mixer.c -- the list of mixers: the only place that names them all. */
 #include "gossip/mixers/mixer.h"
 
-#include "gossip/mixers/allreduce.h"
+#include "gossip/collectives/allreduce.h"
 #include "gossip/mixers/average.h"
 #include "gossip/mixers/choco.h"
 #include "gossip/mixers/dpsgd.h"

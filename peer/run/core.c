@@ -2,7 +2,7 @@
 #include "peer/run/core.h"
 
 #include "compress/compress.h"
-#include "gossip/collective/collective.h"
+#include "gossip/collectives/collective.h"
 #include "gossip/exchange/sketch.h"
 #include "gossip/mixers/mixer.h"
 #include "nn/math/near.h"

@@ -1,5 +1,5 @@
 /* tests/unit/gossip_centre.c -- the server of --mixer ps by itself: who is told what, and when. */
-#include "gossip/mixers/centre.h"
+#include "gossip/collectives/centre.h"
 #include "nn/math/rng.h"
 
 #include <math.h>

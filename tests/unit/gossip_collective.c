@@ -1,5 +1,5 @@
 /* tests/unit/gossip_collective.c -- each schedule of all-reduce, run naively among 2 to 40 ranks. */
-#include "gossip/collective/collective.h"
+#include "gossip/collectives/collective.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* tests/unit/sim_collect.c -- --mixer allreduce through the node: means, bytes, deaths, lost sessions. */
-#include "gossip/collective/collective.h"
+#include "gossip/collectives/collective.h"
 #include "gossip/mixers/mixer.h"
 #include "sim_rig.h"
 

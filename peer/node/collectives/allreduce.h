@@ -1,5 +1,5 @@
 /* peer/node/collectives/allreduce.h -- the collective of a round: all members' models after their local steps become
- * their mean. A machine of its own, for mixers that `collects` (gossip/mixers/allreduce.h).
+ * their mean. A machine of its own, for mixers that `collects` (gossip/collectives/allreduce.h).
  *
  *    a round's job done --> begun --all sessions are there--> step 0, 1, ... --> the mean --> next job
  *                             ^                                  |

@@ -6,7 +6,7 @@
 #ifndef PEER_NODE_COLLECTIVES_OUTBOX_H
 #define PEER_NODE_COLLECTIVES_OUTBOX_H
 
-#include "gossip/collective/collective.h"
+#include "gossip/collectives/collective.h"
 #include "peer/node/sessions.h"
 
 /* Zero it before the first call. */

@@ -1,7 +1,7 @@
 /* peer/node/collectives/parameter_server.c -- pushes and pulls over sessions, and who is the server. */
 #include "peer/node/collectives/parameter_server.h"
 
-#include "gossip/mixers/allreduce.h"
+#include "gossip/collectives/allreduce.h"
 #include "nn/math/rng.h"
 #include "peer/node/schedule.h"
 

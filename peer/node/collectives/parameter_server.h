@@ -22,7 +22,7 @@
 #ifndef PEER_NODE_COLLECTIVES_PARAMETER_SERVER_H
 #define PEER_NODE_COLLECTIVES_PARAMETER_SERVER_H
 
-#include "gossip/mixers/centre.h"
+#include "gossip/collectives/centre.h"
 #include "peer/node/collectives/outbox.h"
 #include "peer/node/round_protocol.h"
 

@@ -1,5 +1,5 @@
-/* gossip/collective/collective.c -- six schedules of all-reduce. */
-#include "gossip/collective/collective.h"
+/* gossip/collectives/collective.c -- six schedules of all-reduce. */
+#include "gossip/collectives/collective.h"
 
 #include <stdbool.h>
 

@@ -1,4 +1,4 @@
-/* gossip/mixers/centre.h -- the server's side of --mixer ps: the model that workers push to and pull from.
+/* gossip/collectives/centre.h -- the server's side of --mixer ps: the model that workers push to and pull from.
  *
  * A pure machine: the owner (peer/node/collectives/parameter_server.h) brings what workers say, and carries the answers.
  *
@@ -22,8 +22,8 @@
  *
  * Running statistics are averaged as the rest is, and go as they are.
  */
-#ifndef GOSSIP_MIXERS_CENTRE_H
-#define GOSSIP_MIXERS_CENTRE_H
+#ifndef GOSSIP_COLLECTIVES_CENTRE_H
+#define GOSSIP_COLLECTIVES_CENTRE_H
 
 #include "gossip/mixers/mixing.h"
 

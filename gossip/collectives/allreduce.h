@@ -1,4 +1,4 @@
-/* gossip/mixers/allreduce.h -- a control arm: after each round's local steps all models become their mean.
+/* gossip/collectives/allreduce.h -- a control arm: after each round's local steps all models become their mean.
  *
  *   x_i(t+1/2) = x_i(t) after H local steps        x_i(t+1) = mean over all j of x_j(t+1/2)
  *
@@ -8,7 +8,7 @@
  * is the velocity of the mean gradient; only rounding differs. With --clip or Adam, which are not
  * linear, or H > 1 it is local SGD (Stich 2019), whose models are averaged.
  *
- * The sum is made by peer/node/collectives/allreduce.h along a schedule of gossip/collective, and comes here as
+ * The sum is made by peer/node/collectives/allreduce.h along a schedule of gossip/collectives, and comes here as
  * mixing.mean. Edges (of a complete graph) carry no values in training: an empty delta is how peers
  * keep lock step, and what the drift's sketches ride on. The last phase has nothing to do but to find
  * out that models are equal; where faults have left one apart, and only there, it corrects
@@ -31,8 +31,8 @@
  *
  * Where nothing is left out and all push once a round, that is the mean of all models, as above.
  */
-#ifndef GOSSIP_MIXERS_ALLREDUCE_H
-#define GOSSIP_MIXERS_ALLREDUCE_H
+#ifndef GOSSIP_COLLECTIVES_ALLREDUCE_H
+#define GOSSIP_COLLECTIVES_ALLREDUCE_H
 
 #include "gossip/mixers/mixer.h"
 

@@ -1,6 +1,6 @@
-/* gossip/mixers/allreduce.c -- models become the mean that a collective has come to, or are pulled to a
+/* gossip/collectives/allreduce.c -- models become the mean that a collective has come to, or are pulled to a
  * centre that follows it. */
-#include "gossip/mixers/allreduce.h"
+#include "gossip/collectives/allreduce.h"
 
 #include "gossip/mixers/correction.h"
 #include "gossip/mixers/mixing.h"

@@ -1,5 +1,5 @@
-/* gossip/mixers/centre.c -- pushes are added up, and who is due is answered. */
-#include "gossip/mixers/centre.h"
+/* gossip/collectives/centre.c -- pushes are added up, and who is due is answered. */
+#include "gossip/collectives/centre.h"
 
 #include "nn/math/rng.h"
 

@@ -1,4 +1,4 @@
-/* gossip/collective/collective.h -- all-reduce: who sends which part of a vector to whom, step by step.
+/* gossip/collectives/collective.h -- all-reduce: who sends which part of a vector to whom, step by step.
  *
  * n ranks hold a vector each; after the last step every one holds the sum of all, bit for bit the
  * same. A schedule is a pure function of (n, rank, step); it moves nothing itself. The vector is cut
@@ -30,8 +30,8 @@
  * (recursive doubling), tree (binomial) and round-robin (pairwise exchange): Thakur, Rabenseifner and
  * Gropp 2005, "Optimization of collective communication operations in MPICH".
  */
-#ifndef GOSSIP_COLLECTIVE_COLLECTIVE_H
-#define GOSSIP_COLLECTIVE_COLLECTIVE_H
+#ifndef GOSSIP_COLLECTIVES_COLLECTIVE_H
+#define GOSSIP_COLLECTIVES_COLLECTIVE_H
 
 #include <stddef.h>
 #include <stdint.h>
