@@ -199,9 +199,9 @@ static void ask_all(struct rig *r, struct rng *rng, uint64_t seed)
     }
     run_until(r, now + HALT_US + SECOND);
     for (uint32_t i = 0; i < r->config.n_peers; i++) {
-        uint64_t beat = r->world->peers[i].kept.slot[0].beat;
+        uint64_t beat = r->world->peers[i].checkpoints.slot[0].beat;
         assert_true(sim_ended(r->world, i, &code));
-        if (beat < round || beat != r->world->peers[0].kept.slot[0].beat)
+        if (beat < round || beat != r->world->peers[0].checkpoints.slot[0].beat)
             fail_msg("seed %llu: told to end at round %llu, the checkpoint of peer-%u is of %llu",
                      (unsigned long long)seed, (unsigned long long)round, i,
                      (unsigned long long)beat);
@@ -319,7 +319,7 @@ static void bring_up(struct rig *r, const char *what)
 
 static struct state *newest(struct rig *r)
 {
-    return &r->world->peers[1].kept.slot[0].state;
+    return &r->world->peers[1].checkpoints.slot[0].state;
 }
 
 /* A delta that does not decode, as its sender may have written it, is refused. */
