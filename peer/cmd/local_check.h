@@ -1,6 +1,6 @@
 /* peer/cmd/local_check.h -- what can be found wrong with a run of `hearsay local` before it begins.
  *
- * It is said once, and not by every child; and of a sweep before its first run. */
+ * Said once by the parent, and not by every child. */
 #ifndef PEER_CMD_LOCAL_CHECK_H
 #define PEER_CMD_LOCAL_CHECK_H
 

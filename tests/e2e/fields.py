@@ -56,7 +56,7 @@ def wanted(page, command):
         fields |= names(of_local) if command == "local" else names(of_sim) - {"metrics"}
         return fields
     if command == "peer":
-        files = page.split("### What is in them")[1].split("### Reports")[0]
+        files = page.split("### What is in them")[1].split("\n## ")[0]
         return table_fields(files.split("**`summary.json`**")[0], command) | table_fields(files.split("**`summary.json`**")[1], command)
     for first, about in rows(part):
         if first == "`%s`" % command:

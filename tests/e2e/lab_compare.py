@@ -1,6 +1,8 @@
-"""tests/e2e/lab_compare.py -- settings files, statistics and the choice of lr of hearsay.lab, without the program.
+"""tests/e2e/lab_compare.py -- settings files, statistics and the choice of lr of hearsay.lab.
 
-    lab_compare.py settings|statistics|figures DIR
+    lab_compare.py settings|statistics DIR    without the program; DIR is empty
+    lab_compare.py figures DIR                again.out and DIR are of a comparison
+    lab_compare.py check FILE                 the program accepts all arms of FILE, on data that are built in
 """
 import json
 import math
@@ -9,9 +11,10 @@ import sys
 
 import numpy as np
 
-from hearsay.lab import InputError, comparison, compare, settings, statistics
+from hearsay.lab import InputError, comparison, compare, program, runs, settings, statistics
 from hearsay.lab.comparison import APART, DONE, FAILED, LEFT, ArmResult, Result, Trial
 from hearsay.lab.run import Curve
+from hearsay.lab.runs import Job
 from hearsay.lab.settings import Budget
 
 FLAGS = ["peers", "rounds", "epochs", "lr", "batch", "compress", "mixer", "data", "topology", "evaluate-every", "seed", "out",
@@ -42,7 +45,7 @@ def arms_of_sections():
     assert made.arms[0].values == {"peers": "8", "rounds": "40", "compress": "topk:0.01", "batch": "4"}
     assert made.arms[4].values["rounds"] == "10", "a section wins over the top"
     assert made.arms[0].rates == ("0.010", "0.3") and made.arms[0].rate_directory(0) == "lr-0.010", "numbers keep their text"
-    assert made.arms[0].is_edge(0) and not read("lr = [1, 2, 3]").arms[0].is_edge(1)
+    assert made.arms[0].is_edge(0) and made.arms[0].is_edge(1) and not read("lr = [1, 2, 3]").arms[0].is_edge(1)
     assert read("lr = 1").arms[0].name == "run" and not read("lr = 1").arms[0].is_edge(0)
 
 
@@ -262,10 +265,24 @@ def figures(directory):
         assert f'data-figure="bytes_sent" data-value="{a["bytes_sent"]["mean"]:.15g}' in page, a["bytes_sent"]
 
 
+def check(path):
+    """The program accepts all arms of a file."""
+    sets = ["batch=8"] + (["peers=8"] if path.endswith("many.toml") else [])
+    hearsay = program.find()
+    asked = settings.read(path, settings.read_text(path), sets, program.flags(hearsay, "sim"))
+    jobs = [Job(arm.name, arm.flags(0, 1, "none/" + arm.directory, False), "none/" + arm.directory, "", arm.name)
+            for arm in asked.arms]
+    with runs.Signals() as signals:
+        runs.Runner(signals, hearsay, asked.command, 2).check(jobs)
+    assert len(jobs) > 1 and not os.path.exists("none"), "a check writes nothing"
+
+
 if __name__ == "__main__":
     what, where = sys.argv[1:]
     if what == "figures":
         figures(where)
+    elif what == "check":
+        check(where)
     elif what == "statistics":
         for test in (statistics_by_hand, choices, budgets_and_best):
             test()

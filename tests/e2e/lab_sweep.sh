@@ -61,6 +61,8 @@ for s in j["settings"]:
     means[s["setting"]] = s["accuracy_mean"]
 assert means[j["best"]] == max(means.values()) and min(means.values()) < max(means.values()), (j["best"], means)
 PY
+page=$root/peer/api/python/hearsay/lab/README.md
+check "every field that the page names of --json is there" python3 "$root/tests/e2e/fields.py" "$page" sweep grid.out
 stat -c '%n %Y %i' grid/*/*/peer-*/model.safetensors >before
 sweep again --seeds 2 --out grid lr=0.001,0.05 momentum=0,0.9 -- "${short[@]}" --seed="$seed"
 check "again: nothing is trained" eval \

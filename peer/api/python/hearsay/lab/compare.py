@@ -16,9 +16,10 @@ import dataclasses
 import json
 import os
 import stat
+import sys
 from typing import Any, Dict, List, Optional, Sequence
 
-from . import comparison, comparison_page, output, program, runs, settings
+from . import comparison, output, program, runs, settings
 from .cli import InputError
 from .comparison import APART, DONE, FAILED, LEFT, ArmResult, Result, Trial
 from .output import shown
@@ -42,7 +43,8 @@ def add_common_arguments(parser: argparse.ArgumentParser, out: str, files: str) 
     parser.add_argument("--jobs", "-j", metavar="N", help="runs at a time (default: the number of processors for `sim`, otherwise 1)")
     parser.add_argument("--json", action="store_true", help="print one JSON object to stdout instead of the table")
     parser.add_argument("--csv", action="store_true", help="print one line of CSV per run to stdout instead of the table")
-    parser.add_argument("--latex", metavar="FILE", help="also write the table of means to FILE, as a LaTeX tabular")
+    parser.add_argument("--latex", metavar="FILE", help="also write the table of means to FILE, as a LaTeX tabular; - prints it instead of "
+                                                          "the table")
     parser.add_argument("--force", action="store_true", help="replace the FILE of --latex also if hearsay-lab has not made it")
     parser.add_argument("--hearsay", metavar="PATH", help="the program hearsay (default: HEARSAY, or that on PATH, or that of "
                                                           "the checkout)")
@@ -67,7 +69,7 @@ def check_outputs(arguments: argparse.Namespace, names: Dict[str, bytes]) -> Non
             raise InputError(f"{shown(path)} exists, and is no regular file; use another --out")
         if os.path.lexists(path):
             output.check(path, mark, False)
-    if arguments.latex is not None:
+    if arguments.latex not in (None, "-"):
         output.check(arguments.latex, comparison.LATEX_MARK.encode(), arguments.force)
 
 
@@ -100,8 +102,17 @@ def write_outputs(result: Result, files: Dict[str, bytes], arguments: argparse.N
     """Files in --out, and --latex."""
     for name, data in files.items():
         output.write(os.path.join(arguments.out, name), data)
-    if arguments.latex is not None:
+    if arguments.latex not in (None, "-"):
         output.write(arguments.latex, result.latex().encode())
+
+
+def print_result(arguments: argparse.Namespace, result: Result, table: str, fields: Dict[str, Any]) -> None:
+    """What --json, --csv or --latex - asks for, otherwise the table."""
+    if arguments.json:
+        text = json.dumps(fields, separators=(",", ":")) + "\n"
+    else:
+        text = result.csv() if arguments.csv else result.latex() if arguments.latex == "-" else table + "\n"
+    sys.stdout.write(text)
 
 
 # ---- The command. ----
@@ -213,17 +224,22 @@ class _Compare:
     def json(self, result: Result, code: int) -> Dict[str, Any]:
         """One object. The page of this folder lists its fields."""
         asked = self.asked
-        arms = []
+        arms: List[Dict[str, Any]] = []
         for i, (arm, one) in enumerate(zip(asked.arms, result.arms)):
-            choices = [{**comparison.trial_object(trial, comparison.MEASURES), "lr": arm.rate(k),
-                        "out": comparison.json_text(self.path(_Place(i, k, 0), True))} for k, trial in enumerate(self.tune[i]) if asked.n_rates > 1]
+            choices: List[Dict[str, Any]] = []
+            for k, trial in enumerate(self.tune[i] if asked.n_rates > 1 else []):
+                choices.append({**comparison.trial_object(trial, comparison.MEASURES), "lr": arm.rate(k),
+                                "out": comparison.json_text(self.path(_Place(i, k, 0), True))})
             choice = self.choice[i]
-            listed = [{**comparison.trial_object(trial, result.measures), "seed": asked.seed + s,
-                       **({} if choice is None else {"out": comparison.json_text(self.path(_Place(i, choice, s), False))})}
-                      for s, trial in enumerate(one.trials)]
+            listed: List[Dict[str, Any]] = []
+            for s, trial in enumerate(one.trials):
+                listed.append({**comparison.trial_object(trial, result.measures), "seed": asked.seed + s})
+                if choice is not None:
+                    listed[-1]["out"] = comparison.json_text(self.path(_Place(i, choice, s), False))
+            figures: Dict[str, Any] = {f"n_{state}": one.count(state) for state in comparison.STATES}
+            figures.update((m, comparison.spread_object(one.at[m])) for m in result.measures)
             arms.append({"arm": arm.name, "values": dict(arm.values), "lr": one.rate, "lr_at_edge": one.is_edge,
-                         "choices": choices, **{f"n_{state}": one.count(state) for state in comparison.STATES},
-                         **{m: comparison.spread_object(one.at[m]) for m in result.measures}, "runs": listed})
+                         "choices": choices, **figures, "runs": listed})
         best: List[Dict[str, Any]] = []
         for m in result.ranked:
             first, budget = result.best(m), result.budget(m)
@@ -256,6 +272,10 @@ def choose(trials: Sequence[Trial]) -> Optional[int]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command, and return its exit code."""
+    try:
+        from . import comparison_page  # Here, so that the other commands do not need matplotlib.
+    except ImportError as error:
+        raise InputError(str(error)) from error
     text = settings.read_text(arguments.file)
     path = program.find(arguments.hearsay)
     command = settings.command_of(arguments.file, text, arguments.sets)
@@ -284,8 +304,5 @@ def run(arguments: argparse.Namespace) -> int:
         finally:
             progress.clear()
             lock.close()
-    if arguments.json:
-        print(json.dumps(one.json(result, code), separators=(",", ":")))
-    else:
-        print(result.csv() if arguments.csv else one.table(result), end="" if arguments.csv else "\n")
+    print_result(arguments, result, one.table(result), one.json(result, code))
     return code

@@ -13,6 +13,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 from . import run, runs, settings, statistics
 from .cli import InputError
 from .output import shown
+from .report import latex_text
 from .run import Curve
 from .settings import Budget
 from .statistics import NAN, Spread
@@ -213,10 +214,10 @@ class Result:
 
     def latex(self) -> str:
         """A table for a paper. It needs no package."""
-        heads = ["arm"] + [_latex(self.words(m)) + " (\\%)" for m in self.ranked] + ["MB sent", "seconds"]
+        heads = ["arm"] + [latex_text(self.words(m)) + " (\\%)" for m in self.ranked] + ["MB sent", "seconds"]
         lines = [LATEX_MARK, "\\begin{tabular}{l" + "r" * (len(heads) - 1) + "}", "\\hline", " & ".join(heads) + " \\\\", "\\hline"]
         for arm in self.arms:
-            cells = [_latex(arm.name)] + [_latex_spread(arm.at[m], 100, 2) for m in self.ranked]
+            cells = [latex_text(arm.name)] + [_latex_spread(arm.at[m], 100, 2) for m in self.ranked]
             cells += [_latex_spread(arm.at["bytes_sent"], 1e-6, 2), _latex_spread(arm.at["seconds"], 1, 1)]
             lines.append(" & ".join(cells) + " \\\\")
         return "\n".join(lines + ["\\hline", "\\end{tabular}", ""])
@@ -235,12 +236,6 @@ def _csv_number(x: float) -> str:
     """The shortest text that reads back as x; "" where it is unknown."""
     text = repr(x) if math.isfinite(x) else ""
     return text[:-2] if text.endswith(".0") else text
-
-
-def _latex(text: str) -> str:
-    special = {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "<": "\\textless{}",
-               ">": "\\textgreater{}", "|": "\\textbar{}", '"': "\\textquotedbl{}"}
-    return "".join(special.get(c, "\\" + c if c in "&%$#_{}" else c) for c in text)
 
 
 def _latex_spread(one: Spread, scale: float, digits: int) -> str:

@@ -12,15 +12,13 @@ The same command again continues: finished runs are kept. Exit code: 0 all runs 
 consensus, 130 Ctrl-C, with the results so far.
 """
 import argparse
-import json
-import math
 import os
 from typing import Any, Dict, List, Sequence
 
 from . import comparison, program, runs, settings
 from .cli import InputError
-from .compare import (add_common_arguments, check_outputs, exit_code, jobs_of, make_log_directories, warn_of_environment,
-                      write_outputs)
+from .compare import (add_common_arguments, check_outputs, exit_code, jobs_of, make_log_directories, print_result,
+                      warn_of_environment, write_outputs)
 from .comparison import DONE, LEFT, STATES, ArmResult, Result, Trial
 from .output import shown
 from .runs import Job
@@ -222,8 +220,5 @@ def run(arguments: argparse.Namespace) -> int:
         result = Result(one.arms, line.seed)
         code = exit_code(result, bool(signals.asked))
         write_outputs(result, {}, arguments)
-    if arguments.json:
-        print(json.dumps(one.json(result, code, bool(signals.asked)), separators=(",", ":")))
-    else:
-        print(result.csv() if arguments.csv else one.table(result), end="" if arguments.csv else "\n")
+    print_result(arguments, result, one.table(result), one.json(result, code, bool(signals.asked)))
     return code
