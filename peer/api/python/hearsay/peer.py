@@ -167,10 +167,10 @@ class Peer:
                gradients. `samples`: number of samples to evaluate, 0 for all. May be set later: peer.evaluate = ...
     on_note    callable(level, text) with level 0 information, 1 warning, 2 error; default: logging.getLogger("hearsay").
                None: messages are dropped
-    on_round   callable(name, step, figures): called in the thread of the caller after each round that this process finishes,
-               and at the end of the run if the consensus phase had rounds. `step` is round + settle_rounds, `figures` is
-               figures() as a dict. step(), wait() or finish() raises its exceptions; the next step() continues.
-               hearsay.lab.sinks has functions for TensorBoard, Weights & Biases and MLflow
+    on_round   callable(name, step, figures): called in the thread of the caller after each round. The last round and the
+               consensus phase behind it are one call. `step` is round + settle_rounds, `figures` is figures() as a dict.
+               step(), wait() or finish() raises its exceptions; the next step() continues. hearsay.lab.sinks sends
+               figures to TensorBoard, Weights & Biases and MLflow
     keep       name -> more state for checkpoints: an object with state_dict() and load_state_dict(), or two callables
                (get, set). keep=hearsay.RNG keeps random number generators. Needs out=DIR. The state may have numbers,
                text, bytes, containers, arrays and tensors; TypeError names any other value, such as a function.

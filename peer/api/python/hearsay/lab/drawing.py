@@ -99,7 +99,7 @@ def figure(width: float = 5.4, height: float = 3.5, style: Style = PAPER) -> Tup
         for side in ("left", "bottom"):
             axes.spines[side].set_color(style.soft)
             axes.spines[side].set_linewidth(0.8)
-        axes.tick_params(colors=style.soft, labelcolor=style.soft, width=0.8, length=3)
+        axes.tick_params(which="both", colors=style.soft, labelcolor=style.soft, width=0.8, length=3)
         axes.grid(axis="y", color=style.line, linewidth=0.7)
         axes.set_axisbelow(True)
         axes.xaxis.label.set_color(style.soft)

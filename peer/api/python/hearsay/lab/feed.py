@@ -82,7 +82,7 @@ class Tail:
         self._table = Table(self.limits)
         self._bytes = b""
         self._number = 0
-        self._newest = 0.0  # The greatest step that was sent.
+        self._n = 0  # Rows that were sent and that no later start repeats.
 
     def close(self) -> None:
         """Close the file."""
@@ -143,9 +143,9 @@ class Tail:
         i = self._table.n - 1
         figures: Dict[str, Any] = self._table.row(i)
         step = figures["step"]
-        if step <= self._newest:  # A later start repeats it.
+        if i < self._n:  # It takes the place of rows that were sent.
             sink.restart(self.name, int(step))
-        self._newest = step
+        self._n = i + 1
         figures["wall_time"] = _wall_time(self._table.start_of(i).at_s, figures["time_s"])
         sink.on_round(self.name, int(step), figures)
 

@@ -56,7 +56,8 @@ class Scalars:
     """Turns figures of rounds into tagged values with their steps."""
 
     def __init__(self) -> None:
-        self._drift_round: Dict[str, float] = {}  # By peer: of the newest drift that was given out.
+        self._drift_round: Dict[str, float] = {}  # By peer: of the last drift that was given out.
+        self._floor: Dict[str, int] = {}  # By peer: drifts of this round and earlier ones were given out before a restart.
 
     def of(self, peer: str, step: int, figures: Figures) -> List[Tuple[int, List[Tuple[str, float]]]]:
         """Pairs of a step and its values."""
@@ -70,14 +71,15 @@ class Scalars:
         of = _number(figures.get("drift_round"))
         drifts = [(name, _number(figures.get(name))) for name in DRIFTS]
         drifts = [(name, value) for name, value in drifts if math.isfinite(value)]
-        if math.isfinite(of) and drifts and self._drift_round.get(peer) != of:
+        if math.isfinite(of) and of > self._floor.get(peer, -1) and drifts and self._drift_round.get(peer) != of:
             self._drift_round[peer] = of
             parts.append((int(of), drifts))
         return parts
 
-    def restart(self, peer: str) -> None:
-        """Rounds of the peer are repeated."""
+    def restart(self, peer: str, step: int) -> None:
+        """This step and later ones of the peer are repeated."""
         self._drift_round.pop(peer, None)
+        self._floor[peer] = step - 1
 
 
 class TensorBoard:
@@ -117,7 +119,7 @@ class TensorBoard:
 
     def restart(self, peer: str, step: int) -> None:
         """See Sink."""
-        self._scalars.restart(peer)
+        self._scalars.restart(peer, step)
         if peer in self._writers:
             self._writers[peer].restart(time.time(), step)
 
@@ -155,7 +157,7 @@ class WandB:
 
     def restart(self, peer: str, step: int) -> None:
         """See Sink. W&B keeps the earlier values: a step that is repeated has two."""
-        self._scalars.restart(peer)
+        self._scalars.restart(peer, step)
 
     def close(self, failed: bool = False) -> None:
         """See Sink."""
@@ -206,7 +208,7 @@ class MLflow:
 
     def restart(self, peer: str, step: int) -> None:
         """See Sink. MLflow keeps the earlier values: a step that is repeated has two."""
-        self._scalars.restart(peer)
+        self._scalars.restart(peer, step)
 
     def close(self, failed: bool = False) -> None:
         """See Sink."""

@@ -1,0 +1,150 @@
+#!/usr/bin/env bash
+# tests/e2e/lab_report.sh -- hearsay-lab report: the page of several runs, CSV, figures and LaTeX. Each figure is compared with the
+# file that it is from, read by another reader (lab_report.py). hearsay.lab.load(): lab_units.py.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+e2e_begin
+take_lab
+
+# shellcheck disable=SC2317 # Called by check.
+reader()
+{
+    python3 "$root/tests/e2e/lab_report.py" "$@"
+}
+# shellcheck disable=SC2317 # Called by check.
+units()
+{
+    HEARSAY=$HEARSAY HEARSAY_LIBRARY=$library PYTHONPATH=$root/peer/api/python bounded "$python" "$root/tests/e2e/lab_units.py"
+}
+
+few=(--model logreg --data glyphs --evaluate-every 10 --seed "$seed")
+bounded "$HEARSAY" local --peers 3 "${few[@]}" --rounds 30 --out ring >ring.out 2>ring.err </dev/null
+check "a run of 3" [ $? = 0 ]
+strange="a<b>&'\"\`x\`\$y\$ü"
+bounded "$HEARSAY" sim --peers 12 "${few[@]}" --rounds 20 --topology torus --out "$strange" >sim.out 2>sim.err </dev/null
+check "a simulated run of 12, in a directory of a strange name" [ $? = 0 ]
+check "load() and what is made of it" units
+
+# ---- The page ----
+
+lab report ring "$strange" >page.out 2>page.err
+check "the page is written" [ $? = 0 ]
+check "  to the first directory, and its path is printed" [ "$(cat page.out)" = ring/report.html ]
+check "  nothing is on stderr" [ ! -s page.err ]
+check "  it parses, loads nothing, its pictures are XML, its figures are those of the files" \
+    reader page ring/report.html ring "$strange"
+# shellcheck disable=SC2016 # As it is on the page.
+check "  the name is escaped" grep -qF 'a&lt;b&gt;&amp;&#39;&quot;`x`$y$ü' ring/report.html
+check "  seven curves, bars and a graph of each run" [ "$(grep -c '<svg' ring/report.html)" = 13 ]
+check "  colours for light and dark mode" grep -q 'prefers-color-scheme:dark.*--series-0' ring/report.html
+check "  pictures have no colours of their own" eval '! grep -E "fill: #|stroke: #" ring/report.html'
+cp ring/report.html first.html
+lab report ring "$strange" >page.out 2>page.err
+check "  the same again gives the same bytes" cmp first.html ring/report.html
+lab report "$strange/peer-3" --out one.html >one.out 2>one.err
+check "the directory of one peer has a page, too" reader page one.html "$strange/peer-3"
+bounded "$HEARSAY" train --model logreg --data glyphs --rounds 20 --out alone >alone.out 2>alone.err </dev/null
+lab report alone >alone.out 2>alone.err
+check "and so has training alone" reader page alone/report.html alone
+check "  with the settings that are not defaults" eval 'grep -q "<tr><th>model</th><td>logreg" alone/report.html &&
+    [ "$(grep -c "<tr><th>weight-decay" alone/report.html)" = 1 ]'
+HEARSAY=/nonexistent lab report ring --out bare.html >bare.out 2>bare.err
+check "without the program hearsay the page is written" [ $? = 0 ]
+check "  and says why there is no graph" grep -q 'The graph is not drawn: .*/nonexistent' bare.html
+
+# ---- Figures, LaTeX, CSV ----
+
+lab report ring "$strange" --figure f.png --figure f.svg --figure f.pdf --plot loss --by bytes --latex t.tex --csv rows.csv >more.out 2>more.err
+check "figures, LaTeX and CSV" [ $? = 0 ]
+check "  all paths are printed" [ "$(tr '\n' ' ' <more.out)" = "rows.csv t.tex f.png f.svg f.pdf " ]
+check "  a PNG, an SVG and a PDF" eval '[ "$(head -c 8 f.png | od -An -tx1 | tr -d " \n")" = 89504e470d0a1a0a ] &&
+    python3 -c "import xml.etree.ElementTree as x; x.parse(\"f.svg\")" && [ "$(head -c 4 f.pdf)" = %PDF ]'
+check "  the strange name is in the legend" grep -qF '`x`$y$ü' f.svg
+check "  LaTeX has a row for each run, and special characters are escaped" eval '[ "$(grep -c "\\\\\\\\$" t.tex)" = 3 ] && grep -qF "\\$y\\$ü" t.tex'
+check "  the rows of CSV are those of the files" reader csv rows.csv ring "$strange"
+check "  no page was written" eval 'rm ring/report.html; lab report ring --csv rows2.csv >more.out && [ ! -e ring/report.html ]'
+lab report ring "$strange" --csv - >stdout.csv 2>csv.err
+check "  CSV on stdout is the same" cmp rows.csv stdout.csv
+check "  and no file" test ! -e ./-
+for bad in "--figure f.jpg" "--figure f.png --plot drift --by bytes" "--out same.html --csv same.html" "--out none/x.html" "--out ." \
+    "--csv ring/peer-0/metrics.jsonl --force"; do
+    # shellcheck disable=SC2086 # Words.
+    lab report ring $bad >bad.out 2>bad.err
+    check "$bad: exit code 2, one line, nothing written" [ "$? $(wc -l <bad.err) $(wc -c <bad.out) $(find . -name 'same.html' -o -name f.jpg)" = "2 1 0 " ]
+done
+
+# ---- Existing files ----
+
+check "its own page is replaced" lab report ring --out one.html
+echo "my notes" >notes.html
+for flag in --out --csv --latex; do
+    lab report ring "$flag" notes.html >notes.out 2>notes.err
+    check "$flag does not replace another file: exit code 2" [ $? = 2 ]
+    check "  and the error says so" grep -q 'notes.html exists, and hearsay-lab has not made it; --force' notes.err
+    check "  and the file is unchanged" [ "$(cat notes.html)" = "my notes" ]
+done
+ln -s notes.html link.html
+lab report ring --out link.html >notes.out 2>notes.err
+check "nor the target of a link" [ "$? $(cat notes.html)" = "2 my notes" ]
+check "with --force the target of the link is replaced" lab report ring --out link.html --force
+check "  and the link stays" eval '[ -L link.html ] && head -n 1 notes.html | grep -qi "<!doctype"'
+cp one.html before.html
+bounded bash -c 'ulimit -f 8; trap "" XFSZ; "$@"' full env HEARSAY="$HEARSAY" HEARSAY_LIBRARY="$library" PYTHONPATH="$root/peer/api/python" \
+    PYTHONDONTWRITEBYTECODE=1 "$python" -m hearsay.lab report ring --out one.html >full.out 2>full.err
+check "a page that cannot be written: exit code 1" [ $? = 1 ]
+check "  leaves the old one, and no other file" eval 'cmp one.html before.html && [ -z "$(ls | grep tmp)" ]'
+
+# ---- Wrong input ----
+
+# refused WHAT WHY: a report of bad/ ends with exit code 2 and one line, and writes no page.
+refused()
+{
+    lab report bad >bad.out 2>bad.err
+    check "$1 is refused" [ $? = 2 ]
+    check "  and the error says: $2" grep -qF -e "$2" bad.err
+    check "  in one line" [ "$(wc -l <bad.err)" = 1 ]
+    check "  and nothing is written" [ ! -e bad/report.html ]
+}
+
+fresh()
+{
+    rm -rf bad
+    cp -r ring bad
+}
+
+fresh
+sed -i '5s/"loss": [0-9.]*/"loss": NaN/' bad/peer-1/metrics.jsonl
+refused "a NaN" "bad/peer-1/metrics.jsonl: line 5: found no JSON"
+fresh
+sed -i '7s/"bytes_sent": [0-9]*/"bytes_sent": "many"/' bad/peer-0/metrics.jsonl
+refused "a text for a number" "bad/peer-0/metrics.jsonl: line 7: bytes_sent: found a text, expected a whole number"
+fresh
+echo '{"exit_code": []}' >bad/summary.json
+refused "a broken summary" "bad/summary.json: exit_code: found a list"
+fresh
+mv bad/peer-2 elsewhere
+ln -s ../elsewhere bad/peer-2
+refused "a link for a peer" "bad/peer-2: found a symbolic link"
+fresh
+rm bad/peer-0/metrics.jsonl && mkfifo bad/peer-0/metrics.jsonl
+refused "a pipe" "bad/peer-0/metrics.jsonl: found something else"
+fresh
+head -c 100000 /dev/zero >bad/peer-0/metrics.jsonl
+refused "zeros without end" "bad/peer-0/metrics.jsonl: line 1: too long"
+fresh
+rm -r bad/* && touch bad/notes
+refused "a directory without a run" "bad: found no metrics.jsonl"
+fresh
+truncate -s -20 bad/peer-0/metrics.jsonl
+rm bad/summary.json bad/peer-0/summary.json bad/peer-1/metrics.jsonl
+lab report bad >bad.out 2>bad.err
+check "a torn last line and missing files are accepted" [ $? = 0 ]
+check "  what is known is there" reader page bad/report.html bad
+check "  and the page says that the run has not ended" grep -q 'no summary.json: it has not ended' bad/report.html
+lab report nowhere >bad.out 2>bad.err
+check "a missing directory: exit code 2" [ $? = 2 ]
+"$HEARSAY" report ring >old.out 2>old.err
+check "hearsay report says where it is now: exit code 2" [ $? = 2 ]
+check "  in one line" eval '[ "$(wc -l <old.err)" = 1 ] && grep -q "hearsay-lab report" old.err'
+
+e2e_end
