@@ -197,7 +197,7 @@ HEARSAY_EXPORT int hearsay_on_evaluate(struct hearsay *h,
  *
  * "out": directory of this run. A peer that is started again continues from its last checkpoint. A
  * run that has finished is refused: its model and summary.json are in the directory. The directory
- * gets the files of `hearsay peer`, so `hearsay report` can draw them: metrics.jsonl with one line
+ * gets the files of `hearsay peer`, so `hearsay-lab report` can draw them: metrics.jsonl with one line
  * per round, and summary.json. The summary of a peer that left the run says that it is not
  * finished. Data that a full disk does not take are kept in memory, and the last call retries for
  * "patience". If data are still missing then, the run has failed (HEARSAY_SYSTEM), but you have the

@@ -73,6 +73,29 @@ for bad in "--figure f.jpg" "--figure f.png --plot drift --by bytes" "--out same
     check "$bad: exit code 2, one line, nothing written" [ "$? $(wc -l <bad.err) $(wc -c <bad.out) $(find . -name 'same.html' -o -name f.jpg)" = "2 1 0 " ]
 done
 
+# ---- The notebook ----
+
+mkdir book
+for graph in ring torus; do
+    bounded "$HEARSAY" sim --peers 8 --model logreg --data glyphs --rounds 60 --evaluate-every 5 --topology $graph --out book/$graph >sim.out 2>sim.err
+done
+cat >cells.py <<'PY'
+import json, os, sys
+names = {}
+for cell in json.load(open(sys.argv[1], encoding="utf-8"))["cells"]:
+    if cell["cell_type"] == "code":
+        try:
+            if "pandas" in cell["metadata"].get("tags", []):
+                import pandas
+        except ImportError:
+            continue
+        exec("".join(cell["source"]), names)
+PY
+(cd book && HEARSAY_LIBRARY=$library PYTHONPATH=$root/peer/api/python MPLBACKEND=Agg MPLCONFIGDIR=$PWD bounded "$python" ../cells.py \
+    "$root/tests/examples/lab.ipynb") >book.out 2>book.err
+check "the code of tests/examples/lab.ipynb" [ $? = 0 ]
+check "  makes a figure and a table" eval '[ "$(head -c 4 book/accuracy.pdf)" = %PDF ] && grep -q "^torus & 8 & " book.out'
+
 # ---- Existing files ----
 
 check "its own page is replaced" lab report ring --out one.html

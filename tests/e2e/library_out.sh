@@ -9,6 +9,7 @@ build=$(dirname "$HEARSAY")
 [ -e "$build/libhearsay.so" ] || skip "there is no $build/libhearsay.so"
 ! "$HEARSAY" --version | grep -qE '^sanitizers +[^n ]' || skip "a build with sanitizers has a library that wants them"
 e2e_begin
+take_lab
 cc -I"$root/peer/api" "$root/tests/examples/least_squares.c" -L"$build" -lhearsay -lm -Wl,-rpath,"$build" -o least_squares
 "$HEARSAY" key new cluster.key 2>/dev/null
 # shellcheck disable=SC2034 # By name.
@@ -120,10 +121,10 @@ for i in 0 1; do
     keys ref/metrics.jsonl >ref.keys
     check "the keys of peer $i's lines are those of hearsay peer" cmp ours.keys ref.keys
 done
-check "hearsay report draws both" eval '"$HEARSAY" report run --out page.html >report.out 2>report.err &&
+check "hearsay-lab report draws both" eval 'lab report run --out page.html >report.out 2>report.err &&
     grep -q ">p0<" page.html && grep -q ">p1<" page.html && grep -q "command.*libhearsay" page.html'
-check "  with the second start, as a table" eval '"$HEARSAY" report run --csv - 2>csv.err | cut -d, -f2,3 | sort -u | grep -qx p1,1'
-check "  and as event files" eval '"$HEARSAY" report run --tensorboard logs >events.out 2>&1 && [ -n "$(find logs/p0 -name "*tfevents*")" ]'
+check "  with the second start, as a table" eval 'lab report run --csv - 2>csv.err | cut -d, -f2,3 | sort -u | grep -qx p1,1'
+check "  and as event files" eval 'lab tensorboard run --logdir logs >events.out 2>&1 && [ -n "$(find logs/p0 -name "*tfevents*")" ]'
 
 # ---- To the end. ----
 

@@ -10,6 +10,7 @@ An input is a file that this program has read, by device and inode. An existing 
 unless the caller forces it: a file of ours has a mark near its beginning or its end.
 """
 import os
+import socket
 import stat
 from typing import BinaryIO, Optional, Set, Tuple
 
@@ -73,6 +74,16 @@ def _has_mark(path: str, mark: bytes) -> bool:
         return False
 
 
+def _connected(path: str) -> BinaryIO:
+    """A file that writes to the socket at PATH."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        try:
+            connection.connect(path)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, path) from error
+        return connection.makefile("wb")
+
+
 class Replacing:
     """A new file beside PATH that commit() renames to PATH. A stream at PATH is written to directly."""
 
@@ -80,7 +91,7 @@ class Replacing:
         there = _stat(path)
         self._temporary: Optional[str] = None
         if there is not None and _is_stream(there.st_mode):
-            self.file: BinaryIO = open(path, "wb")
+            self.file: BinaryIO = _connected(path) if stat.S_ISSOCK(there.st_mode) else open(path, "wb")
             return
         self._target = os.path.realpath(path)
         temporary = f"{self._target}.tmp-{os.getpid()}"
