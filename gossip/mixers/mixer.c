@@ -2,6 +2,8 @@
 #include "gossip/mixers/mixer.h"
 
 #include "gossip/collectives/allreduce.h"
+#include "gossip/collectives/ps.h"
+#include "gossip/collectives/sma.h"
 #include "gossip/mixers/average.h"
 #include "gossip/mixers/choco.h"
 #include "gossip/mixers/dpsgd.h"

@@ -16,9 +16,8 @@
  *   average   an update C(u) of the model       w (C_theirs - C_own)
  *   dpsgd     the model                         step w (m_theirs - m_own)
  *   gossip    the model, for one partner        (m_theirs - m_own) / 2
- *   allreduce empty: it tells of a round        to the mean of all (peer/node/collectives/allreduce.h)
- *   sma       empty, too                        a part of the way to a centre that follows the mean
- *   ps        empty, too                        to what a server says (peer/node/collectives/parameter_server.h)
+ *
+ * The mixers of gossip/collectives send empty deltas: models come together beside the edges.
  *
  * Both ends of an edge must know what a delta is, also where one of them is in the
  * last phase already: the delta's codec says so (enum delta_codec). In the last
@@ -49,12 +48,8 @@ struct mixer
     bool whole;
     /* They go to one partner a round, who takes the mean of two: the graph has to be one of such pairs. */
     bool pairs;
-    /* What brings models together in training is a collective of all (mixing.mean), and no edge. */
-    bool collects;
-    /* That mean moves a centre, and the centre pulls models. */
-    bool centre;
-    /* With `collects`: it comes of a server, to which updates go (peer/node/collectives/parameter_server.h). */
-    bool serves;
+    /* In training a round protocol brings models together, and no edge (peer/node/round_protocol.h). */
+    bool round_protocol;
     /* Edges in step share no delta: each is told something of its own. */
     bool own_deltas;
     /* encode() puts x - a of every task in order, and nothing else, so that it may begin before the

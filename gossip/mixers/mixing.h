@@ -89,12 +89,8 @@ struct mixing
     /* Buffer for the model rounded to its segments' types (nn/math/half.h). NULL: no segment has
      * 16 bits. */
     float *rounded;
-    float *x0;         /* The run's initial model: where replicas begin. */
-    const float *mean; /* What a collective has come to, n_floats of the owner's: the next mix of a
-                        * mixer that `collects` moves x there and forgets it. NULL: none. */
-    uint64_t mean_round,
-        mean_view; /* The mean's: after which round, and of whom (members_view()). */
-    bool fetched;  /* x has come from a neighbour, and no mean has moved it since. */
+    float *x0;    /* The run's initial model: where replicas begin. */
+    bool fetched; /* mixing_take_model() has replaced x. The mixer may clear it. */
     struct compress *codec[DELTA_CODECS]; /* NULL: not of this run. */
     struct statistics statistics;
     struct sketch sketch;
@@ -146,9 +142,7 @@ struct mixing_config
     /* For mixers whose deltas are updates: is what a message leaves out remembered,
      * and is everybody everybody's neighbour at all times? */
     bool error_feedback, complete;
-    double corrects; /* For `sma`: what part of x - z a round takes back, over 0 to 1, */
-    double momentum; /* and that of z. */
-    double step;     /* For those whose deltas are whole models: that of training, over 0. */
+    double step; /* For those whose deltas are whole models: that of training, over 0. */
     /* Deltas of training are compressed layer by layer, and may be made in parts, of so many bytes at
      * least; 0: of what is worth a message. */
     bool by_layer;

@@ -75,8 +75,8 @@ enum wire_type {
     WIRE_HAND,
     WIRE_PART,    /* Fragment of a DELTA that is not sent yet: the last bytes come first. Bulk. */
     WIRE_MOMENTS, /* Before a run exists: column statistics of a member's data files. */
-    WIRE_ROUND_PROTOCOL, /* Message of the run's round protocol (peer/node/round_protocol.h). Bulk. */
-    WIRE_CALLBACK,       /* Whether the sender can call the receiver at its announced addresses. */
+    WIRE_ROUND_PROTOCOL, /* Message of the round protocol of the run (peer/node/round_protocol.h). Bulk. */
+    WIRE_CALLBACK, /* Whether the sender can call the receiver at its announced addresses. */
     WIRE_TYPE_END
 };
 

@@ -63,8 +63,6 @@ static int open_mixing(struct workshop *w)
         c.spec[DELTA_RUNG + i] = ladder_spec[i];
     w->by_drift = by_drift;
     c.step = r->gamma_auto ? 1 : r->gamma;
-    c.corrects = 1.0 / (r->min_peers > 0 ? r->min_peers : 1);
-    c.momentum = r->centre_momentum;
     int err = mixing_init(&w->mixing, &c);
     if (err != 0)
         return err;

@@ -3,6 +3,8 @@
 
 #include "compress/compress.h"
 #include "gossip/collectives/collective.h"
+#include "gossip/collectives/ps.h"
+#include "gossip/collectives/sma.h"
 #include "gossip/exchange/sketch.h"
 #include "gossip/mixers/mixer.h"
 #include "nn/math/near.h"
@@ -109,9 +111,9 @@ static const struct mixer *mixer_named(const char *name)
 static const char *fallback_of_topology(const struct run_flags *f)
 {
     const struct mixer *mixer = mixer_named(run_flags_value(f, "mixer"));
-    return mixer != NULL && mixer->collects ? "complete"
-           : mixer != NULL && mixer->pairs  ? "rotation"
-                                            : "ring";
+    return mixer != NULL && mixer->round_protocol ? "complete"
+           : mixer != NULL && mixer->pairs        ? "rotation"
+                                                  : "ring";
 }
 
 /* A mixer whose messages are whole models has them whole. One that adds up updates has messages that do not bring models together, so
@@ -120,7 +122,7 @@ static const char *fallback_of_topology(const struct run_flags *f)
 static const char *fallback_of_compress(const struct run_flags *f)
 {
     const struct mixer *mixer = mixer_named(run_flags_value(f, "mixer"));
-    if (mixer != NULL && (mixer->whole || mixer->collects))
+    if (mixer != NULL && (mixer->whole || mixer->round_protocol))
         return "none";
     if (rota_of(run_flags_value(f, "topology")) || (mixer != NULL && mixer->updates))
         return fine_codec;
@@ -164,17 +166,17 @@ bool run_oversteps(const struct run *r)
 
 static bool collects(const struct run *r)
 {
-    return mixer_all[r->mixer]->collects;
+    return mixer_all[r->mixer]->round_protocol;
 }
 
 static bool serves(const struct run *r)
 {
-    return mixer_all[r->mixer]->serves;
+    return mixer_all[r->mixer] == &mixer_ps;
 }
 
 static bool has_no_centre(const struct run *r)
 {
-    return !mixer_all[r->mixer]->centre;
+    return mixer_all[r->mixer] != &mixer_sma;
 }
 
 static bool collects_nothing(const struct run *r)

@@ -88,11 +88,11 @@ static void auto_is_the_default_of_choco(void **state)
         set(&f, "mixer", mixer_all[i]->name);
         struct run r = make(&f);
         const char *coarse = mixer_all[i]->whole ? "fp16" : "sign";
-        bool none = mixer_all[i]->whole || mixer_all[i]->collects;
+        bool none = mixer_all[i]->whole || mixer_all[i]->round_protocol;
         assert_string_equal(r.compress, none                    ? "none"
                                         : mixer_all[i]->updates ? codec("qsgd:4")
                                                                 : RUN_AUTO);
-        if (mixer_all[i]->collects)
+        if (mixer_all[i]->round_protocol)
             continue;
         set(&f, "compress", coarse);
         assert_string_equal(make(&f).compress, codec(coarse));

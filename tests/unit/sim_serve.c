@@ -1,6 +1,6 @@
 /* tests/unit/sim_serve.c -- --mixer ps through the node: the naive server, bytes, staleness, deaths of workers
  * and of servers, lost sessions. */
-#include "gossip/mixers/mixer.h"
+#include "gossip/collectives/ps.h"
 #include "peer/node/collectives/parameter_server.h"
 #include "peer/node/state.h"
 #include "peer/sim/state.h"
@@ -19,7 +19,7 @@ enum { N_CODECS = 3, N_POLICIES = 3 };
 static uint32_t ps(void)
 {
     for (uint32_t i = 0; mixer_all[i] != NULL; i++)
-        if (mixer_all[i]->serves)
+        if (mixer_all[i] == &mixer_ps)
             return i;
     fail_msg("no ps");
     return 0;

@@ -1,5 +1,5 @@
 /* tests/unit/sim_sma.c -- --mixer sma through the node: the paper's update, deaths, restarts, lost sessions. */
-#include "gossip/mixers/mixer.h"
+#include "gossip/collectives/sma.h"
 #include "sim_rig.h"
 
 enum {
@@ -12,7 +12,7 @@ enum {
 static uint32_t sma(void)
 {
     for (uint32_t i = 0; mixer_all[i] != NULL; i++)
-        if (mixer_all[i]->centre)
+        if (mixer_all[i] == &mixer_sma)
             return i;
     fail_msg("no sma");
     return 0;

@@ -1,6 +1,8 @@
 /* peer/node/collectives/allreduce.c -- runs a collective's schedule over sessions, and again where it broke. */
 #include "peer/node/collectives/allreduce.h"
 
+#include "gossip/collectives/control_arm.h"
+#include "gossip/collectives/sma.h"
 #include "nn/math/vec.h"
 #include "peer/node/schedule.h"
 
@@ -16,8 +18,12 @@ enum {
 static void *allreduce_open(struct env *env, struct sessions *s, struct workshop *w)
 {
     struct allreduce *c = malloc(sizeof *c);
-    if (c != NULL)
-        *c = (struct allreduce){.env = env, .sessions = s, .workshop = w};
+    if (c == NULL)
+        return NULL;
+    *c = (struct allreduce){.env = env, .sessions = s, .workshop = w};
+    if (w->mixing.mixer == &mixer_sma)
+        sma_set(&w->mixing, 1.0 / (w->run.min_peers > 0 ? w->run.min_peers : 1),
+                w->run.centre_momentum);
     return c;
 }
 
@@ -75,7 +81,7 @@ static void allreduce_close(void *self)
     if (c->open) {
         free(c->stage);
         free(c->result);
-        c->workshop->mixing.mean = NULL;
+        control_arm_give(&c->workshop->mixing, NULL, 0, 0);
     }
     free(c);
 }
@@ -147,9 +153,7 @@ static void finish(struct allreduce *c, uint64_t round)
     c->result_view = c->view;
     c->result_attempt = c->attempt;
     c->started = false;
-    c->workshop->mixing.mean = c->result;
-    c->workshop->mixing.mean_round = round;
-    c->workshop->mixing.mean_view = c->view;
+    control_arm_give(&c->workshop->mixing, c->result, round, c->view);
     drop_old(c);
 }
 

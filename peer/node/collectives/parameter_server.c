@@ -1,7 +1,8 @@
 /* peer/node/collectives/parameter_server.c -- pushes and pulls over sessions, and who is the server. */
 #include "peer/node/collectives/parameter_server.h"
 
-#include "gossip/collectives/allreduce.h"
+#include "gossip/collectives/control_arm.h"
+#include "gossip/collectives/ps.h"
 #include "nn/math/rng.h"
 #include "peer/node/schedule.h"
 
@@ -90,7 +91,7 @@ static void parameter_server_close(void *self)
     if (s->open) {
         free(s->result);
         free(s->push);
-        mixing_of(s)->mean = NULL;
+        control_arm_give(mixing_of(s), NULL, 0, 0);
     }
     free(s);
 }
@@ -113,13 +114,10 @@ static bool parameter_server_waits(const void *self, uint64_t round)
 /* The next job moves x to what the server said. */
 static void finish(struct parameter_server *s, uint64_t round)
 {
-    struct mixing *m = mixing_of(s);
     s->result_round = round;
     s->said = false;
     s->missing_us = 0;
-    m->mean = s->result;
-    m->mean_round = round;
-    m->mean_view = members_view(s->env->members);
+    control_arm_give(mixing_of(s), s->result, round, members_view(s->env->members));
 }
 
 static void keep_own(struct parameter_server *s, uint64_t round)
