@@ -228,6 +228,11 @@ for file in {nn,topology,compress,gossip,peer}/ {nn,topology,compress,gossip,pee
     [ -f "${file}README.md" ] || complain "${file}README.md: what lives here, what it may see, where the next one goes"
 done
 
+# The control arms are behind a seam (peer/node/round_protocol.h): no other file of the node has a word of theirs.
+arms='allreduce|all-reduce|collectives?|sma|ps|parameter.server|centre(_[a-z_]+)?'
+words=$(grep -nwiE "$arms" peer/node/*.[ch] /dev/null | grep -vE 'gossip/collectives|peer/node/collectives')
+[ -z "$words" ] || complain "$words: a word of peer/node/collectives"
+
 # No two modules (a .c and its .h) of nn/ include each other, by whatever way round.
 circles=$(grep -HoE '^#include "nn/[a-z0-9_/]+\.h"' nn/*/*.[ch] \
     | sed -E 's/\.[ch]:#include "([^"]*)\.h"/ \1/' | awk '$1 != $2' | tsort 2>&1 >/dev/null)
