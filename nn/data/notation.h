@@ -30,9 +30,9 @@ enum {
 };
 
 enum notation_look {
-    NOTATION_NONE,   /* A word. */
-    NOTATION_BROKEN, /* Only digits, separators and signs, which no notation can read. */
-    NOTATION_NUMBER  /* A number in at least one notation. */
+    NOTATION_NONE,   /* The text is a word. */
+    NOTATION_BROKEN, /* Only digits, separators and signs, but no number in any notation. */
+    NOTATION_NUMBER  /* The text is a number in at least one notation. */
 };
 
 /* A parsed number. */

@@ -50,8 +50,8 @@ bool number_real(const char *text, double *value);
 /* Computes v / divide as a float, rounded once. Returns false if the result is not finite. */
 bool number_to_float(double v, double divide, float *x);
 
-/* Writes the expected text after number_to_float() has failed. The text names the divisor if the
- * divisor may be the cause. */
+/* After number_to_float() has failed: writes the part of the error message that says what was
+ * expected. It names the divisor (such as 255) if the divisor may be the cause. */
 void number_wanted(double divide, char text[NUMBER_WANTED_MAX]);
 
 /* Write the shortest decimal text that reads back as the same double, without
@@ -67,8 +67,8 @@ const char *number_said(double value, char out[NUMBER_TEXT_MAX]);
  * place are those of the greater numbers. */
 int number_choice(const char *choices, const char *text);
 
-/* The choice at `place`, which there must be, and its length: it has no NUL. Of the last one,
- * *number is what its N stands for. */
+/* Returns the choice at `place`, which must exist. Sets *length, because the choice does not end
+ * with a NUL, and *number to the number that replaces N if the choice is "word:N". */
 const char *number_choice_at(const char *choices, uint64_t place, size_t *length, uint32_t *number);
 
 #endif

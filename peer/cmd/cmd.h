@@ -65,8 +65,9 @@ int cmd_expand(const char *key, const char *value, char out[RUN_VALUE_MAX],
 #define CMD_ROW_OBSERVER                                                                           \
     {                                                                                              \
         .name = "identity", .kind = OPTION_TEXT, .arg = "FILE",                                    \
-        .help = "the secret key of one in the members file, where the peers have one; default: "   \
-                "a new one"                                                                        \
+        .help = "secret key of a member that the members file lists, if the cluster has a "        \
+                "members file; "                                                                   \
+                "default: a new key"                                                               \
     }
 #define CMD_ROW_INIT                                                                               \
     {                                                                                              \

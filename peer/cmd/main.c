@@ -108,7 +108,7 @@ static const struct command commands[] = {
      .run = cmd_drift},
     {.name = "probe",
      .usage = "HOST:PORT [--key FILE] [--json]",
-     .summary = "try one peer step by step: name, TCP, key, version, run, clock",
+     .summary = "test the connection to one peer: name, TCP, key, version, run, clock",
      .notes = "example:\n"
               "  hearsay probe a.example:7100 --key cluster.key\n"
               "Exit code 0: every step works, at one of the addresses at least; 1: one does not.\n",
@@ -123,8 +123,8 @@ static const struct command commands[] = {
      .rows = cmd_key_identity_rows,
      .run = cmd_key_identity},
     {.name = "key invite",
-     .usage = "--identity FILE [--for TIME]",
-     .summary = "print a token with which a peer may join that the members file does not list",
+     .usage = "--identity FILE [--for TIME] [--out FILE]",
+     .summary = "print a token that lets a peer join although the members file does not list it",
      .notes = "example:\n"
               "  hearsay key invite --identity peer-a/identity.key --for 1h >token\n"
               "  hearsay peer --bootstrap a.example:7100 --key cluster.key --token @token\n",
@@ -142,7 +142,7 @@ static const struct command commands[] = {
      .run = cmd_eval},
     {.name = "generate",
      .usage = "MODEL [--prompt TEXT] [options]",
-     .summary = "continue a text with an lstm or gpt that was trained on one",
+     .summary = "generate text with an lstm or gpt that was trained on text",
      .notes = "example:\n"
               "  hearsay generate gpt/model.safetensors --prompt \"ROMEO:\" --temperature 0.8\n",
      .rows = cmd_generate_rows,
@@ -150,7 +150,7 @@ static const struct command commands[] = {
      .run = cmd_generate},
     {.name = "inspect",
      .usage = "FILE|SPEC [options]",
-     .summary = "show what a model file holds, or a model spec comes to",
+     .summary = "show the contents of a model file, or the layers of a model spec",
      .notes = "examples:\n"
               "  hearsay inspect out/peer-0/model.safetensors\n"
               "  hearsay inspect resnet:20 --data cifar10:DIR\n",

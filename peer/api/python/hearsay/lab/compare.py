@@ -1,9 +1,9 @@
 """Runs arms side by side, each with several seeds, and says which one is best and whether that is more than seed noise.
 
-FILE is TOML: settings of all arms, then a [section] per arm. A list makes one arm per value. Of several values of lr one is
-chosen for each arm, on validation data. peer/api/python/hearsay/lab/README.md describes the file.
+FILE is TOML: settings of all arms, then a [section] per arm. A list makes one arm per value, except a list for lr: for each
+arm, the best value is chosen on validation data. peer/api/python/hearsay/lab/README.md describes the file.
 
-    OUT/ARM/lr-X/choose-seed-N   one run per candidate for lr, on nine tenths of the training samples, judged by the tenth left
+    OUT/ARM/lr-X/choose-seed-N   one run per value of lr, trained on 90 % of the training samples, evaluated on the other 10 %
     OUT/ARM/lr-X/seed-N          with the chosen lr: seeds N, N + 1, ...
     OUT/ARM/lr-X/seed-N.log      stderr of that run
     OUT/compare.html, OUT/compare.csv
@@ -26,14 +26,14 @@ from .output import shown
 from .runs import Job
 
 NAME = "compare"
-HELP = "run arms and seeds from one TOML file, with mean, spread and significance"
+HELP = "compare several configurations ("arms") from one TOML file, each with several seeds"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of `hearsay-lab compare`."""
     parser.add_argument("file", metavar="FILE", help="TOML file of settings, with a [section] per arm")
     parser.add_argument("--set", metavar="KEY=VALUE,...", action="append", default=[], dest="sets",
-                        help="a setting of all arms, which wins over the file. May be given several times")
+                        help="a setting for all arms that overrides the file; may be given several times")
     add_common_arguments(parser, "hearsay-compare", "runs, compare.html and compare.csv")
 
 
@@ -45,9 +45,9 @@ def add_common_arguments(parser: argparse.ArgumentParser, out: str, files: str) 
     parser.add_argument("--csv", action="store_true", help="print one line of CSV per run to stdout instead of the table")
     parser.add_argument("--latex", metavar="FILE", help="also write the table of means to FILE, as a LaTeX tabular; - prints it instead of "
                                                           "the table")
-    parser.add_argument("--force", action="store_true", help="replace the FILE of --latex also if hearsay-lab has not made it")
-    parser.add_argument("--hearsay", metavar="PATH", help="the program hearsay (default: HEARSAY, or that on PATH, or that of "
-                                                          "the checkout)")
+    parser.add_argument("--force", action="store_true", help="overwrite the FILE of --latex even if hearsay-lab did not create it")
+    parser.add_argument("--hearsay", metavar="PATH", help="path of the program hearsay (default: $HEARSAY, else the one on PATH, "
+                                                          "else the build of this checkout)")
 
 
 # ---- What compare and sweep share. ----
@@ -74,7 +74,7 @@ def check_outputs(arguments: argparse.Namespace, names: Dict[str, bytes]) -> Non
 
 
 def warn_of_environment(progress: runs.Progress) -> None:
-    """Settings in the environment have no effect: a comparison is its file and its command line."""
+    """Warn that settings in the environment have no effect: only the file and the command line decide the result."""
     names = program.ignored()
     if names:
         progress.say(f"warning: runs do not get {', '.join(map(shown, names))} from the environment")
@@ -214,7 +214,7 @@ class _Compare:
                         + [comparison.percent_spread(at[m]) for m in result.budget_measures])
         lines = [comparison.table(rows, [3, 9, 9, 17, 9, 9, 7, 10, 9] + [17] * len(result.budgets)), ""]
         if any(arm.is_edge for arm in result.arms):
-            lines.append("*: the least or the greatest lr that was tried: a better one may lie beyond")
+            lines.append("*: the smallest or the largest lr that was tried; a better one may lie outside")
         lines += [result.best_sentence(m) for m in result.ranked]
         lines += [f"to choose lr: {arm.name}, lr {arm.rate(i)}: {comparison.state_text(trial)}"
                   for arm, trials in zip(self.asked.arms, self.tune) for i, trial in enumerate(trials)
@@ -222,7 +222,7 @@ class _Compare:
         return "\n".join(lines + result.missing() + [f"runs in {shown(self.arguments.out)}"])
 
     def json(self, result: Result, code: int) -> Dict[str, Any]:
-        """One object. The page of this folder lists its fields."""
+        """The object that --json prints. README.md in this folder lists its fields."""
         asked = self.asked
         arms: List[Dict[str, Any]] = []
         for i, (arm, one) in enumerate(zip(asked.arms, result.arms)):

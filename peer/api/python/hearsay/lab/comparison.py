@@ -168,7 +168,7 @@ class Result:
                 and statistics.differ(best.at[measure], arm.at[measure]) == statistics.SAME]
 
     def unknown(self, measure: str) -> int:
-        """How many arms have no value of a measure of which there is a best arm."""
+        """The number of arms without a value of a measure, if there is a best arm for it."""
         return sum(not math.isfinite(arm.at[measure].mean) for arm in self.arms) if self.best(measure) is not None else 0
 
     def best_sentence(self, measure: str) -> str:
@@ -196,7 +196,7 @@ class Result:
                 for arm in self.arms for i, trial in enumerate(arm.trials) if trial.state != DONE]
 
     def counts(self) -> Dict[str, int]:
-        """n_left, n_done and so on of all trials."""
+        """Totals over all trials: n_left, n_done, n_apart and n_failed."""
         return {f"n_{state}": sum(arm.count(state) for arm in self.arms) for state in STATES}
 
     def csv(self) -> str:

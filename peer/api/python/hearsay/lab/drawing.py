@@ -2,14 +2,14 @@
 
     figure(width, height, style)   an empty figure in inches, and its axes
     curves(...), bars(...), graph(...)    draw into axes
-    page_svg(figure, prefix)       SVG text that stands in an HTML page with others. Its colours are CSS variables
+    page_svg(figure, prefix)       SVG text for an HTML page that may have other figures. Its colours are CSS variables
     render(figure, format)         the bytes of a PNG, SVG or PDF file
 
 The same input gives the same bytes. No function uses pyplot, a display or the user's matplotlibrc. A page defines the CSS
 variables of css_colours(), which differ in light and dark mode.
 
-Up to LINES peers of a run are a line each. More are a band from the least to the greatest of each round, with the median.
-No value is averaged or interpolated: each point is a number of a file. Texts are drawn as they are: `$` begins no formula.
+With at most LINES peers, a run has one line per peer. With more, a band shows the minimum and maximum of each round, and a
+line the median. No value is averaged or interpolated: each point is a number of a file. Texts are drawn as they are: a `$` does not begin a formula.
 """
 import contextlib
 import dataclasses

@@ -103,7 +103,7 @@ def backend() -> Tuple[Any, Callable[[BinaryIO], Callable[[bytes], Any]]]:
 
 
 class Writer:
-    """Writes the events of one file that is open."""
+    """Writes TensorBoard events to one open file."""
 
     def __init__(self, file: BinaryIO, wall_time: float) -> None:
         self._file = file

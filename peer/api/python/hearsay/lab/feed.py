@@ -1,4 +1,4 @@
-"""hearsay.lab.feed: sends the figures of a run's files to a sink: of a finished run, or of one that goes on.
+"""hearsay.lab.feed: sends the metrics in a run's files to a sink, of a finished run or of a run in progress.
 
     replay(run, sink)            a run that load() has read
     follow(path, make_sink)      reads metrics.jsonl files as they grow, until the run has written its summary.json
@@ -220,7 +220,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options that all sinks have."""
     parser.add_argument("dirs", metavar="DIR", nargs="+", help="the --out directory of a run, or of one of its peers")
     parser.add_argument("--follow", action="store_true",
-                        help="read the files of one run as they grow, until it has ended; DIR may come later")
+                        help="read the files of one run as they grow, until it ends; DIR need not exist yet")
     parser.add_argument("--every", metavar="SECONDS", type=float, default=1.0, help="how often --follow reads (default: 1)")
 
 

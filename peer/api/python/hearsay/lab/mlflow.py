@@ -1,4 +1,6 @@
-"""Figures of runs as runs of MLflow: metrics PEER/TAG by the step counter, the settings as parameters.
+"""Copies runs to MLflow.
+
+A metric is named PEER/TAG. Its step is the step counter. The settings of the run become parameters.
 
   hearsay-lab mlflow out --uri file:///tmp/mlruns      a directory of files
   hearsay-lab mlflow out --uri sqlite:///mlflow.db     a local database (not with mlflow-skinny)
@@ -13,7 +15,7 @@ from .run import Run
 from .sinks import MLflow
 
 NAME = "mlflow"
-HELP = "figures of runs for MLflow"
+HELP = "copy the metrics of runs to MLflow"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

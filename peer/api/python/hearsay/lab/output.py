@@ -34,7 +34,7 @@ def shown(text: str) -> str:
 
 
 def _stat(path: str) -> Optional[os.stat_result]:
-    """What PATH names, links followed; None: nothing."""
+    """The stat result of PATH, following links. None if PATH does not exist."""
     try:
         return os.stat(path)
     except FileNotFoundError:

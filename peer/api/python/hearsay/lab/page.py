@@ -194,7 +194,7 @@ def _verdicts(runs: Sequence[Run]) -> str:
     return '<ul class="runs">\n' + "".join(lines) + "</ul>\n"
 
 
-# Settings of a single run that are shown also where they are defaults.
+# Settings of a single run that are shown even if they have their default values.
 ALWAYS = ("command", "--peers", "model", "data", "topology", "compress", "mixer", "rounds", "seed")
 
 

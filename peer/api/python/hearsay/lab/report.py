@@ -1,19 +1,20 @@
-"""One self-contained HTML page of finished runs: verdicts, settings, final figures, curves, drift, time, bytes and graphs.
+"""Writes one self-contained HTML page of finished runs: verdict (consensus or not), settings, results, curves, the peer graph.
 
   hearsay-lab report out                               writes out/report.html
   hearsay-lab report a b --out ab.html                 several runs in one page
   hearsay-lab report a b --figure ab.pdf --plot accuracy --by bytes
-  hearsay-lab report a b --latex ab.tex                final figures as a LaTeX table
+  hearsay-lab report a b --latex ab.tex                results as a LaTeX table
   hearsay-lab report a b --csv -                       all metrics as CSV
 
 All runs are read and all outputs are checked before the first file is written. An existing file is replaced only if
 hearsay-lab has made it, or with --force.
 
-Format of --csv (RFC 4180: CRLF, quotes doubled): a head line, then a line for each peer and round, by runs, peers and rounds.
+Format of --csv (RFC 4180: CRLF, quotes doubled): a head line, then one line per peer and round, sorted by run, peer and round.
 
   run,peer,start,phase,rung,rung_by,round,rounds,...      then all numeric columns of metrics.jsonl
 
-`start` counts from 0. Seconds and bytes count from that start. An unknown value is an empty field. A text that a spreadsheet
+A start is one launch of the program: a run that was interrupted and continued has several, numbered from 0. Seconds and bytes
+begin at 0 at each start. `rung` is the level of --compress auto, `rung_by` what chose it (drift or uplink). An unknown value is an empty field. A text that a spreadsheet
 would run as a formula gets a ' in front.
 """
 import argparse
@@ -40,14 +41,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     parser.add_argument("dirs", metavar="DIR", nargs="+", help="the --out directory of a run, or of one of its peers")
     parser.add_argument("--out", metavar="FILE", help="the page (default: report.html in the first DIR, if no other output is given)")
-    parser.add_argument("--csv", metavar="FILE", help="write all metrics as CSV, a line for each peer and round; - is stdout")
-    parser.add_argument("--latex", metavar="FILE", help="write the final figures as a LaTeX tabular; - is stdout")
+    parser.add_argument("--csv", metavar="FILE", help="write all metrics as CSV, one line per peer and round; - is stdout")
+    parser.add_argument("--latex", metavar="FILE", help="write the results of the runs as a LaTeX tabular; - is stdout")
     parser.add_argument("--figure", metavar="FILE", action="append", default=[],
                         help="write a figure of all runs, as .png, .svg or .pdf; may be given several times")
     parser.add_argument("--plot", choices=sorted(_PLOTS), default="accuracy", help="what --figure shows (default: accuracy)")
     parser.add_argument("--by", choices=("round", "seconds", "bytes"), default="round",
                         help="horizontal axis of --figure (default: round)")
-    parser.add_argument("--force", action="store_true", help="replace files that hearsay-lab has not made")
+    parser.add_argument("--force", action="store_true", help="overwrite files even if hearsay-lab did not create them")
 
 
 # ---- CSV. ----

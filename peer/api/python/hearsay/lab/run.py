@@ -60,7 +60,7 @@ KINDS: Tuple[str, ...] = tuple(kind for _, _, kind in COLUMNS)
 AT: Dict[str, int] = {name: i for i, name in enumerate(NAMES)}
 WORDS: Tuple[str, ...] = ("phase", "rung", "rung_by")  # Text columns.
 
-# Numbers of a summary.json: name in Figures, object that holds it (None: the summary itself), name there, kind.
+# Numbers of summary.json: (name in Figures, key of the object that holds it or None: the top level, key in that object, kind).
 SUMMARY: Tuple[Tuple[str, Optional[str], str, str], ...] = (
     ("round", None, "round", WHOLE), ("rounds", None, "rounds", WHOLE), ("settle_rounds", None, "settle_rounds", WHOLE),
     ("loss", None, "loss", REAL), ("accuracy", None, "accuracy", SIZE), ("test_loss", None, "test_loss", REAL),

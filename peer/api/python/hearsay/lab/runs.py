@@ -101,7 +101,7 @@ class Runner:
 
     def __init__(self, signals: Signals, path: str, command: str, jobs: int, source: str = "") -> None:
         self.signals, self.path, self.command, self.jobs = signals, path, command, jobs
-        self.source = source  # The settings file, for errors.
+        self.source = source  # Name of the settings file, shown in errors.
         self.environment = program.environment()
         if jobs > 1 and command == "sim":  # Results of `sim` do not depend on it. A --threads flag wins.
             self.environment["HEARSAY_THREADS"] = "1"
@@ -255,7 +255,7 @@ class Lock:
         os.pwrite(self.fd, f"{os.getpid()}\n".encode(), 0)
 
     def close(self) -> None:
-        """Give the directory back."""
+        """Release the lock."""
         os.close(self.fd)
 
 

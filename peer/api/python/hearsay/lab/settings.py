@@ -402,7 +402,7 @@ def _budgets(settings: Sequence[Setting]) -> Tuple[Budget, ...]:
 
 
 def _weight(one: Setting, section: Optional[str]) -> int:
-    """The setting of the greatest weight wins in an arm of a section. 0: the setting is not part of the arm."""
+    """The precedence of a setting in the arms of a section: the highest one is used. 0: the setting does not apply to the section."""
     return 3 if one.is_set else 2 if one.section == section else 1 if one.section is None else 0
 
 

@@ -3,7 +3,7 @@
   hearsay-lab sweep lr=0.01,0.03,0.1 --seeds 3 --out sweep -- local --peers 4 --model logreg
   hearsay-lab sweep lr=0.01,0.1 momentum=0,0.9 -- train --model lenet5 --data mnist:DIR
 
-Several flags make a grid. Each run is what the command alone does with these flags:
+Several flags make a grid. Each run is the same as the command with these flags, called by hand:
 
     OUT/lr=0.01,momentum=0/seed-1        its --out
     OUT/lr=0.01,momentum=0/seed-1.log    its stderr
@@ -40,8 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of `hearsay-lab sweep`."""
     parser.usage = "hearsay-lab sweep [options] KEY=VALUE,... [KEY=VALUE,...] -- local|sim|train [flags of the runs]"
     parser.add_argument("words", metavar="KEY=VALUE,...", nargs="*",
-                        help="values of the flag --KEY. Behind them and all options: -- and the command line of the runs")
-    parser.add_argument("--seeds", metavar="N", default="1", help="run with N seeds, from --seed of the runs on (default 1)")
+                        help="values of the flag --KEY. After these and all options, write -- and the command line of the runs")
+    parser.add_argument("--seeds", metavar="N", default="1", help="number of seeds per setting; the first is the --seed of the runs (default 1)")
     add_common_arguments(parser, "hearsay-sweep", "the runs")
 
 
@@ -57,7 +57,7 @@ def _axes(words: Sequence[str], command: str, flags: Sequence[str], given: Seque
         if any(axis.key == key for axis in axes):
             raise InputError(f"sweep: found the key {key} twice, expected it once")
         if key in given:
-            raise InputError(f"sweep: found {key}=... and the flag --{key} behind the --, expected one of them")
+            raise InputError(f"sweep: found {key}=... and the flag --{key} after the --, expected one of them")
         values = settings.check_values(settings.split_values(value, key, "sweep"), "sweep", key, VALUES)
         axes.append(Setting(key, values, "sweep"))
     if len(axes) > AXES:
@@ -86,7 +86,7 @@ def _cells(axes: Sequence[Setting]) -> List[Arm]:
 
 
 class CommandLine:
-    """The command line behind the --: its command, its flags, and --seed, which is taken out."""
+    """The command line after the --, split into command, flags and the value of --seed. The flags do not include --seed."""
 
     def __init__(self, words: Sequence[str]) -> None:
         if not words or words[0] not in COMMANDS:

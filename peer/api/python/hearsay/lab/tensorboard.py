@@ -1,15 +1,15 @@
-"""Event files of runs, for TensorBoard.
+"""Writes the metrics of runs as event files for TensorBoard.
 
   hearsay-lab tensorboard out --logdir logs            a finished run
-  hearsay-lab tensorboard out --logdir logs --follow   a run that goes on, until it has ended
+  hearsay-lab tensorboard out --logdir logs --follow   a run in progress, followed until it ends
   tensorboard --logdir logs
 
   LOGS/PEER/events.out.tfevents.TIME.hearsay           of one run
   LOGS/RUN/PEER/...                                    of several runs
   LOGS/RUN/...                                         of `train`, or of one peer's directory
 
-The same command again replaces its files. Files of other programs are not touched. A run that several starts have made is
-one curve. The package tensorboard writes the files where it is installed, otherwise python3-protobuf encodes them.
+The same command again replaces its files. Files of other programs are not touched. A run that was
+interrupted and continued is one curve. The package tensorboard writes the files where it is installed, otherwise python3-protobuf encodes them.
 """
 import argparse
 import os
@@ -22,14 +22,14 @@ from .run import Run
 from .sinks import TensorBoard
 
 NAME = "tensorboard"
-HELP = "event files for TensorBoard"
+HELP = "write the metrics of runs as event files for TensorBoard"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     add_feed_arguments(parser)
     parser.add_argument("--logdir", metavar="LOGS", required=True, help="directory for the event files")
-    parser.add_argument("--force", action="store_true", help="replace event files that hearsay-lab has not made")
+    parser.add_argument("--force", action="store_true", help="overwrite event files even if hearsay-lab did not create them")
 
 
 class _Files(TensorBoard):

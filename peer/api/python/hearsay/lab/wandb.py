@@ -1,4 +1,6 @@
-"""Figures of runs as runs of Weights & Biases: PEER/TAG by the step counter, the settings as config.
+"""Copies runs to Weights & Biases.
+
+A metric is named PEER/TAG. The horizontal axis is the step counter. The settings of the run become the config.
 
   hearsay-lab wandb out                      offline: files below wandb/, which `wandb sync` sends
   WANDB_MODE=online hearsay-lab wandb out    to the server
@@ -12,7 +14,7 @@ from .run import Run
 from .sinks import WandB
 
 NAME = "wandb"
-HELP = "figures of runs for Weights & Biases, offline by default"
+HELP = "copy the metrics of runs to Weights & Biases, offline by default"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
