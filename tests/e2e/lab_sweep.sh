@@ -156,14 +156,14 @@ refused "a bad value among good ones" "^hearsay-lab: lr=many: --lr: found 'many'
 refused "a topology for others" '^hearsay-lab: topology=torus:3x3: --topology: torus:3x3 is for 9 peers' topology=ring,torus:3x3 -- "${short[@]}"
 refused "a model for other data" '^hearsay-lab: model=lstm:8: --model: ' model=logreg,lstm:8 -- local --data mnist:digits --rounds 3
 refused "a time that is none" "^hearsay-lab: checkpoint=2x: --checkpoint: found '2x'" checkpoint=1s,2x -- "${short[@]}"
-refused "a value given twice over" 'sweep: found lr=... and the flag --lr behind the --' lr=1,2 -- "${short[@]}" --lr 1
-refused "--out behind the --" 'sweep: --out behind the --: each run' lr=1,2 -- "${short[@]}" --out x
+refused "a value given twice over" 'sweep: found lr=... and the flag --lr after the --' lr=1,2 -- "${short[@]}" --lr 1
+refused "--out after the --" 'sweep: --out after the --: each run' lr=1,2 -- "${short[@]}" --out x
 refused "nothing between commas" 'sweep: lr: found no value' lr=1,,2 -- "${short[@]}"
 refused "a value twice" "sweep: lr: found '0.10' twice" lr=0.1,0.10 -- "${short[@]}"
 refused "a key twice" "sweep: found the key lr twice" lr=0.1 lr=0.2 -- "${short[@]}"
 refused "no seeds" "--seeds: found '0'" --seeds 0 -- "${short[@]}"
-refused "no command" 'found nothing behind the --, expected local, sim or train' lr=1
-refused "another command" "found 'peer' behind the --" lr=1 -- peer
+refused "no command" 'found nothing after the --, expected local, sim or train' lr=1
+refused "another command" "found 'peer' after the --" lr=1 -- peer
 refused "too many runs" 'found 12000 runs, expected at most 10000' --seeds 1000 "lr=$(seq -s , 12)" -- "${short[@]}"
 sweep other lr=0.001,0.05 momentum=0,0.9 --out grid -- "${short[@]}" --batch 8
 check "the directories of other settings: $(head -c 150 other.err)" eval \

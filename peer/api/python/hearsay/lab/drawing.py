@@ -9,7 +9,8 @@ The same input gives the same bytes. No function uses pyplot, a display or the u
 variables of css_colours(), which differ in light and dark mode.
 
 With at most LINES peers, a run has one line per peer. With more, a band shows the minimum and maximum of each round, and a
-line the median. No value is averaged or interpolated: each point is a number of a file. Texts are drawn as they are: a `$` does not begin a formula.
+line the median. No value is averaged or interpolated: each point is a number of a file. Texts are drawn as they are: a `$`
+does not begin a formula.
 """
 import contextlib
 import dataclasses

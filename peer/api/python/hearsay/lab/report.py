@@ -14,8 +14,8 @@ Format of --csv (RFC 4180: CRLF, quotes doubled): a head line, then one line per
   run,peer,start,phase,rung,rung_by,round,rounds,...      then all numeric columns of metrics.jsonl
 
 A start is one launch of the program: a run that was interrupted and continued has several, numbered from 0. Seconds and bytes
-begin at 0 at each start. `rung` is the level of --compress auto, `rung_by` what chose it (drift or uplink). An unknown value is an empty field. A text that a spreadsheet
-would run as a formula gets a ' in front.
+begin at 0 at each start. `rung` is the level of --compress auto, and `rung_by` what chose it (drift or link). An unknown
+value is an empty field. A text that a spreadsheet would run as a formula gets a ' in front.
 """
 import argparse
 import functools

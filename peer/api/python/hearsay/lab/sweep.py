@@ -91,7 +91,7 @@ class CommandLine:
     def __init__(self, words: Sequence[str]) -> None:
         if not words or words[0] not in COMMANDS:
             found = repr(shown(words[0])) if words else "nothing"
-            raise InputError(f"sweep: found {found} behind the --, expected local, sim or train, and its flags")
+            raise InputError(f"sweep: found {found} after the --, expected local, sim or train, and its flags")
         self.command = words[0]
         self.seed = 1
         self.rest: List[str] = []
@@ -107,7 +107,7 @@ class CommandLine:
                 self.seed = settings.whole(value if equals else waiting.pop(0), 0, 1 << 53, "sweep: --seed")
                 continue
             if name in OURS:
-                raise InputError(f"sweep: --{name} behind the --: {OURS[name]}")
+                raise InputError(f"sweep: --{name} after the --: {OURS[name]}")
             if name:
                 self.given.append(name)
             self.rest.append(word)
