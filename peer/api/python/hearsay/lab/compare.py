@@ -26,7 +26,7 @@ from .output import shown
 from .runs import Job
 
 NAME = "compare"
-HELP = "compare several configurations ("arms") from one TOML file, each with several seeds"
+HELP = 'compare several configurations ("arms") from one TOML file, each with several seeds'
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
