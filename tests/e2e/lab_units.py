@@ -11,6 +11,7 @@ import shutil
 import sys
 import tempfile
 import traceback
+import xml.etree.ElementTree
 
 import numpy as np
 
@@ -333,6 +334,41 @@ def test_pictures_are_the_same_bytes_again():
     refused("no run has values", report.figure, runs, "x.png", "accuracy", "round")
     refused("expected .png, .svg or .pdf", report.figure, runs, "x.jpg", "loss", "round")
     assert page.page(runs) == page.page(runs)
+
+
+def test_labels_cover_nothing():
+    rng = np.random.default_rng(7)
+    xs, ys = 10 ** rng.uniform(1, 4, 30), rng.uniform(0, 1, 30)
+    fig, axes = drawing.figure(9, 5)
+    drawing.log_axis(axes, "x", xs.min(), xs.max())
+    axes.plot(xs, ys, "o", label="points")
+    drawing.key(axes, "upper left")
+    drawing.label_points(axes, xs, ys, [f"point:{i}" for i in range(30)], ["#000000"] * 30)
+    fig.draw_without_rendering()
+    boxes = [note.get_window_extent() for note in axes.texts] + [axes.get_legend().get_window_extent()]
+    area = axes.get_window_extent()
+    for i, box in enumerate(boxes):
+        assert area.x0 <= box.x0 and box.x1 <= area.x1 and area.y0 <= box.y0 and box.y1 <= area.y1, i
+        assert not any(box.overlaps(other) for other in boxes[:i]), i
+        assert i == 30 or not any(box.contains(*at) for at in axes.transData.transform(np.stack([xs, ys], axis=1))), i
+    stairs = drawing.frontier(np.array([1.0, 2, 4]), np.array([5.0, 6, 8]))
+    assert [list(part) for part in stairs] == [[1, 2, 2, 4, 4], [5, 5, 6, 6, 8]]
+
+
+def test_a_file_has_a_light_and_a_dark_mode():
+    def drawn():
+        fig, axes = drawing.figure()
+        axes.plot([1, 2], [1, 2], color=drawing.PAPER.series[0], label="$x$ & y")
+        drawing.key(axes, "outside", title="lines")
+        return drawing.file_svg(fig, "a < b & c")
+    text = drawn()
+    assert text == drawn()
+    root = xml.etree.ElementTree.fromstring(text)
+    assert root[0].text == "a < b & c" and root[1].text.startswith("@media (prefers-color-scheme:dark)")
+    assert f"stroke: {drawing.LIGHT[0]}" in text
+    assert f'[style*="stroke: {drawing.LIGHT[0]}"]{{stroke:{drawing.DARK[0]} !important}}' in root[1].text
+    assert f'[style*="fill: #ffffff"]{{fill:{drawing.NIGHT.ground} !important}}' in root[1].text
+    assert any(e.text == "$x$ & y" for e in root.iter() if e.tag.endswith("text"))
 
 
 def test_outputs():

@@ -2,7 +2,9 @@
 
     figure(width, height, style)   an empty figure in inches, and its axes
     curves(...), bars(...), graph(...)    draw into axes
+    log_axis(...), label_points(...)      a logarithmic axis; names of points that do not overlap
     page_svg(figure, prefix)       SVG text for an HTML page that may have other figures. Its colours are CSS variables
+    file_svg(figure, title)        the text of an SVG file that has a light and a dark mode
     render(figure, format)         the bytes of a PNG, SVG or PDF file
 
 The same input gives the same bytes. No function uses pyplot, a display or the user's matplotlibrc. A page defines the CSS
@@ -27,7 +29,8 @@ from .run import Array, Peer, Run
 try:
     import matplotlib
     from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator
+    from matplotlib.textpath import TextPath
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 except ImportError as missing:
     raise ImportError("matplotlib is not installed (pip install matplotlib, Debian: python3-matplotlib)") from missing
 
@@ -56,6 +59,7 @@ class Style:
 
 
 PAPER = Style("#1a202c", "#2d3748", "#d9dee6", LIGHT, LIGHT_PARTS, "#ffffff", "#ffffff")
+NIGHT = Style("#e6e9ef", "#b8c0cc", "#343b47", DARK, DARK_PARTS, "#0d1117", "#0d1117")  # PAPER in dark mode.
 # Placeholders that page_svg() replaces by CSS variables.
 PAGE = Style("#000101", "#000102", "#000103", tuple(f"#0002{i:02x}" for i in range(8)), tuple(f"#0003{i:02x}" for i in range(4)),
              "#000104", None)
@@ -88,10 +92,11 @@ def literal(text: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in text).replace("$", r"\$")
 
 
-def figure(width: float = 5.4, height: float = 3.5, style: Style = PAPER) -> Tuple[Any, Any]:
-    """An empty figure of that many inches and its axes."""
+def figure(width: float = 5.4, height: float = 3.5, style: Style = PAPER, pad: float = 0.04) -> Tuple[Any, Any]:
+    """An empty figure of that many inches, with that much air around it, and its axes."""
     with _settings():
         fig = Figure(figsize=(width, height), layout="constrained")
+        fig.get_layout_engine().set(w_pad=pad, h_pad=pad)
         fig.patch.set_visible(style.ground is not None)
         axes = fig.add_subplot()
         axes.patch.set_visible(False)
@@ -135,6 +140,96 @@ def page_svg(fig: Any, prefix: str, title: str) -> str:
     text = re.sub(r"'DejaVu Sans'(?:, [^;\"]*)?", "inherit", text)
     text = re.sub(r"font: ([0-9.]+)px inherit", r"font-size: \1px", text)
     return text.replace("<svg", f'<svg role="img" aria-label="{title}"', 1).strip()
+
+
+def file_svg(fig: Any, title: str) -> str:
+    """The text of an SVG file of a figure in the style PAPER. A browser in dark mode shows the colours of NIGHT. `title` is its
+    accessible name."""
+    text = render(fig, "svg").decode("utf-8")
+    text = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", text, flags=re.DOTALL)
+    text = re.sub(r"'DejaVu Sans'(?:, [^;\"]*)?", "'DejaVu Sans', Verdana, sans-serif", text)
+    pairs = dict(zip((PAPER.ink, PAPER.soft, PAPER.line, str(PAPER.ground), *PAPER.series, *PAPER.parts),
+                     (NIGHT.ink, NIGHT.soft, NIGHT.line, str(NIGHT.ground), *NIGHT.series, *NIGHT.parts)))
+    rules = "".join(f'[style*="{part}: {light}"]{{{part}:{dark} !important}}' for light, dark in pairs.items() if light in text
+                    for part in ("fill", "stroke"))
+    first = text.index(">", text.index("<svg")) + 1
+    name = title.replace("&", "&amp;").replace("<", "&lt;")
+    text = f"{text[:first]}<title>{name}</title><style>@media (prefers-color-scheme:dark){{{rules}}}</style>{text[first:]}"
+    return re.sub(r"[ \t]*\n(?:[ \t]*\n)*", "\n", text)
+
+
+# ---- Scatter plots. ----
+
+NEAR, FAR, STEP = 6, 130, 5  # Distances of a label from its point that are tried, in points.
+LEADER = 11.0  # A label farther than this from its point has a line to it.
+
+
+def log_axis(axes: Any, which: str, low: float, high: float, air: float = 1.2, style: Style = PAPER) -> None:
+    """Make an axis ("x" or "y") logarithmic, from low / air to high * air, with a grid and plain numbers at the ticks."""
+    with _settings():
+        getattr(axes, f"set_{which}scale")("log")
+        getattr(axes, f"set_{which}lim")(low / air, high * air)
+        axes.grid(axis=which, color=style.line, linewidth=0.7)
+        axis = getattr(axes, f"{which}axis")
+        axis.set_major_locator(MaxNLocator(6) if high < 4 * low else LogLocator(subs=(1, 2, 5) if high < 1e4 * low else (1,)))
+        axis.set_minor_locator(NullLocator())
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+
+
+def frontier(xs: Array, ys: Array) -> Tuple[Array, Array]:
+    """The corners of the stairs through points in the order of x: from each point level to the x of the next point."""
+    return np.repeat(xs, 2)[1:], np.repeat(ys, 2)[:-1]
+
+
+def _boxes(at: Array, half: float) -> Array:
+    return np.concatenate([at - half, at + half], axis=1)
+
+
+def _along(line: Array) -> Array:
+    """Places on a line, at most 3 points apart."""
+    parts = [line[:1]]
+    for a, b in zip(line, line[1:]):
+        n = max(1, math.ceil(float(np.linalg.norm(b - a)) / 3))
+        parts.append(a + (b - a) * np.arange(1, n + 1)[:, None] / n)
+    return np.concatenate(parts)
+
+
+def label_points(axes: Any, xs: Array, ys: Array, texts: Sequence[str], colours: Sequence[str], avoid: Sequence[Tuple[Array, Array]] = (),
+                 style: Style = PAPER, size: float = 8.5) -> None:
+    """Write the name of each point near the point, where it covers least of other names, of points, of the legend and of the
+    lines `avoid`, each (xs, ys). Call it last: limits and labels of the axes must be set."""
+    with _settings():
+        axes.figure.draw_without_rendering()  # Determines the place of the axes.
+        area, scale = axes.get_window_extent(), 72 / axes.figure.dpi  # Lengths are in points from here on.
+        width, height = area.width * scale, area.height * scale
+
+        def place(x: Array, y: Array) -> Array:
+            at: Array = (axes.transData.transform(np.stack([x, y], axis=1)) - (area.x0, area.y0)) * scale
+            return at
+
+        at = place(np.asarray(xs), np.asarray(ys))
+        taken = np.concatenate([_boxes(at, 3.5), *(_boxes(_along(place(*line)), 2) for line in avoid)])
+        if axes.get_legend() is not None:
+            box = axes.get_legend().get_window_extent()
+            taken = np.concatenate([taken, [[(box.x0 - area.x0) * scale, (box.y0 - area.y0) * scale,
+                                             (box.x1 - area.x0) * scale, (box.y1 - area.y0) * scale]]])
+        radius, turn = (grid.ravel() for grid in np.meshgrid(np.arange(NEAR, FAR, STEP), np.arange(24) * np.pi / 12))
+        crowd = (1 / (1 + np.linalg.norm(at[:, None] - at[None], axis=2))).sum(axis=1)
+        for i in np.argsort(-crowd, kind="stable"):
+            half = np.array([TextPath((0, 0), literal(texts[i]), size=size).get_extents().width + 3, size + 2]) / 2
+            centre = at[i] + np.stack([(radius + half[0]) * np.cos(turn), (radius + half[1]) * np.sin(turn)], axis=1)
+            box = np.concatenate([centre - half, centre + half], axis=1)
+            sides = np.minimum(box[:, None, 2:], taken[None, :, 2:]) - np.maximum(box[:, None, :2], taken[None, :, :2])
+            outside = (box[:, :2] < 0).any(axis=1) | (box[:, 2:] > (width, height)).any(axis=1)
+            cost = radius - 2 * np.cos(turn) + 10 * np.clip(sides, 0, None).prod(axis=2).sum(axis=1) + 1e9 * outside
+            best = int(np.argmin(cost))
+            gap = np.clip(at[i], box[best, :2], box[best, 2:]) - at[i]
+            line = {"arrowstyle": "-", "color": style.soft, "linewidth": 0.6, "alpha": 0.6, "shrinkA": 0, "shrinkB": 3}
+            note = axes.annotate(literal(texts[i]), (xs[i], ys[i]), xytext=centre[best] - at[i], textcoords="offset points",
+                                 ha="center", va="center", fontsize=size, color=colours[i],
+                                 arrowprops=line if float(np.linalg.norm(gap)) > LEADER else None)
+            note.set_in_layout(False)
+            taken = np.concatenate([taken, box[best:best + 1]])
 
 
 # ---- Points. ----
@@ -304,9 +399,19 @@ def legend(axes: Any, names: Sequence[str], colours: Sequence[str], style: Style
     """A legend of runs: a line of each colour with its name."""
     from matplotlib.lines import Line2D
 
+    key(axes, "best", [Line2D([], [], color=colour, linewidth=2) for colour in colours], names, style)
+
+
+def key(axes: Any, place: str, marks: Optional[Sequence[Any]] = None, names: Sequence[str] = (), style: Style = PAPER,
+        title: Optional[str] = None) -> None:
+    """A legend of these marks, or of all that is drawn with a label, at matplotlib's `place`, or "outside": to the right."""
+    if marks is None:
+        marks, names = axes.get_legend_handles_labels()
+    at: Dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1, 1)} if place == "outside" else {"loc": place}
     with _settings():
-        axes.legend([Line2D([], [], color=colour, linewidth=2) for colour in colours], [literal(name) for name in names],
-                    frameon=False, labelcolor=style.ink)
+        drawn = axes.legend(marks, [literal(name) for name in names], frameon=style.ground is not None, framealpha=0.9,
+                            facecolor=style.ground, edgecolor="none", labelcolor=style.ink, title=title, alignment="left", **at)
+        drawn.get_title().set_color(style.ink)
 
 
 # ---- Bars. ----
