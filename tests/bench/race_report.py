@@ -5,11 +5,9 @@ import math
 import os
 
 import chaos_hosts as hosts
-import plot
+import pictures as lab
 from race_run import interpolate, median
 
-SIZE = (760, 460)
-COLOURS = "#1f77b4 #17becf #9467bd #2ca02c #8c564b #7f7f7f #d62728 #ff7f0e #e377c2 #bcbd22".split()
 COLUMNS = ("arm", "link", "turn", "kbit", "ms", "mean_ms", "steps", "cpu_ms", "bytes", "load")
 
 
@@ -179,35 +177,40 @@ def table_csv(book, out):
 
 # ---- The picture. ----
 
-def script(book, link):
-    """gnuplot's: test error against seconds, both logarithmic; `~` in the key as in the table."""
-    task, data, lines = book["task"], [], []
-    for arm in book["arms"]:
+def picture(book, link):
+    """Test error against seconds, both logarithmic, with a dot where a curve reaches the target. None without curves."""
+    task, goal, fig = book["task"], target(book), None
+    for i, arm in enumerate(book["arms"]):
         f, rows = figures(book, arm, link), curve_of(book, arm["name"], link)
         if not f or not rows:
             continue
-        name, colour = f"$arm{len(data)}", COLOURS[len(data) % len(COLOURS)]
-        data.append(f"{name} << END\n" + "".join(f"{step * f['ms'] / 1e3:.3f} {100 - 100 * right:.4f}\n"
-                                                for step, _, right in rows) + "END\n")
-        dashes = "" if arm["side"] == "hearsay" else " dashtype 2"
-        lines.append(f"{name} using 1:2 with lines linewidth 2{dashes} linecolor rgb '{colour}' title "
-                     f"'{arm['side']}: {arm['name']}{' ~' if f.get('extrapolated') else ''}'")
-    goal = target(book)
-    newline, comma = "\n", ", \\\n"
+        if fig is None:
+            fig, axes = lab.drawing.figure(9.4, 4.6, pad=0.12)
+            seconds, errors = [], []
+        xs = [step * f["ms"] / 1e3 for step, _, _ in rows]
+        ys = [max(100 - 100 * right, 0.01) for _, _, right in rows]
+        name = f"{arm['side']}: {arm['name']}"
+        if "seconds" in f:
+            name += f", {'~' if f['extrapolated'] else ''}{f['seconds']:.{int(f['seconds'] < 100)}f} s"
+        colour = lab.drawing.PAPER.series[len(seconds) % len(lab.drawing.PAPER.series)]
+        style = {"color": colour, "linewidth": 1.6, "linestyle": "-" if arm["side"] == "hearsay" else (0, (4, 1.6))}
+        axes.plot(xs, ys, label=name, **style)
+        if f["target_steps"]:
+            at = [row[0] for row in rows].index(f["target_steps"])
+            axes.plot(xs[at], ys[at], color=colour, marker="o", markersize=6, zorder=3)
+        seconds.append(xs)
+        errors.append(ys)
+    if fig is None:
+        return None
+    lab.drawing.log_axis(axes, "x", min(map(min, seconds)), max(map(max, seconds)))
+    lab.drawing.log_axis(axes, "y", min(map(min, errors)), max(map(max, errors)))
     if goal is not None and not task["text"]:
-        lines.append(f"{100 - goal:.4f} with lines dashtype 3 linecolor rgb '#888888' title 'target: {goal:.2f} %'")
-    return data and f"""set terminal svg size {SIZE[0]},{SIZE[1]} font 'sans-serif,13' background '#ffffff'
-set output '{task["name"]}-{link}.svg'
-set title '{task["title"]}: {task["peers"]} peers, links of {link}/s'
-set xlabel 'seconds of training'
-set ylabel 'test error, %'
-set logscale xy
-set yrange [0.5:100]
-set grid linetype 1 linecolor '#e5e5e5'
-set key outside right top Left reverse noenhanced samplen 2 font ',12'
-{newline.join(data)}
-plot {comma.join(lines)}
-"""
+        axes.axhline(100 - goal, color=lab.drawing.PAPER.soft, linewidth=1, linestyle=":", label=f"target: {goal:g} % accuracy")
+    axes.set_title(f"{task['title']}: {task['peers']} peers, links of {link}/s")
+    axes.set_xlabel("seconds of training")
+    axes.set_ylabel("test error of the worst peer, %")
+    lab.drawing.key(axes, "outside", title="arm, time to the target" if goal is not None else None)
+    return fig
 
 
 def show(book, out):
@@ -217,11 +220,11 @@ def show(book, out):
         f.write(text)
     table_csv(book, out)
     print(text, end="")
-    if plot.missing():
-        print(f"no pictures: {plot.missing()}")
-        return 0
-    for link in dict.fromkeys(c["link"] for c in book["clocks"]):
-        commands = script(book, link)
-        if commands and not plot.draw(commands, out, f"{book['task']['name']}-{link}"):
-            return 1
+    for link in dict.fromkeys(c["link"] for c in book["clocks"]) if lab.drawing else ():
+        fig = picture(book, link)
+        if fig is not None:
+            name = f"{book['task']['name']}-{link}.svg"
+            lab.save(fig, os.path.join(out, name), f"{book['task']['title']}: test error by seconds of training at {link}/s")
+    if lab.WHY:
+        print(lab.WHY)
     return 0

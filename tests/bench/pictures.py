@@ -1,0 +1,18 @@
+"""pictures.py -- hearsay.lab.drawing for the scripts that draw, or `drawing = None` and WHY there is none."""
+import os
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "peer/api/python"))
+os.environ.setdefault("HEARSAY_LIBRARY", os.path.join(ROOT, "build/release/libhearsay.so"))
+try:
+    from hearsay.lab import drawing
+    WHY = None
+except ImportError as missing:
+    drawing, WHY = None, f"no pictures: {missing}"
+
+
+def save(fig, path, title):
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(drawing.file_svg(fig, title))
+    return path
