@@ -163,25 +163,34 @@ def statistics_by_hand():
         assert (one.n, one.least, one.most) == (n, min(x), max(x))
     assert math.isnan(statistics.spread([]).mean) and math.isnan(statistics.spread([1.0]).deviation)
     assert math.isnan(statistics.spread([1.0, math.nan]).mean) and math.isnan(statistics.spread([1.0, math.inf]).mean)
-    # By hand: means 1 and 1.1, deviations 0.01 and 0.02, n = 3: t = 0.1 / sqrt((1e-4 + 4e-4) / 3) = 7.746, freedom 2.94 -> 2.
-    a, b = statistics.Spread(3, 1.0, 0.01), statistics.Spread(3, 1.1, 0.02)
-    assert statistics.differ(a, b) == statistics.differ(b, a) == statistics.DIFFERENT
-    # The least distance that differs: 4.303 * sqrt(5e-4 / 3) = 0.05555.
-    assert statistics.differ(a, statistics.Spread(3, 1.0555, 0.02)) == statistics.SAME
-    assert statistics.differ(a, statistics.Spread(3, 1.0556, 0.02)) == statistics.DIFFERENT
-    assert statistics.differ(a, statistics.spread([1.0])) == statistics.UNKNOWN
-    same = statistics.Spread(2, 1.0, 0.0)
-    assert statistics.differ(same, same) == statistics.SAME
-    assert statistics.differ(same, statistics.Spread(2, 1.1, 0.0)) == statistics.DIFFERENT
+    # Quantiles and p-values of tables: t(1) = 12.706, t(4) = 2.776, t(30) = 2.042 at 5 %; p(t = 2, 10 degrees) = 0.0734.
+    for freedom, t in ((1, 12.7062), (4, 2.77645), (30, 2.04227)):
+        assert abs(statistics.t_quantile(freedom) - t) < 1e-4 and abs(statistics.t_p_value(t, freedom) - 0.05) < 1e-5
+    assert abs(statistics.t_p_value(2.0, 10) - 0.07339) < 1e-5 and statistics.t_p_value(0.0, 3) == 1.0
+    # By hand: differences 1, 2, 3 have mean 2, deviation 1, error 1 / sqrt(3): t = 3.464 with 2 degrees, p = 0.0742.
+    d = statistics.paired([11.0, 22.0, 33.0], [10.0, 20.0, 30.0])
+    assert (d.n, d.mean, d.kind) == (3, 2.0, statistics.SAME) and abs(d.p - 0.07418) < 1e-5, d
+    assert abs(d.low - (2 - 4.30265 / 3 ** 0.5)) < 1e-4 and abs(d.high - (2 + 4.30265 / 3 ** 0.5)) < 1e-4, d
+    # Seeds differ by 10, arms by 0.1 on every seed: independent samples would not tell them apart.
+    d = statistics.paired([10.1, 20.11, 30.1, 40.12], [10.0, 20.0, 30.0, 40.0])
+    assert d.kind == statistics.DIFFERENT and d.p < 0.01, d
+    assert statistics.paired([1.0], [2.0]).kind == statistics.paired([], []).kind == statistics.UNKNOWN
+    assert statistics.paired([1.0, 2.0], [2.0, 3.0]).kind == statistics.UNKNOWN, "two equal differences show no noise"
+    assert statistics.paired([1.0, 2.0, 5.0], [2.0, 3.0, 6.0]).kind == statistics.DIFFERENT
+    d = statistics.paired([0.5, 0.25], [0.5, 0.25])
+    assert (d.mean, d.p, d.kind) == (0.0, 1.0, statistics.SAME)
+    d = statistics.paired([1.0, math.nan, 3.0, 5.0], [0.0, 1.0, math.inf, 1.0])
+    assert (d.n, d.mean) == (2, 2.5), "pairs without a finite value do not count"
     try:
         from scipy import stats
     except ImportError:
         return
-    for _ in range(2000):  # Few samples: freedom is rounded down, so scipy's p below 0.05 is necessary.
-        x, y = random.standard_normal(4), random.standard_normal(5) + 1.5
-        p = stats.ttest_ind(x, y, equal_var=False).pvalue
-        found = statistics.differ(statistics.spread(x.tolist()), statistics.spread(y.tolist()))
-        assert (found == statistics.DIFFERENT) <= (p < 0.0501) and (found == statistics.SAME or p < 0.0501), (found, p)
+    for n in (2, 3, 5, 10, 40):
+        for _ in range(100):
+            x = random.standard_normal(n)
+            y = x + 0.3 * random.standard_normal(n) + 0.2
+            d, p = statistics.paired(x.tolist(), y.tolist()), stats.ttest_rel(x, y).pvalue
+            assert math.isclose(d.p, p, rel_tol=1e-9) and (d.kind == statistics.DIFFERENT) == (p < 0.05), (d, p)
 
 
 def trial(accuracy, loss=0.5, state=DONE, curve=None):
@@ -215,15 +224,26 @@ def budgets_and_best():
     assert result.unknown("accuracy_at_budget_1") == 1
     assert result.best("accuracy").name == "a", "an arm of which a seed failed is not the best one"
     assert result.arms[1].at["accuracy"].n == 1 and result.missing() == ["in no mean: b, seed 6: failed"]
-    assert "unknown for 1 of 3 arms" in result.best_sentence("accuracy_at_budget_1")
+    assert "unknown for 1 of 3 arms" in result.best_lines("accuracy_at_budget_1")[0]
+    d = result.difference(result.arms[1], "accuracy")
+    assert d.n == 1 and d.kind == statistics.UNKNOWN, "the failed seed has no pair"
     single = Result([ArmResult("a", None, [trial(0.9)]), ArmResult("b", None, [trial(math.nan, state=LEFT)])], 1)
-    assert single.best_sentence("accuracy") == "best accuracy: a, 90.00 %; unknown for 1 of 2 arms (one seed: noise unknown)"
+    assert single.best_lines("accuracy") == ["best accuracy: a, 90.00 %; unknown for 1 of 2 arms (one seed: noise unknown)"]
+    assert single.missing() == ["not done: 1 of 2 runs"]
+    pairs = Result([ArmResult(name, None, [trial(x + shift) for x in (0.5, 0.6, 0.8)])
+                    for name, shift in (("low", -0.01), ("same", 0.0), ("best", 0.0))], 1)
+    assert pairs.best("accuracy").name == "same" and [arm.name for arm in pairs.ties("accuracy")] == ["best"]
+    assert pairs.best_lines("accuracy")[1:] == [
+        "  low: -1.00 points (95 % interval -1.00 to -1.00), p < 0.001, 3 paired seeds", "  best: equal on all 3 seeds"], pairs.best_lines("accuracy")
     assert single.counts() == {"n_left": 1, "n_done": 1, "n_apart": 0, "n_failed": 0}
     rows = Result([ArmResult("=a,\"b", "0.1", [Trial(FAILED, 1, verdict="-x")])], 1).csv().split("\r\n")
     assert rows[0].startswith(comparison.CSV_MARK + ",accuracy,") and rows[1].startswith('"\'=a,""b",0.1,1,failed,1,,,'), rows
     assert rows[1].endswith(",'-x"), rows
     latex = Result([ArmResult("a_b & 5%", "0.1", [trial(0.5), trial(0.7)])], 1).latex()
-    assert "a\\_b \\& 5\\% & $60.00 \\pm 14.14$ & -- & --" in latex, latex
+    assert "a\\_b \\& 5\\% & 2 & 0.1 & $60.00 \\pm 14.14$ & best & -- & --" in latex and "INCOMPLETE" not in latex, latex
+    latex = Result([ArmResult("a", "0.1", [trial(0.5), trial(0.7)], True), ArmResult("b", "0.2", [trial(0.4), Trial()])], 1, simulated=False).latex()
+    assert "% INCOMPLETE: 1 runs are not done" in latex and "b & 1 of 2 & 0.2 & $40.00$ & $-10.00$ &" in latex, latex
+    assert "a & 2 & 0.1$^*$ &" in latex and "& seconds \\\\" in latex, latex
 
 
 def figures(directory):

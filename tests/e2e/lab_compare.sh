@@ -54,7 +54,7 @@ check "hearsay compare says where it is" eval \
     '[ "$code" = 2 ] && [ "$(cat moved.err)" = "hearsay compare is now hearsay-lab compare ...: see peer/api/python/hearsay/lab/README.md" ]'
 mkdir unit
 check "files of settings, and what is refused in them" unit settings unit
-check "mean, deviation, Welch's test, budgets, the choice of lr" unit statistics unit
+check "mean, deviation, the paired t-test, budgets, the choice of lr" unit statistics unit
 
 # ---- A comparison that is killed, and continues. ----
 

@@ -215,7 +215,8 @@ class _Compare:
         lines = [comparison.table(rows, [3, 9, 9, 17, 9, 9, 7, 10, 9] + [17] * len(result.budgets)), ""]
         if any(arm.is_edge for arm in result.arms):
             lines.append("*: the smallest or the largest lr that was tried; a better one may lie outside")
-        lines += [result.best_sentence(m) for m in result.ranked]
+        lines += [line for m in result.ranked for line in result.best_lines(m)]
+        lines += [comparison.NOISE_NOTE] if result.n_seeds > 1 else []
         lines += [f"to choose lr: {arm.name}, lr {arm.rate(i)}: {comparison.state_text(trial)}"
                   for arm, trials in zip(self.asked.arms, self.tune) for i, trial in enumerate(trials)
                   if self.asked.n_rates > 1 and trial.state != DONE]
@@ -244,6 +245,7 @@ class _Compare:
         for m in result.ranked:
             first, budget = result.best(m), result.budget(m)
             best.append({"by": m, "arm": first.name if first else None, "ties": [arm.name for arm in result.ties(m)],
+                         "differences": comparison.differences_object(result, m),
                          "n_unknown": result.unknown(m)})
             if budget is not None:
                 best[-1]["bytes" if budget.axis == "bytes" else "budget_seconds"] = budget.most or None
@@ -272,10 +274,6 @@ def choose(trials: Sequence[Trial]) -> Optional[int]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command, and return its exit code."""
-    try:
-        from . import comparison_page  # Here, so that the other commands do not need matplotlib.
-    except ImportError as error:
-        raise InputError(str(error)) from error
     text = settings.read_text(arguments.file)
     path = program.find(arguments.hearsay)
     command = settings.command_of(arguments.file, text, arguments.sets)
@@ -284,7 +282,7 @@ def run(arguments: argparse.Namespace) -> int:
     if command == "local" and jobs > 1:
         raise InputError(f"--jobs: found {jobs} with command = \"local\", expected 1: runs at the same time would take each "
                          "other's seconds")
-    check_outputs(arguments, {"compare.html": comparison_page.MARK, "compare.csv": comparison.CSV_MARK.encode()})
+    check_outputs(arguments, {"compare.html": comparison.PAGE_MARK, "compare.csv": comparison.CSV_MARK.encode()})
     total = len(asked.arms) * (asked.n_seeds + (asked.n_rates if asked.n_rates > 1 else 0))
     progress = runs.Progress(NAME, total)
     warn_of_environment(progress)
@@ -293,6 +291,10 @@ def run(arguments: argparse.Namespace) -> int:
         one.check_arms()
         if signals.asked:
             return runs.INTERRUPTED
+        try:
+            from . import comparison_page  # Here, because matplotlib is slow to import, and other commands do not need it.
+        except ImportError as error:
+            raise InputError(str(error)) from error
         lock = runs.Lock(arguments.out)
         try:
             one.run_all()

@@ -1,4 +1,4 @@
-"""hearsay.lab.comparison: the figures of arms: means over seeds, the best arm, and which arms are not different from it.
+"""hearsay.lab.comparison: the figures of arms: means over seeds, the best arm, and how far the others are from it.
 
     runs (hearsay.lab.load)  ->  Trial  --those of an arm that count-->  Spread  ->  table, JSON, CSV, LaTeX, HTML page
 
@@ -16,7 +16,7 @@ from .output import shown
 from .report import latex_text
 from .run import Curve
 from .settings import Budget
-from .statistics import NAN, Spread
+from .statistics import NAN, Difference, Spread
 
 LEFT, DONE, APART, FAILED = "left", "done", "apart", "failed"
 STATES = (LEFT, DONE, APART, FAILED)
@@ -150,7 +150,7 @@ class Result:
         if budget is None:
             return "accuracy"
         if not budget.most:
-            return "accuracy at a budget that no run gives"
+            return "accuracy at the budget (unknown: no run is done)"
         return f"accuracy at {budget.most * 1e-6:.4g} MB" if budget.axis == "bytes" else f"accuracy at {budget.most:.4g} s"
 
     def best(self, measure: str) -> Optional[ArmResult]:
@@ -161,39 +161,64 @@ class Result:
                 found = arm
         return found
 
+    def difference(self, arm: ArmResult, measure: str) -> Difference:
+        """How much an arm is above the best one, over the seeds of which both count."""
+        best = self.best(measure)
+        if best is None:
+            return Difference(0)
+        mine, others = ([trial.figure(measure) if trial.state == DONE else NAN for trial in one.trials] for one in (arm, best))
+        return statistics.paired(mine, others)
+
     def ties(self, measure: str) -> List[ArmResult]:
         """The arms that are not different from the best one beyond seed noise."""
         best = self.best(measure)
         return [arm for arm in self.arms if best is not None and arm is not best
-                and statistics.differ(best.at[measure], arm.at[measure]) == statistics.SAME]
+                and self.difference(arm, measure).kind == statistics.SAME]
+
+    def difference_text(self, arm: ArmResult, measure: str) -> str:
+        """"-0.22 points (95 % interval -0.32 to -0.12), p = 0.005, 5 paired seeds"."""
+        d = self.difference(arm, measure)
+        seeds = f"{d.n} paired seed{'' if d.n == 1 else 's'}"
+        if not math.isfinite(d.mean):
+            return "unknown: no seed has both"
+        if d.kind == statistics.UNKNOWN:
+            return f"{100 * d.mean:+.2f} points, {seeds}: noise unknown"
+        if not d.low < d.high and d.kind == statistics.SAME:
+            return f"equal on all {d.n} seeds"
+        p = "p < 0.001" if d.p < 0.001 else f"p = {d.p:.2g}"
+        text = f"{100 * d.mean:+.2f} points (95 % interval {100 * d.low:+.2f} to {100 * d.high:+.2f}), {p}, {seeds}"
+        return text + (": no difference beyond seed noise" if d.kind == statistics.SAME else "")
 
     def unknown(self, measure: str) -> int:
         """The number of arms without a value of a measure, if there is a best arm for it."""
         return sum(not math.isfinite(arm.at[measure].mean) for arm in self.arms) if self.best(measure) is not None else 0
 
-    def best_sentence(self, measure: str) -> str:
-        """The best arm by a measure, and the arms that are not different from it."""
+    def best_lines(self, measure: str) -> List[str]:
+        """The best arm by a measure, and how far the others are from it."""
         best = self.best(measure)
-        return f"best {self.words(measure)}: {f'{best.name}, ' if best is not None else ''}{self.best_note(measure)}"
+        lines = [f"best {self.words(measure)}: {f'{best.name}, ' if best is not None else ''}{self.best_note(measure)}"]
+        for arm in self.arms:
+            if best is not None and arm is not best and math.isfinite(arm.at[measure].mean):
+                lines.append(f"  {arm.name}: {self.difference_text(arm, measure)}")
+        return lines
 
     def best_note(self, measure: str) -> str:
-        """What best_sentence() says behind the name of the arm."""
+        """The value of the best arm, and for how many arms the measure is unknown."""
         best = self.best(measure)
         if best is None:
             return "unknown: no arm has it for all of its seeds"
-        text = percent(best.at[measure].mean)
-        ties, unknown = self.ties(measure), self.unknown(measure)
-        if ties:
-            text += f"; no difference beyond seed noise (Welch's t-test, 5 %): {', '.join(arm.name for arm in ties)}"
+        text, unknown = percent_spread(best.at[measure]), self.unknown(measure)
         if unknown:
             text += f"; unknown for {unknown} of {len(self.arms)} arms"
-            text += ": evaluated first beyond the budget, or ended before it" if self.budget(measure) is not None else ""
+            text += ": evaluated first after the budget, or ended before it" if self.budget(measure) is not None else ""
         return text if math.isfinite(best.at[measure].deviation) else text + " (one seed: noise unknown)"
 
     def missing(self) -> List[str]:
-        """A line for each trial that is in no mean."""
-        return [f"in no mean: {arm.name}, seed {self.seed + i}: {state_text(trial)}"
-                for arm in self.arms for i, trial in enumerate(arm.trials) if trial.state != DONE]
+        """A line for each trial that ended and is in no mean, and one with the number of trials that are not done."""
+        lines = [f"in no mean: {arm.name}, seed {self.seed + i}: {state_text(trial)}"
+                 for arm in self.arms for i, trial in enumerate(arm.trials) if trial.state not in (DONE, LEFT)]
+        left = self.counts()["n_left"]
+        return lines + ([f"not done: {left} of {len(self.arms) * self.n_seeds} runs"] if left else [])
 
     def counts(self) -> Dict[str, int]:
         """Totals over all trials: n_left, n_done, n_apart and n_failed."""
@@ -213,18 +238,44 @@ class Result:
         return out.getvalue()
 
     def latex(self) -> str:
-        """A table for a paper. It needs no package."""
-        heads = ["arm"] + [latex_text(self.words(m)) + " (\\%)" for m in self.ranked] + ["MB sent", "seconds"]
-        lines = [LATEX_MARK, "\\begin{tabular}{l" + "r" * (len(heads) - 1) + "}", "\\hline", " & ".join(heads) + " \\\\", "\\hline"]
+        """A table for a paper. It needs no package. Comments say which test was used, and what is missing."""
+        has_rates = any(arm.rate is not None for arm in self.arms)
+        heads = ["arm", "seeds"] + (["lr"] if has_rates else [])
+        heads += [latex_text(self.words(m)) + " (\\%)" for m in self.ranked] + ["points to the best [95 \\% interval]"]
+        heads += ["MB sent by all peers", "simulated s" if self.simulated else "seconds"]
+        lines = [LATEX_MARK, "% Difference to the best arm in accuracy: paired t-test over the same seeds, no correction for many arms."]
+        if any(arm.is_edge for arm in self.arms):
+            lines.append("% *: the smallest or the largest lr that was tried.")
+        n = self.counts()
+        if n["n_done"] < len(self.arms) * self.n_seeds:
+            lines.append(f"% INCOMPLETE: {n['n_left']} runs are not done, {n['n_failed']} failed, {n['n_apart']} ended without "
+                         "consensus or diverged. These runs are in no mean.")
+        lines += ["\\begin{tabular}{l" + "r" * (len(heads) - 1) + "}", "\\hline", " & ".join(heads) + " \\\\", "\\hline"]
         for arm in self.arms:
-            cells = [latex_text(arm.name)] + [_latex_spread(arm.at[m], 100, 2) for m in self.ranked]
+            done = arm.count(DONE)
+            cells = [latex_text(arm.name), str(done) if done == self.n_seeds else f"{done} of {self.n_seeds}"]
+            cells += [latex_text(arm.rate or "--") + ("$^*$" if arm.is_edge else "")] if has_rates else []
+            cells += [_latex_spread(arm.at[m], 100, 2) for m in self.ranked] + [self._latex_difference(arm)]
             cells += [_latex_spread(arm.at["bytes_sent"], 1e-6, 2), _latex_spread(arm.at["seconds"], 1, 1)]
             lines.append(" & ".join(cells) + " \\\\")
         return "\n".join(lines + ["\\hline", "\\end{tabular}", ""])
 
+    def _latex_difference(self, arm: ArmResult) -> str:
+        d = self.difference(arm, "accuracy")
+        if arm is self.best("accuracy"):
+            return "best"
+        if not math.isfinite(d.mean):
+            return "--"
+        text = f"${100 * d.mean:+.2f}$"
+        return text + (f" $[{100 * d.low:+.2f}, {100 * d.high:+.2f}]$" if math.isfinite(d.low) else "")
 
+
+PAGE_MARK = b"<!-- made by hearsay"  # A page of hearsay-lab compare, or of the former hearsay compare.
 CSV_MARK = "arm,lr,seed,state,exit_code"
 LATEX_MARK = "% made by hearsay-lab: mean and standard deviation over seeds"
+# The last line of a table.
+NOISE_NOTE = ("+-: standard deviation over seeds (of the sample). Differences: paired t-test at 5 % over the same seeds, "
+              "no correction for many arms")
 
 
 def _cell(text: str) -> str:
@@ -302,6 +353,18 @@ def trial_object(trial: Trial, measures: Sequence[str]) -> Dict[str, Any]:
     """state, exit_code, measures, verdict."""
     return {"state": trial.state, "exit_code": trial.exit_code, **{m: json_number(trial.figure(m)) for m in measures},
             "verdict": trial.verdict or None}
+
+
+def differences_object(result: Result, measure: str) -> List[Dict[str, Any]]:
+    """The difference of each arm to the best one: arm, n, mean, low, high, p, kind."""
+    best = result.best(measure)
+    found: List[Dict[str, Any]] = []
+    for arm in result.arms:
+        if best is not None and arm is not best:
+            d = result.difference(arm, measure)
+            found.append({"arm": arm.name, "n": d.n, "mean": json_number(d.mean), "low": json_number(d.low),
+                          "high": json_number(d.high), "p": json_number(d.p), "kind": d.kind})
+    return found
 
 
 def spread_object(one: Spread) -> Dict[str, Any]:

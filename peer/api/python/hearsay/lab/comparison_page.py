@@ -11,12 +11,11 @@ from .comparison import ArmResult, Result, Trial
 from .page import STYLE, escape, exact
 from .statistics import Spread
 
-MARK = b"<!-- made by hearsay"  # Also that of the pages of former versions.
 _HEAD = ("<!DOCTYPE html>\n<!-- made by hearsay-lab compare -->\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
          "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<meta http-equiv=\"Content-Security-Policy\" "
          "content=\"default-src 'none'; style-src 'unsafe-inline'\">\n<title>hearsay-lab compare</title>\n<style>\n")
-_CHOSEN = ("The learning rate of each arm was chosen from the same number of candidates: one run with each, trained on nine "
-           "tenths of the training samples, judged by its accuracy on the tenth left out. No test sample was used for it.")
+_CHOSEN = ("The learning rate of each arm was chosen from the same number of candidates: one run with each, trained on 90 % "
+           "of the training samples, judged by its accuracy on the other 10 %. No test sample was used for it.")
 _GIVEN = "The learning rate of each arm was given."
 
 # Head of the column, format, scale.
@@ -37,6 +36,9 @@ def _best(result: Result) -> str:
         best = result.best(measure)
         lines.append(f'<li><span class="badge good">best {escape(result.words(measure))}</span>'
                      f"{_name(result, best) if best is not None else ''}<span>{escape(result.best_note(measure))}</span></li>\n")
+        for arm in result.arms:
+            if best is not None and arm is not best and math.isfinite(arm.at[measure].mean):
+                lines.append(f"<li>{_name(result, arm)}<span>{escape(result.difference_text(arm, measure))}</span></li>\n")
     for arm in result.arms:
         for i, trial in enumerate(arm.trials):
             if trial.state != comparison.DONE:
@@ -71,7 +73,7 @@ def _table(result: Result) -> str:
 
 
 def _draw(axes: Any, trial: Trial, axis: str, colour: str, style: str) -> bool:
-    """Draw a trial's accuracy by "round", "sent" or "seconds", or its "drift". False: it has none."""
+    """Draw a trial's accuracy by "round", "sent" or "seconds", or its "drift". Returns False if the trial has no such values."""
     if axis == "drift":
         pairs = [(x, y) for x, y in zip(*trial.drift) if y > 0]
         xs, ys = [x for x, _ in pairs], [y for _, y in pairs]
@@ -120,12 +122,13 @@ def _curves(result: Result) -> str:
 
 def page(result: Result, title: str, chosen: bool) -> str:
     """The page. `chosen`: lr was chosen among candidates."""
-    seconds = ("virtual, on links that each have a bandwidth of their own, so many neighbours cost no more of them than one"
+    seconds = ("virtual: each link has its own bandwidth, so sending to many neighbours takes no more time than sending to one"
                if result.simulated else "by the clock")
     parts: List[str] = [
         _HEAD, STYLE, f"</style>\n</head>\n<body>\n<header><h1>{escape(title)}</h1></header>\n", _best(result),
         f'<h2>Arms</h2>\n<p class="soft">{_CHOSEN if chosen else _GIVEN} Means and standard deviations (of the sample) are over '
-        "the seeds that ended with consensus. Arms differ where Welch's t-test at 5 % says so, which is seldom for few seeds. "
+        "the seeds that ended with consensus. Differences to the best arm are those of runs with the same seed (paired t-test at 5 %, "
+        "no correction for many arms). All seeds share one test set, whose own sampling error is not in the interval. "
         f"Seconds are {seconds}. Rounds include those of the consensus phase. Accuracy at a budget is that of evaluations "
         "during training.</p>\n", _table(result), _curves(result),
         f"<footer>Made by hearsay-lab {escape(__version__)} from summary.json and metrics.jsonl of each run. A dash: one of the "

@@ -1,8 +1,13 @@
-"""hearsay.lab.statistics: mean and spread over seeds, and Welch's t-test between two arms.
+"""hearsay.lab.statistics: mean and spread over seeds, and the paired t-test between two arms.
 
     >>> spread([0.97, 0.98])
     Spread(n=2, mean=0.975, deviation=0.00707..., least=0.97, most=0.98)
-    >>> differ(a, b)                 # DIFFERENT, SAME (no difference beyond seed noise) or UNKNOWN
+    >>> paired([0.97, 0.98, 0.96], [0.95, 0.97, 0.95])
+    Difference(n=3, mean=0.0133..., low=-0.001..., high=0.0276..., p=0.057..., kind="same")
+
+Runs of two arms with the same seed begin with the same model and see the samples in the same order, so that their accuracies
+are not independent. The test therefore uses the difference of each pair of runs. A test for independent samples would take
+the common part for noise, and would miss small differences that every seed shows.
 """
 import dataclasses
 import math
@@ -11,16 +16,12 @@ from typing import Sequence
 NAN = float("nan")
 
 UNKNOWN, SAME, DIFFERENT = "unknown", "same", "different"
-
-# Two-sided 5 % quantiles of Student's t for 1 to 30 degrees of freedom. For more than 30 that of 30 is used, which is too
-# large by at most 4 %.
-_QUANTILES = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
-              2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042)
+LEVEL = 0.05  # Of the test, and 1 - LEVEL is the confidence of the interval.
 
 
 @dataclasses.dataclass(frozen=True)
 class Spread:
-    """A figure of several runs that differ in their seeds."""
+    """One measure of several runs that differ in their seeds."""
 
     n: int
     mean: float = NAN
@@ -44,21 +45,76 @@ def spread(values: Sequence[float]) -> Spread:
     return Spread(n, mean, math.sqrt(squares / (n - 1)) if n > 1 else NAN, min(values), max(values))
 
 
-def _quantile(freedom: float) -> float:
-    return _QUANTILES[max(1, int(min(freedom, len(_QUANTILES)))) - 1]
+def _beta_fraction(a: float, b: float, x: float) -> float:
+    """The continued fraction of the incomplete beta function, by Lentz's method (DLMF 8.17.22)."""
+    tiny = 1e-300
+    c, d = 1.0, 1.0 - (a + b) * x / (a + 1.0)
+    d = 1.0 / (d if abs(d) > tiny else tiny)
+    value = d
+    for m in range(1, 400):
+        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        for term in (even, odd):
+            d, c = 1.0 + term * d, 1.0 + term / c
+            d, c = 1.0 / (d if abs(d) > tiny else tiny), c if abs(c) > tiny else tiny
+            value *= d * c
+        if abs(d * c - 1.0) < 1e-15:
+            break
+    return value
 
 
-def differ(a: Spread, b: Spread) -> str:
-    """Welch's two-sided t-test at 5 %: DIFFERENT, SAME, or UNKNOWN for fewer than two values.
+def t_p_value(t: float, freedom: float) -> float:
+    """The two-sided p-value of Student's t: the regularised incomplete beta function I_x(freedom / 2, 1 / 2)."""
+    x = freedom / (freedom + t * t)
+    a, b = freedom / 2, 0.5
+    if x >= 1.0:
+        return 1.0
+    if x <= 0.0:
+        return 0.0
+    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x))
+    if x < (a + 1) / (a + b + 2):
+        return front * _beta_fraction(a, b, x) / a
+    return 1.0 - front * _beta_fraction(b, a, 1.0 - x) / b
 
-    The degrees of freedom of Satterthwaite are rounded down (Welch, "The generalization of 'Student's' problem when several
-    different population variances are involved", Biometrika 34, 1947). There is no correction for several comparisons.
+
+def t_quantile(freedom: float, p: float = LEVEL) -> float:
+    """The t whose two-sided p-value is p."""
+    low, high = 0.0, 1.0
+    while t_p_value(high, freedom) > p:
+        high *= 2
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if t_p_value(middle, freedom) > p else (low, middle)
+    return high
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """The difference of two arms in one measure, over the seeds for which both have it."""
+
+    n: int  # Pairs.
+    mean: float = NAN
+    low: float = NAN  # Confidence interval of the mean, 1 - LEVEL. NaN: unknown.
+    high: float = NAN
+    p: float = NAN  # Two-sided p-value of the paired t-test.
+    kind: str = UNKNOWN  # DIFFERENT, SAME (no difference beyond seed noise) or UNKNOWN.
+
+
+def paired(a: Sequence[float], b: Sequence[float]) -> Difference:
+    """The paired t-test of a[i] - b[i] at LEVEL. Pairs with a value that is not finite do not count.
+
+    UNKNOWN for fewer than two pairs, and for two pairs with equal differences: their noise cannot be estimated. There is no
+    correction for several comparisons.
     """
-    if not math.isfinite(a.deviation) or not math.isfinite(b.deviation):
-        return UNKNOWN
-    u, v = a.deviation * a.deviation / a.n, b.deviation * b.deviation / b.n
-    distance = abs(a.mean - b.mean)
-    if not u + v > 0:
-        return DIFFERENT if distance > 0 else SAME
-    freedom = (u + v) * (u + v) / (u * u / (a.n - 1) + v * v / (b.n - 1))
-    return DIFFERENT if distance > _quantile(freedom) * math.sqrt(u + v) else SAME
+    one = spread([x - y for x, y in zip(a, b) if math.isfinite(x) and math.isfinite(y)])
+    if one.n < 2:
+        return Difference(one.n, one.mean)
+    error = one.deviation / math.sqrt(one.n)
+    if not error > 1e-12 * abs(one.mean):  # All differences are equal, but for rounding.
+        if abs(one.mean) > 0 and one.n < 3:
+            return Difference(one.n, one.mean)
+        same = not abs(one.mean) > 0
+        return Difference(one.n, one.mean, one.mean, one.mean, 1.0 if same else 0.0, SAME if same else DIFFERENT)
+    half = t_quantile(one.n - 1) * error
+    p = t_p_value(one.mean / error, one.n - 1)
+    return Difference(one.n, one.mean, one.mean - half, one.mean + half, p, DIFFERENT if p < LEVEL else SAME)

@@ -165,7 +165,7 @@ class _Sweep:
     def table(self, result: Result) -> str:
         """For people."""
         has_peers = self.line.command != "train"
-        heads = ["setting", "seeds", "accuracy", "worst", "best"] + (["drift", "sent"] if has_peers else []) + ["seconds"]
+        heads = ["setting", "seeds", "accuracy", "worst", "best"] + (["drift", "sent"] if has_peers else []) + ["sim. s" if result.simulated else "seconds"]
         rows = [heads]
         for arm in result.arms:
             at = arm.at
@@ -178,7 +178,9 @@ class _Sweep:
         others = "".join(f", {n[f'n_{state}']} {comparison.STATE_TEXT[state]}" for state in STATES
                          if state != DONE and n[f"n_{state}"] > 0)
         return "\n".join([comparison.table(rows, [7, 9, 17, 9, 9] + ([9, 10] if has_peers else []) + [8]), "",
-                          result.best_sentence("accuracy"), *result.missing(),
+                          *result.best_lines("accuracy"), *([comparison.NOISE_NOTE] if self.n_seeds > 1 else []),
+                          "the best setting is chosen by test accuracy: to report it in a paper, choose by hearsay-lab compare",
+                          *result.missing(),
                           f"runs: {n['n_done']} of {len(result.arms) * self.n_seeds} done{others}", f"runs in {shown(self.out)}"])
 
     def json(self, result: Result, code: int, interrupted: bool) -> Dict[str, Any]:
@@ -200,6 +202,7 @@ class _Sweep:
         return {"sweep": {axis.key: list(axis.values) for axis in self.axes},
                 "seeds": [self.line.seed + i for i in range(self.n_seeds)], "settings": listed,
                 "best": None if best is None else self.cells[self.arms.index(best)].name, "ties": [arm.name for arm in result.ties("accuracy")],
+                "differences": comparison.differences_object(result, "accuracy"),
                 "n_runs": len(self.arms) * self.n_seeds, "interrupted": interrupted, "exit_code": code,
                 "out": comparison.json_text(self.out),
                 **result.counts()}
@@ -217,7 +220,7 @@ def run(arguments: argparse.Namespace) -> int:
     warn_of_environment(progress)
     with runs.Signals() as signals:
         one.do(runs.Runner(signals, path, line.command, jobs), progress)
-        result = Result(one.arms, line.seed)
+        result = Result(one.arms, line.seed, simulated=line.command == "sim")
         code = exit_code(result, bool(signals.asked))
         write_outputs(result, {}, arguments)
     print_result(arguments, result, one.table(result), one.json(result, code, bool(signals.asked)))
