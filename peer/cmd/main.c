@@ -189,13 +189,15 @@ static const struct command commands[] = {
     {.name = NULL},
 };
 
-/* Commands of earlier versions that another program has now. */
+/* Commands that users look for here, and that hearsay-lab has. */
 static const struct
 {
     const char *name, *now;
 } moved[] = {
     {"compare", "hearsay-lab compare"},
     {"report", "hearsay-lab report"},
+    {"sweep", "hearsay-lab sweep"},
+    {"tensorboard", "hearsay-lab tensorboard"},
     {NULL, NULL},
 };
 
@@ -281,8 +283,8 @@ static int unknown_command(const char *name)
     char question[64];
     for (size_t i = 0; moved[i].name != NULL; i++)
         if (strcmp(moved[i].name, name) == 0) {
-            fprintf(stderr, "hearsay %s is now %s ...: see peer/api/python/hearsay/lab/README.md\n",
-                    name, moved[i].now);
+            fprintf(stderr, "hearsay %s is now %s (see %s --help)\n", name, moved[i].now,
+                    moved[i].now);
             return CMD_USAGE;
         }
     for (size_t i = 0; commands[i].name; i++)
@@ -377,6 +379,8 @@ static int help(int argc, char **argv)
     apply_alias(&argc, &argv);
     const struct command *c = find_command(argc, argv, &n_words);
     if (c == NULL && is_family(argv[0])) {
+        if (argc > 1)
+            return unknown_member(argc, argv);
         print_family(stdout, argv[0]);
         return print_end(stdout);
     }

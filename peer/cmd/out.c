@@ -117,6 +117,11 @@ static void print_result(const struct cmd_out *out, const json_t *j)
 
 int cmd_out_checked(const struct options *o, bool finished)
 {
+    char why[OUTDIR_WHY_MAX];
+    const char *dir = options_text(o, "out");
+    bool peers = strcmp(o->command->name, "train") != 0;
+    if (!finished && dir != NULL && outdir_check(dir, peers, why) < 0)
+        return cmd_fail(o, CMD_USAGE, "--out: %s", why);
     if (options_flag(o, "json"))
         printf("{\"finished\":%s}\n", finished ? "true" : "false");
     else

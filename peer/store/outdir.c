@@ -126,11 +126,23 @@ static bool has_peers(const char *text)
     return strncmp(text, "command=local\n", 14) == 0 || strncmp(text, "command=sim\n", 12) == 0;
 }
 
-bool outdir_text(const char *path, char text[OWNER_TEXT_MAX])
+/* Opens a file of the directory for reading. Returns NULL if it is missing or not a regular file: a
+ * FIFO would block. */
+static FILE *open_file(const char *path, const char *file)
 {
     char name[OUTDIR_PATH_MAX];
+    struct stat st;
+    int fd = join(name, path, file) == 0 ? open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    FILE *f = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? fdopen(fd, "r") : NULL;
+    if (f == NULL && fd >= 0)
+        close(fd);
+    return f;
+}
+
+bool outdir_text(const char *path, char text[OWNER_TEXT_MAX])
+{
     text[0] = '\0';
-    FILE *f = join(name, path, run_file) == 0 ? fopen(name, "re") : NULL;
+    FILE *f = open_file(path, run_file);
     if (f == NULL)
         return false;
     size_t n = fread(text, 1, OWNER_TEXT_MAX - 1, f);
@@ -183,8 +195,10 @@ static bool has_models(const char *path, const json_t *summary)
 
 json_t *outdir_summary(const char *path)
 {
-    char name[OUTDIR_PATH_MAX];
-    json_t *j = join(name, path, summary_file) == 0 ? json_load_file(name, 0, NULL) : NULL;
+    FILE *f = open_file(path, summary_file);
+    json_t *j = f != NULL ? json_loadf(f, 0, NULL) : NULL;
+    if (f != NULL)
+        fclose(f);
     if (json_is_true(json_object_get(j, "finished")) && has_models(path, j))
         return j;
     json_decref(j);
@@ -272,6 +286,20 @@ static void sweep(const char *path)
         closedir(d);
 }
 
+/* Refuses a FIFO, device or socket in the place of a file of the run: reading or writing it may
+ * block for ever. */
+static int check_files(const char *path, char why[OUTDIR_WHY_MAX])
+{
+    char name[OUTDIR_PATH_MAX];
+    struct stat st;
+    for (size_t i = 0; i <= N_RESULTS; i++)
+        if (join(name, path, i < N_RESULTS ? result_files[i] : run_file) == 0
+            && stat(name, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+            return fail(why, -EINVAL,
+                        "%.400s: found a pipe, device or socket, expected a regular file", name);
+    return 0;
+}
+
 int outdir_open(struct outdir *d, const char *path, char why[OUTDIR_WHY_MAX])
 {
     long pid = 0;
@@ -293,8 +321,59 @@ int outdir_open(struct outdir *d, const char *path, char why[OUTDIR_WHY_MAX])
         return fail(why, fd, "cannot write %.400s/%s: %s", path, lock_file, strerror(-fd));
     d->lock = fd;
     d->open = true;
+    err = check_files(path, why);
+    if (err < 0) {
+        outdir_close(d);
+        return err;
+    }
     sweep(path);
     return 0;
+}
+
+/* Returns 0 if `path` is a directory that can be written to, or if such a directory can be made. */
+static int check_writable(const char *path)
+{
+    char part[OUTDIR_PATH_MAX];
+    struct stat st;
+    size_t n = strlen(path);
+    if (n == 0 || n >= sizeof part)
+        return -ENAMETOOLONG;
+    memcpy(part, path, n + 1);
+    for (;;) {
+        if (stat(part, &st) == 0)
+            return !S_ISDIR(st.st_mode) ? -ENOTDIR : access(part, W_OK | X_OK) < 0 ? -errno : 0;
+        if (errno != ENOENT)
+            return -errno;
+        if (lstat(part, &st) == 0) /* A symbolic link to nothing: mkdir() fails. */
+            return -ENOTDIR;
+        char *slash = strrchr(part, '/');
+        if (strcmp(part, ".") == 0 || (slash == part && part[1] == '\0'))
+            return -ENOENT;
+        if (slash == NULL)
+            strcpy(part, ".");
+        else
+            slash[slash == part ? 1 : 0] = '\0';
+    }
+}
+
+int outdir_check(const char *path, bool peers, char why[OUTDIR_WHY_MAX])
+{
+    struct stat st;
+    char name[OUTDIR_PATH_MAX];
+    int err = check_writable(path);
+    if (err < 0)
+        return fail(why, err, "cannot write to the directory %.400s: %s", path, strerror(-err));
+    if (join(name, path, lock_file) == 0 && lstat(name, &st) == 0 && !S_ISREG(st.st_mode))
+        return fail(why, -EINVAL, "%.400s: found something else, expected a regular file", name);
+    err = check_files(path, why);
+    DIR *d = peers ? opendir(path) : NULL;
+    for (struct dirent *e; d != NULL && err == 0 && (e = readdir(d)) != NULL;)
+        if (is_peer(e->d_name) && join(name, path, e->d_name) == 0 && check_writable(name) < 0)
+            err = fail(why, -ENOTDIR,
+                       "%.400s: found something else, expected a directory to write to", name);
+    if (d != NULL)
+        closedir(d);
+    return err;
 }
 
 void outdir_close(struct outdir *d)

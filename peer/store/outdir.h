@@ -60,6 +60,12 @@ __attribute__((warn_unused_result)) int outdir_open(struct outdir *d, const char
                                                     char why[OUTDIR_WHY_MAX]);
 void outdir_close(struct outdir *d);
 
+/* Checks what outdir_open() and the first writes need, and changes nothing. Does not check whether
+ * another process has the directory: that may change at any time. `peers`: the directories
+ * of the run's peers are checked, too. Returns 0, or a negative errno with a sentence. */
+__attribute__((warn_unused_result)) int outdir_check(const char *path, bool peers,
+                                                     char why[OUTDIR_WHY_MAX]);
+
 /* Has any process the directory open? *pid gets its number, 0 where it is not known. */
 bool outdir_is_open(const char *path, long *pid);
 

@@ -283,6 +283,7 @@ check "keygen" eval '"$HEARSAY" key new cluster.key 2>keygen.err'
 check "  the key is ours alone" [ "$(stat -c %a cluster.key)" = 600 ]
 refuses "key new over a key that is there" 'cluster.key' key new cluster.key
 refuses "an unknown command of a family" 'unknown command key make .see hearsay key --help' key make cluster.key
+refuses "  also behind help" 'unknown command key make' help key make
 check "  which lists the commands of the family" [ "$("$HEARSAY" key --help | grep -cE '^  key (new|identity|invite)  ')" = 3 ]
 # Former names of commands work.
 check "keygen is key new" eval '"$HEARSAY" keygen former.key 2>former.err && [ "$(stat -c %a:%s former.key)" = 600:65 ]'

@@ -51,7 +51,7 @@ unit()
 bounded "$HEARSAY" compare arms.toml >moved.out 2>moved.err
 code=$?
 check "hearsay compare says where it is" eval \
-    '[ "$code" = 2 ] && [ "$(cat moved.err)" = "hearsay compare is now hearsay-lab compare ...: see peer/api/python/hearsay/lab/README.md" ]'
+    '[ "$code" = 2 ] && [ "$(cat moved.err)" = "hearsay compare is now hearsay-lab compare (see hearsay-lab compare --help)" ]'
 mkdir unit
 check "files of settings, and what is refused in them" unit settings unit
 check "mean, deviation, the paired t-test, budgets, the choice of lr" unit statistics unit
@@ -159,6 +159,38 @@ printf 'not JSON\n' >"early/choco,compress=qsgd:4/lr-0.05/seed-1/peer-1/metrics.
 compare torn arms.toml --set lr=0.05 --set evaluate-every=500 --out early --json
 check "a run with a broken file has failed, and the file is named" eval \
     '[ "$code" = 1 ] && [ "$(figures json torn.out n_failed)" = 1 ] && grep -q "peer-1/metrics.jsonl: line 1: found no JSON" torn.err'
+
+# ---- Outputs, and what is in their places. ----
+
+for target in early/compare.html early/exact/lr-0.05/seed-1/summary.json early/.lock early/evaluation.json; do
+    cp "$target" target.before
+    compare inside arms.toml --set lr=0.05 --set evaluate-every=500 --out early --latex $target --force
+    check "--latex does not replace $target" eval '[ "$code" = 2 ] && grep -q "found a file of the runs" inside.err && cmp "$target" target.before'
+done
+compare other arms.toml --set lr=0.05 --set evaluate-every=200 --out early
+check "runs that were evaluated otherwise are refused: $(head -c 150 other.err)" eval \
+    '[ "$code" = 2 ] && grep -q "evaluate-every: the runs of .* have 500, and arms.toml has 200; use another --out" other.err'
+mkdir -p blocked/exact && echo mine >blocked/exact/lr-0.05
+compare blocked arms.toml --set lr=0.05 --out blocked
+check "a file in the place of a directory: $(head -c 120 blocked.err)" eval '[ "$code" = 2 ] && [ ! -e blocked/choco* ] && [ "$(cat blocked/exact/lr-0.05)" = mine ]'
+mkdir -p piped/exact/lr-0.05 && mkfifo piped/exact/lr-0.05/seed-1.log
+compare piped arms.toml --set lr=0.05 --out piped
+check "a pipe in the place of a log: $(head -c 120 piped.err)" eval '[ "$code" = 2 ] && [ -p piped/exact/lr-0.05/seed-1.log ] && grep -q "regular file for the log" piped.err'
+mkdir locked && mkfifo locked/.lock
+compare locked arms.toml --set lr=0.05 --out locked
+check "a pipe in the place of the lock: $(head -c 120 locked.err)" eval '[ "$code" = 2 ] && grep -q "locked/.lock: found something else" locked.err'
+cp -r early huge && python3 - huge/*/lr-0.05/seed-1/peer-*/metrics.jsonl <<'PY'
+import json, sys
+for path in sys.argv[1:]:
+    rows = [json.loads(line) for line in open(path, encoding="utf-8") if line.startswith("{")]
+    open(path, "w", encoding="utf-8").writelines(json.dumps({**row, "time_s": 1e308} if "time_s" in row else row) + "\n" for row in rows)
+PY
+compare huge arms.toml --set lr=0.05 --set evaluate-every=500 --out huge
+check "numbers that no curve can show: the table is there" eval 'grep -q "^arm  *seeds" huge.out && ! grep -q Traceback huge.err'
+for closed in '>&-' '2>&-'; do
+    (eval "exec $closed"; lab compare arms.toml --set lr=0.05 --set evaluate-every=500 --out early) >closed.out 2>closed.err
+    check "$closed: no traceback" eval '! grep -q Traceback closed.err'
+done
 
 mkdir theirs && echo mine >theirs/compare.html
 compare theirs arms.toml --set lr=0.05 --out theirs

@@ -140,6 +140,33 @@ code=$?
 check "a pipe without a reader is reported: $(tail -n 1 many.err)" eval '[ "$code" = 1 ] && grep -q "Broken pipe" many.err'
 check "no temporary file is left" [ -z "$(find . -name '*.tmp-*')" ]
 
+# ---- hearsay --check refuses an --out that a run refuses. ----
+
+echo mine >taken
+ln -s nowhere dangling-out
+mkdir -p lock-out/.lock peer-out && echo mine >peer-out/peer-0
+for c in sim local train; do
+    run=("$c" --model logreg --data glyphs --rounds 1)
+    [ "$c" = train ] || run+=(--peers 2)
+    for place in taken taken/x dangling-out lock-out peer-out "$(printf 'n%.0s' {1..300})"; do
+        [ "$c:$place" != train:peer-out ] || continue # `train` has no directories of peers.
+        bounded "$HEARSAY" "${run[@]}" --out "$place" --check >checked.out 2>checked.err </dev/null
+        code=$?
+        bounded "$HEARSAY" "${run[@]}" --out "$place" >started.out 2>started.err </dev/null
+        [ $? != 0 ] || not_ok "$c runs in ${place:0:20}"
+        check "$c --check refuses ${place:0:20}: $(head -c 110 checked.err)" [ $code = 2 ]
+    done
+done
+bounded "$HEARSAY" sim --model logreg --data glyphs --rounds 1 --peers 2 --out piped-out >piped-out.log 2>&1 </dev/null
+for file in summary.json run.txt; do
+    rm -f "piped-out/$file" && mkfifo "piped-out/$file"
+    for flag in --check --fresh; do
+        bounded "$HEARSAY" sim --model logreg --data glyphs --rounds 1 --peers 2 --out piped-out $flag >piped.out 2>piped.err </dev/null
+        code=$?
+        check "a pipe as $file, $flag: $(head -c 110 piped.err)" [ $code = 2 ]
+    done
+done
+
 # ---- Secrets are written to new files only. ----
 
 for c in new identity; do

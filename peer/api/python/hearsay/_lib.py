@@ -179,9 +179,12 @@ class Library:
 def places() -> List[Tuple[str, str]]:
     """Where the library is looked for, the first first: (what that is, the path, or "" where there is none)."""
     here = os.path.dirname(os.path.abspath(__file__))
+    root = os.path.abspath(os.path.join(here, *[".."] * 4))
+    checkout = os.path.join(root, "peer", "api", "python", "hearsay") == here
     return [
         ("the package's own folder", os.path.join(here, "libhearsay.so")),
         ("$HEARSAY_LIBRARY", os.environ.get("HEARSAY_LIBRARY", "")),
+        *([("the checkout's build", os.path.join(root, "build", "release", "libhearsay.so"))] if checkout else []),
         ("the system's loader", "libhearsay.so.0"),
     ]
 

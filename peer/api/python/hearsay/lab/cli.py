@@ -6,6 +6,7 @@ code: 0 success, 1 failure, 2 bad usage or input, 3 a run without consensus, 130
 import argparse
 import importlib
 import io
+import os
 import signal
 import sys
 from typing import List, Optional
@@ -33,6 +34,11 @@ def parser() -> argparse.ArgumentParser:
 
 def main(words: Optional[List[str]] = None) -> int:
     """Run one command line and return its exit code."""
+    if sys.stderr is None:  # The caller has closed it.
+        sys.stderr = open(os.devnull, "w")
+    if sys.stdout is None:
+        print("hearsay-lab: cannot write to stdout: Bad file descriptor", file=sys.stderr)
+        return 1
     for stream in (sys.stdout, sys.stderr):  # A locale without a character of a name is no reason to fail.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -53,5 +59,6 @@ def main(words: Optional[List[str]] = None) -> int:
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     except OSError as error:
-        print(f"hearsay-lab: {error}", file=sys.stderr)
+        text = error.strerror or str(error)
+        print(f"hearsay-lab: {error.filename}: {text}" if error.filename else f"hearsay-lab: {text}", file=sys.stderr)
         return 1

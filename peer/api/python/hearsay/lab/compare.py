@@ -26,6 +26,7 @@ from .output import shown
 from .runs import Job
 
 NAME = "compare"
+_EVALUATION = "evaluation.json"
 HELP = 'compare several configurations ("arms") from one TOML file, each with several seeds'
 
 
@@ -63,12 +64,16 @@ def jobs_of(arguments: argparse.Namespace, command: str) -> int:
 
 def check_outputs(arguments: argparse.Namespace, names: Dict[str, bytes]) -> None:
     """Refuses to write over files that are not ours. `names`: files in --out, and a mark that they have."""
+    if arguments.latex not in (None, "-"):
+        parts = os.path.relpath(os.path.realpath(arguments.latex), os.path.realpath(arguments.out)).split(os.sep)
+        if parts[0] != os.pardir and (len(parts) > 1 or parts[0] in (*names, ".lock", _EVALUATION)):
+            raise InputError(f"--latex {shown(arguments.latex)}: found a file of the runs in --out, expected another path")
     for name, mark in names.items():
         path = os.path.join(arguments.out, name)
         if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
             raise InputError(f"{shown(path)} exists, and is no regular file; use another --out")
         if os.path.lexists(path):
-            output.check(path, mark, False)
+            output.check(path, mark, False, "use another --out")
     if arguments.latex not in (None, "-"):
         output.check(arguments.latex, comparison.LATEX_MARK.encode(), arguments.force)
 
@@ -81,9 +86,15 @@ def warn_of_environment(progress: runs.Progress) -> None:
 
 
 def make_log_directories(jobs: Sequence[Job]) -> None:
-    """The directories of the logs."""
-    for directory in {os.path.dirname(job.log) for job in jobs}:
-        runs.make_directory(directory)
+    """Make the directories of the logs, and check the logs. InputError: something else is in their place."""
+    for directory in sorted({os.path.dirname(job.log) for job in jobs}):
+        try:
+            runs.make_directory(directory)
+        except OSError as error:
+            raise InputError(f"--out: cannot make the directory {shown(directory)}: {error.strerror}") from error
+    for job in jobs:
+        if os.path.lexists(job.log) and not stat.S_ISREG(os.lstat(job.log).st_mode):
+            raise InputError(f"--out: {shown(job.log)}: found something else, expected a regular file for the log of a run")
 
 
 def exit_code(result: Result, interrupted: bool, choices: Sequence[Trial] = (), apart: bool = False) -> int:
@@ -165,6 +176,8 @@ class _Compare:
             self.progress.ended(f"{name}: {what}", job.finished, trial.state != DONE)
 
         self.runner.check(jobs)
+        if self.runner.signals.asked:
+            return
         make_log_directories(jobs)
         for job in jobs:
             if job.finished:
@@ -174,6 +187,32 @@ class _Compare:
     def check_arms(self) -> None:
         """All arms are checked before the first run, with the first of their learning rates."""
         self.runner.check([self.job(_Place(arm, 0, 0), False) for arm in range(len(self.asked.arms))])
+
+    def check_evaluation(self) -> None:
+        """Refuses runs of an earlier start that were evaluated otherwise: their curves and budgets belong to other settings.
+
+        A run does not record these settings, because they do not change the model. So OUT/evaluation.json has them.
+        """
+        path = os.path.join(self.arguments.out, _EVALUATION)
+        now = {arm.directory: {key: arm.values.get(key) for key in ("evaluate-every", "evaluate-samples")} for arm in self.asked.arms}
+        former: Dict[str, Any] = {}
+        if os.path.lexists(path):
+            try:
+                former = json.loads(settings.read_text(path))
+            except ValueError as error:
+                raise InputError(f"{shown(path)}: {error}") from error
+            if not isinstance(former, dict):
+                raise InputError(f"{shown(path)}: found something else, expected an object")
+        for arm in self.asked.arms:
+            then = former.get(arm.directory)
+            if then is None or not os.path.isdir(os.path.join(self.arguments.out, arm.directory)):
+                continue
+            for key, value in now[arm.directory].items():
+                found = then.get(key) if isinstance(then, dict) else then
+                if found != value:
+                    raise InputError(f"{key}: the runs of {shown(arm.name)} in {shown(self.arguments.out)} have "
+                                     f"{found or 'the default'}, and {self.runner.source} has {value or 'the default'}; use another --out")
+        output.write(path, (json.dumps({**former, **now}, indent=1) + "\n").encode())
 
     def run_all(self) -> None:
         """The runs by which lr is chosen, then those that are compared."""
@@ -291,20 +330,26 @@ def run(arguments: argparse.Namespace) -> int:
         one.check_arms()
         if signals.asked:
             return runs.INTERRUPTED
-        try:
-            from . import comparison_page  # Here, because matplotlib is slow to import, and other commands do not need it.
-        except ImportError as error:
-            raise InputError(str(error)) from error
+        from . import comparison_page, drawing  # Here, because matplotlib is slow to import, and other commands do not need it.
+
+        drawing.need_matplotlib()
+        failure: Optional[OSError] = None
         lock = runs.Lock(arguments.out)
         try:
+            one.check_evaluation()
             one.run_all()
             progress.clear()
             result = one.result()
             code = one.code(result)
-            page = comparison_page.page(result, os.path.basename(arguments.file), asked.n_rates > 1)
-            write_outputs(result, {"compare.html": page.encode(), "compare.csv": result.csv().encode()}, arguments)
+            try:
+                page = comparison_page.page(result, os.path.basename(arguments.file), asked.n_rates > 1)
+                write_outputs(result, {"compare.html": page.encode(), "compare.csv": result.csv().encode()}, arguments)
+            except OSError as error:  # A full disk: the table is shown all the same.
+                failure = error
         finally:
             progress.clear()
             lock.close()
     print_result(arguments, result, one.table(result), one.json(result, code))
+    if failure is not None:
+        raise failure
     return code

@@ -75,11 +75,12 @@ def _table(result: Result) -> str:
 def _draw(axes: Any, trial: Trial, axis: str, colour: str, style: str) -> bool:
     """Draw a trial's accuracy by "round", "sent" or "seconds", or its "drift". Returns False if the trial has no such values."""
     if axis == "drift":
-        pairs = [(x, y) for x, y in zip(*trial.drift) if y > 0]
+        pairs = [(x, y) for x, y in zip(*trial.drift) if 0 < y < drawing.LARGEST]
         xs, ys = [x for x, _ in pairs], [y for _, y in pairs]
     elif trial.curve is not None:
-        xs = [float(x) * (1e-6 if axis == "sent" else 1.0) for x in getattr(trial.curve, axis)]
-        ys = [100.0 * float(y) for y in trial.curve.accuracy]
+        stops = [(float(x), float(y)) for x, y in zip(getattr(trial.curve, axis), trial.curve.accuracy) if abs(x) < drawing.LARGEST]
+        xs = [x * (1e-6 if axis == "sent" else 1.0) for x, _ in stops]
+        ys = [100.0 * y for _, y in stops]
     else:
         return False
     if xs:

@@ -24,6 +24,7 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
+from .cli import InputError
 from .run import Array, Peer, Run
 
 try:
@@ -31,13 +32,14 @@ try:
     from matplotlib.figure import Figure
     from matplotlib.textpath import TextPath
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
-except ImportError as missing:
-    raise ImportError("matplotlib is not installed (pip install matplotlib, Debian: python3-matplotlib)") from missing
+except ImportError:
+    matplotlib = None
 
 LINES = 8  # Peers of a run that are drawn one by one.
 POINTS = 400  # Points of a line or band that are drawn, at most.
 MADE_BY = "hearsay-lab"  # The mark in the metadata of each file.
 FORMATS = ("png", "svg", "pdf")
+LARGEST = 1e100  # Larger numbers are left out: they overflow when matplotlib scales them.
 
 LIGHT = ("#2b6cb0", "#c05621", "#2f855a", "#b83280", "#6b46c1", "#975a16", "#2c7a7b", "#c53030")
 DARK = ("#63b3ed", "#f6ad55", "#68d391", "#f687b3", "#b794f4", "#ecc94b", "#4fd1c5", "#fc8181")
@@ -92,8 +94,16 @@ def literal(text: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in text).replace("$", r"\$")
 
 
+def need_matplotlib() -> None:
+    """InputError where matplotlib is not installed."""
+    if matplotlib is None:
+        raise InputError("matplotlib is not installed (Debian: python3-matplotlib; with pip: the extra [lab] of the package, "
+                         "or pip install matplotlib)")
+
+
 def figure(width: float = 5.4, height: float = 3.5, style: Style = PAPER, pad: float = 0.04) -> Tuple[Any, Any]:
     """An empty figure of that many inches, with that much air around it, and its axes."""
+    need_matplotlib()
     with _settings():
         fig = Figure(figsize=(width, height), layout="constrained")
         fig.get_layout_engine().set(w_pad=pad, h_pad=pad)
@@ -291,7 +301,7 @@ def ys_of(peer: Peer, column: str) -> Array:
 def points(peer: Peer, column: str, axis: str) -> Tuple[Array, Array]:
     """The known points of a peer, in the order of its rows; each estimate of a drift once."""
     xs, ys = xs_of(peer, column, axis), ys_of(peer, column)
-    kept = np.isfinite(xs) & np.isfinite(ys)
+    kept = (np.abs(xs) < LARGEST) & (np.abs(ys) < LARGEST)  # False for NaN.
     if _is_drift(column):
         rounds = peer.columns["drift_round"]
         last: Optional[Tuple[float, float]] = None

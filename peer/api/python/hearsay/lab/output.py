@@ -47,7 +47,7 @@ def _is_stream(mode: int) -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISSOCK(mode) or stat.S_ISBLK(mode)
 
 
-def check(path: str, mark: bytes, force: bool) -> None:
+def check(path: str, mark: bytes, force: bool, remedy: str = "--force writes over it") -> None:
     """InputError where PATH may not be written. Changes nothing, so that all outputs can be checked before the first write."""
     there = _stat(path)
     if there is None:
@@ -61,7 +61,7 @@ def check(path: str, mark: bytes, force: bool) -> None:
         raise InputError(f"cannot write {shown(path)}: it is an input of this command")
     if force or _is_stream(there.st_mode) or there.st_size == 0 or _has_mark(path, mark):
         return
-    raise InputError(f"{shown(path)} exists, and hearsay-lab has not made it; --force writes over it")
+    raise InputError(f"{shown(path)} exists, and hearsay-lab has not made it; {remedy}")
 
 
 def _has_mark(path: str, mark: bytes) -> bool:
@@ -133,9 +133,12 @@ class Replacing:
 
 def write(path: str, data: bytes) -> None:
     """Replace the file at PATH, or write to the stream there. OSError: a file at PATH has its old contents."""
-    new = Replacing(path)
     try:
-        new.file.write(data)
-        new.commit()
-    finally:
-        new.close()
+        new = Replacing(path)
+        try:
+            new.file.write(data)
+            new.commit()
+        finally:
+            new.close()
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, f"cannot write {shown(path)}") from error

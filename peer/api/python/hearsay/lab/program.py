@@ -22,8 +22,10 @@ def find(given: Optional[str] = None) -> str:
     built = os.path.join(os.path.normpath(_CHECKOUT), "build", "release", "hearsay")
     found = shutil.which("hearsay") or shutil.which(built)
     if found is None:
-        raise InputError("cannot find the program hearsay: it is neither on PATH nor at "
-                         f"{built}. Build or install it, or name it by --hearsay PATH or HEARSAY=PATH")
+        checkout = os.path.exists(os.path.join(os.path.normpath(_CHECKOUT), "CMakeLists.txt"))
+        places = f"neither on PATH nor at {built}" if checkout else "not on PATH"
+        raise InputError(f"cannot find the program hearsay: it is {places}. Build or install it, or name it by --hearsay PATH or "
+                         "HEARSAY=PATH")
     return os.path.abspath(found)
 
 

@@ -11,6 +11,7 @@ import dataclasses
 import fcntl
 import os
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -242,6 +243,8 @@ class Lock:
         try:
             make_directory(directory)
             self.fd = _open_lock(directory, os.O_CREAT)
+            if not stat.S_ISREG(os.fstat(self.fd).st_mode):
+                raise InputError(f"--out: {shown(directory)}/.lock: found something else, expected a regular file")
         except OSError as error:
             raise InputError(f"--out: cannot write {shown(directory)}: {error.strerror}") from error
         try:

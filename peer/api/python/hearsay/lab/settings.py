@@ -152,7 +152,7 @@ def read_text(path: str) -> str:
     if len(data) > FILE_BYTES:
         raise InputError(f"{shown(path)}: found a longer file, expected at most {FILE_BYTES} bytes")
     try:
-        return data.decode("utf-8")
+        return data.decode("utf-8-sig")  # Without the byte order mark that some editors write.
     except UnicodeDecodeError as error:
         raise InputError(f"{shown(path)}: byte {error.start} is not UTF-8, expected a TOML file") from None
 

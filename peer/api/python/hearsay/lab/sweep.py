@@ -222,6 +222,6 @@ def run(arguments: argparse.Namespace) -> int:
         one.do(runs.Runner(signals, path, line.command, jobs), progress)
         result = Result(one.arms, line.seed, simulated=line.command == "sim")
         code = exit_code(result, bool(signals.asked))
-        write_outputs(result, {}, arguments)
     print_result(arguments, result, one.table(result), one.json(result, code, bool(signals.asked)))
+    write_outputs(result, {}, arguments)
     return code
