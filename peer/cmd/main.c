@@ -344,6 +344,7 @@ static int program_help(FILE *out)
     fputs(
         "\nhearsay COMMAND --help  lists a command's options; each can come from the\n"
         "environment as HEARSAY_ and its name (HEARSAY_MIN_PEERS=4).\n"
+        "hearsay-lab             compares and draws runs (Python: peer/api/python/hearsay/lab).\n"
         "hearsay --version       prints the version and what it was built with (--json: as JSON).\n"
         "Exit codes: 0 ok, 1 failed, 2 bad usage or input, 3 no consensus, 130 interrupted.\n",
         out);

@@ -46,7 +46,11 @@ def epoch(peer: Any, n: int, shuffle: bool) -> Any:
 
 def sampler(peer: Any, n: int, shuffle: bool = True) -> Any:
     """Peer.sampler()."""
-    from torch.utils.data import Sampler
+    try:
+        from torch.utils.data import Sampler
+    except ImportError as error:
+        raise ImportError("sampler() makes a torch Sampler, and PyTorch is not installed; samples() returns the sample numbers as a "
+                          "numpy array") from error
 
     class ShareSampler(Sampler):  # type: ignore[type-arg]
         """The ids of a peer's share."""
