@@ -7,9 +7,11 @@ sys.path.insert(0, os.path.join(ROOT, "peer/api/python"))
 os.environ.setdefault("HEARSAY_LIBRARY", os.path.join(ROOT, "build/release/libhearsay.so"))
 try:
     from hearsay.lab import drawing
-    WHY = None
+    WHY = "no pictures: matplotlib is not installed (Debian: python3-matplotlib)" if drawing.matplotlib is None else None
 except ImportError as missing:
     drawing, WHY = None, f"no pictures: {missing}"
+if WHY:
+    drawing = None
 
 
 def save(fig, path, title):
