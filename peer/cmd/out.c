@@ -1,5 +1,5 @@
-/* peer/cmd/out.c -- --out DIR of a command: whose it is, and what is said where a run has
- * finished in it. */
+/* peer/cmd/out.c -- --out DIR of a command: checks which run it belongs to, opens it, and prints the
+ * result of a run that has finished in it. */
 #include "peer/cmd/out.h"
 
 #include "peer/cmd/progress.h"
@@ -59,7 +59,7 @@ int cmd_out_open(struct cmd_out *out)
     if (err < 0)
         return cmd_fail(out->o, cmd_exit_of(err), "--out: %s", why);
     if (!options_flag(out->o, "fresh"))
-        return cmd_out_look_again(out); /* Somebody may have been here meanwhile. */
+        return cmd_out_look_again(out); /* Another process may have written to it. */
     err = outdir_fresh(&out->held, out->text, moved, why);
     if (err < 0)
         return cmd_fail(out->o, CMD_FAILED, "--fresh: %s", why);
