@@ -16,8 +16,10 @@ e2e_begin
 package=$root/peer/api/python
 export PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 GLOO_SOCKET_IFNAME=lo
 
-# Without a library, and with one that is none.
-PYTHONPATH=$package "$python" -c 'import hearsay' 2>none.err
+# Without a library, and with a file that is not a library. The package in a checkout also finds the library that is built
+# there, so a copy of the package is imported here.
+mkdir alone && cp -r "$package/hearsay" alone && rm -f alone/hearsay/libhearsay.so
+PYTHONPATH=$work/alone "$python" -c 'import hearsay' 2>none.err
 check "without the library, importing says where it was looked for" \
     grep -qE "^ImportError: .*own folder: there is no .*HEARSAY_LIBRARY is not set; .*loader: " none.err
 HEARSAY_LIBRARY=$work/none.err PYTHONPATH=$package "$python" -c 'import hearsay' 2>wrong.err

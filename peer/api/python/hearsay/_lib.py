@@ -198,16 +198,17 @@ def load() -> Library:
             continue
         if os.sep in path and not os.path.exists(path):
             tried.append(f"{what}: there is no {path}")
-            continue
-        try:
-            library = Library(path)
-            found = library.hearsay_api()
-        except (OSError, AttributeError) as error:
-            tried.append(f"{what}: {error}")
-            continue
-        if found >= API:
-            return library
-        tried.append(f"{what}: {path} has API {found}, and this package needs {API} or more")
+        else:
+            try:
+                library = Library(path)
+                found = library.hearsay_api()
+                if found >= API:
+                    return library
+                tried.append(f"{what}: {path} has API {found}, and this package needs {API} or more")
+            except (OSError, AttributeError) as error:
+                tried.append(f"{what}: {error}")
+        if what == "$HEARSAY_LIBRARY":  # The user asked for this file, so no other one replaces it.
+            break
     raise ImportError("hearsay: libhearsay.so was not found: " + "; ".join(tried))
 
 
