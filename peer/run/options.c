@@ -18,6 +18,7 @@
 #include <string.h>
 
 enum {
+    FORMER_MAX = 16,  /* Options of one command that have a former name. */
     LONG_BASE = 256,  /* getopt_long answers LONG_BASE + i for row i: above every short name. */
     LONG_HELP = 255,  /* ... and this for --help. */
     ENV_NAME_MAX = 64 /* Bytes of "HEARSAY_..." or "--...", with the NUL. */
@@ -84,6 +85,7 @@ static void collect_rows(struct options *o, const struct command *command)
                                    .kind = OPTION_TEXT,
                                    .arg = options_key_arg(key),
                                    .fallback = key->fallback,
+                                   .former = key->former,
                                    .help = key->help};
         o->values[o->n++].row = row;
     }
@@ -101,7 +103,7 @@ static bool is_run_row(const struct options *o, const struct option_row *row)
 static struct option_value *find_value(struct options *o, const char *name)
 {
     for (uint32_t i = 0; i < o->n; i++)
-        if (strcmp(o->values[i].row->name, name) == 0)
+        if (options_named(o->values[i].row, name))
             return &o->values[i];
     return NULL;
 }
@@ -269,7 +271,7 @@ static bool is_run_key(const struct command *command, const char *name)
 {
     const struct run_key *key;
     for (size_t k = 0; (key = run_key_at(command->trainer, k)) != NULL; k++)
-        if (strcmp(key->name, name) == 0)
+        if (strcmp(key->name, name) == 0 || (key->former != NULL && strcmp(key->former, name) == 0))
             return true;
     return false;
 }
@@ -350,9 +352,10 @@ static int take_option(struct options *o, uint32_t i, const char *element, const
                        char error[OPTIONS_ERROR_MAX])
 {
     struct option_value *v = &o->values[i];
-    const char *name = v->row->name;
+    const char *name = v->row->name, *former = v->row->former;
     bool is_long = element[0] == '-' && element[1] == '-';
-    if (is_long && strncmp(element + 2, name, strlen(name)) != 0) {
+    if (is_long && strncmp(element + 2, name, strlen(name)) != 0
+        && (former == NULL || strncmp(element + 2, former, strlen(former)) != 0)) {
         unknown_flag(o, element, error); /* getopt takes abbreviations, we do not. */
         return -EINVAL;
     }
@@ -368,7 +371,8 @@ static int take_option(struct options *o, uint32_t i, const char *element, const
 }
 
 /* Write the rows in getopt's own form. */
-static void getopt_tables(const struct options *o, struct option longs[OPTIONS_MAX + 2],
+static void getopt_tables(const struct options *o,
+                          struct option longs[OPTIONS_MAX + FORMER_MAX + 2],
                           char shorts[2 * OPTIONS_MAX + 8])
 {
     size_t n = 0, s = 0;
@@ -383,8 +387,12 @@ static void getopt_tables(const struct options *o, struct option longs[OPTIONS_M
         if (row->kind == OPTION_OPERAND)
             continue;
         bool flag = row->kind == OPTION_FLAG;
-        longs[n++] = (struct option){row->name, flag ? no_argument : required_argument, NULL,
-                                     LONG_BASE + (int)i};
+        const char *names[] = {row->name, row->former};
+        for (size_t k = 0; k < 2 && names[k] != NULL; k++) {
+            assert(n < OPTIONS_MAX + FORMER_MAX + 1);
+            longs[n++] = (struct option){names[k], flag ? no_argument : required_argument, NULL,
+                                         LONG_BASE + (int)i};
+        }
         if (row->short_name != 0) {
             shorts[s++] = row->short_name;
             if (!flag)
@@ -410,7 +418,7 @@ static uint32_t row_of(const struct options *o, int answer)
 static int read_command_line(struct options *o, int argc, char **argv,
                              char error[OPTIONS_ERROR_MAX])
 {
-    struct option longs[OPTIONS_MAX + 2];
+    struct option longs[OPTIONS_MAX + FORMER_MAX + 2];
     char shorts[2 * OPTIONS_MAX + 8];
     getopt_tables(o, longs, shorts);
     opterr = 0;
@@ -457,6 +465,10 @@ static int read_environment(struct options *o, char error[OPTIONS_ERROR_MAX])
         char name[ENV_NAME_MAX];
         options_env_name(v->row->name, name, sizeof name);
         const char *text = o->world->env(name);
+        if ((text == NULL || text[0] == '\0') && v->row->former != NULL) {
+            options_env_name(v->row->former, name, sizeof name);
+            text = o->world->env(name);
+        }
         if (text != NULL && text[0] != '\0'
             && take_value(o, v, text, OPTION_ENVIRONMENT, error) != 0)
             return -EINVAL;

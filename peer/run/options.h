@@ -55,6 +55,8 @@ struct option_row
     bool required;        /* Must be given (or set in the environment). */
     const char *rival;    /* The option of which this takes the place: not both; or NULL. */
     bool many; /* An OPERAND that takes all arguments left. One row at most (options_operands()). */
+    /* Former name of the option, or NULL. Flags, variables and settings may still use it; help does not show it. */
+    const char *former;
 };
 
 struct options;
@@ -164,6 +166,9 @@ bool options_has_default(const struct options *o, const struct option_value *v);
 
 /* How help and errors call a run key's value: "N", "X", "SPEC", or its choices. */
 const char *options_key_arg(const struct run_key *key);
+
+/* Returns whether `name` is the present or the former name of the option. */
+bool options_named(const struct option_row *row, const char *name);
 
 /* Is this the name of a run key that the command takes? */
 bool options_takes_key(const struct command *command, const char *name);

@@ -24,6 +24,11 @@ void options_env_name(const char *name, char *out, size_t cap)
         *p = *p == '-' ? '_' : (char)toupper((unsigned char)*p);
 }
 
+bool options_named(const struct option_row *row, const char *name)
+{
+    return strcmp(row->name, name) == 0 || (row->former != NULL && strcmp(row->former, name) == 0);
+}
+
 /* A search for the option that a variable names, and for the nearest one. */
 struct stray
 {
@@ -31,9 +36,14 @@ struct stray
     bool found;
 };
 
-static void try_name(struct stray *s, const char *name)
+/* `former`: the former name of the option, or NULL. A former name is known, and never proposed. */
+static void try_name(struct stray *s, const char *name, const char *former)
 {
     char known[ENV_NAME_MAX], best[ENV_NAME_MAX];
+    if (former != NULL) {
+        options_env_name(former, known, sizeof known);
+        s->found |= strcmp(s->variable, known) == 0;
+    }
     options_env_name(name, known, sizeof known);
     s->found |= strcmp(s->variable, known) == 0;
     if (!near_enough(s->variable + ENV_PREFIX, known + ENV_PREFIX))
@@ -55,11 +65,11 @@ bool options_stray(const struct command *commands, const char *variable, const c
         const struct run_key *key;
         for (const struct option_row *row = c->rows; row->name != NULL; row++)
             if (row->kind != OPTION_OPERAND)
-                try_name(&s, row->name);
+                try_name(&s, row->name, row->former);
         for (const struct option_row *row = options_shared_rows; row->name != NULL; row++)
-            try_name(&s, row->name);
+            try_name(&s, row->name, row->former);
         for (size_t k = 0; c->takes_run_flags && (key = run_key_at(c->trainer, k)) != NULL; k++)
-            try_name(&s, key->name);
+            try_name(&s, key->name, key->former);
     }
     *meant = s.meant;
     return !s.found;
@@ -68,7 +78,7 @@ bool options_stray(const struct command *commands, const char *variable, const c
 static bool has_flag(const struct command *c, const char *name)
 {
     for (const struct option_row *row = c->rows; row->name != NULL; row++)
-        if (row->kind != OPTION_OPERAND && strcmp(row->name, name) == 0)
+        if (row->kind != OPTION_OPERAND && options_named(row, name))
             return true;
     return false;
 }

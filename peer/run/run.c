@@ -41,7 +41,7 @@ static const struct run_key *find_key(const struct run_trainer *t, const char *n
 {
     const struct run_key *key;
     for (*place = 0; (key = run_key_at(t, *place)) != NULL; (*place)++)
-        if (strcmp(key->name, name) == 0)
+        if (strcmp(key->name, name) == 0 || (key->former != NULL && strcmp(key->former, name) == 0))
             return key;
     return NULL;
 }
@@ -146,13 +146,22 @@ static void field_text(const struct run *r, const struct run_key *key, char out[
 
 /* ---- The canonical text. ---- */
 
+/* The names of keys in a text: of this version, or of the version before some keys were renamed. */
+enum naming { PRESENT, FORMER };
+
+static const char *key_name(const struct run_key *key, enum naming n)
+{
+    return n == FORMER && key->former != NULL ? key->former : key->name;
+}
+
 /* The run's key after `last` in the order of names; NULL at the end. */
-static const struct run_key *next_key(const struct run *r, const struct run_key *last)
+static const struct run_key *next_key(const struct run *r, const struct run_key *last,
+                                      enum naming n)
 {
     const struct run_key *next = NULL, *k;
     for (size_t i = 0; (k = run_key_at(r->trainer, i)) != NULL; i++)
-        if ((last == NULL || strcmp(k->name, last->name) > 0)
-            && (next == NULL || strcmp(k->name, next->name) < 0))
+        if ((last == NULL || strcmp(key_name(k, n), key_name(last, n)) > 0)
+            && (next == NULL || strcmp(key_name(k, n), key_name(next, n)) < 0))
             next = k;
     return next;
 }
@@ -174,14 +183,16 @@ static const struct run_key *open_key(const struct run *r, char value[RUN_VALUE_
 
 /* Every key once, sorted by name, whosever it is: so the text does not tell in which
  * table a key stands. Returns the length; over WIRE_RUN_MAX, *out is cut. */
-static size_t write_text(const struct run *r, char out[WIRE_RUN_MAX + 1])
+static size_t write_text(const struct run *r, enum naming naming, char out[WIRE_RUN_MAX + 1])
 {
     char value[RUN_VALUE_MAX];
     size_t n = 0;
-    for (const struct run_key *k = next_key(r, NULL); k != NULL; k = next_key(r, k)) {
+    for (const struct run_key *k = next_key(r, NULL, naming); k != NULL;
+         k = next_key(r, k, naming)) {
         field_text(r, k, value);
         size_t at = n < WIRE_RUN_MAX ? n : WIRE_RUN_MAX;
-        n += (size_t)snprintf(out + at, WIRE_RUN_MAX + 1 - at, "%s=%s\n", k->name, value);
+        n += (size_t)snprintf(out + at, WIRE_RUN_MAX + 1 - at, "%s=%s\n", key_name(k, naming),
+                              value);
     }
     return n;
 }
@@ -340,7 +351,7 @@ static int fill_run(struct run *r, const struct run_flags *f, char error[RUN_ERR
     if (err != 0)
         return err;
     /* Unknown rounds are counted with the digits they may get. */
-    size_t n = write_text(&made, canonical) + (made.rounds == 0 ? 2 * ROUNDS_DIGITS : 0);
+    size_t n = write_text(&made, PRESENT, canonical) + (made.rounds == 0 ? 2 * ROUNDS_DIGITS : 0);
     if (n > WIRE_RUN_MAX) {
         snprintf(error, RUN_ERROR_MAX,
                  "the run's text would have %zu bytes, at most %d are allowed: shorten --topology, "
@@ -389,7 +400,7 @@ bool run_is_fixed(const struct run *r)
 size_t run_text(const struct run *r, char out[WIRE_RUN_MAX + 1])
 {
     assert(run_is_fixed(r));
-    size_t n = write_text(r, out);
+    size_t n = write_text(r, PRESENT, out);
     assert(n <= WIRE_RUN_MAX); /* run_from_flags() saw to it. */
     return n;
 }
@@ -450,7 +461,9 @@ int run_from_text(struct run *r, const struct run_trainer *t, const char *text, 
                  key->name, value);
         return -EINVAL;
     }
-    if (run_text(&parsed, again) != n || memcmp(again, text, n) != 0) {
+    bool same = run_text(&parsed, again) == n && memcmp(again, text, n) == 0;
+    /* A text that an older version wrote has the former names, and is sorted by them. */
+    if (!same && !(write_text(&parsed, FORMER, again) == n && memcmp(again, text, n) == 0)) {
         snprintf(error, RUN_ERROR_MAX, "the run's text is not canonical");
         return -EINVAL;
     }

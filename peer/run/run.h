@@ -154,6 +154,9 @@ struct run_key
 
     /* The rest may be NULL, as in most rows. */
 
+    /* Former name of the key. Flags, and texts of runs that older versions wrote, may use it. */
+    const char *former;
+
     /* A default that depends on other flags, in place of `fallback`. */
     const char *(*fallback_by)(const struct run_flags *f);
     /* Write what `word` stands for in this run, whose keys without words are all
