@@ -1,4 +1,5 @@
-/* peer/admit/members_file.c -- line by line: an identity, a name, a comment. */
+/* peer/admit/members_file.c -- parses an allow-list: one identity, an optional name and comment per
+ * line. */
 #include "peer/admit/members_file.h"
 
 #include <errno.h>
@@ -9,7 +10,7 @@
 
 enum { HEX = 2 * WIRE_ID_BYTES, SHOWN = 40 };
 
-/* A word of a line. */
+/* One word of a line. Points into the text and is not terminated. */
 struct word
 {
     const char *p;
@@ -32,7 +33,8 @@ static bool is_space(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* The next word of at[0..*n), which moves behind it. */
+/* Returns the next word of at[0..*n) and moves `*at` behind it. At the end of the line the word is
+ * empty. */
 static struct word next_word(const char **at, size_t *n)
 {
     struct word w;
@@ -45,7 +47,7 @@ static struct word next_word(const char **at, size_t *n)
     return w;
 }
 
-/* What can be printed of a word. */
+/* Copies the word for an error message: at most SHOWN bytes, with unprintable bytes as '?'. */
 static const char *shown(struct word w, char out[SHOWN + 4])
 {
     size_t n = w.n < SHOWN ? w.n : SHOWN;
@@ -85,7 +87,8 @@ static bool is_name(struct word w)
     return wire_name_ok(name);
 }
 
-/* One line without its newline: 1 where an identity is in it, 0, or -EINVAL. */
+/* Parses one line without its newline. Returns 1 if the line holds an identity, 0 if it is blank,
+ * or -EINVAL with a message. */
 static int read_line(const char *p, size_t n, size_t number, uint8_t id[WIRE_ID_BYTES],
                      char error[MEMBERS_FILE_ERROR_MAX])
 {
@@ -117,7 +120,7 @@ static int compare(const void *a, const void *b)
     return memcmp(a, b, WIRE_ID_BYTES);
 }
 
-/* Sorted, each once: how many are left. */
+/* Sorts `n` identities, removes duplicates and returns the number left. */
 static size_t sort(uint8_t (*id)[WIRE_ID_BYTES], size_t n)
 {
     size_t kept = 0;

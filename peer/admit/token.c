@@ -1,4 +1,4 @@
-/* peer/admit/token.c -- a token to and from its text, and the certificate that comes of it. */
+/* peer/admit/token.c -- encodes and decodes join tokens, and makes a certificate from a token. */
 #include "peer/admit/token.h"
 
 #include <assert.h>
@@ -9,7 +9,7 @@
 #include <sodium.h>
 
 enum {
-    VERSION = 2, /* 1 told its expiry in seconds. */
+    VERSION = 2, /* Format version of a token. Version 1 had its expiry time in seconds. */
     AT_ISSUER = 1,
     AT_EXPIRES = AT_ISSUER + WIRE_ID_BYTES,
     AT_SEED = AT_EXPIRES + 8,
@@ -20,7 +20,7 @@ enum {
 
 static const char prefix[] = "hearsay-";
 
-/* The token's own key pair. sk is the caller's to wipe. */
+/* Derives the token's Ed25519 key pair from its seed. The caller must wipe `sk`. */
 static void key_pair(const uint8_t seed[32], uint8_t pk[32], uint8_t sk[64])
 {
     crypto_sign_seed_keypair(pk, sk, seed);

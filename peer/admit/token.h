@@ -1,12 +1,13 @@
-/* peer/admit/token.h -- join tokens: who is on the list lets somebody in who is not.
+/* peer/admit/token.h -- join tokens, with which a member on the allow-list admits a peer that is
+ * not on it.
  *
- *   issuer    hearsay key invite: token = issuer, expiry, a fresh key pair's secret seed, and the
- *             issuer's signature over expiry and public key
- *   newcomer  signs its own identity with that seed: a certificate, which travels in its record
- *             and is of no use to anybody else
+ *   issuer    makes a token with `hearsay key invite`: issuer identity, expiry time, the secret seed of a new
+ *             key pair, and the issuer's signature over expiry time and public key
+ *   newcomer  signs its own identity with that seed. The result is a certificate in the newcomer's member
+ *             record, which is valid for no other identity
  *
- * A token is one line of text, and secret until it has expired: whoever has it, and the cluster
- * key, may join. Any number of newcomers may use it.
+ * A token is one line of text and must be kept secret until it expires: any peer that has the token and the
+ * cluster key may join. Any number of newcomers may use one token. Text form of a token:
  *
  *   "hearsay-" | base64url of:  2 | issuer (32) | expires_ms (8, big-endian) | seed (32) | issued (64)
  */
@@ -18,17 +19,18 @@
 
 enum {
     TOKEN_BYTES = 1 + WIRE_ID_BYTES + 8 + 32 + WIRE_SIGNATURE_BYTES,
-    TOKEN_TEXT = 8 + (TOKEN_BYTES * 4 + 2) / 3, /* Characters. */
+    TOKEN_TEXT = 8 + (TOKEN_BYTES * 4 + 2) / 3, /* Length of a token's text, in characters. */
     TOKEN_ERROR_MAX = 160
 };
 
-/* A new token of `issuer`; seed is 32 fresh random bytes, the caller's to wipe. */
+/* Writes a new token of `issuer` to `text`. `expires_ms` is the expiry time in milliseconds of Unix
+ * time. `seed` is 32 fresh random bytes, which the caller wipes afterwards. */
 void token_write(char text[TOKEN_TEXT + 1], const struct channel_identity *issuer,
                  uint64_t expires_ms, const uint8_t seed[32]);
 
-/* The certificate that a token makes for the identity `id`. 0, or -EINVAL with what was found and
- * expected: not a token, or damaged, which its issuer's signature shows. An expired one is as good
- * as any: whoever is asked first decides by its own clock. */
+/* Makes the certificate that admits the identity `id` by the token `text`. Returns 0, or -EINVAL
+ * with a message if `text` is not a token or its issuer's signature is wrong. Expiry is not checked
+ * here: the peer that receives the certificate checks it by its own clock. */
 __attribute__((warn_unused_result)) int token_present(struct certificate *c, const char *text,
                                                       const uint8_t id[WIRE_ID_BYTES],
                                                       char error[TOKEN_ERROR_MAX]);

@@ -1,4 +1,5 @@
-/* peer/store/journal.c -- lines wait in one block of memory, whose beginning is written first. */
+/* peer/store/journal.c -- buffers lines for metrics.jsonl in one block of memory and writes them in
+ * order. */
 #include "peer/store/journal.h"
 
 #include "peer/store/outdir.h"
@@ -22,7 +23,8 @@ static void shut(struct journal *j)
     j->fd = -1;
 }
 
-/* Room for so many bytes more. False: there is none. */
+/* Grows the buffer so that `n` more bytes fit. Returns false if the limit is reached or memory is
+ * short. */
 static bool make_room(struct journal *j, size_t n)
 {
     if (n > j->bytes_max - j->n)
@@ -54,7 +56,8 @@ void journal_put(struct journal *j, const char *line)
     j->n_waiting++;
 }
 
-/* As many bytes as the file takes. 0 or a negative errno. */
+/* Writes as many waiting bytes as the file takes and stores their number in `*done`. Returns 0 or a
+ * negative errno. */
 static int put_bytes(const struct journal *j, size_t *done)
 {
     for (*done = 0; *done < j->n;) {
@@ -66,7 +69,8 @@ static int put_bytes(const struct journal *j, size_t *done)
     return 0;
 }
 
-/* The lines that are whole in the first `done` bytes are written; a part of one is not. */
+/* Removes the lines that lie completely in the first `done` bytes. A line of which only a part was
+ * written stays in the buffer, and the whole line is written again later. */
 static void drop_written(struct journal *j, size_t done)
 {
     size_t whole = 0;
@@ -82,8 +86,8 @@ static void drop_written(struct journal *j, size_t done)
     j->n_late += n_lines < j->n_old ? n_lines : j->n_old;
 }
 
-/* A file that has just failed is opened anew: this cuts off what it has of a torn line, and finds
- * one that was removed. Where that fails, too, the next call tries again. */
+/* After a failed write the file is opened again at once. Opening cuts a torn last line off the file
+ * and creates the file if it was removed. If opening fails too, the next call tries again. */
 int journal_write(struct journal *j)
 {
     size_t done = 0;

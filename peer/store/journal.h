@@ -1,12 +1,12 @@
-/* peer/store/journal.h -- a run's lines on their way to metrics.jsonl, in memory while the disk takes
- * none.
+/* peer/store/journal.h -- queue of lines for metrics.jsonl. Lines stay in memory while the disk is
+ * full.
  *
- *   put --> [ lines that wait ] --write--> DIR/metrics.jsonl
+ *   journal_put --> [ waiting lines ] --journal_write--> DIR/metrics.jsonl
  *
- *   all written     nothing waits
- *   disk full       lines wait, in order; a torn one is cut off the file, and waits whole
- *   memory full     the oldest wait on; later ones are lost, and counted, until all are written:
- *                   so that a file has one gap and no sieve
+ *   disk has room   all lines are written, none waits
+ *   disk is full    lines wait in order; a torn line is cut off the file and is written again later
+ *   memory is full  the lines that wait are kept, and new lines are dropped and counted until all waiting
+ *                   lines are written, so that the file has one gap instead of many
  */
 #ifndef PEER_STORE_JOURNAL_H
 #define PEER_STORE_JOURNAL_H
@@ -15,32 +15,38 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { JOURNAL_BYTES = 4 << 20 /* A good bound for one. */ };
+enum { JOURNAL_BYTES = 4 << 20 /* Suggested limit of the waiting bytes of one journal: 4 MiB. */ };
 
 struct journal
 {
-    const char *dir;  /* Borrowed. NULL: no journal, and all calls do nothing. */
-    size_t bytes_max; /* So many may wait. */
-    bool brief;       /* The file is open only while it is written. */
-    int fd;           /* -1: it is not open. */
-    char *text;       /* n bytes of whole lines wait. */
+    /* Output directory, borrowed. NULL: no journal, and all functions do nothing. */
+    const char *dir;
+    size_t bytes_max; /* Largest number of bytes that may wait in memory. */
+    bool brief;       /* If true, the file is open only during journal_write(). */
+    int fd;           /* Descriptor of metrics.jsonl. -1: not open. */
+    char *text;       /* Buffer of `cap` bytes. The first `n` bytes are complete lines that wait. */
     size_t n, cap;
-    uint64_t n_waiting; /* As many lines. */
-    uint64_t n_old;     /* So many of them were there at the last try. */
-    uint64_t n_late;    /* Lines that had to wait, and are written. */
-    uint64_t n_lost;    /* Lines that are in no file. */
-    bool losing;        /* Some are lost behind those that wait. */
+    uint64_t n_waiting; /* Number of lines that wait. */
+    uint64_t n_old;     /* Number of waiting lines that the last journal_write() left. */
+    uint64_t n_late;    /* Number of lines that were written only after a failed try. */
+    uint64_t n_lost;    /* Number of lines that were dropped and are in no file. */
+    bool losing;        /* True while new lines are dropped because older lines wait. */
 };
 
+/* Starts an empty journal for the directory `dir` (borrowed, NULL: no journal). At most `bytes_max`
+ * bytes wait in memory. `brief`: keep the file open only while writing. The file is opened by the
+ * first journal_write(). */
 void journal_open(struct journal *j, const char *dir, size_t bytes_max, bool brief);
 
-/* One more waits; `line` is without its end, NULL is a line for which there was no memory. */
+/* Adds one line to the queue. `line` is copied and has no newline at its end. NULL stands for a
+ * line that the caller had no memory to build: journal_put() counts it as lost. */
 void journal_put(struct journal *j, const char *line);
 
-/* Write those that wait. 0: none waits any more; or the negative errno for which some still do. */
+/* Writes the waiting lines. Returns 0 if no line waits any more, or the negative errno of the
+ * failed write. After a failure the unwritten lines stay in the queue. */
 __attribute__((warn_unused_result)) int journal_write(struct journal *j);
 
-/* What still waits is lost. */
+/* Closes the file and frees the memory. Lines that still wait are counted in `n_lost`. */
 void journal_close(struct journal *j);
 
 #endif

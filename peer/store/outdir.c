@@ -1,4 +1,5 @@
-/* peer/store/outdir.c -- a directory's state, its lock, what is moved aside, and what is written. */
+/* peer/store/outdir.c -- output directory of a run: inspects and locks it, moves old results away,
+ * writes its files. */
 #include "peer/store/outdir.h"
 
 #include "nn/files/replace.h"
@@ -15,22 +16,23 @@
 #include <unistd.h>
 
 enum {
-    OLD_MAX = 100000, /* So many runs may have been moved aside. */
-    TAIL = 4096,      /* Bytes that are read at a time, from a file's end. */
-    PID_MAX = 32      /* Characters of a process's number. */
+    OLD_MAX = 100000, /* Largest number N of a directory `old.N`. */
+    TAIL = 4096,      /* Size of one read while searching the end of a file, in bytes. */
+    PID_MAX = 32      /* Size of the text buffer for a process number, in bytes. */
 };
 
 static const char run_file[] = "run.txt", model_file[] = "model.safetensors",
                   summary_file[] = "summary.json", metrics_file[] = "metrics.jsonl",
                   lock_file[] = ".lock";
 
-/* What belongs to a run, and moves aside with it, in this order. */
-static const char *const result_files[] = {summary_file,
-                                           model_file,
-                                           metrics_file,
-                                           "checkpoint-0.safetensors", /* peer/keep/slots.h's */
-                                           "checkpoint-1.safetensors",
-                                           "handed"}; /* Models of peers whose disks failed. */
+/* Files of a run that move to `old.N` with it, in this order. run.txt moves last, see
+ * move_all(). */
+static const char *const result_files[] = {summary_file, model_file, metrics_file,
+                                           /* Checkpoint files of peer/keep/slots.h. */
+                                           "checkpoint-0.safetensors", "checkpoint-1.safetensors",
+                                           /* Folder of models received from peers whose disks
+                                            * failed. */
+                                           "handed"};
 enum { N_RESULTS = sizeof result_files / sizeof *result_files };
 
 /* ---- Paths. ---- */
@@ -41,7 +43,8 @@ static int join(char out[OUTDIR_PATH_MAX], const char *dir, const char *name)
     return n >= 0 && n < OUTDIR_PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
-/* A directory is no result: who would write a file in its place will say so. */
+/* Tests whether `dir` holds a file `name`. A directory of that name does not count: writing a file
+ * in its place fails later with its own error. */
 static bool is_there(const char *dir, const char *name)
 {
     char path[OUTDIR_PATH_MAX];
@@ -91,7 +94,8 @@ __attribute__((format(printf, 3, 4))) static int fail(char why[OUTDIR_WHY_MAX], 
 
 /* ---- What is there. ---- */
 
-/* Is it the directory of one of a run's peers? */
+/* Tests whether `name` is `peer-N`, the directory of one peer of `hearsay local` or `hearsay
+ * sim`. */
 static bool is_peer(const char *name)
 {
     if (strncmp(name, "peer-", 5) != 0 || name[5] == '\0')
@@ -102,7 +106,8 @@ static bool is_peer(const char *name)
     return true;
 }
 
-/* The first file of a run in `dir` itself; NULL: there is none. */
+/* Returns the name of the first file of a run in `dir` itself, not in its subdirectories. NULL: no
+ * such file. */
 static const char *first_result(const char *dir)
 {
     if (is_there(dir, run_file))
@@ -119,15 +124,15 @@ static bool is_peer_with_results(const char *dir, const char *name)
     return is_peer(name) && join(path, dir, name) == 0 && first_result(path) != NULL;
 }
 
-/* A text that holds the names of several peers' directories: only commands that run several have
- * these, and to any other they are somebody else's. */
+/* Tests whether the run identity in `text` is of a command that runs several peers. Only such a
+ * command owns the `peer-N` directories in its output directory. */
 static bool has_peers(const char *text)
 {
     return strncmp(text, "command=local\n", 14) == 0 || strncmp(text, "command=sim\n", 12) == 0;
 }
 
-/* Opens a file of the directory for reading. Returns NULL if it is missing or not a regular file: a
- * FIFO would block. */
+/* Opens `file` in the directory `path` for reading. Returns NULL if the file is missing or is not a
+ * regular file, because reading a FIFO would block. */
 static FILE *open_file(const char *path, const char *file)
 {
     char name[OUTDIR_PATH_MAX];
@@ -152,7 +157,8 @@ bool outdir_text(const char *path, char text[OWNER_TEXT_MAX])
     return good;
 }
 
-/* What would be written over, though nobody says what it is. */
+/* Tests whether a directory without a usable run.txt holds results that a new run would overwrite.
+ * Writes the name of the first such file or directory to `why`. */
 static bool in_the_way(const char *path, const char *text, char why[OUTDIR_WHY_MAX])
 {
     const char *first = first_result(path);
@@ -174,7 +180,8 @@ static bool in_the_way(const char *path, const char *text, char why[OUTDIR_WHY_M
 
 /* ---- Is it finished? ---- */
 
-/* A peer of several has a model where its line in the summary says so. */
+/* Tests whether every model that `summary` lists exists. With several peers the summary has one
+ * entry per peer, and the model is required only where the entry has the key "model". */
 static bool has_models(const char *path, const json_t *summary)
 {
     const json_t *peers = json_object_get(summary, "peers"), *p;
@@ -234,12 +241,14 @@ static int write_pid(int fd)
     int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
     if (ftruncate(fd, 0) < 0)
         return -errno;
-    /* A full disk is no reason to do without: then the process is not named. */
+    /* A process number that a full disk cannot store is not an error: the message of another
+     * process then does not name this process. */
     (void)!pwrite(fd, text, (size_t)n, 0);
     return 0;
 }
 
-/* The descriptor, locked; -EWOULDBLOCK where another process has it. */
+/* Opens and locks the lock file. Returns its descriptor, or -EWOULDBLOCK with the holder's process
+ * number in `*pid` if another process has the lock. */
 static int take_lock(const char *path, int flags, long *pid)
 {
     char name[OUTDIR_PATH_MAX];
@@ -274,7 +283,8 @@ static bool is_left_over(const char *name)
     return found;
 }
 
-/* No process but us writes here, so that whoever began these files is gone. */
+/* Deletes temporary files of a process that was killed while writing. Called with the lock held, so
+ * that no live process uses these files. */
 static void sweep(const char *path)
 {
     char name[OUTDIR_PATH_MAX];
@@ -286,8 +296,8 @@ static void sweep(const char *path)
         closedir(d);
 }
 
-/* Refuses a FIFO, device or socket in the place of a file of the run: reading or writing it may
- * block for ever. */
+/* Refuses a FIFO, device or socket in the place of a file of the run, because reading or writing
+ * such a file may block permanently. */
 static int check_files(const char *path, char why[OUTDIR_WHY_MAX])
 {
     char name[OUTDIR_PATH_MAX];
@@ -344,7 +354,7 @@ static int check_writable(const char *path)
             return !S_ISDIR(st.st_mode) ? -ENOTDIR : access(part, W_OK | X_OK) < 0 ? -errno : 0;
         if (errno != ENOENT)
             return -errno;
-        if (lstat(part, &st) == 0) /* A symbolic link to nothing: mkdir() fails. */
+        if (lstat(part, &st) == 0) /* A symbolic link to a missing target: mkdir() would fail. */
             return -ENOTDIR;
         char *slash = strrchr(part, '/');
         if (strcmp(part, ".") == 0 || (slash == part && part[1] == '\0'))
@@ -412,7 +422,8 @@ static int move(const char *from, const char *to, const char *name)
     return err;
 }
 
-/* A directory that is renamed while it is read may come up again; then it is there no more. */
+/* Moves the peers' directories. readdir() may return a directory again that was renamed during the
+ * reading. move() then finds it missing and returns 0. */
 static int move_peers(const char *from, const char *to)
 {
     DIR *d = opendir(from);
@@ -470,7 +481,8 @@ int outdir_claim(const struct outdir *d, const char *text, char why[OUTDIR_WHY_M
                : fail(why, err, "cannot write %.400s/%s: %s", d->path, run_file, strerror(-err));
 }
 
-/* Where the last whole line ends: at the file's end, unless a writer was killed in a line. */
+/* Finds the end of the last complete line. `*end` is the file size, or less if a writer was killed
+ * in the middle of a line. */
 static int end_of_lines(int fd, off_t *end)
 {
     char bytes[TAIL];

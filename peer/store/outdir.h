@@ -1,16 +1,16 @@
-/* peer/store/outdir.h -- a directory that belongs to one run.
+/* peer/store/outdir.h -- an output directory, which belongs to one run.
  *
- *   DIR/run.txt             whose it is (peer/store/owner.h)
- *   DIR/metrics.jsonl       a line a round; each start of the run begins with a line of its own
+ *   DIR/run.txt             identity of the run that the directory belongs to (peer/store/owner.h)
+ *   DIR/metrics.jsonl       one line per round; each start of the run adds a first line of its own
  *   DIR/model.safetensors   the model
- *   DIR/summary.json        how the run ended; "finished": true, and started again it says so
- *   DIR/peer-0/ ...         the same of each peer, where a command runs several
- *   DIR/old.1/ ...          what --fresh moved aside: a directory like this one
- *   DIR/.lock               locked by the process that writes here; it holds its number
+ *   DIR/summary.json        result of the run; "finished": true if a restart has nothing left to do
+ *   DIR/peer-0/ ...         the same files for each peer, if the command runs several peers
+ *   DIR/old.1/ ...          an earlier run that --fresh moved away: a directory of the same form
+ *   DIR/.lock               locked by the process that writes here; holds the number of that process
  *
- * A process looks first, which changes nothing. Then it opens: no other process may write there
- * as long as it lives, however that one ended. Then it looks again, claims, and writes.
- * All else in DIR (an identity, a key) is somebody else's and stays.
+ * Order of use: outdir_look() or outdir_check(), which change nothing. Then outdir_open(), which locks the
+ * directory until the process ends. Then outdir_look() again, outdir_claim(), and the other writes.
+ * Other files in DIR (an identity, a key) do not belong to the run and are never changed.
  */
 #ifndef PEER_STORE_OUTDIR_H
 #define PEER_STORE_OUTDIR_H
@@ -23,70 +23,79 @@
 
 enum {
     OUTDIR_PATH_MAX = 1024,
-    OUTDIR_WHY_MAX = OWNER_WHY_MAX /* Bytes of a sentence. */
+    OUTDIR_WHY_MAX = OWNER_WHY_MAX /* Size of an error message, in bytes. */
 };
 
 enum outdir_state {
-    OUTDIR_NEW,      /* It holds no file of a run, or is not there. */
-    OUTDIR_BEGUN,    /* It is this run's, which has not finished. */
-    OUTDIR_FINISHED, /* It is this run's; summary and models are there. */
-    OUTDIR_OTHER,    /* It is another run's. */
-    OUTDIR_FOREIGN   /* It holds files of a run, and does not say of which. */
+    OUTDIR_NEW,      /* The directory does not exist or holds no file of a run. */
+    OUTDIR_BEGUN,    /* The directory belongs to this run, which has not finished. */
+    OUTDIR_FINISHED, /* The directory belongs to this run, and summary and models exist. */
+    OUTDIR_OTHER,    /* The directory belongs to another run. */
+    OUTDIR_FOREIGN   /* The directory holds files of a run, but no run.txt. */
 };
 
 struct outdir
 {
     char path[OUTDIR_PATH_MAX];
-    int lock; /* The lock's descriptor while `open`. */
+    int lock; /* Descriptor of the lock file while `open` is true. */
     bool open;
 };
 
-/* mkdir -p, mode 0700 for what is new. 0 or a negative errno. */
+/* Makes the directory `path` and its missing parents, like mkdir -p. New directories have mode
+ * 0700. Returns 0 or a negative errno. */
 __attribute__((warn_unused_result)) int outdir_make(const char *path);
 
-/* Whose is it, for a run of this text (owner_write())? Of the last two `why` gets a clause:
- * which keys differ, or which file is in the way. Changes nothing. */
+/* Says in which state the directory `path` is for the run whose identity is `text` (owner_write()).
+ * Changes nothing. `why` gets the keys that differ (OUTDIR_OTHER), the file in the way
+ * (OUTDIR_FOREIGN), or "" in the other states. */
 enum outdir_state outdir_look(const char *path, const char *text, char why[OUTDIR_WHY_MAX]);
 
-/* The text in run.txt. False where there is none that can be read. */
+/* Reads run.txt of the directory `path` into `text`. Returns false if run.txt is missing or cannot
+ * be read. */
 bool outdir_text(const char *path, char text[OWNER_TEXT_MAX]);
 
-/* Is a run there that has finished? Then its summary, to be given back; else NULL. */
+/* Returns the summary of the finished run in the directory `path`, owned by the caller
+ * (json_decref()). NULL: no finished run is there. */
 json_t *outdir_summary(const char *path);
 
-/* Make the directory, lock it for this process, and remove what a killed one left half written.
- * 0, or a negative errno with a sentence: -EBUSY names the process that has it. */
+/* Makes the directory, locks it for this process and deletes temporary files of a killed process.
+ * Returns 0, or a negative errno with a message in `why`. -EBUSY: another process has the lock, and
+ * the message gives its number. */
 __attribute__((warn_unused_result)) int outdir_open(struct outdir *d, const char *path,
                                                     char why[OUTDIR_WHY_MAX]);
+/* Releases the lock. Does nothing if `d` is not open. */
 void outdir_close(struct outdir *d);
 
-/* Checks what outdir_open() and the first writes need, and changes nothing. Does not check whether
- * another process has the directory: that may change at any time. `peers`: the directories
- * of the run's peers are checked, too. Returns 0, or a negative errno with a sentence. */
+/* Checks in advance what outdir_open() and the first writes need, and changes nothing. `peers`: the
+ * directories of the run's peers are checked, too. Whether another process has the lock is not
+ * checked, because that may change at any time. Returns 0, or a negative errno with a message. */
 __attribute__((warn_unused_result)) int outdir_check(const char *path, bool peers,
                                                      char why[OUTDIR_WHY_MAX]);
 
-/* Has any process the directory open? *pid gets its number, 0 where it is not known. */
+/* Returns whether any process has the directory open. `*pid` gets the number of that process, 0 if
+ * unknown. */
 bool outdir_is_open(const char *path, long *pid);
 
-/* Move all files of a run that are there into a new directory, whose path `moved` gets: "" where
- * there were none. `text` is what is to begin: where run.txt is missing it tells whether peers'
- * directories are in the way, too. What names the run goes last, so that what a crash leaves is
- * still the run's. 0 or a negative errno with a sentence. */
+/* Moves all files of an earlier run into a new directory `old.N`. `moved` gets the path of that
+ * directory, "" if there were no files. `text` is the identity of the new run. If run.txt is
+ * missing, `text` decides whether the peers' directories move, too. run.txt moves last, so that
+ * after a crash the remaining files still have an owner. Returns 0 or a negative errno with a
+ * message. */
 __attribute__((warn_unused_result)) int outdir_fresh(const struct outdir *d, const char *text,
                                                      char moved[OUTDIR_PATH_MAX],
                                                      char why[OUTDIR_WHY_MAX]);
 
-/* Write run.txt, unless it says just that. 0 or a negative errno with a sentence. */
+/* Writes `text` to run.txt, unless run.txt holds that text already. Returns 0 or a negative errno
+ * with a message. */
 __attribute__((warn_unused_result)) int outdir_claim(const struct outdir *d, const char *text,
                                                      char why[OUTDIR_WHY_MAX]);
 
-/* Open metrics.jsonl of DIR to write behind its last whole line: a torn one, which a kill or a
- * full disk left, is cut off. 0, or a negative errno, and -1 as the descriptor. */
+/* Opens metrics.jsonl of the directory `path` for appending. A torn last line, left by a kill or a
+ * full disk, is cut off first. Returns 0, or a negative errno and -1 in `*fd`. */
 __attribute__((warn_unused_result)) int outdir_append(const char *path, int *fd);
 
-/* Write summary.json. Where it says "finished" the run is over for this directory. 0 or a
- * negative errno. */
+/* Writes summary.json. If the summary says "finished", the next start of the run in this directory
+ * has nothing to do. Returns 0 or a negative errno. */
 __attribute__((warn_unused_result)) int outdir_finish(const char *path, const json_t *summary);
 
 #endif

@@ -1,4 +1,5 @@
-/* peer/store/owner.c -- the text that says whose a directory is, and two of them compared. */
+/* peer/store/owner.c -- writes and compares the text that says to which run an output directory
+ * belongs. */
 #include "peer/store/owner.h"
 
 #include <assert.h>
@@ -6,11 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { VALUE_SHOWN = 48 /* Bytes of a value that a sentence shows. */ };
+enum { VALUE_SHOWN = 48 /* Largest number of bytes of a value that a message shows. */ };
 
 static const char command_key[] = "command";
 
-/* One of a text's lines, not terminated. */
+/* One key=value line of a text. Key and value point into the text and are not terminated. */
 struct line
 {
     const char *key, *value;
@@ -50,7 +51,8 @@ void owner_write(char out[OWNER_TEXT_MAX], const char *command, const struct own
 
 /* ---- Reading. ---- */
 
-/* The line at *at, which moves behind it. False at the end. A line without '=' is all key. */
+/* Reads the line at `*at` and moves `*at` behind it. Returns false at the end of the text. A line
+ * without '=' becomes a key with an empty value. */
 static bool next_line(const char **at, struct line *l)
 {
     if (**at == '\0')
@@ -110,7 +112,8 @@ static void add_text(char why[OWNER_WHY_MAX], const char *text)
     add(why, text, strlen(text));
 }
 
-/* Where the shown part of two values begins, so that it contains their first difference. */
+/* Returns the offset from which two long values are shown, so that the shown part contains their
+ * first difference. */
 static size_t shown_from(const struct line *there, const struct line *here)
 {
     size_t i = 0;
@@ -133,7 +136,8 @@ static void add_value(char why[OWNER_WHY_MAX], const struct line *l, size_t from
         add_text(why, "...");
 }
 
-/* One key of which one of the two values may be missing. */
+/* Adds one differing key with its two values to `why`. `there` or `here` is NULL if that text lacks
+ * the key. Only the first OWNER_NAMED keys are added. */
 static void name_key(char why[OWNER_WHY_MAX], size_t n_before, const struct line *there,
                      const struct line *here)
 {
@@ -162,7 +166,9 @@ size_t owner_differ(const char *there, const char *here, char why[OWNER_WHY_MAX]
             continue;
         name_key(why, n++, &a, both ? &b : NULL);
         if (both && is_command(&a))
-            return n; /* The rest of it goes without saying. */
+            /* Different commands have different keys, so that further differences say nothing
+             * new. */
+            return n;
     }
     for (const char *at = here; next_line(&at, &b);)
         if (!find(there, &b, &a))

@@ -1,12 +1,14 @@
-/* peer/store/owner.h -- whose a directory is: a text of key=value lines.
+/* peer/store/owner.h -- run identity: the text in run.txt that says to which run an output
+ * directory belongs.
  *
- *   command=local         which command's files these are,
- *   --peers=8             and flags that are no key of the run, but make another result
- *   augment=none
- *   batch=32              the run's canonical text (peer/run/run.h)
+ *   command=local         the command that writes the directory
+ *   --peers=8             flags that are not part of the run description but change the result
+ *   augment=none          from here on: the run description (peer/run/run.h), one key per line
+ *   batch=32
  *   ...
  *
- * Two texts are of one run where they have the same lines. Pure.
+ * Two directories belong to the same run if their texts have the same lines. All functions here are pure:
+ * they read no file and no clock.
  */
 #ifndef PEER_STORE_OWNER_H
 #define PEER_STORE_OWNER_H
@@ -16,29 +18,33 @@
 #include <stddef.h>
 
 enum {
-    OWNER_VALUE_MAX = 1024, /* Bytes of a flag's value that are kept. */
+    OWNER_VALUE_MAX = 1024, /* Longest value of a flag, in bytes. The rest is cut off. */
     OWNER_TEXT_MAX = WIRE_RUN_MAX + 8 * 1024,
-    OWNER_WHY_MAX = 640, /* Bytes of a list of differences. */
-    OWNER_NAMED = 6      /* A list names so many keys, and counts the others. */
+    OWNER_WHY_MAX = 640, /* Size of a list of differences, in bytes. */
+    /* Number of keys that a list of differences names. Further keys are only counted. */
+    OWNER_NAMED = 6
 };
 
-/* A flag of the command. NULL as its value: it was not given, and has no line. */
+/* A flag of the command line. A NULL value means that the flag was not given, and it gets no
+ * line. */
 struct owner_flag
 {
     const char *name, *value;
 };
 
-/* Write the text of `command`, its flags (up to the one without a name) and the run's text.
- * What would break a line becomes '?'. Asserts that all fits. */
+/* Writes the identity text: the name of `command`, then `flags` up to the one whose name is NULL,
+ * then `run_text`. Bytes of a flag that are not printable ASCII become '?'. Asserts that the text
+ * fits. */
 void owner_write(char out[OWNER_TEXT_MAX], const char *command, const struct owner_flag *flags,
                  const char *run_text);
 
-/* The run's own text at the end of an owner's; "" where there is none. Borrowed. */
+/* Returns the run description at the end of an identity text, or "" if there is none. The result
+ * points into `text`. */
 const char *owner_run(const char *text);
 
-/* How many keys differ? `why` gets them, with both values: "lr=0.02 there, 0.05 here; rounds=300
- * there, none here". Whatever `there` holds (it is read from a file), what is written is
- * printable. */
+/* Returns the number of keys whose values differ. `why` lists them with both values: "lr=0.02
+ * there, 0.05 here; rounds=300 there, none here". `there` may come from a damaged file: unprintable
+ * bytes become '?'. */
 size_t owner_differ(const char *there, const char *here, char why[OWNER_WHY_MAX]);
 
 #endif

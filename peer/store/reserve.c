@@ -1,4 +1,4 @@
-/* peer/store/reserve.c -- keeps room on a disk by a file that has lost its name. */
+/* peer/store/reserve.c -- reserves disk space by allocating a temporary file that has no name. */
 #include "peer/store/reserve.h"
 
 #include <errno.h>
@@ -9,8 +9,9 @@
 #include <unistd.h>
 
 enum {
-    PATH_MOST = 1100,        /* CMD_PATH_MAX and a name. */
-    BESIDE_A_MODEL = 1 << 15 /* Header, metadata and summary.json. */
+    PATH_MOST = 1100, /* Size of a path buffer, in bytes: CMD_PATH_MAX and a file name. */
+    /* Bytes reserved per file in addition to the parameters: header, metadata and summary.json. */
+    BESIDE_A_MODEL = 1 << 15
 };
 
 void reserve_release(struct reserve *r)

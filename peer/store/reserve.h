@@ -1,9 +1,9 @@
-/* peer/store/reserve.h -- room on the disk that is kept for what a run is made for: its model.
+/* peer/store/reserve.h -- reserves disk space for the model that a run writes at its end.
  *
- * Metrics grow by a line a round, and may fill a disk. The model is written last, and would
- * then be lost. So its room is taken at the start, by a file without a name, and given back
- * just before it is written. The process's end gives it back, too, whatever ends it.
- */
+ * metrics.jsonl grows by one line per round and may fill the disk. The model is written last and
+ * would then be lost. Therefore an unnamed file takes the space of the model when the run starts.
+ * The space is released just before the model is written. The kernel also releases it when the
+ * process ends for any reason. */
 #ifndef PEER_STORE_RESERVE_H
 #define PEER_STORE_RESERVE_H
 
@@ -11,27 +11,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Embed it, zeroed. */
+/* One reservation. Set all bytes to zero before the first use. */
 struct reserve
 {
     int fd;
     bool held;
-    uint64_t bytes; /* Asked for last. */
+    uint64_t bytes; /* Size of the last reservation, in bytes. */
 };
 
-/* Take the room of `n_files` files of so many parameters each, with their headers and a
- * summary, on the disk of `dir`; what was held before is given back. 0 or a negative errno:
- * -ENOSPC where there is no room. A disk that cannot promise room holds none, which is no
- * error. */
+/* Reserves space on the disk of `dir` for `n_files` model files of `n_params` floats each, with
+ * headers and a summary. An earlier reservation of `r` is released first. Returns 0 or a negative
+ * errno, -ENOSPC if the disk has too little space. On a file system that cannot reserve space,
+ * nothing is reserved and 0 is returned. */
 __attribute__((warn_unused_result)) int reserve_hold(struct reserve *r, const char *dir,
                                                      size_t n_params, uint32_t n_files);
 
-/* The same room once more, as far as it is there. */
+/* Takes a reservation of the last size again, after its release. Failure is ignored. */
 void reserve_again(struct reserve *r, const char *dir);
+/* Gives the reserved space back to the disk. Does nothing if no space is reserved. */
 void reserve_release(struct reserve *r);
 
-/* Can `dir` take these files (the last name is NULL)? One of another run may be there, but no
- * directory of that name. 0, or a negative errno with the path at fault. */
+/* Checks whether the files `names` (ended by NULL) can be written in `dir`. Existing files are
+ * allowed, directories of these names are not. Returns 0, or a negative errno with the offending
+ * path in `path`. */
 __attribute__((warn_unused_result)) int reserve_check(const char *dir, const char *const *names,
                                                       char *path, size_t n_path);
 

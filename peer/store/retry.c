@@ -1,9 +1,10 @@
-/* peer/store/retry.c -- tries and words, at growing intervals. */
+/* peer/store/retry.c -- intervals of retries and of warnings after a failed write. */
 #include "peer/store/retry.h"
 
 static const int64_t second = 1000000;
 
-enum { TRY_LEAST = 1, TRY_MOST = 10, SAY_LEAST = 10, SAY_MOST = 60 }; /* Seconds. */
+/* Intervals in seconds: TRY of retries, SAY of warnings. */
+enum { TRY_LEAST = 1, TRY_MOST = 10, SAY_LEAST = 10, SAY_MOST = 60 };
 
 static int64_t smaller(int64_t a, int64_t b)
 {

@@ -1,9 +1,9 @@
-/* peer/store/retry.h -- when what could not be stored is tried again, and when that is said.
+/* peer/store/retry.h -- decides when a failed write is tried again and when the user is warned.
  *
- *   failed --1 s--> failed --2--> --4--> --8--> --10--> --10--> ... until patience is over
- *   said   --------10 s--------> --20--> --40--> --60--> --60--> ...
+ *   tries     fail --1 s--> fail --2 s--> --4 s--> --8 s--> --10 s--> --10 s--> ... until the time limit
+ *   warnings  warn --------10 s--------> --20 s--> --40 s--> --60 s--> --60 s--> ...
  *
- * Pure: the caller has the clock.
+ * All functions are pure: the caller passes the time.
  */
 #ifndef PEER_STORE_RETRY_H
 #define PEER_STORE_RETRY_H
@@ -11,20 +11,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Begin with zeros. */
+/* One series of retries. Set all bytes to zero before the first try. */
 struct retry
 {
     bool begun;
-    int64_t end_us;                  /* Patience is over. */
-    int64_t try_every_us;            /* From the next try to the one after. */
-    int64_t say_at_us, say_every_us; /* The next word is due, and so long to the one after. */
+    int64_t end_us;       /* Time at which retrying ends, in microseconds. */
+    int64_t try_every_us; /* Interval between the next two tries, in microseconds. */
+    /* Time of the next warning, and interval to the one after it, in microseconds. */
+    int64_t say_at_us, say_every_us;
 };
 
-/* A try has failed; with the first one patience begins. Returns for how long to wait before the
- * next, 0 where that was the last. *say: a word is due. */
+/* Reports that a try failed. The first failure starts the time limit of `patience_us`. Returns the
+ * time to wait before the next try in microseconds, 0 if the limit is reached. `*say` is true if
+ * the user should be warned now. */
 int64_t retry_failed(struct retry *r, int64_t now_us, int64_t patience_us, bool *say);
 
-/* So much of it is left. */
+/* Returns the time left before retrying ends, in microseconds, at least 0. */
 int64_t retry_left_us(const struct retry *r, int64_t now_us);
 
 #endif
