@@ -1,4 +1,4 @@
-/* peer/gauge/gauge.c -- rates by marks, and silences that double. */
+/* peer/gauge/gauge.c -- progress rate from two marks, and intervals of progress lines. */
 #include "peer/gauge/gauge.h"
 
 #include <math.h>
@@ -33,7 +33,8 @@ double gauge_left_s(const struct gauge *g, uint64_t total)
     return (double)(total - g->last.done) / gauge_rate(g);
 }
 
-/* The first line comes with the first tenth, or after the first silence. */
+/* The first call only starts the clock. The first line comes after the first tenth of the work or
+ * the first silent interval. */
 bool gauge_due(struct gauge *g, uint64_t done, uint64_t total, uint64_t more, double now_s)
 {
     uint64_t part = total > 0 ? (uint64_t)(GAUGE_TENTHS * (double)done / (double)total) : 0;
@@ -58,7 +59,7 @@ bool gauge_due(struct gauge *g, uint64_t done, uint64_t total, uint64_t more, do
 
 const char *gauge_time(char out[GAUGE_TIME], double seconds)
 {
-    double most = 1e9; /* Thirty years: nobody waits for that. */
+    double most = 1e9; /* Longest time shown, in seconds: 30 years. */
     if (!(seconds >= 0) || seconds > most)
         return strcpy(out, "-");
     if (seconds < 59.5) {

@@ -1,15 +1,15 @@
-/* peer/gauge/gauge.h -- how fast some work goes, how long it still takes, and when to say so.
+/* peer/gauge/gauge.h -- progress rate of some work, time left, and when the next progress line
+ * should be printed.
  *
  *   gauge_look(done, now) ... --> gauge_rate, gauge_left_s
  *
  *        a[0]          a[1]                   now
- *   ------|-------------|----------------------|-->     the rate is that since a[0], which is of
- *         <-- 5 s or more -->                           5 to 10 s ago where work gets done so often
+ *   ------|-------------|----------------------|-->     the rate is measured since mark a[0], which is 5 to
+ *         <-- 5 s or more -->                           10 s old if work is done that often
  *
- * Lines for a log are few, whatever the length of the work: one at each tenth, but not two within a
- * second, and one after a silence of 5 s, of 10, of 20 and so on. Work whose length nobody knows (the
- * last phase of a run) has one whenever so much more is done as there was when it began, twice, four
- * times as much.
+ * A log gets few lines, however long the work takes: one line per tenth of the work, at most one per second,
+ * and one after 5 s without a line, then after 10 s, 20 s and so on. Work of unknown length, such as the
+ * consensus phase of a run, gets a line each time the amount done beyond `total` has more than doubled.
  */
 #ifndef PEER_GAUGE_GAUGE_H
 #define PEER_GAUGE_GAUGE_H
@@ -19,43 +19,54 @@
 
 enum { GAUGE_TENTHS = 10 };
 
-#define GAUGE_WINDOW_S 5.0 /* Between two marks. */
-#define GAUGE_LEAST_S  0.1 /* A rate is of so long at least. */
-#define GAUGE_GAP_S    1.0 /* Between two lines. */
-#define GAUGE_WAIT_S   5.0 /* The first silence. */
+#define GAUGE_WINDOW_S 5.0 /* Least time between two marks, in seconds. */
+#define GAUGE_LEAST_S  0.1 /* Least time over which a rate is measured, in seconds. */
+#define GAUGE_GAP_S    1.0 /* Least time between two lines of progress, in seconds. */
+#define GAUGE_WAIT_S   5.0 /* First silent interval after which a line is printed, in seconds. */
 
+/* A point of progress: the amount of work `done` at the time `at_s`, in seconds. */
 struct gauge_mark
 {
     uint64_t done;
     double at_s;
 };
 
-/* Begin with zeros; wait_s may be set to another first silence. */
+/* Progress of one piece of work. Set all bytes to zero before the first use; `wait_s` may be set to
+ * another first silent interval. */
 struct gauge
 {
     bool begun, said;
-    struct gauge_mark a[2]; /* The rate's marks; */
-    struct gauge_mark last; /* the last look. */
-    double said_s, wait_s;  /* The last line, and the silence after which the next one comes. */
-    uint64_t part;          /* That line was in this tenth, */
-    uint64_t more;          /* or at so much of what has no end. */
+    /* Marks from which the rate is measured, older first. */
+    struct gauge_mark a[2];
+    /* Progress at the last gauge_look(). */
+    struct gauge_mark last;
+    /* Time of the last line, and silent interval after which the next line is printed, in
+     * seconds. */
+    double said_s, wait_s;
+    /* Tenth of the work, 0 to 10, at the last line. */
+    uint64_t part;
+    /* Amount of work beyond `total` at the last line. */
+    uint64_t more;
 };
 
-/* So much is done at this moment, in seconds of any clock that does not go back. Work that begins
- * anew (less is done than before) has a rate of its own. */
+/* Records that `done` units are complete at time `now_s`, in seconds of any clock that never goes
+ * back. If `done` decreases, the work has restarted and the rate is measured from this call. */
 void gauge_look(struct gauge *g, uint64_t done, double now_s);
 
-/* How much gets done a second: NaN where nothing is known yet. Falls while nothing gets done. */
+/* Returns the progress rate in units per second. NaN: not known yet. The rate falls while no work
+ * is done. */
 double gauge_rate(const struct gauge *g);
 
-/* Seconds to `total`; NaN where it is not known. 0: it is reached. */
+/* Returns the time left until `total` units are done, in seconds. 0: `total` is reached. NaN: not
+ * known. */
 double gauge_left_s(const struct gauge *g, uint64_t total);
 
-/* Is a line due, of `done` of total (0: not known) and of `more` beyond that? If so it counts as
- * said. */
+/* Returns true if a progress line should be printed now, and then counts that line as printed.
+ * `done`: units of `total` (0: not known). `more`: units done beyond `total`. */
 bool gauge_due(struct gauge *g, uint64_t done, uint64_t total, uint64_t more, double now_s);
 
-/* "4.2 s", "42 s", "3:20", "2:05:10", "3 d 04:10"; "-" where it is not known. */
+/* Formats a duration in seconds: "4.2 s", "42 s", "3:20", "2:05:10", "3 d 04:10". "-" if the
+ * duration is NaN, negative or longer than 30 years. */
 enum { GAUGE_TIME = 32 };
 const char *gauge_time(char out[GAUGE_TIME], double seconds);
 

@@ -1,4 +1,4 @@
-/* peer/gauge/line.c -- figures side by side, as many as there is room for. */
+/* peer/gauge/line.c -- joins figures into one line, as many as fit. */
 #include "peer/gauge/line.h"
 
 #include <assert.h>
@@ -7,9 +7,10 @@
 #include <string.h>
 
 enum {
+    /* BETWEEN: spaces between two figures. BRACKETS: the two characters around a bar. */
     BETWEEN = 2,
     BRACKETS = 2
-}; /* Characters between figures, and of a bar besides its inside. */
+};
 
 void gauge_add(struct gauge_line *l, const char *full, const char *brief)
 {
@@ -24,7 +25,7 @@ static const char *text_of(const struct gauge_line *l, bool brief, uint32_t i)
     return brief ? l->brief[i] : l->full[i];
 }
 
-/* Joins the first n figures; empty ones take no room. */
+/* Joins the first `n` figures with two spaces between them. Empty figures are skipped. */
 static void join(const struct gauge_line *l, bool brief, uint32_t n, char out[GAUGE_LINE])
 {
     size_t at = 0;
@@ -63,7 +64,7 @@ void gauge_draw(const struct gauge_line *l, double share, uint32_t columns, char
     while (n > least && strlen(figures) + around + GAUGE_BAR_LEAST > room)
         join(l, brief, --n, figures);
     size_t taken = strlen(figures) + around;
-    if (taken + GAUGE_BAR_LEAST > room) { /* One figure, as much of it as can be seen. */
+    if (taken + GAUGE_BAR_LEAST > room) { /* Not even one figure fits: cut it off. */
         snprintf(out, GAUGE_LINE, "%.*s", (int)room, figures);
         return;
     }

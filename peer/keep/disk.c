@@ -1,4 +1,5 @@
-/* peer/keep/disk.c -- a directory of the machine's, held open so that its name may change. */
+/* peer/keep/disk.c -- file operations on one directory of the local disk. The directory stays open,
+ * so that renaming it does no harm. */
 #include "peer/keep/disk.h"
 
 #include <assert.h>
@@ -19,13 +20,13 @@ static int result(int value)
     return value < 0 ? -errno : value;
 }
 
-/* With the rights that the user's umask gives, as a model's file. */
+/* New files get mode 0666 minus the user's umask, like a model file. */
 static int posix_create(void *self, const char *name)
 {
     return result(openat(dir_of(self), name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
 }
 
-/* write() may take a part, or be interrupted before it took any. */
+/* write() may write only a part, or be interrupted before it writes anything. */
 static int posix_write(void *self, int file, const void *p, size_t n)
 {
     const uint8_t *at = p;
@@ -42,7 +43,8 @@ static int posix_write(void *self, int file, const void *p, size_t n)
     return 0;
 }
 
-/* An interrupted one is an error too: whether it may be asked again, nobody says. */
+/* An interrupted fsync() counts as an error, because no standard says whether a repeated call would
+ * report data that was lost. */
 static int posix_sync(void *self, int file)
 {
     (void)self;
@@ -55,8 +57,8 @@ static int posix_close(void *self, int file)
     return result(close(file));
 }
 
-/* Refuses to replace a directory, a link or any other file that is not regular. posix_read() does
- * not follow links either. */
+/* Refuses to replace a directory, a symbolic link or any other file that is not regular.
+ * posix_read() does not follow links either. */
 static int posix_rename(void *self, const char *from, const char *to)
 {
     struct stat st;
@@ -70,14 +72,14 @@ static int posix_unlink(void *self, const char *name)
     return result(unlinkat(dir_of(self), name, 0));
 }
 
-/* Some file systems cannot, and say EINVAL. */
+/* File systems that cannot sync a directory return EINVAL, which is not an error. */
 static int posix_sync_dir(void *self)
 {
     int err = result(fsync(dir_of(self)));
     return err == -EINVAL ? 0 : err;
 }
 
-/* Bytes up to n, fewer where the file has been cut since. */
+/* Reads up to `n` bytes. `*got` is smaller if the file was truncated in the meantime. */
 static int read_up_to(int file, uint8_t *bytes, size_t n, size_t *got)
 {
     for (*got = 0; *got < n;) {
@@ -91,7 +93,8 @@ static int read_up_to(int file, uint8_t *bytes, size_t n, size_t *got)
     return 0;
 }
 
-/* Memory is taken for a regular file's size only, and never beyond `most`. */
+/* Reads a regular file of at most `most` bytes into allocated memory. The size is checked before
+ * memory is allocated. */
 static int read_regular(int file, uint64_t most, uint8_t **bytes, size_t *n)
 {
     struct stat st;
@@ -112,7 +115,8 @@ static int read_regular(int file, uint64_t most, uint8_t **bytes, size_t *n)
     return err;
 }
 
-/* A pipe must not hang us, and a link leads out of the directory. */
+/* O_NONBLOCK keeps a FIFO from blocking the call. O_NOFOLLOW keeps a link from leading out of the
+ * directory. */
 static int posix_read(void *self, const char *name, uint64_t most, uint8_t **bytes, size_t *n)
 {
     int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW;

@@ -1,12 +1,13 @@
-/* peer/keep/disk.h -- files in one directory by eight calls, so that a test can bring a worse disk.
+/* peer/keep/disk.h -- file operations on one directory, as function pointers that a test can
+ * replace by a faulty disk.
  *
- *   create --> write, write, ... --> sync --> close     a file's bytes are on the disk
- *   rename, unlink --> sync_dir                         and so is its name
+ *   create --> write, write, ... --> sync --> close     makes the bytes of a file durable
+ *   rename, unlink --> sync_dir                         makes the names durable
  *
- * What is not synced may be lost or kept at a power loss, each write and each name by itself, in
- * any order. A call that failed may have done a part of its work. A file whose sync
- * failed is to be given up: another sync of it may succeed and say nothing of what was lost.
- * Each call returns 0 (create: the file, not negative) or a negative errno.
+ * After a power loss, each write and each name that is not synced may be lost or kept independently of the
+ * others. A failed call may have done a part of its work. A file whose sync failed must be discarded: a second
+ * sync of the file may return 0 although data was lost.
+ * Each call returns 0 (create: a file number >= 0) or a negative errno.
  */
 #ifndef PEER_KEEP_DISK_H
 #define PEER_KEEP_DISK_H
@@ -14,24 +15,30 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A directory and its file operations. Every operation takes `self` as its first argument. */
 struct disk
 {
     void *self;
-    /* A new, empty file; -EEXIST where there is one of that name. */
+    /* Creates a new, empty file. -EEXIST if the name is taken. */
     int (*create)(void *self, const char *name);
-    int (*write)(void *self, int file, const void *p, size_t n); /* All of it, at the end. */
+    /* Appends all `n` bytes to the file. */
+    int (*write)(void *self, int file, const void *p, size_t n);
     int (*sync)(void *self, int file);
-    int (*close)(void *self, int file); /* It is closed whatever is returned. */
-    int (*rename)(void *self, const char *from, const char *to); /* At once, over what is there. */
+    int (*close)(void *self, int file); /* Closes the file, even if the call returns an error. */
+    /* Renames a file atomically and replaces the file `to` if there is one. */
+    int (*rename)(void *self, const char *from, const char *to);
     int (*unlink)(void *self, const char *name);
     int (*sync_dir)(void *self);
-    /* All of a file, for free(). -ENOENT; -EFBIG beyond `most`; -EISDIR, -ELOOP (a link), -ENXIO
-     * (a pipe, a device) for what is no regular file. */
+    /* Reads a whole file into `*bytes`, which the caller frees. Returns -ENOENT; -EFBIG if the file
+     * has more than `most` bytes; -EISDIR for a directory; -ELOOP for a symbolic link; -ENXIO for a
+     * pipe or device. */
     int (*read)(void *self, const char *name, uint64_t most, uint8_t **bytes, size_t *n);
 };
 
-/* A directory of the machine's. 0 or a negative errno; then nothing is to be closed. */
+/* Opens the local directory `path`. Returns 0 or a negative errno. After an error disk_close() must
+ * not be called. */
 __attribute__((warn_unused_result)) int disk_open(struct disk *d, const char *path);
+/* Closes the directory and frees `d->self`. */
 void disk_close(struct disk *d);
 
 #endif

@@ -1,4 +1,4 @@
-/* peer/keep/image.c -- head, sections and manifest of a file, made and held against each other. */
+/* peer/keep/image.c -- builds, reads and checks a checkpoint file: head, sections and manifest. */
 #include "peer/keep/image.h"
 
 #include "peer/secure/hash.h"
@@ -17,8 +17,8 @@ enum { N_META = 5 /* Number of metadata keys that every checkpoint has. */ };
 
 /* ---- Writing ---- */
 
-/* At least n elements of that size, twice as many as there were; NULL without memory, then the old
- * ones stay. */
+/* Grows an array to at least `n` elements of `size` bytes by doubling. Returns NULL if memory is
+ * short, and the old array then stays valid. */
 static void *grow(void *p, size_t *cap, size_t n, size_t size)
 {
     size_t more = *cap != 0 ? *cap : 64;
@@ -32,7 +32,8 @@ static void *grow(void *p, size_t *cap, size_t n, size_t size)
     return p;
 }
 
-/* The state's sections, and the manifest behind them: a hash each, and two more. */
+/* Copies the table of the state's sections and appends the manifest. The manifest has one hash per
+ * section, one of the head and one of itself. */
 static int take_sections(struct image_pieces *m, const struct state *s)
 {
     size_t n = s->n_sections;
@@ -68,7 +69,8 @@ static int make_head(struct image_pieces *m, const struct image_label *label, co
     return safetensors_table_head(m->section, m->n_sections, meta, &m->head, path, error);
 }
 
-/* The pieces but the last, hashed; then the manifest so far. */
+/* Hashes the head and each section into the manifest, then the manifest so far into its last
+ * hash. */
 static void hash_pieces(struct image_pieces *m)
 {
     const uint8_t *p;
@@ -134,7 +136,7 @@ void image_pieces_close(struct image_pieces *m)
 
 /* ---- Reading ---- */
 
-/* A value of the metadata, which has to be there. */
+/* Gets a value that the metadata must have. Returns 0, or -EINVAL with a message. */
 static int get_value(const struct safetensors_table *t, const char *key, const char **value,
                      const char *path, char error[FILE_ERROR_MAX])
 {
@@ -144,7 +146,7 @@ static int get_value(const struct safetensors_table *t, const char *key, const c
                : file_error(error, path, "__metadata__.%s: found none, expected one", key);
 }
 
-/* Decimal, as written: no sign, no blanks, no zeros in front. */
+/* Parses a decimal number in canonical form: no sign, no spaces, no leading zeros. */
 static bool get_decimal(const char *text, uint64_t *v)
 {
     char again[24];
@@ -155,7 +157,7 @@ static bool get_decimal(const char *text, uint64_t *v)
     return errno == 0 && strcmp(again, text) == 0;
 }
 
-/* Is it ours, and of a version that we know? */
+/* Checks that the file is a hearsay checkpoint of version IMAGE_VERSION. */
 static int check_format(const struct safetensors_table *t, const char *path,
                         char error[FILE_ERROR_MAX])
 {
@@ -188,7 +190,7 @@ static int read_label(struct image_label *label, const struct safetensors_table 
     return err;
 }
 
-/* The manifest is the last tensor, and has a hash for each of the others and two more. */
+/* Checks that the manifest is the last tensor and has one hash per other tensor plus two. */
 static int check_manifest_size(const struct safetensors_table *t, const char *path,
                                char error[FILE_ERROR_MAX])
 {
@@ -210,7 +212,8 @@ static bool has_hash(const uint8_t *p, size_t n, const uint8_t *hash)
     return memcmp(found, hash, HASH_BYTES) == 0;
 }
 
-/* The manifest first, so that it is not the section that is blamed for a wrong hash. */
+/* Checks all hashes. The manifest is checked first: otherwise a damaged manifest would be reported
+ * as a damaged section. */
 static int check_hashes(const struct safetensors_table *t, const uint8_t *bytes, const char *path,
                         char error[FILE_ERROR_MAX])
 {

@@ -28,54 +28,62 @@
 
 enum { IMAGE_VERSION = 1 };
 
-/* Names the run and the peer that a state belongs to, and the time of the state. */
+/* Identifies a checkpoint: the run, the peer, and the step at which the state was saved. */
 struct image_label
 {
-    const char *run, *name; /* Run description, and name of the peer. UTF-8. */
-    uint64_t beat;          /* Step counter of the peer. */
-    const char *owner;      /* Public key of the peer in hexadecimal. NULL: not known. */
+    /* Run description, and name of the peer. UTF-8. */
+    const char *run, *name;
+    uint64_t beat; /* Step counter of the peer. */
+    /* Public key of the peer in hexadecimal. NULL: not known. */
+    const char *owner;
 };
 
 /* ---- Writing ---- */
 
-/* A file in pieces. All zero is one that may be cut. */
+/* A checkpoint file in pieces that are ready to be written. Set all bytes to zero before
+ * image_cut(). */
 struct image_pieces
 {
-    const struct state *state; /* Borrowed. */
+    const struct state *state; /* Saved state, borrowed. */
     struct safetensors_text head;
-    struct state_section *section; /* The state's, and the manifest. */
+    /* Table of `n_sections` sections: those of the state, then the manifest. */
+    struct state_section *section;
     size_t n_sections, cap_sections;
     uint8_t *manifest;
     size_t n_manifest, cap_manifest;
 };
 
-/* Make head and manifest of a state, which is borrowed until the pieces are cut anew or closed.
- * Pieces may be cut again: tables of sections that have been allocated are kept. 0; -EINVAL for a
- * state that failed, or whose names cannot be a file's; or -ENOMEM. */
+/* Makes the head and the manifest for a state. The state is borrowed until the next image_cut() or
+ * image_pieces_close(). A second call reuses the allocated tables. Returns 0; -EINVAL if the state
+ * has failed or a section name is not allowed in a file; or -ENOMEM. */
 __attribute__((warn_unused_result)) int image_cut(struct image_pieces *m, const struct state *s,
                                                   const struct image_label *label, const char *path,
                                                   char error[FILE_ERROR_MAX]);
-/* Piece i of the file, or false where there is none. One may be empty: then *p may be NULL. */
+/* Returns piece `i` of the file in `*p` and `*n`, or false if `i` is past the last piece. For an
+ * empty piece `*p` may be NULL. */
 bool image_piece(const struct image_pieces *m, size_t i, const uint8_t **p, size_t *n);
-/* Bytes of the file. */
+/* Returns the size of the file in bytes. */
 uint64_t image_bytes(const struct image_pieces *m);
+/* Frees the tables of the pieces and sets all bytes to zero. */
 void image_pieces_close(struct image_pieces *m);
 
 /* ---- Reading ---- */
 
-/* A file that was found whole. */
+/* A checkpoint file that was read and passed all checks. */
 struct image
 {
-    struct image_label label; /* Borrowed from the table. */
-    struct state state;       /* To be read; it borrows the rest. */
+    struct image_label label; /* Label of the file. The strings belong to `table`. */
+    struct state state;       /* State, ready for reading. It borrows `table` and `bytes`. */
     struct safetensors_table table;
-    uint8_t *bytes; /* The file's. */
+    uint8_t *bytes; /* Content of the file, owned. */
 };
 
-/* Check a file's bytes, which are taken where it succeeds. 0; -EINVAL with a sentence that names
- * the section; or -ENOMEM: then *m is empty, and the bytes are still the caller's. */
+/* Checks the `n` bytes of a file and takes ownership of them on success. Returns 0, -ENOMEM, or
+ * -EINVAL with a message that names the damaged section. On failure `*m` is empty and the caller
+ * still owns `bytes`. `path` is used in messages only. */
 __attribute__((warn_unused_result)) int image_read(struct image *m, uint8_t *bytes, size_t n,
                                                    const char *path, char error[FILE_ERROR_MAX]);
+/* Frees the content and the table of the file and sets all bytes to zero. */
 void image_close(struct image *m);
 
 #endif

@@ -1,4 +1,5 @@
-/* peer/keep/slots.c -- writes beside, syncs, renames over the older slot, syncs the directory. */
+/* peer/keep/slots.c -- replaces the older checkpoint: writes a temporary file, syncs it, renames
+ * it, syncs the directory. */
 #include "peer/keep/slots.h"
 
 #include <assert.h>
@@ -7,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHUNK = 4 << 20 /* Bytes that are written between two looks at `stop`. */ };
+enum { CHUNK = 4 << 20 /* Number of bytes written between two checks of `stop`. */ };
 
 #define TEMPORARY "checkpoint.tmp"
 
@@ -51,7 +52,8 @@ static int cannot_read(int err, uint64_t most, const char *path, char error[FILE
     return err;
 }
 
-/* 1: a good one; 0: none is there; negative: a bad one. */
+/* Reads one slot. Returns 1 if its checkpoint is good, 0 if there is no file, or a negative errno
+ * if the file is unusable. */
 static int load(const struct slots *s, int slot, uint64_t most, struct image *m,
                 char error[FILE_ERROR_MAX])
 {
@@ -70,7 +72,7 @@ static int load(const struct slots *s, int slot, uint64_t most, struct image *m,
     return err < 0 ? err : 1;
 }
 
-/* The newer one comes first. */
+/* Sorts two found checkpoints so that the newer one comes first. */
 static void put_in_order(struct slots_found *f)
 {
     if (f->n < SLOTS || f->image[0].label.beat >= f->image[1].label.beat)
@@ -86,7 +88,7 @@ static void put_in_order(struct slots_found *f)
 void slots_load(struct slots *s, uint64_t most, struct slots_found *f)
 {
     *f = (struct slots_found){0};
-    (void)s->disk->unlink(s->disk->self, TEMPORARY); /* Mostly there is none. */
+    (void)s->disk->unlink(s->disk->self, TEMPORARY); /* Left by a crash; usually missing. */
     for (int slot = 0; slot < SLOTS; slot++) {
         struct slots_bad *bad = &f->bad[f->n_bad];
         int err = load(s, slot, most, &f->image[f->n], bad->why);
@@ -161,7 +163,8 @@ static int put_piece(struct slots *s, int file, const uint8_t *p, size_t n)
     return err;
 }
 
-/* All pieces into a new file, on the disk when this returns 0: closing it changes nothing there. */
+/* Writes all pieces to the temporary file. When the function returns 0, the file is synced, so that
+ * an error of close() no longer matters. */
 static int put_temporary(struct slots *s)
 {
     const uint8_t *p;

@@ -1,16 +1,17 @@
-/* peer/keep/slots.h -- the last two checkpoints of a peer, so that a crash at any moment leaves one.
+/* peer/keep/slots.h -- keeps the last two checkpoints of a peer, so that a crash at any moment
+ * leaves one intact.
  *
- *   checkpoint-0.safetensors    beat 120                   beat 120, the newest
- *   checkpoint-1.safetensors    beat 90     -- rename -->  beat 150
+ *   checkpoint-0.safetensors    beat 120                   beat 120
+ *   checkpoint-1.safetensors    beat 90     -- rename -->  beat 150, the newest
  *   checkpoint.tmp              beat 150: written, synced
  *
- * A new one replaces the slot that does not hold the newest: written beside, synced, renamed over
- * it, its directory synced; only then it counts. So of a checkpoint whose writing was said to have
- * succeeded a newer or the same is found after a crash. On disk are two copies at the most, and the
- * temporary one while it is written. After any failure the temporary file is dropped, never synced
- * again, and the next try makes a new file; both slots stay as they were.
+ * A new checkpoint replaces the slot that does not hold the newest one. It is written to a temporary file and
+ * synced, the file is renamed over the slot, and the directory is synced. Only then slots_write() returns 0.
+ * After a crash, slots_load() finds the last checkpoint for which slots_write() returned 0, or a newer one. The
+ * disk holds two checkpoints and, during a write, the temporary file. After any failure the temporary file is deleted, and the next try
+ * writes a new one. A failed write leaves both slots unchanged.
  *
- * One peer at a time writes a directory; who sees to that is the caller.
+ * The caller must make sure that one peer at a time writes a directory.
  */
 #ifndef PEER_KEEP_SLOTS_H
 #define PEER_KEEP_SLOTS_H
@@ -22,14 +23,17 @@
 
 enum { SLOTS = 2, SLOTS_PATH_MAX = 1024 };
 
+/* The checkpoint store of one peer: two slots in one directory. */
 struct slots
 {
-    const struct disk *disk; /* Borrowed. */
-    const char *dir;         /* Borrowed: the directory's path, for sentences. */
-    int newest;              /* The slot that is not written next; -1: none is to be spared. */
+    const struct disk *disk; /* Directory for the files, borrowed. */
+    const char *dir;         /* Path of the directory for messages, borrowed. */
+    /* Slot with the newest checkpoint, which the next write does not replace. -1: both slots are
+     * empty or unusable. */
+    int newest;
     struct image_pieces pieces;
-    /* Any thread may set it: a writing ends with -ECANCELED at the next few megabytes, until it is
-     * cleared. */
+    /* Set by any thread to stop a write: the write then fails with -ECANCELED after at most 4 MiB.
+     * The owner clears the flag. */
     atomic_bool stop;
 };
 
@@ -38,49 +42,59 @@ struct slots
 #define SLOTS_UNOWNED                                                                              \
     ": its checkpoints name no owner, because an older version wrote them; they are used"
 
-/* What was found at the start. */
+/* Checkpoints that slots_load() found in a directory. */
 struct slots_found
 {
-    size_t n; /* Good ones, newest first; of two of one beat that of slot 0. */
+    /* Number of good checkpoints. The newest comes first; at equal step counters slot 0 comes
+     * first. */
+    size_t n;
     struct image image[SLOTS];
-    int slot[SLOTS]; /* Where each of them lies. */
-    size_t n_bad;    /* They stay on disk until they are overwritten, first of all. */
+    int slot[SLOTS]; /* Slot of each good checkpoint. */
+    /* Number of unusable files. They stay on disk until a write replaces them, which happens before
+     * a good one is replaced. */
+    size_t n_bad;
     struct slots_bad
     {
         int slot;
-        int err; /* -EINVAL: its bytes are bad; else the world's error: another try may succeed. */
+        /* -EINVAL: the content is damaged. Other values: an I/O or memory error, and a second try
+         * may succeed. */
+        int err;
         char why[FILE_ERROR_MAX];
     } bad[SLOTS];
 };
 
+/* Initialises an empty store. `disk` and `dir` are borrowed and must outlive `s`. Reads no file. */
 void slots_open(struct slots *s, const struct disk *disk, const char *dir);
+/* Frees the memory of the store. The files stay. */
 void slots_close(struct slots *s);
 
-/* The file of a slot, without its directory. */
+/* Returns the file name of a slot, without the directory. */
 const char *slots_name(int slot);
 
-/* Read both slots and remove what a crash has left of a third. Of a slot that is empty nothing is
- * said. Files of more than `most` bytes are bad. */
+/* Reads both slots into `*f` and deletes a temporary file that a crash left. Files of more than
+ * `most` bytes count as unusable. An empty slot is neither good nor unusable. */
 void slots_load(struct slots *s, uint64_t most, struct slots_found *f);
+/* Frees the checkpoints that slots_load() found. */
 void slots_found_close(struct slots_found *f);
 
 /* Checks that the checkpoints found by slots_load() belong to the peer `own`: they have its public
- * key (`own->owner`). A checkpoint of an older version names no owner: then *unowned is true, and the
- * names must be equal, unless `own->name` is NULL because the user gave no name. Returns 0;
- * or -EINVAL with a message that names the file, both peers and the remedy. */
+ * key (`own->owner`). A checkpoint of an older version names no owner: then `*unowned` is true, and
+ * the names must be equal, unless `own->name` is NULL because the user gave no name. Returns 0; or
+ * -EINVAL with a message that names the file, both peers and the remedy. */
 __attribute__((warn_unused_result)) int slots_check_owner(const struct slots *s,
                                                           const struct slots_found *f,
                                                           const struct image_label *own,
                                                           bool *unowned,
                                                           char error[FILE_ERROR_MAX]);
 
-/* The peer goes on from the checkpoint in that slot, found by slots_load(): it is spared, and the
- * next one replaces the other. Needed only where that is not the newest (which the peer has
- * refused), as that would else be spared, and found first for ever. */
+/* Makes `slot` the one that the next write does not replace. Call this when the peer resumes from
+ * an older checkpoint because it rejected the newest one. Otherwise the rejected checkpoint would
+ * stay and be found first at every start. */
 void slots_resume(struct slots *s, int slot);
 
-/* Keep a state: on the disk when this returns 0. Else a negative errno and a sentence; the one
- * that was kept last is still there. */
+/* Saves a state as the newest checkpoint. When the function returns 0, the checkpoint is durable.
+ * Otherwise it returns a negative errno with a message, and the previous checkpoints still
+ * exist. */
 __attribute__((warn_unused_result)) int slots_write(struct slots *s, const struct state *state,
                                                     const struct image_label *label,
                                                     char error[FILE_ERROR_MAX]);

@@ -1,8 +1,7 @@
-/* peer/sgd/sgd_keys.c -- the table of SGD's run keys, and what goes with what among them.
+/* peer/sgd/sgd_keys.c -- table of the SGD trainer's run keys, and which values cannot be combined.
  *
- * Values are checked without a file being opened: a key's text may come from a
- * peer. Of --data only the kind is the run's; each peer has its own path.
- */
+ * Values are checked without opening a file, because the text of a key may come from another peer.
+ * Of --data only the kind is part of the run; each peer has its own path. */
 #include "peer/sgd/sgd_keys.h"
 
 #include "nn/data/data.h"
@@ -16,8 +15,10 @@
 #include <string.h>
 
 enum {
-    WARMUP_MAX = 1000000000, /* As the rounds that a run may have. */
-    WARMUP_ROUNDS = 100      /* The default, at most a tenth of the run. */
+    /* Largest number of warm-up rounds: the largest number of rounds of a run. */
+    WARMUP_MAX = 1000000000,
+    /* Longest default warm-up, in rounds. The default is a tenth of the run. */
+    WARMUP_ROUNDS = 100
 };
 
 static_assert(sizeof(struct sgd_values) <= RUN_OWN_MAX, "a run has room for the values");
@@ -28,7 +29,7 @@ const struct sgd_values *sgd_values(const struct run *r)
     return (const void *)r->own;
 }
 
-/* ---- Text values: each checked by the folder that knows it. ---- */
+/* ---- Text values. Each is checked by the folder that defines it. ---- */
 
 static int canonical_model(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
 {
@@ -40,7 +41,7 @@ static int canonical_model(const char *value, char out[RUN_VALUE_MAX], char erro
     return 0;
 }
 
-/* "mnist:DIR" is mnist: the path is not kept. */
+/* Keeps the kind only, not the path: "mnist:DIR" becomes "mnist". */
 static int canonical_data(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
 {
     char kind[DATA_KIND_MAX], sentence[DATA_ERROR_MAX];
@@ -51,7 +52,7 @@ static int canonical_data(const char *value, char out[RUN_VALUE_MAX], char error
     return 0;
 }
 
-/* Read and written again, so that crop+flip and flip+crop are one text. */
+/* Parses and prints the value, so that crop+flip and flip+crop become one text. */
 static int canonical_augment(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
 {
     char sentence[DATA_ERROR_MAX];
@@ -62,7 +63,7 @@ static int canonical_augment(const char *value, char out[RUN_VALUE_MAX], char er
     return 0;
 }
 
-/* Only texts of runs have this one: commands take a file, and hash its model. */
+/* The key `init` has no flag of its own: commands take a model file and put its hash here. */
 static int canonical_init(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
 {
     size_t digits = strspn(value, "0123456789abcdef");
@@ -83,10 +84,10 @@ static int canonical_skew(const char *value, char out[RUN_VALUE_MAX], char error
     return 0;
 }
 
-/* ---- What depends on other keys. ---- */
+/* ---- Values that depend on other keys. ---- */
 
-/* --warmup auto is a tenth of the rounds, at most WARMUP_ROUNDS; of no rounds yet it
- * is 0, and asked again. */
+/* Resolves --warmup auto: a tenth of the rounds, at most WARMUP_ROUNDS. While the number of rounds
+ * is not known (0) the result is 0, and the function is called again later. */
 static int resolve_warmup(const struct run *r, char value[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
 {
     uint64_t rounds = r->rounds / 10 < WARMUP_ROUNDS ? r->rounds / 10 : WARMUP_ROUNDS;
@@ -110,14 +111,15 @@ static bool has_one_learner(const struct run *r)
     return sgd_values(r)->learners == 1;
 }
 
-/* --norm says which norm a model has, not whether. */
+/* --norm selects the kind of norm layer and has no effect on a model without norm layers. */
 static bool lacks_norms(const struct run *r)
 {
     return !model_has_norm(sgd_values(r)->model);
 }
 
-/* Quasi-global momentum is made of rounds of equally many steps, whole, and of what mixing does to a
- * model: the pull it remembers dies out only while no exchange overshoots (nn/train/quasi_global.h). */
+/* Checks the keys that quasi-global momentum needs. The momentum is computed from the change of the
+ * model over a whole round, mixing included. Rounds must therefore have equal numbers of steps. The
+ * contribution of mixing decays only if no exchange overshoots (nn/train/quasi_global.h). */
 static int check_global(const struct run *r, char error[RUN_ERROR_MAX])
 {
     const struct sgd_values *v = sgd_values(r);
@@ -136,7 +138,9 @@ static int check_global(const struct run *r, char error[RUN_ERROR_MAX])
     return -EINVAL;
 }
 
-/* Both rules make a momentum of where the centre went; and a layer of it is done when the last learner is. */
+/* Several learners exclude quasi-global momentum, because both compute a momentum from the movement
+ * of the model over time. Layer-wise overlap is excluded because a layer of the centre is complete
+ * only when the last learner is done. */
 static int check_learners(const struct run *r, char error[RUN_ERROR_MAX])
 {
     const struct sgd_values *v = sgd_values(r);
@@ -152,7 +156,8 @@ static int check_learners(const struct run *r, char error[RUN_ERROR_MAX])
     return -EINVAL;
 }
 
-/* Only images are augmented. An open kind of data is told once it is fixed. */
+/* Checks combinations of keys. --augment needs images, which can be checked only once the data kind
+ * is fixed. */
 static int check(const struct run *r, char error[RUN_ERROR_MAX])
 {
     const struct sgd_values *v = sgd_values(r);
@@ -182,7 +187,7 @@ static int check(const struct run *r, char error[RUN_ERROR_MAX])
 static const char *fallback_of_lr(const struct run_flags *f)
 {
     const char *model = run_flags_value(f, "model"), *data = run_flags_value(f, "data");
-    const char *optimiser = run_flags_value(f, "optimiser"); /* "": the default, which is SGD. */
+    const char *optimiser = run_flags_value(f, "optimiser"); /* "" stands for the default, SGD. */
     if (strcmp(optimiser, "") != 0 && strcmp(optimiser, "sgd") != 0)
         return "0.02";
     if (strncmp(model, "lstm", 4) == 0)

@@ -1,8 +1,7 @@
-/* peer/sgd/sgd_keys.h -- the run keys of the trainer that we bring (nn/train/sgd_trainer.h).
+/* peer/sgd/sgd_keys.h -- run keys of the built-in trainer (nn/train/sgd_trainer.h).
  *
- * A run whose flags or text were read with &sgd_keys has these beside the core's
- * (peer/run/run.h); sgd_values() reads them.
- */
+ * A run that was parsed with &sgd_keys has these keys in addition to those of peer/run/run.h.
+ * sgd_values() returns their values. */
 #ifndef PEER_SGD_SGD_KEYS_H
 #define PEER_SGD_SGD_KEYS_H
 
@@ -12,41 +11,48 @@
 #include "nn/train/optimiser.h"
 #include "peer/run/run.h"
 
-enum { SGD_INIT_MAX = 17 }; /* Bytes of "none" or 16 hex digits, with the NUL. */
+enum { SGD_INIT_MAX = 17 }; /* Size of "none" or 16 hexadecimal digits, with the NUL. */
 
+/* Key table and check of the SGD trainer. */
 extern const struct run_trainer sgd_keys;
 
-/* Specs keep their canonical text. */
+/* Values of the SGD trainer's run keys. Texts are in canonical form. */
 struct sgd_values
 {
     char model[RUN_SPEC_MAX];
-    enum model_norm norm; /* MODEL_BATCH_NORM where the model has none. */
-    /* Where the initial model comes from: "none", the seed; else a file, and
-     * this is vec_hash() of what it holds, the same at every peer. */
+    /* Kind of norm layers. MODEL_BATCH_NORM if the model has none. */
+    enum model_norm norm;
+    /* Source of the initial model. "none": drawn from the seed. 16 hexadecimal digits: vec_hash()
+     * of a model file, which must be the same at every peer. */
     char init[SGD_INIT_MAX];
-    /* The kind only ("mnist"), never a path: kind fixes shape and
-     * normalisation. Before a run is fixed it may be an open kind ("csv"). */
+    /* Kind of the data, such as "mnist", never a path. The kind fixes shape and normalisation.
+     * Before the run is fixed the kind may be open, such as "csv". */
     char data[DATA_KIND_MAX];
     char augment[AUGMENT_SPEC_MAX];
-    char skew[RUN_SPEC_MAX]; /* How samples fall to shards (nn/shards/split.h). */
-    uint32_t batch;          /* One learner's. */
-    uint32_t learners;       /* In each process: nn/train/learners.h. */
-    double learner_momentum; /* Several ask: of their centre; else the default. */
+    /* How samples are split into shards (nn/shards/split.h). */
+    char skew[RUN_SPEC_MAX];
+    uint32_t batch;    /* Mini-batch size of one learner. */
+    uint32_t learners; /* Learners per process (nn/train/learners.h). */
+    /* Momentum of the learners' centre. Used if `learners` > 1. */
+    double learner_momentum;
     enum optimiser_kind optimiser;
-    double lr, momentum, weight_decay; /* Adam's momentum is its beta1. */
-    double beta2;                      /* Adam asks; else the default. */
-    bool nesterov;                     /* SGD asks; else true. */
-    bool quasi_global;                 /* SGD asks; else false: its momentum's kind. */
+    /* Learning rate, momentum (Adam: beta1) and weight decay. */
+    double lr, momentum, weight_decay;
+    double beta2;      /* Adam's beta2. Used by Adam and AdamW. */
+    bool nesterov;     /* Nesterov momentum. Used by SGD; true otherwise. */
+    bool quasi_global; /* Quasi-global momentum. Used by SGD; false otherwise. */
     double label_smoothing;
-    double clip;     /* Longest sum of all peers' and learners' gradients; 0: no limit. */
-    uint64_t warmup; /* Rounds. */
+    /* Largest norm of the sum of the gradients of all peers and learners. 0: no limit. */
+    double clip;
+    uint64_t warmup; /* Rounds of linear warm-up. */
     enum schedule_kind schedule;
 };
 
-/* A run's, borrowed from it. Asserts that it is a run of this trainer. */
+/* Returns the trainer's values of a run. The result points into `r`. Asserts that `r` is a run of
+ * the SGD trainer. */
 const struct sgd_values *sgd_values(const struct run *r);
 
-/* Samples of one local step of a process: a batch of each learner. */
+/* Returns the number of samples in one local step of a process: one mini-batch per learner. */
 static inline uint32_t sgd_samples(const struct run *r)
 {
     return sgd_values(r)->batch * sgd_values(r)->learners;
