@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Copies a text of the metadata. A byte that is not printable ASCII becomes '?', because the file
- * may hold anything and a terminal may interpret control characters. */
+/* Copies a metadata value to `out`. Bytes that are not printable ASCII become '?', because the file
+ * may be damaged and a terminal may interpret control characters. */
 static void take_text(char *out, size_t size, const json_t *meta, const char *key)
 {
     const char *text = json_string_value(json_object_get(meta, key));
@@ -21,8 +21,8 @@ static void take_text(char *out, size_t size, const json_t *meta, const char *ke
             *out = '?';
 }
 
-/* Reads the head of a safetensors file: its length, then JSON. `f` is then at the data. Returns
- * NULL if the head cannot be read. */
+/* Reads the header of a safetensors file: its length in 8 bytes, then JSON. The position of `f` is
+ * then at the first data byte. Returns NULL if the header cannot be read. */
 static json_t *read_head(FILE *f)
 {
     uint8_t raw[8];
@@ -70,9 +70,9 @@ void checkpoint_heads_read(const char *dir, struct checkpoint_head head[SLOTS])
             path_of(dir, slot, path) ? look_at(path) : (struct checkpoint_head){.there = false};
 }
 
-/* Adds the keys in a checkpoint's section "members" to *id. The section begins with a count, then
- * each member's key and boot number (peer/node/resume.c). Returns `n` plus the number of keys
- * added. */
+/* Appends the keys in a checkpoint's section "members" to `*id`. The section begins with a count,
+ * followed by each member's key and boot number (peer/node/resume.c). Returns `n` plus the number
+ * of keys appended. */
 static size_t add_members(FILE *f, uint8_t (**id)[WIRE_ID_BYTES], size_t n)
 {
     uint8_t one[WIRE_ID_BYTES + 8], count[8];

@@ -26,8 +26,8 @@ char *diary_columns_text(const struct schema *s, const char **label)
     return text;
 }
 
-/* Reads the names in an array, and the name of the label. Returns -EINVAL unless all names
- * differ. */
+/* Reads the column names of a JSON array, and the label column's name, into `l`. Returns 0,
+ * -ENOMEM, or -EINVAL if a name is not a string or occurs twice. */
 static int read_array(const json_t *array, const char *label, struct schema_names *l)
 {
     bool twice = false;

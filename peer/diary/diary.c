@@ -1,4 +1,5 @@
-/* peer/diary/diary.c -- lines and the model on their way to a run's directory. */
+/* peer/diary/diary.c -- writes a peer's metrics and model to the output directory, and tries again
+ * after errors. */
 #include "peer/diary/diary.h"
 
 #include <inttypes.h>
@@ -27,7 +28,7 @@ __attribute__((format(printf, 3, 4))) static void note(struct diary *d, enum not
     d->note(d->self, level, text);
 }
 
-/* ---- Lines ---- */
+/* ---- Metrics lines ---- */
 
 int diary_room(struct diary *d, size_t n_params, char error[RUN_ERROR_MAX])
 {
@@ -69,7 +70,8 @@ static void tell_lines(struct diary *d, bool news)
         d->note(d->self, d->lines.level, d->lines.news);
 }
 
-/* The first line behind that of the start is of the round after the one that it began with. */
+/* Writes the line that marks a start of the process. Its "from_round" is one less than the round of
+ * the first metrics line that follows. */
 static void start_lines(struct diary *d, const struct node_progress *p)
 {
     uv_timeval64_t now;
@@ -96,8 +98,8 @@ void diary_write(struct diary *d)
     tell_lines(d, diary_lines_write(&d->lines));
 }
 
-/* The run is over for this peer, and the others know. Lines that its disk does not take are all that
- * it is here for, as long as it would be for a model. */
+/* Called after the peer's run has ended and its neighbours know. Metrics lines that the disk has
+ * not taken keep the process alive until `patience_us` is over, as an unsaved model does. */
 uint32_t diary_late_ms(struct diary *d)
 {
     int64_t now_us = (int64_t)(uv_hrtime() / 1000);
@@ -114,7 +116,8 @@ uint32_t diary_late_ms(struct diary *d)
 
 /* ---- The model ---- */
 
-/* With another file missing this process ends as failed, but nothing of what it learnt is lost. */
+/* A failure to write some other file does not prevent this one: the process ends with an error, but
+ * the trained model is saved. */
 bool diary_store(struct diary *d, const struct node *n)
 {
     char path[OUTDIR_PATH_MAX];
@@ -129,7 +132,7 @@ bool diary_store(struct diary *d, const struct node *n)
     } else {
         reserve_release(&d->reserve);
         err = diary_model_of_node(path, n, d->name, &d->source, d->why);
-        reserve_again(&d->reserve, d->dir); /* It may be written more than once. */
+        reserve_again(&d->reserve, d->dir); /* The model may be written again. */
     }
     d->stored |= err > 0;
     d->unstored = err < 0;
@@ -138,7 +141,8 @@ bool diary_store(struct diary *d, const struct node *n)
     return !d->unstored;
 }
 
-/* Behind what is ours: it takes no room that our own model may still need. */
+/* Saves another peer's model only after our own is saved, so that the disk space goes to our own
+ * model first. */
 bool diary_store_handed(struct diary *d, const struct node *n)
 {
     char path[OUTDIR_PATH_MAX], why[FILE_ERROR_MAX];
@@ -153,7 +157,8 @@ bool diary_store_handed(struct diary *d, const struct node *n)
     return err == 0;
 }
 
-/* A model that is not stored is in memory still, and the node waits. */
+/* Called while the model is not saved. The model is still in memory, and the node waits until it is
+ * saved or `patience_us` is over. */
 uint32_t diary_again_ms(struct diary *d)
 {
     int64_t now_us = (int64_t)(uv_hrtime() / 1000);

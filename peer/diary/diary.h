@@ -1,17 +1,17 @@
-/* peer/diary/diary.h -- what a peer writes of its run while that goes on, and what becomes of it at
- * the end: the half of `hearsay peer` and of libhearsay that they share.
+/* peer/diary/diary.h -- the files that a peer writes during a run: metrics, model, and data for the
+ * summary. Shared by `hearsay peer` and libhearsay.
  *
- *   DIR/metrics.jsonl        a line a round, and one for each start (lines.h, peer/uv/metrics.h)
+ *   DIR/metrics.jsonl        one line per round, and one for each start of the process (lines.h, peer/uv/metrics.h)
  *   DIR/model.safetensors    the final model (model.h)
- *   DIR/summary.json         written by the caller, of diary_summary() (summary.h)
+ *   DIR/summary.json         written by the caller from diary_summary() (summary.h)
  *
- *   diary_room --> diary_round, ... --> diary_store [again_ms, again_ms, ...] --> late_ms, ... -->
- *   diary_judge, diary_summary --> diary_release --> the caller's summary.json --> diary_close
+ *   diary_room --> diary_round, ... --> diary_store [diary_again_ms, ...] --> diary_late_ms, ... -->
+ *   diary_judge, diary_summary --> diary_release --> caller writes summary.json --> diary_close
  *
- * Files are what counts: where one cannot be written the peer trains on, since others depend on it,
- * and ends with an error. A model that cannot be stored at the end stays in memory and is tried again
- * (peer/store/retry.h) for as long as patience lasts; so do lines. Without a directory all calls do
- * nothing, and nothing is missing. All of it is the loop's thread's.
+ * When a file cannot be written, the peer continues to train, because its neighbours depend on it. The run then
+ * ends with an error. A model that cannot be written at the end stays in memory and is tried again until
+ * `patience_us` is over (peer/store/retry.h). Metrics lines are treated in the same way. Without an output
+ * directory all functions do nothing and report no error. All functions run on the thread of the event loop.
  */
 #ifndef PEER_DIARY_DIARY_H
 #define PEER_DIARY_DIARY_H
@@ -23,61 +23,90 @@
 #include "peer/store/reserve.h"
 #include "peer/store/retry.h"
 
+/* State of the files that one peer writes during a run. */
 struct diary
 {
-    /* The caller's, set before the first call, borrowed. */
-    const char *name, *dir;    /* Name of this peer, and output directory (NULL: none). */
-    const struct outdir *held; /* The output directory, which this process has locked. */
-    const char *owner; /* Owner of the directory, once the run is known (peer/store/owner.h). */
-    struct diary_source source; /* Data that the model is trained on. */
-    uint64_t begin_ns;          /* Start of `time_s`, in nanoseconds of uv_hrtime(). */
+    /* Set by the caller before the first call, and borrowed: */
+    /* Name of this peer, and output directory (NULL: none). */
+    const char *name, *dir;
+    /* Output directory, locked by this process. */
+    const struct outdir *held;
+    /* Run identity for run.txt, set once the run is known (peer/store/owner.h). */
+    const char *owner;
+    /* Training data of the model, for the metadata of the model file. */
+    struct diary_source source;
+    /* Start of `time_s`, in nanoseconds of uv_hrtime(). */
+    uint64_t begin_ns;
+    /* How long a failed write is tried again at the end of the run, in microseconds. */
     int64_t patience_us;
+    /* Receives messages for the user. `self` is its first argument. */
     void (*note)(void *self, enum note_level level, const char *text);
     void *self;
-    void (*copy)(const char *line); /* Is given each round's line, too; or NULL. */
+    /* Receives a copy of each round's metrics line. NULL: none. */
+    void (*copy)(const char *line);
 
-    /* Its own. */
+    /* The remaining fields belong to the functions of this file. */
     struct diary_lines lines;
-    struct reserve reserve;   /* The model's room on the disk, */
-    struct reserve last;      /* and that of the summary, which late lines must not take. */
-    uint64_t from;            /* The round behind which this start began. */
-    bool claimed;             /* The directory is this run's: what is written belongs there. */
-    bool unnamed;             /* run.txt could not be written. */
-    bool stored;              /* The model is there. */
-    bool unstored;            /* The last try to store it failed: it is in memory only. */
-    char why[FILE_ERROR_MAX]; /* Why that is so. */
-    char failure[192];        /* What is said of files that are missing. */
+    /* Disk space reserved for the model. */
+    struct reserve reserve;
+    /* Disk space reserved for summary.json, so that late metrics lines cannot take it. */
+    struct reserve last;
+    /* Step counter at this start of the process. The first metrics line is of the next step. */
+    uint64_t from;
+    /* True once the directory belongs to this run, so that files may be written. */
+    bool claimed;
+    bool unnamed; /* True if run.txt could not be written yet. */
+    bool stored;  /* True if the model file has been written. */
+    /* True if the last try to write the model failed, so that the newest model is in memory
+     * only. */
+    bool unstored;
+    /* Error message of that last try. */
+    char why[FILE_ERROR_MAX];
+    /* Message that names the files that could not be written. */
+    char failure[192];
+    /* Retries of the model, and later of the metrics lines. */
     struct retry retry;
 };
 
-/* The names of the files that it writes; NULL ends. */
+/* Names of the files that a run writes to its output directory, ended by NULL. */
 extern const char *const diary_files[];
 
+/* Returns the time since `begin_ns`, in seconds. */
 double diary_seconds(const struct diary *d);
 
-/* Keep room for a model of so many parameters, and for what is written behind it. 0, or a negative
- * errno with a sentence: whoever cannot keep a model need not make one. */
+/* Reserves disk space for a model of `n_params` floats and for summary.json. Called before
+ * training, so that a peer that could not save its model does not start. Returns 0, or a negative
+ * errno with a message. */
 __attribute__((warn_unused_result)) int diary_room(struct diary *d, size_t n_params,
                                                    char error[RUN_ERROR_MAX]);
 
-/* A round is done. With the first the directory becomes this run's: until then that was a proposal.
- * Returns its `time_s`, also where there is no directory. */
+/* Writes the metrics line of a completed round. The first call writes run.txt, which makes the
+ * directory belong to this run: before the first round the run is only proposed and may change.
+ * Returns the `time_s` of the round in seconds, also without a directory. */
 double diary_round(struct diary *d, const struct node_progress *p);
 
-/* Write the lines that wait once more. */
+/* Tries again to write the metrics lines that wait in memory. */
 void diary_write(struct diary *d);
 
-/* Write run.txt where the directory is the run's and that could not be written yet. */
+/* Tries again to write run.txt if an earlier try failed. */
 void diary_name(struct diary *d);
 
-/* Callbacks of a driver (peer/uv/driver.h), by a function of the caller's that knows its diary. */
+/* Callbacks for a driver (peer/uv/driver.h). The caller wraps them in functions that find the
+ * diary.
+ *
+ *   diary_store          writes this peer's model; true: the model is saved, or there is nothing to save
+ *   diary_store_handed   writes a model that another peer handed over; true: saved
+ *   diary_again_ms       time until diary_store should be tried again, in milliseconds; 0: do not try again
+ *   diary_late_ms        writes waiting metrics lines and returns the time until the next try; 0: no next try
+ */
 bool diary_store(struct diary *d, const struct node *n);
 bool diary_store_handed(struct diary *d, const struct node *n);
 uint32_t diary_again_ms(struct diary *d);
 uint32_t diary_late_ms(struct diary *d);
 
-/* Give back the room that was kept: what is written now is the last. */
+/* Releases the reserved disk space. Called just before the last files are written. */
 void diary_release(struct diary *d);
+/* Releases the disk space and frees the memory. Metrics lines that still wait are lost. */
 void diary_close(struct diary *d);
 
 #endif

@@ -1,4 +1,4 @@
-/* peer/diary/input.c -- describes the inputs of a data kind as JSON, for programs that use a
+/* peer/diary/input.c -- describes the inputs of a data kind as JSON, for programs that apply a
  * model. */
 #include "peer/diary/input.h"
 
@@ -13,7 +13,8 @@
 static const char *const cifar10_names[] = {"airplane", "automobile", "bird",  "cat",  "deer",
                                             "dog",      "frog",       "horse", "ship", "truck"};
 
-/* Returns x as a JSON number with the fewest digits that read back as the same float: 0.1307. */
+/* Returns `x` as a JSON number with the fewest digits that read back as the same float, such as
+ * 0.1307. */
 static json_t *short_real(float x)
 {
     char text[32];
@@ -78,8 +79,8 @@ static void put_rows(json_t *j, const struct kind_rows *k)
         json_object_set_new(j, "columns_hash", json_string(hash));
 }
 
-/* Returns the array of the labels that `hearsay predict` prints for the classes. NULL: no memory,
- * or a name is not UTF-8. */
+/* Returns a JSON array of the labels that `hearsay predict` prints for the classes. NULL: memory is
+ * short, or a name is not UTF-8. */
 static json_t *classes_json(const struct kind_rows *rows, uint32_t n, const struct labels *names)
 {
     struct kind_rows k = *rows;

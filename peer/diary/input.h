@@ -1,5 +1,5 @@
-/* peer/diary/input.h -- how a model's inputs are made from raw data, as JSON in the model file's
- * metadata.
+/* peer/diary/input.h -- describes how raw data become a model's inputs, as JSON in the metadata of
+ * the model file.
  *
  *   form     shape                 other keys
  *   images   channels, height,     "values": [0, 255]; "mean" and "std" of value / 255, one per channel
@@ -26,9 +26,9 @@
 
 #include <jansson.h>
 
-/* Describes the inputs of a model for data of a fixed `kind`. `names`: names of the kind's
- * classes. NULL: not known; classes with names then get numbers. Returns NULL if memory is short
- * or a name is not UTF-8. */
+/* Returns the description of the inputs for data of the fixed kind `kind`. `names`: names of the
+ * kind's classes; NULL: not known, and classes that have names get numbers instead. Returns NULL if
+ * memory is short or a name is not UTF-8. The caller releases the result with json_decref(). */
 json_t *diary_input(const char *kind, const struct labels *names);
 
 #endif

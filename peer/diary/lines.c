@@ -1,5 +1,5 @@
-/* peer/diary/lines.c -- puts lines into a journal, and says once that they wait and once that they do
- * not. */
+/* peer/diary/lines.c -- puts metrics lines into a journal, and reports when lines begin to wait and
+ * when all are written. */
 #include "peer/diary/lines.h"
 
 #include <inttypes.h>
@@ -20,7 +20,8 @@ void diary_lines_start(struct diary_lines *l, char *text)
     l->started = true;
 }
 
-/* What is still in memory may yet be lost: so the sentence comes when nothing is. */
+/* Reports that the file is written again. The message is made only when no line waits any more,
+ * because a waiting line may still be lost. */
 static void say_end(struct diary_lines *l)
 {
     const struct journal *j = &l->journal;

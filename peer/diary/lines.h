@@ -1,10 +1,11 @@
-/* peer/diary/lines.h -- the lines of one metrics.jsonl, and what is said of a disk that takes none.
+/* peer/diary/lines.h -- writes the lines of one metrics.jsonl, and makes the messages about a disk
+ * that fails.
  *
  *   start, put, put, ... --> peer/store/journal.h --> DIR/metrics.jsonl
- *                 `--> a copy, for who wants one
+ *                 `--> copy callback
  *
- * It is news when lines begin to wait, and when all are written or lost: one sentence each, which
- * the caller says in its own way.
+ * There are two messages: one when lines begin to wait in memory, and one when no line waits any more, because
+ * all were written or lost. Each is made once, and the caller prints it.
  */
 #ifndef PEER_DIARY_LINES_H
 #define PEER_DIARY_LINES_H
@@ -16,39 +17,54 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Size of a message, in bytes. */
 enum { DIARY_LINES_NEWS = 512 };
 
+/* One metrics.jsonl that is being written. */
 struct diary_lines
 {
     struct journal journal;
-    void (*copy)(const char *line); /* Is given each round's line, too; or NULL. */
+    /* Receives a copy of each line of a round. NULL: none. */
+    void (*copy)(const char *line);
+    /* Limits how many rounds of a long consensus phase get a line. */
     struct uv_metrics_pace pace;
-    char *held;   /* The newest round's line where it was not due: perhaps the last. Or NULL. */
-    bool started; /* The line of this start is there. */
-    bool warned;  /* Lines wait, and that is said. */
-    enum note_level level;       /* How bad the news are, */
-    char news[DIARY_LINES_NEWS]; /* and what they are; "": there are none. */
+    /* Line of the newest round that was held back by `pace`. It is written if it turns out to be
+     * the last one. NULL: none. */
+    char *held;
+    bool started; /* True once the line for this start of the process was added. */
+    bool warned;  /* True while lines wait and the user has been warned. */
+    /* Severity of `news`. */
+    enum note_level level;
+    /* Message for the user. "": none. */
+    char news[DIARY_LINES_NEWS];
 };
 
-/* A metrics.jsonl of `dir`, which is borrowed; see journal_open(). */
+/* Starts writing metrics.jsonl in `dir` (borrowed). `bytes_max` and `brief`: see journal_open() in
+ * peer/store/journal.h. */
 void diary_lines_open(struct diary_lines *l, const char *dir, size_t bytes_max, bool brief);
 
-/* The line of this start, from uv_metrics_start() for free(): before its first. */
+/* Adds the line that marks a start of the process, before the first round. `text` comes from
+ * uv_metrics_start() and is freed. */
 void diary_lines_start(struct diary_lines *l, char *text);
 
-/* A line, for free() too. True: l->news has a sentence. */
+/* Adds a line and writes all waiting lines. `text` is freed. Returns true if `l->news` has a
+ * message. */
 bool diary_lines_put(struct diary_lines *l, char *text);
 
-/* The line of a round, if it is due (uv_metrics_due()), else it is held back, and written should
- * the next be of another phase or never come. */
+/* Adds the line of a round if uv_metrics_due() says so. Otherwise the line is held back, and is
+ * written if the next round is of another phase or if no round follows. `time_s`: time of the
+ * round, in seconds. Returns true if `l->news` has a message. */
 bool diary_lines_round(struct diary_lines *l, const struct node_progress *p, double time_s);
 
-/* Write what waits once more, the line that was held back with it. True: there is news. */
+/* Adds the line that was held back and tries again to write all waiting lines. Returns true if
+ * `l->news` has a message. */
 bool diary_lines_write(struct diary_lines *l);
+/* Returns whether any line waits in memory. */
 bool diary_lines_wait(const struct diary_lines *l);
 
-/* So many lines are in no file, as they were lost or still wait. */
+/* Returns the number of lines that are not in the file: lost or still waiting. */
 uint64_t diary_lines_missing(const struct diary_lines *l);
+/* Closes the file and frees the memory. Lines that still wait are lost. */
 void diary_lines_close(struct diary_lines *l);
 
 #endif

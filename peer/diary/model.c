@@ -1,4 +1,4 @@
-/* peer/diary/model.c -- a model and its metadata become a safetensors file. */
+/* peer/diary/model.c -- writes a model and its metadata to a safetensors file. */
 #include "peer/diary/model.h"
 
 #include "nn/files/safetensors.h"
@@ -19,13 +19,14 @@ static int join(char out[OUTDIR_PATH_MAX], const char *dir, const char *name)
     return n < OUTDIR_PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
-/* A text that metadata can have, to be freed; or NULL, as a model is worth more than names. */
+/* Returns the class names as one text for the metadata, which the caller frees. NULL if the names
+ * are unusable or memory is short: the model is then written without them. */
 static char *class_names(const struct labels *classes)
 {
     char *text = classes != NULL ? labels_join(classes) : NULL;
     json_t *valid =
         text != NULL && strlen(text) <= DIARY_MODEL_CLASSES_MAX ? json_string(text) : NULL;
-    if (valid == NULL) { /* It is not UTF-8, or too long. */
+    if (valid == NULL) { /* The text is not UTF-8 or too long. */
         free(text);
         text = NULL;
     }
@@ -49,8 +50,8 @@ static bool find_kind(const char *text, char kind[DATA_KIND_MAX])
     return data_kind_fixed(kind);
 }
 
-/* Returns the description of the inputs, which the caller frees. NULL: no memory; the model is then
- * written without the description. */
+/* Returns the description of the inputs, which the caller frees. NULL: memory is short; the model
+ * is then written without the description. */
 static char *input_text(const char *kind, const struct labels *classes)
 {
     json_t *j = diary_input(kind, classes);

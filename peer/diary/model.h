@@ -9,25 +9,30 @@
 #include "peer/node/node.h"
 #include "peer/store/outdir.h"
 
+/* Longest text of class names that is stored, in bytes. */
 enum { DIARY_MODEL_CLASSES_MAX = 1 << 16 };
 
-/* The part of the description of a model's training data that is not in the run description. All
- * zeros: not known. */
+/* Facts about a model's training data that are not in the run description. All zeros: not known. */
 struct diary_source
 {
-    const struct labels *classes; /* Names of the classes. NULL: the data have none. */
-    const struct schema *columns; /* Names of a table's columns. NULL: none. */
-    struct data_trained trained;  /* Training files. hash is 0 if there are none. */
+    /* Names of the classes. NULL: the data have none. */
+    const struct labels *classes;
+    /* Names of a table's columns. NULL: none. */
+    const struct schema *columns;
+    /* Identity of the training files. `hash` is 0 if there are none. */
+    struct data_trained trained;
 };
 
-/* A model that is written to a file. */
+/* A model to be written to a file. All pointers are borrowed. */
 struct diary_model
 {
+    /* Parameters, and the `n_segments` segments (layers) that they consist of. */
     const float *x;
     const struct segment *segments;
     size_t n_segments;
     const struct run *run;
     uint64_t round; /* Rounds that the model has been trained. */
+    /* Name of the peer. */
     const char *name;
     struct diary_source source;
 };
@@ -52,15 +57,16 @@ __attribute__((warn_unused_result)) int diary_model_write(const char *path,
                                                           const struct diary_model *s,
                                                           char error[FILE_ERROR_MAX]);
 
-/* Writes the model of a node as diary_model_write() does. Returns 0, and writes nothing, if the
- * node has no model; 1 if the model is written; or a negative errno with a message. */
+/* Writes the model of the node `n`, as diary_model_write() does. Returns 1 if the model is written;
+ * 0 if the node has no model, and no file is written; or a negative errno with a message. */
 __attribute__((warn_unused_result)) int diary_model_of_node(const char *path, const struct node *n,
                                                             const char *name,
                                                             const struct diary_source *source,
                                                             char error[FILE_ERROR_MAX]);
 
-/* The model that another peer has handed to this node, as DIR/handed/NAME.safetensors; its path goes
- * to `path`. It is of our own run, and its classes are ours. 0, or a negative errno with a sentence. */
+/* Writes the model that another peer handed over to this node as DIR/handed/NAME.safetensors.
+ * `path` gets the path of the file. The model is of the same run, so that the metadata in `source`
+ * apply to it, too. Returns 0, or a negative errno with a message. */
 __attribute__((warn_unused_result)) int diary_model_handed(char path[OUTDIR_PATH_MAX],
                                                            const char *dir, const struct node *n,
                                                            const struct diary_source *source,

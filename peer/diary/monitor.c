@@ -1,4 +1,5 @@
-/* peer/diary/monitor.c -- fills in what peer/page serves: from the node, its driver and its diary. */
+/* peer/diary/monitor.c -- fills the snapshots that the HTTP server (peer/page) shows, from node,
+ * driver and diary. */
 #include "peer/diary/monitor.h"
 
 #include "peer/page/snapshot_graph.h"
@@ -13,7 +14,7 @@
 
 enum { EVERY_MS = 1000 };
 
-/* ---- The address -------------------------------------------------------- */
+/* ---- The address ----------------------------------------------------------- */
 
 int diary_monitor_split(const char *given, char host[UV_RESOLVE_HOST_MAX + 1], uint16_t *port)
 {
@@ -48,8 +49,8 @@ static int look_up(const char *given, struct sockaddr_storage *out, socklen_t *n
     return 0;
 }
 
-/* Adds the names by which operators call this peer: those in the options, and the machine's host
- * name. */
+/* Adds the host names under which operators may reach this peer: those in the options, and the
+ * machine's host name. */
 static void add_hosts(struct hosts *h, const char *given, const struct node_config *c)
 {
     char host[UV_RESOLVE_HOST_MAX + 1];
@@ -96,7 +97,7 @@ int diary_monitor_open(struct diary_monitor *m, const char *given, const struct 
     return 0;
 }
 
-/* ---- A snapshot --------------------------------------------------------- */
+/* ---- A snapshot ------------------------------------------------------------ */
 
 static void fill_run(struct snapshot *s, const struct run *run)
 {
@@ -132,7 +133,7 @@ static void fill_members(struct snapshot *s, const struct node *n)
     }
 }
 
-/* The graph that this node has its own edges by. */
+/* Fills in the graph from which this node takes its own edges. */
 static void fill_graph(struct diary_monitor *m, struct snapshot *s, const struct node *n)
 {
     uint32_t at[WIRE_MEMBERS_MAX];
@@ -225,9 +226,9 @@ static void on_tick(uv_timer_t *timer)
     server_publish(m->server);
 }
 
-/* ---- Its life ----------------------------------------------------------- */
+/* ---- Start and stop -------------------------------------------------------- */
 
-/* The timer keeps no loop alive that has nothing else to do. */
+/* The timer is unreferenced, so that it does not keep the event loop running on its own. */
 void diary_monitor_start(struct diary_monitor *m, uv_loop_t *loop, struct uv_driver *d)
 {
     if (m->server == NULL)

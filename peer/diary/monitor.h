@@ -1,12 +1,13 @@
-/* peer/diary/monitor.h -- what a running peer tells over HTTP (--metrics): the loop's side of peer/page.
+/* peer/diary/monitor.h -- serves the state of a running peer over HTTP (--metrics). Runs on the
+ * event loop and feeds peer/page.
  *
- *   open    listens; from now on it answers that the peer has not begun
- *   start   the loop is about to run: a snapshot a second from now on
- *   round   a round is done: a point of its history
- *   stop    the loop has ended: no more snapshots
- *   close   nobody listens any more
+ *   open    starts the HTTP server, which answers that the peer has not started yet
+ *   start   called before the event loop runs: takes a snapshot every second
+ *   round   adds a point to the history after each round
+ *   stop    called after the event loop has ended: no more snapshots
+ *   close   stops the HTTP server
  *
- * All of these do nothing where --metrics is not given.
+ * All functions do nothing if --metrics is not given.
  */
 #ifndef PEER_DIARY_MONITOR_H
 #define PEER_DIARY_MONITOR_H
@@ -17,42 +18,52 @@
 #include "peer/uv/resolve.h"
 
 enum {
-    DIARY_MONITOR_ADDRESS = 300, /* Bytes of "HOST:PORT", */
-    DIARY_MONITOR_ERROR = 400    /* and of a sentence about it. */
+    DIARY_MONITOR_ADDRESS = 300, /* Size of an address "HOST:PORT", in bytes. */
+    DIARY_MONITOR_ERROR = 400    /* Size of an error message, in bytes. */
 };
 
-/* Embed it, zeroed. */
+/* HTTP monitor of one peer. Set all bytes to zero before the first use. */
 struct diary_monitor
 {
-    struct server *server;     /* NULL: --metrics is not given. */
-    const struct diary *diary; /* Borrowed, as is our identity. */
+    struct server *server; /* HTTP server. NULL: --metrics is not given. */
+    /* Files of this peer, borrowed. */
+    const struct diary *diary;
+    /* Identity of this peer, borrowed. */
     const uint8_t *id;
     struct uv_driver *driver;
     uv_timer_t timer;
+    /* True while the snapshot timer runs. */
     bool ticks;
     struct history history;
-    struct snapshot_graph graph; /* The last one that was made. */
+    /* Most recent graph, kept so that an unchanged graph is not computed again. */
+    struct snapshot_graph graph;
+    /* Step counter of the newest measured accuracy. */
     uint64_t accuracy_round;
 };
 
-/* "7200", ":7200" and "HOST:7200" become host and port; an IPv6 host has its brackets. 0 or -EINVAL. */
+/* Splits an address into host and port: "7200", ":7200" (host 127.0.0.1) or "HOST:7200". An IPv6
+ * host is in brackets. Returns 0 or -EINVAL. */
 __attribute__((warn_unused_result)) int diary_monitor_split(const char *given,
                                                             char host[UV_RESOLVE_HOST_MAX + 1],
                                                             uint16_t *port);
 
-/* Listens at `given`, the address of --metrics, for the peer with this diary and configuration. A
- * note reports the address. NULL: --metrics is not given, and nothing is opened. c->id must stay
- * valid until diary_monitor_close(). Starts a thread, which inherits the caller's signal mask.
- * Returns 0, or a negative errno with a message. */
+/* Starts the HTTP server at the address `given`, for the peer with this diary and configuration,
+ * and reports the address with a note. `given` NULL: --metrics is not given, and no server starts.
+ * `c->id` must stay valid until diary_monitor_close(). Starts a thread, which inherits the caller's
+ * signal mask. Returns 0, or a negative errno with a message. */
 __attribute__((warn_unused_result)) int diary_monitor_open(struct diary_monitor *m,
                                                            const char *given,
                                                            const struct diary *diary,
                                                            const struct node_config *c,
                                                            char error[DIARY_MONITOR_ERROR]);
+/* Starts the timer that takes a snapshot every second on `loop`. `d` is borrowed until
+ * diary_monitor_stop(). */
 void diary_monitor_start(struct diary_monitor *m, uv_loop_t *loop, struct uv_driver *d);
+/* Adds a completed round to the history. `time_s`: time of the round, in seconds. */
 void diary_monitor_round(struct diary_monitor *m, const struct node_progress *p, double time_s);
-/* Its timer begins to close, for which the loop has to run once more. */
+/* Begins to close the timer. The loop must run once more to complete the close. */
 void diary_monitor_stop(struct diary_monitor *m);
+/* Stops the HTTP server and its thread. */
 void diary_monitor_close(struct diary_monitor *m);
 
 #endif

@@ -1,4 +1,4 @@
-/* peer/diary/summary.c -- how a peer's run ended, for programs. */
+/* peer/diary/summary.c -- determines the verdict of a peer's run and builds summary.json. */
 #include "peer/diary/summary.h"
 
 #include "peer/diary/checkpoint_heads.h"
@@ -54,7 +54,7 @@ bool diary_judge(struct diary *d, const struct node *n, int exit_code, struct ou
 {
     node_facts(n, f);
     diary_write(d);
-    diary_name(d); /* The disk may have had room again since. */
+    diary_name(d); /* The disk may have space again. */
     if (f->failed == CMD_OK && exit_code != CMD_APART)
         f->failed = exit_code;
     outcome_judge(o, f);
@@ -85,7 +85,7 @@ static json_t *text_or_null(const char *text)
     return text != NULL && text[0] != '\0' ? json_string(text) : json_null();
 }
 
-/* The last line of metrics with what is known only at the end. */
+/* Starts from the fields of a metrics line and adds those that are known only at the end. */
 json_t *diary_summary(const struct diary *d, struct uv_driver *driver,
                       const struct outcome_facts *f, const struct outcome *o)
 {
@@ -94,7 +94,7 @@ json_t *diary_summary(const struct diary *d, struct uv_driver *driver,
     char text[WIRE_RUN_MAX + 1] = "";
     uint64_t round[SLOTS] = {0};
     node_progress(n, &p);
-    /* The node knows of the bytes up to its last event, the driver of all. */
+    /* The byte counts in `p` end at the node's last event. The driver has counted all bytes. */
     uv_driver_totals(driver, &p.bytes_sent, &p.bytes_received);
     if (node_run(n) != NULL)
         run_text(node_run(n), text);
