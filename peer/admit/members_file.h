@@ -4,9 +4,9 @@
  *     # comment
  *     9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08  peer-a  # another comment
  *
- * An identity is an Ed25519 public key of 64 hexadecimal digits, as `hearsay key identity` prints it. The name
- * after it is a note for people and has no effect. Blank lines and text after # are ignored. All functions
- * are pure: they read text, not files.
+ * An identity is an Ed25519 public key of 64 hexadecimal digits, as `hearsay key identity` prints
+ * it. The name after it is a note for people and has no effect. Blank lines and text after # are
+ * ignored. All functions are pure: they read text, not files.
  */
 #ifndef PEER_ADMIT_MEMBERS_FILE_H
 #define PEER_ADMIT_MEMBERS_FILE_H

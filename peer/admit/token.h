@@ -6,8 +6,8 @@
  *   newcomer  signs its own identity with that seed. The result is a certificate in the newcomer's member
  *             record, which is valid for no other identity
  *
- * A token is one line of text and must be kept secret until it expires: any peer that has the token and the
- * cluster key may join. Any number of newcomers may use one token. Text form of a token:
+ * A token is one line of text and must be kept secret until it expires: any peer that has the token
+ * and the cluster key may join. Any number of newcomers may use one token. Text form of a token:
  *
  *   "hearsay-" | base64url of:  2 | issuer (32) | expires_ms (8, big-endian) | seed (32) | issued (64)
  */

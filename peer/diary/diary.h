@@ -8,10 +8,11 @@
  *   diary_room --> diary_round, ... --> diary_store [diary_again_ms, ...] --> diary_late_ms, ... -->
  *   diary_judge, diary_summary --> diary_release --> caller writes summary.json --> diary_close
  *
- * When a file cannot be written, the peer continues to train, because its neighbours depend on it. The run then
- * ends with an error. A model that cannot be written at the end stays in memory and is tried again until
- * `patience_us` is over (peer/store/retry.h). Metrics lines are treated in the same way. Without an output
- * directory all functions do nothing and report no error. All functions run on the thread of the event loop.
+ * When a file cannot be written, the peer continues to train, because its neighbours depend on it.
+ * The run then ends with an error. A model that cannot be written at the end stays in memory and is
+ * tried again until `patience_us` is over (peer/store/retry.h). Metrics lines are treated in the
+ * same way. Without an output directory all functions do nothing and report no error. All functions
+ * run on the thread of the event loop.
  */
 #ifndef PEER_DIARY_DIARY_H
 #define PEER_DIARY_DIARY_H

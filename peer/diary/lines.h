@@ -4,8 +4,8 @@
  *   start, put, put, ... --> peer/store/journal.h --> DIR/metrics.jsonl
  *                 `--> copy callback
  *
- * There are two messages: one when lines begin to wait in memory, and one when no line waits any more, because
- * all were written or lost. Each is made once, and the caller prints it.
+ * There are two messages: one when lines begin to wait in memory, and one when no line waits any
+ * more, because all were written or lost. Each is made once, and the caller prints it.
  */
 #ifndef PEER_DIARY_LINES_H
 #define PEER_DIARY_LINES_H

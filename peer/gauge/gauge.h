@@ -7,9 +7,10 @@
  *   ------|-------------|----------------------|-->     the rate is measured since mark a[0], which is 5 to
  *         <-- 5 s or more -->                           10 s old if work is done that often
  *
- * A log gets few lines, however long the work takes: one line per tenth of the work, at most one per second,
- * and one after 5 s without a line, then after 10 s, 20 s and so on. Work of unknown length, such as the
- * consensus phase of a run, gets a line each time the amount done beyond `total` has more than doubled.
+ * A log gets few lines, however long the work takes: one line per tenth of the work, at most one
+ * per second, and one after 5 s without a line, then after 10 s, 20 s and so on. Work of unknown
+ * length, such as the consensus phase of a run, gets a line each time the amount done beyond
+ * `total` has more than doubled.
  */
 #ifndef PEER_GAUGE_GAUGE_H
 #define PEER_GAUGE_GAUGE_H

@@ -5,11 +5,12 @@
  *   checkpoint-1.safetensors    beat 90     -- rename -->  beat 150, the newest
  *   checkpoint.tmp              beat 150: written, synced
  *
- * A new checkpoint replaces the slot that does not hold the newest one. It is written to a temporary file and
- * synced, the file is renamed over the slot, and the directory is synced. Only then slots_write() returns 0.
- * After a crash, slots_load() finds the last checkpoint for which slots_write() returned 0, or a newer one. The
- * disk holds two checkpoints and, during a write, the temporary file. After any failure the temporary file is deleted, and the next try
- * writes a new one. A failed write leaves both slots unchanged.
+ * A new checkpoint replaces the slot that does not hold the newest one. It is written to a
+ * temporary file and synced, the file is renamed over the slot, and the directory is synced. Only
+ * then slots_write() returns 0. After a crash, slots_load() finds the last checkpoint for which
+ * slots_write() returned 0, or a newer one. The disk holds two checkpoints and, during a write, the
+ * temporary file. After any failure the temporary file is deleted, and the next try writes a new
+ * one. A failed write leaves both slots unchanged.
  *
  * The caller must make sure that one peer at a time writes a directory.
  */

@@ -1,4 +1,5 @@
-/* peer/run/core.c -- the table of the core's keys, and what goes with what among them. */
+/* peer/run/core.c -- table of the core run keys, and the combinations of values that are not
+ * allowed. */
 #include "peer/run/core.h"
 
 #include "compress/compress.h"
@@ -20,21 +21,27 @@
 #include <string.h>
 
 enum {
-    ROUNDS_MAX = 1000000000,                   /* Ten digits: run.c counts on it. */
-    TOLERATE_MAX = (WIRE_MEMBERS_MAX - 3) / 2, /* 2 B + 2 neighbours, and oneself. */
-    NOMINAL_PEERS = 64 /* Degrees are of so many where their number is not fixed. */
+    /* Largest number of rounds. run.c relies on its ten digits. */
+    ROUNDS_MAX = 1000000000,
+    /* Each peer needs 2 B + 2 neighbours to tolerate B Byzantine ones; with itself that is 2 B + 3
+     * members. */
+    TOLERATE_MAX = (WIRE_MEMBERS_MAX - 3) / 2,
+    /* Number of peers assumed for degrees if neither graph nor --min-peers gives one. */
+    NOMINAL_PEERS = 64
 };
 
-/* The last phase takes this one where the run's own is too coarse (peer/run/fine.h). */
+/* Codec of the consensus phase if the run's own codec is too coarse (peer/run/fine.h). */
 static const char fine_codec[] = "qsgd:4";
 
-/* --final-drift is no less than so many roundings: the last phase aims at 0.8 of it, and one of
- * them is always there. Whatever the graph, so much is enough. */
+/* Rounding errors limit how small --final-drift can be. The consensus phase aims at 0.8 of the
+ * target, and one rounding error is always part of the measured distance. `final_roundings`: least
+ * target in units of that error. `final_safe`: targets from here on are possible on any graph and
+ * need no check. */
 static const double final_roundings = 2, final_safe = 1e-5;
 
-/* ---- Text values: each checked by the folder that knows it. ---- */
+/* ---- Text values. Each is checked by the module that defines it. ---- */
 
-/* One check for both keys that hold a codec. */
+/* Checks a codec. Used for --compress and --final-compress. */
 static int canonical_codec(const char *name, const char *value, char out[RUN_VALUE_MAX],
                            char error[RUN_ERROR_MAX])
 {
@@ -48,8 +55,8 @@ static int canonical_codec(const char *name, const char *value, char out[RUN_VAL
 
 static int canonical_compress(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
 {
-    /* "auto" alone is the key's word and does not come here; as the beginning of a
-     * spec it would be a codec that nobody knows, which says less. */
+    /* The value "auto" alone is the key's word and is handled before. A value that only begins with
+     * "auto" gets its own message, which says more than "unknown codec". */
     size_t n = strlen(RUN_AUTO);
     if (strncmp(value, RUN_AUTO, n) == 0 && strchr("+:;,/", value[n]) != NULL)
         return run_refuse(
@@ -59,7 +66,8 @@ static int canonical_compress(const char *value, char out[RUN_VALUE_MAX], char e
     if (err != 0 && near_distance(value, RUN_AUTO) <= 1)
         return run_refuse(error, "compress", value,
                           "auto or a compressor, did you mean " RUN_AUTO "?");
-    /* The codecs' own sentence lists codecs, and this key has a word more. */
+    /* The codec module's message lists the codecs. This key also accepts "auto", which is added to
+     * the list. */
     static const char list[] = "expected one of ";
     char rest[RUN_ERROR_MAX], *at = err != 0 ? strstr(error, list) : NULL;
     if (at != NULL) {
@@ -74,7 +82,7 @@ static int canonical_final(const char *value, char out[RUN_VALUE_MAX], char erro
     return canonical_codec("final-compress", value, out, error);
 }
 
-/* One check for both keys that hold a graph. */
+/* Checks a graph. Used for --topology and --final-topology. */
 static int canonical_graph(const char *name, const char *value, char out[RUN_VALUE_MAX],
                            char error[RUN_ERROR_MAX])
 {
@@ -97,7 +105,7 @@ static int canonical_final_graph(const char *value, char out[RUN_VALUE_MAX],
     return canonical_graph("final-topology", value, out, error);
 }
 
-/* ---- What depends on other keys. ---- */
+/* ---- Values that depend on other keys. ---- */
 
 static const struct mixer *mixer_named(const char *name)
 {
@@ -107,7 +115,8 @@ static const struct mixer *mixer_named(const char *name)
     return mixer_all[i];
 }
 
-/* A collective is of all members, who hear each other for it; pairs want a graph of pairs. */
+/* Default topology. A collective needs all members to be connected. A mixer of pairs needs a graph
+ * with one partner per round. */
 static const char *fallback_of_topology(const struct run_flags *f)
 {
     const struct mixer *mixer = mixer_named(run_flags_value(f, "mixer"));
@@ -116,9 +125,14 @@ static const char *fallback_of_topology(const struct run_flags *f)
                                                   : "ring";
 }
 
-/* A mixer whose messages are whole models has them whole. One that adds up updates has messages that do not bring models together, so
- * the drift cannot choose its codec; nor can it where the graph changes by round, as only fine
- * ones are of use. */
+/* Default codec, by mixer and topology:
+ *
+ *   mixer sends whole models, or is a collective   none: nothing may be left out
+ *   mixer sums updates                             qsgd:4: its deltas do not reduce the consensus distance, so auto
+ *                                                  cannot work
+ *   graph changes by round                         qsgd:4: only precise codecs work (peer/run/fine.h)
+ *   otherwise                                      auto
+ */
 static const char *fallback_of_compress(const struct run_flags *f)
 {
     const struct mixer *mixer = mixer_named(run_flags_value(f, "mixer"));
@@ -129,9 +143,10 @@ static const char *fallback_of_compress(const struct run_flags *f)
     return RUN_AUTO;
 }
 
-/* final-compress=auto: the run's own codec if it is fine enough; where the last phase has passes of
- * rounds that are the mean none, as a single one of whole models ends it (peer/node/pass.h). How many
- * peers there will be is not known, but with how many the run begins. */
+/* Resolves final-compress=auto. If the graph of the consensus phase has exact averaging passes, the
+ * codec is "none", because a single pass of whole models ends the phase (peer/node/pass.h).
+ * Otherwise the run's own codec is used if it is precise enough. The final number of peers is not
+ * known, so `min_peers` decides whether a pass is exact. */
 static int resolve_final(const struct run *r, char value[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
 {
     bool fine = false;
@@ -143,7 +158,8 @@ static int resolve_final(const struct run *r, char value[RUN_VALUE_MAX], char er
     return err != 0 ? err : canonical_final(fine ? r->compress : fine_codec, value, error);
 }
 
-/* CHOCO sends models; a mixer that adds up updates has keys of its own. */
+/* True for CHOCO and the other mixers that send models or differences of models. Mixers that sum
+ * updates have keys of their own. */
 static bool sends_models(const struct run *r)
 {
     return !mixer_all[r->mixer]->updates;
@@ -199,7 +215,7 @@ static bool tolerates_nobody(const struct run *r)
     return r->tolerate == 0;
 }
 
-/* With one step a round there is nothing to put off. */
+/* --post-local has no effect if every round has one local step. */
 static bool has_one_step(const struct run *r)
 {
     return r->local_steps <= 1; /* 0: auto. */
@@ -210,14 +226,14 @@ static bool has_one_codec(const struct run *r)
     return strcmp(r->compress, RUN_AUTO) != 0;
 }
 
-/* Among n peers, those that the run begins with or its graph is made for; where neither says,
- * among many. */
+/* Smallest and largest number of neighbours of a peer, in a graph of `n` peers. */
 struct degrees
 {
     uint32_t n, least, most;
 };
 
-/* How few neighbours a peer has, and how many. 0, or a negative errno with a sentence. */
+/* Finds the degrees of the run's graph. `n` is the number of peers that the graph is made for, else
+ * --min-peers, else NOMINAL_PEERS. Returns 0, or a negative errno with a message. */
 static int find_degrees(const struct run *r, struct degrees *d, char error[RUN_ERROR_MAX])
 {
     struct graph g;
@@ -238,7 +254,8 @@ static int find_degrees(const struct run *r, struct degrees *d, char error[RUN_E
     return 0;
 }
 
-/* What rounding may hide of a distance counts as part of it, so that no peer would know of less. */
+/* Refuses a --final-drift that float32 rounding makes unreachable. The rounding error counts as
+ * part of the measured distance, so no peer could ever find a smaller distance. */
 static int check_final_drift(const struct run *r, char error[RUN_ERROR_MAX])
 {
     struct degrees d;
@@ -257,8 +274,8 @@ static int check_final_drift(const struct run *r, char error[RUN_ERROR_MAX])
     return -EINVAL;
 }
 
-/* With fewer neighbours the rule has nothing left: B of them may lie, as many may stand
- * behind those in the order of their distances, and two more must be near. */
+/* Checks --tolerate B: each peer needs at least 2 B + 2 neighbours. B of them may lie, B honest
+ * ones may be ranked behind the liars by distance, and two more must be near. */
 static int check_tolerate(const struct run *r, char error[RUN_ERROR_MAX])
 {
     struct degrees d;
@@ -307,7 +324,8 @@ static int refuse_graph(const char *key, const char *graph, const char *why,
     return -EINVAL;
 }
 
-/* Peers find the same round by counting together. */
+/* Checks a graph that changes by round. All peers must be in the same round, because they find the
+ * graph of a round by counting rounds. */
 static int check_rota(const struct run *r, char error[RUN_ERROR_MAX])
 {
     const char *why = r->policy != RUN_SYNC ? "needs --policy sync: all have to be in one round"
@@ -327,8 +345,9 @@ static int check_rota(const struct run *r, char error[RUN_ERROR_MAX])
                                                                "topology", r->topology, error);
 }
 
-/* Edges change at one beat, which all count together, and what stays behind on the old ones has to
- * be committed: by exchanges that are equal and opposite. */
+/* Checks a --final-topology that differs from the graph of training. All peers change edges at the
+ * same step, so they must run in lock step. Exchanges that are unfinished on the old edges are
+ * still committed, so each must move both ends by equal and opposite amounts. */
 static int check_final_graph(const struct run *r, char error[RUN_ERROR_MAX])
 {
     bool passes = rota_of(r->final_topology);
@@ -357,7 +376,8 @@ static int refuse_whole(const struct run *r, const char *key, const char *value,
     return -EINVAL;
 }
 
-/* What a lossy codec leaves out of a model nobody sends later, and what it leaves in is no model. */
+/* Checks a mixer that sends whole models. A lossy codec would be wrong there: what it leaves out of
+ * a model is not sent later. */
 static int check_whole(const struct run *r, char error[RUN_ERROR_MAX])
 {
     if (strcmp(r->compress, "none") != 0 && strcmp(r->compress, "fp16") != 0)
@@ -373,7 +393,8 @@ static int check_whole(const struct run *r, char error[RUN_ERROR_MAX])
     return 0;
 }
 
-/* Two that meet take their mean: one partner a round, and the step that ends in the middle. */
+/* Checks a mixer of pairs: one partner per round, and a step of 1, which is the mean of the two
+ * models. */
 static int check_pairs(const struct run *r, char error[RUN_ERROR_MAX])
 {
     char gamma[32];
@@ -389,7 +410,7 @@ static int check_pairs(const struct run *r, char error[RUN_ERROR_MAX])
                         error);
 }
 
-/* Whole models of everybody are summed: what a part of them leaves out has no place in that. */
+/* Checks a mixer that uses a collective. The collective sums whole models of all members. */
 static int check_collective(const struct run *r, char error[RUN_ERROR_MAX])
 {
     const char *why = strcmp(r->compress, "none") != 0 && !serves(r)
@@ -407,8 +428,9 @@ static int check_collective(const struct run *r, char error[RUN_ERROR_MAX])
     return -EINVAL;
 }
 
-/* Updates are sums of gradients, so every peer must have made its own at the same
- * model; models may be mixed whenever they come. */
+/* Checks the core keys. A mixer that sums updates needs lock step, equal numbers of local steps and
+ * a fixed codec, because all updates of a round must start from the same model. Models may be mixed
+ * at any time. */
 int run_core_check(const struct run *r, char error[RUN_ERROR_MAX])
 {
     if (!sends_models(r) && !serves(r) && r->policy != RUN_SYNC) {

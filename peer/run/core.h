@@ -1,7 +1,5 @@
-/* peer/run/core.h -- the keys that every run has, whoever trains.
- *
- * For peer/run/run.c, which puts a trainer's keys beside them.
- */
+/* peer/run/core.h -- run keys that every run has, whatever trainer it uses. Private to
+ * peer/run/run.c, which combines them with the trainer's keys. */
 #ifndef PEER_RUN_CORE_H
 #define PEER_RUN_CORE_H
 
@@ -9,8 +7,8 @@
 
 extern const struct run_key run_core_keys[]; /* Ends with name == NULL. */
 
-/* Refuse what one value of the core rules out in another: -EINVAL with a
- * sentence, else 0. */
+/* Checks the core keys of a run for combinations that are not allowed. Returns 0, or -EINVAL with a
+ * message. */
 int run_core_check(const struct run *r, char error[RUN_ERROR_MAX]);
 
 #endif

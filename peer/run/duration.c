@@ -1,4 +1,4 @@
-/* peer/run/duration.c -- reads a number and its unit. */
+/* peer/run/duration.c -- parses a number followed by a unit of time. */
 #include "peer/run/duration.h"
 
 #include "nn/math/number.h"
@@ -7,7 +7,7 @@
 
 static const double shortest_s = 0.001, longest_s = 1e9;
 
-/* Seconds in the unit that the text ends with, 0: it ends with none. */
+/* Returns the unit at the end of the text, in seconds. 0: the text ends with no unit. */
 static double unit_of(const char *text, size_t n)
 {
     static const struct

@@ -1,8 +1,7 @@
-/* peer/run/exit.h -- the program's exit codes, for the command line and for a node that ends.
+/* peer/run/exit.h -- exit codes of the program, for the command line and for a node whose run ends.
  *
- * Scripts go by them: 0 says that a run ended in consensus (or that nothing was to be agreed
- * on), 3 that it ended without. peer/node/outcome.h decides between the two.
- */
+ * Scripts depend on these values: 0 means that a run ended in consensus, or that no consensus was
+ * required. 3 means that it ended without. peer/node/outcome.h decides between the two. */
 #ifndef PEER_RUN_EXIT_H
 #define PEER_RUN_EXIT_H
 
@@ -11,14 +10,16 @@
 
 enum cmd_exit {
     CMD_OK = 0,
-    CMD_FAILED = 1,       /* The world failed: a disk, memory, a process. */
-    CMD_USAGE = 2,        /* Bad usage or bad input. */
-    CMD_APART = 3,        /* The run ended without the consensus that was asked for, or diverged. */
-    CMD_INTERRUPTED = 130 /* By Ctrl-C, before there was a result. */
+    CMD_FAILED = 1, /* The system failed: a disk, memory, a process. */
+    CMD_USAGE = 2,  /* Invalid usage or input. */
+    /* The run ended without the required consensus, or diverged. */
+    CMD_APART = 3,
+    CMD_INTERRUPTED = 130 /* Ctrl-C before there was a result. */
 };
 
-/* The code of an error on the way to a result: what the system has run out of is the
- * world's, all else is taken for bad input. */
+/* Returns the exit code for the negative errno `err`. A resource that is exhausted (memory, disk,
+ * descriptors) or an I/O error is CMD_FAILED; any other error is taken for bad input and is
+ * CMD_USAGE. */
 static inline int cmd_exit_of(int err)
 {
     bool spent = err == -ENOMEM || err == -EAGAIN || err == -EMFILE || err == -ENFILE

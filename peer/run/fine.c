@@ -1,4 +1,4 @@
-/* peer/run/fine.c -- codecs are tried on a tensor that stands for any. */
+/* peer/run/fine.c -- judges a codec by trying it on a sample tensor. */
 #include "peer/run/fine.h"
 
 #include "compress/compress.h"
@@ -7,16 +7,18 @@
 #include <stdlib.h>
 
 enum {
-    NOMINAL_SIDE = 256, /* A codec's size is taken on a square tensor of this side. */
+    NOMINAL_SIDE = 256, /* Side of the square sample tensor, in elements. */
     NOMINAL_FLOATS = NOMINAL_SIDE * NOMINAL_SIDE
 };
 
+/* Fewest bytes per parameter of a codec for the consensus phase. */
 static const double fine_bytes_per_float = 0.6;
 
-/* A graph that changes by round takes codecs that leave out this share of |x - x_hat|^2 at most. */
+/* Largest share of |x - x_hat|^2 that a codec may leave out on a graph that changes by round. */
 static const double most_left_out = 0.1;
 
-/* Codecs are judged by this tensor, as the run does not know the model's. */
+/* Returns the sample tensor, which stands for the model: the run does not know the model's
+ * tensors. */
 static struct segment nominal_segment(void)
 {
     return (struct segment){.name = "x",

@@ -1,21 +1,22 @@
-/* peer/run/fine.h -- how much a codec leaves out, judged before the model is known.
+/* peer/run/fine.h -- judges how much a codec leaves out, before the model is known.
  *
- * A run's text may come from a peer, and says nothing of tensors: codecs are tried on one square tensor.
- * Both answers are functions of the spec alone, so that all peers resolve and refuse alike.
- */
+ * A run description may come from another peer and does not describe tensors. Therefore each codec
+ * is tried on one square tensor of a fixed size. The answers depend on the codec's name only, so
+ * that all peers resolve and refuse run descriptions alike. */
 #ifndef PEER_RUN_FINE_H
 #define PEER_RUN_FINE_H
 
 #include <stdbool.h>
 
-/* Has a typical message bytes enough for the last phase? Under so many a parameter a codec drops so much
- * that gossip without gradients stalls, or bears no momentum. 0 or a negative errno; then *fine is as it
- * was. */
+/* Decides whether a codec is precise enough for the consensus phase: its messages have at least 0.6
+ * bytes per parameter. Coarser codecs drop so much that gossip without gradients makes no progress.
+ * Returns 0, or a negative errno, in which case `*fine` is unchanged. */
 __attribute__((warn_unused_result)) int fine_for_last(const char *codec, bool *fine);
 
-/* Does a delta leave out little enough for partners that meet once in a pass of rounds? What it leaves
- * out is of no use any more when they meet again. On values spread evenly over [-1, 1). Returns the
- * same. */
+/* Decides whether a codec is precise enough for a topology that changes by round, where two
+ * partners meet once in many rounds: what a delta leaves out would be outdated at their next
+ * meeting. The codec may leave out at most 10 % of |x|^2 of values spread evenly over [-1, 1).
+ * Returns 0, or a negative errno, in which case `*keeps` is unchanged. */
 __attribute__((warn_unused_result)) int fine_for_rota(const char *codec, bool *keeps);
 
 #endif

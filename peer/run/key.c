@@ -1,9 +1,7 @@
-/* peer/run/key.c -- one value of a run, whosever key it is: checked, and spelt in one way.
+/* peer/run/key.c -- checks one value of a run key and converts it to canonical text.
  *
- * What comes out is one spelling for each meaning, so that equal runs have equal
- * texts. Text values are checked by the folder that knows them, through the
- * key's own function.
- */
+ * There is one canonical text for each meaning, so that equal runs have equal texts. Text values
+ * are checked by the module that defines them, through the key's `canonical` function. */
 #include "peer/run/key.h"
 
 #include "nn/math/near.h"
@@ -15,11 +13,11 @@
 #include <string.h>
 
 enum {
-    WORD_MAX = 24, /* Bytes of "'auto' or ". */
+    WORD_MAX = 24, /* Size of "'auto' or ", in bytes with the NUL. */
     EXPECTED_MAX = 96 + NEAR_QUESTION_MAX
 };
 
-/* ---- Sentences, fit to print: what they quote may be a stranger's bytes. ---- */
+/* ---- Error messages. Quoted values may come from another peer. ---- */
 
 const char *run_quote(char out[RUN_QUOTE_MAX + 4], const char *found)
 {
@@ -40,7 +38,7 @@ int run_refuse(char error[RUN_ERROR_MAX], const char *name, const char *found, c
     return -EINVAL;
 }
 
-/* The sentence may quote what a stranger sent: what is not printable becomes '?'. */
+/* The message may quote bytes from another peer: unprintable bytes become '?'. */
 int run_refuse_as(char error[RUN_ERROR_MAX], const char *name, const char *sentence)
 {
     int at = snprintf(error, RUN_ERROR_MAX, "--%s: ", name);
@@ -55,7 +53,7 @@ int run_refuse_as(char error[RUN_ERROR_MAX], const char *name, const char *sente
 
 /* ---- Text -> canonical text. ---- */
 
-/* "'auto' or ", where the key has that word. */
+/* Writes "'auto' or " if the key has that word, else "". */
 static const char *or_word(const struct run_key *key, char out[WORD_MAX])
 {
     out[0] = '\0';
@@ -64,7 +62,7 @@ static const char *or_word(const struct run_key *key, char out[WORD_MAX])
     return out;
 }
 
-/* ", did you mean auto?", where the value may be the key's word mistyped. */
+/* Writes ", did you mean auto?" if the value may be the key's word mistyped, else "". */
 static const char *no_word(const struct run_key *key, const char *value,
                            char out[NEAR_QUESTION_MAX])
 {
@@ -85,7 +83,7 @@ static int refuse_choice(const struct run_key *key, const char *value, char erro
     return run_refuse(error, key->name, value, expected);
 }
 
-/* Leading zeros go. */
+/* Canonical whole numbers have no leading zeros. */
 static int canonical_uint(const struct run_key *key, const char *value, char out[RUN_VALUE_MAX],
                           char error[RUN_ERROR_MAX])
 {
@@ -101,8 +99,8 @@ static int canonical_uint(const struct run_key *key, const char *value, char out
     return 0;
 }
 
-/* The shortest text that reads back as the same double, so that 5e-2 and 0.0500 are
- * one run. */
+/* The canonical text of a number is the shortest one that reads back as the same double, so that
+ * 5e-2 and 0.0500 give the same run. */
 static int canonical_real(const struct run_key *key, const char *value, char out[RUN_VALUE_MAX],
                           char error[RUN_ERROR_MAX])
 {
@@ -113,7 +111,7 @@ static int canonical_real(const struct run_key *key, const char *value, char out
                  key->low, key->high, no_word(key, value, question));
         return run_refuse(error, key->name, value, expected);
     }
-    number_real_text(v + 0.0, out); /* So that -0 has no spelling of its own. */
+    number_real_text(v + 0.0, out); /* Adding 0.0 turns -0 into 0. */
     return 0;
 }
 
@@ -141,7 +139,7 @@ int run_canonical_value(const struct run_key *key, const char *value, char out[R
     return -EINVAL;
 }
 
-/* Only whole numbers can have none: below `min` there is a number to say so. */
+/* Only a whole number can lack a default: its `fallback` is then below `min`. */
 bool run_key_has_default(const struct run_key *key)
 {
     uint64_t v;

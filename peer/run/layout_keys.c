@@ -1,4 +1,4 @@
-/* peer/run/layout_keys.c -- two hashes as run keys. */
+/* peer/run/layout_keys.c -- table of the run keys that describe a program's own tensors. */
 #include "peer/run/layout_keys.h"
 
 #include "peer/run/key.h"

@@ -1,40 +1,49 @@
-/* peer/run/layout_keys.h -- the run keys of a model that a program brings: what its tensors look
- * like, and what they begin with. Peers whose tensors differ are in different runs. */
+/* peer/run/layout_keys.h -- run keys of a model that a program provides through libhearsay: layout
+ * and initial values of its tensors. Peers whose tensors differ are in different runs. */
 #ifndef PEER_RUN_LAYOUT_KEYS_H
 #define PEER_RUN_LAYOUT_KEYS_H
 
 #include "peer/run/run.h"
 
-enum { /* Bytes of 16 and 32 hexadecimal digits, with the NUL. */
+enum { /* Sizes of texts of hexadecimal digits, in bytes with the NUL. */
        LAYOUT_HASH = 17,
        LAYOUT_BEGIN = 33,
-       LAYOUT_OUTLINE = 193 /* At most 192 of them, two a tensor. */
+       /* Up to 192 digits, two per tensor. */
+       LAYOUT_OUTLINE = 193
 };
 
+/* Key table and check for models that a program provides. */
 extern const struct run_trainer layout_keys;
 
+/* Values of the keys. Hashes are texts of hexadecimal digits. */
 struct layout_values
 {
-    char tensors[LAYOUT_HASH]; /* tensors_layout(). */
-    /* tensors_outline(), by which the first that differs is found. "none": the run had no room. */
+    /* Hash of names, shapes, types and roles of all tensors: tensors_layout(). */
+    char tensors[LAYOUT_HASH];
+    /* Short hash of each tensor, used to find the first tensor that differs: tensors_outline().
+     * "none": the run description had no room for it. */
     char outline[LAYOUT_OUTLINE];
-    /* hash_128() of the initial model, but for its first digit: that is 0 of a peer that looks for
-     * nobody (no --bootstrap), else 1. Who fetches the model trusts nobody's bytes, and a hash that
-     * finds accidents would not do. */
+    /* hash_128() of the initial model, except for the first digit: 0 if the peer has no
+     * --bootstrap, else 1. A joining peer checks a fetched model with this hash. The hash is
+     * cryptographic, because the sender is not trusted. */
     char begin[LAYOUT_BEGIN];
-    uint64_t trained, floats; /* Its trained parameters, and with running statistics: for observers,
-                                * who see models as floats alone. */
+    /* Number of trained parameters, and number including running statistics. For observers, which
+     * see a model as an array of floats. */
+    uint64_t trained, floats;
 };
 
-/* A run's, borrowed from it. Asserts that it is a run with these keys. */
+/* Returns the layout values of a run. The result points into `r`. Asserts that `r` has these
+ * keys. */
 const struct layout_values *layout_values(const struct run *r);
 
-/* Where two runs with these keys differ in what the tensors begin with, and in nothing else: below 0
- * if a's `begin` comes first, above 0 if b's does. Else 0. Peers that were started alike, and have drawn
- * different models, agree on the first: that of the one whom the others look for, if there is one. */
+/* Orders two runs that differ in the initial values of their tensors and in nothing else: < 0 if
+ * the `begin` of `a` comes first, > 0 if that of `b` does. Returns 0 if the runs are equal or
+ * differ in other keys. Peers that were started with the same flags but drew different initial
+ * models agree on the first one in this order. A peer without --bootstrap comes before the peers
+ * that contact it. */
 int layout_order(const struct run *a, const struct run *b);
 
-/* Let *to begin with what *from begins with. */
+/* Copies the hash of the initial model from `from` to `to`. */
 void layout_begin_alike(struct run *to, const struct run *from);
 
 #endif

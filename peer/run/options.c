@@ -1,10 +1,9 @@
-/* peer/run/options.c -- a command line and the environment against a command's rows.
+/* peer/run/options.c -- parses command line, environment and --config file by a command's option
+ * rows.
  *
- * getopt_long cuts argv into options; all that it would say itself (unknown,
- * ambiguous, no value) is said here, in sentences that name the flag, and its
- * abbreviations are refused. Names are compared in options_text.c; options_help.c
- * writes --help.
- */
+ * getopt_long splits argv into options. Its own error messages (unknown, ambiguous, no value) are
+ * replaced by messages that name the flag, and abbreviated names are refused. Names are compared in
+ * options_text.c. options_help.c writes --help. */
 #include "peer/run/options.h"
 
 #include "nn/math/near.h"
@@ -18,10 +17,13 @@
 #include <string.h>
 
 enum {
-    FORMER_MAX = 16,  /* Options of one command that have a former name. */
-    LONG_BASE = 256,  /* getopt_long answers LONG_BASE + i for row i: above every short name. */
-    LONG_HELP = 255,  /* ... and this for --help. */
-    ENV_NAME_MAX = 64 /* Bytes of "HEARSAY_..." or "--...", with the NUL. */
+    FORMER_MAX = 16, /* Largest number of options of one command that have a former name. */
+    /* Value that getopt_long returns for row 0; row i has LONG_BASE + i. Larger than any one-letter
+     * name. */
+    LONG_BASE = 256,
+    /* Value that getopt_long returns for --help. */
+    LONG_HELP = 255,
+    ENV_NAME_MAX = 64 /* Size of "HEARSAY_..." or "--...", in bytes with the NUL. */
 };
 
 /* ---- Rows. ---- */
@@ -56,7 +58,7 @@ bool options_takes_key(const struct command *command, const char *name)
     const char *const *key = command->keys;
     while (key != NULL && *key != NULL && strcmp(*key, name) != 0)
         key++;
-    return key == NULL || *key != NULL; /* NULL keys: it takes them all. */
+    return key == NULL || *key != NULL; /* NULL: the command takes all keys. */
 }
 
 static void add_rows(struct options *o, const struct option_row *rows)
@@ -67,7 +69,8 @@ static void add_rows(struct options *o, const struct option_row *rows)
     }
 }
 
-/* Fill o->values with every row, the command's own first. */
+/* Fills `o->values` with one entry per row: first the command's own rows, then the shared rows,
+ * then the run keys. */
 static void collect_rows(struct options *o, const struct command *command)
 {
     *o = (struct options){.command = command, .run.trainer = command->trainer};
@@ -79,7 +82,7 @@ static void collect_rows(struct options *o, const struct command *command)
         if (!options_takes_key(command, key->name))
             continue;
         assert(o->n < OPTIONS_MAX);
-        /* Here it is any text: what suits the key is run_flags_set()'s to say. */
+        /* At this point any text is accepted. run_flags_set() checks it by its key later. */
         struct option_row *row = &o->run_rows[o->n_run_rows++];
         *row = (struct option_row){.name = key->name,
                                    .kind = OPTION_TEXT,
@@ -113,7 +116,8 @@ static bool is_rival(const struct option_row *row, const struct option_row *of)
     return row->rival != NULL && strcmp(row->rival, of->name) == 0;
 }
 
-/* Has its rival, whichever of the two rows names the other, been given where that weighs more? */
+/* Returns whether an option that excludes this one was given in a source of higher precedence.
+ * Either of the two rows may name the other as its rival. */
 static bool rival_wins(const struct options *o, const struct option_value *v,
                        enum option_source source)
 {
@@ -127,7 +131,7 @@ static bool rival_wins(const struct options *o, const struct option_value *v,
 
 /* ---- Checking one value. ---- */
 
-/* A row whose max is not above its min has no upper limit. */
+/* Returns whether a number is in the row's range. A row with max <= min has no upper limit. */
 static bool in_range(const struct option_row *row, double v)
 {
     return v >= row->min && (row->max <= row->min || v <= row->max);
@@ -146,8 +150,8 @@ static void expected_number(const struct option_row *row, char *out, size_t cap)
         snprintf(out, cap, "%s", kind);
 }
 
-/* Does the text suit the row? `expected` says what would: it ends the sentence that
- * refuses it. */
+/* Returns whether the text is valid for the row. `expected` describes a valid value and is the end
+ * of the error message. */
 static bool suits(const struct option_row *row, const char *text, char *expected, size_t cap)
 {
     uint64_t u;
@@ -178,7 +182,7 @@ static bool suits(const struct option_row *row, const char *text, char *expected
     return false;
 }
 
-/* How to name a value's place in a message: "--peers", "HEARSAY_PEERS", "FILE". */
+/* Names the place of a value for a message: "--peers", "HEARSAY_PEERS", "FILE". */
 static const char *place(const struct option_row *row, enum option_source source,
                          char out[ENV_NAME_MAX])
 {
@@ -191,8 +195,8 @@ static const char *place(const struct option_row *row, enum option_source source
     return out;
 }
 
-/* Room for this key's expanded value: what it had before, so that an option given
- * twice takes one place. */
+/* Returns the buffer for this key's expanded value. An option that is given twice reuses its
+ * buffer. */
 static struct options_expanded *expanded(struct options *o, const char *name)
 {
     struct options_expanded *e = o->expanded;
@@ -203,8 +207,8 @@ static struct options_expanded *expanded(struct options *o, const char *name)
     return e;
 }
 
-/* Hand a run flag's value to the run. *text becomes what the world makes of it (of
- * a file of edges, the edges). */
+/* Checks a run flag's value and stores it in `o->run`. `*text` becomes the value after expansion:
+ * for a file of edges, the edges themselves. */
 static int take_run_flag(struct options *o, const char *name, const char **text,
                          char error[OPTIONS_ERROR_MAX])
 {
@@ -226,7 +230,8 @@ static int take_run_flag(struct options *o, const char *name, const char **text,
     return -EINVAL;
 }
 
-/* One more of a row that takes many. The row's own is the first. */
+/* Adds one value of an operand that takes many. The first one is also the value of the row
+ * itself. */
 static int keep_one_of_many(struct options *o, struct option_value *v,
                             char error[OPTIONS_ERROR_MAX])
 {
@@ -240,7 +245,7 @@ static int keep_one_of_many(struct options *o, struct option_value *v,
     return 0;
 }
 
-/* A value was given: check it, and keep it with where it came from. */
+/* Checks a given value and stores it with its source. */
 static int take_value(struct options *o, struct option_value *v, const char *text,
                       enum option_source source, char error[OPTIONS_ERROR_MAX])
 {
@@ -252,7 +257,7 @@ static int take_value(struct options *o, struct option_value *v, const char *tex
     }
     if (is_run_row(o, v->row) && take_run_flag(o, v->row->name, &text, error) != 0) {
         if (source == OPTION_ENVIRONMENT) {
-            /* The sentence speaks of --name: say where it came from, too. */
+            /* The message names the flag. Its source, the environment variable, is added. */
             char why[OPTIONS_ERROR_MAX];
             memcpy(why, error, sizeof why);
             snprintf(error, OPTIONS_ERROR_MAX, "%s: %.*s", place(v->row, source, where),
@@ -276,7 +281,7 @@ static bool is_run_key(const struct command *command, const char *name)
     return false;
 }
 
-/* The flag that a name may have been meant to be, or NULL. */
+/* Returns the flag whose name is most similar to a mistyped one. NULL: none is similar. */
 static const char *nearest_flag(const struct options *o, const char *name)
 {
     struct near near = {.found = name};
@@ -286,8 +291,9 @@ static const char *nearest_flag(const struct options *o, const char *name)
     return near_meant(&near);
 }
 
-/* Say that there is no such flag: a run key that this command does not take has a
- * sentence of its own; else the name that may have been meant is proposed. */
+/* Writes the error message for an unknown flag. A run key that this command does not take, and a
+ * flag of other commands, get messages of their own. Otherwise the most similar name is
+ * suggested. */
 static void unknown_flag(const struct options *o, const char *element,
                          char error[OPTIONS_ERROR_MAX])
 {
@@ -310,7 +316,7 @@ static void unknown_flag(const struct options *o, const char *element,
              best != NULL ? "?" : "");
 }
 
-/* getopt refused argv's `element`: say why. */
+/* Writes the error message for an argument `element` that getopt_long refused. */
 static void refused(const struct options *o, int answer, int which, const char *element,
                     char error[OPTIONS_ERROR_MAX])
 {
@@ -328,8 +334,8 @@ static void refused(const struct options *o, int answer, int which, const char *
         unknown_flag(o, element, error);
 }
 
-/* Operands go to the OPERAND rows in their order, one each; what is left to the row that takes
- * many. */
+/* Stores a positional argument in the first operand row that is still free. The remaining arguments
+ * go to the row that takes many. */
 static int take_operand(struct options *o, const char *text, char error[OPTIONS_ERROR_MAX])
 {
     for (uint32_t i = 0; i < o->n; i++) {
@@ -347,7 +353,7 @@ static int take_operand(struct options *o, const char *text, char error[OPTIONS_
     return -EINVAL;
 }
 
-/* An option of row `i` was found in argv's `element`. */
+/* Stores an option that getopt_long found in the argument `element`. `i`: index of its row. */
 static int take_option(struct options *o, uint32_t i, const char *element, const char *text,
                        char error[OPTIONS_ERROR_MAX])
 {
@@ -356,7 +362,7 @@ static int take_option(struct options *o, uint32_t i, const char *element, const
     bool is_long = element[0] == '-' && element[1] == '-';
     if (is_long && strncmp(element + 2, name, strlen(name)) != 0
         && (former == NULL || strncmp(element + 2, former, strlen(former)) != 0)) {
-        unknown_flag(o, element, error); /* getopt takes abbreviations, we do not. */
+        unknown_flag(o, element, error); /* getopt_long accepts abbreviations, hearsay does not. */
         return -EINVAL;
     }
     if (v->row->kind == OPTION_FLAG)
@@ -370,14 +376,14 @@ static int take_option(struct options *o, uint32_t i, const char *element, const
     return take_value(o, v, text, OPTION_COMMAND_LINE, error);
 }
 
-/* Write the rows in getopt's own form. */
+/* Converts the rows to the tables of getopt_long. */
 static void getopt_tables(const struct options *o,
                           struct option longs[OPTIONS_MAX + FORMER_MAX + 2],
                           char shorts[2 * OPTIONS_MAX + 8])
 {
     size_t n = 0, s = 0;
-    /* '-' makes operands come in their place, as option 1; ':' tells a missing value
-     * (':') from an unknown flag ('?'). */
+    /* '-' makes getopt_long return positional arguments in order, as option 1. ':' makes it
+     * distinguish a missing value (':') from an unknown flag ('?'). */
     shorts[s++] = '-';
     shorts[s++] = ':';
     shorts[s++] = 'h';
@@ -403,7 +409,7 @@ static void getopt_tables(const struct options *o,
     shorts[s] = '\0';
 }
 
-/* The row that getopt's answer means. */
+/* Returns the index of the row for a return value of getopt_long. */
 static uint32_t row_of(const struct options *o, int answer)
 {
     if (answer >= LONG_BASE)
@@ -422,7 +428,7 @@ static int read_command_line(struct options *o, int argc, char **argv,
     char shorts[2 * OPTIONS_MAX + 8];
     getopt_tables(o, longs, shorts);
     opterr = 0;
-    optind = 0; /* To glibc: begin anew, whatever was parsed before. */
+    optind = 0; /* Makes glibc's getopt start from the beginning. */
     for (;;) {
         const char *element = optind == 0 ? argv[1] : argv[optind];
         int answer = getopt_long(argc, argv, shorts, longs, NULL);
@@ -446,7 +452,7 @@ static int read_command_line(struct options *o, int argc, char **argv,
         if (err != 0)
             return err;
     }
-    for (int i = optind; i < argc; i++) /* What stands behind "--" is left over. */
+    for (int i = optind; i < argc; i++) /* Arguments after "--" are operands. */
         if (take_operand(o, argv[i], error) != 0)
             return -EINVAL;
     return OPTIONS_OK;
@@ -454,7 +460,7 @@ static int read_command_line(struct options *o, int argc, char **argv,
 
 /* ---- The environment. ---- */
 
-/* Take from the environment what the command line left open. */
+/* Reads options that the command line did not set from the environment. */
 static int read_environment(struct options *o, char error[OPTIONS_ERROR_MAX])
 {
     for (uint32_t i = 0; i < o->n; i++) {
@@ -476,9 +482,10 @@ static int read_environment(struct options *o, char error[OPTIONS_ERROR_MAX])
     return 0;
 }
 
-/* ---- The file. ---- */
+/* ---- The --config file. ---- */
 
-/* Take one setting, unless the command line or the environment has it. `seen` says which were set. */
+/* Stores one setting of the file, unless command line or environment set that option. `seen`: line
+ * on which each row was set in the file, 0 if not. */
 static int take_setting(struct options *o, const struct options_setting *s, unsigned *seen,
                         char error[OPTIONS_ERROR_MAX])
 {
@@ -504,7 +511,7 @@ static int take_setting(struct options *o, const struct options_setting *s, unsi
     return take_value(o, v, s->value, OPTION_FILE, error);
 }
 
-/* Take from the file of --config what is still open. */
+/* Reads options that are still not set from the --config file. */
 static int read_file(struct options *o, char error[OPTIONS_ERROR_MAX])
 {
     char why[OPTIONS_ERROR_MAX], *at = o->file;
@@ -528,7 +535,8 @@ static int read_file(struct options *o, char error[OPTIONS_ERROR_MAX])
     return more;
 }
 
-/* What must be given has been given, on the command line, in the environment or in the file. */
+/* Checks that every required option was given on the command line, in the environment or in the
+ * file. */
 static int check_required(const struct options *o, char error[OPTIONS_ERROR_MAX])
 {
     for (uint32_t i = 0; i < o->n; i++) {
@@ -544,8 +552,8 @@ static int check_required(const struct options *o, char error[OPTIONS_ERROR_MAX]
     return 0;
 }
 
-/* Rivals that were both given were given in one place, since the command line hides the
- * environment's. */
+/* Refuses two options that exclude each other. Both have the same source, because a source of
+ * higher precedence replaces the other. */
 static int check_rivals(struct options *o, char error[OPTIONS_ERROR_MAX])
 {
     for (uint32_t i = 0; i < o->n; i++) {

@@ -1,4 +1,5 @@
-/* peer/run/options_config.c -- settings in a file: lines taken apart, and options written as lines. */
+/* peer/run/options_config.c -- parses the lines of a --config file, and writes options as such a
+ * file. */
 #include "peer/run/options_config.h"
 
 #include "nn/math/number.h"
@@ -28,7 +29,7 @@ static char *skip_blanks(char *p)
     return p + strspn(p, blanks);
 }
 
-/* End the text before the blanks at its end. */
+/* Removes blanks at the end of the text. */
 static void trim(char *begin)
 {
     size_t n = strlen(begin);
@@ -42,7 +43,7 @@ static int refuse(char error[OPTIONS_ERROR_MAX], const char *sentence)
     return -EINVAL;
 }
 
-/* Take the quotes off, in place. */
+/* Removes the quotes and resolves escapes, in place. */
 static int unquote(char *value, char error[OPTIONS_ERROR_MAX])
 {
     char *to = value, *p = value + 1;
@@ -60,7 +61,8 @@ static int unquote(char *value, char error[OPTIONS_ERROR_MAX])
     return *p == '\0' || *p == '#' ? 0 : refuse(error, "expected nothing behind a value in quotes");
 }
 
-/* A hash in a bare value is a part of it, unless a blank comes before. */
+/* Cuts off a comment. A # in a value without quotes starts a comment only after a blank or at the
+ * start of the value. */
 static void cut_comment(char *value)
 {
     for (char *p = value; *p != '\0'; p++)
@@ -71,7 +73,7 @@ static void cut_comment(char *value)
     trim(value);
 }
 
-/* "name = value", with no newline. */
+/* Parses "name = value" in a line without newline. */
 static int read_line(char *line, struct options_setting *s, char error[OPTIONS_ERROR_MAX])
 {
     char *equals = strchr(line, '=');
@@ -97,7 +99,8 @@ static int read_line(char *line, struct options_setting *s, char error[OPTIONS_E
 int options_setting_next(char **at, unsigned *line, struct options_setting *s,
                          char error[OPTIONS_ERROR_MAX])
 {
-    static const char mark[] = "\xef\xbb\xbf"; /* Editors put it before UTF-8. */
+    static const char mark[] =
+        "\xef\xbb\xbf"; /* Byte order mark, which some editors write before UTF-8. */
     if (*line == 0 && strncmp(*at, mark, strlen(mark)) == 0)
         *at += strlen(mark);
     while (**at != '\0') {
@@ -117,7 +120,7 @@ int options_setting_next(char **at, unsigned *line, struct options_setting *s,
 
 /* ---- Writing. ---- */
 
-/* A text being written; what has no room is left out, and counted. */
+/* A text being written to a buffer. `n` also counts characters that did not fit. */
 struct page
 {
     char *out;
@@ -146,8 +149,8 @@ static void put_escaped(struct page *p, const char *text)
     }
 }
 
-/* TOML has numbers and truths without quotes, and nothing else. A number that is not in its shortest
- * spelling ("007") may be a name. */
+/* Writes a value. In TOML, numbers and booleans have no quotes, and all other values do. A number
+ * that is not in its shortest spelling ("007") gets quotes, because it may be a name. */
 static void put_value(struct page *p, const struct option_value *v)
 {
     char shortest[NUMBER_TEXT_MAX] = "";
@@ -175,8 +178,8 @@ static bool is_shared(const struct option_row *row)
     return s->name != NULL;
 }
 
-/* Defaults are comments: a default that stood there as a setting would be one that was given, which
- * a rival or another key may rule out. */
+/* Defaults are written as comments. As settings they would count as given, and a rival option or
+ * another key might then refuse them. */
 size_t options_config_text(const struct options *o, char *out, size_t cap)
 {
     struct page p = {.out = out, .cap = cap};

@@ -1,32 +1,35 @@
-/* peer/run/options_config.h -- a file of settings, line by line, and settings as such a file.
+/* peer/run/options_config.h -- reads a --config file, line by line. Private to peer/run/.
  *
- *   # what stands behind a hash is for people
+ *   # a comment
  *   topology = "ring"
- *   peers = 8            # names are those of the flags, without their hyphens in front
+ *   peers = 8            # names are those of the flags, without the leading dashes
  *   json = true
  *
- * It is a subset of TOML, and more lenient: a value may also stand without quotes, up to a blank and
- * a hash. In quotes, \" is a quote and \\ a backslash. Pure; inside peer/run/ only.
+ * The format is a subset of TOML with one extension: a value may also be written without quotes,
+ * and then ends before a blank followed by #. In quotes, \" is a quote and \\ a backslash. The
+ * functions are pure.
  */
 #ifndef PEER_RUN_OPTIONS_CONFIG_H
 #define PEER_RUN_OPTIONS_CONFIG_H
 
 #include "peer/run/options.h"
 
-/* One setting. The texts are in the file's. */
+/* One setting. Both texts point into the text of the file. */
 struct options_setting
 {
     char *name, *value;
-    unsigned line; /* From 1. */
+    unsigned line; /* Line number, from 1. */
 };
 
-/* The next setting of the NUL-terminated text at *at, which is written to and moved on; *line counts
- * from 0. 1: there is one; 0: the end; -EINVAL with half a sentence, of line *line. */
+/* Parses the next setting of the NUL-terminated text at `*at`. The text is modified, and `*at` and
+ * `*line` advance; `*line` starts at 0. Returns 1 if a setting was found, 0 at the end of the text,
+ * or -EINVAL with a message about line `*line`. */
 __attribute__((warn_unused_result)) int options_setting_next(char **at, unsigned *line,
                                                              struct options_setting *s,
                                                              char error[OPTIONS_ERROR_MAX]);
 
-/* A flag's value: 1, yes, true or on, or their opposites. False where the text is none of them. */
+/* Parses the value of a flag: 1, yes, true, on, or 0, no, false, off. Returns false if `text` is
+ * none of them. */
 bool options_read_flag(const char *text, bool *on);
 
 #endif

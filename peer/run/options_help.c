@@ -1,8 +1,7 @@
-/* peer/run/options_help.c -- --help, written from a command's rows.
+/* peer/run/options_help.c -- writes --help from a command's option rows.
  *
- * Nothing about an option is said twice: name, values, default and environment
- * name come from the row that parsing reads, and a run key's from its own.
- */
+ * Name, value, default and environment variable of an option come from the row that the parser
+ * uses, and those of a run key from its row in the key table. */
 #include "peer/run/options.h"
 
 #include <assert.h>
@@ -11,9 +10,10 @@
 #include <string.h>
 
 enum {
-    HELP_COLUMN = 27, /* Where the help phrases begin. */
+    HELP_COLUMN = 27, /* Column where the help phrases begin. */
     HELP_WIDTH = 96,
-    NAME_MAX_BYTES = 96 /* Bytes of "-n, --name VALUE" or of an environment name. */
+    /* Size of "-n, --name VALUE" or of an environment variable's name, in bytes. */
+    NAME_MAX_BYTES = 96
 };
 
 /* A text being written into the caller's buffer. */
@@ -34,8 +34,8 @@ static void put(struct page *p, const char *format, ...)
     p->n += (size_t)n;
 }
 
-/* Words of `text`, broken at HELP_WIDTH and indented to HELP_COLUMN; `column`
- * is where the first word would go. */
+/* Writes the words of `text`, wrapped at HELP_WIDTH and indented to HELP_COLUMN. `column`: position
+ * of the first word. */
 static void put_wrapped(struct page *p, int column, const char *text)
 {
     bool first = true;
@@ -55,7 +55,7 @@ static void put_wrapped(struct page *p, int column, const char *text)
     put(p, "\n");
 }
 
-/* A name, and its help beside it; below it where the name is too long. */
+/* Writes a name and its help text next to it, or on the next line if the name is too long. */
 static void put_row(struct page *p, const char *name, const char *text)
 {
     int n = (int)strlen(name);
@@ -67,7 +67,7 @@ static void put_row(struct page *p, const char *name, const char *text)
     put_wrapped(p, HELP_COLUMN, text);
 }
 
-/* "-n, --name VALUE   help (default 8; HEARSAY_NAME)" */
+/* Writes an option: "-n, --name VALUE   help (default 8; HEARSAY_NAME)". */
 static void put_option(struct page *p, const struct option_row *row)
 {
     char name[NAME_MAX_BYTES], env[NAME_MAX_BYTES], text[1024];
@@ -121,7 +121,7 @@ static void put_run_key(struct page *p, const struct run_key *key)
 
 static void put_run_keys(struct page *p, const struct command *command)
 {
-    if (command->keys != NULL) /* A command without peers: nobody has to agree. */
+    if (command->keys != NULL) /* A command that runs without peers. */
         put(p, "\nthe run:\n");
     else
         put(p, "\nthe run (must agree on all peers; a peer given none of them takes the "

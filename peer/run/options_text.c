@@ -1,7 +1,4 @@
-/* peer/run/options_text.c -- names: how near two are, and how the environment spells one.
- *
- * Who mistypes a variable gets the nearest option's proposed.
- */
+/* peer/run/options_text.c -- environment names of options, and suggestions for mistyped ones. */
 #include "peer/run/options.h"
 
 #include "nn/math/near.h"
@@ -12,8 +9,8 @@
 #include <string.h>
 
 enum {
-    ENV_PREFIX = 8,   /* Letters of "HEARSAY_". */
-    ENV_NAME_MAX = 64 /* Bytes of "HEARSAY_...", with the NUL. */
+    ENV_PREFIX = 8,   /* Length of "HEARSAY_". */
+    ENV_NAME_MAX = 64 /* Size of "HEARSAY_...", in bytes with the NUL. */
 };
 
 void options_env_name(const char *name, char *out, size_t cap)
@@ -29,7 +26,8 @@ bool options_named(const struct option_row *row, const char *name)
     return strcmp(row->name, name) == 0 || (row->former != NULL && strcmp(row->former, name) == 0);
 }
 
-/* A search for the option that a variable names, and for the nearest one. */
+/* Search for the option that an environment variable belongs to. `meant` is the most similar option
+ * so far. */
 struct stray
 {
     const char *variable, *meant;
@@ -59,7 +57,7 @@ bool options_stray(const struct command *commands, const char *variable, const c
     struct stray s = {.variable = variable};
     if (strncmp(variable, "HEARSAY_", ENV_PREFIX) != 0)
         return false;
-    if (strcmp(variable, "HEARSAY_LIBRARY") == 0) /* The Python package's own. */
+    if (strcmp(variable, "HEARSAY_LIBRARY") == 0) /* Used by the Python package. */
         return false;
     for (const struct command *c = commands; c->name != NULL; c++) {
         const struct run_key *key;

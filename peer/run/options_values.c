@@ -1,4 +1,4 @@
-/* peer/run/options_values.c -- what a command reads of its options, once they are parsed. */
+/* peer/run/options_values.c -- access to the values of options after parsing. */
 #include "peer/run/options.h"
 
 #include "nn/math/number.h"

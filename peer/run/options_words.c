@@ -1,16 +1,16 @@
-/* peer/run/options_words.c -- a command's flags and the words that may stand behind each, for a
- * shell that completes them.
+/* peer/run/options_words.c -- lists a command's flags and their possible values, for shell
+ * completion.
  *
- * What help shows as the value says it all: "sync|async|ssp:N" are two words and the
- * beginning of a third, "FILE" and "DIR" are paths, and "N" is the user's to know.
- */
+ * The words are taken from the value placeholder of the help text: "sync|async|ssp:N" gives the two
+ * words `sync` and `async` and the prefix `ssp:`. "FILE" and "DIR" stand for paths. "N" gives no
+ * word. */
 #include "peer/run/options.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-/* One text of words with blanks between them. */
+/* List of words, separated by blanks. */
 struct words
 {
     char text[OPTIONS_WORDS_MAX];
@@ -25,8 +25,8 @@ static void add(struct words *w, const char *word, size_t n)
     w->n += (size_t)written;
 }
 
-/* How much of one alternative is written as it stands: all of "sync", "ssp:" of "ssp:N", and
- * nothing of "RATE" or "i/n". */
+/* Returns how many characters of one alternative are literal: all of "sync", "ssp:" of "ssp:N", and
+ * none of "RATE" or "i/n". */
 static size_t literal(const char *text, size_t n)
 {
     size_t k = 0;
@@ -51,7 +51,8 @@ static void add_alternatives(struct words *w, const char *arg)
     }
 }
 
-/* `arg` is NULL for a flag without a value, `word` what else may stand there, or NULL. */
+/* Reports one flag to the sink. `arg`: value placeholder, NULL for a flag without a value. `word`:
+ * one more possible value, or NULL. */
 static void tell(const struct options_words_sink *sink, const char *name, const char *arg,
                  const char *word)
 {

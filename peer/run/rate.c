@@ -1,4 +1,4 @@
-/* peer/run/rate.c -- reads a rate and its unit. */
+/* peer/run/rate.c -- parses a number followed by a unit of a bit rate. */
 #include "peer/run/rate.h"
 
 #include "nn/math/number.h"

@@ -1,12 +1,14 @@
-/* peer/run/rate.h -- options whose values are rates of a link: 800kbit, 100Mbit, 1Gbit. */
+/* peer/run/rate.h -- parses link rates given as option values: 800kbit, 100Mbit, 1Gbit. */
 #ifndef PEER_RUN_RATE_H
 #define PEER_RUN_RATE_H
 
 #include <stdbool.h>
 
+/* Description of a valid rate, for error messages. */
 #define RATE_EXPECTED "a rate above 0 in bit, kbit, Mbit, Gbit or Tbit: 100Mbit"
 
-/* Reads "100Mbit" as bits a second: a number and its unit, and nothing else. */
+/* Parses a rate such as "100Mbit", a number followed by its unit, into bits per second. Returns
+ * false if `text` is not a rate. */
 bool rate_read(const char *text, double *bits_per_s);
 
 #endif

@@ -1,7 +1,5 @@
-/* peer/run/rows.h -- rows of options that several tables share: of commands, and of libhearsay.
- *
- * The same option reads the same everywhere. What they mean to a peer, peer/uv/settings.h says.
- */
+/* peer/run/rows.h -- option rows that several commands and libhearsay share, so that an option is
+ * the same everywhere. peer/uv/settings.h explains the effects. */
 #ifndef PEER_RUN_ROWS_H
 #define PEER_RUN_ROWS_H
 
@@ -92,7 +90,8 @@
         .help = "serve figures over HTTP there: a live page for browsers at /, /metrics for "      \
                 "Prometheus, /status.json, /healthz, /readyz; PORT alone is that of 127.0.0.1"     \
     }
-/* `hearsay peer` alone has this one: what it chooses depends on timing. */
+/* Only `hearsay peer` has --uplink: the codec it chooses depends on timing, so that results would
+ * not be reproducible in a simulation. */
 #define ROWS_UPLINK                                                                                \
     {                                                                                              \
         .name = "uplink", .kind = OPTION_TEXT, .arg = "auto|RATE|off",                             \

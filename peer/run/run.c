@@ -1,10 +1,11 @@
-/* peer/run/run.c -- runs from flags and from texts and back, over the keys of core and trainer.
+/* peer/run/run.c -- makes runs from flags and from run descriptions, and run descriptions from
+ * runs.
  *
- *   flags  --defaults, words resolved-->  struct run  --sorted-->  text  -->  id
- *   text   --each line a flag-->  flags  -->  struct run  --the same text again?
+ *   flags  --defaults, words resolved-->  struct run  --sorted-->  text
+ *   text   --each line as a flag-->  flags  -->  struct run  --the same text again?
  *
- * A text from a stranger goes the way of a command line, and must come out as it
- * came in: so there is one check of a value, and no second spelling gets through.
+ * A run description from another peer is parsed like a command line, and must give the same text
+ * again. So each value is checked in one place only, and only canonical texts are accepted.
  */
 #include "peer/run/run.h"
 
@@ -18,25 +19,26 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ROUNDS_DIGITS = 10 /* That the most rounds have. */ };
+enum { ROUNDS_DIGITS = 10 /* Number of digits of the largest number of rounds. */ };
 
 const struct run_key *run_key_at(const struct run_trainer *t, size_t place)
 {
     const struct run_key *key = t != NULL ? t->keys : run_core_keys;
     for (size_t i = 0; i <= place; i++, key++) {
-        if (key->name == NULL && t != NULL) { /* Behind the trainer's last. */
+        if (key->name == NULL
+            && t != NULL) { /* Past the trainer's last key: continue with the core's. */
             t = NULL;
             key = run_core_keys;
         }
         if (key->name == NULL)
             return NULL;
     }
-    assert(place < RUN_KEYS_MAX); /* struct run_flags holds one value a key. */
+    assert(place < RUN_KEYS_MAX); /* struct run_flags holds one value per key. */
     return key - 1;
 }
 
-/* The key of that name, NULL if there is none; *place is where its value stands in
- * struct run_flags. */
+/* Finds a key by name. Returns NULL if there is none. `*place` is the index of its value in struct
+ * run_flags. */
 static const struct run_key *find_key(const struct run_trainer *t, const char *name, size_t *place)
 {
     const struct run_key *key;
@@ -46,10 +48,10 @@ static const struct run_key *find_key(const struct run_trainer *t, const char *n
     return NULL;
 }
 
-/* ---- One value: canonical text <-> the field. ---- */
+/* ---- One value: canonical text <-> field of struct run. ---- */
 
-/* Fields are reached through memcpy(): a trainer's stand in plain bytes. The size
- * tells bool, uint32_t or enum, and uint64_t apart. */
+/* Fields are accessed with memcpy(), because a trainer's values are plain bytes. The size
+ * distinguishes bool, uint32_t or enum, and uint64_t. */
 static void put_integer(void *field, size_t size, uint64_t v)
 {
     if (size == sizeof(bool))
@@ -77,7 +79,8 @@ static uint64_t get_integer(const void *field, size_t size)
     return v;
 }
 
-/* `gamma=auto` is gamma_auto and a gamma of 0, `local-steps=auto` is 0: no number can give these. */
+/* Stores a canonical text in the field of its key. `gamma=auto` becomes gamma_auto and gamma 0;
+ * `local-steps=auto` becomes 0. Neither key accepts the number 0. */
 static void put_field(struct run *r, const struct run_key *key, const char *canonical)
 {
     void *field = (char *)r + key->at;
@@ -89,12 +92,11 @@ static void put_field(struct run *r, const struct run_key *key, const char *cano
         memcpy(field, canonical, strlen(canonical) + 1);
         break;
     case RUN_UINT:
-        if (number_whole(canonical,
-                         &whole)) /* Else it is a word, resolved later; or a 0 is left. */
+        if (number_whole(canonical, &whole)) /* A word such as "auto" leaves 0. */
             put_integer(field, key->size, whole);
         break;
     case RUN_REAL:
-        if (number_real(canonical, &real)) /* Likewise; of gamma's "auto" a 0 is left. */
+        if (number_real(canonical, &real)) /* The word "auto" leaves 0. */
             memcpy(field, &real, sizeof real);
         break;
     case RUN_CHOICE:
@@ -103,7 +105,7 @@ static void put_field(struct run *r, const struct run_key *key, const char *cano
     }
 }
 
-/* The NUL-terminated choice at `place`. */
+/* Writes the choice number `place` as a NUL-terminated text. */
 static void choice_text(const char *choices, uint64_t place, char out[RUN_VALUE_MAX])
 {
     size_t n;
@@ -116,7 +118,7 @@ static void choice_text(const char *choices, uint64_t place, char out[RUN_VALUE_
         snprintf(out + n - 1, RUN_VALUE_MAX - n, "%lu", (unsigned long)number);
 }
 
-/* The canonical text of a field: the other way of put_field(). */
+/* Writes the canonical text of a field: the inverse of put_field(). */
 static void field_text(const struct run *r, const struct run_key *key, char out[RUN_VALUE_MAX])
 {
     const void *field = (const char *)r + key->at;
@@ -154,7 +156,8 @@ static const char *key_name(const struct run_key *key, enum naming n)
     return n == FORMER && key->former != NULL ? key->former : key->name;
 }
 
-/* The run's key after `last` in the order of names; NULL at the end. */
+/* Returns the run's next key after `last` in the order of names. `last` NULL: the first key. NULL:
+ * no more keys. */
 static const struct run_key *next_key(const struct run *r, const struct run_key *last,
                                       enum naming n)
 {
@@ -166,8 +169,8 @@ static const struct run_key *next_key(const struct run *r, const struct run_key 
     return next;
 }
 
-/* A key whose value leaves open what all peers must know; NULL where the run is
- * fixed but for its rounds. `value` gets its text. */
+/* Finds a key whose value does not define everything that all peers must know, and writes its value
+ * to `value`. NULL: the run is fixed except for its rounds. */
 static const struct run_key *open_key(const struct run *r, char value[RUN_VALUE_MAX])
 {
     const struct run_key *k;
@@ -181,8 +184,9 @@ static const struct run_key *open_key(const struct run *r, char value[RUN_VALUE_
     return NULL;
 }
 
-/* Every key once, sorted by name, whosever it is: so the text does not tell in which
- * table a key stands. Returns the length; over WIRE_RUN_MAX, *out is cut. */
+/* Writes every key once, sorted by name over both tables, so that the text does not depend on the
+ * table in which a key is. Returns the length; if it is over WIRE_RUN_MAX, the text is
+ * truncated. */
 static size_t write_text(const struct run *r, enum naming naming, char out[WIRE_RUN_MAX + 1])
 {
     char value[RUN_VALUE_MAX];
@@ -197,8 +201,8 @@ static size_t write_text(const struct run *r, enum naming naming, char out[WIRE_
     return n;
 }
 
-/* Turn a word that depends on the rest of the run into its value; any other
- * canonical text stays as it is. Another key's field must be in *r by then. */
+/* Replaces a word that depends on the rest of the run by its value; any other text stays unchanged.
+ * The fields of the other keys must already be set. */
 static int resolve(const struct run *r, const struct run_key *key, char value[RUN_VALUE_MAX],
                    char error[RUN_ERROR_MAX])
 {
@@ -209,7 +213,8 @@ static int resolve(const struct run *r, const struct run_key *key, char value[RU
 
 /* ---- Flags. ---- */
 
-/* Control characters would break the text's lines, or a terminal. */
+/* Control characters are refused, because they would break the lines of the text or confuse a
+ * terminal. */
 int run_flags_set(struct run_flags *f, const char *name, const char *value,
                   char error[RUN_ERROR_MAX])
 {
@@ -249,7 +254,7 @@ bool run_flags_any(const struct run_flags *f)
     return false;
 }
 
-/* Canonical text of what was given, or of the default. */
+/* Writes the canonical text of the given value, or of the default. */
 static int flag_or_default(const struct run_flags *f, size_t place, char value[RUN_VALUE_MAX],
                            char error[RUN_ERROR_MAX])
 {
@@ -258,7 +263,8 @@ static int flag_or_default(const struct run_flags *f, size_t place, char value[R
         memcpy(value, f->value[place], RUN_VALUE_MAX);
         return 0;
     }
-    if (!run_key_has_default(key)) { /* It could not be given, so it is not checked. */
+    if (!run_key_has_default(
+            key)) { /* No default: the placeholder is not a valid value and is not checked. */
         memcpy(value, key->fallback, strlen(key->fallback) + 1);
         return 0;
     }
@@ -266,14 +272,15 @@ static int flag_or_default(const struct run_flags *f, size_t place, char value[R
     return run_canonical_value(key, fallback, value, error);
 }
 
-/* ---- What goes with what. ---- */
+/* ---- Keys that have no effect. ---- */
 
 static bool is_useless(const struct run *r, const struct run_key *key)
 {
     return key->useless != NULL && key->useless(r);
 }
 
-/* Give what says nothing of this run its one spelling. */
+/* Sets every key that has no effect in this run to its default, so that equal runs have equal
+ * texts. */
 static void clear_useless(struct run *r)
 {
     const struct run_key *key;
@@ -282,7 +289,7 @@ static void clear_useless(struct run *r)
             put_field(r, key, key->fallback);
 }
 
-/* What was given that this run has no use for; NULL where there is nothing. */
+/* Finds a flag that was given but has no effect in this run. NULL: there is none. */
 static const struct run_key *given_in_vain(const struct run *r, const struct run_flags *f)
 {
     const struct run_key *key;
@@ -292,7 +299,7 @@ static const struct run_key *given_in_vain(const struct run *r, const struct run
     return NULL;
 }
 
-/* Refuse flags that a run of our own has no use for. */
+/* Refuses given flags that have no effect in a run made from these flags. */
 static int check_given(const struct run *r, const struct run_flags *f, char error[RUN_ERROR_MAX])
 {
     const struct run_key *key = given_in_vain(r, f);
@@ -302,7 +309,8 @@ static int check_given(const struct run *r, const struct run_flags *f, char erro
     return -EINVAL;
 }
 
-/* The same of a run that we did not make: say what it has, too. */
+/* Refuses given flags that have no effect in the cluster's run. The message also names the value of
+ * the key that decides this. */
 static int check_given_to(const struct run *r, const struct run_flags *f, char error[RUN_ERROR_MAX])
 {
     char theirs[RUN_VALUE_MAX];
@@ -318,7 +326,8 @@ static int check_given_to(const struct run *r, const struct run_flags *f, char e
     return -EINVAL;
 }
 
-/* What one value rules out in another: core first, then trainer. */
+/* Checks for combinations of values that are not allowed: first the core's keys, then the
+ * trainer's. */
 static int check_together(const struct run *r, char error[RUN_ERROR_MAX])
 {
     int err = run_core_check(r, error);
@@ -326,16 +335,16 @@ static int check_together(const struct run *r, char error[RUN_ERROR_MAX])
     return asks ? r->trainer->check(r, error) : err;
 }
 
-/* ---- Flags and texts to runs and back. ---- */
+/* ---- Conversion of flags and texts to runs and back. ---- */
 
-/* A run of these flags, whether or not it has use for all of them. On failure *r is
+/* Makes a run from flags. Flags that have no effect in it are accepted. On failure `*r` is
  * unchanged. */
 static int fill_run(struct run *r, const struct run_flags *f, char error[RUN_ERROR_MAX])
 {
     struct run made = {.trainer = f->trainer};
     const struct run_key *key;
     char value[RUN_VALUE_MAX], canonical[WIRE_RUN_MAX + 1];
-    /* Twice: an "auto" is resolved once what it depends on is known. */
+    /* Two passes: a word such as "auto" is resolved once the keys on which it depends are set. */
     for (int pass = 0; pass < 2; pass++)
         for (size_t i = 0; (key = run_key_at(f->trainer, i)) != NULL; i++) {
             int err = flag_or_default(f, i, value, error);
@@ -350,7 +359,7 @@ static int fill_run(struct run *r, const struct run_flags *f, char error[RUN_ERR
     int err = check_together(&made, error);
     if (err != 0)
         return err;
-    /* Unknown rounds are counted with the digits they may get. */
+    /* Rounds that are not known yet are counted with the largest number of digits they may get. */
     size_t n = write_text(&made, PRESENT, canonical) + (made.rounds == 0 ? 2 * ROUNDS_DIGITS : 0);
     if (n > WIRE_RUN_MAX) {
         snprintf(error, RUN_ERROR_MAX,
@@ -374,9 +383,9 @@ int run_from_flags(struct run *r, const struct run_flags *f, char error[RUN_ERRO
     return err;
 }
 
-/* A flag given in vain is an orphan if the key that decides it was left open: a
- * cluster's run may decide otherwise. One decided against by another flag is a
- * mistake wherever it goes. */
+/* A flag without effect is an orphan if the key that decides this was not given: the cluster's run
+ * may have another value of that key. If the deciding key was given, the two flags contradict each
+ * other in every run. */
 bool run_flags_orphan(const struct run_flags *f, char why[RUN_ERROR_MAX])
 {
     struct run r;
@@ -401,11 +410,11 @@ size_t run_text(const struct run *r, char out[WIRE_RUN_MAX + 1])
 {
     assert(run_is_fixed(r));
     size_t n = write_text(r, PRESENT, out);
-    assert(n <= WIRE_RUN_MAX); /* run_from_flags() saw to it. */
+    assert(n <= WIRE_RUN_MAX); /* Checked by run_from_flags(). */
     return n;
 }
 
-/* One "key=value\n" into the flags; *at moves behind it. */
+/* Parses one "key=value\n" line into the flags and moves `*at` behind it. */
 static int read_line(struct run_flags *f, const char *text, size_t n, size_t *at,
                      char error[RUN_ERROR_MAX])
 {
@@ -427,9 +436,9 @@ static int read_line(struct run_flags *f, const char *text, size_t n, size_t *at
     return run_flags_set(f, line, equals + 1, error);
 }
 
-/* Read as flags, which checks each value; then each key must be there, the run must
- * be fixed, and its text must be this one: that refuses keys out of order, twice or
- * in another spelling. */
+/* Parses the lines as flags, which checks each value. Then every key must be present, the run must
+ * be fixed, and its canonical text must equal the input. The last check refuses keys out of order,
+ * duplicates and other spellings. */
 int run_from_text(struct run *r, const struct run_trainer *t, const char *text, size_t n,
                   char error[RUN_ERROR_MAX])
 {
@@ -471,7 +480,8 @@ int run_from_text(struct run *r, const struct run_trainer *t, const char *text, 
     return 0;
 }
 
-/* The key of the line at *at, which moves behind it. It may be shown to people. */
+/* Reads the key of the line at `*at` and moves `*at` behind the line. Returns false unless the key
+ * has only letters, digits and dashes, so that it can be shown to a user. */
 static bool line_key(const char *text, size_t n, size_t *at, char key[RUN_KEY_MAX + 1])
 {
     const char *line = text + *at, *end = memchr(line, '\n', n - *at);
@@ -506,7 +516,8 @@ bool run_other_kind(const struct run_trainer *t, const char *text, size_t n,
     return true;
 }
 
-/* One flag that was given, `mine`, which may be a word, against the run's value. */
+/* Compares one given flag with the run's value. `mine` is the given value and may be a word, which
+ * is resolved first. */
 static int check_flag(const struct run *r, const struct run_key *key, char mine[RUN_VALUE_MAX],
                       char error[RUN_ERROR_MAX])
 {
@@ -522,8 +533,8 @@ static int check_flag(const struct run *r, const struct run_key *key, char mine[
     return -EINVAL;
 }
 
-/* A flag that the run has no use for is told last, and in other words: its value
- * there is a default that nobody chose. */
+/* Flags without effect are reported last and with another message, because their value in the run
+ * is a default that no user chose. */
 int run_check_flags(const struct run *r, const struct run_flags *f, char error[RUN_ERROR_MAX])
 {
     char mine[RUN_VALUE_MAX];
@@ -540,7 +551,8 @@ int run_check_flags(const struct run *r, const struct run_flags *f, char error[R
     return check_given_to(r, f, error);
 }
 
-/* An open value ("csv") that agrees with the run's stands for that one. */
+/* A given value that is open, such as "csv", and agrees with the run's value is replaced by the
+ * run's value. */
 int run_with_flags(struct run *out, const struct run *r, const struct run_flags *f,
                    char error[RUN_ERROR_MAX])
 {

@@ -8,9 +8,10 @@
  *   DIR/old.1/ ...          an earlier run that --fresh moved away: a directory of the same form
  *   DIR/.lock               locked by the process that writes here; holds the number of that process
  *
- * Order of use: outdir_look() or outdir_check(), which change nothing. Then outdir_open(), which locks the
- * directory until the process ends. Then outdir_look() again, outdir_claim(), and the other writes.
- * Other files in DIR (an identity, a key) do not belong to the run and are never changed.
+ * Order of use: outdir_look() or outdir_check(), which change nothing. Then outdir_open(), which
+ * locks the directory until the process ends. Then outdir_look() again, outdir_claim(), and the
+ * other writes. Other files in DIR (an identity, a key) do not belong to the run and are never
+ * changed.
  */
 #ifndef PEER_STORE_OUTDIR_H
 #define PEER_STORE_OUTDIR_H

@@ -7,8 +7,8 @@
  *   batch=32
  *   ...
  *
- * Two directories belong to the same run if their texts have the same lines. All functions here are pure:
- * they read no file and no clock.
+ * Two directories belong to the same run if their texts have the same lines. All functions here are
+ * pure: they read no file and no clock.
  */
 #ifndef PEER_STORE_OWNER_H
 #define PEER_STORE_OWNER_H
