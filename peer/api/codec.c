@@ -1,9 +1,8 @@
-/* peer/api/codec.c -- codecs by themselves, on a vector of the caller's.
+/* peer/api/codec.c -- public functions for codecs, applied to a vector of the caller.
  *
- * compress/ is made for callers of ours: it asserts what they must hold. Here is the caller of
- * somebody else, so that each pointer, size and order is looked at before it goes there, and what
- * is wrong becomes a code. The messages are checked there already, whoever sent them.
- */
+ * The modules in compress/ assert that their arguments are valid. The caller of a public function
+ * is not trusted, so every pointer, size and order of calls is checked here and errors become
+ * codes. Messages are checked by compress/ itself. */
 #include "peer/api/hearsay.h"
 
 #include "compress/compress.h"
@@ -25,13 +24,15 @@ struct hearsay_codec
 {
     struct compress *compress;
     size_t floats;
-    float *zeros; /* Stands for an x_hat that is not given; pages never written cost nothing. */
-    char spec[COMPRESS_SPEC_MAX]; /* Canonical. */
+    /* Zeros that stand for an `x_hat` that is not given. Pages that are never written take no
+     * memory. */
+    float *zeros;
+    char spec[COMPRESS_SPEC_MAX]; /* Spec in canonical form. */
 };
 
-/* ---- opening ---- */
+/* ---- Opening ---- */
 
-/* Write the sentence for the caller, who may not want it. Returns `code`. */
+/* Writes a message for the caller. `error` may be NULL. Returns `code`. */
 __attribute__((format(printf, 3, 4))) static int refuse(char *error, int code, const char *format,
                                                         ...)
 {
@@ -44,8 +45,9 @@ __attribute__((format(printf, 3, 4))) static int refuse(char *error, int code, c
     return code;
 }
 
-/* One layer as a segment behind the others. Positions have 32 bits in a message, which limits the
- * vector; dividing sees a product that is too large before it is made. */
+/* Converts one layer to a segment at the end of the vector. Messages have 32-bit positions, which
+ * limits the size of the vector. The division detects a product that is too large before it
+ * overflows. */
 static int take_layer(struct segment *s, const struct hearsay_layer *l, size_t i, size_t *floats,
                       char *error)
 {
@@ -75,13 +77,13 @@ static int take_layer(struct segment *s, const struct hearsay_layer *l, size_t i
     return HEARSAY_OK;
 }
 
-/* All layers as segments, which compress_open() copies: the caller frees them. */
+/* Converts all layers to segments. compress_open() copies them, so the caller frees `*segments`. */
 static int take_layers(struct segment **segments, const struct hearsay_layer *layers, size_t n,
                        size_t *floats, char *error)
 {
     if (layers == NULL || n == 0)
         return refuse(error, HEARSAY_USAGE, "there is no layer, expected one or more");
-    if (n > UINT32_MAX) /* Each has a float at least. */
+    if (n > UINT32_MAX) /* Each layer has at least one float. */
         return refuse(error, HEARSAY_USAGE, "there are %zu layers, expected fewer than 2^32", n);
     *segments = calloc(n, sizeof **segments);
     if (*segments == NULL)
@@ -94,7 +96,8 @@ static int take_layers(struct segment **segments, const struct hearsay_layer *la
     return HEARSAY_OK;
 }
 
-/* The spec is proper and the layers tile the vector: only memory can be missing. */
+/* Opens the codec. The spec and the layers are already checked, so only a lack of memory can
+ * fail. */
 static int allocate(struct hearsay_codec *c, const struct segment *segments, size_t n, char *error)
 {
     c->zeros = calloc(c->floats, sizeof *c->zeros);
@@ -164,9 +167,10 @@ size_t hearsay_codec_bound(const struct hearsay_codec *c)
     return c != NULL ? compress_bound(c->compress) : 0;
 }
 
-/* ---- messages ---- */
+/* ---- Messages ---- */
 
-/* The figures are always asked for: without them an encoder need not see what is not finite. */
+/* The statistics are always requested, because without them an encoder need not detect values that
+ * are not finite. */
 int hearsay_codec_encode(struct hearsay_codec *c, const float *x, const float *x_hat, uint64_t seed,
                          uint64_t round, void *out, size_t cap, size_t *n, double *left)
 {
@@ -200,9 +204,9 @@ int hearsay_codec_add(const struct hearsay_codec *c, const void *message, size_t
     return HEARSAY_OK;
 }
 
-/* ---- the catalogue ---- */
+/* ---- Catalogue ---- */
 
-/* The catalogue makes the preset's text anew each time, so it needs a place: one a thread. */
+/* The catalogue writes the texts of a codec to a buffer. Each thread has its own buffer. */
 int hearsay_codec_at(size_t i, const char **preset, const char **about)
 {
     C_LOCALE_HERE;

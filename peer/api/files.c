@@ -1,5 +1,5 @@
-/* peer/api/files.c -- what a peer leaves under "out" and shows at "metrics": peer/diary does it, on the
- * peer's thread. A peer without "out" has a diary that writes nothing. */
+/* peer/api/files.c -- output directory and HTTP monitor of a peer: connects the driver to
+ * peer/diary, on the peer's thread. Without "out" the diary writes nothing. */
 #include "peer/api/handle.h"
 #include "peer/diary/summary.h"
 #include "peer/run/exit.h"
@@ -35,7 +35,7 @@ static uint32_t late_ms(void *self)
     return diary_late_ms(&h->diary);
 }
 
-/* Signals are the program's: the page's thread has all of them blocked. */
+/* Signals belong to the program, so the HTTP server's thread blocks all of them. */
 static int open_monitor(struct hearsay *h)
 {
     char error[DIARY_MONITOR_ERROR];
@@ -48,7 +48,8 @@ static int open_monitor(struct hearsay *h)
     return err == 0 ? HEARSAY_OK : handle_fail(h, handle_code(err), "%s", error);
 }
 
-/* A directory of that name where a file belongs is found now, and not at the end. */
+/* Checks that no directory has the name of a file that is written at the end. Such an error is
+ * better found now than after training. */
 static int check_room(struct hearsay *h)
 {
     char path[OUTDIR_PATH_MAX];
@@ -107,7 +108,8 @@ static void forget_checkpoints(struct hearsay *h)
         (void)h->disk.unlink(h->disk.self, slots_name(slot));
 }
 
-/* From here on the directory says how its run ended, and that it is over, unless it was left. */
+/* Writes summary.json, which says how the run ended and whether it is finished. A peer that left
+ * the run is not finished. The checkpoints of a finished run are deleted. */
 static void write_summary(struct hearsay *h, const struct outcome_facts *f, const struct outcome *o,
                           bool finished)
 {
@@ -137,7 +139,7 @@ void handle_end_files(struct hearsay *h)
     size_t n_segments, n_params;
     const struct node *n = uv_driver_node(h->driver);
     bool finished = judge(h, n, uv_driver_exit_code(h->driver), &f, &o);
-    if (!h->stuck) { /* The final model goes to the caller, who waits. */
+    if (!h->stuck) { /* Gives the final model to the waiting caller. */
         handle_give(h, node_model(n, &segments, &n_segments, &n_params));
         write_summary(h, &f, &o, finished);
     }

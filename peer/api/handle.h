@@ -1,17 +1,18 @@
-/* peer/api/handle.h -- what stands behind a struct hearsay: for the files of this folder.
+/* peer/api/handle.h -- private state of a handle (struct hearsay), and functions shared by the
+ * files of this folder.
  *
- *   hearsay.c   the caller's thread: calls, turns, questions
- *   opening.c   options and tensors become a driver's configuration
- *   trainer.c   the trainer that a node sees: it waits for the caller
- *   thread.c    the peer's thread: loop, notes, figures
- *   files.c     its directory, its page and its end
+ *   hearsay.c   public functions, on the caller's thread
+ *   opening.c   turns options and tensors into a driver's configuration
+ *   trainer.c   the trainer that the node uses: it waits for the caller's local steps
+ *   thread.c    the peer's thread: event loop, messages, figures
+ *   files.c     output directory, HTTP monitor and result of a peer
  *   simulate.c  many handles over a simulated network: one thread for all of them
  *
- *   HANDLE_NEW --hearsay_open--> HANDLE_OPEN --its thread ends--> (TURN_OVER) --hearsay_close-->
+ *   HANDLE_NEW --hearsay_open--> HANDLE_OPEN --peer's thread ends--> (TURN_OVER) --hearsay_close-->
  *
- * Who writes what: the caller's thread everything before the peer's thread is started, and of what
- * follows the callbacks and `yours`; the peer's thread `seen`, under its lock, and what is said of
- * the end before TURN_OVER.
+ * The caller's thread writes all fields before the peer's thread starts, and later the callbacks
+ * and `yours`. The peer's thread writes `seen` and the other fields under `lock`, and the result
+ * before TURN_OVER.
  */
 #ifndef PEER_API_HANDLE_H
 #define PEER_API_HANDLE_H
@@ -29,127 +30,154 @@
 
 #include <sys/types.h>
 
+/* Size of an error message in bytes, and largest number of options. */
 enum { HANDLE_ERROR_MAX = 1024, HANDLE_WORDS_MAX = 96 };
 
 enum handle_stage { HANDLE_NEW, HANDLE_OPEN };
 
+/* One peer of the caller: options, tensors, event loop and result. */
 struct hearsay
 {
-    pid_t owner; /* The process that made it. */
+    pid_t owner; /* Process that made the handle. */
     enum handle_stage stage;
+    /* Message of the last call that failed. */
     char error[HANDLE_ERROR_MAX];
 
-    /* ---- what was given ---- */
-    char *word[HANDLE_WORDS_MAX]; /* Each is "--name=value", owned. */
+    /* ---- Given by the caller ---- */
+    /* Options as "--name=value", owned. */
+    char *word[HANDLE_WORDS_MAX];
     size_t n_words;
-    struct options *o; /* What they come to, once open. */
+    /* Parsed options. NULL: the handle is not open. */
+    struct options *o;
     struct tensors tensors;
     void (*note)(void *self, int level, const char *text);
     void *note_self;
     int (*evaluate)(void *self, uint64_t samples, struct hearsay_score *score);
     void *evaluate_self;
 
-    /* ---- the caller's turn ---- */
+    /* ---- Whose turn it is to use the tensors ---- */
     struct turn turn;
-    bool yours;      /* The caller has the tensors. */
-    bool calls_back; /* One of its callbacks is running. */
-    bool ended;      /* It has been told how the run ended. */
+    bool yours;      /* True while the caller has the tensors. */
+    bool calls_back; /* True while a callback of the caller runs. */
+    /* True once the caller has been told that the run is over. */
+    bool ended;
+    /* Complete rounds of the run, and local steps of this round, at the caller's last turn. */
     uint64_t round;
     uint32_t steps;
 
-    /* ---- the model ---- */
-    bool by_model;      /* The run's keys are those of our own trainer: option "model". */
-    struct model model; /* With by_model, once there is a run. */
-    float *begin;       /* What the tensors began with: n_floats. */
-    char begin_of_run[LAYOUT_BEGIN]; /* Not by_model: the hash of what the run begins with. */
-    uint8_t *kept;                   /* What the caller keeps in checkpoints, */
+    /* ---- The model ---- */
+    /* True with the option "model": the run has the keys of the built-in trainer. */
+    bool by_model;
+    /* Model of the run, if `by_model`. Set once the run is known. */
+    struct model model;
+    /* Values of the tensors at hearsay_open(), `n_floats` of them. */
+    float *begin;
+    /* Hash of the run's initial model, if not `by_model`. */
+    char begin_of_run[LAYOUT_BEGIN];
+    uint8_t *kept; /* Data of hearsay_keep(), `n_kept` bytes, owned. */
     size_t n_kept;
-    uint64_t kept_round; /* given after so many rounds. */
-    bool kept_read;      /* It comes from a checkpoint. */
+    /* Complete rounds of the run when the data were stored. */
+    uint64_t kept_round;
+    bool kept_read; /* True if the data come from a checkpoint. */
 
-    /* ---- the peer ---- */
+    /* ---- The peer ---- */
     struct settings settings;
     struct uv_driver_config config;
-    const char *out; /* NULL: nothing is written. */
+    const char *out; /* Path of the output directory. NULL: no files are written. */
     struct outdir dir;
     char owner_text[OWNER_TEXT_MAX];
-    struct diary diary;           /* What is written there, */
-    struct diary_monitor monitor; /* and what is shown. */
+    struct diary diary; /* Files that the peer writes. */
+    /* HTTP monitor ("metrics"). */
+    struct diary_monitor monitor;
     struct disk disk;
     struct slots slots;
     struct slots_found found;
     bool has_disk;
-    struct simulation *simulation; /* Or NULL: it has a thread of its own. */
-    uint32_t place;                /* Its number there. */
+    /* Simulation that runs this peer. NULL: the peer has its own thread. */
+    struct simulation *simulation;
+    uint32_t place; /* Number of the peer in the simulation. */
     uv_loop_t loop;
     uv_async_t leave;
     uv_timer_t look;
     struct uv_driver *driver;
     uv_thread_t thread;
 
-    /* ---- seen from the caller's thread, under `lock` ---- */
+    /* ---- Read by the caller's thread. Guarded by `lock`. ---- */
     uv_mutex_t lock;
     struct node_progress seen;
     bool has_seen;
     char codec[256];
     char run_text[WIRE_RUN_MAX + 1];
-    uint64_t copied; /* Bytes of tensors. */
+    uint64_t copied; /* Bytes of tensors copied by gather and scatter. */
     uint64_t n_rounds, seed;
-    uint64_t *keys; /* The live members', for `shard`. */
+    uint64_t *keys; /* Keys of the live members, for the option "shard". */
     size_t n_keys;
     uint64_t own_key, shares;
-    char run_said[WIRE_RUN_MAX + 1]; /* The caller's copy of it. */
+    /* Copy of `run_text` that hearsay_run() returns. */
+    char run_said[WIRE_RUN_MAX + 1];
 
-    /* ---- the end, written before TURN_OVER ---- */
-    bool half_done; /* It was left while the caller trained in place: the model is of no round. */
-    char last_error[TURN_NOTE_MAX]; /* The last note of that level. */
+    /* ---- Result, written before TURN_OVER ---- */
+    /* The peer left while the caller trained in place: the tensors hold an incomplete round, and no
+     * model file is written. */
+    bool half_done;
+    /* Last message of level NOTE_ERROR. */
+    char last_error[TURN_NOTE_MAX];
     char verdict[OUTCOME_TEXT];
     int exit_code;
+    /* True if the peer's thread did not stop in time and may still use the handle. */
     bool stuck;
 };
 
-/* Keep the sentence, and return the code. */
+/* Stores an error message in the handle. Returns `code`. */
 __attribute__((format(printf, 3, 4))) int handle_fail(struct hearsay *h, int code,
                                                       const char *format, ...);
-/* The code of a negative errno on the way to a run. */
+/* Returns the HEARSAY_* code for a negative errno: HEARSAY_USAGE or HEARSAY_SYSTEM. */
 int handle_code(int err);
 
-/* simulate.c: hearsay_close() of one of many. */
+/* simulate.c: closes one of several simulated handles. The last one joins the simulation's
+ * thread. */
 void handle_stop_simulated(struct hearsay *h);
-/* The node that a handle has, for figures. */
+/* Copies the node's progress to `h`, for hearsay_figures(). `sent`, `received`: bytes at the
+ * sockets. */
 void handle_see(struct hearsay *h, const struct node *n, uint64_t sent, uint64_t received);
-/* The final model, or NULL, goes to the caller. */
+/* Copies the final model to the caller's tensors. `x` NULL: there is none. */
 void handle_give(struct hearsay *h, const float *x);
 
-/* opening.c: all that hearsay_open() does before there is a thread. HEARSAY_OK, or a code with a
- * sentence; then handle_undo() undoes it. */
+/* opening.c: everything that hearsay_open() does before the peer's thread starts. Returns
+ * HEARSAY_OK, or a code with a message. After a failure call handle_undo(). */
 int handle_prepare(struct hearsay *h);
-/* The same for a simulated peer, which has no key, socket or file. */
+/* opening.c: handle_prepare() for a simulated peer, which has no key, socket or file. */
 int handle_prepare_simulated(struct hearsay *h);
+/* opening.c: releases everything that handle_prepare() opened. The options and tensors given by the
+ * caller stay. */
 void handle_undo(struct hearsay *h);
-/* True if the option "initial" asks for this peer's model as the run's initial model. */
+/* Returns whether the option "initial" requests this peer's model as the run's initial model. */
 bool handle_is_initial(const struct hearsay *h);
 
-/* trainer.c: the hash of an initial model, as a run has it. */
+/* trainer.c: writes the hash of an initial model as it is in the run description. */
 void handle_begin_hash(const struct hearsay *h, const float *x, char out[LAYOUT_BEGIN]);
-/* struct node_config's make_trainer. */
+/* trainer.c: checks that the run fits the tensors, and fills in the trainer. Used as `make_trainer`
+ * of struct node_config. Returns 0, or a negative errno with a message. */
 int handle_make_trainer(void *self, const struct run *run, struct trainer *t,
                         char error[RUN_ERROR_MAX]);
 
-/* files.c: the last step of handle_prepare(), its undoing, and what a loop that has ended leaves behind. */
+/* files.c: handle_open_files() is the last step of handle_prepare(), and handle_close_files()
+ * undoes it. handle_end_files() writes the result after the event loop has ended. */
 int handle_open_files(struct hearsay *h);
 void handle_close_files(struct hearsay *h);
 void handle_end_files(struct hearsay *h);
-/* How a run ended: a node that has exited with this code. */
+/* Determines verdict and exit code of the run, for a node that ended with `code`. */
 void handle_judge(struct hearsay *h, const struct node *n, int code);
 
-/* thread.c */
+/* thread.c: opens the driver and starts the peer's thread. Returns HEARSAY_OK, or a code with a
+ * message. */
 int handle_start(struct hearsay *h);
-/* Tell the peer to leave, from the caller's thread. */
+/* Asks the peer to leave the run. Called on the caller's thread. */
 void handle_leave(struct hearsay *h);
-/* The thread is joined, driver and loop are closed. */
+/* Joins the peer's thread and closes driver and loop. If the thread has not ended, sets `stuck`
+ * instead. */
 void handle_stop(struct hearsay *h);
-/* Callbacks of the driver, for handle_prepare(). */
+/* Callbacks of the driver, called on the peer's thread. */
 void handle_note(void *self, enum note_level level, const char *text);
 void handle_measured(void *self, const struct node_progress *p);
 

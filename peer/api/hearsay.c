@@ -1,4 +1,4 @@
-/* peer/api/hearsay.c -- the calls of libhearsay, on the caller's thread. */
+/* peer/api/hearsay.c -- public functions of libhearsay. They run on the caller's thread. */
 #include "peer/api/hearsay.h"
 
 #include "nn/math/c_locale.h"
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A run that is left has so long to say so. */
+/* Longest time that hearsay_close() waits for the peer to leave the run, in seconds. */
 static const double leave_s = 5;
 
 uint32_t hearsay_api(void)
@@ -47,7 +47,7 @@ static bool is_ours(const struct hearsay *h)
     return h->owner == getpid();
 }
 
-/* May this call be made before a run? */
+/* Checks that the handle is not open yet. `what`: name of the calling function, for the message. */
 static int check_new(struct hearsay *h, const char *what)
 {
     if (h == NULL)
@@ -97,7 +97,7 @@ struct hearsay *hearsay_new(void)
     return h;
 }
 
-/* The peer's thread says goodbye, or is told to. */
+/* Leaves the run if it is not over, and stops the peer's thread. */
 static void end(struct hearsay *h)
 {
     if (h->stage == HANDLE_OPEN && turn_await(&h->turn, 0) != TURN_OVER)
@@ -111,7 +111,7 @@ void hearsay_close(struct hearsay *h)
     if (h == NULL || !is_ours(h) || h->calls_back)
         return;
     end(h);
-    if (h->stuck) /* A thread of ours hangs in it. */
+    if (h->stuck) /* The peer's thread hangs and still uses the handle. */
         return;
     handle_undo(h);
     for (size_t i = 0; i < h->n_words; i++)
@@ -122,7 +122,7 @@ void hearsay_close(struct hearsay *h)
     free(h);
 }
 
-/* Forget what was said of it before. */
+/* Removes an earlier value of the option `name`. */
 static void drop_word(struct hearsay *h, const char *name, size_t n)
 {
     for (size_t i = 0; i < h->n_words; i++)
@@ -145,7 +145,7 @@ int hearsay_set(struct hearsay *h, const char *name, const char *value)
     char text[96];
     size_t n = 0;
     for (; name[n] != '\0' && n < sizeof text - 1; n++)
-        text[n] = name[n] == '_' ? '-' : name[n]; /* As C and Python spell it. */
+        text[n] = name[n] == '_' ? '-' : name[n]; /* C and Python names have underscores. */
     text[n] = '\0';
     char *word = malloc(n + strlen(value) + 4);
     if (word == NULL)
@@ -269,7 +269,7 @@ static void tell_notes(struct hearsay *h)
     h->calls_back = false;
 }
 
-/* The caller's word on what the tensors hold. */
+/* Runs the evaluation callback and passes its result to the worker. */
 static int test(struct hearsay *h)
 {
     struct hearsay_score score = {.loss = (double)NAN, .accuracy = (double)NAN};
@@ -282,7 +282,8 @@ static int test(struct hearsay *h)
                : handle_fail(h, HEARSAY_CALLBACK, "the evaluation failed: it returned %d", failed);
 }
 
-/* How it ended: bad input and a failing system are errors, all else is a verdict. */
+/* Ends the run for the caller. Bad input and system failures are returned as errors; every other
+ * end is HEARSAY_OVER with a verdict. */
 static int over(struct hearsay *h)
 {
     uint64_t done;
@@ -297,7 +298,8 @@ static int over(struct hearsay *h)
                        h->last_error[0] != '\0' ? h->last_error : h->verdict);
 }
 
-/* Moments of uv_hrtime(); for ever is UINT64_MAX. */
+/* Converts a timeout in seconds to a time of uv_hrtime(). Negative or very large timeouts become
+ * UINT64_MAX: no limit. */
 static uint64_t deadline(double timeout_s)
 {
     const double longest_s = 1e9;
@@ -395,7 +397,7 @@ uint64_t hearsay_rounds_done(const struct hearsay *h)
 
 uint64_t hearsay_rounds(const struct hearsay *h)
 {
-    struct hearsay *unlocked = (struct hearsay *)h; /* Only its lock is changed. */
+    struct hearsay *unlocked = (struct hearsay *)h; /* Only the lock in it is modified. */
     if (h == NULL)
         return 0;
     uv_mutex_lock(&unlocked->lock);
@@ -438,7 +440,7 @@ const void *hearsay_kept(const struct hearsay *h, size_t *n, uint64_t *round)
     return there ? h->kept : NULL;
 }
 
-/* ---- Questions --------------------------------------------------------------- */
+/* ---- Queries --------------------------------------------------------------- */
 
 const char *hearsay_error(const struct hearsay *h)
 {

@@ -1,5 +1,5 @@
-/* peer/api/opening.c -- before a run: options, tensors, key, directory and checkpoints become the
- * configuration of a driver, as peer/cmd/peer.c does for a command line. */
+/* peer/api/opening.c -- prepares a run: turns options, tensors, key, output directory and
+ * checkpoints into a driver's configuration, as peer/cmd/peer.c does for the command line. */
 #include "nn/shards/shard.h"
 #include "peer/api/handle.h"
 #include "peer/run/duration.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A checkpoint of more is none of ours. */
+/* Largest checkpoint that is read, in bytes: 64 GiB. */
 static const uint64_t most_bytes = UINT64_C(64) << 30;
 
 #define ROWS_INITIAL                                                                               \
@@ -48,7 +48,7 @@ static const struct option_row rows[] = {
 };
 /* clang-format on */
 
-/* Where a simulated peer has no use for most of them: its table has no key. */
+/* Options of a simulated peer. A simulated peer has no key, address or directory. */
 static const struct option_row simulated_rows[] = {
     {.name = "shard",
      .kind = OPTION_TEXT,
@@ -63,7 +63,8 @@ static const struct option_row simulated_rows[] = {
     {.name = NULL},
 };
 
-/* A model of the program's own, and one that `hearsay peer` can train, too. */
+/* Option tables. `own_`: the program's own model. `model_`: a model that `hearsay peer` can train,
+ * too. */
 static const struct command own_command = {
     .name = "libhearsay", .rows = rows, .takes_run_flags = true, .trainer = &layout_keys};
 static const struct command model_command = {
@@ -112,7 +113,8 @@ static bool is_given(const struct hearsay *h, const char *name)
     return false;
 }
 
-/* getopt's globals are the process's: one at a time, and they are left as they were found. */
+/* Parses the options. getopt's variables are global to the process, so one thread at a time parses,
+ * and the variables are restored afterwards. */
 static int parse_as(struct hearsay *h, const struct command *own, const struct command *model)
 {
     static const struct options_world world = {.env = getenv};
@@ -197,7 +199,7 @@ static int lay(struct hearsay *h)
     return HEARSAY_OK;
 }
 
-/* What the tensors say of the run, in its own words. */
+/* Sets the run keys that describe the tensors. */
 static int set_layout(struct hearsay *h, struct run_flags *flags, char error[RUN_ERROR_MAX])
 {
     char text[LAYOUT_BEGIN], outline[TENSORS_OUTLINE];
@@ -206,7 +208,7 @@ static int set_layout(struct hearsay *h, struct run_flags *flags, char error[RUN
     if (err < 0)
         return err;
     handle_begin_hash(h, h->begin, text);
-    /* layout_order() chooses the run with the least hash, so the first digit ranks the peers. */
+    /* layout_order() chooses the run with the smallest hash, so the first digit ranks the peers. */
     text[0] = handle_is_initial(h) ? '0' : h->config.node.n_bootstrap == 0 ? '1' : '2';
     err = run_flags_set(flags, "begin", text, error);
     snprintf(text, sizeof text, "%zu", h->tensors.dim);
@@ -224,7 +226,8 @@ bool handle_is_initial(const struct hearsay *h)
     return strcmp(options_text(h->o, "initial"), "true") == 0;
 }
 
-/* A peer can provide the initial model only of a run that it brings itself. */
+/* Checks the option "initial": a peer can provide the initial model only of a run that it describes
+ * itself. */
 static int check_initial(struct hearsay *h)
 {
     if (!handle_is_initial(h))
@@ -240,7 +243,8 @@ static int check_initial(struct hearsay *h)
     return HEARSAY_OK;
 }
 
-/* A run whose topology says each edge may have no room for the outline. */
+/* Makes the run from the flags. If the run description has no room for the outline, for example
+ * because the topology lists every edge, the run is made without the outline. */
 static int make_run(struct hearsay *h, struct run_flags *filled, char error[RUN_ERROR_MAX])
 {
     struct run *run = &h->config.node.run;
@@ -269,7 +273,7 @@ static int take_run(struct hearsay *h)
         err = make_run(h, filled, error);
     free(filled);
     if (err == 0 && c->run.rounds == 0 && c->n_bootstrap > 0) {
-        c->found = false; /* Who joins need not know how long the run is. */
+        c->found = false; /* A joining peer takes the rounds from the cluster's run. */
         return HEARSAY_OK;
     }
     if (err == 0 && !run_is_fixed(&c->run)) {
@@ -284,8 +288,8 @@ static int take_run(struct hearsay *h)
 
 /* ---- --out ------------------------------------------------------------------------ */
 
-/* Another run's directory is refused; so is that of a run that has finished, which would be trained
- * anew. */
+/* Opens the output directory. A directory of a finished run is refused, because the run would be
+ * trained again. */
 static int open_out(struct hearsay *h)
 {
     char why[OUTDIR_WHY_MAX];
@@ -303,7 +307,8 @@ static int open_out(struct hearsay *h)
     return HEARSAY_OK;
 }
 
-/* Without a directory nobody writes any, and the word is checked all the same. */
+/* Reads the checkpoint interval. The value is checked even if there is no output directory and no
+ * checkpoint is written. */
 static int take_pace(struct hearsay *h)
 {
     char error[SETTINGS_ERROR_MAX];
@@ -316,7 +321,8 @@ static int take_pace(struct hearsay *h)
     return HEARSAY_OK;
 }
 
-/* What cannot be read now may be read later: better no start than one from an older moment. */
+/* Loads the checkpoints. A file that cannot be read because of a system error is a failure: the
+ * error may be temporary, and starting from an older checkpoint would lose rounds. */
 static int open_checkpoints(struct hearsay *h)
 {
     struct uv_driver_config *c = &h->config;
@@ -376,7 +382,7 @@ static int check_owner(struct hearsay *h)
     return HEARSAY_OK;
 }
 
-/* ---- All of it ---------------------------------------------------------------------- */
+/* ---- All steps ----------------------------------------------------------------------- */
 
 static int configure(struct hearsay *h)
 {
@@ -386,7 +392,7 @@ static int configure(struct hearsay *h)
     h->config.note = handle_note;
     h->config.measured = handle_measured;
     if (h->evaluate == NULL)
-        h->config.node.evaluate_every = 0; /* There is nobody to ask. */
+        h->config.node.evaluate_every = 0; /* No callback: evaluations are impossible. */
     return HEARSAY_OK;
 }
 

@@ -1,4 +1,4 @@
-/* peer/api/share.c -- which samples of a common set are this peer's. */
+/* peer/api/share.c -- selects this peer's share of a data set that all peers have. */
 #include "nn/shards/shard.h"
 #include "peer/api/handle.h"
 
@@ -7,7 +7,7 @@
 
 uint64_t hearsay_shares(const struct hearsay *h)
 {
-    struct hearsay *unlocked = (struct hearsay *)h; /* Only its lock is changed. */
+    struct hearsay *unlocked = (struct hearsay *)h; /* Only the lock in it is modified. */
     if (h == NULL)
         return 0;
     uv_mutex_lock(&unlocked->lock);
@@ -16,7 +16,8 @@ uint64_t hearsay_shares(const struct hearsay *h)
     return n;
 }
 
-/* As `hearsay peer` shares out a set without labels of its own: by the same table. */
+/* Opens this peer's share of a set without labels, with the same assignment that `hearsay peer`
+ * uses. */
 static int open_shard(struct hearsay *h, struct shard *s, const struct dataset *set,
                       char error[DATA_ERROR_MAX])
 {

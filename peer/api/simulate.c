@@ -1,5 +1,5 @@
-/* peer/api/simulate.c -- many handles over a simulated network: one thread steps the world, and
- * gives the tensors to one caller at a time. */
+/* peer/api/simulate.c -- runs many handles over a simulated network. One thread steps the
+ * simulation and gives the tensors to one caller at a time. */
 #include "nn/math/c_locale.h"
 #include "nn/math/number.h"
 #include "peer/api/handle.h"
@@ -12,17 +12,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* One simulation and its handles. Freed when the last handle is closed. */
 struct simulation
 {
     struct sim_config config;
     struct sim_world *world;
-    struct hearsay **handle; /* n_peers of them. */
+    /* Handles, `n_peers` of them, borrowed. */
+    struct hearsay **handle;
     uv_thread_t thread;
-    uv_mutex_t lock; /* Guards what follows. */
-    uint32_t n_open; /* Handles that are not closed. */
+    uv_mutex_t lock; /* Guards `n_open`. */
+    uint32_t n_open; /* Number of handles that are not closed. */
 };
 
-/* ---- The world's thread --------------------------------------------------------- */
+/* ---- The simulation's thread ----------------------------------------------------- */
 
 static int make_trainer(void *self, uint32_t peer, const struct run *run, struct trainer *t,
                         char error[RUN_ERROR_MAX])
@@ -87,7 +89,7 @@ static void run(void *self)
         end(s, i);
 }
 
-/* ---- From the caller's thread ------------------------------------------------------ */
+/* ---- Called by the callers' threads ----------------------------------------------- */
 
 static void free_simulation(struct simulation *s)
 {
@@ -98,7 +100,7 @@ static void free_simulation(struct simulation *s)
     free(s);
 }
 
-/* The last one waits for the world's thread. */
+/* Closes one handle. The last one joins the simulation's thread and frees the simulation. */
 void handle_stop_simulated(struct hearsay *h)
 {
     struct simulation *s = h->simulation;
@@ -106,7 +108,7 @@ void handle_stop_simulated(struct hearsay *h)
     bool last = --s->n_open == 0;
     uv_mutex_unlock(&s->lock);
     if (turn_await(&h->turn, 0) != TURN_OVER)
-        h->stuck = true; /* Others keep the world waiting, and it uses this one. */
+        h->stuck = true; /* The simulation still uses this handle. */
     if (!last)
         return;
     (void)uv_thread_join(&s->thread);
@@ -114,7 +116,8 @@ void handle_stop_simulated(struct hearsay *h)
     h->stuck = false;
 }
 
-/* A word of the network's: "latency-us=1000". */
+/* Sets one property of the simulated network, such as "latency-us=1000". Returns false if the name
+ * is unknown or the value is out of range. */
 static bool take_word(struct sim_config *c, const char *name, const char *value)
 {
     struct
@@ -169,7 +172,7 @@ static int take_network(struct hearsay *h, struct sim_config *c, const char *net
     return code;
 }
 
-/* All members are there at the beginning, unless the options say otherwise. */
+/* Prepares one handle. Unless the options say otherwise, the run begins with all `n` members. */
 static int prepare(struct hearsay *h, size_t n)
 {
     char text[24];
@@ -194,7 +197,8 @@ static void begin_alike(struct hearsay *const *h, size_t n)
             layout_begin_alike(&h[i]->config.node.run, &h[from]->config.node.run);
 }
 
-/* Checks that handle i describes the same run as the first handle: the same options and tensors. */
+/* Checks that handle number `i` describes the same run as the first handle: the same options and
+ * tensors. */
 static int same_run(struct hearsay *first, struct hearsay *h, size_t i)
 {
     char a[WIRE_RUN_MAX + 1], b[WIRE_RUN_MAX + 1], why[OWNER_WHY_MAX];

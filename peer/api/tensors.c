@@ -1,4 +1,4 @@
-/* peer/api/tensors.c -- a table of the caller's tensors, and copies to and from the flat vector. */
+/* peer/api/tensors.c -- table of the caller's tensors, and copies to and from the flat vector. */
 #include "peer/api/tensors.h"
 
 #include "nn/math/half.h"
@@ -56,7 +56,8 @@ static size_t width(enum hearsay_type type)
     return type == HEARSAY_FLOAT32 ? sizeof(float) : sizeof(uint16_t);
 }
 
-/* Its elements, or 0: none, or more than a vector of this machine can have. */
+/* Returns the number of elements of a tensor. 0: a dimension is 0, or the tensor is too large for
+ * this machine. */
 static size_t count(const struct tensor *one)
 {
     size_t n = 1;
@@ -146,7 +147,8 @@ static int by_address(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* What one round writes to a byte of two tensors is neither's. */
+/* Checks that no two tensors overlap in memory. A round would write the shared bytes twice, with
+ * different values. */
 static int apart(const struct tensors *t, char error[TENSORS_ERROR_MAX])
 {
     const struct tensor **at = malloc(t->n * sizeof *at);
@@ -166,7 +168,8 @@ static int apart(const struct tensors *t, char error[TENSORS_ERROR_MAX])
     return err;
 }
 
-/* Is x the caller's memory? */
+/* Finds out whether the tensors are contiguous in the order of x, so that x can be the caller's
+ * memory. */
 static void look_for_flat(struct tensors *t, struct tensor *const *in_order)
 {
     float *first = in_order[0]->data;
@@ -178,7 +181,7 @@ static void look_for_flat(struct tensors *t, struct tensor *const *in_order)
             t->flat = NULL;
 }
 
-/* Give them places in this order. */
+/* Assigns offsets to the tensors in this order and makes their segments. */
 static int place(struct tensors *t, struct tensor *const *in_order, char error[TENSORS_ERROR_MAX])
 {
     free(t->segment);
@@ -196,8 +199,7 @@ static int place(struct tensors *t, struct tensor *const *in_order, char error[T
     return 0;
 }
 
-/* Returns the part of x that holds tensors of this role: trained (0), statistics (1), opaque
- * (2). */
+/* Returns the group of tensors with this role: trained (0), statistics (1), opaque (2). */
 static int part_of(enum hearsay_role role)
 {
     switch (role) {
@@ -282,7 +284,8 @@ int tensors_lay_as(struct tensors *t, const struct segment *s, size_t n,
     return err;
 }
 
-/* All that peers have to agree on of the i-th tensor of x, behind what was hashed before. */
+/* Hashes everything about tensor number `i` that peers must agree on. `before`: hash of the tensors
+ * before it. */
 static uint64_t hash_one(const struct tensors *t, size_t i, uint64_t before)
 {
     char text[HEARSAY_NAME_MAX + 160], shape[96];
@@ -294,7 +297,7 @@ static uint64_t hash_one(const struct tensors *t, size_t i, uint64_t before)
     return rng_hash(text, (size_t)n);
 }
 
-/* In x's order. */
+/* The hash follows the order of x. */
 uint64_t tensors_layout(const struct tensors *t)
 {
     uint64_t hash = rng_hash("hearsay", 7);
@@ -322,7 +325,7 @@ void tensors_describe(const struct tensors *t, size_t i, char out[TENSORS_ERROR_
              roles[one->role]);
 }
 
-/* ---- Numbers --------------------------------------------------------------- */
+/* ---- Values --------------------------------------------------------------- */
 
 static float half_at(enum hearsay_type type, uint16_t h)
 {
@@ -355,7 +358,7 @@ const struct tensor *tensors_bad(const struct tensors *t)
     return NULL;
 }
 
-/* ---- There and back ---------------------------------------------------------- */
+/* ---- Copies ------------------------------------------------------------------ */
 
 void tensors_read(struct tensors *t, float *x)
 {

@@ -1,15 +1,15 @@
-/* peer/api/tensors.h -- the caller's tensors: their names and shapes, and the way to one flat
- * vector and back.
+/* peer/api/tensors.h -- table of the caller's tensors, and copies between the tensors and one flat
+ * vector.
  *
  *   add, add, ...  -->  lay   segments in the order of the flat vector x: trained ones first
  *                         |
  *        gather: tensors -> x        scatter: x -> tensors
  *
  * If all tensors are float32 and contiguous in the order of x, then x is the caller's memory
- * itself, and gather and scatter do nothing. A tensor of 16 bits is the rounded image of its part
- * of x (nn/math/half.h). Gather adds the caller's changes to x, so that the digits that mixing
- * added below the precision of 16 bits are kept. Segments have the types of the tensors, so figures
- * describe the rounded images.
+ * itself, and gather and scatter do nothing. A tensor of 16 bits is the rounded copy of its part of
+ * x (nn/math/half.h). Gather adds the caller's changes to x, so that the digits that mixing added
+ * below the precision of 16 bits are kept. Segments have the types of the tensors, so figures
+ * describe the rounded values.
  */
 #ifndef PEER_API_TENSORS_H
 #define PEER_API_TENSORS_H
@@ -17,58 +17,72 @@
 #include "nn/math/vec.h"
 #include "peer/api/hearsay.h"
 
+/* Largest number of tensors, and size of an error message in bytes. */
 enum { TENSORS_MAX = 65536, TENSORS_ERROR_MAX = 384 };
 
+/* One tensor of the caller. */
 struct tensor
 {
     char name[HEARSAY_NAME_MAX + 1];
-    void *data; /* The caller's. */
+    void *data; /* Elements, in the caller's memory. */
     enum hearsay_type type;
     enum hearsay_role role;
     uint32_t n_dims, dims[HEARSAY_DIMS_MAX];
-    size_t n;      /* Elements. */
-    size_t offset; /* In x, once laid. */
+    size_t n;      /* Number of elements. */
+    size_t offset; /* Offset in x, in floats. Set by tensors_lay(). */
 };
 
+/* All tensors of a handle. All zeros: no tensors. */
 struct tensors
 {
     struct tensor *tensor;
     size_t n, cap;
-    struct segment *segment; /* Once laid: n of them, in x's order. */
-    size_t n_floats, dim;    /* All of x, and its trained part. */
-    float *flat;             /* x in the caller's memory, or NULL. */
-    uint64_t bytes_copied;   /* By gather and scatter. */
+    /* `n` segments in the order of x. NULL before tensors_lay(). */
+    struct segment *segment;
+    size_t n_floats, dim; /* Floats of x, and floats of the trained part of x. */
+    /* The caller's memory if x can be used in place. NULL: x is a copy. */
+    float *flat;
+    /* Bytes copied by gather and scatter so far. */
+    uint64_t bytes_copied;
 };
 
-/* Zeros are an empty table. */
+/* Frees the table and sets it to empty. The caller's memory is not touched. */
 void tensors_close(struct tensors *t);
 
-/* As hearsay_tensor(): 0, -EINVAL with a sentence, or -ENOMEM; then nothing is changed. */
+/* Adds a tensor to the table, as hearsay_tensor() describes. Returns 0; -EINVAL with a message; or
+ * -ENOMEM. On failure the table is unchanged. */
 int tensors_add(struct tensors *t, const struct tensor *one, char error[TENSORS_ERROR_MAX]);
 
 /* Fixes the order of x: trained tensors, then statistics, then opaque ones; within each group in
- * the order of tensors_add(). Returns 0; -EINVAL: no tensor is trained; or -ENOMEM. */
+ * the order of tensors_add(). Returns 0; -EINVAL if no tensor is trained or two tensors overlap; or
+ * -ENOMEM. */
 int tensors_lay(struct tensors *t, char error[TENSORS_ERROR_MAX]);
 
-/* Fix the order of another table of segments, which have to be just these tensors. */
+/* Fixes the order of x as that of the `n` segments `s` of a model. The tensors must have exactly
+ * the names and shapes of these segments. Returns 0; -EINVAL with a message; or -ENOMEM. */
 int tensors_lay_as(struct tensors *t, const struct segment *s, size_t n,
                    char error[TENSORS_ERROR_MAX]);
 
-/* Names, shapes, types and roles of all in 64 bits: equal for peers that can be in one run. */
+/* Returns a 64-bit hash of names, shapes, types and roles of all tensors. Peers of one run have
+ * equal hashes. */
 uint64_t tensors_layout(const struct tensors *t);
 
-/* The same of each of the first TENSORS_OUTLINED by itself, in two hexadecimal digits: which one differs is
- * found by that, one in 256 times a later one. */
+/* Writes a short hash of each of the first TENSORS_OUTLINED tensors, as two hexadecimal digits per
+ * tensor. Comparing two outlines finds the first tensor that differs. With 8 bits per hash, 1 of
+ * 256 differences is missed, and a later tensor is found instead. */
 enum { TENSORS_OUTLINED = 96, TENSORS_OUTLINE = 2 * TENSORS_OUTLINED + 1 };
 void tensors_outline(const struct tensors *t, char out[TENSORS_OUTLINE]);
 
-/* "fc.weight (float32 of 10x84, trained)": the i-th one of x. */
+/* Describes tensor number `i` in the order of x: "fc.weight (float32 of 10x84, trained)". */
 void tensors_describe(const struct tensors *t, size_t i, char out[TENSORS_ERROR_MAX]);
 
-/* The first tensor with a value that is not finite, or NULL. O(n_floats). */
+/* Returns the first tensor with a value that is not finite. NULL: all values are finite.
+ * O(n_floats). */
 const struct tensor *tensors_bad(const struct tensors *t);
 
-/* x[0..n_floats) as the tensors have it, from nothing (read), or from what scatter left (gather). */
+/* Copies between the tensors and x[0..n_floats). tensors_read() sets x from the tensors.
+ * tensors_gather() updates an x that was scattered before, and keeps its extra precision.
+ * tensors_scatter() sets the tensors from x. */
 void tensors_read(struct tensors *t, float *x);
 void tensors_gather(struct tensors *t, float *x);
 void tensors_scatter(struct tensors *t, const float *x);

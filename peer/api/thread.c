@@ -1,4 +1,5 @@
-/* peer/api/thread.c -- the peer's thread: a loop with a driver, and what it says. */
+/* peer/api/thread.c -- the peer's thread: an event loop with a driver, and the driver's
+ * callbacks. */
 #include "peer/api/handle.h"
 
 #include "nn/math/c_locale.h"
@@ -11,7 +12,7 @@
 
 enum { LOOK_MS = 250 };
 
-/* ---- What the driver says, on the peer's thread ------------------------------ */
+/* ---- Callbacks of the driver, on the peer's thread ----------------------------- */
 
 void handle_note(void *self, enum note_level level, const char *text)
 {
@@ -76,9 +77,9 @@ static void on_look(uv_timer_t *timer)
     see(timer->data);
 }
 
-/* ---- From the caller's thread ------------------------------------------------------ */
+/* ---- Called by the caller's thread ------------------------------------------------ */
 
-/* None of them keeps a loop alive that has nothing else to do. */
+/* The handles are unreferenced, so that they do not keep the event loop running on their own. */
 static int open_handles(struct hearsay *h)
 {
     int err = uv_async_init(&h->loop, &h->leave, on_leave);
@@ -103,7 +104,7 @@ static void close_loop(struct hearsay *h, bool handles)
     (void)uv_loop_close(&h->loop);
 }
 
-/* Signals are the program's: threads that we start have all of them blocked. */
+/* Signals belong to the program, so threads of the library block all of them. */
 static int start_thread(struct hearsay *h)
 {
     sigset_t all, before;
@@ -121,7 +122,8 @@ static int open_driver(struct hearsay *h)
     enum uv_driver_part part = UV_DRIVER_REST;
     sigset_t all, before;
     sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* The worker's thread begins here. */
+    (void)pthread_sigmask(SIG_SETMASK, &all,
+                          &before); /* uv_driver_open() starts the worker thread. */
     int err = uv_driver_open(&h->driver, &h->loop, &h->config, &part);
     while (err == -EADDRINUSE && part == UV_DRIVER_DOOR
            && settings_move(&h->settings, &h->config)) {
@@ -155,7 +157,7 @@ int handle_start(struct hearsay *h)
         err = start_thread(h);
     if (err == 0)
         return HEARSAY_OK;
-    /* A driver can be closed once it has run: let it end at once. */
+    /* A driver can be closed only after it has run, so it is started and stopped at once. */
     uv_driver_start(h->driver);
     uv_driver_stop(h->driver);
     uv_run(&h->loop, UV_RUN_DEFAULT);
@@ -179,7 +181,7 @@ void handle_stop(struct hearsay *h)
         return;
     }
     if (turn_await(&h->turn, 0) != TURN_OVER) {
-        h->stuck = true; /* It did not end in time: its thread keeps what it uses. */
+        h->stuck = true; /* The thread has not ended in time and still uses the handle. */
         return;
     }
     (void)uv_thread_join(&h->thread);

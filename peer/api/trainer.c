@@ -1,5 +1,5 @@
-/* peer/api/trainer.c -- the trainer that a node sees where a program brings the model: its local
- * steps are the caller's, and take as long as the caller does. */
+/* peer/api/trainer.c -- the trainer that a node uses when a program provides the model. The caller
+ * does the local steps. */
 #include "peer/api/handle.h"
 #include "peer/secure/hash.h"
 
@@ -29,10 +29,11 @@ static bool begins(void *self, const float *x)
     const struct hearsay *h = self;
     char hash[LAYOUT_BEGIN];
     handle_begin_hash(h, x, hash);
-    return strcmp(hash + 1, h->begin_of_run + 1) == 0; /* The first says no part of it. */
+    return strcmp(hash + 1, h->begin_of_run + 1) == 0; /* The first digit ranks the peers. */
 }
 
-/* What is counted is told under the lock. */
+/* Copies x to the tensors. The byte count is read by the caller's thread, so it is updated under
+ * the lock. */
 static void scatter(struct hearsay *h, const float *x)
 {
     tensors_scatter(&h->tensors, x);
@@ -79,7 +80,8 @@ static void evaluate(void *self, const float *x, uint64_t max_samples,
             .loss = score.loss, .accuracy = score.accuracy, .n_samples = score.samples};
 }
 
-/* Whose samples are whose is found out when somebody asks. */
+/* Stores the keys of the live members. The shares are computed later, when hearsay_share() is
+ * called. */
 static int members(void *self, const uint64_t *keys, size_t n, uint64_t own)
 {
     struct hearsay *h = self;
@@ -97,7 +99,7 @@ static int members(void *self, const uint64_t *keys, size_t n, uint64_t own)
     return 0;
 }
 
-/* The caller's own bytes. */
+/* Saves or restores the caller's data of hearsay_keep() in a checkpoint. */
 static void state(void *self, struct state *s)
 {
     struct hearsay *h = self;
@@ -131,7 +133,7 @@ static int no_memory(char error[RUN_ERROR_MAX])
     return -ENOMEM;
 }
 
-/* Which tensor is the first that differs, as far as the run's outline says. */
+/* Describes the first tensor that differs from the run's, as far as the run's outline allows. */
 static void first_other(const struct tensors *t, const char *theirs, char out[TENSORS_ERROR_MAX])
 {
     char own[TENSORS_OUTLINE], what[TENSORS_ERROR_MAX];
@@ -139,7 +141,7 @@ static void first_other(const struct tensors *t, const char *theirs, char out[TE
     tensors_outline(t, own);
     while (i < n && i < t->n && memcmp(own + 2 * i, theirs + 2 * i, 2) == 0)
         i++;
-    bool all = n > 0 && n < TENSORS_OUTLINED; /* The run has no more. */
+    bool all = n > 0 && n < TENSORS_OUTLINED; /* The outline covers all tensors of the run. */
     if (n == 0 || (i == n && !all) || (i == t->n && i == n)) {
         snprintf(out, TENSORS_ERROR_MAX, "in a name, shape, type, role or their order");
         return;
@@ -156,8 +158,8 @@ static void first_other(const struct tensors *t, const char *theirs, char out[TE
                  i + 1);
 }
 
-/* Warns a peer with the option "initial" that the run begins with another peer's model. A peer that
- * resumes has the model of its checkpoint, and gets no warning. */
+/* Warns a peer with the option "initial" if the run begins with another peer's model. A peer that
+ * resumes has the model of its checkpoint and gets no warning. */
 static void warn_initial(struct hearsay *h)
 {
     if (handle_is_initial(h) && h->config.node.n_resume == 0 && !begins(h, h->begin))
@@ -167,8 +169,8 @@ static void warn_initial(struct hearsay *h)
             "begun, or another peer has --initial, too");
 }
 
-/* A run of the program's own model: do the tensors look like those of the others? What they begin with
- * may be something else: then the run's initial model is fetched. */
+/* Checks that the tensors have the layout of the run. Their values may differ: the run's initial
+ * model is then fetched from another member. */
 static int check_layout(struct hearsay *h, const struct run *run, char error[RUN_ERROR_MAX])
 {
     const struct layout_values *v = layout_values(run);
@@ -189,7 +191,8 @@ static int check_layout(struct hearsay *h, const struct run *run, char error[RUN
     return -EINVAL;
 }
 
-/* A run that `hearsay peer` can be in: the tensors have to be its model's. */
+/* Checks that the tensors are those of the run's built-in model, which `hearsay peer` can train,
+ * and sets the initial model. */
 static int take_model(struct hearsay *h, const struct run *run, char error[RUN_ERROR_MAX])
 {
     char why[MODEL_ERROR_MAX], what[TENSORS_ERROR_MAX], hash[SGD_INIT_MAX];
@@ -228,9 +231,9 @@ static int take_model(struct hearsay *h, const struct run *run, char error[RUN_E
     return -EINVAL;
 }
 
-/* Is the run in the directory this one but for what it began with, with no checkpoint that it could go on
- * from? So it is where a program that is started again draws other values, and then the run begins
- * again there, as it would with the same ones. */
+/* Returns whether the directory belongs to this run except for the initial model, and has no
+ * checkpoint. That is the case if a program is restarted before its first checkpoint and draws
+ * other initial values. The run then begins again in this directory. */
 static bool begins_again(const struct hearsay *h)
 {
     char there[OWNER_TEXT_MAX], why[OWNER_WHY_MAX];
@@ -238,7 +241,7 @@ static bool begins_again(const struct hearsay *h)
            && owner_differ(there, h->owner_text, why) == 1 && strncmp(why, "begin=", 6) == 0;
 }
 
-/* The directory is this run's, or nobody's. */
+/* Checks that the output directory belongs to this run or to none. */
 static int check_out(struct hearsay *h, const struct run *run, char error[RUN_ERROR_MAX])
 {
     char text[WIRE_RUN_MAX + 1], why[OUTDIR_WHY_MAX];

@@ -1,10 +1,11 @@
-/* peer/api/turn.c -- one lock and one condition between the caller's thread and the peer's. */
+/* peer/api/turn.c -- turns of the caller's thread and the peer's threads, by one mutex and one
+ * condition variable. */
 #include "peer/api/turn.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* A signal handler can only set a flag: whoever waits looks at it so often. */
+/* A signal handler can only set a flag, so a waiting thread checks that flag at this interval. */
 enum { LOOK_MS = 50 };
 
 int turn_open(struct turn *t)
@@ -25,7 +26,7 @@ void turn_close(struct turn *t)
     uv_mutex_destroy(&t->mutex);
 }
 
-/* ---- The peer's threads ---- */
+/* ---- Called by the peer's threads ---- */
 
 int turn_steps(struct turn *t, uint64_t round, uint32_t steps, struct hearsay_did *did)
 {
@@ -84,7 +85,7 @@ void turn_over(struct turn *t)
     uv_mutex_unlock(&t->mutex);
 }
 
-/* ---- The caller's thread ---- */
+/* ---- Called by the caller's thread ---- */
 
 void turn_leave(struct turn *t)
 {

@@ -1,12 +1,12 @@
-/* peer/api/turn.h -- whose turn it is: the caller's thread and the peer's worker take turns with
- * the tensors.
+/* peer/api/turn.h -- lets the caller's thread and the peer's worker thread use the tensors in
+ * turns.
  *
  *   worker   ...mixes, encodes... steps() |                       | ...   evaluate() |          | ...
  *                                         v                       ^                  v          ^
  *   caller   hearsay_wait()... ---------> TURN_CALLER: trains --- round()... ------> TURN_TESTS: callback
  *
- * A worker that waits here waits for the caller, however long that takes; turn_leave() sends it on.
- * Notes for the caller wait here, too, so that no thread of ours ever runs a callback.
+ * The worker waits for the caller without a time limit, until turn_leave() ends the wait. Messages
+ * for the caller are queued here, too, so that callbacks run on the caller's thread only.
  */
 #ifndef PEER_API_TURN_H
 #define PEER_API_TURN_H
@@ -17,67 +17,76 @@
 #include <stdatomic.h>
 #include <uv.h>
 
+/* Which side may use the tensors. */
 enum turn_of {
     TURN_PEER,   /* The library has the tensors. */
-    TURN_CALLER, /* The caller has them, for local steps. */
-    TURN_TESTS,  /* The caller has to evaluate what they hold. */
-    TURN_OVER    /* The peer's thread has ended. */
+    TURN_CALLER, /* The caller has the tensors and does local steps. */
+    TURN_TESTS,  /* The caller evaluates the model in the tensors. */
+    TURN_OVER    /* The peer's thread has ended. The caller has the tensors. */
 };
 
+/* Largest number of queued messages, and size of a message in bytes. */
 enum { TURN_NOTES = 256, TURN_NOTE_MAX = 240 };
 
+/* Shared state of the two threads. */
 struct turn
 {
-    uv_mutex_t mutex; /* Guards all but `interrupted`. */
+    uv_mutex_t mutex; /* Guards all fields except `interrupted`. */
     uv_cond_t cond;
     enum turn_of of;
-    bool leaving;     /* Nobody trains any more. */
-    uint64_t round;   /* TURN_CALLER: of so many rounds that are done, */
-    uint32_t steps;   /* these are the local steps to do. */
-    bool handed;      /* The steps have been handed over. */
-    uint64_t samples; /* TURN_TESTS: so many are enough. */
+    bool leaving;   /* True once the peer leaves the run: the caller gets no more turns. */
+    uint64_t round; /* TURN_CALLER: complete rounds of the run. */
+    uint32_t steps; /* TURN_CALLER: local steps to do. */
+    bool handed;    /* True once the caller has finished the local steps. */
+    /* TURN_TESTS: number of samples that are enough. 0: all. */
+    uint64_t samples;
     bool answered;
     struct hearsay_did did;
     struct hearsay_score score;
-    atomic_bool interrupted; /* Any thread or signal handler sets it. */
+    /* Set by any thread or signal handler to interrupt a wait. */
+    atomic_bool interrupted;
 
     struct
     {
         int level;
         char text[TURN_NOTE_MAX];
+        /* Ring buffer of messages for the caller. */
     } note[TURN_NOTES];
-    size_t first, n_notes; /* A ring. */
-    uint64_t n_lost;       /* Notes that it had no room for. */
+    size_t first, n_notes; /* Start and length of the ring buffer's content. */
+    uint64_t n_lost;       /* Messages dropped because the ring buffer was full. */
 };
 
-/* 0 or a negative errno. */
+/* Initialises the lock and sets TURN_PEER. Returns 0 or a negative errno. */
 int turn_open(struct turn *t);
 void turn_close(struct turn *t);
 
-/* ---- The peer's threads ---- */
+/* ---- Called by the peer's threads ---- */
 
-/* Wait until the caller has done the steps: 0, and *did. -1: nobody will. */
+/* Gives the tensors to the caller and waits until the local steps are done. Returns 0 and the
+ * result in `*did`, or -1 if the peer leaves the run. */
 int turn_steps(struct turn *t, uint64_t round, uint32_t steps, struct hearsay_did *did);
-/* Wait until the caller has evaluated: 0, and *score. -1: it has not. */
+/* Waits until the caller has evaluated the model. Returns 0 and the result in `*score`, or -1 if
+ * there is no result. */
 int turn_test(struct turn *t, uint64_t samples, struct hearsay_score *score);
+/* Queues a message for the caller. If the queue is full, the message is dropped and counted. */
 void turn_note(struct turn *t, int level, const char *text);
-/* The peer's thread has ended: nobody waits any more. */
+/* Reports that the peer's thread has ended, which ends every wait of the caller. */
 void turn_over(struct turn *t);
 
-/* ---- The caller's thread ---- */
+/* ---- Called by the caller's thread ---- */
 
-/* Nobody trains or evaluates from now on. */
+/* Ends the caller's turns: the worker no longer waits for local steps or evaluations. */
 void turn_leave(struct turn *t);
-/* The steps are done. Only at TURN_CALLER. */
+/* Reports that the local steps are done and gives the tensors back. Only in TURN_CALLER. */
 void turn_hand_over(struct turn *t, const struct hearsay_did *did);
-/* The evaluation is, or was none: NULL. Only at TURN_TESTS. */
+/* Reports the result of an evaluation. NULL: the evaluation failed. Only in TURN_TESTS. */
 void turn_answer(struct turn *t, const struct hearsay_score *score);
-/* Wait until it is not TURN_PEER, there are notes, or the time is over (at_ns of uv_hrtime();
- * UINT64_MAX: never), or somebody interrupts. */
+/* Waits until the turn is not TURN_PEER, a message is queued, the wait is interrupted, or the time
+ * `at_ns` of uv_hrtime() is reached (UINT64_MAX: no limit). Returns the turn. */
 enum turn_of turn_await(struct turn *t, uint64_t at_ns);
-/* Was it interrupted? Then that is taken note of. */
+/* Returns whether a wait was interrupted, and clears that flag. */
 bool turn_interrupted(struct turn *t);
-/* The oldest note, to be told; false: there is none. */
+/* Removes the oldest message from the queue. Returns false if the queue is empty. */
 bool turn_next_note(struct turn *t, int *level, char text[TURN_NOTE_MAX]);
 
 #endif
