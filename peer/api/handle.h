@@ -108,7 +108,7 @@ struct hearsay
     bool has_seen;
     char codec[256];
     char run_text[WIRE_RUN_MAX + 1];
-    uint64_t copied; /* Bytes of tensors copied by gather and scatter. */
+    uint64_t copied; /* Bytes copied between the tensors and the flat vector. */
     uint64_t n_rounds, seed;
     uint64_t *keys; /* Keys of the live members, for the option "shard". */
     size_t n_keys;

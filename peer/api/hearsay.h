@@ -209,7 +209,8 @@ HEARSAY_EXPORT int hearsay_on_evaluate(struct hearsay *h,
                                        void *self);
 
 /* Checks all options, reads the key and the checkpoints, listens on a port, and starts the peer's
- * thread. Returns without waiting for other peers.
+ * thread. Returns without waiting for other peers. On success the library has the tensors, and the
+ * next call is hearsay_wait().
  *
  * "out": output directory of this run. A peer that is started again continues from its last
  * checkpoint. A directory with a finished run is refused: the directory already has the model and
@@ -221,24 +222,31 @@ HEARSAY_EXPORT int hearsay_on_evaluate(struct hearsay *h,
  *
  * "metrics": HOST:PORT, or PORT on 127.0.0.1. With port 0 the system chooses a port, which a
  * message names. A thread of the library serves /metrics for Prometheus and a live page at that
- * address until the run ends. A port in use is HEARSAY_USAGE.
+ * address until the run ends.
  *
  * The initial model of the run is a copy of one peer's tensors at the time of this call, bit for
- * bit. A run that has begun keeps its initial model. Otherwise the model comes from the peer with
- * "initial=true", else from the peer without "bootstrap", else from one of the peers that can begin
- * the run. If the run begins with another model, a peer with "initial=true" gets a message of level
- * 1.
+ * bit. A run that has begun keeps its initial model. Otherwise the model comes from the first of
+ * these peers:
+ *
+ *     the peer with "initial=true"
+ *     the peer without "bootstrap"
+ *     one of the peers that set options of the run
  *
  * The other peers fetch the initial model from any member that has it and check it by its hash.
  * Their tensors hold it when hearsay_wait() hands them over, and a message says "took the initial
  * model from b". A peer waits at most "patience" seconds for another peer that fetches the model;
- * that peer then joins late. Checkpoints contain the initial model. With "model" the run
- * description determines the initial model, so no peer provides it.
+ * that peer then joins late. If the run begins with another model, a peer with "initial=true" gets
+ * a message of level 1. Checkpoints contain the initial model. With "model" the run description
+ * determines the initial model, so no peer provides it.
  *
- * Returns HEARSAY_OK: the library has the tensors, and the next call is hearsay_wait().
- * HEARSAY_USAGE: an option, the key, a tensor or the content of "out" is wrong. HEARSAY_NOT_FINITE:
- * a tensor holds NaN or infinity. HEARSAY_SYSTEM: memory, a thread, a port in use, or a disk. After
- * a failure the tensors are yours, and you may set options and open the handle again. */
+ * After a failure the tensors are yours, and you may set options and open the handle again.
+ * Results:
+ *
+ *     HEARSAY_OK            the library has the tensors
+ *     HEARSAY_USAGE         an option, the key, a tensor or the content of "out" is wrong, or the
+ *                           port of "metrics" is in use
+ *     HEARSAY_NOT_FINITE    a tensor holds NaN or infinity
+ *     HEARSAY_SYSTEM        memory, a thread, a port in use, or a disk */
 HEARSAY_EXPORT int hearsay_open(struct hearsay *h);
 
 /* Opens `n` handles in one process over a simulated network in virtual time, for tests and
@@ -271,15 +279,21 @@ HEARSAY_EXPORT int hearsay_open_simulated(struct hearsay *const *h, size_t n, co
 
 /* Waits until the library hands the tensors to you. The tensors then hold the model to train from:
  * the initial model of the run, the model of a checkpoint, or, for a peer that joins late, the
- * model of its neighbours. Returns at once if the tensors are yours already. `timeout_s`: longest
- * time to wait, in seconds; 0: do not wait; negative: no limit. Callbacks are called during the
- * wait.
+ * model of its neighbours. Returns at once if the tensors are yours already. Callbacks are called
+ * during the wait.
  *
- * HEARSAY_OK, HEARSAY_OVER: the tensors are yours. HEARSAY_TIMEOUT, HEARSAY_INTERRUPTED,
- * HEARSAY_CALLBACK: the library still has the tensors; call hearsay_wait() again. HEARSAY_USAGE:
- * the handle is not open, or the run does not fit this peer. HEARSAY_SYSTEM: the peer failed. If
- * the run ended by one of these two failures, hearsay_exit_code() is above 0 and the tensors are
- * yours. */
+ * `timeout_s`: longest time to wait, in seconds; 0: do not wait; negative: no limit. Results:
+ *
+ *     HEARSAY_OK            the tensors are yours: do hearsay_steps() local steps
+ *     HEARSAY_OVER          the run is over; the tensors are yours and hold the final model
+ *     HEARSAY_TIMEOUT       the library still has the tensors; call hearsay_wait() again
+ *     HEARSAY_INTERRUPTED   hearsay_interrupt() was called; else as HEARSAY_TIMEOUT
+ *     HEARSAY_CALLBACK      the evaluation callback failed; else as HEARSAY_TIMEOUT
+ *     HEARSAY_USAGE         the handle is not open, or the run does not fit this peer
+ *     HEARSAY_SYSTEM        the peer failed
+ *
+ * If the run ended with one of the last two results, hearsay_exit_code() is above 0 and the tensors
+ * are yours. */
 HEARSAY_EXPORT int hearsay_wait(struct hearsay *h, double timeout_s);
 
 /* Returns the number of local steps to do in this round. 0 before hearsay_wait() has returned
@@ -306,12 +320,14 @@ struct hearsay_did
  * "overlap=1" the tensors hold the correction of the round before.
  *
  * `did`: result of your local steps; NULL: not known. `timeout_s`: longest time to wait, in
- * seconds; 0: do not wait; negative: no limit. After HEARSAY_TIMEOUT, HEARSAY_INTERRUPTED or
- * HEARSAY_CALLBACK the library has the tensors; continue with hearsay_wait(), not with
- * hearsay_round(). HEARSAY_USAGE: the library still has the tensors, or another error of
- * hearsay_wait(). HEARSAY_NOT_FINITE: a tensor holds NaN or infinity; nothing was sent, and the
- * tensors are yours to repair. All other results are those of hearsay_wait(): HEARSAY_OK,
- * HEARSAY_OVER and HEARSAY_SYSTEM. */
+ * seconds; 0: do not wait; negative: no limit. Results in addition to those of hearsay_wait():
+ *
+ *     HEARSAY_USAGE         the library has the tensors: call hearsay_wait() before
+ *     HEARSAY_NOT_FINITE    a tensor holds NaN or infinity; nothing was sent, and the tensors are
+ *                           yours to repair
+ *
+ * After HEARSAY_TIMEOUT, HEARSAY_INTERRUPTED or HEARSAY_CALLBACK the library has the tensors.
+ * Continue with hearsay_wait(), not with hearsay_round(). */
 HEARSAY_EXPORT int hearsay_round(struct hearsay *h, const struct hearsay_did *did,
                                  double timeout_s);
 
@@ -323,10 +339,13 @@ HEARSAY_EXPORT void hearsay_interrupt(struct hearsay *h);
 /* Leaves the run and tells the neighbours. Local steps that were not handed over are lost to the
  * run. If the library works in place, those steps are still in the tensors, and "out" keeps its
  * checkpoints but gets no model file. Afterwards hearsay_verdict() says that the peer was stopped.
- * `timeout_s`: longest time to wait, in seconds; negative: no limit. HEARSAY_OVER: the tensors are
- * yours. HEARSAY_TIMEOUT: the peer has not stopped yet, and only hearsay_close() may be called.
- * HEARSAY_USAGE: the handle is not open, or the run did not fit this peer. HEARSAY_SYSTEM: the peer
- * failed. */
+ *
+ * `timeout_s`: longest time to wait, in seconds; negative: no limit. Results:
+ *
+ *     HEARSAY_OVER          the peer has left; the tensors are yours
+ *     HEARSAY_TIMEOUT       the peer has not stopped yet; only hearsay_close() may be called
+ *     HEARSAY_USAGE         the handle is not open, or the run did not fit this peer
+ *     HEARSAY_SYSTEM        the peer failed */
 HEARSAY_EXPORT int hearsay_leave(struct hearsay *h, double timeout_s);
 
 /* Stores data of yours, such as the state of an optimiser, in all following checkpoints. The data
@@ -380,7 +399,7 @@ struct hearsay_figures
     double mix_s;            /* Time of applying and encoding deltas, in seconds. */
     double wait_s;           /* Time of waiting for other peers, in seconds. */
     char codec[256];         /* Codec of the last deltas. */
-    char phase[16];          /* gathering, training, holding, settling, serving or left. */
+    char phase[16];          /* Phase: gathering, training, holding, settling, serving, left. */
 };
 
 /* Writes the current state to `*f`. The caller sets `f->size` before. May be called in a callback.
@@ -463,13 +482,16 @@ HEARSAY_EXPORT size_t hearsay_codec_bound(const struct hearsay_codec *c);
 /* Encodes x - x_hat as a message of `*n` bytes in out[0..cap). `cap` must be at least
  * hearsay_codec_bound(). `x_hat` NULL stands for zeros. `x_hat` is not changed: call
  * hearsay_codec_add() to add the message to it. Random choices depend on `seed` and `round` only.
- * The messages of lowrank also depend on earlier messages. `*left` gets the part that the message
- * leaves out, as |x - x_hat - message|^2 / |x - x_hat|^2, or 0 if x equals x_hat; the value is at
- * most 1 except for codecs that are not contractions ("scale=raw"). `left` may be NULL. Returns
- * HEARSAY_OK; HEARSAY_USAGE if a pointer is NULL or `cap` is too small, and nothing was written; or
- * HEARSAY_NOT_FINITE if the difference is not finite or its square overflows. In the last case `*n`
- * and `*left` are unchanged, the content of `out` is undefined, and the internal state of lowrank
- * may have changed. */
+ * The messages of lowrank also depend on earlier messages.
+ *
+ * `*left` gets the part that the message leaves out, as |x - x_hat - message|^2 / |x - x_hat|^2, or
+ * 0 if x equals x_hat. The value is at most 1, except for codecs that are not contractions
+ * ("scale=raw"). `left` may be NULL.
+ *
+ * Returns HEARSAY_OK; HEARSAY_USAGE if a pointer is NULL or `cap` is too small, and nothing was
+ * written; or HEARSAY_NOT_FINITE if the difference is not finite or its square overflows. In the
+ * last case `*n` and `*left` are unchanged, the content of `out` is undefined, and the internal
+ * state of lowrank may have changed. */
 HEARSAY_EXPORT int hearsay_codec_encode(struct hearsay_codec *c, const float *x, const float *x_hat,
                                         uint64_t seed, uint64_t round, void *out, size_t cap,
                                         size_t *n, double *left);

@@ -288,8 +288,8 @@ static int take_run(struct hearsay *h)
 
 /* ---- --out ------------------------------------------------------------------------ */
 
-/* Opens the output directory. A directory of a finished run is refused, because the run would be
- * trained again. */
+/* Opens the output directory. The directory of a finished run is refused, because opening it would
+ * train the run again. */
 static int open_out(struct hearsay *h)
 {
     char why[OUTDIR_WHY_MAX];

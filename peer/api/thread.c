@@ -157,7 +157,8 @@ int handle_start(struct hearsay *h)
         err = start_thread(h);
     if (err == 0)
         return HEARSAY_OK;
-    /* A driver can be closed only after it has run, so it is started and stopped at once. */
+    /* The start failed. A driver can be closed only after it has run, so it is started and stopped
+     * at once. */
     uv_driver_start(h->driver);
     uv_driver_stop(h->driver);
     uv_run(&h->loop, UV_RUN_DEFAULT);

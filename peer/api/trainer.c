@@ -231,9 +231,10 @@ static int take_model(struct hearsay *h, const struct run *run, char error[RUN_E
     return -EINVAL;
 }
 
-/* Returns whether the directory belongs to this run except for the initial model, and has no
- * checkpoint. That is the case if a program is restarted before its first checkpoint and draws
- * other initial values. The run then begins again in this directory. */
+/* Returns whether the output directory belongs to a run that differs from this one in the initial
+ * model only, and has no checkpoint. Such a directory is left by a program that stopped before its
+ * first checkpoint and draws other initial values when it is started again. The run then begins
+ * again in this directory. */
 static bool begins_again(const struct hearsay *h)
 {
     char there[OWNER_TEXT_MAX], why[OWNER_WHY_MAX];

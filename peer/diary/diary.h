@@ -27,7 +27,7 @@
 /* State of the files that one peer writes during a run. */
 struct diary
 {
-    /* Set by the caller before the first call, and borrowed: */
+    /* Fields that the caller sets before the first call. Pointers are borrowed. */
     /* Name of this peer, and output directory (NULL: none). */
     const char *name, *dir;
     /* Output directory, locked by this process. */
@@ -54,14 +54,14 @@ struct diary
     struct reserve last;
     /* Step counter at this start of the process. The first metrics line is of the next step. */
     uint64_t from;
-    /* True once the directory belongs to this run, so that files may be written. */
+    /* ^True once the output directory belongs to this run, so that files may be written. */
     bool claimed;
     bool unnamed; /* True if run.txt could not be written yet. */
     bool stored;  /* True if the model file has been written. */
     /* True if the last try to write the model failed, so that the newest model is in memory
      * only. */
     bool unstored;
-    /* Error message of that last try. */
+    /* ^Error message of the last failed try to write the model. */
     char why[FILE_ERROR_MAX];
     /* Message that names the files that could not be written. */
     char failure[192];
@@ -92,13 +92,13 @@ void diary_write(struct diary *d);
 /* Tries again to write run.txt if an earlier try failed. */
 void diary_name(struct diary *d);
 
-/* Callbacks for a driver (peer/uv/driver.h). The caller wraps them in functions that find the
+/* Callbacks for a driver (peer/uv/driver.h). The caller wraps them in functions that pass its
  * diary.
  *
- *   diary_store          writes this peer's model; true: the model is saved, or there is nothing to save
+ *   diary_store          writes this peer's model; true: the model is saved, or there is no directory
  *   diary_store_handed   writes a model that another peer handed over; true: saved
- *   diary_again_ms       time until diary_store should be tried again, in milliseconds; 0: do not try again
- *   diary_late_ms        writes waiting metrics lines and returns the time until the next try; 0: no next try
+ *   diary_again_ms       time until diary_store should be tried again, in ms; 0: do not try again
+ *   diary_late_ms        writes waiting metrics lines; returns the time until the next try, in ms; 0: none
  */
 bool diary_store(struct diary *d, const struct node *n);
 bool diary_store_handed(struct diary *d, const struct node *n);

@@ -52,8 +52,8 @@ static int cannot_read(int err, uint64_t most, const char *path, char error[FILE
     return err;
 }
 
-/* Reads one slot. Returns 1 if its checkpoint is good, 0 if there is no file, or a negative errno
- * if the file is unusable. */
+/* Reads the checkpoint file of one slot. Returns 1 if the checkpoint is good, 0 if there is no
+ * file, or a negative errno if the file is unusable. */
 static int load(const struct slots *s, int slot, uint64_t most, struct image *m,
                 char error[FILE_ERROR_MAX])
 {

@@ -1,18 +1,19 @@
 /* peer/keep/slots.h -- keeps the last two checkpoints of a peer, so that a crash at any moment
  * leaves one intact.
  *
- *   checkpoint-0.safetensors    beat 120                   beat 120
- *   checkpoint-1.safetensors    beat 90     -- rename -->  beat 150, the newest
- *   checkpoint.tmp              beat 150: written, synced
+ *   checkpoint-0.safetensors    step 120                   step 120
+ *   checkpoint-1.safetensors    step 90     -- rename -->  step 150, the newest
+ *   checkpoint.tmp              step 150: written, synced
  *
- * A new checkpoint replaces the slot that does not hold the newest one. It is written to a
- * temporary file and synced, the file is renamed over the slot, and the directory is synced. Only
- * then slots_write() returns 0. After a crash, slots_load() finds the last checkpoint for which
- * slots_write() returned 0, or a newer one. The disk holds two checkpoints and, during a write, the
- * temporary file. After any failure the temporary file is deleted, and the next try writes a new
- * one. A failed write leaves both slots unchanged.
+ * A slot is one of the two files. A new checkpoint replaces the slot that does not hold the newest
+ * one. It is written to a temporary file and synced. The temporary file is renamed over the slot,
+ * and the directory is synced. Only then slots_write() returns 0. After a crash, slots_load() finds
+ * the last checkpoint for which slots_write() returned 0, or a newer one. The disk holds two
+ * checkpoints and, during a write, the temporary file.
  *
- * The caller must make sure that one peer at a time writes a directory.
+ * After any failure the temporary file is deleted, and the next try writes a new one. A failed
+ * write leaves both slots unchanged. The caller must make sure that one peer at a time writes a
+ * directory.
  */
 #ifndef PEER_KEEP_SLOTS_H
 #define PEER_KEEP_SLOTS_H
@@ -50,7 +51,7 @@ struct slots_found
      * first. */
     size_t n;
     struct image image[SLOTS];
-    int slot[SLOTS]; /* Slot of each good checkpoint. */
+    int slot[SLOTS]; /* Slot number of each good checkpoint. */
     /* Number of unusable files. They stay on disk until a write replaces them, which happens before
      * a good one is replaced. */
     size_t n_bad;
@@ -72,8 +73,8 @@ void slots_close(struct slots *s);
 /* Returns the file name of a slot, without the directory. */
 const char *slots_name(int slot);
 
-/* Reads both slots into `*f` and deletes a temporary file that a crash left. Files of more than
- * `most` bytes count as unusable. An empty slot is neither good nor unusable. */
+/* Reads both checkpoint files into `*f`, and deletes a temporary file that a crash left. Files of
+ * more than `most` bytes count as unusable. A missing file counts as neither good nor unusable. */
 void slots_load(struct slots *s, uint64_t most, struct slots_found *f);
 /* Frees the checkpoints that slots_load() found. */
 void slots_found_close(struct slots_found *f);

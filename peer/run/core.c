@@ -128,9 +128,9 @@ static const char *fallback_of_topology(const struct run_flags *f)
 /* Default codec, by mixer and topology:
  *
  *   mixer sends whole models, or is a collective   none: nothing may be left out
- *   mixer sums updates                             qsgd:4: its deltas do not reduce the consensus distance, so auto
- *                                                  cannot work
- *   graph changes by round                         qsgd:4: only precise codecs work (peer/run/fine.h)
+ *   mixer sums updates                             qsgd:4: such deltas do not reduce the
+ *                                                  consensus distance, so auto cannot work
+ *   graph changes by round                         qsgd:4: only precise codecs work
  *   otherwise                                      auto
  */
 static const char *fallback_of_compress(const struct run_flags *f)
@@ -347,7 +347,7 @@ static int check_rota(const struct run *r, char error[RUN_ERROR_MAX])
 
 /* Checks a --final-topology that differs from the graph of training. All peers change edges at the
  * same step, so they must run in lock step. Exchanges that are unfinished on the old edges are
- * still committed, so each must move both ends by equal and opposite amounts. */
+ * still committed, so each exchange must move its two peers by equal and opposite amounts. */
 static int check_final_graph(const struct run *r, char error[RUN_ERROR_MAX])
 {
     bool passes = rota_of(r->final_topology);

@@ -13,10 +13,10 @@
  * Returns 0, or a negative errno, in which case `*fine` is unchanged. */
 __attribute__((warn_unused_result)) int fine_for_last(const char *codec, bool *fine);
 
-/* Decides whether a codec is precise enough for a topology that changes by round, where two
- * partners meet once in many rounds: what a delta leaves out would be outdated at their next
- * meeting. The codec may leave out at most 10 % of |x|^2 of values spread evenly over [-1, 1).
- * Returns 0, or a negative errno, in which case `*keeps` is unchanged. */
+/* Decides whether a codec is precise enough for a topology that changes by round. Two partners meet
+ * there once in many rounds, so that the part a delta leaves out would be outdated at their next
+ * meeting. On a vector x of values spread evenly over [-1, 1), the codec may leave out at most 10 %
+ * of |x|^2. Returns 0, or a negative errno, in which case `*keeps` is unchanged. */
 __attribute__((warn_unused_result)) int fine_for_rota(const char *codec, bool *keeps);
 
 #endif

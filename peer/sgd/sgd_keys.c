@@ -15,7 +15,7 @@
 #include <string.h>
 
 enum {
-    /* Largest number of warm-up rounds: the largest number of rounds of a run. */
+    /* Largest number of warm-up rounds: as many as a run can have rounds. */
     WARMUP_MAX = 1000000000,
     /* Longest default warm-up, in rounds. The default is a tenth of the run. */
     WARMUP_ROUNDS = 100

@@ -15,19 +15,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { JOURNAL_BYTES = 4 << 20 /* Suggested limit of the waiting bytes of one journal: 4 MiB. */ };
+enum { JOURNAL_BYTES = 4 << 20 /* Suggested `bytes_max` of a journal: 4 MiB. */ };
 
 struct journal
 {
     /* Output directory, borrowed. NULL: no journal, and all functions do nothing. */
     const char *dir;
-    size_t bytes_max; /* Largest number of bytes that may wait in memory. */
+    size_t bytes_max; /* Limit of the bytes that wait in memory to be written. */
     bool brief;       /* If true, the file is open only during journal_write(). */
     int fd;           /* Descriptor of metrics.jsonl. -1: not open. */
     char *text;       /* Buffer of `cap` bytes. The first `n` bytes are complete lines that wait. */
     size_t n, cap;
-    uint64_t n_waiting; /* Number of lines that wait. */
-    uint64_t n_old;     /* Number of waiting lines that the last journal_write() left. */
+    uint64_t n_waiting; /* Number of lines that wait to be written. */
+    uint64_t n_old;     /* Of the waiting lines, those that the last journal_write() left. */
     uint64_t n_late;    /* Number of lines that were written only after a failed try. */
     uint64_t n_lost;    /* Number of lines that were dropped and are in no file. */
     bool losing;        /* True while new lines are dropped because older lines wait. */

@@ -166,8 +166,7 @@ size_t owner_differ(const char *there, const char *here, char why[OWNER_WHY_MAX]
             continue;
         name_key(why, n++, &a, both ? &b : NULL);
         if (both && is_command(&a))
-            /* Different commands have different keys, so that further differences say nothing
-             * new. */
+            /* The commands differ, and so do all their keys: only the command is listed. */
             return n;
     }
     for (const char *at = here; next_line(&at, &b);)
