@@ -26,9 +26,9 @@ struct members_file
     uint8_t (*id)[WIRE_ID_BYTES]; /* `n` identities, sorted, without duplicates. Owned. */
 };
 
-/* Parses text[0..n) and stores the result in `*f`, whose old content is freed. Returns 0, -ENOMEM,
- * or -EINVAL with a message such as "line 3: found ..., expected ...". A text without any identity
- * gives -EINVAL, so that a truncated file does not lock every peer out. On failure `*f` is
+/* Parses text[0..n) and stores the result in `*f`. The old content of `*f` is freed. Returns 0,
+ * -ENOMEM, or -EINVAL with a message such as "line 3: found ..., expected ...". A text without any
+ * identity gives -EINVAL, so that a truncated file does not lock every peer out. On failure `*f` is
  * unchanged. */
 __attribute__((warn_unused_result)) int members_file_parse(struct members_file *f, const char *text,
                                                            size_t n,

@@ -49,9 +49,12 @@ struct hearsay
     size_t n_words;
     /* Parsed options. NULL: the handle is not open. */
     struct options *o;
+    /* Tensors of hearsay_tensor(). */
     struct tensors tensors;
+    /* Callback of hearsay_on_note(), or NULL, and its first argument. */
     void (*note)(void *self, int level, const char *text);
     void *note_self;
+    /* Callback of hearsay_on_evaluate(), or NULL, and its first argument. */
     int (*evaluate)(void *self, uint64_t samples, struct hearsay_score *score);
     void *evaluate_self;
 
@@ -82,13 +85,16 @@ struct hearsay
 
     /* ---- The peer ---- */
     struct settings settings;
+    /* Configuration for the driver, filled in by handle_prepare(). */
     struct uv_driver_config config;
     const char *out; /* Path of the output directory. NULL: no files are written. */
     struct outdir dir;
+    /* Run identity for run.txt in the output directory (peer/store/owner.h). */
     char owner_text[OWNER_TEXT_MAX];
     struct diary diary; /* Files that the peer writes. */
     /* HTTP monitor ("metrics"). */
     struct diary_monitor monitor;
+    /* Checkpoint store in the output directory, and what was found there. Open if `has_disk`. */
     struct disk disk;
     struct slots slots;
     struct slots_found found;
@@ -97,6 +103,7 @@ struct hearsay
     struct simulation *simulation;
     uint32_t place; /* Number of the peer in the simulation. */
     uv_loop_t loop;
+    /* Wakes the peer's thread to leave the run. `look`: updates the figures every 250 ms. */
     uv_async_t leave;
     uv_timer_t look;
     struct uv_driver *driver;
@@ -104,14 +111,17 @@ struct hearsay
 
     /* ---- Read by the caller's thread. Guarded by `lock`. ---- */
     uv_mutex_t lock;
+    /* Latest figures of the node. Valid if `has_seen`. */
     struct node_progress seen;
     bool has_seen;
     char codec[256];
+    /* Run description. "": the run is not known yet. */
     char run_text[WIRE_RUN_MAX + 1];
     uint64_t copied; /* Bytes copied between the tensors and the flat vector. */
     uint64_t n_rounds, seed;
     uint64_t *keys; /* Keys of the live members, for the option "shard". */
     size_t n_keys;
+    /* Key of this peer, and number of changes of the member list (hearsay_shares()). */
     uint64_t own_key, shares;
     /* Copy of `run_text` that hearsay_run() returns. */
     char run_said[WIRE_RUN_MAX + 1];

@@ -62,6 +62,7 @@ static void note(void *self, uint32_t peer, const struct node_note *said)
     handle_note(s->handle[peer], said->level, said->text);
 }
 
+/* Gives verdict and final model of one peer to its caller. */
 static void end(struct simulation *s, uint32_t peer)
 {
     struct hearsay *h = s->handle[peer];
@@ -79,6 +80,7 @@ static void end(struct simulation *s, uint32_t peer)
     turn_over(&h->turn);
 }
 
+/* Main function of the simulation's thread. */
 static void run(void *self)
 {
     struct simulation *s = self;

@@ -35,6 +35,7 @@ struct tensor
 /* All tensors of a handle. All zeros: no tensors. */
 struct tensors
 {
+    /* Tensors in the order in which they were added. */
     struct tensor *tensor;
     size_t n, cap;
     /* `n` segments in the order of x. NULL before tensors_lay(). */

@@ -53,6 +53,8 @@ void handle_measured(void *self, const struct node_progress *p)
     see(h);
 }
 
+/* Main function of the peer's thread: runs the event loop until the peer has left, then writes the
+ * results and gives the final model to the caller. */
 static void run(void *self)
 {
     struct hearsay *h = self;
@@ -117,6 +119,8 @@ static int start_thread(struct hearsay *h)
     return err;
 }
 
+/* Opens the driver. If the default port is in use, the next free port is tried
+ * (settings_move()). */
 static int open_driver(struct hearsay *h)
 {
     enum uv_driver_part part = UV_DRIVER_REST;

@@ -24,6 +24,7 @@ void handle_begin_hash(const struct hearsay *h, const float *x, char out[LAYOUT_
         snprintf(out + 2 * i, 3, "%02x", hash[i]);
 }
 
+/* Returns whether x is the run's initial model, by its hash. */
 static bool begins(void *self, const float *x)
 {
     const struct hearsay *h = self;
@@ -48,6 +49,8 @@ void handle_give(struct hearsay *h, const float *x)
         scatter(h, x);
 }
 
+/* Does the local steps of a round: gives the tensors to the caller and waits until they come back.
+ * If the caller leaves the run instead, the round is abandoned. */
 static void steps(void *self, float *x, uint64_t round, uint32_t n_steps,
                   struct trainer_report *report)
 {

@@ -33,6 +33,7 @@ struct turn
 {
     uv_mutex_t mutex; /* Guards all fields except `interrupted`. */
     uv_cond_t cond;
+    /* Side that may use the tensors now. */
     enum turn_of of;
     bool leaving;   /* True once the peer leaves the run: the caller gets no more turns. */
     uint64_t round; /* TURN_CALLER: complete rounds of the run. */
@@ -40,6 +41,7 @@ struct turn
     bool handed;    /* True once the caller has finished the local steps. */
     /* TURN_TESTS: number of samples that are enough. 0: all. */
     uint64_t samples;
+    /* True if the evaluation gave a result. */
     bool answered;
     struct hearsay_did did;
     struct hearsay_score score;

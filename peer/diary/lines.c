@@ -72,6 +72,8 @@ static void put_held(struct diary_lines *l)
     l->held = NULL;
 }
 
+/* The held line is of the newest round of the consensus phase. If a round of another phase follows,
+ * the held line is written, because it is the last line of its phase. Otherwise it is discarded. */
 bool diary_lines_round(struct diary_lines *l, const struct node_progress *p, double time_s)
 {
     char *text = uv_metrics_line(p, time_s);

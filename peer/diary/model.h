@@ -30,6 +30,7 @@ struct diary_model
     const float *x;
     const struct segment *segments;
     size_t n_segments;
+    /* Run in which the model was trained. */
     const struct run *run;
     uint64_t round; /* Rounds that the model has been trained. */
     /* Name of the peer. */

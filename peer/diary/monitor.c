@@ -219,6 +219,7 @@ static void fill(struct diary_monitor *m, struct snapshot *s)
     s->taken_us = uv_worker_clock_us();
 }
 
+/* Publishes a new snapshot, once per second. */
 static void on_tick(uv_timer_t *timer)
 {
     struct diary_monitor *m = timer->data;

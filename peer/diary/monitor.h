@@ -30,10 +30,12 @@ struct diary_monitor
     const struct diary *diary;
     /* Identity of this peer, borrowed. */
     const uint8_t *id;
+    /* Driver of the peer, borrowed. Set by diary_monitor_start(). */
     struct uv_driver *driver;
     uv_timer_t timer;
     /* True while the snapshot timer runs. */
     bool ticks;
+    /* One point per completed round, for the graphs of the live page. */
     struct history history;
     /* Most recent graph, kept so that an unchanged graph is not computed again. */
     struct snapshot_graph graph;

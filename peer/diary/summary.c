@@ -24,6 +24,7 @@ json_t *diary_verdict(const struct outcome *o, const struct outcome_facts *f)
                      (json_int_t)f->rounds_skipped, "finite", !f->infinite);
 }
 
+/* Builds the message that names the files that could not be written. */
 static const char *name_missing(struct diary *d)
 {
     uint64_t n = diary_lines_missing(&d->lines);
@@ -49,6 +50,8 @@ static void judge_failed(struct diary *d, struct outcome_facts *f, struct outcom
     outcome_judge(o, f);
 }
 
+/* The run is finished for this directory if the peer's own model is saved and the peer was not
+ * stopped. Missing metrics lines fail the exit code but do not make the run start again. */
 bool diary_judge(struct diary *d, const struct node *n, int exit_code, struct outcome_facts *f,
                  struct outcome *o)
 {

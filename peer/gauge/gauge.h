@@ -36,6 +36,7 @@ struct gauge_mark
  * another first silent interval. */
 struct gauge
 {
+    /* True after the first gauge_look(), and after the first gauge_due(). */
     bool begun, said;
     /* Marks from which the rate is measured, older first. */
     struct gauge_mark a[2];

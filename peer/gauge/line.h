@@ -27,6 +27,7 @@ enum {
 /* A line of `n` figures. Set all bytes to zero before the first gauge_add(). */
 struct gauge_line
 {
+    /* Number of figures, and the two texts of each. */
     uint32_t n;
     char full[GAUGE_FIGURES][GAUGE_FIGURE], brief[GAUGE_FIGURES][GAUGE_FIGURE];
 };

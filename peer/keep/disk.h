@@ -23,11 +23,14 @@ struct disk
     int (*create)(void *self, const char *name);
     /* Appends all `n` bytes to the file. */
     int (*write)(void *self, int file, const void *p, size_t n);
+    /* Makes the file's content durable (fsync). */
     int (*sync)(void *self, int file);
     int (*close)(void *self, int file); /* Closes the file, even if the call returns an error. */
     /* Renames a file atomically and replaces the file `to` if there is one. */
     int (*rename)(void *self, const char *from, const char *to);
+    /* Deletes a file. */
     int (*unlink)(void *self, const char *name);
+    /* Makes renames and deletions in the directory durable. */
     int (*sync_dir)(void *self);
     /* Reads a whole file into `*bytes`, which the caller frees. Returns -ENOENT; -EFBIG if the file
      * has more than `most` bytes; -EISDIR for a directory; -ELOOP for a symbolic link; -ENXIO for a

@@ -45,10 +45,12 @@ struct image_label
 struct image_pieces
 {
     const struct state *state; /* Saved state, borrowed. */
+    /* Header of the file: length and JSON. */
     struct safetensors_text head;
-    /* Table of `n_sections` sections: those of the state, then the manifest. */
+    /* Table of `n_sections` sections: the sections of the state, then the manifest. */
     struct state_section *section;
     size_t n_sections, cap_sections;
+    /* Hashes of all other parts of the file, `n_manifest` bytes. */
     uint8_t *manifest;
     size_t n_manifest, cap_manifest;
 };

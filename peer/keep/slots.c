@@ -181,6 +181,8 @@ static int put_temporary(struct slots *s)
     return err;
 }
 
+/* The newest checkpoint changes only after the directory is synced. If that sync fails, the renamed
+ * file may or may not survive a crash, so the next write replaces the same slot again. */
 int slots_write(struct slots *s, const struct state *state, const struct image_label *label,
                 char error[FILE_ERROR_MAX])
 {

@@ -33,6 +33,7 @@ struct slots
     /* Slot with the newest checkpoint, which the next write does not replace. -1: both slots are
      * empty or unusable. */
     int newest;
+    /* Pieces of the checkpoint being written. Reused, so that a write rarely allocates memory. */
     struct image_pieces pieces;
     /* Set by any thread to stop a write: the write then fails with -ECANCELED after at most 4 MiB.
      * The owner clears the flag. */
@@ -50,6 +51,7 @@ struct slots_found
     /* Number of good checkpoints. The newest comes first; at equal step counters slot 0 comes
      * first. */
     size_t n;
+    /* Good checkpoints, `n` of them. */
     struct image image[SLOTS];
     int slot[SLOTS]; /* Slot number of each good checkpoint. */
     /* Number of unusable files. They stay on disk until a write replaces them, which happens before

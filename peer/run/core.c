@@ -180,11 +180,13 @@ bool run_oversteps(const struct run *r)
     return !r->gamma_auto && r->gamma > 1;
 }
 
+/* True for mixers that use a collective or a parameter server instead of exchanges over edges. */
 static bool collects(const struct run *r)
 {
     return mixer_all[r->mixer]->round_protocol;
 }
 
+/* True for the parameter server, --mixer ps. */
 static bool serves(const struct run *r)
 {
     return mixer_all[r->mixer] == &mixer_ps;
@@ -300,6 +302,7 @@ static int check_tolerate(const struct run *r, char error[RUN_ERROR_MAX])
     return -EINVAL;
 }
 
+/* Refuses a codec that is too coarse for a graph that changes by round (peer/run/fine.h). */
 static int check_rota_codec(const char *key, const char *codec, const char *graph_key,
                             const char *graph, char error[RUN_ERROR_MAX])
 {

@@ -1,4 +1,5 @@
-/* peer/run/exit.h -- exit codes of the program, for the command line and for a node whose run ends.
+/* peer/run/exit.h -- exit codes of the program, for the command line and for a node at the end of
+ * its run.
  *
  * Scripts depend on these values: 0 means that a run ended in consensus, or that no consensus was
  * required. 3 means that it ended without. peer/node/outcome.h decides between the two. */

@@ -1,5 +1,5 @@
 /* peer/run/layout_keys.h -- run keys of a model that a program provides through libhearsay: layout
- * and initial values of its tensors. Peers whose tensors differ are in different runs. */
+ * and initial values of its tensors. Peers with different tensors are in different runs. */
 #ifndef PEER_RUN_LAYOUT_KEYS_H
 #define PEER_RUN_LAYOUT_KEYS_H
 
@@ -37,10 +37,10 @@ struct layout_values
 const struct layout_values *layout_values(const struct run *r);
 
 /* Orders two runs that differ in the initial values of their tensors and in nothing else: < 0 if
- * the `begin` of `a` comes first, > 0 if that of `b` does. Returns 0 if the runs are equal or
- * differ in other keys. Peers that were started with the same flags but drew different initial
- * models agree on the first one in this order. A peer without --bootstrap comes before the peers
- * that contact it. */
+ * the `begin` of `a` comes first, > 0 if the `begin` of `b` comes first. Returns 0 if the runs are
+ * equal or differ in other keys. Peers that were started with the same flags but drew different
+ * initial models agree on the first one in this order. A peer without --bootstrap comes before the
+ * peers that contact it. */
 int layout_order(const struct run *a, const struct run *b);
 
 /* Copies the hash of the initial model from `from` to `to`. */

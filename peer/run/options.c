@@ -281,7 +281,7 @@ static bool is_run_key(const struct command *command, const char *name)
     return false;
 }
 
-/* Returns the flag whose name is most similar to a mistyped one. NULL: none is similar. */
+/* Returns the flag whose name is most similar to a mistyped one. NULL: no flag is similar. */
 static const char *nearest_flag(const struct options *o, const char *name)
 {
     struct near near = {.found = name};

@@ -90,7 +90,7 @@ struct command
     const struct option_row *rows;
     /* True if the command also takes run keys as options. */
     bool takes_run_flags;
-    /* Trainer whose run keys the command takes in addition to the core's. NULL: none. */
+    /* Trainer of the command, which adds its run keys to those of the core. NULL: none. */
     const struct run_trainer *trainer;
     /* Names of the run keys that the command takes, ended by NULL. NULL: all. */
     const char *const *keys;
@@ -114,6 +114,7 @@ enum option_source {
 /* Value of one row after parsing. */
 struct option_value
 {
+    /* Row of the option: one of the command, a shared row, or one in `run_rows`. */
     const struct option_row *row;
     /* Value, borrowed from the row, the file, the environment or argv. */
     const char *text;
@@ -123,8 +124,10 @@ struct option_value
 /* Result of options_parse(). Must not be moved or copied, because it points into itself. */
 struct options
 {
+    /* Command and outside access given to options_parse(), borrowed. */
     const struct command *command;
     const struct options_world *world;
+    /* One value per row, `n` in total. */
     uint32_t n;
     struct option_value values[OPTIONS_MAX];
     /* Values of the operand that takes many. */
@@ -197,8 +200,8 @@ extern const struct option_row options_shared_rows[];
  * the text is truncated. */
 size_t options_config_text(const struct options *o, char *out, size_t cap);
 
-/* Returns whether a default value is a real value. It is not for a key such as "rounds", whose
- * default "0" means that no value is given. */
+/* Returns whether the default of an option is a usable value. The default "0" of "rounds" is not:
+ * it means that no value is given. */
 bool options_has_default(const struct options *o, const struct option_value *v);
 
 /* Returns the placeholder of a run key's value in help and errors: "N", "X", "SPEC", or the

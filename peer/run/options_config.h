@@ -29,7 +29,7 @@ __attribute__((warn_unused_result)) int options_setting_next(char **at, unsigned
                                                              char error[OPTIONS_ERROR_MAX]);
 
 /* Parses the value of a flag: 1, yes, true, on, or 0, no, false, off. Returns false if `text` is
- * none of them. */
+ * not one of these words. */
 bool options_read_flag(const char *text, bool *on);
 
 #endif

@@ -37,8 +37,8 @@ const struct run_key *run_key_at(const struct run_trainer *t, size_t place)
     return key - 1;
 }
 
-/* Finds a key by name. Returns NULL if there is none. `*place` is the index of its value in struct
- * run_flags. */
+/* Finds a key by name. Returns NULL if no key has the name. `*place` is the index of its value in
+ * struct run_flags. */
 static const struct run_key *find_key(const struct run_trainer *t, const char *name, size_t *place)
 {
     const struct run_key *key;
@@ -169,8 +169,8 @@ static const struct run_key *next_key(const struct run *r, const struct run_key 
     return next;
 }
 
-/* Finds a key whose value does not define everything that all peers must know, and writes its value
- * to `value`. NULL: the run is fixed except for its rounds. */
+/* Finds a key with an open value, which does not define everything that all peers must know, and
+ * writes the value to `value`. NULL: the run is fixed except for its rounds. */
 static const struct run_key *open_key(const struct run *r, char value[RUN_VALUE_MAX])
 {
     const struct run_key *k;
@@ -289,7 +289,7 @@ static void clear_useless(struct run *r)
             put_field(r, key, key->fallback);
 }
 
-/* Finds a flag that was given but has no effect in this run. NULL: there is none. */
+/* Finds a flag that was given but has no effect in this run. NULL: no such flag was given. */
 static const struct run_key *given_in_vain(const struct run *r, const struct run_flags *f)
 {
     const struct run_key *key;

@@ -87,9 +87,11 @@ struct run
     double pull;
     /* True: each edge adapts its consensus step size. False: `gamma` is used. */
     bool gamma_auto;
+    /* Consensus step size, if not `gamma_auto`. */
     double gamma;
     enum run_policy policy;
     enum run_overlap overlap;
+    /* Seed of every random choice of the run. */
     uint64_t seed;
     /* Rounds of training. 0: not known yet. Epochs are converted to rounds before a run is
      * fixed. */
@@ -107,14 +109,14 @@ struct run
     double final_drift;
     /* Share of the members, 0 to 1, below which peers do no local steps. */
     double quorum;
-    /* Trainer whose keys the run has in addition to the core's (NULL: none), and the trainer's
-     * values: a struct that only the trainer knows. */
+    /* Trainer that adds its keys to those of the core (NULL: none), and the trainer's values: a
+     * struct that only the trainer knows. */
     const struct run_trainer *trainer;
     alignas(max_align_t) unsigned char own[RUN_OWN_MAX];
 };
 
-/* Returns the number of local steps of a round. With --local-steps auto: that of an average
- * peer. */
+/* Returns the number of local steps of a round. With --local-steps auto: the average over the
+ * peers. */
 static inline uint32_t run_steps(const struct run *r)
 {
     return r->local_steps > 0 ? r->local_steps : RUN_STEPS_AUTO;
@@ -126,15 +128,15 @@ static inline uint32_t run_steps_most(const struct run *r)
     return r->local_steps > 0 ? r->local_steps : RUN_STEPS_AUTO * RUN_STEPS_MORE;
 }
 
-/* Returns the number of local steps in round `round`. With --local-steps auto: that of an average
- * peer. */
+/* Returns the number of local steps in round `round`. With --local-steps auto: the average over the
+ * peers. */
 static inline uint32_t run_steps_at(const struct run *r, uint64_t round)
 {
     return round < r->post_local ? 1 : run_steps(r);
 }
 
-/* Returns the number of local steps in all rounds before `round`. With --local-steps auto: that of
- * an average peer. */
+/* Returns the number of local steps in all rounds before `round`. With --local-steps auto: the
+ * average over the peers. */
 static inline uint64_t run_steps_before(const struct run *r, uint64_t round)
 {
     return round < r->post_local ? round : r->post_local + (round - r->post_local) * run_steps(r);
@@ -181,6 +183,7 @@ struct run_key
     /* Default value as a user would give it. A value below `min` (rounds: "0") means that there is
      * no default. */
     const char *fallback;
+    /* Help text of the flag: a phrase without full stop. */
     const char *help;
     const char *choices; /* RUN_CHOICE: "a|b|c", in the order of the field's values. */
     const char *word;    /* Word that stands for a value, such as "auto". NULL: none. */
@@ -239,8 +242,8 @@ struct run_trainer
     int (*check)(const struct run *r, char error[RUN_ERROR_MAX]);
 };
 
-/* Returns the key number `place`: first the keys of the trainer `t` (which may be NULL), then those
- * of the core. NULL if `place` is past the last key. */
+/* Returns the key number `place`: first the keys of the trainer `t` (which may be NULL), then the
+ * core's keys. NULL if `place` is past the last key. */
 const struct run_key *run_key_at(const struct run_trainer *t, size_t place);
 
 /* Returns false if the key has no default: its `fallback` is below the smallest allowed value, such
@@ -298,7 +301,7 @@ __attribute__((warn_unused_result)) int run_from_text(struct run *r, const struc
                                                       char error[RUN_ERROR_MAX]);
 
 /* Returns whether a text that run_from_text() refused is a run description of another trainer: it
- * has all core keys, and other keys instead of those of `t`. `found` gets the first key that `t`
+ * has all core keys, and other keys instead of the keys of `t`. `found` gets the first key that `t`
  * does not have, `*expected` the first key of `t`. */
 bool run_other_kind(const struct run_trainer *t, const char *text, size_t n,
                     char found[RUN_KEY_MAX + 1], const char **expected);

@@ -1,7 +1,7 @@
 /* peer/sgd/sgd_keys.h -- run keys of the built-in trainer (nn/train/sgd_trainer.h).
  *
- * A run that was parsed with &sgd_keys has these keys in addition to those of peer/run/run.h.
- * sgd_values() returns their values. */
+ * A run that was parsed with &sgd_keys has these keys in addition to the core keys of
+ * peer/run/run.h. sgd_values() returns their values. */
 #ifndef PEER_SGD_SGD_KEYS_H
 #define PEER_SGD_SGD_KEYS_H
 
@@ -19,8 +19,9 @@ extern const struct run_trainer sgd_keys;
 /* Values of the SGD trainer's run keys. Texts are in canonical form. */
 struct sgd_values
 {
+    /* Model, such as "resnet:20" (nn/models/model.h). */
     char model[RUN_SPEC_MAX];
-    /* Kind of norm layers. MODEL_BATCH_NORM if the model has none. */
+    /* Kind of norm layers. MODEL_BATCH_NORM if the model has no norm layers. */
     enum model_norm norm;
     /* Source of the initial model. "none": drawn from the seed. 16 hexadecimal digits: vec_hash()
      * of a model file, which must be the same at every peer. */
@@ -28,6 +29,7 @@ struct sgd_values
     /* Kind of the data, such as "mnist", never a path. The kind fixes shape and normalisation.
      * Before the run is fixed the kind may be open, such as "csv". */
     char data[DATA_KIND_MAX];
+    /* Random changes to training images, such as "crop+flip" (nn/data/augment.h). */
     char augment[AUGMENT_SPEC_MAX];
     /* How samples are split into shards (nn/shards/split.h). */
     char skew[RUN_SPEC_MAX];
@@ -41,6 +43,7 @@ struct sgd_values
     double beta2;      /* Adam's beta2. Used by Adam and AdamW. */
     bool nesterov;     /* Nesterov momentum. Used by SGD; true otherwise. */
     bool quasi_global; /* Quasi-global momentum. Used by SGD; false otherwise. */
+    /* Share of each training label that is spread over all classes, 0 to 0.9. */
     double label_smoothing;
     /* Largest norm of the sum of the gradients of all peers and learners. 0: no limit. */
     double clip;

@@ -69,8 +69,8 @@ static int put_bytes(const struct journal *j, size_t *done)
     return 0;
 }
 
-/* Removes the lines that lie completely in the first `done` bytes. A line of which only a part was
- * written stays in the buffer, and the whole line is written again later. */
+/* Removes the lines that lie completely in the first `done` bytes. A partly written line stays in
+ * the buffer, and the whole line is written again later. */
 static void drop_written(struct journal *j, size_t done)
 {
     size_t whole = 0;

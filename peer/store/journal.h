@@ -27,10 +27,11 @@ struct journal
     char *text;       /* Buffer of `cap` bytes. The first `n` bytes are complete lines that wait. */
     size_t n, cap;
     uint64_t n_waiting; /* Number of lines that wait to be written. */
-    uint64_t n_old;     /* Of the waiting lines, those that the last journal_write() left. */
-    uint64_t n_late;    /* Number of lines that were written only after a failed try. */
-    uint64_t n_lost;    /* Number of lines that were dropped and are in no file. */
-    bool losing;        /* True while new lines are dropped because older lines wait. */
+    /* Number of waiting lines that an earlier journal_write() could not write. */
+    uint64_t n_old;
+    uint64_t n_late; /* Number of lines that were written only after a failed try. */
+    uint64_t n_lost; /* Number of lines that were dropped and are in no file. */
+    bool losing;     /* True while new lines are dropped because older lines wait. */
 };
 
 /* Starts an empty journal for the directory `dir` (borrowed, NULL: no journal). At most `bytes_max`

@@ -30,8 +30,8 @@ static const char run_file[] = "run.txt", model_file[] = "model.safetensors",
 static const char *const result_files[] = {summary_file, model_file, metrics_file,
                                            /* Checkpoint files of peer/keep/slots.h. */
                                            "checkpoint-0.safetensors", "checkpoint-1.safetensors",
-                                           /* Folder of models received from peers whose disks
-                                            * failed. */
+                                           /* Folder of models received from peers with a failed
+                                            * disk. */
                                            "handed"};
 enum { N_RESULTS = sizeof result_files / sizeof *result_files };
 
@@ -436,6 +436,8 @@ static int move_peers(const char *from, const char *to)
     return err;
 }
 
+/* Moves the files of a run. run.txt moves last and after a sync, so that after a crash the files
+ * that remain still belong to a known run. */
 static int move_all(const char *from, const char *to, bool peers)
 {
     int err = peers ? move_peers(from, to) : 0;

@@ -35,6 +35,7 @@ enum outdir_state {
     OUTDIR_FOREIGN   /* The directory holds files of a run, but no run.txt. */
 };
 
+/* An output directory that this process has opened with outdir_open(). */
 struct outdir
 {
     char path[OUTDIR_PATH_MAX];
@@ -46,7 +47,7 @@ struct outdir
  * 0700. Returns 0 or a negative errno. */
 __attribute__((warn_unused_result)) int outdir_make(const char *path);
 
-/* Says in which state the directory `path` is for the run whose identity is `text` (owner_write()).
+/* Says in which state the directory `path` is for the run with the identity `text` (owner_write()).
  * Changes nothing. `why` gets the keys that differ (OUTDIR_OTHER), the file in the way
  * (OUTDIR_FOREIGN), or "" in the other states. */
 enum outdir_state outdir_look(const char *path, const char *text, char why[OUTDIR_WHY_MAX]);

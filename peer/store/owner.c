@@ -25,6 +25,8 @@ static bool is_plain(char c)
     return c >= ' ' && c <= '~';
 }
 
+/* Appends a key=value line. Bytes that are not printable ASCII become '?', so that a value cannot
+ * add lines. */
 static void put(char out[OWNER_TEXT_MAX], const char *dashes, const char *key, const char *value)
 {
     size_t at = strlen(out), line = at;

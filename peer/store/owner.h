@@ -32,17 +32,17 @@ struct owner_flag
     const char *name, *value;
 };
 
-/* Writes the identity text: the name of `command`, then `flags` up to the one whose name is NULL,
+/* Writes the identity text: the name of `command`, then `flags` up to the one with the name NULL,
  * then `run_text`. Bytes of a flag that are not printable ASCII become '?'. Asserts that the text
  * fits. */
 void owner_write(char out[OWNER_TEXT_MAX], const char *command, const struct owner_flag *flags,
                  const char *run_text);
 
-/* Returns the run description at the end of an identity text, or "" if there is none. The result
- * points into `text`. */
+/* Returns the run description at the end of an identity text, or "" if the text has no run
+ * description. The result points into `text`. */
 const char *owner_run(const char *text);
 
-/* Returns the number of keys whose values differ. `why` lists them with both values: "lr=0.02
+/* Returns the number of keys with different values. `why` lists them with both values: "lr=0.02
  * there, 0.05 here; rounds=300 there, none here". `there` may come from a damaged file: unprintable
  * bytes become '?'. */
 size_t owner_differ(const char *there, const char *here, char why[OWNER_WHY_MAX]);

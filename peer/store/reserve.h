@@ -14,6 +14,7 @@
 /* One reservation. Set all bytes to zero before the first use. */
 struct reserve
 {
+    /* Descriptor of the unnamed file, valid while `held` is true. */
     int fd;
     bool held;
     uint64_t bytes; /* Size of the last reservation, in bytes. */

@@ -14,6 +14,7 @@
 /* One series of retries. Set all bytes to zero before the first try. */
 struct retry
 {
+    /* True once the first try has failed. */
     bool begun;
     int64_t end_us;       /* Time at which retrying ends, in microseconds. */
     int64_t try_every_us; /* Interval between the next two tries, in microseconds. */
