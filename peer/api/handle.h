@@ -59,6 +59,7 @@ struct hearsay
     void *evaluate_self;
 
     /* ---- Whose turn it is to use the tensors ---- */
+    /* Turns of the caller's thread and the peer's threads. */
     struct turn turn;
     bool yours;      /* True while the caller has the tensors. */
     bool calls_back; /* True while a callback of the caller runs. */
@@ -84,10 +85,12 @@ struct hearsay
     bool kept_read; /* True if the data come from a checkpoint. */
 
     /* ---- The peer ---- */
+    /* Parsed values of the options that concern this peer only. */
     struct settings settings;
     /* Configuration for the driver, filled in by handle_prepare(). */
     struct uv_driver_config config;
     const char *out; /* Path of the output directory. NULL: no files are written. */
+    /* Output directory, open and locked while the handle is open. */
     struct outdir dir;
     /* Run identity for run.txt in the output directory (peer/store/owner.h). */
     char owner_text[OWNER_TEXT_MAX];

@@ -43,7 +43,7 @@ struct tensors
     size_t n_floats, dim; /* Floats of x, and floats of the trained part of x. */
     /* The caller's memory if x can be used in place. NULL: x is a copy. */
     float *flat;
-    /* ^Bytes copied between the tensors and the flat vector so far. */
+    /* Bytes copied between the tensors and the flat vector so far. */
     uint64_t bytes_copied;
 };
 

@@ -17,7 +17,7 @@
 #include <stdatomic.h>
 #include <uv.h>
 
-/* Which side may use the tensors. */
+/* Side that may use the tensors. */
 enum turn_of {
     TURN_PEER,   /* The library has the tensors. */
     TURN_CALLER, /* The caller has the tensors and does local steps. */
@@ -43,16 +43,17 @@ struct turn
     uint64_t samples;
     /* True if the evaluation gave a result. */
     bool answered;
+    /* Result of the caller's local steps, and of the evaluation. */
     struct hearsay_did did;
     struct hearsay_score score;
     /* Set by any thread or signal handler to interrupt a wait. */
     atomic_bool interrupted;
 
+    /* Ring buffer of messages for the caller. */
     struct
     {
         int level;
         char text[TURN_NOTE_MAX];
-        /* Ring buffer of messages for the caller. */
     } note[TURN_NOTES];
     size_t first, n_notes; /* Start and length of the ring buffer's content. */
     uint64_t n_lost;       /* Messages dropped because the ring buffer was full. */

@@ -27,7 +27,8 @@
 /* State of the files that one peer writes during a run. */
 struct diary
 {
-    /* Fields that the caller sets before the first call. Pointers are borrowed. */
+    /* The caller sets these fields before the first call. Pointers are borrowed. */
+
     /* Name of this peer, and output directory (NULL: none). */
     const char *name, *dir;
     /* Output directory, locked by this process. */
@@ -46,7 +47,8 @@ struct diary
     /* Receives a copy of each round's metrics line. NULL: none. */
     void (*copy)(const char *line);
 
-    /* The remaining fields belong to the functions of this file. */
+    /* The remaining fields are private to peer/diary. */
+    /* Writer of metrics.jsonl. */
     struct diary_lines lines;
     /* Disk space reserved for the model. */
     struct reserve reserve;
@@ -54,14 +56,14 @@ struct diary
     struct reserve last;
     /* Step counter at this start of the process. The first metrics line is of the next step. */
     uint64_t from;
-    /* ^True once the output directory belongs to this run, so that files may be written. */
+    /* True once the output directory belongs to this run, so that files may be written. */
     bool claimed;
     bool unnamed; /* True if run.txt could not be written yet. */
     bool stored;  /* True if the model file has been written. */
     /* True if the last try to write the model failed, so that the newest model is in memory
      * only. */
     bool unstored;
-    /* ^Error message of the last failed try to write the model. */
+    /* Error message of the last failed try to write the model. */
     char why[FILE_ERROR_MAX];
     /* Message that names the files that could not be written. */
     char failure[192];

@@ -89,6 +89,7 @@ struct run
     bool gamma_auto;
     /* Consensus step size, if not `gamma_auto`. */
     double gamma;
+    /* How far a peer may be ahead of its neighbours. */
     enum run_policy policy;
     enum run_overlap overlap;
     /* Seed of every random choice of the run. */
