@@ -152,6 +152,7 @@ static int read_lines(const char *text, size_t n, uint8_t (*id)[WIRE_ID_BYTES], 
     return *n_ids > 0 ? 0 : refuse(error, "found no identity in it, expected one a line");
 }
 
+/* The new list replaces the old one only after the whole text was parsed. */
 int members_file_parse(struct members_file *f, const char *text, size_t n,
                        char error[MEMBERS_FILE_ERROR_MAX])
 {

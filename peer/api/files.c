@@ -11,6 +11,8 @@
 
 /* ---- Before the run ---- */
 
+/* A peer that left in the middle of a round has no model of a complete round, so no model file is
+ * written. */
 static bool write_model(void *self, const struct node *n)
 {
     struct hearsay *h = self;

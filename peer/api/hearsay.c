@@ -308,6 +308,8 @@ static uint64_t deadline(double timeout_s)
     return uv_hrtime() + (uint64_t)(timeout_s * 1e9);
 }
 
+/* Waits for the caller's turn or the end of the run. Runs callbacks as messages and evaluations
+ * arrive. */
 static int await(struct hearsay *h, uint64_t at_ns)
 {
     for (;;) {

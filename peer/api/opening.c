@@ -255,6 +255,14 @@ static int make_run(struct hearsay *h, struct run_flags *filled, char error[RUN_
     return run_from_flags(run, filled, without) == 0 ? 0 : err;
 }
 
+/* Decides whether this peer describes the run itself or takes the run from the cluster:
+ *
+ *   no "bootstrap"                                         describes the run; it must be complete
+ *   "bootstrap", no option of the run                      takes the run
+ *   "bootstrap", option without effect on its own          takes the run (run_flags_orphan())
+ *   "bootstrap", options of the run, no "rounds"           takes the run
+ *   "bootstrap", options of the run with "rounds"          describes the run
+ */
 static int take_run(struct hearsay *h)
 {
     char error[RUN_ERROR_MAX];
@@ -404,6 +412,8 @@ static int all(struct hearsay *h, int (*const step[])(struct hearsay *))
     return code;
 }
 
+/* The steps are ordered so that errors of the options are found before a directory or file is
+ * touched. */
 int handle_prepare(struct hearsay *h)
 {
     static int (*const step[])(struct hearsay *) = {parse,

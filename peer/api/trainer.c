@@ -271,6 +271,8 @@ static void note_run(struct hearsay *h, const struct run *run)
     uv_mutex_unlock(&h->lock);
 }
 
+/* The run may come from another peer, so everything that depends on the run is checked here and not
+ * in hearsay_open(): the model or layout, the output directory, and the disk space. */
 int handle_make_trainer(void *self, const struct run *run, struct trainer *t,
                         char error[RUN_ERROR_MAX])
 {

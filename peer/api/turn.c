@@ -28,6 +28,7 @@ void turn_close(struct turn *t)
 
 /* ---- Called by the peer's threads ---- */
 
+/* The caller may leave instead of finishing the steps. `handed` then stays false. */
 int turn_steps(struct turn *t, uint64_t round, uint32_t steps, struct hearsay_did *did)
 {
     uv_mutex_lock(&t->mutex);
@@ -119,6 +120,8 @@ void turn_answer(struct turn *t, const struct hearsay_score *score)
     uv_mutex_unlock(&t->mutex);
 }
 
+/* Each wait lasts LOOK_MS at most, because a signal handler cannot signal the condition
+ * variable. */
 enum turn_of turn_await(struct turn *t, uint64_t at_ns)
 {
     uv_mutex_lock(&t->mutex);

@@ -54,6 +54,8 @@ void diary_name(struct diary *d)
     d->unnamed = err < 0;
 }
 
+/* Makes the output directory belong to this run: writes run.txt and opens metrics.jsonl. Called
+ * before the first write. */
 static void claim(struct diary *d)
 {
     if (d->claimed)

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+/* A new mark is set only when work was done since the last mark, so that a pause lowers the rate
+ * instead of resetting it. */
 void gauge_look(struct gauge *g, uint64_t done, double now_s)
 {
     struct gauge_mark now = {done, now_s};

@@ -235,6 +235,8 @@ static int check_hashes(const struct safetensors_table *t, const uint8_t *bytes,
                                       wrong);
 }
 
+/* The label is read only after the hashes are checked, so that its values are those that were
+ * written. */
 int image_read(struct image *m, uint8_t *bytes, size_t n, const char *path,
                char error[FILE_ERROR_MAX])
 {

@@ -158,8 +158,8 @@ static int resolve_final(const struct run *r, char value[RUN_VALUE_MAX], char er
     return err != 0 ? err : canonical_final(fine ? r->compress : fine_codec, value, error);
 }
 
-/* True for CHOCO and the other mixers that send models or differences of models. Mixers that sum
- * updates have keys of their own. */
+/* True for choco, dpsgd and gossip, which send models or differences of models over edges. False
+ * for average, allreduce, sma and ps, which have keys of their own. */
 static bool sends_models(const struct run *r)
 {
     return !mixer_all[r->mixer]->updates;
@@ -170,6 +170,7 @@ static bool sends_updates(const struct run *r)
     return !sends_models(r);
 }
 
+/* True for mixers that send whole models instead of differences: dpsgd and gossip. */
 static bool sends_whole(const struct run *r)
 {
     return mixer_all[r->mixer]->whole;
@@ -202,11 +203,13 @@ static bool collects_nothing(const struct run *r)
     return !collects(r) || serves(r);
 }
 
+/* Error feedback is a choice only for the mixers average and ps. */
 static bool has_no_memory(const struct run *r)
 {
     return sends_models(r) || (collects(r) && !serves(r));
 }
 
+/* Momentum factor masking (DGC) is possible only for the mixer average. */
 static bool masks_nothing(const struct run *r)
 {
     return sends_models(r) || collects(r);
@@ -431,9 +434,9 @@ static int check_collective(const struct run *r, char error[RUN_ERROR_MAX])
     return -EINVAL;
 }
 
-/* Checks the core keys. A mixer that sums updates needs lock step, equal numbers of local steps and
- * a fixed codec, because all updates of a round must start from the same model. Models may be mixed
- * at any time. */
+/* Checks the core keys. The mixers average, allreduce, sma and ps need equal numbers of local steps
+ * and a fixed codec, and all of these except ps need lock step, because the updates of a round must
+ * start from the same model. The other mixers can mix models at any time. */
 int run_core_check(const struct run *r, char error[RUN_ERROR_MAX])
 {
     if (!sends_models(r) && !serves(r) && r->policy != RUN_SYNC) {

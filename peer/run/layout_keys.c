@@ -21,6 +21,8 @@ void layout_begin_alike(struct run *to, const struct run *from)
     memcpy(v->begin, layout_values(from)->begin, sizeof v->begin);
 }
 
+/* The two runs are compared with equal `begin` values: if any other key differs, the runs have no
+ * order. */
 int layout_order(const struct run *a, const struct run *b)
 {
     char text_a[WIRE_RUN_MAX + 1], text_b[WIRE_RUN_MAX + 1];

@@ -570,6 +570,8 @@ static int check_rivals(struct options *o, char error[OPTIONS_ERROR_MAX])
     return 0;
 }
 
+/* The sources are read in order of falling precedence. Each source sets only what no earlier source
+ * has set. */
 int options_parse(struct options *o, const struct command *command, int argc, char **argv,
                   const struct options_world *world, char error[OPTIONS_ERROR_MAX])
 {

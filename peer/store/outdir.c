@@ -212,6 +212,14 @@ json_t *outdir_summary(const char *path)
     return NULL;
 }
 
+/* Decides by these rules, in this order:
+ *
+ *   run.txt missing or unreadable, no results    OUTDIR_NEW
+ *   run.txt missing or unreadable, results       OUTDIR_FOREIGN
+ *   run.txt has another identity                 OUTDIR_OTHER
+ *   summary says finished, and models exist      OUTDIR_FINISHED
+ *   otherwise                                    OUTDIR_BEGUN
+ */
 enum outdir_state outdir_look(const char *path, const char *text, char why[OUTDIR_WHY_MAX])
 {
     char there[OWNER_TEXT_MAX];
@@ -507,6 +515,8 @@ static int end_of_lines(int fd, off_t *end)
     return 0;
 }
 
+/* A reader of metrics.jsonl expects complete lines, so a torn last line is cut off before the first
+ * append. */
 int outdir_append(const char *path, int *fd)
 {
     char name[OUTDIR_PATH_MAX];
