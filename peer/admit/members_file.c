@@ -33,7 +33,7 @@ static bool is_space(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* Returns the next word of at[0..*n) and moves `*at` behind it. At the end of the line the word is
+/* Returns the next word of at[0..*n) and moves `*at` past it. At the end of the line the word is
  * empty. */
 static struct word next_word(const char **at, size_t *n)
 {

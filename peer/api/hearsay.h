@@ -166,7 +166,7 @@ enum { HEARSAY_DIMS_MAX = 8, HEARSAY_NAME_MAX = 95 };
  * corrections of mixing are not lost by rounding. All figures, the verdict and the model file use
  * the rounded values, which are those in your tensors.
  *
- * The library works in place if all tensors are float32 and lie one behind the other in memory, in
+ * The library works in place if all tensors are float32 and are adjacent in memory, in
  * the order in which they are added, trained tensors first. Otherwise each round copies each tensor
  * twice (bytes_copied of struct hearsay_figures counts the bytes).
  *
@@ -336,7 +336,7 @@ HEARSAY_EXPORT int hearsay_round(struct hearsay *h, const struct hearsay_did *di
  * Never fails. */
 HEARSAY_EXPORT void hearsay_interrupt(struct hearsay *h);
 
-/* Leaves the run and tells the neighbours. Local steps that were not handed over are lost to the
+/* Leaves the run and notifies the neighbours. Local steps that were not handed over are lost to the
  * run. If the library works in place, those steps are still in the tensors, and "out" keeps its
  * checkpoints but gets no model file. Afterwards hearsay_verdict() says that the peer was stopped.
  *

@@ -143,7 +143,7 @@ bool diary_store(struct diary *d, const struct node *n)
     return !d->unstored;
 }
 
-/* Saves another peer's model only after our own is saved, so that the disk space goes to our own
+/* Saves another peer's model only after this peer's model, so that the disk space goes to its own
  * model first. */
 bool diary_store_handed(struct diary *d, const struct node *n)
 {

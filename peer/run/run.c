@@ -414,7 +414,7 @@ size_t run_text(const struct run *r, char out[WIRE_RUN_MAX + 1])
     return n;
 }
 
-/* Parses one "key=value\n" line into the flags and moves `*at` behind it. */
+/* Parses one "key=value\n" line into the flags and moves `*at` past it. */
 static int read_line(struct run_flags *f, const char *text, size_t n, size_t *at,
                      char error[RUN_ERROR_MAX])
 {
@@ -480,7 +480,7 @@ int run_from_text(struct run *r, const struct run_trainer *t, const char *text, 
     return 0;
 }
 
-/* Reads the key of the line at `*at` and moves `*at` behind the line. Returns false unless the key
+/* Reads the key of the line at `*at` and moves `*at` past the line. Returns false unless the key
  * has only letters, digits and dashes, so that it can be shown to a user. */
 static bool line_key(const char *text, size_t n, size_t *at, char key[RUN_KEY_MAX + 1])
 {

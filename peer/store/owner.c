@@ -53,7 +53,7 @@ void owner_write(char out[OWNER_TEXT_MAX], const char *command, const struct own
 
 /* ---- Reading. ---- */
 
-/* Reads the line at `*at` and moves `*at` behind it. Returns false at the end of the text. A line
+/* Reads the line at `*at` and moves `*at` past it. Returns false at the end of the text. A line
  * without '=' becomes a key with an empty value. */
 static bool next_line(const char **at, struct line *l)
 {
