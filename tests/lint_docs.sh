@@ -67,7 +67,7 @@ check_flags()
     for command in "${commands[@]}"; do
         grep -qE "hearsay $command\b" "${pages[@]}" || complain "no page shows: hearsay $command"
         # shellcheck disable=SC2086 # One or two words.
-        for flag in $("$HEARSAY" $command --help | grep -oE -- '--[a-z][a-z0-9-]+' | sort -u | grep -vxe --help); do
+        for flag in $("$HEARSAY" $command --help all | grep -oE -- '--[a-z][a-z0-9-]+' | sort -u | grep -vxe --help); do
             grep -qE -- "$flag([^a-z0-9-]|\$)" "${pages[@]}" || complain "no page names $flag (of hearsay $command)"
         done
     done
@@ -148,7 +148,7 @@ check_compose()
         '<'*) complain "deploy/compose.yml: add the line \`     ${line#<}:\`: it is an option of hearsay peer" ;;
         '>'*) complain "deploy/compose.yml:${line#>} is no option of hearsay peer: remove it" ;;
         esac
-    done < <(diff <("$HEARSAY" peer --help | tr '\n' ' ' | grep -oE 'HEARSAY_[A-Z0-9_]+' | grep -vx HEARSAY_OUT | sort -u) \
+    done < <(diff <("$HEARSAY" peer --help all | tr '\n' ' ' | grep -oE 'HEARSAY_[A-Z0-9_]+' | grep -vx HEARSAY_OUT | sort -u) \
         <(sed -nE 's/^ +(HEARSAY_[A-Z0-9_]+):.*/\1/p' deploy/compose.yml | sort) | grep '^[<>]')
 }
 

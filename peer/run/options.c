@@ -436,7 +436,8 @@ static int read_command_line(struct options *o, int argc, char **argv,
         if (answer == -1)
             break;
         if (answer == 'h' || (answer == LONG_HELP && strcmp(element, "--help") == 0))
-            return OPTIONS_WANT_HELP;
+            return optind < argc && strcmp(argv[optind], "all") == 0 ? OPTIONS_WANT_ALL_HELP
+                                                                     : OPTIONS_WANT_HELP;
         if (answer == LONG_HELP) {
             unknown_flag(o, element, error);
             return -EINVAL;

@@ -164,19 +164,20 @@ struct options_world
     const struct command *commands;
 };
 
-/* OPTIONS_WANT_HELP: --help or -h was given. */
-enum options_result { OPTIONS_OK = 0, OPTIONS_WANT_HELP = 1 };
+/* OPTIONS_WANT_HELP: --help or -h was given. OPTIONS_WANT_ALL_HELP: --help all was given. */
+enum options_result { OPTIONS_OK = 0, OPTIONS_WANT_HELP = 1, OPTIONS_WANT_ALL_HELP = 2 };
 
 /* Parses argv[1..argc), the environment and the --config file. Returns OPTIONS_OK with every value
- * checked; OPTIONS_WANT_HELP if --help or -h comes before any error; or -EINVAL with a message that
- * names the option, what was found and what was expected. `*o` borrows `argv`, `command` and
+ * checked; OPTIONS_WANT_HELP or OPTIONS_WANT_ALL_HELP if --help or -h comes before any error; or
+ * -EINVAL with a message that names the option, what was found and what was expected. `*o` borrows `argv`, `command` and
  * `world`, and must not be moved. */
 int options_parse(struct options *o, const struct command *command, int argc, char **argv,
                   const struct options_world *world, char error[OPTIONS_ERROR_MAX]);
 
-/* Writes the help text of a command: usage, and every option with default and environment variable.
- * Returns the length. Asserts that the text fits. */
-size_t options_help(const struct command *command, char out[OPTIONS_HELP_MAX]);
+/* Writes the help text of a command: usage, and options with default and environment variable. A command
+ * with more than 25 options shows only the most used ones, or with `all` every option by topic. Returns
+ * the length. Asserts that the text fits. */
+size_t options_help(const struct command *command, bool all, char out[OPTIONS_HELP_MAX]);
 
 /* Receives a command's flags and the possible values of each, for shell completion. */
 struct options_words_sink

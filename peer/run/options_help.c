@@ -26,6 +26,8 @@ struct page
 static void put(struct page *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void put(struct page *p, const char *format, ...)
 {
+    if (p->out == NULL) /* Only the number of options is wanted. */
+        return;
     va_list args;
     va_start(args, format);
     int n = vsnprintf(p->out + p->n, OPTIONS_HELP_MAX - p->n, format, args);
@@ -67,8 +69,9 @@ static void put_row(struct page *p, const char *name, const char *text)
     put_wrapped(p, HELP_COLUMN, text);
 }
 
-/* Writes an option: "-n, --name VALUE   help (default 8; HEARSAY_NAME)". */
-static void put_option(struct page *p, const struct option_row *row)
+/* Writes an option: "-n, --name VALUE   help (default 8; HEARSAY_NAME)". `mark`: text at the beginning of
+ * the parentheses, such as "run; ". */
+static void put_option(struct page *p, const struct option_row *row, const char *mark)
 {
     char name[NAME_MAX_BYTES], env[NAME_MAX_BYTES], text[1024];
     bool flag = row->kind == OPTION_FLAG;
@@ -81,7 +84,7 @@ static void put_option(struct page *p, const struct option_row *row)
                                 : "VALUE");
     options_env_name(row->name, env, sizeof env);
     bool shown = !flag && row->fallback != NULL && row->fallback[0] != '\0';
-    snprintf(text, sizeof text, "%s (%s%s%s%s)", row->help,
+    snprintf(text, sizeof text, "%s (%s%s%s%s%s)", row->help, mark,
              shown           ? "default "
              : row->required ? "must be given; "
                              : "",
@@ -107,46 +110,117 @@ static void put_operands(struct page *p, const struct option_row *rows)
         put(p, "\n");
 }
 
-static void put_run_key(struct page *p, const struct run_key *key)
+/* ---- Topics. ---- */
+
+/* The help of a command with many options has one paragraph per topic, in this order. Each option is in
+ * the first topic that names it; the last topic takes the options that no other topic names. Without
+ * `all`, help shows only the first topic. */
+static const struct topic
 {
-    struct option_row row = {.name = key->name,
-                             .kind = OPTION_TEXT,
-                             .arg = options_key_arg(key),
-                             .fallback = key->fallback,
-                             .help = key->help};
-    if (!run_key_has_default(key))
-        row.fallback = NULL;
-    put_option(p, &row);
+    const char *heading;
+    const char *names; /* Names of options, each with a blank before and after it. */
+} topics[] = {
+    {"most used options",
+     " peers bootstrap key listen data shard model epochs min-peers compress out "},
+    {"data and model", " init norm augment partition evaluate-every evaluate-samples "},
+    {"training",
+     " rounds batch lr schedule warmup optimiser momentum momentum-kind nesterov beta2 weight-decay clip "
+     "label-smoothing learners learner-momentum seed threads "},
+    {"exchange between peers",
+     " topology mixer local-steps post-local policy overlap gamma drift-target bandwidth collective "
+     "centre-momentum error-feedback factor-masking "},
+    {"end of the run", " final-drift final-topology final-compress quorum quorum-timeout "},
+    {"faults and attacks", " straggler-timeout member-ttl byzantine max-pull "},
+    {"addresses and membership", " name advertise identity members token "},
+    {"files and output", " fresh check checkpoint disk-timeout metrics json config print-config "},
+    {"other options", NULL}};
+
+enum {
+    N_TOPICS = sizeof topics / sizeof *topics,
+    FEW_OPTIONS = 25 /* A command with at most this number of options has no topics. */
+};
+
+static bool topic_has(size_t topic, const char *name)
+{
+    char word[NAME_MAX_BYTES];
+    snprintf(word, sizeof word, " %s ", name);
+    return topics[topic].names != NULL && strstr(topics[topic].names, word) != NULL;
 }
 
-static void put_run_keys(struct page *p, const struct command *command)
+/* Returns the index of the option's topic. */
+static size_t topic_of(const char *name)
 {
-    if (command->keys != NULL) /* A command that runs without peers. */
-        put(p, "\nthe run:\n");
-    else
-        put(p, "\nthe run (must agree on all peers; a peer given none of them takes the "
-               "cluster's):\n");
+    size_t topic = 0;
+    while (topic + 1 < N_TOPICS && !topic_has(topic, name))
+        topic++;
+    return topic;
+}
+
+/* Writes the options of a topic, or of all topics if `topic` is N_TOPICS. Returns how many. */
+static size_t put_options(struct page *p, const struct command *command, size_t topic)
+{
+    size_t n = 0;
+    const struct option_row *tables[] = {command->rows, command->takes_run_flags ? options_shared_rows : NULL};
+    for (size_t t = 0; t < 2 && tables[t] != NULL; t++)
+        for (const struct option_row *row = tables[t]; row->name != NULL; row++)
+            if (has_kind(row, false) && (topic == N_TOPICS || topic_of(row->name) == topic)) {
+                put_option(p, row, "");
+                n++;
+            }
     const struct run_key *key;
     for (size_t i = 0; (key = run_key_at(command->trainer, i)) != NULL; i++)
-        if (options_takes_key(command, key->name))
-            put_run_key(p, key);
+        if (options_takes_key(command, key->name) && (topic == N_TOPICS || topic_of(key->name) == topic)) {
+            struct option_row row = {.name = key->name,
+                                     .kind = OPTION_TEXT,
+                                     .arg = options_key_arg(key),
+                                     .fallback = run_key_has_default(key) ? key->fallback : NULL,
+                                     .help = key->help};
+            put_option(p, &row, command->keys == NULL ? "run; " : "");
+            n++;
+        }
+    return n;
 }
 
-size_t options_help(const struct command *command, char out[OPTIONS_HELP_MAX])
+static size_t count_options(const struct command *command)
+{
+    struct page none = {.out = NULL};
+    return put_options(&none, command, N_TOPICS);
+}
+
+/* Writes the options by topic, or only the first topic. */
+static void put_topics(struct page *p, const struct command *command, size_t n, bool all)
+{
+    if (command->keys == NULL) /* The command trains with other peers. */
+        put(p, "Options marked 'run' must be the same for all peers. A peer that joins a run may leave them\n"
+               "out. ");
+    put(p, "Each option can also be set in the environment. The command line takes precedence.\n");
+    for (size_t topic = 0; topic < (all ? N_TOPICS : 1); topic++) {
+        size_t before = p->n;
+        put(p, "\n%s:\n", topics[topic].heading);
+        if (put_options(p, command, topic) == 0)
+            p->n = before; /* No heading without options. */
+    }
+    p->out[p->n] = '\0';
+    put(p, "\n");
+    put_row(p, "-h, --help", all ? "print the most used options and exit" : "print this and exit");
+    char text[NAME_MAX_BYTES];
+    snprintf(text, sizeof text, "print all %zu options and exit", n);
+    put_row(p, "--help all", text);
+}
+
+size_t options_help(const struct command *command, bool all, char out[OPTIONS_HELP_MAX])
 {
     struct page p = {.out = out};
+    size_t n = count_options(command);
     put(&p, "usage: hearsay %s %s\n\n%s\n\n", command->name, command->usage, command->summary);
     put_operands(&p, command->rows);
-    put(&p, "options (each can come from the environment; the command line wins):\n");
-    for (const struct option_row *row = command->rows; row->name != NULL; row++)
-        if (has_kind(row, false))
-            put_option(&p, row);
-    for (const struct option_row *row = options_shared_rows; row->name != NULL; row++)
-        if (command->takes_run_flags)
-            put_option(&p, row);
-    put_row(&p, "-h, --help", "print this and exit");
-    if (command->takes_run_flags)
-        put_run_keys(&p, command);
+    if (n > FEW_OPTIONS)
+        put_topics(&p, command, n, all);
+    else {
+        put(&p, "options (each can also be set in the environment; the command line takes precedence):\n");
+        put_options(&p, command, N_TOPICS);
+        put_row(&p, "-h, --help", "print this and exit");
+    }
     if (command->notes != NULL)
         put(&p, "\n%s", command->notes);
     return p.n;

@@ -101,7 +101,7 @@ for command in local sim; do
     refuses "$command: edges for others" '--topology: edges:.* is for 3 peers, but --peers is 4' \
         $command --topology edges:0-1,1-2 --peers 4 --rounds 1
     check "$command --help: --min-peers is as many as --peers" \
-        eval '"$HEARSAY" $command --help | grep -A 1 -e --min-peers | grep -q "default: all of --peers"'
+        eval '"$HEARSAY" $command --help all | grep -A 1 -e --min-peers | grep -q "default: all of --peers"'
 done
 for command in "topology edges:0-1,2-3" "sim --topology edges:0-1,2-3 --peers 4 --model logreg --rounds 1" \
     "local --topology edges:0-1,2-3 --peers 4 --model logreg --rounds 1"; do

@@ -23,7 +23,7 @@ import re, subprocess, sys
 def out(*args):
     return subprocess.run([sys.argv[1], *args], capture_output=True, text=True, check=True).stdout
 for command in re.findall(r"^  ([a-z]+(?: [a-z]+)?)  +\S", out("--help"), re.M):
-    text = re.sub(r"\n {20,}", " ", out(*command.split(), "--help"))
+    text = re.sub(r"\n {20,}", " ", out(*command.split(), "--help", "all"))
     for name, about in re.findall(r"^  (?:-., )?--([a-z0-9-]+) (.*)$", text, re.M):
         default = re.search(r"\(default ([^;()]+); HEARSAY_", about)
         if default:
@@ -53,7 +53,7 @@ check "--help and --print-config have the same defaults$bad" [ -z "$bad" ]
 # listed COMMAND OPTION: the help of an option, or of an operand, in one line.
 listed()
 {
-    "$HEARSAY" "$1" --help | awk -v want="$2" '
+    "$HEARSAY" "$1" --help all | awk -v want="$2" '
         /^  [^ ]/ { on = ($1 == want) }
         /^[^ ]/ { on = 0 }
         on { sub(/^ +/, ""); printf "%s ", $0 }'
@@ -116,7 +116,7 @@ check "  and no other" [ $? = 0 ]
 
 bad=
 for command in $("$HEARSAY" --help | sed -nE 's/^  ([a-z]+)  +.*/\1/p'); do
-    for flag in $("$HEARSAY" "$command" --help | sed -nE 's/^  (-., )?(--[a-z0-9-]+) (N|X|SECONDS|T|F|P|K|H)( .*)?$/\2/p'); do
+    for flag in $("$HEARSAY" "$command" --help all | sed -nE 's/^  (-., )?(--[a-z0-9-]+) (N|X|SECONDS|T|F|P|K|H)( .*)?$/\2/p'); do
         ! bounded "$HEARSAY" "$command" "$flag=nonesuch" --help >number.out 2>number.err && [ "$(wc -l <number.err)" = 1 ] || bad="$bad $command $flag"
     done
 done

@@ -126,7 +126,7 @@ if command -v systemd-analyze >/dev/null; then
 fi
 # What the unit's variables say is what the program reads.
 for variable in $(sed -nE 's/^#?(HEARSAY_[A-Z_]+)=.*/\1/p' tree/usr/share/doc/hearsay/examples/systemd/peer.env) HEARSAY_KEY HEARSAY_OUT; do
-    check "  $variable is an option of hearsay peer" grep -qE "[(; ]$variable\)" <("$HEARSAY" peer --help)
+    check "  $variable is an option of hearsay peer" grep -qE "[(; ]$variable\)" <("$HEARSAY" peer --help all)
 done
 
 check "apt removes it" eval 'inside apt-get -qq -y purge hearsay hearsay-lab libhearsay libhearsay-dev python3-hearsay >purge.out 2>&1'

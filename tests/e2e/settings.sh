@@ -67,12 +67,11 @@ WITH = {"norm": "-", "error-feedback": "--mixer average", "factor-masking": "--m
         "collective": "--mixer allreduce", "centre-momentum": "--mixer sma",
         "beta2": "--optimiser adam", "learner-momentum": "--learners 2", "post-local": "--local-steps 2", "pull": "--tolerate 1 --topology complete --peers 5"}
 for command in "train", "local", "sim", "peer":
-    text = subprocess.run([sys.argv[1], command, "--help"], capture_output=True, text=True, check=True).stdout
+    text = subprocess.run([sys.argv[1], command, "--help", "all"], capture_output=True, text=True, check=True).stdout
     text = re.sub(r"\n {20,}", " ", text)
-    run = text.index("\nthe run")
-    for at, name, arg, about in ((m.start(), *m.groups()) for m in re.finditer(r"^  --([a-z0-9-]+) (\S+) +(.*)$", text, re.M)):
-        default = re.search(r"\(default ([^;)]+); HEARSAY_", about)
-        where = "run" if at > run else "own"
+    for name, arg, about in re.findall(r"^  --([a-z0-9-]+) (\S+) +(.*)$", text, re.M):
+        default = re.search(r"\((?:run; )?default ([^;)]+); HEARSAY_", about)
+        where = "run" if "(run; " in about else "own"
         print(command, where, name, arg, default.group(1) if default else "-", WITH.get(name, ""), sep="\t")
 PY
 check "--help lists the options of a run" [ "$(awk -F '\t' '$2 == "run"' help.txt | wc -l)" -gt 90 ]

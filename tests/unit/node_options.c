@@ -491,7 +491,7 @@ static void test_some_keys(void **state)
     environment = NULL;
     assert_string_equal(run_value("policy"), "");
     assert_string_equal(run_value("model"), "logreg");
-    options_help(&alone, text);
+    options_help(&alone, true, text);
     const struct run_key *k;
     for (size_t i = 0; (k = run_key_at(&sgd_keys, i)) != NULL; i++) {
         char flag[64];
@@ -510,7 +510,7 @@ static void test_help(void **state)
     assert_int_equal(parse(&tool, "f -h --foo"), OPTIONS_WANT_HELP);
     refuse(&tool, "f --foo --help", "unknown flag --foo");
     static char text[OPTIONS_HELP_MAX];
-    size_t n = options_help(&tool, text);
+    size_t n = options_help(&tool, true, text);
     assert_int_equal(n, strlen(text));
     static const char *const parts[] = {"usage: hearsay tool FILE [options]\n",
                                         "a tool",
@@ -526,7 +526,7 @@ static void test_help(void **state)
         if (!strstr(text, parts[i]))
             fail_msg("help lacks '%s':\n%s", parts[i], text);
     assert_null(strstr(text, "HEARSAY_FILE"));
-    options_help(&runner, text);
+    options_help(&runner, true, text);
     const struct run_key *key;
     for (size_t i = 0; (key = run_key_at(&sgd_keys, i)) != NULL; i++) {
         char flag[64];

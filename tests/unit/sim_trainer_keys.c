@@ -288,7 +288,7 @@ static void its_keys_are_flags_help_and_text(void **state)
     assert_int_equal(run_from_text(&back, &sgd_keys, text, n, why), -EINVAL);
     assert_string_equal(why, "--curvature: no such flag");
     assert_int_equal(run_from_text(&back, NULL, text, n, why), -EINVAL);
-    options_help(&bowl, help);
+    options_help(&bowl, true, help);
     assert_non_null(strstr(help, "--curvature X"));
     assert_non_null(strstr(help, "HEARSAY_CURVATURE"));
     assert_non_null(strstr(help, "--topology SPEC"));
