@@ -1,4 +1,4 @@
-/* peer/cmd/answers.c -- runs a model over a whole set. */
+/* peer/cmd/answers.c -- runs the forward pass of a model over a whole data set. */
 #include "peer/cmd/answers.h"
 
 #include <errno.h>
@@ -6,7 +6,8 @@
 
 enum { BATCH = 32 };
 
-/* Samples at .. at + n. */
+/* Computes the logits of samples `at` to `at + n - 1` and gives them to `a->take`. Returns its
+ * result. */
 static int answer(const struct cmd_answers *a, const struct model_plan *plan, float *arena,
                   size_t at, uint32_t n)
 {

@@ -1,4 +1,5 @@
-/* peer/cmd/answers.h -- a model's answers to a whole set, batch by batch. */
+/* peer/cmd/answers.h -- computes a model's logits for every sample of a data set, batch by
+ * batch. */
 #ifndef PEER_CMD_ANSWERS_H
 #define PEER_CMD_ANSWERS_H
 
@@ -10,13 +11,15 @@ struct cmd_answers
     const struct model *m;
     const float *x;
     const struct dataset *set;
-    /* Takes the logits [n][n_rows][n_classes] of samples at .. at + n, borrowed. 0, or a negative
-     * errno, which ends it. */
+    /* Called once for each batch, in the order of the samples. `logits` has shape
+     * [n][n_rows][n_classes], covers samples `at` to `at + n - 1`, and is borrowed for the call.
+     * Returns 0; a negative errno stops the pass over the data set. */
     int (*take)(void *self, size_t at, uint32_t n, const float *logits);
     void *self;
 };
 
-/* All samples in their order. 0 or a negative errno: -ENOMEM, or take()'s. */
+/* Runs the model over all samples of `a->set` in order and gives each batch to `a->take`.
+ * Returns 0, -ENOMEM, or the negative errno that `take` returned. */
 __attribute__((warn_unused_result)) int cmd_answers(const struct cmd_answers *a);
 
 #endif

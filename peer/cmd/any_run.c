@@ -1,4 +1,5 @@
-/* peer/cmd/any_run.c -- reads a run by the keys of either trainer, and the shape of its model. */
+/* peer/cmd/any_run.c -- parses the run description of an SGD run or a layout run, and finds the
+ * shape of its model. */
 #include "peer/cmd/any_run.h"
 
 #include "peer/cmd/training.h"

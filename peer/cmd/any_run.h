@@ -1,19 +1,23 @@
-/* peer/cmd/any_run.h -- runs that commands look at: of our trainer, or of a program that brings its model. */
+/* peer/cmd/any_run.h -- reads run descriptions of both kinds: runs of hearsay's own SGD trainer,
+ * and runs of a program that brings its own model through the library (layout runs). */
 #ifndef PEER_CMD_ANY_RUN_H
 #define PEER_CMD_ANY_RUN_H
 
 #include "nn/models/model.h"
 #include "peer/run/run.h"
 
-/* As run_from_text(), with the keys of either; the sentence of a refusal is that of our trainer's. */
+/* Parses the run description `text` of `n` bytes like run_from_text(), first with the keys of
+ * the SGD trainer, then with those of a layout run. Returns 0, or -EINVAL with the error message
+ * of the SGD trainer's parser. */
 __attribute__((warn_unused_result)) int cmd_any_run(struct run *run, const char *text, size_t n,
                                                     char error[RUN_ERROR_MAX]);
 
-/* Are its tensors known to the program that trains it alone? */
+/* Returns true for a layout run. Only the program that trains such a model knows its tensors. */
 bool cmd_any_run_foreign(const struct run *run);
 
-/* As cmd_training_model(). Of tensors that nobody knows here there are two segments at most: all that is
- * trained, and what is not. */
+/* Builds the model of `run` like cmd_training_model(). The model of a layout run gets one
+ * segment for all trained parameters, and a second one for the untrained parameters if there are
+ * any. Returns 0, or a negative errno with a message in `error`. */
 __attribute__((warn_unused_result)) int cmd_any_run_model(struct model *m, const struct run *run,
                                                           char error[RUN_ERROR_MAX]);
 

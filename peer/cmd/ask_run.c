@@ -1,4 +1,5 @@
-/* peer/cmd/ask_run.c -- calls all addresses at once, and takes the first run. */
+/* peer/cmd/ask_run.c -- calls all bootstrap addresses at the same time and takes the first run
+ * received. */
 #include "peer/cmd/ask_run.h"
 
 #include "peer/uv/client.h"
@@ -10,7 +11,7 @@ struct asking
     struct uv_client *client;
     const struct run_trainer *trainer;
     struct run *run;
-    uint32_t n_open; /* Lookups and sessions from which something may come. */
+    uint32_t n_open; /* Number of name lookups and sessions that may still bring an answer. */
     bool found;
 };
 
@@ -20,7 +21,8 @@ static bool is_done(void *self)
     return a->found || a->n_open == 0;
 }
 
-/* The dial takes the place of the lookup. */
+/* `n_open` is unchanged if the dial starts, because the dial replaces the lookup that was
+ * counted. */
 static void on_resolved(void *self, uint32_t tag, const union uv_address *at, uint32_t n)
 {
     struct asking *a = self;
@@ -33,7 +35,8 @@ static void on_up(void *self, uint32_t tag, uint32_t session, const uint8_t id[W
     (void)self, (void)tag, (void)session, (void)id;
 }
 
-/* A run that has not begun may give way to ours. */
+/* Only a run that has started counts. A run that has not started may still be replaced by the
+ * run of this peer's flags. */
 static void on_message(void *self, uint32_t session, const struct wire_message *m)
 {
     struct asking *a = self;

@@ -1,8 +1,10 @@
-/* peer/cmd/ask_run.h -- which run does a cluster train? Asked as an observer, before a peer joins.
+/* peer/cmd/ask_run.h -- asks a cluster, as an observer, which run it trains, before the peer
+ * joins.
  *
- * So one that could not take part (another model, other data, a shard that there is not) ends
- * without having been a member. Nobody has to answer: who is alone, or not let in as a stranger
- * (--members), learns it as a peer.
+ * A peer that cannot take part in the run (another model, other data, a shard that does not
+ * exist) can therefore exit before it becomes a member. No answer is required: a peer that finds
+ * no other peer, or that is refused as an observer (--members), learns about the run after it
+ * has joined.
  */
 #ifndef PEER_CMD_ASK_RUN_H
 #define PEER_CMD_ASK_RUN_H
@@ -11,8 +13,9 @@
 
 #include <stdint.h>
 
-/* Ask the addresses of `bootstrap` for a run that has begun, for 2 s at most, and no longer than there is
- * an answer to come. True: *run is the first that was told. psk is the cluster's key. */
+/* Calls the `n` addresses of `bootstrap` and asks for a run that has started. Waits at most 2 s,
+ * and returns earlier if no address can answer any more. Returns true and stores the first run
+ * received in `*run`. `psk`: the cluster key. */
 bool cmd_ask_run(const char *const *bootstrap, uint32_t n, const uint8_t *psk,
                  const struct run_trainer *trainer, struct run *run);
 

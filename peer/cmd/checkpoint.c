@@ -1,4 +1,5 @@
-/* peer/cmd/checkpoint.c -- checkpoints between the command line, a directory and the driver. */
+/* peer/cmd/checkpoint.c -- finds a peer's checkpoints in its directory and hands them to the
+ * driver. */
 #include "peer/cmd/checkpoint.h"
 
 #include "peer/cmd/duration.h"
@@ -10,10 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A file of more is none of ours. */
+/* Size limit of a checkpoint file, 64 GiB. A larger file was not written by hearsay. */
 static const uint64_t most_bytes = UINT64_C(64) << 30;
 
-/* ---- Of which rounds? ---- */
+/* ---- Rounds of the checkpoints ---- */
 
 static void rounds_of_peer(const char *dir, uint32_t i, uint64_t round[SLOTS])
 {
@@ -56,13 +57,15 @@ void cmd_checkpoint_common(struct cmd_checkpoint_common *c, const char *dir, uin
 
 /* ---- Before and after a run ---- */
 
-/* It is no checkpoint, and never will be. */
+/* Returns true if the error means that the file is not a checkpoint and cannot become one. */
 static bool is_bad(int err)
 {
     return err == -EINVAL || err == -EISDIR || err == -ENXIO || err == -ELOOP || err == -EFBIG;
 }
 
-/* What cannot be read now may be read later: better no start than one from an older moment. */
+/* Damaged checkpoints are skipped with a warning. A checkpoint that cannot be read now, for
+ * example because of an I/O error, may be readable later: the command fails rather than resume
+ * from an older checkpoint. */
 static int tell_bad(const struct options *o, const struct slots_found *f)
 {
     for (size_t i = 0; i < f->n_bad; i++) {

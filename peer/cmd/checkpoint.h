@@ -1,9 +1,10 @@
-/* peer/cmd/checkpoint.h -- the checkpoints of one peer: --checkpoint, and those that are there.
+/* peer/cmd/checkpoint.h -- connects the checkpoints of one peer with --checkpoint and its output
+ * directory.
  *
  *   DIR/checkpoint-0.safetensors, checkpoint-1.safetensors    peer/keep/slots.h
  *
- * The directory is locked by then. What is found there is gone on from, also with
- * --checkpoint off, which only writes none.
+ * The caller has locked the directory. A peer resumes from checkpoints found there even with
+ * --checkpoint off, which only turns off writing new ones.
  */
 #ifndef PEER_CMD_CHECKPOINT_H
 #define PEER_CMD_CHECKPOINT_H
@@ -18,32 +19,42 @@ struct cmd_checkpoint
     struct disk disk;
     struct slots slots;
     struct slots_found found;
-    int64_t every_us; /* --checkpoint; 0: off. */
+    /* Interval between checkpoints in microseconds, from --checkpoint. 0: no checkpoints are
+     * written. */
+    int64_t every_us;
 };
 
-/* What the same command finds: `local --out DIR` with n peers. */
+/* Checkpoints from which `hearsay local --out DIR` with n peers would resume. `round`: if `all`,
+ * the newest round of which every peer has a checkpoint; otherwise the smallest of the peers'
+ * newest checkpoint rounds (0: a peer has none). `last`: the largest of the peers' newest
+ * checkpoint rounds. */
 struct cmd_checkpoint_common
 {
-    bool there; /* Somebody has one; */
-    bool all;   /* all have one of this round, in lock step; else of these, each its own: */
+    bool there; /* At least one peer has a checkpoint. */
+    /* In lock step: every peer has a checkpoint of `round`. False: each peer resumes from its
+     * own newest checkpoint. */
+    bool all;
     uint64_t round, last;
 };
 void cmd_checkpoint_common(struct cmd_checkpoint_common *c, const char *dir, uint32_t n,
                            bool lock_step);
 
-/* Look for checkpoints in `dir`, which is borrowed. CMD_OK; else an exit code with a line on
- * stderr. Close it in any case, after whoever writes there. */
+/* Loads the checkpoints in the directory `dir`, which is borrowed. Returns CMD_OK, or an exit
+ * code after a message on stderr. Call cmd_checkpoint_close() in both cases, after everything
+ * that writes checkpoints there has stopped. */
 int cmd_checkpoint_open(struct cmd_checkpoint *k, const struct options *o, const char *dir);
 
-/* Refuses checkpoints of another peer (slots_check_owner()). Returns CMD_OK, or CMD_USAGE with a
- * line on stderr. */
+/* Refuses checkpoints that belong to another peer (slots_check_owner()). `id`: identity of this
+ * peer. Returns CMD_OK, or CMD_USAGE after a message on stderr. */
 int cmd_checkpoint_check_owner(const struct cmd_checkpoint *k, const struct options *o,
                                const uint8_t id[WIRE_ID_BYTES]);
 
-/* Tell a peer's driver of them. */
+/* Passes the checkpoint interval and the checkpoints that were found to the configuration of a
+ * peer's driver. */
 void cmd_checkpoint_tell(struct cmd_checkpoint *k, struct uv_driver_config *c);
 
-/* `over`: the run is, and nobody will go on from them. */
+/* Frees the checkpoints in memory. `over`: the run has ended, so the checkpoint files are
+ * deleted, because no peer will resume from them. */
 void cmd_checkpoint_close(struct cmd_checkpoint *k, bool over);
 
 #endif

@@ -1,4 +1,5 @@
-/* peer/cmd/closing.c -- the mean of what several peers estimate. */
+/* peer/cmd/closing.c -- averages the relative drift that several peers estimate for the newest
+ * round. */
 #include "peer/cmd/closing.h"
 
 #include "peer/uv/metrics.h"

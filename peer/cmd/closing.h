@@ -1,12 +1,14 @@
-/* peer/cmd/closing.h -- what several peers estimate at the end of a run, as one figure. */
+/* peer/cmd/closing.h -- combines the drift estimates of several peers at the end of a run into
+ * one figure. */
 #ifndef PEER_CMD_CLOSING_H
 #define PEER_CMD_CLOSING_H
 
 #include <jansson.h>
 #include <stdint.h>
 
-/* The mean of several peers' estimates of the relative drift. Each names its round, and figures of
- * different rounds have no mean: those of the newest round count. Begin with zeros. */
+/* Mean of several peers' estimates of the relative drift. Each estimate belongs to a round, and
+ * estimates of different rounds must not be averaged: only those of the newest round count.
+ * Initialise with zeros. */
 struct cmd_closing_estimate
 {
     double sum;
@@ -14,11 +16,13 @@ struct cmd_closing_estimate
     uint32_t n;
 };
 
-/* One more, unless it is not finite. */
+/* Adds the estimate `relative` of `round`. An estimate that is not finite or is of an older
+ * round is ignored. */
 void cmd_closing_add(struct cmd_closing_estimate *e, double relative, uint64_t round);
-/* NaN where there is none. */
+/* Returns the mean of the estimates of the newest round; NaN if there is no estimate. */
 double cmd_closing_mean(const struct cmd_closing_estimate *e);
-/* Set "estimated_relative_drift" and "estimated_round", null where there is none. */
+/* Sets "estimated_relative_drift" and "estimated_round" in the JSON object; null if there is no
+ * estimate. */
 void cmd_closing_put(const struct cmd_closing_estimate *e, json_t *object);
 
 #endif

@@ -1,9 +1,9 @@
-/* peer/cmd/cmd.h -- the subcommands: one file peer/cmd/NAME.c each.
+/* peer/cmd/cmd.h -- declares the subcommands. Each is implemented in one file, peer/cmd/NAME.c.
  *
- * A command gets checked options, does its work and returns an exit code.
- * Results go to stdout, everything else to stderr. The table of commands, with
- * their usage and examples, is in main.c; a command's file has its options'
- * rows (NULL-terminated) and its function.
+ * A command receives checked options, does its work and returns an exit code. Results go to
+ * stdout, everything else goes to stderr. The table of commands with their usage lines and
+ * examples is in main.c. The file of a command contains the rows of its options (an array that
+ * ends with a NULL name) and its function.
  */
 #ifndef PEER_CMD_CMD_H
 #define PEER_CMD_CMD_H
@@ -19,7 +19,7 @@ extern const struct option_row cmd_local_rows[], cmd_peer_rows[], cmd_sim_rows[]
     cmd_probe_rows[], cmd_completion_rows[], cmd_inspect_rows[], cmd_generate_rows[],
     cmd_predict_rows[];
 
-/* The run keys of `hearsay train`. */
+/* Names of the run keys that `hearsay train` accepts as options. The array ends with NULL. */
 extern const char *const cmd_train_keys[];
 
 int cmd_local(const struct options *o);
@@ -41,23 +41,25 @@ int cmd_inspect(const struct options *o);
 int cmd_predict(const struct options *o);
 int cmd_generate(const struct options *o);
 
-/* Print "hearsay NAME: message" as one line to stderr. Returns `exit_code`, so
- * that a command can `return cmd_fail(o, CMD_USAGE, "...", ...)`. */
+/* Prints "hearsay NAME: message" as one line to stderr. Returns `exit_code`, so that a command
+ * can write `return cmd_fail(o, CMD_USAGE, "...", ...)`. */
 int cmd_fail(const struct options *o, int exit_code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Flush stdout; CMD_FAILED with a line where what was printed did not get
- * out (a full disk), else CMD_OK. The last call of a command that prints. */
+/* Flushes stdout. Returns CMD_OK, or CMD_FAILED after a message if the output could not be
+ * written (a full disk). A command that prints calls it last. */
 int cmd_finish(const struct options *o);
 
-/* For struct options_world: "edges:FILE" of --topology becomes the edges that
- * the file lists, and a path alone as --data gets its kind: "csv:PATH". Also
- * for specs that are no run flags (keys "topology", "data"). Returns 1 where out[] has
- * the value to take, 0 where it stays as given, or -EINVAL with a sentence. */
+/* Expands option values that name files, as the callback of struct options_world. "edges:FILE"
+ * as --topology becomes the list of edges in the file, and a bare path as --data gets its kind,
+ * such as "csv:PATH". Also used for specs that are not run flags (keys "topology" and "data").
+ * Returns 1 if `out` has the expanded value, 0 if the value stays as it is, or -EINVAL with a
+ * message in `error`. */
 int cmd_expand(const char *key, const char *value, char out[RUN_VALUE_MAX],
                char error[OPTIONS_ERROR_MAX]);
 
-/* Rows that several commands share, so that they read the same everywhere. */
+/* Option rows shared by several commands, so that the options have the same name and help
+ * everywhere. */
 #define CMD_ROW_JSON                                                                               \
     {                                                                                              \
         .name = "json", .kind = OPTION_FLAG, .help = "print one JSON object to stdout"             \

@@ -1,11 +1,13 @@
-/* peer/cmd/completion.c -- `hearsay completion bash`: a script with which bash completes this program.
+/* peer/cmd/completion.c -- `hearsay completion bash`: prints a script that completes hearsay
+ * commands in bash.
  *
- * The script is a table and the code that reads it. The table is printed from the rows of all
- * commands, a line a flag, so that a new flag needs no line here:
+ * The script consists of a table and the shell code that reads it. The table is generated from
+ * the option rows of all commands, one line for each option, so that a new option needs no
+ * change here:
  *
- *   local --policy sync async ssp:     values, or beginnings of values
- *   local --out DIR                    paths: FILE, DIR, and :FILE behind a colon
- *   local --peers -                    any value: nothing is known of it
+ *   local --policy sync async ssp:     values, or first parts of values
+ *   local --out DIR                    paths: FILE, DIR, and :FILE after a colon
+ *   local --peers -                    any value: no candidates
  *   local --fresh                      no value
  *   eval FILE                          an operand
  *   key_new FILE                       a command of two words: "key new"
@@ -25,8 +27,9 @@ const struct option_row cmd_completion_rows[] = {
 };
 /* clang-format on */
 
-/* Bash cuts words at = and :, too, and puts the candidates in place of the last piece only. So
- * the words are taken from the line itself, and what stands in front of that piece is cut off. */
+/* Bash also splits words at "=" and ":", and replaces only the last piece by the chosen
+ * candidate. The script therefore takes the words from the command line itself, and removes the
+ * text before the last piece from each candidate. */
 static const char *const script[] = {
     "_hearsay_values() # WORD KIND...: what may stand for the word, one a line\n"
     "{\n"
@@ -101,18 +104,19 @@ static const char *const script[] = {
     "complete -F _hearsay hearsay\n",
 };
 
-/* A command whose rows are being printed. */
+/* Command whose option rows are being printed, with "_" for a space in its name. */
 struct rows
 {
     const char *command;
 };
 
-/* With a colon where the topology's help has one behind the name: "regular:K -- ...". */
+/* Prints the topology names as completion candidates. A name gets a colon if its help shows a
+ * parameter after it, as in "regular:K -- ...". */
 static void print_topologies(void)
 {
     for (const struct topology *const *t = topology_all; *t != NULL; t++)
         printf(" %s%s", (*t)->name, (*t)->help[strlen((*t)->name)] == ':' ? ":" : "");
-    printf(" :FILE"); /* "edges:FILE" */
+    printf(" :FILE"); /* File names after a colon, as in "edges:FILE". */
 }
 
 static void print_codecs(void)
@@ -128,7 +132,8 @@ static void print_data(void)
 
 enum { COMMAND_NAME_MAX = 32 };
 
-/* Specs, of which the rows say that they are specs and no more. */
+/* Options whose value is a spec, with the function that prints the candidates. The option rows
+ * of the commands do not list the values of a spec. */
 static const struct
 {
     const char *flag;

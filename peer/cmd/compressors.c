@@ -1,6 +1,8 @@
-/* peer/cmd/compressors.c -- `hearsay compressors`: which codecs and which vector are asked for.
+/* peer/cmd/compressors.c -- `hearsay compressors`: reads which codecs and which vector the user
+ * asks for.
  *
- * Measuring them is compressors_measure.c, showing them compressors_print.c. */
+ * Measurements are in compressors_measure.c, the output in compressors_print.c.
+ */
 #include "peer/cmd/compressors.h"
 
 #include "gossip/exchange/ladder.h"
@@ -16,7 +18,7 @@
 
 enum {
     PARAMS_DEFAULT = 1000000,
-    PARAMS_MAX = 1 << 28 /* A vector of so many takes a gibibyte. */
+    PARAMS_MAX = 1 << 28 /* A vector of 2^28 floats takes 1 GiB. */
 };
 
 /* clang-format off */
@@ -42,7 +44,7 @@ const struct option_row cmd_compressors_rows[] = {
 };
 /* clang-format on */
 
-/* ---- options ---- */
+/* ---- Options ---- */
 
 static int read_uplink(const struct options *o, struct cmd_compressors *t)
 {
@@ -52,10 +54,10 @@ static int read_uplink(const struct options *o, struct cmd_compressors *t)
     return cmd_fail(o, CMD_USAGE, "--uplink: found '%.60s', expected %s", text, RATE_EXPECTED);
 }
 
-/* ---- the vector ---- */
+/* ---- The vector to compress ---- */
 
-/* A tensor of n values, as square as its divisors let it be: codecs that look at
- * rows and columns should find some. */
+/* Returns one tensor of n values whose shape is as close to a square as the divisors of n allow,
+ * so that codecs that work on rows and columns have some. */
 static struct segment one_tensor(size_t n)
 {
     size_t rows = 1;
@@ -71,7 +73,7 @@ static struct segment one_tensor(size_t n)
                             .trained = true};
 }
 
-/* Makes the model of --model and --data; what is not given is the run's default. */
+/* Builds the model of --model and --data. An option that is not given has the default of a run. */
 static int read_model(const struct options *o, struct model *model, char error[RUN_ERROR_MAX])
 {
     static const char *const names[] = {"model", "data"};
@@ -86,8 +88,8 @@ static int read_model(const struct options *o, struct model *model, char error[R
     return cmd_training_model(model, &run, error) ? CMD_USAGE : CMD_OK;
 }
 
-/* The vector that messages are made for: what a model trains, or one tensor.
- * t borrows what is in *model, where the options ask for one. */
+/* Chooses the vector to compress: the trained parameters of a model, or one tensor of --params
+ * values. `t` borrows from `*model` if the options ask for a model. */
 static int read_vector(const struct options *o, struct cmd_compressors *t, struct model *model)
 {
     static struct segment tensor;
@@ -108,34 +110,37 @@ static int read_vector(const struct options *o, struct cmd_compressors *t, struc
         return cmd_fail(o, code, "%s", error);
     t->model = model->spec;
     t->segments = model->segments;
-    /* Running statistics pass no codec. */
+    /* Codecs compress only trained parameters, not running statistics. */
     t->n = segments_trained(model->segments, model->n_segments);
     while (t->n_segments < model->n_segments && model->segments[t->n_segments].trained)
         t->n_segments++;
     return CMD_OK;
 }
 
-/* ---- the rows ---- */
+/* ---- The rows ---- */
 
-/* Walks over the rules of the spec, the chain of each, and the stages of that. */
+/* Searches the rules of the spec, the chain of codecs of each rule, and the stages of each
+ * chain. */
 bool cmd_compressors_names(const char *spec, const char *codec)
 {
     size_t n = strlen(codec);
     for (const char *p = spec; *p != '\0'; p += *p == ';') {
-        size_t match = strcspn(p, "=,;"); /* A rule's "bias=" stands before its chain. */
+        /* The tensor name of a rule, such as "bias=", stands before its chain. */
+        size_t match = strcspn(p, "=,;");
         p += p[match] == '=' ? match + 1 : 0;
-        for (bool stage = true; stage; p += stage) { /* A chain is cut at its "+". */
+        for (bool stage = true; stage; p += stage) { /* Stages of a chain are separated by "+". */
             if (strcspn(p, ":/+,;") == n && memcmp(p, codec, n) == 0)
                 return true;
             p += strcspn(p, "+,;");
             stage = *p == '+';
         }
-        p += strcspn(p, ";"); /* What is left of a rule are its options. */
+        p += strcspn(p, ";"); /* The rest of a rule is its options. */
     }
     return false;
 }
 
-/* Only a codec at its defaults is described as a whole. */
+/* Finds the catalogue entry of the row's codec. A codec with other than default parameters has
+ * none. */
 static void find_info(const struct cmd_compressors *t, struct cmd_compressors_row *r)
 {
     for (size_t i = 0; i < t->n_infos; i++)
@@ -143,8 +148,8 @@ static void find_info(const struct cmd_compressors *t, struct cmd_compressors_ro
             r->info = &t->infos[i];
 }
 
-/* Makes a row of each word of --compress, or of each codec that there is. Rules
- * must name tensors of the model where there is a model. */
+/* Adds a row for each word of --compress, or for each codec of the catalogue if --compress is
+ * not given. If there is a model, the rules of a spec must name its tensors. */
 static int read_rows(const struct options *o, struct cmd_compressors *t, const struct model *model)
 {
     char error[COMPRESS_ERROR_MAX], why[RUN_ERROR_MAX];
@@ -179,8 +184,8 @@ static int read_rows(const struct options *o, struct cmd_compressors *t, const s
     return t->n_rows > 0 ? CMD_OK : cmd_fail(o, CMD_USAGE, "--compress names no compressor");
 }
 
-/* Fetches the catalogue and makes room for as many rows as there can be: a word and
- * the blank behind it take two characters at least. */
+/* Reads the catalogue and allocates the rows. A word of --compress and the space after it take
+ * at least two characters, which bounds the number of rows. */
 static int make_room(const struct options *o, struct cmd_compressors *t,
                      struct compress_info **infos)
 {

@@ -1,4 +1,4 @@
-/* peer/cmd/compressors_measure.c -- bytes, contraction and speed of compressors. */
+/* peer/cmd/compressors_measure.c -- measures message length, contraction and speed of codecs. */
 #include "nn/math/rng.h"
 #include "peer/cmd/compressors.h"
 
@@ -11,32 +11,34 @@
 #include <unistd.h>
 
 enum {
-    DRAWS = 4,  /* Vectors that delta is the mean of. */
-    REPEATS = 3 /* Timed at least. */
+    DRAWS = 4,  /* Number of random vectors over which the contraction is averaged. */
+    REPEATS = 3 /* Minimum number of timed repeats. */
 };
 
-static const double clock_s = 20e-6;  /* A timed stretch lasts this at least, */
-static const double repeat_s = 0.1;   /* all repeats together this, */
-static const double patience_s = 2.0; /* and not more, once there is one. */
+static const double clock_s = 20e-6; /* Minimum duration of one timed repeat, in seconds. */
+static const double repeat_s = 0.1;  /* Minimum duration of all repeats together, in seconds. */
+/* Maximum duration of all repeats together, in seconds. One repeat is always completed. */
+static const double patience_s = 2.0;
 
-/* Warm-ups of a ratio are over by then. */
+/* Round number given to the encoders: so late that the warm-up of a sparsification ratio is
+ * over. */
 static const uint64_t late_round = UINT32_MAX;
 
 struct bench
 {
     const struct cmd_compressors *t;
     struct compress *c;
-    float *x, *y;  /* The vector; what is decoded to. */
-    uint64_t draw; /* x holds the vector of this draw. */
+    float *x, *y;  /* Vector to compress, and vector to which messages are decoded. */
+    uint64_t draw; /* Index of the random vector in `x`. */
     uint8_t *message;
     size_t len;
     struct compress_stat stat;
-    double delta; /* The first message took away this part of |x|^2. */
+    double delta; /* Contraction of the first message: the part of |x|^2 that it removes. */
     int err;
     char *error;
 };
 
-/* ---- vectors and messages ---- */
+/* ---- Vectors and messages ---- */
 
 static void fill(struct bench *b, uint64_t draw)
 {
@@ -115,8 +117,9 @@ static void copy(struct bench *b)
     memcpy(b->y, b->x, b->t->n * sizeof *b->y);
 }
 
-/* The first message of an encoder that just began, for one vector: its length,
- * and what it leaves, which both ends have to agree about. */
+/* Encodes, validates and applies the first message of a new encoder for random vector `draw`.
+ * Stores its length and contraction. Fails if encoder and decoder disagree about the remaining
+ * error. */
 static int first_message(struct bench *b, const char *spec, uint64_t draw)
 {
     fill(b, draw);
@@ -131,7 +134,8 @@ static int first_message(struct bench *b, const char *spec, uint64_t draw)
     apply(b);
     double x2 = vec_norm2(b->x, b->t->n), e2 = vec_dist2(b->x, b->y, b->t->n);
     b->delta = 1.0 - e2 / x2;
-    /* The encoder's figure may come from a formula; decoding is the truth. */
+    /* The encoder may compute its error from a formula, so the error is computed again from the
+     * decoded vector. */
     if (fabs(b->stat.x2 - x2) <= 1e-5 * x2 && fabs(b->stat.e2 - e2) <= 1e-5 * e2 + 1e-12 * x2)
         return 0;
     char what[160];
@@ -141,7 +145,7 @@ static int first_message(struct bench *b, const char *spec, uint64_t draw)
     return refuse(b, spec, what, -EPROTO);
 }
 
-/* ---- times ---- */
+/* ---- Times ---- */
 
 static double now_s(void)
 {
@@ -150,11 +154,12 @@ static double now_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Seconds of one call, the fastest of many: others may use the machine. */
+/* Returns the seconds of one call of `call`: the fastest of many repeats, because other
+ * processes may use the machine. */
 static double fastest(struct bench *b, void (*call)(struct bench *))
 {
     double best = INFINITY, begin = now_s(), gone = 0.0;
-    size_t calls = 1, repeats = 0; /* So many calls between two looks at the clock. */
+    size_t calls = 1, repeats = 0; /* Number of calls between two readings of the clock. */
     while ((repeats < REPEATS || gone < repeat_s) && (repeats == 0 || gone < patience_s)) {
         double t = now_s();
         for (size_t i = 0; i < calls; i++)
@@ -171,8 +176,9 @@ static double fastest(struct bench *b, void (*call)(struct bench *))
     return best;
 }
 
-/* The yardsticks are timed once before every row, and the fastest is kept: whoever
- * else uses the machine then slows rows and yardsticks alike. */
+/* Times axpy and memcpy, the reference operations of this machine. They are timed before each
+ * row and the fastest time is kept, so that load from other processes affects codecs and
+ * references alike. */
 static void time_machine(struct bench *b, struct cmd_compressors *t)
 {
     fill(b, 0);
@@ -190,7 +196,7 @@ static void time_row(struct bench *b, struct cmd_compressors_row *r)
     r->apply_s = fastest(b, apply);
 }
 
-/* ---- rows ---- */
+/* ---- Rows ---- */
 
 static int measure_row(struct bench *b, struct cmd_compressors_row *r)
 {
@@ -244,7 +250,7 @@ int cmd_compressors_measure(struct cmd_compressors *t, char error[CMD_COMPRESSOR
     return err;
 }
 
-/* ---- whether it pays ---- */
+/* ---- When compression pays ---- */
 
 static double compute_s(const struct cmd_compressors *t, const struct cmd_compressors_row *r)
 {
@@ -264,6 +270,7 @@ double cmd_compressors_without(const struct cmd_compressors *t)
 double cmd_compressors_pays_below(const struct cmd_compressors *t,
                                   const struct cmd_compressors_row *r)
 {
-    double saved = 32.0 * (double)t->n - 8.0 * (double)r->bytes; /* Bits a message. */
+    /* Bits saved by one compressed message. */
+    double saved = 32.0 * (double)t->n - 8.0 * (double)r->bytes;
     return saved > 0.0 ? t->neighbours * saved / compute_s(t, r) : 0.0;
 }

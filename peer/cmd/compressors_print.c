@@ -1,4 +1,4 @@
-/* peer/cmd/compressors_print.c -- what `hearsay compressors` shows. */
+/* peer/cmd/compressors_print.c -- prints the tables and the JSON of `hearsay compressors`. */
 #include "peer/cmd/compressors.h"
 #include "peer/uv/metrics.h"
 
@@ -10,12 +10,12 @@
 
 enum {
     TEXT = 40,
-    MARGIN = 2 /* So many blanks part two columns. */
+    MARGIN = 2 /* Number of spaces between two columns. */
 };
 
-/* ---- texts ---- */
+/* ---- Text forms of numbers ---- */
 
-/* Writes 1000000 as "1,000,000". */
+/* Writes an integer with thousands separators: 1000000 becomes "1,000,000". */
 static const char *grouped(char out[TEXT], uint64_t n)
 {
     char digits[24];
@@ -30,7 +30,8 @@ static const char *grouped(char out[TEXT], uint64_t n)
     return out;
 }
 
-/* Writes a rate as "64 Gbit/s", and 0, below which nothing is, as "never". */
+/* Writes a rate in bits per second, such as "64 Gbit/s". A rate of 0 or less is written as
+ * "never". */
 static const char *rate_text(char out[TEXT], double rate)
 {
     static const char *const unit[] = {"bit", "kbit", "Mbit", "Gbit", "Tbit", "Pbit"};
@@ -54,21 +55,22 @@ static const char *seconds_text(char out[TEXT], double s)
     return out;
 }
 
-/* How many times fewer bytes than plain floats a message takes. */
+/* Returns the compression ratio: bytes of the plain float vector divided by bytes of the
+ * message. */
 static double ratio(const struct cmd_compressors *t, const struct cmd_compressors_row *r)
 {
     return 4.0 * (double)t->n / (double)r->bytes;
 }
 
-/* The unit is Gelem/s, a billion values of the vector a second. */
+/* Returns a speed in Gelem/s: billions of vector elements per second. */
 static double speed(const struct cmd_compressors *t, double seconds)
 {
     return 1e-9 * (double)t->n / seconds;
 }
 
-/* ---- tables ---- */
+/* ---- Tables ---- */
 
-/* The first column is as wide as the longest spec. */
+/* Returns the width of the first column: that of the longest spec plus the margin. */
 static int spec_width(const struct cmd_compressors *t)
 {
     size_t width = strlen("compressor");
@@ -98,7 +100,8 @@ static void print_head(const struct cmd_compressors *t)
                seconds_text(c, cmd_compressors_without(t)));
 }
 
-/* This table needs no clock: classes, bytes and bounds are the same on every machine. */
+/* Prints the class, bytes and error bound of each codec. The table needs no measurement: its
+ * values are the same on every machine. */
 static void print_classes(const struct cmd_compressors *t)
 {
     char a[TEXT];
@@ -111,7 +114,7 @@ static void print_classes(const struct cmd_compressors *t)
     }
 }
 
-/* Prints what a codec is and where it may stand in a chain. */
+/* Prints what a codec does and at which position of a chain it can be used. */
 static void print_info(const struct compress_info *info)
 {
     static const struct
@@ -130,7 +133,7 @@ static void print_info(const struct compress_info *info)
         printf("    unbiased %s%s\n", info->unbiased[0] ? "with " : "as it is", info->unbiased);
 }
 
-/* Describes each codec that some row is made of, once. */
+/* Describes each codec that occurs in at least one row once. */
 static void print_infos(const struct cmd_compressors *t)
 {
     for (size_t i = 0; i < t->n_infos; i++) {
@@ -200,7 +203,7 @@ static void set_whole(json_t *j, const char *key, uint64_t n)
     json_object_set_new(j, key, json_integer((json_int_t)n));
 }
 
-/* Lists the names of the codecs that the spec is made of. */
+/* Returns the names of the codecs in the spec as a JSON array. */
 static json_t *codecs_of(const struct cmd_compressors *t, const char *spec)
 {
     json_t *names = json_array();
@@ -210,7 +213,8 @@ static json_t *codecs_of(const struct cmd_compressors *t, const char *spec)
     return names;
 }
 
-/* Without info, of a hybrid, all keys are null: readers find them in every row. */
+/* Sets the catalogue keys of a row. A row without a catalogue entry has null for all of them, so
+ * that every row has the same keys. */
 static void set_info(json_t *j, const struct compress_info *info)
 {
     set_text(j, "name", info ? info->name : NULL);

@@ -1,37 +1,38 @@
-/* peer/cmd/drift.c -- `hearsay drift`: how far the peers' models are apart.
+/* peer/cmd/drift.c -- `hearsay drift`: measures the consensus distance of the peers' models.
  *
  *   Xi = sqrt((1/n) sum_i |x_i - mean|^2), and relative to |mean|
  *
- * Each peer's own estimate (from sketches, with no server), and a look of our own: sketches of all
- * models at one common round (gossip/exchange/layers.h), which tell the layers and the two peers that
- * are farthest from each other, too. With --exact every peer sends its model, and Xi is computed
- * from those; with FILEs the models are there already.
+ * The command shows the estimate of each peer (computed from sketches, without a server). In
+ * addition, it compares sketches of all models at one common round (gossip/exchange/layers.h),
+ * which also show the distances of layers and the two peers that are farthest apart. With
+ * --exact every peer sends its model and Xi is computed from the models. With FILEs the models
+ * are read from files.
  *
  *   --json: {"peers": [{"name", "round" (of the estimate), "age" (rounds done since),
  *                       "drift", "relative_drift"}],
  *            "round", "drift", "relative_drift": means of the estimates of the
- *            newest round that there is one of; with --exact of those that are
- *            of the very state that was compared,
- *            "sketches": {"drift", "relative_drift", "error", "round", "round_min", "age", "peers", "last_phase"}
- *            or null, "farthest": {"names", "distance"} or null, "layers": with --layers [{"name",
- *            "parameters", "drift", "relative_drift", "share", "error", "farthest"}], else null,
+ *            newest round that has any; with --exact of those of the compared models,
+ *            "sketches": {"drift", "relative_drift", "error", "round", "round_min", "age",
+ *                         "peers", "last_phase"} or null,
+ *            "farthest": {"names", "distance"} or null,
+ *            "layers": with --layers [{"name", "parameters", "drift", "relative_drift",
+ *                      "share", "error", "farthest"}], else null,
  *            "exact": {"drift", "relative_drift", "statistics_drift",
  *                      "statistics_relative_drift", "models", "round_min",
  *                      "round_max"} or null, "ratio": estimated / exact,
  *            "why": null, or why nothing was compared; with --watch "time_s"}
  *
- * With --exact the models are those of the moment a drift window begins, and
- * the peers are asked until their estimates are of that very moment: both
- * figures speak of one state. Where that does not give models of one round (without
- * lock step windows begin at another round at each peer) they are asked for a round
- * that is still to come. Models of several rounds are not compared: then `exact` is
- * null, stderr says which rounds came, and the exit code is 1. No estimate is of a round
- * that --round names, but by chance, nor of a model of the last phase: then
- * mean and ratio are null. So are all figures of a single model.
+ * With --exact the models are those at the beginning of a drift window. The peers are asked
+ * until their estimates belong to the same round, so that both figures describe the same models.
+ * If that does not give models of one round (without lock step the windows of the peers begin at
+ * different rounds), the command requests models of a future round. Models of different rounds
+ * are not compared: `exact` is then null, stderr names the rounds received, and the exit code is
+ * 1. In general there is no estimate of the round that --round names, nor of a model of the
+ * consensus phase: mean and ratio are then null. All figures of a single model are null, too.
  *
- * A peer keeps no models: of a past round it sends the one that it has. Where
- * not all that was compared is of the round that --round names, the exit code
- * is 1 and stderr says what was compared.
+ * A peer does not store old models: if the requested round is past, it sends its present model.
+ * If the compared models are not all of the round that --round names, the exit code is 1 and
+ * stderr says what was compared.
  */
 #include "peer/cmd/drift.h"
 
@@ -39,7 +40,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LOOK_S = 5 }; /* Who asked for no sketches in particular does not wait long for them. */
+/* Seconds to wait for sketches if the user asked neither for layers nor for models. */
+enum { LOOK_S = 5 };
 
 /* clang-format off */
 const struct option_row cmd_drift_rows[] = {
@@ -69,8 +71,8 @@ const struct option_row cmd_drift_rows[] = {
 };
 /* clang-format on */
 
-/* Were the models those of the round that --round names? What was compared
- * instead is an answer to another question, and no success. */
+/* Checks that the models are of the round that --round names. A comparison of another round does
+ * not answer the user's question, so the command fails. */
 static int check_round(const struct drift *d)
 {
     unsigned long long min = d->round_min, max = d->round_max;
@@ -92,15 +94,17 @@ static int check_round(const struct drift *d)
                     asked, min, max);
 }
 
-/* Sketches are of the right round where they were compared at all. */
+/* Fails if no sketches were compared. Sketches that were compared are always of the requested
+ * round. */
 static int check_look(const struct drift *d)
 {
     return d->look.n > 0 ? CMD_OK : cmd_fail(d->o, CMD_FAILED, "%s", d->look.why);
 }
 
-/* ---- options that want others ---- */
+/* ---- Options that require other options ---- */
 
-/* What the environment has for other commands is no mistake. */
+/* Returns true if the option stands on the command line. An option that comes from the
+ * environment may be meant for other commands and causes no error. */
 static bool is_typed(const struct options *o, const char *name)
 {
     for (uint32_t i = 0; i < o->n; i++)
@@ -109,7 +113,8 @@ static bool is_typed(const struct options *o, const char *name)
     return false;
 }
 
-/* `name` is given, and none of those that it wants. */
+/* Fails if the option `name` is on the command line but neither `one` nor `other` is given.
+ * `other`: NULL if only `one` will do. */
 static int wants(const struct options *o, const char *name, const char *one, const char *other)
 {
     if (!is_typed(o, name) || options_flag(o, one) || (other && options_flag(o, other)))
@@ -141,9 +146,10 @@ static int check_options(const struct options *o)
     return code == CMD_OK ? wants(o, "count", "watch", NULL) : code;
 }
 
-/* ---- the command ---- */
+/* ---- The command ---- */
 
-/* Whoever asked for models or layers gets them or an error. */
+/* Compares models (--exact) or sketches. If the user asked for models or layers, failure to get
+ * them is an error. */
 static int compare(struct drift *d)
 {
     bool layers = options_flag(d->o, "layers");
@@ -157,7 +163,7 @@ static int compare(struct drift *d)
 static int once(struct drift *d)
 {
     int code = compare(d);
-    drift_average(d); /* The estimates are told whatever became of the models. */
+    drift_average(d); /* The estimates are printed even if the comparison of the models failed. */
     if (options_flag(d->o, "json"))
         drift_print_json(d, (double)NAN);
     else

@@ -1,11 +1,11 @@
-/* peer/cmd/drift.h -- what the files of `hearsay drift` share.
+/* peer/cmd/drift.h -- declarations shared by the files of `hearsay drift`.
  *
- *   drift.c         the command: what is asked of whom, what is an error
- *   drift_models.c  --exact: models of one round, and the peers' estimates of the same moment
- *   drift_look.c    a look: sketches of one round, or models, compared part by part
- *   drift_files.c   model files in place of peers
- *   drift_watch.c   --watch: look after look
- *   drift_print.c   all that goes to stdout
+ *   drift.c         the command: options, what is requested from the peers, errors
+ *   drift_models.c  --exact: models of one round, and the peers' drift estimates of that round
+ *   drift_look.c    one comparison of sketches of one round, or of models, layer by layer
+ *   drift_files.c   comparison of model files instead of peers
+ *   drift_watch.c   --watch: repeated comparisons
+ *   drift_print.c   all output on stdout
  */
 #ifndef PEER_CMD_DRIFT_H
 #define PEER_CMD_DRIFT_H
@@ -16,21 +16,29 @@
 
 enum { DRIFT_WHY_MAX = 160 };
 
-/* Models of one moment, or sketches of them, compared. Zeros before the first one. */
+/* Result of one comparison of models or of sketches of models. Initialise with zeros before the
+ * first comparison. */
 struct drift_look
 {
-    bool exact;      /* They are whole models, */
-    bool files;      /* in files. */
-    size_t n;        /* So many; 0: nothing was compared, and why[] has a sentence. */
-    size_t n_silent; /* Peers that there is a session with but no answer of. */
-    uint64_t round;  /* All are of this one; */
-    uint64_t first;  /* without lock step, of one moment: from this one on. */
-    bool last_phase; /* Not all trained: that round may be several moments. */
+    bool exact;      /* Whole models were compared. False: sketches. */
+    bool files;      /* The models were read from files. */
+    size_t n;        /* Number of models compared. 0: no comparison, and why[] has the reason. */
+    size_t n_silent; /* Number of peers with a session that sent no answer. */
+    uint64_t round;  /* Round of the models. Without lock step: the largest of their rounds. */
+    /* Smallest round of the models. Less than `round` only without lock step, where peers have
+     * different rounds at one time. */
+    uint64_t first;
+    /* At least one peer was past training. The round counter stops in the consensus phase, so
+     * `round` does not identify one state of the models. */
+    bool last_phase;
     char why[DRIFT_WHY_MAX];
-    const char *name[WIRE_MEMBERS_MAX]; /* Whose they are. Borrowed. */
-    struct layers_part *part;           /* n_parts, owned. */
+    /* Names of the compared peers or files, n of them. Borrowed. */
+    const char *name[WIRE_MEMBERS_MAX];
+    /* Parts of the model that are compared separately, n_parts of them. Owned. */
+    struct layers_part *part;
     size_t n_parts;
-    struct layers_figure *figure; /* n_parts + 1, owned; the last one is of all. */
+    /* Distances of the n_parts parts, then of the whole model: n_parts + 1 entries. Owned. */
+    struct layers_figure *figure;
 };
 
 struct drift
@@ -38,40 +46,48 @@ struct drift
     const struct options *o;
     struct cmd_observe w;
     bool watching;
-    double xi, relative; /* These are means of the peers' estimates. */
+    /* Means of the peers' drift estimates, absolute and relative. NaN: no estimate. */
+    double xi, relative;
     uint32_t n_estimates;
-    uint64_t estimated_round; /* They are all of this round. */
-    struct consensus exact;   /* With n == 0 nothing was compared, */
-    bool apart;               /* as the models were not of one round. */
+    uint64_t estimated_round; /* Round of the estimates that were averaged. */
+    struct consensus exact;   /* Exact distance of the models. n == 0: nothing was compared. */
+    /* The models were of different rounds and were therefore not compared. */
+    bool apart;
     uint64_t round_min, round_max;
-    const struct cmd_observed *with[WIRE_MEMBERS_MAX]; /* They sent the models that are compared. */
+    /* Peers whose models are compared, exact.n of them. */
+    const struct cmd_observed *with[WIRE_MEMBERS_MAX];
     struct drift_look look;
 };
 
 /* ---- drift_models.c ---- */
 
-/* Have the peers send their models, of one round if that can be, and measure them. An exit
- * code; models of several rounds are none that is not CMD_OK (`apart`). */
+/* Requests the models of all peers, if possible of one round, and measures their distance.
+ * Returns an exit code. Models of different rounds are not an error here: the result is CMD_OK
+ * and d->apart is set. */
 int drift_models(struct drift *d);
-/* The same, and the estimates of the same moment. Where a window was over too soon to
- * be seen, another one is tried. */
+/* Like drift_models(), and also fetches the peers' drift estimates of the same round. If the
+ * peers have already replaced these estimates by later ones, the models are requested again. */
 int drift_models_and_estimates(struct drift *d);
-/* The means: with models at hand only of estimates of their very state, else of those of the
- * newest round alone, as figures of different rounds have no mean. */
+/* Averages the peers' drift estimates. If models were compared, only estimates of the compared
+ * models count. Otherwise only those of the newest round count, because estimates of different
+ * rounds must not be averaged. */
 void drift_average(struct drift *d);
-/* No member that answers will do another round of training. */
+/* Returns true if no member that answers will train another round. */
 bool drift_at_rest(const struct drift *d);
-/* The largest round that a member has told. */
+/* Returns the largest round that any member has reported. */
 uint64_t drift_newest_round(const struct drift *d);
 
 /* ---- drift_look.c ---- */
 
-/* Sketches of one round, of all who answer within `ms`. An exit code; where nothing could be
- * compared, look.n is 0 and look.why says why. */
+/* Requests sketches of one round from all peers and compares those that arrive within `ms`
+ * milliseconds. Returns an exit code. If nothing could be compared, look.n is 0 and look.why has
+ * the reason. */
 int drift_look_at_sketches(struct drift *d, uint32_t ms);
-/* The models that drift_models() has got; by tensor with `layers`. An exit code. */
+/* Compares the models that drift_models() fetched, with `layers` tensor by tensor. Returns an
+ * exit code. */
 int drift_look_at_models(struct drift *d, bool layers);
-/* n whole models of these segments: by tensor, or (!layers) all together. 0 or -ENOMEM. */
+/* Compares n whole models with the given segments: tensor by tensor with `layers`, otherwise as
+ * one vector. Returns 0 or -ENOMEM. */
 int drift_look_measure(struct drift_look *l, const struct segment *s, size_t n_segments,
                        const float *const *x, size_t n, bool layers);
 const struct layers_figure *drift_look_all(const struct drift_look *l);
@@ -88,11 +104,12 @@ int drift_watch(struct drift *d);
 /* ---- drift_print.c ---- */
 
 void drift_print_text(const struct drift *d);
-/* `time_s`: since the watch began; NaN: there is none. */
+/* Prints one comparison as a JSON object. `time_s`: seconds since --watch began; NaN: without
+ * --watch. */
 void drift_print_json(const struct drift *d, double time_s);
-/* A look of --watch: a line, and with `layers` one for each of them. */
+/* Prints one line of --watch, and with `layers` one more line for each layer. */
 void drift_print_line(const struct drift *d, double time_s, bool layers);
-/* The same of files. */
+/* Prints the distances of model files as text, with `layers` also those of each tensor. */
 void drift_print_look(const struct drift_look *l, const struct consensus *c, bool layers);
 void drift_print_look_json(const struct drift_look *l, const struct consensus *c, bool layers);
 

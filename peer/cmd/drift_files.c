@@ -1,4 +1,5 @@
-/* peer/cmd/drift_files.c -- `hearsay drift FILE FILE ...`: the exact distance of models that are files. */
+/* peer/cmd/drift_files.c -- `hearsay drift FILE FILE ...`: computes the exact consensus distance
+ * of model files. */
 #include "gossip/wire/wire.h"
 #include "nn/files/safetensors.h"
 #include "peer/cmd/any_run.h"
@@ -12,19 +13,20 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What all files hold, as the first one says. */
+/* Model files being compared. The metadata of the first file determines the model of all. */
 struct files
 {
     const struct options *o;
     struct model model;
     bool has_model;
-    float **x; /* n of them. */
+    float **x; /* Parameters of each file. `n` arrays of model.n_params floats. */
     size_t n;
     struct consensus exact;
     struct drift_look look;
 };
 
-/* An address where a file is wanted is a mistake that is easily made. */
+/* Users easily give a peer's address where a model file is expected, so the error message
+ * suggests --bootstrap. */
 static int check_path(const struct options *o, const char *path)
 {
     if (access(path, F_OK) != 0 && wire_address_ok(path))
@@ -37,7 +39,7 @@ static int check_path(const struct options *o, const char *path)
     return CMD_OK;
 }
 
-/* The run in its metadata says what it holds. */
+/* Reads the run description from the metadata of the first file and builds its model. */
 static int read_model(struct files *f, const char *path)
 {
     char why[FILE_ERROR_MAX], error[RUN_ERROR_MAX];

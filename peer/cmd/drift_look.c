@@ -1,5 +1,5 @@
-/* peer/cmd/drift_look.c -- sketches of the peers' layers, of one round, or whole models, compared: how far
- * each part is apart, and which two peers are farthest. */
+/* peer/cmd/drift_look.c -- compares whole models, or sketches of the peers' layers at one round:
+ * the distance in each part of the model, and the two peers that are farthest apart. */
 #include "peer/cmd/any_run.h"
 #include "peer/cmd/drift.h"
 #include "peer/cmd/training.h"
@@ -29,7 +29,8 @@ const struct layers_figure *drift_look_all(const struct drift_look *l)
 static int nothing(struct drift_look *l, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* There is no figure, and why: no error of the command. */
+/* Records why there is no comparison. Returns CMD_OK, because the absence of a figure is not an
+ * error of the command. */
 static int nothing(struct drift_look *l, const char *format, ...)
 {
     va_list args;
@@ -40,7 +41,7 @@ static int nothing(struct drift_look *l, const char *format, ...)
     return CMD_OK;
 }
 
-/* Room for n_parts. */
+/* Allocates the arrays of `l` for n_parts parts. Returns 0 or -ENOMEM. */
 static int make_room(struct drift_look *l, size_t n_parts)
 {
     l->part = calloc(n_parts, sizeof *l->part);
@@ -48,7 +49,7 @@ static int make_room(struct drift_look *l, size_t n_parts)
     return l->part == NULL || l->figure == NULL ? -ENOMEM : 0;
 }
 
-/* ---- whole models ---- */
+/* ---- Whole models ---- */
 
 int drift_look_measure(struct drift_look *l, const struct segment *s, size_t n_segments,
                        const float *const *x, size_t n, bool layers)
@@ -91,9 +92,9 @@ int drift_look_at_models(struct drift *d, bool layers)
     return err == 0 ? CMD_OK : cmd_fail(d->o, CMD_FAILED, "out of memory to compare the models");
 }
 
-/* ---- sketches ---- */
+/* ---- Sketches ---- */
 
-/* How the run's model is cut. */
+/* Splits the run's model into the layers of which peers send sketches. */
 static int cut(const struct drift *d, struct layers *layers)
 {
     char error[RUN_ERROR_MAX];
@@ -105,19 +106,22 @@ static int cut(const struct drift *d, struct layers *layers)
     return CMD_OK;
 }
 
-/* Who has come, and of which rounds. */
+/* Sketches received so far: from which peers and of which rounds. */
 struct come
 {
     const struct cmd_observed *from[WIRE_MEMBERS_MAX];
     size_t n, n_silent;
-    const char *silent; /* One that is silent, or NULL. */
+    const char *silent; /* Name of one peer that was asked and sent no sketches, or NULL. */
     uint64_t first, last, asked;
-    bool rest; /* Nobody trained when they were asked: whatever they had. */
-    bool
-        moment; /* Without lock step a round is another moment at each peer: whatever they have now. */
+    /* No peer was training when the sketches were requested: each peer sends its present ones. */
+    bool rest;
+    /* Without lock step, peers reach a round at different times: each peer sends its present
+     * sketches. */
+    bool moment;
 };
 
-/* All are of the round that was asked for, so that they are of one state. */
+/* Returns true if the sketches can be compared: all are of the requested round, or present
+ * sketches were requested. */
 static bool fits(const struct come *c)
 {
     bool one = c->first == c->last && (c->rest || c->last == c->asked);
@@ -141,7 +145,8 @@ static void count(const struct drift *d, struct come *c)
     }
 }
 
-/* A key for this question: an answer to an older one is told by its key. */
+/* Draws a random key for a request. Answers repeat the key, which distinguishes them from
+ * answers to earlier requests. */
 static uint64_t draw_key(void)
 {
     uint64_t key = 0;
@@ -156,8 +161,9 @@ static uint32_t left_ms(uint64_t begun_ns, uint32_t ms)
     return gone < ms ? ms - (uint32_t)gone : 0;
 }
 
-/* Rounds go on while a question is on its way: it names one that nobody has reached, farther ahead
- * with each try. Where nobody trains, all send what they have. */
+/* Requests sketches of a round that no peer has reached yet. Peers train on while the request
+ * travels, so each try names a round farther ahead. If no peer trains, all send their present
+ * sketches. */
 static void ask(struct drift *d, uint32_t ms, struct come *c)
 {
     uint64_t begun = uv_hrtime();
@@ -195,7 +201,7 @@ static int no_sketches(const struct drift *d, struct drift_look *l, const struct
                    (unsigned)d->w.run.min_peers);
 }
 
-/* Compares those that have come: all of one round, and as long as the run's model wants. */
+/* Compares the sketches received, after a check that their length fits the model of the run. */
 static int compare(struct drift *d, const struct layers *layers, const struct come *c)
 {
     struct drift_look *l = &d->look;

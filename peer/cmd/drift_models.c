@@ -1,5 +1,5 @@
-/* peer/cmd/drift_models.c -- drift --exact: all models of one round, and what the peers themselves
- * make of that moment. */
+/* peer/cmd/drift_models.c -- drift --exact: fetches all models of one round, and the peers' own
+ * drift estimates of that round. */
 #include "peer/cmd/any_run.h"
 #include "peer/cmd/drift.h"
 #include "peer/cmd/training.h"
@@ -11,14 +11,16 @@
 #include <time.h>
 
 enum { WINDOW_TRIES = 3, LEAD = 8, WATCH_LEAD = 2 };
-enum { TRIES = 10, POLL_MS = 5 }; /* A window of a small model may be over in 50 ms. */
+/* A drift window of a small model may last only 50 ms, so the peers are polled every 5 ms. */
+enum { TRIES = 10, POLL_MS = 5 };
 
 static const float *model_of(void *self, size_t i)
 {
     return ((struct drift *)self)->with[i]->model;
 }
 
-/* Will it estimate again? Below the quorum it holds, and does not. */
+/* Returns true if the peer will estimate the drift again. A peer below its quorum has paused and
+ * will not. */
 static bool trains(const struct cmd_observed *m)
 {
     return m->status.phase == NODE_TRAINING && !m->status.holds;
@@ -40,12 +42,12 @@ uint64_t drift_newest_round(const struct drift *d)
     return most;
 }
 
-/* ---- the models ---- */
+/* ---- The models ---- */
 
-/* In lock step all peers begin a drift window at the same round; a peer that
- * trains no more sends what it has. Where that failed some times: a round that nobody
- * has reached, farther ahead each time. Who watches does not wait for windows, which may be
- * hundreds of rounds apart. */
+/* Returns the round to request. In lock step all peers begin a drift window at the same round,
+ * and a peer that has finished training sends its present model, so the first tries ask for the
+ * next window. Later tries name a round that no peer has reached, farther ahead each time.
+ * --watch never waits for windows, because they may be hundreds of rounds apart. */
 static uint64_t common_round(const struct drift *d, int tries)
 {
     if (options_given(d->o, "round"))
@@ -57,7 +59,8 @@ static uint64_t common_round(const struct drift *d, int tries)
     return drift_newest_round(d) + ((uint64_t)LEAD << (tries - WINDOW_TRIES));
 }
 
-/* Gets the models and notes the rounds that they are of. False where the time was up. */
+/* Requests the models and records the smallest and largest of their rounds. Returns false on
+ * timeout. */
 static bool get_models(struct drift *d, int tries)
 {
     uint32_t ms = (uint32_t)options_uint(d->o, "timeout") * 1000;
@@ -77,8 +80,8 @@ static bool get_models(struct drift *d, int tries)
     return in_time;
 }
 
-/* A model on its way is floats alone: the run, of which peers tell in the
- * handshake, says how many of them are trained. */
+/* Checks the length of the received models and counts their trained parameters. A model is sent
+ * as floats only, so its layout comes from the run description that peers send in the handshake. */
 static int count_trained(const struct drift *d, size_t dim, size_t *n_trained)
 {
     char error[RUN_ERROR_MAX];
@@ -103,7 +106,8 @@ int drift_models(struct drift *d)
     size_t n = 0, dim = 0, n_trained;
     bool in_time = get_models(d, 0);
     d->exact = consensus_none;
-    /* A window may have begun while the question was on its way to some. */
+    /* The peers may have begun a drift window while the request was on its way to some of them,
+     * so models of different rounds are requested again. */
     for (int k = 1; k < TRIES && in_time && d->round_min != d->round_max; k++)
         in_time = get_models(d, k);
     if (cmd_observe_missing(&d->w) > 0)
@@ -129,7 +133,7 @@ int drift_models(struct drift *d)
         return code;
     if (consensus_measure(&d->exact, n, n_trained, dim, model_of, d) < 0)
         return cmd_fail(d->o, CMD_FAILED, "out of memory for the models");
-    if (n == 1) { /* One model alone is no distance from anything. */
+    if (n == 1) { /* The distance of a single model is not 0 but undefined. */
         fprintf(stderr, "hearsay drift: warning: a single model has no drift\n");
         d->exact.trained.xi = d->exact.trained.relative = (double)NAN;
         d->exact.statistics.xi = d->exact.statistics.relative = (double)NAN;
@@ -137,18 +141,19 @@ int drift_models(struct drift *d)
     return CMD_OK;
 }
 
-/* ---- the estimates ---- */
+/* ---- The estimates ---- */
 
-/* Is the peer's estimate of the model that it sent? The last phase goes on at
- * one round, so that this round names no state: an estimate "of" it is of an
- * earlier moment of the phase than the model is. */
+/* Returns true if the peer's estimate describes the model that it sent. In the consensus phase
+ * the round counter stops, so a round number does not identify one state: an estimate with the
+ * model's round number may be of an earlier model. */
 static bool same_state(const struct cmd_observed *m)
 {
     bool told = m->model_round < m->status.n_rounds;
     return m->model && told && m->status.drift_round == m->model_round;
 }
 
-/* Have all who train gone on to an estimate of a later state before they were asked? */
+/* Returns true if every training peer had replaced its estimate of the compared models by a
+ * later one before it was asked. */
 static bool missed(const struct drift *d)
 {
     bool any = false, training = false;
@@ -160,9 +165,9 @@ static bool missed(const struct drift *d)
     return training && !any;
 }
 
-/* Asks until each peer has said what it makes of the round that was compared
- * (or of the next one that it measures), or trains no more. The first such answer
- * counts: a later one is of a later round. */
+/* Polls the peers until each has an estimate of the compared round (or of the next round that it
+ * measures), or no longer trains. Keeps the first such answer of each peer, because later
+ * answers are of later rounds. */
 static void wait_for_estimates(struct drift *d)
 {
     static struct wire_status first[WIRE_MEMBERS_MAX];
@@ -189,7 +194,8 @@ static void wait_for_estimates(struct drift *d)
             d->w.member[i].status = first[i];
 }
 
-/* Whom no session could be had with was never asked: the figures leave it out. */
+/* Warns about each member that could not be reached. It received no request, so the figures do
+ * not include its model. */
 static void name_absent(const struct drift *d)
 {
     for (uint32_t i = 0; i < d->w.n; i++) {
@@ -221,7 +227,7 @@ static bool has_estimate(const struct cmd_observed *m)
     return m->answered && isfinite(m->status.drift) && isfinite(m->status.relative_drift);
 }
 
-/* The newest round that any estimate is of. */
+/* Returns the newest round for which any peer has an estimate. */
 static uint64_t newest_estimate(const struct drift *d)
 {
     uint64_t round = 0;
@@ -248,6 +254,6 @@ void drift_average(struct drift *d)
         d->relative += m->status.relative_drift;
         d->n_estimates++;
     }
-    d->xi /= d->n_estimates; /* This is NaN where nobody knows. */
+    d->xi /= d->n_estimates; /* NaN if no peer has an estimate. */
     d->relative /= d->n_estimates;
 }

@@ -1,5 +1,7 @@
-/* peer/cmd/drift_print.c -- what `hearsay drift` prints: lines for people, objects for programs. No
- * escapes: what a terminal shows is what a pipe gets. */
+/* peer/cmd/drift_print.c -- prints the results of `hearsay drift` as text or JSON.
+ *
+ * The output has no escape sequences, so it is the same on a terminal and in a pipe.
+ */
 #include "peer/cmd/drift.h"
 #include "peer/cmd/progress.h"
 #include "peer/uv/metrics.h"
@@ -9,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- texts ---- */
+/* ---- Text forms of figures ---- */
 
 static const char *of_round(char out[CMD_PROGRESS_TEXT], bool known, uint64_t round)
 {
@@ -19,7 +21,8 @@ static const char *of_round(char out[CMD_PROGRESS_TEXT], bool known, uint64_t ro
     return out;
 }
 
-/* The round of an estimate and its age, by which a stale one is told. */
+/* Writes the round of a peer's estimate and its age in rounds, so that the reader sees whether
+ * it is old. */
 static const char *when_of(char out[CMD_PROGRESS_TEXT], const struct cmd_observed *m)
 {
     const struct wire_status *s = &m->status;
@@ -30,7 +33,8 @@ static const char *when_of(char out[CMD_PROGRESS_TEXT], const struct cmd_observe
     return out;
 }
 
-/* The moment of a look; of the last phase the round does not tell it. */
+/* Writes the round or rounds of a comparison. In the consensus phase the round counter stops, so
+ * the phase is named instead. */
 static const char *moment_of(char out[CMD_PROGRESS_TEXT], const struct drift_look *l)
 {
     if (l->files)
@@ -44,7 +48,7 @@ static const char *moment_of(char out[CMD_PROGRESS_TEXT], const struct drift_loo
                                       : of_round(out, true, l->round);
 }
 
-/* Rounds done since. */
+/* Returns the number of rounds that the peers have done since the comparison. */
 static uint64_t age_of(const struct drift *d)
 {
     uint64_t newest = drift_newest_round(d);
@@ -56,7 +60,8 @@ static const char *percent(char out[CMD_PROGRESS_TEXT], double x)
     return cmd_progress_number(out, "%.1f %%", 100 * x);
 }
 
-/* "peer-1 and peer-4: 9.3122e-02", or why there is none. */
+/* Prints the two models that are farthest apart and their distance, such as "peer-1 and peer-4:
+ * 9.3122e-02", or why there is no such pair. */
 static void put_pair(const struct drift_look *l, const struct layers_figure *f)
 {
     if (isnan(f->apart))
@@ -67,7 +72,7 @@ static void put_pair(const struct drift_look *l, const struct layers_figure *f)
         printf("%s and %s: %.4e", l->name[f->far[0]], l->name[f->far[1]], f->apart);
 }
 
-/* ---- layers ---- */
+/* ---- Layers ---- */
 
 struct ranked
 {
@@ -75,7 +80,8 @@ struct ranked
     const struct layers_figure *figure;
 };
 
-/* Most drifting first, what is not known last, equals as they stand in the model. */
+/* Orders layers by drift, largest first. Unknown drift comes last, and layers with equal drift
+ * stay in the order of the model. */
 static int by_drift(const void *a, const void *b)
 {
     const struct ranked *x = a, *y = b;
@@ -86,7 +92,7 @@ static int by_drift(const void *a, const void *b)
     return x->part < y->part ? -1 : 1;
 }
 
-/* Owned by the caller; NULL without memory. */
+/* Returns the layers sorted by drift. The caller frees the array. NULL: out of memory. */
 static struct ranked *rank(const struct drift_look *l)
 {
     struct ranked *r = calloc(l->n_parts, sizeof *r);
@@ -97,7 +103,7 @@ static struct ranked *rank(const struct drift_look *l)
     return r;
 }
 
-/* Its part in the squared distance of all. */
+/* Returns the share of a layer in the squared distance of the whole model, from 0 to 1. */
 static double share_of(const struct drift_look *l, const struct layers_figure *f)
 {
     double all = drift_look_all(l)->xi;
@@ -231,7 +237,7 @@ void drift_print_look_json(const struct drift_look *l, const struct consensus *c
                    layers_array(l, layers)));
 }
 
-/* ---- lines ---- */
+/* ---- Lines of text ---- */
 
 static void print_exact(const struct consensus *c, const char *when)
 {

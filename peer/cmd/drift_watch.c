@@ -1,11 +1,14 @@
-/* peer/cmd/drift_watch.c -- `hearsay drift --watch`: a line a look, until the run ends or Ctrl-C.
+/* peer/cmd/drift_watch.c -- `hearsay drift --watch`: prints one line for each comparison until
+ * the run ends or Ctrl-C.
  *
- *   ask for status --> sketches, or models, of one round --> a line --> pause --> dial who was lost --> ...
+ *   request status --> compare sketches or models of one round --> print a line --> pause
+ *          ^                                                                         |
+ *          '--------------------------- redial lost peers <--------------------------'
  *
- * It ends with what it has: the last figure is said once more, on stderr, whatever ended it. A run
- * has ended where all members have left: by their record, by the CLOSE of a session that cannot be had
- * again, or as their models were final when they were last heard. Where nobody is to be reached for
- * GONE_LOOKS looks for another reason, nobody can tell how it ended.
+ * The last figure is printed once more on stderr when the command ends, whatever the reason. The
+ * run has ended if every member has left: by its membership record, by a CLOSE message, or
+ * because its last status reported a final model. If no peer could be reached for GONE_LOOKS
+ * comparisons and the run is not known to have ended, the command fails.
  */
 #include "peer/cmd/drift.h"
 #include "peer/cmd/progress.h"
@@ -18,7 +21,7 @@
 
 enum { GONE_LOOKS = 5, GONE_S = 1 };
 
-/* The last figure that there was. */
+/* Last figure that was measured. */
 struct last
 {
     bool any, exact;
@@ -94,7 +97,8 @@ int drift_watch(struct drift *d)
     for (uint64_t k = 1;; k++) {
         bool up = anybody_up(&d->w);
         n_gone = up ? 0 : n_gone + 1;
-        if (n_gone > 1 && is_over(&d->w)) /* They have been dialled in vain. */
+        /* Lost peers have been dialled again at least once without success. */
+        if (n_gone > 1 && is_over(&d->w))
             return end(&last, "the run is over", CMD_OK);
         if (n_gone == GONE_LOOKS)
             return end(&last, "no peer answers any more", CMD_FAILED);

@@ -1,4 +1,4 @@
-/* peer/cmd/duration.c -- an option that is a time, refused in a command's words. */
+/* peer/cmd/duration.c -- reads an option that is a time, and reports errors as a command does. */
 #include "peer/cmd/duration.h"
 
 #include "peer/uv/settings.h"

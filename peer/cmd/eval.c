@@ -1,6 +1,7 @@
-/* peer/cmd/eval.c -- `hearsay eval MODEL --data SPEC`: a saved model on the held-out set.
+/* peer/cmd/eval.c -- `hearsay eval MODEL --data SPEC`: evaluates a saved model on the held-out
+ * set.
  *
- * What the model is, its file says (peer/cmd/loaded.h).
+ * The metadata of the model file describe the model (peer/cmd/loaded.h).
  */
 #include "nn/data/data.h"
 #include "nn/files/safetensors.h"
@@ -25,8 +26,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The trainer gets memory for training batches of this size. Nothing is trained here, and
- * an evaluation takes the largest batch that fits in the same memory. */
+/* Batch size for which the trainer allocates memory. No training takes place, and the evaluation
+ * uses the largest batch that fits into this memory. */
 enum { EVAL_BATCH = 64 };
 
 /* clang-format off */
@@ -46,7 +47,7 @@ const struct option_row cmd_eval_rows[] = {
 };
 /* clang-format on */
 
-/* All that an evaluation holds; cleaned up as a whole. */
+/* Everything that an evaluation owns. evaluation_close() frees all of it. */
 struct evaluation
 {
     struct cmd_loaded loaded;
@@ -67,8 +68,8 @@ static void evaluation_close(struct evaluation *e)
 
 /* ---- Data, model, evaluation ------------------------------------------ */
 
-/* Evaluates with the same code as peers. The trainer needs a training set and a shard, but
- * evaluating draws no sample from them. */
+/* Evaluates with the same code as peers. The trainer requires a training set and a shard, but
+ * the evaluation draws no samples from them. */
 static int evaluate(const struct options *o, struct evaluation *e)
 {
     char error[MODEL_ERROR_MAX];
@@ -111,7 +112,7 @@ static double bits(const struct evaluation *e)
     return e->report.loss / log(2);
 }
 
-/* What the samples are to the training set, by enum data_held_out. */
+/* How the evaluated samples relate to the training set, indexed by enum data_held_out. */
 static const struct
 {
     const char *json, *text;
@@ -124,8 +125,8 @@ static const struct
                          "the peer that wrote the model"},
     [DATA_HELD_NONE] = {"none", "all samples of --data, on which the model was trained"}};
 
-/* Text for held_out. The share was certainly held out if the model file names the same training
- * files and the same share. */
+/* Returns the text for held_out. The samples were certainly held out if the model file names the
+ * same training files and the same held-out share. */
 static const char *held_out_text(const struct cmd_loaded *l)
 {
     return l->data.held_out == DATA_HELD_SHARE && l->trained.hash == l->data.hash

@@ -1,4 +1,4 @@
-/* peer/cmd/eval_logits.c -- runs a model over a whole set and writes what it answers. */
+/* peer/cmd/eval_logits.c -- runs a model over a whole data set and writes its logits to a file. */
 #include "peer/cmd/eval_logits.h"
 
 #include "nn/files/replace.h"
@@ -12,7 +12,7 @@ struct writer
 {
     const struct model *m;
     struct replace file;
-    uint8_t bytes[4 * PIECE]; /* Logits as they lie in the file. */
+    uint8_t bytes[4 * PIECE]; /* Logits in the byte order of the file. */
 };
 
 static void put_floats(uint8_t *bytes, const float *v, size_t n)
@@ -25,7 +25,8 @@ static void put_floats(uint8_t *bytes, const float *v, size_t n)
     }
 }
 
-/* cmd_answers()'s take; `self` is the writer. */
+/* Writes the logits of one batch to the file, as the `take` callback of cmd_answers(). `self`:
+ * the writer. */
 static int write_batch(void *self, size_t at, uint32_t n, const float *logits)
 {
     struct writer *w = self;

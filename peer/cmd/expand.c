@@ -1,4 +1,4 @@
-/* peer/cmd/expand.c -- values that name files, replaced by what the files say. */
+/* peer/cmd/expand.c -- replaces option values that name files by what the files say. */
 #include "nn/data/data.h"
 #include "nn/files/file.h"
 #include "peer/cmd/cmd.h"
@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EDGE_FILE_MAX = 1 << 20 }; /* Bytes; more is no graph that a run can carry. */
+/* Maximum size of an edge file in bytes. A larger graph does not fit into a run description. */
+enum { EDGE_FILE_MAX = 1 << 20 };
 
 static const char prefix[] = "edges:";
 
@@ -23,7 +24,7 @@ static int expand_topology(const char *value, char out[RUN_VALUE_MAX],
     size_t n = sizeof prefix - 1;
     if (strncmp(value, prefix, n) != 0 || !value[n]
         || topology_canonical(value, canonical, why) == 0)
-        return 0; /* Not ours, nothing there, or the edges themselves. */
+        return 0; /* The value is no "edges:" spec, has no file name, or already lists the edges. */
     const char *path = value + n;
     uint8_t *bytes;
     size_t len;
@@ -41,7 +42,7 @@ static int expand_topology(const char *value, char out[RUN_VALUE_MAX],
     return 1;
 }
 
-/* "DIR" becomes "mnist:DIR", by what is in it. */
+/* Expands a bare path: "DIR" becomes "mnist:DIR" if the directory contains MNIST files. */
 static int expand_data(const char *value, char out[RUN_VALUE_MAX], char error[OPTIONS_ERROR_MAX])
 {
     char kind[DATA_KIND_MAX], why[DATA_ERROR_MAX];

@@ -1,4 +1,4 @@
-/* peer/cmd/files.c -- paths and small files of commands. */
+/* peer/cmd/files.c -- builds paths and reads small files for the commands. */
 #include "peer/cmd/files.h"
 
 #include "nn/files/replace.h"

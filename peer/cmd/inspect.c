@@ -1,4 +1,5 @@
-/* peer/cmd/inspect.c -- `hearsay inspect FILE|SPEC`: what a model file holds, or a spec comes to. */
+/* peer/cmd/inspect.c -- `hearsay inspect FILE|SPEC`: shows the contents of a model file, or the
+ * model that a spec describes. */
 #include "peer/cmd/inspect.h"
 
 #include "nn/files/file.h"
@@ -48,9 +49,10 @@ struct cmd_inspect_tensor *cmd_inspect_add(struct cmd_inspect *in)
     return t;
 }
 
-/* ---- Figures. ---- */
+/* ---- Figures ---- */
 
-/* Multiply-adds of one sample's way forward; NaN where a layer's depend on the sample. */
+/* Returns the multiply-adds of one sample's forward pass. NaN if a layer is sparse, because its
+ * work depends on the sample. */
 static double multiply_adds(const struct model *m)
 {
     double sum = 0;
@@ -73,13 +75,13 @@ static void run_id(const struct run *run, char out[2 * RUN_ID_BYTES + 1])
         snprintf(out + 2 * i, 3, "%02x", hash[i]);
 }
 
-/* What a file says of itself, NULL where it does not. */
+/* Returns the file's metadata value for `key`; NULL if the file has none or a spec is inspected. */
 static const char *said(const struct cmd_inspect *in, const char *key)
 {
     return in->path != NULL ? safetensors_value(&in->info, key) : NULL;
 }
 
-/* ---- For people. ---- */
+/* ---- Text output ---- */
 
 static void shape_text(const struct cmd_inspect_tensor *t, char out[SHAPE_TEXT])
 {
@@ -89,7 +91,8 @@ static void shape_text(const struct cmd_inspect_tensor *t, char out[SHAPE_TEXT])
             (size_t)snprintf(out + at, SHAPE_TEXT - at, "%s%" PRIu64, i > 0 ? "x" : "", t->dims[i]);
 }
 
-/* Widths of the columns that vary. */
+/* Finds the widths of the name column and the shape column. `*name`, `*shape`: minimum widths on
+ * entry. */
 static void widths(const struct cmd_inspect *in, int *name, int *shape)
 {
     char text[SHAPE_TEXT], q[RUN_QUOTE_MAX + 4];
@@ -278,7 +281,7 @@ static void print_text(const struct cmd_inspect *in)
     print_tensors(in);
 }
 
-/* ---- For programs. ---- */
+/* ---- JSON output ---- */
 
 static json_t *text_or_null(const char *text)
 {
@@ -353,7 +356,7 @@ static int print_json(const struct options *o, const struct cmd_inspect *in)
     return err != 0 ? cmd_fail(o, CMD_FAILED, "cannot write JSON") : CMD_OK;
 }
 
-/* ---- The command. ---- */
+/* ---- The command ---- */
 
 static bool ends_in(const char *text, const char *end)
 {
@@ -361,7 +364,8 @@ static bool ends_in(const char *text, const char *end)
     return n >= k && strcmp(text + n - k, end) == 0;
 }
 
-/* A name that is a spec is one wherever the command is given; a slash makes it a file's. */
+/* Decides whether the operand is a model spec or a file. A valid spec is always a spec, even if
+ * a file has that name. An operand with a slash is always a file. */
 static int look(struct cmd_inspect *in, const struct options *o)
 {
     const char *what = options_text(o, "what");

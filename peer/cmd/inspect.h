@@ -1,8 +1,8 @@
 /* peer/cmd/inspect.h -- what `hearsay inspect` finds in a model file or a model spec.
  *
- *   inspect_file.c   FILE  -> tensors with figures, the run, who wrote it, round
- *   inspect_spec.c   SPEC  -> tensors as the model would have them, its work
- *   inspect.c        the command, and how it is printed
+ *   inspect_file.c   FILE  -> tensors with statistics, the run, the author, the round
+ *   inspect_spec.c   SPEC  -> tensors that the model would have, its multiply-adds
+ *   inspect.c        the command and its output
  */
 #ifndef PEER_CMD_INSPECT_H
 #define PEER_CMD_INSPECT_H
@@ -12,10 +12,10 @@
 #include "nn/models/model.h"
 #include "peer/cmd/cmd.h"
 
-/* One tensor. */
+/* One tensor of the file or of the model spec. */
 struct cmd_inspect_tensor
 {
-    char name[2 * SEGMENT_NAME_MAX]; /* A longer one is cut. */
+    char name[2 * SEGMENT_NAME_MAX]; /* Name of the tensor, cut if it is longer. */
     uint32_t n_dims;
     uint64_t dims[SAFETENSORS_DIMS_MAX];
     uint64_t n, n_bytes; /* Number of elements, and their bytes in a file. */
@@ -23,27 +23,30 @@ struct cmd_inspect_tensor
     bool read;           /* The values were read: the dtype is a float type. */
     /* Segment of the model with this name and shape. NULL: not known. */
     const struct segment *segment;
-    /* What a file holds; 0 of a spec. Sums are in double. */
-    uint64_t n_bad; /* NaN or infinite, which the next two leave out. */
+    /* Sum and sum of squares of the finite values of the tensor, in double. 0 for a spec. */
+    /* Number of values that are NaN or infinite. `sum` and `norm2` leave them out. */
+    uint64_t n_bad;
     double sum, norm2;
 };
 
 struct cmd_inspect
 {
-    const char *path; /* NULL: it is a spec. */
+    const char *path; /* Path of the model file. NULL: a model spec is inspected. */
     uint64_t file_bytes;
-    struct cmd_inspect_tensor *tensors; /* In the order of the data; owned. */
+    struct cmd_inspect_tensor *tensors; /* Tensors in the order of the data in the file. Owned. */
     size_t n_tensors, cap;
     uint64_t n_floats, n_bad;
-    struct safetensors_info info; /* A file's metadata. */
-    struct run run;               /* Theirs, where has_run. */
+    struct safetensors_info info; /* Metadata of the model file. */
+    struct run run;               /* Run description in the metadata, valid if has_run. */
     bool has_run;
-    char run_why[RUN_ERROR_MAX]; /* Why there is no run; "" where there is one, or none is said. */
-    struct model model;          /* The run's or the spec's, where has_model. */
+    /* Why the run description could not be read. "": it could be read, or the file has none. */
+    char run_why[RUN_ERROR_MAX];
+    struct model model; /* Model of the run or of the spec, valid if has_model. */
     bool has_model;
-    /* A tensor that the file has and its run's model has not, or the other way round; NULL: none. */
+    /* Name of a tensor that only one of the file and its run's model has. NULL: their tensors
+     * agree. */
     const char *unlike;
-    char kind[DATA_KIND_MAX]; /* Data of the model. */
+    char kind[DATA_KIND_MAX]; /* Data kind of the model. "": not known. */
     /* Description of how inputs are made from raw data (peer/diary/input.h), taken from the file or
      * derived from the data kind. NULL: not known. Owned. */
     struct json_t *input;
@@ -54,13 +57,15 @@ struct cmd_inspect
     struct columns columns;
 };
 
-/* Read all of a file. CMD_OK, or an exit code with a line on stderr. */
+/* Reads the whole file `path`. Returns CMD_OK, or an exit code after a message on stderr. */
 int cmd_inspect_file(struct cmd_inspect *in, const struct options *o, const char *path);
 
-/* Build the model of a spec, for --data or the shape that suits it, with --norm. */
+/* Builds the model of `spec` for the data kind of --data, or for the first default kind that
+ * suits the model. --norm selects its normalisation layers. Returns CMD_OK, or an exit code
+ * after a message on stderr. */
 int cmd_inspect_spec(struct cmd_inspect *in, const struct options *o, const char *spec);
 
-/* Room for one more tensor, all zero; NULL: no memory. */
+/* Appends one tensor, all zero. Returns NULL if memory is out. */
 struct cmd_inspect_tensor *cmd_inspect_add(struct cmd_inspect *in);
 
 #endif

@@ -1,4 +1,5 @@
-/* peer/cmd/inspect_file.c -- a model file, tensor by tensor, and the run in its metadata. */
+/* peer/cmd/inspect_file.c -- reads a model file tensor by tensor, and the run description in its
+ * metadata. */
 #include "nn/files/file.h"
 #include "peer/cmd/any_run.h"
 #include "peer/cmd/inspect.h"
@@ -11,11 +12,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* A walk through the file's tensors. */
+/* State of the pass over the file's tensors. */
 struct walk
 {
     struct cmd_inspect *in;
-    const struct safetensors_tensor *last; /* Whose pieces come now. */
+    const struct safetensors_tensor *last; /* Tensor whose values are being read. */
     bool no_memory;
 };
 
@@ -56,7 +57,8 @@ static void take(void *self, const struct safetensors_tensor *t, const double *x
     }
 }
 
-/* The run of the metadata. One that is not ours to read is no error: the tensors are shown. */
+/* Reads the run description in the metadata. A run description that cannot be read is not an
+ * error: the tensors are shown without it. */
 static void read_run(struct cmd_inspect *in)
 {
     const char *text = safetensors_value(&in->info, "run");
@@ -84,7 +86,8 @@ static bool same_shape(const struct cmd_inspect_tensor *t, const struct segment 
     return same;
 }
 
-/* Find each tensor's segment, and whether file and model have the same ones. */
+/* Finds the model segment of each tensor, and the first tensor that only the file or only the
+ * model has. */
 static void compare(struct cmd_inspect *in)
 {
     for (size_t i = 0; i < in->n_tensors; i++) {

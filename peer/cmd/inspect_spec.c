@@ -1,4 +1,4 @@
-/* peer/cmd/inspect_spec.c -- the tensors that a model spec comes to, for one kind of data. */
+/* peer/cmd/inspect_spec.c -- lists the tensors that a model spec has for one kind of data. */
 #include "nn/data/data.h"
 #include "nn/math/number.h"
 #include "peer/cmd/inspect.h"
@@ -10,10 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads the files of --data where its kind leaves the shape open. */
+/* Reads the files of --data to find the full data kind, if the kind in the spec does not fix the
+ * shape. */
 static int read_kind(const struct options *o, const char *spec, char kind[DATA_KIND_MAX])
 {
-    static struct data data; /* Large. */
+    static struct data data; /* Static because the struct is large. */
     char why[DATA_ERROR_MAX];
     struct cmd_progress_reading reading = {.out = stderr};
     struct data_request request = {
@@ -27,7 +28,7 @@ static int read_kind(const struct options *o, const char *spec, char kind[DATA_K
     return CMD_OK;
 }
 
-/* The kind of --data. */
+/* Finds the data kind of --data. */
 static int find_kind(const struct options *o, char kind[DATA_KIND_MAX])
 {
     static char made[RUN_VALUE_MAX];
@@ -43,7 +44,8 @@ static int find_kind(const struct options *o, char kind[DATA_KIND_MAX])
     return data_kind_fixed(kind) ? CMD_OK : read_kind(o, spec, kind);
 }
 
-/* The kinds that suit some model, the run's default first. An mlp names its own sizes. */
+/* Returns the i-th data kind to try for a model, the default kind of a run first. The last kind
+ * is a table with the sizes that an mlp spec names. NULL: no more kinds. */
 static const char *default_kind(const char *spec, size_t i, char made[DATA_KIND_MAX])
 {
     static const char *const kinds[] = {"glyphs", "cifar10", "text/128"};
@@ -109,7 +111,7 @@ int cmd_inspect_spec(struct cmd_inspect *in, const struct options *o, const char
 {
     char why[MODEL_ERROR_MAX], kind[DATA_KIND_MAX];
     int norm = number_choice("batch|group|layer", options_text(o, "norm"));
-    assert(norm >= 0); /* The row is a choice. */
+    assert(norm >= 0); /* The options parser accepts only these three values. */
     if (options_given(o, "norm") && !model_has_norm(spec))
         return cmd_fail(o, CMD_USAGE,
                         "--norm: only with a model that has norms, such as resnet:20");

@@ -1,15 +1,16 @@
-/* peer/cmd/loaded.h -- a saved model in memory, for commands that use one.
+/* peer/cmd/loaded.h -- loads a saved model into memory, for commands that use one.
  *
  *   MODEL  --metadata "run", or --model, --norm-->  run  --data-->  samples
  *                                                    '---------->  model, parameters
  *
- * The run in a file's metadata says what the model is, what kind of data it was trained on and
- * how that is normalised. Only where the data lie has to be told. A file without, as PyTorch
- * writes it, is read with --model.
+ * The run description in the file's metadata names the model, the kind of data on which it was
+ * trained, and how the data are normalised. Only the location of the data must be given. A file
+ * without a run description, as PyTorch writes it, is read with --model.
  *
- * A command has the rows CMD_ROW_MODEL_FILE, CMD_ROW_MODEL_SPEC and one called "data", of models
- * with norms CMD_ROW_MODEL_NORM, too, and calls what it needs in the order below. Each returns an
- * exit code, with a line on stderr where it is not CMD_OK.
+ * A command has the option rows CMD_ROW_MODEL_FILE, CMD_ROW_MODEL_SPEC and one called "data".
+ * For models with normalisation layers it also has CMD_ROW_MODEL_NORM. It calls the functions
+ * that it needs in the order below. Each returns CMD_OK, or another exit code after a message on
+ * stderr.
  */
 #ifndef PEER_CMD_LOADED_H
 #define PEER_CMD_LOADED_H
@@ -37,30 +38,31 @@
         .help = "with --model: its norms (default batch)"                                          \
     }
 
-/* Zeros before the first call. */
+/* A saved model, its run and its data. Initialise with zeros. */
 struct cmd_loaded
 {
     struct run run;
-    char data_spec[RUN_VALUE_MAX]; /* --data says this, with its kind; "": it was not given. */
-    bool bare; /* Set by the caller: rows may be without labels (struct data_request). */
+    char data_spec[RUN_VALUE_MAX]; /* Value of --data with its kind. "": --data was not given. */
+    bool bare; /* Rows of a table may be without labels (struct data_request). Set by the caller. */
     struct data_trained trained; /* Training files that the model file names. hash 0: none. */
     struct schema columns;       /* Names of the columns in the model file. Zeros: none. */
     struct labels *classes;      /* Names of the classes in the model file. NULL: none. */
     struct data data;
     bool has_data;
     struct model model;
-    float *x; /* model.n_params floats. */
+    float *x; /* Parameters of the model, model.n_params floats. Owned. */
 };
 
-/* The run of the file. `kind` is the data's where --model is given and --data is not; NULL:
- * the run's default. */
+/* Reads the run description of the model file, or builds one from --model. `kind`: the data kind
+ * to use if --model is given without --data; NULL: the default of a run. */
 int cmd_loaded_run(struct cmd_loaded *l, const struct options *o, const char *kind);
 
-/* The data of --data, which must be of the run's kind. */
+/* Reads the data of --data, which must be of the run's kind. */
 int cmd_loaded_data(struct cmd_loaded *l, const struct options *o);
 
-/* The run's model, with the parameters in the file; its shape is the data's where they were read, or
- * else the kind's, which must fix one. */
+/* Builds the run's model and reads its parameters from the file. The shape of the model is that
+ * of the data if they were read, otherwise that of the data kind, which must then have a fixed
+ * shape. */
 int cmd_loaded_model(struct cmd_loaded *l, const struct options *o);
 
 void cmd_loaded_close(struct cmd_loaded *l);
