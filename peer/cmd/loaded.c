@@ -1,4 +1,4 @@
-/* peer/cmd/loaded.c -- a model file, what its run says, and the data it goes with. */
+/* peer/cmd/loaded.c -- reads a saved model: its run description, its data and its parameters. */
 #include "peer/cmd/loaded.h"
 
 #include "nn/files/safetensors.h"
@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The names of classes, which must be those that the run has a hash of. */
+/* Reads the class names from the metadata. Names that do not match the hash in the run
+ * description are ignored with a warning. */
 static void read_classes(const struct options *o, const char *path,
                          const struct safetensors_info *info, struct cmd_loaded *l)
 {
@@ -29,8 +30,8 @@ static void read_classes(const struct options *o, const char *path,
                  path);
 }
 
-/* Reads the hash and the held-out share of the training files. An invalid text counts as
- * missing. */
+/* Reads the hash and the held-out share of the training files from the metadata. An invalid
+ * value counts as missing. */
 static void read_trained(const struct safetensors_info *info, struct data_trained *t)
 {
     const char *text = safetensors_value(info, "trained_on");
@@ -43,7 +44,8 @@ static void read_trained(const struct safetensors_info *info, struct data_traine
         *t = (struct data_trained){strtoull(text, NULL, 16), share};
 }
 
-/* Reads the names of the columns. Names that do not match the run are ignored with a warning. */
+/* Reads the column names from the metadata. Names that do not match the run are ignored with a
+ * warning. */
 static int read_columns(const struct options *o, const char *path,
                         const struct safetensors_info *info, struct cmd_loaded *l)
 {
@@ -61,7 +63,8 @@ static int read_columns(const struct options *o, const char *path,
     return CMD_OK;
 }
 
-/* The run from the file's metadata. */
+/* Reads the run description, the class and column names, and the training files from the
+ * metadata of the file. */
 static int read_run(const struct options *o, const char *path, struct cmd_loaded *l)
 {
     char why[DATA_ERROR_MAX], error[RUN_ERROR_MAX];
@@ -90,7 +93,8 @@ static int read_run(const struct options *o, const char *path, struct cmd_loaded
     return code;
 }
 
-/* Commands for models without norms have no --norm. */
+/* Returns true if the command has the option `name` and it was given. Commands for models
+ * without normalisation layers have no --norm. */
 static bool given(const struct options *o, const char *name)
 {
     const struct option_row *row = o->command->rows;
@@ -99,7 +103,8 @@ static bool given(const struct options *o, const char *name)
     return row->name != NULL && options_given(o, name);
 }
 
-/* The run of --model, --norm and --data, the rest being defaults. */
+/* Builds the run description from --model, --norm and --data, or the data kind `kind`. All other
+ * keys have their defaults. */
 static int make_run(const struct options *o, const struct cmd_loaded *l, const char *kind,
                     struct run *run)
 {
@@ -115,7 +120,7 @@ static int make_run(const struct options *o, const struct cmd_loaded *l, const c
     return run_from_flags(run, &flags, error) ? cmd_fail(o, CMD_USAGE, "%s", error) : CMD_OK;
 }
 
-/* --data, a path alone with its kind. */
+/* Reads --data and adds the data kind to a bare path. */
 static int read_data_spec(const struct options *o, struct cmd_loaded *l)
 {
     char error[OPTIONS_ERROR_MAX];
@@ -180,7 +185,8 @@ int cmd_loaded_data(struct cmd_loaded *l, const struct options *o)
     return CMD_OK;
 }
 
-/* What the model has to know of its data. */
+/* Finds the shape that the model needs: that of the data if they were read, otherwise that of
+ * the data kind. */
 static int find_shape(const struct options *o, const struct cmd_loaded *l, struct data_shape *shape)
 {
     const char *kind = sgd_values(&l->run)->data;

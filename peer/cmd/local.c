@@ -1,12 +1,12 @@
-/* peer/cmd/local.c -- `hearsay local`: a cluster of real processes on this machine.
+/* peer/cmd/local.c -- `hearsay local`: runs a cluster of peer processes on this machine.
  *
- *   parent: cluster key, listening sockets, leash -- spawns --> `hearsay peer` x n
- *   children: JSON lines on stdout --> progress, and the summary of each
+ *   parent: cluster key, listening sockets, parent pipe -- spawns --> `hearsay peer` x n
+ *   children: JSON lines on stdout --> progress, and the summary of each peer
  *   at the end: every child's model.safetensors --> the exact consensus distance
  *
- * Under --out: cluster.key, peer-0/, peer-1/, ... each as peer/cmd/peer_report.h
- * says. No child outlives this process, however it ends (peer/uv/cluster.h).
- * The closing JSON object is peer/cmd/local_result.h's.
+ * Files under --out: cluster.key, and peer-0/, peer-1/, ... with the files that
+ * peer/cmd/peer_report.h lists. No child outlives this process, however this process ends
+ * (peer/uv/cluster.h). The closing JSON object is described in peer/cmd/local_result.h.
  */
 #include "peer/cmd/checkpoint.h"
 #include "peer/cmd/cmd.h"
@@ -31,13 +31,17 @@
 
 enum {
     PEERS_MAX = 256,
-    BOOTSTRAP = 3,   /* Addresses that each child gets. */
-    GONE_MS = 20000, /* Children of a parent that was killed are gone in this time; */
-    LOOK_MS = 20,    /* they are looked for so often. */
+    BOOTSTRAP = 3,   /* Maximum number of bootstrap addresses of a child. */
+    GONE_MS = 20000, /* Time within which the children of a killed parent exit, in milliseconds. */
+    /* Interval at which this process checks whether such children have exited, in milliseconds. */
+    LOOK_MS = 20,
     ARGS_MAX = 64,
     ARG_MAX = RUN_VALUE_MAX + 64,
-    WAIT_MS = 5000,           /* When the others have ended a wait is told after so long, */
-    WAIT_MOST_MS = 300 * 1000 /* and again after twice that, and so on to this. */
+    /* Time from the first peer's end until the first message about peers still running, in
+     * milliseconds. Each further message waits twice as long. */
+    WAIT_MS = 5000,
+    /* Upper limit of the interval between these messages, in milliseconds. */
+    WAIT_MOST_MS = 300 * 1000
 };
 
 /* clang-format off */
@@ -72,21 +76,25 @@ struct local
     const struct options *o;
     uint32_t n;
     char out[CMD_PATH_MAX], key[CMD_PATH_MAX], program[CMD_PATH_MAX];
-    struct cmd_out dir;     /* What --out names. */
-    bool again[PEERS_MAX];  /* Those that had finished, though the run had not. */
-    struct run_flags flags; /* With min-peers. */
+    struct cmd_out dir; /* Output directory of --out. */
+    /* Peers that had finished in an earlier start although the run had not. They start again
+     * with --fresh. */
+    bool again[PEERS_MAX];
+    struct run_flags flags; /* Run flags, including min-peers. */
     uv_loop_t loop;
     struct uv_cluster cluster;
     uv_signal_t on_int, on_term, on_hup;
     struct uv_twice asked;
     uv_timer_t wait;
-    uint64_t over_ns, wait_ms; /* The run ended for the first of them then; 0: for none yet. */
+    /* Time at which the run ended for the first peer (0: for none yet), and the interval until
+     * the next message about peers still running. */
+    uint64_t over_ns, wait_ms;
     struct cmd_local_result result;
     struct cmd_progress progress;
     uint64_t begin_ns;
     uint32_t n_ended;
     bool interrupted, bad_input, begun;
-    bool all_ended; /* Before this process began. */
+    bool all_ended; /* All peers had finished before this process began. */
 };
 
 static double seconds(const struct local *l)
@@ -94,7 +102,7 @@ static double seconds(const struct local *l)
     return (double)(uv_hrtime() - l->begin_ns) * 1e-9;
 }
 
-/* ---- Children --------------------------------------------------------- */
+/* ---- Child processes ---- */
 
 static void on_line(void *self, uint32_t i, char *text)
 {
@@ -124,7 +132,7 @@ static void finish_if_all_ended(struct local *l)
     close_handles(l);
 }
 
-/* Appends to the names of those that are waited for. */
+/* Appends the name of peer i to the list of peers still running. */
 static void add_name(const struct local *l, uint32_t i, uint32_t n, char *names, size_t size)
 {
     enum { NAMED = 8 };
@@ -136,7 +144,8 @@ static void add_name(const struct local *l, uint32_t i, uint32_t n, char *names,
         snprintf(names + len, size - len, " and others");
 }
 
-/* Who is stopped for longer than --patience has failed. Who works may take its time. */
+/* Ends a peer that has been stopped (SIGSTOP) for longer than --patience: it has failed. A peer
+ * that is running may take any time. Returns true if the peer was ended. */
 static bool give_up(struct local *l, uint32_t i)
 {
     double waited_s = (double)(uv_hrtime() - l->over_ns) * 1e-9;
@@ -170,7 +179,8 @@ static void on_wait(uv_timer_t *timer)
     wait_on(l);
 }
 
-/* Until it is time to say so again, or patience ends. */
+/* Starts the timer for the next message about peers still running, or for the end of --patience
+ * if that comes first. */
 static void wait_on(struct local *l)
 {
     double waited_ms = (double)(uv_hrtime() - l->over_ns) * 1e-6;
@@ -180,7 +190,7 @@ static void wait_on(struct local *l)
     uv_timer_start(&l->wait, on_wait, ms, 0);
 }
 
-/* The run has ended for one of them: the others should soon be done. */
+/* Starts to wait for the other peers when the run has ended for the first one. */
 static void begin_to_wait(struct local *l)
 {
     if (l->over_ns != 0)
@@ -190,8 +200,9 @@ static void begin_to_wait(struct local *l)
     wait_on(l);
 }
 
-/* Somebody ended it: then the others' consensus counts. Any other signal is a defect of ours,
- * and an exit code other than the run's the world's. */
+/* Returns true if a user or the system killed the peer. The consensus of the other peers then
+ * counts. Any other signal is a bug of hearsay, and an exit code other than the run's is a
+ * failure of the environment. */
 static bool was_killed(const struct uv_cluster_child *k)
 {
     return k->signal == SIGKILL || k->signal == SIGTERM || k->signal == SIGINT
@@ -219,7 +230,7 @@ static void on_ended(void *self, uint32_t i)
                      more);
         l->result.failed |= !l->begun || !was_killed(k);
         l->bad_input |= k->status == CMD_USAGE;
-        if (!l->begun) /* The others would wait for it for ever. */
+        if (!l->begun) /* The other peers would wait permanently for a peer that never trained. */
             uv_cluster_stop(&l->cluster);
     }
     finish_if_all_ended(l);
@@ -240,7 +251,7 @@ static void on_signal(uv_signal_t *handle, int number)
     uv_cluster_stop(&l->cluster);
 }
 
-/* ---- Their command lines ---------------------------------------------- */
+/* ---- Command lines of the children ---- */
 
 struct args
 {
@@ -262,7 +273,8 @@ __attribute__((format(printf, 2, 3))) static void add(struct args *a, const char
     a->n++;
 }
 
-/* To the neighbours in the ring, and to the first. */
+/* Adds the bootstrap addresses of peer i: peer 0, and the peers before and after it in the ring
+ * of peer numbers. */
 static void add_bootstrap(struct args *a, const struct local *l, uint32_t i)
 {
     uint32_t to[BOOTSTRAP] = {0, (i + 1) % l->n, (i + l->n - 1) % l->n}, n = 0;
@@ -282,7 +294,7 @@ static void add_bootstrap(struct args *a, const struct local *l, uint32_t i)
 
 static void make_args(struct args *a, const struct local *l, uint32_t i)
 {
-    /* As they were given, or by their defaults. */
+    /* Options that are passed on with their given or default values. */
     static const char *const passed[] = {"init",        "evaluate-every", "evaluate-samples",
                                          "checkpoint",  "forget",         "patience",
                                          "worker-limit"};
@@ -315,14 +327,17 @@ static void make_args(struct args *a, const struct local *l, uint32_t i)
     }
     if (options_given(l->o, "metrics"))
         add(a, "--metrics=%s", cmd_monitor_child(l->o, i, metrics));
-    add(a, "--uplink=off"); /* The run is a function of its seed. */
+    /* The codec must not depend on the measured bandwidth, so that the result is a function of
+     * the seed. */
+    add(a, "--uplink=off");
     add_bootstrap(a, l, i);
 }
 
 extern char **environ;
 
-/* Ours, without HEARSAY_*: what they say has been read, and would be read
- * again; and one BLAS thread each, as the processes share the cores. */
+/* Returns the environment of the children: that of this process without HEARSAY_* variables,
+ * which have been read here and would be read again. Each child gets one BLAS thread, because
+ * the processes share the cores. */
 static char **make_env(void)
 {
     static char threads[] = "OPENBLAS_NUM_THREADS=1";
@@ -369,7 +384,7 @@ static void spawn_all(struct local *l)
     finish_if_all_ended(l);
 }
 
-/* ---- Before ----------------------------------------------------------- */
+/* ---- Before the run ---- */
 
 static int check(struct local *l)
 {
@@ -387,7 +402,7 @@ static int look(struct local *l)
     return cmd_local_look(l->o, &l->dir, l->out, &l->result.run);
 }
 
-/* --check. All other options are checked by check() and look(). */
+/* Ends --check. All other options are checked by check() and look(). */
 static int end_check(struct local *l)
 {
     int64_t us;
@@ -416,7 +431,8 @@ static int make_out(struct local *l)
     return code == CMD_OK && !l->dir.finished ? cmd_out_claim(&l->dir) : code;
 }
 
-/* Children go when their parent does, but not in the same moment. */
+/* Waits until no process uses the directory. The children of a killed parent exit soon after it,
+ * but not immediately. */
 static int wait_for_former(struct local *l, const char *dir)
 {
     long pid = 0;
@@ -428,7 +444,7 @@ static int wait_for_former(struct local *l, const char *dir)
     return CMD_OK;
 }
 
-/* What peer i's process would have told of its end. */
+/* Processes the summary of peer i from an earlier start as if its process had just ended. */
 static void take_summary(struct local *l, uint32_t i, const json_t *summary)
 {
     char *text = json_dumps(summary, JSON_COMPACT | JSON_REAL_PRECISION(12));
@@ -442,8 +458,9 @@ static void take_summary(struct local *l, uint32_t i, const json_t *summary)
     free(text);
 }
 
-/* A run whose parent was killed near its end has peers that finished. Where all of them have, the
- * result is there; else they are needed once more, and what they had moves aside. */
+/* Looks for peers that finished in an earlier start whose parent was killed near the end of the
+ * run. If all peers finished, the result is made from their summaries. Otherwise they all take
+ * part again, and the results of the finished ones move aside. */
 static int look_at_peers(struct local *l)
 {
     char dir[CMD_PATH_MAX];
@@ -461,7 +478,7 @@ static int look_at_peers(struct local *l)
     l->all_ended = code == CMD_OK && l->n_ended == l->n;
     if (l->all_ended) {
         cmd_fail(l->o, CMD_OK, "all peers of this run have finished before, in %s", l->out);
-        /* Repeats the judgement that on_ended() made in the earlier start. */
+        /* The same judgement as in on_ended() when the peer ended in the earlier start. */
         for (uint32_t i = 0; i < l->n; i++)
             l->result.failed |=
                 l->result.exit_code[i] != CMD_OK && l->result.exit_code[i] != CMD_APART;
@@ -474,7 +491,7 @@ static int look_at_peers(struct local *l)
     return code;
 }
 
-/* A fresh key: nobody of an earlier start is to be met. */
+/* Writes a new cluster key, so that no peer process of an earlier start can connect. */
 static int make_key(struct local *l)
 {
     uint8_t key[KEYFILE_BYTES];
@@ -528,7 +545,7 @@ static int open_cluster(struct local *l)
     return CMD_OK;
 }
 
-/* ---- Main ------------------------------------------------------------- */
+/* ---- Main ---- */
 
 static int train(struct local *l)
 {
@@ -555,7 +572,7 @@ static int train(struct local *l)
 
 int cmd_local(const struct options *o)
 {
-    static struct local l; /* Large, and one a process. */
+    static struct local l; /* Static because the struct is large; one instance per process. */
     static int (*const steps[])(struct local *) = {check,         look,     find_program, make_out,
                                                    look_at_peers, make_key, open_cluster, train};
     bool checks = options_flag(o, "check");
@@ -566,7 +583,8 @@ int cmd_local(const struct options *o)
         return cmd_fail(o, CMD_FAILED, "out of memory");
     l.result.unwanted = !options_given(o, "out");
     int code = CMD_OK;
-    size_t n_steps = checks ? 2 : sizeof steps / sizeof *steps; /* check() and look() */
+    /* With --check only the first two steps run: check() and look(). */
+    size_t n_steps = checks ? 2 : sizeof steps / sizeof *steps;
     for (size_t i = 0; i < n_steps && code == CMD_OK && !l.dir.finished; i++)
         code = steps[i](&l);
     if (code == CMD_OK && checks)

@@ -1,4 +1,5 @@
-/* peer/cmd/local_check.c -- the run that the flags of `hearsay local` make, and whose --out is. */
+/* peer/cmd/local_check.c -- builds the run of `hearsay local` from its flags, and checks that
+ * --out belongs to this run. */
 #include "peer/cmd/local_check.h"
 
 #include "peer/cmd/duration.h"
@@ -25,7 +26,7 @@ int cmd_local_check(const struct options *o, struct run_flags *flags, struct run
     if (code != CMD_OK)
         return code;
     cmd_peers_crowd(o, n);
-    static struct run_flags filled; /* Large. */
+    static struct run_flags filled; /* Static because the structs are large. */
     static struct cmd_training training;
     struct cmd_progress_reading reading = {.out = stderr};
     filled = *flags;
@@ -44,11 +45,11 @@ int cmd_local_check(const struct options *o, struct run_flags *flags, struct run
     return err < 0 ? cmd_fail(o, cmd_exit_of(err), "%s", error) : CMD_OK;
 }
 
-/* ---- Directories of the peers. ---- */
+/* ---- Directories of the peers ---- */
 
 #define FRESH "; put the right directory back, or use --fresh, which moves the whole run aside"
 
-/* Contents of the peers' directories. */
+/* Contents of the directories of all peers. */
 struct owners
 {
     const struct options *o;
@@ -57,12 +58,13 @@ struct owners
     struct owner
     {
         char dir[CMD_PATH_MAX];
-        bool has_key; /* identity.key exists and can be read. */
+        bool has_key; /* The file identity.key exists and is valid. */
         uint8_t key[WIRE_ID_BYTES];
-        /* Keys of the n_members peers that the checkpoints name. */
+        /* Identities of the n_members peers that the checkpoints list as members. */
         uint8_t (*member)[WIRE_ID_BYTES];
         size_t n_members;
-        /* The checkpoints are of the same run as those of the first peer that has checkpoints. */
+        /* The checkpoints are of the same run as those of the first peer that has checkpoints.
+         * Set by reach(). */
         bool reached;
     } * owner;
 };
@@ -112,9 +114,9 @@ static bool names(const struct owner *a, const struct owner *b)
     return false;
 }
 
-/* Marks the peers whose checkpoints are of the same run as those of the first peer. Two peers were
- * in one run if the checkpoints of one peer list the other as a member. Returns the first peer
- * that has checkpoints; NULL: none. */
+/* Marks the peers whose checkpoints are of the same run as those of the first peer with
+ * checkpoints. Two peers were in one run if the checkpoints of one list the other as a member.
+ * Returns the first peer that has checkpoints; NULL: none has. */
 static struct owner *reach(struct owners *s)
 {
     struct owner *first = NULL;
@@ -134,8 +136,8 @@ static struct owner *reach(struct owners *s)
     return first;
 }
 
-/* True if the checkpoints of `w` name a peer that has no directory here. Checkpoints of a peer that
- * trained alone name no other peer. */
+/* Returns true if the checkpoints of `w` name a peer that has no directory here. Checkpoints of
+ * a peer that trained alone name no other peer. */
 static bool names_others(const struct owners *s, const struct owner *w)
 {
     for (size_t k = 0; k < w->n_members; k++) {
@@ -149,8 +151,8 @@ static bool names_others(const struct owners *s, const struct owner *w)
     return false;
 }
 
-/* Checks that all checkpoints are of one run. Two starts of one command have the same run
- * description, but are two runs. */
+/* Checks that all checkpoints are of one run. Two starts of the same command have equal run
+ * descriptions but may be two different runs. */
 static int check_together(struct owners *s)
 {
     const struct owner *first = reach(s);
@@ -163,7 +165,7 @@ static int check_together(struct owners *s)
     return CMD_OK;
 }
 
-/* Checks the name in summary.json, which exists if the peer has finished. */
+/* Checks that summary.json, which exists if the peer has finished, names the peer `name`. */
 static int check_summary(const struct options *o, const char *dir, const char *name)
 {
     json_t *summary = outdir_summary(dir);
@@ -178,7 +180,7 @@ static int check_summary(const struct options *o, const char *dir, const char *n
     return code;
 }
 
-/* Checks the directory of peer i. `text`: the contents that run.txt must have. */
+/* Checks the directory of peer i. `text`: contents that run.txt must have. */
 static int check_peer(struct owners *s, uint32_t i, const char *text)
 {
     char name[32], why[OUTDIR_WHY_MAX];
@@ -230,7 +232,7 @@ static int check_peers(const struct options *o, const char *out, const struct ru
 }
 
 /* Checks that the directory of each peer holds the result of that peer, after the run has
- * finished. A missing directory is not an error here. */
+ * finished. A missing directory is not an error. */
 static int check_finished(const struct options *o, const char *out)
 {
     char dir[CMD_PATH_MAX], name[32];
@@ -243,7 +245,8 @@ static int check_finished(const struct options *o, const char *out)
     return code;
 }
 
-/* Options that are not in the run description, but determine the files of the run. */
+/* The owner flags are options that are not in the run description but determine the files of the
+ * run. */
 int cmd_local_look(const struct options *o, struct cmd_out *dir, const char *out,
                    const struct run *run)
 {

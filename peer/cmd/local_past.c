@@ -1,4 +1,5 @@
-/* peer/cmd/local_past.c -- sums over the starts in a peer's metrics, and the words of an interruption. */
+/* peer/cmd/local_past.c -- sums the earlier starts in a peer's metrics file, and prints how an
+ * interrupted run is resumed. */
 #include "peer/cmd/local_past.h"
 
 #include "peer/cmd/checkpoint.h"
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One start's figures: those of its last whole line. */
+/* Costs of one start, from its last complete line of metrics. */
 struct start
 {
     double seconds;
@@ -22,7 +23,8 @@ static uint64_t whole(const json_t *object, const char *key)
     return v > 0 ? (uint64_t)v : 0;
 }
 
-/* False: it is no line of a round, or a torn one. */
+/* Reads the costs from one line of metrics. Returns false if the line is incomplete or not a
+ * line of a round. */
 static bool take_line(struct start *s, const char *text)
 {
     json_t *line = json_loads(text, 0, NULL);
@@ -34,12 +36,13 @@ static bool take_line(struct start *s, const char *text)
     return good;
 }
 
-/* Lines are many: only the last two of a start are looked into, as the last may be torn. */
+/* Last two lines of the current start. Only these are parsed, because a start may have very many
+ * lines. The last one may be incomplete, so the one before it is kept, too. */
 struct lines
 {
     char *now, *before;
     size_t cap_now, cap_before;
-    uint32_t n; /* So many lines are of this start. */
+    uint32_t n; /* Number of lines of the current start so far. */
 };
 
 static struct start end_of(const struct lines *l)
@@ -99,7 +102,8 @@ void cmd_local_past_add(struct cmd_local_past *p, const char *dir, bool but_last
     p->received += sum.received;
 }
 
-/* In lock step that is a round of which all have a checkpoint. */
+/* Describes where the run resumes. In lock step all peers resume from one round of which every
+ * peer has a checkpoint. */
 static void say_where(char *text, size_t size, const struct cmd_local_stop *s, uint64_t *resumes)
 {
     struct cmd_checkpoint_common c;

@@ -1,8 +1,9 @@
-/* peer/cmd/local_result.c -- the result of `hearsay local`: its children's lines, their models
- * compared.
+/* peer/cmd/local_result.c -- computes and prints the result of `hearsay local` from the lines
+ * and models of its peers.
  *
- * A child is read by what it prints: lines of metrics while it runs, a summary
- * as its last one. The drift is that of the files that the children wrote. */
+ * Each peer process prints lines of metrics while it runs, and a summary as its last line. The
+ * drift is computed from the model files that the peers wrote.
+ */
 #include "peer/cmd/local_result.h"
 
 #include "nn/files/safetensors.h"
@@ -18,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { NAMED = 8 /* So many peers without a model are named. */ };
+enum { NAMED = 8 /* Maximum number of peers without a model whose names are printed. */ };
 
 int cmd_local_result_open(struct cmd_local_result *r, uint32_t n, const char *out)
 {
@@ -72,9 +73,9 @@ static bool file_of(const struct cmd_local_result *r, uint32_t i, const char *na
     return cmd_path(dir, r->out, r->name[i]) == 0 && cmd_path(path, dir, name) == 0;
 }
 
-/* ---- Lines ------------------------------------------------------------ */
+/* ---- Lines from the peers ---- */
 
-/* NaN where the child gave none. */
+/* Returns the number at `key`; NaN if the peer did not send one. */
 static double number(const json_t *object, const char *key)
 {
     const json_t *v = json_object_get(object, key);
@@ -87,7 +88,8 @@ static uint64_t whole(const json_t *object, const char *key)
     return v > 0 ? (uint64_t)v : 0;
 }
 
-/* An accuracy stays in its row until the next one: most rounds evaluate none. */
+/* Copies one line of metrics to a row of the display. A row keeps its accuracy until the next
+ * one arrives, because most rounds have no evaluation. */
 static void take_figures(struct cmd_progress_row *row, const json_t *object)
 {
     const char *phase = json_string_value(json_object_get(object, "phase"));
@@ -107,7 +109,7 @@ static void take_figures(struct cmd_progress_row *row, const json_t *object)
     row->bytes_received = whole(object, "bytes_received");
 }
 
-/* Children mix notes and metrics on one pipe; a line that is neither is passed over. */
+/* A peer sends both notes and metrics over one pipe. A line that is neither is ignored. */
 const char *cmd_local_result_line(struct cmd_local_result *r, uint32_t i, const char *text)
 {
     static char warning[320];
@@ -130,12 +132,12 @@ const char *cmd_local_result_line(struct cmd_local_result *r, uint32_t i, const 
     return said;
 }
 
-/* ---- Exact consensus -------------------------------------------------- */
+/* ---- Exact consensus distance ---- */
 
 struct summary_reader
 {
     const struct cmd_local_result *r;
-    uint32_t *which; /* The i-th model is that of this peer. */
+    uint32_t *which; /* Peer of each model that is compared. */
     float *x;
     char error[DATA_ERROR_MAX];
 };
@@ -150,13 +152,14 @@ static const float *read_model(void *self, size_t i)
     return a->x;
 }
 
-/* The run ended for this peer, whatever it says of it. */
+/* Returns true if the run ended for this peer, with any verdict. */
 static bool has_ended(const struct cmd_local_result *r, uint32_t i)
 {
     return r->summary[i] != NULL && (r->exit_code[i] == CMD_OK || r->exit_code[i] == CMD_APART);
 }
 
-/* By its own word: a file that is there may be an earlier start's. */
+/* Returns true if the peer's summary says that it stored a model and the file exists. The file
+ * alone is no proof, because it may be from an earlier start. */
 static bool has_stored(const struct cmd_local_result *r, uint32_t i)
 {
     char path[CMD_PATH_MAX];
@@ -164,7 +167,8 @@ static bool has_stored(const struct cmd_local_result *r, uint32_t i)
            && file_of(r, i, "model.safetensors", path) && access(path, F_OK) == 0;
 }
 
-/* One whose training ran away leaves a model, unless a figure was not finite. */
+/* Returns true if the run ended for this peer and it stored a model. A peer whose training
+ * diverged also stores one, unless a parameter is not finite. */
 static bool has_model(const struct cmd_local_result *r, uint32_t i)
 {
     return has_ended(r, i) && has_stored(r, i);
@@ -181,14 +185,15 @@ static const char *text_of(const json_t *object, const char *key)
     return text ? text : "";
 }
 
-/* Somebody asked for its end: it is no member any more, and in no consensus. */
+/* Returns true if the peer was asked to stop before the end of the run. Such a peer has left the
+ * cluster and does not take part in the consensus. */
 static bool was_stopped(const struct cmd_local_result *r, uint32_t i)
 {
     const char *kind = text_of(verdict_of(r, i), "kind");
     return strcmp(kind, outcome_word(OUTCOME_STOPPED)) == 0;
 }
 
-/* The run ended without it, by its own word. */
+/* Returns true if the peer's own verdict says that the run ended without it. */
 static bool was_away(const struct cmd_local_result *r, uint32_t i)
 {
     const char *kind = text_of(verdict_of(r, i), "kind");
@@ -222,9 +227,10 @@ static int compare(struct cmd_local_result *r, const struct options *o)
     return err < 0 ? cmd_fail(o, CMD_FAILED, "%s", a.error) : CMD_OK;
 }
 
-/* ---- The verdict ------------------------------------------------------ */
+/* ---- The verdict ---- */
 
-/* What the peers say of their distance is left aside: their models are here. */
+/* Judges the run by the exact distance of the models, which are all here. The peers' own
+ * statements about their distance are not used. */
 static void judge(struct cmd_local_result *r)
 {
     struct outcome_facts *f = &r->facts;
@@ -255,20 +261,22 @@ static void judge(struct cmd_local_result *r)
     outcome_judge(&r->outcome, f);
 }
 
-/* ---- Output ----------------------------------------------------------- */
+/* ---- Output ---- */
 
-/* Sums over the rows, and extremes and means over the summaries that came. */
+/* Sums and maxima over all peers' rows, and figures from the summaries received. */
 struct totals
 {
     double accuracy_min, accuracy_max;
     struct cmd_closing_estimate estimated;
     uint64_t rounds, settle_rounds, sent, received;
-    uint64_t accuracy_round, accuracy_samples; /* The worst accuracy is of these. */
+    /* Round and number of samples of the worst accuracy. */
+    uint64_t accuracy_round, accuracy_samples;
     uint32_t n;
 };
 
-/* Who left, or was away when the run ended, has the accuracy of its moment and none of the run's; where
- * there is nobody else, all count. */
+/* Finds the smallest and largest accuracy. The accuracy of a peer that left, or was away when
+ * the run ended, is from an earlier round and does not count, unless `of_all` is set because
+ * there is no other peer. */
 static void add_accuracies(const struct cmd_local_result *r, struct totals *t, bool of_all)
 {
     t->accuracy_min = INFINITY;
@@ -308,7 +316,8 @@ static struct totals add_up(const struct cmd_local_result *r)
     return t;
 }
 
-/* A peer that left no summary has the same keys, and null in them. */
+/* Returns the JSON object of peer i. A peer without a summary has the same keys with null
+ * values. */
 static json_t *peer_object(const struct cmd_local_result *r, uint32_t i)
 {
     static const char *const keys[] = {
@@ -328,7 +337,7 @@ static json_t *peer_object(const struct cmd_local_result *r, uint32_t i)
     return j;
 }
 
-/* The run's text is lines of key=value. */
+/* Returns the run description, which is text of lines key=value, as a JSON object. */
 static json_t *run_object(const struct run *run)
 {
     char text[WIRE_RUN_MAX + 1], *rest = text, *line;
@@ -379,7 +388,7 @@ static json_t *closing_object(const struct cmd_local_result *r, const struct tot
     return j;
 }
 
-/* Where the models are, and of whom there is none. */
+/* Prints where the models are, and which peers have none. */
 static void print_models(const struct cmd_local_result *r)
 {
     uint32_t n = 0, missing = 0;
@@ -408,8 +417,8 @@ static void print_models(const struct cmd_local_result *r)
     }
 }
 
-/* Processes count from their start; what the former ones of the run took comes on top, up to their last
- * line of metrics. */
+/* Prints bytes and seconds. Processes count from their own start, so the costs of earlier starts
+ * are added, as far as their metrics files show them. */
 static void print_costs(const struct cmd_local_result *r, const struct totals *t)
 {
     char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT];
@@ -478,7 +487,7 @@ int cmd_local_result_print(struct cmd_local_result *r, const struct options *o, 
     struct totals t = add_up(r);
     judge(r);
     json_t *j = closing_object(r, &t, false);
-    /* Where every peer was killed before it had a model, the run was interrupted. */
+    /* If every peer was killed before it had a model, the run was interrupted, not finished. */
     bool any = false;
     for (uint32_t i = 0; i < r->n; i++)
         any |= has_model(r, i);
@@ -495,13 +504,15 @@ int cmd_local_result_print(struct cmd_local_result *r, const struct options *o, 
     }
     json_decref(j);
     int flushed = cmd_finish(o);
-    r->discarded = r->discarded && flushed == CMD_OK; /* Who could not read it may look there. */
+    /* If the result could not be printed, the files are kept so that the user can look at them. */
+    r->discarded = r->discarded && flushed == CMD_OK;
     if (code == CMD_OK)
         code = kept != CMD_OK ? kept : flushed;
     return code != CMD_OK ? code : r->outcome.exit_code;
 }
 
-/* Nothing is compared: peers stopped at rounds of their own, and have their models of these. */
+/* Sets the verdict of an interrupted run. The models are not compared, because the peers stopped
+ * at different rounds. */
 static void judge_interrupted(struct cmd_local_result *r, const struct totals *t)
 {
     struct outcome_facts *f = &r->facts;

@@ -1,4 +1,4 @@
-/* peer/cmd/main.c -- the program: finds the subcommand, parses, runs it. */
+/* peer/cmd/main.c -- main(): finds the subcommand, parses its options and runs it. */
 #include "peer/cmd/cmd.h"
 
 #include "nn/files/file.h"
@@ -189,7 +189,7 @@ static const struct command commands[] = {
     {.name = NULL},
 };
 
-/* Commands that users look for here, and that hearsay-lab has. */
+/* Commands that have moved from hearsay to hearsay-lab. The error message names the new command. */
 static const struct
 {
     const char *name, *now;
@@ -201,7 +201,7 @@ static const struct
     {NULL, NULL},
 };
 
-/* Former names of commands. They work, and no help lists them. */
+/* Former names of commands. They still work, but no help text lists them. */
 static const struct
 {
     const char *name, *now[2];
@@ -216,7 +216,8 @@ int cmd_fail(const struct options *o, int exit_code, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    flockfile(stderr); /* One line, also where threads speak. */
+    /* Locked so that the message stays one line even if several threads print. */
+    flockfile(stderr);
     fprintf(stderr, "hearsay %s: ", o->command->name);
     vfprintf(stderr, format, args);
     fputc('\n', stderr);
@@ -232,7 +233,7 @@ int cmd_finish(const struct options *o)
     return cmd_fail(o, CMD_FAILED, "cannot write to stdout: %s", strerror(errno));
 }
 
-/* Flushes the output. Reports an error of writing. */
+/* Flushes the output and reports a write error. Returns an exit code. */
 static int print_end(FILE *out)
 {
     if (fflush(out) != 0 || ferror(out)) {
@@ -242,8 +243,8 @@ static int print_end(FILE *out)
     return CMD_OK;
 }
 
-/* Returns the command that argv[0], or argv[0] and argv[1], name, or NULL. Sets *n_words to the
- * number of words of its name. */
+/* Returns the command named by argv[0], or by argv[0] and argv[1]; NULL if there is none.
+ * `*n_words`: number of words of its name. */
 static const struct command *find_command(int argc, char **argv, int *n_words)
 {
     for (size_t i = 0; commands[i].name; i++) {
@@ -257,7 +258,8 @@ static const struct command *find_command(int argc, char **argv, int *n_words)
     return NULL;
 }
 
-/* Returns true if `name` is the first word of commands with two words. */
+/* Returns true if `name` is the first word of commands whose names have two words, such as
+ * "key". */
 static bool is_family(const char *name)
 {
     size_t n = strlen(name);
@@ -267,7 +269,7 @@ static bool is_family(const char *name)
     return false;
 }
 
-/* Prints a line for each command of a family. */
+/* Prints one line for each command whose first word is `name`. */
 static void print_family(FILE *out, const char *name)
 {
     size_t n = strlen(name);
@@ -294,7 +296,8 @@ static int unknown_command(const char *name)
     return CMD_USAGE;
 }
 
-/* Handles argv[0], which names a family, and a second word that is missing or unknown. */
+/* Handles a command of two words whose second word is missing or unknown. argv[0] is a valid
+ * first word. */
 static int unknown_member(int argc, char **argv)
 {
     bool help = argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
@@ -307,7 +310,7 @@ static int unknown_member(int argc, char **argv)
     return help ? print_end(stdout) : CMD_USAGE;
 }
 
-/* Replaces a former command name by its present words. */
+/* Replaces a former command name in argv by the present one. */
 static void apply_alias(int *argc, char ***argv)
 {
     for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)
@@ -318,7 +321,8 @@ static void apply_alias(int *argc, char ***argv)
             words[0] = (char *)aliases[i].now[0];
             words[1] = (char *)aliases[i].now[1];
             memcpy(words + 2, *argv + 1, (size_t)(*argc - 1) * sizeof *words);
-            *argv = words; /* Kept until the program ends. */
+            /* Never freed: the options point to these words until the program ends. */
+            *argv = words;
             ++*argc;
             return;
         }
@@ -351,7 +355,8 @@ static int program_help(FILE *out)
     return print_end(out);
 }
 
-/* Nothing else may stand behind it, so that a mistyped command is not taken for a question. */
+/* Handles `hearsay --version`. Other words after it are refused, so that a mistyped command line
+ * does not pass as this request. */
 static int version(int argc, char **argv)
 {
     bool as_json = argc == 3 && strcmp(argv[2], "--json") == 0;
@@ -369,7 +374,7 @@ static int command_help(const struct command *c)
     return print_text(text);
 }
 
-/* `hearsay help [COMMAND]`. */
+/* Handles `hearsay help [COMMAND]`. */
 static int help(int argc, char **argv)
 {
     int n_words;
@@ -390,8 +395,9 @@ static int help(int argc, char **argv)
 
 extern char **environ;
 
-/* A flag that nobody knows is refused; a variable may be meant for another version of the
- * program, or come from whatever started it, so that it is but named. */
+/* Warns about HEARSAY_* environment variables that no command knows. Unlike an unknown flag,
+ * such a variable is not an error, because it may be meant for another version of the program or
+ * come from the parent process. */
 static void warn_of_strays(const struct command *c)
 {
     for (char **variable = environ; *variable != NULL; variable++) {
@@ -412,7 +418,7 @@ static void warn_of_strays(const struct command *c)
     }
 }
 
-/* struct options_world's read. */
+/* Reads a settings file, as the `read` callback of struct options_world. */
 static int read_settings(const char *path, char out[OPTIONS_FILE_MAX],
                          char error[OPTIONS_ERROR_MAX])
 {
@@ -432,7 +438,7 @@ static int read_settings(const char *path, char out[OPTIONS_FILE_MAX],
     return 0;
 }
 
-/* --print-config. */
+/* Handles --print-config: prints the settings in the form of a settings file. */
 static int print_settings(const struct options *o)
 {
     static char text[OPTIONS_FILE_MAX];
@@ -462,8 +468,9 @@ static int run_command(const struct command *c, int argc, char **argv)
     }
 }
 
-/* A file that is opened must not become the output of who has closed it: what is written there then
- * fails, as it would have. */
+/* Opens /dev/null in place of a closed standard stream, so that no other file gets its
+ * descriptor and receives its output. The mode is the opposite of the stream's, so that using
+ * the stream fails as it would if it were closed. */
 static void keep_streams_apart(void)
 {
     for (int fd = 0; fd <= 2; fd++)
@@ -472,8 +479,8 @@ static void keep_streams_apart(void)
 }
 
 /* Unblocks all signals. A parent may start this program with signals blocked, for example from a
- * thread that blocks them. SIGTERM and Ctrl-C would then never arrive, and SIGCHLD would not report
- * a peer of `hearsay local`. */
+ * thread that blocks them. SIGTERM and Ctrl-C would then never arrive, and SIGCHLD would not
+ * report the exit of a peer of `hearsay local`. */
 static void unblock_signals(void)
 {
     sigset_t none;
@@ -486,7 +493,9 @@ int main(int argc, char **argv)
     keep_streams_apart();
     unblock_signals();
     replace_protect_inputs();
-    signal(SIGXFSZ, SIG_IGN); /* A limit on files is an error of writing, which is told. */
+    /* Exceeding the file size limit is then reported as a write error instead of killing the
+     * process. */
+    signal(SIGXFSZ, SIG_IGN);
     if (argc < 2) {
         program_help(stderr);
         return CMD_USAGE;

@@ -1,4 +1,5 @@
-/* peer/cmd/moments.c -- between what the node carries and what nn/data makes of it. */
+/* peer/cmd/moments.c -- connects the node, which exchanges column statistics, with nn/data,
+ * which computes and combines them. */
 #include "peer/cmd/moments.h"
 
 #include <assert.h>
@@ -14,7 +15,8 @@ bool cmd_moments_wanted(const struct cmd_training *t, const struct run *run)
            && run->min_peers > 1;
 }
 
-/* Without memory nothing is held against them: what can be done with them is seen later. */
+/* Returns what is wrong with the statistics of another peer, or NULL. If memory is out, they
+ * pass this check, and the error appears when they are used. */
 static const char *check(void *self, struct bytes theirs)
 {
     struct moments m;
@@ -50,7 +52,7 @@ static int refuse(int err, const char *why, char error[RUN_ERROR_MAX])
     return err;
 }
 
-/* Our run, on data of that kind. */
+/* Makes a copy of the run `ours` whose data kind is `kind`. */
 static int set_kind(const struct run *ours, const char *kind, struct run *run,
                     char error[RUN_ERROR_MAX])
 {

@@ -1,9 +1,11 @@
-/* peer/cmd/moments.h -- a peer's own table, as it is told to members that have no run yet.
+/* peer/cmd/moments.h -- sends the column statistics of a peer's own table to members that have
+ * no run yet.
  *
- * The bytes of nn/data/moments.h are what the node's machine of pooling (peer/node/pooling.h) carries. With
- * --shard own and --min-peers 2 or more the run that this peer would fix has the columns of all members'
- * files in place of its own; with any other --shard its files are everybody's, and it says what they come to
- * for the sake of peers that wait for it.
+ * The statistics are encoded by nn/data/moments.h and aggregated by the node
+ * (peer/node/pooling.h). With --shard own and --min-peers 2 or more, the run that this peer
+ * begins has the combined statistics of all members' files, instead of those of its own file.
+ * With any other --shard all peers have the same files, and this peer sends its statistics only
+ * for peers that wait for them.
  */
 #ifndef PEER_CMD_MOMENTS_H
 #define PEER_CMD_MOMENTS_H
@@ -13,18 +15,21 @@
 
 struct cmd_moments
 {
-    const char *data_spec; /* Borrowed, for sentences. */
+    const char *data_spec; /* Value of --data for error messages. Borrowed. */
     struct moments ours;
     uint8_t bytes[WIRE_MOMENTS_MAX];
-    const struct node_config *node; /* Its run is the one that the pooled columns go into. */
+    /* Configuration of the node. The combined statistics go into its run. */
+    const struct node_config *node;
     struct node_pool pool;
 };
 
-/* Are the columns of this run, which is ours to fix, to be those of all members' files? */
+/* Returns true if the run, which this peer begins, must have the combined column statistics of
+ * all members' files. */
 bool cmd_moments_wanted(const struct cmd_training *t, const struct run *run);
 
-/* Takes the moments of the data, if they have any, and has the node tell them. `founds`: it pools.
- * Close it in any case, behind the node. */
+/* Takes the column statistics of the data, if there are any, and makes the node send them.
+ * `founds`: this peer begins the run and combines the statistics of all members. Call
+ * cmd_moments_close() in any case, after the node is closed. */
 void cmd_moments_open(struct cmd_moments *c, struct cmd_training *t, struct node_config *node,
                       bool founds);
 void cmd_moments_close(struct cmd_moments *c);

@@ -1,4 +1,4 @@
-/* peer/cmd/monitor.c -- --metrics of a command with several peers: their ports follow each other. */
+/* peer/cmd/monitor.c -- assigns consecutive --metrics ports to the peers of `hearsay local`. */
 #include "peer/cmd/monitor.h"
 
 #include <assert.h>
@@ -30,7 +30,7 @@ const char *cmd_monitor_child(const struct options *o, uint32_t i, char out[DIAR
     char host[UV_RESOLVE_HOST_MAX + 1];
     uint16_t port = 0;
     int err = diary_monitor_split(options_text(o, "metrics"), host, &port);
-    assert(err == 0); /* It has been checked. */
+    assert(err == 0); /* cmd_monitor_check() has checked the value. */
     bool six = strchr(host, ':') != NULL;
     snprintf(out, DIARY_MONITOR_ADDRESS, "%s%s%s:%u", six ? "[" : "", host, six ? "]" : "",
              (unsigned)(port + i));

@@ -1,4 +1,5 @@
-/* peer/cmd/observe.c -- visits a cluster without joining it: dials members, asks, collects. */
+/* peer/cmd/observe.c -- visits a cluster without joining it: dials members, sends requests,
+ * collects the answers. */
 #include "peer/cmd/observe.h"
 
 #include "peer/cmd/any_run.h"
@@ -16,9 +17,10 @@
 #include <string.h>
 
 enum {
-    SEED_TAG = UINT16_MAX, /* Dials bear it where the peer at the address is not known yet. */
+    /* Tag of dials to bootstrap addresses, at which the peer is not known yet. */
+    SEED_TAG = UINT16_MAX,
     LIST_MAX = 4096,
-    LOOK_MS = 100 /* A signal is seen so soon. */
+    LOOK_MS = 100 /* Interval at which signals are checked, in milliseconds. */
 };
 
 static struct cmd_observed *find(struct cmd_observe *w, const uint8_t id[WIRE_ID_BYTES])
@@ -44,7 +46,7 @@ static struct cmd_observed *of_session(struct cmd_observe *w, uint32_t session)
     return NULL;
 }
 
-/* ---- Calls of the client ---------------------------------------------- */
+/* ---- Callbacks of the client ---- */
 
 /* Stores the result of a call to a member's announced addresses. */
 static void take_call(struct cmd_observe *w, uint32_t tag, enum node_why why)
@@ -174,12 +176,14 @@ static void take_model(struct cmd_observe *w, struct cmd_observed *m,
     m->model = malloc(model->payload.n);
     if (m->model == NULL)
         return;
-    memcpy(m->model, model->payload.p, model->payload.n); /* Little-endian, as this machine. */
+    /* Floats on the wire are little-endian, as on this machine. */
+    memcpy(m->model, model->payload.p, model->payload.n);
     m->n_floats = model->payload.n / sizeof(float);
     m->model_round = model->round;
 }
 
-/* A peer says more to its like than an observer has asked for: that is passed over. */
+/* Handles a message from a peer. Peers also send messages that an observer did not ask for.
+ * These are ignored. */
 static void on_message(void *self, uint32_t session, const struct wire_message *message)
 {
     struct cmd_observe *w = self;
@@ -203,7 +207,7 @@ static void on_message(void *self, uint32_t session, const struct wire_message *
     }
 }
 
-/* ---- Waiting ---------------------------------------------------------- */
+/* ---- Waiting ---- */
 
 static bool all_answered(void *self)
 {
@@ -217,7 +221,8 @@ static bool all_answered(void *self)
     return all;
 }
 
-/* Nothing more will come: whoever has not sent its model is gone. */
+/* Returns true if no model is still to come: every member that was asked has sent its model or
+ * has gone. */
 static bool none_sending(void *self)
 {
     const struct cmd_observe *w = self;
@@ -236,7 +241,8 @@ uint32_t cmd_observe_missing(const struct cmd_observe *w)
     return n;
 }
 
-/* Who has no run yet has no layers. */
+/* Returns true if the member can answer the model request. A member that has no run yet has no
+ * layers to sketch. */
 static bool can_answer(const struct cmd_observed *m, const struct wire_model_req *q)
 {
     bool layers = m->status.phase >= NODE_TRAINING;
@@ -250,7 +256,7 @@ bool cmd_observe_models(struct cmd_observe *w, const struct wire_model_req *q, u
     w->wants_models = true;
     w->question = *q;
     for (uint32_t i = 0; i < w->n; i++) {
-        free(w->member[i].model); /* It may be there from an earlier question. */
+        free(w->member[i].model); /* A model from an earlier request may still be stored. */
         w->member[i].model = NULL;
         w->member[i].due = can_answer(&w->member[i], q);
         w->member[i].asked |= w->member[i].due;
@@ -271,7 +277,7 @@ static bool stop(void *self)
 
 bool cmd_observe_pause(struct cmd_observe *w, double seconds)
 {
-    const double look_ms = 100; /* A signal is seen so soon. */
+    const double look_ms = 100; /* Interval at which signals are checked, in milliseconds. */
     for (double ms = 1000 * seconds; ms > 0; ms -= look_ms)
         if (uv_client_wait(w->client, (uint32_t)(ms < look_ms ? ms : look_ms), stop))
             return false;
@@ -298,7 +304,7 @@ void cmd_observe_again(struct cmd_observe *w, uint32_t ms)
     (void)uv_client_wait(w->client, ms, all_answered);
 }
 
-/* ---- Begin and end ---------------------------------------------------- */
+/* ---- Start and end ---- */
 
 static int ask_bootstrap(struct cmd_observe *w)
 {

@@ -1,7 +1,8 @@
-/* peer/cmd/observe.h -- who is in a cluster and what each says, for `status` and `drift`.
+/* peer/cmd/observe.h -- finds the members of a cluster and asks them for status and models, for
+ * `status` and `drift`.
  *
  *   bootstrap names --> sessions --MEMBERS--> more members --> sessions
- *   every session: STATUS_REQ --> STATUS; on demand MODEL_REQ --> MODEL, whole or sketches of its layers
+ *   each session: STATUS_REQ --> STATUS; on request MODEL_REQ --> MODEL (whole, or layer sketches)
  */
 #ifndef PEER_CMD_OBSERVE_H
 #define PEER_CMD_OBSERVE_H
@@ -11,23 +12,27 @@
 #include "peer/run/run.h"
 #include "peer/uv/client.h"
 
-enum { CMD_OBSERVE_MS = 5000 }; /* All peers together have so long to answer. */
+enum { CMD_OBSERVE_MS = 5000 }; /* Time that all peers together have to answer, in milliseconds. */
 
 struct cmd_observed
 {
-    struct record record; /* Zero but for the id until a member told of it. */
+    /* Membership record. Zero except for the id until a member has sent it. */
+    struct record record;
     bool known, dialled, failed, up, answered;
     /* calling: a call to the announced addresses is in progress. called: the call has ended. */
     bool calling, called;
     /* Result of the call, if `called`. NODE_WHY_UNKNOWN: the member answered. */
     enum node_why call;
-    bool closed; /* The last session ended with a CLOSE, and not by a timeout. */
+    bool closed; /* The last session ended with a CLOSE message, not with a timeout or an error. */
     uint32_t session;
-    struct wire_status status; /* The newest, */
-    uint64_t told_ns;          /* which came then, by uv_hrtime(); 0: none ever. */
-    bool asked;                /* For its model; it may be gone since. */
-    bool due;                  /* The newest question went to it, too. */
-    float *model;              /* Or sketches of it. Owned; NULL until they came. */
+    struct wire_status status; /* Newest status received from this member. */
+    /* Time at which `status` arrived, by uv_hrtime(), in nanoseconds. 0: no status received. */
+    uint64_t told_ns;
+    /* The member was asked for its model at least once. It may have gone since. */
+    bool asked;
+    bool due; /* The newest model request was sent to this member. */
+    /* Model, or sketches of its layers, n_floats long. Owned. NULL until it arrives. */
+    float *model;
     size_t n_floats;
     uint64_t model_round;
 };
@@ -37,35 +42,40 @@ struct cmd_observe
     const struct options *o;
     struct uv_client *client;
     uint8_t psk[CHANNEL_KEY];
-    struct channel_identity identity;   /* --identity, if it was given. */
-    char refused_by[WIRE_NAME_MAX + 1]; /* A peer that does not admit this identity; or "". */
-    struct cmd_observed *member;        /* Sorted by name once cmd_observe() is done. */
+    struct channel_identity identity; /* Identity of --identity, if it was given. */
+    /* Name of a peer that refused this identity because its allow-list does not contain it. "":
+     * none. */
+    char refused_by[WIRE_NAME_MAX + 1];
+    /* Members found so far. Sorted by name when cmd_observe() returns. */
+    struct cmd_observed *member;
     uint32_t n;
-    /* member[] is sorted, so the tags of earlier dials are no longer indices of member[]. */
+    /* The array member[] is sorted, so the tags of earlier dials are no longer indices of it. */
     bool sorted;
-    uint32_t n_pending;             /* Lookups and dials of bootstrap names under way. */
-    struct wire_model_req question; /* The newest, */
-    bool wants_models;              /* if there was any. */
+    /* Number of lookups and dials of bootstrap names in progress. */
+    uint32_t n_pending;
+    struct wire_model_req question; /* Newest model request. */
+    bool wants_models;              /* At least one model request was made. */
     bool has_run;
-    struct run run; /* The first that a peer told of. */
+    struct run run; /* First run description received from a peer. */
 };
 
-/* Find all members and have every one that can be reached answer. Returns an
- * exit code: CMD_USAGE for bad options, CMD_FAILED where nobody answered; both
- * with a line on stderr. */
+/* Finds all members and asks each reachable one for its status. Returns CMD_OK, CMD_USAGE for
+ * bad options, or CMD_FAILED if no peer answered. Errors are reported on stderr. */
 int cmd_observe(struct cmd_observe *w, const struct options *o);
-/* Ask every member that there is a session with for its model at or after q's round, or
- * for sketches of its layers (then only those who train, or have, and speak of layers), and wait
- * until all have sent it or are gone. False: some did neither within `ms`, or the command
+/* Asks every member with a session for its model at or after round q->round, or for sketches of
+ * its layers (only members that train or have trained can send these). Waits until each has sent
+ * it or has gone. Returns false if some did neither within `ms` milliseconds, or if the command
  * was stopped (peer/cmd/stop.h). */
 bool cmd_observe_models(struct cmd_observe *w, const struct wire_model_req *q, uint32_t ms);
-/* So many of those that were ever asked have sent no model since the newest question. */
+/* Returns the number of members that were asked for a model at least once and have sent none
+ * since the newest request. */
 uint32_t cmd_observe_missing(const struct cmd_observe *w);
-/* Ask for the status of all once more, and wait for `ms` at most. Who does not answer keeps what it said last. */
+/* Asks all members for their status again and waits at most `ms` milliseconds. A member that
+ * does not answer keeps its last status. */
 void cmd_observe_again(struct cmd_observe *w, uint32_t ms);
-/* Let so many seconds go by, with what comes meanwhile. False: a signal has come. */
+/* Waits `seconds` and processes the messages that arrive. Returns false if a signal arrived. */
 bool cmd_observe_pause(struct cmd_observe *w, double seconds);
-/* Dial again whom there is no session with, but for those who left. */
+/* Dials again every member without a session, except members that have left. */
 void cmd_observe_redial(struct cmd_observe *w);
 void cmd_observe_close(struct cmd_observe *w);
 

@@ -1,5 +1,5 @@
-/* peer/cmd/out.c -- --out DIR of a command: checks which run it belongs to, opens it, and prints the
- * result of a run that has finished in it. */
+/* peer/cmd/out.c -- checks which run the --out directory of a command belongs to, opens it, and
+ * prints the result of a run that has finished in it. */
 #include "peer/cmd/out.h"
 
 #include "peer/cmd/progress.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Whose is it? ---- */
+/* ---- Owner of the directory ---- */
 
 static int refuse(struct cmd_out *out, enum outdir_state state, const char *why)
 {
@@ -58,8 +58,9 @@ int cmd_out_open(struct cmd_out *out)
     int err = outdir_open(&out->held, out->dir, why);
     if (err < 0)
         return cmd_fail(out->o, cmd_exit_of(err), "--out: %s", why);
+    /* Examined again under the lock, because another process may have written to the directory. */
     if (!options_flag(out->o, "fresh"))
-        return cmd_out_look_again(out); /* Another process may have written to it. */
+        return cmd_out_look_again(out);
     err = outdir_fresh(&out->held, out->text, moved, why);
     if (err < 0)
         return cmd_fail(out->o, CMD_FAILED, "--fresh: %s", why);
@@ -80,7 +81,7 @@ void cmd_out_close(struct cmd_out *out)
     outdir_close(&out->held);
 }
 
-/* ---- The end. ---- */
+/* ---- The end of a run ---- */
 
 int cmd_out_end(const struct options *o, const char *dir, json_t *summary, bool finished,
                 int exit_code)
@@ -99,7 +100,8 @@ static double number(const json_t *j, const char *key)
     return json_is_number(v) ? json_number_value(v) : (double)NAN;
 }
 
-/* What a run alone measured, and what several peers did. */
+/* Prints the result in a summary. A run of `hearsay train` has one accuracy, a run of several
+ * peers has a range. */
 static void print_result(const struct cmd_out *out, const json_t *j)
 {
     char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT];

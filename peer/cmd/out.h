@@ -1,12 +1,13 @@
-/* peer/cmd/out.h -- --out DIR of a command: refused, begun, or finished before.
+/* peer/cmd/out.h -- the output directory of a command (--out DIR): checks, opens and finishes
+ * it.
  *
- *   look    another run's, or nobody's files: exit code 2, and nothing has been touched
- *           this run's, finished: cmd_out_again() says so, with its result
- *   open    locked; with --fresh what is there is moved aside
- *   claim   DIR/run.txt names the run; behind this the command writes
- *   end     DIR/summary.json
+ *   look    DIR holds another run, or files without a run.txt: exit code 2, DIR is unchanged
+ *           DIR holds this run, finished: cmd_out_again() prints its result
+ *   open    locks DIR; with --fresh moves its contents aside
+ *   claim   writes DIR/run.txt, which names the run; only then may the command write files
+ *   end     writes DIR/summary.json
  *
- * What stands in DIR is peer/store/outdir.h's.
+ * The contents of DIR are described in peer/store/outdir.h.
  */
 #ifndef PEER_CMD_OUT_H
 #define PEER_CMD_OUT_H
@@ -31,38 +32,42 @@
 struct cmd_out
 {
     const struct options *o;
-    const char *dir;           /* Borrowed. */
-    char text[OWNER_TEXT_MAX]; /* Whose it is to be. */
-    bool begun;                /* It is there, and has not finished. */
-    bool finished;             /* It has: see cmd_out_again(). */
+    const char *dir; /* Path of the directory. Borrowed. */
+    /* Text of run.txt: the command and the run that the directory must belong to. */
+    char text[OWNER_TEXT_MAX];
+    bool begun; /* The directory holds this run, which has not finished. */
+    /* The directory holds this run, which has finished: see cmd_out_again(). */
+    bool finished;
     struct outdir held;
 };
 
-/* Write the text of the command and its run, and look. CMD_OK, out->finished perhaps; CMD_USAGE
- * with a line on stderr where --out is another run's. `flags` as in owner_write(). With --fresh
- * all is well. */
+/* Writes the command and its run to out->text and examines `dir`. Returns CMD_OK and perhaps
+ * sets out->finished, or CMD_USAGE after a message on stderr if `dir` belongs to another run.
+ * With --fresh any contents are accepted. `flags`: as in owner_write(). */
 int cmd_out_look(struct cmd_out *out, const struct options *o, const char *dir,
                  const struct owner_flag *flags, const struct run *run);
 
-/* The same of a text that is there already. */
+/* Examines the directory like cmd_out_look(), but with the text that is already in out->text. */
 int cmd_out_look_again(struct cmd_out *out);
 
-/* Make it, lock it, look again, and with --fresh move aside what is there. */
+/* Creates the directory, locks it and examines it again. With --fresh moves its contents aside.
+ * Returns CMD_OK or an exit code after a message on stderr. */
 int cmd_out_open(struct cmd_out *out);
 int cmd_out_claim(struct cmd_out *out);
 void cmd_out_close(struct cmd_out *out);
 
-/* Complete a run's summary, which stays the caller's, by "finished" and "exit_code", and write it
- * as summary.json of `dir`, unless that is NULL. CMD_OK, or CMD_FAILED with a line on stderr. */
+/* Adds "finished" and "exit_code" to the summary of a run and writes it to `dir`/summary.json,
+ * unless `dir` is NULL. The summary still belongs to the caller. Returns CMD_OK, or CMD_FAILED
+ * after a message on stderr. */
 int cmd_out_end(const struct options *o, const char *dir, json_t *summary, bool finished,
                 int exit_code);
 
-/* Ends a command with --check: prints whether the run has finished in --out, with --json as an object with
- * the boolean "finished". Returns the exit code. */
+/* Ends a command with --check: prints whether the run has finished in --out, with --json as an
+ * object with the boolean "finished". Returns the exit code. */
 int cmd_out_checked(const struct options *o, bool finished);
 
-/* Say that the run has finished before, with its result, on stdout; as JSON with --json. Returns
- * the exit code with which it ended. */
+/* Prints on stdout that the run has already finished, and its result, with --json as JSON.
+ * Returns the exit code with which the run ended. */
 int cmd_out_again(const struct cmd_out *out);
 
 #endif

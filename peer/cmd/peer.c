@@ -1,12 +1,13 @@
-/* peer/cmd/peer.c -- `hearsay peer`: one peer of a cluster, from flags to files.
+/* peer/cmd/peer.c -- `hearsay peer`: runs one peer of a cluster.
  *
- * Under --out: identity.key, and what peer/cmd/peer_report.h lists.
+ * Files under --out: identity.key, and those that peer/cmd/peer_report.h lists. The directory
+ * --out is handled in these steps:
  *
- *   at the start    --out of a run that our flags contradict is refused; one that has finished
- *                   says so; else it is locked
- *   before a socket the data are read, and the cluster is asked for its run (peer/cmd/ask_run.h)
- *   the run known   refused if --out is of another one
- *   its first line  claimed (peer/cmd/peer_report.c): only then is anything written
+ *   at the start          refused if it belongs to a run that contradicts the flags; if its run has
+ *                         finished, the result is printed; otherwise locked
+ *   before a socket opens the data are read, and the cluster is asked for its run (ask_run.h)
+ *   the run is known      refused if --out belongs to another run
+ *   first line of metrics claimed (peer_report.c): nothing is written before
  */
 #include "gossip/wire/wire.h"
 #include "nn/data/spec.h"
@@ -73,19 +74,19 @@ struct peer
     struct settings settings;
     const char *out;
     char out_default[WIRE_NAME_MAX + 16];
-    struct cmd_out dir; /* What --out names. */
+    struct cmd_out dir; /* Output directory of --out. */
     struct cmd_checkpoint checkpoint;
     struct uv_driver_config config;
     struct cmd_training training;
     struct cmd_moments moments;
-    bool again; /* The run is that of --out, as it was fixed before. */
+    bool again; /* The run is the one already fixed in --out. */
     struct cmd_progress_reading reading;
     struct cmd_peer_report report;
 };
 
-/* ---- From flags to a configuration ------------------------------------ */
+/* ---- From flags to a configuration ---- */
 
-/* Takes an option by peer/uv/settings.h. */
+/* Applies a group of options to the configuration, by a function of peer/uv/settings.h. */
 static int take(struct peer *p, int (*settings)(struct settings *s, struct uv_driver_config *c,
                                                 char error[SETTINGS_ERROR_MAX]))
 {
@@ -130,7 +131,8 @@ static int take_key(struct peer *p)
     return take(p, settings_key);
 }
 
-/* It is made where there is none, so that --out is ours by then. */
+/* Reads the identity, or creates it if the file does not exist. --out has therefore been locked
+ * before this call. */
 static int take_identity(struct peer *p)
 {
     char error[SETTINGS_ERROR_MAX], path[CMD_PATH_MAX];
@@ -156,7 +158,8 @@ static int take_token(struct peer *p)
     return take(p, settings_token);
 }
 
-/* The run we would found, and the flags that bind us. */
+/* Builds the run that this peer would begin, and records the flags that the cluster's run must
+ * agree with. */
 static int take_run(struct peer *p)
 {
     char error[RUN_ERROR_MAX];
@@ -183,7 +186,9 @@ static int take_run(struct peer *p)
         return CMD_OK;
     struct run_flags filled = c->flags;
     int err = cmd_training_fix(&p->training, &filled, options_real(p->o, "epochs"), &c->run, error);
-    if (err == 0 && epochs) { /* A default binds nobody; what was asked for does. */
+    /* The default of --epochs binds no run. Only a value that the user gave must agree with the
+     * cluster's run. */
+    if (err == 0 && epochs) {
         char rounds[24];
         snprintf(rounds, sizeof rounds, "%llu", (unsigned long long)c->run.rounds);
         err = run_flags_set(&c->flags, "rounds", rounds, error);
@@ -193,9 +198,9 @@ static int take_run(struct peer *p)
     return err < 0 ? cmd_fail(p->o, cmd_exit_of(err), "%s", error) : CMD_OK;
 }
 
-/* ---- --out ------------------------------------------------------------ */
+/* ---- The output directory ---- */
 
-/* The run of which --out is, as far as we can read it. */
+/* Parses the run description in the run.txt of --out. */
 static int run_there(struct peer *p, const char *text, struct run *there)
 {
     char error[RUN_ERROR_MAX];
@@ -206,20 +211,22 @@ static int run_there(struct peer *p, const char *text, struct run *there)
                    : CMD_OK;
 }
 
-/* Who has a bootstrap list may have joined a run of which its flags say a part only, and is of
- * that one still. */
+/* Checks that the run in --out agrees with the flags. A peer with a bootstrap list may have
+ * joined a run of which its flags state only a part; --out still belongs to that run. */
 static int look_at_run(struct peer *p, const struct run *there)
 {
     char error[RUN_ERROR_MAX];
     struct node_config *c = &p->config.node;
     struct run asked = c->run;
-    /* What it was fixed by may have been said by others. */
+    /* Values of the run in --out may have been set by other peers, so the flags are compared
+     * with that run. */
     bool others =
         p->settings.bootstrap.n > 0 || (c->found && cmd_moments_wanted(&p->training, &c->run));
     if (others && run_with_flags(&asked, there, &c->flags, error) < 0)
         return cmd_fail(p->o, CMD_USAGE, "--out %s has another run: %s; --fresh moves it aside",
                         p->out, error);
-    if (!run_is_fixed(&asked)) /* Flags that only other data would settle. */
+    /* Some flags can be completed only with other data than those of the run in --out. */
+    if (!run_is_fixed(&asked))
         return cmd_fail(p->o, CMD_USAGE, "--out %s has a run of other data; --fresh moves it aside",
                         p->out);
     int code = cmd_out_look(&p->dir, p->o, p->out, NULL, &asked);
@@ -229,7 +236,7 @@ static int look_at_run(struct peer *p, const struct run *there)
     return code;
 }
 
-/* Before anything is made there. */
+/* Checks --out before anything is created there. */
 static int look(struct peer *p)
 {
     char there[OWNER_TEXT_MAX];
@@ -266,8 +273,10 @@ static int take_out(struct peer *p)
     return code;
 }
 
-/* Is --out of this run, or of none, and has the run a use for our options? A run that is only proposed may give way to the cluster's, so
- * that nothing is written yet; one that was there before we came gives way to none. */
+/* Checks that --out belongs to `run` or to no run, and that the run suits the options. Nothing
+ * is written yet, because a run that is only proposed may still be replaced by the cluster's
+ * run. A run that was in --out at the start is never replaced. Returns 0, or -EINVAL with a
+ * message in `error`. */
 static int check_run(struct peer *p, const struct run *run, char error[RUN_ERROR_MAX])
 {
     char text[WIRE_RUN_MAX + 1], why[OUTDIR_WHY_MAX], there[OWNER_TEXT_MAX];
@@ -283,9 +292,10 @@ static int check_run(struct peer *p, const struct run *run, char error[RUN_ERROR
     return -EINVAL;
 }
 
-/* ---- The node's configuration ----------------------------------------- */
+/* ---- Configuration of the node ---- */
 
-/* Whoever cannot keep a model need not make one. */
+/* Makes the trainer of the run, as a callback of the node. Fails if the disk has no room for the
+ * model, because the result could not be stored. */
 static int make_trainer(void *self, const struct run *run, struct trainer *t,
                         char error[RUN_ERROR_MAX])
 {
@@ -329,10 +339,10 @@ static int take_options(struct peer *p)
     return code;
 }
 
-/* ---- The data ---------------------------------------------------------- */
+/* ---- The data ---- */
 
-/* Where nobody has said which run it is only --data is known by now: drawn ones are drawn again should
- * the run have another seed. */
+/* Reads the data. If this peer does not begin the run, only --data is known now: synthetic data
+ * are generated again if the run turns out to have another seed. */
 static int read_data(struct peer *p)
 {
     char error[RUN_ERROR_MAX], why[DATA_ERROR_MAX], given[DATA_KIND_MAX] = "glyphs";
@@ -340,7 +350,7 @@ static int read_data(struct peer *p)
     const char *spec = p->training.data_spec, *kind = given;
     uint64_t seed;
     if (!number_whole(run_flags_value(&c->flags, "seed"), &seed))
-        seed = 1; /* The default. */
+        seed = 1; /* Default seed of a run. */
     if (c->found) {
         kind = sgd_values(&c->run)->data;
         seed = c->run.seed;
@@ -351,7 +361,8 @@ static int read_data(struct peer *p)
     return err < 0 ? cmd_fail(p->o, cmd_exit_of(err), "%s", error) : CMD_OK;
 }
 
-/* A run that the cluster has begun: can we take part in it? */
+/* Checks that this peer can take part in a run that the cluster has begun, and prepares its
+ * trainer. */
 static int try_run(struct peer *p, const struct run *run)
 {
     char error[RUN_ERROR_MAX];
@@ -364,9 +375,10 @@ static int try_run(struct peer *p, const struct run *run)
     return err < 0 ? cmd_fail(p->o, cmd_exit_of(err), "%s", error) : CMD_OK;
 }
 
-/* Before a socket is open: who reads data for a minute in the middle of a run is silent for so long,
- * and who cannot take part is never a member. Whoever goes on from a checkpoint has a run; and
- * whoever is on a leash, one that has been looked at. */
+/* Reads the data before a socket is open. A peer that read data for a minute during a run would
+ * be silent for that time, and a peer that cannot take part must not become a member. The
+ * cluster is not asked for its run by a peer that resumes from a checkpoint, which has the run,
+ * nor by a child of `hearsay local`, whose parent has checked the run. */
 static int prepare(struct peer *p)
 {
     struct run run;
@@ -377,7 +389,8 @@ static int prepare(struct peer *p)
     return read_data(p);
 }
 
-/* With files of its own the peer fixes the run by what all members' come to. */
+/* Prepares the data and their column statistics. A peer that begins a run with --shard own
+ * combines the statistics of all members' files. */
 static int prepare_moments(struct peer *p)
 {
     struct node_config *c = &p->config.node;
@@ -388,7 +401,7 @@ static int prepare_moments(struct peer *p)
     return code;
 }
 
-/* ---- Main ------------------------------------------------------------- */
+/* ---- Main ---- */
 
 static int run_driver(struct peer *p, struct uv_driver *d, uv_loop_t *loop)
 {
@@ -401,7 +414,8 @@ static int run_driver(struct peer *p, struct uv_driver *d, uv_loop_t *loop)
     uv_run(loop, UV_RUN_DEFAULT);
     int exit_code = cmd_peer_report_finish(&p->report, d);
     if (uv_driver_stuck(d)) {
-        /* A job or a name lookup hangs: no thread of ours may be waited for. */
+        /* A job or a name lookup hangs, so the process must exit without waiting for its
+         * threads. */
         fflush(NULL);
         _exit(exit_code);
     }
@@ -411,7 +425,8 @@ static int run_driver(struct peer *p, struct uv_driver *d, uv_loop_t *loop)
     return exit_code;
 }
 
-/* What is wrong with a flag is usage; that the system has run out of something is not. */
+/* Reports why the driver could not open. An error in a flag is a usage error, lack of a system
+ * resource is not. */
 static int not_open(struct peer *p, enum uv_driver_part part, int err)
 {
     int code = cmd_exit_of(err);
@@ -457,7 +472,7 @@ static int open_monitor(struct peer *p)
 
 int cmd_peer(const struct options *o)
 {
-    static struct peer p; /* Large, and one a process. */
+    static struct peer p; /* Static because the struct is large; one instance per process. */
     p.o = o;
     cmd_peer_report_open(&p.report, o);
     uv_driver_defaults(&p.config);

@@ -1,5 +1,5 @@
-/* peer/cmd/peer_report.c -- what `hearsay peer` says while it runs and at the end; what it writes is
- * peer/diary's. */
+/* peer/cmd/peer_report.c -- prints the progress and the result of `hearsay peer`. Files are
+ * written by peer/diary. */
 #include "peer/cmd/peer_report.h"
 
 #include "peer/cmd/out.h"
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- While it runs ---------------------------------------------------- */
+/* ---- While the peer runs ---- */
 
 void cmd_peer_report_note(void *self, enum note_level level, const char *text)
 {
@@ -61,8 +61,8 @@ void cmd_peer_report_measured(void *self, const struct node_progress *g)
         show(r, g, false);
 }
 
-/* One line in one write, so that a reader never sees half of it for long. What is wrong with
- * stdout is said at the end. */
+/* Writes one line at a time, so that a reader rarely sees an incomplete line. An error of stdout
+ * is reported at the end. */
 static void print_line(const char *line)
 {
     printf("%s\n", line);
@@ -109,9 +109,10 @@ uint32_t cmd_peer_report_late_ms(void *self)
     return diary_late_ms(&r->diary);
 }
 
-/* ---- The end ---------------------------------------------------------- */
+/* ---- The end ---- */
 
-/* From where a peer that was stopped goes on. Of two rounds the one counts that all peers have. */
+/* Prints from which round a stopped peer will resume. Of its two checkpoints the newest one
+ * counts that all other peers have, too. */
 static void say_resumption(const struct cmd_peer_report *r, const struct node *n)
 {
     uint64_t round[SLOTS];
@@ -129,7 +130,8 @@ static void say_resumption(const struct cmd_peer_report *r, const struct node *n
         fprintf(stderr, "goes on from round %" PRIu64 "\n", round[0]);
 }
 
-/* The last words for people; after bad usage the error was all there is to say. */
+/* Prints the last messages for people. Not called after a usage error, whose message says
+ * everything. */
 static void say_end(struct cmd_peer_report *r, const struct node_progress *g,
                     const struct outcome *o)
 {
@@ -157,7 +159,7 @@ int cmd_peer_report_finish(struct cmd_peer_report *r, struct uv_driver *d)
     int exit_code = o.exit_code;
     json_t *j = diary_summary(&r->diary, d, &f, &o);
     diary_release(&r->diary);
-    /* A summary without run.txt would be of nobody knows which run. */
+    /* Without run.txt a summary would not show which run it belongs to, so none is written. */
     const char *dir = r->diary.claimed && !r->diary.unnamed ? r->diary.dir : NULL;
     bool written = cmd_out_end(r->o, dir, j, finished, exit_code) == CMD_OK;
     if (!written)

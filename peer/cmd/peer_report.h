@@ -1,7 +1,8 @@
-/* peer/cmd/peer_report.h -- what `hearsay peer` says while it runs and at the end, and its files.
+/* peer/cmd/peer_report.h -- messages and files of `hearsay peer` while it runs and at the end.
  *
- * Those under --out are peer/diary's. With --json the lines of metrics.jsonl go to stdout as well, and
- * the summary is the last of them. Lines for people go to stderr (peer/cmd/progress.h).
+ * The files under --out are written by peer/diary. With --json each line of metrics.jsonl also
+ * goes to stdout, and the summary is the last line. Progress for people goes to stderr
+ * (peer/cmd/progress.h).
  */
 #ifndef PEER_CMD_PEER_REPORT_H
 #define PEER_CMD_PEER_REPORT_H
@@ -14,20 +15,23 @@ struct cmd_peer_report
 {
     const struct options *o;
     bool json;
-    bool notes_as_json;           /* {"note": "...", "level": "warning"} on stdout, for `local`. */
-    struct diary diary;           /* What is under --out. */
-    struct diary_monitor monitor; /* --metrics. */
+    /* Print notes on stdout as {"note": "...", "level": "warning"}, for `hearsay local`. */
+    bool notes_as_json;
+    struct diary diary;           /* Writer of the files under --out. */
+    struct diary_monitor monitor; /* HTTP server of --metrics. */
     struct cmd_progress progress;
-    double wanted_drift; /* The run's --final-drift; 0: not known. */
-    bool over;           /* The run is: --out will say so when it is started again. */
-    const struct cmd_training *training; /* Knows what classes are called. */
+    /* Target of the consensus phase, from the run's --final-drift. 0: not known. */
+    double wanted_drift;
+    /* The run has ended and its result is stored: another start with the same --out prints it. */
+    bool over;
+    const struct cmd_training *training; /* Data of the training, which supply the class names. */
 };
 
-/* The process has begun: from now on `time_s` counts. The caller then fills in name, directory and
- * training. */
+/* Initialises the report at the start of the process, from which `time_s` is measured. The
+ * caller then sets the name, the directory and the training. */
 void cmd_peer_report_open(struct cmd_peer_report *r, const struct options *o);
 
-/* The driver's callbacks; `self` is the report. */
+/* Callbacks of the driver. `self`: the report. */
 void cmd_peer_report_note(void *self, enum note_level level, const char *text);
 void cmd_peer_report_measured(void *self, const struct node_progress *g);
 bool cmd_peer_report_store(void *self, const struct node *n);
@@ -35,7 +39,8 @@ bool cmd_peer_report_store_handed(void *self, const struct node *n);
 uint32_t cmd_peer_report_again_ms(void *self);
 uint32_t cmd_peer_report_late_ms(void *self);
 
-/* After the loop: summary and last words. Returns the process's exit code. */
+/* Writes the summary and prints the last messages, after the event loop has ended. Returns the
+ * exit code of the process. */
 int cmd_peer_report_finish(struct cmd_peer_report *r, struct uv_driver *d);
 
 #endif

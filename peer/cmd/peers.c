@@ -1,4 +1,4 @@
-/* peer/cmd/peers.c -- --min-peers and --topology against the number of peers. */
+/* peer/cmd/peers.c -- checks --min-peers and --topology against the number of peers. */
 #include "peer/cmd/peers.h"
 
 #include "topology/topology.h"
@@ -9,9 +9,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { CROWD = 24 }; /* Peers for each processor that still hear each other in time. */
+/* Maximum number of peers per processor that keep their sessions without timeouts. */
+enum { CROWD = 24 };
 
-/* Counts the edges that a canonical spec names: 0 for any family but edges. */
+/* Returns the number of edges in a canonical spec "edges:...". Returns 0 for any other topology. */
 static uint32_t named_edges(const char *spec)
 {
     uint32_t n = 0;
@@ -33,8 +34,8 @@ void cmd_peers_joined(const struct options *o, const char *spec, const struct gr
              built - named == 1 ? "edge joins" : "edges join");
 }
 
-/* Builds the graph that the peers will build. What cannot be built is theirs to
- * refuse, with a sentence of its own. */
+/* Builds the graph that the peers will build, and warns if edges were added. A spec that cannot
+ * be built is ignored here, because the peers refuse it with a message of their own. */
 static void tell_joined(const struct options *o, const char *topology, uint32_t n)
 {
     char spec[TOPOLOGY_SPEC_MAX], error[TOPOLOGY_ERROR_MAX];
@@ -56,7 +57,7 @@ int cmd_peers_flags(const struct options *o, uint32_t n, struct run_flags *flags
                         least, (unsigned)n);
     for (int k = 0; k < 2; k++) {
         const char *flag = k ? "final-topology" : "topology", *graph = options_text(o, flag);
-        unsigned made_for = topology_peers(graph); /* 0, too, of "same", which is no graph. */
+        unsigned made_for = topology_peers(graph); /* Also 0 for "same", which is not a topology. */
         if (made_for != 0 && made_for != n)
             return cmd_fail(o, CMD_USAGE, "--%s: %.100s is for %u peers, but --peers is %u", flag,
                             graph, made_for, (unsigned)n);
@@ -65,7 +66,7 @@ int cmd_peers_flags(const struct options *o, uint32_t n, struct run_flags *flags
     *flags = o->run;
     snprintf(text, sizeof text, "%u", least);
     int err = run_flags_set(flags, "min-peers", text, error);
-    assert(err == 0); /* The row has the key's range. */
+    assert(err == 0); /* The option row has the same range as the run key. */
     return CMD_OK;
 }
 

@@ -1,9 +1,8 @@
-/* peer/cmd/peers.h -- run flags of commands that start all the peers themselves, and limits of
- * any that starts one.
+/* peer/cmd/peers.h -- checks the run flags of commands that start all peers themselves, and
+ * raises process limits.
  *
- * `hearsay local` and `hearsay sim` know the number of peers: --min-peers is
- * that number where it is not given, and what needs another one is refused
- * before anything begins.
+ * `hearsay local` and `hearsay sim` know the number of peers. --min-peers defaults to that
+ * number, and flags that require another number are refused before the run begins.
  */
 #ifndef PEER_CMD_PEERS_H
 #define PEER_CMD_PEERS_H
@@ -11,7 +10,7 @@
 #include "peer/cmd/cmd.h"
 #include "peer/node/node.h"
 
-/* Takes the place of the run key, whose default is that of `hearsay peer`. */
+/* Option row that replaces the run key min-peers, whose default is that of `hearsay peer`. */
 #define CMD_ROW_MIN_PEERS                                                                          \
     {                                                                                              \
         .name = "min-peers", .kind = OPTION_UINT, .arg = "N", .min = 1, .max = WIRE_MEMBERS_MAX,   \
@@ -19,22 +18,22 @@
                 "default: all of --peers"                                                          \
     }
 
-/* The run flags that were given, and min-peers. CMD_OK; or CMD_USAGE with a line
- * on stderr where n peers cannot begin (--min-peers is more) or would have to
- * adapt a topology that is made for another number; then *flags is untouched.
- * Edges that are added to connect the peers are said. */
+/* Sets `*flags` to the given run flags and min-peers. Prints a warning if edges must be added to
+ * connect the peers. Returns CMD_OK. Returns CMD_USAGE after a message on stderr, with `*flags`
+ * unchanged, if n peers cannot start (--min-peers is larger) or the topology is made for another
+ * number of peers. */
 int cmd_peers_flags(const struct options *o, uint32_t n, struct run_flags *flags);
 
 struct graph;
 
-/* Say on stderr where the edges of `spec` alone do not connect as many peers as
- * they name, so that *g has more of them. */
+/* Warns on stderr if the edges in `spec` do not connect all peers that they name, so that edges
+ * were added to `*g`. */
 void cmd_peers_joined(const struct options *o, const char *spec, const struct graph *g);
 
-/* As many file descriptors as this process may have. */
+/* Raises the soft limit on file descriptors of this process to its hard limit. */
 void cmd_peers_raise_limits(void);
 
-/* Warn where so many processes are more than this machine's processors can serve in time. */
+/* Warns if n processes are more than the processors of this machine can serve without timeouts. */
 void cmd_peers_crowd(const struct options *o, uint32_t n);
 
 #endif
