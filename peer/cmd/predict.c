@@ -1,7 +1,8 @@
-/* peer/cmd/predict.c -- `hearsay predict MODEL --data SPEC`: a label for each sample, as CSV.
+/* peer/cmd/predict.c -- `hearsay predict MODEL --data SPEC`: writes a label for each sample, as
+ * CSV.
  *
- *   index,label,probability           with --probabilities also, for each class: p_Iris setosa,...
- *   0,Iris setosa,0.998211
+ *   index,label,probability           with --probabilities also one column for each class:
+ *   0,Iris setosa,0.998211            p_Iris setosa,...
  *
  * The command labels the same samples as `hearsay eval` evaluates, in the same order. In a table
  * without labels, all rows get a label.
@@ -36,14 +37,14 @@ const struct option_row cmd_predict_rows[] = {
 struct prediction
 {
     struct cmd_loaded loaded;
-    FILE *to;   /* stdout, or ... */
-    char *text; /* ... memory, on its way to --out. */
+    FILE *to;   /* Output: stdout, or with --out a memory stream that fills `text`. */
+    char *text; /* Contents for the file of --out. Owned. NULL: the output is stdout. */
     size_t n_text;
-    uint64_t right; /* Samples whose label is the data's. */
-    bool all;       /* --probabilities. */
+    uint64_t right; /* Number of samples whose predicted label is the one in the data. */
+    bool all;       /* Write the probabilities of all classes (--probabilities). */
 };
 
-/* A name with what CSV takes for its own stands in quotes (RFC 4180). */
+/* Writes one CSV field. A field with a comma, quote or line break is quoted (RFC 4180). */
 static void put_cell(FILE *to, const char *text)
 {
     if (strpbrk(text, ",\"\r\n") == NULL) {
@@ -56,7 +57,8 @@ static void put_cell(FILE *to, const char *text)
     putc('"', to);
 }
 
-/* The likeliest class, the first of equals, and the softmax there. -EDOM: not finite. */
+/* Returns the class with the largest logit, the first one of equal logits. `*probability`:
+ * softmax of that class. Returns -EDOM if a logit is not finite. */
 static int decide(const float *logits, uint32_t n, double *probability)
 {
     uint32_t best = 0;

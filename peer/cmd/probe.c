@@ -73,23 +73,24 @@ struct probe
     struct uv_client *client;
     const char *peer;
     uint8_t psk[CHANNEL_KEY];
-    struct channel_identity identity; /* --identity, if it was given. */
+    struct channel_identity identity; /* Identity of --identity, valid if has_identity. */
     bool has_key, has_identity, json;
     uint32_t timeout_ms;
-    bool worked[STEPS], tried[STEPS]; /* At some address. */
+    /* Whether each step worked, and was tried, at one address at least. */
+    bool worked[STEPS], tried[STEPS];
     json_t *steps;
 
     union uv_address at[UV_RESOLVE_MAX];
     uint32_t n;
     bool resolved;
 
-    /* The dial that is under way. */
+    /* State of the current dial. `now`: index of its address in `at`. */
     uint32_t now;
     uint64_t begun_ns;
     bool up, ended;
     uint32_t session;
 
-    /* What the peer has said. */
+    /* Messages received from the peer, and the times of the status request and its answer. */
     bool greeted, answered, refused;
     char name[WIRE_NAME_MAX + 1], run[WIRE_RUN_MAX + 1], run_id[2 * RUN_ID_BYTES + 1];
     uint8_t id[WIRE_ID_BYTES];
@@ -105,14 +106,14 @@ struct probe
     uint32_t n_members;     /* Members in the list of the peer, without members that have left. */
 };
 
-/* ---- One step --------------------------------------------------------- */
+/* ---- Output of one step ---- */
 
 static double since(uint64_t begin_ns)
 {
     return (double)(uv_hrtime() - begin_ns) * 1e-9;
 }
 
-/* How a step went: a line, or a row of the JSON. */
+/* Reports the result of one step, as a line of text or an entry of the JSON array. */
 __attribute__((format(printf, 5, 6))) static void say(struct probe *p, enum step step, bool ok,
                                                       double seconds, const char *format, ...)
 {
@@ -133,10 +134,10 @@ __attribute__((format(printf, 5, 6))) static void say(struct probe *p, enum step
     else
         printf("%-8s %-7s %-22s %8.1f ms  %s\n", step_word[step], ok ? "ok" : "FAILED", address,
                seconds * 1e3, text);
-    fflush(stdout); /* The next step may take its time. */
+    fflush(stdout); /* Flushed because the next step may take several seconds. */
 }
 
-/* ---- Calls of the client ---------------------------------------------- */
+/* ---- Callbacks of the client ---- */
 
 static void on_resolved(void *self, uint32_t tag, const union uv_address *a, uint32_t n)
 {
@@ -194,7 +195,7 @@ static void on_failed(void *self, uint32_t tag, const struct uv_link *l)
     if (l->reached_ns != 0)
         say_tcp(p, l);
     if (!p->has_key && l->reached_ns != 0)
-        return; /* Nothing more was tried. */
+        return; /* Without a key nothing was tried after the TCP connection. */
     if (failed == STEP_VERSION) {
         say(p, STEP_KEY, true, since(begin_ns), "both ends hold the cluster key");
         say(p, STEP_VERSION, false, since(begin_ns),
@@ -282,9 +283,9 @@ static void on_message(void *self, uint32_t session, const struct wire_message *
     }
 }
 
-/* ---- What it has said ------------------------------------------------- */
+/* ---- Contents of the peer's messages ---- */
 
-/* "model=lenet5 data=mnist ..." of the run's text. */
+/* Writes the main keys of the run description, such as "model=lenet5 data=mnist ...". */
 static void main_keys(const struct probe *p, char *out, size_t cap)
 {
     static const char *const key[] = {"model", "data", "compress", "topology", "policy"};
@@ -330,7 +331,8 @@ static void say_run(struct probe *p)
     }
 }
 
-/* Their clock is read somewhere between question and answer. */
+/* Returns the peer's clock minus this machine's clock in seconds. The peer reads its clock at an
+ * unknown time between request and answer, so the error is half of that time. */
 static double clock_s(const struct probe *p, double *error_s)
 {
     *error_s = (double)(p->answered_ns - p->asked_ns) * 1e-9 / 2;
@@ -393,7 +395,7 @@ static void say_announced(struct probe *p)
             "start it with --advertise HOST:PORT to announce another address");
 }
 
-/* ---- The order of things ---------------------------------------------- */
+/* ---- Order of the steps ---- */
 
 static bool is_resolved(void *self)
 {
@@ -434,7 +436,7 @@ static int resolve(struct probe *p)
     return CMD_OK;
 }
 
-/* One address, as far as it goes. */
+/* Performs all steps at one address, up to the first that fails. */
 static int visit(struct probe *p)
 {
     p->up = p->ended = p->greeted = p->answered = p->refused = false;
@@ -459,7 +461,7 @@ static int visit(struct probe *p)
     return CMD_OK;
 }
 
-/* ---- The end ---------------------------------------------------------- */
+/* ---- Result ---- */
 
 static const char *first_failure(const struct probe *p)
 {
@@ -545,7 +547,7 @@ static int probe_all(struct probe *p)
 
 int cmd_probe(const struct options *o)
 {
-    static struct probe p; /* Large. */
+    static struct probe p; /* Static because the struct is large. */
     p.o = o;
     p.peer = options_text(o, "peer");
     p.json = options_flag(o, "json");

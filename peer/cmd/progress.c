@@ -1,8 +1,10 @@
-/* peer/cmd/progress.c -- progress for people: a line that is redrawn with a table under it, or plain
- * lines.
+/* peer/cmd/progress.c -- draws a progress bar and a table of the peers on a terminal, or prints
+ * plain lines elsewhere.
  *
- * A terminal has its cursor go up by as many lines as were drawn the last time. Anything else, and a
- * terminal that calls itself dumb, gets lines without a control character, when peer/gauge says so. */
+ * On a terminal the cursor moves up by the number of lines drawn before, and the lines are drawn
+ * again. A dumb terminal and other outputs get lines without control characters, at the times
+ * that peer/gauge chooses.
+ */
 #include "peer/cmd/progress.h"
 
 #include "nn/math/rng.h"
@@ -17,16 +19,20 @@
 
 enum {
     DRAW_MS = 100,
-    COLUMNS = 80, /* A terminal that does not say how many it has is taken to have these. */
+    COLUMNS = 80, /* Number of columns assumed for a terminal that does not report its width. */
     ROWS = 20,
-    SPARE_ROWS = 3,        /* They are the bar's, the cursor's, and one more. */
-    LARGE_FILE = 32 << 20, /* Reading so many bytes takes a while. */
-    PATH_SHOWN = 60,       /* A terminal shows so much of a path, from its end. */
-    DEAD_SHOWN = 100,      /* Characters of a line that may name the dead. */
-    FIGURE = 96            /* Bytes of a figure in the making. */
+    /* Screen rows not used by the table: the bar, the cursor row and one spare row. */
+    SPARE_ROWS = 3,
+    /* Size in bytes from which reading a file takes long enough to be announced. */
+    LARGE_FILE = 32 << 20,
+    /* Maximum number of characters shown of a path. The end of the path is shown. */
+    PATH_SHOWN = 60,
+    DEAD_SHOWN = 100, /* Maximum number of characters in which dead peers are named. */
+    FIGURE = 96       /* Size of the buffer for one figure of the line, in bytes. */
 };
 
-static const double read_draw_s = 0.3, read_say_s = 1; /* Reading is shown from then on. */
+/* Seconds after which the progress of reading is shown on a terminal, and elsewhere. */
+static const double read_draw_s = 0.3, read_say_s = 1;
 
 static const char settling[] = "settling", training[] = "training";
 
@@ -47,15 +53,16 @@ static struct winsize screen(FILE *out)
     return size;
 }
 
-/* ---- What one line says of all peers --------------------------------------- */
+/* ---- Figures of the line for all peers ---- */
 
-/* It is of those that live; of the dead only their bytes and names count. */
+/* Figures of all live peers together. Dead peers count only with their bytes and names. */
 struct whole
 {
     uint64_t round, rounds, settle_rounds, bytes_sent, drift_round, accuracy_round,
         accuracy_samples;
     double loss_min, loss_max, accuracy_min, accuracy_max, drift;
-    const struct cmd_progress_row *slowest; /* NULL: all are dead. */
+    /* Live peer with the lowest round. NULL: all peers are dead. */
+    const struct cmd_progress_row *slowest;
     uint32_t n, n_dead;
     char dead[DEAD_SHOWN];
 };
@@ -126,7 +133,7 @@ static double share_of(const struct whole *w)
     return w->rounds > 0 ? (double)w->round / (double)w->rounds : 0;
 }
 
-/* ---- Its figures, the most important first ---------------------------------- */
+/* ---- Parts of the line, most important first ---- */
 
 static void add_head(struct gauge_line *l, const struct whole *w)
 {
@@ -150,7 +157,7 @@ static void add_count(struct gauge_line *l, const struct whole *w)
     snprintf(percent, sizeof percent, "%.0f %%", floor(100 * share_of(w)));
     snprintf(full, sizeof full, "round %s", cmd_progress_rounds(rounds, w->round, w->rounds));
     if (w->rounds > 0)
-        gauge_add(l, percent, ""); /* The bar says it, too. */
+        gauge_add(l, percent, ""); /* Left out of the short form, because the bar shows it, too. */
     gauge_add(l, full, rounds);
 }
 
@@ -164,7 +171,8 @@ static void add_rate(struct gauge_line *l, double rate)
         snprintf(full, sizeof full, "%.3g s a round", 1 / rate);
     else
         snprintf(full, sizeof full, "%.*f rounds/s", digits, rate);
-    gauge_add(l, full, ""); /* What is left goes by it. */
+    /* Left out of the short form, because the remaining time is derived from it. */
+    gauge_add(l, full, "");
 }
 
 static void add_time(struct gauge_line *l, double seconds, double left_s)
@@ -226,7 +234,8 @@ static void add_drift(struct gauge_line *l, const struct whole *w)
     gauge_add(l, full, brief);
 }
 
-/* "3 of 4 peers (dead: peer-2)", so that nobody takes the figures for those of all. */
+/* Adds for example "3 of 4 peers (dead: peer-2)", so that readers know that the figures are not
+ * of all peers. */
 static void add_dead_peers(struct gauge_line *l, const struct whole *w)
 {
     char full[DEAD_SHOWN + FIGURE + 16], brief[FIGURE];
@@ -267,7 +276,7 @@ static void figures_of(struct gauge_line *l, const struct gauge *g, const struct
     add_rest(l, w);
 }
 
-/* ---- On a terminal, and elsewhere -------------------------------------------- */
+/* ---- Output ---- */
 
 static void draw_row(struct cmd_progress *p, const struct cmd_progress_row *r, uint32_t columns)
 {
@@ -284,8 +293,9 @@ static void draw_row(struct cmd_progress *p, const struct cmd_progress_row *r, u
     fprintf(p->out, "\033[K%.*s\n", (int)columns - 1, line);
 }
 
-/* As many of the rows are drawn as fit on the screen: the cursor cannot go up to a line that has scrolled
- * away. No line is as long as the screen is wide: a wrapped one would spoil the count. */
+/* Draws only as many rows as fit on the screen, because the cursor cannot move up to a line that
+ * has scrolled away. Lines are shorter than the screen is wide, because a wrapped line would
+ * make the count of lines wrong. */
 static void draw(struct cmd_progress *p, const struct gauge_line *l, double share,
                  const struct cmd_progress_row *row, uint32_t n)
 {
@@ -311,7 +321,7 @@ void cmd_progress_open(struct cmd_progress *p, FILE *out)
     *p = (struct cmd_progress){.out = out, .terminal = cmd_progress_terminal(out)};
 }
 
-/* Looks are as seldom as a terminal's, whoever calls how often. */
+/* The progress is examined at most every DRAW_MS, however often this function is called. */
 bool cmd_progress_due(struct cmd_progress *p, const struct cmd_progress_row *row, uint32_t n,
                       double seconds)
 {
@@ -351,7 +361,7 @@ void cmd_progress_break(struct cmd_progress *p)
     p->drawn = false;
 }
 
-/* ---- While data are read ------------------------------------------------------ */
+/* ---- Progress of reading data ---- */
 
 void cmd_progress_read_end(struct cmd_progress_reading *r)
 {
@@ -360,7 +370,7 @@ void cmd_progress_read_end(struct cmd_progress_reading *r)
     r->drawn = false;
 }
 
-/* Another file: all that is known is of the one before. */
+/* Restarts the measurement if `path` is not the file that was being read. */
 static void begin_file(struct cmd_progress_reading *r, const char *path, uint64_t total,
                        uint64_t now)
 {

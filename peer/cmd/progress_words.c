@@ -1,10 +1,11 @@
-/* peer/cmd/progress_words.c -- how figures look in words. */
+/* peer/cmd/progress_words.c -- formats the figures of the progress display as text. */
 #include "peer/cmd/progress.h"
 
 #include <math.h>
 #include <string.h>
 
-#define LARGE_NUMBER 1e6 /* From here on digits after the point say nothing. */
+/* From this absolute value on, four significant digits are shown instead of decimals. */
+#define LARGE_NUMBER 1e6
 
 const char *cmd_progress_percent(char out[CMD_PROGRESS_TEXT], double x)
 {
@@ -56,7 +57,8 @@ const char *cmd_progress_rounds(char out[CMD_PROGRESS_TEXT], uint64_t round, uin
     return out;
 }
 
-/* All begin with one model: that they were together then is no news. */
+/* Returns true if a drift carries no information: it is not known, or it is the drift of 0
+ * before the first round, because all peers start with the same model. */
 static bool says_nothing(double x, uint64_t round)
 {
     return !isfinite(x) || (x == 0 && round == 0);
@@ -80,9 +82,9 @@ const char *cmd_progress_drift_aged(char out[CMD_PROGRESS_TEXT], double x, uint6
     return out;
 }
 
-/* ---- The codec that --compress auto chose --------------------------------- */
+/* ---- Codec chosen by --compress auto ---- */
 
-/* A handful of rungs: a list is searched from its beginning. */
+/* A linear search is enough, because there are only a few codec levels. */
 void cmd_progress_rung(struct cmd_progress_rungs *r, const char *rung, double excess)
 {
     uint32_t i = 0;
@@ -91,7 +93,7 @@ void cmd_progress_rung(struct cmd_progress_rungs *r, const char *rung, double ex
     while (i < r->n_specs && strcmp(r->spec[i], rung) != 0)
         i++;
     if (i == CMD_PROGRESS_RUNGS)
-        return; /* A ladder has no more rungs. */
+        return; /* There are no more codec levels than entries. */
     r->spec[i] = rung;
     r->n_specs += i == r->n_specs;
     r->count[i]++;

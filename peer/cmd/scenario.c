@@ -1,4 +1,4 @@
-/* peer/cmd/scenario.c -- reading a scenario, and letting it happen. */
+/* peer/cmd/scenario.c -- parses a scenario file and executes its actions in a simulation. */
 #include "peer/cmd/scenario.h"
 
 #include "nn/math/number.h"
@@ -15,17 +15,17 @@
 
 static const double s_max = 1e9;
 
-/* What a line says about a link or a peer, or -1. */
+/* Properties of a link or a peer. -1: not set. */
 struct values
 {
     double latency_us, jitter_us, bandwidth, loss, headers, uplink, downlink, slow;
 };
 
-/* One line of `link` or `peer`. */
+/* One `link` or `peer` line. */
 struct rule
 {
     bool is_link;
-    bool *a, *b; /* n each; b: of a link. */
+    bool *a, *b; /* Peers to which the line applies, n flags each. `b`: the other ends of a link. */
     struct values v;
 };
 
@@ -40,20 +40,23 @@ struct moment
 
 struct scenario
 {
-    uint32_t n, n_rules, n_moments, next; /* next: of the moments. */
+    /* Number of peers, of rules and of actions. `next`: index of the next action. */
+    uint32_t n, n_rules, n_moments, next;
     struct rule *rule;
-    struct moment *moment; /* By time, then by line. */
-    uint8_t *cut;          /* n x n, from and to. */
+    struct moment *moment; /* Actions, ordered by time, then by line. */
+    /* Paths that are cut, n x n flags: row is the sender, column is the receiver. */
+    uint8_t *cut;
     bool begun;
 };
 
-/* ---- what happens ---- */
+/* ---- Actions ---- */
 
 static int on_kill(struct scenario *s, struct sim_world *w, uint32_t i, double times)
 {
     int code;
     (void)s, (void)times;
-    if (!sim_ended(w, i, &code)) /* Else it has left, and its model is there. */
+    /* A peer that has ended has left the run, and its model must remain. */
+    if (!sim_ended(w, i, &code))
         sim_kill(w, i);
     return 0;
 }
@@ -106,8 +109,9 @@ static void on_path(struct scenario *s, struct sim_world *w, uint32_t a, uint32_
     cut(s, w, b, a, on);
 }
 
-/* What may be done to peers, or to the paths between these and those. By what it does to a peer's life,
- * one is started only where it was killed, and none is stopped for ever. */
+/* Actions on peers (`on`) or on the paths between two groups of peers (`cuts`, `heals`). The
+ * other flags describe the effect on a peer's life. check_life() uses them to ensure that only
+ * killed peers are restarted, and that no peer is stopped permanently. */
 static const struct action
 {
     const char *name;
@@ -136,7 +140,7 @@ static int happen(struct scenario *s, struct sim_world *w, const struct moment *
     return err;
 }
 
-/* Peers are as slow from the beginning as their lines say. */
+/* Sets the slowdown of the peers from the beginning, as their lines say. */
 static void begin(struct scenario *s, struct sim_world *w)
 {
     for (uint32_t r = 0; r < s->n_rules; r++)
@@ -171,12 +175,14 @@ int scenario_step(struct scenario *s, struct sim_world *w)
     if (sim_over(w) && !will_start(s))
         return 0;
     const struct moment *m = s->next < s->n_moments ? &s->moment[s->next] : NULL;
-    bool is_first = m != NULL && m->at_us == 0; /* Before anybody has begun. */
+    /* Actions at time 0 happen before any peer starts. */
+    bool is_first = m != NULL && m->at_us == 0;
     if (m == NULL || (!is_first && sim_next_us(w) <= m->at_us))
         return sim_step(w);
     s->next++;
+    /* No event is due before the action, so the virtual time advances to it. */
     if (!is_first)
-        (void)sim_run_to(w, m->at_us); /* Nothing is due: the time is moved on. */
+        (void)sim_run_to(w, m->at_us);
     int err = happen(s, w, m);
     return err < 0 ? err : 1;
 }
@@ -201,7 +207,7 @@ void scenario_path(const struct scenario *s, uint32_t from, uint32_t to, struct 
     }
 }
 
-/* ---- reading ---- */
+/* ---- Parsing ---- */
 
 struct reading
 {
@@ -227,7 +233,8 @@ static int no_memory(const struct reading *r)
     return -ENOMEM;
 }
 
-/* As who.h has it, or "*"; *who is a new array of n. */
+/* Reads a list of peers in the form of who.h, or "*". `*who`: a new array of n flags, owned by
+ * the caller. */
 static int read_who(const struct reading *r, const char *word, bool **who)
 {
     uint32_t n = r->s->n;
@@ -266,7 +273,7 @@ static const struct word
              {"downlink", offsetof(struct values, downlink), false, 0, 1e15},
              {"slow", offsetof(struct values, slow), false, 1e-3, 1e6}};
 
-/* "name=value" */
+/* Reads one "name=value" of a `link` or `peer` line. */
 static int read_word(const struct reading *r, struct rule *rule, char *text)
 {
     char *equals = strchr(text, '='), known[128] = "";
@@ -323,7 +330,7 @@ static int unknown_action(const struct reading *r, const char *word)
     return refuse(r, "found '%.32s', expected one of %s", word != NULL ? word : "", known);
 }
 
-/* "30 kill 2" */
+/* Reads an `at` line, such as "30 kill 2". */
 static int read_moment(const struct reading *r, char *text)
 {
     struct moment *m = &r->s->moment[r->s->n_moments++];
@@ -371,7 +378,8 @@ static int by_time(const void *a, const void *b)
     return x->line < y->line ? -1 : x->line > y->line;
 }
 
-/* Is each peer's life one that ends? */
+/* Checks that the actions on one peer are consistent and that the peer is not stopped
+ * permanently, since the simulation would then never end. */
 static int check_life(struct reading *r, uint32_t peer)
 {
     const struct moment *stopped = NULL;

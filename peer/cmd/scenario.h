@@ -1,17 +1,18 @@
-/* peer/cmd/scenario.h -- the file of `hearsay sim --scenario`: a network that is not the same everywhere,
- * and what goes wrong when.
+/* peer/cmd/scenario.h -- reads and executes the file of `hearsay sim --scenario`: differences
+ * between links and peers, and faults at given times.
  *
- *   link = "0-3 4-7 latency-us=50000 bandwidth=1e6"  # every link between one of these and one of those
- *   peer = "5 uplink=125000 slow=4"                  # of its host: bytes/s of all its sessions together
- *   at   = "30 cut 0-3 4-7"                          # simulated seconds
+ *   link = "0-3 4-7 latency-us=50000 bandwidth=1e6"  # each link between peers 0-3 and peers 4-7
+ *   peer = "5 uplink=125000 slow=4"                  # bytes/s of all sessions of peer 5 together
+ *   at   = "30 cut 0-3 4-7"                          # at 30 simulated seconds
  *   at   = "60 heal 0-3 4-7"
  *   at   = "70 kill 2"
  *   at   = "75.5 restart 2"
  *
- * Who is meant: 3 or 0,7 or 5-14 or * for all. Later lines win over earlier ones, and lines of `link`
- * over the flags of `sim`. What is due at the same moment happens in the order of the file, after
- * anything else of that moment, but at 0 before anything: who is killed then comes late. It keeps
- * nothing of the file's text.
+ * Peers are given as 3, as 0,7, as 5-14, or as * for all. Later lines override earlier ones, and
+ * `link` lines override the flags of `sim`. Actions at the same time happen in the order of the
+ * file, after all other events of that time. Actions at time 0 happen before everything else, so
+ * a peer killed at 0 and restarted later joins late. The scenario does not refer to the text
+ * after it has been read.
  */
 #ifndef PEER_CMD_SCENARIO_H
 #define PEER_CMD_SCENARIO_H
@@ -23,23 +24,25 @@
 
 enum { SCENARIO_ERROR_MAX = 512, SCENARIO_FILE_MAX = 1 << 20, SCENARIO_LINES_MAX = 1000 };
 
-struct scenario; /* Opaque. */
+struct scenario; /* A scenario that has been read. Opaque. */
 
-/* The scenario of this text, NUL-terminated and written to, among n_peers. 0; -EINVAL with "line 3: ..."
- * that says what was found and expected; -ENOMEM with a sentence. */
+/* Reads the scenario in `text`, which is NUL-terminated and is modified, for n_peers peers.
+ * Returns 0 and sets `*s`; -EINVAL with a message "line 3: ..." that says what was found and
+ * what was expected; or -ENOMEM with a message. */
 __attribute__((warn_unused_result)) int scenario_read(struct scenario **s, char *text,
                                                       uint32_t n_peers,
                                                       char error[SCENARIO_ERROR_MAX]);
-void scenario_close(struct scenario *s); /* NULL: nothing happens. */
+void scenario_close(struct scenario *s); /* Frees a scenario. NULL is allowed. */
 
-/* Change what it says of this way. O(lines). */
+/* Overrides the properties of the path between two peers with those in the scenario. O(lines). */
 void scenario_path(const struct scenario *s, uint32_t from, uint32_t to, struct sim_path *path);
 
-/* The next thing that happens, in the world or to it. 1; 0: nobody lives, and nobody will be started;
- * or an error of sim_restart(). */
+/* Executes the next event of the simulation or of the scenario. Returns 1; 0 if no peer is alive
+ * and none will be started; or the negative errno of sim_restart(). */
 __attribute__((warn_unused_result)) int scenario_step(struct scenario *s, struct sim_world *w);
 
-/* Is there still to come what brings a peer to the others: one is started or goes on, a path heals? */
+/* Returns true if the scenario still has an action that can bring peers together: a restart, a
+ * `go` after a stop, or a healed path. */
 bool scenario_brings(const struct scenario *s);
 
 #endif

@@ -1,4 +1,4 @@
-/* peer/cmd/scratch.c -- a directory under the one for temporary files, as mkdtemp() makes it. */
+/* peer/cmd/scratch.c -- creates a temporary directory with mkdtemp() and removes it with nftw(). */
 #define _XOPEN_SOURCE 700 /* nftw() */
 #include "peer/cmd/scratch.h"
 
@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { DESCRIPTORS = 16 }; /* nftw() has so many directories open at once, at most. */
+/* Maximum number of directories that nftw() keeps open at the same time. */
+enum { DESCRIPTORS = 16 };
 
 int cmd_scratch_make(char *out, size_t cap)
 {

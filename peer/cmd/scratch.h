@@ -1,15 +1,17 @@
-/* peer/cmd/scratch.h -- a directory for a run whose files nobody asked for: made, and removed. */
+/* peer/cmd/scratch.h -- creates and removes a temporary directory, for a run whose files the
+ * user does not want. */
 #ifndef PEER_CMD_SCRATCH_H
 #define PEER_CMD_SCRATCH_H
 
 #include <stddef.h>
 
-/* Make a new empty directory under $TMPDIR, else /tmp, for this user alone; its path goes to
- * out[cap]. 0 or a negative errno; then `out` has what could not be made. */
+/* Creates a new empty directory in $TMPDIR, or in /tmp, accessible to this user only. Its path
+ * is written to out[cap]. Returns 0 or a negative errno; on error `out` has the path that could
+ * not be created. */
 __attribute__((warn_unused_result)) int cmd_scratch_make(char *out, size_t cap);
 
-/* Remove a directory with all that is in it, without following links or leaving its file system.
- * 0, or a negative errno: then part of it may be left. */
+/* Removes a directory with all its contents, without following links or leaving its file system.
+ * Returns 0, or a negative errno, in which case part of it may remain. */
 __attribute__((warn_unused_result)) int cmd_scratch_remove(const char *dir);
 
 #endif

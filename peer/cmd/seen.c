@@ -1,4 +1,4 @@
-/* peer/cmd/seen.c -- a member, and a run, as a page shows them. */
+/* peer/cmd/seen.c -- converts an observed member and its run to the form that `status` displays. */
 #include "peer/cmd/seen.h"
 
 #include "nn/data/kind.h"

@@ -1,15 +1,17 @@
-/* peer/cmd/seen.h -- from what an observer holds to what a page of `status` shows. */
+/* peer/cmd/seen.h -- converts what an observer knows of members and the run to the form that
+ * `status` displays. */
 #ifndef PEER_CMD_SEEN_H
 #define PEER_CMD_SEEN_H
 
 #include "peer/cmd/observe.h"
 #include "peer/cmd/watch_view.h"
 
-enum { CMD_SEEN_RUN = 256 }; /* Characters of a run in words. */
+enum { CMD_SEEN_RUN = 256 }; /* Size of the buffer for the description of a run, in characters. */
 
-/* Its rates are not known: they take two answers. `now_ns` is of uv_hrtime(). */
+/* Fills `out` with the figures of a member. Rates are NaN, because they need two answers.
+ * `now_ns`: uv_hrtime(). */
 void cmd_seen_member(struct watch_member *out, const struct cmd_observed *m, uint64_t now_ns);
-/* The run in some words; "" while none is known. */
+/* Writes a short description of the run; "" if no run is known. */
 void cmd_seen_run(char out[CMD_SEEN_RUN], const struct cmd_observe *w);
 
 #endif

@@ -1,13 +1,13 @@
-/* peer/cmd/sim.c -- `hearsay sim`: the same peers over a simulated network.
+/* peer/cmd/sim.c -- `hearsay sim`: runs all peers in one process over a simulated network.
  *
- * One process, virtual time, exact figures: the drift it prints is that of the
- * models themselves. With --out it writes what `hearsay local` would:
- * DIR/peer-0/metrics.jsonl, DIR/peer-0/model.safetensors, and so on; a
- * synchronous run without faults gives the same models bit for bit.
+ * Time is virtual and figures are exact: the printed drift is computed from the models
+ * themselves. With --out the command writes the files that `hearsay local` would write:
+ * DIR/peer-0/metrics.jsonl, DIR/peer-0/model.safetensors, and so on. A synchronous run without
+ * faults gives the same models as `hearsay local`, bit for bit.
  *
- * --json closes with one object on stdout: as `hearsay local`'s, with
- * "simulated_s" (virtual time) and "events" beside "seconds"; bytes are those
- * that a channel would have put on its sockets.
+ * --json prints one object to stdout at the end, like that of `hearsay local`, with
+ * "simulated_s" (virtual time) and "events" in addition to "seconds". Bytes are those that an
+ * encrypted session would have sent over its socket.
  */
 #include "peer/cmd/sim.h"
 #include "peer/uv/settings.h"
@@ -37,7 +37,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* On a terminal the exact drift may take so large a share of the time. */
+/* Largest share of the running time that computing the exact drift may take on a terminal. */
 static const double drift_share = 0.05;
 
 /* clang-format off */
@@ -92,7 +92,7 @@ static int make_trainer(void *self, uint32_t peer, const struct run *run, struct
     return cmd_training_make(&s->peers[peer], run, t, error);
 }
 
-/* On that thread. */
+/* Sets the thread on which the peer works, as a callback of the simulator. */
 static void works(void *self, uint32_t peer, uint32_t thread)
 {
     struct simulation *s = self;
@@ -112,7 +112,8 @@ static void path(void *self, uint32_t from, uint32_t to, struct sim_path *p)
     scenario_path(s->scenario, from, to, p);
 }
 
-/* What a peer merely tells would drown the rest: there may be a thousand of them. */
+/* Prints a note of a peer. Notes of level info are dropped, because there may be a thousand
+ * peers. */
 static void say_note(void *self, uint32_t peer, const struct node_note *note)
 {
     struct simulation *s = self;
@@ -134,7 +135,8 @@ double cmd_sim_seconds(const struct simulation *s)
     return (double)(now.tv_sec - s->begin.tv_sec) + (double)(now.tv_nsec - s->begin.tv_nsec) * 1e-9;
 }
 
-/* That of many models takes a while. */
+/* Computes the exact drift, unless that would take too large a share of the time: it is slow for
+ * many models. */
 static void look_at_drift(struct simulation *s, double now_s)
 {
     if (s->progress.terminal && s->drift_s > drift_share * (now_s - s->exact_s))
@@ -144,7 +146,7 @@ static void look_at_drift(struct simulation *s, double now_s)
     s->drift_s = s->exact_s - now_s;
 }
 
-/* Peer 0 speaks for all, but for the drift. */
+/* Shows the progress of peer 0 as that of the run, with the exact drift of all models. */
 static void say_progress(struct simulation *s, const struct node_progress *p)
 {
     double now_s = cmd_sim_seconds(s);
@@ -179,7 +181,8 @@ static void tell_lines(struct simulation *s, const struct diary_lines *l, bool n
     cmd_fail(s->o, CMD_OK, "%s%s", l->level == NOTE_WARNING ? "warning: " : "", l->news);
 }
 
-/* The line of a start is of no hour: a simulation is a function of its flags. */
+/* Writes a line of metrics for the peer. The line that marks the start has no date, so that the
+ * output depends on the flags only. */
 static void measured(void *self, uint32_t peer)
 {
     struct simulation *s = self;
@@ -195,9 +198,9 @@ static void measured(void *self, uint32_t peer)
     tell_lines(s, l, diary_lines_round(l, &p, (double)sim_now_us(s->world) * 1e-6));
 }
 
-/* ---- files ---- */
+/* ---- Files ---- */
 
-/* Flags that are no keys of the run, and without which it would be another simulation. */
+/* The owner flags are options that are not in the run description but change the simulation. */
 static int look(struct simulation *s, const struct run *run)
 {
     static const char *const names[] = {"peers",     "shard",     "data",    "latency-us",
@@ -226,7 +229,7 @@ static int open_peer_files(struct simulation *s, uint32_t i)
         err = outdir_make(f->dir);
     if (err < 0)
         return cmd_fail(s->o, CMD_USAGE, "--out %s: %s", s->out, strerror(-err));
-    /* Files are opened for each line: a thousand open ones may be too many. */
+    /* The file is opened for each write, because a thousand open files may be too many. */
     diary_lines_open(&f->lines, f->dir, JOURNAL_BYTES / (1 + s->n / 64), true);
     err = reserve_check(f->dir, names, path, sizeof path);
     return err < 0 ? cmd_fail(s->o, CMD_USAGE, "cannot write %s: %s", path, strerror(-err))
@@ -259,7 +262,8 @@ static int write_model(struct simulation *s, uint32_t i)
     return err < 0 ? cmd_fail(s->o, CMD_FAILED, "%s", why) : CMD_OK;
 }
 
-/* The end of all metrics. How many lines are in no file? */
+/* Writes the remaining lines of metrics of all peers. Returns the number of lines that could not
+ * be written. */
 static uint64_t write_lines(struct simulation *s)
 {
     uint64_t n = 0;
@@ -271,7 +275,7 @@ static uint64_t write_lines(struct simulation *s)
     return n;
 }
 
-/* ---- the run ---- */
+/* ---- The run ---- */
 
 static int open_peers(struct simulation *s, struct run *run)
 {
@@ -296,12 +300,15 @@ static int open_peers(struct simulation *s, struct run *run)
     s->peers[0].reading = &s->reading;
     s->peers[0].init_path = options_text(s->o, "init");
     int err = cmd_training_fix(&s->peers[0], &flags, options_real(s->o, "epochs"), run, error);
-    if (err == 0) /* Bad data are bad input, also where --rounds needs none of them. */
+    /* Invalid data are an error even if --rounds is given and the data are not needed to compute
+     * it. */
+    if (err == 0)
         err = cmd_training_data(&s->peers[0], sgd_values(run)->data, run->seed, error);
     return err < 0 ? cmd_fail(s->o, cmd_exit_of(err), "%s", error) : CMD_OK;
 }
 
-/* The time of a message's arrival must stay a number of microseconds. */
+/* Checks --bandwidth. At a lower rate the arrival time of a message would not fit into a number
+ * of microseconds. */
 static int check_links(const struct options *o)
 {
     double rate = options_real(o, "bandwidth");
@@ -311,7 +318,8 @@ static int check_links(const struct options *o)
                     rate, SIM_LEAST_BYTES_PER_S);
 }
 
-/* A peer has said why. Bad input is not the world's failure. */
+/* Returns the exit code of a failed simulation, whose reason a peer has already reported:
+ * CMD_USAGE for bad input, otherwise CMD_FAILED. */
 static int code_of_failure(const struct simulation *s)
 {
     int code;
@@ -321,7 +329,8 @@ static int code_of_failure(const struct simulation *s)
     return CMD_FAILED;
 }
 
-/* Who lies, and how. Before the data are read. */
+/* Reads --attack: which peers are Byzantine, and what they send. Called before the data are
+ * read. */
 static int read_attack(struct simulation *s)
 {
     char error[ATTACK_ERROR_MAX];
@@ -331,7 +340,7 @@ static int read_attack(struct simulation *s)
     return CMD_OK;
 }
 
-/* Likewise. */
+/* Reads the file of --scenario. Called before the data are read. */
 static int read_scenario(struct simulation *s)
 {
     static char text[SCENARIO_FILE_MAX];
@@ -347,7 +356,8 @@ static int read_scenario(struct simulation *s)
     return err < 0 ? cmd_fail(s->o, cmd_exit_of(err), "--scenario %s: %s", path, error) : CMD_OK;
 }
 
-/* Peers that share a table of owners, or look at the models of others, work one after the other. */
+/* Chooses the number of threads. With --shard auto the peers share a table of shard owners, and
+ * with --attack they look at the models of other peers, so only one thread is possible. */
 static int choose_threads(struct simulation *s)
 {
     uint64_t asked = options_uint(s->o, "threads");
@@ -373,7 +383,7 @@ static int check_attack(const struct simulation *s, const struct run *run)
     return CMD_OK;
 }
 
-/* All that can be wrong with the options is found here. */
+/* Finds all errors in the options before the simulation starts. */
 static int prepare(struct simulation *s, struct run *run)
 {
     int code = check_links(s->o);
@@ -388,13 +398,14 @@ static int prepare(struct simulation *s, struct run *run)
     return code == CMD_OK ? check_attack(s, run) : code;
 }
 
-/* What one peer frees another takes soon: its pages are neither given back nor cleared anew in
- * between. Both are set, for one of them alone would fix the other at its small default. */
+/* Makes malloc() keep freed memory instead of returning it to the system, because another peer
+ * soon allocates it again. Both limits are set: setting only one would fix the other at its
+ * small default. */
 static void keep_memory(void)
 {
-#ifdef M_TRIM_THRESHOLD /* It is glibc that has it. */
+#ifdef M_TRIM_THRESHOLD /* Only glibc has these options. */
     mallopt(M_TRIM_THRESHOLD, INT_MAX);
-    mallopt(M_MMAP_THRESHOLD, 32 << 20); /* The highest that it takes. */
+    mallopt(M_MMAP_THRESHOLD, 32 << 20); /* Largest value that glibc accepts. */
 #endif
 }
 
@@ -458,7 +469,7 @@ static int simulate(struct simulation *s)
 
 int cmd_sim(const struct options *o)
 {
-    static struct simulation s; /* It is large, and a process has one. */
+    static struct simulation s; /* Static because the struct is large; one instance per process. */
     s.o = o;
     s.n = (uint32_t)options_uint(o, "peers");
     clock_gettime(CLOCK_MONOTONIC, &s.begin);
@@ -470,7 +481,7 @@ int cmd_sim(const struct options *o)
     sim_close(s.world);
     scenario_close(s.scenario);
     for (uint32_t i = s.peers != NULL ? s.n : 0;
-         i-- > 0;) /* The first is closed last, as it owns what the others share. */
+         i-- > 0;) /* Peer 0 is closed last, because it owns the data that the other peers share. */
         cmd_training_close(&s.peers[i]);
     cmd_out_close(&s.dir);
     for (uint32_t i = 0; s.files != NULL && i < s.n; i++)

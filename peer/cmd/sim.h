@@ -1,5 +1,5 @@
-/* peer/cmd/sim.h -- `hearsay sim`: its peers and files (sim.c), whether they only gather (sim_gather.c),
- * and what came of them (sim_result.c). */
+/* peer/cmd/sim.h -- state of `hearsay sim`, shared by its files: peers and files (sim.c),
+ * detection of a run that never begins (sim_gather.c), and result (sim_result.c). */
 #ifndef PEER_CMD_SIM_H
 #define PEER_CMD_SIM_H
 
@@ -21,8 +21,8 @@
 struct sim_peer_files
 {
     char dir[CMD_PATH_MAX];
-    struct diary_lines lines; /* metrics.jsonl. */
-    bool has_model;           /* It is written. */
+    struct diary_lines lines; /* Writer of metrics.jsonl. */
+    bool has_model;           /* The model file of the peer has been written. */
 };
 
 struct simulation
@@ -30,40 +30,45 @@ struct simulation
     const struct options *o;
     const char *out;
     uint32_t n, threads;
-    struct cmd_training *peers; /* The first reads the data, the others share them. */
-    struct cmd_out dir;         /* What --out names, if it was given. */
+    /* Training state of each peer. Peer 0 reads the data, and the other peers share them. */
+    struct cmd_training *peers;
+    struct cmd_out dir; /* Output directory of --out, if it was given. */
     struct sim_peer_files *files;
     struct sim_world *world;
-    struct scenario *scenario;   /* NULL: there is none. */
-    char scenario_is[96];        /* Its file's name and a hash of its text. */
-    const struct attack *attack; /* NULL: nobody lies. */
-    bool *liar;                  /* Each of the n: does it? */
+    struct scenario *scenario; /* Scenario of --scenario. NULL: none. */
+    /* Path of the scenario file and a hash of its contents, which identify it in run.txt. */
+    char scenario_is[96];
+    const struct attack *attack; /* Attack of the Byzantine peers. NULL: none. */
+    bool *liar;                  /* Whether each of the n peers is Byzantine. */
     struct cmd_progress_reading reading;
     struct timespec begin;
     struct cmd_progress progress;
-    struct consensus exact;  /* As progress last showed it, */
-    double exact_s, drift_s; /* at this time, and so long it took to find out. */
-    bool ended;              /* Peer 0's end has been shown. */
+    struct consensus exact; /* Exact consensus distance as last shown. */
+    /* Time at which `exact` was computed, and how long that took, in seconds. */
+    double exact_s, drift_s;
+    bool ended; /* The progress line for the end of peer 0 has been shown. */
     struct sim_notes notes;
-    uint64_t n_lines_lost; /* So many are in no metrics. */
+    uint64_t n_lines_lost; /* Number of lines that could not be written to any metrics file. */
     bool failed;
-    int64_t look_us, gather_us; /* sim_gather.c: the next look; all gather since then, or -1. */
-    char in_vain[160];          /* Why the run never begins; "": it is not known not to. */
+    /* State of sim_gather.c, in virtual microseconds: time of the next check, and time since
+     * which all peers are only joining (-1: not all are). */
+    int64_t look_us, gather_us;
+    char in_vain[160]; /* Why the run will never begin. "": no reason known. */
 };
 
-/* Seconds since the process began. */
+/* Returns the seconds since the process began. */
 double cmd_sim_seconds(const struct simulation *s);
 
-/* Does everybody only gather, for long, with nobody to come? Then s->in_vain says it,
- * or a warning where others have ended the run. To be asked between
- * two steps. */
+/* Returns true if all live peers have only been joining for a long time and no other peer will
+ * come. Then s->in_vain has the reason, or a warning is printed if other peers have already
+ * ended the run. Call between two simulation steps. */
 bool cmd_sim_in_vain(struct simulation *s);
 
-/* What came of it is said, and kept under --out. Returns the exit code. */
+/* Prints the result of the simulation and writes it under --out. Returns the exit code. */
 int cmd_sim_result(struct simulation *s);
 
-/* The same of a simulation that was interrupted: figures of where it stood, and no file, since there
- * are neither checkpoints nor models of an end. Returns CMD_INTERRUPTED. */
+/* Prints the figures of an interrupted simulation at its present state. Writes no file, because
+ * there are no checkpoints and no final models. Returns CMD_INTERRUPTED. */
 int cmd_sim_interrupted(struct simulation *s);
 
 #endif

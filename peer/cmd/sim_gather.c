@@ -1,22 +1,27 @@
-/* peer/cmd/sim_gather.c -- a simulation whose run never begins comes to an end all the same. */
+/* peer/cmd/sim_gather.c -- detects a simulation whose run never begins, so that it ends. */
 #include "peer/cmd/sim.h"
 
 static const int64_t second_us = 1000 * 1000;
 
 enum {
-    LOOK_S = 10,  /* Virtual seconds between two looks. */
-    FEW_S = 60,   /* Fewer live than are needed: what is on its way may still make them begin. */
-    MANY_S = 3600 /* There are enough, and they do not meet. */
+    LOOK_S = 10, /* Virtual seconds between two checks. */
+    /* Virtual seconds to wait if fewer peers live than the run needs, because messages on their
+     * way may still let it begin. */
+    FEW_S = 60,
+    MANY_S = 3600 /* Virtual seconds to wait if enough peers live but do not find each other. */
 };
 
-/* What those come to that live. */
+/* State of the peers that are alive and joining. */
 struct gathering
 {
-    uint32_t n, have, need; /* The --min-peers; need is 0 where they wait for something else. */
-    uint32_t n_done;        /* The run has ended for so many others. */
+    /* Number of joining peers; most members that one of them knows; and the required --min-peers
+     * (0: they do not wait for members). */
+    uint32_t n, have, need;
+    uint32_t n_done; /* Number of peers for which the run has ended. */
 };
 
-/* False: somebody does more than gather, or nobody lives. */
+/* Returns true if all live peers are still joining. Returns false if one of them has begun the
+ * run, or if no peer is alive. */
 static bool all_gather(const struct simulation *s, struct gathering *g)
 {
     *g = (struct gathering){0};
@@ -41,7 +46,9 @@ static bool all_gather(const struct simulation *s, struct gathering *g)
     return g->n > 0;
 }
 
-/* Without sessions a message may take as long as it likes. */
+/* Returns how long all peers may be joining before the run counts as never beginning, in virtual
+ * microseconds. The time includes 20 one-way delays, because a message may take arbitrarily long
+ * in a simulation. */
 static int64_t patience_us(const struct simulation *s, const struct gathering *g)
 {
     uint64_t lag_us = options_uint(s->o, "latency-us") + options_uint(s->o, "jitter-us");
@@ -50,14 +57,15 @@ static int64_t patience_us(const struct simulation *s, const struct gathering *g
 
 static void say(struct simulation *s, const struct gathering *g)
 {
-    if (g->n_done > 0) { /* Then there is a verdict, by those. */
+    if (g->n_done > 0) { /* The verdict then comes from the peers that ended the run. */
         cmd_fail(s->o, CMD_OK,
                  "warning: %u peers have ended the run and are gone, and %u wait for others for "
                  "ever: they count as dead",
                  g->n_done, g->n);
         return;
     }
-    uint32_t here = g->have < g->n ? g->have : g->n; /* Some of whom a peer knows have left. */
+    /* Some of the members that a peer knows may have left. */
+    uint32_t here = g->have < g->n ? g->have : g->n;
     if (g->n < g->need)
         snprintf(s->in_vain, sizeof s->in_vain,
                  "the run never begins: %u of the %u peers of --min-peers are there, and nobody is "

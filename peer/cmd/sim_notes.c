@@ -1,9 +1,9 @@
-/* peer/cmd/sim_notes.c -- counts notes by what they say but for numbers. */
+/* peer/cmd/sim_notes.c -- counts notes by their text without digits. */
 #include "peer/cmd/sim_notes.h"
 
 #include <inttypes.h>
 
-/* FNV-1a of the text without its digits. */
+/* Returns the FNV-1a hash of the text without its digits. */
 static uint64_t kind_of(const char *text)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);

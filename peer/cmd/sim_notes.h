@@ -1,7 +1,8 @@
-/* peer/cmd/sim_notes.h -- what a thousand simulated peers tell, in a few lines.
+/* peer/cmd/sim_notes.h -- condenses the notes of many simulated peers to a few lines.
  *
- * Notes that differ in their numbers alone (rounds, seconds, the names of peers) are of one kind. The
- * first ones of a kind are said, the others are counted, and the end says how many they were.
+ * Notes that differ only in their numbers (rounds, seconds, names of peers) are of one kind. The
+ * first notes of a kind are printed, the others are counted, and the counts are printed at the
+ * end.
  */
 #ifndef PEER_CMD_SIM_NOTES_H
 #define PEER_CMD_SIM_NOTES_H
@@ -11,26 +12,28 @@
 #include <stdio.h>
 
 enum {
-    SIM_NOTES_KINDS = 64, /* Further kinds are all said. */
-    SIM_NOTES_SAID = 3,   /* So many of a kind are. */
+    /* Maximum number of kinds that are counted. Notes of further kinds are all printed. */
+    SIM_NOTES_KINDS = 64,
+    SIM_NOTES_SAID = 3, /* Number of notes of one kind that are printed. */
     SIM_NOTES_TEXT = 160
 };
 
-/* Begin with zeros. */
+/* Counts of the notes. Initialise with zeros. */
 struct sim_notes
 {
     uint32_t n;
     struct
     {
         uint64_t kind, count;
-        char text[SIM_NOTES_TEXT]; /* The first one's. */
+        char text[SIM_NOTES_TEXT]; /* Text of the first note of this kind. */
     } at[SIM_NOTES_KINDS];
 };
 
-/* One more has come: is it to be said? */
+/* Counts one note. Returns true if it should be printed. */
 bool sim_notes_add(struct sim_notes *s, const char *text);
 
-/* How many were not said, a line a kind: "hearsay sim: 739 more like: ...". */
+/* Prints a line for each kind with notes that were not printed: "hearsay sim: 739 more like:
+ * ...". */
 void sim_notes_end(const struct sim_notes *s, FILE *out);
 
 #endif

@@ -1,4 +1,5 @@
-/* peer/cmd/sim_result.c -- what came of a simulation: text, or one JSON object. */
+/* peer/cmd/sim_result.c -- computes the result of a simulation and prints it as text or one JSON
+ * object. */
 #include "peer/cmd/closing.h"
 #include "peer/cmd/progress.h"
 #include "peer/cmd/sim.h"
@@ -15,12 +16,14 @@ struct result
     struct cmd_closing_estimate estimated;
     struct consensus exact;
     uint64_t rounds, settle_rounds, sent, received;
-    struct cmd_progress_rungs rungs; /* What auto chose at the end of training. */
-    struct outcome_facts facts;      /* Those of all peers; */
-    struct outcome outcome;          /* what they come to, by the models. */
+    /* Codecs that --compress auto had chosen at the end of training. */
+    struct cmd_progress_rungs rungs;
+    struct outcome_facts facts; /* Facts from all peers on which the verdict is based. */
+    struct outcome outcome;     /* Verdict, judged by the exact distance of the models. */
 };
 
-/* The models of the peers for which the run ended: its place among those, to a model. */
+/* Peers for which the run ended, as the context of ended_model(): `which` gives the peer of each
+ * model. */
 struct ended
 {
     const struct simulation *s;
@@ -35,13 +38,13 @@ static const float *ended_model(void *self, size_t i)
     return node_model(sim_node(e->s->world, e->which[i]), &segments, &n_segments, &n_params);
 }
 
-/* By the scenario, and not restarted. */
+/* Returns true if the scenario killed the peer and did not restart it. */
 static bool is_killed(const struct simulation *s, uint32_t i)
 {
     return sim_node(s->world, i) == NULL;
 }
 
-/* Did the run end for this peer, whatever it says of it? *code: with which exit code. */
+/* Returns true if the run ended for this peer, with any verdict. `*code`: its exit code. */
 static bool has_ended(const struct simulation *s, uint32_t i, int *code)
 {
     if (!sim_ended(s->world, i, code) || is_killed(s, i))
@@ -49,7 +52,8 @@ static bool has_ended(const struct simulation *s, uint32_t i, int *code)
     return *code == CMD_OK || *code == CMD_APART;
 }
 
-/* By the scenario, as with SIGTERM: it is no member any more. */
+/* Returns true if the scenario made the peer leave, as SIGTERM does. The peer is then not a
+ * member any more. */
 static bool has_left(const struct simulation *s, uint32_t i)
 {
     int code;
@@ -66,7 +70,7 @@ static void compare(const struct simulation *s, struct consensus *c)
     for (uint32_t i = 0; i < s->n && e.which != NULL; i++)
         if (has_ended(s, i, &code) && !has_left(s, i) && !s->liar[i])
             e.which[n++] = i;
-    /* Without memory, or a model, the distance is not known. */
+    /* If memory is out or there is no model, the distance stays unknown. */
     if (n > 0
         && node_model(sim_node(s->world, e.which[0]), &segments, &n_segments, &n_params) != NULL)
         (void)!consensus_measure(c, n, segments_trained(segments, n_segments), n_params,
@@ -74,7 +78,7 @@ static void compare(const struct simulation *s, struct consensus *c)
     free(e.which);
 }
 
-/* Nobody ended the run: it was stopped where those that lived were asked to leave. */
+/* Sets the facts of a run that no peer ended. If peers were asked to leave, the run was stopped. */
 static void judge_no_end(const struct simulation *s, struct result *r)
 {
     struct outcome_facts *f = &r->facts;
@@ -130,8 +134,8 @@ static void judge(const struct simulation *s, struct result *r)
     outcome_judge(&r->outcome, &r->facts);
 }
 
-/* Figures are rounded as `hearsay local` reads them from its children, so that both
- * commands close with the same means. */
+/* Collects the figures of all peers. Figures are rounded as in the output that `hearsay local`
+ * reads from its children, so that both commands print the same means. */
 static void collect(struct simulation *s, struct result *r, json_t *peers)
 {
     *r = (struct result){
@@ -179,7 +183,7 @@ static void collect(struct simulation *s, struct result *r, json_t *peers)
     judge(s, r);
 }
 
-/* The closing object. It takes `peers`; NULL without memory. */
+/* Returns the closing JSON object; NULL if memory is out. Takes ownership of `peers`. */
 static json_t *closing_object(const struct simulation *s, const struct result *r, json_t *peers,
                               bool interrupted)
 {
@@ -198,7 +202,8 @@ static json_t *closing_object(const struct simulation *s, const struct result *r
         return NULL;
     cmd_closing_put(&r->estimated, j);
     json_object_set_new(j, "interrupted", json_boolean(interrupted));
-    json_object_set_new(j, "resumes_at", json_null()); /* It begins again. */
+    /* A simulation has no checkpoints, so the same command begins again. */
+    json_object_set_new(j, "resumes_at", json_null());
     return j;
 }
 
@@ -271,7 +276,8 @@ int cmd_sim_interrupted(struct simulation *s)
     struct node_progress p = {0};
     json_t *peers = json_array();
     collect(s, &r, peers);
-    sim_drift(s->world, &r.exact); /* Nobody has ended: that of all, as they stand. */
+    /* No peer has ended, so the models of all peers are compared as they are now. */
+    sim_drift(s->world, &r.exact);
     if (!is_killed(s, 0))
         node_progress(sim_node(s->world, 0), &p);
     r.facts = (struct outcome_facts){.stopped = true,

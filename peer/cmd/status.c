@@ -98,7 +98,8 @@ static void add_figures(json_t *j, const struct cmd_observe *w, const struct wir
     json_object_set_new(j, "edges", edges_array(w, s));
 }
 
-/* How many of those that the run wants before its first round are here; null where none waits. */
+/* Returns how many of the members that the run requires are here, while peers wait for its first
+ * round; null if none waits. */
 static json_t *gathering_object(const struct cmd_observe *w)
 {
     uint32_t n = 0;
@@ -143,7 +144,7 @@ static void print_json(const struct cmd_observe *w)
 
 /* ---- Table ------------------------------------------------------------ */
 
-/* "764/12500"; "-" of a guest that has no run yet. */
+/* Writes "764/12500", or "-" for a peer that has no run yet. */
 static const char *rounds_of(char out[CMD_PROGRESS_TEXT], const struct wire_status *s)
 {
     if (s->n_rounds == 0)

@@ -28,13 +28,14 @@ struct watch
     const struct options *o;
     struct cmd_observe w;
     struct watch_member member[WIRE_MEMBERS_MAX];
-    struct before before[WIRE_MEMBERS_MAX]; /* As w.member. */
+    struct before before[WIRE_MEMBERS_MAX]; /* Entries in the order of w.member. */
     uint32_t order[WIRE_MEMBERS_MAX];
     char run[CMD_SEEN_RUN];
     bool terminal;
 };
 
-/* A change between two answers; a peer that began anew has none. */
+/* Returns the increase of a counter per second between two answers; NaN if it decreased, because
+ * the peer was restarted. */
 static double rate(uint64_t now, uint64_t then, double seconds)
 {
     return now >= then && seconds > 0 ? (double)(now - then) / seconds : (double)NAN;
@@ -62,7 +63,8 @@ static int by_name(const void *a, const void *b)
     return record_compare(&x->record, &y->record);
 }
 
-/* Members come while it runs, and dials go by their places: the order is one of its own. */
+/* Collects the figures of all members, sorted by name. Members are added during the watch and
+ * dials refer to positions in w.member, so the sorted order is kept separately. */
 static void collect(struct watch *t, struct watch_facts *f)
 {
     uint64_t now = uv_hrtime();
@@ -87,7 +89,7 @@ static void collect(struct watch *t, struct watch_facts *f)
                               .run = t->run};
 }
 
-/* The screen may have changed its size since. */
+/* Draws one page. The size of the screen is queried each time, because it may have changed. */
 static void draw(struct watch *t)
 {
     struct watch_facts f;
@@ -144,7 +146,8 @@ int cmd_status_watch(const struct options *o)
         fputs(t->terminal ? "\033[?1049h\033[?25l\033[?7l" : "", stdout);
         code = watch_loop(t);
         fputs(t->terminal ? "\033[?7h\033[?25h\033[?1049l" : "", stdout);
-        if (t->terminal) { /* The last page stays. */
+        /* The last page is printed once more, because leaving the alternate screen erases it. */
+        if (t->terminal) {
             t->terminal = false;
             draw(t);
         }

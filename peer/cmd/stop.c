@@ -1,4 +1,4 @@
-/* peer/cmd/stop.c -- a flag that a handler sets. */
+/* peer/cmd/stop.c -- a flag that the signal handler sets. */
 #include "peer/cmd/stop.h"
 
 #include "peer/uv/twice.h"
@@ -8,7 +8,8 @@
 #include <time.h>
 
 static volatile sig_atomic_t stopped;
-static struct uv_twice asked; /* For the handler only, which is not interrupted by itself. */
+/* Used by the signal handler only, during which these signals are blocked. */
+static struct uv_twice asked;
 
 static void on_signal(int number)
 {
@@ -16,7 +17,8 @@ static void on_signal(int number)
     clock_gettime(CLOCK_MONOTONIC, &now);
     if (uv_twice(&asked, number, now.tv_sec * INT64_C(1000000) + now.tv_nsec / 1000))
         return;
-    if (stopped) { /* It has its effect when the handler returns, and the signal is let through. */
+    /* The signal takes its default effect when the handler returns and the signal is unblocked. */
+    if (stopped) {
         signal(number, SIG_DFL);
         raise(number);
     }

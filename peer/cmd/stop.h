@@ -1,15 +1,17 @@
-/* peer/cmd/stop.h -- Ctrl-C, SIGTERM and SIGHUP, for a command that computes in its own thread and looks. */
+/* peer/cmd/stop.h -- catches Ctrl-C, SIGTERM and SIGHUP for a command that computes in the main
+ * thread and polls for them. */
 #ifndef PEER_CMD_STOP_H
 #define PEER_CMD_STOP_H
 
 #include <stdbool.h>
 
-/* From now on the first of these signals is only noted, but for a SIGHUP
- * that nohup(1) ignores. The second has its usual effect, if
- * it is no echo of the first (peer/uv/twice.h): a computation that never looks can still be ended. */
+/* From this call on, the first SIGINT, SIGTERM or SIGHUP only sets a flag. A SIGHUP that
+ * nohup(1) ignores stays ignored. The second signal has its default effect, unless it is a
+ * duplicate of the first (peer/uv/twice.h), so that a computation that never polls can still be
+ * ended. */
 void cmd_stop_catch(void);
 
-/* Has one come? */
+/* Returns true if one of these signals has arrived. */
 bool cmd_stop_asked(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* peer/cmd/topology.c -- `hearsay topology SPEC`: a graph in figures. */
+/* peer/cmd/topology.c -- `hearsay topology SPEC`: computes and prints the properties of a graph. */
 #include "topology/topology.h"
 
 #include "gossip/exchange/ladder.h"
@@ -41,28 +41,37 @@ const struct option_row cmd_topology_rows[] = {
 };
 /* clang-format on */
 
-static const double target = 1e3; /* Rounds are counted until the distance has shrunk by this. */
+/* Factor by which the consensus distance shrinks in the number of rounds that is printed. */
+static const double target = 1e3;
 
-/* What the deltas of one codec are like. */
+/* Size of the deltas of one codec. */
 struct message
 {
     const char *spec;
-    uint64_t bytes;      /* One delta, with what is next ... */
-    uint64_t statistics; /* ... in front of every so many, else a byte; 0: there are none. */
+    /* Length in bytes of a delta that includes running statistics, if the model has any. */
+    uint64_t bytes;
+    /* Bytes of running statistics in one of `every` deltas. The other deltas have one byte
+     * instead. 0: the model has none. */
+    uint64_t statistics;
     uint64_t every;
 };
 
-/* What there is to know of a graph that changes by round (topology/rota.h). */
+/* Properties of a topology that changes from round to round (topology/rota.h), over one pass:
+ * its sequence of rounds, which is repeated. */
 struct pass
 {
-    uint32_t n_rounds;                /* 0: it stands still, and there is nothing else here. */
-    uint32_t turn_max;                /* Most neighbours of a peer in one round. */
-    uint32_t exchanges, exchanges_of; /* Edges of all rounds; of the peer that has most. */
-    bool exact;                       /* After it all hold the mean; else */
-    double share;                     /* so much of the distance is left at most. */
+    /* Number of rounds in a pass. 0: the topology is fixed, and the other fields are unused. */
+    uint32_t n_rounds;
+    uint32_t turn_max; /* Largest number of neighbours of a peer in one round. */
+    /* Number of exchanges in a pass: of all peers, and of the peer that has most. */
+    uint32_t exchanges, exchanges_of;
+    /* After a pass all peers hold the exact mean (without compression). */
+    bool exact;
+    /* Largest share of the consensus distance that remains after a pass. */
+    double share;
 };
 
-/* What the command found out. */
+/* Everything that the command computes. */
 struct figures
 {
     char spec[TOPOLOGY_SPEC_MAX];
@@ -71,16 +80,21 @@ struct figures
     double degree_mean;
     struct pass pass;
     struct spectrum spectrum;
-    double gamma;                  /* This is the best one without compression. */
-    double rounds, gamma_rounds;   /* Until the target, at gamma 1 and at the best, */
-    double momentum, heavy_rounds; /* and at 1 with the best momentum. */
-    struct run run;                /* The messages are of this run, where there are any. */
+    double gamma; /* Best consensus step size without compression. */
+    /* Rounds until the target at consensus step size 1 and at the best one. */
+    double rounds, gamma_rounds;
+    /* Best momentum at consensus step size 1, and the rounds until the target with it. */
+    double momentum, heavy_rounds;
+    struct run run; /* Run whose deltas are measured, if n_messages is not 0. */
     size_t n_params;
-    uint32_t n_messages; /* 0: not asked for; LADDER_RUNGS: what auto chooses from. */
+    /* Number of codecs in `message`. 0: not requested. LADDER_RUNGS: all codec levels of
+     * --compress auto. */
+    uint32_t n_messages;
     struct message message[LADDER_RUNGS];
 };
 
-/* How many rounds shrink the distance by the target, at a factor of 1 - gap a round. */
+/* Returns the number of rounds in which the distance shrinks by the factor `target`, if each
+ * round multiplies it by 1 - gap. */
 static double rounds_to_target(double gap)
 {
     if (!(gap < 1.0))
@@ -88,7 +102,8 @@ static double rounds_to_target(double gap)
     return ceil(log(target) / -log1p(-gap) - 1e-9);
 }
 
-/* The most ends that one vertex has among the edges of one round. */
+/* Returns the largest number of neighbours of one vertex in one round. `degree`: scratch of r->n
+ * entries. */
 static uint32_t most_at_once(const struct rota *r, uint32_t *degree)
 {
     uint32_t most = 0;
@@ -103,7 +118,7 @@ static uint32_t most_at_once(const struct rota *r, uint32_t *degree)
     return most;
 }
 
-/* 0 or a negative errno. */
+/* Computes f->pass. Returns 0 or a negative errno. */
 static int describe_pass(struct figures *f, uint64_t seed)
 {
     struct rota r;
@@ -142,24 +157,26 @@ static int describe(struct figures *f, const struct graph *g)
     }
     f->degree_mean = 2.0 * (double)f->n_edges / g->n;
     f->diameter = graph_diameter(g);
+    /* The topology changes from round to round, so the spectrum of the union graph does not
+     * describe the mixing. */
     if (f->pass.n_rounds > 0)
-        return 0; /* Its matrices are others than the graph's. */
+        return 0;
     int err = graph_spectrum(g, &f->spectrum);
     if (err != 0)
         return err;
-    /* x += gamma (W - I) x has the eigenvalues 1 - gamma (1 - lambda): best
-     * where the two ends are equally far from 0. */
+    /* x += gamma (W - I) x has the eigenvalues 1 - gamma (1 - lambda). The best gamma makes the
+     * largest and the smallest of them, without that of the mean, equally far from 0. */
     double l2 = f->spectrum.lambda_2, ln = f->spectrum.lambda_n;
     f->gamma = 2.0 / (2.0 - l2 - ln);
     f->rounds = g->n > 1 ? rounds_to_target(f->spectrum.gap) : 0.0;
     f->gamma_rounds = g->n > 1 ? rounds_to_target(f->gamma * (1.0 - l2)) : 0.0;
-    /* All errors shrink by sqrt(m) a round. */
+    /* With momentum m, all errors shrink by the factor sqrt(m) per round. */
     f->momentum = spectrum_momentum(&f->spectrum);
     f->heavy_rounds = g->n > 1 ? rounds_to_target(1.0 - sqrt(f->momentum)) : 0.0;
     return 0;
 }
 
-/* Makes a run of the flags that fix a message's size and of defaults for the rest. */
+/* Builds a run from the options that determine the size of a delta, and defaults for the rest. */
 static int read_run(const struct options *o, struct run *run, char error[RUN_ERROR_MAX])
 {
     static const char *const names[] = {"model", "data", "compress"};
@@ -168,15 +185,17 @@ static int read_run(const struct options *o, struct run *run, char error[RUN_ERR
         if (options_given(o, names[i])
             && run_flags_set(&flags, names[i], options_text(o, names[i]), error))
             return CMD_USAGE;
-    /* Its codec is the default of runs on this graph; the graph itself may be too large for one. */
+    /* A topology that changes from round to round has its own default codec, so the run gets the
+     * topology. Other topologies are left out, because they may be too large for a run
+     * description. */
     if (rota_of(options_text(o, "spec")) && !options_given(o, "compress")
         && run_flags_set(&flags, "topology", options_text(o, "spec"), error))
         return CMD_USAGE;
     return run_from_flags(run, &flags, error) ? CMD_USAGE : CMD_OK;
 }
 
-/* Sizes a delta as gossip/mixers/mixing.h makes it: the trained parameters through the
- * codec, and running statistics as they are. 0, or a negative errno. */
+/* Computes the size of a delta as gossip/mixers/mixing.h encodes it: trained parameters through
+ * the codec, and running statistics uncompressed. Returns 0 or a negative errno. */
 static int size_message(struct message *of, const struct model *m)
 {
     struct compress *c;
@@ -199,7 +218,7 @@ static int size_message(struct message *of, const struct model *m)
     return 0;
 }
 
-/* The mean bytes of a delta, over those with statistics and those without. */
+/* Returns the mean length of a delta in bytes, over deltas with and without running statistics. */
 static double mean_bytes(const struct message *of)
 {
     double message = (double)of->bytes, statistics = (double)of->statistics;
@@ -208,13 +227,14 @@ static double mean_bytes(const struct message *of)
     return message - (statistics - 1) * (1 - 1 / (double)of->every);
 }
 
-/* The bytes of a delta without statistics: it has a byte that says so. */
+/* Returns the length of a delta without running statistics, which has one byte to say so. */
 static uint64_t without_statistics(const struct message *of)
 {
     return of->statistics > 0 ? of->bytes - of->statistics + 1 : of->bytes;
 }
 
-/* Sizes the messages of the run's codec or, of auto, those of each of its rungs. */
+/* Computes the size of the deltas of the run's codec. With --compress auto, computes that of
+ * every codec level. */
 static int measure_messages(struct figures *f, char error[RUN_ERROR_MAX])
 {
     struct model model;
@@ -238,7 +258,8 @@ static int measure_messages(struct figures *f, char error[RUN_ERROR_MAX])
     return err != 0 ? CMD_FAILED : CMD_OK;
 }
 
-/* Ends of edges that mix in a round, which all send a message; on average over a pass. */
+/* Returns the number of deltas sent by all peers in one round: one at each end of an edge.
+ * Averaged over a pass if the topology changes from round to round. */
 static double ends_a_round(const struct figures *f)
 {
     bool changes = f->pass.n_rounds > 0;
@@ -255,8 +276,9 @@ static double by_all(const struct figures *f, const struct message *of)
     return mean_bytes(of) * ends_a_round(f);
 }
 
-/* What the peer with most neighbours keeps of them: their model as it has it and, where
- * not all are told in the same rounds, its own as each of them has it. */
+/* Returns the bytes of the replicas at the peer with most neighbours: one replica of each
+ * neighbour's model, and its own replica. If the topology changes from round to round, the
+ * neighbours receive different deltas, so there is one own replica for each neighbour. */
 static double replica_bytes(const struct figures *f)
 {
     double others = f->degree_max, own = f->pass.n_rounds > 0 ? others : 1;
@@ -277,14 +299,15 @@ static void print_message(const struct figures *f, const struct message *of)
            by_all(f, of));
 }
 
-/* Auto may choose any of these, so that there is no one size. */
+/* Prints the size of a delta for each codec level, because --compress auto may choose any of
+ * them. */
 static void print_rungs(const struct figures *f)
 {
     printf("message       auto, by the drift: %s, %zu parameters\n", sgd_values(&f->run)->model,
            f->n_params);
     for (uint32_t i = 0; i < f->n_messages; i++) {
         const struct message *of = &f->message[i];
-        bool always = of->every == 1; /* Then there is no message without. */
+        bool always = of->every == 1; /* All deltas have running statistics. */
         printf("  %-18s %9" PRIu64 " bytes", of->spec, always ? of->bytes : without_statistics(of));
         if (of->statistics > 0 && always)
             printf(" with running statistics");
@@ -308,19 +331,21 @@ static void print_spectrum(const struct figures *f)
            f->heavy_rounds);
 }
 
-/* The gap that a graph has which stands still and leaves as much after as many rounds. */
+/* Returns the spectral gap of a fixed graph that would leave the same share of the distance
+ * after as many rounds as a pass has. */
 static double pass_gap(const struct pass *p)
 {
     return p->exact ? 1.0 : 1.0 - pow(p->share, 1.0 / p->n_rounds);
 }
 
-/* In whole passes. */
+/* Returns the rounds until the target, rounded up to whole passes. */
 static double pass_rounds_to_target(const struct pass *p)
 {
     return p->exact ? p->n_rounds : p->n_rounds * rounds_to_target(1.0 - p->share);
 }
 
-/* A pass may bring one peer more exchanges than another: some meet, others wait. */
+/* Prints the figures of one pass. A pass may have more exchanges for one peer than for another,
+ * because in some rounds not all peers are matched. */
 static void print_pass(const struct figures *f)
 {
     const struct pass *p = &f->pass;
@@ -372,7 +397,8 @@ static json_t *message_json(const struct figures *f, const struct message *of)
                      by_a_peer(f, of), "bytes_sent_a_round", by_all(f, of));
 }
 
-/* Adds the figures of one codec or, of auto, a list "rungs" with those of each. */
+/* Adds the sizes of the deltas to the JSON object. With --compress auto they are a list "rungs"
+ * with an entry for each codec level. */
 static int add_messages(json_t *j, const struct figures *f)
 {
     json_t *rungs = NULL, *more = NULL;
@@ -452,7 +478,7 @@ static void print_dot(const struct graph *g)
     puts("}");
 }
 
-/* The graph is there: work the figures out and print them. */
+/* Computes the figures of the graph and prints them. */
 static int report(const struct options *o, struct figures *f, const struct graph *g)
 {
     char error[RUN_ERROR_MAX];
@@ -477,7 +503,8 @@ static int report(const struct options *o, struct figures *f, const struct graph
     return cmd_finish(o);
 }
 
-/* Writes the canonical spec; a file of edges is read into it. */
+/* Writes the canonical topology spec to `spec`. The edges of an "edges:FILE" spec are read from
+ * the file. */
 static int read_spec(const struct options *o, char spec[TOPOLOGY_SPEC_MAX])
 {
     char expanded[RUN_VALUE_MAX], error[OPTIONS_ERROR_MAX], why[TOPOLOGY_ERROR_MAX];

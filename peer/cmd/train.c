@@ -1,11 +1,11 @@
-/* peer/cmd/train.c -- `hearsay train`: the training of one peer, with no peers.
+/* peer/cmd/train.c -- `hearsay train`: trains like a single peer, without other peers.
  *
- * The trainer, the run and the files are those of a peer: what comes out is,
- * bit for bit, what `hearsay local --peers 1` makes of the same flags.
+ * Trainer, run and files are those of a peer: the result is, bit for bit, that of `hearsay local
+ * --peers 1` with the same flags.
  *
- * Ctrl-C (or SIGTERM) ends it after the step under way, with exit code 130:
- * a checkpoint and the model so far are written, and there is no result; the
- * same command goes on from there. A second one ends it at once.
+ * Ctrl-C or SIGTERM ends the command after the current step, with exit code 130. A checkpoint
+ * and the present model are written, but no result, and the same command resumes from the
+ * checkpoint. A second signal ends the command immediately.
  */
 #include "peer/cmd/train.h"
 
@@ -21,7 +21,7 @@
 #include <string.h>
 #include <uv.h>
 
-enum { TEST_LEAST = 1000 }; /* An evaluation on the way takes so many samples at least. */
+enum { TEST_LEAST = 1000 }; /* Minimum number of samples of an evaluation during the run. */
 
 /* clang-format off */
 const struct option_row cmd_train_rows[] = {
@@ -46,7 +46,7 @@ const struct option_row cmd_train_rows[] = {
 };
 /* clang-format on */
 
-static struct cmd_train only; /* It is large, and a process has one. */
+static struct cmd_train only; /* Static because the struct is large; one instance per process. */
 
 const char *const cmd_train_keys[] = {"model",     "norm",
                                       "init",      "data",
@@ -60,16 +60,17 @@ const char *const cmd_train_keys[] = {"model",     "norm",
                                       "warmup",    "schedule",
                                       NULL};
 
-/* ---- Before ----------------------------------------------------------- */
+/* ---- Before training ---- */
 
-/* Makes the run of the flags, for one peer. */
+/* Builds the run description from the flags, for one peer. */
 static int fix_run(struct cmd_train *t)
 {
     char error[RUN_ERROR_MAX];
     const struct options *o = t->o;
     struct run_flags flags = o->run;
     const char *data = options_given(o, "data") ? options_text(o, "data") : NULL;
-    /* The name is that of the first of `hearsay local`: it draws the batches. */
+    /* The batches depend on the name of the peer, so this is the name of the first peer of
+     * `hearsay local`. */
     int err = cmd_training_init(&t->training, data, "own", "peer-0", error);
     t->reading.out = stderr;
     t->training.reading = &t->reading;
@@ -80,7 +81,7 @@ static int fix_run(struct cmd_train *t)
     return err < 0 ? cmd_fail(o, cmd_exit_of(err), "%s", error) : CMD_OK;
 }
 
-/* Whose is --out? What is refused, or has finished, needs no trainer. */
+/* Checks whose run is in --out. A run that is refused or has finished needs no trainer. */
 static int look(struct cmd_train *t)
 {
     t->out = options_text(t->o, "out");
@@ -90,7 +91,7 @@ static int look(struct cmd_train *t)
     return cmd_out_look(&t->dir, t->o, t->out, flags, &t->run);
 }
 
-/* Makes the trainer and the first model. */
+/* Creates the trainer and the initial model. */
 static int make_trainer(struct cmd_train *t)
 {
     char error[RUN_ERROR_MAX];
@@ -146,7 +147,7 @@ static int open_out(struct cmd_train *t)
 
 /* ---- Training --------------------------------------------------------- */
 
-/* Finds the first round at which one more pass over the data is done. */
+/* Returns the first round after which one more pass over the data is complete. */
 static uint64_t end_of_epoch(const struct cmd_train *t)
 {
     uint64_t rounds =
@@ -163,7 +164,8 @@ static void add(struct cmd_train_sums *s, const struct trainer_report *r, double
     s->steps++;
 }
 
-/* Once it goes on from there; the second time that is the end. */
+/* Reports that training returned to an earlier model after divergence. The second time the run
+ * ends as diverged. */
 static void go_back(struct cmd_train *t)
 {
     char text[ROLLBACK_TEXT];
@@ -191,8 +193,8 @@ static void step(struct cmd_train *t)
     t->round++;
 }
 
-/* Takes all of the held-out set at the end; on the way no more than keeps the time
- * in proportion to that of training. */
+/* Evaluates the model: on all of the held-out set at the end of the run, otherwise on so few
+ * samples that evaluation stays short compared with training. */
 static void evaluate(struct cmd_train *t)
 {
     uint64_t trained = (t->round - t->tested_at) * sgd_samples(&t->run);
@@ -206,7 +208,8 @@ static void evaluate(struct cmd_train *t)
     t->fresh = true;
 }
 
-/* A run of few epochs is evaluated wherever a part of it ends, one of many where an epoch does, too. */
+/* Returns true if the run has at least as many epochs as planned evaluations. Such a run is
+ * evaluated only at the end of an epoch, a shorter run also within epochs. */
 static bool by_epochs(const struct cmd_train *t)
 {
     return t->run.rounds * sgd_samples(&t->run) >= t->plan.parts * t->samples;
@@ -224,7 +227,7 @@ static bool is_due(const struct cmd_train *t)
 
 static void end_epoch(struct cmd_train *t)
 {
-    /* A batch may be larger than an epoch. */
+    /* A batch may be larger than the training set, so several epochs may end in one step. */
     t->epoch = t->round * sgd_samples(&t->run) / t->samples;
     if (is_due(t)) {
         evaluate(t);
@@ -255,16 +258,16 @@ static int train(struct cmd_train *t)
         if (t->diverged[0] == '\0')
             cmd_train_keep_round(t);
     }
-    if (t->diverged[0] != '\0') { /* What is left is tested, too. */
+    if (t->diverged[0] != '\0') { /* The model that remains after divergence is evaluated, too. */
         t->trainer.evaluate(t->trainer.self, t->x, 0, &t->tested);
         t->tested_at = t->rollback.round;
     }
     return CMD_OK;
 }
 
-/* ---- After ------------------------------------------------------------ */
+/* ---- After training ---- */
 
-/* What was learnt so far is kept, but an interrupted run has no result. */
+/* Ends an interrupted run: writes a checkpoint and the present model, but no result. */
 static int interrupted(struct cmd_train *t)
 {
     cmd_train_keep_stop(t);
@@ -276,8 +279,8 @@ static int interrupted(struct cmd_train *t)
     return code != CMD_OK ? code : CMD_INTERRUPTED;
 }
 
-/* A finished run whose loss ran away has its files and its result all the same,
- * but is no success. One that learnt nothing may only have been short, and is told so. */
+/* Judges a finished run. A run that diverged has its files and its result, but is no success. A
+ * run that learnt nothing gets a warning only, because it may just have been too short. */
 static int judge(struct cmd_train *t)
 {
     if (t->diverged[0] == '\0' && !verdict_ran_away(&t->verdict, t->diverged)) {
@@ -294,7 +297,8 @@ static int run_all(struct cmd_train *t)
     static int (*const steps[])(struct cmd_train *) = {fix_run, look, make_trainer, open_out,
                                                        train};
     bool checks = options_flag(t->o, "check");
-    size_t n_steps = checks ? 3 : sizeof steps / sizeof *steps; /* fix_run() to make_trainer() */
+    /* With --check only the first three steps run: fix_run() to make_trainer(). */
+    size_t n_steps = checks ? 3 : sizeof steps / sizeof *steps;
     int64_t us;
     int code = CMD_OK;
     for (size_t i = 0; i < n_steps && code == CMD_OK && !t->dir.finished; i++)

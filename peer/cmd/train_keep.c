@@ -1,4 +1,5 @@
-/* peer/cmd/train_keep.c -- the checkpoints of `hearsay train`, and the storing of its model. */
+/* peer/cmd/train_keep.c -- writes and loads the checkpoints of `hearsay train`, and stores its
+ * model. */
 #include "peer/cmd/train_keep.h"
 
 #include "peer/cmd/files.h"
@@ -13,12 +14,13 @@
 #include <unistd.h>
 
 enum {
-    WRITE_US = 60 * 1000 * 1000, /* The last checkpoint has so long, */
-    LIMIT_US = 1000 * 1000,      /* and its thread to give up. */
-    LOOK_MS = 20                 /* How often an ask for the end is looked for while waiting. */
+    WRITE_US = 60 * 1000 * 1000, /* Time limit for writing the last checkpoint, in microseconds. */
+    /* Time limit for the writer thread to stop after that, in microseconds. */
+    LIMIT_US = 1000 * 1000,
+    LOOK_MS = 20 /* Interval at which a wait checks for signals, in milliseconds. */
 };
 
-/* ---- What a checkpoint holds ---- */
+/* ---- Contents of a checkpoint ---- */
 
 static void sums_fields(struct cmd_train_sums *sums, struct state *s)
 {
@@ -49,7 +51,7 @@ static void fields(struct cmd_train *t, struct state *s)
         t->trainer.state(t->trainer.self, s);
 }
 
-/* ---- The beginning ---- */
+/* ---- At the start ---- */
 
 static int refuse(const struct cmd_train *t, const struct image *m, const char *why, bool no_memory)
 {
@@ -118,7 +120,7 @@ int cmd_train_keep_open(struct cmd_train *t)
                    : CMD_OK;
 }
 
-/* ---- While it trains ---- */
+/* ---- During training ---- */
 
 static void write_one(struct cmd_train *t)
 {
@@ -142,7 +144,7 @@ void cmd_train_keep_round(struct cmd_train *t)
     struct cmd_train_keep *k = &t->keep;
     if (!k->writes || uv_hrtime() - k->last_ns < (uint64_t)k->files.every_us * 1000)
         return;
-    (void)uv_run(&k->loop, UV_RUN_NOWAIT); /* Hears what became of the one before. */
+    (void)uv_run(&k->loop, UV_RUN_NOWAIT); /* Processes the result of the previous checkpoint. */
     if (!uv_writer_busy(&k->writer) && t->round < t->run.rounds)
         write_one(t);
 }
@@ -157,7 +159,8 @@ static void close_writer(struct cmd_train *t)
     if (uv_writer_close(&k->writer, WRITE_US, LIMIT_US, &r, &last) < 0) {
         cmd_fail(t->o, CMD_OK, "warning: the disk of %s does not answer", t->out);
         fflush(NULL);
-        _exit(CMD_FAILED); /* Its thread can be neither ended nor waited for. */
+        /* The writer thread hangs in the disk and can be neither ended nor joined. */
+        _exit(CMD_FAILED);
     }
     if (last)
         on_written(t, &r);
@@ -173,13 +176,13 @@ void cmd_train_keep_stop(struct cmd_train *t)
         return;
     while (uv_writer_busy(&k->writer))
         (void)uv_run(&k->loop, UV_RUN_ONCE);
-    k->warns = (struct calm){0}; /* What becomes of the last one is told in any case. */
+    k->warns = (struct calm){0}; /* A failure of the last checkpoint is always reported. */
     if (t->round > 0)
         write_one(t);
     close_writer(t);
 }
 
-/* ---- The end ---- */
+/* ---- At the end ---- */
 
 static int write_model(struct cmd_train *t, char why[DATA_ERROR_MAX])
 {
@@ -236,7 +239,7 @@ int cmd_train_keep_model(struct cmd_train *t)
     return CMD_OK;
 }
 
-/* A run of which some lines are lost has its result all the same. */
+/* A run that lost lines of metrics still has its result. */
 int cmd_train_keep_lines(struct cmd_train *t)
 {
     struct retry retry = {0};

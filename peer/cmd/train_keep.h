@@ -1,15 +1,15 @@
-/* peer/cmd/train_keep.h -- what `hearsay train` does so that nothing it has learnt is lost.
+/* peer/cmd/train_keep.h -- checkpoints of `hearsay train`, and the storing of its model.
  *
- *   before    the newest checkpoint under --out, if there is one: the run goes on from it
- *   training  one more every --checkpoint, on a thread of its own (peer/uv/writer.h)
- *   Ctrl-C    one more, of the round at which the run stops
- *   after     the model; where the disk does not take it, it stays in memory and is tried again
- *             for --patience
+ *   before    resumes from the newest checkpoint under --out, if there is one
+ *   training  writes a checkpoint every --checkpoint, on a separate thread (peer/uv/writer.h)
+ *   Ctrl-C    writes a checkpoint of the round at which the run stops
+ *   after     writes the model; if the disk fails, keeps it in memory and tries again for
+ *             --patience
  *
- * Checkpoints are files as a peer's are (peer/keep/slots.h), with the sections "train", "model" and
- * the trainer's own. Batches are a function of the round, so that what follows a restart is what would
- * have followed without one, bit for bit. Where training runs away after a restart, it goes back to
- * the checkpoint's model at the earliest.
+ * Checkpoints have the file format of a peer's checkpoints (peer/keep/slots.h), with the
+ * sections "train", "model" and those of the trainer. Batches are a function of the round, so a
+ * resumed run continues bit for bit as it would have without the interruption. If training
+ * diverges after a restart, it returns at the earliest to the model of the checkpoint.
  */
 #ifndef PEER_CMD_TRAIN_KEEP_H
 #define PEER_CMD_TRAIN_KEEP_H
@@ -23,34 +23,36 @@ struct cmd_train;
 struct cmd_train_keep
 {
     struct cmd_checkpoint files;
-    bool writes; /* The writer is there. */
+    bool writes; /* The writer thread is running. */
     uv_loop_t loop;
     struct uv_writer writer;
     struct state copy;
-    uint64_t last_ns;  /* When the last one was taken. */
-    uint64_t kept;     /* The round of the newest that is on disk; 0: there is none. */
-    struct calm warns; /* When failures are told. */
+    uint64_t last_ns;  /* Time at which the last checkpoint was taken, by uv_hrtime(). */
+    uint64_t kept;     /* Round of the newest checkpoint on disk. 0: none. */
+    struct calm warns; /* Limits how often failures are reported. */
 };
 
-/* --out is ours, and there is a trainer with its first model: look for checkpoints, go on from the
- * newest, and get ready to write more. CMD_OK, or an exit code with a line on stderr. */
+/* Loads the checkpoints, resumes from the newest one, and starts the writer. --out must be
+ * locked, and the trainer and the initial model must exist. Returns CMD_OK, or an exit code
+ * after a message on stderr. */
 int cmd_train_keep_open(struct cmd_train *t);
 
-/* A round is done: write a checkpoint, if it is time. */
+/* Called after each round: writes a checkpoint if it is time. */
 void cmd_train_keep_round(struct cmd_train *t);
 
-/* The run stops here: write one now, and wait until it is on disk. */
+/* Called when the run stops: writes a checkpoint of this round and waits until it is on disk. */
 void cmd_train_keep_stop(struct cmd_train *t);
 
-/* Write the model, as often as it takes, until a signal asks to stop or --patience is over. CMD_OK or an exit code
- * with a line on stderr. */
+/* Writes the model, and tries again until it succeeds, a signal asks to stop, or --patience is
+ * over. Returns CMD_OK, or an exit code after a message on stderr. */
 int cmd_train_keep_model(struct cmd_train *t);
 
-/* Write the lines of metrics that wait, with the same patience. CMD_OK, or CMD_FAILED with a sentence
- * where some are in no file. */
+/* Writes the lines of metrics that wait in memory, with the same retries as
+ * cmd_train_keep_model(). Returns CMD_OK, or CMD_FAILED after a message on stderr if lines are
+ * lost. */
 __attribute__((warn_unused_result)) int cmd_train_keep_lines(struct cmd_train *t);
 
-/* `over`: the run has a result, and nobody will go on from its checkpoints. */
+/* Closes the checkpoints. `over`: the run has a result, so the checkpoint files are deleted. */
 void cmd_train_keep_close(struct cmd_train *t, bool over);
 
 #endif

@@ -1,4 +1,4 @@
-/* peer/cmd/train_report.c -- the lines and the result of `hearsay train`. */
+/* peer/cmd/train_report.c -- writes the metrics of `hearsay train` and prints its result. */
 #include "peer/cmd/train.h"
 
 #include "nn/math/number.h"
@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 #include <uv.h>
 
-static const double bit = 0.69314718055994530942; /* ln 2: a bit in nats. */
+static const double bit = 0.69314718055994530942; /* ln 2: one bit in nats. */
 
 /* ---- Figures ---------------------------------------------------------- */
 
@@ -27,13 +27,14 @@ static double mean_accuracy(const struct cmd_train_sums *s)
     return s->rows > 0 ? s->accuracy / (double)s->rows : (double)NAN;
 }
 
-/* How many passes over the data so many rounds are. */
+/* Returns the number of passes over the data in `rounds` rounds. */
 static double epochs(const struct cmd_train *t, uint64_t rounds)
 {
     return (double)(rounds * sgd_samples(&t->run)) / (double)t->samples;
 }
 
-/* What was asked for, of which whole rounds make a little more. */
+/* Returns the number of epochs that the user asked for. The run trains slightly more, because it
+ * consists of whole rounds. */
 static double wanted_epochs(const struct cmd_train *t)
 {
     return options_given(t->o, "rounds") ? epochs(t, t->run.rounds) : options_real(t->o, "epochs");
@@ -54,13 +55,13 @@ static double seconds(const struct cmd_train *t)
     return (double)(uv_hrtime() - t->begin_ns) * 1e-9;
 }
 
-/* Without an evaluation there is no figure of the held-out set. */
+/* Returns a figure of the held-out set as JSON; null if there was no evaluation. */
 static json_t *held_out(bool has, double figure)
 {
     return uv_metrics_number(has ? figure : (double)NAN);
 }
 
-/* The most memory that the process has held, in bytes; Linux counts it in KiB. */
+/* Returns the peak memory of the process in bytes. Linux reports it in KiB. */
 static uint64_t peak_rss(void)
 {
     struct rusage use;
@@ -69,13 +70,13 @@ static uint64_t peak_rss(void)
 
 /* ---- Lines ------------------------------------------------------------ */
 
-/* An epoch that ended is written as "3", one under way as "2.35". */
+/* Returns the number of decimals of an epoch: "3" at the end of an epoch, "2.35" within one. */
 static int digits(double epoch)
 {
     return fabs(epoch - round(epoch)) < 0.005 || epoch >= 100 ? 0 : 2;
 }
 
-/* What only `train` has to say: how good the held-out loss is, and how fast a step. */
+/* Writes the part of the progress line that only `train` has: held-out loss and time of a step. */
 static void put_tail(const struct cmd_train *t, double loss, char *out, size_t size)
 {
     char bits[CMD_PROGRESS_TEXT] = "-", tested[CMD_PROGRESS_TEXT], step[CMD_PROGRESS_TEXT];
@@ -120,7 +121,8 @@ void cmd_train_break(struct cmd_train *t)
     cmd_progress_break(&t->progress);
 }
 
-/* The object of a line: means over `s`, and null for what was not evaluated. */
+/* Returns the JSON object of a line of metrics: means over `s`, and null for values that were
+ * not evaluated. */
 static json_t *line_object(const struct cmd_train *t, const struct cmd_train_sums *s, bool tested)
 {
     double loss = mean_loss(s), test_loss = t->tested.loss;
@@ -150,7 +152,7 @@ void cmd_train_tell(struct cmd_train *t, bool news)
              t->lines.news);
 }
 
-/* The line of this start comes before its first. */
+/* Writes a line to metrics.jsonl. Before the first one, writes the line that marks the start. */
 static void write_line(struct cmd_train *t)
 {
     uv_timeval64_t now;
@@ -162,7 +164,8 @@ static void write_line(struct cmd_train *t)
     json_decref(j);
 }
 
-/* The next line has means of its own, and what the last one had is shown until there are some. */
+/* After this line the sums start again from 0. The display shows the previous sums until there
+ * are new ones. */
 void cmd_train_say(struct cmd_train *t)
 {
     bool last = t->round == t->run.rounds;
@@ -178,7 +181,7 @@ void cmd_train_say(struct cmd_train *t)
 
 /* ---- The result ------------------------------------------------------- */
 
-/* The closing object, but for `out`: NULL without memory. */
+/* Returns the closing JSON object without "out"; NULL if memory is out. */
 static json_t *closing_object(const struct cmd_train *t, bool interrupted)
 {
     char text[WIRE_RUN_MAX + 1];
@@ -213,7 +216,8 @@ static int print_json(const struct cmd_train *t, json_t *j)
     return ok ? CMD_OK : cmd_fail(t->o, CMD_FAILED, "cannot write JSON");
 }
 
-/* An interrupted run has the figures of its last evaluation, on a part of the held-out set. */
+/* Prints the result of the last evaluation, which in an interrupted run covers only a part of
+ * the held-out set. */
 static void print_tested(const struct cmd_train *t)
 {
     char percent[CMD_PROGRESS_TEXT], number[CMD_PROGRESS_TEXT];

@@ -1,4 +1,4 @@
-/* peer/cmd/training.c -- opens data, model and shard for a run, and makes the trainer of them. */
+/* peer/cmd/training.c -- opens data, model and shard of a run, and makes the trainer from them. */
 #include "peer/cmd/training.h"
 
 #include "compress/compress.h"
@@ -29,7 +29,8 @@ int cmd_training_init(struct cmd_training *t, const char *data_spec, const char 
     return err;
 }
 
-/* Is --data there, and of the run's kind as far as can be told unread? */
+/* Checks that --data is given if needed and, as far as possible before reading, that it is of
+ * the run's kind. */
 static int check_kind(const struct cmd_training *t, const char *kind, char error[RUN_ERROR_MAX])
 {
     char why[DATA_ERROR_MAX], given[DATA_KIND_MAX];
@@ -52,7 +53,7 @@ static int check_kind(const struct cmd_training *t, const char *kind, char error
 
 int cmd_training_look(const struct cmd_training *t, char error[RUN_ERROR_MAX])
 {
-    static struct data_spec s; /* Large. */
+    static struct data_spec s; /* Static because the struct is large. */
     char why[DATA_ERROR_MAX];
     if (t->data_spec == NULL)
         return 0;
@@ -152,7 +153,7 @@ uint64_t cmd_training_rounds(const struct cmd_training *t, const struct run *run
         samples *= n;
     double a_step = (double)sgd_samples(run) * n, a_round = a_step * run_steps(run);
     double first =
-        fmin((double)run->post_local, epochs * samples / a_step); /* Rounds of one step. */
+        fmin((double)run->post_local, epochs * samples / a_step); /* Rounds with one local step. */
     double rounds = ceil(first + (epochs * samples - first * a_step) / a_round);
     if (!(rounds >= 1))
         return 1;
@@ -202,9 +203,10 @@ const char *cmd_training_why(int err, const char *why)
                             : why;
 }
 
-/* ---- The initial model's file. ---- */
+/* ---- The file of the initial model ---- */
 
-/* Read it into *x, which the caller frees, and write the run's text for it. */
+/* Reads the initial model into `*x`, which the caller frees, and writes its hash to `text` as in
+ * the run description. */
 static int read_init(const struct cmd_training *t, const struct model *m, float **x,
                      char text[SGD_INIT_MAX], char error[RUN_ERROR_MAX])
 {
@@ -223,7 +225,7 @@ static int read_init(const struct cmd_training *t, const struct model *m, float 
     return 0;
 }
 
-/* The run's initial model must be the one we were given. */
+/* Reads the initial model of --init and checks that it is the one of the run. */
 static int take_init(struct cmd_training *t, const struct run *run, char error[RUN_ERROR_MAX])
 {
     char text[SGD_INIT_MAX];
@@ -260,7 +262,7 @@ static int take_init(struct cmd_training *t, const struct run *run, char error[R
     return 0;
 }
 
-/* ---- Runs that files fix. ---- */
+/* ---- Runs that depend on files ---- */
 
 static int set_and_fill(struct run_flags *flags, const char *name, const char *value,
                         struct run *run, char error[RUN_ERROR_MAX])
@@ -300,7 +302,7 @@ static int check_rules(const struct run *run, const char *flag, const char *spec
                        char error[RUN_ERROR_MAX])
 {
     struct model m;
-    if (strchr(spec, ';') == NULL) /* Not given, or but the default rule. */
+    if (strchr(spec, ';') == NULL) /* The codec was not given, or has only a default rule. */
         return 0;
     int err = cmd_training_model(&m, run, error);
     if (err < 0)
@@ -310,8 +312,8 @@ static int check_rules(const struct run *run, const char *flag, const char *spec
     return err;
 }
 
-/* Codecs that were given, against the run's model. Of a cluster's run we know the
- * model only where that was given, too. */
+/* Checks the given codecs against the run's model. For a run that may be a cluster's, the model
+ * is known only if --model was given, too. */
 static int check_codecs(const struct cmd_training *t, const struct run_flags *flags,
                         const struct run *run, char error[RUN_ERROR_MAX])
 {
@@ -342,7 +344,7 @@ int cmd_training_fix(struct cmd_training *t, struct run_flags *flags, double epo
     return err == 0 && t->init_path != NULL ? fix_init(t, flags, run, error) : err;
 }
 
-/* ---- The trainer. ---- */
+/* ---- The trainer ---- */
 
 static void close_trainer(struct cmd_training *t)
 {
@@ -397,8 +399,8 @@ static struct sgd_config sgd_config(struct cmd_training *t, const struct run *ru
     };
 }
 
-/* The model; and, where others share ours, a scratch for each thread and one table of owners
- * for all. */
+/* Creates the model. If other peers share it, also creates scratch memory for each thread and
+ * one table of shard owners. */
 static int make_common(struct cmd_training *t, const struct run *run,
                        const struct shard_split *split, char error[RUN_ERROR_MAX])
 {
@@ -444,14 +446,14 @@ static int check_threads(const struct cmd_training *t, const struct run *run,
     return -EINVAL;
 }
 
-/* Whose fault is it that a set does not fall into shards? A split by what the set does not
- * have is wrong, whatever the parts. */
+/* Returns true if --skew, not --shard, is the reason why the data cannot be split: the set lacks
+ * the labels by which --skew splits, or --skew splits by a file. */
 static bool by_skew(const struct shard_split *split, const struct dataset *set)
 {
     return split->fall == SHARD_FILE || (shard_split_by_label(split) && set->labels == NULL);
 }
 
-/* Model, shard, trainer, once the data are there. */
+/* Makes model, shard and trainer, after the data have been read. */
 static int make(struct cmd_training *t, const struct run *run, char error[RUN_ERROR_MAX])
 {
     char why[MODEL_ERROR_MAX];

@@ -1,9 +1,10 @@
-/* peer/cmd/training.h -- from a run and a data path to a trainer.
+/* peer/cmd/training.h -- makes a trainer from a run description and a data path, for commands
+ * that train with nn/.
  *
  *   --data mnist:DIR, --shard 1/3, run --> data sets, model, shard --> struct trainer
  *
- * For commands that train with nn/. Data are read once and kept while kind
- * and (for sets that are drawn) seed stay.
+ * The data are read once and kept as long as the data kind stays the same, and for generated
+ * data also the seed.
  */
 #ifndef PEER_CMD_TRAINING_H
 #define PEER_CMD_TRAINING_H
@@ -18,74 +19,85 @@
 
 struct cmd_training
 {
-    const char *data_spec; /* "mnist:DIR"; NULL: what the run's kind alone names. */
+    /* Value of --data, such as "mnist:DIR". NULL: the data kind of the run needs no path. */
+    const char *data_spec;
     struct shard_spec shard_spec;
-    uint64_t peer_key; /* The member's key is its name's hash, as the node makes it. */
-    /* To be set behind cmd_training_init(), each may stay as it is: */
-    const char *init_path;                /* The initial model's file, or NULL. */
-    uint32_t threads;                     /* 0: one. */
-    struct cmd_progress_reading *reading; /* Where to say so, or NULL. */
-    bool joins; /* The run, and its model, may be a cluster's that is there already. */
+    /* Key of the peer for drawing its batches: the hash of its name, as in the node. */
+    uint64_t peer_key;
+    /* The following fields are optional and may be set after cmd_training_init(). */
+    const char *init_path;                /* File of the initial model, or NULL. */
+    uint32_t threads;                     /* Number of threads. 0: one. */
+    struct cmd_progress_reading *reading; /* Where the progress of reading is shown, or NULL. */
+    /* The peer may join a run that a cluster has already begun, with that run's model. */
+    bool joins;
 
-    struct cmd_training *of; /* Whose data, model, scratch and owners are used, or NULL. */
-    uint32_t shared;         /* Others use ours, on so many threads; 0: none does. */
+    /* Peer whose data, model, scratch memory and shard owners are used, or NULL: own ones. */
+    struct cmd_training *of;
+    /* Number of threads on which the peers work that share this struct's data. 0: it is not
+     * shared. */
+    uint32_t shared;
     struct data data;
     bool has_data, has_trainer;
     /* Order of the columns to which a table is matched, if known before the table is read. */
     struct schema order;
-    uint64_t seed;               /* The data were opened with it; drawn ones depend on it. */
-    struct model model;          /* Zeros where there is none. */
-    float *init;                 /* The initial model of a file, or NULL. */
-    struct shard_owners *owners; /* For those who share. */
-    struct sgd_scratch *scratch[CREW_MAX]; /* Likewise, one for each thread. */
+    /* Seed with which the data were opened. Generated data depend on it. */
+    uint64_t seed;
+    struct model model;          /* Model of the run. Zeros: none. */
+    float *init;                 /* Parameters of the initial model from a file, or NULL. */
+    struct shard_owners *owners; /* Table of shard owners for peers that share it, or NULL. */
+    /* Scratch memory for peers that share it, one for each thread. */
+    struct sgd_scratch *scratch[CREW_MAX];
     struct shard shard;
     struct sgd_trainer sgd;
 };
 
-/* Refuses a bad shard text with -EINVAL and a sentence. */
+/* Initialises `t` for the peer called `name`. Returns 0, or -EINVAL with a message in `error` if
+ * `shard` is invalid. */
 __attribute__((warn_unused_result)) int cmd_training_init(struct cmd_training *t,
                                                           const char *data_spec, const char *shard,
                                                           const char *name,
                                                           char error[RUN_ERROR_MAX]);
 
-/* Many peers in one process: t uses `of`'s data, model, scratch and table of
- * owners. `of` is made first and closed last; all work on `threads` threads, from 1 to CREW_MAX: with
- * --shard auto, for which there is one table, on one. */
+/* Makes `t` use the data, model, scratch memory and shard owners of `of`, for many peers in one
+ * process. `of` must be initialised first and closed last. All peers work on `threads` threads,
+ * from 1 to CREW_MAX. With --shard auto there is one table of owners, so `threads` must be 1. */
 void cmd_training_share(struct cmd_training *t, struct cmd_training *of, uint32_t threads);
-/* From now on it works on this one of them, from 0. */
+/* Sets the thread on which the peer works from now on, counted from 0. */
 void cmd_training_on(struct cmd_training *t, uint32_t thread);
 
-/* Can the files of --data be read at all? For who does not open them before it has joined a run:
- * 0 or a negative errno with a sentence. */
+/* Checks that the files of --data exist and are readable, for a peer that opens them only after
+ * it has joined a run. Returns 0, or a negative errno with a message in `error`. */
 __attribute__((warn_unused_result)) int cmd_training_look(const struct cmd_training *t,
                                                           char error[RUN_ERROR_MAX]);
 
-/* Read or draw the data of `kind`, which may be open, unless they are there. */
+/* Reads or generates the data of `kind`, which may leave the shape open, unless they are already
+ * in memory. Returns 0, or a negative errno with a message in `error`. */
 __attribute__((warn_unused_result)) int cmd_training_data(struct cmd_training *t, const char *kind,
                                                           uint64_t seed, char error[RUN_ERROR_MAX]);
 
-/* Rounds of `epochs` passes over the common set by n peers together:
- * ceil(epochs * N / (batch * local_steps * n)), where a private set of size N
- * counts n times; and with post_local as many more as it takes. Needs the data. */
+/* Returns the number of rounds in which n peers together make `epochs` passes over the common
+ * data set: ceil(epochs * N / (batch * local_steps * n)). A private data set of size N counts n
+ * times. With post_local the first rounds have one local step, so there are correspondingly more
+ * rounds. The data must be open. */
 uint64_t cmd_training_rounds(const struct cmd_training *t, const struct run *run, double epochs);
 
-/* Refuses a spec that has a rule for no tensor of the model, with a sentence that
- * names the flag, the rule and its match. */
+/* Checks that every rule of the codec spec matches a tensor of the model. Returns 0, or -EINVAL
+ * with a message that names the flag, the rule and its pattern. */
 __attribute__((warn_unused_result)) int cmd_training_rules(const struct model *m, const char *flag,
                                                            const char *spec,
                                                            char error[RUN_ERROR_MAX]);
 
-/* The run of these flags, fixed. What they leave open, files say, and the flags
- * are set: the rounds of `epochs` and the kind of the data by reading them, the
- * hash of an initial model by reading that. A codec among them with a rule for
- * no tensor of the model is refused. */
+/* Builds the complete run description from the flags, and sets the flags that were open: the
+ * rounds of `epochs` and the data kind by reading the data, the hash of an initial model by
+ * reading its file. Refuses a codec that has a rule for no tensor of the model. Returns 0, or a
+ * negative errno with a message in `error`. */
 __attribute__((warn_unused_result)) int cmd_training_fix(struct cmd_training *t,
                                                          struct run_flags *flags, double epochs,
                                                          struct run *run,
                                                          char error[RUN_ERROR_MAX]);
 
-/* The run's model, which needs no data but their kind fixed. The caller closes
- * it. */
+/* Builds the model of the run. The data need not be open, but their kind must fix the shape. The
+ * caller closes the model. Returns 0, or a negative errno with a message in `error`. */
 __attribute__((warn_unused_result)) int cmd_training_model(struct model *m, const struct run *run,
                                                            char error[RUN_ERROR_MAX]);
 
@@ -93,11 +105,13 @@ __attribute__((warn_unused_result)) int cmd_training_model(struct model *m, cons
  * read. */
 struct diary_source cmd_training_source(const struct cmd_training *t);
 
-/* Why sgd_trainer_init() failed: it has a sentence of its own for bad input alone. */
+/* Returns why sgd_trainer_init() failed with `err`. Its own message `why` is valid only for bad
+ * input. */
 const char *cmd_training_why(int err, const char *why);
 
-/* struct node_config's make_trainer; `self` is the struct. May be called
- * again for another run. */
+/* Makes the trainer of a run, as the make_trainer callback of struct node_config. `self`: the
+ * struct cmd_training. May be called again for another run. Returns 0, or a negative errno with
+ * a message in `error`. */
 int cmd_training_make(void *self, const struct run *run, struct trainer *t,
                       char error[RUN_ERROR_MAX]);
 void cmd_training_close(struct cmd_training *t);

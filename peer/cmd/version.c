@@ -1,7 +1,9 @@
-/* peer/cmd/version.c -- `hearsay --version [--json]`: which build this is, and what it works with here.
+/* peer/cmd/version.c -- `hearsay --version [--json]`: prints the build and what it uses on this
+ * machine.
  *
- * What CMake knows comes as definitions of this one file (CMakeLists.txt); a library is asked
- * itself, because the one that is loaded need not be the one of the build.
+ * CMake passes its facts as definitions for this file only (CMakeLists.txt). The version of a
+ * library is asked from the library itself, because the loaded one may differ from the one at
+ * build time.
  */
 #include "peer/cmd/version.h"
 
@@ -29,17 +31,18 @@ enum { TEXT_MAX = 64 };
 
 struct fact
 {
-    const char *name; /* What stands in front of it; the JSON field has _ for blanks. */
-    const char *text; /* NULL: not known. */
+    const char *name; /* Name of the fact. The JSON key has "_" instead of spaces. */
+    const char *text; /* Value of the fact. NULL: not known. */
 };
 
-/* The second word of "OpenBLAS 0.3.21 NO_LAPACKE ...". NULL where there is none. */
+/* Returns the version in "OpenBLAS 0.3.21 NO_LAPACKE ...": the second word. NULL if there is
+ * none. */
 static const char *openblas_version(char out[TEXT_MAX])
 {
     return sscanf(blas_library(), "%*s %63s", out) == 1 ? out : NULL;
 }
 
-/* The instructions of matrix products, by the width of their vectors. */
+/* Returns the CPU instructions that matrix products use, derived from the vector width. */
 static const char *products_level(void)
 {
     size_t lanes = tile_lanes();

@@ -1,4 +1,4 @@
-/* peer/cmd/watch_view.c -- the head, and a line a member. */
+/* peer/cmd/watch_view.c -- formats the head of the status page and one line for each member. */
 #include "peer/cmd/watch_view.h"
 
 #include "gossip/exchange/edge.h"
@@ -11,13 +11,13 @@
 #include <string.h>
 
 enum {
-    LINE = 512, /* Characters of a line, at most. */
-    NAMED = 4,  /* Missing members by name, at most. */
-    OTHER = 3,  /* States that no peer says of itself, */
-    PHASES = 8  /* and room for those that it does. */
+    LINE = 512, /* Maximum number of characters in a line. */
+    NAMED = 4,  /* Maximum number of missing members whose names are shown. */
+    OTHER = 3,  /* Number of states that the observer assigns: left, silent, unreachable. */
+    PHASES = 8  /* Number of states that peers can report. */
 };
 
-/* Where lines go, and how many there were. */
+/* Output of the lines, and the number of lines written. */
 struct page
 {
     FILE *out;
@@ -32,7 +32,8 @@ static void put(struct page *p, const char *line)
     p->n++;
 }
 
-/* What to call the state of a member: its phase, if it tells. */
+/* Returns the state of a member: its phase if it answered, otherwise left, silent or
+ * unreachable. */
 static const char *state_of(const struct watch_member *m)
 {
     if (m->answered)
@@ -42,7 +43,7 @@ static const char *state_of(const struct watch_member *m)
     return m->left ? "left" : m->reached ? "silent" : "unreachable";
 }
 
-/* ---- the head ---- */
+/* ---- Head of the page ---- */
 
 struct tally
 {
@@ -52,9 +53,11 @@ struct tally
         uint32_t n;
     } state[PHASES + OTHER];
     uint32_t n_states, n_answered, n_gathering;
-    uint64_t first, last, rounds; /* Those who answered: their slowest, their fastest. */
+    /* Lowest and highest round of the members that answered, and the number of rounds of the
+     * run. */
+    uint64_t first, last, rounds;
     double loss[2], accuracy, rounds_s, bytes_s;
-    double drift; /* The newest figure, and the round that it is of. */
+    double drift; /* Newest drift, and its round. */
     uint64_t drift_round;
 };
 
@@ -78,7 +81,7 @@ static void count_figures(struct tally *t, const struct watch_member *m)
     t->rounds = s->n_rounds > t->rounds ? s->n_rounds : t->rounds;
     t->first = s->round < t->first ? s->round : t->first;
     t->last = s->round > t->last ? s->round : t->last;
-    t->loss[0] = fmin(t->loss[0], s->loss); /* fmin() and fmax() pass over what is not known. */
+    t->loss[0] = fmin(t->loss[0], s->loss); /* fmin() and fmax() ignore NaN, which means unknown. */
     t->loss[1] = fmax(t->loss[1], s->loss);
     t->accuracy = fmin(t->accuracy, s->accuracy);
     if (s->phase == NODE_TRAINING)
@@ -86,7 +89,7 @@ static void count_figures(struct tally *t, const struct watch_member *m)
     if (isfinite(m->bytes_s))
         t->bytes_s = isfinite(t->bytes_s) ? t->bytes_s + m->bytes_s : m->bytes_s;
     if (isfinite(s->relative_drift) && (!isfinite(t->drift) || s->drift_round >= t->drift_round)) {
-        /* Each has a figure of its own for one round: the largest. */
+        /* Each peer has its own estimate for the same round, and the largest is shown. */
         bool same = isfinite(t->drift) && s->drift_round == t->drift_round;
         t->drift = same ? fmax(t->drift, s->relative_drift) : s->relative_drift;
         t->drift_round = s->drift_round;
@@ -109,7 +112,7 @@ static struct tally count(const struct watch_facts *f)
     return t;
 }
 
-/* "40 s", "3 min", "5 h": nobody wants it closer. */
+/* Writes a duration to the nearest s, min or h: "40 s", "3 min", "5 h". */
 static const char *duration(char out[CMD_PROGRESS_TEXT], double s)
 {
     if (s < 100)
@@ -121,7 +124,7 @@ static const char *duration(char out[CMD_PROGRESS_TEXT], double s)
     return out;
 }
 
-/* Appends to a line that has room for LINE characters. */
+/* Appends to a line, which has room for LINE characters. */
 __attribute__((format(printf, 2, 3))) static void add(char *line, const char *format, ...)
 {
     size_t at = strlen(line);
@@ -131,7 +134,8 @@ __attribute__((format(printf, 2, 3))) static void add(char *line, const char *fo
     va_end(args);
 }
 
-/* Who is known and does not answer is named; others have never been heard of. */
+/* Appends how many members the run still waits for. Members that are known but do not answer are
+ * named. Others have never been seen. */
 static void add_missing(char *line, const struct watch_facts *f, const struct tally *t)
 {
     uint32_t missing = f->min_peers - t->n_answered, n = 0;
@@ -179,7 +183,7 @@ static void put_figures(struct page *p, const struct tally *t)
     put(p, line);
 }
 
-/* ---- a line a member ---- */
+/* ---- Lines of the members ---- */
 
 static const char *name_of(const struct watch_facts *f, const uint8_t id[WIRE_ID_BYTES])
 {
@@ -189,7 +193,7 @@ static const char *name_of(const struct watch_facts *f, const uint8_t id[WIRE_ID
     return "?";
 }
 
-/* Those whose edge is not open are in brackets. */
+/* Appends the neighbours of a member. A neighbour whose edge is not open is in brackets. */
 static void add_neighbours(char *line, const struct watch_facts *f, const struct wire_status *s)
 {
     for (uint32_t i = 0; i < s->n_edges && strlen(line) + WIRE_NAME_MAX + 4 < LINE; i++) {
@@ -207,7 +211,8 @@ static void put_titles(struct page *p)
     put(p, line);
 }
 
-/* The age is that of what the peer did last: before it said so, and since. */
+/* Writes the line of one member. The age is the time since the peer's last progress: its value
+ * in the status plus the time since the status arrived. */
 static void put_member(struct page *p, const struct watch_facts *f, const struct watch_member *m)
 {
     char line[LINE], round[CMD_PROGRESS_TEXT], rate[CMD_PROGRESS_TEXT], age[CMD_PROGRESS_TEXT],

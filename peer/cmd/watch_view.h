@@ -1,5 +1,5 @@
-/* peer/cmd/watch_view.h -- what `hearsay status --watch` shows: from answers of members to lines of text. Pure: no clock, no
- * screen.
+/* peer/cmd/watch_view.h -- formats the page of `hearsay status --watch` from the members'
+ * answers. A pure function, without clock or screen.
  *
  *   8 members: 7 training, 1 silent    round 412 to 415 of 1000    5.2 rounds/s, about 2 min left
  *   loss 0.2120 to 0.2533    accuracy 96.10 % at least    relative drift 8.50e-03 @400    1.20 MB/s
@@ -14,36 +14,37 @@
 
 #include <stdio.h>
 
-/* One member, as it was when it last answered. */
+/* One member, as of its last answer. */
 struct watch_member
 {
-    const char *name;          /* Borrowed, */
-    const uint8_t *id;         /* as are these WIRE_ID_BYTES. */
-    bool left;                 /* It said so. */
-    bool reached;              /* There is a session with it. */
-    bool answered;             /* To the newest question; else what follows is old. */
-    bool ever;                 /* It has answered once: `status` holds. */
-    struct wire_status status; /* Its own words. */
-    double said_s;             /* Since it said them. */
+    const char *name;  /* Name of the member. Borrowed. */
+    const uint8_t *id; /* Identity of the member, WIRE_ID_BYTES. Borrowed. */
+    bool left;         /* The member's record says that it has left. */
+    bool reached;      /* There is a session with the member. */
+    /* The member answered the newest request. False: the figures below are old. */
+    bool answered;
+    bool ever;                 /* The member has answered at least once, so `status` is valid. */
+    struct wire_status status; /* Status that the member last reported. */
+    double said_s;             /* Seconds since the status arrived. */
     double rounds_s,
-        bytes_s; /* Rounds, and bytes sent, a second since the answer before; NaN: not known. */
+        bytes_s; /* Rounds and bytes sent per second, since the previous answer. NaN: not known. */
 };
 
 struct watch_facts
 {
-    const struct watch_member *member; /* Borrowed, n of them, in the order of the lines. */
+    const struct watch_member *member; /* Members in the order of the lines, n of them. Borrowed. */
     uint32_t n;
-    uint32_t min_peers; /* The run's; 0: no run is known. */
-    const char *run;    /* In some words; "": not known. */
+    uint32_t min_peers; /* Members that the run requires before it begins. 0: no run is known. */
+    const char *run;    /* Short description of the run. "": not known. */
 };
 
-/* Writes the head alone, each line cut to `width` characters (0: whole) and with `end` behind it. Returns the
- * number of lines. */
+/* Writes only the head of the page. Each line is cut to `width` characters (0: not cut) and
+ * followed by `end`. Returns the number of lines. */
 uint32_t watch_head(FILE *out, const struct watch_facts *f, uint32_t width, const char *end);
 
-/* Writes the head, and lines of as many members as fit in `height` lines (0: all), each cut to `width`
- * characters (0: whole), with `end` behind each line. Who does not fit is counted in the last one. Returns the
- * number of lines. */
+/* Writes the head, and one line for each member that fits into `height` lines (0: all). Each
+ * line is cut to `width` characters (0: not cut) and followed by `end`. The last line counts the
+ * members that do not fit. Returns the number of lines. */
 uint32_t watch_view(FILE *out, const struct watch_facts *f, uint32_t width, uint32_t height,
                     const char *end);
 
