@@ -7,8 +7,8 @@
 #include "peer/run/run.h"
 
 /* Parses the run description `text` of `n` bytes like run_from_text(), first with the keys of
- * the SGD trainer, then with those of a layout run. Returns 0, or -EINVAL with the error message
- * of the SGD trainer's parser. */
+ * the SGD trainer, then with the keys of a layout run. Returns 0, or -EINVAL with the error
+ * message of the SGD trainer's parser. */
 __attribute__((warn_unused_result)) int cmd_any_run(struct run *run, const char *text, size_t n,
                                                     char error[RUN_ERROR_MAX]);
 

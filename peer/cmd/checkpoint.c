@@ -57,7 +57,7 @@ void cmd_checkpoint_common(struct cmd_checkpoint_common *c, const char *dir, uin
 
 /* ---- Before and after a run ---- */
 
-/* Returns true if the error means that the file is not a checkpoint and cannot become one. */
+/* Returns true if the errno `err` means that the file is not a checkpoint and cannot become one. */
 static bool is_bad(int err)
 {
     return err == -EINVAL || err == -EISDIR || err == -ENXIO || err == -ELOOP || err == -EFBIG;

@@ -24,18 +24,20 @@ struct cmd_checkpoint
     int64_t every_us;
 };
 
-/* Checkpoints from which `hearsay local --out DIR` with n peers would resume. `round`: if `all`,
- * the newest round of which every peer has a checkpoint; otherwise the smallest of the peers'
- * newest checkpoint rounds (0: a peer has none). `last`: the largest of the peers' newest
- * checkpoint rounds. */
+/* The checkpoints from which `hearsay local --out DIR` with n peers would resume. `round`: if
+ * `all` is set, the newest round for which every peer has a checkpoint; otherwise the smallest
+ * of the peers' newest checkpoint rounds (0: some peer is without a checkpoint). `last`: the
+ * largest of the peers' newest checkpoint rounds. */
 struct cmd_checkpoint_common
 {
-    bool there; /* At least one peer has a checkpoint. */
-    /* In lock step: every peer has a checkpoint of `round`. False: each peer resumes from its
-     * own newest checkpoint. */
+    bool there; /* At least one peer of the run has a checkpoint. */
+    /* The run is in lock step and every peer has a checkpoint of `round`. False: each peer
+     * resumes from its own newest checkpoint. */
     bool all;
     uint64_t round, last;
 };
+
+/* Finds the rounds of the checkpoints in DIR/peer-0, DIR/peer-1 and so on, of n peers. */
 void cmd_checkpoint_common(struct cmd_checkpoint_common *c, const char *dir, uint32_t n,
                            bool lock_step);
 

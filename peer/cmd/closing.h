@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 /* Mean of several peers' estimates of the relative drift. Each estimate belongs to a round, and
- * estimates of different rounds must not be averaged: only those of the newest round count.
- * Initialise with zeros. */
+ * estimates of different rounds must not be averaged, so only estimates of the newest round
+ * count. Initialise with zeros. */
 struct cmd_closing_estimate
 {
     double sum;

@@ -104,7 +104,7 @@ static const char *const script[] = {
     "complete -F _hearsay hearsay\n",
 };
 
-/* Command whose option rows are being printed, with "_" for a space in its name. */
+/* Name of the command that is being printed, with "_" for a space. */
 struct rows
 {
     const char *command;
@@ -132,8 +132,8 @@ static void print_data(void)
 
 enum { COMMAND_NAME_MAX = 32 };
 
-/* Options whose value is a spec, with the function that prints the candidates. The option rows
- * of the commands do not list the values of a spec. */
+/* Options that take a spec (topology, codec or data), with the function that prints the
+ * candidates. The option rows of the commands do not list the values of a spec. */
 static const struct
 {
     const char *flag;

@@ -56,8 +56,8 @@ static int read_uplink(const struct options *o, struct cmd_compressors *t)
 
 /* ---- The vector to compress ---- */
 
-/* Returns one tensor of n values whose shape is as close to a square as the divisors of n allow,
- * so that codecs that work on rows and columns have some. */
+/* Returns one tensor of n values with a shape as close to a square as the divisors of n allow,
+ * because some codecs work on rows and columns. */
 static struct segment one_tensor(size_t n)
 {
     size_t rows = 1;
@@ -139,8 +139,8 @@ bool cmd_compressors_names(const char *spec, const char *codec)
     return false;
 }
 
-/* Finds the catalogue entry of the row's codec. A codec with other than default parameters has
- * none. */
+/* Finds the catalogue entry of the row's codec. The catalogue has entries only for codecs with
+ * default parameters. */
 static void find_info(const struct cmd_compressors *t, struct cmd_compressors_row *r)
 {
     for (size_t i = 0; i < t->n_infos; i++)

@@ -70,7 +70,7 @@ static double speed(const struct cmd_compressors *t, double seconds)
 
 /* ---- Tables ---- */
 
-/* Returns the width of the first column: that of the longest spec plus the margin. */
+/* Returns the width of the first column: the length of the longest spec plus the margin. */
 static int spec_width(const struct cmd_compressors *t)
 {
     size_t width = strlen("compressor");

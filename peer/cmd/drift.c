@@ -11,7 +11,7 @@
  *   --json: {"peers": [{"name", "round" (of the estimate), "age" (rounds done since),
  *                       "drift", "relative_drift"}],
  *            "round", "drift", "relative_drift": means of the estimates of the
- *            newest round that has any; with --exact of those of the compared models,
+ *            newest round that has any; with --exact only estimates of the compared models,
  *            "sketches": {"drift", "relative_drift", "error", "round", "round_min", "age",
  *                         "peers", "last_phase"} or null,
  *            "farthest": {"names", "distance"} or null,
@@ -71,8 +71,8 @@ const struct option_row cmd_drift_rows[] = {
 };
 /* clang-format on */
 
-/* Checks that the models are of the round that --round names. A comparison of another round does
- * not answer the user's question, so the command fails. */
+/* Checks that the compared models are of the round that --round names. A comparison of another
+ * round does not answer the user's question, so the command fails. */
 static int check_round(const struct drift *d)
 {
     unsigned long long min = d->round_min, max = d->round_max;
@@ -163,7 +163,8 @@ static int compare(struct drift *d)
 static int once(struct drift *d)
 {
     int code = compare(d);
-    drift_average(d); /* The estimates are printed even if the comparison of the models failed. */
+    /* The peers' estimates are printed even if the comparison of the models failed. */
+    drift_average(d);
     if (options_flag(d->o, "json"))
         drift_print_json(d, (double)NAN);
     else

@@ -54,7 +54,7 @@ struct drift
     /* The models were of different rounds and were therefore not compared. */
     bool apart;
     uint64_t round_min, round_max;
-    /* Peers whose models are compared, exact.n of them. */
+    /* The peers that sent the compared models, exact.n of them. */
     const struct cmd_observed *with[WIRE_MEMBERS_MAX];
     struct drift_look look;
 };
@@ -69,8 +69,8 @@ int drift_models(struct drift *d);
  * peers have already replaced these estimates by later ones, the models are requested again. */
 int drift_models_and_estimates(struct drift *d);
 /* Averages the peers' drift estimates. If models were compared, only estimates of the compared
- * models count. Otherwise only those of the newest round count, because estimates of different
- * rounds must not be averaged. */
+ * models count. Otherwise only estimates of the newest round count, because estimates of
+ * different rounds must not be averaged. */
 void drift_average(struct drift *d);
 /* Returns true if no member that answers will train another round. */
 bool drift_at_rest(const struct drift *d);
@@ -90,26 +90,32 @@ int drift_look_at_models(struct drift *d, bool layers);
  * one vector. Returns 0 or -ENOMEM. */
 int drift_look_measure(struct drift_look *l, const struct segment *s, size_t n_segments,
                        const float *const *x, size_t n, bool layers);
+/* Returns the distances of the whole model in a comparison. */
 const struct layers_figure *drift_look_all(const struct drift_look *l);
+/* Frees the arrays of a comparison and resets it to zeros. */
 void drift_look_close(struct drift_look *l);
 
 /* ---- drift_files.c ---- */
 
+/* Runs the command for model files instead of peers. Returns an exit code. */
 int drift_files(const struct options *o);
 
 /* ---- drift_watch.c ---- */
 
+/* Runs --watch: compares and prints a line every --interval until the run ends, no peer can be
+ * reached, or a signal arrives. Returns an exit code. */
 int drift_watch(struct drift *d);
 
 /* ---- drift_print.c ---- */
 
+/* Prints the estimates of the peers and the comparison as text. */
 void drift_print_text(const struct drift *d);
 /* Prints one comparison as a JSON object. `time_s`: seconds since --watch began; NaN: without
  * --watch. */
 void drift_print_json(const struct drift *d, double time_s);
 /* Prints one line of --watch, and with `layers` one more line for each layer. */
 void drift_print_line(const struct drift *d, double time_s, bool layers);
-/* Prints the distances of model files as text, with `layers` also those of each tensor. */
+/* Prints the distances of model files as text; with `layers` also the distance in each tensor. */
 void drift_print_look(const struct drift_look *l, const struct consensus *c, bool layers);
 void drift_print_look_json(const struct drift_look *l, const struct consensus *c, bool layers);
 

@@ -94,7 +94,7 @@ int drift_look_at_models(struct drift *d, bool layers)
 
 /* ---- Sketches ---- */
 
-/* Splits the run's model into the layers of which peers send sketches. */
+/* Splits the run's model into layers in the same way as the peers that send sketches. */
 static int cut(const struct drift *d, struct layers *layers)
 {
     char error[RUN_ERROR_MAX];
@@ -106,7 +106,7 @@ static int cut(const struct drift *d, struct layers *layers)
     return CMD_OK;
 }
 
-/* Sketches received so far: from which peers and of which rounds. */
+/* Sketches received so far: the peers that sent them, and their rounds. */
 struct come
 {
     const struct cmd_observed *from[WIRE_MEMBERS_MAX];
@@ -161,9 +161,17 @@ static uint32_t left_ms(uint64_t begun_ns, uint32_t ms)
     return gone < ms ? ms - (uint32_t)gone : 0;
 }
 
-/* Requests sketches of a round that no peer has reached yet. Peers train on while the request
- * travels, so each try names a round farther ahead. If no peer trains, all send their present
- * sketches. */
+/* Requests sketches of all peers, if possible of one round, and tries again until they can be
+ * compared.
+ *
+ *   case                     requested round
+ *   --round is given         that round, in one try
+ *   no peer trains           0: each peer sends its present sketches
+ *   no lock step             0: each peer sends its present sketches
+ *   otherwise                newest known round plus 2, 4, 8, ... (one step for each try)
+ *
+ * Peers train on while a request travels, so the requested round must be ahead of all of them.
+ */
 static void ask(struct drift *d, uint32_t ms, struct come *c)
 {
     uint64_t begun = uv_hrtime();

@@ -44,10 +44,19 @@ uint64_t drift_newest_round(const struct drift *d)
 
 /* ---- The models ---- */
 
-/* Returns the round to request. In lock step all peers begin a drift window at the same round,
- * and a peer that has finished training sends its present model, so the first tries ask for the
- * next window. Later tries name a round that no peer has reached, farther ahead each time.
- * --watch never waits for windows, because they may be hundreds of rounds apart. */
+/* Returns the round to request from the peers.
+ *
+ *   case                     requested round
+ *   --round is given         that round
+ *   --watch, peers train     newest known round plus 2, 4, 8, ... (one step for each try)
+ *   --watch, no peer trains  0: each peer sends its present model
+ *   first three tries        WIRE_ROUND_WINDOW: the beginning of the next drift window
+ *   later tries              newest known round plus 8, 16, 32, ...
+ *
+ * In lock step all peers begin a drift window at the same round, so their models can be compared
+ * with their own estimates. Windows may be hundreds of rounds apart, so --watch does not wait
+ * for one.
+ */
 static uint64_t common_round(const struct drift *d, int tries)
 {
     if (options_given(d->o, "round"))
@@ -133,7 +142,7 @@ int drift_models(struct drift *d)
         return code;
     if (consensus_measure(&d->exact, n, n_trained, dim, model_of, d) < 0)
         return cmd_fail(d->o, CMD_FAILED, "out of memory for the models");
-    if (n == 1) { /* The distance of a single model is not 0 but undefined. */
+    if (n == 1) { /* The distance of a single model is reported as undefined, not as 0. */
         fprintf(stderr, "hearsay drift: warning: a single model has no drift\n");
         d->exact.trained.xi = d->exact.trained.relative = (double)NAN;
         d->exact.statistics.xi = d->exact.statistics.relative = (double)NAN;
@@ -254,6 +263,6 @@ void drift_average(struct drift *d)
         d->relative += m->status.relative_drift;
         d->n_estimates++;
     }
-    d->xi /= d->n_estimates; /* NaN if no peer has an estimate. */
+    d->xi /= d->n_estimates; /* The mean is NaN if no peer has an estimate. */
     d->relative /= d->n_estimates;
 }

@@ -61,7 +61,8 @@ static const char *percent(char out[CMD_PROGRESS_TEXT], double x)
 }
 
 /* Prints the two models that are farthest apart and their distance, such as "peer-1 and peer-4:
- * 9.3122e-02", or why there is no such pair. */
+ * 9.3122e-02". Prints "unknown" or "no two differ" if there is nothing to compare or all models
+ * are equal. */
 static void put_pair(const struct drift_look *l, const struct layers_figure *f)
 {
     if (isnan(f->apart))

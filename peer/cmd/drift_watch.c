@@ -37,6 +37,8 @@ static bool anybody_up(const struct cmd_observe *w)
     return false;
 }
 
+/* Returns true if no member has a session, and each has left by its record, has closed its session,
+ * or last reported that its model is final. */
 static bool is_over(const struct cmd_observe *w)
 {
     for (uint32_t i = 0; i < w->n; i++) {
@@ -97,7 +99,7 @@ int drift_watch(struct drift *d)
     for (uint64_t k = 1;; k++) {
         bool up = anybody_up(&d->w);
         n_gone = up ? 0 : n_gone + 1;
-        /* Lost peers have been dialled again at least once without success. */
+        /* At this point all lost peers have been dialled again at least once without success. */
         if (n_gone > 1 && is_over(&d->w))
             return end(&last, "the run is over", CMD_OK);
         if (n_gone == GONE_LOOKS)

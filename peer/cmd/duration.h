@@ -1,4 +1,4 @@
-/* peer/cmd/duration.h -- reads options whose values are times: 30s, 2.5, 10m, 24h, off. */
+/* peer/cmd/duration.h -- reads options that take a time: 30s, 2.5, 10m, 24h, off. */
 #ifndef PEER_CMD_DURATION_H
 #define PEER_CMD_DURATION_H
 

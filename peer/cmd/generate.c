@@ -82,7 +82,8 @@ static int generate(const struct options *o, struct generate *g)
             return cmd_fail(o, CMD_FAILED, "%s: the model's answers are not finite",
                             options_text(o, "file"));
         put(&p, raw, (uint8_t)byte);
-        /* Flushed after each byte, so that the reader sees the text while it is generated. */
+        /* The output is flushed after each byte, so that the reader sees the text while it is
+         * generated. */
         fflush(stdout);
     }
     fwrite(text, 1, printable_end(&p, text), stdout);

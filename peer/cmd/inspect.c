@@ -75,7 +75,8 @@ static void run_id(const struct run *run, char out[2 * RUN_ID_BYTES + 1])
         snprintf(out + 2 * i, 3, "%02x", hash[i]);
 }
 
-/* Returns the file's metadata value for `key`; NULL if the file has none or a spec is inspected. */
+/* Returns the file's metadata value for `key`; NULL if the key is missing or a spec is
+ * inspected. */
 static const char *said(const struct cmd_inspect *in, const char *key)
 {
     return in->path != NULL ? safetensors_value(&in->info, key) : NULL;
@@ -377,7 +378,7 @@ static int look(struct cmd_inspect *in, const struct options *o)
     return cmd_fail(o, CMD_USAGE, "no file of that name, and no %s", why);
 }
 
-/* Takes the description of the inputs from the file. If the file has none, or a spec is given,
+/* Takes the description of the inputs from the file. If it is missing there, or a spec is given,
  * derives it from the data kind. */
 static void find_input(struct cmd_inspect *in)
 {

@@ -1,4 +1,5 @@
-/* peer/cmd/inspect.h -- what `hearsay inspect` finds in a model file or a model spec.
+/* peer/cmd/inspect.h -- result of `hearsay inspect`: contents of a model file or of a model
+ * spec.
  *
  *   inspect_file.c   FILE  -> tensors with statistics, the run, the author, the round
  *   inspect_spec.c   SPEC  -> tensors that the model would have, its multiply-adds
@@ -39,7 +40,7 @@ struct cmd_inspect
     struct safetensors_info info; /* Metadata of the model file. */
     struct run run;               /* Run description in the metadata, valid if has_run. */
     bool has_run;
-    /* Why the run description could not be read. "": it could be read, or the file has none. */
+    /* Why the run description could not be read. "": it was read, or the file does not have one. */
     char run_why[RUN_ERROR_MAX];
     struct model model; /* Model of the run or of the spec, valid if has_model. */
     bool has_model;
@@ -53,7 +54,7 @@ struct cmd_inspect
     /* Names of the columns in the file's metadata. Zeros: none. */
     struct schema schema;
     bool unnamed; /* The model is for a table, and the file does not name the columns. */
-    /* Forms of the columns in the run description. n is 0 if the description has none. */
+    /* Forms of the columns in the run description. n is 0 if the description does not give them. */
     struct columns columns;
 };
 

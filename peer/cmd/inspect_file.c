@@ -16,7 +16,7 @@
 struct walk
 {
     struct cmd_inspect *in;
-    const struct safetensors_tensor *last; /* Tensor whose values are being read. */
+    const struct safetensors_tensor *last; /* The tensor that is being read. */
     bool no_memory;
 };
 

@@ -14,7 +14,8 @@
  * shape. */
 static int read_kind(const struct options *o, const char *spec, char kind[DATA_KIND_MAX])
 {
-    static struct data data; /* Static because the struct is large. */
+    /* The variable is static because the struct is too large for the stack. */
+    static struct data data;
     char why[DATA_ERROR_MAX];
     struct cmd_progress_reading reading = {.out = stderr};
     struct data_request request = {
@@ -111,7 +112,7 @@ int cmd_inspect_spec(struct cmd_inspect *in, const struct options *o, const char
 {
     char why[MODEL_ERROR_MAX], kind[DATA_KIND_MAX];
     int norm = number_choice("batch|group|layer", options_text(o, "norm"));
-    assert(norm >= 0); /* The options parser accepts only these three values. */
+    assert(norm >= 0); /* The options parser accepts only the three values of --norm. */
     if (options_given(o, "norm") && !model_has_norm(spec))
         return cmd_fail(o, CMD_USAGE,
                         "--norm: only with a model that has norms, such as resnet:20");

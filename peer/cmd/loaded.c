@@ -185,8 +185,8 @@ int cmd_loaded_data(struct cmd_loaded *l, const struct options *o)
     return CMD_OK;
 }
 
-/* Finds the shape that the model needs: that of the data if they were read, otherwise that of
- * the data kind. */
+/* Finds the shape that the model needs: the shape of the data if they were read, otherwise the
+ * shape that the data kind fixes. */
 static int find_shape(const struct options *o, const struct cmd_loaded *l, struct data_shape *shape)
 {
     const char *kind = sgd_values(&l->run)->data;

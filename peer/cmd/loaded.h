@@ -60,9 +60,8 @@ int cmd_loaded_run(struct cmd_loaded *l, const struct options *o, const char *ki
 /* Reads the data of --data, which must be of the run's kind. */
 int cmd_loaded_data(struct cmd_loaded *l, const struct options *o);
 
-/* Builds the run's model and reads its parameters from the file. The shape of the model is that
- * of the data if they were read, otherwise that of the data kind, which must then have a fixed
- * shape. */
+/* Builds the run's model and reads its parameters from the file. If the data were read, they
+ * determine the shape of the model. Otherwise the data kind must have a fixed shape. */
 int cmd_loaded_model(struct cmd_loaded *l, const struct options *o);
 
 void cmd_loaded_close(struct cmd_loaded *l);

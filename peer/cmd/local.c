@@ -190,7 +190,8 @@ static void wait_on(struct local *l)
     uv_timer_start(&l->wait, on_wait, ms, 0);
 }
 
-/* Starts to wait for the other peers when the run has ended for the first one. */
+/* Starts the timer for messages about peers still running, when the run has ended for the first
+ * peer. */
 static void begin_to_wait(struct local *l)
 {
     if (l->over_ns != 0)
@@ -209,6 +210,14 @@ static bool was_killed(const struct uv_cluster_child *k)
            || k->signal == SIGHUP;
 }
 
+/* Handles the end of peer i. Stopping the peers on purpose and a peer given up cause no report.
+ *
+ *   how the peer ended             a peer has trained          no peer has trained
+ *   exit code 0 or 3 (its run)     waits for the other peers   no action
+ *   killed by a user or system     the others continue         the command fails, all peers stop
+ *   any other signal or code       the command fails, the      the command fails, all peers stop
+ *                                  others continue
+ */
 static void on_ended(void *self, uint32_t i)
 {
     struct local *l = self;
@@ -335,9 +344,9 @@ static void make_args(struct args *a, const struct local *l, uint32_t i)
 
 extern char **environ;
 
-/* Returns the environment of the children: that of this process without HEARSAY_* variables,
- * which have been read here and would be read again. Each child gets one BLAS thread, because
- * the processes share the cores. */
+/* Returns the environment of the children: a copy of this process's environment without
+ * HEARSAY_* variables, which have been read here and would be read again. Each child gets one
+ * BLAS thread, because the processes share the cores. */
 static char **make_env(void)
 {
     static char threads[] = "OPENBLAS_NUM_THREADS=1";
@@ -458,9 +467,10 @@ static void take_summary(struct local *l, uint32_t i, const json_t *summary)
     free(text);
 }
 
-/* Looks for peers that finished in an earlier start whose parent was killed near the end of the
- * run. If all peers finished, the result is made from their summaries. Otherwise they all take
- * part again, and the results of the finished ones move aside. */
+/* Looks for peers that finished in an earlier start of the run. There are some if the parent was
+ * killed near the end of the run. If all peers finished, the result is made from their
+ * summaries. Otherwise all peers take part again, and the results of the finished ones move
+ * aside. */
 static int look_at_peers(struct local *l)
 {
     char dir[CMD_PATH_MAX];
@@ -478,7 +488,7 @@ static int look_at_peers(struct local *l)
     l->all_ended = code == CMD_OK && l->n_ended == l->n;
     if (l->all_ended) {
         cmd_fail(l->o, CMD_OK, "all peers of this run have finished before, in %s", l->out);
-        /* The same judgement as in on_ended() when the peer ended in the earlier start. */
+        /* An exit code other than CMD_OK or CMD_APART counts as a failure, as in on_ended(). */
         for (uint32_t i = 0; i < l->n; i++)
             l->result.failed |=
                 l->result.exit_code[i] != CMD_OK && l->result.exit_code[i] != CMD_APART;
@@ -572,7 +582,8 @@ static int train(struct local *l)
 
 int cmd_local(const struct options *o)
 {
-    static struct local l; /* Static because the struct is large; one instance per process. */
+    /* The variable is static because the struct is too large for the stack. */
+    static struct local l;
     static int (*const steps[])(struct local *) = {check,         look,     find_program, make_out,
                                                    look_at_peers, make_key, open_cluster, train};
     bool checks = options_flag(o, "check");

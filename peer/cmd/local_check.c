@@ -26,7 +26,8 @@ int cmd_local_check(const struct options *o, struct run_flags *flags, struct run
     if (code != CMD_OK)
         return code;
     cmd_peers_crowd(o, n);
-    static struct run_flags filled; /* Static because the structs are large. */
+    /* Both variables are static because the structs are too large for the stack. */
+    static struct run_flags filled;
     static struct cmd_training training;
     struct cmd_progress_reading reading = {.out = stderr};
     filled = *flags;
@@ -63,8 +64,8 @@ struct owners
         /* Identities of the n_members peers that the checkpoints list as members. */
         uint8_t (*member)[WIRE_ID_BYTES];
         size_t n_members;
-        /* The checkpoints are of the same run as those of the first peer that has checkpoints.
-         * Set by reach(). */
+        /* The checkpoints of this peer are of the same run as the checkpoints of the first peer
+         * that has any. Set by reach(). */
         bool reached;
     } * owner;
 };
@@ -114,9 +115,9 @@ static bool names(const struct owner *a, const struct owner *b)
     return false;
 }
 
-/* Marks the peers whose checkpoints are of the same run as those of the first peer with
- * checkpoints. Two peers were in one run if the checkpoints of one list the other as a member.
- * Returns the first peer that has checkpoints; NULL: none has. */
+/* Marks the peers with checkpoints of the same run as the first peer's checkpoints. Two peers
+ * were in one run if the checkpoints of one list the other as a member. Returns the first peer
+ * that has checkpoints; NULL if no peer has any. */
 static struct owner *reach(struct owners *s)
 {
     struct owner *first = NULL;

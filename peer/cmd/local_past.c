@@ -102,7 +102,7 @@ void cmd_local_past_add(struct cmd_local_past *p, const char *dir, bool but_last
     p->received += sum.received;
 }
 
-/* Describes where the run resumes. In lock step all peers resume from one round of which every
+/* Describes where the run resumes. In lock step all peers resume from one round for which every
  * peer has a checkpoint. */
 static void say_where(char *text, size_t size, const struct cmd_local_stop *s, uint64_t *resumes)
 {

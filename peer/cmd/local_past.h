@@ -14,8 +14,9 @@
 /* Costs of all earlier starts of the run. */
 struct cmd_local_past
 {
-    uint32_t starts; /* Number of earlier starts: that of the peer with most starts. */
-    /* Running time of the earlier starts in seconds: that of the peer with the longest time. */
+    uint32_t starts; /* Number of earlier starts. If the peers differ, the largest number counts. */
+    /* Running time of the earlier starts in seconds. If the peers differ, the longest time
+     * counts. */
     double seconds;
     uint64_t sent, received; /* Bytes at the sockets, summed over all peers. */
 };

@@ -19,7 +19,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { NAMED = 8 /* Maximum number of peers without a model whose names are printed. */ };
+/* Maximum number of peers that are named in the list of peers without a model. */
+enum { NAMED = 8 };
 
 int cmd_local_result_open(struct cmd_local_result *r, uint32_t n, const char *out)
 {
@@ -167,8 +168,8 @@ static bool has_stored(const struct cmd_local_result *r, uint32_t i)
            && file_of(r, i, "model.safetensors", path) && access(path, F_OK) == 0;
 }
 
-/* Returns true if the run ended for this peer and it stored a model. A peer whose training
- * diverged also stores one, unless a parameter is not finite. */
+/* Returns true if the run ended for this peer and it stored a model. A peer that diverged also
+ * stores one, unless a parameter is not finite. */
 static bool has_model(const struct cmd_local_result *r, uint32_t i)
 {
     return has_ended(r, i) && has_stored(r, i);
@@ -229,8 +230,8 @@ static int compare(struct cmd_local_result *r, const struct options *o)
 
 /* ---- The verdict ---- */
 
-/* Judges the run by the exact distance of the models, which are all here. The peers' own
- * statements about their distance are not used. */
+/* Judges the run by the exact distance of the models, which this process has read. The peers'
+ * own statements about their distance are not used. */
 static void judge(struct cmd_local_result *r)
 {
     struct outcome_facts *f = &r->facts;

@@ -12,7 +12,7 @@
  *    "accuracy_min": 0.987, "accuracy_max": 0.989,
  *    "drift": 0.0123, "relative_drift": 0.0004,    exact, from the model files
  *    "statistics_drift": 0.0021,                   drift of running means and variances,
- *    "statistics_relative_drift": 0.0001,          null if the model has none
+ *    "statistics_relative_drift": 0.0001,          null without any
  *    "estimated_relative_drift": 0.0004,           mean of the peers' own estimates
  *    "estimated_round": 408,                       for the newest round that has any
  *    "rounds": 400, "settle_rounds": 12,           settle_rounds: consensus phase
@@ -58,7 +58,7 @@ struct cmd_local_result
     struct run run;
     struct model model;
     double seconds;
-    struct cmd_local_past past; /* Costs of the starts before this one. */
+    struct cmd_local_past past; /* Bytes and seconds of the starts before this one. */
     /* Exact consensus distance of the peers for which the run ended. n == 0: there is no model. */
     struct consensus consensus;
     struct outcome_facts facts;

@@ -243,7 +243,7 @@ static int print_end(FILE *out)
     return CMD_OK;
 }
 
-/* Returns the command named by argv[0], or by argv[0] and argv[1]; NULL if there is none.
+/* Returns the command named by argv[0], or by argv[0] and argv[1]; NULL if the name is unknown.
  * `*n_words`: number of words of its name. */
 static const struct command *find_command(int argc, char **argv, int *n_words)
 {
@@ -258,7 +258,7 @@ static const struct command *find_command(int argc, char **argv, int *n_words)
     return NULL;
 }
 
-/* Returns true if `name` is the first word of commands whose names have two words, such as
+/* Returns true if `name` is the first word of the two-word names of some commands, such as
  * "key". */
 static bool is_family(const char *name)
 {
@@ -269,7 +269,7 @@ static bool is_family(const char *name)
     return false;
 }
 
-/* Prints one line for each command whose first word is `name`. */
+/* Prints one line for each command with a two-word name that begins with `name`. */
 static void print_family(FILE *out, const char *name)
 {
     size_t n = strlen(name);
@@ -296,8 +296,8 @@ static int unknown_command(const char *name)
     return CMD_USAGE;
 }
 
-/* Handles a command of two words whose second word is missing or unknown. argv[0] is a valid
- * first word. */
+/* Handles a command of two words with a missing or unknown second word. argv[0] is a valid first
+ * word. */
 static int unknown_member(int argc, char **argv)
 {
     bool help = argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);

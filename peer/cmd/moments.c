@@ -52,7 +52,7 @@ static int refuse(int err, const char *why, char error[RUN_ERROR_MAX])
     return err;
 }
 
-/* Makes a copy of the run `ours` whose data kind is `kind`. */
+/* Makes a copy of the run `ours` with the data kind `kind`. */
 static int set_kind(const struct run *ours, const char *kind, struct run *run,
                     char error[RUN_ERROR_MAX])
 {

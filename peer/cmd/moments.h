@@ -3,9 +3,9 @@
  *
  * The statistics are encoded by nn/data/moments.h and aggregated by the node
  * (peer/node/pooling.h). With --shard own and --min-peers 2 or more, the run that this peer
- * begins has the combined statistics of all members' files, instead of those of its own file.
- * With any other --shard all peers have the same files, and this peer sends its statistics only
- * for peers that wait for them.
+ * begins contains the combined statistics of all members' files instead of its own file's
+ * statistics. With any other --shard all peers have the same files, and this peer sends its
+ * statistics only for peers that wait for them.
  */
 #ifndef PEER_CMD_MOMENTS_H
 #define PEER_CMD_MOMENTS_H

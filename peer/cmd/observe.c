@@ -143,6 +143,8 @@ static void check_addresses(struct cmd_observe *w, struct cmd_observed *m)
         call(w, m);
 }
 
+/* Stores a membership record if its signature is valid and it is newer than the known one. Dials a
+ * member that is new, or tests the announced addresses of a member that has a session. */
 static void take_record(struct cmd_observe *w, const struct record *r)
 {
     uint8_t text[2048];
@@ -167,6 +169,8 @@ static void take_run(struct cmd_observe *w, const struct wire_hello *hello)
         w->has_run = cmd_any_run(&w->run, (const char *)hello->run.p, hello->run.n, error) == 0;
 }
 
+/* Stores a model or sketches, if the message answers the newest request. Without memory the model
+ * counts as missing. */
 static void take_model(struct cmd_observe *w, struct cmd_observed *m,
                        const struct wire_model *model)
 {
@@ -209,6 +213,8 @@ static void on_message(void *self, uint32_t session, const struct wire_message *
 
 /* ---- Waiting ---- */
 
+/* Returns true if no more answers are expected: no lookup and no bootstrap dial is in progress, and
+ * each member has failed, has left, or has answered and its announced addresses have been tested. */
 static bool all_answered(void *self)
 {
     const struct cmd_observe *w = self;

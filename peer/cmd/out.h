@@ -53,7 +53,10 @@ int cmd_out_look_again(struct cmd_out *out);
 /* Creates the directory, locks it and examines it again. With --fresh moves its contents aside.
  * Returns CMD_OK or an exit code after a message on stderr. */
 int cmd_out_open(struct cmd_out *out);
+/* Writes out->text to DIR/run.txt, so that the directory belongs to this run. Returns CMD_OK, or an
+ * exit code after a message on stderr. */
 int cmd_out_claim(struct cmd_out *out);
+/* Unlocks the directory. Allowed even if it was never opened. */
 void cmd_out_close(struct cmd_out *out);
 
 /* Adds "finished" and "exit_code" to the summary of a run and writes it to `dir`/summary.json,

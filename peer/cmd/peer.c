@@ -79,7 +79,7 @@ struct peer
     struct uv_driver_config config;
     struct cmd_training training;
     struct cmd_moments moments;
-    bool again; /* The run is the one already fixed in --out. */
+    bool again; /* The run of this peer is the one that an earlier start has fixed in --out. */
     struct cmd_progress_reading reading;
     struct cmd_peer_report report;
 };
@@ -159,7 +159,15 @@ static int take_token(struct peer *p)
 }
 
 /* Builds the run that this peer would begin, and records the flags that the cluster's run must
- * agree with. */
+ * agree with.
+ *
+ *   flags                                             what this peer does (c->found)
+ *   no --bootstrap                                    begins a run
+ *   --bootstrap, and run flags or --epochs            begins a run if no cluster has one
+ *   --bootstrap, and no run flags                     waits for a peer that has a run
+ *   --bootstrap, and a run flag that cannot begin a   waits for a peer that has a run
+ *     run because a flag that it needs is missing
+ */
 static int take_run(struct peer *p)
 {
     char error[RUN_ERROR_MAX];
@@ -186,8 +194,8 @@ static int take_run(struct peer *p)
         return CMD_OK;
     struct run_flags filled = c->flags;
     int err = cmd_training_fix(&p->training, &filled, options_real(p->o, "epochs"), &c->run, error);
-    /* The default of --epochs binds no run. Only a value that the user gave must agree with the
-     * cluster's run. */
+    /* The cluster's run must agree with --epochs only if the user gave this option. Its default
+     * need not agree. */
     if (err == 0 && epochs) {
         char rounds[24];
         snprintf(rounds, sizeof rounds, "%llu", (unsigned long long)c->run.rounds);
@@ -212,7 +220,7 @@ static int run_there(struct peer *p, const char *text, struct run *there)
 }
 
 /* Checks that the run in --out agrees with the flags. A peer with a bootstrap list may have
- * joined a run of which its flags state only a part; --out still belongs to that run. */
+ * joined a run that its flags describe only in part. Then --out still belongs to that run. */
 static int look_at_run(struct peer *p, const struct run *there)
 {
     char error[RUN_ERROR_MAX];
@@ -225,7 +233,8 @@ static int look_at_run(struct peer *p, const struct run *there)
     if (others && run_with_flags(&asked, there, &c->flags, error) < 0)
         return cmd_fail(p->o, CMD_USAGE, "--out %s has another run: %s; --fresh moves it aside",
                         p->out, error);
-    /* Some flags can be completed only with other data than those of the run in --out. */
+    /* A flag may need other data than the run in --out has before the run description is
+     * complete. */
     if (!run_is_fixed(&asked))
         return cmd_fail(p->o, CMD_USAGE, "--out %s has a run of other data; --fresh moves it aside",
                         p->out);
@@ -350,7 +359,7 @@ static int read_data(struct peer *p)
     const char *spec = p->training.data_spec, *kind = given;
     uint64_t seed;
     if (!number_whole(run_flags_value(&c->flags, "seed"), &seed))
-        seed = 1; /* Default seed of a run. */
+        seed = 1; /* The default seed of a run is 1. */
     if (c->found) {
         kind = sgd_values(&c->run)->data;
         seed = c->run.seed;
@@ -376,9 +385,9 @@ static int try_run(struct peer *p, const struct run *run)
 }
 
 /* Reads the data before a socket is open. A peer that read data for a minute during a run would
- * be silent for that time, and a peer that cannot take part must not become a member. The
- * cluster is not asked for its run by a peer that resumes from a checkpoint, which has the run,
- * nor by a child of `hearsay local`, whose parent has checked the run. */
+ * be silent for that time, and a peer that cannot take part must not become a member. Two kinds
+ * of peers do not ask the cluster for its run: a peer that resumes from a checkpoint has the run
+ * already, and the parent of a child of `hearsay local` has checked the run. */
 static int prepare(struct peer *p)
 {
     struct run run;
@@ -472,7 +481,8 @@ static int open_monitor(struct peer *p)
 
 int cmd_peer(const struct options *o)
 {
-    static struct peer p; /* Static because the struct is large; one instance per process. */
+    /* The variable is static because the struct is too large for the stack. */
+    static struct peer p;
     p.o = o;
     cmd_peer_report_open(&p.report, o);
     uv_driver_defaults(&p.config);

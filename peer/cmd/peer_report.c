@@ -130,7 +130,7 @@ static void say_resumption(const struct cmd_peer_report *r, const struct node *n
         fprintf(stderr, "goes on from round %" PRIu64 "\n", round[0]);
 }
 
-/* Prints the last messages for people. Not called after a usage error, whose message says
+/* Prints the last messages for people. Not called after a usage error, because its message says
  * everything. */
 static void say_end(struct cmd_peer_report *r, const struct node_progress *g,
                     const struct outcome *o)
@@ -159,7 +159,8 @@ int cmd_peer_report_finish(struct cmd_peer_report *r, struct uv_driver *d)
     int exit_code = o.exit_code;
     json_t *j = diary_summary(&r->diary, d, &f, &o);
     diary_release(&r->diary);
-    /* Without run.txt a summary would not show which run it belongs to, so none is written. */
+    /* No summary is written without run.txt, because a reader could not tell which run it
+     * belongs to. */
     const char *dir = r->diary.claimed && !r->diary.unnamed ? r->diary.dir : NULL;
     bool written = cmd_out_end(r->o, dir, j, finished, exit_code) == CMD_OK;
     if (!written)

@@ -10,7 +10,8 @@
 #include "peer/cmd/cmd.h"
 #include "peer/node/node.h"
 
-/* Option row that replaces the run key min-peers, whose default is that of `hearsay peer`. */
+/* Option row that replaces the run key min-peers, because the default of `hearsay peer` does not
+ * apply to these commands. */
 #define CMD_ROW_MIN_PEERS                                                                          \
     {                                                                                              \
         .name = "min-peers", .kind = OPTION_UINT, .arg = "N", .min = 1, .max = WIRE_MEMBERS_MAX,   \

@@ -40,7 +40,7 @@ struct prediction
     FILE *to;   /* Output: stdout, or with --out a memory stream that fills `text`. */
     char *text; /* Contents for the file of --out. Owned. NULL: the output is stdout. */
     size_t n_text;
-    uint64_t right; /* Number of samples whose predicted label is the one in the data. */
+    uint64_t right; /* Number of samples for which the predicted label is the label in the data. */
     bool all;       /* Write the probabilities of all classes (--probabilities). */
 };
 

@@ -547,7 +547,8 @@ static int probe_all(struct probe *p)
 
 int cmd_probe(const struct options *o)
 {
-    static struct probe p; /* Static because the struct is large. */
+    /* The variable is static because the struct is too large for the stack. */
+    static struct probe p;
     p.o = o;
     p.peer = options_text(o, "peer");
     p.json = options_flag(o, "json");

@@ -14,7 +14,7 @@
  *
  *   [=====>       ]  reading DIR/train.gz  42 %  4.16 MB of 9.91 MB  12.1 MB/s  0.3 s, 0.5 s left
  *
- * "Elsewhere" is a file, a pipe, or a terminal whose TERM is "dumb", empty or missing. It gets
+ * "Elsewhere" is a file, a pipe, or a terminal with TERM set to "dumb", empty or missing. It gets
  * no control characters. The output has no colours, so NO_COLOR has no effect.
  */
 #ifndef PEER_CMD_PROGRESS_H
@@ -47,8 +47,8 @@ struct cmd_progress_row
     /* The peer has ended abnormally. Its last figures stay in the table but do not count in the
      * line for all peers. */
     bool dead;
-    /* Texts at the beginning of the line (instead of the phase) and at its end. "": none. With
-     * several peers those of the slowest peer are shown. */
+    /* Texts at the beginning of the line (instead of the phase) and at its end. "": no text. A
+     * line for several peers shows the texts of the slowest peer. */
     char head[48], tail[96];
 };
 
@@ -66,9 +66,10 @@ struct cmd_progress
 /* Returns true if `out` is a terminal on which lines can be redrawn. */
 bool cmd_progress_terminal(FILE *out);
 
+/* Initialises the display of progress on `out`. */
 void cmd_progress_open(struct cmd_progress *p, FILE *out);
-/* Returns true if the progress should be shown now. A caller whose figures take time to compute
- * asks first, and then calls cmd_progress_show() with `force`. */
+/* Returns true if the progress should be shown now. If figures are slow to compute, a caller
+ * calls this function first, and then cmd_progress_show() with `force`. */
 bool cmd_progress_due(struct cmd_progress *p, const struct cmd_progress_row *row, uint32_t n,
                       double seconds);
 /* Shows the progress of n peers if it is time, or always with `force`. `seconds`: time since the
@@ -123,10 +124,11 @@ struct cmd_progress_rungs
 {
     const char *spec[CMD_PROGRESS_RUNGS];
     uint32_t count[CMD_PROGRESS_RUNGS]; /* Number of peers that used each codec. */
-    /* Number of different codecs, of peers counted, and of those peers that knew the drift at
-     * least once. */
+    /* Number of different codecs, number of peers counted, and number of peers that knew the
+     * drift at least once. */
     uint32_t n_specs, n_peers, n_looked;
-    /* There is only one peer, and its codec was chosen to use spare bandwidth. */
+    /* True for a single peer that uses a denser codec than the drift requires, because its link
+     * has spare bandwidth. */
     bool by_link;
 };
 

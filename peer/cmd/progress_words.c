@@ -93,7 +93,7 @@ void cmd_progress_rung(struct cmd_progress_rungs *r, const char *rung, double ex
     while (i < r->n_specs && strcmp(r->spec[i], rung) != 0)
         i++;
     if (i == CMD_PROGRESS_RUNGS)
-        return; /* There are no more codec levels than entries. */
+        return; /* The array has an entry for every codec level, so this is not reached. */
     r->spec[i] = rung;
     r->n_specs += i == r->n_specs;
     r->count[i]++;

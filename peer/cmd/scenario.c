@@ -180,7 +180,7 @@ int scenario_step(struct scenario *s, struct sim_world *w)
     if (m == NULL || (!is_first && sim_next_us(w) <= m->at_us))
         return sim_step(w);
     s->next++;
-    /* No event is due before the action, so the virtual time advances to it. */
+    /* The simulator has no earlier event, so the virtual time advances to the action. */
     if (!is_first)
         (void)sim_run_to(w, m->at_us);
     int err = happen(s, w, m);
@@ -233,8 +233,8 @@ static int no_memory(const struct reading *r)
     return -ENOMEM;
 }
 
-/* Reads a list of peers in the form of who.h, or "*". `*who`: a new array of n flags, owned by
- * the caller. */
+/* Reads a list of peers such as 3, 0,7 or 5-14, or "*" for all. `*who`: a new array of n flags,
+ * owned by the caller. */
 static int read_who(const struct reading *r, const char *word, bool **who)
 {
     uint32_t n = r->s->n;

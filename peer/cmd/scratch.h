@@ -1,5 +1,5 @@
-/* peer/cmd/scratch.h -- creates and removes a temporary directory, for a run whose files the
- * user does not want. */
+/* peer/cmd/scratch.h -- creates and removes a temporary directory, used if the user does not
+ * want the files of a run. */
 #ifndef PEER_CMD_SCRATCH_H
 #define PEER_CMD_SCRATCH_H
 

@@ -5,9 +5,9 @@
  * DIR/peer-0/metrics.jsonl, DIR/peer-0/model.safetensors, and so on. A synchronous run without
  * faults gives the same models as `hearsay local`, bit for bit.
  *
- * --json prints one object to stdout at the end, like that of `hearsay local`, with
- * "simulated_s" (virtual time) and "events" in addition to "seconds". Bytes are those that an
- * encrypted session would have sent over its socket.
+ * --json prints one object to stdout at the end. It has the keys of the object of `hearsay
+ * local`, and also "simulated_s" (virtual time) and "events". Bytes are the number that
+ * encrypted sessions would have sent over their sockets.
  */
 #include "peer/cmd/sim.h"
 #include "peer/uv/settings.h"
@@ -146,7 +146,7 @@ static void look_at_drift(struct simulation *s, double now_s)
     s->drift_s = s->exact_s - now_s;
 }
 
-/* Shows the progress of peer 0 as that of the run, with the exact drift of all models. */
+/* Shows the progress of the run: the figures of peer 0 with the exact drift of all models. */
 static void say_progress(struct simulation *s, const struct node_progress *p)
 {
     double now_s = cmd_sim_seconds(s);
@@ -318,8 +318,8 @@ static int check_links(const struct options *o)
                     rate, SIM_LEAST_BYTES_PER_S);
 }
 
-/* Returns the exit code of a failed simulation, whose reason a peer has already reported:
- * CMD_USAGE for bad input, otherwise CMD_FAILED. */
+/* Returns the exit code of a failed simulation: CMD_USAGE for bad input, otherwise CMD_FAILED. A
+ * peer has already reported the reason. */
 static int code_of_failure(const struct simulation *s)
 {
     int code;
@@ -469,7 +469,8 @@ static int simulate(struct simulation *s)
 
 int cmd_sim(const struct options *o)
 {
-    static struct simulation s; /* Static because the struct is large; one instance per process. */
+    /* The variable is static because the struct is too large for the stack. */
+    static struct simulation s;
     s.o = o;
     s.n = (uint32_t)options_uint(o, "peers");
     clock_gettime(CLOCK_MONOTONIC, &s.begin);

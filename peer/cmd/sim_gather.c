@@ -1,4 +1,5 @@
-/* peer/cmd/sim_gather.c -- detects a simulation whose run never begins, so that it ends. */
+/* peer/cmd/sim_gather.c -- detects that the run of a simulation never begins, so that the
+ * simulation ends. */
 #include "peer/cmd/sim.h"
 
 static const int64_t second_us = 1000 * 1000;
@@ -57,7 +58,8 @@ static int64_t patience_us(const struct simulation *s, const struct gathering *g
 
 static void say(struct simulation *s, const struct gathering *g)
 {
-    if (g->n_done > 0) { /* The verdict then comes from the peers that ended the run. */
+    /* If some peers have already ended the run, the simulation has a verdict from them. */
+    if (g->n_done > 0) {
         cmd_fail(s->o, CMD_OK,
                  "warning: %u peers have ended the run and are gone, and %u wait for others for "
                  "ever: they count as dead",

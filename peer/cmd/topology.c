@@ -44,14 +44,14 @@ const struct option_row cmd_topology_rows[] = {
 /* Factor by which the consensus distance shrinks in the number of rounds that is printed. */
 static const double target = 1e3;
 
-/* Size of the deltas of one codec. */
+/* Size of the deltas that one codec sends. */
 struct message
 {
     const char *spec;
     /* Length in bytes of a delta that includes running statistics, if the model has any. */
     uint64_t bytes;
     /* Bytes of running statistics in one of `every` deltas. The other deltas have one byte
-     * instead. 0: the model has none. */
+     * instead. 0: the model has no running statistics. */
     uint64_t statistics;
     uint64_t every;
 };
@@ -85,7 +85,7 @@ struct figures
     double rounds, gamma_rounds;
     /* Best momentum at consensus step size 1, and the rounds until the target with it. */
     double momentum, heavy_rounds;
-    struct run run; /* Run whose deltas are measured, if n_messages is not 0. */
+    struct run run; /* The run for which the size of deltas is computed, if n_messages is not 0. */
     size_t n_params;
     /* Number of codecs in `message`. 0: not requested. LADDER_RUNGS: all codec levels of
      * --compress auto. */
@@ -165,7 +165,7 @@ static int describe(struct figures *f, const struct graph *g)
     if (err != 0)
         return err;
     /* x += gamma (W - I) x has the eigenvalues 1 - gamma (1 - lambda). The best gamma makes the
-     * largest and the smallest of them, without that of the mean, equally far from 0. */
+     * largest and the smallest of them, except the eigenvalue of the mean, equally far from 0. */
     double l2 = f->spectrum.lambda_2, ln = f->spectrum.lambda_n;
     f->gamma = 2.0 / (2.0 - l2 - ln);
     f->rounds = g->n > 1 ? rounds_to_target(f->spectrum.gap) : 0.0;
@@ -233,8 +233,8 @@ static uint64_t without_statistics(const struct message *of)
     return of->statistics > 0 ? of->bytes - of->statistics + 1 : of->bytes;
 }
 
-/* Computes the size of the deltas of the run's codec. With --compress auto, computes that of
- * every codec level. */
+/* Computes the size of the deltas of the run's codec, or of every codec level with --compress
+ * auto. */
 static int measure_messages(struct figures *f, char error[RUN_ERROR_MAX])
 {
     struct model model;
@@ -307,7 +307,7 @@ static void print_rungs(const struct figures *f)
            f->n_params);
     for (uint32_t i = 0; i < f->n_messages; i++) {
         const struct message *of = &f->message[i];
-        bool always = of->every == 1; /* All deltas have running statistics. */
+        bool always = of->every == 1; /* Every delta includes running statistics. */
         printf("  %-18s %9" PRIu64 " bytes", of->spec, always ? of->bytes : without_statistics(of));
         if (of->statistics > 0 && always)
             printf(" with running statistics");

@@ -1,7 +1,7 @@
 /* peer/cmd/train.c -- `hearsay train`: trains like a single peer, without other peers.
  *
- * Trainer, run and files are those of a peer: the result is, bit for bit, that of `hearsay local
- * --peers 1` with the same flags.
+ * The command uses the trainer, the run description and the files of a peer. Its result is, bit
+ * for bit, the result of `hearsay local --peers 1` with the same flags.
  *
  * Ctrl-C or SIGTERM ends the command after the current step, with exit code 130. A checkpoint
  * and the present model are written, but no result, and the same command resumes from the
@@ -46,7 +46,9 @@ const struct option_row cmd_train_rows[] = {
 };
 /* clang-format on */
 
-static struct cmd_train only; /* Static because the struct is large; one instance per process. */
+/* The variable is static because the struct is too large for the stack; one instance per
+ * process. */
+static struct cmd_train only;
 
 const char *const cmd_train_keys[] = {"model",     "norm",
                                       "init",      "data",
@@ -81,7 +83,8 @@ static int fix_run(struct cmd_train *t)
     return err < 0 ? cmd_fail(o, cmd_exit_of(err), "%s", error) : CMD_OK;
 }
 
-/* Checks whose run is in --out. A run that is refused or has finished needs no trainer. */
+/* Checks that --out belongs to this run or to no run. A run that is refused or has finished
+ * needs no trainer. */
 static int look(struct cmd_train *t)
 {
     t->out = options_text(t->o, "out");
@@ -258,7 +261,8 @@ static int train(struct cmd_train *t)
         if (t->diverged[0] == '\0')
             cmd_train_keep_round(t);
     }
-    if (t->diverged[0] != '\0') { /* The model that remains after divergence is evaluated, too. */
+    /* After divergence, the model to which training returned is evaluated, too. */
+    if (t->diverged[0] != '\0') {
         t->trainer.evaluate(t->trainer.self, t->x, 0, &t->tested);
         t->tested_at = t->rollback.round;
     }

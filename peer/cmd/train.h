@@ -1,18 +1,17 @@
 /* peer/cmd/train.h -- state and output of `hearsay train`.
  *
  * Files under --out: model.safetensors, as peers write it (metadata: run, round, name, version),
- * and metrics.jsonl. The latter has a line for each epoch, and one for each evaluation within an
- * epoch:
+ * and metrics.jsonl. The file metrics.jsonl begins with a line that marks the start of the
+ * process (peer/uv/metrics.h). It then has a line for each epoch, and a line for each evaluation
+ * within an epoch:
  *
  *   {"round": 1875, "epoch": 1.0, "lr": 0.0195, "loss": 0.31,
  *    "accuracy": 0.91, "test_loss": 0.11, "test_accuracy": 0.967,
  *    "test_round": 1875, "test_samples": 10000, "seconds": 6.1, "samples_per_s": 9950.2}
  *
- * Loss and accuracy are means over the batches since the previous line. The test_* values are
- * those of the held-out set, and are null (test_samples 0) if there was no evaluation. For text
- * there are also bits_per_character and test_bits_per_character: loss / ln 2.
- *
- * The first line marks the start of the process (peer/uv/metrics.h).
+ * Loss and accuracy are means over the batches since the previous line. The test_* values belong
+ * to the held-out set, and are null (test_samples 0) if there was no evaluation. For text there
+ * are also bits_per_character and test_bits_per_character: loss / ln 2.
  *
  * --json prints one object to stdout at the end: the keys of the last line, and model, data,
  * n_params, threads, rounds, epochs, ms_per_step, train_seconds, peak_rss_bytes, diverged (why

@@ -7,8 +7,8 @@
  *             --patience
  *
  * Checkpoints have the file format of a peer's checkpoints (peer/keep/slots.h), with the
- * sections "train", "model" and those of the trainer. Batches are a function of the round, so a
- * resumed run continues bit for bit as it would have without the interruption. If training
+ * sections "train", "model" and the trainer's own sections. Batches are a function of the round,
+ * so a resumed run continues bit for bit as it would have without the interruption. If training
  * diverges after a restart, it returns at the earliest to the model of the checkpoint.
  */
 #ifndef PEER_CMD_TRAIN_KEEP_H

@@ -53,7 +53,8 @@ static int check_kind(const struct cmd_training *t, const char *kind, char error
 
 int cmd_training_look(const struct cmd_training *t, char error[RUN_ERROR_MAX])
 {
-    static struct data_spec s; /* Static because the struct is large. */
+    /* The variable is static because the struct is too large for the stack. */
+    static struct data_spec s;
     char why[DATA_ERROR_MAX];
     if (t->data_spec == NULL)
         return 0;

@@ -27,11 +27,12 @@ struct cmd_training
     /* The following fields are optional and may be set after cmd_training_init(). */
     const char *init_path;                /* File of the initial model, or NULL. */
     uint32_t threads;                     /* Number of threads. 0: one. */
-    struct cmd_progress_reading *reading; /* Where the progress of reading is shown, or NULL. */
+    struct cmd_progress_reading *reading; /* Receiver of the progress of reading data, or NULL. */
     /* The peer may join a run that a cluster has already begun, with that run's model. */
     bool joins;
 
-    /* Peer whose data, model, scratch memory and shard owners are used, or NULL: own ones. */
+    /* Another peer with data, model, scratch memory and shard owners that this one uses. NULL:
+     * this peer has its own. */
     struct cmd_training *of;
     /* Number of threads on which the peers work that share this struct's data. 0: it is not
      * shared. */

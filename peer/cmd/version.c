@@ -35,8 +35,8 @@ struct fact
     const char *text; /* Value of the fact. NULL: not known. */
 };
 
-/* Returns the version in "OpenBLAS 0.3.21 NO_LAPACKE ...": the second word. NULL if there is
- * none. */
+/* Returns the version in "OpenBLAS 0.3.21 NO_LAPACKE ...": the second word. NULL if it is
+ * missing. */
 static const char *openblas_version(char out[TEXT_MAX])
 {
     return sscanf(blas_library(), "%*s %63s", out) == 1 ? out : NULL;

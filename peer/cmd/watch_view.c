@@ -12,7 +12,7 @@
 
 enum {
     LINE = 512, /* Maximum number of characters in a line. */
-    NAMED = 4,  /* Maximum number of missing members whose names are shown. */
+    NAMED = 4,  /* Maximum number of missing members that are named. */
     OTHER = 3,  /* Number of states that the observer assigns: left, silent, unreachable. */
     PHASES = 8  /* Number of states that peers can report. */
 };
@@ -193,7 +193,8 @@ static const char *name_of(const struct watch_facts *f, const uint8_t id[WIRE_ID
     return "?";
 }
 
-/* Appends the neighbours of a member. A neighbour whose edge is not open is in brackets. */
+/* Appends the neighbours of a member. Brackets around a neighbour mean that its edge is not
+ * open. */
 static void add_neighbours(char *line, const struct watch_facts *f, const struct wire_status *s)
 {
     for (uint32_t i = 0; i < s->n_edges && strlen(line) + WIRE_NAME_MAX + 4 < LINE; i++) {

@@ -20,7 +20,7 @@ struct watch_member
     const char *name;  /* Name of the member. Borrowed. */
     const uint8_t *id; /* Identity of the member, WIRE_ID_BYTES. Borrowed. */
     bool left;         /* The member's record says that it has left. */
-    bool reached;      /* There is a session with the member. */
+    bool reached;      /* This process has a session with the member. */
     /* The member answered the newest request. False: the figures below are old. */
     bool answered;
     bool ever;                 /* The member has answered at least once, so `status` is valid. */
