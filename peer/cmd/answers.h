@@ -11,7 +11,7 @@ struct cmd_answers
     const struct model *m;
     const float *x;
     const struct dataset *set;
-    /* Called once for each batch, in the order of the samples. `logits` has shape
+    /* Callback for each batch, called in the order of the samples. `logits` has shape
      * [n][n_rows][n_classes], covers samples `at` to `at + n - 1`, and is borrowed for the call.
      * Returns 0; a negative errno stops the pass over the data set. */
     int (*take)(void *self, size_t at, uint32_t n, const float *logits);

@@ -134,7 +134,7 @@ bool cmd_compressors_names(const char *spec, const char *codec)
             p += strcspn(p, "+,;");
             stage = *p == '+';
         }
-        p += strcspn(p, ";"); /* The rest of a rule is its options. */
+        p += strcspn(p, ";"); /* The options after the chain of a rule are skipped. */
     }
     return false;
 }

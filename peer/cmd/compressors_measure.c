@@ -154,8 +154,8 @@ static double now_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Returns the seconds of one call of `call`: the fastest of many repeats, because other
- * processes may use the machine. */
+/* Returns the time of one call of `call` in seconds. The fastest of many repeats counts, because
+ * other processes may use the machine. */
 static double fastest(struct bench *b, void (*call)(struct bench *))
 {
     double best = INFINITY, begin = now_s(), gone = 0.0;

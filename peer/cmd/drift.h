@@ -97,7 +97,7 @@ void drift_look_close(struct drift_look *l);
 
 /* ---- drift_files.c ---- */
 
-/* Runs the command for model files instead of peers. Returns an exit code. */
+/* Runs `hearsay drift FILE FILE ...`: compares model files instead of peers. Returns an exit code. */
 int drift_files(const struct options *o);
 
 /* ---- drift_watch.c ---- */

@@ -209,7 +209,7 @@ static int no_sketches(const struct drift *d, struct drift_look *l, const struct
                    (unsigned)d->w.run.min_peers);
 }
 
-/* Compares the sketches received, after a check that their length fits the model of the run. */
+/* Compares the sketches received, after a check that their length matches the model of the run. */
 static int compare(struct drift *d, const struct layers *layers, const struct come *c)
 {
     struct drift_look *l = &d->look;

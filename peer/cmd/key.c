@@ -115,7 +115,7 @@ static uint64_t clock_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* Writes the token to the file of --out, or to stdout. */
+/* Writes the join token to the file of --out, or to stdout. */
 static int write_token(const struct options *o, const char *text)
 {
     char error[KEYFILE_ERROR_MAX];

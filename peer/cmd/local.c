@@ -303,7 +303,8 @@ static void add_bootstrap(struct args *a, const struct local *l, uint32_t i)
 
 static void make_args(struct args *a, const struct local *l, uint32_t i)
 {
-    /* Options that are passed on with their given or default values. */
+    /* --uplink=off makes the codec independent of the measured bandwidth, so that the result is
+     * a function of the seed. */
     static const char *const passed[] = {"init",        "evaluate-every", "evaluate-samples",
                                          "checkpoint",  "forget",         "patience",
                                          "worker-limit"};

@@ -246,8 +246,8 @@ static int check_finished(const struct options *o, const char *out)
     return code;
 }
 
-/* The owner flags are options that are not in the run description but determine the files of the
- * run. */
+/* Options that are not in the run description but determine the files of the run. They are
+ * stored in run.txt, and a repeated command must have the same values. */
 int cmd_local_look(const struct options *o, struct cmd_out *dir, const char *out,
                    const struct run *run)
 {

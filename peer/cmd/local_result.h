@@ -43,7 +43,7 @@ struct cmd_local_result
 {
     uint32_t n;
     const char *out;
-    bool unwanted; /* The user did not give --out, so the files are not wanted. */
+    bool unwanted; /* True if the user did not give --out, so the files are not wanted. */
     /* The run ended in consensus and the files are not wanted: the caller deletes them. */
     bool discarded;
     char (*name)[WIRE_NAME_MAX + 1];

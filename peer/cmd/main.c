@@ -216,7 +216,7 @@ int cmd_fail(const struct options *o, int exit_code, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    /* Locked so that the message stays one line even if several threads print. */
+    /* stderr is locked so that the message stays one line even if several threads print. */
     flockfile(stderr);
     fprintf(stderr, "hearsay %s: ", o->command->name);
     vfprintf(stderr, format, args);

@@ -30,7 +30,7 @@ const char *cmd_monitor_child(const struct options *o, uint32_t i, char out[DIAR
     char host[UV_RESOLVE_HOST_MAX + 1];
     uint16_t port = 0;
     int err = diary_monitor_split(options_text(o, "metrics"), host, &port);
-    assert(err == 0); /* cmd_monitor_check() has checked the value. */
+    assert(err == 0); /* cmd_monitor_check() has already checked the value of --metrics. */
     bool six = strchr(host, ':') != NULL;
     snprintf(out, DIARY_MONITOR_ADDRESS, "%s%s%s:%u", six ? "[" : "", host, six ? "]" : "",
              (unsigned)(port + i));

@@ -21,7 +21,8 @@ struct cmd_observed
     bool known, dialled, failed, up, answered;
     /* calling: a call to the announced addresses is in progress. called: the call has ended. */
     bool calling, called;
-    /* Result of the call, if `called`. NODE_WHY_UNKNOWN: the member answered. */
+    /* Result of the call to the announced addresses, if `called`. NODE_WHY_UNKNOWN: the member
+     * answered. */
     enum node_why call;
     bool closed; /* The last session ended with a CLOSE message, not with a timeout or an error. */
     uint32_t session;
@@ -42,7 +43,8 @@ struct cmd_observe
     const struct options *o;
     struct uv_client *client;
     uint8_t psk[CHANNEL_KEY];
-    struct channel_identity identity; /* Identity of --identity, if it was given. */
+    /* Key pair from the file of --identity, if the option was given. */
+    struct channel_identity identity;
     /* Name of a peer that refused this identity because its allow-list does not contain it. "":
      * none. */
     char refused_by[WIRE_NAME_MAX + 1];

@@ -57,7 +57,8 @@ int cmd_peers_flags(const struct options *o, uint32_t n, struct run_flags *flags
                         least, (unsigned)n);
     for (int k = 0; k < 2; k++) {
         const char *flag = k ? "final-topology" : "topology", *graph = options_text(o, flag);
-        unsigned made_for = topology_peers(graph); /* Also 0 for "same", which is not a topology. */
+        /* topology_peers() also returns 0 for "same", which is not a topology. */
+        unsigned made_for = topology_peers(graph);
         if (made_for != 0 && made_for != n)
             return cmd_fail(o, CMD_USAGE, "--%s: %.100s is for %u peers, but --peers is %u", flag,
                             graph, made_for, (unsigned)n);
@@ -66,7 +67,8 @@ int cmd_peers_flags(const struct options *o, uint32_t n, struct run_flags *flags
     *flags = o->run;
     snprintf(text, sizeof text, "%u", least);
     int err = run_flags_set(flags, "min-peers", text, error);
-    assert(err == 0); /* The option row has the same range as the run key. */
+    /* The run key cannot refuse the value, because the option row has the same range. */
+    assert(err == 0);
     return CMD_OK;
 }
 

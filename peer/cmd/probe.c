@@ -73,7 +73,8 @@ struct probe
     struct uv_client *client;
     const char *peer;
     uint8_t psk[CHANNEL_KEY];
-    struct channel_identity identity; /* Identity of --identity, valid if has_identity. */
+    /* Key pair from the file of --identity, valid if has_identity. */
+    struct channel_identity identity;
     bool has_key, has_identity, json;
     uint32_t timeout_ms;
     /* Whether each step worked, and was tried, at one address at least. */

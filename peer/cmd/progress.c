@@ -156,8 +156,9 @@ static void add_count(struct gauge_line *l, const struct whole *w)
         return;
     snprintf(percent, sizeof percent, "%.0f %%", floor(100 * share_of(w)));
     snprintf(full, sizeof full, "round %s", cmd_progress_rounds(rounds, w->round, w->rounds));
+    /* The short form of the line leaves out the percentage, because the bar shows it, too. */
     if (w->rounds > 0)
-        gauge_add(l, percent, ""); /* Left out of the short form, because the bar shows it, too. */
+        gauge_add(l, percent, "");
     gauge_add(l, full, rounds);
 }
 
@@ -171,7 +172,8 @@ static void add_rate(struct gauge_line *l, double rate)
         snprintf(full, sizeof full, "%.3g s a round", 1 / rate);
     else
         snprintf(full, sizeof full, "%.*f rounds/s", digits, rate);
-    /* Left out of the short form, because the remaining time is derived from it. */
+    /* The short form of the line leaves out the rate, because the remaining time is derived from
+     * it. */
     gauge_add(l, full, "");
 }
 

@@ -55,7 +55,7 @@ static int on_kill(struct scenario *s, struct sim_world *w, uint32_t i, double t
 {
     int code;
     (void)s, (void)times;
-    /* A peer that has ended has left the run, and its model must remain. */
+    /* A peer that has ended is not killed: it has left the run, and its model must remain. */
     if (!sim_ended(w, i, &code))
         sim_kill(w, i);
     return 0;
@@ -175,7 +175,7 @@ int scenario_step(struct scenario *s, struct sim_world *w)
     if (sim_over(w) && !will_start(s))
         return 0;
     const struct moment *m = s->next < s->n_moments ? &s->moment[s->next] : NULL;
-    /* Actions at time 0 happen before any peer starts. */
+    /* Actions at time 0 are executed before any peer starts. */
     bool is_first = m != NULL && m->at_us == 0;
     if (m == NULL || (!is_first && sim_next_us(w) <= m->at_us))
         return sim_step(w);

@@ -200,7 +200,8 @@ static void measured(void *self, uint32_t peer)
 
 /* ---- Files ---- */
 
-/* The owner flags are options that are not in the run description but change the simulation. */
+/* Options that are not in the run description but change the simulation. They are stored in
+ * run.txt, and a repeated command must have the same values. */
 static int look(struct simulation *s, const struct run *run)
 {
     static const char *const names[] = {"peers",     "shard",     "data",    "latency-us",
@@ -403,7 +404,7 @@ static int prepare(struct simulation *s, struct run *run)
  * small default. */
 static void keep_memory(void)
 {
-#ifdef M_TRIM_THRESHOLD /* Only glibc has these options. */
+#ifdef M_TRIM_THRESHOLD /* mallopt() has these options only in glibc. */
     mallopt(M_TRIM_THRESHOLD, INT_MAX);
     mallopt(M_MMAP_THRESHOLD, 32 << 20); /* Largest value that glibc accepts. */
 #endif

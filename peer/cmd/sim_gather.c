@@ -6,10 +6,12 @@ static const int64_t second_us = 1000 * 1000;
 
 enum {
     LOOK_S = 10, /* Virtual seconds between two checks. */
-    /* Virtual seconds to wait if fewer peers live than the run needs, because messages on their
-     * way may still let it begin. */
+    /* Virtual seconds after which a simulation ends in which fewer peers live than the run
+     * needs. Messages on their way may still let the run begin in this time. */
     FEW_S = 60,
-    MANY_S = 3600 /* Virtual seconds to wait if enough peers live but do not find each other. */
+    /* Virtual seconds after which a simulation ends in which enough peers live but do not find
+     * each other. */
+    MANY_S = 3600
 };
 
 /* State of the peers that are alive and joining. */

@@ -70,7 +70,7 @@ static void compare(const struct simulation *s, struct consensus *c)
     for (uint32_t i = 0; i < s->n && e.which != NULL; i++)
         if (has_ended(s, i, &code) && !has_left(s, i) && !s->liar[i])
             e.which[n++] = i;
-    /* If memory is out or there is no model, the distance stays unknown. */
+    /* The distance stays unknown if memory is out or if there is no model. */
     if (n > 0
         && node_model(sim_node(s->world, e.which[0]), &segments, &n_segments, &n_params) != NULL)
         (void)!consensus_measure(c, n, segments_trained(segments, n_segments), n_params,

@@ -11,7 +11,7 @@
  * ended. */
 void cmd_stop_catch(void);
 
-/* Returns true if one of these signals has arrived. */
+/* Returns true if SIGINT, SIGTERM or SIGHUP has arrived since cmd_stop_catch(). */
 bool cmd_stop_asked(void);
 
 #endif

@@ -41,7 +41,8 @@ const struct option_row cmd_topology_rows[] = {
 };
 /* clang-format on */
 
-/* Factor by which the consensus distance shrinks in the number of rounds that is printed. */
+/* The command prints the number of rounds in which the consensus distance shrinks by this
+ * factor. */
 static const double target = 1e3;
 
 /* Size of the deltas that one codec sends. */
@@ -71,7 +72,7 @@ struct pass
     double share;
 };
 
-/* Everything that the command computes. */
+/* All figures that `hearsay topology` computes. */
 struct figures
 {
     char spec[TOPOLOGY_SPEC_MAX];

@@ -61,9 +61,9 @@ struct cmd_train
     uint64_t tested_at, next_test;
     /* Number of training samples, which is the length of an epoch. */
     uint64_t samples;
-    /* Sums since the last line of metrics, and since the start of the run. */
+    /* Sums over the steps since the last line of metrics, and since the start of the run. */
     struct cmd_train_sums since, all;
-    /* Sums of the last line of metrics, displayed until there are new ones. */
+    /* Sums over the steps of the last line of metrics. Displayed until there are new steps. */
     struct cmd_train_sums shown;
     /* Result of the last evaluation. n_samples 0: there was none. */
     struct trainer_report tested;

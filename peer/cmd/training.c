@@ -153,8 +153,8 @@ uint64_t cmd_training_rounds(const struct cmd_training *t, const struct run *run
     if (t->shard_spec.mode == SHARD_OWN)
         samples *= n;
     double a_step = (double)sgd_samples(run) * n, a_round = a_step * run_steps(run);
-    double first =
-        fmin((double)run->post_local, epochs * samples / a_step); /* Rounds with one local step. */
+    /* Number of initial rounds with one local step (post_local). */
+    double first = fmin((double)run->post_local, epochs * samples / a_step);
     double rounds = ceil(first + (epochs * samples - first * a_step) / a_round);
     if (!(rounds >= 1))
         return 1;

@@ -31,8 +31,8 @@ enum { TEXT_MAX = 64 };
 
 struct fact
 {
-    const char *name; /* Name of the fact. The JSON key has "_" instead of spaces. */
-    const char *text; /* Value of the fact. NULL: not known. */
+    const char *name; /* Name of a fact about the build. The JSON key has "_" instead of spaces. */
+    const char *text; /* Value of a fact about the build. NULL: not known. */
 };
 
 /* Returns the version in "OpenBLAS 0.3.21 NO_LAPACKE ...": the second word. NULL if it is
