@@ -51,6 +51,7 @@ static bool is_over(const struct cmd_observe *w)
     return true;
 }
 
+/* Makes one comparison and records its figure in `last`. Returns an exit code. */
 static int look(struct drift *d, struct last *last)
 {
     uint32_t ms = (uint32_t)options_uint(d->o, "timeout") * 1000;
@@ -75,6 +76,7 @@ static void say(const struct drift *d, double time_s)
     fflush(stdout);
 }
 
+/* Prints why the command ends and the last figure on stderr. Returns `code`. */
 static int end(const struct last *last, const char *how, int code)
 {
     char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT];

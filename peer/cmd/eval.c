@@ -181,6 +181,8 @@ static void warn_majority(const struct options *o, const struct evaluation *e)
         cmd_fail(o, CMD_OK, "warning: nothing was learnt: %s", why);
 }
 
+/* Reads the run, the data and the model, evaluates the model and prints the result. Returns the
+ * exit code. */
 static int evaluate_file(const struct options *o, struct evaluation *e)
 {
     const char *path = options_text(o, "file");

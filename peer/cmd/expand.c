@@ -17,6 +17,7 @@ static const char prefix[] = "edges:";
 
 static_assert((int)TOPOLOGY_SPEC_MAX <= (int)RUN_VALUE_MAX, "a spec fits into a run's value");
 
+/* Replaces "edges:FILE" by the canonical list of the edges in the file. Returns as cmd_expand(). */
 static int expand_topology(const char *value, char out[RUN_VALUE_MAX],
                            char error[OPTIONS_ERROR_MAX])
 {

@@ -317,6 +317,7 @@ static json_t *columns_json(const struct cmd_inspect *in)
     return array;
 }
 
+/* Returns everything that was found as one JSON object. Keys without a value are null. */
 static json_t *all_json(const struct cmd_inspect *in)
 {
     bool fits = in->has_model && in->unlike == NULL;

@@ -81,6 +81,8 @@ static void read_key(struct owner *w)
     channel_identity_close(&id);
 }
 
+/* Checks that a checkpoint names the peer `name` and the identity in its directory. A checkpoint
+ * without an owner passes. */
 static int check_checkpoint(const struct options *o, const struct owner *w, const char *name,
                             int slot, const struct checkpoint_head *kept)
 {
@@ -107,6 +109,7 @@ static int check_checkpoint(const struct options *o, const struct owner *w, cons
 
 /* ---- Checkpoints of one run ---- */
 
+/* Returns true if the checkpoints of `a` list the identity of `b` as a member. */
 static bool names(const struct owner *a, const struct owner *b)
 {
     for (size_t i = 0; i < a->n_members && b->has_key; i++)

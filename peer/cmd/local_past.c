@@ -79,6 +79,8 @@ void cmd_local_past_add(struct cmd_local_past *p, const char *dir, bool but_last
     struct start sum = {0};
     uint32_t starts = 0;
     FILE *f = cmd_path(path, dir, "metrics.jsonl") == 0 ? fopen(path, "re") : NULL;
+    /* A line {"start": ...} begins each start, so the costs before it belong to an earlier
+     * start. */
     while (f != NULL && getline(&text, &cap, f) > 0) {
         if (strncmp(text, "{\"start\"", 8) != 0) {
             keep_line(&l, text, cap, &text, &cap);

@@ -354,6 +354,7 @@ static json_t *run_object(const struct run *run)
     return j;
 }
 
+/* Returns the closing JSON object without "finished" and "exit_code", which cmd_out_end() adds. */
 static json_t *closing_object(const struct cmd_local_result *r, const struct totals *t,
                               bool interrupted)
 {

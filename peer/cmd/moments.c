@@ -27,6 +27,9 @@ static const char *check(void *self, struct bytes theirs)
     return wrong;
 }
 
+/* Returns true if the statistics of another peer do not fit the statistics of this peer, for
+ * example because of other columns; `why` has the reason. `theirs_lead`: the other peer's table
+ * is the reference. Callback of the node. */
 static bool differ(void *self, struct bytes theirs, bool theirs_lead, char why[NODE_POOL_WHY])
 {
     const struct cmd_moments *c = self;
@@ -67,6 +70,9 @@ static int set_kind(const struct run *ours, const char *kind, struct run *run,
     return err;
 }
 
+/* Combines the column statistics of all members, in the column order of this peer, and writes
+ * the run with the resulting data kind to `run`. Returns 0, or a negative errno with a message
+ * in `error`. Callback of the node. */
 static int pool(void *self, const struct node_part *part, size_t n, struct run *run,
                 char error[RUN_ERROR_MAX])
 {

@@ -381,6 +381,8 @@ int cmd_observe(struct cmd_observe *w, const struct options *o)
         return cmd_fail(o, CMD_FAILED,
                         "no peer answers at %s with this key (hearsay probe HOST:PORT says why)",
                         options_text(o, "bootstrap"));
+    /* From here on results of earlier calls are ignored: their tags are positions before
+     * sorting. */
     w->sorted = true;
     qsort(w->member, w->n, sizeof *w->member, by_name);
     return CMD_OK;

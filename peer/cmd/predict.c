@@ -149,6 +149,8 @@ static int keep(struct prediction *p, const struct options *o)
     return err < 0 ? cmd_cannot_write(o, "out", path, err) : CMD_OK;
 }
 
+/* Reports on stderr how many samples were labelled, how many labels agree with the data, and
+ * which rows these were. */
 static void say(const struct prediction *p)
 {
     char percent[CMD_PROGRESS_TEXT];

@@ -154,6 +154,7 @@ static void on_resolved(void *self, uint32_t tag, const union uv_address *a, uin
     memcpy(p->at, a, n * sizeof *a);
 }
 
+/* Returns the step that failed, for the reason that the client gives. */
 static enum step step_of(enum node_why why)
 {
     switch (why) {
@@ -464,6 +465,8 @@ static int visit(struct probe *p)
 
 /* ---- Result ---- */
 
+/* Returns the name of the first step that worked at no address, up to `run` (without a key up to
+ * `tcp`). NULL: all of them worked. The steps after `run` do not affect the result. */
 static const char *first_failure(const struct probe *p)
 {
     enum step last = p->has_key ? STEP_RUN : STEP_TCP;

@@ -421,6 +421,7 @@ void cmd_progress_read(void *self, const char *path, uint64_t done, uint64_t tot
     begin_file(r, path, total, now);
     double seconds = (double)(now - r->begin_ns) * 1e-9;
     gauge_look(&r->gauge, done, seconds);
+    /* A file that is read within these times shows no progress. */
     bool due = terminal ? seconds >= read_draw_s
                               && (!r->drawn || now - r->drawn_ns >= DRAW_MS * UINT64_C(1000000))
                         : gauge_due(&r->gauge, 0, 0, 0, seconds);

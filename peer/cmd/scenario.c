@@ -127,6 +127,7 @@ static const struct action
                {.name = "heal", .heals = true},
                {.name = NULL}};
 
+/* Executes one action of the scenario on all its peers or paths. Returns 0 or a negative errno. */
 static int happen(struct scenario *s, struct sim_world *w, const struct moment *m)
 {
     int err = 0;

@@ -410,6 +410,8 @@ static void keep_memory(void)
 #endif
 }
 
+/* Checks the options, runs the simulation to its end and prints the result. With --check, or if
+ * the run in --out has finished, ends before the simulation. Returns the exit code. */
 static int simulate(struct simulation *s)
 {
     const struct options *o = s->o;

@@ -60,6 +60,8 @@ static bool has_left(const struct simulation *s, uint32_t i)
     return sim_left(s->world, i) && has_ended(s, i, &code) && code == CMD_OK;
 }
 
+/* Computes the exact distance of the models of all peers that ended the run, except Byzantine
+ * peers and peers that left. */
 static void compare(const struct simulation *s, struct consensus *c)
 {
     struct ended e = {.s = s, .which = calloc(s->n, sizeof *e.which)};
@@ -94,6 +96,8 @@ static void judge_no_end(const struct simulation *s, struct result *r)
     }
 }
 
+/* Sets the verdict from the facts of all peers that are not Byzantine and from the exact
+ * distance of their models. */
 static void judge(const struct simulation *s, struct result *r)
 {
     for (uint32_t i = 0; i < s->n; i++) {

@@ -38,6 +38,8 @@ const struct option_row cmd_status_rows[] = {
 };
 /* clang-format on */
 
+/* Returns the state that this command sees: alive if the member answered, left by its record, or
+ * unreachable. */
 static const char *state_of(const struct cmd_observed *m)
 {
     if (m->answered)

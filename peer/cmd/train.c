@@ -218,6 +218,8 @@ static bool by_epochs(const struct cmd_train *t)
     return t->run.rounds * sgd_samples(&t->run) >= t->plan.parts * t->samples;
 }
 
+/* Returns true if the model must be evaluated now: at the end of the run, and by
+ * --evaluate-every or the planned evaluations. */
 static bool is_due(const struct cmd_train *t)
 {
     uint64_t every = options_uint(t->o, "evaluate-every");

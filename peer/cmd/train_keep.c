@@ -60,6 +60,8 @@ static int refuse(const struct cmd_train *t, const struct image *m, const char *
                     (unsigned long long)m->label.beat, t->out, why);
 }
 
+/* Restores the training from the newest checkpoint. Refuses a checkpoint of a cluster's peer or
+ * of another run. */
 static int go_on(struct cmd_train *t)
 {
     struct cmd_train_keep *k = &t->keep;

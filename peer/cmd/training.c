@@ -110,6 +110,7 @@ int cmd_training_data(struct cmd_training *t, const char *kind, uint64_t seed,
     int err = check_kind(t, kind, error);
     if (err < 0)
         return err;
+    /* The data in memory are used again, unless they were generated with another seed. */
     if (t->has_data && data_kind_agrees(t->data.train.kind, kind)
         && (t->seed == seed || strcmp(kind, "glyphs") != 0))
         return 0;
@@ -372,6 +373,8 @@ void cmd_training_on(struct cmd_training *t, uint32_t thread)
     t->sgd.config.scratch = of->scratch[thread];
 }
 
+/* Returns the configuration of the SGD trainer for a run. Data, model and scratch memory may
+ * belong to another peer (t->of). */
 static struct sgd_config sgd_config(struct cmd_training *t, const struct run *run)
 {
     struct cmd_training *of = t->of != NULL ? t->of : t;
