@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# tests/lint_docs.sh -- what the pages say is so: every README.md is held against the program and the tree.
+# tests/lint_docs.sh -- checks the pages (*.md) against the program and the tree.
 #
 #   HEARSAY=build/release/hearsay tests/lint_docs.sh [ROOT]
 #
-# Every flag that --help names stands in one of the pages; every hearsay command in their code
-# blocks parses; every relative link and anchor points at something that is there; the manual
-# page is made from the present help; every field of --json is named; the first page is short.
+# Some page names every flag of --help; every hearsay command in the code
+# blocks parses; every relative link and anchor has a target; the manual
+# page and the page of flags are those of the present help; every field of --json is named; README.md is short.
 # deploy/compose.yml passes all options of `hearsay peer`; git and docker ignore the files that commands of the pages make.
 # Prints every violation, one a line; exit code 1 where there was one.
 set -u
 export LC_ALL=C
 root=$(cd "${1:-$(dirname "$0")/..}" && pwd) || exit 1
 HEARSAY=$(realpath -m "${HEARSAY:-$root/build/release/hearsay}")
-longest=300 # Lines of the first page.
+longest=150 # Lines of the first page.
 bad=0
 
 if [ ! -x "$HEARSAY" ]; then
@@ -21,10 +21,10 @@ if [ ! -x "$HEARSAY" ]; then
 fi
 cd "$root" || exit 1
 for variable in $(compgen -e | grep '^HEARSAY_'); do
-    unset "$variable" # Nothing of the caller's may set an option behind our back.
+    unset "$variable" # A variable of the caller must not change an option.
 done
 mapfile -t pages < <(find . -name .git -prune -o -name build -prune -o -name _CPack_Packages -prune -o -name shared -prune \
-    -o -name README.md -printf '%P\n' | sort)
+    -o -name '*.md' -printf '%P\n' | sort)
 
 complain()
 {
@@ -117,7 +117,9 @@ check_manual()
 {
     local difference
     difference=$(HEARSAY=$HEARSAY deploy/man --print 2>&1 | diff deploy/hearsay.1 - 2>&1) \
-        || complain "deploy/hearsay.1 is not what deploy/man makes of the help:"$'\n'"$(head -n 6 <<<"$difference")"
+        || complain "deploy/hearsay.1 differs from the help of the program: run deploy/man"$'\n'"$(head -n 6 <<<"$difference")"
+    difference=$(HEARSAY=$HEARSAY deploy/man --flags 2>&1 | diff peer/docs/flags.md - 2>&1) \
+        || complain "peer/docs/flags.md differs from the help of the program: run deploy/man"$'\n'"$(head -n 6 <<<"$difference")"
 }
 
 # Short runs print what long ones do. What needs a cluster or other processes is left to tests/e2e.

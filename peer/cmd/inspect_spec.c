@@ -29,7 +29,7 @@ static int read_kind(const struct options *o, const char *spec, char kind[DATA_K
     return CMD_OK;
 }
 
-/* Finds the data kind of --data. */
+/* Finds the data kind of --data, by reading the files if necessary. */
 static int find_kind(const struct options *o, char kind[DATA_KIND_MAX])
 {
     static char made[RUN_VALUE_MAX];

@@ -367,10 +367,10 @@ static int version(int argc, char **argv)
     return CMD_USAGE;
 }
 
-static int command_help(const struct command *c)
+static int command_help(const struct command *c, bool all)
 {
     static char text[OPTIONS_HELP_MAX];
-    options_help(c, text);
+    options_help(c, all, text);
     return print_text(text);
 }
 
@@ -390,7 +390,7 @@ static int help(int argc, char **argv)
         print_family(stdout, argv[0]);
         return print_end(stdout);
     }
-    return c != NULL ? command_help(c) : unknown_command(argv[0]);
+    return c != NULL ? command_help(c, false) : unknown_command(argv[0]);
 }
 
 extern char **environ;
@@ -461,7 +461,9 @@ static int run_command(const struct command *c, int argc, char **argv)
             return print_settings(&options);
         return c->run(&options);
     case OPTIONS_WANT_HELP:
-        return command_help(c);
+        return command_help(c, false);
+    case OPTIONS_WANT_ALL_HELP:
+        return command_help(c, true);
     default:
         fprintf(stderr, "hearsay %s: %s (see hearsay %s --help)\n", c->name, error, c->name);
         return CMD_USAGE;

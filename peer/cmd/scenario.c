@@ -21,7 +21,7 @@ struct values
     double latency_us, jitter_us, bandwidth, loss, headers, uplink, downlink, slow;
 };
 
-/* One `link` or `peer` line. */
+/* One `link` line or `peer` line of the scenario file. */
 struct rule
 {
     bool is_link;

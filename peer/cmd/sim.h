@@ -35,7 +35,7 @@ struct simulation
     struct cmd_out dir; /* Output directory of --out, if it was given. */
     struct sim_peer_files *files;
     struct sim_world *world;
-    struct scenario *scenario; /* Scenario of --scenario. NULL: none. */
+    struct scenario *scenario; /* The scenario from the file of --scenario. NULL: none. */
     /* Path of the scenario file and a hash of its contents, which identify it in run.txt. */
     char scenario_is[96];
     const struct attack *attack; /* Attack of the Byzantine peers. NULL: none. */

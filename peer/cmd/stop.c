@@ -1,4 +1,5 @@
-/* peer/cmd/stop.c -- a flag that the signal handler sets. */
+/* peer/cmd/stop.c -- installs the handlers of SIGINT, SIGTERM and SIGHUP, which set a flag for
+ * the command to poll. */
 #include "peer/cmd/stop.h"
 
 #include "peer/uv/twice.h"
