@@ -1,4 +1,4 @@
-/* peer/admit/members_file.c -- parses an allow-list: one identity, an optional name and comment per
+/* peer/admit/allow_list.c -- parses an allow-list: one identity, an optional name and comment per
  * line. */
 #include "peer/admit/members_file.h"
 
@@ -17,13 +17,13 @@ struct word
     size_t n;
 };
 
-static int refuse(char error[MEMBERS_FILE_ERROR_MAX], const char *format, ...)
+static int allow_list_refuse(char error[ALLOW_LIST_ERROR_MAX], const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-static int refuse(char error[MEMBERS_FILE_ERROR_MAX], const char *format, ...)
+static int allow_list_refuse(char error[ALLOW_LIST_ERROR_MAX], const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    vsnprintf(error, MEMBERS_FILE_ERROR_MAX, format, args);
+    vsnprintf(error, ALLOW_LIST_ERROR_MAX, format, args);
     va_end(args);
     return -EINVAL;
 }
@@ -48,7 +48,7 @@ static struct word next_word(const char **at, size_t *n)
 }
 
 /* Copies the word for an error message: at most SHOWN bytes, with unprintable bytes as '?'. */
-static const char *shown(struct word w, char out[SHOWN + 4])
+static const char *word_shown(struct word w, char out[SHOWN + 4])
 {
     size_t n = w.n < SHOWN ? w.n : SHOWN;
     for (size_t i = 0; i < n; i++)
@@ -90,7 +90,7 @@ static bool is_name(struct word w)
 /* Parses one line without its newline. Returns 1 if the line holds an identity, 0 if it is blank,
  * or -EINVAL with a message. */
 static int read_line(const char *p, size_t n, size_t number, uint8_t id[WIRE_ID_BYTES],
-                     char error[MEMBERS_FILE_ERROR_MAX])
+                     char error[ALLOW_LIST_ERROR_MAX])
 {
     char text[SHOWN + 4];
     const char *comment = memchr(p, '#', n);
@@ -100,18 +100,21 @@ static int read_line(const char *p, size_t n, size_t number, uint8_t id[WIRE_ID_
     if (key.n == 0)
         return 0;
     if (!read_id(key, id))
-        return refuse(error,
-                      "line %zu: found '%s' (%zu characters), expected an identity of %d "
-                      "hexadecimal digits",
-                      number, shown(key, text), key.n, HEX);
+        return allow_list_refuse(
+            error,
+            "line %zu: found '%s' (%zu characters), expected an identity of %d "
+            "hexadecimal digits",
+            number, word_shown(key, text), key.n, HEX);
     if (name.n > 0 && !is_name(name))
-        return refuse(error,
-                      "line %zu: found '%s' behind the identity, expected a name of 1 to %d of "
-                      "A-Z a-z 0-9 . _ -",
-                      number, shown(name, text), WIRE_NAME_MAX);
+        return allow_list_refuse(
+            error,
+            "line %zu: found '%s' behind the identity, expected a name of 1 to %d of "
+            "A-Z a-z 0-9 . _ -",
+            number, word_shown(name, text), WIRE_NAME_MAX);
     if (more.n > 0)
-        return refuse(error, "line %zu: found '%s' behind the name, expected the end of the line",
-                      number, shown(more, text));
+        return allow_list_refuse(
+            error, "line %zu: found '%s' behind the name, expected the end of the line", number,
+            word_shown(more, text));
     return 1;
 }
 
@@ -132,7 +135,7 @@ static size_t sort(uint8_t (*id)[WIRE_ID_BYTES], size_t n)
 }
 
 static int read_lines(const char *text, size_t n, uint8_t (*id)[WIRE_ID_BYTES], size_t *n_ids,
-                      char error[MEMBERS_FILE_ERROR_MAX])
+                      char error[ALLOW_LIST_ERROR_MAX])
 {
     uint8_t one[WIRE_ID_BYTES];
     *n_ids = 0;
@@ -142,27 +145,29 @@ static int read_lines(const char *text, size_t n, uint8_t (*id)[WIRE_ID_BYTES], 
         int found = read_line(text + at, length, number, one, error);
         if (found < 0)
             return found;
-        if (found > 0 && *n_ids == MEMBERS_FILE_IDS_MAX)
-            return refuse(error, "line %zu: found one identity more, expected at most %d", number,
-                          MEMBERS_FILE_IDS_MAX);
+        if (found > 0 && *n_ids == ALLOW_LIST_IDS_MAX)
+            return allow_list_refuse(error,
+                                     "line %zu: found one identity more, expected at most %d",
+                                     number, ALLOW_LIST_IDS_MAX);
         if (found > 0)
             memcpy(id[(*n_ids)++], one, sizeof one);
         at += length + 1;
     }
-    return *n_ids > 0 ? 0 : refuse(error, "found no identity in it, expected one a line");
+    return *n_ids > 0 ? 0
+                      : allow_list_refuse(error, "found no identity in it, expected one a line");
 }
 
 /* The new list replaces the old one only after the whole text was parsed. */
-int members_file_parse(struct members_file *f, const char *text, size_t n,
-                       char error[MEMBERS_FILE_ERROR_MAX])
+int allow_list_parse(struct allow_list *f, const char *text, size_t n,
+                     char error[ALLOW_LIST_ERROR_MAX])
 {
     size_t n_ids;
-    if (n > MEMBERS_FILE_MAX)
-        return refuse(error, "found more than %d bytes, expected a list of identities",
-                      MEMBERS_FILE_MAX);
-    uint8_t(*id)[WIRE_ID_BYTES] = malloc(MEMBERS_FILE_IDS_MAX * sizeof *id);
+    if (n > ALLOW_LIST_BYTES_MAX)
+        return allow_list_refuse(error, "found more than %d bytes, expected a list of identities",
+                                 ALLOW_LIST_BYTES_MAX);
+    uint8_t(*id)[WIRE_ID_BYTES] = malloc(ALLOW_LIST_IDS_MAX * sizeof *id);
     if (id == NULL) {
-        snprintf(error, MEMBERS_FILE_ERROR_MAX, "no memory for a list of identities");
+        snprintf(error, ALLOW_LIST_ERROR_MAX, "no memory for a list of identities");
         return -ENOMEM;
     }
     int err = read_lines(text, n, id, &n_ids, error);
@@ -170,18 +175,18 @@ int members_file_parse(struct members_file *f, const char *text, size_t n,
         free(id);
         return err;
     }
-    members_file_close(f);
-    *f = (struct members_file){.n = sort(id, n_ids), .id = id};
+    allow_list_close(f);
+    *f = (struct allow_list){.n = sort(id, n_ids), .id = id};
     return 0;
 }
 
-void members_file_close(struct members_file *f)
+void allow_list_close(struct allow_list *f)
 {
     free(f->id);
-    *f = (struct members_file){0};
+    *f = (struct allow_list){0};
 }
 
-bool members_file_has(const struct members_file *f, const uint8_t id[WIRE_ID_BYTES])
+bool allow_list_has(const struct allow_list *f, const uint8_t id[WIRE_ID_BYTES])
 {
     return f->n > 0 && bsearch(id, f->id, f->n, sizeof *f->id, compare) != NULL;
 }

@@ -1,4 +1,4 @@
-/* peer/admit/members_file.h -- the allow-list: identities that may be members, one per line of a
+/* peer/admit/allow_list.h -- the allow-list: identities that may be members, one per line of a
  * file.
  *
  *     # comment
@@ -14,13 +14,13 @@
 #include "gossip/wire/wire.h"
 
 enum {
-    MEMBERS_FILE_MAX = 1024 * 1024, /* Largest size of a file, in bytes. */
-    MEMBERS_FILE_IDS_MAX = 4096,    /* Largest number of identities in a file. */
-    MEMBERS_FILE_ERROR_MAX = 256
+    ALLOW_LIST_BYTES_MAX = 1024 * 1024, /* Largest size of a file, in bytes. */
+    ALLOW_LIST_IDS_MAX = 4096,          /* Largest number of identities in a file. */
+    ALLOW_LIST_ERROR_MAX = 256
 };
 
 /* A parsed allow-list. Set all bytes to zero before the first use. */
-struct members_file
+struct allow_list
 {
     size_t n;
     uint8_t (*id)[WIRE_ID_BYTES]; /* `n` identities, sorted, without duplicates. Owned. */
@@ -30,13 +30,13 @@ struct members_file
  * -ENOMEM, or -EINVAL with a message such as "line 3: found ..., expected ...". A text without any
  * identity gives -EINVAL, so that a truncated file does not lock every peer out. On failure `*f` is
  * unchanged. */
-__attribute__((warn_unused_result)) int members_file_parse(struct members_file *f, const char *text,
-                                                           size_t n,
-                                                           char error[MEMBERS_FILE_ERROR_MAX]);
+__attribute__((warn_unused_result)) int allow_list_parse(struct allow_list *f, const char *text,
+                                                         size_t n,
+                                                         char error[ALLOW_LIST_ERROR_MAX]);
 /* Frees the list and sets it to empty. */
-void members_file_close(struct members_file *f);
+void allow_list_close(struct allow_list *f);
 
 /* Returns whether `id` is in the list. Binary search. */
-bool members_file_has(const struct members_file *f, const uint8_t id[WIRE_ID_BYTES]);
+bool allow_list_has(const struct allow_list *f, const uint8_t id[WIRE_ID_BYTES]);
 
 #endif

@@ -55,7 +55,7 @@ static bool decode(uint8_t raw[TOKEN_BYTES], const char *text)
            && n == TOKEN_BYTES && raw[0] == VERSION;
 }
 
-int token_present(struct certificate *c, const char *text, const uint8_t id[WIRE_ID_BYTES],
+int token_certify(struct certificate *c, const char *text, const uint8_t id[WIRE_ID_BYTES],
                   char error[TOKEN_ERROR_MAX])
 {
     uint8_t raw[TOKEN_BYTES], msg[SIGNED_MAX], sk[64];

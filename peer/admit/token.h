@@ -31,7 +31,7 @@ void token_write(char text[TOKEN_TEXT + 1], const struct channel_identity *issue
 /* Makes the certificate that admits the identity `id` by the token `text`. Returns 0, or -EINVAL
  * with a message if `text` is not a token or its issuer's signature is wrong. Expiry is not checked
  * here: the peer that receives the certificate checks it by its own clock. */
-__attribute__((warn_unused_result)) int token_present(struct certificate *c, const char *text,
+__attribute__((warn_unused_result)) int token_certify(struct certificate *c, const char *text,
                                                       const uint8_t id[WIRE_ID_BYTES],
                                                       char error[TOKEN_ERROR_MAX]);
 

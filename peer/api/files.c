@@ -16,25 +16,25 @@
 static bool write_model(void *self, const struct node *n)
 {
     struct hearsay *h = self;
-    return h->half_done || diary_store(&h->diary, n);
+    return h->half_done || diary_save_model(&h->diary, n);
 }
 
 static bool write_handed(void *self, const struct node *n)
 {
     struct hearsay *h = self;
-    return diary_store_handed(&h->diary, n);
+    return diary_save_handed_model(&h->diary, n);
 }
 
 static uint32_t again_ms(void *self)
 {
     struct hearsay *h = self;
-    return diary_again_ms(&h->diary);
+    return diary_model_retry_ms(&h->diary);
 }
 
 static uint32_t late_ms(void *self)
 {
     struct hearsay *h = self;
-    return diary_late_ms(&h->diary);
+    return diary_lines_retry_ms(&h->diary);
 }
 
 /* Signals belong to the program, so the HTTP server's thread blocks all of them. */
@@ -52,7 +52,7 @@ static int open_monitor(struct hearsay *h)
 
 /* Checks that no directory has the name of a file that is written at the end. Such an error is
  * better found now than after training. */
-static int check_room(struct hearsay *h)
+static int check_file_names(struct hearsay *h)
 {
     char path[OUTDIR_PATH_MAX];
     int err = h->out != NULL ? reserve_check(h->out, diary_files, path, sizeof path) : 0;
@@ -75,7 +75,7 @@ int handle_open_files(struct hearsay *h)
     h->config.write_handed = write_handed;
     h->config.again_ms = again_ms;
     h->config.late_ms = late_ms;
-    int code = check_room(h);
+    int code = check_file_names(h);
     return code == HEARSAY_OK ? open_monitor(h) : code;
 }
 
@@ -91,13 +91,13 @@ void handle_close_files(struct hearsay *h)
 static bool judge(struct hearsay *h, const struct node *n, int code, struct outcome_facts *f,
                   struct outcome *o)
 {
-    bool finished = diary_judge(&h->diary, n, code, f, o);
+    bool finished = diary_decide_verdict(&h->diary, n, code, f, o);
     h->exit_code = o->exit_code;
     snprintf(h->verdict, sizeof h->verdict, "%s", o->text);
     return finished;
 }
 
-void handle_judge(struct hearsay *h, const struct node *n, int code)
+void handle_decide_verdict(struct hearsay *h, const struct node *n, int code)
 {
     struct outcome_facts f;
     struct outcome o;
@@ -119,10 +119,10 @@ static void write_summary(struct hearsay *h, const struct outcome_facts *f, cons
     if (h->out == NULL || !h->diary.claimed || h->diary.unnamed)
         return;
     json_t *j = diary_summary(&h->diary, h->driver, f, o);
-    diary_release(&h->diary);
+    diary_release_space(&h->diary);
     json_object_set_new(j, "finished", json_boolean(finished));
     json_object_set_new(j, "exit_code", json_integer(o->exit_code));
-    int err = j != NULL ? outdir_finish(h->out, j) : -ENOMEM;
+    int err = j != NULL ? outdir_write_summary(h->out, j) : -ENOMEM;
     json_decref(j);
     if (err == 0 && finished)
         forget_checkpoints(h);
@@ -142,7 +142,7 @@ void handle_end_files(struct hearsay *h)
     const struct node *n = uv_driver_node(h->driver);
     bool finished = judge(h, n, uv_driver_exit_code(h->driver), &f, &o);
     if (!h->stuck) { /* Gives the final model to the waiting caller. */
-        handle_give(h, node_model(n, &segments, &n_segments, &n_params));
+        handle_give_model(h, node_model(n, &segments, &n_segments, &n_params));
         write_summary(h, &f, &o, finished);
     }
     diary_monitor_close(&h->monitor);

@@ -93,7 +93,7 @@ struct hearsay
     /* Output directory, open and locked while the handle is open. */
     struct outdir dir;
     /* Run identity for run.txt in the output directory (peer/store/owner.h). */
-    char owner_text[OWNER_TEXT_MAX];
+    char owner_text[RUN_IDENTITY_TEXT_MAX];
     struct diary diary; /* Files that the peer writes. */
     /* HTTP monitor ("metrics"). */
     struct diary_monitor monitor;
@@ -152,9 +152,10 @@ int handle_code(int err);
 void handle_stop_simulated(struct hearsay *h);
 /* Copies the node's progress to `h`, for hearsay_figures(). `sent`, `received`: bytes at the
  * sockets. */
-void handle_see(struct hearsay *h, const struct node *n, uint64_t sent, uint64_t received);
+void handle_update_figures(struct hearsay *h, const struct node *n, uint64_t sent,
+                           uint64_t received);
 /* Copies the final model to the caller's tensors. `x` NULL: there is none. */
-void handle_give(struct hearsay *h, const float *x);
+void handle_give_model(struct hearsay *h, const float *x);
 
 /* opening.c: everything that hearsay_open() does before the peer's thread starts. Returns
  * HEARSAY_OK, or a code with a message. After a failure call handle_undo(). */
@@ -180,7 +181,7 @@ int handle_open_files(struct hearsay *h);
 void handle_close_files(struct hearsay *h);
 void handle_end_files(struct hearsay *h);
 /* Determines verdict and exit code of the run, for a node that ended with `code`. */
-void handle_judge(struct hearsay *h, const struct node *n, int code);
+void handle_decide_verdict(struct hearsay *h, const struct node *n, int code);
 
 /* thread.c: opens the driver and starts the peer's thread. Returns HEARSAY_OK, or a code with a
  * message. */

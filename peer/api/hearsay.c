@@ -42,7 +42,7 @@ int handle_code(int err)
     return cmd_exit_of(err) == CMD_USAGE ? HEARSAY_USAGE : HEARSAY_SYSTEM;
 }
 
-static bool is_ours(const struct hearsay *h)
+static bool is_own_process(const struct hearsay *h)
 {
     return h->owner == getpid();
 }
@@ -52,7 +52,7 @@ static int check_new(struct hearsay *h, const char *what)
 {
     if (h == NULL)
         return HEARSAY_USAGE;
-    if (!is_ours(h))
+    if (!is_own_process(h))
         return HEARSAY_FORKED;
     if (h->stage != HANDLE_NEW)
         return handle_fail(h, HEARSAY_USAGE, "%s: found a handle that is open, expected it before",
@@ -64,7 +64,7 @@ static int check_open(struct hearsay *h, const char *what)
 {
     if (h == NULL)
         return HEARSAY_USAGE;
-    if (!is_ours(h))
+    if (!is_own_process(h))
         return HEARSAY_FORKED;
     if (h->calls_back)
         return handle_fail(h, HEARSAY_USAGE,
@@ -108,7 +108,7 @@ static void end(struct hearsay *h)
 
 void hearsay_close(struct hearsay *h)
 {
-    if (h == NULL || !is_ours(h) || h->calls_back)
+    if (h == NULL || !is_own_process(h) || h->calls_back)
         return;
     end(h);
     if (h->stuck) /* The peer's thread hangs and still uses the handle. */
@@ -270,7 +270,7 @@ static void tell_notes(struct hearsay *h)
 }
 
 /* Runs the evaluation callback and passes its result to the worker. */
-static int test(struct hearsay *h)
+static int run_evaluation(struct hearsay *h)
 {
     struct hearsay_score score = {.loss = (double)NAN, .accuracy = (double)NAN};
     h->calls_back = true;
@@ -310,10 +310,10 @@ static uint64_t deadline(double timeout_s)
 
 /* Waits for the caller's turn or the end of the run. Runs callbacks as messages and evaluations
  * arrive. */
-static int await(struct hearsay *h, uint64_t at_ns)
+static int wait_for_turn(struct hearsay *h, uint64_t at_ns)
 {
     for (;;) {
-        enum turn_of of = turn_await(&h->turn, at_ns);
+        enum turn_side of = turn_await(&h->turn, at_ns);
         tell_notes(h);
         int code = HEARSAY_OK;
         switch (of) {
@@ -325,7 +325,7 @@ static int await(struct hearsay *h, uint64_t at_ns)
         case TURN_OVER:
             return over(h);
         case TURN_TESTS:
-            code = test(h);
+            code = run_evaluation(h);
             break;
         case TURN_PEER:
             break;
@@ -342,7 +342,7 @@ static int await(struct hearsay *h, uint64_t at_ns)
 int hearsay_wait(struct hearsay *h, double timeout_s)
 {
     int code = check_open(h, "hearsay_wait");
-    return code != HEARSAY_OK ? code : await(h, deadline(timeout_s));
+    return code != HEARSAY_OK ? code : wait_for_turn(h, deadline(timeout_s));
 }
 
 int hearsay_round(struct hearsay *h, const struct hearsay_did *did, double timeout_s)
@@ -357,7 +357,7 @@ int hearsay_round(struct hearsay *h, const struct hearsay_did *did, double timeo
         return handle_fail(h, HEARSAY_USAGE,
                            "hearsay_round: the library has the tensors still, "
                            "expected hearsay_wait() to return HEARSAY_OK before");
-    const struct tensor *bad = tensors_bad(&h->tensors);
+    const struct tensor *bad = tensors_first_not_finite(&h->tensors);
     if (bad != NULL)
         return handle_fail(h, HEARSAY_NOT_FINITE,
                            "tensor %s: found a value that is not finite; nothing of this round was "
@@ -365,7 +365,7 @@ int hearsay_round(struct hearsay *h, const struct hearsay_did *did, double timeo
                            bad->name);
     h->yours = false;
     turn_hand_over(&h->turn, did != NULL ? did : &none);
-    return await(h, deadline(timeout_s));
+    return wait_for_turn(h, deadline(timeout_s));
 }
 
 void hearsay_interrupt(struct hearsay *h)
@@ -382,7 +382,7 @@ int hearsay_leave(struct hearsay *h, double timeout_s)
     uint64_t at_ns = deadline(timeout_s);
     handle_leave(h);
     do
-        code = await(h, at_ns);
+        code = wait_for_turn(h, at_ns);
     while (code == HEARSAY_INTERRUPTED || code == HEARSAY_CALLBACK);
     return code;
 }
@@ -506,9 +506,9 @@ static void fill_figures(struct hearsay *h, struct hearsay_figures *f)
 int hearsay_figures(struct hearsay *h, struct hearsay_figures *f)
 {
     struct hearsay_figures all;
-    if (h != NULL && is_ours(h) && h->stage != HANDLE_OPEN)
+    if (h != NULL && is_own_process(h) && h->stage != HANDLE_OPEN)
         return check_open(h, "hearsay_figures");
-    if (h == NULL || !is_ours(h))
+    if (h == NULL || !is_own_process(h))
         return h == NULL ? HEARSAY_USAGE : HEARSAY_FORKED;
     if (f == NULL || f->size < sizeof f->size)
         return handle_fail(h, HEARSAY_USAGE, "hearsay_figures: found a size of %zu, expected %zu",

@@ -117,7 +117,7 @@ static bool is_given(const struct hearsay *h, const char *name)
  * and the variables are restored afterwards. */
 static int parse_as(struct hearsay *h, const struct command *own, const struct command *model)
 {
-    static const struct options_world world = {.env = getenv};
+    static const struct options_io world = {.env = getenv};
     char error[OPTIONS_ERROR_MAX], *argv[HANDLE_WORDS_MAX + 2] = {"libhearsay"};
     uv_once(&once, make_lock);
     h->o = malloc(sizeof *h->o);
@@ -180,7 +180,7 @@ static int take_settings(struct hearsay *h)
 
 /* ---- The model and the run ------------------------------------------------------ */
 
-static int lay(struct hearsay *h)
+static int lay_tensors(struct hearsay *h)
 {
     char error[TENSORS_ERROR_MAX];
     int err = tensors_lay(&h->tensors, error);
@@ -191,7 +191,7 @@ static int lay(struct hearsay *h)
     }
     if (err < 0)
         return handle_fail(h, handle_code(err), "%s", error);
-    const struct tensor *bad = tensors_bad(&h->tensors);
+    const struct tensor *bad = tensors_first_not_finite(&h->tensors);
     if (bad != NULL)
         return handle_fail(h, HEARSAY_NOT_FINITE, "tensor %s: found a value that is not finite",
                            bad->name);
@@ -208,7 +208,7 @@ static int set_layout(struct hearsay *h, struct run_flags *flags, char error[RUN
     if (err < 0)
         return err;
     handle_begin_hash(h, h->begin, text);
-    /* layout_order() chooses the run with the smallest hash, so the first digit ranks the peers. */
+    /* layout_compare_initial() chooses the run with the smallest hash, so the first digit ranks the peers. */
     text[0] = handle_is_initial(h) ? '0' : h->config.node.n_bootstrap == 0 ? '1' : '2';
     err = run_flags_set(flags, "begin", text, error);
     snprintf(text, sizeof text, "%zu", h->tensors.dim);
@@ -307,7 +307,7 @@ static int open_out(struct hearsay *h)
     int err = outdir_open(&h->dir, h->out, why);
     if (err < 0)
         return handle_fail(h, handle_code(err), "--out: %s", why);
-    json_t *summary = outdir_summary(h->out);
+    json_t *summary = outdir_read_summary(h->out);
     json_decref(summary);
     if (summary != NULL)
         return handle_fail(h, HEARSAY_USAGE,
@@ -317,7 +317,7 @@ static int open_out(struct hearsay *h)
 
 /* Reads the checkpoint interval. The value is checked even if there is no output directory and no
  * checkpoint is written. */
-static int take_pace(struct hearsay *h)
+static int take_checkpoint_interval(struct hearsay *h)
 {
     char error[SETTINGS_ERROR_MAX];
     int64_t us = 0;
@@ -419,8 +419,8 @@ int handle_prepare(struct hearsay *h)
     static int (*const step[])(struct hearsay *) = {parse,
                                                     check_shard,
                                                     take_settings,
-                                                    take_pace,
-                                                    lay,
+                                                    take_checkpoint_interval,
+                                                    lay_tensors,
                                                     take_run,
                                                     check_initial,
                                                     open_out,
@@ -435,7 +435,7 @@ int handle_prepare(struct hearsay *h)
 
 int handle_prepare_simulated(struct hearsay *h)
 {
-    static int (*const step[])(struct hearsay *) = {parse_simulated, check_shard,   lay,
+    static int (*const step[])(struct hearsay *) = {parse_simulated, check_shard,   lay_tensors,
                                                     take_run,        check_initial, NULL};
     return all(h, step);
 }

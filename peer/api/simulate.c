@@ -48,7 +48,7 @@ static void see(const struct simulation *s, uint32_t peer)
     const struct node *n = sim_node(s->world, peer);
     sim_totals(s->world, peer, &sent, &received);
     if (n != NULL)
-        handle_see(s->handle[peer], n, sent, received);
+        handle_update_figures(s->handle[peer], n, sent, received);
 }
 
 static void measured(void *self, uint32_t peer)
@@ -73,9 +73,9 @@ static void end(struct simulation *s, uint32_t peer)
     (void)sim_ended(s->world, peer, &code);
     if (n != NULL) {
         see(s, peer);
-        handle_judge(h, n, code);
+        handle_decide_verdict(h, n, code);
         const float *x = node_model(n, &segments, &n_segments, &n_params);
-        handle_give(h, x);
+        handle_give_model(h, x);
     }
     turn_over(&h->turn);
 }
@@ -188,7 +188,7 @@ static int prepare(struct hearsay *h, size_t n)
 
 /* Makes all handles begin with the model of the handle that has the option "initial", else with the
  * model of the first handle. */
-static void begin_alike(struct hearsay *const *h, size_t n)
+static void use_one_initial_model(struct hearsay *const *h, size_t n)
 {
     size_t from = 0;
     while (from < n && !handle_is_initial(h[from]))
@@ -196,17 +196,17 @@ static void begin_alike(struct hearsay *const *h, size_t n)
     from = from < n ? from : 0;
     for (size_t i = 0; i < n; i++)
         if (!h[i]->by_model && !h[from]->by_model)
-            layout_begin_alike(&h[i]->config.node.run, &h[from]->config.node.run);
+            layout_copy_initial(&h[i]->config.node.run, &h[from]->config.node.run);
 }
 
 /* Checks that handle number `i` describes the same run as the first handle: the same options and
  * tensors. */
 static int same_run(struct hearsay *first, struct hearsay *h, size_t i)
 {
-    char a[WIRE_RUN_MAX + 1], b[WIRE_RUN_MAX + 1], why[OWNER_WHY_MAX];
+    char a[WIRE_RUN_MAX + 1], b[WIRE_RUN_MAX + 1], why[RUN_IDENTITY_WHY_MAX];
     run_text(&first->config.node.run, a);
     run_text(&h->config.node.run, b);
-    if (owner_differ(a, b, why) == 0)
+    if (run_identity_differ(a, b, why) == 0)
         return HEARSAY_OK;
     return handle_fail(first, HEARSAY_USAGE,
                        "peer-%zu and peer-0 have different runs: %s (tensors: names, shapes and "
@@ -294,7 +294,7 @@ int hearsay_open_simulated(struct hearsay *const *h, size_t n, const char *netwo
             (void)handle_fail(h[0], code, "peer-%zu: %s", i, h[i]->error);
     }
     if (code == HEARSAY_OK)
-        begin_alike(h, n);
+        use_one_initial_model(h, n);
     for (size_t i = 1; i < n && code == HEARSAY_OK; i++)
         code = same_run(h[0], h[i], i);
     if (code == HEARSAY_OK) {

@@ -149,7 +149,7 @@ static int by_address(const void *a, const void *b)
 
 /* Checks that no two tensors overlap in memory. A round would write the shared bytes twice, with
  * different values. */
-static int apart(const struct tensors *t, char error[TENSORS_ERROR_MAX])
+static int check_overlap(const struct tensors *t, char error[TENSORS_ERROR_MAX])
 {
     const struct tensor **at = malloc(t->n * sizeof *at);
     int err = at != NULL ? 0 : no_memory(error);
@@ -170,7 +170,7 @@ static int apart(const struct tensors *t, char error[TENSORS_ERROR_MAX])
 
 /* Finds out whether the tensors are contiguous in the order of x, so that x can be the caller's
  * memory. */
-static void look_for_flat(struct tensors *t, struct tensor *const *in_order)
+static void find_flat(struct tensors *t, struct tensor *const *in_order)
 {
     float *first = in_order[0]->data;
     t->flat = first;
@@ -195,12 +195,12 @@ static int place(struct tensors *t, struct tensor *const *in_order, char error[T
         t->n_floats += in_order[i]->n;
         t->dim += in_order[i]->role == HEARSAY_TRAINED ? in_order[i]->n : 0;
     }
-    look_for_flat(t, in_order);
+    find_flat(t, in_order);
     return 0;
 }
 
 /* Returns the group of tensors with this role: trained (0), statistics (1), opaque (2). */
-static int part_of(enum hearsay_role role)
+static int role_group(enum hearsay_role role)
 {
     switch (role) {
     case HEARSAY_TRAINED:
@@ -222,11 +222,11 @@ int tensors_lay(struct tensors *t, char error[TENSORS_ERROR_MAX])
         return no_memory(error);
     for (int part = 0; part < 3; part++)
         for (size_t i = 0; i < t->n; i++)
-            if (part_of(t->tensor[i].role) == part)
+            if (role_group(t->tensor[i].role) == part)
                 in_order[at++] = &t->tensor[i];
     int err = t->n == 0 || in_order[0]->role != HEARSAY_TRAINED
                   ? refuse(error, -EINVAL, "found no tensor that is trained, expected one")
-                  : apart(t, error);
+                  : check_overlap(t, error);
     if (err == 0)
         err = place(t, in_order, error);
     free(in_order);
@@ -277,7 +277,7 @@ int tensors_lay_as(struct tensors *t, const struct segment *s, size_t n,
     if (err == 0 && t->n != n)
         err = refuse(error, -EINVAL, "found %zu tensors, expected the model's %zu", t->n, n);
     if (err == 0)
-        err = apart(t, error);
+        err = check_overlap(t, error);
     if (err == 0)
         err = place(t, in_order, error);
     free(in_order);
@@ -347,7 +347,7 @@ static bool finite_16(const struct tensor *one)
     return true;
 }
 
-const struct tensor *tensors_bad(const struct tensors *t)
+const struct tensor *tensors_first_not_finite(const struct tensors *t)
 {
     for (size_t i = 0; i < t->n; i++) {
         const struct tensor *one = &t->tensor[i];

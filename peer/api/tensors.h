@@ -79,7 +79,7 @@ void tensors_describe(const struct tensors *t, size_t i, char out[TENSORS_ERROR_
 
 /* Returns the first tensor with a value that is not finite. NULL: all values are finite.
  * O(n_floats). */
-const struct tensor *tensors_bad(const struct tensors *t);
+const struct tensor *tensors_first_not_finite(const struct tensors *t);
 
 /* Copies between the tensors and x[0..n_floats). tensors_read() sets x from the tensors.
  * tensors_gather() updates an x that was scattered before, and keeps its extra precision.

@@ -22,7 +22,8 @@ void handle_note(void *self, enum note_level level, const char *text)
     turn_note(&h->turn, (int)level, text);
 }
 
-void handle_see(struct hearsay *h, const struct node *n, uint64_t sent, uint64_t received)
+void handle_update_figures(struct hearsay *h, const struct node *n, uint64_t sent,
+                           uint64_t received)
 {
     struct node_progress p;
     node_progress(n, &p);
@@ -38,19 +39,19 @@ void handle_see(struct hearsay *h, const struct node *n, uint64_t sent, uint64_t
     uv_mutex_unlock(&h->lock);
 }
 
-static void see(struct hearsay *h)
+static void update_figures(struct hearsay *h)
 {
     uint64_t sent, received;
     uv_driver_totals(h->driver, &sent, &received);
-    handle_see(h, uv_driver_node(h->driver), sent, received);
+    handle_update_figures(h, uv_driver_node(h->driver), sent, received);
 }
 
 void handle_measured(void *self, const struct node_progress *p)
 {
     struct hearsay *h = self;
-    double time_s = diary_round(&h->diary, p);
+    double time_s = diary_write_round(&h->diary, p);
     diary_monitor_round(&h->monitor, p, time_s);
-    see(h);
+    update_figures(h);
 }
 
 /* Main function of the peer's thread: runs the event loop until the peer has left, then writes the
@@ -63,7 +64,7 @@ static void run(void *self)
     uv_driver_start(h->driver);
     uv_run(&h->loop, UV_RUN_DEFAULT);
     h->stuck = uv_driver_stuck(h->driver);
-    see(h);
+    update_figures(h);
     handle_end_files(h);
     turn_over(&h->turn);
 }
@@ -76,7 +77,7 @@ static void on_leave(uv_async_t *async)
 
 static void on_look(uv_timer_t *timer)
 {
-    see(timer->data);
+    update_figures(timer->data);
 }
 
 /* ---- Called by the caller's thread ------------------------------------------------ */

@@ -43,7 +43,7 @@ static void scatter(struct hearsay *h, const float *x)
     uv_mutex_unlock(&h->lock);
 }
 
-void handle_give(struct hearsay *h, const float *x)
+void handle_give_model(struct hearsay *h, const float *x)
 {
     if (x != NULL)
         scatter(h, x);
@@ -78,7 +78,7 @@ static void evaluate(void *self, const float *x, uint64_t max_samples,
     if (h->evaluate == NULL)
         return;
     scatter(h, x);
-    if (turn_test(&h->turn, max_samples, &score) == 0)
+    if (turn_evaluate(&h->turn, max_samples, &score) == 0)
         *report = (struct trainer_report){
             .loss = score.loss, .accuracy = score.accuracy, .n_samples = score.samples};
 }
@@ -137,7 +137,8 @@ static int no_memory(char error[RUN_ERROR_MAX])
 }
 
 /* Describes the first tensor that differs from the run's, as far as the run's outline allows. */
-static void first_other(const struct tensors *t, const char *theirs, char out[TENSORS_ERROR_MAX])
+static void describe_first_difference(const struct tensors *t, const char *theirs,
+                                      char out[TENSORS_ERROR_MAX])
 {
     char own[TENSORS_OUTLINE], what[TENSORS_ERROR_MAX];
     size_t n = strcmp(theirs, "none") == 0 ? 0 : strlen(theirs) / 2, i = 0;
@@ -185,7 +186,7 @@ static int check_layout(struct hearsay *h, const struct run *run, char error[RUN
         return 0;
     }
     char which[TENSORS_ERROR_MAX];
-    first_other(&h->tensors, v->outline, which);
+    describe_first_difference(&h->tensors, v->outline, which);
     snprintf(error, RUN_ERROR_MAX,
              "the tensors differ from the run's: %.200s; found %zu floats, %zu of them trained, "
              "expected %llu and %llu",
@@ -238,11 +239,11 @@ static int take_model(struct hearsay *h, const struct run *run, char error[RUN_E
  * model only, and has no checkpoint. Such a directory is left by a program that stopped before its
  * first checkpoint and draws other initial values when it is started again. The run then begins
  * again in this directory. */
-static bool begins_again(const struct hearsay *h)
+static bool differs_in_initial_model_only(const struct hearsay *h)
 {
-    char there[OWNER_TEXT_MAX], why[OWNER_WHY_MAX];
-    return h->config.node.n_resume == 0 && outdir_text(h->out, there)
-           && owner_differ(there, h->owner_text, why) == 1 && strncmp(why, "begin=", 6) == 0;
+    char there[RUN_IDENTITY_TEXT_MAX], why[RUN_IDENTITY_WHY_MAX];
+    return h->config.node.n_resume == 0 && outdir_read_identity(h->out, there)
+           && run_identity_differ(there, h->owner_text, why) == 1 && strncmp(why, "begin=", 6) == 0;
 }
 
 /* Checks that the output directory belongs to this run or to none. */
@@ -252,10 +253,10 @@ static int check_out(struct hearsay *h, const struct run *run, char error[RUN_ER
     if (h->out == NULL)
         return 0;
     run_text(run, text);
-    owner_write(h->owner_text, "libhearsay", NULL, text);
-    enum outdir_state state = outdir_look(h->out, h->owner_text, why);
-    bool other = state == OUTDIR_OTHER && !begins_again(h);
-    if (!other && state != OUTDIR_FOREIGN)
+    run_identity_write(h->owner_text, "libhearsay", NULL, text);
+    enum outdir_state state = outdir_inspect(h->out, h->owner_text, why);
+    bool other = state == OUTDIR_OTHER_RUN && !differs_in_initial_model_only(h);
+    if (!other && state != OUTDIR_UNKNOWN_RUN)
         return 0;
     snprintf(error, RUN_ERROR_MAX, "--out %.80s has %s: %.180s", h->out,
              other ? "another run" : "files of no known run", why);
@@ -288,7 +289,7 @@ int handle_make_trainer(void *self, const struct run *run, struct trainer *t,
     if (err == 0)
         err = check_out(h, run, error);
     if (err == 0)
-        err = diary_room(&h->diary, h->tensors.n_floats, error);
+        err = diary_reserve_space(&h->diary, h->tensors.n_floats, error);
     if (err < 0)
         return err;
     note_run(h, run);

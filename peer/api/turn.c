@@ -47,7 +47,7 @@ int turn_steps(struct turn *t, uint64_t round, uint32_t steps, struct hearsay_di
     return handed ? 0 : -1;
 }
 
-int turn_test(struct turn *t, uint64_t samples, struct hearsay_score *score)
+int turn_evaluate(struct turn *t, uint64_t samples, struct hearsay_score *score)
 {
     uv_mutex_lock(&t->mutex);
     t->samples = samples;
@@ -122,7 +122,7 @@ void turn_answer(struct turn *t, const struct hearsay_score *score)
 
 /* Each wait lasts LOOK_MS at most, because a signal handler cannot signal the condition
  * variable. */
-enum turn_of turn_await(struct turn *t, uint64_t at_ns)
+enum turn_side turn_await(struct turn *t, uint64_t at_ns)
 {
     uv_mutex_lock(&t->mutex);
     while (t->of == TURN_PEER && t->n_notes == 0 && !t->interrupted) {
@@ -132,7 +132,7 @@ enum turn_of turn_await(struct turn *t, uint64_t at_ns)
         uint64_t left = at_ns - now;
         (void)uv_cond_timedwait(&t->cond, &t->mutex, left < look ? left : look);
     }
-    enum turn_of of = t->of;
+    enum turn_side of = t->of;
     uv_mutex_unlock(&t->mutex);
     return of;
 }

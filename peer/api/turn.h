@@ -18,7 +18,7 @@
 #include <uv.h>
 
 /* Side that may use the tensors. */
-enum turn_of {
+enum turn_side {
     TURN_PEER,   /* The library has the tensors. */
     TURN_CALLER, /* The caller has the tensors and does local steps. */
     TURN_TESTS,  /* The caller evaluates the model in the tensors. */
@@ -34,7 +34,7 @@ struct turn
     uv_mutex_t mutex; /* Guards all fields except `interrupted`. */
     uv_cond_t cond;
     /* Side that may use the tensors now. */
-    enum turn_of of;
+    enum turn_side of;
     bool leaving;   /* True once the peer leaves the run: the caller gets no more turns. */
     uint64_t round; /* TURN_CALLER: complete rounds of the run. */
     uint32_t steps; /* TURN_CALLER: local steps to do. */
@@ -70,7 +70,7 @@ void turn_close(struct turn *t);
 int turn_steps(struct turn *t, uint64_t round, uint32_t steps, struct hearsay_did *did);
 /* Waits until the caller has evaluated the model. Returns 0 and the result in `*score`, or -1 if
  * there is no result. */
-int turn_test(struct turn *t, uint64_t samples, struct hearsay_score *score);
+int turn_evaluate(struct turn *t, uint64_t samples, struct hearsay_score *score);
 /* Queues a message for the caller. If the queue is full, the message is dropped and counted. */
 void turn_note(struct turn *t, int level, const char *text);
 /* Reports that the peer's thread has ended, which ends every wait of the caller. */
@@ -86,7 +86,7 @@ void turn_hand_over(struct turn *t, const struct hearsay_did *did);
 void turn_answer(struct turn *t, const struct hearsay_score *score);
 /* Waits until the turn is not TURN_PEER, a message is queued, the wait is interrupted, or the time
  * `at_ns` of uv_hrtime() is reached (UINT64_MAX: no limit). Returns the turn. */
-enum turn_of turn_await(struct turn *t, uint64_t at_ns);
+enum turn_side turn_await(struct turn *t, uint64_t at_ns);
 /* Returns whether a wait was interrupted, and clears that flag. */
 bool turn_interrupted(struct turn *t);
 /* Removes the oldest message from the queue. Returns false if the queue is empty. */

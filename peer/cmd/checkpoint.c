@@ -36,11 +36,11 @@ static bool all_have(const char *dir, uint32_t n, uint64_t round)
     return round != 0;
 }
 
-void cmd_checkpoint_common(struct cmd_checkpoint_common *c, const char *dir, uint32_t n,
+void cmd_checkpoint_rounds(struct cmd_checkpoint_rounds *c, const char *dir, uint32_t n,
                            bool lock_step)
 {
     uint64_t own[SLOTS], their[SLOTS];
-    *c = (struct cmd_checkpoint_common){.round = UINT64_MAX};
+    *c = (struct cmd_checkpoint_rounds){.round = UINT64_MAX};
     for (uint32_t i = 0; i < n; i++) {
         rounds_of_peer(dir, i, their);
         c->there |= their[0] != 0;
@@ -105,7 +105,7 @@ int cmd_checkpoint_check_owner(const struct cmd_checkpoint *k, const struct opti
     return CMD_OK;
 }
 
-void cmd_checkpoint_tell(struct cmd_checkpoint *k, struct uv_driver_config *c)
+void cmd_checkpoint_configure(struct cmd_checkpoint *k, struct uv_driver_config *c)
 {
     c->node.checkpoint_us = k->every_us;
     for (size_t i = 0; i < k->found.n; i++)

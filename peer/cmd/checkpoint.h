@@ -28,7 +28,7 @@ struct cmd_checkpoint
  * `all` is set, the newest round for which every peer has a checkpoint; otherwise the smallest
  * of the peers' newest checkpoint rounds (0: some peer is without a checkpoint). `last`: the
  * largest of the peers' newest checkpoint rounds. */
-struct cmd_checkpoint_common
+struct cmd_checkpoint_rounds
 {
     bool there; /* At least one peer of the run has a checkpoint. */
     /* The run is in lock step and every peer has a checkpoint of `round`. False: each peer
@@ -38,7 +38,7 @@ struct cmd_checkpoint_common
 };
 
 /* Finds the rounds of the checkpoints in DIR/peer-0, DIR/peer-1 and so on, of n peers. */
-void cmd_checkpoint_common(struct cmd_checkpoint_common *c, const char *dir, uint32_t n,
+void cmd_checkpoint_rounds(struct cmd_checkpoint_rounds *c, const char *dir, uint32_t n,
                            bool lock_step);
 
 /* Loads the checkpoints in the directory `dir`, which is borrowed. Returns CMD_OK, or an exit
@@ -53,7 +53,7 @@ int cmd_checkpoint_check_owner(const struct cmd_checkpoint *k, const struct opti
 
 /* Passes the checkpoint interval and the checkpoints that were found to the configuration of a
  * peer's driver. */
-void cmd_checkpoint_tell(struct cmd_checkpoint *k, struct uv_driver_config *c);
+void cmd_checkpoint_configure(struct cmd_checkpoint *k, struct uv_driver_config *c);
 
 /* Frees the checkpoints in memory. `over`: the run has ended, so the checkpoint files are
  * deleted, because no peer will resume from them. */

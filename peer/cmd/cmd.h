@@ -50,7 +50,7 @@ int cmd_fail(const struct options *o, int exit_code, const char *format, ...)
  * written (a full disk). A command that prints calls it last. */
 int cmd_finish(const struct options *o);
 
-/* Expands option values that name files, as the callback of struct options_world. "edges:FILE"
+/* Expands option values that name files, as the callback of struct options_io. "edges:FILE"
  * as --topology becomes the list of edges in the file, and a bare path as --data gets its kind,
  * such as "csv:PATH". Also used for specs that are not run flags (keys "topology" and "data").
  * Returns 1 if `out` has the expanded value, 0 if the value stays as it is, or -EINVAL with a

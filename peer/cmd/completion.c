@@ -172,8 +172,8 @@ int cmd_completion(const struct options *o)
             name[i] = (char)(c->name[i] == ' ' ? '_' : c->name[i]);
         name[i] = '\0';
         struct rows rows = {.command = name};
-        const struct options_words_sink sink = {.row = print_row, .self = &rows};
-        options_words(c, &sink);
+        const struct options_completion_sink sink = {.row = print_row, .self = &rows};
+        options_completions(c, &sink);
         printf("%s --help\n", name);
     }
     puts("'\n");

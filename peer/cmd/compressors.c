@@ -49,7 +49,7 @@ const struct option_row cmd_compressors_rows[] = {
 static int read_uplink(const struct options *o, struct cmd_compressors *t)
 {
     const char *text = options_text(o, "uplink");
-    if (text == NULL || rate_read(text, &t->uplink))
+    if (text == NULL || rate_parse(text, &t->uplink))
         return CMD_OK;
     return cmd_fail(o, CMD_USAGE, "--uplink: found '%.60s', expected %s", text, RATE_EXPECTED);
 }

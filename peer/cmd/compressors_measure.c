@@ -18,7 +18,7 @@ enum {
 static const double clock_s = 20e-6; /* Minimum duration of one timed repeat, in seconds. */
 static const double repeat_s = 0.1;  /* Minimum duration of all repeats together, in seconds. */
 /* Maximum duration of all repeats together, in seconds. One repeat is always completed. */
-static const double patience_s = 2.0;
+static const double repeats_max_s = 2.0;
 
 /* Round number given to the encoders: so late that the warm-up of a sparsification ratio is
  * over. */
@@ -55,7 +55,7 @@ static void clear(struct bench *b)
     memset(b->y, 0, b->t->n * sizeof *b->y);
 }
 
-static int refuse(struct bench *b, const char *spec, const char *what, int err)
+static int bench_fail(struct bench *b, const char *spec, const char *what, int err)
 {
     snprintf(b->error, CMD_COMPRESSORS_ERROR_MAX, "%s: %s", spec, what);
     return err;
@@ -84,8 +84,8 @@ static int open_spec(struct bench *b, const char *spec)
     snprintf(many, sizeof many, "found %zu parameters, expected at most %u", last->offset + last->n,
              UINT32_MAX);
     if (err == -EINVAL && last->offset + last->n > UINT32_MAX)
-        return refuse(b, spec, many, err);
-    return refuse(b, spec, err == -ENOMEM ? "out of memory" : "does not fit this model", err);
+        return bench_fail(b, spec, many, err);
+    return bench_fail(b, spec, err == -ENOMEM ? "out of memory" : "does not fit this model", err);
 }
 
 static void encode(struct bench *b)
@@ -127,10 +127,10 @@ static int first_message(struct bench *b, const char *spec, uint64_t draw)
     b->err = 0;
     encode(b);
     if (b->err != 0)
-        return refuse(b, spec, "refuses to encode normal values", b->err);
+        return bench_fail(b, spec, "refuses to encode normal values", b->err);
     validate(b);
     if (b->err != 0)
-        return refuse(b, spec, "does not accept its own message", b->err);
+        return bench_fail(b, spec, "does not accept its own message", b->err);
     apply(b);
     double x2 = vec_norm2(b->x, b->t->n), e2 = vec_dist2(b->x, b->y, b->t->n);
     b->delta = 1.0 - e2 / x2;
@@ -142,7 +142,7 @@ static int first_message(struct bench *b, const char *spec, uint64_t draw)
     snprintf(what, sizeof what,
              "the encoder says that an error of %.9g is left, decoding leaves %.9g", b->stat.e2,
              e2);
-    return refuse(b, spec, what, -EPROTO);
+    return bench_fail(b, spec, what, -EPROTO);
 }
 
 /* ---- Times ---- */
@@ -160,7 +160,7 @@ static double fastest(struct bench *b, void (*call)(struct bench *))
 {
     double best = INFINITY, begin = now_s(), gone = 0.0;
     size_t calls = 1, repeats = 0; /* Number of calls between two readings of the clock. */
-    while ((repeats < REPEATS || gone < repeat_s) && (repeats == 0 || gone < patience_s)) {
+    while ((repeats < REPEATS || gone < repeat_s) && (repeats == 0 || gone < repeats_max_s)) {
         double t = now_s();
         for (size_t i = 0; i < calls; i++)
             call(b);
@@ -220,7 +220,7 @@ static int measure_row(struct bench *b, struct cmd_compressors_row *r)
         return err;
     time_row(b, r);
     close_spec(b);
-    return b->err != 0 ? refuse(b, r->spec, "refuses what it took before", b->err) : 0;
+    return b->err != 0 ? bench_fail(b, r->spec, "refuses what it took before", b->err) : 0;
 }
 
 static void say(const struct cmd_compressors *t, size_t i)
@@ -238,7 +238,7 @@ int cmd_compressors_measure(struct cmd_compressors *t, char error[CMD_COMPRESSOR
                       .y = malloc(t->n * sizeof(float))};
     int err = b.x != NULL && b.y != NULL ? 0 : -ENOMEM;
     if (err != 0)
-        refuse(&b, "the vectors", "out of memory", err);
+        bench_fail(&b, "the vectors", "out of memory", err);
     t->axpy_s = t->memcpy_s = INFINITY;
     for (size_t i = 0; i < t->n_rows && err == 0; i++) {
         say(t, i);

@@ -155,9 +155,9 @@ static int compare(struct drift *d)
     bool layers = options_flag(d->o, "layers");
     uint32_t seconds = layers ? (uint32_t)options_uint(d->o, "timeout") : LOOK_S;
     if (!options_flag(d->o, "exact"))
-        return drift_look_at_sketches(d, 1000 * seconds);
+        return drift_compare_sketches(d, 1000 * seconds);
     int code = drift_models_and_estimates(d);
-    return code == CMD_OK ? drift_look_at_models(d, layers) : code;
+    return code == CMD_OK ? drift_compare_models(d, layers) : code;
 }
 
 static int once(struct drift *d)
@@ -189,7 +189,7 @@ int cmd_drift(const struct options *o)
     code = cmd_observe(&d.w, o);
     if (code == CMD_OK)
         code = options_flag(o, "watch") ? drift_watch(&d) : once(&d);
-    drift_look_close(&d.look);
+    drift_comparison_close(&d.look);
     cmd_observe_close(&d.w);
     int flushed = cmd_finish(o);
     return code != CMD_OK ? code : flushed;

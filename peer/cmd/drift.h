@@ -2,7 +2,7 @@
  *
  *   drift.c         the command: options, what is requested from the peers, errors
  *   drift_models.c  --exact: models of one round, and the peers' drift estimates of that round
- *   drift_look.c    one comparison of sketches of one round, or of models, layer by layer
+ *   drift_compare.c    one comparison of sketches of one round, or of models, layer by layer
  *   drift_files.c   comparison of model files instead of peers
  *   drift_watch.c   --watch: repeated comparisons
  *   drift_print.c   all output on stdout
@@ -18,7 +18,7 @@ enum { DRIFT_WHY_MAX = 160 };
 
 /* Result of one comparison of models or of sketches of models. Initialise with zeros before the
  * first comparison. */
-struct drift_look
+struct drift_compare
 {
     bool exact;      /* Whole models were compared. False: sketches. */
     bool files;      /* The models were read from files. */
@@ -56,7 +56,7 @@ struct drift
     uint64_t round_min, round_max;
     /* The peers that sent the compared models, exact.n of them. */
     const struct cmd_observed *with[WIRE_MEMBERS_MAX];
-    struct drift_look look;
+    struct drift_compare look;
 };
 
 /* ---- drift_models.c ---- */
@@ -73,27 +73,27 @@ int drift_models_and_estimates(struct drift *d);
  * different rounds must not be averaged. */
 void drift_average(struct drift *d);
 /* Returns true if no member that answers will train another round. */
-bool drift_at_rest(const struct drift *d);
+bool drift_no_peer_trains(const struct drift *d);
 /* Returns the largest round that any member has reported. */
 uint64_t drift_newest_round(const struct drift *d);
 
-/* ---- drift_look.c ---- */
+/* ---- drift_compare.c ---- */
 
 /* Requests sketches of one round from all peers and compares those that arrive within `ms`
  * milliseconds. Returns an exit code. If nothing could be compared, look.n is 0 and look.why has
  * the reason. */
-int drift_look_at_sketches(struct drift *d, uint32_t ms);
+int drift_compare_sketches(struct drift *d, uint32_t ms);
 /* Compares the models that drift_models() fetched, with `layers` tensor by tensor. Returns an
  * exit code. */
-int drift_look_at_models(struct drift *d, bool layers);
+int drift_compare_models(struct drift *d, bool layers);
 /* Compares n whole models with the given segments: tensor by tensor with `layers`, otherwise as
  * one vector. Returns 0 or -ENOMEM. */
-int drift_look_measure(struct drift_look *l, const struct segment *s, size_t n_segments,
-                       const float *const *x, size_t n, bool layers);
+int drift_compare_vectors(struct drift_compare *l, const struct segment *s, size_t n_segments,
+                          const float *const *x, size_t n, bool layers);
 /* Returns the distances of the whole model in a comparison. */
-const struct layers_figure *drift_look_all(const struct drift_look *l);
+const struct layers_figure *drift_comparison_total(const struct drift_compare *l);
 /* Frees the arrays of a comparison and resets it to zeros. */
-void drift_look_close(struct drift_look *l);
+void drift_comparison_close(struct drift_compare *l);
 
 /* ---- drift_files.c ---- */
 
@@ -116,7 +116,7 @@ void drift_print_json(const struct drift *d, double time_s);
 /* Prints one line of --watch, and with `layers` one more line for each layer. */
 void drift_print_line(const struct drift *d, double time_s, bool layers);
 /* Prints the distances of model files as text; with `layers` also the distance in each tensor. */
-void drift_print_look(const struct drift_look *l, const struct consensus *c, bool layers);
-void drift_print_look_json(const struct drift_look *l, const struct consensus *c, bool layers);
+void drift_print_look(const struct drift_compare *l, const struct consensus *c, bool layers);
+void drift_print_look_json(const struct drift_compare *l, const struct consensus *c, bool layers);
 
 #endif

@@ -2,8 +2,8 @@
  * of model files. */
 #include "gossip/wire/wire.h"
 #include "nn/files/safetensors.h"
-#include "peer/cmd/any_run.h"
 #include "peer/cmd/drift.h"
+#include "peer/cmd/run_parse.h"
 #include "peer/cmd/training.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ struct files
     float **x; /* Parameters of each file. `n` arrays of model.n_params floats. */
     size_t n;
     struct consensus exact;
-    struct drift_look look;
+    struct drift_compare look;
 };
 
 /* Users easily give a peer's address where a model file is expected, so the error message
@@ -54,12 +54,12 @@ static int read_model(struct files *f, const char *path)
         code =
             cmd_fail(f->o, CMD_USAGE,
                      "%s: found no \"run\" among its metadata, expected a model of a peer", path);
-    else if (cmd_any_run(&run, text, strlen(text), error) == 0 && cmd_any_run_foreign(&run))
+    else if (cmd_run_parse(&run, text, strlen(text), error) == 0 && cmd_run_is_layout(&run))
         code = cmd_fail(f->o, CMD_USAGE,
                         "%s: found a program's own model, expected one that hearsay has; drift "
                         "--exact compares those of a run that goes on",
                         path);
-    else if (cmd_any_run(&run, text, strlen(text), error) != 0
+    else if (cmd_run_parse(&run, text, strlen(text), error) != 0
              || cmd_training_model(&f->model, &run, error) < 0)
         code = cmd_fail(f->o, CMD_USAGE, "%s: %s", path, error);
     else
@@ -102,8 +102,8 @@ static int compare(struct files *f)
     size_t n_trained = segments_trained(m->segments, m->n_segments);
     int err = consensus_measure(&f->exact, f->n, n_trained, m->n_params, model_of, f);
     if (err == 0)
-        err = drift_look_measure(&f->look, m->segments, m->n_segments, (const float *const *)f->x,
-                                 f->n, options_flag(f->o, "layers"));
+        err = drift_compare_vectors(&f->look, m->segments, m->n_segments,
+                                    (const float *const *)f->x, f->n, options_flag(f->o, "layers"));
     f->look.files = true;
     for (size_t i = 0; i < f->n; i++)
         f->look.name[i] = f->o->operand[i];
@@ -126,7 +126,7 @@ int drift_files(const struct options *o)
     for (uint32_t i = 0; f.x != NULL && i < o->n_operands; i++)
         free(f.x[i]);
     free(f.x);
-    drift_look_close(&f.look);
+    drift_comparison_close(&f.look);
     if (f.has_model)
         model_close(&f.model);
     int flushed = cmd_finish(o);

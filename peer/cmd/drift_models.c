@@ -1,7 +1,7 @@
 /* peer/cmd/drift_models.c -- drift --exact: fetches all models of one round, and the peers' own
  * drift estimates of that round. */
-#include "peer/cmd/any_run.h"
 #include "peer/cmd/drift.h"
+#include "peer/cmd/run_parse.h"
 #include "peer/cmd/training.h"
 #include "peer/node/node.h"
 #include "peer/sgd/sgd_keys.h"
@@ -26,7 +26,7 @@ static bool trains(const struct cmd_observed *m)
     return m->status.phase == NODE_TRAINING && !m->status.holds;
 }
 
-bool drift_at_rest(const struct drift *d)
+bool drift_no_peer_trains(const struct drift *d)
 {
     for (uint32_t i = 0; i < d->w.n; i++)
         if (d->w.member[i].answered && trains(&d->w.member[i]))
@@ -62,7 +62,8 @@ static uint64_t common_round(const struct drift *d, int tries)
     if (options_given(d->o, "round"))
         return options_uint(d->o, "round");
     if (d->watching)
-        return drift_at_rest(d) ? 0 : drift_newest_round(d) + ((uint64_t)WATCH_LEAD << tries);
+        return drift_no_peer_trains(d) ? 0
+                                       : drift_newest_round(d) + ((uint64_t)WATCH_LEAD << tries);
     if (tries < WINDOW_TRIES)
         return WIRE_ROUND_WINDOW;
     return drift_newest_round(d) + ((uint64_t)LEAD << (tries - WINDOW_TRIES));
@@ -74,7 +75,7 @@ static bool get_models(struct drift *d, int tries)
 {
     uint32_t ms = (uint32_t)options_uint(d->o, "timeout") * 1000;
     if (tries > 0 && (d->watching || tries >= WINDOW_TRIES))
-        cmd_observe_again(&d->w, CMD_OBSERVE_MS);
+        cmd_observe_refresh(&d->w, CMD_OBSERVE_MS);
     struct wire_model_req q = {.round = common_round(d, tries), .piece = WIRE_PIECE_WHOLE};
     bool in_time = cmd_observe_models(&d->w, &q, ms);
     d->round_min = UINT64_MAX;
@@ -97,7 +98,7 @@ static int count_trained(const struct drift *d, size_t dim, size_t *n_trained)
     struct model m;
     if (!d->w.has_run)
         return cmd_fail(d->o, CMD_FAILED, "no peer told of the run that its model is of");
-    if (cmd_any_run_model(&m, &d->w.run, error) < 0)
+    if (cmd_run_model(&m, &d->w.run, error) < 0)
         return cmd_fail(d->o, CMD_FAILED, "the peers' run: %s", error);
     size_t expected = m.n_params;
     *n_trained = segments_trained(m.segments, m.n_segments);
@@ -105,7 +106,7 @@ static int count_trained(const struct drift *d, size_t dim, size_t *n_trained)
     if (dim != expected)
         return cmd_fail(d->o, CMD_FAILED,
                         "the peers sent models of %zu parameters, but %s of their run has %zu", dim,
-                        cmd_any_run_foreign(&d->w.run) ? "the text" : sgd_values(&d->w.run)->model,
+                        cmd_run_is_layout(&d->w.run) ? "the text" : sgd_values(&d->w.run)->model,
                         expected);
     return CMD_OK;
 }
@@ -163,7 +164,7 @@ static bool same_state(const struct cmd_observed *m)
 
 /* Returns true if every training peer had replaced its estimate of the compared models by a
  * later one before it was asked. */
-static bool missed(const struct drift *d)
+static bool estimates_missed(const struct drift *d)
 {
     bool any = false, training = false;
     for (uint32_t i = 0; i < d->w.n; i++) {
@@ -184,7 +185,7 @@ static void wait_for_estimates(struct drift *d)
     uint32_t tries = (uint32_t)options_uint(d->o, "timeout") * 1000 / POLL_MS;
     for (uint32_t k = 0; k < tries && early; k++) {
         struct timespec pause = {.tv_nsec = POLL_MS * 1000000L};
-        cmd_observe_again(&d->w, CMD_OBSERVE_MS);
+        cmd_observe_refresh(&d->w, CMD_OBSERVE_MS);
         early = false;
         for (uint32_t i = 0; i < d->w.n; i++) {
             const struct cmd_observed *m = &d->w.member[i];
@@ -205,7 +206,7 @@ static void wait_for_estimates(struct drift *d)
 
 /* Warns about each member that could not be reached. It received no request, so the figures do
  * not include its model. */
-static void name_absent(const struct drift *d)
+static void warn_absent(const struct drift *d)
 {
     for (uint32_t i = 0; i < d->w.n; i++) {
         const struct cmd_observed *m = &d->w.member[i];
@@ -219,7 +220,8 @@ static void name_absent(const struct drift *d)
 int drift_models_and_estimates(struct drift *d)
 {
     int code = CMD_OK;
-    for (int k = 0; k < TRIES && code == CMD_OK && (k == 0 || (!d->apart && missed(d))); k++) {
+    for (int k = 0; k < TRIES && code == CMD_OK && (k == 0 || (!d->apart && estimates_missed(d)));
+         k++) {
         code = drift_models(d);
         if (code == CMD_OK && !d->apart)
             wait_for_estimates(d);
@@ -227,7 +229,7 @@ int drift_models_and_estimates(struct drift *d)
             break;
     }
     if (code == CMD_OK)
-        name_absent(d);
+        warn_absent(d);
     return code;
 }
 

@@ -35,7 +35,7 @@ static const char *when_of(char out[CMD_PROGRESS_TEXT], const struct cmd_observe
 
 /* Writes the round or rounds of a comparison. In the consensus phase the round counter stops, so
  * the phase is named instead. */
-static const char *moment_of(char out[CMD_PROGRESS_TEXT], const struct drift_look *l)
+static const char *moment_of(char out[CMD_PROGRESS_TEXT], const struct drift_compare *l)
 {
     if (l->files)
         return strcpy(out, "");
@@ -63,7 +63,7 @@ static const char *percent(char out[CMD_PROGRESS_TEXT], double x)
 /* Prints the two models that are farthest apart and their distance, such as "peer-1 and peer-4:
  * 9.3122e-02". Prints "unknown" or "no two differ" if there is nothing to compare or all models
  * are equal. */
-static void put_pair(const struct drift_look *l, const struct layers_figure *f)
+static void put_pair(const struct drift_compare *l, const struct layers_figure *f)
 {
     if (isnan(f->apart))
         fputs("unknown", stdout);
@@ -94,7 +94,7 @@ static int by_drift(const void *a, const void *b)
 }
 
 /* Returns the layers sorted by drift. The caller frees the array. NULL: out of memory. */
-static struct ranked *rank(const struct drift_look *l)
+static struct ranked *rank(const struct drift_compare *l)
 {
     struct ranked *r = calloc(l->n_parts, sizeof *r);
     for (size_t i = 0; i < l->n_parts && r != NULL; i++)
@@ -105,13 +105,13 @@ static struct ranked *rank(const struct drift_look *l)
 }
 
 /* Returns the share of a layer in the squared distance of the whole model, from 0 to 1. */
-static double share_of(const struct drift_look *l, const struct layers_figure *f)
+static double share_of(const struct drift_compare *l, const struct layers_figure *f)
 {
-    double all = drift_look_all(l)->xi;
+    double all = drift_comparison_total(l)->xi;
     return f->xi * f->xi / (all * all);
 }
 
-static void print_layers(const struct drift_look *l, const char *indent)
+static void print_layers(const struct drift_compare *l, const char *indent)
 {
     char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT], c[CMD_PROGRESS_TEXT], e[CMD_PROGRESS_TEXT];
     struct ranked *r = rank(l);
@@ -133,7 +133,7 @@ static void print_layers(const struct drift_look *l, const char *indent)
     free(r);
 }
 
-static json_t *pair_object(const struct drift_look *l, const struct layers_figure *f)
+static json_t *pair_object(const struct drift_compare *l, const struct layers_figure *f)
 {
     if (isnan(f->apart) || f->far[0] == f->far[1])
         return json_null();
@@ -141,7 +141,7 @@ static json_t *pair_object(const struct drift_look *l, const struct layers_figur
                      uv_metrics_number(f->apart));
 }
 
-static json_t *layers_array(const struct drift_look *l, bool layers)
+static json_t *layers_array(const struct drift_compare *l, bool layers)
 {
     if (!layers || l->n == 0)
         return json_null();
@@ -175,10 +175,10 @@ static json_t *exact_object(const struct drift *d)
 
 static json_t *sketches_object(const struct drift *d)
 {
-    const struct drift_look *l = &d->look;
+    const struct drift_compare *l = &d->look;
     if (l->n == 0 || l->exact)
         return json_null();
-    const struct layers_figure *f = drift_look_all(l);
+    const struct layers_figure *f = drift_comparison_total(l);
     return json_pack("{s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:b}", "drift", uv_metrics_number(f->xi),
                      "relative_drift", uv_metrics_number(f->relative), "error",
                      uv_metrics_number(f->error), "round", (json_int_t)l->round, "round_min",
@@ -211,9 +211,9 @@ static void dump(json_t *j)
 
 void drift_print_json(const struct drift *d, double time_s)
 {
-    const struct drift_look *l = &d->look;
+    const struct drift_compare *l = &d->look;
     json_t *exact = d->exact.n > 0 ? exact_object(d) : json_null();
-    json_t *farthest = l->n > 0 ? pair_object(l, drift_look_all(l)) : json_null();
+    json_t *farthest = l->n > 0 ? pair_object(l, drift_comparison_total(l)) : json_null();
     double ratio = d->xi / d->exact.trained.xi;
     json_t *j =
         json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "peers", peers_array(d),
@@ -228,13 +228,13 @@ void drift_print_json(const struct drift *d, double time_s)
     dump(j);
 }
 
-void drift_print_look_json(const struct drift_look *l, const struct consensus *c, bool layers)
+void drift_print_look_json(const struct drift_compare *l, const struct consensus *c, bool layers)
 {
     dump(json_pack("{s:o, s:o, s:o, s:o, s:I, s:o, s:o}", "drift", uv_metrics_number(c->trained.xi),
                    "relative_drift", uv_metrics_number(c->trained.relative), "statistics_drift",
                    uv_metrics_number(c->statistics.xi), "statistics_relative_drift",
                    uv_metrics_number(c->statistics.relative), "models", (json_int_t)c->n,
-                   "farthest", pair_object(l, drift_look_all(l)), "layers",
+                   "farthest", pair_object(l, drift_comparison_total(l)), "layers",
                    layers_array(l, layers)));
 }
 
@@ -257,14 +257,14 @@ static const char too_near[] =
     "the models are nearer than sketches tell, or not finite: --exact has "
     "them compared";
 
-static void print_sketched(const struct drift_look *l)
+static void print_sketched(const struct drift_compare *l)
 {
     char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT], e[CMD_PROGRESS_TEXT], when[CMD_PROGRESS_TEXT];
     if (l->n == 0) {
         printf("%-16s unknown: %s\n", "sketches", l->why);
         return;
     }
-    const struct layers_figure *f = drift_look_all(l);
+    const struct layers_figure *f = drift_comparison_total(l);
     if (isnan(f->xi)) {
         printf("%-16s unknown: %s\n", "sketches", too_near);
         return;
@@ -275,20 +275,20 @@ static void print_sketched(const struct drift_look *l)
            f->error == 0 ? "0" : percent(e, f->error));
 }
 
-static void print_farthest(const struct drift_look *l)
+static void print_farthest(const struct drift_compare *l)
 {
     char when[CMD_PROGRESS_TEXT];
-    if (l->n == 0 || isnan(drift_look_all(l)->apart))
+    if (l->n == 0 || isnan(drift_comparison_total(l)->apart))
         return;
     printf("%-16s %-25s ", "farthest", moment_of(when, l));
-    put_pair(l, drift_look_all(l));
+    put_pair(l, drift_comparison_total(l));
     putchar('\n');
 }
 
 void drift_print_text(const struct drift *d)
 {
     char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT], when[CMD_PROGRESS_TEXT];
-    const struct drift_look *l = &d->look;
+    const struct drift_compare *l = &d->look;
     for (uint32_t i = 0; i < d->w.n; i++) {
         const struct cmd_observed *m = &d->w.member[i];
         if (m->answered)
@@ -313,7 +313,7 @@ void drift_print_text(const struct drift *d)
     }
 }
 
-void drift_print_look(const struct drift_look *l, const struct consensus *c, bool layers)
+void drift_print_look(const struct drift_compare *l, const struct consensus *c, bool layers)
 {
     print_exact(c, "");
     print_farthest(l);
@@ -325,13 +325,13 @@ void drift_print_look(const struct drift_look *l, const struct consensus *c, boo
 
 void drift_print_line(const struct drift *d, double time_s, bool layers)
 {
-    const struct drift_look *l = &d->look;
+    const struct drift_compare *l = &d->look;
     char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT], e[CMD_PROGRESS_TEXT], when[CMD_PROGRESS_TEXT];
     printf("%7.1f s  ", time_s);
-    if (l->n == 0 || isnan(drift_look_all(l)->xi)) {
+    if (l->n == 0 || isnan(drift_comparison_total(l)->xi)) {
         printf("drift unknown: %s", l->n == 0 ? l->why : too_near);
     } else {
-        const struct layers_figure *f = drift_look_all(l);
+        const struct layers_figure *f = drift_comparison_total(l);
         printf("%s, %llu ago  drift %s  relative %s  ", moment_of(when, l),
                (unsigned long long)age_of(d), cmd_progress_drift(a, "%.4e", f->xi),
                cmd_progress_drift(b, "%.4e", f->relative));

@@ -29,7 +29,7 @@ struct last
     double xi, relative;
 };
 
-static bool anybody_up(const struct cmd_observe *w)
+static bool any_session_up(const struct cmd_observe *w)
 {
     for (uint32_t i = 0; i < w->n; i++)
         if (w->member[i].up)
@@ -39,11 +39,11 @@ static bool anybody_up(const struct cmd_observe *w)
 
 /* Returns true if no member has a session, and each has left by its record, has closed its session,
  * or last reported that its model is final. */
-static bool is_over(const struct cmd_observe *w)
+static bool run_has_ended(const struct cmd_observe *w)
 {
     for (uint32_t i = 0; i < w->n; i++) {
         const struct cmd_observed *m = &w->member[i];
-        bool final = m->told_ns > 0 && m->status.phase >= NODE_SERVING;
+        bool final = m->status_ns > 0 && m->status.phase >= NODE_SERVING;
         bool left = m->record.state == RECORD_LEFT || final || m->closed;
         if (m->up || !left)
             return false;
@@ -56,12 +56,12 @@ static int look(struct drift *d, struct last *last)
 {
     uint32_t ms = (uint32_t)options_uint(d->o, "timeout") * 1000;
     bool exact = options_flag(d->o, "exact"), layers = options_flag(d->o, "layers");
-    int code = exact ? drift_models(d) : drift_look_at_sketches(d, ms);
+    int code = exact ? drift_models(d) : drift_compare_sketches(d, ms);
     if (code == CMD_OK && exact)
-        code = drift_look_at_models(d, layers);
+        code = drift_compare_models(d, layers);
     if (code != CMD_OK || d->look.n == 0)
         return code;
-    const struct layers_figure *f = drift_look_all(&d->look);
+    const struct layers_figure *f = drift_comparison_total(&d->look);
     if (!isnan(f->xi))
         *last = (struct last){true, exact, d->look.round, f->xi, f->relative};
     return CMD_OK;
@@ -99,10 +99,10 @@ int drift_watch(struct drift *d)
     d->watching = true;
     cmd_stop_catch();
     for (uint64_t k = 1;; k++) {
-        bool up = anybody_up(&d->w);
+        bool up = any_session_up(&d->w);
         n_gone = up ? 0 : n_gone + 1;
         /* At this point all lost peers have been dialled again at least once without success. */
-        if (n_gone > 1 && is_over(&d->w))
+        if (n_gone > 1 && run_has_ended(&d->w))
             return end(&last, "the run is over", CMD_OK);
         if (n_gone == GONE_LOOKS)
             return end(&last, "no peer answers any more", CMD_FAILED);
@@ -120,6 +120,6 @@ int drift_watch(struct drift *d)
         if (!cmd_observe_pause(&d->w, up || interval < GONE_S ? interval : GONE_S))
             return end(&last, "stopped", CMD_INTERRUPTED);
         cmd_observe_redial(&d->w);
-        cmd_observe_again(&d->w, CMD_OBSERVE_MS);
+        cmd_observe_refresh(&d->w, CMD_OBSERVE_MS);
     }
 }

@@ -89,7 +89,7 @@ static int evaluate(const struct options *o, struct evaluation *e)
                                 .threads = (uint32_t)options_uint(o, "threads")};
     err = sgd_trainer_init(&e->trainer, &config, error);
     if (err != 0)
-        return cmd_fail(o, CMD_FAILED, "%s", cmd_training_why(err, error));
+        return cmd_fail(o, CMD_FAILED, "%s", cmd_training_error_text(err, error));
     e->has_trainer = true;
     struct trainer face = sgd_trainer_face(&e->trainer);
     face.evaluate(face.self, e->loaded.x, 0, &e->report);

@@ -2,7 +2,7 @@
 #include "peer/cmd/eval_logits.h"
 
 #include "nn/files/replace.h"
-#include "peer/cmd/answers.h"
+#include "peer/cmd/logits.h"
 
 #include <string.h>
 
@@ -25,7 +25,7 @@ static void put_floats(uint8_t *bytes, const float *v, size_t n)
     }
 }
 
-/* Writes the logits of one batch to the file, as the `take` callback of cmd_answers(). `self`:
+/* Writes the logits of one batch to the file, as the `take` callback of cmd_logits(). `self`:
  * the writer. */
 static int write_batch(void *self, size_t at, uint32_t n, const float *logits)
 {
@@ -52,6 +52,6 @@ int cmd_eval_logits(const char *path, const struct model *m, const float *x,
     int err = replace_begin(&w.file, path);
     if (err < 0)
         return err;
-    struct cmd_answers answers = {.m = m, .x = x, .set = set, .take = write_batch, .self = &w};
-    return replace_end(&w.file, cmd_answers(&answers));
+    struct cmd_logits answers = {.m = m, .x = x, .set = set, .take = write_batch, .self = &w};
+    return replace_end(&w.file, cmd_logits(&answers));
 }

@@ -3,8 +3,8 @@
 #include "peer/cmd/inspect.h"
 
 #include "nn/files/file.h"
-#include "peer/cmd/any_run.h"
 #include "peer/cmd/progress.h"
+#include "peer/cmd/run_parse.h"
 #include "peer/diary/input.h"
 #include "peer/run/key.h"
 #include "peer/secure/hash.h"
@@ -77,7 +77,7 @@ static void run_id(const struct run *run, char out[2 * RUN_ID_BYTES + 1])
 
 /* Returns the file's metadata value for `key`; NULL if the key is missing or a spec is
  * inspected. */
-static const char *said(const struct cmd_inspect *in, const char *key)
+static const char *metadata_value(const struct cmd_inspect *in, const char *key)
 {
     return in->path != NULL ? safetensors_value(&in->info, key) : NULL;
 }
@@ -235,7 +235,8 @@ static void print_column_names(const struct cmd_inspect *in)
 static void print_file(const struct cmd_inspect *in)
 {
     char size[CMD_PROGRESS_TEXT], q[RUN_QUOTE_MAX + 4], id[2 * RUN_ID_BYTES + 1];
-    const char *round = said(in, "round"), *name = said(in, "name"), *version = said(in, "version");
+    const char *round = metadata_value(in, "round"), *name = metadata_value(in, "name"),
+               *version = metadata_value(in, "version");
     printf("file       %s, %s\n", in->path, cmd_progress_bytes(size, in->file_bytes));
     if (name != NULL)
         printf("written    by %s", run_quote(q, name));
@@ -245,7 +246,7 @@ static void print_file(const struct cmd_inspect *in)
         putchar('\n');
     if (in->has_run) {
         run_id(&in->run, id);
-        if (cmd_any_run_foreign(&in->run))
+        if (cmd_run_is_layout(&in->run))
             printf("run        %s: a program's own model, seed=%" PRIu64 "\n", id, in->run.seed);
         else
             printf("run        %s: model=%s data=%s seed=%" PRIu64 "\n", id,
@@ -332,13 +333,15 @@ static json_t *all_json(const struct cmd_inspect *in)
         "s:o, s:o}",
         "file", uv_metrics_text(in->path), "bytes",
         in->path != NULL ? json_integer((json_int_t)in->file_bytes) : json_null(), "model",
-        text_or_null(in->has_model                                   ? in->model.spec
-                     : in->has_run && !cmd_any_run_foreign(&in->run) ? sgd_values(&in->run)->model
-                                                                     : NULL),
+        text_or_null(in->has_model                                 ? in->model.spec
+                     : in->has_run && !cmd_run_is_layout(&in->run) ? sgd_values(&in->run)->model
+                                                                   : NULL),
         "data", text_or_null(in->kind[0] ? in->kind : NULL), "input", in->input, "trained_on",
-        text_or_null(said(in, "trained_on")), "run", text_or_null(said(in, "run")), "run_id",
-        text_or_null(in->has_run ? id : NULL), "round", text_or_null(said(in, "round")), "name",
-        text_or_null(said(in, "name")), "version", text_or_null(said(in, "version")), "finite",
+        text_or_null(metadata_value(in, "trained_on")), "run",
+        text_or_null(metadata_value(in, "run")), "run_id", text_or_null(in->has_run ? id : NULL),
+        "round", text_or_null(metadata_value(in, "round")), "name",
+        text_or_null(metadata_value(in, "name")), "version",
+        text_or_null(metadata_value(in, "version")), "finite",
         in->path != NULL ? json_boolean(in->n_bad == 0) : json_null(), "n_params",
         (json_int_t)in->n_floats, "n_trained",
         fits ? json_integer((json_int_t)segments_trained(in->model.segments, in->model.n_segments))
@@ -383,7 +386,7 @@ static int look(struct cmd_inspect *in, const struct options *o)
  * derives it from the data kind. */
 static void find_input(struct cmd_inspect *in)
 {
-    const char *text = said(in, "input"), *classes = said(in, "classes");
+    const char *text = metadata_value(in, "input"), *classes = metadata_value(in, "classes");
     struct kind_rows rows;
     in->input = text != NULL ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
     if (json_is_object(in->input) || !data_kind_fixed(in->kind))

@@ -1,8 +1,8 @@
 /* peer/cmd/inspect_file.c -- reads a model file tensor by tensor, and the run description in its
  * metadata. */
 #include "nn/files/file.h"
-#include "peer/cmd/any_run.h"
 #include "peer/cmd/inspect.h"
+#include "peer/cmd/run_parse.h"
 #include "peer/cmd/training.h"
 #include "peer/diary/columns.h"
 
@@ -65,8 +65,8 @@ static void read_run(struct cmd_inspect *in)
     char why[RUN_ERROR_MAX];
     if (text == NULL)
         return;
-    in->has_run = cmd_any_run(&in->run, text, strlen(text), in->run_why) == 0;
-    if (!in->has_run || cmd_any_run_foreign(&in->run))
+    in->has_run = cmd_run_parse(&in->run, text, strlen(text), in->run_why) == 0;
+    if (!in->has_run || cmd_run_is_layout(&in->run))
         return;
     snprintf(in->kind, sizeof in->kind, "%.*s", DATA_KIND_MAX - 1, sgd_values(&in->run)->data);
     in->has_model = cmd_training_model(&in->model, &in->run, why) == 0;

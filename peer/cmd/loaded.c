@@ -2,8 +2,8 @@
 #include "peer/cmd/loaded.h"
 
 #include "nn/files/safetensors.h"
-#include "peer/cmd/any_run.h"
 #include "peer/cmd/progress.h"
+#include "peer/cmd/run_parse.h"
 #include "peer/diary/columns.h"
 #include "peer/sgd/sgd_keys.h"
 
@@ -77,9 +77,9 @@ static int read_run(const struct options *o, const char *path, struct cmd_loaded
     if (text == NULL)
         code = cmd_fail(o, CMD_USAGE,
                         "%s: no \"run\" among its metadata: say with --model what it holds", path);
-    else if (cmd_any_run(&l->run, text, strlen(text), error))
+    else if (cmd_run_parse(&l->run, text, strlen(text), error))
         code = cmd_fail(o, CMD_USAGE, "%s: %s", path, error);
-    else if (cmd_any_run_foreign(&l->run))
+    else if (cmd_run_is_layout(&l->run))
         code = cmd_fail(o, CMD_USAGE,
                         "%s: found a program's own model, expected one of ours: only that program "
                         "knows how it is run (--model says so where it is one of ours after all)",

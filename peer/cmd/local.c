@@ -14,7 +14,7 @@
 #include "peer/cmd/files.h"
 #include "peer/cmd/local_check.h"
 #include "peer/cmd/local_result.h"
-#include "peer/cmd/monitor.h"
+#include "peer/cmd/metrics_ports.h"
 #include "peer/cmd/out.h"
 #include "peer/cmd/peers.h"
 #include "peer/cmd/scratch.h"
@@ -109,7 +109,7 @@ static void on_line(void *self, uint32_t i, char *text)
     struct local *l = self;
     const char *warning = cmd_local_result_line(&l->result, i, text);
     if (warning) {
-        cmd_progress_break(&l->progress);
+        cmd_progress_end_line(&l->progress);
         cmd_fail(l->o, CMD_OK, "%s: %s", l->result.name[i], warning);
     }
     l->begun |= l->result.row[i].round > 0;
@@ -146,12 +146,12 @@ static void add_name(const struct local *l, uint32_t i, uint32_t n, char *names,
 
 /* Ends a peer that has been stopped (SIGSTOP) for longer than --patience: it has failed. A peer
  * that is running may take any time. Returns true if the peer was ended. */
-static bool give_up(struct local *l, uint32_t i)
+static bool end_if_stopped(struct local *l, uint32_t i)
 {
     double waited_s = (double)(uv_hrtime() - l->over_ns) * 1e-9;
     if (waited_s < options_real(l->o, "patience") || !uv_cluster_stopped(&l->cluster, i))
         return false;
-    cmd_progress_break(&l->progress);
+    cmd_progress_end_line(&l->progress);
     cmd_fail(l->o, CMD_FAILED, "%s has been stopped for longer than --patience: it is ended",
              l->result.name[i]);
     l->result.given_up[i] = true;
@@ -168,10 +168,10 @@ static void on_wait(uv_timer_t *timer)
     char names[512] = "";
     uint32_t n = 0;
     for (uint32_t i = 0; i < l->n && !l->cluster.stopping; i++)
-        if (l->cluster.child[i].running && !l->cluster.child[i].ending && !give_up(l, i))
+        if (l->cluster.child[i].running && !l->cluster.child[i].ending && !end_if_stopped(l, i))
             add_name(l, i, n++, names, sizeof names);
     if (n > 0) {
-        cmd_progress_break(&l->progress);
+        cmd_progress_end_line(&l->progress);
         cmd_fail(l->o, CMD_OK, "waiting for %s: the run has ended for others %.0f s ago", names,
                  (double)(uv_hrtime() - l->over_ns) * 1e-9);
     }
@@ -229,7 +229,7 @@ static void on_ended(void *self, uint32_t i)
     if (l->result.row[i].round > 0 && (code == CMD_OK || code == CMD_APART))
         begin_to_wait(l);
     if (code != CMD_OK && code != CMD_APART && !l->cluster.stopping && !l->result.given_up[i]) {
-        cmd_progress_break(&l->progress);
+        cmd_progress_end_line(&l->progress);
         const char *more = l->begun ? "; the others go on" : "; it never trained, so all stop";
         if (k->signal)
             cmd_fail(l->o, CMD_FAILED, "%s was ended by signal %d%s", l->result.name[i], k->signal,
@@ -250,7 +250,7 @@ static void on_signal(uv_signal_t *handle, int number)
     struct local *l = handle->data;
     if (uv_twice(&l->asked, number, (int64_t)(uv_hrtime() / 1000)))
         return;
-    cmd_progress_break(&l->progress);
+    cmd_progress_end_line(&l->progress);
     cmd_fail(l->o, CMD_OK, "%s",
              l->interrupted ? "all peers are ended at once"
                             : "the peers finish their step and stop; once more ends them at once");
@@ -327,7 +327,7 @@ static void make_args(struct args *a, const struct local *l, uint32_t i)
         add(a, "--data=%s", options_text(l->o, "data"));
     const struct run_key *key;
     for (size_t k = 0; (key = run_key_at(l->flags.trainer, k)) != NULL; k++)
-        if (l->flags.value[k][0] && !key->own_place)
+        if (l->flags.value[k][0] && !key->is_per_peer)
             add(a, "--%s=%s", key->name, l->flags.value[k]);
     if (!options_given(l->o, "rounds"))
         add(a, "--epochs=%s", options_text(l->o, "epochs"));
@@ -336,7 +336,7 @@ static void make_args(struct args *a, const struct local *l, uint32_t i)
             add(a, "--%s=%s", passed[k], options_text(l->o, passed[k]));
     }
     if (options_given(l->o, "metrics"))
-        add(a, "--metrics=%s", cmd_monitor_child(l->o, i, metrics));
+        add(a, "--metrics=%s", cmd_metrics_ports_address(l->o, i, metrics));
     /* The codec must not depend on the measured bandwidth, so that the result is a function of
      * the seed. */
     add(a, "--uplink=off");
@@ -409,7 +409,7 @@ static int look(struct local *l)
     if (strlen(given) + WIRE_NAME_MAX + 32 >= sizeof l->out)
         return cmd_fail(l->o, CMD_USAGE, "--out: the path is too long");
     strcpy(l->out, given);
-    return cmd_local_look(l->o, &l->dir, l->out, &l->result.run);
+    return cmd_local_check_out(l->o, &l->dir, l->out, &l->result.run);
 }
 
 /* Ends --check. All other options are checked by check() and look(). */
@@ -418,7 +418,7 @@ static int end_check(struct local *l)
     int64_t us;
     int code = cmd_duration(l->o, "checkpoint", &us);
     code = code == CMD_OK ? cmd_duration(l->o, "forget", &us) : code;
-    return code == CMD_OK ? cmd_out_checked(l->o, l->dir.finished) : code;
+    return code == CMD_OK ? cmd_out_print_check(l->o, l->dir.finished) : code;
 }
 
 static int make_out(struct local *l)
@@ -428,7 +428,7 @@ static int make_out(struct local *l)
         if (err < 0)
             return cmd_fail(l->o, CMD_FAILED, "cannot make the directory %s: %s", l->out,
                             strerror(-err));
-        int code = cmd_out_look(&l->dir, l->o, l->out, NULL, &l->result.run);
+        int code = cmd_out_examine(&l->dir, l->o, l->out, NULL, &l->result.run);
         if (code != CMD_OK)
             return code;
     }
@@ -443,10 +443,10 @@ static int make_out(struct local *l)
 
 /* Waits until no process uses the directory. The children of a killed parent exit soon after it,
  * but not immediately. */
-static int wait_for_former(struct local *l, const char *dir)
+static int wait_for_earlier_start(struct local *l, const char *dir)
 {
     long pid = 0;
-    for (int ms = 0; outdir_is_open(dir, &pid); ms += LOOK_MS) {
+    for (int ms = 0; outdir_is_locked(dir, &pid); ms += LOOK_MS) {
         if (ms >= GONE_MS)
             return cmd_fail(l->o, CMD_USAGE, "--out: %s is in use by process %ld", dir, pid);
         uv_sleep(LOOK_MS);
@@ -472,16 +472,16 @@ static void take_summary(struct local *l, uint32_t i, const json_t *summary)
  * killed near the end of the run. If all peers finished, the result is made from their
  * summaries. Otherwise all peers take part again, and the results of the finished ones move
  * aside. */
-static int look_at_peers(struct local *l)
+static int load_finished_peers(struct local *l)
 {
     char dir[CMD_PATH_MAX];
     int code = CMD_OK;
     for (uint32_t i = 0; i < l->n && code == CMD_OK; i++) {
         if (cmd_path(dir, l->out, l->result.name[i]) < 0)
             return cmd_fail(l->o, CMD_USAGE, "--out: the path is too long");
-        code = wait_for_former(l, dir);
-        json_t *summary = outdir_summary(dir);
-        cmd_local_past_add(&l->result.past, dir, summary != NULL);
+        code = wait_for_earlier_start(l, dir);
+        json_t *summary = outdir_read_summary(dir);
+        cmd_earlier_starts_add(&l->result.past, dir, summary != NULL);
         if (summary != NULL)
             take_summary(l, i, summary);
         json_decref(summary);
@@ -496,7 +496,7 @@ static int look_at_peers(struct local *l)
     } else {
         cmd_local_result_forget(&l->result);
         if (code == CMD_OK && l->dir.begun)
-            cmd_local_going_on(l->o, l->out, l->n, &l->result.run);
+            cmd_local_report_resume(l->o, l->out, l->n, &l->result.run);
     }
     l->n_ended = 0;
     return code;
@@ -567,7 +567,7 @@ static int train(struct local *l)
     fprintf(stderr, "hearsay local: %u peers, 127.0.0.1:%u to :%u, everything in %s%s\n",
             (unsigned)l->n, (unsigned)l->cluster.child[0].port,
             (unsigned)l->cluster.child[l->n - 1].port, l->out,
-            l->result.unwanted ? ", which goes if all is well (--out keeps it)" : "");
+            l->result.is_temporary ? ", which goes if all is well (--out keeps it)" : "");
     spawn_all(l);
     uv_run(&l->loop, UV_RUN_DEFAULT);
     l->result.seconds = seconds(l);
@@ -585,15 +585,15 @@ int cmd_local(const struct options *o)
 {
     /* The variable is static because the struct is too large for the stack. */
     static struct local l;
-    static int (*const steps[])(struct local *) = {check,         look,     find_program, make_out,
-                                                   look_at_peers, make_key, open_cluster, train};
+    static int (*const steps[])(struct local *) = {
+        check, look, find_program, make_out, load_finished_peers, make_key, open_cluster, train};
     bool checks = options_flag(o, "check");
     l.o = o;
     l.n = (uint32_t)options_uint(o, "peers");
     signal(SIGPIPE, SIG_IGN);
     if (cmd_local_result_open(&l.result, l.n, l.out) < 0)
         return cmd_fail(o, CMD_FAILED, "out of memory");
-    l.result.unwanted = !options_given(o, "out");
+    l.result.is_temporary = !options_given(o, "out");
     int code = CMD_OK;
     /* With --check only the first two steps run: check() and look(). */
     size_t n_steps = checks ? 2 : sizeof steps / sizeof *steps;
@@ -602,9 +602,9 @@ int cmd_local(const struct options *o)
     if (code == CMD_OK && checks)
         code = end_check(&l);
     else if (code == CMD_OK && l.dir.finished)
-        code = cmd_out_again(&l.dir);
+        code = cmd_out_print_finished(&l.dir);
     cmd_out_close(&l.dir);
-    int err = l.result.discarded ? cmd_scratch_remove(l.out) : 0;
+    int err = l.result.delete_files ? cmd_scratch_remove(l.out) : 0;
     if (err < 0)
         cmd_fail(o, CMD_OK, "cannot remove %s: %s", l.out, strerror(-err));
     cmd_local_result_close(&l.result);

@@ -4,7 +4,7 @@
 
 #include "peer/cmd/duration.h"
 #include "peer/cmd/files.h"
-#include "peer/cmd/monitor.h"
+#include "peer/cmd/metrics_ports.h"
 #include "peer/cmd/peers.h"
 #include "peer/cmd/training.h"
 #include "peer/diary/checkpoint_heads.h"
@@ -22,10 +22,10 @@ int cmd_local_check(const struct options *o, struct run_flags *flags, struct run
     uint32_t n = (uint32_t)options_uint(o, "peers");
     const char *data = options_given(o, "data") ? options_text(o, "data") : NULL;
     int code = cmd_peers_flags(o, n, flags);
-    code = code == CMD_OK ? cmd_monitor_check(o, n) : code;
+    code = code == CMD_OK ? cmd_metrics_ports_check(o, n) : code;
     if (code != CMD_OK)
         return code;
-    cmd_peers_crowd(o, n);
+    cmd_peers_check_load(o, n);
     /* Both variables are static because the structs are too large for the stack. */
     static struct run_flags filled;
     static struct cmd_training training;
@@ -37,7 +37,7 @@ int cmd_local_check(const struct options *o, struct run_flags *flags, struct run
     training.reading = &reading;
     training.init_path = options_text(o, "init");
     if (err == 0)
-        err = cmd_training_fix(&training, &filled, options_real(o, "epochs"), run, error);
+        err = cmd_training_complete_run(&training, &filled, options_real(o, "epochs"), run, error);
     if (err == 0 && data)
         err = cmd_training_data(&training, sgd_values(run)->data, run->seed, error);
     if (err == 0)
@@ -121,7 +121,7 @@ static bool names(const struct owner *a, const struct owner *b)
 /* Marks the peers with checkpoints of the same run as the first peer's checkpoints. Two peers
  * were in one run if the checkpoints of one list the other as a member. Returns the first peer
  * that has checkpoints; NULL if no peer has any. */
-static struct owner *reach(struct owners *s)
+static struct owner *mark_same_run(struct owners *s)
 {
     struct owner *first = NULL;
     bool more = true;
@@ -159,7 +159,7 @@ static bool names_others(const struct owners *s, const struct owner *w)
  * descriptions but may be two different runs. */
 static int check_together(struct owners *s)
 {
-    const struct owner *first = reach(s);
+    const struct owner *first = mark_same_run(s);
     for (struct owner *w = s->owner; w < s->owner + s->n; w++)
         if (w->n_members > 0 && !w->reached && names_others(s, w))
             return cmd_fail(s->o, CMD_USAGE,
@@ -172,7 +172,7 @@ static int check_together(struct owners *s)
 /* Checks that summary.json, which exists if the peer has finished, names the peer `name`. */
 static int check_summary(const struct options *o, const char *dir, const char *name)
 {
-    json_t *summary = outdir_summary(dir);
+    json_t *summary = outdir_read_summary(dir);
     const char *found = json_string_value(json_object_get(summary, "name"));
     int code = found == NULL || strcmp(found, name) == 0
                    ? CMD_OK
@@ -193,15 +193,15 @@ static int check_peer(struct owners *s, uint32_t i, const char *text)
     snprintf(name, sizeof name, "peer-%u", (unsigned)i);
     if (cmd_path(w->dir, s->out, name) < 0)
         return cmd_fail(s->o, CMD_USAGE, "--out: the path is too long");
-    switch (outdir_look(w->dir, text, why)) {
+    switch (outdir_inspect(w->dir, text, why)) {
     case OUTDIR_NEW:
-    case OUTDIR_BEGUN:
+    case OUTDIR_UNFINISHED:
     case OUTDIR_FINISHED:
         break;
-    case OUTDIR_OTHER:
+    case OUTDIR_OTHER_RUN:
         return cmd_fail(s->o, CMD_USAGE, "--out: %s has another run than %s: %s" FRESH, w->dir,
                         s->out, why);
-    case OUTDIR_FOREIGN:
+    case OUTDIR_UNKNOWN_RUN:
         return cmd_fail(s->o, CMD_USAGE,
                         "--out: %s: found %s but no run.txt, so its run is not known" FRESH, w->dir,
                         why);
@@ -217,7 +217,7 @@ static int check_peer(struct owners *s, uint32_t i, const char *text)
 
 static int check_peers(const struct options *o, const char *out, const struct run *run)
 {
-    static char text[OWNER_TEXT_MAX];
+    static char text[RUN_IDENTITY_TEXT_MAX];
     char run_lines[WIRE_RUN_MAX + 1];
     struct owners s = {.o = o, .out = out, .n = (uint32_t)options_uint(o, "peers")};
     int code = CMD_OK;
@@ -225,7 +225,7 @@ static int check_peers(const struct options *o, const char *out, const struct ru
     if (s.owner == NULL)
         return cmd_fail(o, CMD_FAILED, "out of memory");
     run_text(run, run_lines);
-    owner_write(text, "peer", NULL, run_lines);
+    run_identity_write(text, "peer", NULL, run_lines);
     for (uint32_t i = 0; i < s.n && code == CMD_OK; i++)
         code = check_peer(&s, i, text);
     code = code == CMD_OK ? check_together(&s) : code;
@@ -251,14 +251,14 @@ static int check_finished(const struct options *o, const char *out)
 
 /* Options that are not in the run description but determine the files of the run. They are
  * stored in run.txt, and a repeated command must have the same values. */
-int cmd_local_look(const struct options *o, struct cmd_out *dir, const char *out,
-                   const struct run *run)
+int cmd_local_check_out(const struct options *o, struct cmd_out *dir, const char *out,
+                        const struct run *run)
 {
-    const struct owner_flag flags[] = {{"peers", options_text(o, "peers")},
-                                       {"shard", options_text(o, "shard")},
-                                       {"data", options_text(o, "data")},
-                                       {NULL, NULL}};
-    int code = cmd_out_look(dir, o, out, flags, run);
+    const struct run_identity_flag flags[] = {{"peers", options_text(o, "peers")},
+                                              {"shard", options_text(o, "shard")},
+                                              {"data", options_text(o, "data")},
+                                              {NULL, NULL}};
+    int code = cmd_out_examine(dir, o, out, flags, run);
     if (code == CMD_OK && dir->finished)
         code = check_finished(o, out);
     return code == CMD_OK && dir->begun ? check_peers(o, out, run) : code;

@@ -14,10 +14,10 @@
 int cmd_local_check(const struct options *o, struct run_flags *flags, struct run *run,
                     struct model *model);
 
-/* Examines the directory `out`, which is borrowed, as cmd_out_look() does. If a run has begun
+/* Examines the directory `out`, which is borrowed, as cmd_out_examine() does. If a run has begun
  * there, the directory of each peer must belong to that run and hold that peer's files;
  * otherwise returns CMD_USAGE after a message on stderr. */
-int cmd_local_look(const struct options *o, struct cmd_out *dir, const char *out,
-                   const struct run *run);
+int cmd_local_check_out(const struct options *o, struct cmd_out *dir, const char *out,
+                        const struct run *run);
 
 #endif

@@ -7,7 +7,7 @@
 #include "peer/cmd/local_result.h"
 
 #include "nn/files/safetensors.h"
-#include "peer/cmd/closing.h"
+#include "peer/cmd/drift_mean.h"
 #include "peer/cmd/files.h"
 #include "peer/cmd/out.h"
 #include "peer/diary/summary.h"
@@ -268,7 +268,7 @@ static void judge(struct cmd_local_result *r)
 struct totals
 {
     double accuracy_min, accuracy_max;
-    struct cmd_closing_estimate estimated;
+    struct cmd_drift_mean estimated;
     uint64_t rounds, settle_rounds, sent, received;
     /* Round and number of samples of the worst accuracy. */
     uint64_t accuracy_round, accuracy_samples;
@@ -310,8 +310,8 @@ static struct totals add_up(const struct cmd_local_result *r)
             continue;
         t.n++;
         n_out += is_out(r, i);
-        cmd_closing_add(&t.estimated, number(r->summary[i], "relative_drift"),
-                        whole(r->summary[i], "drift_round"));
+        cmd_drift_mean_add(&t.estimated, number(r->summary[i], "relative_drift"),
+                           whole(r->summary[i], "drift_round"));
     }
     add_accuracies(r, &t, n_out == t.n);
     return t;
@@ -354,7 +354,7 @@ static json_t *run_object(const struct run *run)
     return j;
 }
 
-/* Returns the closing JSON object without "finished" and "exit_code", which cmd_out_end() adds. */
+/* Returns the closing JSON object without "finished" and "exit_code", which cmd_out_write_summary() adds. */
 static json_t *closing_object(const struct cmd_local_result *r, const struct totals *t,
                               bool interrupted)
 {
@@ -371,7 +371,7 @@ static json_t *closing_object(const struct cmd_local_result *r, const struct tot
     json_object_set_new(j, "relative_drift", uv_metrics_number(c->trained.relative));
     json_object_set_new(j, "statistics_drift", uv_metrics_number(c->statistics.xi));
     json_object_set_new(j, "statistics_relative_drift", uv_metrics_number(c->statistics.relative));
-    cmd_closing_put(&t->estimated, j);
+    cmd_drift_mean_json(&t->estimated, j);
     json_object_set_new(j, "rounds", json_integer((json_int_t)t->rounds));
     json_object_set_new(j, "settle_rounds", json_integer((json_int_t)t->settle_rounds));
     json_object_set_new(j, "seconds", uv_metrics_number(r->seconds));
@@ -394,7 +394,7 @@ static json_t *closing_object(const struct cmd_local_result *r, const struct tot
 static void print_models(const struct cmd_local_result *r)
 {
     uint32_t n = 0, missing = 0;
-    if (r->discarded) {
+    if (r->delete_files) {
         printf("models         not kept: --out DIR keeps them\n");
         return;
     }
@@ -471,11 +471,11 @@ static void print_table(const struct cmd_local_result *r, const struct totals *t
                "drift)\n",
                cmd_progress_drift(a, "%.4e", statistics->xi),
                cmd_progress_drift(b, "%.4e", statistics->relative));
-    struct cmd_progress_rungs rungs = {0};
+    struct cmd_progress_codecs rungs = {0};
     for (uint32_t i = 0; i < r->n; i++)
-        cmd_progress_rung(&rungs, json_string_value(json_object_get(r->summary[i], "rung")),
-                          number(r->summary[i], "drift_excess"));
-    cmd_progress_rungs_say(&rungs, stdout);
+        cmd_progress_codecs_add(&rungs, json_string_value(json_object_get(r->summary[i], "rung")),
+                                number(r->summary[i], "drift_excess"));
+    cmd_progress_codecs_print(&rungs, stdout);
     printf("rounds         %llu, and %llu to settle\n", (unsigned long long)t->rounds,
            (unsigned long long)t->settle_rounds);
     print_costs(r, t);
@@ -494,9 +494,11 @@ int cmd_local_result_print(struct cmd_local_result *r, const struct options *o, 
     for (uint32_t i = 0; i < r->n; i++)
         any |= has_model(r, i);
     bool finished = code == CMD_OK && any && r->outcome.kind != OUTCOME_FAILED;
-    int kept = cmd_out_end(o, r->out, j, finished, code != CMD_OK ? code : r->outcome.exit_code);
-    r->discarded = r->unwanted && code == CMD_OK && kept == CMD_OK && r->outcome.exit_code == 0;
-    if (r->discarded)
+    int kept =
+        cmd_out_write_summary(o, r->out, j, finished, code != CMD_OK ? code : r->outcome.exit_code);
+    r->delete_files =
+        r->is_temporary && code == CMD_OK && kept == CMD_OK && r->outcome.exit_code == 0;
+    if (r->delete_files)
         json_object_set_new(j, "out", json_null());
     if (json) {
         json_dumpf(j, stdout, JSON_COMPACT | JSON_REAL_PRECISION(12));
@@ -507,7 +509,7 @@ int cmd_local_result_print(struct cmd_local_result *r, const struct options *o, 
     json_decref(j);
     int flushed = cmd_finish(o);
     /* If the result could not be printed, the files are kept so that the user can look at them. */
-    r->discarded = r->discarded && flushed == CMD_OK;
+    r->delete_files = r->delete_files && flushed == CMD_OK;
     if (code == CMD_OK)
         code = kept != CMD_OK ? kept : flushed;
     return code != CMD_OK ? code : r->outcome.exit_code;
@@ -532,7 +534,7 @@ static void print_interrupted(struct cmd_local_result *r, const struct options *
 {
     json_t *j = closing_object(r, t, true);
     json_object_set_new(j, "resumes_at", resumes > 0 ? uv_metrics_whole(resumes) : json_null());
-    (void)cmd_out_end(o, NULL, j, false, CMD_INTERRUPTED);
+    (void)cmd_out_write_summary(o, NULL, j, false, CMD_INTERRUPTED);
     json_dumpf(j, stdout, JSON_COMPACT | JSON_REAL_PRECISION(12));
     fputc('\n', stdout);
     json_decref(j);

@@ -32,7 +32,7 @@
 #include "gossip/wire/wire.h"
 #include "nn/models/model.h"
 #include "peer/cmd/cmd.h"
-#include "peer/cmd/local_past.h"
+#include "peer/cmd/earlier_starts.h"
 #include "peer/cmd/progress.h"
 #include "peer/node/consensus.h"
 #include "peer/node/outcome.h"
@@ -43,9 +43,9 @@ struct cmd_local_result
 {
     uint32_t n;
     const char *out;
-    bool unwanted; /* True if the user did not give --out, so the files are not wanted. */
+    bool is_temporary; /* True if the user did not give --out, so the files are not wanted. */
     /* The run ended in consensus and the files are not wanted: the caller deletes them. */
-    bool discarded;
+    bool delete_files;
     char (*name)[WIRE_NAME_MAX + 1];
     struct cmd_progress_row *row;
     int *exit_code;
@@ -58,7 +58,7 @@ struct cmd_local_result
     struct run run;
     struct model model;
     double seconds;
-    struct cmd_local_past past; /* Bytes and seconds of the starts before this one. */
+    struct cmd_earlier_starts past; /* Bytes and seconds of the starts before this one. */
     /* Exact consensus distance of the peers for which the run ended. n == 0: there is no model. */
     struct consensus consensus;
     struct outcome_facts facts;

@@ -260,7 +260,7 @@ static const struct command *find_command(int argc, char **argv, int *n_words)
 
 /* Returns true if `name` is the first word of the two-word names of some commands, such as
  * "key". */
-static bool is_family(const char *name)
+static bool is_command_group(const char *name)
 {
     size_t n = strlen(name);
     for (size_t i = 0; commands[i].name; i++)
@@ -270,7 +270,7 @@ static bool is_family(const char *name)
 }
 
 /* Prints one line for each command with a two-word name that begins with `name`. */
-static void print_family(FILE *out, const char *name)
+static void print_command_group(FILE *out, const char *name)
 {
     size_t n = strlen(name);
     fprintf(out, "usage: hearsay %s COMMAND [options]\n\n", name);
@@ -298,7 +298,7 @@ static int unknown_command(const char *name)
 
 /* Handles a command of two words with a missing or unknown second word. argv[0] is a valid first
  * word. */
-static int unknown_member(int argc, char **argv)
+static int unknown_subcommand(int argc, char **argv)
 {
     bool help = argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
     if (argc > 1 && !help) {
@@ -306,7 +306,7 @@ static int unknown_member(int argc, char **argv)
                 argv[0], argv[1], argv[0]);
         return CMD_USAGE;
     }
-    print_family(help ? stdout : stderr, argv[0]);
+    print_command_group(help ? stdout : stderr, argv[0]);
     return help ? print_end(stdout) : CMD_USAGE;
 }
 
@@ -384,10 +384,10 @@ static int help(int argc, char **argv)
     argv += 2;
     apply_alias(&argc, &argv);
     const struct command *c = find_command(argc, argv, &n_words);
-    if (c == NULL && is_family(argv[0])) {
+    if (c == NULL && is_command_group(argv[0])) {
         if (argc > 1)
-            return unknown_member(argc, argv);
-        print_family(stdout, argv[0]);
+            return unknown_subcommand(argc, argv);
+        print_command_group(stdout, argv[0]);
         return print_end(stdout);
     }
     return c != NULL ? command_help(c, false) : unknown_command(argv[0]);
@@ -398,7 +398,7 @@ extern char **environ;
 /* Warns about HEARSAY_* environment variables that no command knows. Unlike an unknown flag,
  * such a variable is not an error, because it may be meant for another version of the program or
  * come from the parent process. */
-static void warn_of_strays(const struct command *c)
+static void warn_unknown_variables(const struct command *c)
 {
     for (char **variable = environ; *variable != NULL; variable++) {
         char name[64], proposal[64];
@@ -408,7 +408,7 @@ static void warn_of_strays(const struct command *c)
             continue;
         memcpy(name, *variable, n);
         name[n] = '\0';
-        if (!options_stray(commands, name, &meant))
+        if (!options_unknown_variable(commands, name, &meant))
             continue;
         if (meant != NULL)
             options_env_name(meant, proposal, sizeof proposal);
@@ -418,7 +418,7 @@ static void warn_of_strays(const struct command *c)
     }
 }
 
-/* Reads a settings file, as the `read` callback of struct options_world. */
+/* Reads a settings file, as the `read` callback of struct options_io. */
 static int read_settings(const char *path, char out[OPTIONS_FILE_MAX],
                          char error[OPTIONS_ERROR_MAX])
 {
@@ -451,12 +451,12 @@ static int print_settings(const struct options *o)
 static int run_command(const struct command *c, int argc, char **argv)
 {
     static struct options options;
-    static const struct options_world world = {
+    static const struct options_io world = {
         .env = getenv, .expand = cmd_expand, .read = read_settings, .commands = commands};
     char error[OPTIONS_ERROR_MAX];
     switch (options_parse(&options, c, argc, argv, &world, error)) {
     case OPTIONS_OK:
-        warn_of_strays(c);
+        warn_unknown_variables(c);
         if (c->takes_run_flags && options_flag(&options, "print-config"))
             return print_settings(&options);
         return c->run(&options);
@@ -518,5 +518,5 @@ int main(int argc, char **argv)
     const struct command *c = find_command(argc, argv, &n_words);
     if (c != NULL)
         return run_command(c, argc - n_words + 1, argv + n_words - 1);
-    return is_family(argv[0]) ? unknown_member(argc, argv) : unknown_command(argv[0]);
+    return is_command_group(argv[0]) ? unknown_subcommand(argc, argv) : unknown_command(argv[0]);
 }

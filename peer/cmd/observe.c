@@ -2,7 +2,7 @@
  * collects the answers. */
 #include "peer/cmd/observe.h"
 
-#include "peer/cmd/any_run.h"
+#include "peer/cmd/run_parse.h"
 #include "peer/uv/identity.h"
 
 #include "gossip/members/members.h"
@@ -166,7 +166,7 @@ static void take_run(struct cmd_observe *w, const struct wire_hello *hello)
 {
     char error[RUN_ERROR_MAX];
     if (!w->has_run && hello->has_run)
-        w->has_run = cmd_any_run(&w->run, (const char *)hello->run.p, hello->run.n, error) == 0;
+        w->has_run = cmd_run_parse(&w->run, (const char *)hello->run.p, hello->run.n, error) == 0;
 }
 
 /* Stores a model or sketches, if the message answers the newest request. Without memory the model
@@ -205,7 +205,7 @@ static void on_message(void *self, uint32_t session, const struct wire_message *
     } else if (message->type == WIRE_STATUS) {
         m->status = message->status;
         m->answered = true;
-        m->told_ns = uv_hrtime();
+        m->status_ns = uv_hrtime();
     } else if (message->type == WIRE_MODEL) {
         take_model(w, m, &message->model);
     }
@@ -297,7 +297,7 @@ void cmd_observe_redial(struct cmd_observe *w)
             dial(w, &w->member[i]);
 }
 
-void cmd_observe_again(struct cmd_observe *w, uint32_t ms)
+void cmd_observe_refresh(struct cmd_observe *w, uint32_t ms)
 {
     uint8_t ask[16];
     size_t n = wire_put_status_req(ask, sizeof ask);

@@ -28,7 +28,7 @@ struct cmd_observed
     uint32_t session;
     struct wire_status status; /* Newest status received from this member. */
     /* Time at which `status` arrived, by uv_hrtime(), in nanoseconds. 0: no status received. */
-    uint64_t told_ns;
+    uint64_t status_ns;
     /* The member was asked for its model at least once. It may have gone since. */
     bool asked;
     bool due; /* The newest model request was sent to this member. */
@@ -74,7 +74,7 @@ bool cmd_observe_models(struct cmd_observe *w, const struct wire_model_req *q, u
 uint32_t cmd_observe_missing(const struct cmd_observe *w);
 /* Asks all members for their status again and waits at most `ms` milliseconds. A member that
  * does not answer keeps its last status. */
-void cmd_observe_again(struct cmd_observe *w, uint32_t ms);
+void cmd_observe_refresh(struct cmd_observe *w, uint32_t ms);
 /* Waits `seconds` and processes the messages that arrive. Returns false if a signal arrived. */
 bool cmd_observe_pause(struct cmd_observe *w, double seconds);
 /* Dials again every member without a session, except members that have left. */

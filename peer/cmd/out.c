@@ -10,9 +10,9 @@
 
 /* ---- Owner of the directory ---- */
 
-static int refuse(struct cmd_out *out, enum outdir_state state, const char *why)
+static int out_refuse(struct cmd_out *out, enum outdir_state state, const char *why)
 {
-    if (state == OUTDIR_OTHER)
+    if (state == OUTDIR_OTHER_RUN)
         return cmd_fail(out->o, CMD_USAGE, "--out %s has another run: %s; --fresh moves it aside",
                         out->dir, why);
     return cmd_fail(out->o, CMD_USAGE,
@@ -21,35 +21,35 @@ static int refuse(struct cmd_out *out, enum outdir_state state, const char *why)
                     out->dir, why);
 }
 
-int cmd_out_look_again(struct cmd_out *out)
+int cmd_out_reexamine(struct cmd_out *out)
 {
     char why[OUTDIR_WHY_MAX];
     if (options_flag(out->o, "fresh"))
         return CMD_OK;
-    enum outdir_state state = outdir_look(out->dir, out->text, why);
-    out->begun = state == OUTDIR_BEGUN;
+    enum outdir_state state = outdir_inspect(out->dir, out->text, why);
+    out->begun = state == OUTDIR_UNFINISHED;
     out->finished = state == OUTDIR_FINISHED;
     switch (state) {
     case OUTDIR_NEW:
-    case OUTDIR_BEGUN:
+    case OUTDIR_UNFINISHED:
     case OUTDIR_FINISHED:
         return CMD_OK;
-    case OUTDIR_OTHER:
-    case OUTDIR_FOREIGN:
+    case OUTDIR_OTHER_RUN:
+    case OUTDIR_UNKNOWN_RUN:
         break;
     }
-    return refuse(out, state, why);
+    return out_refuse(out, state, why);
 }
 
-int cmd_out_look(struct cmd_out *out, const struct options *o, const char *dir,
-                 const struct owner_flag *flags, const struct run *run)
+int cmd_out_examine(struct cmd_out *out, const struct options *o, const char *dir,
+                    const struct run_identity_flag *flags, const struct run *run)
 {
     char text[WIRE_RUN_MAX + 1];
     out->o = o;
     out->dir = dir;
     run_text(run, text);
-    owner_write(out->text, o->command->name, flags, text);
-    return cmd_out_look_again(out);
+    run_identity_write(out->text, o->command->name, flags, text);
+    return cmd_out_reexamine(out);
 }
 
 int cmd_out_open(struct cmd_out *out)
@@ -60,8 +60,8 @@ int cmd_out_open(struct cmd_out *out)
         return cmd_fail(out->o, cmd_exit_of(err), "--out: %s", why);
     /* Examined again under the lock, because another process may have written to the directory. */
     if (!options_flag(out->o, "fresh"))
-        return cmd_out_look_again(out);
-    err = outdir_fresh(&out->held, out->text, moved, why);
+        return cmd_out_reexamine(out);
+    err = outdir_move_old_run(&out->held, out->text, moved, why);
     if (err < 0)
         return cmd_fail(out->o, CMD_FAILED, "--fresh: %s", why);
     if (moved[0] != '\0')
@@ -72,7 +72,7 @@ int cmd_out_open(struct cmd_out *out)
 int cmd_out_claim(struct cmd_out *out)
 {
     char why[OUTDIR_WHY_MAX];
-    int err = outdir_claim(&out->held, out->text, why);
+    int err = outdir_write_identity(&out->held, out->text, why);
     return err < 0 ? cmd_fail(out->o, cmd_exit_of(err), "%s", why) : CMD_OK;
 }
 
@@ -83,12 +83,12 @@ void cmd_out_close(struct cmd_out *out)
 
 /* ---- The end of a run ---- */
 
-int cmd_out_end(const struct options *o, const char *dir, json_t *summary, bool finished,
-                int exit_code)
+int cmd_out_write_summary(const struct options *o, const char *dir, json_t *summary, bool finished,
+                          int exit_code)
 {
     json_object_set_new(summary, "finished", json_boolean(finished));
     json_object_set_new(summary, "exit_code", json_integer(exit_code));
-    int err = dir != NULL ? outdir_finish(dir, summary) : 0;
+    int err = dir != NULL ? outdir_write_summary(dir, summary) : 0;
     return err < 0
                ? cmd_fail(o, CMD_FAILED, "cannot write %s/summary.json: %s", dir, strerror(-err))
                : CMD_OK;
@@ -117,7 +117,7 @@ static void print_result(const struct cmd_out *out, const json_t *j)
         printf("%s\n", verdict);
 }
 
-int cmd_out_checked(const struct options *o, bool finished)
+int cmd_out_print_check(const struct options *o, bool finished)
 {
     char why[OUTDIR_WHY_MAX];
     const char *dir = options_text(o, "out");
@@ -131,9 +131,9 @@ int cmd_out_checked(const struct options *o, bool finished)
     return cmd_finish(o);
 }
 
-int cmd_out_again(const struct cmd_out *out)
+int cmd_out_print_finished(const struct cmd_out *out)
 {
-    json_t *j = outdir_summary(out->dir);
+    json_t *j = outdir_read_summary(out->dir);
     if (j == NULL)
         return cmd_fail(out->o, CMD_FAILED, "%s/summary.json is gone", out->dir);
     cmd_fail(out->o, CMD_OK, "this run has finished before, in %s; --fresh begins it anew",

@@ -2,7 +2,7 @@
  * it.
  *
  *   look    DIR holds another run, or files without a run.txt: exit code 2, DIR is unchanged
- *           DIR holds this run, finished: cmd_out_again() prints its result
+ *           DIR holds this run, finished: cmd_out_print_finished() prints its result
  *   open    locks DIR; with --fresh moves its contents aside
  *   claim   writes DIR/run.txt, which names the run; only then may the command write files
  *   end     writes DIR/summary.json
@@ -34,21 +34,21 @@ struct cmd_out
     const struct options *o;
     const char *dir; /* Path of the directory. Borrowed. */
     /* Text of run.txt: the command and the run that the directory must belong to. */
-    char text[OWNER_TEXT_MAX];
+    char text[RUN_IDENTITY_TEXT_MAX];
     bool begun; /* The directory holds this run, which has not finished. */
-    /* The directory holds this run, which has finished: see cmd_out_again(). */
+    /* The directory holds this run, which has finished: see cmd_out_print_finished(). */
     bool finished;
     struct outdir held;
 };
 
 /* Writes the command and its run to out->text and examines `dir`. Returns CMD_OK and perhaps
  * sets out->finished, or CMD_USAGE after a message on stderr if `dir` belongs to another run.
- * With --fresh any contents are accepted. `flags`: as in owner_write(). */
-int cmd_out_look(struct cmd_out *out, const struct options *o, const char *dir,
-                 const struct owner_flag *flags, const struct run *run);
+ * With --fresh any contents are accepted. `flags`: as in run_identity_write(). */
+int cmd_out_examine(struct cmd_out *out, const struct options *o, const char *dir,
+                    const struct run_identity_flag *flags, const struct run *run);
 
-/* Examines the directory like cmd_out_look(), but with the text that is already in out->text. */
-int cmd_out_look_again(struct cmd_out *out);
+/* Examines the directory like cmd_out_examine(), but with the text that is already in out->text. */
+int cmd_out_reexamine(struct cmd_out *out);
 
 /* Creates the directory, locks it and examines it again. With --fresh moves its contents aside.
  * Returns CMD_OK or an exit code after a message on stderr. */
@@ -62,15 +62,15 @@ void cmd_out_close(struct cmd_out *out);
 /* Adds "finished" and "exit_code" to the summary of a run and writes it to `dir`/summary.json,
  * unless `dir` is NULL. The summary still belongs to the caller. Returns CMD_OK, or CMD_FAILED
  * after a message on stderr. */
-int cmd_out_end(const struct options *o, const char *dir, json_t *summary, bool finished,
-                int exit_code);
+int cmd_out_write_summary(const struct options *o, const char *dir, json_t *summary, bool finished,
+                          int exit_code);
 
 /* Ends a command with --check: prints whether the run has finished in --out, with --json as an
  * object with the boolean "finished". Returns the exit code. */
-int cmd_out_checked(const struct options *o, bool finished);
+int cmd_out_print_check(const struct options *o, bool finished);
 
 /* Prints on stdout that the run has already finished, and its result, with --json as JSON.
  * Returns the exit code with which the run ended. */
-int cmd_out_again(const struct cmd_out *out);
+int cmd_out_print_finished(const struct cmd_out *out);
 
 #endif

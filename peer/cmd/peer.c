@@ -12,12 +12,12 @@
 #include "gossip/wire/wire.h"
 #include "nn/data/spec.h"
 #include "nn/math/number.h"
-#include "peer/cmd/ask_run.h"
 #include "peer/cmd/checkpoint.h"
+#include "peer/cmd/cluster_run.h"
 #include "peer/cmd/cmd.h"
+#include "peer/cmd/column_statistics.h"
 #include "peer/cmd/duration.h"
 #include "peer/cmd/files.h"
-#include "peer/cmd/moments.h"
 #include "peer/cmd/out.h"
 #include "peer/cmd/peer_report.h"
 #include "peer/cmd/peers.h"
@@ -78,7 +78,7 @@ struct peer
     struct cmd_checkpoint checkpoint;
     struct uv_driver_config config;
     struct cmd_training training;
-    struct cmd_moments moments;
+    struct cmd_column_statistics moments;
     bool again; /* The run of this peer is the one that an earlier start has fixed in --out. */
     struct cmd_progress_reading reading;
     struct cmd_peer_report report;
@@ -188,12 +188,13 @@ static int take_run(struct peer *p)
         (void)cmd_fail(p->o, CMD_OK,
                        "%s; so this peer begins no run, and waits for one that has it", error);
     c->found = !orphan && (run_flags_any(&c->flags) || epochs || p->settings.bootstrap.n == 0);
-    if (!c->found && cmd_training_look(&p->training, error) < 0)
+    if (!c->found && cmd_training_check_files(&p->training, error) < 0)
         return cmd_fail(p->o, CMD_USAGE, "%s", error);
     if (!c->found)
         return CMD_OK;
     struct run_flags filled = c->flags;
-    int err = cmd_training_fix(&p->training, &filled, options_real(p->o, "epochs"), &c->run, error);
+    int err = cmd_training_complete_run(&p->training, &filled, options_real(p->o, "epochs"),
+                                        &c->run, error);
     /* The cluster's run must agree with --epochs only if the user gave this option. Its default
      * need not agree. */
     if (err == 0 && epochs) {
@@ -209,10 +210,10 @@ static int take_run(struct peer *p)
 /* ---- The output directory ---- */
 
 /* Parses the run description in the run.txt of --out. */
-static int run_there(struct peer *p, const char *text, struct run *there)
+static int read_out_run(struct peer *p, const char *text, struct run *there)
 {
     char error[RUN_ERROR_MAX];
-    const char *run = owner_run(text);
+    const char *run = run_identity_run_text(text);
     int err = run_from_text(there, &sgd_keys, run, strlen(run), error);
     return err < 0 ? cmd_fail(p->o, CMD_USAGE,
                               "--out %s has another run: %s; --fresh moves it aside", p->out, error)
@@ -221,15 +222,15 @@ static int run_there(struct peer *p, const char *text, struct run *there)
 
 /* Checks that the run in --out agrees with the flags. A peer with a bootstrap list may have
  * joined a run that its flags describe only in part. Then --out still belongs to that run. */
-static int look_at_run(struct peer *p, const struct run *there)
+static int check_out_run(struct peer *p, const struct run *there)
 {
     char error[RUN_ERROR_MAX];
     struct node_config *c = &p->config.node;
     struct run asked = c->run;
     /* Values of the run in --out may have been set by other peers, so the flags are compared
      * with that run. */
-    bool others =
-        p->settings.bootstrap.n > 0 || (c->found && cmd_moments_wanted(&p->training, &c->run));
+    bool others = p->settings.bootstrap.n > 0
+                  || (c->found && cmd_column_statistics_pooled(&p->training, &c->run));
     if (others && run_with_flags(&asked, there, &c->flags, error) < 0)
         return cmd_fail(p->o, CMD_USAGE, "--out %s has another run: %s; --fresh moves it aside",
                         p->out, error);
@@ -238,7 +239,7 @@ static int look_at_run(struct peer *p, const struct run *there)
     if (!run_is_fixed(&asked))
         return cmd_fail(p->o, CMD_USAGE, "--out %s has a run of other data; --fresh moves it aside",
                         p->out);
-    int code = cmd_out_look(&p->dir, p->o, p->out, NULL, &asked);
+    int code = cmd_out_examine(&p->dir, p->o, p->out, NULL, &asked);
     if (code == CMD_OK && c->found)
         c->run = asked;
     p->again = true;
@@ -248,18 +249,18 @@ static int look_at_run(struct peer *p, const struct run *there)
 /* Checks --out before anything is created there. */
 static int look(struct peer *p)
 {
-    char there[OWNER_TEXT_MAX];
+    char there[RUN_IDENTITY_TEXT_MAX];
     struct run run;
     p->dir.o = p->o;
     p->dir.dir = p->out;
     if (options_flag(p->o, "fresh"))
         return CMD_OK;
-    if (outdir_text(p->out, there)) {
-        int code = run_there(p, there, &run);
-        return code == CMD_OK ? look_at_run(p, &run) : code;
+    if (outdir_read_identity(p->out, there)) {
+        int code = read_out_run(p, there, &run);
+        return code == CMD_OK ? check_out_run(p, &run) : code;
     }
-    owner_write(p->dir.text, p->o->command->name, NULL, "");
-    return cmd_out_look_again(&p->dir);
+    run_identity_write(p->dir.text, p->o->command->name, NULL, "");
+    return cmd_out_reexamine(&p->dir);
 }
 
 static int take_out(struct peer *p)
@@ -277,7 +278,7 @@ static int take_out(struct peer *p)
     code = cmd_duration(p->o, "forget", &p->config.node.forget_us);
     if (code == CMD_OK)
         code = cmd_checkpoint_open(&p->checkpoint, p->o, p->out);
-    cmd_checkpoint_tell(&p->checkpoint, &p->config);
+    cmd_checkpoint_configure(&p->checkpoint, &p->config);
     p->config.node.was_there = p->dir.begun && p->config.node.n_resume == 0;
     return code;
 }
@@ -288,13 +289,13 @@ static int take_out(struct peer *p)
  * message in `error`. */
 static int check_run(struct peer *p, const struct run *run, char error[RUN_ERROR_MAX])
 {
-    char text[WIRE_RUN_MAX + 1], why[OUTDIR_WHY_MAX], there[OWNER_TEXT_MAX];
+    char text[WIRE_RUN_MAX + 1], why[OUTDIR_WHY_MAX], there[RUN_IDENTITY_TEXT_MAX];
     int err = settings_uplink_fits(p->o, run, error);
     if (err < 0)
         return err;
     run_text(run, text);
-    owner_write(p->dir.text, p->o->command->name, NULL, text);
-    if (!outdir_text(p->out, there) || owner_differ(there, p->dir.text, why) == 0)
+    run_identity_write(p->dir.text, p->o->command->name, NULL, text);
+    if (!outdir_read_identity(p->out, there) || run_identity_differ(there, p->dir.text, why) == 0)
         return 0;
     snprintf(error, RUN_ERROR_MAX, "--out %.80s has another run: %.150s; --fresh moves it aside",
              p->out, why);
@@ -313,7 +314,7 @@ static int make_trainer(void *self, const struct run *run, struct trainer *t,
     if (err < 0)
         return err;
     p->report.wanted_drift = run->final_drift;
-    err = diary_room(&p->report.diary, t->n_params, error);
+    err = diary_reserve_space(&p->report.diary, t->n_params, error);
     return err < 0 ? err : check_run(p, run, error);
 }
 
@@ -372,7 +373,7 @@ static int read_data(struct peer *p)
 
 /* Checks that this peer can take part in a run that the cluster has begun, and prepares its
  * trainer. */
-static int try_run(struct peer *p, const struct run *run)
+static int check_cluster_run(struct peer *p, const struct run *run)
 {
     char error[RUN_ERROR_MAX];
     struct trainer t;
@@ -393,8 +394,9 @@ static int prepare(struct peer *p)
     struct run run;
     const struct node_config *c = &p->config.node;
     bool asks = p->config.leash_fd < 0 && c->n_resume == 0;
-    if (asks && cmd_ask_run(c->bootstrap, c->n_bootstrap, p->settings.psk, c->flags.trainer, &run))
-        return try_run(p, &run);
+    if (asks
+        && cmd_cluster_run(c->bootstrap, c->n_bootstrap, p->settings.psk, c->flags.trainer, &run))
+        return check_cluster_run(p, &run);
     return read_data(p);
 }
 
@@ -403,10 +405,10 @@ static int prepare(struct peer *p)
 static int prepare_moments(struct peer *p)
 {
     struct node_config *c = &p->config.node;
-    bool founds = c->found && !p->again && cmd_moments_wanted(&p->training, &c->run);
+    bool founds = c->found && !p->again && cmd_column_statistics_pooled(&p->training, &c->run);
     int code = prepare(p);
     if (code == CMD_OK)
-        cmd_moments_open(&p->moments, &p->training, c, founds);
+        cmd_column_statistics_open(&p->moments, &p->training, c, founds);
     return code;
 }
 
@@ -494,12 +496,12 @@ int cmd_peer(const struct options *o)
     if (code == CMD_OK && !p.dir.finished)
         code = prepare_moments(&p);
     if (code == CMD_OK)
-        code = p.dir.finished ? cmd_out_again(&p.dir) : open_and_run(&p);
+        code = p.dir.finished ? cmd_out_print_finished(&p.dir) : open_and_run(&p);
     diary_monitor_close(&p.report.monitor);
     diary_close(&p.report.diary);
     cmd_checkpoint_close(&p.checkpoint, p.report.over);
     cmd_out_close(&p.dir);
-    cmd_moments_close(&p.moments);
+    cmd_column_statistics_close(&p.moments);
     cmd_training_close(&p.training);
     settings_close(&p.settings);
     return code;

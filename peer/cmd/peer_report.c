@@ -26,7 +26,7 @@ void cmd_peer_report_note(void *self, enum note_level level, const char *text)
         fflush(stdout);
         return;
     }
-    cmd_progress_break(&r->progress);
+    cmd_progress_end_line(&r->progress);
     fprintf(stderr, "hearsay peer: %s%s: %s\n", r->diary.name,
             level == NOTE_WARNING ? ": warning" : "", text);
 }
@@ -55,7 +55,7 @@ static void show(struct cmd_peer_report *r, const struct node_progress *g, bool 
 void cmd_peer_report_measured(void *self, const struct node_progress *g)
 {
     struct cmd_peer_report *r = self;
-    double time_s = diary_round(&r->diary, g);
+    double time_s = diary_write_round(&r->diary, g);
     diary_monitor_round(&r->monitor, g, time_s);
     if (!r->json)
         show(r, g, false);
@@ -87,26 +87,26 @@ bool cmd_peer_report_store(void *self, const struct node *n)
 {
     struct cmd_peer_report *r = self;
     r->diary.source = cmd_training_source(r->training);
-    return diary_store(&r->diary, n);
+    return diary_save_model(&r->diary, n);
 }
 
 bool cmd_peer_report_store_handed(void *self, const struct node *n)
 {
     struct cmd_peer_report *r = self;
     r->diary.source = cmd_training_source(r->training);
-    return diary_store_handed(&r->diary, n);
+    return diary_save_handed_model(&r->diary, n);
 }
 
 uint32_t cmd_peer_report_again_ms(void *self)
 {
     struct cmd_peer_report *r = self;
-    return diary_again_ms(&r->diary);
+    return diary_model_retry_ms(&r->diary);
 }
 
 uint32_t cmd_peer_report_late_ms(void *self)
 {
     struct cmd_peer_report *r = self;
-    return diary_late_ms(&r->diary);
+    return diary_lines_retry_ms(&r->diary);
 }
 
 /* ---- The end ---- */
@@ -135,13 +135,13 @@ static void say_resumption(const struct cmd_peer_report *r, const struct node *n
 static void say_end(struct cmd_peer_report *r, const struct node_progress *g,
                     const struct outcome *o)
 {
-    struct cmd_progress_rungs rungs = {0};
+    struct cmd_progress_codecs rungs = {0};
     show(r, g, true);
-    cmd_progress_break(&r->progress);
+    cmd_progress_end_line(&r->progress);
     if (g->round > 0)
-        cmd_progress_rung(&rungs, g->rung, g->excess);
+        cmd_progress_codecs_add(&rungs, g->rung, g->excess);
     rungs.by_link = g->rung_by != NULL && strcmp(g->rung_by, "link") == 0;
-    cmd_progress_rungs_say(&rungs, stderr);
+    cmd_progress_codecs_print(&rungs, stderr);
     if (r->diary.claimed)
         fprintf(stderr, "%s in %s\n", r->diary.stored ? "model and metrics are" : "metrics are",
                 r->diary.dir);
@@ -155,14 +155,15 @@ int cmd_peer_report_finish(struct cmd_peer_report *r, struct uv_driver *d)
     struct outcome o;
     node_progress(uv_driver_node(d), &g);
     uv_driver_totals(d, &g.bytes_sent, &g.bytes_received);
-    bool finished = diary_judge(&r->diary, uv_driver_node(d), uv_driver_exit_code(d), &f, &o);
+    bool finished =
+        diary_decide_verdict(&r->diary, uv_driver_node(d), uv_driver_exit_code(d), &f, &o);
     int exit_code = o.exit_code;
     json_t *j = diary_summary(&r->diary, d, &f, &o);
-    diary_release(&r->diary);
+    diary_release_space(&r->diary);
     /* No summary is written without run.txt, because a reader could not tell which run it
      * belongs to. */
     const char *dir = r->diary.claimed && !r->diary.unnamed ? r->diary.dir : NULL;
-    bool written = cmd_out_end(r->o, dir, j, finished, exit_code) == CMD_OK;
+    bool written = cmd_out_write_summary(r->o, dir, j, finished, exit_code) == CMD_OK;
     if (!written)
         exit_code = CMD_FAILED;
     r->over = finished && written && dir != NULL;

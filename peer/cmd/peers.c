@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 /* Maximum number of peers per processor that keep their sessions without timeouts. */
-enum { CROWD = 24 };
+enum { PEERS_PER_PROCESSOR = 24 };
 
 /* Returns the number of edges in a canonical spec "edges:...". Returns 0 for any other topology. */
 static uint32_t named_edges(const char *spec)
@@ -23,7 +23,7 @@ static uint32_t named_edges(const char *spec)
     return n;
 }
 
-void cmd_peers_joined(const struct options *o, const char *spec, const struct graph *g)
+void cmd_peers_report_added_edges(const struct options *o, const char *spec, const struct graph *g)
 {
     uint32_t named = named_edges(spec), built = g->first[g->n] / 2;
     if (named == 0 || topology_peers(spec) != g->n || built <= named)
@@ -43,7 +43,7 @@ static void tell_joined(const struct options *o, const char *topology, uint32_t 
     if (topology_canonical(topology, spec, error) != 0 || named_edges(spec) == 0
         || graph_build(&g, spec, n, 0) != 0)
         return;
-    cmd_peers_joined(o, spec, &g);
+    cmd_peers_report_added_edges(o, spec, &g);
     graph_close(&g);
 }
 
@@ -81,10 +81,10 @@ void cmd_peers_raise_limits(void)
     (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-void cmd_peers_crowd(const struct options *o, uint32_t n)
+void cmd_peers_check_load(const struct options *o, uint32_t n)
 {
     long n_processors = sysconf(_SC_NPROCESSORS_ONLN);
-    if (n_processors < 1 || n <= CROWD * (uint64_t)n_processors)
+    if (n_processors < 1 || n <= PEERS_PER_PROCESSOR * (uint64_t)n_processors)
         return;
     cmd_fail(o, CMD_OK,
              "warning: %u processes share %ld processor%s: sessions between them may time out; "

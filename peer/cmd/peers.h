@@ -29,12 +29,12 @@ struct graph;
 
 /* Warns on stderr if the edges in `spec` do not connect all peers that they name, so that edges
  * were added to `*g`. */
-void cmd_peers_joined(const struct options *o, const char *spec, const struct graph *g);
+void cmd_peers_report_added_edges(const struct options *o, const char *spec, const struct graph *g);
 
 /* Raises the soft limit on file descriptors of this process to its hard limit. */
 void cmd_peers_raise_limits(void);
 
 /* Warns if n processes are more than the processors of this machine can serve without timeouts. */
-void cmd_peers_crowd(const struct options *o, uint32_t n);
+void cmd_peers_check_load(const struct options *o, uint32_t n);
 
 #endif

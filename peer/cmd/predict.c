@@ -8,9 +8,9 @@
  * without labels, all rows get a label.
  */
 #include "nn/files/replace.h"
-#include "peer/cmd/answers.h"
 #include "peer/cmd/files.h"
 #include "peer/cmd/loaded.h"
+#include "peer/cmd/logits.h"
 #include "peer/cmd/progress.h"
 
 #include <errno.h>
@@ -112,13 +112,13 @@ static void put_header(struct prediction *p)
 
 static int predict(struct prediction *p, const struct options *o)
 {
-    struct cmd_answers answers = {.m = &p->loaded.model,
-                                  .x = p->loaded.x,
-                                  .set = &p->loaded.data.test,
-                                  .take = take,
-                                  .self = p};
+    struct cmd_logits answers = {.m = &p->loaded.model,
+                                 .x = p->loaded.x,
+                                 .set = &p->loaded.data.test,
+                                 .take = take,
+                                 .self = p};
     put_header(p);
-    int err = cmd_answers(&answers);
+    int err = cmd_logits(&answers);
     if (err == -EDOM)
         return cmd_fail(o, CMD_FAILED, "%s: the model's answers are not finite",
                         options_text(o, "file"));

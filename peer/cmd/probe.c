@@ -20,9 +20,9 @@
  *     "callable": whether one of them works}; a value that is not known is null.
  */
 #include "gossip/wire/wire.h"
-#include "peer/cmd/any_run.h"
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/files.h"
+#include "peer/cmd/run_parse.h"
 #include "peer/node/seek.h"
 #include "peer/secure/hash.h"
 #include "peer/secure/keyfile.h"
@@ -294,7 +294,7 @@ static void main_keys(const struct probe *p, char *out, size_t cap)
     struct run r;
     char error[RUN_ERROR_MAX];
     out[0] = '\0';
-    if (cmd_any_run(&r, p->run, strlen(p->run), error) < 0) {
+    if (cmd_run_parse(&r, p->run, strlen(p->run), error) < 0) {
         snprintf(out, cap, "of keys that we do not know: %.200s", error);
         return;
     }

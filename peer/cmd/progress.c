@@ -77,7 +77,7 @@ static void add_dead(struct whole *w, const char *name)
         snprintf(w->dead + at, sizeof w->dead - at, "..");
 }
 
-static void add_living(struct whole *w, const struct cmd_progress_row *row)
+static void add_live_peer(struct whole *w, const struct cmd_progress_row *row)
 {
     if (w->slowest == NULL || row->round < w->round) {
         w->round = row->round;
@@ -113,7 +113,7 @@ static struct whole sum_up(const struct cmd_progress_row *row, uint32_t n)
         if (row[i].dead)
             add_dead(&w, row[i].name);
         else
-            add_living(&w, &row[i]);
+            add_live_peer(&w, &row[i]);
     }
     return w;
 }
@@ -332,8 +332,8 @@ bool cmd_progress_due(struct cmd_progress *p, const struct cmd_progress_row *row
         return false;
     p->looked_ns = now;
     struct whole w = sum_up(row, n);
-    gauge_look(&p->gauge, w.round, seconds);
-    return gauge_due(&p->gauge, w.round, w.rounds, w.settle_rounds, seconds) || p->terminal;
+    gauge_update(&p->gauge, w.round, seconds);
+    return gauge_line_due(&p->gauge, w.round, w.rounds, w.settle_rounds, seconds) || p->terminal;
 }
 
 void cmd_progress_show(struct cmd_progress *p, const struct cmd_progress_row *row, uint32_t n,
@@ -344,7 +344,7 @@ void cmd_progress_show(struct cmd_progress *p, const struct cmd_progress_row *ro
     if (n == 0 || (!force && !cmd_progress_due(p, row, n, seconds)))
         return;
     struct whole w = sum_up(row, n);
-    gauge_look(&p->gauge, w.round, seconds);
+    gauge_update(&p->gauge, w.round, seconds);
     figures_of(&l, &p->gauge, &w, seconds);
     if (p->terminal) {
         draw(p, &l, share_of(&w), row, n);
@@ -355,7 +355,7 @@ void cmd_progress_show(struct cmd_progress *p, const struct cmd_progress_row *ro
     fflush(p->out);
 }
 
-void cmd_progress_break(struct cmd_progress *p)
+void cmd_progress_end_line(struct cmd_progress *p)
 {
     if (p->drawn && p->n_lines == 0)
         fputc('\n', p->out);
@@ -420,11 +420,11 @@ void cmd_progress_read(void *self, const char *path, uint64_t done, uint64_t tot
     bool terminal = cmd_progress_terminal(r->out);
     begin_file(r, path, total, now);
     double seconds = (double)(now - r->begin_ns) * 1e-9;
-    gauge_look(&r->gauge, done, seconds);
+    gauge_update(&r->gauge, done, seconds);
     /* A file that is read within these times shows no progress. */
     bool due = terminal ? seconds >= read_draw_s
                               && (!r->drawn || now - r->drawn_ns >= DRAW_MS * UINT64_C(1000000))
-                        : gauge_due(&r->gauge, 0, 0, 0, seconds);
+                        : gauge_line_due(&r->gauge, 0, 0, 0, seconds);
     if (!due)
         return;
     reading_line(&l, r, path, done);

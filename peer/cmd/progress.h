@@ -77,7 +77,7 @@ bool cmd_progress_due(struct cmd_progress *p, const struct cmd_progress_row *row
 void cmd_progress_show(struct cmd_progress *p, const struct cmd_progress_row *row, uint32_t n,
                        double seconds, bool force);
 /* Prepares for other output to the same place. What was drawn stays on the terminal. */
-void cmd_progress_break(struct cmd_progress *p);
+void cmd_progress_end_line(struct cmd_progress *p);
 
 /* Progress of reading data files. Initialise with zeros, except for `out`. */
 struct cmd_progress_reading
@@ -119,11 +119,11 @@ const char *cmd_progress_drift_aged(char out[CMD_PROGRESS_TEXT], double x, uint6
 
 /* Counts of the codecs that the peers used at the end of training. With --compress auto each
  * peer chooses its codec during the run. Initialise with zeros. */
-enum { CMD_PROGRESS_RUNGS = 8 };
-struct cmd_progress_rungs
+enum { CMD_PROGRESS_LEVELS = 8 };
+struct cmd_progress_codecs
 {
-    const char *spec[CMD_PROGRESS_RUNGS];
-    uint32_t count[CMD_PROGRESS_RUNGS]; /* Number of peers that used each codec. */
+    const char *spec[CMD_PROGRESS_LEVELS];
+    uint32_t count[CMD_PROGRESS_LEVELS]; /* Number of peers that used each codec. */
     /* Number of different codecs, number of peers counted, and number of peers that knew the
      * drift at least once. */
     uint32_t n_specs, n_peers, n_looked;
@@ -134,10 +134,10 @@ struct cmd_progress_rungs
 
 /* Counts the codec of one peer. `rung`: its codec level, borrowed; NULL: none. `excess`: its
  * normalised drift; NaN: the drift was never known. */
-void cmd_progress_rung(struct cmd_progress_rungs *r, const char *rung, double excess);
+void cmd_progress_codecs_add(struct cmd_progress_codecs *r, const char *rung, double excess);
 /* Prints a line such as "codec of the last rounds: qsgd:4 (6 of 8 peers), fp16 (2)". If no peer
  * ever knew the drift, also prints that this is the initial codec. Prints nothing if no codec
  * was counted. */
-void cmd_progress_rungs_say(const struct cmd_progress_rungs *r, FILE *out);
+void cmd_progress_codecs_print(const struct cmd_progress_codecs *r, FILE *out);
 
 #endif

@@ -29,7 +29,7 @@ struct rule
     struct values v;
 };
 
-struct moment
+struct scheduled_action
 {
     int64_t at_us;
     uint32_t line;
@@ -41,9 +41,9 @@ struct moment
 struct scenario
 {
     /* Number of peers, of rules and of actions. `next`: index of the next action. */
-    uint32_t n, n_rules, n_moments, next;
+    uint32_t n, n_rules, n_scheduled, next;
     struct rule *rule;
-    struct moment *moment; /* Actions, ordered by time, then by line. */
+    struct scheduled_action *scheduled_action; /* Actions, ordered by time, then by line. */
     /* Paths that are cut, n x n flags: row is the sender, column is the receiver. */
     uint8_t *cut;
     bool begun;
@@ -128,7 +128,7 @@ static const struct action
                {.name = NULL}};
 
 /* Executes one action of the scenario on all its peers or paths. Returns 0 or a negative errno. */
-static int happen(struct scenario *s, struct sim_world *w, const struct moment *m)
+static int execute_action(struct scenario *s, struct sim_world *w, const struct scheduled_action *m)
 {
     int err = 0;
     for (uint32_t i = 0; i < s->n && err == 0; i++) {
@@ -153,16 +153,16 @@ static void begin(struct scenario *s, struct sim_world *w)
 
 static bool will_start(const struct scenario *s)
 {
-    for (uint32_t k = s->next; k < s->n_moments; k++)
-        if (s->moment[k].action->starts)
+    for (uint32_t k = s->next; k < s->n_scheduled; k++)
+        if (s->scheduled_action[k].action->starts)
             return true;
     return false;
 }
 
-bool scenario_brings(const struct scenario *s)
+bool scenario_will_reconnect(const struct scenario *s)
 {
-    for (uint32_t k = s->next; k < s->n_moments; k++) {
-        const struct action *a = s->moment[k].action;
+    for (uint32_t k = s->next; k < s->n_scheduled; k++) {
+        const struct action *a = s->scheduled_action[k].action;
         if (a->starts || a->heals || (a->goes && !a->kills))
             return true;
     }
@@ -175,7 +175,8 @@ int scenario_step(struct scenario *s, struct sim_world *w)
         begin(s, w);
     if (sim_over(w) && !will_start(s))
         return 0;
-    const struct moment *m = s->next < s->n_moments ? &s->moment[s->next] : NULL;
+    const struct scheduled_action *m =
+        s->next < s->n_scheduled ? &s->scheduled_action[s->next] : NULL;
     /* Actions at time 0 are executed before any peer starts. */
     bool is_first = m != NULL && m->at_us == 0;
     if (m == NULL || (!is_first && sim_next_us(w) <= m->at_us))
@@ -184,7 +185,7 @@ int scenario_step(struct scenario *s, struct sim_world *w)
     /* The simulator has no earlier event, so the virtual time advances to the action. */
     if (!is_first)
         (void)sim_run_to(w, m->at_us);
-    int err = happen(s, w, m);
+    int err = execute_action(s, w, m);
     return err < 0 ? err : 1;
 }
 
@@ -217,8 +218,8 @@ struct reading
     char *error;
 };
 
-__attribute__((format(printf, 2, 3))) static int refuse(const struct reading *r, const char *format,
-                                                        ...)
+__attribute__((format(printf, 2, 3))) static int scenario_refuse(const struct reading *r,
+                                                                 const char *format, ...)
 {
     va_list args;
     int n = snprintf(r->error, SCENARIO_ERROR_MAX, "line %u: ", r->line);
@@ -236,7 +237,7 @@ static int no_memory(const struct reading *r)
 
 /* Reads a list of peers such as 3, 0,7 or 5-14, or "*" for all. `*who`: a new array of n flags,
  * owned by the caller. */
-static int read_who(const struct reading *r, const char *word, bool **who)
+static int read_peers(const struct reading *r, const char *word, bool **who)
 {
     uint32_t n = r->s->n;
     char why[WHO_ERROR_MAX];
@@ -246,7 +247,7 @@ static int read_who(const struct reading *r, const char *word, bool **who)
     if (word != NULL && strcmp(word, "*") == 0)
         memset(*who, true, n * sizeof **who);
     else if (who_read(word != NULL ? word : "", n, *who, why) != 0)
-        return refuse(r, "%s or *", why);
+        return scenario_refuse(r, "%s or *", why);
     return 0;
 }
 
@@ -254,8 +255,8 @@ static int read_number(const struct reading *r, const char *name, const char *te
                        double max, double *v)
 {
     if (text == NULL || !number_real(text, v) || !(*v >= min && *v <= max))
-        return refuse(r, "%s: found '%.32s', expected a number from %g to %g", name,
-                      text != NULL ? text : "", min, max);
+        return scenario_refuse(r, "%s: found '%.32s', expected a number from %g to %g", name,
+                               text != NULL ? text : "", min, max);
     return 0;
 }
 
@@ -291,16 +292,16 @@ static int read_word(const struct reading *r, struct rule *rule, char *text)
             continue;
         memcpy(&v, (const char *)&rule->v + w->at, sizeof v);
         if (v >= 0)
-            return refuse(r, "%s: found it twice, expected it once", w->name);
+            return scenario_refuse(r, "%s: found it twice, expected it once", w->name);
         int err = read_number(r, w->name, equals != NULL ? equals + 1 : NULL, w->min, w->max, &v);
         bool is_rate = w->max == 1e15;
         if (err == 0 && is_rate && v > 0 && v < SIM_LEAST_BYTES_PER_S)
-            return refuse(r, "%s: found %g, expected 0 (no limit) or at least %d", w->name, v,
-                          SIM_LEAST_BYTES_PER_S);
+            return scenario_refuse(r, "%s: found %g, expected 0 (no limit) or at least %d", w->name,
+                                   v, SIM_LEAST_BYTES_PER_S);
         memcpy((char *)&rule->v + w->at, &v, sizeof v);
         return err;
     }
-    return refuse(r, "found '%.32s', expected one of %s, each as name=value", text, known);
+    return scenario_refuse(r, "found '%.32s', expected one of %s, each as name=value", text, known);
 }
 
 static char *next_word(char **at)
@@ -313,12 +314,13 @@ static int read_rule(const struct reading *r, bool is_link, char *text)
     struct rule *rule = &r->s->rule[r->s->n_rules++];
     char *at, *word = strtok_r(text, " \t\r", &at);
     *rule = (struct rule){.is_link = is_link, .v = {-1, -1, -1, -1, -1, -1, -1, -1}};
-    int err = read_who(r, word, &rule->a), n = 0;
+    int err = read_peers(r, word, &rule->a), n = 0;
     if (err == 0 && is_link)
-        err = read_who(r, next_word(&at), &rule->b);
+        err = read_peers(r, next_word(&at), &rule->b);
     for (; err == 0 && (word = next_word(&at)) != NULL; n++)
         err = read_word(r, rule, word);
-    return err == 0 && n == 0 ? refuse(r, "expected what is so of them, as name=value") : err;
+    return err == 0 && n == 0 ? scenario_refuse(r, "expected what is so of them, as name=value")
+                              : err;
 }
 
 static int unknown_action(const struct reading *r, const char *word)
@@ -328,16 +330,16 @@ static int unknown_action(const struct reading *r, const char *word)
         size_t at = strlen(known);
         snprintf(known + at, sizeof known - at, "%s%s", at > 0 ? ", " : "", a->name);
     }
-    return refuse(r, "found '%.32s', expected one of %s", word != NULL ? word : "", known);
+    return scenario_refuse(r, "found '%.32s', expected one of %s", word != NULL ? word : "", known);
 }
 
 /* Reads an `at` line, such as "30 kill 2". */
-static int read_moment(const struct reading *r, char *text)
+static int read_scheduled_action(const struct reading *r, char *text)
 {
-    struct moment *m = &r->s->moment[r->s->n_moments++];
+    struct scheduled_action *m = &r->s->scheduled_action[r->s->n_scheduled++];
     double at_s;
     char *at, *word = strtok_r(text, " \t\r", &at);
-    *m = (struct moment){.line = r->line};
+    *m = (struct scheduled_action){.line = r->line};
     int err = read_number(r, "seconds", word, 0, s_max, &at_s);
     if (err < 0)
         return err;
@@ -348,32 +350,34 @@ static int read_moment(const struct reading *r, char *text)
             m->action = a;
     if (m->action == NULL)
         return unknown_action(r, word);
-    err = read_who(r, next_word(&at), &m->a);
+    err = read_peers(r, next_word(&at), &m->a);
     if (err == 0 && (m->action->cuts || m->action->heals))
-        err = read_who(r, next_word(&at), &m->b);
+        err = read_peers(r, next_word(&at), &m->b);
     if (err == 0 && m->action->times)
         err = read_number(r, "times", next_word(&at), 1e-3, 1e6, &m->times);
     word = next_word(&at);
-    return err == 0 && word != NULL ? refuse(r, "found '%.32s', expected nothing behind it", word)
-                                    : err;
+    return err == 0 && word != NULL
+               ? scenario_refuse(r, "found '%.32s', expected nothing behind it", word)
+               : err;
 }
 
 static int add_line(const struct reading *r, const struct options_setting *found)
 {
-    if (r->s->n_rules + r->s->n_moments == SCENARIO_LINES_MAX)
-        return refuse(r, "found more than %d lines, expected at most so many", SCENARIO_LINES_MAX);
+    if (r->s->n_rules + r->s->n_scheduled == SCENARIO_LINES_MAX)
+        return scenario_refuse(r, "found more than %d lines, expected at most so many",
+                               SCENARIO_LINES_MAX);
     if (strcmp(found->name, "link") == 0)
         return read_rule(r, true, found->value);
     if (strcmp(found->name, "peer") == 0)
         return read_rule(r, false, found->value);
     if (strcmp(found->name, "at") == 0)
-        return read_moment(r, found->value);
-    return refuse(r, "found '%.32s', expected link, peer or at", found->name);
+        return read_scheduled_action(r, found->value);
+    return scenario_refuse(r, "found '%.32s', expected link, peer or at", found->name);
 }
 
 static int by_time(const void *a, const void *b)
 {
-    const struct moment *x = a, *y = b;
+    const struct scheduled_action *x = a, *y = b;
     if (x->at_us != y->at_us)
         return x->at_us < y->at_us ? -1 : 1;
     return x->line < y->line ? -1 : x->line > y->line;
@@ -383,23 +387,25 @@ static int by_time(const void *a, const void *b)
  * permanently, since the simulation would then never end. */
 static int check_life(struct reading *r, uint32_t peer)
 {
-    const struct moment *stopped = NULL;
+    const struct scheduled_action *stopped = NULL;
     bool killed = false;
-    for (uint32_t k = 0; k < r->s->n_moments; k++) {
-        const struct moment *m = &r->s->moment[k];
+    for (uint32_t k = 0; k < r->s->n_scheduled; k++) {
+        const struct scheduled_action *m = &r->s->scheduled_action[k];
         if (!m->a[peer])
             continue;
         r->line = m->line;
         if (m->action->starts && !killed)
-            return refuse(r, "restart: peer %u has not been killed before", peer);
+            return scenario_refuse(r, "restart: peer %u has not been killed before", peer);
         if (m->action->kills && killed)
-            return refuse(r, "kill: peer %u has been killed before, and was not restarted", peer);
+            return scenario_refuse(r, "kill: peer %u has been killed before, and was not restarted",
+                                   peer);
         killed = m->action->kills || (killed && !m->action->starts);
         stopped = m->action->goes ? NULL : m->action->stops ? m : stopped;
     }
     if (stopped != NULL) {
         r->line = stopped->line;
-        return refuse(r, "stop: peer %u never goes on, and the simulation would not end", peer);
+        return scenario_refuse(r, "stop: peer %u never goes on, and the simulation would not end",
+                               peer);
     }
     return 0;
 }
@@ -410,10 +416,10 @@ static int read_all(struct reading *r, char *text)
     char why[OPTIONS_ERROR_MAX];
     int more, err = 0;
     while (err == 0 && (more = options_setting_next(&text, &r->line, &found, why)) != 0)
-        err = more < 0 ? refuse(r, "%s", why) : add_line(r, &found);
+        err = more < 0 ? scenario_refuse(r, "%s", why) : add_line(r, &found);
     if (err < 0)
         return err;
-    qsort(r->s->moment, r->s->n_moments, sizeof *r->s->moment, by_time);
+    qsort(r->s->scheduled_action, r->s->n_scheduled, sizeof *r->s->scheduled_action, by_time);
     for (uint32_t i = 0; i < r->s->n && err == 0; i++)
         err = check_life(r, i);
     return err;
@@ -427,10 +433,11 @@ int scenario_read(struct scenario **s, char *text, uint32_t n_peers, char error[
         return no_memory(&r);
     r.s->n = n_peers;
     r.s->rule = calloc(SCENARIO_LINES_MAX, sizeof *r.s->rule);
-    r.s->moment = calloc(SCENARIO_LINES_MAX, sizeof *r.s->moment);
+    r.s->scheduled_action = calloc(SCENARIO_LINES_MAX, sizeof *r.s->scheduled_action);
     r.s->cut = calloc((size_t)n_peers * n_peers, 1);
-    int err = r.s->rule == NULL || r.s->moment == NULL || r.s->cut == NULL ? no_memory(&r)
-                                                                           : read_all(&r, text);
+    int err = r.s->rule == NULL || r.s->scheduled_action == NULL || r.s->cut == NULL
+                  ? no_memory(&r)
+                  : read_all(&r, text);
     if (err < 0)
         scenario_close(r.s);
     else
@@ -446,12 +453,12 @@ void scenario_close(struct scenario *s)
         free(s->rule[k].a);
         free(s->rule[k].b);
     }
-    for (uint32_t k = 0; s->moment != NULL && k < s->n_moments; k++) {
-        free(s->moment[k].a);
-        free(s->moment[k].b);
+    for (uint32_t k = 0; s->scheduled_action != NULL && k < s->n_scheduled; k++) {
+        free(s->scheduled_action[k].a);
+        free(s->scheduled_action[k].b);
     }
     free(s->rule);
-    free(s->moment);
+    free(s->scheduled_action);
     free(s->cut);
     free(s);
 }

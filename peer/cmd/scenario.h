@@ -43,6 +43,6 @@ __attribute__((warn_unused_result)) int scenario_step(struct scenario *s, struct
 
 /* Returns true if the scenario still has an action that can bring peers together: a restart, a
  * `go` after a stop, or a healed path. */
-bool scenario_brings(const struct scenario *s);
+bool scenario_will_reconnect(const struct scenario *s);
 
 #endif

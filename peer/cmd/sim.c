@@ -96,7 +96,7 @@ static int make_trainer(void *self, uint32_t peer, const struct run *run, struct
 static void works(void *self, uint32_t peer, uint32_t thread)
 {
     struct simulation *s = self;
-    cmd_training_on(&s->peers[peer], thread);
+    cmd_training_set_thread(&s->peers[peer], thread);
 }
 
 static void configure(void *self, uint32_t peer, struct node_config *c)
@@ -120,7 +120,7 @@ static void say_note(void *self, uint32_t peer, const struct node_note *note)
     if (note->level == NOTE_INFO)
         return;
     if (sim_notes_add(&s->notes, note->text) || note->level == NOTE_ERROR) {
-        cmd_progress_break(&s->progress);
+        cmd_progress_end_line(&s->progress);
         fprintf(stderr, "hearsay sim: peer-%u: %s\n", peer, note->text);
     }
     struct node_progress p;
@@ -177,7 +177,7 @@ static void tell_lines(struct simulation *s, const struct diary_lines *l, bool n
 {
     if (!news)
         return;
-    cmd_progress_break(&s->progress);
+    cmd_progress_end_line(&s->progress);
     cmd_fail(s->o, CMD_OK, "%s%s", l->level == NOTE_WARNING ? "warning: " : "", l->news);
 }
 
@@ -208,15 +208,15 @@ static int look(struct simulation *s, const struct run *run)
                                         "jitter-us", "bandwidth", "step-us", "step-spread",
                                         "straggler", "cut-rate"};
     enum { N = sizeof names / sizeof *names };
-    struct owner_flag flags[N + 2] = {{NULL, NULL}};
+    struct run_identity_flag flags[N + 2] = {{NULL, NULL}};
     s->out = options_text(s->o, "out");
     if (s->out == NULL)
         return CMD_OK;
     for (size_t i = 0; i < N; i++)
-        flags[i] = (struct owner_flag){names[i], options_text(s->o, names[i])};
+        flags[i] = (struct run_identity_flag){names[i], options_text(s->o, names[i])};
     if (s->scenario != NULL)
-        flags[N] = (struct owner_flag){"scenario", s->scenario_is};
-    return cmd_out_look(&s->dir, s->o, s->out, flags, run);
+        flags[N] = (struct run_identity_flag){"scenario", s->scenario_is};
+    return cmd_out_examine(&s->dir, s->o, s->out, flags, run);
 }
 
 static int open_peer_files(struct simulation *s, uint32_t i)
@@ -300,7 +300,8 @@ static int open_peers(struct simulation *s, struct run *run)
     s->reading.out = stderr;
     s->peers[0].reading = &s->reading;
     s->peers[0].init_path = options_text(s->o, "init");
-    int err = cmd_training_fix(&s->peers[0], &flags, options_real(s->o, "epochs"), run, error);
+    int err =
+        cmd_training_complete_run(&s->peers[0], &flags, options_real(s->o, "epochs"), run, error);
     /* Invalid data are an error even if --rounds is given and the data are not needed to compute
      * it. */
     if (err == 0)
@@ -420,13 +421,13 @@ static int simulate(struct simulation *s)
     if (code == CMD_OK)
         code = look(s, &run);
     if (code == CMD_OK && options_flag(o, "check"))
-        return cmd_out_checked(o, s->dir.finished);
+        return cmd_out_print_check(o, s->dir.finished);
     if (code == CMD_OK && !s->dir.finished)
         code = open_files(s);
     if (code != CMD_OK)
         return code;
     if (s->dir.finished)
-        return cmd_out_again(&s->dir);
+        return cmd_out_print_finished(&s->dir);
     struct sim_config c = {.n_peers = s->n,
                            .seed = run.seed,
                            .run = run,
@@ -453,11 +454,11 @@ static int simulate(struct simulation *s)
         return cmd_fail(o, CMD_FAILED, "out of memory for %u peers", s->n);
     cmd_stop_catch();
     int more = 1;
-    while (!s->failed && !cmd_stop_asked() && more > 0 && !cmd_sim_in_vain(s))
+    while (!s->failed && !cmd_stop_asked() && more > 0 && !cmd_sim_never_begins(s))
         more = s->scenario != NULL ? scenario_step(s->scenario, s->world) : sim_step(s->world);
     if (more < 0)
         return cmd_fail(o, CMD_FAILED, "a peer could not be restarted: %s", strerror(-more));
-    cmd_progress_break(&s->progress);
+    cmd_progress_end_line(&s->progress);
     sim_notes_end(&s->notes, stderr);
     s->n_lines_lost = write_lines(s);
     if (s->failed)
@@ -465,7 +466,7 @@ static int simulate(struct simulation *s)
     if (cmd_stop_asked())
         return cmd_sim_interrupted(s);
     for (uint32_t i = 0; i < s->n && s->out != NULL && code == CMD_OK; i++)
-        if (sim_node(s->world, i) != NULL && s->in_vain[0] == '\0')
+        if (sim_node(s->world, i) != NULL && s->never_begins[0] == '\0')
             code = write_model(s, i);
     return code == CMD_OK ? cmd_sim_result(s) : code;
 }

@@ -53,16 +53,16 @@ struct simulation
     /* State of sim_gather.c, in virtual microseconds: time of the next check, and time since
      * which all peers are only joining (-1: not all are). */
     int64_t look_us, gather_us;
-    char in_vain[160]; /* Why the run will never begin. "": no reason known. */
+    char never_begins[160]; /* Why the run will never begin. "": no reason known. */
 };
 
 /* Returns the seconds since the process began. */
 double cmd_sim_seconds(const struct simulation *s);
 
 /* Returns true if all live peers have only been joining for a long time and no other peer will
- * come. Then s->in_vain has the reason, or a warning is printed if other peers have already
+ * come. Then s->never_begins has the reason, or a warning is printed if other peers have already
  * ended the run. Call between two simulation steps. */
-bool cmd_sim_in_vain(struct simulation *s);
+bool cmd_sim_never_begins(struct simulation *s);
 
 /* Prints the result of the simulation and writes it under --out. Returns the exit code. */
 int cmd_sim_result(struct simulation *s);

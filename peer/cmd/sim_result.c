@@ -1,6 +1,6 @@
 /* peer/cmd/sim_result.c -- computes the result of a simulation and prints it as text or one JSON
  * object. */
-#include "peer/cmd/closing.h"
+#include "peer/cmd/drift_mean.h"
 #include "peer/cmd/progress.h"
 #include "peer/cmd/sim.h"
 #include "peer/diary/summary.h"
@@ -13,11 +13,11 @@
 struct result
 {
     double accuracy_min, accuracy_max, seconds;
-    struct cmd_closing_estimate estimated;
+    struct cmd_drift_mean estimated;
     struct consensus exact;
     uint64_t rounds, settle_rounds, sent, received;
     /* Codecs that --compress auto had chosen at the end of training. */
-    struct cmd_progress_rungs rungs;
+    struct cmd_progress_codecs rungs;
     struct outcome_facts facts; /* Facts from all peers on which the verdict is based. */
     struct outcome outcome;     /* Verdict, judged by the exact distance of the models. */
 };
@@ -84,9 +84,9 @@ static void compare(const struct simulation *s, struct consensus *c)
 static void judge_no_end(const struct simulation *s, struct result *r)
 {
     struct outcome_facts *f = &r->facts;
-    if (s->in_vain[0] != '\0') {
+    if (s->never_begins[0] != '\0') {
         f->failed = CMD_USAGE;
-        f->failure = s->in_vain;
+        f->failure = s->never_begins;
     } else if (f->n_left > 0) {
         f->stopped = true;
         f->rounds_claimed = r->rounds;
@@ -114,7 +114,7 @@ static void judge(const struct simulation *s, struct result *r)
         node_facts(sim_node(s->world, i), &own);
         struct outcome_peer p = {.name = name,
                                  .left = has_left(s, i),
-                                 .died = !has_ended(s, i, &code) && s->in_vain[0] == '\0',
+                                 .died = !has_ended(s, i, &code) && s->never_begins[0] == '\0',
                                  .ended = has_ended(s, i, &code),
                                  .diverged = own.diverged,
                                  .unlearnt = own.unlearnt,
@@ -161,13 +161,13 @@ static void collect(struct simulation *s, struct result *r, json_t *peers)
         if (!s->liar[i] && !has_left(s, i)) {
             r->accuracy_min = fmin(r->accuracy_min, p.accuracy);
             r->accuracy_max = fmax(r->accuracy_max, p.accuracy);
-            cmd_closing_add(&r->estimated, uv_metrics_rounded(p.relative_drift), p.drift_round);
+            cmd_drift_mean_add(&r->estimated, uv_metrics_rounded(p.relative_drift), p.drift_round);
         }
         r->rounds = p.round > r->rounds ? p.round : r->rounds;
         r->settle_rounds = p.settle_rounds > r->settle_rounds ? p.settle_rounds : r->settle_rounds;
         r->sent += p.bytes_sent;
         r->received += p.bytes_received;
-        cmd_progress_rung(&r->rungs, p.rung, p.excess);
+        cmd_progress_codecs_add(&r->rungs, p.rung, p.excess);
         json_t *line = uv_metrics_object(&p, (double)sim_now_us(s->world) * 1e-6);
         json_object_set_new(line, "name", json_string(name));
         json_object_set_new(line, "exit_code", json_integer(code));
@@ -204,7 +204,7 @@ static json_t *closing_object(const struct simulation *s, const struct result *r
         "bytes_sent", (json_int_t)r->sent, "bytes_received", (json_int_t)r->received);
     if (j == NULL)
         return NULL;
-    cmd_closing_put(&r->estimated, j);
+    cmd_drift_mean_json(&r->estimated, j);
     json_object_set_new(j, "interrupted", json_boolean(interrupted));
     /* A simulation has no checkpoints, so the same command begins again. */
     json_object_set_new(j, "resumes_at", json_null());
@@ -222,15 +222,16 @@ static void print_text(const struct simulation *s, const struct result *r)
     char xi[CMD_PROGRESS_TEXT], relative[CMD_PROGRESS_TEXT], estimated[CMD_PROGRESS_TEXT];
     char all[CMD_PROGRESS_TEXT], each[CMD_PROGRESS_TEXT], low[CMD_PROGRESS_TEXT],
         high[CMD_PROGRESS_TEXT];
-    printf("%u peers, %" PRIu64 " rounds and %" PRIu64
-           " of the last phase, %.2f s simulated in %.1f s\n"
-           "accuracy        %s to %s\n"
-           "drift           %s, relative %s (exact); relative %s as the peers estimate it\n",
-           s->n, r->rounds, r->settle_rounds, (double)sim_now_us(s->world) * 1e-6, r->seconds,
-           cmd_progress_percent(low, r->accuracy_min), cmd_progress_percent(high, r->accuracy_max),
-           cmd_progress_drift(xi, "%.4g", r->exact.trained.xi),
-           cmd_progress_drift(relative, "%.3g", r->exact.trained.relative),
-           cmd_progress_drift_at(estimated, cmd_closing_mean(&r->estimated), r->estimated.round));
+    printf(
+        "%u peers, %" PRIu64 " rounds and %" PRIu64
+        " of the last phase, %.2f s simulated in %.1f s\n"
+        "accuracy        %s to %s\n"
+        "drift           %s, relative %s (exact); relative %s as the peers estimate it\n",
+        s->n, r->rounds, r->settle_rounds, (double)sim_now_us(s->world) * 1e-6, r->seconds,
+        cmd_progress_percent(low, r->accuracy_min), cmd_progress_percent(high, r->accuracy_max),
+        cmd_progress_drift(xi, "%.4g", r->exact.trained.xi),
+        cmd_progress_drift(relative, "%.3g", r->exact.trained.relative),
+        cmd_progress_drift_at(estimated, cmd_drift_mean_value(&r->estimated), r->estimated.round));
     if (r->exact.statistics.dim > 0)
         printf("statistics      %s, relative %s (running means and variances, apart from the "
                "drift)\n",
@@ -239,7 +240,7 @@ static void print_text(const struct simulation *s, const struct result *r)
     if (r->facts.n_left > 0)
         printf("left            %u of them, by the scenario; the figures above are of the others\n",
                r->facts.n_left);
-    cmd_progress_rungs_say(&r->rungs, stdout);
+    cmd_progress_codecs_print(&r->rungs, stdout);
     uint64_t n_rounds = r->rounds + r->settle_rounds;
     printf("bytes sent      %s by all peers, %s a peer and round, those of the last phase among "
            "them\n",
@@ -263,7 +264,7 @@ int cmd_sim_result(struct simulation *s)
                         "%llu lines of metrics.jsonl could not be written; the "
                         "models are stored",
                         (unsigned long long)s->n_lines_lost);
-    if (cmd_out_end(s->o, s->out, j, finished, code) != CMD_OK)
+    if (cmd_out_write_summary(s->o, s->out, j, finished, code) != CMD_OK)
         code = CMD_FAILED;
     if (options_flag(s->o, "json"))
         print_json(j);
@@ -295,7 +296,7 @@ int cmd_sim_interrupted(struct simulation *s)
     cmd_fail(s->o, CMD_OK, "interrupted at round %" PRIu64 " of %" PRIu64 "%s", r.rounds,
              p.n_rounds, s->out != NULL ? "; the same command begins again" : "");
     if (j != NULL && options_flag(s->o, "json")) {
-        (void)cmd_out_end(s->o, NULL, j, false, CMD_INTERRUPTED);
+        (void)cmd_out_write_summary(s->o, NULL, j, false, CMD_INTERRUPTED);
         print_json(j);
     } else if (j != NULL) {
         print_text(s, &r);

@@ -14,7 +14,7 @@
 #include "gossip/exchange/edge.h"
 #include "peer/cmd/observe.h"
 #include "peer/cmd/progress.h"
-#include "peer/cmd/seen.h"
+#include "peer/cmd/status_member.h"
 #include "peer/node/node.h"
 #include "peer/node/seek.h"
 #include "peer/uv/metrics.h"
@@ -200,11 +200,11 @@ static void print_addresses(const struct cmd_observe *w)
 static void print_head(const struct cmd_observe *w)
 {
     static struct watch_member member[WIRE_MEMBERS_MAX];
-    char run[CMD_SEEN_RUN];
+    char run[CMD_STATUS_RUN_MAX];
     uint64_t now = uv_hrtime();
     for (uint32_t i = 0; i < w->n; i++)
-        cmd_seen_member(&member[i], &w->member[i], now);
-    cmd_seen_run(run, w);
+        cmd_status_member(&member[i], &w->member[i], now);
+    cmd_status_run(run, w);
     struct watch_facts f = {
         .member = member, .n = w->n, .min_peers = w->has_run ? w->run.min_peers : 0, .run = run};
     watch_head(stdout, &f, 0, "\n");

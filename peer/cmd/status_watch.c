@@ -5,7 +5,7 @@
  * the other, without escape sequences. watch_view.h formats the page.
  */
 #include "peer/cmd/observe.h"
-#include "peer/cmd/seen.h"
+#include "peer/cmd/status_member.h"
 #include "peer/cmd/stop.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 /* Figures of a member's previous answer, from which rates are computed. */
 struct before
 {
-    uint64_t told_ns, round, bytes;
+    uint64_t status_ns, round, bytes;
     double rounds_s, bytes_s;
 };
 
@@ -30,7 +30,7 @@ struct watch
     struct watch_member member[WIRE_MEMBERS_MAX];
     struct before before[WIRE_MEMBERS_MAX]; /* Entries in the order of w.member. */
     uint32_t order[WIRE_MEMBERS_MAX];
-    char run[CMD_SEEN_RUN];
+    char run[CMD_STATUS_RUN_MAX];
     bool terminal;
 };
 
@@ -41,15 +41,15 @@ static double rate(uint64_t now, uint64_t then, double seconds)
     return now >= then && seconds > 0 ? (double)(now - then) / seconds : (double)NAN;
 }
 
-static void learn_rates(struct before *b, const struct cmd_observed *m)
+static void update_rates(struct before *b, const struct cmd_observed *m)
 {
-    if (m->told_ns == b->told_ns)
+    if (m->status_ns == b->status_ns)
         return;
-    double seconds = 1e-9 * (double)(m->told_ns - b->told_ns);
-    bool first = b->told_ns == 0;
+    double seconds = 1e-9 * (double)(m->status_ns - b->status_ns);
+    bool first = b->status_ns == 0;
     b->rounds_s = first ? (double)NAN : rate(m->status.round, b->round, seconds);
     b->bytes_s = first ? (double)NAN : rate(m->status.bytes_sent, b->bytes, seconds);
-    b->told_ns = m->told_ns;
+    b->status_ns = m->status_ns;
     b->round = m->status.round;
     b->bytes = m->status.bytes_sent;
 }
@@ -70,19 +70,19 @@ static void collect(struct watch *t, struct watch_facts *f)
     uint64_t now = uv_hrtime();
     for (uint32_t i = 0; i < t->w.n; i++) {
         t->order[i] = i;
-        learn_rates(&t->before[i], &t->w.member[i]);
+        update_rates(&t->before[i], &t->w.member[i]);
     }
     sorting = t;
     qsort(t->order, t->w.n, sizeof *t->order, by_name);
     for (uint32_t k = 0; k < t->w.n; k++) {
         uint32_t i = t->order[k];
-        cmd_seen_member(&t->member[k], &t->w.member[i], now);
+        cmd_status_member(&t->member[k], &t->w.member[i], now);
         if (t->member[k].answered) {
             t->member[k].rounds_s = t->before[i].rounds_s;
             t->member[k].bytes_s = t->before[i].bytes_s;
         }
     }
-    cmd_seen_run(t->run, &t->w);
+    cmd_status_run(t->run, &t->w);
     *f = (struct watch_facts){.member = t->member,
                               .n = t->w.n,
                               .min_peers = t->w.has_run ? t->w.run.min_peers : 0,
@@ -129,7 +129,7 @@ static int watch_loop(struct watch *t)
         if (!cmd_observe_pause(&t->w, interval))
             return CMD_INTERRUPTED;
         cmd_observe_redial(&t->w);
-        cmd_observe_again(&t->w, patience_ms);
+        cmd_observe_refresh(&t->w, patience_ms);
     }
 }
 

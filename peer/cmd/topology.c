@@ -85,7 +85,7 @@ struct figures
     /* Rounds until the target at consensus step size 1 and at the best one. */
     double rounds, gamma_rounds;
     /* Best momentum at consensus step size 1, and the rounds until the target with it. */
-    double momentum, heavy_rounds;
+    double momentum, momentum_rounds;
     struct run run; /* The run for which the size of deltas is computed, if n_messages is not 0. */
     size_t n_params;
     /* Number of codecs in `message`. 0: not requested. LADDER_RUNGS: all codec levels of
@@ -105,7 +105,7 @@ static double rounds_to_target(double gap)
 
 /* Returns the largest number of neighbours of one vertex in one round. `degree`: scratch of r->n
  * entries. */
-static uint32_t most_at_once(const struct rota *r, uint32_t *degree)
+static uint32_t max_round_degree(const struct rota *r, uint32_t *degree)
 {
     uint32_t most = 0;
     for (uint32_t k = 0; k < r->n_rounds; k++) {
@@ -138,7 +138,7 @@ static int describe_pass(struct figures *f, uint64_t seed)
         f->pass.n_rounds = r.n_rounds;
         f->pass.exact = r.exact;
         f->pass.exchanges = (uint32_t)r.first[r.n_rounds];
-        f->pass.turn_max = most_at_once(&r, ends + f->n);
+        f->pass.turn_max = max_round_degree(&r, ends + f->n);
         err = rota_share(&r, &f->pass.share);
     }
     free(ends);
@@ -173,7 +173,7 @@ static int describe(struct figures *f, const struct graph *g)
     f->gamma_rounds = g->n > 1 ? rounds_to_target(f->gamma * (1.0 - l2)) : 0.0;
     /* With momentum m, all errors shrink by the factor sqrt(m) per round. */
     f->momentum = spectrum_momentum(&f->spectrum);
-    f->heavy_rounds = g->n > 1 ? rounds_to_target(1.0 - sqrt(f->momentum)) : 0.0;
+    f->momentum_rounds = g->n > 1 ? rounds_to_target(1.0 - sqrt(f->momentum)) : 0.0;
     return 0;
 }
 
@@ -261,20 +261,20 @@ static int measure_messages(struct figures *f, char error[RUN_ERROR_MAX])
 
 /* Returns the number of deltas sent by all peers in one round: one at each end of an edge.
  * Averaged over a pass if the topology changes from round to round. */
-static double ends_a_round(const struct figures *f)
+static double deltas_per_round(const struct figures *f)
 {
     bool changes = f->pass.n_rounds > 0;
     return changes ? 2.0 * f->pass.exchanges / f->pass.n_rounds : 2.0 * (double)f->n_edges;
 }
 
-static double by_a_peer(const struct figures *f, const struct message *of)
+static double bytes_per_peer(const struct figures *f, const struct message *of)
 {
-    return mean_bytes(of) * ends_a_round(f) / f->n;
+    return mean_bytes(of) * deltas_per_round(f) / f->n;
 }
 
-static double by_all(const struct figures *f, const struct message *of)
+static double bytes_of_all_peers(const struct figures *f, const struct message *of)
 {
-    return mean_bytes(of) * ends_a_round(f);
+    return mean_bytes(of) * deltas_per_round(f);
 }
 
 /* Returns the bytes of the replicas at the peer with most neighbours: one replica of each
@@ -296,13 +296,13 @@ static void print_message(const struct figures *f, const struct message *of)
         printf("statistics    %" PRIu64 " of these bytes, in one of %" PRIu64
                " messages; the others have %" PRIu64 " bytes, the mean is %.0f\n",
                of->statistics, of->every, without_statistics(of), mean_bytes(of));
-    printf("bytes sent    %.0f a round by a peer on average, %.0f by all\n", by_a_peer(f, of),
-           by_all(f, of));
+    printf("bytes sent    %.0f a round by a peer on average, %.0f by all\n", bytes_per_peer(f, of),
+           bytes_of_all_peers(f, of));
 }
 
 /* Prints the size of a delta for each codec level, because --compress auto may choose any of
  * them. */
-static void print_rungs(const struct figures *f)
+static void print_codec_levels(const struct figures *f)
 {
     printf("message       auto, by the drift: %s, %zu parameters\n", sgd_values(&f->run)->model,
            f->n_params);
@@ -315,7 +315,7 @@ static void print_rungs(const struct figures *f)
         else if (of->statistics > 0)
             printf(", %" PRIu64 " with running statistics (one of %" PRIu64 ")", of->bytes,
                    of->every);
-        printf(", %.0f a round by a peer on average\n", by_a_peer(f, of));
+        printf(", %.0f a round by a peer on average\n", bytes_per_peer(f, of));
     }
 }
 
@@ -329,7 +329,7 @@ static void print_spectrum(const struct figures *f)
            "(without compression)\n",
            f->rounds, target, f->gamma_rounds);
     printf("momentum      %.4f in the last phase, where that takes some %.0f rounds\n", f->momentum,
-           f->heavy_rounds);
+           f->momentum_rounds);
 }
 
 /* Returns the spectral gap of a fixed graph that would leave the same share of the distance
@@ -361,9 +361,9 @@ static void print_pass(const struct figures *f)
                "spectral gap  %.6g a round\n",
                p->n_rounds, p->share, pass_rounds_to_target(p), target, pass_gap(p));
     printf("in a round    %" PRIu32 " at most, mean %.2f neighbours\n", p->turn_max,
-           ends_a_round(f) / f->n);
+           deltas_per_round(f) / f->n);
     printf("in a pass     %" PRIu32 " exchanges of a peer at most, mean %.2f\n", p->exchanges_of,
-           ends_a_round(f) * p->n_rounds / f->n);
+           deltas_per_round(f) * p->n_rounds / f->n);
 }
 
 static void print_text(const struct figures *f)
@@ -384,7 +384,7 @@ static void print_text(const struct figures *f)
     if (f->n_messages == 1)
         print_message(f, &f->message[0]);
     else if (f->n_messages > 1)
-        print_rungs(f);
+        print_codec_levels(f);
     if (f->n_messages > 0)
         printf("replicas      %.0f bytes of memory, of the peer with most %s\n", replica_bytes(f),
                f->pass.n_rounds > 0 ? "partners" : "neighbours");
@@ -395,7 +395,7 @@ static json_t *message_json(const struct figures *f, const struct message *of)
     return json_pack("{s:s, s:I, s:I, s:I, s:f, s:f}", "compress", of->spec, "message_bytes",
                      (json_int_t)of->bytes, "statistics_bytes", (json_int_t)of->statistics,
                      "statistics_every", (json_int_t)of->every, "bytes_sent_a_round_by_a_peer",
-                     by_a_peer(f, of), "bytes_sent_a_round", by_all(f, of));
+                     bytes_per_peer(f, of), "bytes_sent_a_round", bytes_of_all_peers(f, of));
 }
 
 /* Adds the sizes of the deltas to the JSON object. With --compress auto they are a list "rungs"
@@ -431,7 +431,7 @@ static json_t *spectrum_json(const struct figures *f)
                      "lambda_n", f->spectrum.lambda_n, "spectral_gap", f->spectrum.gap,
                      "best_gamma", f->gamma, "rounds_to_1e-3", (json_int_t)f->rounds,
                      "rounds_to_1e-3_best_gamma", (json_int_t)f->gamma_rounds, "momentum",
-                     f->momentum, "rounds_to_1e-3_momentum", (json_int_t)f->heavy_rounds);
+                     f->momentum, "rounds_to_1e-3_momentum", (json_int_t)f->momentum_rounds);
 }
 
 static json_t *pass_json(const struct figures *f)
@@ -441,8 +441,8 @@ static json_t *pass_json(const struct figures *f)
                      "pass_leaves", p->share, "spectral_gap", pass_gap(p), "rounds_to_1e-3",
                      (json_int_t)pass_rounds_to_target(p), "pass_rounds", (json_int_t)p->n_rounds,
                      "round_neighbours_max", (json_int_t)p->turn_max, "round_neighbours_mean",
-                     ends_a_round(f) / f->n, "pass_exchanges_max", (json_int_t)p->exchanges_of,
-                     "pass_exchanges_mean", ends_a_round(f) * p->n_rounds / f->n);
+                     deltas_per_round(f) / f->n, "pass_exchanges_max", (json_int_t)p->exchanges_of,
+                     "pass_exchanges_mean", deltas_per_round(f) * p->n_rounds / f->n);
 }
 
 static int print_json(const struct figures *f)
@@ -542,7 +542,7 @@ int cmd_topology(const struct options *o)
     if (err != 0)
         return cmd_fail(o, err == -EINVAL ? CMD_USAGE : CMD_FAILED, "%s for %" PRIu32 " peers: %s",
                         f.spec, n, err == -EINVAL ? "too many edges" : strerror(-err));
-    cmd_peers_joined(o, f.spec, &g);
+    cmd_peers_report_added_edges(o, f.spec, &g);
     int code = report(o, &f, &g);
     graph_close(&g);
     return code;

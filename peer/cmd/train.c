@@ -79,7 +79,8 @@ static int fix_run(struct cmd_train *t)
     t->training.init_path = options_text(o, "init");
     t->training.threads = (uint32_t)options_uint(o, "threads");
     if (err == 0)
-        err = cmd_training_fix(&t->training, &flags, options_real(o, "epochs"), &t->run, error);
+        err = cmd_training_complete_run(&t->training, &flags, options_real(o, "epochs"), &t->run,
+                                        error);
     return err < 0 ? cmd_fail(o, cmd_exit_of(err), "%s", error) : CMD_OK;
 }
 
@@ -90,8 +91,8 @@ static int look(struct cmd_train *t)
     t->out = options_text(t->o, "out");
     if (t->out == NULL)
         return CMD_OK;
-    const struct owner_flag flags[] = {{"data", options_text(t->o, "data")}, {NULL, NULL}};
-    return cmd_out_look(&t->dir, t->o, t->out, flags, &t->run);
+    const struct run_identity_flag flags[] = {{"data", options_text(t->o, "data")}, {NULL, NULL}};
+    return cmd_out_examine(&t->dir, t->o, t->out, flags, &t->run);
 }
 
 /* Creates the trainer and the initial model. */
@@ -130,7 +131,7 @@ static int open_files(struct cmd_train *t)
     if (err < 0)
         return cmd_fail(t->o, CMD_FAILED, "no room for the model in %s: %s", t->out,
                         strerror(-err));
-    int code = cmd_train_keep_open(t);
+    int code = cmd_train_checkpoint_open(t);
     if (code == CMD_OK)
         code = cmd_out_claim(&t->dir);
     if (code != CMD_OK)
@@ -169,10 +170,10 @@ static void add(struct cmd_train_sums *s, const struct trainer_report *r, double
 
 /* Reports that training returned to an earlier model after divergence. The second time the run
  * ends as diverged. */
-static void go_back(struct cmd_train *t)
+static void report_rollback(struct cmd_train *t)
 {
     char text[ROLLBACK_TEXT];
-    cmd_train_break(t);
+    cmd_train_end_line(t);
     rollback_say(&t->rollback, text);
     fprintf(stderr, "%s\n", text);
     if (t->rollback.n > 1)
@@ -190,7 +191,7 @@ static void step(struct cmd_train *t)
     add(&t->since, &r, spent);
     add(&t->all, &r, spent);
     if (ran_away)
-        go_back(t);
+        report_rollback(t);
     else
         verdict_loss(&t->verdict, t->round, r.loss, r.n_samples);
     t->round++;
@@ -238,7 +239,7 @@ static void end_epoch(struct cmd_train *t)
         evaluate(t);
         t->next_test = t->epoch + options_uint(t->o, "evaluate-every");
     }
-    cmd_train_say(t);
+    cmd_train_write_line(t);
 }
 
 static void end_step(struct cmd_train *t)
@@ -247,7 +248,7 @@ static void end_step(struct cmd_train *t)
         end_epoch(t);
     } else if (t->planned && !by_epochs(t) && is_due(t)) {
         evaluate(t);
-        cmd_train_say(t);
+        cmd_train_write_line(t);
     } else {
         cmd_train_show(t, false);
     }
@@ -261,7 +262,7 @@ static int train(struct cmd_train *t)
         step(t);
         end_step(t);
         if (t->diverged[0] == '\0')
-            cmd_train_keep_round(t);
+            cmd_train_checkpoint_round(t);
     }
     /* After divergence, the model to which training returned is evaluated, too. */
     if (t->diverged[0] != '\0') {
@@ -276,11 +277,11 @@ static int train(struct cmd_train *t)
 /* Ends an interrupted run: writes a checkpoint and the present model, but no result. */
 static int interrupted(struct cmd_train *t)
 {
-    cmd_train_keep_stop(t);
-    int code = cmd_train_keep_model(t);
+    cmd_train_checkpoint_stop(t);
+    int code = cmd_train_write_model(t);
     if (code != CMD_OK)
         return code;
-    cmd_train_break(t);
+    cmd_train_end_line(t);
     code = cmd_train_interrupted(t);
     return code != CMD_OK ? code : CMD_INTERRUPTED;
 }
@@ -311,19 +312,19 @@ static int run_all(struct cmd_train *t)
         code = steps[i](t);
     if (code == CMD_OK && checks) {
         code = cmd_duration(t->o, "checkpoint", &us);
-        return code == CMD_OK ? cmd_out_checked(t->o, t->dir.finished) : code;
+        return code == CMD_OK ? cmd_out_print_check(t->o, t->dir.finished) : code;
     }
     if (code == CMD_OK && t->dir.finished)
-        return cmd_out_again(&t->dir);
+        return cmd_out_print_finished(&t->dir);
     if (code == CMD_OK && t->round < t->run.rounds && t->diverged[0] == '\0')
         return interrupted(t);
     if (code == CMD_OK)
-        code = cmd_train_keep_model(t);
+        code = cmd_train_write_model(t);
     if (code != CMD_OK)
         return code;
     code = judge(t);
     if (code == CMD_OK)
-        code = cmd_train_keep_lines(t);
+        code = cmd_train_flush_metrics(t);
     reserve_release(&t->last);
     int told = cmd_train_result(t, code);
     t->over = told == CMD_OK;
@@ -337,7 +338,7 @@ int cmd_train(const struct options *o)
     signal(SIGPIPE, SIG_IGN);
     int code = run_all(&only);
     diary_lines_close(&only.lines);
-    cmd_train_keep_close(&only, only.over);
+    cmd_train_checkpoint_close(&only, only.over);
     cmd_out_close(&only.dir);
     free(only.x);
     rollback_close(&only.rollback);

@@ -24,7 +24,7 @@
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/out.h"
 #include "peer/cmd/progress.h"
-#include "peer/cmd/train_keep.h"
+#include "peer/cmd/train_checkpoint.h"
 #include "peer/cmd/training.h"
 #include "peer/diary/lines.h"
 #include "peer/node/evaluation.h"
@@ -76,25 +76,25 @@ struct cmd_train
     char diverged[VERDICT_TEXT]; /* Why training diverged. "": it did not. */
     /* Why the trained model is no better than guessing. "": it is better. */
     char unlearnt[VERDICT_TEXT];
-    const char *out;            /* Output directory. NULL: no files are written. */
-    struct cmd_out dir;         /* Output directory of --out, if it was given. */
-    struct cmd_train_keep keep; /* Checkpoints and the storing of the model. */
-    uint64_t from_round;        /* Round at which this process started to train. */
-    struct diary_lines lines;   /* Writer of metrics.jsonl, if files are written. */
-    bool over;                  /* The run has a result, which has been written. */
+    const char *out;                  /* Output directory. NULL: no files are written. */
+    struct cmd_out dir;               /* Output directory of --out, if it was given. */
+    struct cmd_train_checkpoint keep; /* Checkpoints and the storing of the model. */
+    uint64_t from_round;              /* Round at which this process started to train. */
+    struct diary_lines lines;         /* Writer of metrics.jsonl, if files are written. */
+    bool over;                        /* The run has a result, which has been written. */
     bool is_text;
 };
 
-/* Shows the progress of training after a step, if it is time or with `force`. cmd_train_break()
+/* Shows the progress of training after a step, if it is time or with `force`. cmd_train_end_line()
  * must be called before other output, and leaves the line on the terminal. */
 void cmd_train_show(struct cmd_train *t, bool force);
-void cmd_train_break(struct cmd_train *t);
+void cmd_train_end_line(struct cmd_train *t);
 
 /* If `news`, prints the message of the metrics writer (t->lines.news). */
-void cmd_train_tell(struct cmd_train *t, bool news);
+void cmd_train_report_writer(struct cmd_train *t, bool news);
 
 /* Writes a line to metrics.jsonl, and shows the progress if it is time. */
-void cmd_train_say(struct cmd_train *t);
+void cmd_train_write_line(struct cmd_train *t);
 
 /* Prints the result on stdout and writes summary.json, for a run that ends with `exit_code`.
  * Returns CMD_OK, or CMD_FAILED if the output could not be written. */

@@ -116,9 +116,9 @@ void cmd_train_show(struct cmd_train *t, bool force)
     cmd_progress_show(&t->progress, &row, 1, seconds(t), force);
 }
 
-void cmd_train_break(struct cmd_train *t)
+void cmd_train_end_line(struct cmd_train *t)
 {
-    cmd_progress_break(&t->progress);
+    cmd_progress_end_line(&t->progress);
 }
 
 /* Returns the JSON object of a line of metrics: means over `s`, and null for values that were
@@ -143,11 +143,11 @@ static json_t *line_object(const struct cmd_train *t, const struct cmd_train_sum
     return j;
 }
 
-void cmd_train_tell(struct cmd_train *t, bool news)
+void cmd_train_report_writer(struct cmd_train *t, bool news)
 {
     if (!news)
         return;
-    cmd_train_break(t);
+    cmd_train_end_line(t);
     cmd_fail(t->o, CMD_OK, "%s%s", t->lines.level == NOTE_WARNING ? "warning: " : "",
              t->lines.news);
 }
@@ -160,18 +160,19 @@ static void write_line(struct cmd_train *t)
     if (!t->lines.started)
         diary_lines_start(&t->lines, uv_metrics_start(uv_gettimeofday(&now) == 0 ? now.tv_sec : -1,
                                                       t->from_round));
-    cmd_train_tell(t, diary_lines_put(&t->lines, j ? json_dumps(j, JSON_REAL_PRECISION(9)) : NULL));
+    cmd_train_report_writer(
+        t, diary_lines_put(&t->lines, j ? json_dumps(j, JSON_REAL_PRECISION(9)) : NULL));
     json_decref(j);
 }
 
 /* After this line the sums start again from 0. The display shows the previous sums until there
  * are new ones. */
-void cmd_train_say(struct cmd_train *t)
+void cmd_train_write_line(struct cmd_train *t)
 {
     bool last = t->round == t->run.rounds;
     cmd_train_show(t, last);
     if (last)
-        cmd_train_break(t);
+        cmd_train_end_line(t);
     if (t->out != NULL)
         write_line(t);
     t->fresh = false;
@@ -257,7 +258,7 @@ int cmd_train_result(struct cmd_train *t, int exit_code)
     json_t *j = closing_object(t, false);
     if (j == NULL)
         return cmd_fail(t->o, CMD_FAILED, "out of memory for the result");
-    int code = cmd_out_end(t->o, t->out, j, true, exit_code), told = CMD_OK;
+    int code = cmd_out_write_summary(t->o, t->out, j, true, exit_code), told = CMD_OK;
     if (options_flag(t->o, "json"))
         told = print_json(t, j);
     else
@@ -282,7 +283,8 @@ int cmd_train_interrupted(struct cmd_train *t)
     json_t *j = closing_object(t, true);
     if (j == NULL)
         return cmd_fail(t->o, CMD_FAILED, "out of memory for the result");
-    int code = cmd_out_end(t->o, NULL, j, false, CMD_INTERRUPTED), told = print_json(t, j);
+    int code = cmd_out_write_summary(t->o, NULL, j, false, CMD_INTERRUPTED),
+        told = print_json(t, j);
     json_decref(j);
     int flushed = cmd_finish(t->o);
     return code != CMD_OK ? code : told != CMD_OK ? told : flushed;

@@ -51,7 +51,7 @@ static int check_kind(const struct cmd_training *t, const char *kind, char error
     return -EINVAL;
 }
 
-int cmd_training_look(const struct cmd_training *t, char error[RUN_ERROR_MAX])
+int cmd_training_check_files(const struct cmd_training *t, char error[RUN_ERROR_MAX])
 {
     /* The variable is static because the struct is too large for the stack. */
     static struct data_spec s;
@@ -198,7 +198,7 @@ struct diary_source cmd_training_source(const struct cmd_training *t)
     return source;
 }
 
-const char *cmd_training_why(int err, const char *why)
+const char *cmd_training_error_text(int err, const char *why)
 {
     return err == -ENOMEM   ? "out of memory for the trainer"
            : err == -EAGAIN ? "the system gives no more threads"
@@ -327,8 +327,8 @@ static int check_codecs(const struct cmd_training *t, const struct run_flags *fl
                                  error);
 }
 
-int cmd_training_fix(struct cmd_training *t, struct run_flags *flags, double epochs,
-                     struct run *run, char error[RUN_ERROR_MAX])
+int cmd_training_complete_run(struct cmd_training *t, struct run_flags *flags, double epochs,
+                              struct run *run, char error[RUN_ERROR_MAX])
 {
     char text[24];
     int err = run_from_flags(run, flags, error);
@@ -364,7 +364,7 @@ void cmd_training_share(struct cmd_training *t, struct cmd_training *of, uint32_
     of->shared = threads;
 }
 
-void cmd_training_on(struct cmd_training *t, uint32_t thread)
+void cmd_training_set_thread(struct cmd_training *t, uint32_t thread)
 {
     const struct cmd_training *of = t->of != NULL ? t->of : t;
     if (of->shared == 0)
@@ -452,7 +452,7 @@ static int check_threads(const struct cmd_training *t, const struct run *run,
 
 /* Returns true if --skew, not --shard, is the reason why the data cannot be split: the set lacks
  * the labels by which --skew splits, or --skew splits by a file. */
-static bool by_skew(const struct shard_split *split, const struct dataset *set)
+static bool is_partition_error(const struct shard_split *split, const struct dataset *set)
 {
     return split->fall == SHARD_FILE || (shard_split_by_label(split) && set->labels == NULL);
 }
@@ -479,7 +479,7 @@ static int make(struct cmd_training *t, const struct run *run, char error[RUN_ER
         err = shard_open(&t->shard, &shard, &of->data.train, why);
     if (err < 0) {
         snprintf(error, RUN_ERROR_MAX, "--%s: %.300s",
-                 by_skew(&shard.split, &of->data.train) ? "skew" : "shard",
+                 is_partition_error(&shard.split, &of->data.train) ? "skew" : "shard",
                  err == -ENOMEM ? "out of memory" : why);
         return err;
     }
@@ -489,7 +489,7 @@ static int make(struct cmd_training *t, const struct run *run, char error[RUN_ER
         err = sgd_trainer_init(&t->sgd, &config, why);
     if (err < 0) {
         shard_close(&t->shard);
-        snprintf(error, RUN_ERROR_MAX, "%.300s", cmd_training_why(err, why));
+        snprintf(error, RUN_ERROR_MAX, "%.300s", cmd_training_error_text(err, why));
     }
     return err;
 }

@@ -64,12 +64,12 @@ __attribute__((warn_unused_result)) int cmd_training_init(struct cmd_training *t
  * from 1 to CREW_MAX. With --shard auto there is one table of owners, so `threads` must be 1. */
 void cmd_training_share(struct cmd_training *t, struct cmd_training *of, uint32_t threads);
 /* Sets the thread on which the peer works from now on, counted from 0. */
-void cmd_training_on(struct cmd_training *t, uint32_t thread);
+void cmd_training_set_thread(struct cmd_training *t, uint32_t thread);
 
 /* Checks that the files of --data exist and are readable, for a peer that opens them only after
  * it has joined a run. Returns 0, or a negative errno with a message in `error`. */
-__attribute__((warn_unused_result)) int cmd_training_look(const struct cmd_training *t,
-                                                          char error[RUN_ERROR_MAX]);
+__attribute__((warn_unused_result)) int cmd_training_check_files(const struct cmd_training *t,
+                                                                 char error[RUN_ERROR_MAX]);
 
 /* Reads or generates the data of `kind`, which may leave the shape open, unless they are already
  * in memory. Returns 0, or a negative errno with a message in `error`. */
@@ -92,10 +92,10 @@ __attribute__((warn_unused_result)) int cmd_training_rules(const struct model *m
  * rounds of `epochs` and the data kind by reading the data, the hash of an initial model by
  * reading its file. Refuses a codec that has a rule for no tensor of the model. Returns 0, or a
  * negative errno with a message in `error`. */
-__attribute__((warn_unused_result)) int cmd_training_fix(struct cmd_training *t,
-                                                         struct run_flags *flags, double epochs,
-                                                         struct run *run,
-                                                         char error[RUN_ERROR_MAX]);
+__attribute__((warn_unused_result)) int cmd_training_complete_run(struct cmd_training *t,
+                                                                  struct run_flags *flags,
+                                                                  double epochs, struct run *run,
+                                                                  char error[RUN_ERROR_MAX]);
 
 /* Builds the model of the run. The data need not be open, but their kind must fix the shape. The
  * caller closes the model. Returns 0, or a negative errno with a message in `error`. */
@@ -108,7 +108,7 @@ struct diary_source cmd_training_source(const struct cmd_training *t);
 
 /* Returns why sgd_trainer_init() failed with `err`. Its own message `why` is valid only for bad
  * input. */
-const char *cmd_training_why(int err, const char *why);
+const char *cmd_training_error_text(int err, const char *why);
 
 /* Makes the trainer of a run, as the make_trainer callback of struct node_config. `self`: the
  * struct cmd_training. May be called again for another run. Returns 0, or a negative errno with

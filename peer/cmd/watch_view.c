@@ -227,7 +227,7 @@ static void put_member(struct page *p, const struct watch_facts *f, const struct
         add(line, " %11s %8s %7s %8s %9s %-16s %9s %7llu %-16s ",
             cmd_progress_rounds(round, s->round, s->n_rounds),
             cmd_progress_number(rate, "%.3g", m->rounds_s),
-            cmd_progress_number(age, "%.1f s", s->age_s + m->said_s),
+            cmd_progress_number(age, "%.1f s", s->age_s + m->status_age_s),
             cmd_progress_number(loss, "%.4f", s->loss), cmd_progress_percent(right, s->accuracy),
             cmd_progress_drift_at(drift, s->relative_drift, s->drift_round), sent,
             (unsigned long long)s->rounds_skipped, s->codec[0] != '\0' ? s->codec : "-");

@@ -25,7 +25,7 @@ struct watch_member
     bool answered;
     bool ever;                 /* The member has answered at least once, so `status` is valid. */
     struct wire_status status; /* Status that the member last reported. */
-    double said_s;             /* Seconds since the status arrived. */
+    double status_age_s;       /* Seconds since the status arrived. */
     double rounds_s,
         bytes_s; /* Rounds and bytes sent per second, since the previous answer. NaN: not known. */
 };

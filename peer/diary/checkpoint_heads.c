@@ -38,7 +38,7 @@ static json_t *read_head(FILE *f)
     return head;
 }
 
-static struct checkpoint_head look_at(const char *path)
+static struct checkpoint_head read_checkpoint_head(const char *path)
 {
     struct checkpoint_head head = {.there = false};
     FILE *f = fopen(path, "re");
@@ -66,8 +66,8 @@ void checkpoint_heads_read(const char *dir, struct checkpoint_head head[SLOTS])
 {
     char path[OUTDIR_PATH_MAX];
     for (int slot = 0; slot < SLOTS; slot++)
-        head[slot] =
-            path_of(dir, slot, path) ? look_at(path) : (struct checkpoint_head){.there = false};
+        head[slot] = path_of(dir, slot, path) ? read_checkpoint_head(path)
+                                              : (struct checkpoint_head){.there = false};
 }
 
 /* Appends the keys in a checkpoint's section "members" to `*id`. The section begins with a count,

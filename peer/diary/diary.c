@@ -30,7 +30,7 @@ __attribute__((format(printf, 3, 4))) static void note(struct diary *d, enum not
 
 /* ---- Metrics lines ---- */
 
-int diary_room(struct diary *d, size_t n_params, char error[RUN_ERROR_MAX])
+int diary_reserve_space(struct diary *d, size_t n_params, char error[RUN_ERROR_MAX])
 {
     if (d->dir == NULL)
         return 0;
@@ -43,12 +43,12 @@ int diary_room(struct diary *d, size_t n_params, char error[RUN_ERROR_MAX])
     return err;
 }
 
-void diary_name(struct diary *d)
+void diary_write_identity(struct diary *d)
 {
     char why[OUTDIR_WHY_MAX];
     if (!d->unnamed)
         return;
-    int err = outdir_claim(d->held, d->owner, why);
+    int err = outdir_write_identity(d->held, d->owner, why);
     if (err < 0)
         d->note(d->self, NOTE_WARNING, why);
     d->unnamed = err < 0;
@@ -56,17 +56,17 @@ void diary_name(struct diary *d)
 
 /* Makes the output directory belong to this run: writes run.txt and opens metrics.jsonl. Called
  * before the first write. */
-static void claim(struct diary *d)
+static void claim_directory(struct diary *d)
 {
     if (d->claimed)
         return;
     d->claimed = d->unnamed = true;
-    diary_name(d);
+    diary_write_identity(d);
     diary_lines_open(&d->lines, d->dir, JOURNAL_BYTES, false);
     d->lines.copy = d->copy;
 }
 
-static void tell_lines(struct diary *d, bool news)
+static void report_lines(struct diary *d, bool news)
 {
     if (news)
         d->note(d->self, d->lines.level, d->lines.news);
@@ -83,30 +83,30 @@ static void start_lines(struct diary *d, const struct node_progress *p)
     diary_lines_start(&d->lines, uv_metrics_start(at, d->from));
 }
 
-double diary_round(struct diary *d, const struct node_progress *p)
+double diary_write_round(struct diary *d, const struct node_progress *p)
 {
     double time_s = diary_seconds(d);
     if (d->dir == NULL)
         return time_s;
-    claim(d);
+    claim_directory(d);
     if (!d->lines.started)
         start_lines(d, p);
-    tell_lines(d, diary_lines_round(&d->lines, p, time_s));
+    report_lines(d, diary_lines_round(&d->lines, p, time_s));
     return time_s;
 }
 
-void diary_write(struct diary *d)
+void diary_flush_lines(struct diary *d)
 {
-    tell_lines(d, diary_lines_write(&d->lines));
+    report_lines(d, diary_lines_write(&d->lines));
 }
 
 /* Called after the peer's run has ended and its neighbours know. Metrics lines that the disk has
  * not taken keep the process alive until `patience_us` is over, as an unsaved model does. */
-uint32_t diary_late_ms(struct diary *d)
+uint32_t diary_lines_retry_ms(struct diary *d)
 {
     int64_t now_us = (int64_t)(uv_hrtime() / 1000);
     bool say;
-    diary_write(d);
+    diary_flush_lines(d);
     if (!diary_lines_wait(&d->lines))
         return 0;
     int64_t wait_us = retry_failed(&d->retry, now_us, d->patience_us, &say);
@@ -120,13 +120,13 @@ uint32_t diary_late_ms(struct diary *d)
 
 /* A failure to write some other file does not prevent this one: the process ends with an error, but
  * the trained model is saved. */
-bool diary_store(struct diary *d, const struct node *n)
+bool diary_save_model(struct diary *d, const struct node *n)
 {
     char path[OUTDIR_PATH_MAX];
     bool again = d->unstored;
     if (d->dir == NULL)
         return true;
-    claim(d);
+    claim_directory(d);
     int length = snprintf(path, sizeof path, "%s/%s", d->dir, model_file);
     int err = length < (int)sizeof path ? 0 : -ENAMETOOLONG;
     if (err < 0) {
@@ -134,7 +134,7 @@ bool diary_store(struct diary *d, const struct node *n)
     } else {
         reserve_release(&d->reserve);
         err = diary_model_of_node(path, n, d->name, &d->source, d->why);
-        reserve_again(&d->reserve, d->dir); /* The model may be written again. */
+        reserve_hold_again(&d->reserve, d->dir); /* The model may be written again. */
     }
     d->stored |= err > 0;
     d->unstored = err < 0;
@@ -145,12 +145,12 @@ bool diary_store(struct diary *d, const struct node *n)
 
 /* Saves another peer's model only after this peer's model, so that the disk space goes to its own
  * model first. */
-bool diary_store_handed(struct diary *d, const struct node *n)
+bool diary_save_handed_model(struct diary *d, const struct node *n)
 {
     char path[OUTDIR_PATH_MAX], why[FILE_ERROR_MAX];
     if (d->dir == NULL || d->unstored)
         return false;
-    claim(d);
+    claim_directory(d);
     int err = diary_model_handed(path, d->dir, n, &d->source, why);
     if (err < 0)
         note(d, NOTE_WARNING, "another peer's model cannot be stored: %s", why);
@@ -161,7 +161,7 @@ bool diary_store_handed(struct diary *d, const struct node *n)
 
 /* Called while the model is not saved. The model is still in memory, and the node waits until it is
  * saved or `patience_us` is over. */
-uint32_t diary_again_ms(struct diary *d)
+uint32_t diary_model_retry_ms(struct diary *d)
 {
     int64_t now_us = (int64_t)(uv_hrtime() / 1000);
     bool say;
@@ -179,7 +179,7 @@ uint32_t diary_again_ms(struct diary *d)
 
 /* ---- The end ---- */
 
-void diary_release(struct diary *d)
+void diary_release_space(struct diary *d)
 {
     reserve_release(&d->last);
     reserve_release(&d->reserve);
@@ -187,7 +187,7 @@ void diary_release(struct diary *d)
 
 void diary_close(struct diary *d)
 {
-    diary_release(d);
+    diary_release_space(d);
     if (d->claimed)
         diary_lines_close(&d->lines);
 }

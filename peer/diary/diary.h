@@ -5,8 +5,8 @@
  *   DIR/model.safetensors    the final model (model.h)
  *   DIR/summary.json         written by the caller from diary_summary() (summary.h)
  *
- *   diary_room --> diary_round, ... --> diary_store [diary_again_ms, ...] --> diary_late_ms, ... -->
- *   diary_judge, diary_summary --> diary_release --> caller writes summary.json --> diary_close
+ *   diary_reserve_space --> diary_write_round, ... --> diary_save_model [diary_model_retry_ms, ...] --> diary_lines_retry_ms, ... -->
+ *   diary_decide_verdict, diary_summary --> diary_release_space --> caller writes summary.json --> diary_close
  *
  * When a file cannot be written, the peer continues to train, because its neighbours depend on it.
  * The run then ends with an error. A model that cannot be written at the end stays in memory and is
@@ -80,35 +80,35 @@ double diary_seconds(const struct diary *d);
 /* Reserves disk space for a model of `n_params` floats and for summary.json. Called before
  * training, so that a peer that could not save its model does not start. Returns 0, or a negative
  * errno with a message. */
-__attribute__((warn_unused_result)) int diary_room(struct diary *d, size_t n_params,
-                                                   char error[RUN_ERROR_MAX]);
+__attribute__((warn_unused_result)) int diary_reserve_space(struct diary *d, size_t n_params,
+                                                            char error[RUN_ERROR_MAX]);
 
 /* Writes the metrics line of a completed round. The first call writes run.txt, which makes the
  * directory belong to this run: before the first round the run is only proposed and may change.
  * Returns the `time_s` of the round in seconds, also without a directory. */
-double diary_round(struct diary *d, const struct node_progress *p);
+double diary_write_round(struct diary *d, const struct node_progress *p);
 
 /* Tries again to write the metrics lines that wait in memory. */
-void diary_write(struct diary *d);
+void diary_flush_lines(struct diary *d);
 
 /* Tries again to write run.txt if an earlier try failed. */
-void diary_name(struct diary *d);
+void diary_write_identity(struct diary *d);
 
 /* Callbacks for a driver (peer/uv/driver.h). The caller wraps them in functions that pass its
  * diary.
  *
- *   diary_store          writes this peer's model; true: the model is saved, or there is no directory
- *   diary_store_handed   writes a model that another peer handed over; true: saved
- *   diary_again_ms       time until diary_store should be tried again, in ms; 0: do not try again
- *   diary_late_ms        writes waiting metrics lines; returns the time until the next try, in ms; 0: none
+ *   diary_save_model          writes this peer's model; true: the model is saved, or there is no directory
+ *   diary_save_handed_model   writes a model that another peer handed over; true: saved
+ *   diary_model_retry_ms       time until diary_save_model should be tried again, in ms; 0: do not try again
+ *   diary_lines_retry_ms        writes waiting metrics lines; returns the time until the next try, in ms; 0: none
  */
-bool diary_store(struct diary *d, const struct node *n);
-bool diary_store_handed(struct diary *d, const struct node *n);
-uint32_t diary_again_ms(struct diary *d);
-uint32_t diary_late_ms(struct diary *d);
+bool diary_save_model(struct diary *d, const struct node *n);
+bool diary_save_handed_model(struct diary *d, const struct node *n);
+uint32_t diary_model_retry_ms(struct diary *d);
+uint32_t diary_lines_retry_ms(struct diary *d);
 
 /* Releases the reserved disk space. Called just before the last files are written. */
-void diary_release(struct diary *d);
+void diary_release_space(struct diary *d);
 /* Releases the disk space and frees the memory. Metrics lines that still wait are lost. */
 void diary_close(struct diary *d);
 

@@ -22,7 +22,7 @@ void diary_lines_start(struct diary_lines *l, char *text)
 
 /* Reports that the file is written again. The message is made only when no line waits any more,
  * because a waiting line may still be lost. */
-static void say_end(struct diary_lines *l)
+static void report_recovery(struct diary_lines *l)
 {
     const struct journal *j = &l->journal;
     char lost[48] = "";
@@ -44,7 +44,7 @@ static bool write_all(struct diary_lines *l)
                  l->journal.dir, uv_strerror(err));
         l->level = NOTE_WARNING;
     } else if (err == 0 && l->warned) {
-        say_end(l);
+        report_recovery(l);
     }
     l->warned = err < 0;
     return l->news[0] != '\0';

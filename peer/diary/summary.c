@@ -25,7 +25,7 @@ json_t *diary_verdict(const struct outcome *o, const struct outcome_facts *f)
 }
 
 /* Builds the message that names the files that could not be written. */
-static const char *name_missing(struct diary *d)
+static const char *missing_files_text(struct diary *d)
 {
     uint64_t n = diary_lines_missing(&d->lines);
     const char *model = d->unstored ? "model.safetensors" : "", *and = "";
@@ -46,18 +46,18 @@ static void judge_failed(struct diary *d, struct outcome_facts *f, struct outcom
     if (f->failed != CMD_OK && f->failed != CMD_FAILED)
         return;
     f->failed = CMD_FAILED;
-    f->failure = name_missing(d);
+    f->failure = missing_files_text(d);
     outcome_judge(o, f);
 }
 
 /* The run is finished for this directory if the peer's own model is saved and the peer was not
  * stopped. Missing metrics lines fail the exit code but do not make the run start again. */
-bool diary_judge(struct diary *d, const struct node *n, int exit_code, struct outcome_facts *f,
-                 struct outcome *o)
+bool diary_decide_verdict(struct diary *d, const struct node *n, int exit_code,
+                          struct outcome_facts *f, struct outcome *o)
 {
     node_facts(n, f);
-    diary_write(d);
-    diary_name(d); /* The disk may have space again. */
+    diary_flush_lines(d);
+    diary_write_identity(d); /* The disk may have space again. */
     if (f->failed == CMD_OK && exit_code != CMD_APART)
         f->failed = exit_code;
     outcome_judge(o, f);

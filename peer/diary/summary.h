@@ -32,8 +32,8 @@ json_t *diary_verdict(const struct outcome *o, const struct outcome_facts *f);
  * `n`. Tries a last time to write metrics lines and run.txt. Returns true if the run is finished
  * for this directory: the model is written, and a new start must not overwrite it. Failures of
  * other peers and lost metrics lines do not change that. */
-bool diary_judge(struct diary *d, const struct node *n, int exit_code, struct outcome_facts *f,
-                 struct outcome *o);
+bool diary_decide_verdict(struct diary *d, const struct node *n, int exit_code,
+                          struct outcome_facts *f, struct outcome *o);
 
 /* Returns the content of summary.json. The caller releases it with json_decref(). NULL: memory is
  * short. */

@@ -7,7 +7,7 @@
 
 /* A new mark is set only when work was done since the last mark, so that a pause lowers the rate
  * instead of resetting it. */
-void gauge_look(struct gauge *g, uint64_t done, double now_s)
+void gauge_update(struct gauge *g, uint64_t done, double now_s)
 {
     struct gauge_mark now = {done, now_s};
     if (!g->begun || done < g->last.done)
@@ -23,7 +23,7 @@ void gauge_look(struct gauge *g, uint64_t done, double now_s)
 double gauge_rate(const struct gauge *g)
 {
     double passed_s = g->last.at_s - g->a[0].at_s;
-    if (!g->begun || g->last.done == g->a[0].done || !(passed_s >= GAUGE_LEAST_S))
+    if (!g->begun || g->last.done == g->a[0].done || !(passed_s >= GAUGE_RATE_MIN_S))
         return (double)NAN;
     return (double)(g->last.done - g->a[0].done) / passed_s;
 }
@@ -37,7 +37,7 @@ double gauge_left_s(const struct gauge *g, uint64_t total)
 
 /* The first call only starts the clock. The first line comes after the first tenth of the work or
  * the first silent interval. */
-bool gauge_due(struct gauge *g, uint64_t done, uint64_t total, uint64_t more, double now_s)
+bool gauge_line_due(struct gauge *g, uint64_t done, uint64_t total, uint64_t more, double now_s)
 {
     uint64_t part = total > 0 ? (uint64_t)(GAUGE_TENTHS * (double)done / (double)total) : 0;
     if (g->wait_s == 0)

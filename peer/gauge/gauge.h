@@ -1,7 +1,7 @@
 /* peer/gauge/gauge.h -- progress rate of some work, time left, and when the next progress line
  * should be printed.
  *
- *   gauge_look(done, now) ... --> gauge_rate, gauge_left_s
+ *   gauge_update(done, now) ... --> gauge_rate, gauge_left_s
  *
  *        a[0]          a[1]                   now
  *   ------|-------------|----------------------|-->     the rate is measured since mark a[0], which is 5 to
@@ -20,10 +20,10 @@
 
 enum { GAUGE_TENTHS = 10 };
 
-#define GAUGE_WINDOW_S 5.0 /* Least time between two marks, in seconds. */
-#define GAUGE_LEAST_S  0.1 /* Least time over which a rate is measured, in seconds. */
-#define GAUGE_GAP_S    1.0 /* Least time between two lines of progress, in seconds. */
-#define GAUGE_WAIT_S   5.0 /* First silent interval after which a line is printed, in seconds. */
+#define GAUGE_WINDOW_S   5.0 /* Least time between two marks, in seconds. */
+#define GAUGE_RATE_MIN_S 0.1 /* Least time over which a rate is measured, in seconds. */
+#define GAUGE_GAP_S      1.0 /* Least time between two lines of progress, in seconds. */
+#define GAUGE_WAIT_S     5.0 /* First silent interval after which a line is printed, in seconds. */
 
 /* A point of progress: the amount of work `done` at the time `at_s`, in seconds. */
 struct gauge_mark
@@ -36,11 +36,11 @@ struct gauge_mark
  * another first silent interval. */
 struct gauge
 {
-    /* True after the first gauge_look(), and after the first gauge_due(). */
+    /* True after the first gauge_update(), and after the first gauge_line_due(). */
     bool begun, said;
     /* Marks from which the rate is measured, older first. */
     struct gauge_mark a[2];
-    /* Progress at the last gauge_look(). */
+    /* Progress at the last gauge_update(). */
     struct gauge_mark last;
     /* Time of the last line, and silent interval after which the next line is printed, in
      * seconds. */
@@ -53,7 +53,7 @@ struct gauge
 
 /* Records that `done` units are complete at time `now_s`, in seconds of any clock that never goes
  * back. If `done` decreases, the work has restarted and the rate is measured from this call. */
-void gauge_look(struct gauge *g, uint64_t done, double now_s);
+void gauge_update(struct gauge *g, uint64_t done, double now_s);
 
 /* Returns the progress rate in units per second. NaN: not known yet. The rate falls while no work
  * is done. */
@@ -65,7 +65,7 @@ double gauge_left_s(const struct gauge *g, uint64_t total);
 
 /* Returns true if a progress line should be printed now, and then counts that line as printed.
  * `done`: units of `total` (0: not known). `more`: units done beyond `total`. */
-bool gauge_due(struct gauge *g, uint64_t done, uint64_t total, uint64_t more, double now_s);
+bool gauge_line_due(struct gauge *g, uint64_t done, uint64_t total, uint64_t more, double now_s);
 
 /* Formats a duration in seconds: "4.2 s", "42 s", "3:20", "2:05:10", "3 d 04:10". "-" if the
  * duration is NaN, negative or longer than 30 years. */

@@ -34,7 +34,7 @@ static void *grow(void *p, size_t *cap, size_t n, size_t size)
 
 /* Copies the table of the state's sections and appends the manifest. The manifest has one hash per
  * section, one of the head and one of itself. */
-static int take_sections(struct image_pieces *m, const struct state *s)
+static int copy_sections(struct image_pieces *m, const struct state *s)
 {
     size_t n = s->n_sections;
     struct state_section *section = grow(m->section, &m->cap_sections, n + 1, sizeof *section);
@@ -84,13 +84,13 @@ static void hash_pieces(struct image_pieces *m)
     hash_128(m->manifest, last, m->manifest + last);
 }
 
-int image_cut(struct image_pieces *m, const struct state *s, const struct image_label *label,
-              const char *path, char error[FILE_ERROR_MAX])
+int image_build(struct image_pieces *m, const struct state *s, const struct image_label *label,
+                const char *path, char error[FILE_ERROR_MAX])
 {
     assert(!s->reading);
     if (s->failed)
         return file_error(error, path, "cannot write a state that failed: %s", s->why);
-    int err = take_sections(m, s);
+    int err = copy_sections(m, s);
     if (err < 0)
         return file_world_error(error, path, "cannot write", -err);
     err = make_head(m, label, path, error);

@@ -41,7 +41,7 @@ struct image_label
 /* ---- Writing ---- */
 
 /* A checkpoint file in pieces that are ready to be written. Set all bytes to zero before
- * image_cut(). */
+ * image_build(). */
 struct image_pieces
 {
     const struct state *state; /* Saved state, borrowed. */
@@ -55,12 +55,12 @@ struct image_pieces
     size_t n_manifest, cap_manifest;
 };
 
-/* Makes the head and the manifest for a state. The state is borrowed until the next image_cut() or
+/* Makes the head and the manifest for a state. The state is borrowed until the next image_build() or
  * image_pieces_close(). A second call reuses the allocated tables. Returns 0; -EINVAL if the state
  * has failed or a section name is not allowed in a file; or -ENOMEM. */
-__attribute__((warn_unused_result)) int image_cut(struct image_pieces *m, const struct state *s,
-                                                  const struct image_label *label, const char *path,
-                                                  char error[FILE_ERROR_MAX]);
+__attribute__((warn_unused_result)) int image_build(struct image_pieces *m, const struct state *s,
+                                                    const struct image_label *label,
+                                                    const char *path, char error[FILE_ERROR_MAX]);
 /* Returns piece `i` of the file in `*p` and `*n`, or false if `i` is past the last piece. For an
  * empty piece `*p` may be NULL. */
 bool image_piece(const struct image_pieces *m, size_t i, const uint8_t **p, size_t *n);

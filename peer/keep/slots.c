@@ -37,7 +37,7 @@ void slots_close(struct slots *s)
 
 /* ---- Reading ---- */
 
-static int cannot_read(int err, uint64_t most, const char *path, char error[FILE_ERROR_MAX])
+static int read_error(int err, uint64_t most, const char *path, char error[FILE_ERROR_MAX])
 {
     if (err == -EFBIG)
         file_error(error, path, "found more than %llu bytes, expected fewer",
@@ -65,7 +65,7 @@ static int load(const struct slots *s, int slot, uint64_t most, struct image *m,
     if (err == -ENOENT)
         return 0;
     if (err < 0)
-        return cannot_read(err, most, path, error);
+        return read_error(err, most, path, error);
     err = image_read(m, bytes, n, path, error);
     if (err < 0)
         free(bytes);
@@ -144,7 +144,7 @@ int slots_check_owner(const struct slots *s, const struct slots_found *f,
     return 0;
 }
 
-void slots_resume(struct slots *s, int slot)
+void slots_set_newest(struct slots *s, int slot)
 {
     assert(slot >= 0 && slot < SLOTS);
     s->newest = slot;
@@ -189,7 +189,7 @@ int slots_write(struct slots *s, const struct state *state, const struct image_l
     char path[SLOTS_PATH_MAX];
     int slot = s->newest == 0 ? 1 : 0;
     path_of(s, slot, path);
-    int err = image_cut(&s->pieces, state, label, path, error);
+    int err = image_build(&s->pieces, state, label, path, error);
     if (err < 0)
         return err;
     err = put_temporary(s);

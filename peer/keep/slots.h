@@ -94,7 +94,7 @@ __attribute__((warn_unused_result)) int slots_check_owner(const struct slots *s,
 /* Makes `slot` the one that the next write does not replace. Call this when the peer resumes from
  * an older checkpoint because it rejected the newest one. Otherwise the rejected checkpoint would
  * stay and be found first at every start. */
-void slots_resume(struct slots *s, int slot);
+void slots_set_newest(struct slots *s, int slot);
 
 /* Saves a state as the newest checkpoint. When the function returns 0, the checkpoint is durable.
  * Otherwise it returns a negative errno with a message, and the previous checkpoints still

@@ -327,8 +327,8 @@ static void refuse_text(struct sessions *s, const struct link *l, const struct w
 {
     char found[RUN_KEY_MAX + 1], why[128];
     const char *expected;
-    if (!run_other_kind(s->env->config.flags.trainer, (const char *)h->run.p, h->run.n, found,
-                        &expected)) {
+    if (!run_text_is_of_other_trainer(s->env->config.flags.trainer, (const char *)h->run.p,
+                                      h->run.n, found, &expected)) {
         sessions_violation(s, l, "run text is not canonical");
         return;
     }

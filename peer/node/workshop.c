@@ -20,7 +20,7 @@ enum sessions_run workshop_judge(const struct workshop *w, const struct wire_hel
         return SESSIONS_RUN_SAME;
     if (run_from_text(run, c->flags.trainer, (const char *)h->run.p, h->run.n, error) != 0)
         return SESSIONS_RUN_UNREADABLE;
-    int order = w->has_run ? layout_order(run, &w->run) : 0;
+    int order = w->has_run ? layout_compare_initial(run, &w->run) : 0;
     bool yields = order != 0 ? order < 0 : dialled;
     bool begun = started || w->begun;
     bool join = !w->has_run || (!begun && (h->has_started || yields));

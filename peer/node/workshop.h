@@ -42,7 +42,7 @@ struct workshop
 
 /* Whose run counts. Who has none takes the other's; one that has begun, here or elsewhere, wins over
  * one that has not; of two that have not, the end that dialled gives way, or, where they are alike but for
- * the model that they begin with, the one that layout_order() puts last; two that have begun are
+ * the model that they begin with, the one that layout_compare_initial() puts last; two that have begun are
  * strangers. So a run that has begun is never left for another, and who comes late joins the first that
  * it meets. `started`: we have begun ours. Fills *run where it is to be taken. */
 enum sessions_run workshop_judge(const struct workshop *w, const struct wire_hello *h, bool dialled,

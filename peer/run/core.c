@@ -9,7 +9,7 @@
 #include "gossip/exchange/sketch.h"
 #include "gossip/mixers/mixer.h"
 #include "nn/math/near.h"
-#include "peer/run/fine.h"
+#include "peer/run/codec_precision.h"
 #include "peer/run/key.h"
 #include "topology/rota.h"
 #include "topology/topology.h"
@@ -30,7 +30,7 @@ enum {
     NOMINAL_PEERS = 64
 };
 
-/* Codec of the consensus phase if the run's own codec is too coarse (peer/run/fine.h). */
+/* Codec of the consensus phase if the run's own codec is too coarse (peer/run/codec_precision.h). */
 static const char fine_codec[] = "qsgd:4";
 
 /* Rounding errors limit how small --final-drift can be. The consensus phase aims at 0.8 of the
@@ -152,7 +152,8 @@ static int resolve_final(const struct run *r, char value[RUN_VALUE_MAX], char er
     bool fine = false;
     if (rota_exact(run_final_topology(r), r->min_peers))
         return canonical_final("none", value, error);
-    int err = strcmp(r->compress, RUN_AUTO) != 0 ? fine_for_last(r->compress, &fine) : 0;
+    int err =
+        strcmp(r->compress, RUN_AUTO) != 0 ? codec_precise_for_consensus(r->compress, &fine) : 0;
     if (err != 0)
         snprintf(error, RUN_ERROR_MAX, "--compress: cannot set up '%.64s'", r->compress);
     return err != 0 ? err : canonical_final(fine ? r->compress : fine_codec, value, error);
@@ -176,19 +177,19 @@ static bool sends_whole(const struct run *r)
     return mixer_all[r->mixer]->whole;
 }
 
-bool run_oversteps(const struct run *r)
+bool run_may_overshoot(const struct run *r)
 {
     return !r->gamma_auto && r->gamma > 1;
 }
 
 /* True for mixers that use a collective or a parameter server instead of exchanges over edges. */
-static bool collects(const struct run *r)
+static bool uses_round_protocol(const struct run *r)
 {
     return mixer_all[r->mixer]->round_protocol;
 }
 
 /* True for the parameter server, --mixer ps. */
-static bool serves(const struct run *r)
+static bool is_parameter_server(const struct run *r)
 {
     return mixer_all[r->mixer] == &mixer_ps;
 }
@@ -198,24 +199,24 @@ static bool has_no_centre(const struct run *r)
     return mixer_all[r->mixer] != &mixer_sma;
 }
 
-static bool collects_nothing(const struct run *r)
+static bool has_no_collective(const struct run *r)
 {
-    return !collects(r) || serves(r);
+    return !uses_round_protocol(r) || is_parameter_server(r);
 }
 
 /* Error feedback is a choice only for the mixers average and ps. */
-static bool has_no_memory(const struct run *r)
+static bool has_no_error_feedback(const struct run *r)
 {
-    return sends_models(r) || (collects(r) && !serves(r));
+    return sends_models(r) || (uses_round_protocol(r) && !is_parameter_server(r));
 }
 
 /* Momentum factor masking (DGC) is possible only for the mixer average. */
-static bool masks_nothing(const struct run *r)
+static bool has_no_factor_masking(const struct run *r)
 {
-    return sends_models(r) || collects(r);
+    return sends_models(r) || uses_round_protocol(r);
 }
 
-static bool tolerates_nobody(const struct run *r)
+static bool tolerates_no_peer(const struct run *r)
 {
     return r->tolerate == 0;
 }
@@ -305,12 +306,12 @@ static int check_tolerate(const struct run *r, char error[RUN_ERROR_MAX])
     return -EINVAL;
 }
 
-/* Refuses a codec that is too coarse for a graph that changes by round (peer/run/fine.h). */
+/* Refuses a codec that is too coarse for a graph that changes by round (peer/run/codec_precision.h). */
 static int check_rota_codec(const char *key, const char *codec, const char *graph_key,
                             const char *graph, char error[RUN_ERROR_MAX])
 {
     bool keeps = false;
-    int err = strcmp(codec, RUN_AUTO) != 0 ? fine_for_rota(codec, &keeps) : 0;
+    int err = strcmp(codec, RUN_AUTO) != 0 ? codec_precise_for_rounds(codec, &keeps) : 0;
     if (err != 0)
         snprintf(error, RUN_ERROR_MAX, "--%s: cannot set up '%.64s'", key, codec);
     if (err != 0 || keeps)
@@ -419,7 +420,7 @@ static int check_pairs(const struct run *r, char error[RUN_ERROR_MAX])
 /* Checks a mixer that uses a collective. The collective sums whole models of all members. */
 static int check_collective(const struct run *r, char error[RUN_ERROR_MAX])
 {
-    const char *why = strcmp(r->compress, "none") != 0 && !serves(r)
+    const char *why = strcmp(r->compress, "none") != 0 && !is_parameter_server(r)
                           ? "needs --compress none: partial sums are float32"
                       : strcmp(r->topology, "complete") != 0
                           ? "needs --topology complete: a collective is of all members, and each "
@@ -439,7 +440,7 @@ static int check_collective(const struct run *r, char error[RUN_ERROR_MAX])
  * start from the same model. The other mixers can mix models at any time. */
 int run_core_check(const struct run *r, char error[RUN_ERROR_MAX])
 {
-    if (!sends_models(r) && !serves(r) && r->policy != RUN_SYNC) {
+    if (!sends_models(r) && !is_parameter_server(r) && r->policy != RUN_SYNC) {
         snprintf(error, RUN_ERROR_MAX,
                  "--mixer %s: needs --policy sync: an update is made at the model that the one "
                  "before has led to",
@@ -487,7 +488,7 @@ int run_core_check(const struct run *r, char error[RUN_ERROR_MAX])
                  (unsigned long long)r->post_local, (unsigned long long)r->rounds, r->local_steps);
         return -EINVAL;
     }
-    err = collects(r) ? check_collective(r, error) : 0;
+    err = uses_round_protocol(r) ? check_collective(r, error) : 0;
     if (err == 0)
         err = check_final_drift(r, error);
     if (err == 0 && rota_of(r->topology))
@@ -539,7 +540,7 @@ const struct run_key run_core_keys[] = {
     {.name = "collective", .kind = RUN_CHOICE, .fallback = "ring",
      .help = "of --mixer allreduce and sma: who sends what to whom so that all have the mean of all models",
      .choices = "ring|butterfly|tree|round-robin|master-worker|all-to-all", RUN_FIELD(collective),
-     .useless = collects_nothing, .of = "mixer",
+     .useless = has_no_collective, .of = "mixer",
      .why = "only with --mixer allreduce or sma: the others exchange with their neighbours"},
     {.name = "centre-momentum", .kind = RUN_REAL, .fallback = "0.9",
      .help = "of --mixer sma: momentum of the centre that models are pulled to",
@@ -549,13 +550,13 @@ const struct run_key run_core_keys[] = {
     {.name = "error-feedback", .kind = RUN_CHOICE, .fallback = "true",
      .help = "of --mixer average and ps: what a message leaves out goes into the next",
      .choices = "false|true", RUN_FIELD(error_feedback),
-     .useless = has_no_memory, .of = "mixer",
+     .useless = has_no_error_feedback, .of = "mixer",
      .why = "only with --mixer average or ps: CHOCO has error feedback built in, and whole models need none"},
     {.name = "factor-masking", .kind = RUN_CHOICE, .fallback = "false",
      .help = "of --mixer average: momentum begins anew where a message went out "
              "(DGC)",
      .choices = "false|true", RUN_FIELD(factor_masking),
-     .useless = masks_nothing, .of = "mixer",
+     .useless = has_no_factor_masking, .of = "mixer",
      .why = "only with --mixer average: the others send models, not momentum"},
     {.name = "gamma", .kind = RUN_REAL, .fallback = "auto",
      .help = "consensus step size; auto: found while running, edge by edge; of whole models 1",
@@ -570,7 +571,7 @@ const struct run_key run_core_keys[] = {
      .help = "with --tolerate, for more liars than that: while training, neighbours together move a "
              "model by less than X times what its own local steps do; 0: no limit",
      .low = 0, .high = 1e6, RUN_FIELD(pull),
-     .useless = tolerates_nobody, .of = "tolerate",
+     .useless = tolerates_no_peer, .of = "tolerate",
      .why = "only with --tolerate: alone it shortens the honest as much as liars"},
     {.name = "policy", .kind = RUN_CHOICE, .fallback = "sync",
      .help = "wait for every neighbour's round (sync), never (async), or where the slowest is N "

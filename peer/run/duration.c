@@ -21,7 +21,7 @@ static double unit_of(const char *text, size_t n)
     return 0;
 }
 
-bool duration_read(const char *text, int64_t *us)
+bool duration_parse(const char *text, int64_t *us)
 {
     char digits[NUMBER_TEXT_MAX] = "";
     size_t n = strlen(text);

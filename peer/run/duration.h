@@ -11,6 +11,6 @@
 
 /* Parses a duration from 0.001 s to 1e9 s into microseconds; "off" gives 0. Returns false and sets
  * `*us` to 0 if `text` is not a duration. */
-bool duration_read(const char *text, int64_t *us);
+bool duration_parse(const char *text, int64_t *us);
 
 #endif

@@ -14,7 +14,7 @@ const struct layout_values *layout_values(const struct run *r)
     return (const void *)r->own;
 }
 
-void layout_begin_alike(struct run *to, const struct run *from)
+void layout_copy_initial(struct run *to, const struct run *from)
 {
     struct layout_values *v = (void *)to->own;
     assert(to->trainer == &layout_keys);
@@ -23,13 +23,13 @@ void layout_begin_alike(struct run *to, const struct run *from)
 
 /* The two runs are compared with equal `begin` values: if any other key differs, the runs have no
  * order. */
-int layout_order(const struct run *a, const struct run *b)
+int layout_compare_initial(const struct run *a, const struct run *b)
 {
     char text_a[WIRE_RUN_MAX + 1], text_b[WIRE_RUN_MAX + 1];
     if (a->trainer != &layout_keys || b->trainer != &layout_keys)
         return 0;
     struct run alike = *b;
-    layout_begin_alike(&alike, a);
+    layout_copy_initial(&alike, a);
     run_text(a, text_a);
     run_text(&alike, text_b);
     return strcmp(text_a, text_b) == 0 ? strcmp(layout_values(a)->begin, layout_values(b)->begin)

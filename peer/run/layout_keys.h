@@ -41,9 +41,9 @@ const struct layout_values *layout_values(const struct run *r);
  * equal or differ in other keys. Peers that were started with the same flags but drew different
  * initial models agree on the first one in this order. A peer without --bootstrap comes before the
  * peers that contact it. */
-int layout_order(const struct run *a, const struct run *b);
+int layout_compare_initial(const struct run *a, const struct run *b);
 
 /* Copies the hash of the initial model from `from` to `to`. */
-void layout_begin_alike(struct run *to, const struct run *from);
+void layout_copy_initial(struct run *to, const struct run *from);
 
 #endif

@@ -118,8 +118,8 @@ static bool is_rival(const struct option_row *row, const struct option_row *of)
 
 /* Returns whether an option that excludes this one was given in a source of higher precedence.
  * Either of the two rows may name the other as its rival. */
-static bool rival_wins(const struct options *o, const struct option_value *v,
-                       enum option_source source)
+static bool excluding_option_wins(const struct options *o, const struct option_value *v,
+                                  enum option_source source)
 {
     for (uint32_t i = 0; i < o->n; i++) {
         const struct option_value *w = &o->values[i];
@@ -152,7 +152,8 @@ static void expected_number(const struct option_row *row, char *out, size_t cap)
 
 /* Returns whether the text is valid for the row. `expected` describes a valid value and is the end
  * of the error message. */
-static bool suits(const struct option_row *row, const char *text, char *expected, size_t cap)
+static bool value_is_valid(const struct option_row *row, const char *text, char *expected,
+                           size_t cap)
 {
     uint64_t u;
     double d;
@@ -232,8 +233,7 @@ static int take_run_flag(struct options *o, const char *name, const char **text,
 
 /* Adds one value of an operand that takes many. The first one is also the value of the row
  * itself. */
-static int keep_one_of_many(struct options *o, struct option_value *v,
-                            char error[OPTIONS_ERROR_MAX])
+static int add_operand(struct options *o, struct option_value *v, char error[OPTIONS_ERROR_MAX])
 {
     if (o->n_operands == OPTIONS_OPERANDS_MAX) {
         snprintf(error, OPTIONS_ERROR_MAX, "more than %d of %s", OPTIONS_OPERANDS_MAX,
@@ -250,7 +250,7 @@ static int take_value(struct options *o, struct option_value *v, const char *tex
                       enum option_source source, char error[OPTIONS_ERROR_MAX])
 {
     char where[ENV_NAME_MAX], expected[160];
-    if (!suits(v->row, text, expected, sizeof expected)) {
+    if (!value_is_valid(v->row, text, expected, sizeof expected)) {
         snprintf(error, OPTIONS_ERROR_MAX, "%s: found '%.120s', expected %s",
                  place(v->row, source, where), text, expected);
         return -EINVAL;
@@ -267,7 +267,7 @@ static int take_value(struct options *o, struct option_value *v, const char *tex
     }
     v->text = text;
     v->source = source;
-    return v->row->many ? keep_one_of_many(o, v, error) : 0;
+    return v->row->many ? add_operand(o, v, error) : 0;
 }
 
 /* ---- The command line. ---- */
@@ -305,8 +305,8 @@ static void unknown_flag(const struct options *o, const char *element,
         snprintf(error, OPTIONS_ERROR_MAX, "--%s: %s", name, o->command->no_key);
         return;
     }
-    char owners[OPTIONS_OWNERS_MAX];
-    if (options_owners(o->world->commands, name, owners)) {
+    char owners[OPTIONS_COMMANDS_MAX];
+    if (options_commands_with_flag(o->world->commands, name, owners)) {
         snprintf(error, OPTIONS_ERROR_MAX, "--%s is a flag of hearsay %s only", name, owners);
         return;
     }
@@ -346,7 +346,7 @@ static int take_operand(struct options *o, const char *text, char error[OPTIONS_
     const char *stray = o->command->stray;
     const struct option_value *meant = stray != NULL ? find_value(o, stray) : NULL;
     char expected[160];
-    bool suited = meant != NULL && suits(meant->row, text, expected, sizeof expected);
+    bool suited = meant != NULL && value_is_valid(meant->row, text, expected, sizeof expected);
     snprintf(error, OPTIONS_ERROR_MAX, "unexpected argument '%.120s'%s%s%s%.120s%s", text,
              suited ? ", did you mean --" : "", suited ? stray : "", suited ? " " : "",
              suited ? text : "", suited ? "?" : "");
@@ -467,7 +467,7 @@ static int read_environment(struct options *o, char error[OPTIONS_ERROR_MAX])
     for (uint32_t i = 0; i < o->n; i++) {
         struct option_value *v = &o->values[i];
         if (v->row->kind == OPTION_OPERAND || v->source == OPTION_COMMAND_LINE
-            || rival_wins(o, v, OPTION_ENVIRONMENT))
+            || excluding_option_wins(o, v, OPTION_ENVIRONMENT))
             continue;
         char name[ENV_NAME_MAX];
         options_env_name(v->row->name, name, sizeof name);
@@ -507,7 +507,7 @@ static int take_setting(struct options *o, const struct options_setting *s, unsi
         return -EINVAL;
     }
     seen[v - o->values] = s->line;
-    if (v->source > OPTION_FILE || rival_wins(o, v, OPTION_FILE))
+    if (v->source > OPTION_FILE || excluding_option_wins(o, v, OPTION_FILE))
         return 0;
     return take_value(o, v, s->value, OPTION_FILE, error);
 }
@@ -574,7 +574,7 @@ static int check_rivals(struct options *o, char error[OPTIONS_ERROR_MAX])
 /* The sources are read in order of falling precedence. Each source sets only what no earlier source
  * has set. */
 int options_parse(struct options *o, const struct command *command, int argc, char **argv,
-                  const struct options_world *world, char error[OPTIONS_ERROR_MAX])
+                  const struct options_io *world, char error[OPTIONS_ERROR_MAX])
 {
     collect_rows(o, command);
     o->world = world;

@@ -126,7 +126,7 @@ struct options
 {
     /* Command and outside access given to options_parse(), borrowed. */
     const struct command *command;
-    const struct options_world *world;
+    const struct options_io *world;
     /* One value per row, `n` in total. */
     uint32_t n;
     struct option_value values[OPTIONS_MAX];
@@ -148,7 +148,7 @@ struct options
 };
 
 /* Access to the outside that parsing needs. Each pointer may be NULL: not available. */
-struct options_world
+struct options_io
 {
     char *(*env)(const char *name); /* Like getenv(). */
     /* Replaces the value of a run flag before it is checked; for example "edges:FILE" becomes the
@@ -172,7 +172,7 @@ enum options_result { OPTIONS_OK = 0, OPTIONS_WANT_HELP = 1, OPTIONS_WANT_ALL_HE
  * -EINVAL with a message that names the option, what was found and what was expected. `*o` borrows `argv`, `command` and
  * `world`, and must not be moved. */
 int options_parse(struct options *o, const struct command *command, int argc, char **argv,
-                  const struct options_world *world, char error[OPTIONS_ERROR_MAX]);
+                  const struct options_io *world, char error[OPTIONS_ERROR_MAX]);
 
 /* Writes the help text of a command: usage, and options with default and environment variable. A command
  * with more than 25 options shows only the most used ones, or with `all` every option by topic. Returns
@@ -180,7 +180,7 @@ int options_parse(struct options *o, const struct command *command, int argc, ch
 size_t options_help(const struct command *command, bool all, char out[OPTIONS_HELP_MAX]);
 
 /* Receives a command's flags and the possible values of each, for shell completion. */
-struct options_words_sink
+struct options_completion_sink
 {
     /* Called once per flag or operand. `name` is NULL for an operand. `words` is NULL for a flag
      * without a value. Otherwise `words` lists possible values, separated by blanks: whole values,
@@ -190,9 +190,9 @@ struct options_words_sink
     void *self;
 };
 /* Size of the list of words, in bytes. */
-enum { OPTIONS_WORDS_MAX = 256 };
+enum { OPTIONS_COMPLETION_MAX = 256 };
 /* Calls `sink->row` for each flag and operand of a command. */
-void options_words(const struct command *command, const struct options_words_sink *sink);
+void options_completions(const struct command *command, const struct options_completion_sink *sink);
 /* Rows of --config and --print-config, which every command with run flags has. */
 extern const struct option_row options_shared_rows[];
 
@@ -236,11 +236,13 @@ void options_env_name(const char *name, char *out, size_t cap);
 /* Returns true if an environment variable such as "HEARSAY_TOPLOGY" has our prefix but belongs to
  * no option of any command. `*meant` is then the most similar option name, or NULL. The name
  * belongs to a row or a run key. `commands` ends with a command without a name. */
-bool options_stray(const struct command *commands, const char *variable, const char **meant);
+bool options_unknown_variable(const struct command *commands, const char *variable,
+                              const char **meant);
 
 /* Writes the names of the commands that have a flag of this name, such as "peer, sim". Returns
  * false if no command has it. `commands` may be NULL. */
-enum { OPTIONS_OWNERS_MAX = 120 };
-bool options_owners(const struct command *commands, const char *name, char out[OPTIONS_OWNERS_MAX]);
+enum { OPTIONS_COMMANDS_MAX = 120 };
+bool options_commands_with_flag(const struct command *commands, const char *name,
+                                char out[OPTIONS_COMMANDS_MAX]);
 
 #endif

@@ -52,7 +52,8 @@ static void try_name(struct stray *s, const char *name, const char *former)
         s->meant = name;
 }
 
-bool options_stray(const struct command *commands, const char *variable, const char **meant)
+bool options_unknown_variable(const struct command *commands, const char *variable,
+                              const char **meant)
 {
     struct stray s = {.variable = variable};
     if (strncmp(variable, "HEARSAY_", ENV_PREFIX) != 0)
@@ -81,13 +82,14 @@ static bool has_flag(const struct command *c, const char *name)
     return false;
 }
 
-bool options_owners(const struct command *commands, const char *name, char out[OPTIONS_OWNERS_MAX])
+bool options_commands_with_flag(const struct command *commands, const char *name,
+                                char out[OPTIONS_COMMANDS_MAX])
 {
     size_t n = 0;
     out[0] = '\0';
     for (const struct command *c = commands; c != NULL && c->name != NULL; c++)
-        if (has_flag(c, name) && n < OPTIONS_OWNERS_MAX)
-            n += (size_t)snprintf(out + n, OPTIONS_OWNERS_MAX - n, "%s%s", n > 0 ? ", " : "",
+        if (has_flag(c, name) && n < OPTIONS_COMMANDS_MAX)
+            n += (size_t)snprintf(out + n, OPTIONS_COMMANDS_MAX - n, "%s%s", n > 0 ? ", " : "",
                                   c->name);
     return n > 0;
 }

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-bool rate_read(const char *text, double *bits_per_s)
+bool rate_parse(const char *text, double *bits_per_s)
 {
     static const struct
     {

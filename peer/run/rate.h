@@ -9,6 +9,6 @@
 
 /* Parses a rate such as "100Mbit", a number followed by its unit, into bits per second. Returns
  * false if `text` is not a rate. */
-bool rate_read(const char *text, double *bits_per_s);
+bool rate_parse(const char *text, double *bits_per_s);
 
 #endif

@@ -249,7 +249,7 @@ bool run_flags_any(const struct run_flags *f)
 {
     const struct run_key *key;
     for (size_t i = 0; (key = run_key_at(f->trainer, i)) != NULL; i++)
-        if (f->value[i][0] != '\0' && !key->own_place)
+        if (f->value[i][0] != '\0' && !key->is_per_peer)
             return true;
     return false;
 }
@@ -274,27 +274,27 @@ static int flag_or_default(const struct run_flags *f, size_t place, char value[R
 
 /* ---- Keys that have no effect. ---- */
 
-static bool is_useless(const struct run *r, const struct run_key *key)
+static bool key_has_no_effect(const struct run *r, const struct run_key *key)
 {
     return key->useless != NULL && key->useless(r);
 }
 
 /* Sets every key that has no effect in this run to its default, so that equal runs have equal
  * texts. */
-static void clear_useless(struct run *r)
+static void reset_keys_without_effect(struct run *r)
 {
     const struct run_key *key;
     for (size_t i = 0; (key = run_key_at(r->trainer, i)) != NULL; i++)
-        if (is_useless(r, key))
+        if (key_has_no_effect(r, key))
             put_field(r, key, key->fallback);
 }
 
 /* Finds a flag that was given but has no effect in this run. NULL: no such flag was given. */
-static const struct run_key *given_in_vain(const struct run *r, const struct run_flags *f)
+static const struct run_key *given_without_effect(const struct run *r, const struct run_flags *f)
 {
     const struct run_key *key;
     for (size_t i = 0; (key = run_key_at(r->trainer, i)) != NULL; i++)
-        if (f->value[i][0] != '\0' && is_useless(r, key))
+        if (f->value[i][0] != '\0' && key_has_no_effect(r, key))
             return key;
     return NULL;
 }
@@ -302,7 +302,7 @@ static const struct run_key *given_in_vain(const struct run *r, const struct run
 /* Refuses given flags that have no effect in a run made from these flags. */
 static int check_given(const struct run *r, const struct run_flags *f, char error[RUN_ERROR_MAX])
 {
-    const struct run_key *key = given_in_vain(r, f);
+    const struct run_key *key = given_without_effect(r, f);
     if (key == NULL)
         return 0;
     snprintf(error, RUN_ERROR_MAX, "--%s: %s", key->name, key->why);
@@ -315,7 +315,7 @@ static int check_given_to(const struct run *r, const struct run_flags *f, char e
 {
     char theirs[RUN_VALUE_MAX];
     size_t place;
-    const struct run_key *key = given_in_vain(r, f);
+    const struct run_key *key = given_without_effect(r, f);
     if (key == NULL)
         return 0;
     const struct run_key *of = find_key(r->trainer, key->of, &place);
@@ -355,7 +355,7 @@ static int fill_run(struct run *r, const struct run_flags *f, char error[RUN_ERR
             put_field(&made, key, value);
         }
     made.gamma_auto = made.gamma == 0;
-    clear_useless(&made);
+    reset_keys_without_effect(&made);
     int err = check_together(&made, error);
     if (err != 0)
         return err;
@@ -393,7 +393,7 @@ bool run_flags_orphan(const struct run_flags *f, char why[RUN_ERROR_MAX])
     if (fill_run(&r, f, why) != 0)
         return false;
     for (size_t i = 0; (key = run_key_at(f->trainer, i)) != NULL; i++) {
-        bool in_vain = f->value[i][0] != '\0' && is_useless(&r, key);
+        bool in_vain = f->value[i][0] != '\0' && key_has_no_effect(&r, key);
         if (in_vain && run_flags_value(f, key->of)[0] != '\0')
             return false;
     }
@@ -495,8 +495,8 @@ static bool line_key(const char *text, size_t n, size_t *at, char key[RUN_KEY_MA
     return strspn(key, "abcdefghijklmnopqrstuvwxyz0123456789-") == len;
 }
 
-bool run_other_kind(const struct run_trainer *t, const char *text, size_t n,
-                    char found[RUN_KEY_MAX + 1], const char **expected)
+bool run_text_is_of_other_trainer(const struct run_trainer *t, const char *text, size_t n,
+                                  char found[RUN_KEY_MAX + 1], const char **expected)
 {
     char key[RUN_KEY_MAX + 1] = "", last[RUN_KEY_MAX + 1] = "";
     size_t place, n_core = 0;
@@ -541,7 +541,7 @@ int run_check_flags(const struct run *r, const struct run_flags *f, char error[R
     const struct run_key *key;
     assert(r->trainer == f->trainer);
     for (size_t i = 0; (key = run_key_at(r->trainer, i)) != NULL; i++) {
-        if (f->value[i][0] == '\0' || is_useless(r, key))
+        if (f->value[i][0] == '\0' || key_has_no_effect(r, key))
             continue;
         memcpy(mine, f->value[i], sizeof mine);
         int err = check_flag(r, key, mine, error);

@@ -155,7 +155,7 @@ static inline uint32_t run_staleness(const struct run *r)
 
 /* Returns whether an exchange of training may overshoot the mean of the neighbours: a fixed `gamma`
  * above 1. */
-bool run_oversteps(const struct run *r);
+bool run_may_overshoot(const struct run *r);
 
 /* Returns the graph of the consensus phase. */
 static inline const char *run_final_topology(const struct run *r)
@@ -214,7 +214,7 @@ struct run_key
     bool (*agrees)(const char *given, const char *of_run);
     /* True for a value that each peer gives for itself (a path). Giving such a flag does not
      * request a certain run. */
-    bool own_place;
+    bool is_per_peer;
 
     /* Returns true if the key has no effect in a run. The key may then not be given, and has its
      * default in canonical form, so that equal runs have equal texts. NULL: the key always has an
@@ -267,7 +267,7 @@ struct run_flags
 __attribute__((warn_unused_result)) int run_flags_set(struct run_flags *f, const char *name,
                                                       const char *value, char error[RUN_ERROR_MAX]);
 /* Returns whether any flag was given that requests a certain run. `data` does not count
- * (run_key.own_place). */
+ * (run_key.is_per_peer). */
 bool run_flags_any(const struct run_flags *f);
 
 /* Returns the canonical value of a flag, "" if it was not given. Asserts that `name` is a key. */
@@ -304,8 +304,8 @@ __attribute__((warn_unused_result)) int run_from_text(struct run *r, const struc
 /* Returns whether a text that run_from_text() refused is a run description of another trainer: it
  * has all core keys, and other keys instead of the keys of `t`. `found` gets the first key that `t`
  * does not have, `*expected` the first key of `t`. */
-bool run_other_kind(const struct run_trainer *t, const char *text, size_t n,
-                    char found[RUN_KEY_MAX + 1], const char **expected);
+bool run_text_is_of_other_trainer(const struct run_trainer *t, const char *text, size_t n,
+                                  char found[RUN_KEY_MAX + 1], const char **expected);
 
 /* Checks the given flags against a run of the same trainer, such as the run of the cluster that is
  * joined. An open value agrees with any value it may become (run_key.agrees). Returns 0, or -EINVAL

@@ -127,11 +127,11 @@ static int check_global(const struct run *r, char error[RUN_ERROR_MAX])
         v->momentum == 0 ? "needs a --momentum over 0"
         : r->local_steps == 0
             ? "needs a number of --local-steps, not auto: a round's way is weighed by them"
-        : r->factor_masking ? "not with --factor-masking true: what is sent is no part of it"
-        : run_oversteps(r)  ? "needs a --gamma of at most 1 (as --gamma 1): it remembers each "
-                              "exchange, and one that "
-                              "goes beyond the neighbours' mean would grow"
-                            : NULL;
+        : r->factor_masking    ? "not with --factor-masking true: what is sent is no part of it"
+        : run_may_overshoot(r) ? "needs a --gamma of at most 1 (as --gamma 1): it remembers each "
+                                 "exchange, and one that "
+                                 "goes beyond the neighbours' mean would grow"
+                               : NULL;
     if (!v->quasi_global || why == NULL)
         return 0;
     snprintf(error, RUN_ERROR_MAX, "--momentum-kind qg: %s", why);
@@ -219,7 +219,7 @@ static const struct run_key keys[] = {
      .help = "glyphs (built in); mnist, idx, cifar10, cifar100, libsvm, csv or text with "
              ":PATH[,key=value]; or a PATH alone, whose kind its contents tell",
      .canonical = canonical_data, FIELD(data),
-     .fixed = data_kind_fixed, .agrees = data_kind_agrees, .own_place = true},
+     .fixed = data_kind_fixed, .agrees = data_kind_agrees, .is_per_peer = true},
     {.name = "augment", .kind = RUN_TEXT, .fallback = "none",
      .help = "random changes to training images: none, crop, flip or crop+flip",
      .canonical = canonical_augment, FIELD(augment)},

@@ -16,7 +16,7 @@ void journal_open(struct journal *j, const char *dir, size_t bytes_max, bool bri
     *j = (struct journal){.dir = dir, .bytes_max = bytes_max, .brief = brief, .fd = -1};
 }
 
-static void shut(struct journal *j)
+static void journal_close_file(struct journal *j)
 {
     if (j->fd >= 0)
         close(j->fd);
@@ -45,8 +45,8 @@ void journal_put(struct journal *j, const char *line)
     size_t n = line != NULL ? strlen(line) : 0;
     if (j->dir == NULL)
         return;
-    if (line == NULL || j->losing || !make_room(j, n + 1)) {
-        j->losing = j->n_waiting > 0;
+    if (line == NULL || j->is_dropping || !make_room(j, n + 1)) {
+        j->is_dropping = j->n_waiting > 0;
         j->n_lost++;
         return;
     }
@@ -93,16 +93,16 @@ int journal_write(struct journal *j)
     size_t done = 0;
     if (j->dir == NULL || j->n_waiting == 0)
         return 0;
-    int err = j->fd < 0 ? outdir_append(j->dir, &j->fd) : 0;
+    int err = j->fd < 0 ? outdir_open_metrics(j->dir, &j->fd) : 0;
     if (err == 0)
         err = put_bytes(j, &done);
     drop_written(j, done);
     j->n_old = j->n_waiting;
-    j->losing = j->losing && j->n_waiting > 0;
+    j->is_dropping = j->is_dropping && j->n_waiting > 0;
     if (err < 0 || j->brief)
-        shut(j);
-    if (err < 0 && outdir_append(j->dir, &j->fd) == 0 && j->brief)
-        shut(j);
+        journal_close_file(j);
+    if (err < 0 && outdir_open_metrics(j->dir, &j->fd) == 0 && j->brief)
+        journal_close_file(j);
     return err;
 }
 
@@ -113,6 +113,6 @@ void journal_close(struct journal *j)
     free(j->text);
     j->text = NULL;
     j->cap = 0;
-    shut(j);
+    journal_close_file(j);
     j->dir = NULL;
 }

@@ -29,9 +29,9 @@ struct journal
     uint64_t n_waiting; /* Number of lines that wait to be written. */
     /* Number of waiting lines that an earlier journal_write() could not write. */
     uint64_t n_old;
-    uint64_t n_late; /* Number of lines that were written only after a failed try. */
-    uint64_t n_lost; /* Number of lines that were dropped and are in no file. */
-    bool losing;     /* True while new lines are dropped because older lines wait. */
+    uint64_t n_late;  /* Number of lines that were written only after a failed try. */
+    uint64_t n_lost;  /* Number of lines that were dropped and are in no file. */
+    bool is_dropping; /* True while new lines are dropped because older lines wait. */
 };
 
 /* Starts an empty journal for the directory `dir` (borrowed, NULL: no journal). At most `bytes_max`

@@ -108,7 +108,7 @@ static bool is_peer(const char *name)
 
 /* Returns the name of the first file of a run in `dir` itself, not in its subdirectories. NULL: no
  * such file. */
-static const char *first_result(const char *dir)
+static const char *first_run_file(const char *dir)
 {
     if (is_there(dir, run_file))
         return run_file;
@@ -121,7 +121,7 @@ static const char *first_result(const char *dir)
 static bool is_peer_with_results(const char *dir, const char *name)
 {
     char path[OUTDIR_PATH_MAX];
-    return is_peer(name) && join(path, dir, name) == 0 && first_result(path) != NULL;
+    return is_peer(name) && join(path, dir, name) == 0 && first_run_file(path) != NULL;
 }
 
 /* Tests whether the run identity in `text` is of a command that runs several peers. Only such a
@@ -144,13 +144,13 @@ static FILE *open_file(const char *path, const char *file)
     return f;
 }
 
-bool outdir_text(const char *path, char text[OWNER_TEXT_MAX])
+bool outdir_read_identity(const char *path, char text[RUN_IDENTITY_TEXT_MAX])
 {
     text[0] = '\0';
     FILE *f = open_file(path, run_file);
     if (f == NULL)
         return false;
-    size_t n = fread(text, 1, OWNER_TEXT_MAX - 1, f);
+    size_t n = fread(text, 1, RUN_IDENTITY_TEXT_MAX - 1, f);
     bool good = ferror(f) == 0 && n > 0 && memchr(text, '\0', n) == NULL;
     text[good ? n : 0] = '\0';
     fclose(f);
@@ -159,9 +159,9 @@ bool outdir_text(const char *path, char text[OWNER_TEXT_MAX])
 
 /* Tests whether a directory without a usable run.txt holds results that a new run would overwrite.
  * Writes the name of the first such file or directory to `why`. */
-static bool in_the_way(const char *path, const char *text, char why[OUTDIR_WHY_MAX])
+static bool find_overwritten(const char *path, const char *text, char why[OUTDIR_WHY_MAX])
 {
-    const char *first = first_result(path);
+    const char *first = first_run_file(path);
     if (first != NULL) {
         fail(why, 0, "%s", first);
         return true;
@@ -200,7 +200,7 @@ static bool has_models(const char *path, const json_t *summary)
     return true;
 }
 
-json_t *outdir_summary(const char *path)
+json_t *outdir_read_summary(const char *path)
 {
     FILE *f = open_file(path, summary_file);
     json_t *j = f != NULL ? json_loadf(f, 0, NULL) : NULL;
@@ -215,22 +215,22 @@ json_t *outdir_summary(const char *path)
 /* Decides by these rules, in this order:
  *
  *   run.txt missing or unreadable, no results    OUTDIR_NEW
- *   run.txt missing or unreadable, results       OUTDIR_FOREIGN
- *   run.txt has another identity                 OUTDIR_OTHER
+ *   run.txt missing or unreadable, results       OUTDIR_UNKNOWN_RUN
+ *   run.txt has another identity                 OUTDIR_OTHER_RUN
  *   summary says finished, and models exist      OUTDIR_FINISHED
- *   otherwise                                    OUTDIR_BEGUN
+ *   otherwise                                    OUTDIR_UNFINISHED
  */
-enum outdir_state outdir_look(const char *path, const char *text, char why[OUTDIR_WHY_MAX])
+enum outdir_state outdir_inspect(const char *path, const char *text, char why[OUTDIR_WHY_MAX])
 {
-    char there[OWNER_TEXT_MAX];
+    char there[RUN_IDENTITY_TEXT_MAX];
     why[0] = '\0';
-    if (!outdir_text(path, there))
-        return in_the_way(path, text, why) ? OUTDIR_FOREIGN : OUTDIR_NEW;
-    if (owner_differ(there, text, why) > 0)
-        return OUTDIR_OTHER;
-    json_t *summary = outdir_summary(path);
+    if (!outdir_read_identity(path, there))
+        return find_overwritten(path, text, why) ? OUTDIR_UNKNOWN_RUN : OUTDIR_NEW;
+    if (run_identity_differ(there, text, why) > 0)
+        return OUTDIR_OTHER_RUN;
+    json_t *summary = outdir_read_summary(path);
     json_decref(summary);
-    return summary != NULL ? OUTDIR_FINISHED : OUTDIR_BEGUN;
+    return summary != NULL ? OUTDIR_FINISHED : OUTDIR_UNFINISHED;
 }
 
 /* ---- The lock. ---- */
@@ -274,7 +274,7 @@ static int take_lock(const char *path, int flags, long *pid)
     return err;
 }
 
-bool outdir_is_open(const char *path, long *pid)
+bool outdir_is_locked(const char *path, long *pid)
 {
     *pid = 0;
     int fd = take_lock(path, 0, pid);
@@ -293,7 +293,7 @@ static bool is_left_over(const char *name)
 
 /* Deletes temporary files of a process that was killed while writing. Called with the lock held, so
  * that no live process uses these files. */
-static void sweep(const char *path)
+static void delete_temporary_files(const char *path)
 {
     char name[OUTDIR_PATH_MAX];
     DIR *d = opendir(path);
@@ -344,7 +344,7 @@ int outdir_open(struct outdir *d, const char *path, char why[OUTDIR_WHY_MAX])
         outdir_close(d);
         return err;
     }
-    sweep(path);
+    delete_temporary_files(path);
     return 0;
 }
 
@@ -460,13 +460,13 @@ static int move_all(const char *from, const char *to, bool peers)
     return err == 0 ? replace_sync(from) : err;
 }
 
-int outdir_fresh(const struct outdir *d, const char *text, char moved[OUTDIR_PATH_MAX],
-                 char why[OUTDIR_WHY_MAX])
+int outdir_move_old_run(const struct outdir *d, const char *text, char moved[OUTDIR_PATH_MAX],
+                        char why[OUTDIR_WHY_MAX])
 {
-    char there[OWNER_TEXT_MAX];
-    bool named = outdir_text(d->path, there);
+    char there[RUN_IDENTITY_TEXT_MAX];
+    bool named = outdir_read_identity(d->path, there);
     moved[0] = '\0';
-    if (!named && !in_the_way(d->path, text, why))
+    if (!named && !find_overwritten(d->path, text, why))
         return 0;
     int err = make_old(d->path, moved);
     if (err == 0)
@@ -478,10 +478,10 @@ int outdir_fresh(const struct outdir *d, const char *text, char moved[OUTDIR_PAT
 
 /* ---- What is written. ---- */
 
-int outdir_claim(const struct outdir *d, const char *text, char why[OUTDIR_WHY_MAX])
+int outdir_write_identity(const struct outdir *d, const char *text, char why[OUTDIR_WHY_MAX])
 {
-    char there[OWNER_TEXT_MAX], path[OUTDIR_PATH_MAX];
-    if (outdir_text(d->path, there) && strcmp(there, text) == 0)
+    char there[RUN_IDENTITY_TEXT_MAX], path[OUTDIR_PATH_MAX];
+    if (outdir_read_identity(d->path, there) && strcmp(there, text) == 0)
         return 0;
     int err = join(path, d->path, run_file);
     if (err == 0)
@@ -517,7 +517,7 @@ static int end_of_lines(int fd, off_t *end)
 
 /* A reader of metrics.jsonl expects complete lines, so a torn last line is cut off before the first
  * append. */
-int outdir_append(const char *path, int *fd)
+int outdir_open_metrics(const char *path, int *fd)
 {
     char name[OUTDIR_PATH_MAX];
     off_t end;
@@ -538,7 +538,7 @@ int outdir_append(const char *path, int *fd)
     return err;
 }
 
-int outdir_finish(const char *path, const json_t *summary)
+int outdir_write_summary(const char *path, const json_t *summary)
 {
     char name[OUTDIR_PATH_MAX];
     int err = join(name, path, summary_file);

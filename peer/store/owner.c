@@ -27,19 +27,20 @@ static bool is_plain(char c)
 
 /* Appends a key=value line. Bytes that are not printable ASCII become '?', so that a value cannot
  * add lines. */
-static void put(char out[OWNER_TEXT_MAX], const char *dashes, const char *key, const char *value)
+static void put(char out[RUN_IDENTITY_TEXT_MAX], const char *dashes, const char *key,
+                const char *value)
 {
     size_t at = strlen(out), line = at;
-    int n =
-        snprintf(out + at, OWNER_TEXT_MAX - at, "%s%s=%.*s\n", dashes, key, OWNER_VALUE_MAX, value);
-    assert(n > 0 && (size_t)n < OWNER_TEXT_MAX - at);
+    int n = snprintf(out + at, RUN_IDENTITY_TEXT_MAX - at, "%s%s=%.*s\n", dashes, key,
+                     RUN_IDENTITY_VALUE_MAX, value);
+    assert(n > 0 && (size_t)n < RUN_IDENTITY_TEXT_MAX - at);
     for (at += (size_t)n - 1; line < at; line++)
         if (!is_plain(out[line]))
             out[line] = '?';
 }
 
-void owner_write(char out[OWNER_TEXT_MAX], const char *command, const struct owner_flag *flags,
-                 const char *run_text)
+void run_identity_write(char out[RUN_IDENTITY_TEXT_MAX], const char *command,
+                        const struct run_identity_flag *flags, const char *run_text)
 {
     out[0] = '\0';
     put(out, "", command_key, command);
@@ -47,7 +48,7 @@ void owner_write(char out[OWNER_TEXT_MAX], const char *command, const struct own
         if (flags->value != NULL)
             put(out, "--", flags->name, flags->value);
     size_t at = strlen(out), n = strlen(run_text);
-    assert(at + n < OWNER_TEXT_MAX);
+    assert(at + n < RUN_IDENTITY_TEXT_MAX);
     memcpy(out + at, run_text, n + 1);
 }
 
@@ -87,7 +88,7 @@ static bool is_command(const struct line *l)
     return l->n_key == sizeof command_key - 1 && memcmp(l->key, command_key, l->n_key) == 0;
 }
 
-const char *owner_run(const char *text)
+const char *run_identity_run_text(const char *text)
 {
     for (const char *at = text; *at != '\0'; text = at) {
         struct line l;
@@ -101,15 +102,15 @@ const char *owner_run(const char *text)
 
 /* ---- Differences. ---- */
 
-static void add(char why[OWNER_WHY_MAX], const char *text, size_t n)
+static void add(char why[RUN_IDENTITY_WHY_MAX], const char *text, size_t n)
 {
     size_t at = strlen(why);
-    for (size_t i = 0; i < n && at + 1 < OWNER_WHY_MAX; i++)
+    for (size_t i = 0; i < n && at + 1 < RUN_IDENTITY_WHY_MAX; i++)
         why[at++] = is_plain(text[i]) ? text[i] : '?';
     why[at] = '\0';
 }
 
-static void add_text(char why[OWNER_WHY_MAX], const char *text)
+static void add_text(char why[RUN_IDENTITY_WHY_MAX], const char *text)
 {
     add(why, text, strlen(text));
 }
@@ -125,7 +126,7 @@ static size_t shown_from(const struct line *there, const struct line *here)
     return i < VALUE_SHOWN * 3 / 4 ? 0 : i - VALUE_SHOWN / 4;
 }
 
-static void add_value(char why[OWNER_WHY_MAX], const struct line *l, size_t from)
+static void add_value(char why[RUN_IDENTITY_WHY_MAX], const struct line *l, size_t from)
 {
     if (l == NULL) {
         add_text(why, "none");
@@ -139,13 +140,13 @@ static void add_value(char why[OWNER_WHY_MAX], const struct line *l, size_t from
 }
 
 /* Adds one differing key with its two values to `why`. `there` or `here` is NULL if that text lacks
- * the key. Only the first OWNER_NAMED keys are added. */
-static void name_key(char why[OWNER_WHY_MAX], size_t n_before, const struct line *there,
+ * the key. Only the first RUN_IDENTITY_KEYS_SHOWN keys are added. */
+static void name_key(char why[RUN_IDENTITY_WHY_MAX], size_t n_before, const struct line *there,
                      const struct line *here)
 {
     const struct line *l = there != NULL ? there : here;
     size_t from = shown_from(there, here);
-    if (n_before >= OWNER_NAMED)
+    if (n_before >= RUN_IDENTITY_KEYS_SHOWN)
         return;
     if (n_before > 0)
         add_text(why, "; ");
@@ -157,7 +158,7 @@ static void name_key(char why[OWNER_WHY_MAX], size_t n_before, const struct line
     add_text(why, " here");
 }
 
-size_t owner_differ(const char *there, const char *here, char why[OWNER_WHY_MAX])
+size_t run_identity_differ(const char *there, const char *here, char why[RUN_IDENTITY_WHY_MAX])
 {
     struct line a, b;
     size_t n = 0;
@@ -174,9 +175,9 @@ size_t owner_differ(const char *there, const char *here, char why[OWNER_WHY_MAX]
     for (const char *at = here; next_line(&at, &b);)
         if (!find(there, &b, &a))
             name_key(why, n++, NULL, &b);
-    if (n > OWNER_NAMED) {
+    if (n > RUN_IDENTITY_KEYS_SHOWN) {
         char more[40];
-        snprintf(more, sizeof more, "; and %zu more", n - OWNER_NAMED);
+        snprintf(more, sizeof more, "; and %zu more", n - RUN_IDENTITY_KEYS_SHOWN);
         add_text(why, more);
     }
     return n;

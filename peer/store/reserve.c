@@ -46,7 +46,7 @@ int reserve_hold(struct reserve *r, const char *dir, size_t n_params, uint32_t n
     return take(r, dir);
 }
 
-void reserve_again(struct reserve *r, const char *dir)
+void reserve_hold_again(struct reserve *r, const char *dir)
 {
     reserve_release(r);
     if (r->bytes > 0)

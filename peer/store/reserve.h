@@ -28,7 +28,7 @@ __attribute__((warn_unused_result)) int reserve_hold(struct reserve *r, const ch
                                                      size_t n_params, uint32_t n_files);
 
 /* Takes a reservation of the last size again, after its release. Failure is ignored. */
-void reserve_again(struct reserve *r, const char *dir);
+void reserve_hold_again(struct reserve *r, const char *dir);
 /* Gives the reserved space back to the disk. Does nothing if no space is reserved. */
 void reserve_release(struct reserve *r);
 

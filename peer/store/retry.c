@@ -4,7 +4,7 @@
 static const int64_t second = 1000000;
 
 /* Intervals in seconds: TRY of retries, SAY of warnings. */
-enum { TRY_LEAST = 1, TRY_MOST = 10, SAY_LEAST = 10, SAY_MOST = 60 };
+enum { TRY_MIN_S = 1, TRY_MAX_S = 10, WARN_MIN_S = 10, WARN_MAX_S = 60 };
 
 static int64_t smaller(int64_t a, int64_t b)
 {
@@ -23,15 +23,15 @@ int64_t retry_failed(struct retry *r, int64_t now_us, int64_t patience_us, bool 
     if (!r->begun)
         *r = (struct retry){.begun = true,
                             .end_us = now_us + patience_us,
-                            .try_every_us = TRY_LEAST * second,
-                            .say_at_us = now_us,
-                            .say_every_us = SAY_LEAST * second};
-    *say = now_us >= r->say_at_us;
+                            .try_every_us = TRY_MIN_S * second,
+                            .warn_at_us = now_us,
+                            .warn_every_us = WARN_MIN_S * second};
+    *say = now_us >= r->warn_at_us;
     if (*say) {
-        r->say_at_us = now_us + r->say_every_us;
-        r->say_every_us = smaller(2 * r->say_every_us, SAY_MOST * second);
+        r->warn_at_us = now_us + r->warn_every_us;
+        r->warn_every_us = smaller(2 * r->warn_every_us, WARN_MAX_S * second);
     }
     int64_t wait_us = smaller(r->try_every_us, retry_left_us(r, now_us));
-    r->try_every_us = smaller(2 * r->try_every_us, TRY_MOST * second);
+    r->try_every_us = smaller(2 * r->try_every_us, TRY_MAX_S * second);
     return wait_us;
 }

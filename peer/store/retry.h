@@ -19,7 +19,7 @@ struct retry
     int64_t end_us;       /* Time at which retrying ends, in microseconds. */
     int64_t try_every_us; /* Interval between the next two tries, in microseconds. */
     /* Time of the next warning, and interval to the one after it, in microseconds. */
-    int64_t say_at_us, say_every_us;
+    int64_t warn_at_us, warn_every_us;
 };
 
 /* Reports that a try failed. The first failure starts the time limit of `patience_us`. Returns the

@@ -48,7 +48,7 @@ struct uv_driver_config
 
     /* The members file and what was in it; NULL: everybody may be a member. */
     const char *members;
-    struct members_file *listed; /* Its contents are taken over by uv_driver_start(). */
+    struct allow_list *listed; /* Its contents are taken over by uv_driver_start(). */
 
     /* All may be NULL. From the loop thread, within a step: they must not call the driver. */
     void *self;

@@ -407,7 +407,7 @@ static void carry_out(struct uv_driver *d)
     for (uint32_t i = 0; i < fx->n_resolves; i++)
         resolve(d, fx->resolves[i].seed, fx->resolves[i].name);
     if (fx->resumed > 0 && d->config->slots != NULL)
-        slots_resume(d->config->slots, (int)d->config->node.resume[fx->resumed - 1].slot);
+        slots_set_newest(d->config->slots, (int)d->config->node.resume[fx->resumed - 1].slot);
     if (fx->checkpoint)
         write_checkpoint(d);
     tell(d);

@@ -21,8 +21,8 @@ static int read_bytes(const char *path, char *text, size_t *n)
     *n = 0;
     if (fd < 0)
         return -errno;
-    while (err == 0 && *n < MEMBERS_FILE_MAX + 1) {
-        ssize_t got = read(fd, text + *n, MEMBERS_FILE_MAX + 1 - *n);
+    while (err == 0 && *n < ALLOW_LIST_BYTES_MAX + 1) {
+        ssize_t got = read(fd, text + *n, ALLOW_LIST_BYTES_MAX + 1 - *n);
         if (got == 0)
             break;
         if (got > 0)
@@ -34,14 +34,14 @@ static int read_bytes(const char *path, char *text, size_t *n)
     return err;
 }
 
-int uv_roster_read(struct members_file *f, const char *path, char error[UV_ROSTER_ERROR_MAX])
+int uv_roster_read(struct allow_list *f, const char *path, char error[UV_ROSTER_ERROR_MAX])
 {
-    char why[MEMBERS_FILE_ERROR_MAX] = "no memory";
+    char why[ALLOW_LIST_ERROR_MAX] = "no memory";
     size_t n = 0;
-    char *text = malloc(MEMBERS_FILE_MAX + 1);
+    char *text = malloc(ALLOW_LIST_BYTES_MAX + 1);
     int err = text != NULL ? read_bytes(path, text, &n) : -ENOMEM;
     if (err == 0)
-        err = members_file_parse(f, text, n, why);
+        err = allow_list_parse(f, text, n, why);
     else if (err != -ENOMEM)
         snprintf(why, sizeof why, "%s", strerror(-err));
     free(text);
@@ -93,7 +93,7 @@ static void note(const struct uv_roster *r, enum note_level level, const char *t
 static void take(struct uv_roster *r)
 {
     char text[UV_ROSTER_ERROR_MAX + 64], why[UV_ROSTER_ERROR_MAX];
-    struct members_file now = {0};
+    struct allow_list now = {0};
     int err = uv_roster_read(&now, r->path, why);
     if (err < 0) {
         snprintf(text, sizeof text, "%s; the list as it was stays in force", why);
@@ -102,10 +102,10 @@ static void take(struct uv_roster *r)
     }
     bool other = now.n != r->file.n || memcmp(now.id, r->file.id, now.n * sizeof *now.id) != 0;
     if (!other) {
-        members_file_close(&now);
+        allow_list_close(&now);
         return;
     }
-    members_file_close(&r->file);
+    allow_list_close(&r->file);
     r->file = now;
     snprintf(text, sizeof text, "%.200s: %zu identities from now on", r->path, now.n);
     note(r, NOTE_INFO, text);
@@ -125,12 +125,12 @@ static void on_look(uv_timer_t *timer)
 }
 
 void uv_roster_start(struct uv_roster *r, struct uv_driver *d, const char *path,
-                     struct members_file *first)
+                     struct allow_list *first)
 {
     r->driver = d;
     r->path = path;
     r->file = *first;
-    *first = (struct members_file){0};
+    *first = (struct allow_list){0};
     r->timer.data = r;
     tell_node(r);
     uv_timer_start(&r->timer, on_look, UV_ROSTER_MS, UV_ROSTER_MS);
@@ -138,5 +138,5 @@ void uv_roster_start(struct uv_roster *r, struct uv_driver *d, const char *path,
 
 void uv_roster_close(struct uv_roster *r)
 {
-    members_file_close(&r->file);
+    allow_list_close(&r->file);
 }

@@ -33,19 +33,19 @@ struct uv_roster
     uv_timer_t timer;
     struct uv_driver *driver;
     const char *path;
-    struct members_file file; /* What the node was last told. */
+    struct allow_list file; /* What the node was last told. */
     struct uv_roster_mark seen, taken;
 };
 
 /* Read the file. 0; or a negative errno (-EINVAL: it is no list of identities) with a sentence that
  * begins with the path; then *f is as before. */
-__attribute__((warn_unused_result)) int uv_roster_read(struct members_file *f, const char *path,
+__attribute__((warn_unused_result)) int uv_roster_read(struct allow_list *f, const char *path,
                                                        char error[UV_ROSTER_ERROR_MAX]);
 
 /* Tell the node of `first`, which it takes over, and look from now on. The timer has been initialised;
  * whoever closes it calls uv_roster_close() behind it. */
 void uv_roster_start(struct uv_roster *r, struct uv_driver *d, const char *path,
-                     struct members_file *first);
+                     struct allow_list *first);
 void uv_roster_close(struct uv_roster *r);
 
 #endif

@@ -366,7 +366,7 @@ int settings_token(struct settings *s, struct uv_driver_config *c, char error[SE
             return -EINVAL;
         given = text;
     }
-    int err = token_present(&s->certificate, given, s->identity.sign_pk, why);
+    int err = token_certify(&s->certificate, given, s->identity.sign_pk, why);
     explicit_bzero(text, sizeof text);
     if (err < 0)
         return refuse(error, -EINVAL, "--token: %s", why);
@@ -380,7 +380,7 @@ int settings_duration(const struct options *o, const char *name, int64_t *us,
                       char error[SETTINGS_ERROR_MAX])
 {
     const char *text = options_text(o, name);
-    if (duration_read(text, us))
+    if (duration_parse(text, us))
         return 0;
     return refuse(error, -EINVAL, "--%s: found '%.40s', expected " DURATION_EXPECTED, name, text);
 }
@@ -408,7 +408,7 @@ int settings_uplink(const struct options *o, struct node_config *c, char error[S
     c->uplink = NODE_UPLINK_OFF;
     if (strcmp(text, "off") == 0)
         return 0;
-    if (!rate_read(text, &bits_per_s))
+    if (!rate_parse(text, &bits_per_s))
         return refuse(error, -EINVAL, "--uplink: found '%.60s', expected auto, off, or %s", text,
                       RATE_EXPECTED);
     c->uplink = NODE_UPLINK_RATE;
@@ -430,7 +430,7 @@ int settings_uplink_fits(const struct options *o, const struct run *run, char er
 
 void settings_close(struct settings *s)
 {
-    members_file_close(&s->listed);
+    allow_list_close(&s->listed);
     channel_identity_close(&s->identity);
     explicit_bzero(s->psk, sizeof s->psk);
     if (s->locks)

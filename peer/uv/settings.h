@@ -39,7 +39,7 @@ struct settings
     bool locks; /* The identity's file is locked, by this descriptor. */
     int lock;
     struct certificate certificate; /* What --token makes of us. */
-    struct members_file listed;     /* What --members held. */
+    struct allow_list listed;       /* What --members held. */
     struct members_crypto crypto;
 };
 

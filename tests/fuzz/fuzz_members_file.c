@@ -11,12 +11,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 /* In a block of their very size, so that a sanitizer sees any read beyond them. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-    char why[MEMBERS_FILE_ERROR_MAX] = "", *text = malloc(n > 0 ? n : 1);
-    struct members_file f = {0};
+    char why[ALLOW_LIST_ERROR_MAX] = "", *text = malloc(n > 0 ? n : 1);
+    struct allow_list f = {0};
     assert(text != NULL);
     if (n > 0)
         memcpy(text, data, n);
-    int err = members_file_parse(&f, text, n, why);
+    int err = allow_list_parse(&f, text, n, why);
     free(text);
     if (err != 0) {
         assert(err == -EINVAL && f.n == 0 && f.id == NULL);
@@ -25,11 +25,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
             assert(*c >= ' ' && *c <= '~');
         return 0;
     }
-    assert(f.n >= 1 && f.n <= MEMBERS_FILE_IDS_MAX && f.n <= n / (2 * WIRE_ID_BYTES));
+    assert(f.n >= 1 && f.n <= ALLOW_LIST_IDS_MAX && f.n <= n / (2 * WIRE_ID_BYTES));
     for (size_t i = 0; i < f.n; i++) {
         assert(i == 0 || memcmp(f.id[i - 1], f.id[i], WIRE_ID_BYTES) < 0);
-        assert(members_file_has(&f, f.id[i]));
+        assert(allow_list_has(&f, f.id[i]));
     }
-    members_file_close(&f);
+    allow_list_close(&f);
     return 0;
 }

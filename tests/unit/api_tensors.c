@@ -131,19 +131,19 @@ static void test_what_is_not_finite_is_found_by_its_tensor(void **state)
     add(&t, "x", x, HEARSAY_FLOAT32, HEARSAY_TRAINED, 2);
     add(&t, "h", h, HEARSAY_FLOAT16, HEARSAY_TRAINED, 3);
     add(&t, "b", b, HEARSAY_BFLOAT16, HEARSAY_TRAINED, 2);
-    assert_null(tensors_bad(&t));
+    assert_null(tensors_first_not_finite(&t));
     for (size_t i = 0; i < 3; i++) {
         h[i] = bad16[i];
-        assert_string_equal(tensors_bad(&t)->name, "h");
+        assert_string_equal(tensors_first_not_finite(&t)->name, "h");
         h[i] = 0;
     }
     for (size_t i = 0; i < 2; i++) {
         b[i] = badb[i];
-        assert_string_equal(tensors_bad(&t)->name, "b");
+        assert_string_equal(tensors_first_not_finite(&t)->name, "b");
         b[i] = 0;
     }
     x[1] = -(float)INFINITY;
-    assert_string_equal(tensors_bad(&t)->name, "x");
+    assert_string_equal(tensors_first_not_finite(&t)->name, "x");
     tensors_close(&t);
 }
 

@@ -15,15 +15,15 @@ static void test_rate(void **state)
     (void)state;
     struct gauge g = {.begun = false};
     assert_true(isnan(gauge_rate(&g)));
-    gauge_look(&g, 0, 100);
+    gauge_update(&g, 0, 100);
     assert_true(isnan(gauge_rate(&g)));
     assert_true(isnan(gauge_left_s(&g, 10)));
     for (int i = 1; i <= 200; i++) /* Ten a second for twenty seconds, */
-        gauge_look(&g, (uint64_t)i, 100 + 0.1 * i);
+        gauge_update(&g, (uint64_t)i, 100 + 0.1 * i);
     assert_true(fabs(gauge_rate(&g) - 10) < 1e-6);
     assert_true(fabs(gauge_left_s(&g, 400) - 20) < 1e-6);
     for (int i = 1; i <= 60; i++) /* and four a second for fifteen. */
-        gauge_look(&g, 200 + (uint64_t)i, 120 + 0.25 * i);
+        gauge_update(&g, 200 + (uint64_t)i, 120 + 0.25 * i);
     assert_true(fabs(gauge_rate(&g) - 4) < 1e-6);
     assert_true(gauge_left_s(&g, 260) == 0);
     assert_true(gauge_left_s(&g, 100) == 0);
@@ -34,14 +34,14 @@ static void test_standstill(void **state)
 {
     (void)state;
     struct gauge g = {.begun = false};
-    gauge_look(&g, 0, 0);
-    gauge_look(&g, 50, 1);
+    gauge_update(&g, 0, 0);
+    gauge_update(&g, 50, 1);
     double left = gauge_left_s(&g, 100);
-    gauge_look(&g, 50, 9);
+    gauge_update(&g, 50, 9);
     assert_true(gauge_rate(&g) < 6 && gauge_left_s(&g, 100) > 8 * left);
-    gauge_look(&g, 10, 10);
+    gauge_update(&g, 10, 10);
     assert_true(isnan(gauge_rate(&g)));
-    gauge_look(&g, 12, 11);
+    gauge_update(&g, 12, 11);
     assert_true(fabs(gauge_rate(&g) - 2) < 1e-9);
 }
 
@@ -51,7 +51,7 @@ static uint32_t lines(double seconds, uint64_t total)
     struct gauge g = {.begun = false};
     uint32_t n = 0;
     for (double s = 0; s <= seconds; s += seconds > 1e5 ? 7 : 0.1)
-        n += gauge_due(&g, (uint64_t)((double)total * s / seconds), total, 0, s);
+        n += gauge_line_due(&g, (uint64_t)((double)total * s / seconds), total, 0, s);
     return n;
 }
 
@@ -73,7 +73,7 @@ static void test_more(void **state)
     struct gauge g = {.wait_s = 1e9};
     uint32_t n = 0;
     for (uint64_t more = 0; more < 100000; more++)
-        n += gauge_due(&g, 10, 10, more, 2 * (double)more);
+        n += gauge_line_due(&g, 10, 10, more, 2 * (double)more);
     assert_in_range(n, 15, 19);
 }
 
@@ -84,7 +84,7 @@ static void test_first_silence(void **state)
     double said[3];
     uint32_t n = 0;
     for (double s = 0; s < 15 && n < 3; s += 0.5)
-        if (gauge_due(&g, 0, 0, 0, s))
+        if (gauge_line_due(&g, 0, 0, 0, s))
             said[n++] = s;
     assert_int_equal(n, 3);
     assert_true(said[0] == 2 && said[1] == 6 && said[2] == 14);

@@ -285,15 +285,15 @@ static void test_states_that_are_no_file(void **unused)
         state_section(&s, "%s", names[i]);
         state_bytes(&s, &byte, 1);
         assert_int_equal(state_end(&s), 0);
-        assert_int_equal(image_cut(&m, &s, &label, "ck", error), -EINVAL);
+        assert_int_equal(image_build(&m, &s, &label, "ck", error), -EINVAL);
         assert_non_null(strstr(error, names[i]));
     }
     label.name = "\xff";
     small_state(&s, 1);
-    assert_int_equal(image_cut(&m, &s, &label, "ck", error), -EINVAL);
+    assert_int_equal(image_build(&m, &s, &label, "ck", error), -EINVAL);
     assert_string_equal(error, "ck: metadata \"name\": expected UTF-8");
     label.name = "a";
-    assert_int_equal(image_cut(&m, &s, &label, "ck", error), 0); /* The same pieces again. */
+    assert_int_equal(image_build(&m, &s, &label, "ck", error), 0); /* The same pieces again. */
     image_pieces_close(&m);
     state_close(&s);
 }
@@ -320,7 +320,7 @@ static void test_as_many_sections_as_a_state_may_have(void **unused)
     struct image_pieces p = {0};
     for (int i = 0; i < 2; i++)
         state_section(&s, "more.%d", i);
-    assert_int_equal(image_cut(&p, &s, &label, "ck", error), -EINVAL);
+    assert_int_equal(image_build(&p, &s, &label, "ck", error), -EINVAL);
     assert_non_null(strstr(error, "found 8195 sections, expected at most 8193"));
     image_pieces_close(&p);
     state_close(&s);

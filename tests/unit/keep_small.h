@@ -62,7 +62,7 @@ static inline uint8_t *small_file(const struct state *s, const struct image_labe
     char error[FILE_ERROR_MAX];
     const uint8_t *p;
     size_t n_p;
-    int err = image_cut(&m, s, label, "test", error);
+    int err = image_build(&m, s, label, "test", error);
     assert(err == 0);
     uint8_t *bytes = malloc((size_t)image_bytes(&m));
     assert(bytes != NULL);

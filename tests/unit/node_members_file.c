@@ -15,12 +15,12 @@
 #define ID_A "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 #define ID_B "A0112233445566778899AABBCCDDEEFF00112233445566778899AABBCCDDEEFF"
 
-static char why[MEMBERS_FILE_ERROR_MAX];
+static char why[ALLOW_LIST_ERROR_MAX];
 
-static int parse(struct members_file *f, const char *text)
+static int parse(struct allow_list *f, const char *text)
 {
     why[0] = '\0';
-    return members_file_parse(f, text, strlen(text), why);
+    return allow_list_parse(f, text, strlen(text), why);
 }
 
 static void test_sound_files(void **state)
@@ -39,7 +39,7 @@ static void test_sound_files(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        struct members_file f = {0};
+        struct allow_list f = {0};
         assert_int_equal(parse(&f, files[i].text), 0);
         assert_int_equal(f.n, files[i].n);
         const uint8_t a[WIRE_ID_BYTES] = {0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77,
@@ -49,10 +49,10 @@ static void test_sound_files(void **state)
         uint8_t b[WIRE_ID_BYTES];
         memcpy(b, a, sizeof b);
         b[0] = 0xa0;
-        assert_int_equal(members_file_has(&f, a), strstr(files[i].text, ID_A) != NULL);
-        assert_int_equal(members_file_has(&f, b), strstr(files[i].text, ID_B) != NULL);
-        members_file_close(&f);
-        assert_false(members_file_has(&f, a));
+        assert_int_equal(allow_list_has(&f, a), strstr(files[i].text, ID_A) != NULL);
+        assert_int_equal(allow_list_has(&f, b), strstr(files[i].text, ID_B) != NULL);
+        allow_list_close(&f);
+        assert_false(allow_list_has(&f, a));
     }
 }
 
@@ -77,7 +77,7 @@ static void test_broken_files(void **state)
         {"\x01\xff", "line 1: found '?\?' (2 characters)"},
     };
     (void)state;
-    struct members_file f = {0};
+    struct allow_list f = {0};
     assert_int_equal(parse(&f, ID_A), 0);
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         assert_int_equal(parse(&f, files[i].text), -EINVAL);
@@ -85,8 +85,8 @@ static void test_broken_files(void **state)
             fail_msg("'%s' is said, and not '%s'", why, files[i].why);
         assert_int_equal(f.n, 1); /* What was held before stays. */
     }
-    assert_int_equal(members_file_parse(&f, ID_A " a\0b", strlen(ID_A) + 4, why), -EINVAL);
-    members_file_close(&f);
+    assert_int_equal(allow_list_parse(&f, ID_A " a\0b", strlen(ID_A) + 4, why), -EINVAL);
+    allow_list_close(&f);
 }
 
 /* As many as there may be, in any order, and one more; more bytes than a file may have. */
@@ -94,28 +94,28 @@ static void test_limits(void **state)
 {
     enum { LINE = 2 * WIRE_ID_BYTES + 1 };
     (void)state;
-    char *text = malloc(MEMBERS_FILE_MAX + 1);
+    char *text = malloc(ALLOW_LIST_BYTES_MAX + 1);
     assert_non_null(text);
     uint64_t key = rng_key(3, RNG_PEER, 0, 0);
-    for (size_t i = 0; i <= MEMBERS_FILE_IDS_MAX; i++)
+    for (size_t i = 0; i <= ALLOW_LIST_IDS_MAX; i++)
         for (size_t k = 0; k < LINE; k++)
             text[i * LINE + k] =
                 k == LINE - 1 ? '\n' : "0123456789abcdef"[rng_at(key, i * LINE + k) % 16];
-    struct members_file f = {0};
-    assert_int_equal(members_file_parse(&f, text, (MEMBERS_FILE_IDS_MAX + 1) * LINE, why), -EINVAL);
+    struct allow_list f = {0};
+    assert_int_equal(allow_list_parse(&f, text, (ALLOW_LIST_IDS_MAX + 1) * LINE, why), -EINVAL);
     assert_string_equal(why, "line 4097: found one identity more, expected at most 4096");
-    assert_int_equal(members_file_parse(&f, text, MEMBERS_FILE_IDS_MAX * LINE, why), 0);
-    assert_int_equal(f.n, MEMBERS_FILE_IDS_MAX);
+    assert_int_equal(allow_list_parse(&f, text, ALLOW_LIST_IDS_MAX * LINE, why), 0);
+    assert_int_equal(f.n, ALLOW_LIST_IDS_MAX);
     for (size_t i = 1; i < f.n; i++)
         assert_true(memcmp(f.id[i - 1], f.id[i], WIRE_ID_BYTES) < 0);
     for (size_t i = 0; i < f.n; i++)
-        assert_true(members_file_has(&f, f.id[i]));
-    memset(text + LINE, '\n', MEMBERS_FILE_MAX + 1 - LINE);
-    assert_int_equal(members_file_parse(&f, text, MEMBERS_FILE_MAX + 1, why), -EINVAL);
-    assert_int_equal(f.n, MEMBERS_FILE_IDS_MAX);
-    assert_int_equal(members_file_parse(&f, text, MEMBERS_FILE_MAX, why), 0);
+        assert_true(allow_list_has(&f, f.id[i]));
+    memset(text + LINE, '\n', ALLOW_LIST_BYTES_MAX + 1 - LINE);
+    assert_int_equal(allow_list_parse(&f, text, ALLOW_LIST_BYTES_MAX + 1, why), -EINVAL);
+    assert_int_equal(f.n, ALLOW_LIST_IDS_MAX);
+    assert_int_equal(allow_list_parse(&f, text, ALLOW_LIST_BYTES_MAX, why), 0);
     assert_int_equal(f.n, 1);
-    members_file_close(&f);
+    allow_list_close(&f);
     free(text);
 }
 

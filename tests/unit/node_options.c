@@ -119,7 +119,7 @@ static const struct option_row other_rows[] = {
 static const struct command commands[] = {{.name = "alpha", .rows = other_rows},
                                           {.name = "beta", .rows = other_rows + 1},
                                           {.name = NULL}};
-static const struct options_world world = {
+static const struct options_io world = {
     .env = env, .expand = expand, .read = read_file, .commands = commands};
 
 /* Parse the words of `line`, cut at blanks. */
@@ -397,16 +397,18 @@ static void test_strays(void **state)
                                         "HEARSAY",       "TOPLOGY",        "XHEARSAY_TOPLOGY"};
     const char *meant;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        assert_false(options_stray(all, known[i], &meant));
-    assert_true(options_stray(all, "HEARSAY_TOPLOGY", &meant));
+        assert_false(options_unknown_variable(all, known[i], &meant));
+    assert_true(options_unknown_variable(all, "HEARSAY_TOPLOGY", &meant));
     assert_string_equal(meant, "topology");
-    assert_true(options_stray(all, "HEARSAY_LOCAL_STEP", &meant));
+    assert_true(options_unknown_variable(all, "HEARSAY_LOCAL_STEP", &meant));
     assert_string_equal(meant, "local-steps");
-    assert_true(options_stray(all, "HEARSAY_SERVICE_HOST", &meant));
+    assert_true(options_unknown_variable(all, "HEARSAY_SERVICE_HOST", &meant));
     assert_null(meant);
-    assert_true(options_stray(all, "HEARSAY_FILE", &meant)); /* An operand is no variable. */
-    assert_true(options_stray(all, "HEARSAY_", &meant));
-    assert_false(options_stray(all, "HEARSAY_LIBRARY", &meant)); /* The Python package reads it. */
+    assert_true(
+        options_unknown_variable(all, "HEARSAY_FILE", &meant)); /* An operand is no variable. */
+    assert_true(options_unknown_variable(all, "HEARSAY_", &meant));
+    assert_false(options_unknown_variable(all, "HEARSAY_LIBRARY",
+                                          &meant)); /* The Python package reads it. */
     assert_null(meant);
 }
 

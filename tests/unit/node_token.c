@@ -41,7 +41,7 @@ static void test_certificate(void **state)
     struct certificate c, other;
     (void)state;
     assert_int_equal(strlen(text), TOKEN_TEXT);
-    assert_int_equal(token_present(&c, text, newcomer.sign_pk, why), 0);
+    assert_int_equal(token_certify(&c, text, newcomer.sign_pk, why), 0);
     assert_memory_equal(c.issuer, issuer.sign_pk, WIRE_ID_BYTES);
     assert_true(c.expires_ms == UINT64_C(0x123456789a));
     assert_true(is_issued(&c));
@@ -56,7 +56,7 @@ static void test_certificate(void **state)
     other = c;
     memcpy(other.issuer, newcomer.sign_pk, WIRE_ID_BYTES); /* nor of another issuer. */
     assert_false(is_issued(&other));
-    assert_int_equal(token_present(&other, text, issuer.sign_pk, why),
+    assert_int_equal(token_certify(&other, text, issuer.sign_pk, why),
                      0); /* Any number may use it. */
     assert_true(is_issued(&other) && is_of(&other, issuer.sign_pk));
 }
@@ -72,7 +72,7 @@ static void test_damaged(void **state)
         char bad[TOKEN_TEXT + 1];
         strcpy(bad, text);
         bad[i] = bad[i] == 'A' ? 'B' : 'A';
-        if (token_present(&c, bad, newcomer.sign_pk, why) == 0) {
+        if (token_certify(&c, bad, newcomer.sign_pk, why) == 0) {
             /* A seed that is another one makes another key, which the issuer has not signed. */
             fail_msg("character %zu may be another one", i);
         }
@@ -84,7 +84,7 @@ static void test_damaged(void **state)
         memcpy(bad, text, n < TOKEN_TEXT ? n : TOKEN_TEXT);
         bad[n] = '\0';
         if (n != TOKEN_TEXT)
-            assert_int_equal(token_present(&c, bad, newcomer.sign_pk, why), -EINVAL);
+            assert_int_equal(token_certify(&c, bad, newcomer.sign_pk, why), -EINVAL);
     }
     assert_memory_equal(&c, &before, sizeof c);
 }

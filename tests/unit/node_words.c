@@ -1,4 +1,4 @@
-/* tests/unit/node_words.c -- what a shell completes: options_words() of peer/run/options.h. */
+/* tests/unit/node_words.c -- what a shell completes: options_completions() of peer/run/options.h. */
 #include "peer/run/options.h"
 #include "peer/sgd/sgd_keys.h"
 
@@ -64,7 +64,7 @@ static void test_rows(void **state)
     (void)state;
     static const struct command tool = {.name = "tool", .rows = rows};
     struct told t = {.n = 0};
-    options_words(&tool, &(struct options_words_sink){.row = take, .self = &t});
+    options_completions(&tool, &(struct options_completion_sink){.row = take, .self = &t});
     assert_string_equal(t.text, expected);
 }
 
@@ -75,7 +75,7 @@ static void test_keys(void **state)
     static const struct command runner = {
         .name = "runner", .rows = own, .takes_run_flags = true, .trainer = &sgd_keys};
     struct told t = {.n = 0};
-    options_words(&runner, &(struct options_words_sink){.row = take, .self = &t});
+    options_completions(&runner, &(struct options_completion_sink){.row = take, .self = &t});
     assert_non_null(strstr(t.text, "\nmixer: choco average dpsgd allreduce gossip sma ps\n"));
     assert_non_null(strstr(t.text, "\npolicy: sync async ssp:\n"));
     assert_non_null(strstr(t.text, "\ngamma: auto\n"));

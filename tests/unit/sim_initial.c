@@ -462,13 +462,13 @@ static void test_order(void **state)
     make_run(&run[0], "0000000000000000000000000000000a", "3");
     make_run(&run[1], "1000000000000000000000000000000a", "3");
     make_run(&run[2], "0000000000000000000000000000000a", "4");
-    assert_true(layout_order(&run[0], &run[1]) < 0);
-    assert_true(layout_order(&run[1], &run[0]) > 0);
-    assert_int_equal(layout_order(&run[0], &run[0]), 0);
-    assert_int_equal(layout_order(&run[0], &run[2]), 0);
-    assert_int_equal(layout_order(&run[1], &run[2]), 0); /* They differ in more. */
-    layout_begin_alike(&run[1], &run[0]);
-    assert_int_equal(layout_order(&run[1], &run[0]), 0);
+    assert_true(layout_compare_initial(&run[0], &run[1]) < 0);
+    assert_true(layout_compare_initial(&run[1], &run[0]) > 0);
+    assert_int_equal(layout_compare_initial(&run[0], &run[0]), 0);
+    assert_int_equal(layout_compare_initial(&run[0], &run[2]), 0);
+    assert_int_equal(layout_compare_initial(&run[1], &run[2]), 0); /* They differ in more. */
+    layout_copy_initial(&run[1], &run[0]);
+    assert_int_equal(layout_compare_initial(&run[1], &run[0]), 0);
     free(run);
 }
 
@@ -486,17 +486,18 @@ static void test_other_kind(void **state)
     assert_non_null(run);
     make_run(run, "0000000000000000000000000000000a", "3");
     size_t n = run_text(run, text);
-    assert_true(run_other_kind(&other, text, n, found, &expected));
+    assert_true(run_text_is_of_other_trainer(&other, text, n, found, &expected));
     assert_string_equal(found, "begin");
     assert_string_equal(expected, "zeal");
-    assert_false(run_other_kind(&layout_keys, text, n, found, &expected)); /* It is ours. */
-    assert_false(run_other_kind(NULL, text, n, found, &expected));
+    assert_false(
+        run_text_is_of_other_trainer(&layout_keys, text, n, found, &expected)); /* It is ours. */
+    assert_false(run_text_is_of_other_trainer(NULL, text, n, found, &expected));
     const char *last = strstr(text, "\ntopology="); /* The core's. */
     assert_non_null(last);
     for (size_t less = 0; less <= (size_t)(last - text) + 1; less++)
-        assert_false(run_other_kind(&other, text, less, found, &expected));
+        assert_false(run_text_is_of_other_trainer(&other, text, less, found, &expected));
     *strchr(text, '=') = '\n';
-    assert_false(run_other_kind(&other, text, n, found, &expected));
+    assert_false(run_text_is_of_other_trainer(&other, text, n, found, &expected));
     free(run);
 }
 

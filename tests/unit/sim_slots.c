@@ -120,7 +120,7 @@ static void test_resumed_from_the_older(void **unused)
     for (int i = 0; i < 2; i++)
         assert_int_equal(keep(&w), 0); /* 9 and 10 */
     assert_true(restart(&w, &f) == 10);
-    slots_resume(&w.s, f.slot[1]);
+    slots_set_newest(&w.s, f.slot[1]);
     slots_found_close(&f);
     w.beat = 9;
     assert_int_equal(keep(&w), 0); /* 10 anew, in the place of 10 */

@@ -104,7 +104,7 @@ static const struct command bowl = {.name = "bowl",
                                     .rows = no_rows,
                                     .takes_run_flags = true,
                                     .trainer = &quadratic_keys};
-static const struct options_world no_world;
+static const struct options_io no_world;
 static char error[OPTIONS_ERROR_MAX];
 static char why[RUN_ERROR_MAX];
 

@@ -73,7 +73,7 @@ static bool exists(const char *name)
 
 static enum outdir_state look(const char *text)
 {
-    return outdir_look(dir, text, why);
+    return outdir_inspect(dir, text, why);
 }
 
 static struct outdir opened(void)
@@ -93,13 +93,13 @@ static void test_states(void **state)
     struct outdir d = opened();
     put("identity.key", "of somebody else");
     assert_int_equal(look(ours), OUTDIR_NEW);
-    assert_int_equal(outdir_claim(&d, ours, why), 0);
+    assert_int_equal(outdir_write_identity(&d, ours, why), 0);
     assert_true(holds("run.txt", ours));
-    assert_int_equal(look(ours), OUTDIR_BEGUN);
-    assert_int_equal(look(other), OUTDIR_OTHER);
+    assert_int_equal(look(ours), OUTDIR_UNFINISHED);
+    assert_int_equal(look(other), OUTDIR_OTHER_RUN);
     assert_string_equal(why, "--peers=2 there, 4 here");
-    assert_int_equal(outdir_claim(&d, other, why), 0); /* Whoever claims has looked. */
-    assert_int_equal(look(ours), OUTDIR_OTHER);
+    assert_int_equal(outdir_write_identity(&d, other, why), 0); /* Whoever claims has looked. */
+    assert_int_equal(look(ours), OUTDIR_OTHER_RUN);
     outdir_close(&d);
 }
 
@@ -110,7 +110,7 @@ static void test_foreign_files(void **state)
     assert_int_equal(outdir_make(dir), 0);
     for (size_t i = 0; i < 3; i++) {
         put(files[i], "x");
-        assert_int_equal(look(alone), OUTDIR_FOREIGN);
+        assert_int_equal(look(alone), OUTDIR_UNKNOWN_RUN);
         assert_string_equal(why, files[i]);
         assert_int_equal(unlink(path_of(files[i])), 0);
     }
@@ -118,11 +118,11 @@ static void test_foreign_files(void **state)
     assert_int_equal(mkdir(path_of("peer-3"), 0700), 0);
     assert_int_equal(look(ours), OUTDIR_NEW);
     put("peer-3/model.safetensors", "x");
-    assert_int_equal(look(ours), OUTDIR_FOREIGN);
+    assert_int_equal(look(ours), OUTDIR_UNKNOWN_RUN);
     assert_string_equal(why, "peer-3");
     assert_int_equal(look(alone), OUTDIR_NEW);
     put("run.txt", ""); /* An empty one names no run. */
-    assert_int_equal(look(ours), OUTDIR_FOREIGN);
+    assert_int_equal(look(ours), OUTDIR_UNKNOWN_RUN);
 }
 
 /* ---- Finished. ---- */
@@ -131,7 +131,7 @@ static void finish(const char *summary)
 {
     json_t *j = json_loads(summary, 0, NULL);
     assert_non_null(j);
-    assert_int_equal(outdir_finish(dir, j), 0);
+    assert_int_equal(outdir_write_summary(dir, j), 0);
     json_decref(j);
 }
 
@@ -139,21 +139,21 @@ static void test_finished(void **state)
 {
     (void)state;
     struct outdir d = opened();
-    assert_int_equal(outdir_claim(&d, alone, why), 0);
+    assert_int_equal(outdir_write_identity(&d, alone, why), 0);
     put("model.safetensors", "x");
-    assert_int_equal(look(alone), OUTDIR_BEGUN);
+    assert_int_equal(look(alone), OUTDIR_UNFINISHED);
     finish("{\"finished\": false}"); /* It was stopped. */
-    assert_int_equal(look(alone), OUTDIR_BEGUN);
+    assert_int_equal(look(alone), OUTDIR_UNFINISHED);
     finish("{\"finished\": true, \"exit_code\": 0}");
     assert_int_equal(look(alone), OUTDIR_FINISHED);
-    json_t *j = outdir_summary(dir);
+    json_t *j = outdir_read_summary(dir);
     assert_true(json_is_integer(json_object_get(j, "exit_code")));
     json_decref(j);
     assert_int_equal(unlink(path_of("model.safetensors")), 0);
-    assert_int_equal(look(alone), OUTDIR_BEGUN); /* Nothing is left of it. */
+    assert_int_equal(look(alone), OUTDIR_UNFINISHED); /* Nothing is left of it. */
     put("model.safetensors", "x");
     put("summary.json", "{\"finished\": tr");
-    assert_int_equal(look(alone), OUTDIR_BEGUN);
+    assert_int_equal(look(alone), OUTDIR_UNFINISHED);
     outdir_close(&d);
 }
 
@@ -161,10 +161,10 @@ static void test_finished_peers(void **state)
 {
     (void)state;
     struct outdir d = opened();
-    assert_int_equal(outdir_claim(&d, ours, why), 0);
+    assert_int_equal(outdir_write_identity(&d, ours, why), 0);
     finish("{\"finished\": true, \"peers\": [{\"name\": \"peer-0\", \"model\": \"m\"},"
            " {\"name\": \"peer-1\", \"model\": null}]}");
-    assert_int_equal(look(ours), OUTDIR_BEGUN);
+    assert_int_equal(look(ours), OUTDIR_UNFINISHED);
     assert_int_equal(mkdir(path_of("peer-0"), 0700), 0);
     put("peer-0/model.safetensors", "x");
     assert_int_equal(look(ours), OUTDIR_FINISHED);
@@ -179,7 +179,7 @@ static void test_lock(void **state)
     struct outdir d = opened(), second;
     long pid;
     char want[32];
-    assert_true(outdir_is_open(dir, &pid));
+    assert_true(outdir_is_locked(dir, &pid));
     assert_int_equal(pid, getpid());
     assert_int_equal(outdir_open(&second, dir, why), -EBUSY);
     snprintf(want, sizeof want, "process %ld", (long)getpid());
@@ -187,7 +187,7 @@ static void test_lock(void **state)
     assert_false(second.open);
     outdir_close(&second);
     outdir_close(&d);
-    assert_false(outdir_is_open(dir, &pid));
+    assert_false(outdir_is_locked(dir, &pid));
     assert_true(exists(".lock")); /* A stale one is no obstacle. */
     second = opened();
     outdir_close(&second);
@@ -215,7 +215,7 @@ static void test_killed(void **state)
     struct outdir d;
     long pid;
     assert_int_equal(outdir_open(&d, dir, why), -EBUSY);
-    assert_true(outdir_is_open(dir, &pid));
+    assert_true(outdir_is_locked(dir, &pid));
     assert_int_equal(pid, child);
     put("model.safetensors.tmp-1-0", "half");
     put("model.safetensors", "whole");
@@ -237,9 +237,9 @@ static void test_fresh(void **state)
 {
     (void)state;
     struct outdir d = opened();
-    assert_int_equal(outdir_fresh(&d, ours, moved, why), 0);
+    assert_int_equal(outdir_move_old_run(&d, ours, moved, why), 0);
     assert_string_equal(moved, "");
-    assert_int_equal(outdir_claim(&d, ours, why), 0);
+    assert_int_equal(outdir_write_identity(&d, ours, why), 0);
     assert_int_equal(mkdir(path_of("peer-0"), 0700), 0);
     assert_int_equal(mkdir(path_of("peer-x"), 0700), 0);
     put("peer-0/model.safetensors", "a model");
@@ -249,10 +249,10 @@ static void test_fresh(void **state)
     for (int i = 1; i <= 2; i++) { /* The second time there is but run.txt. */
         char old[32];
         snprintf(old, sizeof old, "old.%d", i);
-        assert_int_equal(outdir_fresh(&d, other, moved, why), 0);
+        assert_int_equal(outdir_move_old_run(&d, other, moved, why), 0);
         assert_string_equal(moved, path_of(old));
         assert_int_equal(look(other), OUTDIR_NEW);
-        assert_int_equal(outdir_claim(&d, ours, why), 0);
+        assert_int_equal(outdir_write_identity(&d, ours, why), 0);
     }
     assert_true(holds("old.1/peer-0/model.safetensors", "a model"));
     assert_true(holds("old.1/run.txt", ours));
@@ -270,10 +270,10 @@ static void test_fresh_foreign(void **state)
     assert_int_equal(mkdir(path_of("peer-0"), 0700), 0);
     put("peer-0/model.safetensors", "a model");
     put("model.safetensors", "older");
-    assert_int_equal(outdir_fresh(&d, alone, moved, why), 0);
+    assert_int_equal(outdir_move_old_run(&d, alone, moved, why), 0);
     assert_true(holds("old.1/model.safetensors", "older"));
     assert_true(exists("peer-0/model.safetensors"));
-    assert_int_equal(outdir_fresh(&d, ours, moved, why), 0);
+    assert_int_equal(outdir_move_old_run(&d, ours, moved, why), 0);
     assert_true(exists("old.2/peer-0/model.safetensors"));
     assert_int_equal(look(ours), OUTDIR_NEW);
     outdir_close(&d);
@@ -284,7 +284,7 @@ static void test_fresh_foreign(void **state)
 static void append(const char *text)
 {
     int fd;
-    assert_int_equal(outdir_append(dir, &fd), 0);
+    assert_int_equal(outdir_open_metrics(dir, &fd), 0);
     assert_int_equal(write(fd, text, strlen(text)), strlen(text));
     assert_int_equal(close(fd), 0);
 }

@@ -10,38 +10,39 @@
 #include <cmocka.h>
 
 static const char run[] = "batch=32\nlr=0.02\nrounds=300\n";
-static char text[OWNER_TEXT_MAX], why[OWNER_WHY_MAX];
+static char text[RUN_IDENTITY_TEXT_MAX], why[RUN_IDENTITY_WHY_MAX];
 
 static void test_text(void **state)
 {
     (void)state;
-    const struct owner_flag flags[] = {
+    const struct run_identity_flag flags[] = {
         {"peers", "8"}, {"data", NULL}, {"shard", "a\nb=\033[2J"}, {NULL, NULL}};
-    owner_write(text, "local", flags, run);
+    run_identity_write(text, "local", flags, run);
     assert_string_equal(text, "command=local\n--peers=8\n--shard=a?b=?[2J\nbatch=32\nlr=0.02\n"
                               "rounds=300\n");
-    assert_string_equal(owner_run(text), run);
-    owner_write(text, "train", NULL, run);
+    assert_string_equal(run_identity_run_text(text), run);
+    run_identity_write(text, "train", NULL, run);
     assert_string_equal(text, "command=train\nbatch=32\nlr=0.02\nrounds=300\n");
-    assert_string_equal(owner_run(text), run);
-    assert_string_equal(owner_run("command=local\n--peers=8\n"), "");
-    assert_string_equal(owner_run(""), "");
-    assert_string_equal(owner_run("command=local"), "");
+    assert_string_equal(run_identity_run_text(text), run);
+    assert_string_equal(run_identity_run_text("command=local\n--peers=8\n"), "");
+    assert_string_equal(run_identity_run_text(""), "");
+    assert_string_equal(run_identity_run_text("command=local"), "");
 }
 
 static void test_longest(void **state)
 {
     (void)state;
-    char value[2 * OWNER_VALUE_MAX], longest[WIRE_RUN_MAX + 1];
+    char value[2 * RUN_IDENTITY_VALUE_MAX], longest[WIRE_RUN_MAX + 1];
     memset(value, 'x', sizeof value - 1);
     value[sizeof value - 1] = '\0';
     memset(longest, 'k', sizeof longest - 1);
     longest[sizeof longest - 1] = '\0';
-    const struct owner_flag flags[] = {{"a", value}, {"b", value}, {"c", value}, {"d", value},
-                                       {"e", value}, {"f", value}, {NULL, NULL}};
-    owner_write(text, "local", flags, longest);
+    const struct run_identity_flag flags[] = {{"a", value}, {"b", value}, {"c", value},
+                                              {"d", value}, {"e", value}, {"f", value},
+                                              {NULL, NULL}};
+    run_identity_write(text, "local", flags, longest);
     assert_non_null(strstr(text, longest));
-    assert_int_equal(owner_differ(text, "", why), 8);
+    assert_int_equal(run_identity_differ(text, "", why), 8);
 }
 
 static void test_differences(void **state)
@@ -70,7 +71,7 @@ static void test_differences(void **state)
          8},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        assert_int_equal(owner_differ(rows[i].there, rows[i].here, why), rows[i].n);
+        assert_int_equal(run_identity_differ(rows[i].there, rows[i].here, why), rows[i].n);
         assert_string_equal(why, rows[i].why);
     }
 }
@@ -82,18 +83,18 @@ static void test_long_values(void **state)
     char there[256], here[256];
     snprintf(there, sizeof there, "topology=%0120d1\n", 0);
     snprintf(here, sizeof here, "topology=%0120d2\n", 0);
-    assert_int_equal(owner_differ(there, here, why), 1);
+    assert_int_equal(run_identity_differ(there, here, why), 1);
     assert_non_null(strstr(why, "topology=...0"));
     assert_non_null(strstr(why, "01 there, ...0"));
     assert_non_null(strstr(why, "02 here"));
     assert_true(strlen(why) < 160);
     snprintf(there, sizeof there, "topology=%0120d\n", 0); /* One is the beginning of the other. */
     snprintf(here, sizeof here, "topology=%0120d,1\n", 0);
-    assert_int_equal(owner_differ(there, here, why), 1);
+    assert_int_equal(run_identity_differ(there, here, why), 1);
     assert_non_null(strstr(why, "0 there, ...0"));
     assert_non_null(strstr(why, "0,1 here"));
     snprintf(there, sizeof there, "topology=1%0120d\n", 0); /* Different at once. */
-    assert_int_equal(owner_differ(there, here, why), 1);
+    assert_int_equal(run_identity_differ(there, here, why), 1);
     assert_non_null(strstr(why, "topology=10"));
     assert_non_null(strstr(why, "0... there, 00"));
 }

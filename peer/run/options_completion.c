@@ -1,4 +1,4 @@
-/* peer/run/options_words.c -- lists a command's flags and their possible values, for shell
+/* peer/run/options_completions.c -- lists a command's flags and their possible values, for shell
  * completion.
  *
  * The words are taken from the value placeholder of the help text: "sync|async|ssp:N" gives the two
@@ -13,7 +13,7 @@
 /* List of words, separated by blanks. */
 struct words
 {
-    char text[OPTIONS_WORDS_MAX];
+    char text[OPTIONS_COMPLETION_MAX];
     size_t n;
 };
 
@@ -53,8 +53,8 @@ static void add_alternatives(struct words *w, const char *arg)
 
 /* Reports one flag to the sink. `arg`: value placeholder, NULL for a flag without a value. `word`:
  * one more possible value, or NULL. */
-static void tell(const struct options_words_sink *sink, const char *name, const char *arg,
-                 const char *word)
+static void completion_report(const struct options_completion_sink *sink, const char *name,
+                              const char *arg, const char *word)
 {
     struct words w = {.n = 0};
     if (arg != NULL)
@@ -64,17 +64,17 @@ static void tell(const struct options_words_sink *sink, const char *name, const 
     sink->row(sink->self, name, arg != NULL ? w.text : NULL);
 }
 
-void options_words(const struct command *command, const struct options_words_sink *sink)
+void options_completions(const struct command *command, const struct options_completion_sink *sink)
 {
     const struct run_key *key;
     for (const struct option_row *row = command->rows; row->name != NULL; row++)
-        tell(sink, row->kind == OPTION_OPERAND ? NULL : row->name,
-             row->kind == OPTION_FLAG ? NULL
-             : row->arg != NULL       ? row->arg
-                                      : "VALUE",
-             NULL);
+        completion_report(sink, row->kind == OPTION_OPERAND ? NULL : row->name,
+                          row->kind == OPTION_FLAG ? NULL
+                          : row->arg != NULL       ? row->arg
+                                                   : "VALUE",
+                          NULL);
     for (size_t i = 0; command->takes_run_flags && (key = run_key_at(command->trainer, i)) != NULL;
          i++)
         if (options_takes_key(command, key->name))
-            tell(sink, key->name, options_key_arg(key), key->word);
+            completion_report(sink, key->name, options_key_arg(key), key->word);
 }

@@ -1,4 +1,4 @@
-/* peer/cmd/moments.h -- sends the column statistics of a peer's own table to members that have
+/* peer/cmd/column_statistics.h -- sends the column statistics of a peer's own table to members that have
  * no run yet.
  *
  * The statistics are encoded by nn/data/moments.h and aggregated by the node
@@ -7,13 +7,13 @@
  * statistics. With any other --shard all peers have the same files, and this peer sends its
  * statistics only for peers that wait for them.
  */
-#ifndef PEER_CMD_MOMENTS_H
-#define PEER_CMD_MOMENTS_H
+#ifndef PEER_CMD_COLUMN_STATISTICS_H
+#define PEER_CMD_COLUMN_STATISTICS_H
 
 #include "peer/cmd/training.h"
 #include "peer/node/node.h"
 
-struct cmd_moments
+struct cmd_column_statistics
 {
     const char *data_spec; /* Value of --data for error messages. Borrowed. */
     struct moments ours;
@@ -25,13 +25,13 @@ struct cmd_moments
 
 /* Returns true if the run, which this peer begins, must have the combined column statistics of
  * all members' files. */
-bool cmd_moments_wanted(const struct cmd_training *t, const struct run *run);
+bool cmd_column_statistics_pooled(const struct cmd_training *t, const struct run *run);
 
 /* Takes the column statistics of the data, if there are any, and makes the node send them.
  * `founds`: this peer begins the run and combines the statistics of all members. Call
- * cmd_moments_close() in any case, after the node is closed. */
-void cmd_moments_open(struct cmd_moments *c, struct cmd_training *t, struct node_config *node,
-                      bool founds);
-void cmd_moments_close(struct cmd_moments *c);
+ * cmd_column_statistics_close() in any case, after the node is closed. */
+void cmd_column_statistics_open(struct cmd_column_statistics *c, struct cmd_training *t,
+                                struct node_config *node, bool founds);
+void cmd_column_statistics_close(struct cmd_column_statistics *c);
 
 #endif

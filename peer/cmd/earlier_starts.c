@@ -1,6 +1,6 @@
-/* peer/cmd/local_past.c -- sums the earlier starts in a peer's metrics file, and prints how an
+/* peer/cmd/earlier_starts.c -- sums the earlier starts in a peer's metrics file, and prints how an
  * interrupted run is resumed. */
-#include "peer/cmd/local_past.h"
+#include "peer/cmd/earlier_starts.h"
 
 #include "peer/cmd/checkpoint.h"
 #include "peer/cmd/files.h"
@@ -71,7 +71,7 @@ static void add(struct start *sum, struct start s)
     sum->received += s.received;
 }
 
-void cmd_local_past_add(struct cmd_local_past *p, const char *dir, bool but_last)
+void cmd_earlier_starts_add(struct cmd_earlier_starts *p, const char *dir, bool but_last)
 {
     char path[CMD_PATH_MAX], *text = NULL;
     size_t cap = 0;
@@ -108,9 +108,9 @@ void cmd_local_past_add(struct cmd_local_past *p, const char *dir, bool but_last
  * peer has a checkpoint. */
 static void say_where(char *text, size_t size, const struct cmd_local_stop *s, uint64_t *resumes)
 {
-    struct cmd_checkpoint_common c;
+    struct cmd_checkpoint_rounds c;
     bool lock_step = s->run->policy == RUN_SYNC;
-    cmd_checkpoint_common(&c, s->out, s->n_peers, lock_step);
+    cmd_checkpoint_rounds(&c, s->out, s->n_peers, lock_step);
     *resumes = c.all ? c.round : 0;
     if (c.all)
         snprintf(text, size, "goes on from round %llu", (unsigned long long)c.round);
@@ -123,10 +123,11 @@ static void say_where(char *text, size_t size, const struct cmd_local_stop *s, u
         snprintf(text, size, "begins again, as there is no checkpoint yet");
 }
 
-void cmd_local_going_on(const struct options *o, const char *out, uint32_t n, const struct run *run)
+void cmd_local_report_resume(const struct options *o, const char *out, uint32_t n,
+                             const struct run *run)
 {
-    struct cmd_checkpoint_common c;
-    cmd_checkpoint_common(&c, out, n, run->policy == RUN_SYNC);
+    struct cmd_checkpoint_rounds c;
+    cmd_checkpoint_rounds(&c, out, n, run->policy == RUN_SYNC);
     if (c.all)
         cmd_fail(o, CMD_OK, "going on with the run in %s, from round %llu of %llu", out,
                  (unsigned long long)c.round, (unsigned long long)run->rounds);

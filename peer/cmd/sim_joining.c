@@ -1,4 +1,4 @@
-/* peer/cmd/sim_gather.c -- detects that the run of a simulation never begins, so that the
+/* peer/cmd/sim_joining.c -- detects that the run of a simulation never begins, so that the
  * simulation ends. */
 #include "peer/cmd/sim.h"
 
@@ -8,10 +8,10 @@ enum {
     LOOK_S = 10, /* Virtual seconds between two checks. */
     /* Virtual seconds after which a simulation ends in which fewer peers live than the run
      * needs. Messages on their way may still let the run begin in this time. */
-    FEW_S = 60,
+    TOO_FEW_PEERS_S = 60,
     /* Virtual seconds after which a simulation ends in which enough peers live but do not find
      * each other. */
-    MANY_S = 3600
+    ENOUGH_PEERS_S = 3600
 };
 
 /* State of the peers that are alive and joining. */
@@ -25,7 +25,7 @@ struct gathering
 
 /* Returns true if all live peers are still joining. Returns false if one of them has begun the
  * run, or if no peer is alive. */
-static bool all_gather(const struct simulation *s, struct gathering *g)
+static bool all_joining(const struct simulation *s, struct gathering *g)
 {
     *g = (struct gathering){0};
     for (uint32_t i = 0; i < s->n; i++) {
@@ -52,10 +52,10 @@ static bool all_gather(const struct simulation *s, struct gathering *g)
 /* Returns how long all peers may be joining before the run counts as never beginning, in virtual
  * microseconds. The time includes 20 one-way delays, because a message may take arbitrarily long
  * in a simulation. */
-static int64_t patience_us(const struct simulation *s, const struct gathering *g)
+static int64_t joining_timeout_us(const struct simulation *s, const struct gathering *g)
 {
     uint64_t lag_us = options_uint(s->o, "latency-us") + options_uint(s->o, "jitter-us");
-    return (g->n < g->need ? FEW_S : MANY_S) * second_us + (int64_t)(20 * lag_us);
+    return (g->n < g->need ? TOO_FEW_PEERS_S : ENOUGH_PEERS_S) * second_us + (int64_t)(20 * lag_us);
 }
 
 static void say(struct simulation *s, const struct gathering *g)
@@ -71,36 +71,36 @@ static void say(struct simulation *s, const struct gathering *g)
     /* Some of the members that a peer knows may have left. */
     uint32_t here = g->have < g->n ? g->have : g->n;
     if (g->n < g->need)
-        snprintf(s->in_vain, sizeof s->in_vain,
+        snprintf(s->never_begins, sizeof s->never_begins,
                  "the run never begins: %u of the %u peers of --min-peers are there, and nobody is "
                  "to come",
                  g->n, g->need);
     else if (g->need > 0)
-        snprintf(s->in_vain, sizeof s->in_vain,
+        snprintf(s->never_begins, sizeof s->never_begins,
                  "the run never begins: no more than %u of the %u peers of --min-peers meet", here,
                  g->need);
     else
-        snprintf(s->in_vain, sizeof s->in_vain,
+        snprintf(s->never_begins, sizeof s->never_begins,
                  "the run never begins: each of the %u peers that live waits for others", g->n);
 }
 
-bool cmd_sim_in_vain(struct simulation *s)
+bool cmd_sim_never_begins(struct simulation *s)
 {
     int64_t now = sim_now_us(s->world);
     struct gathering g;
     if (now < s->look_us)
         return false;
     s->look_us = now + LOOK_S * second_us;
-    bool hopes = s->scenario != NULL && scenario_brings(s->scenario);
-    if (hopes || !all_gather(s, &g)) {
+    bool hopes = s->scenario != NULL && scenario_will_reconnect(s->scenario);
+    if (hopes || !all_joining(s, &g)) {
         s->gather_us = -1;
         return false;
     }
     if (s->gather_us < 0)
         s->gather_us = now;
-    if (now - s->gather_us < patience_us(s, &g))
+    if (now - s->gather_us < joining_timeout_us(s, &g))
         return false;
-    cmd_progress_break(&s->progress);
+    cmd_progress_end_line(&s->progress);
     say(s, &g);
     return true;
 }

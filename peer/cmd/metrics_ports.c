@@ -1,11 +1,11 @@
-/* peer/cmd/monitor.c -- assigns consecutive --metrics ports to the peers of `hearsay local`. */
-#include "peer/cmd/monitor.h"
+/* peer/cmd/metrics_ports.c -- assigns consecutive --metrics ports to the peers of `hearsay local`. */
+#include "peer/cmd/metrics_ports.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-int cmd_monitor_check(const struct options *o, uint32_t n)
+int cmd_metrics_ports_check(const struct options *o, uint32_t n)
 {
     char host[UV_RESOLVE_HOST_MAX + 1], first[DIARY_MONITOR_ADDRESS];
     uint16_t port;
@@ -18,19 +18,20 @@ int cmd_monitor_check(const struct options *o, uint32_t n)
             "--metrics: found '%.80s', expected PORT or HOST:PORT with a port from 1 to "
             "%u, so that each of %u peers has one",
             given, (unsigned)(UINT16_MAX - n + 1), (unsigned)n);
-    (void)cmd_monitor_child(o, 0, first);
+    (void)cmd_metrics_ports_address(o, 0, first);
     return cmd_fail(
         o, CMD_OK,
         "a live page is at http://%s/, figures are at http://%s/metrics, and so on to port %u",
         first, first, (unsigned)(port + n - 1));
 }
 
-const char *cmd_monitor_child(const struct options *o, uint32_t i, char out[DIARY_MONITOR_ADDRESS])
+const char *cmd_metrics_ports_address(const struct options *o, uint32_t i,
+                                      char out[DIARY_MONITOR_ADDRESS])
 {
     char host[UV_RESOLVE_HOST_MAX + 1];
     uint16_t port = 0;
     int err = diary_monitor_split(options_text(o, "metrics"), host, &port);
-    assert(err == 0); /* cmd_monitor_check() has already checked the value of --metrics. */
+    assert(err == 0); /* cmd_metrics_ports_check() has already checked the value of --metrics. */
     bool six = strchr(host, ':') != NULL;
     snprintf(out, DIARY_MONITOR_ADDRESS, "%s%s%s:%u", six ? "[" : "", host, six ? "]" : "",
              (unsigned)(port + i));

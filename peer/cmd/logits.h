@@ -1,12 +1,12 @@
-/* peer/cmd/answers.h -- computes a model's logits for every sample of a data set, batch by
+/* peer/cmd/logits.h -- computes a model's logits for every sample of a data set, batch by
  * batch. */
-#ifndef PEER_CMD_ANSWERS_H
-#define PEER_CMD_ANSWERS_H
+#ifndef PEER_CMD_LOGITS_H
+#define PEER_CMD_LOGITS_H
 
 #include "nn/data/dataset.h"
 #include "nn/models/model.h"
 
-struct cmd_answers
+struct cmd_logits
 {
     const struct model *m;
     const float *x;
@@ -20,6 +20,6 @@ struct cmd_answers
 
 /* Runs the model over all samples of `a->set` in order and gives each batch to `a->take`.
  * Returns 0, -ENOMEM, or the negative errno that `take` returned. */
-__attribute__((warn_unused_result)) int cmd_answers(const struct cmd_answers *a);
+__attribute__((warn_unused_result)) int cmd_logits(const struct cmd_logits *a);
 
 #endif

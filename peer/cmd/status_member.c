@@ -1,42 +1,42 @@
-/* peer/cmd/seen.c -- converts an observed member and its run to the form that `status` displays. */
-#include "peer/cmd/seen.h"
+/* peer/cmd/status_member.c -- converts an observed member and its run to the form that `status` displays. */
+#include "peer/cmd/status_member.h"
 
 #include "nn/data/kind.h"
-#include "peer/cmd/any_run.h"
+#include "peer/cmd/run_parse.h"
 #include "peer/run/layout_keys.h"
 #include "peer/sgd/sgd_keys.h"
 
 #include <math.h>
 #include <stdio.h>
 
-void cmd_seen_member(struct watch_member *out, const struct cmd_observed *m, uint64_t now_ns)
+void cmd_status_member(struct watch_member *out, const struct cmd_observed *m, uint64_t now_ns)
 {
     *out = (struct watch_member){.name = m->known ? m->record.name : "?",
                                  .id = m->record.id,
                                  .left = m->known && m->record.state == RECORD_LEFT,
                                  .reached = m->up,
                                  .answered = m->up && m->answered,
-                                 .ever = m->told_ns > 0,
+                                 .ever = m->status_ns > 0,
                                  .status = m->status,
-                                 .said_s = 1e-9 * (double)(now_ns - m->told_ns),
+                                 .status_age_s = 1e-9 * (double)(now_ns - m->status_ns),
                                  .rounds_s = (double)NAN,
                                  .bytes_s = (double)NAN};
 }
 
-void cmd_seen_run(char out[CMD_SEEN_RUN], const struct cmd_observe *w)
+void cmd_status_run(char out[CMD_STATUS_RUN_MAX], const struct cmd_observe *w)
 {
     out[0] = '\0';
     if (!w->has_run)
         return;
     const struct run *r = &w->run;
     char what[96];
-    if (cmd_any_run_foreign(r))
+    if (cmd_run_is_layout(r))
         snprintf(what, sizeof what, "a program's own model of %llu parameters",
                  (unsigned long long)layout_values(r)->trained);
     else
         snprintf(what, sizeof what, "%.60s on %.20s", sgd_values(r)->model,
                  kind_brief(sgd_values(r)->data).text);
-    snprintf(out, CMD_SEEN_RUN, "run: %s, %.40s, %.60s, %s, seed %llu", what, r->topology,
+    snprintf(out, CMD_STATUS_RUN_MAX, "run: %s, %.40s, %.60s, %s, seed %llu", what, r->topology,
              r->compress, r->policy == RUN_SYNC ? "sync" : "not in lock step",
              (unsigned long long)r->seed);
 }

@@ -1,6 +1,6 @@
-/* peer/cmd/ask_run.c -- calls all bootstrap addresses at the same time and takes the first run
+/* peer/cmd/cluster_run.c -- calls all bootstrap addresses at the same time and takes the first run
  * received. */
-#include "peer/cmd/ask_run.h"
+#include "peer/cmd/cluster_run.h"
 
 #include "peer/uv/client.h"
 
@@ -57,8 +57,8 @@ static void on_ended(void *self, uint32_t tag, uint32_t session)
     ((struct asking *)self)->n_open--;
 }
 
-bool cmd_ask_run(const char *const *bootstrap, uint32_t n, const uint8_t *psk,
-                 const struct run_trainer *trainer, struct run *run)
+bool cmd_cluster_run(const char *const *bootstrap, uint32_t n, const uint8_t *psk,
+                     const struct run_trainer *trainer, struct run *run)
 {
     struct asking a = {.trainer = trainer, .run = run};
     const struct uv_client_calls calls = {

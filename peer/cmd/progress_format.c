@@ -1,4 +1,4 @@
-/* peer/cmd/progress_words.c -- formats the figures of the progress display as text. */
+/* peer/cmd/progress_format.c -- formats the figures of the progress display as text. */
 #include "peer/cmd/progress.h"
 
 #include <math.h>
@@ -59,14 +59,14 @@ const char *cmd_progress_rounds(char out[CMD_PROGRESS_TEXT], uint64_t round, uin
 
 /* Returns true if a drift carries no information: it is not known, or it is the drift of 0
  * before the first round, because all peers start with the same model. */
-static bool says_nothing(double x, uint64_t round)
+static bool drift_has_no_information(double x, uint64_t round)
 {
     return !isfinite(x) || (x == 0 && round == 0);
 }
 
 const char *cmd_progress_drift_at(char out[CMD_PROGRESS_TEXT], double x, uint64_t round)
 {
-    if (says_nothing(x, round))
+    if (drift_has_no_information(x, round))
         return strcpy(out, "unknown");
     snprintf(out, CMD_PROGRESS_TEXT, "%.2e @%llu", x, (unsigned long long)round);
     return out;
@@ -75,7 +75,7 @@ const char *cmd_progress_drift_at(char out[CMD_PROGRESS_TEXT], double x, uint64_
 const char *cmd_progress_drift_aged(char out[CMD_PROGRESS_TEXT], double x, uint64_t round,
                                     uint64_t age)
 {
-    if (says_nothing(x, round))
+    if (drift_has_no_information(x, round))
         return strcpy(out, "unknown");
     snprintf(out, CMD_PROGRESS_TEXT, "%.2e @%llu, %llu ago", x, (unsigned long long)round,
              (unsigned long long)age);
@@ -85,14 +85,14 @@ const char *cmd_progress_drift_aged(char out[CMD_PROGRESS_TEXT], double x, uint6
 /* ---- Codec chosen by --compress auto ---- */
 
 /* A linear search is enough, because there are only a few codec levels. */
-void cmd_progress_rung(struct cmd_progress_rungs *r, const char *rung, double excess)
+void cmd_progress_codecs_add(struct cmd_progress_codecs *r, const char *rung, double excess)
 {
     uint32_t i = 0;
     if (rung == NULL)
         return;
     while (i < r->n_specs && strcmp(r->spec[i], rung) != 0)
         i++;
-    if (i == CMD_PROGRESS_RUNGS)
+    if (i == CMD_PROGRESS_LEVELS)
         return; /* The array has an entry for every codec level, so this is not reached. */
     r->spec[i] = rung;
     r->n_specs += i == r->n_specs;
@@ -101,7 +101,7 @@ void cmd_progress_rung(struct cmd_progress_rungs *r, const char *rung, double ex
     r->n_looked += isfinite(excess) ? 1 : 0;
 }
 
-void cmd_progress_rungs_say(const struct cmd_progress_rungs *r, FILE *out)
+void cmd_progress_codecs_print(const struct cmd_progress_codecs *r, FILE *out)
 {
     if (r->n_peers == 0)
         return;

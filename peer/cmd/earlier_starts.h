@@ -1,4 +1,4 @@
-/* peer/cmd/local_past.h -- sums what earlier starts of a local run took, and reports where the
+/* peer/cmd/earlier_starts.h -- sums what earlier starts of a local run took, and reports where the
  * next start resumes.
  *
  * The same command resumes a run that was killed or interrupted. Each process counts bytes and
@@ -6,13 +6,13 @@
  * peers (peer/uv/metrics.h), up to the last line that each start wrote. Bytes that a killed
  * start sent after its last line are not known.
  */
-#ifndef PEER_CMD_LOCAL_PAST_H
-#define PEER_CMD_LOCAL_PAST_H
+#ifndef PEER_CMD_EARLIER_STARTS_H
+#define PEER_CMD_EARLIER_STARTS_H
 
 #include "peer/cmd/cmd.h"
 
 /* Costs of all earlier starts of the run. */
-struct cmd_local_past
+struct cmd_earlier_starts
 {
     uint32_t starts; /* Number of earlier starts. If the peers differ, the largest number counts. */
     /* Running time of the earlier starts in seconds. If the peers differ, the longest time
@@ -23,7 +23,7 @@ struct cmd_local_past
 
 /* Adds the earlier starts of one peer from DIR/metrics.jsonl, which may be missing or end in an
  * incomplete line. `but_last`: the last start in the file does not count as an earlier one. */
-void cmd_local_past_add(struct cmd_local_past *p, const char *dir, bool but_last);
+void cmd_earlier_starts_add(struct cmd_earlier_starts *p, const char *dir, bool but_last);
 
 /* State of a local run when it is interrupted. */
 struct cmd_local_stop
@@ -36,8 +36,8 @@ struct cmd_local_stop
 };
 
 /* Reports on stderr from which round a later start of a run resumes. */
-void cmd_local_going_on(const struct options *o, const char *out, uint32_t n,
-                        const struct run *run);
+void cmd_local_report_resume(const struct options *o, const char *out, uint32_t n,
+                             const struct run *run);
 
 /* Reports on stderr that the run was interrupted, how to resume it, and from which round.
  * `*resumes`: that round; 0 if it is not one round or not known. Returns CMD_INTERRUPTED. */

@@ -1,6 +1,6 @@
-/* peer/cmd/moments.c -- connects the node, which exchanges column statistics, with nn/data,
+/* peer/cmd/column_statistics.c -- connects the node, which exchanges column statistics, with nn/data,
  * which computes and combines them. */
-#include "peer/cmd/moments.h"
+#include "peer/cmd/column_statistics.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 static_assert((int)MOMENTS_BYTES_MAX <= (int)WIRE_MOMENTS_MAX, "moments fit into a message");
 
-bool cmd_moments_wanted(const struct cmd_training *t, const struct run *run)
+bool cmd_column_statistics_pooled(const struct cmd_training *t, const struct run *run)
 {
     return t->has_data && t->data.moments.rows > 0 && t->shard_spec.mode == SHARD_OWN
            && run->min_peers > 1;
@@ -32,7 +32,7 @@ static const char *check(void *self, struct bytes theirs)
  * is the reference. Callback of the node. */
 static bool differ(void *self, struct bytes theirs, bool theirs_lead, char why[NODE_POOL_WHY])
 {
-    const struct cmd_moments *c = self;
+    const struct cmd_column_statistics *c = self;
     struct moments m;
     char in_what[MOMENTS_WHY_MAX];
     const char *wrong;
@@ -48,7 +48,7 @@ static bool differ(void *self, struct bytes theirs, bool theirs_lead, char why[N
     return differs;
 }
 
-static int refuse(int err, const char *why, char error[RUN_ERROR_MAX])
+static int statistics_refuse(int err, const char *why, char error[RUN_ERROR_MAX])
 {
     snprintf(error, RUN_ERROR_MAX, "--data: %.280s",
              err == -ENOMEM ? "out of memory for the column moments" : why);
@@ -61,7 +61,7 @@ static int set_kind(const struct run *ours, const char *kind, struct run *run,
 {
     struct run_flags *flags = calloc(1, sizeof *flags);
     if (flags == NULL)
-        return refuse(-ENOMEM, NULL, error);
+        return statistics_refuse(-ENOMEM, NULL, error);
     flags->trainer = &sgd_keys;
     int err = run_flags_set(flags, "data", kind, error);
     if (err == 0)
@@ -76,7 +76,7 @@ static int set_kind(const struct run *ours, const char *kind, struct run *run,
 static int pool(void *self, const struct node_part *part, size_t n, struct run *run,
                 char error[RUN_ERROR_MAX])
 {
-    const struct cmd_moments *c = self;
+    const struct cmd_column_statistics *c = self;
     struct moments *m = calloc(n, sizeof *m), all = {0};
     const struct moments **of = calloc(n, sizeof(const struct moments *));
     char kind[DATA_KIND_MAX], why[MOMENTS_WHY_MAX];
@@ -98,7 +98,7 @@ static int pool(void *self, const struct node_part *part, size_t n, struct run *
         wrong = why;
     }
     if (err < 0)
-        (void)refuse(err, wrong, error);
+        (void)statistics_refuse(err, wrong, error);
     else
         err = set_kind(&c->node->run, kind, run, error);
     moments_close(&all);
@@ -109,8 +109,8 @@ static int pool(void *self, const struct node_part *part, size_t n, struct run *
     return err;
 }
 
-void cmd_moments_open(struct cmd_moments *c, struct cmd_training *t, struct node_config *node,
-                      bool founds)
+void cmd_column_statistics_open(struct cmd_column_statistics *c, struct cmd_training *t,
+                                struct node_config *node, bool founds)
 {
     c->data_spec = t->data_spec;
     c->node = node;
@@ -126,7 +126,7 @@ void cmd_moments_open(struct cmd_moments *c, struct cmd_training *t, struct node
     node->pool = &c->pool;
 }
 
-void cmd_moments_close(struct cmd_moments *c)
+void cmd_column_statistics_close(struct cmd_column_statistics *c)
 {
     moments_close(&c->ours);
 }

@@ -1,4 +1,4 @@
-/* peer/cmd/train_keep.h -- checkpoints of `hearsay train`, and the storing of its model.
+/* peer/cmd/train_checkpoint.h -- checkpoints of `hearsay train`, and the storing of its model.
  *
  *   before    resumes from the newest checkpoint under --out, if there is one
  *   training  writes a checkpoint every --checkpoint, on a separate thread (peer/uv/writer.h)
@@ -11,8 +11,8 @@
  * so a resumed run continues bit for bit as it would have without the interruption. If training
  * diverges after a restart, it returns at the earliest to the model of the checkpoint.
  */
-#ifndef PEER_CMD_TRAIN_KEEP_H
-#define PEER_CMD_TRAIN_KEEP_H
+#ifndef PEER_CMD_TRAIN_CHECKPOINT_H
+#define PEER_CMD_TRAIN_CHECKPOINT_H
 
 #include "peer/cmd/checkpoint.h"
 #include "peer/uv/calm.h"
@@ -20,7 +20,7 @@
 
 struct cmd_train;
 
-struct cmd_train_keep
+struct cmd_train_checkpoint
 {
     struct cmd_checkpoint files;
     bool writes; /* The writer thread is running. */
@@ -35,24 +35,24 @@ struct cmd_train_keep
 /* Loads the checkpoints, resumes from the newest one, and starts the writer. --out must be
  * locked, and the trainer and the initial model must exist. Returns CMD_OK, or an exit code
  * after a message on stderr. */
-int cmd_train_keep_open(struct cmd_train *t);
+int cmd_train_checkpoint_open(struct cmd_train *t);
 
 /* Called after each round: writes a checkpoint if it is time. */
-void cmd_train_keep_round(struct cmd_train *t);
+void cmd_train_checkpoint_round(struct cmd_train *t);
 
 /* Called when the run stops: writes a checkpoint of this round and waits until it is on disk. */
-void cmd_train_keep_stop(struct cmd_train *t);
+void cmd_train_checkpoint_stop(struct cmd_train *t);
 
 /* Writes the model, and tries again until it succeeds, a signal asks to stop, or --patience is
  * over. Returns CMD_OK, or an exit code after a message on stderr. */
-int cmd_train_keep_model(struct cmd_train *t);
+int cmd_train_write_model(struct cmd_train *t);
 
 /* Writes the lines of metrics that wait in memory, with the same retries as
- * cmd_train_keep_model(). Returns CMD_OK, or CMD_FAILED after a message on stderr if lines are
+ * cmd_train_write_model(). Returns CMD_OK, or CMD_FAILED after a message on stderr if lines are
  * lost. */
-__attribute__((warn_unused_result)) int cmd_train_keep_lines(struct cmd_train *t);
+__attribute__((warn_unused_result)) int cmd_train_flush_metrics(struct cmd_train *t);
 
 /* Closes the checkpoints. `over`: the run has a result, so the checkpoint files are deleted. */
-void cmd_train_keep_close(struct cmd_train *t, bool over);
+void cmd_train_checkpoint_close(struct cmd_train *t, bool over);
 
 #endif

@@ -1,7 +1,7 @@
-/* peer/cmd/drift_look.c -- compares whole models, or sketches of the peers' layers at one round:
+/* peer/cmd/drift_compare.c -- compares whole models, or sketches of the peers' layers at one round:
  * the distance in each part of the model, and the two peers that are farthest apart. */
-#include "peer/cmd/any_run.h"
 #include "peer/cmd/drift.h"
+#include "peer/cmd/run_parse.h"
 #include "peer/cmd/training.h"
 #include "peer/node/node.h"
 
@@ -14,35 +14,35 @@
 
 enum { TRIES = 10, LEAD = 2 };
 
-void drift_look_close(struct drift_look *l)
+void drift_comparison_close(struct drift_compare *l)
 {
     free(l->part);
     free(l->figure);
-    *l = (struct drift_look){.n = 0};
+    *l = (struct drift_compare){.n = 0};
 }
 
-const struct layers_figure *drift_look_all(const struct drift_look *l)
+const struct layers_figure *drift_comparison_total(const struct drift_compare *l)
 {
     return &l->figure[l->n_parts];
 }
 
-static int nothing(struct drift_look *l, const char *format, ...)
+static int no_comparison(struct drift_compare *l, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* Records why there is no comparison. Returns CMD_OK, because the absence of a figure is not an
  * error of the command. */
-static int nothing(struct drift_look *l, const char *format, ...)
+static int no_comparison(struct drift_compare *l, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    drift_look_close(l);
+    drift_comparison_close(l);
     vsnprintf(l->why, sizeof l->why, format, args);
     va_end(args);
     return CMD_OK;
 }
 
 /* Allocates the arrays of `l` for n_parts parts. Returns 0 or -ENOMEM. */
-static int make_room(struct drift_look *l, size_t n_parts)
+static int make_room(struct drift_compare *l, size_t n_parts)
 {
     l->part = calloc(n_parts, sizeof *l->part);
     l->figure = calloc(n_parts + 1, sizeof *l->figure);
@@ -51,8 +51,8 @@ static int make_room(struct drift_look *l, size_t n_parts)
 
 /* ---- Whole models ---- */
 
-int drift_look_measure(struct drift_look *l, const struct segment *s, size_t n_segments,
-                       const float *const *x, size_t n, bool layers)
+int drift_compare_vectors(struct drift_compare *l, const struct segment *s, size_t n_segments,
+                          const float *const *x, size_t n, bool layers)
 {
     size_t n_trained = segments_trained(s, n_segments);
     int err = make_room(l, layers ? n_segments : 1);
@@ -68,21 +68,21 @@ int drift_look_measure(struct drift_look *l, const struct segment *s, size_t n_s
     return err;
 }
 
-int drift_look_at_models(struct drift *d, bool layers)
+int drift_compare_models(struct drift *d, bool layers)
 {
-    struct drift_look *l = &d->look;
+    struct drift_compare *l = &d->look;
     const float *x[WIRE_MEMBERS_MAX];
     char error[RUN_ERROR_MAX];
     struct model m;
-    drift_look_close(l);
+    drift_comparison_close(l);
     if (d->exact.n < 2)
-        return nothing(l, d->apart ? "the models are not of one round"
-                                   : "a single model has no drift");
-    if (cmd_any_run_model(&m, &d->w.run, error) < 0)
+        return no_comparison(l, d->apart ? "the models are not of one round"
+                                         : "a single model has no drift");
+    if (cmd_run_model(&m, &d->w.run, error) < 0)
         return cmd_fail(d->o, CMD_FAILED, "the peers' run: %s", error);
     for (size_t i = 0; i < d->exact.n; i++)
         x[i] = d->with[i]->model;
-    int err = drift_look_measure(l, m.segments, m.n_segments, x, d->exact.n, layers);
+    int err = drift_compare_vectors(l, m.segments, m.n_segments, x, d->exact.n, layers);
     model_close(&m);
     for (size_t i = 0; i < d->exact.n && err == 0; i++) {
         l->name[i] = d->with[i]->record.name;
@@ -99,7 +99,7 @@ static int cut(const struct drift *d, struct layers *layers)
 {
     char error[RUN_ERROR_MAX];
     struct model m;
-    if (cmd_any_run_model(&m, &d->w.run, error) < 0)
+    if (cmd_run_model(&m, &d->w.run, error) < 0)
         return cmd_fail(d->o, CMD_FAILED, "the peers' run: %s", error);
     layers_cut(layers, m.segments, m.n_segments);
     model_close(&m);
@@ -122,7 +122,7 @@ struct come
 
 /* Returns true if the sketches can be compared: all are of the requested round, or present
  * sketches were requested. */
-static bool fits(const struct come *c)
+static bool is_comparable(const struct come *c)
 {
     bool one = c->first == c->last && (c->rest || c->last == c->asked);
     return c->n > 0 && (one || c->moment);
@@ -178,41 +178,42 @@ static void ask(struct drift *d, uint32_t ms, struct come *c)
     bool fixed = options_given(d->o, "round");
     for (int k = 0; k < TRIES; k++) {
         uint64_t next = drift_newest_round(d) + ((uint64_t)LEAD << k);
-        c->rest = drift_at_rest(d) && !fixed;
+        c->rest = drift_no_peer_trains(d) && !fixed;
         c->moment = d->w.run.policy != RUN_SYNC && !fixed;
         c->asked = fixed ? options_uint(d->o, "round") : c->rest || c->moment ? 0 : next;
         struct wire_model_req q = {c->asked, WIRE_PIECE_LAYERS, draw_key()};
         bool in_time = cmd_observe_models(&d->w, &q, left_ms(begun, ms));
         count(d, c);
-        if (!in_time || c->n == 0 || fits(c) || fixed)
+        if (!in_time || c->n == 0 || is_comparable(c) || fixed)
             return;
-        cmd_observe_again(&d->w, CMD_OBSERVE_MS);
+        cmd_observe_refresh(&d->w, CMD_OBSERVE_MS);
     }
 }
 
-static int no_sketches(const struct drift *d, struct drift_look *l, const struct come *c)
+static int no_sketches(const struct drift *d, struct drift_compare *l, const struct come *c)
 {
     unsigned long long first = c->first, last = c->last, asked = c->asked;
     if (c->n == 1)
-        return nothing(l, "a single model has no drift");
+        return no_comparison(l, "a single model has no drift");
     if (c->n > 0 && first > asked && !c->rest)
-        return nothing(l, "round %llu is past: sketches of round %llu came", asked, first);
+        return no_comparison(l, "round %llu is past: sketches of round %llu came", asked, first);
     if (c->n > 0 && first == last)
-        return nothing(l, "round %llu does not come: training ended with round %llu", asked, last);
+        return no_comparison(l, "round %llu does not come: training ended with round %llu", asked,
+                             last);
     if (c->n > 0)
-        return nothing(l, "sketches of rounds %llu to %llu came: not compared", first, last);
+        return no_comparison(l, "sketches of rounds %llu to %llu came: not compared", first, last);
     if (c->silent != NULL)
-        return nothing(l, "%s sent no sketches in time", c->silent);
+        return no_comparison(l, "%s sent no sketches in time", c->silent);
     if (c->n_silent == 0)
-        return nothing(l, "no peer answers");
-    return nothing(l, "joining: %zu of %u members are here", c->n_silent,
-                   (unsigned)d->w.run.min_peers);
+        return no_comparison(l, "no peer answers");
+    return no_comparison(l, "joining: %zu of %u members are here", c->n_silent,
+                         (unsigned)d->w.run.min_peers);
 }
 
 /* Compares the sketches received, after a check that their length matches the model of the run. */
 static int compare(struct drift *d, const struct layers *layers, const struct come *c)
 {
-    struct drift_look *l = &d->look;
+    struct drift_compare *l = &d->look;
     const float *x[WIRE_MEMBERS_MAX];
     for (size_t i = 0; i < c->n; i++) {
         const struct cmd_observed *m = c->from[i];
@@ -237,21 +238,22 @@ static int compare(struct drift *d, const struct layers *layers, const struct co
     return CMD_OK;
 }
 
-int drift_look_at_sketches(struct drift *d, uint32_t ms)
+int drift_compare_sketches(struct drift *d, uint32_t ms)
 {
     static struct layers layers;
     static struct come c;
-    drift_look_close(&d->look);
+    drift_comparison_close(&d->look);
     if (!d->w.has_run)
-        return nothing(&d->look, "no peer has told of a run yet");
-    if (cmd_any_run_foreign(&d->w.run))
-        return nothing(&d->look, "its tensors are known to the program that trains them alone: "
-                                 "--exact compares models");
+        return no_comparison(&d->look, "no peer has told of a run yet");
+    if (cmd_run_is_layout(&d->w.run))
+        return no_comparison(&d->look,
+                             "its tensors are known to the program that trains them alone: "
+                             "--exact compares models");
     int code = cut(d, &layers);
     if (code != CMD_OK)
         return code;
     ask(d, ms, &c);
-    if (c.n < 2 || !fits(&c))
+    if (c.n < 2 || !is_comparable(&c))
         return no_sketches(d, &d->look, &c);
     return compare(d, &layers, &c);
 }

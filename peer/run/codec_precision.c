@@ -1,5 +1,5 @@
-/* peer/run/fine.c -- judges a codec by trying it on a sample tensor. */
-#include "peer/run/fine.h"
+/* peer/run/codec_precision.c -- judges a codec by trying it on a sample tensor. */
+#include "peer/run/codec_precision.h"
 
 #include "compress/compress.h"
 
@@ -30,7 +30,7 @@ static struct segment nominal_segment(void)
                             .trained = true};
 }
 
-int fine_for_last(const char *codec, bool *fine)
+int codec_precise_for_consensus(const char *codec, bool *fine)
 {
     struct segment one = nominal_segment();
     struct compress *c;
@@ -42,7 +42,7 @@ int fine_for_last(const char *codec, bool *fine)
     return 0;
 }
 
-int fine_for_rota(const char *codec, bool *keeps)
+int codec_precise_for_rounds(const char *codec, bool *keeps)
 {
     struct segment one = nominal_segment();
     struct compress *c;

@@ -1,5 +1,5 @@
-/* peer/cmd/answers.c -- runs the forward pass of a model over a whole data set. */
-#include "peer/cmd/answers.h"
+/* peer/cmd/logits.c -- runs the forward pass of a model over a whole data set. */
+#include "peer/cmd/logits.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@ enum { BATCH = 32 };
 
 /* Computes the logits of samples `at` to `at + n - 1` and gives them to `a->take`. Returns the
  * result of `a->take`. */
-static int answer(const struct cmd_answers *a, const struct model_plan *plan, float *arena,
+static int answer(const struct cmd_logits *a, const struct model_plan *plan, float *arena,
                   size_t at, uint32_t n)
 {
     struct model_pass pass = {.n = n, .x = a->x, .plan = plan, .arena = arena};
@@ -20,7 +20,7 @@ static int answer(const struct cmd_answers *a, const struct model_plan *plan, fl
     return a->take(a->self, at, n, model_forward(a->m, &pass));
 }
 
-int cmd_answers(const struct cmd_answers *a)
+int cmd_logits(const struct cmd_logits *a)
 {
     struct model_plan plan;
     int err = model_plan_init(&plan, a->m, BATCH, false);

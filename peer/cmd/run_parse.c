@@ -1,6 +1,6 @@
-/* peer/cmd/any_run.c -- parses the run description of an SGD run or a layout run, and finds the
+/* peer/cmd/run_parse.c -- parses the run description of an SGD run or a layout run, and finds the
  * shape of its model. */
-#include "peer/cmd/any_run.h"
+#include "peer/cmd/run_parse.h"
 
 #include "peer/cmd/training.h"
 #include "peer/run/layout_keys.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-int cmd_any_run(struct run *run, const char *text, size_t n, char error[RUN_ERROR_MAX])
+int cmd_run_parse(struct run *run, const char *text, size_t n, char error[RUN_ERROR_MAX])
 {
     char of_layout[RUN_ERROR_MAX];
     if (run_from_text(run, &sgd_keys, text, n, error) == 0
@@ -19,14 +19,14 @@ int cmd_any_run(struct run *run, const char *text, size_t n, char error[RUN_ERRO
     return -EINVAL;
 }
 
-bool cmd_any_run_foreign(const struct run *run)
+bool cmd_run_is_layout(const struct run *run)
 {
     return run->trainer == &layout_keys;
 }
 
-int cmd_any_run_model(struct model *m, const struct run *run, char error[RUN_ERROR_MAX])
+int cmd_run_model(struct model *m, const struct run *run, char error[RUN_ERROR_MAX])
 {
-    if (!cmd_any_run_foreign(run))
+    if (!cmd_run_is_layout(run))
         return cmd_training_model(m, run, error);
     const struct layout_values *v = layout_values(run);
     size_t trained = (size_t)v->trained, beside = (size_t)(v->floats - v->trained);

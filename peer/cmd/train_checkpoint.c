@@ -1,6 +1,6 @@
-/* peer/cmd/train_keep.c -- writes and loads the checkpoints of `hearsay train`, and stores its
+/* peer/cmd/train_checkpoint.c -- writes and loads the checkpoints of `hearsay train`, and stores its
  * model. */
-#include "peer/cmd/train_keep.h"
+#include "peer/cmd/train_checkpoint.h"
 
 #include "peer/cmd/files.h"
 #include "peer/cmd/stop.h"
@@ -53,7 +53,8 @@ static void fields(struct cmd_train *t, struct state *s)
 
 /* ---- At the start ---- */
 
-static int refuse(const struct cmd_train *t, const struct image *m, const char *why, bool no_memory)
+static int checkpoint_refuse(const struct cmd_train *t, const struct image *m, const char *why,
+                             bool no_memory)
 {
     return cmd_fail(t->o, no_memory ? CMD_FAILED : CMD_USAGE,
                     "the checkpoint of round %llu in %s cannot be used: %s; --fresh begins anew",
@@ -62,20 +63,20 @@ static int refuse(const struct cmd_train *t, const struct image *m, const char *
 
 /* Restores the training from the newest checkpoint. Refuses a checkpoint of a cluster's peer or
  * of another run. */
-static int go_on(struct cmd_train *t)
+static int resume(struct cmd_train *t)
 {
-    struct cmd_train_keep *k = &t->keep;
+    struct cmd_train_checkpoint *k = &t->keep;
     struct image *m = &k->files.found.image[0];
     char run[WIRE_RUN_MAX + 1];
     run_text(&t->run, run);
     if (m->label.owner != NULL)
-        return refuse(t, m, "a peer of a cluster wrote it", false);
+        return checkpoint_refuse(t, m, "a peer of a cluster wrote it", false);
     if (strcmp(m->label.run, run) != 0)
-        return refuse(t, m, "it is of another run", false);
+        return checkpoint_refuse(t, m, "it is of another run", false);
     struct state s = m->state;
     fields(t, &s);
     if (state_end(&s) != 0)
-        return refuse(t, m, s.why, s.no_memory);
+        return checkpoint_refuse(t, m, s.why, s.no_memory);
     k->kept = t->round;
     cmd_fail(t->o, CMD_OK, "going on from the checkpoint of round %llu of %llu, in %s",
              (unsigned long long)t->round, (unsigned long long)t->run.rounds, t->out);
@@ -90,20 +91,20 @@ static void on_written(void *self, const struct uv_writer_result *r)
         t->keep.kept = r->beat;
         *warns = (struct calm){0};
     } else if (calm_count(warns, uv_hrtime() / 1000000)) {
-        cmd_train_break(t);
+        cmd_train_end_line(t);
         cmd_fail(t->o, CMD_OK, "warning: %s; training goes on (%llu so far)", r->why,
                  (unsigned long long)warns->n);
     }
 }
 
-int cmd_train_keep_open(struct cmd_train *t)
+int cmd_train_checkpoint_open(struct cmd_train *t)
 {
-    struct cmd_train_keep *k = &t->keep;
+    struct cmd_train_checkpoint *k = &t->keep;
     int code = t->out != NULL ? cmd_checkpoint_open(&k->files, t->o, t->out) : CMD_OK;
     if (t->out == NULL || code != CMD_OK)
         return code;
     if (k->files.found.n > 0)
-        code = go_on(t);
+        code = resume(t);
     else if (t->dir.begun)
         cmd_fail(t->o, CMD_OK, "the run in %s has no checkpoint: it begins again", t->out);
     k->last_ns = uv_hrtime();
@@ -126,7 +127,7 @@ int cmd_train_keep_open(struct cmd_train *t)
 
 static void write_one(struct cmd_train *t)
 {
-    struct cmd_train_keep *k = &t->keep;
+    struct cmd_train_checkpoint *k = &t->keep;
     char run[WIRE_RUN_MAX + 1];
     struct image_label label = {.run = run, .name = "peer-0", .beat = t->round};
     run_text(&t->run, run);
@@ -141,9 +142,9 @@ static void write_one(struct cmd_train *t)
     k->last_ns = uv_hrtime();
 }
 
-void cmd_train_keep_round(struct cmd_train *t)
+void cmd_train_checkpoint_round(struct cmd_train *t)
 {
-    struct cmd_train_keep *k = &t->keep;
+    struct cmd_train_checkpoint *k = &t->keep;
     if (!k->writes || uv_hrtime() - k->last_ns < (uint64_t)k->files.every_us * 1000)
         return;
     (void)uv_run(&k->loop, UV_RUN_NOWAIT); /* Processes the result of the previous checkpoint. */
@@ -153,7 +154,7 @@ void cmd_train_keep_round(struct cmd_train *t)
 
 static void close_writer(struct cmd_train *t)
 {
-    struct cmd_train_keep *k = &t->keep;
+    struct cmd_train_checkpoint *k = &t->keep;
     struct uv_writer_result r;
     bool last = false;
     if (!k->writes)
@@ -171,9 +172,9 @@ static void close_writer(struct cmd_train *t)
     k->writes = false;
 }
 
-void cmd_train_keep_stop(struct cmd_train *t)
+void cmd_train_checkpoint_stop(struct cmd_train *t)
 {
-    struct cmd_train_keep *k = &t->keep;
+    struct cmd_train_checkpoint *k = &t->keep;
     if (!k->writes || t->round == k->kept)
         return;
     while (uv_writer_busy(&k->writer))
@@ -204,7 +205,7 @@ static int write_model(struct cmd_train *t, char why[DATA_ERROR_MAX])
     reserve_release(&t->reserve);
     err = diary_model_write(path, &s, why);
     if (err < 0)
-        reserve_again(&t->reserve, t->out);
+        reserve_hold_again(&t->reserve, t->out);
     return err;
 }
 
@@ -215,7 +216,7 @@ static void wait_for(int64_t us)
         uv_sleep(LOOK_MS);
 }
 
-int cmd_train_keep_model(struct cmd_train *t)
+int cmd_train_write_model(struct cmd_train *t)
 {
     char why[DATA_ERROR_MAX];
     struct retry retry = {0};
@@ -242,12 +243,12 @@ int cmd_train_keep_model(struct cmd_train *t)
 }
 
 /* A run that lost lines of metrics still has its result. */
-int cmd_train_keep_lines(struct cmd_train *t)
+int cmd_train_flush_metrics(struct cmd_train *t)
 {
     struct retry retry = {0};
     int64_t patience_us = (int64_t)(options_real(t->o, "patience") * 1e6), wait_us = 1;
     bool say;
-    cmd_train_tell(t, diary_lines_write(&t->lines));
+    cmd_train_report_writer(t, diary_lines_write(&t->lines));
     while (diary_lines_wait(&t->lines) && !cmd_stop_asked() && wait_us > 0) {
         int64_t now_us = (int64_t)(uv_hrtime() / 1000);
         wait_us = retry_failed(&retry, now_us, patience_us, &say);
@@ -256,7 +257,7 @@ int cmd_train_keep_lines(struct cmd_train *t)
                      "warning: lines of metrics.jsonl are in memory, and tried again for %lld s",
                      (long long)((retry_left_us(&retry, now_us) + 999999) / 1000000));
         wait_for(wait_us);
-        cmd_train_tell(t, diary_lines_write(&t->lines));
+        cmd_train_report_writer(t, diary_lines_write(&t->lines));
     }
     uint64_t n = diary_lines_missing(&t->lines);
     return n == 0 ? CMD_OK
@@ -266,7 +267,7 @@ int cmd_train_keep_lines(struct cmd_train *t)
                              (unsigned long long)n, n > 1 ? "s" : "");
 }
 
-void cmd_train_keep_close(struct cmd_train *t, bool over)
+void cmd_train_checkpoint_close(struct cmd_train *t, bool over)
 {
     close_writer(t);
     cmd_checkpoint_close(&t->keep.files, over);
