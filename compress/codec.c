@@ -1,8 +1,8 @@
-/* compress/codec.c -- the table of all codecs, and what several of them share.
+/* compress/codec.c -- the table of all codecs, and functions that several codecs share.
  *
- * A codec is found by its place in this table and by nothing else: the parser,
- * `hearsay compressors` and the tests iterate over it. Its order is the order in
- * which users see codecs; it is not on the wire and may change.
+ * The parser, `hearsay compressors` and the tests iterate over codec_all[]. The order of the table
+ * is the order in which users see the codecs. Messages do not contain table positions, so the order
+ * may change.
  */
 #include "compress/codec.h"
 
@@ -12,7 +12,8 @@
 
 #include <math.h>
 
-/* A codec is a file without a header: these names are all that is known of it outside. */
+/* A codec file has no header. These declarations are all that other files need to know of a codec.
+ */
 extern const struct codec codec_none, codec_fp16, codec_sign, codec_qsgd, codec_topk, codec_randk;
 extern const struct codec codec_onebit, codec_thr2, codec_dorefa, codec_tern, codec_lc3;
 extern const struct codec codec_lowrank, codec_atomo;
@@ -31,14 +32,14 @@ const char *codec_level(void)
     return simd_level();
 }
 
-/* Asks memory for what comes later: most that load are on their way through a whole model. */
+/* Loads with prefetching (SIMD_AHEAD), because most callers read through a whole model. */
 uint32_t codec_load(float *restrict v, const float *x, const float *x_hat, size_t n)
 {
     return simd_load(v, x, x_hat, n, SIMD_AHEAD).max;
 }
 
-/* In integers, since both ends must come to the same k: a product of doubles may round either
- * way where keep * n is a whole number. */
+/* Integer arithmetic, because sender and receiver must compute the same k. A product of doubles
+ * could round to either side when ratio * n is a whole number. */
 size_t codec_share(uint64_t billionths, size_t n)
 {
     return (size_t)((billionths * n + 999999999u) / 1000000000u);
@@ -52,8 +53,8 @@ double codec_sum(const double *v, size_t n)
     return sum;
 }
 
-/* Decodes by the very function that the receiver uses, so that the error counted is the error
- * made. */
+/* Decodes with the function that the receiver uses, so the measured error is exactly the
+ * receiver's. */
 double codec_error2(const struct codec_values *f, const int64_t *arg, const uint8_t *src,
                     const float *v, size_t n)
 {
@@ -67,8 +68,8 @@ double codec_error2(const struct codec_values *f, const int64_t *arg, const uint
     return e2;
 }
 
-/* pow() may differ in the last bit between two C libraries. That is harmless: a message whose k
- * follows the round says its k. */
+/* pow() may differ in its last bit between two C libraries. This is harmless: during a warm-up the
+ * message contains k, so the receiver does not compute it. */
 uint64_t codec_warm_share(uint64_t billionths, uint64_t warm, uint64_t round)
 {
     if (round >= warm)

@@ -1,26 +1,39 @@
-/* compress/codec.h -- inside compress/: what one codec is, and the table of all.
+/* compress/codec.h -- the interface that every codec implements, and the table of all codecs.
  *
- * One codec is one file, and two lines of codec.c: an extern, and its place in codec_all[].
- * There are three roles:
+ * A codec is a compressor that a user can name in `--compress`. Each codec is one .c file in
+ * compress/codecs/, which defines one `const struct codec`. To add a codec, write the file, then
+ * add its extern declaration and its entry in codec_all[] to compress/codec.c. The specification
+ * parser, the command line and the tests iterate over codec_all[] and need no change.
  *
- *   values    v[0..n) -> bytes, block by block; each block stands alone and
- *             has a length known beforehand             (driver: dense.c)
- *   selector  picks k of n coordinates; their values go to a values codec
- *                                                       (driver: sparse.c)
- *   body      a unit at once, by its own rules: messages whose length depends
- *             on the values, matrices, memory from message to message
+ * The compressor works on the difference v = x - x_hat between a model and its replica. C(v) is the
+ * vector that the receiver decodes and adds to x_hat. The model is cut into units (unit.h); each
+ * unit is encoded independently. A codec has exactly one of three roles:
  *
- *   message of a unit:   0                          nothing is sent for it
- *                        1 [positions] [blocks]     positions: selectors only
- *                        1 [body]
+ *   role       what the codec does with a unit                             driver
+ *   values     encodes n floats as blocks; the size of a block depends     dense.c
+ *              only on its number of elements
+ *   selector   chooses k of the n elements; a values codec encodes them    sparse.c
+ *   body       encodes the whole unit in a format of its own: for          compress.c
+ *              messages of variable length, matrices, or encoders that
+ *              keep memory between messages
  *
- * A unit is what is compressed by itself (unit.h). Decoded values are added to
- * a unit's places in the flat vector through target.h. compress/spec.c parses
- * and prints `params`, the same way for every codec.
+ * Each unit of a message has one of these layouts (numbers are bytes):
  *
- * Every decoded increment is at most CODEC_LIMIT in size, so a replica that is
- * finite stays finite (2^64 vanishes beside FLT_MAX). A difference of that
- * size or more is refused by the encoder, a scale that could give one by check.
+ *   0                        nothing is sent for this unit: C(v) = 0
+ *   1 [blocks]               values codec
+ *   1 [positions] [blocks]   selector, then the values codec of the chosen elements
+ *   1 [body]                 body codec
+ *
+ * The decoder adds values to the replica through target.h, which maps an element of the unit to its
+ * offset in the model.
+ *
+ * Finite values: |C(v)| < CODEC_LIMIT holds for each element. Therefore a finite replica stays
+ * finite (2^64 is below the rounding step of a float near FLT_MAX). encode() fails with -ERANGE if
+ * an element of v reaches CODEC_LIMIT. check() rejects a received scale that could decode to such a
+ * value.
+ *
+ * Notation: |v|^2 is the sum of squares; delta is the contraction 1 - |v - C(v)|^2 / |v|^2; omega
+ * is the relative variance of an unbiased codec, E|v - C(v)|^2 <= omega |v|^2.
  */
 #ifndef COMPRESS_CODEC_H
 #define COMPRESS_CODEC_H
@@ -36,242 +49,284 @@
 
 enum {
     CODEC_ARGS_MAX = 8,
-    CODEC_CHUNK = 1024, /* Elements decoded at a time; blocks are cut here. */
+    /* Most elements that one decode() call returns. The driver asks for a block in chunks of this
+     * size. */
+    CODEC_CHUNK = 1024,
     CODEC_BLOCK_MAX = 1 << 20,
-    CODEC_LIMIT_BITS = 0x5f800000 /* CODEC_LIMIT as the bits of a float. */
+    /* Bit pattern of CODEC_LIMIT as a float. Larger bits mean a larger value, infinity or NaN. */
+    CODEC_LIMIT_BITS = 0x5f800000
 };
 
 enum codec_param_kind {
-    CODEC_INTEGER, /* low..high, a multiple of step. */
-    CODEC_DECIMAL, /* Billionths, low..high: 0.01 is 10000000. */
-    CODEC_CHOICE   /* An index into choices. */
+    CODEC_INTEGER, /* Integer in low..high that is a multiple of `step`. */
+    /* Decimal number stored in billionths, in low..high: 0.01 is stored as 10000000. */
+    CODEC_DECIMAL,
+    CODEC_CHOICE /* Index into the list of words `choices`. */
 };
 
-/* Default of a parameter that must be given, or that settle() works out. */
+/* Marks an argument that has no value yet. As `preset` of a parameter: there is no fixed default,
+ * so the user must give the argument, or settle() computes it (see codec_param.settled). */
 #define CODEC_UNSET INT64_MIN
 
-/* One argument of a codec. Positional ones come first, options after them. */
+/* One parameter of a codec, such as the number of bits. In codec.params[] the positional parameters
+ * come first, then the options. */
 struct codec_param
 {
     const char *name;
     enum codec_param_kind kind;
-    bool option;  /* ",name=value" and not ":value". */
-    bool settled; /* If left out, settle() fills it in. */
+    bool option; /* True: an option, written ",name=value". False: positional, written ":value". */
+    /* True: if the user leaves the argument out, codec.settle() computes its value. */
+    bool settled;
     int64_t low, high, step;
-    int64_t preset;             /* The default, or CODEC_UNSET. */
-    const char *const *choices; /* NULL-terminated. */
-    const char *wants;          /* "in (0, 1]": for the error sentence. */
+    int64_t preset; /* Default value, or CODEC_UNSET if there is no fixed default. */
+    const char *const *choices; /* Words of a CODEC_CHOICE parameter, ended by NULL. */
+    const char *wants; /* Text for the error message "NAME must be ...", for example "in (0, 1]". */
 };
 
-/* Where a difference is read from. x_hat NULL stands for zeros. */
+/* Input of an encoder: the difference x - x_hat of one unit, `n` elements long. If x_hat is NULL,
+ * the replica counts as all zeros and the difference is x. */
 struct codec_source
 {
     const float *x, *x_hat;
     size_t n;
-    uint64_t key;   /* Stream of the random choices. */
-    uint64_t round; /* The run's round, for a ratio that warms up. */
-    bool measured;  /* What the message leaves over is asked for. */
+    uint64_t key; /* Key of the random number stream for this unit's random choices. */
+    /* Round of the run. A selector with a warm-up uses the round to compute its ratio. */
+    uint64_t round;
+    /* True: the caller needs compress_stat. False: select() may skip reading elements it does not
+     * choose. */
+    bool measured;
 };
 
-/* x_hat from an element on, or NULL where it stands for zeros. */
+/* Returns the address of x_hat[at], or NULL if the source has no x_hat (zeros). */
 static inline const float *codec_x_hat(const struct codec_source *s, size_t at)
 {
     return s->x_hat != NULL ? s->x_hat + at : NULL;
 }
 
-/* One element of the difference, with -0 made +0 as simd_load() does. */
+/* Returns element `at` of x - x_hat. Adding +0 turns -0 into +0, as simd_load() does, so that all
+ * encoders see the same bits. */
 static inline float codec_difference(const struct codec_source *s, size_t at)
 {
     return (s->x[at] - (s->x_hat != NULL ? s->x_hat[at] : 0.0f)) + 0.0f;
 }
 
-/* ---- values ---- */
+/* ---- Values codecs ---- */
 
-/* One block to encode. */
+/* One block of the difference, as the driver dense.c hands it to a values codec for encoding. */
 struct codec_block
 {
-    const float *v; /* No -0, every |v| < CODEC_LIMIT. */
+    const float *v; /* The elements to encode. None is -0, and all have |v| < CODEC_LIMIT. */
     size_t n;
-    size_t first; /* Index of v[0] in the coded vector: addresses randomness. */
-    uint64_t key; /* Stream of the random choices. */
-    double x2;    /* |v|^2. */
-    double l1;    /* Sum of |v|, if the codec asks for it; or else 0. */
-    float max;    /* max |v|. */
-    float *work;  /* n floats of scratch. */
+    /* Index of v[0] in the encoded vector. Random choices are keyed by this index plus the offset.
+     */
+    size_t first;
+    uint64_t key; /* Key of the random number stream for this unit's values. */
+    double x2; /* Sum of squares of the block, |v|^2. */
+    double l1; /* Sum of |v| over the block. 0 unless codec_values.wants_l1 is set. */
+    float max; /* Largest |v| in the block. */
+    float *work; /* Scratch space of n floats for the codec. */
 };
 
-/* `arg` are the parsed parameters, in the order of params. */
+/* Functions of a values codec, which encodes each block independently of the others.
+ *
+ * In each function, `arg` holds the codec's arguments in the order of codec.params. */
 struct codec_values
 {
-    /* Elements a block (a multiple of 8), or 0 for one block of everything. */
+    /* Returns the number of elements in a block (a multiple of 8), or 0 if the whole vector is one
+     * block. */
     size_t (*block)(const int64_t *arg);
-    /* Bytes of a block of n elements, exactly. */
+    /* Returns the exact number of bytes of an encoded block with n elements. */
     size_t (*size)(const int64_t *arg, size_t n);
-    bool wants_l1; /* encode looks at the block's l1. */
-    /* One of three ways to encode; the others are NULL.
+    /* True: the codec's encoder reads codec_block.l1, so the driver computes the sum of |v|. */
+    bool wants_l1;
+    /* Encodes one block: writes size(n) bytes to dst. Returns the squared error |v - C(v)|^2 of
+     * what decode() will give, or a negative number if a scale is out of range.
      *
-     * A block that is loaded: write size(n) bytes. Returns |v - C(v)|^2 as
-     * decode will have it, or a negative number if a scale is out of range. */
+     * A codec sets exactly one of `encode`, `encode_all` and `encode_stream`; the other two are
+     * NULL. */
     double (*encode)(const int64_t *arg, const struct codec_block *b, uint8_t *dst);
-    /* `count` blocks that follow each other; returns the sum of the errors,
-     * negative if one is. A codec whose passes wait for each other's sums is
-     * faster so. */
+    /* Encodes `count` consecutive blocks in one call. Returns the sum of their squared errors, or a
+     * negative number if the scale of a block is out of range. Used by codecs that run faster when
+     * the sums of several blocks are computed at the same time. */
     double (*encode_all)(const int64_t *arg, const struct codec_block *b, size_t count,
                          uint8_t *dst);
-    /* The block of b->n elements of s at b->first, straight from x and x_hat:
-     * for codes that can be written before anything is summed up. Also sets x2,
-     * l1 and max of b, whose v is NULL. */
+    /* Encodes the b->n elements of `s` that begin at index b->first, reading x and x_hat directly.
+     * Used by codecs that can write codes before any sum over the block is known. b->v is NULL on
+     * entry; encode_stream() sets b->x2, b->l1 and b->max. Returns the same as encode(). */
     double (*encode_stream)(const int64_t *arg, const struct codec_source *s, struct codec_block *b,
                             uint8_t *dst);
-    /* Is src[0..size(n)) a block that decode may be given? */
+    /* Returns true if the size(n) bytes at src are a valid block, which decode() may then read. */
     bool (*check)(const int64_t *arg, const uint8_t *src, size_t n);
-    /* Values at..at+count of a block of n. at is a multiple of CODEC_CHUNK,
-     * count at most CODEC_CHUNK. */
+    /* Decodes elements [at, at + count) of a block of n elements into v[0..count). `at` is a
+     * multiple of CODEC_CHUNK, and `count` is at most CODEC_CHUNK. */
     void (*decode)(const int64_t *arg, const uint8_t *src, size_t n, size_t at, size_t count,
                    float *v);
-    /* y[0..count) += what decode would give, in one pass and with the same two
-     * roundings. May be NULL: then it is decoded and added. */
+    /* Decodes elements [at, at + count) and adds them to y[0..count) in one pass. The result has
+     * the same bits as decode() followed by an addition. May be NULL: the driver then decodes and
+     * adds. */
     void (*add)(const int64_t *arg, const uint8_t *src, size_t n, size_t at, size_t count,
                 float *y);
 };
 
-/* |v - C(v)|^2 by decoding a block just encoded: for a codec that has no
- * cheaper way to know. */
+/* Returns the squared error |v - C(v)|^2 of a block, by decoding the bytes just encoded at src. For
+ * codecs that have no cheaper way to compute their error. */
 double codec_error2(const struct codec_values *f, const int64_t *arg, const uint8_t *src,
                     const float *v, size_t n);
 
-/* ---- selectors ---- */
+/* ---- Selectors ---- */
 
-/* What a selector took: ordered positions and their values. */
+/* Result of a selector: the chosen positions in ascending order, and their values. The arrays have
+ * room for most(n) + CODEC_CHUNK elements and belong to the caller. */
 struct codec_pick
 {
-    uint32_t *index; /* keep(n) + CODEC_CHUNK of room. */
-    float *value;    /* Likewise: what goes to the coder, not -0. */
-    float *truth;    /* Likewise: v itself, where `scaled` says that value[] is
-                      * not v but what v is to be replaced by. */
+    uint32_t *index; /* Chosen positions in the unit, in ascending order. */
+    float *value; /* Values that the values codec encodes, one for each position. None is -0. */
+    float *truth; /* Original values v at the chosen positions. Set only if `scaled` is true. */
     bool scaled;
-    void *scratch; /* scratch(n) bytes. */
-    size_t k;      /* 0: nothing is sent for the unit. */
-    double rest2;  /* Squares of what was not taken. */
-    uint64_t seed; /* Where positions are not sent, what they follow from. */
+    void *scratch; /* Scratch space of codec_selector.scratch(n) bytes. */
+    size_t k; /* Number of chosen elements. 0: nothing is sent for the unit. */
+    double rest2; /* Sum of squares of the elements that were not chosen. */
+    /* Seed from which places() derives the positions. Used only by selectors that do not send
+     * positions. */
+    uint64_t seed;
 };
 
 struct codec_selector
 {
-    const char *coder; /* Coder where the spec names none; NULL: none. */
-    /* At most this many coordinates are taken of n >= 1: sizes buffers and
-     * limits what a message may claim. Grows with n. */
+    /* Name of the values codec used if the specification names none. NULL: "none", which sends
+     * floats. */
+    const char *coder;
+    /* Returns the largest number of elements that may be chosen from n >= 1. Sizes the buffers, and
+     * limits the k that a received message may claim. Must not decrease as n grows. */
     size_t (*most)(const int64_t *arg, size_t n);
-    /* How many in a typical message; NULL: keep(n). */
+    /* Returns the number of elements in a typical message. NULL: most(n). */
     size_t (*typical)(const int64_t *arg, size_t n);
-    size_t (*scratch)(const int64_t *arg, size_t n); /* May be NULL: none. */
-    /* Fill pick. 0, or -ERANGE where the difference is not finite. */
+    /* Returns the bytes of scratch for a unit of n elements. NULL: no scratch. */
+    size_t (*scratch)(const int64_t *arg, size_t n);
+    /* Chooses the elements of `s` and fills `pick`. Returns 0, or -ERANGE if the difference is not
+     * finite. */
     int (*select)(const int64_t *arg, const struct codec_source *s, struct codec_pick *pick);
-    /* For a selector whose select() reads no more than it takes: set pick->rest2 by reading the
-     * rest, where somebody wants to know. 0, or -ERANGE as select(). NULL: select() has set it. */
+    /* Reads the elements that select() did not choose and sets pick->rest2. The driver calls
+     * measure() only if codec_source.measured is true. Returns 0, or -ERANGE if the difference is
+     * not finite. NULL: select() itself sets rest2. */
     int (*measure)(const struct codec_source *s, struct codec_pick *pick);
-    /* NULL: positions are sent (positions.h). Otherwise they follow from
-     * pick->seed: the at-th to (at+count)-th of k positions below n, which
-     * increase. k is keep(n), or sent where sends_k() is there and says so. */
+    /* Computes positions from pick->seed instead of sending them: writes the positions with ranks
+     * [at, at + count) out of k, ascending and below n, to index[]. k is most(n), unless sends_k()
+     * returns true; then the message contains k. NULL: positions are sent in the message
+     * (coding/positions.h). */
     void (*places)(const int64_t *arg, uint64_t seed, size_t n, size_t k, size_t at, size_t count,
                    uint32_t *index);
     bool (*sends_k)(const int64_t *arg);
 };
 
-/* ---- bodies ---- */
+/* ---- Body codecs ---- */
 
-/* The shape of a unit. One tensor has its rows and cols; other units are one row. */
+/* Shape of a unit. A unit that is one tensor has the tensor's rows and columns. Any other unit has
+ * one row and n columns. */
 struct codec_shape
 {
     size_t n, rows, cols;
 };
 
-/* What an encoder of bodies works with. */
+/* Working space of a body encoder, provided by the caller. */
 struct codec_desk
 {
-    void *scratch; /* scratch() bytes, aligned to 64. */
-    float *memory; /* memory() floats, zeros at first; NULL: none. The encoder's
-                    * alone: check and apply never see it. */
+    /* codec_body.scratch() bytes, aligned to 64 bytes. Contents are undefined on entry. */
+    void *scratch;
+    /* codec_body.memory() floats that persist between messages. Zeros before the first message.
+     * Only the encoder has this memory; check() and apply() cannot see it. */
+    float *memory;
 };
 
 struct codec_body
 {
-    bool by_tensor; /* Each tensor is a unit, whatever the scope. */
-    /* Longest message of a unit of this shape, n >= 1, and a typical one. */
+    /* True: each tensor is a unit of its own, whatever scope the specification gives. */
+    bool by_tensor;
+    /* bound() returns the largest number of bytes of a message for a unit of this shape (n >= 1),
+     * and nominal() the number of bytes of a typical message. */
     size_t (*bound)(const int64_t *arg, const struct codec_shape *shape);
     size_t (*nominal)(const int64_t *arg, const struct codec_shape *shape);
     size_t (*scratch)(const int64_t *arg, const struct codec_shape *shape);
     size_t (*memory)(const int64_t *arg, const struct codec_shape *shape);
-    /* Write the body, at most bound() bytes, and set *len (0: nothing is sent)
-     * and stat. 0, or -ERANGE where the difference is not finite or a scale is
-     * out of range; memory is then as it was. */
+    /* Writes the body of the unit, at most bound() bytes. Sets *len to its length (0: nothing is
+     * sent) and *stat to the measured error. Returns 0, or -ERANGE if the difference is not finite
+     * or a scale is out of range. On -ERANGE the encoder's memory is unchanged. */
     int (*encode)(const int64_t *arg, const struct codec_shape *shape, const struct codec_source *s,
                   const struct codec_desk *desk, uint8_t *dst, size_t *len,
                   struct compress_stat *stat);
-    /* Length of the body that begins at src[0..len), or 0 if not proper. */
+    /* Returns the length of the body that begins at src, or 0 if the bytes at src[0..len) are not
+     * valid. */
     size_t (*check)(const int64_t *arg, const struct codec_shape *shape, const uint8_t *src,
                     size_t len);
-    /* Add C to t; returns the length. The body has been checked. */
+    /* Adds the decoded values C(v) to the replica through `t`. Returns the length of the body. The
+     * caller has validated the body with check(). */
     size_t (*apply)(const int64_t *arg, const struct codec_shape *shape, const uint8_t *src,
                     size_t len, struct target *t);
 };
 
-/* ---- codecs ---- */
+/* ---- Codec descriptions ---- */
 
 enum codec_class {
-    CODEC_CONTRACTION, /* Each message has |v - C|^2 <= (1 - delta) |v|^2. */
-    CODEC_EXPECTED,    /* A contraction on average over the draws. */
-    CODEC_UNBIASED,    /* E C = v; no contraction where omega >= 1. */
-    CODEC_NEITHER      /* For reproduction only. */
+    CODEC_CONTRACTION, /* Contraction for every message: |v - C(v)|^2 <= (1 - delta) |v|^2. */
+    CODEC_EXPECTED, /* Contraction on average over the random choices. */
+    CODEC_UNBIASED, /* Unbiased: E C(v) = v. Not a contraction if omega >= 1. */
+    CODEC_NEITHER /* Neither a contraction nor unbiased. Present to reproduce published results. */
 };
 
 struct codec
 {
     const char *name;
-    const char *about;                /* What it sends, in one clause. */
-    enum codec_class class;           /* At the defaults. */
-    const char *bound;                /* Its delta (or omega) at the defaults, as a formula. */
-    const char *unbiased;             /* Options that make it unbiased, or NULL. */
-    const char *source;               /* Paper, or where it is in use. */
-    const struct codec_param *params; /* Ended by a NULL name; may be NULL. */
-    /* Fill in and check what hangs together. May be NULL. On false, a clause
-     * for the error sentence is in why[0..n). */
+    const char *about; /* What the codec sends, as one clause for the catalogue of codecs. */
+    enum codec_class class; /* Error guarantee with the default arguments. */
+    const char *bound; /* Formula of delta (or of omega) with the default arguments. */
+    const char *unbiased; /* Options that make the codec unbiased, or NULL if there are none. */
+    const char *source; /* Paper that introduced the codec, or the software that uses it. */
+    /* Parameters, ended by an entry with name NULL. NULL: no parameters. */
+    const struct codec_param *params;
+    /* Computes the arguments that were left out (codec_param.settled) and checks that the arguments
+     * fit together. Returns false on an error, with a clause for the error message in why[0..n).
+     * May be NULL. */
     bool (*settle)(int64_t *arg, char *why, size_t n);
-    const struct codec_values *values; /* Exactly one of the three. */
+    /* Functions of a values codec. Exactly one of `values`, `selector` and `body` is not NULL. */
+    const struct codec_values *values;
     const struct codec_selector *selector;
     const struct codec_body *body;
 };
 
-/* Every codec, ended by NULL: codec.c. */
+/* All codecs in the order of the catalogue, ended by NULL. Defined in codec.c. */
 extern const struct codec *const codec_all[];
 
-/* The instructions that codecs use on this CPU: "ref" (what the compiler makes), "avx2", "avx512". */
+/* Returns the name of the vector instruction set that codecs use on this CPU: "avx512", "avx2", or
+ * "ref" for portable C. */
 const char *codec_level(void);
 
-/* A codec with its arguments. */
+/* A codec with its parsed arguments: one stage of a specification such as "topk:0.01+qsgd:4". */
 struct codec_stage
 {
     const struct codec *codec;
     int64_t arg[CODEC_ARGS_MAX];
 };
 
-/* Streams of a unit's key: the selector's choices and the coder's. */
+/* Numbers of the random streams derived from a unit's key: one for the selector's choices, one for
+ * the values codec's rounding. */
 enum codec_stream { CODEC_STREAM_SELECT = 1, CODEC_STREAM_VALUES };
 
-/* v = x - x_hat with -0 made +0; returns the bits of max |v|, which are
- * CODEC_LIMIT_BITS or more if any value is too large, infinite or NaN. Those who
- * want sums of v, too, call simd_load(). */
+/* Computes v[0..n) = x - x_hat with -0 turned into +0. Returns the bit pattern of the largest |v|.
+ * A result of CODEC_LIMIT_BITS or more means that a value is too large, infinite or NaN. To get the
+ * sums of v in the same pass, call simd_load() instead. */
 uint32_t codec_load(float *restrict v, const float *x, const float *x_hat, size_t n);
 
-/* The sum of n doubles, from the first to the last: what lanes have added up. */
+/* Returns the sum of v[0..n), added in ascending order. Used to combine the partial sums of vector
+ * lanes. */
 double codec_sum(const double *v, size_t n);
 
-/* ceil(billionths / 1e9 * n), at least 1 where n > 0; n < 2^32. */
+/* Returns ceil(billionths / 1e9 * n), which is at least 1 if n > 0 and billionths > 0. Needs n <
+ * 2^32. */
 size_t codec_share(uint64_t billionths, size_t n);
 
-/* The share of a round, for a selector that warms up over `warm` rounds as
- * Deep Gradient Compression does: share^((round + 1) / (warm + 1)), which is
- * `billionths` itself from round `warm` on. */
+/* Returns the selector's ratio in a round, in billionths, during a warm-up of `warm` rounds as in
+ * Deep Gradient Compression (Lin et al. 2018): ratio^((round + 1) / (warm + 1)). From round `warm`
+ * on, the result is `billionths` itself. */
 uint64_t codec_warm_share(uint64_t billionths, uint64_t warm, uint64_t round);
 
 #endif

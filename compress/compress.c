@@ -1,10 +1,9 @@
-/* compress/compress.c -- the door: cuts a model into units, and hands each to its codec.
+/* compress/compress.c -- encodes and decodes whole models, unit by unit.
  *
- * Opening a spec sizes everything: plan_units() asks each unit's codec what it
- * needs, and one set of scratch is shared by all units, as they are encoded one
- * after the other. After that nothing is allocated. Decoding uses no scratch of
- * this struct at all, so that a worker may encode while other threads check and
- * apply messages.
+ * compress_open() computes all sizes: plan_units() asks the codec of each unit for its needs. All
+ * units share one set of buffers, because they are encoded one after the other. No later call
+ * allocates memory. Decoding does not use these buffers, so other threads may validate and apply
+ * messages while one thread encodes.
  */
 #include "compress/compress.h"
 
@@ -19,33 +18,37 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The first byte of each unit in a message. */
+/* First byte of each unit in a message: nothing is sent, or the codec's data follows. */
 enum { UNIT_NOTHING, UNIT_BODY };
 
-/* What the units of a model need of each part of the scratch, which is as long as the greediest
- * unit asks for. */
+/* Buffer sizes for encoding a model. Each size is the maximum over the units, except `memory`. */
 struct needs
 {
-    size_t floats; /* Floats of a batch of blocks; there are two such buffers. */
-    size_t gather; /* Elements of the longest unit in several pieces. */
-    size_t picks;  /* Coordinates a selector may take, and the room that it asks for behind. */
-    size_t bytes;  /* Bytes that a selector or a body asks for by its scratch(). */
-    size_t memory; /* Floats that last from message to message, for all units together. */
+    size_t floats; /* Floats in each of the two block buffers of the values codecs. */
+    size_t gather; /* Elements of the longest unit that consists of several pieces. */
+    /* Most elements that a selector may choose, plus CODEC_CHUNK elements of extra room. */
+    size_t picks;
+    size_t bytes; /* Bytes of scratch for a selector or a body codec. */
+    size_t memory; /* Floats that persist between messages, summed over all units. */
 };
 
 struct compress
 {
     struct spec spec;
-    struct units units;         /* Point into spec. */
-    struct compress_stat *stat; /* By unit, in the message that is being encoded, */
-    size_t n_left;              /* of which so many units, its first ones, are still to come. */
+    struct units units; /* Units of the model. They point into `spec`. */
+    /* Measured error of each unit in the message that is being encoded. */
+    struct compress_stat *stat;
+    /* Number of units still to be encoded in the current message: units [0, n_left). */
+    size_t n_left;
     size_t bound, nominal;
-    struct sparse_scratch scratch; /* A body's is scratch.pick.scratch. */
+    /* Buffers for selectors and values codecs. Body codecs use scratch.pick.scratch. */
+    struct sparse_scratch scratch;
     float *gathered;
     float *memory;
 };
 
-/* The canonical text always fits: spec_parse() refuses a spec whose own does not. */
+/* The canonical text always fits, because spec_parse() rejects a specification whose text does not.
+ */
 int compress_canonical(const char *spec, char canonical[COMPRESS_SPEC_MAX],
                        char error[COMPRESS_ERROR_MAX])
 {
@@ -56,7 +59,8 @@ int compress_canonical(const char *spec, char canonical[COMPRESS_SPEC_MAX],
     return err;
 }
 
-/* A rule that fits no segment does nothing, which is most often a misspelt name. */
+/* Returns true if the rule matches at least one segment. A rule without a match usually has a
+ * misspelt segment name. */
 static bool fits_any(const struct spec_rule *r, const struct segment *segments, size_t n_segments)
 {
     for (size_t i = 0; i < n_segments; i++)
@@ -77,7 +81,7 @@ bool compress_idle_rule(const char *spec, const struct segment *segments, size_t
             continue;
         struct spec one = {.n_rules = 1, .rule = {s.rule[i]}};
         bool whole = spec_print(&one, rule);
-        assert(whole); /* All rules together fit. */
+        assert(whole); /* One rule fits, because the text of all rules together fits. */
         return true;
     }
     return false;
@@ -88,15 +92,15 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* A selector and its coder, as the sparse driver wants them. */
+/* Returns the unit's selector, values codec and position coding for the sparse driver. */
 static struct sparse chain_of(const struct unit *u)
 {
     return (struct sparse){&u->rule->selector, &u->rule->coder, u->rule->positions};
 }
 
-/* ---- sizes ---- */
+/* ---- Buffer sizes ---- */
 
-/* A body says itself how long it can get, and may ask for memory that lasts. */
+/* Adds a body unit's message size to the bounds, and its scratch and memory to `need`. */
 static void plan_body(struct compress *c, const struct unit *u, struct needs *need)
 {
     const struct codec_stage *s = &u->rule->body;
@@ -109,7 +113,8 @@ static void plan_body(struct compress *c, const struct unit *u, struct needs *ne
         need->memory += f->memory(s->arg, &u->shape);
 }
 
-/* A selector first, if there is one: then the coder sees at most the coordinates it may take. */
+/* Adds the size of a unit with a selector or a values codec to the bounds and to `need`. With a
+ * selector, the values codec encodes at most selector.most(n) elements. */
 static void plan_chain(struct compress *c, const struct unit *u, struct needs *need)
 {
     const struct codec_stage *s = &u->rule->selector;
@@ -130,13 +135,14 @@ static void plan_chain(struct compress *c, const struct unit *u, struct needs *n
     need->floats = larger(need->floats, dense_scratch(&u->rule->coder, coded));
 }
 
-/* Sum up the bounds of all units, and find what the scratch must have for the greediest. */
+/* Sums the message bounds over all units and returns the buffer sizes that the largest unit needs.
+ */
 static struct needs plan_units(struct compress *c)
 {
     struct needs need = {.floats = 1, .gather = 1, .picks = 1, .bytes = 1};
     for (size_t i = 0; i < c->units.n; i++) {
         struct unit *u = &c->units.unit[i];
-        c->bound++; /* The first byte. */
+        c->bound++; /* The byte that says whether data follows for the unit. */
         c->nominal++;
         u->memory = need.memory;
         if (u->shape.n == 0)
@@ -151,13 +157,15 @@ static struct needs plan_units(struct compress *c)
     return need;
 }
 
-/* Whole cache lines, as aligned_alloc() wants the size to be a multiple of the alignment. */
+/* Allocates whole cache lines of 64 bytes. aligned_alloc() needs a size that is a multiple of the
+ * alignment. */
 static void *allocate_lines(size_t n_bytes)
 {
     return aligned_alloc(64, (n_bytes + 63) / 64 * 64);
 }
 
-/* On failure what was allocated stays: compress_close() frees it. */
+/* Allocates all buffers. On failure the buffers already allocated remain; compress_close() frees
+ * them. */
 static int allocate_scratch(struct compress *c, const struct needs *need)
 {
     struct sparse_scratch *s = &c->scratch;
@@ -176,7 +184,7 @@ static int allocate_scratch(struct compress *c, const struct needs *need)
     return full ? 0 : -ENOMEM;
 }
 
-/* What is one vector becomes one for each segment. */
+/* Changes scope "model" to "layer" in every rule, so each segment becomes a unit of its own. */
 static void cut_by_layer(struct spec *s)
 {
     for (size_t i = 0; i < s->n_rules; i++)
@@ -184,7 +192,8 @@ static void cut_by_layer(struct spec *s)
             s->rule[i].scope = SPEC_LAYER;
 }
 
-/* Positions are 32 bits wide on the wire, which limits the model. */
+/* Opens a specification. Positions are sent as 32-bit numbers, so a larger model is rejected
+ * (-EINVAL). */
 static int open_spec(struct compress **out, const char *spec, bool by_layer,
                      const struct segment *segments, size_t n_segments)
 {
@@ -246,16 +255,18 @@ size_t compress_bound(const struct compress *c)
     return c->bound;
 }
 
-/* What planning rests on: a bound would be far off for codes of varying length. */
+/* Planning uses the typical size, because the bound of a variable-length code can be far too large.
+ */
 size_t compress_nominal(const struct compress *c)
 {
     return c->nominal;
 }
 
-/* ---- encoding ---- */
+/* ---- Encoding ---- */
 
-/* Find the unit's part of the difference: where it lies if that is one piece, or else its pieces
- * put together in c->gathered. -ERANGE if what was put together is not finite or too large. */
+/* Sets *s to the unit's part of x and x_hat. A unit of one piece is read in place. For a unit of
+ * several pieces the difference is gathered in c->gathered; returns -ERANGE if a gathered value is
+ * not finite or too large. */
 static int source_of(struct compress *c, const struct unit *u, const struct compress_input *in,
                      struct codec_source *s)
 {
@@ -278,7 +289,8 @@ static int source_of(struct compress *c, const struct unit *u, const struct comp
     return max < CODEC_LIMIT_BITS ? 0 : -ERANGE;
 }
 
-/* Encode the body of one unit, without its first byte. *len is 0 where there is nothing to send. */
+/* Encodes the codec's data of one unit, without the first byte. Sets *len to 0 if nothing is to be
+ * sent. */
 static int encode_body(struct compress *c, const struct unit *u, const struct codec_source *s,
                        uint8_t *dst, size_t *len, struct compress_stat *stat)
 {
@@ -297,12 +309,12 @@ static int encode_body(struct compress *c, const struct unit *u, const struct co
     return err;
 }
 
-/* Unit i behind its first byte. *len is 0 where nothing is sent for it. */
+/* Encodes unit i into dst: its first byte, then *len bytes of the codec's data. */
 static int encode_unit(struct compress *c, size_t i, const struct compress_input *in, bool measured,
                        uint8_t *dst, size_t *len)
 {
     const struct unit *u = &c->units.unit[i];
-    /* Units draw from streams of their own, or equal ones would round alike. */
+    /* Each unit has its own random stream. With a shared stream, equal units would round alike. */
     struct codec_source s = {.key = rng_at(in->draw, i), .measured = measured};
     struct compress_stat *stat = &c->stat[i];
     *stat = (struct compress_stat){0};
@@ -314,7 +326,7 @@ static int encode_unit(struct compress *c, size_t i, const struct compress_input
         if (err != 0)
             return err;
     }
-    /* A unit at rest is one byte and no error, whatever its codec wrote. */
+    /* A zero difference is sent as the single byte 0, whatever bytes the codec wrote. */
     if (!(stat->x2 > 0.0)) {
         *len = 0;
         stat->e2 = 0.0;
@@ -323,7 +335,8 @@ static int encode_unit(struct compress *c, size_t i, const struct compress_input
     return 0;
 }
 
-/* Those from `begin` to the last one that is left. On -ERANGE the bytes so far count for nothing. */
+/* Encodes the units [begin, n_left) into dst and sets *len. On -ERANGE the bytes written are
+ * invalid. */
 static int encode_from(struct compress *c, size_t begin, const struct compress_input *in,
                        bool measured, uint8_t *dst, size_t *len)
 {
@@ -346,7 +359,8 @@ void compress_begin(struct compress *c)
     c->n_left = c->units.n;
 }
 
-/* Units of other rules may lie anywhere, so that one which is not ready keeps back those before it. */
+/* Parts must be contiguous in the message. Therefore a unit that begins before `from` also delays
+ * all units before it, even if those lie after `from`. */
 int compress_part(struct compress *c, const struct compress_input *in, size_t from, uint8_t *dst,
                   size_t *len)
 {
@@ -360,7 +374,8 @@ int compress_part(struct compress *c, const struct compress_input *in, size_t fr
     return encode_from(c, begin, in, true, dst, len);
 }
 
-/* Summed in the order of the units, whichever came first. */
+/* Adds up the errors in the order of the units, so the sums do not depend on how the message was
+ * split into parts. */
 int compress_rest(struct compress *c, const struct compress_input *in, uint8_t *dst, size_t *len,
                   struct compress_stat *stat)
 {
@@ -382,15 +397,15 @@ int compress_encode(struct compress *c, const struct compress_input *in, uint8_t
     return compress_rest(c, in, dst, len, stat);
 }
 
-/* ---- decoding ---- */
+/* ---- Decoding ---- */
 
-/* Length of the unit's body in src[0..len), or 0 if it is not proper. */
+/* Returns the length of the unit's data at src, or 0 if src[0..len) is not valid. */
 static size_t check_body(const struct unit *u, const uint8_t *src, size_t len)
 {
     const struct spec_rule *r = u->rule;
     size_t n = u->shape.n;
     if (n == 0)
-        return 0; /* Never anything. */
+        return 0; /* No data is ever sent for an empty unit. */
     if (r->body.codec != NULL)
         return r->body.codec->body->check(r->body.arg, &u->shape, src, len);
     if (r->selector.codec != NULL) {
@@ -401,8 +416,8 @@ static size_t check_body(const struct unit *u, const uint8_t *src, size_t len)
     return len >= size && dense_check(&r->coder, src, n) ? size : 0;
 }
 
-/* A unit that is said to be there must have a body of one byte or more, so every step of the
- * loop consumes something, and the cost is O(len). */
+/* A unit that is marked as present must have at least one byte of data. Each iteration thus
+ * consumes input, and the cost is O(len). */
 bool compress_validate(const struct compress *c, const uint8_t *src, size_t len)
 {
     if (len > c->bound)
@@ -421,7 +436,7 @@ bool compress_validate(const struct compress *c, const uint8_t *src, size_t len)
     return at == len;
 }
 
-/* Add one unit to the replica; returns the length of its body. */
+/* Adds one decoded unit to the replica. Returns the length of its data. */
 static size_t apply_body(const struct unit *u, const uint8_t *src, size_t len, float *x_hat)
 {
     const struct spec_rule *r = u->rule;
@@ -447,9 +462,10 @@ void compress_apply(const struct compress *c, const uint8_t *src, size_t len, fl
     assert(at == len);
 }
 
-/* ---- the catalogue ---- */
+/* ---- The catalogue of codecs ---- */
 
-/* `hearsay compressors` walks it, so that no list of codecs is written twice. */
+/* `hearsay compressors` reads the codecs through this function, so there is no second list of
+ * codecs. */
 bool compress_catalogue(size_t i, struct compress_info *info)
 {
     static const char *const classes[] = {
@@ -474,7 +490,7 @@ bool compress_catalogue(size_t i, struct compress_info *info)
     };
     char error[COMPRESS_ERROR_MAX];
     int err = compress_canonical(codec->name, info->preset, error);
-    assert(err == 0); /* Each codec has defaults for all. */
+    assert(err == 0); /* Every codec has a default for each parameter. */
     spec_form(codec, info->form);
     return true;
 }

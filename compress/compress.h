@@ -1,29 +1,28 @@
-/* compress/compress.h -- a model's difference <-> bytes, by a spec string.
+/* compress/compress.h -- public interface of compress/: encodes model differences as deltas.
  *
- * The only door of compress/. A `struct compress` is a parsed spec bound to a
- * table of segments. It turns v = x - x_hat into a message and adds the
- * decoded message, C(v), to a replica:
+ * A `struct compress` is a parsed compressor specification bound to the segments (tensors) of one
+ * model. Its encoder turns the difference v = x - x_hat between a model and its replica into bytes.
+ * Its decoder adds the decoded difference C(v) to a replica:
  *
- *   sender                             every holder of a replica
- *   compress_encode(x, x_hat) --bytes--> compress_validate, compress_apply
+ *   sender                               every peer that holds a replica
+ *   compress_encode(x, x_hat)  --bytes-->  compress_validate, then compress_apply
  *
- * The sender updates its own x_hat by compress_apply() on its own bytes: both
- * ends run the same instructions on the same bytes, so replicas are equal bit
- * for bit. Encoding fuses the subtraction: no difference vector is stored
- * unless a codec needs more than one pass over it.
+ * The sender calls compress_apply() with its own bytes to update its own x_hat. Both ends run the
+ * same instructions on the same bytes, so their replicas are equal bit for bit. The encoder
+ * subtracts while it reads: no difference vector is stored unless a codec needs several passes.
  *
- * Contraction: E|C(v) - v|^2 <= (1 - delta) |v|^2, delta in (0, 1]
- * (Koloskova, Stich, Jaggi 2019 call it omega; ICLR 2020 and this project
- * delta). `delta = 1 - e2/x2` of each message is measured by the encoder.
+ * Contraction: E|C(v) - v|^2 <= (1 - delta) |v|^2 with delta in (0, 1]. (Koloskova, Stich and Jaggi
+ * 2019 call this constant omega; their ICLR 2020 paper and this project call it delta.) The encoder
+ * measures delta = 1 - e2/x2 of each message; see `struct compress_stat`.
  *
- * A spec is a list of rules: which compressor for which segments, and whether
- * it works on all of them at once or one by one (spec.h). What is compressed by
- * itself is a unit.
+ * A specification is a list of rules (spec.h). A rule says which compressor encodes which segments,
+ * and whether the segments are encoded together or one by one. A unit is a part of the model that
+ * is encoded independently of the rest (unit.h).
  *
- * Layout of a message: for each unit, rule by rule and in the order of the
- * vector, a byte 0 where nothing is sent for it, or a byte 1 and the codec's
- * own body. Bodies say their own length by construction or by a varint;
- * nothing follows the last.
+ * Message layout: the units follow each other rule by rule, and within a rule in the order of the
+ * model. Each unit is a byte 0 if nothing is sent for it, or a byte 1 followed by the codec's data.
+ * The length of that data is either fixed by the specification or given inside it. No bytes follow
+ * the last unit.
  */
 #ifndef COMPRESS_COMPRESS_H
 #define COMPRESS_COMPRESS_H
@@ -36,95 +35,108 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct compress; /* Opaque: made by compress_open(). */
+/* A specification bound to a model, with all buffers. Created by compress_open(). */
+struct compress;
 
-/* Check a spec and write its canonical text (defaults filled in, one number
- * format), so that equal compressors have equal texts. `error` gets one
- * sentence that names the bad part. Returns 0 or -EINVAL. */
+/* Checks a specification and writes its canonical text: defaults are filled in and numbers have one
+ * format, so equal compressors have equal texts. On error, `error` gets one sentence that names the
+ * invalid part. Returns 0 or -EINVAL. */
 int compress_canonical(const char *spec, char canonical[COMPRESS_SPEC_MAX],
                        char error[COMPRESS_ERROR_MAX]);
 
-/* Is there a rule that fits none of the segments? Then `rule` gets the first
- * one's canonical text, "conv9.*=fp16": its match is what stands before the '='.
- * Such a rule does nothing, and may be a misspelt name. The default rule is for
- * what the others leave. Wants a spec that compress_canonical() takes. */
+/* Returns true if a rule of the specification matches none of the segments, and writes the
+ * canonical text of the first such rule to `rule`, for example "conv9.*=fp16". Such a rule has no
+ * effect and often contains a misspelt segment name. The default rule is never reported. `spec`
+ * must be valid for compress_canonical(). */
 bool compress_idle_rule(const char *spec, const struct segment *segments, size_t n_segments,
                         char rule[COMPRESS_SPEC_MAX]);
 
-/* Bind a spec to a model of n_segments tiling segments (copied). Allocates
- * all scratch there will be. Returns 0, -EINVAL or -ENOMEM. */
+/* Binds a specification to a model of n_segments segments, which must cover the model without gaps.
+ * The segments are copied. Allocates all buffers; later calls allocate nothing. Returns 0, -EINVAL
+ * or -ENOMEM. */
 int compress_open(struct compress **c, const char *spec, const struct segment *segments,
                   size_t n_segments);
-/* The same, but what the spec compresses as one vector is compressed segment by segment. */
+/* Does the same as compress_open(), but a rule that would encode its segments as one vector encodes
+ * each segment separately (scope "layer" instead of "model"). */
 int compress_open_layers(struct compress **c, const char *spec, const struct segment *segments,
                          size_t n_segments);
 void compress_close(struct compress *c);
 
-/* Length of the longest message there can be, in bytes. */
+/* Returns the length of the longest possible message, in bytes. */
 size_t compress_bound(const struct compress *c);
 
-/* Bytes of a typical message (no entropy luck): for planning, not for limits. */
+/* Returns the length of a typical message in bytes, assuming no gain from entropy coding. Use the
+ * result for planning bandwidth; use compress_bound() to size buffers. */
 size_t compress_nominal(const struct compress *c);
 
-/* What to encode. `draw` keys the codec's random choices; `round` is the
- * run's, for a ratio that warms up. */
+/* Input of the encoder: model `x`, replica `x_hat`, the key `draw` of the random choices, and the
+ * `round` of the run, which a selector with a warm-up needs. */
 struct compress_input
 {
     uint64_t draw, round;
     const float *x, *x_hat;
 };
 
-/* Encode x - x_hat into dst[0..compress_bound). Equal inputs give equal bytes,
- * but for codecs that remember the message before (lowrank): they are a
- * function of all inputs since compress_open(). Returns 0 with *len and *stat
- * set, or -ERANGE where the difference is not finite or its square overflows:
- * then nothing is written that counts. Uses scratch inside c: one thread.
+/* Encodes x - x_hat into dst, which has room for compress_bound() bytes. Returns 0 and sets *len
+ * and *stat, or returns -ERANGE if the difference is not finite or its square overflows; the
+ * contents of dst are then undefined. Uses buffers inside `c`: only one thread may encode at a
+ * time.
  *
- * stat may be NULL: then a codec need not read what it does not send (randk in
- * a unit of one piece), nor see that it is not finite. The message adds the
- * same, but for a unit where all that is sent is zero it may be the byte 0. */
+ * Equal inputs give equal bytes. Exception: a codec with memory (lowrank) depends on all inputs
+ * since compress_open().
+ *
+ * stat may be NULL. A codec may then skip reading elements that it does not send (randk does so for
+ * a unit of one piece), and does not detect that they are not finite. The message then still
+ * decodes to the same values; but a unit whose sent values are all zero may become the single byte
+ * 0. */
 int compress_encode(struct compress *c, const struct compress_input *in, uint8_t *dst, size_t *len,
                     struct compress_stat *stat);
 
-/* The same message in parts, its end first: for a caller whose x is known from its end on.
+/* Encodes a message in several parts, last part first. For a caller that computes x from its end
+ * backwards and wants to encode while computing.
  *
  *   message   [ compress_rest() | second compress_part() | first compress_part() ]
  *
- * Between compress_begin() and compress_rest() no other message is encoded, all calls have one
- * input, and x[from..] is as it will be at the end. A part is of all units that lie at `from` or
- * behind it, up to the ones of the part before; its length may be 0. Bytes and stat are those of
- * compress_encode(). Returns 0 or -ERANGE, as that: then begin anew. */
+ * Call compress_begin(), then compress_part() any number of times, then compress_rest(). All calls
+ * take the same input, and no other message may be encoded in between. compress_part() needs the
+ * final values of x[from..] only. It encodes the units that lie at or after `from` and precede the
+ * previous part; *len may become 0. The joined bytes and the stat equal those of compress_encode().
+ * Returns 0 or -ERANGE; after -ERANGE the whole message must be started again. */
 void compress_begin(struct compress *c);
 int compress_part(struct compress *c, const struct compress_input *in, size_t from, uint8_t *dst,
                   size_t *len);
 int compress_rest(struct compress *c, const struct compress_input *in, uint8_t *dst, size_t *len,
                   struct compress_stat *stat);
 
-/* Is this a message that compress_apply() may be given? True means: exact
- * length, indices in range and increasing, scales finite and in range, every
- * decoded value finite. Touches nothing, allocates nothing, and is safe
- * from any thread, also beside compress_encode(). O(len). */
+/* Returns true if src[0..len) is a valid message, which compress_apply() may then read: the length
+ * is exact, positions are in range and ascending, and all scales and decoded values are finite and
+ * in range. Allocates nothing and changes nothing. Thread-safe, even while another thread encodes.
+ * O(len). */
 bool compress_validate(const struct compress *c, const uint8_t *src, size_t len);
 
-/* x_hat += C. The message must have been validated (asserted in places).
- * Cannot fail. Safe from any thread. */
+/* Adds the decoded difference to x_hat. The message must have passed compress_validate(). Cannot
+ * fail. Thread-safe, if no other thread uses the same x_hat. */
 void compress_apply(const struct compress *c, const uint8_t *src, size_t len, float *x_hat);
 
-/* One line of the catalogue: a codec as users see it. Texts are static. */
+/* Description of one codec for users. The texts are static. */
 struct compress_info
 {
     const char *name;
-    char form[COMPRESS_SPEC_MAX];   /* "qsgd:bits:bucket:norm,round=near|sr,..." */
-    char preset[COMPRESS_SPEC_MAX]; /* Canonical spec of its defaults. */
-    const char *about;              /* What it sends. */
-    const char *role;               /* "values", "selector" or "body". */
-    const char *class;              /* "contraction", "expected", "unbiased", "neither". */
-    const char *bound;              /* Formula of its delta or omega at the defaults. */
-    const char *unbiased;           /* Options that make it unbiased, or NULL. */
+    /* Syntax of a specification with this codec: "qsgd:bits:bucket:norm,round=near|sr,...". */
+    char form[COMPRESS_SPEC_MAX];
+    /* Canonical specification of the codec with its default arguments. */
+    char preset[COMPRESS_SPEC_MAX];
+    const char *about; /* What the codec sends, as one clause. */
+    const char *role; /* Role of the codec: "values", "selector" or "body". */
+    /* Error guarantee: "contraction", "expected" (contraction on average), "unbiased" or "neither".
+     */
+    const char *class;
+    const char *bound; /* Formula of the codec's delta or omega with the default arguments. */
+    const char *unbiased; /* Options that make the codec unbiased, or NULL if there are none. */
     const char *source;
 };
 
-/* The i-th codec, from 0. False behind the last. */
+/* Fills *info with codec number i, counted from 0. Returns false if there are at most i codecs. */
 bool compress_catalogue(size_t i, struct compress_info *info);
 
 #endif

@@ -1,9 +1,9 @@
-/* compress/dense.c -- a values codec over all blocks of a vector, in both directions.
+/* compress/dense.c -- driver of the values codecs: encodes and decodes a vector block by block.
  *
- * Blocks are loaded a batch at a time: subtracting, finding the largest value and
- * summing squares are one pass over memory, and the codec then works on blocks
- * that are still in the first-level cache. A codec that can write before anything
- * is summed up (sign) is given x and x_hat themselves.
+ * The encoder loads several blocks at a time (a batch). One pass over memory computes the
+ * difference, the largest value and the sums of squares. The codec then works on blocks that are
+ * still in the L1 cache. A codec that needs no sums before it writes (sign) reads x and x_hat
+ * directly instead.
  */
 #include "compress/dense.h"
 
@@ -12,15 +12,17 @@
 
 #include <errno.h>
 
-/* The length of all blocks but the last: as the codec has it, or the whole vector. */
+/* Returns the length of all blocks except the last one: the codec's block length, or n if the codec
+ * has one block for the whole vector. */
 static size_t block_of(const struct codec_stage *c, size_t n)
 {
     size_t block = c->codec->values->block(c->arg);
     return block == 0 || block > n ? n : block;
 }
 
-/* Blocks loaded before the first is encoded: sums of one are added up while
- * the next is read. All of them stay in the L1 cache. */
+/* Limits of a batch, the blocks that are loaded before the first of them is encoded: elements and
+ * blocks. Loading several blocks lets the sums of one block overlap with reading the next. A batch
+ * fits in the L1 cache. */
 enum { BATCH_ELEMENTS = 2048, BATCH_MAX = 16 };
 
 static size_t batch_of(size_t block)
@@ -35,7 +37,8 @@ size_t dense_scratch(const struct codec_stage *c, size_t n)
     return block * batch_of(block);
 }
 
-/* The last block may be shorter, and its size need not be in proportion. */
+/* The last block is computed separately: it may be shorter, and the size of a block is not always
+ * proportional to its length. */
 size_t dense_size(const struct codec_stage *c, size_t n)
 {
     if (n == 0)
@@ -46,20 +49,20 @@ size_t dense_size(const struct codec_stage *c, size_t n)
     return n % block != 0 ? size + f->size(c->arg, n % block) : size;
 }
 
-/* Vectors of this many elements and more do not stay in a core's own cache, so that it pays to
- * ask memory for what comes next. */
+/* Vectors of at least this many elements do not fit in the core's own cache; prefetching then pays
+ * off. */
 enum { FAR = 1 << 18 };
 
-/* Blocks that are loaded together: `count` of n elements in all. */
+/* A batch of blocks that were loaded together: `count` blocks with `n` elements in total. */
 struct batch
 {
     struct codec_block b[BATCH_MAX];
     size_t count, n;
 };
 
-/* Load the blocks at s->x[at..at+n) with their sums, and add the squares to stat.
- * False if a value is out of range, infinite or
- * NaN: the largest magnitude, compared as bits, shows all three. */
+/* Loads the batch of blocks that begins at element `at`, with their sums, and adds the sum of
+ * squares to stat->x2. Returns false if a value is out of range, infinite or NaN. All three cases
+ * show in the bit pattern of the largest magnitude. */
 static bool load_blocks(const struct codec_stage *c, const struct codec_source *s, size_t at,
                         const struct dense_scratch *scratch, struct batch *to,
                         struct compress_stat *stat)
@@ -92,8 +95,8 @@ static bool load_blocks(const struct codec_stage *c, const struct codec_source *
     return max < CODEC_LIMIT_BITS;
 }
 
-/* A codec that works on several blocks at once is given the batch; one by one for all others.
- * Returns the error, negative if a scale is out of range. */
+/* Encodes a batch in one call if the codec supports this, otherwise block by block. Returns the sum
+ * of the squared errors, or a negative number if a scale is out of range. */
 static double encode_blocks(const struct codec_stage *c, const struct codec_block *b, size_t count,
                             uint8_t *dst)
 {
@@ -110,7 +113,7 @@ static double encode_blocks(const struct codec_stage *c, const struct codec_bloc
     return sum;
 }
 
-/* Encode all of s by a codec that needs no loaded blocks. */
+/* Encodes all of `s` with a codec that reads x and x_hat directly (codec_values.encode_stream). */
 static int encode_stream(const struct codec_stage *c, const struct codec_source *s, uint8_t *dst,
                          struct compress_stat *stat)
 {
@@ -128,7 +131,7 @@ static int encode_stream(const struct codec_stage *c, const struct codec_source 
     return 0;
 }
 
-/* Encode all of s, a batch of blocks at a time. */
+/* Encodes all of `s`, one batch of blocks at a time. */
 static int encode_batches(const struct codec_stage *c, const struct codec_source *s,
                           const struct dense_scratch *scratch, uint8_t *dst,
                           struct compress_stat *stat)
@@ -155,7 +158,7 @@ int dense_encode(const struct codec_stage *c, const struct codec_source *s,
     return encode_batches(c, s, scratch, dst, stat);
 }
 
-/* The caller has seen that dense_size(n) bytes are there. */
+/* The caller has checked that src has dense_size(n) bytes. */
 bool dense_check(const struct codec_stage *c, const uint8_t *src, size_t n)
 {
     const struct codec_values *f = c->codec->values;
@@ -169,12 +172,14 @@ bool dense_check(const struct codec_stage *c, const uint8_t *src, size_t n)
     return true;
 }
 
-/* Blocks are found by their number, as their sizes are known. */
+/* All full blocks have the same size in bytes, so the block of an element is found without a
+ * search. */
 size_t dense_decode(const struct codec_stage *c, const uint8_t *src, size_t n, size_t at, float *v)
 {
     const struct codec_values *f = c->codec->values;
     size_t block = block_of(c, n);
-    size_t start = at / block * block; /* Where its block begins. */
+    /* Index of the first element of the block that contains `at`. */
+    size_t start = at / block * block;
     size_t size = n - start < block ? n - start : block;
     size_t in = at - start;
     size_t count = size - in < CODEC_CHUNK ? size - in : CODEC_CHUNK;
@@ -183,8 +188,8 @@ size_t dense_decode(const struct codec_stage *c, const uint8_t *src, size_t n, s
     return count;
 }
 
-/* Add a block of n that begins at element `at`, a chunk at a time: straight
- * to where it belongs, if the codec can and the chunk lies in one piece. */
+/* Adds a block of n elements, whose first element is `at`, to the target, one chunk at a time. A
+ * chunk is added in place if the codec has add() and the chunk lies in one piece of the target. */
 static void apply_block(const struct codec_stage *c, const uint8_t *src, struct target *t,
                         size_t at, size_t n)
 {

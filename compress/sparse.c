@@ -1,11 +1,11 @@
-/* compress/sparse.c -- a selector's coordinates as positions and coded values.
+/* compress/sparse.c -- driver of the selectors: encodes chosen positions, then their values.
  *
- * The values taken go to the coder as if they were a vector of their own, so every
- * selector works with every values codec. Positions are either sent
- * (coding/positions.h) or follow from a seed in the message, as randk's do.
+ * The chosen values are passed to the values codec as a vector of their own, so every selector
+ * works with every values codec. Positions are either sent (coding/positions.h) or derived from a
+ * seed in the message (randk).
  *
- * A selector may hand the coder other values than it took (randk and wangni scale
- * them up to be unbiased). Then the error is measured against what v had there.
+ * A selector may replace the values it chose: randk and wangni scale them up to be unbiased. The
+ * error is then measured against the original values.
  */
 #include "compress/sparse.h"
 
@@ -23,16 +23,17 @@ static const struct codec_selector *selector_of(const struct sparse *c)
     return c->selector->codec->selector;
 }
 
-/* A seeded selector whose k follows the round has to say k: a message does not name its round. */
+/* Returns true if the message must contain k. A seeded selector with a warm-up computes k from the
+ * round, and a message does not contain the round. */
 static bool sends_k(const struct sparse *c)
 {
     const struct codec_selector *f = selector_of(c);
     return f->sends_k != NULL && f->sends_k(c->selector->arg);
 }
 
-/* ---- sizes ---- */
+/* ---- Message sizes ---- */
 
-/* Bytes of what stands before the values. */
+/* Returns the largest number of bytes before the values: the positions, or the seed and k. */
 static size_t places_bound(const struct sparse *c, size_t k, size_t n)
 {
     if (selector_of(c)->places == NULL)
@@ -55,9 +56,9 @@ size_t sparse_nominal(const struct sparse *c, size_t n)
     return places + dense_size(c->coder, k);
 }
 
-/* ---- encoding ---- */
+/* ---- Encoding ---- */
 
-/* Write what says where the values belong; returns its length. */
+/* Writes the positions, or the seed from which they are derived. Returns the number of bytes. */
 static size_t put_places(const struct sparse *c, size_t n, const struct codec_pick *pick,
                          uint8_t *dst)
 {
@@ -69,8 +70,8 @@ static size_t put_places(const struct sparse *c, size_t n, const struct codec_pi
     return SEED_BYTES + bytes_put_varint(dst + SEED_BYTES, (uint32_t)pick->k);
 }
 
-/* The error against the true values, where the coder was given others: its bytes are decoded and
- * compared. */
+/* Returns the squared error against the original values, for a selector that scaled the values.
+ * Decodes the bytes just written and compares. */
 static double error_to_truth(const struct sparse *c, const uint8_t *src,
                              const struct codec_pick *pick)
 {
@@ -121,20 +122,21 @@ int sparse_encode(const struct sparse *c, const struct codec_source *s,
     return 0;
 }
 
-/* ---- decoding ---- */
+/* ---- Decoding ---- */
 
-/* The positions of a message while it is read: sent in it, or derived from its seed. */
+/* Reader of the positions in a message, which are either sent or derived from a seed. */
 struct places
 {
     bool sent;
     size_t n, k;
-    size_t used; /* Bytes of the message before the values. */
-    size_t at;   /* How many of the derived ones have been given out. */
+    size_t used; /* Number of bytes of the message before the values. */
+    size_t at; /* Number of derived positions returned so far. */
     uint64_t seed;
     struct positions positions;
 };
 
-/* The seed may be any number: each gives k positions that increase and are below n. */
+/* Reads the head of a message from a seeded selector. Every seed is valid: each gives k ascending
+ * positions below n. */
 static bool open_seeded(struct places *p, const struct sparse *c, size_t most, const uint8_t *src,
                         size_t len)
 {
@@ -152,8 +154,8 @@ static bool open_seeded(struct places *p, const struct sparse *c, size_t most, c
     return head != 0 && k >= 1 && k <= most;
 }
 
-/* Read the head of a message and k, which is never above what the selector may take of n: that
- * is what bounds the work a short message can ask for. */
+/* Reads the head of a message, including k. k is never larger than selector.most(n), which limits
+ * the work that a short message can cause. */
 static bool open_places(struct places *p, const struct sparse *c, size_t n, const uint8_t *src,
                         size_t len)
 {
@@ -169,7 +171,8 @@ static bool open_places(struct places *p, const struct sparse *c, size_t n, cons
     return true;
 }
 
-/* The next `count` positions, in order. False if the message has none such. */
+/* Reads or derives the next `count` positions, in ascending order. Returns false if the message
+ * does not contain valid positions. */
 static bool next_places(struct places *p, const struct sparse *c, uint32_t *index, size_t count)
 {
     if (p->sent)
@@ -179,7 +182,8 @@ static bool next_places(struct places *p, const struct sparse *c, uint32_t *inde
     return true;
 }
 
-/* Positions that follow from a seed are proper by construction. */
+/* Returns true if all positions are valid. Positions derived from a seed are valid by construction.
+ */
 static bool check_places(struct places *p)
 {
     if (!p->sent)
@@ -193,7 +197,7 @@ static bool check_places(struct places *p)
     return positions_end(&p->positions);
 }
 
-/* Lengths are compared before a position or a value is read. */
+/* Compares lengths before reading any position or value. */
 size_t sparse_check(const struct sparse *c, const uint8_t *src, size_t len, size_t n)
 {
     struct places p;

@@ -1,7 +1,7 @@
-/* compress/sparse.h -- a selector, then a values codec over what it took.
+/* compress/sparse.h -- driver of the selectors: encodes chosen positions, then their values.
  *
- *   positions (positions.h)               | blocks of the k values (dense.h)
- *   seed u64 [ k varint ] (seeded)        |
+ *   bytes of a unit:   positions (coding/positions.h)              blocks of the k values (dense.h)
+ *   seeded selector:   seed (8 bytes) [, k as a varint]            blocks of the k values
  */
 #ifndef COMPRESS_SPARSE_H
 #define COMPRESS_SPARSE_H
@@ -17,23 +17,26 @@ struct sparse
 
 struct sparse_scratch
 {
-    struct dense_scratch dense; /* For the k values. */
-    struct codec_pick pick;     /* Its arrays are set, its results not. */
+    struct dense_scratch dense; /* Buffers of the values codec that encodes the k chosen values. */
+    /* Result of the selector. The caller allocates its arrays; sparse_encode() sets the other
+     * fields. */
+    struct codec_pick pick;
 };
 
 size_t sparse_bound(const struct sparse *c, size_t n);
 size_t sparse_nominal(const struct sparse *c, size_t n);
 
-/* Write the message and set len and stat. 0 or -ERANGE; *len is 0 where the
- * selector took nothing. */
+/* Writes the positions and values of a unit and sets *len and *stat. *len is 0 if the selector
+ * chose no element. Returns 0 or -ERANGE. */
 int sparse_encode(const struct sparse *c, const struct codec_source *s,
                   struct sparse_scratch *scratch, uint8_t *dst, size_t *len,
                   struct compress_stat *stat);
 
-/* Length of the message that begins at src[0..len), or 0 if it is not proper. */
+/* Returns the length of the message that begins at src, or 0 if src[0..len) is not valid. */
 size_t sparse_check(const struct sparse *c, const uint8_t *src, size_t len, size_t n);
 
-/* Add C to the target; returns the length. The message has been checked. */
+/* Adds the decoded values to the target. Returns the length of the message, which sparse_check()
+ * must have accepted. */
 size_t sparse_apply(const struct sparse *c, const uint8_t *src, size_t len, struct target *t,
                     size_t n);
 

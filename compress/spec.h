@@ -1,23 +1,29 @@
-/* compress/spec.h -- the text of a compressor.
+/* compress/spec.h -- the text form of a compressor (the argument of `--compress`).
  *
- *   spec  := rule { ";" rule }          topk:0.01;bias=fp16;<256=none
- *   rule  := [ match "=" ] chain { "," option }
- *   match := "default" | "<" N          segments of fewer than N elements
- *          | "bias" | "conv" | glob     names in .bias; four dimensions; conv1.*
- *   chain := stage { "+" stage }        a selector, a coder, both, or a body
- *   stage := name { ":" value } [ "/" positions ]
- *   option := name "=" value            of whichever stage has it, or
- *             "scope=" ( model | layer | block:N )
+ *   spec   := rule { ";" rule }            example: topk:0.01;bias=fp16;<256=none
+ *   rule   := [ match "=" ] chain { "," option }
+ *   match  := "default"                    all segments that no other rule matches
+ *           | "<" N                        segments of fewer than N elements
+ *           | "bias"                       segments whose name ends in .bias
+ *           | "conv"                       segments with four dimensions
+ *           | glob                         segment names, for example conv1.*
+ *   chain  := stage { "+" stage }          a selector, a values codec, both, or a body codec
+ *   stage  := name { ":" value } [ "/" positions ]
+ *   option := name "=" value               an option of one of the stages
+ *           | "scope=" ( model | layer | block:N )
  *
- * A segment goes to the first rule that matches it, and to the default rule
- * (the one without a match) if none does. `scope` says what is compressed by
- * itself: all segments of the rule as one vector, each by itself, or that
- * vector in blocks of N.
+ * A segment belongs to the first rule that matches it, or to the default rule if none matches. A
+ * rule without a match is the default rule. `scope` says how the segments of a rule are cut into
+ * units:
  *
- * Parsing is strict: no spaces, no empty parts, nothing twice. The canonical
- * text has the default rule first, fills in every positional value, leaves out
- * options that say the default, and writes every number in one way (integers
- * plain; decimals with no exponent, no needless zero, at most nine places).
+ *   model     all segments of the rule are one vector
+ *   layer     each segment is a unit
+ *   block:N   that one vector is cut into blocks of N elements
+ *
+ * The parser is strict: no spaces, no empty parts, no part given twice. The canonical text has the
+ * default rule first, contains every positional value, and omits options that equal their default.
+ * Numbers have one format: integers in decimal digits; decimals without exponent or trailing zeros,
+ * with at most nine places.
  */
 #ifndef COMPRESS_SPEC_H
 #define COMPRESS_SPEC_H
@@ -30,7 +36,7 @@
 
 enum {
     SPEC_RULES_MAX = 8,
-    SPEC_GLOB_MAX = 48 /* Bytes, with the NUL. */
+    SPEC_GLOB_MAX = 48 /* Size of a name pattern in bytes, including the final NUL. */
 };
 
 enum spec_match { SPEC_DEFAULT, SPEC_SMALLER, SPEC_BIAS, SPEC_CONV, SPEC_GLOB };
@@ -40,38 +46,42 @@ enum spec_scope { SPEC_MODEL, SPEC_LAYER, SPEC_BLOCK };
 struct spec_rule
 {
     enum spec_match match;
-    int64_t below;            /* SPEC_SMALLER. */
-    char glob[SPEC_GLOB_MAX]; /* SPEC_GLOB. */
+    int64_t below; /* For SPEC_SMALLER: the rule matches segments of fewer elements than this. */
+    char glob[SPEC_GLOB_MAX]; /* For SPEC_GLOB: pattern of the segment names. */
     enum spec_scope scope;
-    int64_t block;               /* SPEC_BLOCK. */
-    struct codec_stage selector; /* codec is NULL if there is none. */
-    struct codec_stage coder;    /* Values; codec is NULL for a body. */
-    struct codec_stage body;     /* codec is NULL if there is none. */
+    int64_t block; /* For SPEC_BLOCK: number of elements in a unit. */
+    /* Selector of the rule. Its `codec` is NULL if the rule has none. */
+    struct codec_stage selector;
+    /* Values codec of the rule. Its `codec` is NULL if the rule has a body codec. */
+    struct codec_stage coder;
+    struct codec_stage body; /* Body codec of the rule. Its `codec` is NULL if the rule has none. */
     enum positions_how positions;
 };
 
 struct spec
 {
     size_t n_rules;
-    struct spec_rule rule[SPEC_RULES_MAX]; /* The default rule is the first. */
+    /* Rules in matching order, except that rule[0] is the default rule. */
+    struct spec_rule rule[SPEC_RULES_MAX];
 };
 
-/* 0, or -EINVAL with one sentence in error. */
+/* Parses a specification. Returns 0, or -EINVAL with one sentence in `error`; *s is then unchanged.
+ */
 int spec_parse(struct spec *s, const char *text, char error[COMPRESS_ERROR_MAX]);
 
-/* False if the canonical text does not fit. spec_parse() accepts only specs
- * that do. */
+/* Writes the canonical text of a specification. Returns false if the text has COMPRESS_SPEC_MAX
+ * bytes or more. spec_parse() rejects such specifications. */
 bool spec_print(const struct spec *s, char canonical[COMPRESS_SPEC_MAX]);
 
-/* Fill in the parameters of a stage that are CODEC_UNSET. On false, a clause
- * that says why is in why[0..n). */
+/* Replaces all CODEC_UNSET arguments of a stage by their defaults and checks the result. Returns
+ * false on an error, with the reason in why[0..n). */
 bool spec_settle(struct codec_stage *stage, char *why, size_t n);
 
-/* Positional parameters and options of a codec as a form to fill in:
+/* Writes the syntax of a codec's parameters and options, for example
  * "qsgd:bits:bucket:norm,round=near|sr". */
 void spec_form(const struct codec *codec, char form[COMPRESS_SPEC_MAX]);
 
-/* Does the rule's match hold for a segment? */
+/* Returns true if the rule matches the segment. */
 bool spec_matches(const struct spec_rule *r, const struct segment *segment);
 
 #endif

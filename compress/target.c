@@ -1,21 +1,21 @@
-/* compress/target.c -- adds decoded values where they belong in the model.
+/* compress/target.c -- adds decoded values to the right elements of a replica.
  *
- * Decoders write in increasing order, so that the cursor over the pieces of a unit
- * only moves forward, and adding costs no search.
+ * Decoders add values in ascending order. The cursor over the pieces of a unit therefore only moves
+ * forward, and no search is needed.
  */
 #include "compress/target.h"
 
 #include "nn/math/vec.h"
 
-/* Both ends of an edge add by this loop: replicas stay equal bit for bit at any vector width, as
- * no sum spans two elements. */
+/* Adds v to y. Both ends of an edge use this loop. Each sum belongs to one element, so the result
+ * has the same bits for every vector width. */
 VEC_CLONES static void add_floats(float *restrict y, const float *restrict v, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         y[i] += v[i];
 }
 
-/* Move the cursor to the piece that holds a place. */
+/* Moves the cursor to the piece that contains element `place` of the unit. */
 static inline const struct piece *piece_of(struct target *t, size_t place)
 {
     while (place - t->piece->at >= t->piece->n)
@@ -43,7 +43,7 @@ void target_add(struct target *t, size_t at, const float *v, size_t count)
     }
 }
 
-/* The inner loop stays within a piece: a unit is nearly always one. */
+/* The inner loop stays inside one piece, because nearly every unit has only one. */
 void target_scatter(struct target *t, const uint32_t *index, const float *v, size_t count)
 {
     size_t i = 0;

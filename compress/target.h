@@ -1,12 +1,12 @@
-/* compress/target.h -- where decoded values are added.
+/* compress/target.h -- adds decoded values to the right elements of a replica.
  *
- * A unit's elements lie in the flat vector as one piece or several:
+ * The elements of a unit lie in the model vector as one contiguous piece or as several pieces:
  *
  *   unit:    0 ........ 89 | 90 ... 95 | 96 ...
  *   vector:  [ conv1.w ] . . . [ fc.w ] . . [ ... ]
  *
- * Decoders add values by their place in the unit, in increasing order; a
- * cursor walks the pieces along.
+ * A decoder passes values by their index in the unit, in ascending order. Therefore a cursor that
+ * only moves forward finds the piece of each value without a search.
  */
 #ifndef COMPRESS_TARGET_H
 #define COMPRESS_TARGET_H
@@ -16,26 +16,26 @@
 
 struct piece
 {
-    size_t at;     /* First element's place in the unit, */
-    size_t offset; /* and in the vector. */
+    size_t at; /* Index in the unit of the piece's first element. */
+    size_t offset; /* Index in the model vector of the piece's first element. */
     size_t n;
 };
 
 struct target
 {
-    float *x;                  /* The whole vector. */
-    const struct piece *piece; /* The one the cursor is in. */
+    float *x; /* The whole model vector (a replica). */
+    const struct piece *piece; /* Piece in which the cursor is. */
 };
 
-/* Where place `at` is in the vector; *n is set to how many places from there,
- * `count` at most, lie side by side. */
+/* Returns the address of the unit's element `at` in the model vector. Sets *n to the number of
+ * elements from `at` on that are contiguous there, at most `count`. */
 float *target_span(struct target *t, size_t at, size_t count, size_t *n);
 
-/* x[at..at+count) += v, places of the unit. `at` is not before the end of the
- * call before, and all places are within the unit. */
+/* Adds v[0..count) to elements [at, at + count) of the unit. `at` must not be less than the end of
+ * the previous call, and all elements must be inside the unit. */
 void target_add(struct target *t, size_t at, const float *v, size_t count);
 
-/* x[index[i]] += v[i]: places of the unit, increasing. */
+/* Adds v[i] to the unit's element index[i], for each i < count. The indices ascend. */
 void target_scatter(struct target *t, const uint32_t *index, const float *v, size_t count);
 
 #endif

@@ -1,22 +1,22 @@
-/* compress/types.h -- what the door of compress/ and the modules behind it both name.
+/* compress/types.h -- types and limits shared by the public interface and the modules of compress/.
  *
- * The door (compress.h) is built on the parser, the units and the codecs; they
- * need its types and not it. So these stand apart, below both, and no module of
- * compress/ includes the door.
+ * compress.h includes this file, and so do the parser, the units and the codecs. They can therefore
+ * share types without including the public interface, which is built on top of them.
  */
 #ifndef COMPRESS_TYPES_H
 #define COMPRESS_TYPES_H
 
 enum {
-    COMPRESS_SPEC_MAX = 256, /* Bytes of a canonical spec, with the NUL. */
-    COMPRESS_ERROR_MAX = 256 /* Bytes of an error sentence, with the NUL. */
+    /* Size of a canonical specification in bytes, including the final NUL. */
+    COMPRESS_SPEC_MAX = 256,
+    COMPRESS_ERROR_MAX = 256 /* Size of an error sentence in bytes, including the final NUL. */
 };
 
-/* What an encoder measured, in double, over the whole of what it encoded. */
+/* Error of one message, measured by the encoder in double precision. */
 struct compress_stat
 {
-    double x2; /* |x - x_hat|^2 before. */
-    double e2; /* |x - x_hat - C(x - x_hat)|^2: what the message leaves. */
+    double x2; /* Squared norm of the difference before compression: |x - x_hat|^2. */
+    double e2; /* Squared norm of the compression error: |v - C(v)|^2 with v = x - x_hat. */
 };
 
 #endif

@@ -1,9 +1,8 @@
-/* compress/unit.c -- cuts a model into units by a spec's rules and scopes.
+/* compress/unit.c -- cuts a model into units by the rules and scopes of a specification.
  *
- * Units come rule by rule, and within a rule in the order of the vector; both ends
- * do this from the same spec and segments, so a message needs no names. A unit in
- * several pieces is what is left of a rule's segments where segments of other
- * rules lie between them.
+ * Units are ordered rule by rule, and within a rule in the order of the model vector. Both ends
+ * compute the units from the same specification and segments, so a message contains no names. A
+ * unit has several pieces if segments of other rules lie between its own segments.
  */
 #include "compress/unit.h"
 
@@ -11,8 +10,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* The number of the rule that a segment goes to. Rules after the first are tried in order; the
- * first is the default, for what the others leave. */
+/* Returns the number of the rule that a segment belongs to. Rules 1, 2, ... are tried in order;
+ * rule 0 is the default rule, which takes segments that no other rule matches. */
 static size_t rule_of(const struct spec *spec, const struct segment *segment)
 {
     for (size_t i = 1; i < spec->n_rules; i++)
@@ -21,20 +20,21 @@ static size_t rule_of(const struct spec *spec, const struct segment *segment)
     return 0;
 }
 
-/* Is each segment of the rule a unit? Matrix codecs need that whatever the scope. */
+/* Returns true if each segment of the rule is a unit. Matrix codecs need this whatever the scope
+ * is. */
 static bool by_segment(const struct spec_rule *r)
 {
     return r->scope == SPEC_LAYER || (r->body.codec != NULL && r->body.codec->body->by_tensor);
 }
 
-/* The units under construction; their pieces are one array, and each unit has a run of it. */
+/* Units under construction. The pieces of all units are stored in one array, unit after unit. */
 struct builder
 {
     struct units *u;
     size_t n_pieces;
 };
 
-/* Start a unit without elements. Its shape is one row until a tensor says otherwise. */
+/* Starts an empty unit. Its shape is one row unless build_rule() sets the shape of a tensor. */
 static struct unit *begin_unit(struct builder *b, const struct spec_rule *r)
 {
     struct unit *unit = &b->u->unit[b->u->n++];
@@ -42,7 +42,8 @@ static struct unit *begin_unit(struct builder *b, const struct spec_rule *r)
     return unit;
 }
 
-/* Append n elements of the vector to the unit; they join the last piece where they follow it. */
+/* Appends n elements at `offset` of the model vector to the unit. Extends the last piece if the new
+ * elements directly follow it. */
 static void extend_unit(struct builder *b, struct unit *unit, size_t offset, size_t n)
 {
     struct piece *last = unit->n_pieces > 0 ? &b->u->pieces[b->n_pieces - 1] : NULL;
@@ -56,8 +57,8 @@ static void extend_unit(struct builder *b, struct unit *unit, size_t offset, siz
     unit->shape.cols = unit->shape.n;
 }
 
-/* Cut a segment into units of `block` elements. The last may be open still, as the next segment
- * goes on with it. */
+/* Cuts a segment into units of `block` elements, continuing the unfinished unit `open` (NULL:
+ * none). Returns the last unit, which may be unfinished: the next segment then continues it. */
 static struct unit *split_segment(struct builder *b, const struct spec_rule *r, struct unit *open,
                                   const struct segment *s)
 {
@@ -95,8 +96,8 @@ static void build_rule(struct builder *b, const struct spec *spec, size_t rule,
     }
 }
 
-/* A limit for the number of units and of pieces, for the arrays: each segment and rule ends one,
- * and so does each block. */
+/* Returns an upper limit for the numbers of units and pieces, which sizes the arrays. Each segment
+ * and each rule ends at most one unit, and so does each block. */
 static size_t most_units(const struct spec *spec, size_t dim, size_t n_segments)
 {
     size_t most = n_segments + spec->n_rules;
@@ -111,7 +112,7 @@ int units_init(struct units *u, const struct spec *spec, const struct segment *s
 {
     *u = (struct units){0};
     for (size_t i = 0; i < n_segments; i++) {
-        assert(segments[i].offset == u->dim); /* They tile the vector. */
+        assert(segments[i].offset == u->dim); /* The segments must cover the vector without gaps. */
         u->dim += segments[i].n;
     }
     size_t most = most_units(spec, u->dim, n_segments);

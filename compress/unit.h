@@ -1,8 +1,8 @@
-/* compress/unit.h -- a model cut into what is compressed by itself.
+/* compress/unit.h -- cuts a model into units, the parts that are encoded independently.
  *
- * The rules of a spec share out the segments; each rule's scope cuts its share
- * into units. A unit is one piece of the vector, or several where segments of
- * other rules lie between.
+ * The rules of a specification divide the segments of a model among them. The scope of each rule
+ * cuts its segments into units. A unit is one contiguous piece of the model vector, or several
+ * pieces if segments of other rules lie between them.
  */
 #ifndef COMPRESS_UNIT_H
 #define COMPRESS_UNIT_H
@@ -12,21 +12,23 @@
 struct unit
 {
     const struct spec_rule *rule;
-    struct codec_shape shape;  /* n may be 0: an empty segment. */
-    const struct piece *piece; /* n_pieces of them. */
+    /* Number of elements, rows and columns. n is 0 for an empty segment. */
+    struct codec_shape shape;
+    const struct piece *piece; /* The n_pieces contiguous pieces of the unit, in ascending order. */
     size_t n_pieces;
-    size_t memory; /* Where its floats begin in all memory. */
+    /* Index of the unit's first float in the memory that body encoders keep between messages. */
+    size_t memory;
 };
 
 struct units
 {
-    size_t dim; /* Elements of the whole vector. */
+    size_t dim; /* Number of elements of the whole model. */
     size_t n;
     struct unit *unit;
     struct piece *pieces;
 };
 
-/* Cut a model. `spec` stays in use by the units. 0 or -ENOMEM. */
+/* Cuts a model into units. The units keep a pointer to `spec`. Returns 0 or -ENOMEM. */
 int units_init(struct units *u, const struct spec *spec, const struct segment *segments,
                size_t n_segments);
 void units_close(struct units *u);
