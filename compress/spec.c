@@ -1,11 +1,11 @@
-/* compress/spec.c -- parses the text of a compressor, strictly; errors name the part.
+/* compress/spec.c -- parser of compressor specifications, such as "topk:0.01+qsgd:4;bias=fp16".
  *
- * A recursive descent without recursion: rules are cut at ';', options at ',',
- * stages at '+', values at ':', each by cut(), and every level hands a smaller
- * part down. Nothing is copied; a part is a pointer and a length into the text.
+ * The text is split top-down by cut(): a specification into rules at ';', a rule into options at
+ * ',', a chain into stages at '+', a stage into values at ':'. No text is copied; a part is a
+ * pointer and a length. The grammar is in spec.h.
  *
- * The text comes from a user or from another peer's run, so that every number has
- * a limit and whatever is repeated in an error is cut short.
+ * The text comes from a user or from another peer. Therefore every number has a limit, and error
+ * messages quote only the first SHOWN_MAX bytes of a part.
  */
 #include "compress/spec.h"
 
@@ -18,25 +18,27 @@
 #include <string.h>
 
 enum {
-    DECIMAL_PLACES = 9, /* Decimals are kept in billionths. */
-    DIGITS_MAX = 9,     /* Before the point: with the places below 2^63. */
-    SHOWN_MAX = 40      /* Bytes of foreign text repeated in an error. */
+    DECIMAL_PLACES = 9, /* Number of decimal places: decimals are stored in billionths. */
+    /* Most digits before the decimal point. With nine decimal places the number stays below 2^63.
+     */
+    DIGITS_MAX = 9,
+    SHOWN_MAX = 40 /* Most bytes of the parsed text that an error message quotes. */
 };
 
-/* A piece of the text being parsed; no NUL ends it. */
+/* A piece of the parsed text. It does not end with a NUL. */
 struct part
 {
     const char *at;
     size_t len;
 };
 
-/* The length to print of a part, as the precision of a %.*s. */
+/* Returns the number of bytes of a part to print, as the precision argument of "%.*s". */
 static int shown(struct part p)
 {
     return p.len < SHOWN_MAX ? (int)p.len : SHOWN_MAX;
 }
 
-/* Write the one sentence that the user gets; returns -EINVAL. */
+/* Writes an error sentence for the user. Returns -EINVAL. */
 __attribute__((format(printf, 2, 3))) static int refuse_spec(char error[COMPRESS_ERROR_MAX],
                                                              const char *format, ...)
 {
@@ -47,7 +49,8 @@ __attribute__((format(printf, 2, 3))) static int refuse_spec(char error[COMPRESS
     return -EINVAL;
 }
 
-/* Cut the text before the first of `ends`, or all of it, off *rest, which keeps the end. */
+/* Returns the text of *rest up to the first character in `ends` (or all of it), and advances *rest
+ * to that character. */
 static struct part cut(struct part *rest, const char *ends)
 {
     size_t n = 0;
@@ -59,7 +62,7 @@ static struct part cut(struct part *rest, const char *ends)
     return p;
 }
 
-/* Step over c if *rest begins with it, and say whether it did. */
+/* If *rest begins with c, advances *rest past it and returns true. */
 static bool skip(struct part *rest, char c)
 {
     if (rest->len == 0 || rest->at[0] != c)
@@ -69,20 +72,21 @@ static bool skip(struct part *rest, char c)
     return true;
 }
 
-/* Is the part this word, whole and exactly? */
+/* Returns true if the part equals the word. */
 static bool part_is(struct part p, const char *word)
 {
     return p.len == strlen(word) && memcmp(p.at, word, p.len) == 0;
 }
 
-/* Read digits, and where `places` > 0 at most so many more behind a point, as an integer in
- * units of 10^-places. Numbers stay decimal integers and never become floats, so that a
- * canonical text means the same number everywhere. */
+/* Reads a decimal number with at most `places` digits after the point, as an integer in units of
+ * 10^-places. With `places` 0 no point is allowed. No float is used, so a canonical text means
+ * exactly the same number on every machine. */
 static bool read_number(struct part p, int places, int64_t *value)
 {
     int64_t sum = 0;
-    int after = -1;    /* Digits behind the point; -1 before it. */
-    size_t digits = 0; /* Before the point. */
+    /* Digits read after the decimal point, or -1 while the point has not been read. */
+    int after = -1;
+    size_t digits = 0; /* Digits read before the decimal point. */
     for (size_t i = 0; i < p.len; i++) {
         char c = p.at[i];
         if (c == '.' && after < 0 && places > 0 && i > 0) {
@@ -99,14 +103,15 @@ static bool read_number(struct part p, int places, int64_t *value)
     }
     if (digits == 0 || after == 0)
         return false;
-    /* Places that were not written are zeros. */
+    /* Decimal places that were not written are zeros. */
     for (after = after < 0 ? 0 : after; after < places; after++)
         sum *= 10;
     *value = sum;
     return true;
 }
 
-/* Read one of the words in a list: the value is its place there. */
+/* Finds the part in a list of words and sets *value to its index. Returns false if it is not there.
+ */
 static bool read_choice(struct part p, const char *const *choices, int64_t *value)
 {
     for (*value = 0; choices[*value] != NULL; (*value)++)
@@ -115,7 +120,8 @@ static bool read_choice(struct part p, const char *const *choices, int64_t *valu
     return false;
 }
 
-/* Read a value as its parameter wants it, and within its limits. */
+/* Reads a value of the parameter's kind. Returns false if the value is malformed or out of range.
+ */
 static bool read_value(const struct codec_param *param, struct part p, int64_t *value)
 {
     switch (param->kind) {
@@ -131,7 +137,7 @@ static bool read_value(const struct codec_param *param, struct part p, int64_t *
     return false;
 }
 
-/* The codec of that name, or NULL. */
+/* Returns the codec with this name, or NULL if there is none. */
 static const struct codec *codec_named(struct part name)
 {
     for (size_t i = 0; codec_all[i] != NULL; i++)
@@ -152,8 +158,8 @@ static bool is_valid(const char *spec)
     return spec_parse(&s, spec, error) == 0;
 }
 
-/* The sentence lists all names, as far as they fit: a misspelling is corrected without the
- * manual. */
+/* Writes the error for an unknown codec. The message lists all codec names, as far as they fit, and
+ * suggests a similar specification. */
 static int unknown_codec(struct part name, struct part text, char error[COMPRESS_ERROR_MAX])
 {
     static const struct near_specs specs = {name_at, is_valid};
@@ -167,15 +173,16 @@ static int unknown_codec(struct part name, struct part text, char error[COMPRESS
                        name.at, names, near_spec(&specs, found, question));
 }
 
-/* The i-th parameter, or NULL behind the last. Positional ones come first in every table. */
+/* Returns parameter i of a codec, or NULL if i is past the last one. Positional parameters come
+ * before options in every codec. */
 static const struct codec_param *param_at(const struct codec *codec, size_t i)
 {
     const struct codec_param *p = codec->params;
     return p != NULL && p[i].name != NULL ? &p[i] : NULL;
 }
 
-/* Parse "topk:0.01" to a stage. What is left out stays CODEC_UNSET until all options are read,
- * as some defaults depend on others. */
+/* Parses a stage such as "topk:0.01". Missing values stay CODEC_UNSET until all options are parsed,
+ * because some defaults depend on other arguments. */
 static int parse_stage(struct codec_stage *stage, struct part text, char error[COMPRESS_ERROR_MAX])
 {
     struct part rest = text;
@@ -198,7 +205,8 @@ static int parse_stage(struct codec_stage *stage, struct part text, char error[C
     return 0;
 }
 
-/* The option's parameter, and in *place its number; NULL if the stage has none of that name. */
+/* Returns the stage's option called `name` and sets *place to its index in the arguments. Returns
+ * NULL if the stage has no such option. */
 static const struct codec_param *option_of(const struct codec_stage *stage, struct part name,
                                            size_t *place)
 {
@@ -211,16 +219,16 @@ static const struct codec_param *option_of(const struct codec_stage *stage, stru
     return NULL;
 }
 
-/* A rule being parsed, and what the sentence about an error needs. */
+/* State of the parser within one rule. */
 struct parser
 {
     struct spec_rule *rule;
-    struct part text; /* All of the rule, for errors. */
-    bool scoped;      /* The rule has said its scope. */
+    struct part text; /* The text of the whole rule, for error messages. */
+    bool scoped; /* True: the rule already had a "scope=" option. */
     char *error;
 };
 
-/* Parse the value of "scope=", which belongs to the rule and to no stage. */
+/* Parses the value of "scope=", an option of the rule rather than of a codec. */
 static int parse_scope(struct parser *p, struct part text, struct part value)
 {
     static const char *const scopes[] = {"model", "layer", NULL};
@@ -245,8 +253,9 @@ static int parse_scope(struct parser *p, struct part text, struct part value)
                        shown(text), text.at, shown(value), value.at);
 }
 
-/* Parse "name=value". A name that two stages have means the first that takes the value and does
- * not have one yet, so that "topk+qsgd,..." needs no way to say whose option it is. */
+/* Parses an option "name=value". If several stages have an option of this name, it goes to the
+ * first stage that accepts the value and does not have the option yet. Thus "topk+qsgd,..." needs
+ * no syntax to name the stage. */
 static int parse_option(struct parser *p, struct part text)
 {
     struct part value = text;
@@ -255,10 +264,11 @@ static int parse_option(struct parser *p, struct part text)
         return refuse_spec(p->error, "%.*s: an option must be name=value", shown(text), text.at);
     if (part_is(name, "scope"))
         return parse_scope(p, text, value);
-    /* These are tried in the order in which they stand in the text. */
+    /* Stages are tried in the order in which they appear in the text. */
     struct codec_stage *stages[] = {&p->rule->selector, &p->rule->coder, &p->rule->body};
     const struct codec_param *known =
-        NULL; /* A parameter of that name in any stage, for the error. */
+        /* An option of this name in any stage, for the error message. NULL: no stage has it. */
+        NULL;
     bool twice = false;
     for (size_t i = 0; i < 3; i++) {
         size_t place;
@@ -282,7 +292,7 @@ static int parse_option(struct parser *p, struct part text)
                        known->name, known->wants, shown(value), value.at);
 }
 
-/* Parse the "ef" of "/ef" behind a selector. */
+/* Parses the position coding of a selector, such as "ef" in "topk:0.01/ef". */
 static int parse_positions(struct parser *p, const struct codec_stage *stage, struct part word)
 {
     int64_t how;
@@ -299,7 +309,8 @@ static int parse_positions(struct parser *p, const struct codec_stage *stage, st
     return 0;
 }
 
-/* Put a stage where it belongs in the rule: a selector, then values; or a body alone. */
+/* Stores a parsed stage in the rule. Allowed are: a selector, a values codec, a selector followed
+ * by a values codec, or a body codec alone. */
 static int place_stage(struct parser *p, const struct codec_stage *stage, struct part text)
 {
     struct spec_rule *r = p->rule;
@@ -319,8 +330,8 @@ static int place_stage(struct parser *p, const struct codec_stage *stage, struct
     return 0;
 }
 
-/* Parse "topk:0.01/ef+qsgd:4": the stages of a rule, with the coder that a selector has where
- * none is named. */
+/* Parses the stages of a rule, such as "topk:0.01/ef+qsgd:4". If a selector stands alone, adds its
+ * default values codec. */
 static int parse_chain(struct parser *p, struct part chain)
 {
     do {
@@ -339,14 +350,15 @@ static int parse_chain(struct parser *p, struct part chain)
     struct spec_rule *r = p->rule;
     if (r->coder.codec != NULL || r->body.codec != NULL)
         return 0;
-    /* A selector alone: its coder is the one of its table, or the values as they are. */
+    /* A selector without a values codec gets the one of its description, or "none" (plain floats).
+     */
     const char *coder = r->selector.codec->selector->coder;
     coder = coder != NULL ? coder : "none";
     struct part preset = {coder, strlen(coder)};
     return parse_stage(&r->coder, preset, p->error);
 }
 
-/* Also used by spec_print(), to see which values a stage would have without being told. */
+/* spec_print() calls this function too, to find out which arguments equal their defaults. */
 bool spec_settle(struct codec_stage *stage, char *why, size_t n)
 {
     const struct codec_param *param;
@@ -362,7 +374,8 @@ bool spec_settle(struct codec_stage *stage, char *why, size_t n)
     return stage->codec->settle == NULL || stage->codec->settle(stage->arg, why, n);
 }
 
-/* Fill in the defaults of a stage and check what hangs together, such as levels and bits. */
+/* Fills in the defaults of a stage and checks that its arguments fit together (such as levels and
+ * bits). */
 static int settle_stage(struct parser *p, struct codec_stage *stage)
 {
     char why[COMPRESS_ERROR_MAX];
@@ -372,8 +385,8 @@ static int settle_stage(struct parser *p, struct codec_stage *stage)
                        COMPRESS_ERROR_MAX - SHOWN_MAX - 4, why);
 }
 
-/* Only characters that names of segments have, and the two wildcards: a ";" or "," in a glob
- * would be ambiguous. */
+/* Returns true if the part is a valid pattern: characters of segment names and the wildcards '*'
+ * and '?'. A pattern with ';' or ',' would be ambiguous. */
 static bool is_glob(struct part p)
 {
     static const char extra[] = "_.-*?";
@@ -387,7 +400,7 @@ static bool is_glob(struct part p)
     return p.len > 0 && p.len < SPEC_GLOB_MAX;
 }
 
-/* Parse what stands before the "=": which segments the rule is for. */
+/* Parses the text before "=", which says which segments the rule applies to. */
 static int parse_match(struct parser *p, struct part match)
 {
     struct spec_rule *r = p->rule;
@@ -416,13 +429,14 @@ static int parse_match(struct parser *p, struct part match)
                        shown(p->text), p->text.at, shown(match), match.at);
 }
 
-/* A matrix codec always works by tensor: a scope that says otherwise is refused and not ignored. */
+/* Rejects a scope that contradicts a matrix codec, which always works on single tensors. Ignoring
+ * the scope silently would mislead the user. */
 static int check_scope(struct parser *p)
 {
     const struct spec_rule *r = p->rule;
     if (r->body.codec == NULL || !r->body.codec->body->by_tensor)
         return 0;
-    /* "scope=layer" is what it does anyway, and may be said. */
+    /* "scope=layer" is allowed, because a matrix codec works that way anyway. */
     bool other = p->scoped && r->scope != SPEC_LAYER;
     p->rule->scope = SPEC_LAYER;
     if (!other)
@@ -431,8 +445,8 @@ static int check_scope(struct parser *p)
                        p->text.at, r->body.codec->name);
 }
 
-/* Parse a rule such as "bias=fp16,scope=layer". An "=" before the first "," ends a match; one
- * behind it belongs to an option. */
+/* Parses a rule such as "bias=fp16,scope=layer". An "=" before the first "," ends the match; a
+ * later "=" belongs to an option. */
 static int parse_rule(struct spec_rule *rule, struct part text, char *error)
 {
     struct parser p = {.rule = rule, .text = text, .error = error};
@@ -459,8 +473,8 @@ static int parse_rule(struct spec_rule *rule, struct part text, char *error)
     return err == 0 ? settle_stage(&p, &rule->body) : err;
 }
 
-/* Move the default rule to the front. There has to be one, and only one; the others keep their
- * order, which is that of matching. */
+/* Moves the default rule to the front. Exactly one default rule is required. The other rules keep
+ * their order, in which they are matched. */
 static int order_rules(struct spec *s, const char *text, char *error)
 {
     size_t at = s->n_rules;
@@ -480,7 +494,7 @@ static int order_rules(struct spec *s, const char *text, char *error)
     return 0;
 }
 
-/* *s is written only when all of it is proper. */
+/* Writes *s only if the whole text is valid. */
 int spec_parse(struct spec *s, const char *text, char error[COMPRESS_ERROR_MAX])
 {
     struct part rest = {text, strlen(text)};
@@ -505,10 +519,11 @@ int spec_parse(struct spec *s, const char *text, char error[COMPRESS_ERROR_MAX])
     return err;
 }
 
-/* ---- matching ---- */
+/* ---- Matching segments ---- */
 
-/* Match a name with a pattern: '*' is any run of characters, '?' any one. On a mismatch only the
- * last '*' has to take one more, so the cost is O(length^2) at worst, without recursion. */
+/* Returns true if the name matches the pattern: '*' is any run of characters, '?' any one
+ * character. On a mismatch only the last '*' needs to take one more character, so no recursion is
+ * needed and the cost is O(length^2). */
 static bool glob(const char *pattern, const char *name)
 {
     const char *star = NULL, *from = NULL;

@@ -1,8 +1,8 @@
-/* compress/spec_print.c -- prints a parsed spec in its one canonical form.
+/* compress/spec_print.c -- writes a parsed compressor specification as canonical text.
  *
- * The run's id is the hash of this text, so two spellings of one compressor must
- * print alike: values are filled in, options that say the default are left out,
- * and parsing what was printed gives the same spec (tests/unit/compress_spec.c).
+ * The run's id is a hash of this text, so two spellings of the same compressor must give the same
+ * text. Positional values are always written; options that equal their default are omitted. Parsing
+ * the canonical text gives the same specification again (tests/unit/compress_spec.c checks this).
  */
 #include "compress/spec.h"
 
@@ -10,15 +10,15 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A text under construction, COMPRESS_SPEC_MAX bytes at most with its NUL. */
+/* A text being written, in a buffer of COMPRESS_SPEC_MAX bytes including the final NUL. */
 struct printer
 {
     char *at;
     size_t len;
-    bool full; /* Something did not fit. */
+    bool full; /* True: some text did not fit. */
 };
 
-/* Append to the text. What does not fit is remembered and nothing is written beyond the end. */
+/* Appends formatted text. If the text does not fit, sets `full` and leaves the length unchanged. */
 __attribute__((format(printf, 2, 3))) static void print(struct printer *p, const char *format, ...)
 {
     va_list args;
@@ -31,7 +31,7 @@ __attribute__((format(printf, 2, 3))) static void print(struct printer *p, const
         p->len += (size_t)n;
 }
 
-/* Billionths without an exponent and without needless zeros: 0.01, 1, 0.5. */
+/* Writes a decimal stored in billionths, without exponent and trailing zeros: 0.01, 1, 0.5. */
 static void print_decimal(struct printer *p, int64_t value)
 {
     const int64_t one = 1000000000;
@@ -43,7 +43,7 @@ static void print_decimal(struct printer *p, int64_t value)
         p->at[--p->len] = '\0';
 }
 
-/* The reverse of read_value() in spec.c. */
+/* Writes a value so that read_value() in spec.c reads the same value back. */
 static void print_value(struct printer *p, const struct codec_param *param, int64_t value)
 {
     switch (param->kind) {
@@ -59,15 +59,15 @@ static void print_value(struct printer *p, const struct codec_param *param, int6
     }
 }
 
-/* The i-th parameter, or NULL behind the last. */
+/* Returns parameter i of a codec, or NULL if i is past the last one. */
 static const struct codec_param *param_at(const struct codec *codec, size_t i)
 {
     const struct codec_param *p = codec->params;
     return p != NULL && p[i].name != NULL ? &p[i] : NULL;
 }
 
-/* Would leaving the i-th parameter out give the same stage? The parser's own spec_settle()
- * answers, so that printing and parsing cannot differ over a default. */
+/* Returns true if the stage stays the same when argument i is left out. Asks spec_settle(), the
+ * function that the parser uses, so printer and parser cannot disagree about defaults. */
 static bool implied(const struct codec_stage *stage, size_t i)
 {
     char why[COMPRESS_ERROR_MAX];
@@ -76,8 +76,8 @@ static bool implied(const struct codec_stage *stage, size_t i)
     return spec_settle(&without, why, sizeof why) && without.arg[i] == stage->arg[i];
 }
 
-/* A stage with all its positional values, "qsgd:4:512:max": those are never left out, so that a
- * later change of a default cannot change what an old text means. */
+/* Writes a stage with all its positional values, "qsgd:4:512:max". These are never omitted, so a
+ * later change of a default cannot change the meaning of an old text. */
 static void print_stage(struct printer *p, const struct codec_stage *stage)
 {
     const struct codec_param *param;
@@ -90,7 +90,8 @@ static void print_stage(struct printer *p, const struct codec_stage *stage)
     }
 }
 
-/* Does the stage print an option of that name? It does not where the option says the default. */
+/* Returns true if the stage's option `name` must be written, because it differs from its default.
+ */
 static bool prints(const struct codec_stage *stage, const char *name)
 {
     const struct codec_param *param;
@@ -102,8 +103,9 @@ static bool prints(const struct codec_stage *stage, const char *name)
     return false;
 }
 
-/* Print the options that do not say the default. One that does is printed only where the stage
- * `behind` prints its own of the same name, or that value would be taken for this stage's. */
+/* Writes the stage's options that differ from their defaults. An option equal to its default is
+ * written only if the following stage `behind` writes an option of the same name; otherwise the
+ * parser would give that value to this stage. */
 static void print_options(struct printer *p, const struct codec_stage *stage,
                           const struct codec_stage *behind)
 {
@@ -118,7 +120,7 @@ static void print_options(struct printer *p, const struct codec_stage *stage,
     }
 }
 
-/* What segments the rule is for; nothing for the default rule. */
+/* Writes which segments the rule applies to. The default rule has no such text. */
 static void print_match(struct printer *p, const struct spec_rule *r)
 {
     switch (r->match) {
@@ -139,7 +141,8 @@ static void print_match(struct printer *p, const struct spec_rule *r)
     }
 }
 
-/* The scope of a matrix codec goes without saying. */
+/* Writes the scope unless it is the default. A matrix codec always has scope "layer", so it is
+ * omitted. */
 static void print_scope(struct printer *p, const struct spec_rule *r)
 {
     bool by_tensor = r->body.codec != NULL && r->body.codec->body->by_tensor;
@@ -149,8 +152,8 @@ static void print_scope(struct printer *p, const struct spec_rule *r)
         print(p, ",scope=block:%lld", (long long)r->block);
 }
 
-/* Is a selector's coder the one that it has where none is named? Printed texts are compared, as
- * a coder may be named with values that are its defaults. */
+/* Returns true if the selector's values codec is the one it has by default. Compares the printed
+ * texts, because the user may have named the codec with values that equal the defaults. */
 static bool coder_is_default(const struct spec_rule *r)
 {
     const char *coder = r->selector.codec->selector->coder;
@@ -160,7 +163,7 @@ static bool coder_is_default(const struct spec_rule *r)
     return strcmp(p.at, coder != NULL ? coder : "none") == 0;
 }
 
-/* The coder is left out where the selector has it anyway. */
+/* Omits the values codec if the selector would get it by default. */
 static void print_chain(struct printer *p, const struct spec_rule *r)
 {
     if (r->body.codec != NULL) {
@@ -180,7 +183,8 @@ static void print_chain(struct printer *p, const struct spec_rule *r)
     print_stage(p, &r->coder);
 }
 
-/* Options of all stages come behind the chain, in the order in which the parser gives them out. */
+/* Options of all stages follow the chain, in the order in which the parser assigns them to stages.
+ */
 static void print_rule(struct printer *p, const struct spec_rule *r)
 {
     print_match(p, r);
@@ -191,7 +195,7 @@ static void print_rule(struct printer *p, const struct spec_rule *r)
     print_scope(p, r);
 }
 
-/* The default rule stands first, where the parser has put it. */
+/* The parser has already moved the default rule to the front. */
 bool spec_print(const struct spec *s, char canonical[COMPRESS_SPEC_MAX])
 {
     struct printer p = {.at = canonical};
@@ -209,7 +213,7 @@ static void print_choices(struct printer *p, const struct codec_param *param)
         print(p, "%s%s", i > 0 ? "|" : "", param->choices[i]);
 }
 
-/* For the catalogue: what a user may write behind the name. */
+/* Writes the syntax of a codec for the catalogue: its name, positional parameters and options. */
 void spec_form(const struct codec *codec, char form[COMPRESS_SPEC_MAX])
 {
     struct printer p = {.at = form};

@@ -1,51 +1,55 @@
-/* topology/base.c -- base:K, passes of rounds after which everybody holds the mean, for every n.
+/* topology/base.c -- the family base:K, whose passes average any number of peers exactly.
  *
- * The Base-(k+1) graph of Takezawa, Sato, Bao, Niwa and Yamada, "Beyond Exponential Graph:
+ * Source: the Base-(k+1) graph of Takezawa, Sato, Bao, Niwa and Yamada, "Beyond Exponential Graph:
  * Communication-Efficient Topologies for Decentralized Learning via Finite-time Convergence"
- * (2023). In a round each peer has K neighbours at most; a pass has at most
- * 2 log n / log (K+1) + 2 rounds; the product of its matrices has 1/n in every place.
+ * (2023). In a round each peer has at most K neighbours. A pass has at most 2 log n / log (K+1) + 2
+ * rounds. Each element of the matrix product of a pass is 1/n.
  *
- * 1. Hyper-hypercube (their algorithm 1), where n = f_1 f_2 ... f_L with no factor over K + 1:
- *    numbers are written in that mixed radix, and in round l those that differ in digit l only
- *    average, with the weight 1 / f_l.
+ * 1. Hyper-hypercube (algorithm 1 of the paper), for n = f_1 f_2 ... f_L with all factors at most K
+ * + 1. Peer numbers are written in this mixed radix. In round l the peers that differ in digit l
+ * only average with weight 1 / f_l.
  *
- * 2. Simple base (algorithm 2): n = sum of a_l (K+1)^p_l, p falling and 1 <= a_l <= K, as n is
- *    written in base K + 1. Digit l is a block of a_l parts of (K+1)^p_l peers each:
+ * 2. Simple base (algorithm 2). n is written in base K + 1: n = sum of a_l (K+1)^p_l with p falling
+ * and 1 <= a_l <= K. Digit l is a block of a_l parts with (K+1)^p_l peers each:
  *
- *      block 1 [ part | part | ... ]   block 2 [ part | ... ]   ...   block L
- *      (i)   every block averages by its own hyper-hypercube, over and over, until the first has
- *      (ii)  round by round, l = 1 ... L-1: everybody behind block l meets one peer of each of
- *            its parts, none of whom meets two. The weight |part| / (peers of blocks l ... L)
- *            leaves the mean of the whole with each part, and with those behind
- *      (iii) a block that was met averages inside its parts, until the first has done so, too
+ *   block 1 [ part | part | ... ]   block 2 [ part | ... ]   ...   block L
+ *   (i)   Each block averages by its own hyper-hypercube, repeatedly, until the first block is done.
+ *   (ii)  In one round for each l = 1 ... L-1, every peer behind block l meets one peer of each part
+ *         of block l. No peer of block l meets two. The weight is |part| / (peers of blocks l ... L).
+ *         Then each part of block l, and the peers behind it, have the mean of blocks l ... L.
+ *   (iii) A block that was met averages inside each of its parts, until the first block is done.
  *
- * 3. Base (algorithm 3): n = p q, where no prime factor of q is K + 1 or less. p groups of q
- *    peers do 2, then the p peers of each place average by 1. What is shorter, 2 or 3, is taken.
+ * 3. Base (algorithm 3), for n = p q, where no prime factor of q is K + 1 or less. First p groups
+ * of q peers use method 2. Then the p peers at the same place of each group average by method 1.
+ * The shorter one of methods 2 and 3 is used.
  *
- * With K = 1 and n = 2^m it is the one-peer hypercube (pairs.c).
+ * With K = 1 and n = 2^m the result is the one-peer hypercube of pairs.c.
  */
 #include "topology/family.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-enum { DIGITS_MAX = 32 }; /* A 32-bit number has no more digits, and no more factors. */
+/* A 32-bit number has at most 32 digits in any base, and at most 32 factors. */
+enum { DIGITS_MAX = 32 };
 
-/* The peers first, first + stride, ... n of them. */
+/* A set of n peers: first, first + stride, first + 2 * stride, ... */
 struct set
 {
     uint32_t first, stride, n;
 };
 
-/* One of n's digits in base K + 1: a parts of `part` peers, from peer `first` on. */
+/* One digit of n in base K + 1: `a` parts of `part` peers each. The block begins at peer `first`.
+ */
 struct block
 {
     uint32_t first, a, part;
 };
 
-/* ---- factors ---- */
+/* ---- Factors ---- */
 
-/* Write n as `len` factors of at most `most`, larger ones first. */
+/* Writes n as a product of `len` factors, each at most `most`, in descending order. Returns false
+ * if this is impossible. */
 static bool find_factors(uint32_t n, uint32_t most, uint32_t len, uint32_t *f)
 {
     if (len <= 1) {
@@ -53,7 +57,8 @@ static bool find_factors(uint32_t n, uint32_t most, uint32_t len, uint32_t *f)
         return n <= most;
     }
     for (uint32_t d = most < n ? most : n; d >= 2; d--) {
-        double greatest = 1; /* The others are no larger than d. */
+        /* The remaining factors are at most d, so the product is at most d^len. */
+        double greatest = 1;
         for (uint32_t i = 0; i < len && greatest < n; i++)
             greatest *= d;
         if (greatest < n)
@@ -65,7 +70,8 @@ static bool find_factors(uint32_t n, uint32_t most, uint32_t len, uint32_t *f)
     return false;
 }
 
-/* The fewest factors of at most `most` that make up n, of which no prime factor is larger. */
+/* Finds the shortest product of factors, each at most `most`, that equals n. All prime factors of n
+ * must be at most `most`. Returns the number of factors. */
 static uint32_t factors(uint32_t n, uint32_t most, uint32_t f[DIGITS_MAX])
 {
     uint32_t len = n > 1;
@@ -74,7 +80,7 @@ static uint32_t factors(uint32_t n, uint32_t most, uint32_t f[DIGITS_MAX])
     return len;
 }
 
-/* The part of n whose prime factors are at most `most`. */
+/* Returns the part of n that consists of prime factors of at most `most`. */
 static uint32_t smooth_part(uint32_t n, uint32_t most)
 {
     uint32_t left = n;
@@ -84,7 +90,8 @@ static uint32_t smooth_part(uint32_t n, uint32_t most)
     return n / left;
 }
 
-/* n in base k + 1, the highest digit first, without zeros. Returns how many there are. */
+/* Writes n in base k + 1 as blocks, the highest digit first, without zero digits. Returns the
+ * number of blocks. */
 static uint32_t blocks_of(uint32_t n, uint32_t k, struct block block[DIGITS_MAX])
 {
     uint32_t len = 0, first = 0;
@@ -102,9 +109,10 @@ static uint32_t blocks_of(uint32_t n, uint32_t k, struct block block[DIGITS_MAX]
     return len;
 }
 
-/* ---- rounds ---- */
+/* ---- Rounds ---- */
 
-/* How long a hyper-hypercube of n, and a simple base of n, are. */
+/* cube_rounds() returns the number of rounds of a hyper-hypercube of n peers; simple_rounds() that
+ * of a simple base. */
 static uint32_t cube_rounds(uint32_t n, uint32_t k)
 {
     uint32_t f[DIGITS_MAX];
@@ -119,7 +127,8 @@ static uint32_t simple_rounds(uint32_t n, uint32_t k)
     return len == 1 ? all : all + 1 + cube_rounds(b[0].part, k);
 }
 
-/* Those whose places differ in one digit only, of radix f and worth `worth`, average. */
+/* Adds one round in which the peers of `s` whose numbers differ only in the digit with radix f and
+ * place value `worth` average with weight 1/f. */
 static int average_digit(struct topology_turns *t, struct set s, uint32_t round, uint32_t f,
                          uint32_t worth)
 {
@@ -136,7 +145,7 @@ static int average_digit(struct topology_turns *t, struct set s, uint32_t round,
     return 0;
 }
 
-/* The hyper-hypercube of the set, over and over, from round `begin` to before `end`. */
+/* Adds the hyper-hypercube of the peers in `s`, repeated to fill the rounds [begin, end). */
 static int add_cube(struct topology_turns *t, struct set s, uint32_t k, uint32_t begin,
                     uint32_t end)
 {
@@ -150,7 +159,8 @@ static int add_cube(struct topology_turns *t, struct set s, uint32_t k, uint32_t
     return err;
 }
 
-/* The `behind` peers after block b each meet one peer of each of its parts. */
+/* Adds one round in which each of the `behind` peers after block b meets one peer of each part of
+ * b. */
 static int add_meeting(struct topology_turns *t, const struct block *b, uint32_t behind,
                        uint32_t round)
 {
@@ -168,12 +178,13 @@ static int add_meeting(struct topology_turns *t, const struct block *b, uint32_t
     return 0;
 }
 
-/* The simple base of n peers from `first` on, in rounds 0 to before simple_rounds(n, k). */
+/* Adds the simple base of the n peers that begin at `first`, in rounds [0, simple_rounds(n, k)). */
 static int add_simple(struct topology_turns *t, uint32_t first, uint32_t n, uint32_t k)
 {
     struct block b[DIGITS_MAX] = {{0}};
     uint32_t len = blocks_of(n, k, b), end = simple_rounds(n, k);
-    uint32_t met = cube_rounds(b[0].a * b[0].part, k); /* The round in which block 1 is met. */
+    /* Round in which the peers behind block 1 meet block 1. */
+    uint32_t met = cube_rounds(b[0].a * b[0].part, k);
     uint32_t behind = n;
     int err = 0;
     for (uint32_t l = 0; l < len && err == 0; l++) {
@@ -190,7 +201,7 @@ static int add_simple(struct topology_turns *t, uint32_t first, uint32_t n, uint
     return err;
 }
 
-/* ---- the family ---- */
+/* ---- The family ---- */
 
 static int base_rounds(struct topology_turns *t, uint32_t *n_rounds, const char *arg, uint32_t n,
                        uint64_t seed)
@@ -205,7 +216,7 @@ static int base_rounds(struct topology_turns *t, uint32_t *n_rounds, const char 
     uint32_t base = inside + cube_rounds(groups, k);
     *n_rounds = simple < base ? simple : base;
     if ((uint64_t)n * k > UINT32_MAX / *n_rounds)
-        return -EINVAL; /* Ends of edges are counted in 32 bits (graph.first). */
+        return -EINVAL; /* graph.first counts the neighbours of all vertices in 32 bits. */
     if (simple < base)
         return add_simple(t, 0, n, k);
     int err = 0;

@@ -1,9 +1,9 @@
-/* topology/edges.c -- a graph given by its edges: "edges:0-1,1-2,...".
+/* topology/edges.c -- the family "edges:0-1,1-2,...", a graph given by its list of edges.
  *
- * Canonical: smaller end first, ascending, each edge once. An edge with an end
- * that is not among the n peers is left out; what then falls apart is joined
- * by an edge from the smallest peer of each part to that of the next, so that
- * any number of peers gives a connected graph.
+ * Canonical form: the smaller end of an edge first, edges ascending, each edge once. For n peers,
+ * edges with an end of n or more are left out. If the rest is not connected, an edge is added from
+ * the smallest peer of each component to the smallest peer of the next one. Thus the graph is
+ * connected for any number of peers.
  */
 #include "topology/family.h"
 
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The order of qsort() for edges: by the smaller end, then by the larger. */
+/* Comparison function of qsort() for edges: by the smaller end, then by the larger end. */
 static int compare_pairs(const void *a, const void *b)
 {
     const uint32_t *x = a, *y = b;
@@ -22,8 +22,8 @@ static int compare_pairs(const void *a, const void *b)
     return (x[1] > y[1]) - (x[1] < y[1]);
 }
 
-/* Write the edges canonically; sorts them in place. What does not fit is refused and not cut off,
- * as peers that carried different beginnings of a list would build different graphs. */
+/* Sorts the edges and writes them in canonical form. A list that does not fit is rejected rather
+ * than cut off, because peers with different prefixes of a list would build different graphs. */
 static int write_edges(struct topology_edges *e, char *out, size_t cap,
                        char error[TOPOLOGY_ERROR_MAX])
 {
@@ -48,14 +48,13 @@ static int write_edges(struct topology_edges *e, char *out, size_t cap,
     return 0;
 }
 
-/* Add an edge with its smaller end first. */
+/* Adds an edge with its smaller end first. */
 static int add_ordered(struct topology_edges *e, uint32_t a, uint32_t b)
 {
     return topology_edges_add(e, a < b ? a : b, a < b ? b : a);
 }
 
-/* Read "0-1,1-2" into e. 0, -EINVAL with *p at what was not understood, or
- * -ENOMEM. */
+/* Reads "0-1,1-2" into `e`. Returns 0, -ENOMEM, or -EINVAL with *p at the first invalid edge. */
 static int read_inline(struct topology_edges *e, const char **p)
 {
     for (;;) {
@@ -74,7 +73,7 @@ static int read_inline(struct topology_edges *e, const char **p)
     }
 }
 
-/* The spec's own form, "edges:0-1,1-2", as it stands in a run and on the wire. */
+/* Parses the argument form "edges:0-1,1-2", which is used in a run description and on the wire. */
 static int edges_canonical(const char *arg, char *out, size_t cap, char error[TOPOLOGY_ERROR_MAX])
 {
     struct topology_edges e = {.n = 0};
@@ -90,7 +89,7 @@ static int edges_canonical(const char *arg, char *out, size_t cap, char error[TO
     return err == 0 ? 0 : -EINVAL;
 }
 
-/* ---- a file's text ---- */
+/* ---- Edge files ---- */
 
 static const char *skip_blanks(const char *p, const char *end)
 {
@@ -99,14 +98,16 @@ static const char *skip_blanks(const char *p, const char *end)
     return p;
 }
 
-/* Read a number inside [*p, end), which has a NUL or newline behind it. */
+/* Reads a number inside [*p, end). The byte at `end` must be a newline or NUL, which stops the
+ * reader. */
 static bool read_number(const char **p, const char *end, uint32_t *value)
 {
     *p = skip_blanks(*p, end);
     return *p < end && topology_number(p, value);
 }
 
-/* One line without its newline: an edge, or nothing. 0, -EINVAL or -ENOMEM. */
+/* Reads one line without its newline: an edge, a comment or nothing. Returns 0, -EINVAL or -ENOMEM.
+ */
 static int read_line(struct topology_edges *e, const char *p, const char *end)
 {
     const char *comment = memchr(p, '#', (size_t)(end - p));
@@ -121,8 +122,8 @@ static int read_line(struct topology_edges *e, const char *p, const char *end)
     return add_ordered(e, a, b);
 }
 
-/* Write the error sentence for a line that cannot be read. The line ends at a newline and not at a
- * NUL, so a short copy of it is shown. */
+/* Writes the error for an invalid line. The line does not end with a NUL, so a short copy is
+ * quoted. */
 static void refuse_line(char error[TOPOLOGY_ERROR_MAX], size_t number, const char *line, size_t n)
 {
     char where[32], found[64];
@@ -133,8 +134,8 @@ static void refuse_line(char error[TOPOLOGY_ERROR_MAX], size_t number, const cha
     topology_refuse(error, where, found, "two different peers, as in '0 1'");
 }
 
-/* Read every line of a file, and name the first that is neither an edge nor empty: a list with a
- * typing error is never used in part. */
+/* Reads every line of a file. Rejects the whole file at the first invalid line, because part of an
+ * edge list with a typing error must not be used. */
 static int read_lines(struct topology_edges *e, const char *text, size_t len,
                       char error[TOPOLOGY_ERROR_MAX])
 {
@@ -161,8 +162,8 @@ int topology_edges_text(const char *text, size_t len, char canonical[TOPOLOGY_SP
     static const char prefix[] = "edges:";
     size_t n = sizeof prefix - 1;
     struct topology_edges e = {.n = 0};
-    /* topology_number() reads up to the first byte that is no digit, and the last line may end with
-     * one: a copy with a NUL behind it stops the reader there. */
+    /* topology_number() reads up to the first byte that is not a digit. The last line may end with
+     * a digit, so the text is copied and a NUL is appended. */
     char *copy = malloc(len + 1);
     if (copy == NULL) {
         snprintf(error, TOPOLOGY_ERROR_MAX, "topology edges: out of memory");
@@ -187,9 +188,9 @@ int topology_edges_text(const char *text, size_t len, char canonical[TOPOLOGY_SP
     return err;
 }
 
-/* ---- building ---- */
+/* ---- Building the graph ---- */
 
-/* Root of v's part, with the path halved on the way. */
+/* Returns the root of v's component (union-find). Halves the path on the way. */
 static uint32_t find_root(uint32_t *parent, uint32_t v)
 {
     while (parent[v] != v)
@@ -197,8 +198,8 @@ static uint32_t find_root(uint32_t *parent, uint32_t v)
     return v;
 }
 
-/* Add edges until 0..n-1 are connected. Parts are found by union-find, where the smallest vertex of
- * a part is its root, so the edges added do not depend on the order in which edges were given. */
+/* Adds edges until vertices 0..n-1 are connected. The root of a component is its smallest vertex,
+ * so the added edges do not depend on the order of the given edges. */
 static int join_parts(struct topology_edges *e, uint32_t n)
 {
     uint32_t *parent = malloc(n * sizeof *parent);
@@ -211,7 +212,7 @@ static int join_parts(struct topology_edges *e, uint32_t n)
         uint32_t b = find_root(parent, e->pair[i][1]);
         parent[a > b ? a : b] = a > b ? b : a;
     }
-    uint32_t last = 0; /* Vertex 0 is the root of its part. */
+    uint32_t last = 0; /* Vertex 0 is always the root of its component. */
     int err = 0;
     for (uint32_t v = 1; v < n && err == 0; v++)
         if (parent[v] == v) {
@@ -222,8 +223,8 @@ static int join_parts(struct topology_edges *e, uint32_t n)
     return err;
 }
 
-/* Only edges among the n live members count. The list may name peers that have not come or have
- * died, and every member must still get the same connected graph. */
+/* Uses only edges between the n live members. The list may name peers that have not joined or have
+ * died; every member must still build the same connected graph. */
 static int edges_build(struct topology_edges *e, const char *arg, uint32_t n, uint64_t seed)
 {
     (void)seed;
@@ -241,7 +242,7 @@ static int edges_build(struct topology_edges *e, const char *arg, uint32_t n, ui
     return join_parts(e, n);
 }
 
-/* A list is made for as many peers as its largest number says: vertices count from 0. */
+/* Returns the largest vertex number of the list plus 1, because vertices count from 0. */
 static uint32_t edges_peers(const char *arg)
 {
     struct topology_edges e = {.n = 0};

@@ -1,7 +1,7 @@
-/* topology/families.c -- the graphs with a formula: ring, star, torus, complete, exponential.
+/* topology/families.c -- graphs given by a formula: ring, star, complete, exponential, torus.
  *
- * All but the star and the rectangular torus are circulant graphs: i is a neighbour of
- * i +- s (mod n) for each s of a set of steps.
+ * All but the star and the rectangular torus are circulant graphs: vertex i is a neighbour of i +-
+ * s (mod n) for each s of a fixed set of steps.
  */
 #include "topology/family.h"
 
@@ -16,8 +16,8 @@ int topology_no_argument(const char *family, const char *arg, char *out,
     return arg != NULL ? topology_refuse(error, family, arg, "nothing behind the name") : 0;
 }
 
-/* Join every i with i + step, modulo n. An edge that this gives twice (n = 2, or a step of n /
- * 2) is made one when the graph is built. */
+/* Adds an edge between each i and i + step (mod n). An edge that appears twice (if n = 2, or step =
+ * n / 2) is dropped when the graph is built. */
 static int add_step(struct topology_edges *e, uint32_t n, uint32_t step)
 {
     int err = 0;
@@ -26,7 +26,7 @@ static int add_step(struct topology_edges *e, uint32_t n, uint32_t step)
     return err;
 }
 
-/* ---- ring: two neighbours each; 2 peers: one edge; 3: a triangle. ---- */
+/* ---- ring: each peer has two neighbours. Two peers: one edge. Three peers: a triangle. ---- */
 
 static int ring_canonical(const char *arg, char *out, size_t cap, char error[TOPOLOGY_ERROR_MAX])
 {
@@ -47,8 +47,8 @@ const struct topology topology_ring = {
     .build = ring_build,
 };
 
-/* ---- star: the first vertex, the hub, with every other. If the hub dies the next member is first:
- * the graph is made anew around it. ---- */
+/* ---- star: the first vertex (the hub) is a neighbour of every other. If the hub dies, the next
+ * member becomes vertex 0 and the graph is rebuilt around it. ---- */
 
 static int star_canonical(const char *arg, char *out, size_t cap, char error[TOPOLOGY_ERROR_MAX])
 {
@@ -72,7 +72,7 @@ const struct topology topology_star = {
     .build = star_build,
 };
 
-/* ---- complete: everybody with everybody. ---- */
+/* ---- complete: every peer is a neighbour of every other. ---- */
 
 static int complete_canonical(const char *arg, char *out, size_t cap,
                               char error[TOPOLOGY_ERROR_MAX])
@@ -81,7 +81,7 @@ static int complete_canonical(const char *arg, char *out, size_t cap,
     return topology_no_argument("complete", arg, out, error);
 }
 
-/* Ends of edges are counted in 32 bits (graph.first), which limits n to 65,536. */
+/* graph.first counts the neighbours of all vertices in 32 bits, which limits n to 65,536. */
 static int complete_build(struct topology_edges *e, const char *arg, uint32_t n, uint64_t seed)
 {
     (void)arg, (void)seed;
@@ -101,9 +101,9 @@ const struct topology topology_complete = {
     .build = complete_build,
 };
 
-/* ---- exponential: i with i +- 2^k, all 2^k < n; about 2 log2(n) neighbours
- * and as few hops (Ying et al. 2021, there directed; edges here run both
- * ways). ---- */
+/* ---- exponential: vertex i is a neighbour of i +- 2^k for all 2^k < n. About 2 log2(n)
+ * neighbours, and a diameter of about log2(n). (Ying et al. 2021, where edges are directed; here
+ * they are undirected.) ---- */
 
 static int exponential_canonical(const char *arg, char *out, size_t cap,
                                  char error[TOPOLOGY_ERROR_MAX])
@@ -128,17 +128,16 @@ const struct topology topology_exponential = {
     .build = exponential_build,
 };
 
-/* ---- torus: rows x cols, peer i at (i / cols, i % cols), both directions
- * closed; a side of 2 gives one edge, not two.
+/* ---- torus: `rows` x `cols` peers, peer i at (i / cols, i % cols), closed in both directions. A
+ * side of length 2 gives one edge, not two.
  *
- * "torus:RxC" is that grid for R * C peers. For any other number, and for
- * "torus", the grid is the one whose sides are nearest to each other, if
- * the long side is at most twice the short one (16: 4x4, 32: 4x8). A number
- * that factors worse (a prime, 2 * 7) gets the twisted torus instead: i with
- * i +- 1 and i +- round(sqrt(n)), four neighbours for every n, so that the
- * death of one peer does not turn a good graph into a ring. ---- */
+ * "torus:RxC" is this grid for R * C peers. For any other number of peers, and for "torus", the
+ * sides are the factors of n that are closest to each other, if the long side is at most twice the
+ * short one (16: 4x4, 32: 4x8). If n has no such factors (a prime, or 2 * 7), the graph is a
+ * twisted torus: i with i +- 1 and i +- round(sqrt(n)). It has four neighbours for every n. Thus
+ * the death of one peer does not turn a good graph into a ring. ---- */
 
-/* Read "RxC", and nothing behind it. */
+/* Reads "RxC" and nothing after it. Returns 0 or -EINVAL. */
 static int read_sides(const char *arg, struct topology_sides *s)
 {
     const char *p = arg;
@@ -163,7 +162,7 @@ int topology_sides_canonical(const char *family, const char *arg, char *out, siz
     return 0;
 }
 
-/* "torus:4x8" is made for 32 peers; 0 (any number) if the product is no 32-bit number. */
+/* Returns R * C, or 0 (any number of peers) if the product needs more than 32 bits. */
 uint32_t topology_sides_peers(const char *arg)
 {
     struct topology_sides s;
@@ -187,8 +186,9 @@ static int torus_canonical(const char *arg, char *out, size_t cap, char error[TO
     return topology_sides_canonical("torus", arg, out, cap, error);
 }
 
-/* Join each vertex with the one to its right and the one below, around the edges: that is every
- * edge of the torus once. A side of 1 gives loops, which are dropped. */
+/* Adds an edge from each vertex to its right and its lower neighbour, wrapping around at the
+ * borders. Thus each edge of the torus is added once. A side of length 1 gives loops, which are
+ * dropped. */
 static int add_grid(struct topology_edges *e, uint32_t rows, uint32_t cols)
 {
     for (uint32_t r = 0; r < rows; r++)

@@ -1,53 +1,60 @@
-/* topology/family.h -- inside topology/ only: edges being collected, numbers in specs. */
+/* topology/family.h -- internal interface of topology/: functions for writing a graph family. */
 #ifndef TOPOLOGY_FAMILY_H
 #define TOPOLOGY_FAMILY_H
 
 #include "topology/rota.h"
 #include "topology/topology.h"
 
-/* Undirected edges in any order, each once or more, loops allowed: what is
- * double or a loop is dropped when the graph is made of them. */
+/* A list of undirected edges in any order. Duplicates and loops are allowed; topology_edges_graph()
+ * drops them. */
 struct topology_edges
 {
     uint32_t (*pair)[2];
     size_t n, cap;
 };
 
-/* Append one edge. 0 or -ENOMEM. */
+/* Appends one edge. Returns 0 or -ENOMEM. */
 int topology_edges_add(struct topology_edges *e, uint32_t a, uint32_t b);
 
-/* Make g, of n vertices, from the edges. On failure (-EINVAL: too many;
- * -ENOMEM) g holds nothing. O(n + m log degree). */
+/* Builds the graph `g` with n vertices from a list of edges. On failure (-EINVAL: too many edges,
+ * or -ENOMEM) `g` is empty. O(n + m log degree) for m edges. */
 int topology_edges_graph(const struct topology_edges *e, uint32_t n, struct graph *g);
 
-/* Edges of the rounds of a pass, in any order, none of them twice. */
+/* Edges of all rounds of a pass (rota.h), in any order, without duplicates. */
 struct topology_turns
 {
     struct rota_edge *edge;
     size_t n, cap;
 };
 
-/* Append one edge. 0 or -ENOMEM. */
+/* Appends one edge of a round. Returns 0 or -ENOMEM. */
 int topology_turns_add(struct topology_turns *t, struct rota_edge e);
 
-/* Add the edges of all rounds of a family that has some. Returns as its rounds() does. */
+/* Adds the edges of all rounds of a family whose edges change by round. Returns the error of the
+ * family's rounds(). */
 int topology_turns_union(struct topology_edges *e, const struct topology *family, const char *arg,
                          uint32_t n, uint64_t seed);
 
-/* The family that a spec names, and its argument, NULL without one; NULL: there is none. */
+/* Returns the family that a specification names, or NULL if there is none. Sets *arg to the text
+ * after the colon, or NULL if there is no colon. */
 const struct topology *topology_family(const char *spec, const char **arg);
 
-/* Read a whole number of at most TOPOLOGY_NUMBER_MAX, no sign, no blank, at
- * *text and move *text behind it. */
+/* Reads a decimal integer at *text without sign or spaces, at most TOPOLOGY_NUMBER_MAX, and
+ * advances *text past it. Returns false if there is none. */
 bool topology_number(const char **text, uint32_t *value);
 
-/* canonical() of topology.h for families that take no argument, "ring" and not "ring:3". */
+/* Implements canonical() of topology.h for families without an argument: accepts "ring", not
+ * "ring:3". */
 int topology_no_argument(const char *family, const char *arg, char *out,
                          char error[TOPOLOGY_ERROR_MAX]);
 
-/* For families that stand in rows and columns: canonical() of an argument "RxC" or none, the peers it
- * is made for, and the sides for n peers: as asked where R * C is n, else those that are nearest to each
- * other, if the long side is at most twice the short one (16: 4x4, 32: 4x8). False: there are none. */
+/* Sides of a grid, for families whose peers are arranged in rows and columns. Their argument is
+ * "RxC" or absent.
+ *
+ * topology_sides_canonical() implements canonical() of topology.h. topology_sides_peers() returns R
+ * * C. topology_sides_for() sets the sides for n peers: R and C if R * C = n, otherwise the factors
+ * of n that are closest to each other, provided that the long side is at most twice the short one
+ * (16: 4x4, 32: 4x8). It returns false if n has no such factors. */
 struct topology_sides
 {
     uint32_t rows, cols;
@@ -57,8 +64,9 @@ int topology_sides_canonical(const char *family, const char *arg, char *out, siz
 uint32_t topology_sides_peers(const char *arg);
 bool topology_sides_for(const char *arg, uint32_t n, struct topology_sides *s);
 
-/* For families whose argument is one whole number, from `least` to `most`: canonical() of topology.h.
- * `wanted` completes the sentence of topology_refuse(). */
+/* Argument of a family that is one integer in [least, most]. `wanted` describes the valid argument
+ * in the error message. topology_one_number() implements canonical() of topology.h for such a
+ * family. */
 struct topology_one
 {
     const char *family;
@@ -68,8 +76,8 @@ struct topology_one
 int topology_one_number(const struct topology_one *one, const char *arg, char *out, size_t cap,
                         char error[TOPOLOGY_ERROR_MAX]);
 
-/* Write a sentence; returns -EINVAL. What was found may be anything: it is
- * cut short and made printable. */
+/* Writes an error sentence "FAMILY: found 'X', expected Y". Returns -EINVAL. `found` may be any
+ * text: it is shortened, and unprintable characters are replaced. */
 int topology_refuse(char error[TOPOLOGY_ERROR_MAX], const char *family, const char *found,
                     const char *expected);
 

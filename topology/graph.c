@@ -1,8 +1,7 @@
-/* topology/graph.c -- what can be asked of a graph: degrees, and distances by breadth-first search.
+/* topology/graph.c -- properties of a graph: degrees, distances by breadth-first search.
  *
- * The diameter takes a search from every vertex, O(n m). That is quick enough for
- * the thousands of vertices that a simulated cluster has, and is only ever asked
- * for by a user.
+ * graph_diameter() searches from every vertex, in O(n m). This is fast enough for simulated
+ * clusters of some thousand vertices. Only user commands ask for the diameter.
  */
 #include "topology/topology.h"
 
@@ -24,8 +23,8 @@ uint32_t graph_degree(const struct graph *g, uint32_t v)
     return g->first[v + 1] - g->first[v];
 }
 
-/* Hops from `from` to the farthest vertex, UINT32_MAX where one is out of
- * reach. `queue` and `hops` are scratch of n each. */
+/* Returns the number of hops from vertex `from` to the farthest vertex, or UINT32_MAX if a vertex
+ * cannot be reached. `queue` and `hops` are scratch arrays of n elements. */
 static uint32_t hops_to_farthest(const struct graph *g, uint32_t from, uint32_t *queue,
                                  uint32_t *hops)
 {
@@ -46,8 +45,8 @@ static uint32_t hops_to_farthest(const struct graph *g, uint32_t from, uint32_t 
     return tail == g->n ? hops[queue[tail - 1]] : UINT32_MAX;
 }
 
-/* The largest eccentricity among the vertices [begin, end). The search stops at the first that does
- * not reach all, as no other could in an undirected graph. */
+/* Returns the largest eccentricity of the vertices [begin, end). Stops at the first vertex that
+ * does not reach all others, because in an undirected graph no other vertex does either. */
 static uint32_t farthest(const struct graph *g, uint32_t begin, uint32_t end)
 {
     uint32_t *scratch = malloc(2 * (size_t)g->n * sizeof *scratch);

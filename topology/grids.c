@@ -1,6 +1,7 @@
-/* topology/grids.c -- graphs with borders: path, grid, incomplete hypercube, complete bipartite.
+/* topology/grids.c -- path, grid, incomplete hypercube and complete bipartite graph.
  *
- * Unlike those of families.c their vertices are not alike: those of a border have fewer neighbours.
+ * The vertices of these graphs have different degrees: vertices at a border have fewer neighbours.
+ * The graphs of families.c have no border.
  */
 #include "topology/family.h"
 
@@ -32,12 +33,12 @@ const struct topology topology_path = {
     .build = path_build,
 };
 
-/* ---- grid: rows x cols, peer i at (i / cols, i % cols), with the peers to its left and right,
- * above and below: a torus that is not closed.
+/* ---- grid: `rows` x `cols` peers, peer i at (i / cols, i % cols), with edges to the left, right,
+ * upper and lower neighbour. A grid is a torus that is not closed.
  *
- * "grid:RxC" is that for R * C peers. For any other number, and for "grid", the sides are those of
- * the torus; where there are none, the grid has ceil(sqrt(n)) columns, and the last row is as long
- * as peers are left (13: rows of 4, 4, 4, 1). ---- */
+ * "grid:RxC" is this graph for R * C peers. For any other number of peers, and for "grid", the
+ * sides are those of the torus. If there are none, the grid has ceil(sqrt(n)) columns and the last
+ * row is incomplete (13 peers: rows of 4, 4, 4 and 1). ---- */
 
 static int grid_canonical(const char *arg, char *out, size_t cap, char error[TOPOLOGY_ERROR_MAX])
 {
@@ -68,11 +69,11 @@ const struct topology topology_grid = {
     .peers = topology_sides_peers,
 };
 
-/* ---- hypercube: peers whose numbers differ in one bit.
+/* ---- hypercube: peers whose numbers differ in exactly one bit are neighbours.
  *
- * Where n is no power of two it is the incomplete hypercube (Katseff 1988): that of the next power
- * without the numbers that nobody has. It is connected, as the number that has one bit less is
- * smaller, and so on down to 0. ---- */
+ * If n is not a power of two, this is the incomplete hypercube (Katseff 1988): the hypercube of the
+ * next power of two without the numbers of n and above. It is connected: clearing a bit of a number
+ * gives a smaller neighbour, and so on down to 0. ---- */
 
 static int hypercube_canonical(const char *arg, char *out, size_t cap,
                                char error[TOPOLOGY_ERROR_MAX])
@@ -99,10 +100,11 @@ const struct topology topology_hypercube = {
     .build = hypercube_build,
 };
 
-/* ---- bipartite: everybody of one part with everybody of the other, and nobody with its own.
+/* ---- bipartite: each peer of one part is a neighbour of each peer of the other part.
  *
- * "bipartite" has two halves, the first peers and the last; "bipartite:A,B" A and B peers, and for
- * another number of them parts in the same ratio, of one peer at least. ---- */
+ * "bipartite" has two halves: the first and the last peers. "bipartite:A,B" has parts of A and B
+ * peers. For another number of peers the parts have the same ratio, with at least one peer each.
+ * ---- */
 
 static int bipartite_parts(const char *arg, uint32_t *a, uint32_t *b)
 {
@@ -137,7 +139,7 @@ static int bipartite_build(struct topology_edges *e, const char *arg, uint32_t n
     uint64_t all = (uint64_t)a + b, left = ((uint64_t)n * a + all / 2) / all;
     left = left < 1 ? 1 : left > n - 1 ? n - 1 : left;
     if (left * (n - left) > UINT32_MAX / 2)
-        return -EINVAL; /* Ends of edges are counted in 32 bits (graph.first). */
+        return -EINVAL; /* graph.first counts the neighbours of all vertices in 32 bits. */
     for (uint32_t i = 0; i < left; i++)
         for (uint32_t j = (uint32_t)left; j < n && err == 0; j++)
             err = topology_edges_add(e, i, j);

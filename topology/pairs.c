@@ -1,7 +1,7 @@
-/* topology/pairs.c -- by round one partner each: one-peer-exponential, its rotation, and random matchings.
+/* topology/pairs.c -- topologies in which each peer has at most one partner per round.
  *
- * An exchange is mutual: both ends move half the way, so that the rounds of a pass are matchings,
- * of weight 1/2.
+ * The families are one-peer-exponential, rotation and matching. An exchange is mutual: both
+ * partners move halfway towards each other. Each round is therefore a matching with weight 1/2.
  */
 #include "nn/math/rng.h"
 #include "topology/family.h"
@@ -16,16 +16,16 @@ static int add_pair(struct topology_turns *t, uint32_t round, uint32_t a, uint32
     return topology_turns_add(t, e);
 }
 
-/* ---- one-peer-exponential: in round k peers i and i xor 2^k.
+/* ---- one-peer-exponential: in round k the partners are peers i and i xor 2^k.
  *
- * In SGP (Assran et al. 2019) and in the one-peer exponential graph of Ying et al. (2021) peer i
- * sends to i + 2^k and receives from i - 2^k. Here whom one sends to is whom one hears, so that the
- * step of 2^k goes up for one half of the peers and down for the other. Both have log2(n) rounds,
- * and for n = 2^m the product of a pass is 1/n in every place in both.
+ * In SGP (Assran et al. 2019) and in the one-peer exponential graph of Ying et al. (2021), peer i
+ * sends to i + 2^k and receives from i - 2^k. Here exchanges are mutual, so half of the peers step
+ * up by 2^k and the other half step down. Both kinds have log2(n) rounds, and for n = 2^m a pass of
+ * either averages exactly.
  *
- * Where n is no power of two neither is exact. Here who has no partner in a round, as nobody has that
- * number, waits; the partners of all rounds are the incomplete hypercube, which is connected. (A pass that
- * is exact for every n: base:1.) ---- */
+ * If n is not a power of two, neither kind is exact. Here a peer whose partner's number is n or
+ * more is idle in that round. The union of all rounds is the incomplete hypercube, which is
+ * connected. (base:1 is exact for every n.) ---- */
 
 static int exponential_canonical(const char *arg, char *out, size_t cap,
                                  char error[TOPOLOGY_ERROR_MAX])
@@ -34,7 +34,7 @@ static int exponential_canonical(const char *arg, char *out, size_t cap,
     return topology_no_argument("one-peer-exponential", arg, out, error);
 }
 
-/* From round *n_rounds on, log2(n) rounds of peers at the places of `order`. */
+/* Adds log2(n) rounds, numbered from *n_rounds on, in which the peers are placed by `order`. */
 static int add_exponential(struct topology_turns *t, uint32_t *n_rounds, const uint32_t *order,
                            uint32_t n)
 {
@@ -46,7 +46,9 @@ static int add_exponential(struct topology_turns *t, uint32_t *n_rounds, const u
     return err;
 }
 
-/* `orders` times log2(n) rounds: the first as peers are numbered, the others each in a random order. */
+/* Adds the log2(n) rounds once for each of `orders` orders of the peers. The first order is that of
+ * the peer numbers; the others are random. Stops before the pass gets longer than ROTA_ROUNDS_MAX.
+ */
 static int add_orders(struct topology_turns *t, uint32_t *n_rounds, uint32_t orders, uint32_t n,
                       uint64_t seed)
 {
@@ -89,13 +91,13 @@ const struct topology topology_one_peer = {
     .pairs = true,
 };
 
-/* ---- rotation:R: the same log2(n) rounds in R orders of the peers, one after the other; as many as a
- * pass has room for (of 1,024 peers 2).
+/* ---- rotation:R: the rounds of one-peer-exponential in R orders of the peers, one after the
+ * other. A pass contains as many orders as ROTA_ROUNDS_MAX allows (2 for 1,024 peers).
  *
- * GossipGraD (Daily et al. 2018) has its peers renumbered at random after each log2(n) steps, so that all
- * hear each other directly in the course of a run. As partners are kept, with a replica each, there cannot
- * be new orders for ever: R are drawn once, from the seed. The first is that of the peers' numbers, whose
- * graph is connected for any n. ---- */
+ * GossipGraD (Daily et al. 2018) renumbers the peers at random after each log2(n) steps, so that
+ * all peers exchange directly in the course of a run. Here each partner needs a stored replica, so
+ * the number of partners must be limited: R orders are drawn once from the seed. The first order is
+ * that of the peer numbers; its graph is connected for any n. ---- */
 
 enum { R_LEAST = 2 };
 
@@ -125,13 +127,13 @@ const struct topology topology_rotation = {
     .pairs = true,
 };
 
-/* ---- matching:K: a pass of K rounds, each of them a random matching of all peers; of an odd number
- * one, another each time, waits.
+/* ---- matching:K: a pass of K rounds, each of which is a random matching of all peers. If n is
+ * odd, one peer is idle in each round, drawn at random for each matching.
  *
- * Partners are kept for the whole run, with a replica each, so that there cannot be new ones for
- * ever: the K matchings are drawn once, from the seed, and gone through again and again. The first
- * two are every second edge of one random cycle through all peers, and the others, which makes the
- * graph of all rounds connected; each by itself is uniform among all matchings. ---- */
+ * Each partner needs a stored replica, so the number of partners must be limited: the K matchings
+ * are drawn once from the seed and then repeated. The first two are the even and the odd edges of
+ * one random cycle through all peers, so the union of all rounds is connected. Each matching by
+ * itself is uniformly distributed among all matchings. ---- */
 
 enum { K_LEAST = 2 };
 
@@ -144,8 +146,8 @@ static int matching_canonical(const char *arg, char *out, size_t cap,
     return topology_one_number(&one, arg != NULL ? arg : "8", out, cap, error);
 }
 
-/* Pair order[from] with the next, and so on, around the end. Who is paired with number n, whom an odd
- * n is made even by, waits. */
+/* Pairs order[from] with the next peer in the order, and so on, wrapping around at the end. If n is
+ * odd, the order also contains the number n; the peer paired with it is idle. */
 static int add_matching(struct topology_turns *t, uint32_t round, const uint32_t *order,
                         uint32_t even, uint32_t from, uint32_t n)
 {
@@ -180,7 +182,7 @@ static int matching_rounds(struct topology_turns *t, uint32_t *n_rounds, const c
     return err;
 }
 
-/* Two peers have one partner. */
+/* With two peers there is only one possible partner, so every matching is exact. */
 static bool matching_exact(uint32_t n)
 {
     return n <= 2;

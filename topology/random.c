@@ -1,11 +1,11 @@
-/* topology/random.c -- random graphs with one probability: Erdos-Renyi and small worlds.
+/* topology/random.c -- random graphs: Erdos-Renyi and small-world.
  *
- * Neither is connected for certain. Its components are put in the order of their lowest peers, and
- * each but the first gets one edge, between a random peer of it and a random one of those before:
- * of a graph that is connected already nothing changes.
+ * A random graph of these families may be disconnected. Its components are then ordered by their
+ * lowest peers. Each component except the first gets one edge, from a random peer of it to a random
+ * peer of the earlier components. A connected graph is not changed.
  *
- * Probabilities are compared with 53 random bits, which no rounding touches, so that all machines
- * draw the same graph.
+ * A probability is compared with 53 random bits, without rounding. Thus all machines draw the same
+ * graph.
  */
 #include "nn/math/number.h"
 #include "nn/math/rng.h"
@@ -15,9 +15,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- to one component ---- */
+/* ---- Connecting the components ---- */
 
-/* The lowest vertex of v's component; union-find with the path halved. */
+/* Returns the lowest vertex of v's component (union-find with path halving). */
 static uint32_t lowest(uint32_t *parent, uint32_t v)
 {
     for (; parent[v] != v; v = parent[v])
@@ -25,7 +25,7 @@ static uint32_t lowest(uint32_t *parent, uint32_t v)
     return v;
 }
 
-/* parent[v] becomes the lowest vertex of v's component. */
+/* Sets parent[v] to the lowest vertex of v's component, for each vertex v. */
 static void find_components(const struct topology_edges *e, uint32_t n, uint32_t *parent)
 {
     for (uint32_t v = 0; v < n; v++)
@@ -38,7 +38,7 @@ static void find_components(const struct topology_edges *e, uint32_t n, uint32_t
         parent[v] = lowest(parent, v);
 }
 
-/* Vertices, component by component: a counting sort. `at` is scratch of n. */
+/* Sorts the vertices by component, with a counting sort. `at` is scratch of n elements. */
 static void sort_components(uint32_t n, const uint32_t *component, uint32_t *at, uint32_t *order)
 {
     uint32_t before = 0;
@@ -55,7 +55,8 @@ static void sort_components(uint32_t n, const uint32_t *component, uint32_t *at,
         order[at[component[v]]++] = v;
 }
 
-/* Add as many edges as there are components, less one. 0 or -ENOMEM. O(n + m), nearly. */
+/* Connects the graph by adding one edge fewer than it has components. Returns 0 or -ENOMEM. Cost is
+ * close to O(n + m). */
 static int join_components(struct topology_edges *e, uint32_t n, struct rng *rng)
 {
     uint32_t *component = malloc(3 * (size_t)n * sizeof *component), *order = component + 2 * n;
@@ -76,8 +77,8 @@ static int join_components(struct topology_edges *e, uint32_t n, struct rng *rng
     return err;
 }
 
-/* ---- er:P: every pair with probability P, each by itself (Gilbert's G(n, p), which goes by the
- * names of Erdos and Renyi). O(n^2). ---- */
+/* ---- er:P: each pair is an edge with probability P, independently of the others. This is
+ * Gilbert's G(n, p), usually named after Erdos and Renyi. O(n^2). ---- */
 
 static int er_canonical(const char *arg, char *out, size_t cap, char error[TOPOLOGY_ERROR_MAX])
 {
@@ -95,7 +96,7 @@ static int er_build(struct topology_edges *e, const char *arg, uint32_t n, uint6
 {
     double p;
     if (!number_real(arg, &p) || (double)n * (n - 1) * p > UINT32_MAX / 2)
-        return -EINVAL; /* Ends of edges are counted in 32 bits (graph.first). */
+        return -EINVAL; /* graph.first counts the neighbours of all vertices in 32 bits. */
     struct rng rng = rng_stream(rng_key(seed, RNG_TOPOLOGY, n, rng_hash("er", 2)));
     int err = 0;
     for (uint32_t i = 0; i < n; i++)
@@ -112,18 +113,21 @@ const struct topology topology_er = {
     .build = er_build,
 };
 
-/* ---- small-world:K,P: a ring in which everybody has the K nearest, K / 2 on either side; then the
- * far end of each edge is moved with probability P to a random peer (Watts, Strogatz 1998).
+/* ---- small-world:K,P: a ring in which each peer is joined to the K nearest (K / 2 on either
+ * side); then the far end of each edge is moved to a random peer with probability P (Watts,
+ * Strogatz 1998).
  *
- * K + 1 peers and fewer: the complete graph. ---- */
+ * With K + 1 peers or fewer the graph is complete. ---- */
 
 enum {
-    FAR_TRIES = 64, /* An end that finds no new place in so many draws stays. */
+    /* Most draws for the new end of an edge. If none is valid, the edge is not moved. */
+    FAR_TRIES = 64,
     K_DEFAULT = 4
 };
 static const double p_default = 0.1;
 
-/* Edges by the peer that has drawn them: far[i * half + k] is the other end of i's k-th. */
+/* Edges ordered by the peer that drew them: far[i * half + k] is the far end of edge k of peer i.
+ */
 struct world
 {
     uint32_t n, half;
@@ -149,7 +153,8 @@ static void move_end(const struct world *w, uint32_t i, uint32_t k, struct rng *
     }
 }
 
-/* Round by round of the ring, the nearest first, as in the paper. */
+/* Moves edges in the order of the paper: the edges to the nearest neighbours of all peers first,
+ * then those to the second nearest, and so on. */
 static int draw_world(const struct world *w, double p, struct topology_edges *e, struct rng *rng)
 {
     for (uint32_t k = 0; k < w->half; k++)
@@ -183,7 +188,8 @@ static int world_canonical(const char *arg, char *out, size_t cap, char error[TO
         return topology_refuse(error, "small-world", arg,
                                "K,P: an even number of neighbours and the share of edges that are "
                                "moved, 0 to 1, as in small-world:4,0.1");
-    number_real_text(p == 0 ? 0 : p, text); /* Not "-0". */
+    /* The comparison turns -0 into 0, so that the text is never "-0". */
+    number_real_text(p == 0 ? 0 : p, text);
     snprintf(out, cap, "%u,%s", k, text);
     return 0;
 }
@@ -197,7 +203,7 @@ static int world_build(struct topology_edges *e, const char *arg, uint32_t n, ui
     if (n <= k + 1)
         return topology_complete.build(e, NULL, n, seed);
     if ((uint64_t)n * k > UINT32_MAX)
-        return -EINVAL; /* Ends of edges are counted in 32 bits (graph.first). */
+        return -EINVAL; /* graph.first counts the neighbours of all vertices in 32 bits. */
     struct rng rng = rng_stream(rng_key(seed, RNG_TOPOLOGY, n, rng_hash("small-world", 11)));
     struct world w = {.n = n, .half = k / 2};
     w.far = malloc((size_t)n * w.half * sizeof *w.far);

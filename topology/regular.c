@@ -1,16 +1,16 @@
-/* topology/regular.c -- random K-regular graphs.
+/* topology/regular.c -- the family regular:K, random graphs in which each peer has K neighbours.
  *
- * Pairing (Bollobas 1980): K half-edges a vertex, shuffled, taken in pairs. Pairs
- * that would be loops or doubles are repaired by switching: the bad pair (a, b)
- * and a random edge (c, d) become (a, c) and (b, d) where both are new. The
- * result is near to uniform. One that is not connected is drawn again.
+ * Pairing model (Bollobas 1980): each vertex has K half-edges; all half-edges are shuffled and
+ * taken in pairs. A pair that would be a loop or a duplicate is repaired by switching: the bad pair
+ * (a, b) and a random edge (c, d) become (a, c) and (b, d) if both are new. The result is nearly
+ * uniform. A graph that is not connected is drawn again.
  *
- * K of more than half of the others is drawn as the complement of a sparse
- * graph, where switching has room. K = 2 must be one cycle: a random order of
- * the vertices is that directly.
+ * If K is more than half of n - 1, the complement of the graph is drawn: it is sparse, so switching
+ * succeeds more often. With K = 2 the graph must be one cycle, which is a random order of the
+ * vertices.
  *
- * Where there is no such graph: n <= K + 1 gives the complete graph; n and K
- * both odd give one random vertex a degree of K + 1.
+ * If no K-regular graph exists: n <= K + 1 gives the complete graph. If n and K are both odd, one
+ * random vertex has degree K + 1.
  */
 #include "nn/math/rng.h"
 #include "topology/family.h"
@@ -22,13 +22,15 @@
 #include <string.h>
 
 enum {
-    ATTEMPTS_MAX = 1000, /* A draw fails once in ten at the worst: never reached. */
-    SWITCHES_MAX = 10000 /* Tries to repair one pair. */
+    /* Most draws of a graph. A draw fails once in ten times at worst, so this limit is never
+     * reached. */
+    ATTEMPTS_MAX = 1000,
+    SWITCHES_MAX = 10000 /* Most attempts to repair one bad pair. */
 };
 
-/* A graph under construction: degree[v] is what v shall have, row v of
- * `neighbour` holds have[v] so far, edges[] each edge once. A row is `width` long, one more
- * than the degree that most have, since one vertex may get one more. */
+/* A graph being drawn. degree[v] is the wanted degree of vertex v and have[v] its present degree.
+ * Row v of `neighbour` holds the have[v] neighbours so far; `edge` holds each edge once. A row has
+ * `width` elements: the common degree plus one, because one vertex may get an extra neighbour. */
 struct draw
 {
     uint32_t n, width, n_edges;
@@ -46,7 +48,7 @@ static bool adjacent(const struct draw *d, uint32_t a, uint32_t b)
     return false;
 }
 
-/* Write b down as a neighbour of a; the caller does the same for the other end. */
+/* Adds b to the neighbours of a. The caller does the same for the other end. */
 static void link_end(struct draw *d, uint32_t a, uint32_t b)
 {
     d->neighbour[(size_t)a * d->width + d->have[a]++] = b;
@@ -69,15 +71,15 @@ static void set_edge(struct draw *d, uint32_t at, uint32_t a, uint32_t b)
     link_end(d, b, a);
 }
 
-/* May a and b be joined: are they two vertices without an edge between them? */
+/* Returns true if a and b are different vertices without an edge between them. */
 static bool new_edge(const struct draw *d, uint32_t a, uint32_t b)
 {
     return a != b && !adjacent(d, a, b);
 }
 
-/* Bring in the bad pair (a, b) by switching it with a random edge (c, e): degrees stay, and the
- * result stays nearly uniform, where drawing all pairs anew until none is bad would take for
- * ever. */
+/* Adds the bad pair (a, b) by switching with a random edge (c, e), which preserves all degrees. The
+ * result stays nearly uniform. Drawing all pairs again until none is bad would take far too long.
+ */
 static bool switch_pair(struct draw *d, uint32_t a, uint32_t b)
 {
     for (uint32_t i = 0; i < SWITCHES_MAX && d->n_edges > 0; i++) {
@@ -95,7 +97,8 @@ static bool switch_pair(struct draw *d, uint32_t a, uint32_t b)
     return false;
 }
 
-/* Draw a simple graph with the wanted degrees. False where repair got stuck. */
+/* Draws a simple graph with the wanted degrees. Returns false if a bad pair could not be repaired.
+ */
 static bool draw_pairs(struct draw *d)
 {
     size_t n_halves = 0, n_bad = 0;
@@ -111,7 +114,8 @@ static bool draw_pairs(struct draw *d)
         uint32_t a = d->half_edge[i], b = d->half_edge[i + 1];
         if (new_edge(d, a, b)) {
             set_edge(d, d->n_edges++, a, b);
-        } else { /* Kept at the front of half_edge[], which is read already. */
+        /* Bad pairs are stored at the front of half_edge[], which has already been read. */
+        } else {
             d->half_edge[2 * n_bad] = a;
             d->half_edge[2 * n_bad++ + 1] = b;
         }
@@ -122,7 +126,7 @@ static bool draw_pairs(struct draw *d)
     return true;
 }
 
-/* Put the drawn edges, or all the others, into e. */
+/* Adds the drawn edges to `e`, or the edges of the complement. */
 static int collect_edges(const struct draw *d, bool complement, struct topology_edges *e)
 {
     e->n = 0;
@@ -136,7 +140,8 @@ static int collect_edges(const struct draw *d, bool complement, struct topology_
     return err;
 }
 
-/* Build the graph of these edges only to see whether it is connected. */
+/* Builds the graph temporarily to find out whether it is connected. Returns 0 or a negative errno.
+ */
 static int is_connected(const struct topology_edges *e, uint32_t n, bool *yes)
 {
     struct graph g;
@@ -148,7 +153,7 @@ static int is_connected(const struct topology_edges *e, uint32_t n, bool *yes)
     return 0;
 }
 
-/* Draw until the graph is connected, which almost every regular graph of degree 3 or more is. */
+/* Draws graphs until one is connected. Almost every regular graph of degree 3 or more is. */
 static int draw_until_connected(struct draw *d, bool complement, struct topology_edges *e)
 {
     for (uint32_t i = 0; i < ATTEMPTS_MAX; i++) {
@@ -164,8 +169,8 @@ static int draw_until_connected(struct draw *d, bool complement, struct topology
     return -EINVAL;
 }
 
-/* Draw degrees, then edges. Where n and k are both odd the sum of degrees would be odd, which no
- * graph has: one random vertex gets a neighbour more. */
+/* Draws a regular graph. If n and k are both odd, the sum of degrees would be odd, which is
+ * impossible; one random vertex therefore gets one more neighbour. */
 static int draw_regular(struct topology_edges *e, uint32_t k, uint32_t n, struct rng rng)
 {
     bool complement = k > (n - 1) / 2;
@@ -196,7 +201,7 @@ static int draw_regular(struct topology_edges *e, uint32_t k, uint32_t n, struct
     return err;
 }
 
-/* Join the vertices in a random order, and the last with the first. */
+/* Adds a cycle through all vertices in a random order. */
 static int random_cycle(struct topology_edges *e, uint32_t n, struct rng rng)
 {
     uint32_t *order = malloc(n * sizeof *order);

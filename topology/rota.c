@@ -1,6 +1,8 @@
-/* topology/rota.c -- from a spec to the rounds of a pass, and from those to one graph.
+/* topology/rota.c -- builds the round schedule of a topology specification, and the union of its
+ * rounds.
  *
- * A family adds the edges of its rounds in any order; sorted, they are the same at every peer.
+ * A family adds the edges of its rounds in any order. The edges are then sorted, so that every peer
+ * has the same schedule.
  */
 #include "topology/rota.h"
 
@@ -24,7 +26,7 @@ int topology_turns_add(struct topology_turns *t, struct rota_edge e)
     return 0;
 }
 
-/* The order of qsort(): by round, then by the smaller end, then by the larger. */
+/* Comparison function of qsort(): by round, then by the smaller end, then by the larger end. */
 static int compare_turns(const void *left, const void *right)
 {
     const struct rota_edge *x = left, *y = right;
@@ -35,7 +37,7 @@ static int compare_turns(const void *left, const void *right)
     return (x->b > y->b) - (x->b < y->b);
 }
 
-/* Takes the edges of `t`, sorts them and notes where each round begins. */
+/* Moves the edges of `t` into the schedule, sorts them and computes where each round begins. */
 static int make_rota(struct rota *r, struct topology_turns *t)
 {
     r->first = calloc((size_t)r->n_rounds + 1, sizeof *r->first);

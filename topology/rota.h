@@ -1,16 +1,17 @@
-/* topology/rota.h -- graphs that change by round: whose turn it is, and with which weight.
+/* topology/rota.h -- round schedules: topologies whose edges and weights change from round to
+ * round.
  *
- * Some families are no one graph but a *pass* of rounds, gone through again and again. Each
- * round has edges and weights of its own (not those of Metropolis and Hastings), and the
- * graph that graph_build() gives of such a family is the union of the rounds:
+ * Some families are not one graph but a *pass*: a sequence of rounds that is repeated during the
+ * whole run. Each round has its own edges and weights (not Metropolis-Hastings). For such a family,
+ * graph_build() returns the union of the rounds:
  *
- *   round 0     0-1   2-3             of each round     W_r symmetric, rows sum to 1,
- *         1     0-2   1-3                               all elements at least 0
- *   union       0-1 2-3 0-2 1-3       of the pass       the product W_(R-1) ... W_0
+ *   round 0     0-1   2-3             matrix of a round   W_r: symmetric, rows sum to 1,
+ *         1     0-2   1-3                                 all elements at least 0
+ *   union       0-1 2-3 0-2 1-3       matrix of a pass    the product W_(R-1) ... W_0
  *
- * Like a graph a rota is a pure function of (spec, number of peers, seed); the run's round t
- * is round t mod n_rounds of the pass. Weights are fractions, so that a product can be shown
- * to be exactly what it should be.
+ * A schedule is a pure function of (specification, number of peers, seed). Round t of the run uses
+ * round t mod n_rounds of the pass. Weights are fractions, so one can prove that the product of a
+ * pass is exactly the averaging matrix.
  */
 #ifndef TOPOLOGY_ROTA_H
 #define TOPOLOGY_ROTA_H
@@ -19,8 +20,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* In this round a and b, of which a is the smaller, each move towards the other by the weight
- * over / under, which is in (0, 1). */
+/* An edge in one round: peers a < b each move towards the other by the weight over / under, in (0,
+ * 1). */
 struct rota_edge
 {
     uint32_t round, a, b, over, under;
@@ -28,27 +29,34 @@ struct rota_edge
 
 struct rota
 {
-    uint32_t n, n_rounds;   /* Vertices; rounds of a pass, 0 where there is none. */
-    bool exact;             /* The product of a pass is 1/n in every place: it is the mean. */
-    size_t *first;          /* n_rounds + 1; the edges of round r are */
-    struct rota_edge *edge; /* edge[first[r]] to edge[first[r + 1] - 1], ordered by a and b. */
+    /* Number of vertices, and number of rounds in a pass. n_rounds is 0 if the topology does not
+     * change. */
+    uint32_t n, n_rounds;
+    /* True: a pass averages exactly, that is, each element of the matrix product is 1/n. */
+    bool exact;
+    size_t *first; /* Index in `edge` of the first edge of each round; n_rounds + 1 elements. */
+    /* Edges of all rounds. Round r has edge[first[r]] to edge[first[r + 1] - 1], sorted by a, then
+     * b. */
+    struct rota_edge *edge;
 };
 
-/* No pass has more rounds, of 1,024 vertices. */
+/* Most rounds in a pass. The longest is for 1,024 vertices. */
 enum { ROTA_ROUNDS_MAX = 24 };
 
-/* Is the spec that of a family of rounds? False for a bad spec. */
+/* Returns true if the specification names a family whose edges change by round. False if it is
+ * invalid. */
 bool rota_of(const char *spec);
 
-/* And is a pass of it, for n peers, exactly the mean? Of one peer: yes, if it is of such a family. */
+/* Returns true if a pass of this family averages n peers exactly. For n = 1 this is true for every
+ * family whose edges change by round. False for other families and for an invalid specification. */
 bool rota_exact(const char *spec, uint32_t n);
 
-/* Has a peer at most one partner a round, and do both take the mean of the two, however many peers there are?
- * False for a bad spec. */
+/* Returns true if, for any number of peers, each peer has at most one partner in a round and the
+ * two partners average with weight 1/2. False if the specification is invalid. */
 bool rota_pairs(const char *spec);
 
-/* The pass of a spec for n peers; of one whose graph stands still, and of one peer, it has no
- * rounds. Returns as graph_build() does. O(m log m) for m edges in all rounds. */
+/* Builds the schedule for n peers. It has no rounds if the topology does not change or if n = 1.
+ * Returns 0, -EINVAL or -ENOMEM, as graph_build() does. O(m log m) for m edges in all rounds. */
 int rota_build(struct rota *r, const char *spec, uint32_t n, uint64_t seed);
 void rota_close(struct rota *r);
 
@@ -57,21 +65,24 @@ static inline double rota_weight(const struct rota_edge *e)
     return (double)e->over / e->under;
 }
 
-/* The weight as the two numbers that a delta announces: (1 + more) / (1 + degree), where an edge of a
- * graph that stands still has more = 0. In one: more << ROTA_MORE | degree, never 0. Both are less
- * than 2^ROTA_MORE where there are at most as many vertices. */
+/* Packs the weight of an edge into the number that a delta announces: the weight is (1 + more) / (1
+ * + degree), packed as more << ROTA_MORE | degree. The result is never 0. Both parts are below
+ * 2^ROTA_MORE if the topology has at most 2^ROTA_MORE vertices. (An edge of a constant topology has
+ * more = 0.) */
 enum { ROTA_MORE = 16 };
 static inline uint32_t rota_word(const struct rota_edge *e)
 {
     return (e->over - 1) << ROTA_MORE | (e->under - 1);
 }
 
-/* How much of the consensus distance a pass leaves, at most and without compression: the greatest
- * |P x| / |x| of its product P, of all x whose mean is 0; 0 where it is exact. *share is in [0, 1).
- * By Lanczos' iteration; 0 or -ENOMEM. */
+/* Computes the largest factor by which a pass reduces the consensus distance, without compression:
+ * the maximum of |P x| / |x| over all x with mean 0, where P is the product of the pass. Sets
+ * *share to this factor in [0, 1); it is 0 if the pass is exact. Uses Lanczos iteration. Returns 0
+ * or -ENOMEM. */
 int rota_share(const struct rota *r, double *share);
 
-/* In how many rounds of the pass has vertex v an edge, and how many ends of edges in all? */
+/* Load of one vertex in a pass: `busy` is the number of rounds in which the vertex has an edge,
+ * `ends` is its number of edges summed over all rounds. */
 struct rota_load
 {
     uint32_t busy, ends;

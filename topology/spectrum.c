@@ -1,19 +1,18 @@
-/* topology/spectrum.c -- the extreme eigenvalues of the mixing matrix.
+/* topology/spectrum.c -- extreme eigenvalues of the mixing matrix W, by Lanczos iteration.
  *
- * W is symmetric and has the eigenvector 1 with eigenvalue 1. Lanczos'
- * iteration on its complement builds a tridiagonal T whose extreme
- * eigenvalues tend to lambda_2 and lambda_n:
+ * W is symmetric and has the eigenvector 1 (all ones) with eigenvalue 1. Lanczos iteration on the
+ * orthogonal complement of 1 builds a tridiagonal matrix T. The extreme eigenvalues of T converge
+ * to lambda_2 and lambda_n of W:
  *
  *   beta_{k+1} q_{k+1} = W q_k - alpha_k q_k - beta_k q_{k-1}
  *
- * Without reorthogonalisation the q lose their orthogonality; what that costs
- * is copies of eigenvalues already found, never a wrong extreme one (Paige
- * 1980), so memory stays O(n + k). Only the direction of 1 must be taken out
- * in each step, as its eigenvalue is the largest of all. The extremes of T
- * come from bisection on the number of negative pivots of T - x.
+ * The vectors q are not reorthogonalised, so they lose orthogonality. This only adds copies of
+ * eigenvalues already found, never a wrong extreme one (Paige 1980). Memory therefore stays O(n +
+ * k). Only the direction of 1 must be removed in each step, because its eigenvalue is the largest.
+ * The extreme eigenvalues of T are found by bisection on the number of negative pivots of T - x.
  *
- * T grows by half until neither extreme moves: a ring's eigenvalues crowd
- * at 1, so that its Lanczos takes about n steps, most graphs' a few dozen.
+ * T grows by half its size until neither extreme eigenvalue changes. The eigenvalues of a ring are
+ * dense near 1, so a ring needs about n steps. Most graphs need a few dozen.
  */
 #include "nn/math/rng.h"
 #include "nn/math/vec.h"
@@ -27,15 +26,19 @@
 
 enum {
     SPREAD_ROUNDS = 4096,
-    STEPS_FIRST = 24, /* Before the first look at T. */
-    STEPS_EXTRA = 64  /* Limit: 4 n + STEPS_EXTRA. */
+    STEPS_FIRST = 24, /* Steps before the eigenvalues of T are computed for the first time. */
+    STEPS_EXTRA = 64 /* The number of steps is limited to 4 n + STEPS_EXTRA. */
 };
 
-static const double spread_enough = 1e-4; /* A term of less than this part of the sum ends it. */
-static const double settled = 1e-13;      /* Change of an extreme that is none. */
-static const double breakdown = 1e-13;    /* beta of an exhausted space. */
+/* The sum ends when a term is smaller than this fraction of the sum. */
+static const double spread_enough = 1e-4;
+/* A change of an eigenvalue by at most this amount counts as converged. */
+static const double settled = 1e-13;
+/* A beta of at most this size means that the Krylov space is exhausted. */
+static const double breakdown = 1e-13;
 
-/* A symmetric matrix with n rows that keeps the mean: y = M x, where y is another vector than x. */
+/* A symmetric n x n matrix that preserves the mean of a vector. multiply() computes y = M x; x and
+ * y must be different vectors. */
 struct matrix
 {
     uint32_t n;
@@ -48,12 +51,14 @@ struct lanczos
     const struct matrix *m;
     double *q, *q_before, *next;
     double *alpha,
-        *beta; /* T: alpha[0..k) on the diagonal, beta[i] beside alpha[i - 1] and alpha[i]. */
+        /* T: alpha[0..k) is the diagonal; beta[i] is the off-diagonal element between alpha[i - 1]
+         * and alpha[i]. */
+        *beta;
     size_t k, cap;
-    bool exhausted; /* No direction is left: T's eigenvalues are W's. */
+    bool exhausted; /* True: no new direction is left, so the eigenvalues of T are those of W. */
 };
 
-/* y = W x, with W the Metropolis-Hastings matrix of the graph. */
+/* Computes y = W x, where W is the Metropolis-Hastings matrix of the graph. */
 static void multiply_by_w(const void *graph, const double *x, double *y)
 {
     const struct graph *g = graph;
@@ -68,14 +73,14 @@ static void multiply_by_w(const void *graph, const double *x, double *y)
     }
 }
 
-/* A pass, with scratch of n each. */
+/* A pass of a round schedule, with two scratch vectors of n elements. */
 struct turns
 {
     const struct rota *r;
     double *x, *next;
 };
 
-/* t->x = W t->x, with the matrix of one round. */
+/* Multiplies t->x by the mixing matrix of one round. */
 static void multiply_by_round(struct turns *t, uint32_t round)
 {
     memcpy(t->next, t->x, t->r->n * sizeof *t->x);
@@ -90,7 +95,8 @@ static void multiply_by_round(struct turns *t, uint32_t round)
     t->next = spare;
 }
 
-/* y = P' P x for the product P of a pass: its rounds there and back, as each is symmetric. */
+/* Computes y = P' P x, where P is the matrix product of a pass and P' its transpose. The matrix of
+ * each round is symmetric, so P' applies the rounds in reverse order. */
 static void multiply_by_pass(const void *turns, const double *x, double *y)
 {
     struct turns t = *(const struct turns *)turns;
@@ -110,7 +116,7 @@ static double dot(const double *a, const double *b, uint32_t n)
     return sum;
 }
 
-/* Take the mean out, which projects onto the complement of the vector 1. */
+/* Subtracts the mean, which projects x onto the orthogonal complement of the vector 1. */
 static void centre(double *x, uint32_t n)
 {
     double mean = 0.0;
@@ -139,7 +145,7 @@ static void lanczos_start(struct lanczos *l)
     scale(l->q, 1.0 / sqrt(dot(l->q, l->q, n)), n);
 }
 
-/* One step of Lanczos' iteration: one column more of T. */
+/* Does one step of the Lanczos iteration, which adds one column to T. */
 static void lanczos_step(struct lanczos *l)
 {
     uint32_t n = l->m->n;
@@ -162,7 +168,8 @@ static void lanczos_step(struct lanczos *l)
     l->next = spare;
 }
 
-/* How many eigenvalues of T are less than x: the negative pivots of T - x. */
+/* Returns the number of eigenvalues of T below x, which equals the number of negative pivots of T -
+ * x. */
 static size_t count_below(const struct lanczos *l, double x)
 {
     size_t n = 0;
@@ -177,7 +184,8 @@ static size_t count_below(const struct lanczos *l, double x)
     return n;
 }
 
-/* The eigenvalue of T that has `rank` others below it. W's lie in [-1, 1]. */
+/* Returns the eigenvalue of T that has `rank` eigenvalues below it. All eigenvalues of W are in
+ * [-1, 1]. */
 static double eigenvalue(const struct lanczos *l, size_t rank)
 {
     double low = -1.0 - 1e-9, high = 1.0 + 1e-9;
@@ -208,8 +216,8 @@ static void lanczos_run(struct lanczos *l, struct spectrum *s)
     }
 }
 
-/* The second largest eigenvalue and the smallest of a matrix whose eigenvector 1 has the eigenvalue 1.
- * 0 or -ENOMEM. */
+/* Computes the second largest and the smallest eigenvalue of a matrix that has the eigenvector 1
+ * with eigenvalue 1. Returns 0 or -ENOMEM. */
 static int extremes(const struct matrix *m, struct spectrum *s)
 {
     *s = (struct spectrum){.lambda_2 = 0.0, .lambda_n = 0.0, .gap = 1.0};
@@ -240,7 +248,8 @@ int graph_spectrum(const struct graph *g, struct spectrum *s)
     if (err != 0 || g->n < 2)
         return err;
     if (!graph_connected(g))
-        s->lambda_2 = 1.0; /* What Lanczos found but for its last bits. */
+        /* For a disconnected graph lambda_2 is exactly 1. Lanczos finds it only up to rounding. */
+        s->lambda_2 = 1.0;
     s->gap = 1.0 - fmax(fabs(s->lambda_2), fabs(s->lambda_n));
     return 0;
 }
@@ -262,8 +271,9 @@ int rota_share(const struct rota *r, double *share)
     return err;
 }
 
-/* Each eigenvector moves by itself, by the roots of z^2 - (lambda + m) z + m. While they are
- * complex both have the absolute value sqrt(m), and that is from m = (1 - sqrt(1 - lambda))^2 on. */
+/* Returns the smallest momentum m at which the component of an eigenvector converges at the rate
+ * sqrt(m). Each component evolves by the roots of z^2 - (lambda + m) z + m. Complex roots have the
+ * absolute value sqrt(m); they are complex from m = (1 - sqrt(1 - lambda))^2 on. */
 static double critical_momentum(double lambda)
 {
     double root = 1.0 - sqrt(fmax(1.0 - lambda, 0.0));
@@ -276,7 +286,7 @@ double spectrum_momentum(const struct spectrum *s)
     return s->lambda_2 < 1.0 ? m : 0.0;
 }
 
-/* ---- spread ---- */
+/* ---- Spread of the models ---- */
 
 double graph_spread(const struct graph *g, uint32_t v)
 {

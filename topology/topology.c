@@ -1,8 +1,8 @@
-/* topology/topology.c -- from a spec to a graph: finds the family, prints the spec, builds.
+/* topology/topology.c -- parses topology specifications and builds their graphs.
  *
- * A family only lists edges, in any order and perhaps twice; here they become
- * sorted adjacency lists. So a family can be a few lines of arithmetic, and a
- * graph is the same at every peer however its edges were found.
+ * A family only lists edges, in any order and possibly twice. This file turns the list into sorted
+ * adjacency lists. Thus a family needs only a few lines of arithmetic, and every peer gets the same
+ * graph whatever the order of the edges was.
  */
 #include "topology/topology.h"
 
@@ -24,9 +24,9 @@ const struct topology *const topology_all[] = {
     &topology_rotation,    &topology_matching,    &topology_edges_family, NULL,
 };
 
-/* ---- specs ---- */
+/* ---- Specifications ---- */
 
-/* Limited digit by digit, so that no text of any length can overflow. */
+/* The limit is checked after each digit, so a number of any length cannot overflow. */
 bool topology_number(const char **text, uint32_t *value)
 {
     uint64_t v;
@@ -49,12 +49,13 @@ int topology_one_number(const struct topology_one *one, const char *arg, char *o
     return 0;
 }
 
-/* What was found comes from a user or a peer: at most 44 bytes of it are shown, and what is no
- * printable ASCII as a question mark, so that no message can move the terminal's cursor. */
+/* The invalid text comes from a user or another peer. At most 44 bytes are shown, and characters
+ * that are not printable ASCII become '?', so that a message cannot send control sequences to the
+ * terminal. */
 int topology_refuse(char error[TOPOLOGY_ERROR_MAX], const char *family, const char *found,
                     const char *expected)
 {
-    char shown[48]; /* Enough to recognise what was typed; the rest is "...". */
+    char shown[48]; /* Long enough to recognise the invalid text. The rest is replaced by "...". */
     size_t n = 0;
     for (; found[n] != '\0' && n + 4 < sizeof shown; n++)
         shown[n] = found[n] >= ' ' && found[n] <= '~' ? found[n] : '?';
@@ -84,7 +85,7 @@ static bool is_valid(const char *spec)
     return topology_canonical(spec, canonical, error) == 0;
 }
 
-/* Refuses a spec of an unknown family. Lists the families as their help texts write them. */
+/* Writes the error for an unknown family. The message lists the syntax of all families. */
 static int refuse_kind(const char *spec, char error[TOPOLOGY_ERROR_MAX])
 {
     static const struct near_specs specs = {name_at, is_valid};
@@ -101,7 +102,7 @@ static int refuse_kind(const char *spec, char error[TOPOLOGY_ERROR_MAX])
     return topology_refuse(error, "unknown kind", spec, expected);
 }
 
-/* The family writes its argument; the name and the colon before it are the same for all. */
+/* The family writes its argument. The name and the colon are the same for all families. */
 int topology_canonical(const char *spec, char canonical[TOPOLOGY_SPEC_MAX],
                        char error[TOPOLOGY_ERROR_MAX])
 {
@@ -119,8 +120,7 @@ int topology_canonical(const char *spec, char canonical[TOPOLOGY_SPEC_MAX],
     return 0;
 }
 
-/* A spec that is not understood is made for any number: who builds the graph is told what is
- * wrong. */
+/* Returns 0 (any number) for an invalid specification. graph_build() will report the error. */
 uint32_t topology_peers(const char *spec)
 {
     char canonical[TOPOLOGY_SPEC_MAX], error[TOPOLOGY_ERROR_MAX];
@@ -131,9 +131,9 @@ uint32_t topology_peers(const char *spec)
     return arg != NULL && family->peers != NULL ? family->peers(arg) : 0;
 }
 
-/* ---- edges to graph ---- */
+/* ---- Edges to graph ---- */
 
-/* Grows by doubling: a graph of m edges costs O(m) in all. */
+/* The array doubles when it is full, so adding m edges costs O(m) in total. */
 int topology_edges_add(struct topology_edges *e, uint32_t a, uint32_t b)
 {
     if (e->n == e->cap) {
@@ -150,16 +150,15 @@ int topology_edges_add(struct topology_edges *e, uint32_t a, uint32_t b)
     return 0;
 }
 
-/* The order of qsort() for vertices. Not a difference, which would overflow. */
+/* Comparison function of qsort() for vertices. Subtracting the numbers would overflow. */
 static int compare_u32(const void *a, const void *b)
 {
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
     return (x > y) - (x < y);
 }
 
-/* Sort each vertex' neighbours, drop those that stand twice, and close the gaps that this
- * leaves. Sorted lists are what mixing in neighbour order, and with it the same bits everywhere,
- * rests on. */
+/* Sorts the neighbours of each vertex, drops duplicates and closes the gaps. Peers mix in the order
+ * of this list. A sorted list gives the same order, and thus the same bits, at every peer. */
 static void sort_neighbours(struct graph *g)
 {
     uint32_t kept = 0;
@@ -185,8 +184,8 @@ int topology_edges_graph(const struct topology_edges *e, uint32_t n, struct grap
         graph_close(g);
         return -ENOMEM;
     }
-    /* Counting sort by vertex: first[v] is where v's row begins, then (while
-     * the rows are filled) where its next neighbour goes. */
+    /* Counting sort by vertex. first[v] is the start of v's row; while the rows are filled, it is
+     * the place of v's next neighbour. */
     for (size_t i = 0; i < e->n; i++) {
         uint32_t a = e->pair[i][0], b = e->pair[i][1];
         assert(a < n && b < n);
@@ -214,8 +213,8 @@ int topology_edges_graph(const struct topology_edges *e, uint32_t n, struct grap
     return 0;
 }
 
-/* The spec is made canonical here again, so that "torus" typed by hand and the text from the wire
- * give the same graph. One vertex has no edges, whatever the family. */
+/* The specification is made canonical here again, so that a text typed by the user and the text
+ * from the wire give the same graph. A graph of one vertex has no edges in any family. */
 int graph_build(struct graph *g, const char *spec, uint32_t n, uint64_t seed)
 {
     char canonical[TOPOLOGY_SPEC_MAX], error[TOPOLOGY_ERROR_MAX];

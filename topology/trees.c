@@ -1,4 +1,4 @@
-/* topology/trees.c -- a tree, and two binary trees at once.
+/* topology/trees.c -- the families tree:K and trees (two binary trees in one graph).
  *
  *   tree:2 of 7        0              trees of 8       0             7
  *                    1   2            (edges of        4             3
@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* ---- tree:K: peer i below peer (i - 1) / K, row by row. ---- */
+/* ---- tree:K: the parent of peer i is peer (i - 1) / K. ---- */
 
 static int tree_canonical(const char *arg, char *out, size_t cap, char error[TOPOLOGY_ERROR_MAX])
 {
@@ -38,16 +38,17 @@ const struct topology topology_tree = {
     .build = tree_build,
 };
 
-/* ---- trees: the double binary tree (Sanders, Speck, Traeff 2009, "Two-tree algorithms for full
- * bandwidth broadcast, reduction and scan"), on which NCCL reduces, and RelaySum (Vogels et al.
- * 2021) relays. Here it is one graph, of the edges of both.
+/* ---- trees: the double binary tree of Sanders, Speck and Traeff 2009 ("Two-tree algorithms for
+ * full bandwidth broadcast, reduction and scan"). NCCL reduces on this pair of trees, and RelaySum
+ * (Vogels et al. 2021) relays on it. Here the graph has the edges of both trees.
  *
- * The first tree is numbered in order: with b the lowest bit of i, peer i is above i - b/2 and
- * i + b/2, so that odd numbers are leaves; 0 is above all. The second is the first with i as
- * n - 1 - i, or where n is odd as i - 1: its leaves are the others, but for 0. ---- */
+ * The first tree is numbered in-order: if b is the lowest set bit of i, the children of peer i are
+ * i - b/2 and i + b/2. Odd numbers are leaves, and 0 is the root. The second tree is the first one
+ * with peer i renumbered as n - 1 - i (n even) or i - 1 (n odd). The leaves of the second tree are
+ * inner nodes of the first, except 0. ---- */
 
-/* Who is above peer i > 0 in the first tree of n. Where a tree is cut off by n, who would be above
- * is missing, and its own next one is there instead. */
+/* Returns the parent of peer i > 0 in the first tree of n peers. If that parent's number is n or
+ * more, the parent is the next ancestor that exists. */
 static uint32_t above(uint32_t i, uint32_t n)
 {
     uint32_t bit = i & (~i + 1), left = i - bit;
@@ -55,7 +56,7 @@ static uint32_t above(uint32_t i, uint32_t n)
     return up < n ? (uint32_t)up : left;
 }
 
-/* The peer that is i in the second tree. */
+/* Returns the peer that has the place of peer i in the second tree. */
 static uint32_t second(uint32_t i, uint32_t n)
 {
     return n % 2 == 0 ? n - 1 - i : (i + 1) % n;
