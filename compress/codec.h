@@ -27,7 +27,7 @@
  * The decoder adds values to the replica through target.h, which maps an element of the unit to its
  * offset in the model.
  *
- * Finite values: |C(v)| < CODEC_LIMIT holds for each element. Therefore a finite replica stays
+ * Finite values: |C(v)| <= CODEC_LIMIT holds for each element. Therefore a finite replica stays
  * finite (2^64 is below the rounding step of a float near FLT_MAX). encode() fails with -ERANGE if
  * an element of v reaches CODEC_LIMIT. check() rejects a received scale that could decode to such a
  * value.
@@ -45,18 +45,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Limit for the magnitude of each encoded and decoded value: 2^64. */
 #define CODEC_LIMIT 0x1p64f
 
 enum {
-    CODEC_ARGS_MAX = 8,
-    /* Most elements that one decode() call returns. The driver asks for a block in chunks of this
-     * size. */
+    CODEC_ARGS_MAX = 8, /* Most parameters of a codec. */
+    /* Most elements that one decode() call returns; a longer block is decoded in several calls. */
     CODEC_CHUNK = 1024,
-    CODEC_BLOCK_MAX = 1 << 20,
+    CODEC_BLOCK_MAX = 1 << 20, /* Most elements of a block that a user can set. */
     /* Bit pattern of CODEC_LIMIT as a float. Larger bits mean a larger value, infinity or NaN. */
     CODEC_LIMIT_BITS = 0x5f800000
 };
 
+/* Kind of value that a parameter of a codec takes. */
 enum codec_param_kind {
     CODEC_INTEGER, /* Integer in low..high that is a multiple of `step`. */
     /* Decimal number stored in billionths, in low..high: 0.01 is stored as 10000000. */
@@ -72,11 +73,12 @@ enum codec_param_kind {
  * come first, then the options. */
 struct codec_param
 {
-    const char *name;
+    const char *name; /* Name in error messages, and before "=" if it is an option. */
     enum codec_param_kind kind;
     bool option; /* True: an option, written ",name=value". False: positional, written ":value". */
     /* True: if the user leaves the argument out, codec.settle() computes its value. */
     bool settled;
+    /* Range of the value, both ends included. `step`: see CODEC_INTEGER. */
     int64_t low, high, step;
     int64_t preset; /* Default value, or CODEC_UNSET if there is no fixed default. */
     const char *const *choices; /* Words of a CODEC_CHOICE parameter, ended by NULL. */
@@ -121,10 +123,10 @@ struct codec_block
      */
     size_t first;
     uint64_t key; /* Key of the random number stream for this unit's values. */
-    double x2; /* Sum of squares of the block, |v|^2. */
-    double l1; /* Sum of |v| over the block. 0 unless codec_values.wants_l1 is set. */
-    float max; /* Largest |v| in the block. */
-    float *work; /* Scratch space of n floats for the codec. */
+    double x2;    /* Sum of squares of the block, |v|^2. */
+    double l1;    /* Sum of |v| over the block. 0 unless codec_values.wants_l1 is set. */
+    float max;    /* Largest |v| in the block. */
+    float *work;  /* Scratch space of n floats for the codec. */
 };
 
 /* Functions of a values codec, which encodes each block independently of the others.
@@ -180,17 +182,19 @@ double codec_error2(const struct codec_values *f, const int64_t *arg, const uint
 struct codec_pick
 {
     uint32_t *index; /* Chosen positions in the unit, in ascending order. */
-    float *value; /* Values that the values codec encodes, one for each position. None is -0. */
-    float *truth; /* Original values v at the chosen positions. Set only if `scaled` is true. */
-    bool scaled;
-    void *scratch; /* Scratch space of codec_selector.scratch(n) bytes. */
-    size_t k; /* Number of chosen elements. 0: nothing is sent for the unit. */
-    double rest2; /* Sum of squares of the elements that were not chosen. */
+    float *value;    /* Values that the values codec encodes, one for each position. None is -0. */
+    float *truth;    /* Original values v at the chosen positions. Set only if `scaled` is true. */
+    bool scaled;     /* True: value[] differs from the original values, which are in truth[]. */
+    void *scratch;   /* Scratch space of codec_selector.scratch(n) bytes. */
+    size_t k;        /* Number of chosen elements. 0: nothing is sent for the unit. */
+    double rest2;    /* Sum of squares of the elements that were not chosen. */
     /* Seed from which places() derives the positions. Used only by selectors that do not send
      * positions. */
     uint64_t seed;
 };
 
+/* Functions of a selector, which chooses the elements of a unit that are sent. `arg` holds the
+ * arguments of the codec. */
 struct codec_selector
 {
     /* Name of the values codec used if the specification names none. NULL: "none", which sends
@@ -216,6 +220,7 @@ struct codec_selector
      * (coding/positions.h). */
     void (*places)(const int64_t *arg, uint64_t seed, size_t n, size_t k, size_t at, size_t count,
                    uint32_t *index);
+    /* Returns true if the message contains k. NULL: the message never contains k. */
     bool (*sends_k)(const int64_t *arg);
 };
 
@@ -238,6 +243,8 @@ struct codec_desk
     float *memory;
 };
 
+/* Functions of a body codec, which encodes a unit in a format of its own. `arg` holds the arguments
+ * of the codec. */
 struct codec_body
 {
     /* True: each tensor is a unit of its own, whatever scope the specification gives. */
@@ -246,7 +253,9 @@ struct codec_body
      * and nominal() the number of bytes of a typical message. */
     size_t (*bound)(const int64_t *arg, const struct codec_shape *shape);
     size_t (*nominal)(const int64_t *arg, const struct codec_shape *shape);
+    /* Returns the bytes of scratch that encode() needs. NULL: none. */
     size_t (*scratch)(const int64_t *arg, const struct codec_shape *shape);
+    /* Returns the floats that encode() keeps between messages. NULL: none. */
     size_t (*memory)(const int64_t *arg, const struct codec_shape *shape);
     /* Writes the body of the unit, at most bound() bytes. Sets *len to its length (0: nothing is
      * sent) and *stat to the measured error. Returns 0, or -ERANGE if the difference is not finite
@@ -266,21 +275,23 @@ struct codec_body
 
 /* ---- Codec descriptions ---- */
 
+/* What a codec guarantees for its error, with its default arguments. */
 enum codec_class {
     CODEC_CONTRACTION, /* Contraction for every message: |v - C(v)|^2 <= (1 - delta) |v|^2. */
-    CODEC_EXPECTED, /* Contraction on average over the random choices. */
-    CODEC_UNBIASED, /* Unbiased: E C(v) = v. Not a contraction if omega >= 1. */
+    CODEC_EXPECTED,    /* Contraction on average over the random choices. */
+    CODEC_UNBIASED,    /* Unbiased: E C(v) = v. Not a contraction if omega >= 1. */
     CODEC_NEITHER /* Neither a contraction nor unbiased. Present to reproduce published results. */
 };
 
+/* Description of one codec. Defined in the codec's own file as a constant. */
 struct codec
 {
-    const char *name;
-    const char *about; /* What the codec sends, as one clause for the catalogue of codecs. */
+    const char *name;       /* Name in a specification, for example "topk". */
+    const char *about;      /* What the codec sends, as one clause for the catalogue of codecs. */
     enum codec_class class; /* Error guarantee with the default arguments. */
-    const char *bound; /* Formula of delta (or of omega) with the default arguments. */
-    const char *unbiased; /* Options that make the codec unbiased, or NULL if there are none. */
-    const char *source; /* Paper that introduced the codec, or the software that uses it. */
+    const char *bound;      /* Formula of delta (or of omega) with the default arguments. */
+    const char *unbiased;   /* Options that make the codec unbiased, or NULL if there are none. */
+    const char *source;     /* Paper that introduced the codec, or the software that uses it. */
     /* Parameters, ended by an entry with name NULL. NULL: no parameters. */
     const struct codec_param *params;
     /* Computes the arguments that were left out (codec_param.settled) and checks that the arguments

@@ -1,8 +1,8 @@
-/* compress/coding/bitmap.c -- positions as one bit each, 64 at a time.
+/* compress/coding/bitmap.c -- writes and reads positions as a bitmap, 64 bits at a time.
  *
- * The reader takes a word and strips its ones from the low end, so that empty
- * stretches cost one comparison for 64 positions. How many ones a word has is
- * known before they are stripped, and the loop over them is guessed wrong once.
+ * The reader takes a 64-bit word and removes its set bits from the low end. A word of zeros thus
+ * costs one comparison for 64 positions. The number of set bits is known before the inner loop, so
+ * the CPU mispredicts at most one branch per word.
  */
 #include "compress/coding/bitmap.h"
 
@@ -27,7 +27,7 @@ void bitmap_put(const uint32_t *index, size_t k, size_t n, uint8_t *dst)
     words_put(dst + 8 * word, end, bits);
 }
 
-/* Word number `word` of the bitmap, with zeros beyond its end. */
+/* Returns 64-bit word number `word` of the bitmap, padded with zeros past its end. */
 static inline uint64_t word_of(const struct bitmap_reader *r, size_t word)
 {
     return words_get(r->src, bitmap_size(r->n), 8 * word);
@@ -58,8 +58,8 @@ VEC_CLONES bool bitmap_get(struct bitmap_reader *r, uint32_t *index, size_t coun
     return index[count - 1] < r->n;
 }
 
-/* Ones may be left in the last word read, in words not read yet, or in the padding: none of them
- * is proper, as a set has one bitmap. */
+/* Unread set bits may remain in the current word, in later words or in the padding. All of these
+ * make the bitmap invalid, because a set of positions must have exactly one encoding. */
 bool bitmap_ended(const struct bitmap_reader *r)
 {
     uint64_t bits = r->bits;

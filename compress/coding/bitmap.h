@@ -1,7 +1,7 @@
-/* compress/coding/bitmap.h -- increasing positions as a bitmap of n bits.
+/* compress/coding/bitmap.h -- ascending positions encoded as a bitmap of n bits.
  *
- * Bit p, from the low end of each byte, is one for each position p. The last
- * byte is padded with zeros.
+ * Bit p is set if p is one of the positions. Bits are numbered from the low end of each byte. The
+ * last byte is padded with zeros.
  */
 #ifndef COMPRESS_CODING_BITMAP_H
 #define COMPRESS_CODING_BITMAP_H
@@ -15,25 +15,25 @@ static inline size_t bitmap_size(size_t n)
     return (n + 7) / 8;
 }
 
-/* Write bitmap_size() bytes. */
+/* Writes the positions index[0..k) as bitmap_size(n) bytes. */
 void bitmap_put(const uint32_t *index, size_t k, size_t n, uint8_t *dst);
 
 struct bitmap_reader
 {
     const uint8_t *src;
     size_t n;
-    size_t word;   /* Words of eight bytes taken, */
-    uint64_t bits; /* and the ones of the last that have not been read. */
+    size_t word; /* Number of 64-bit words loaded so far. */
+    uint64_t bits; /* Set bits of the last loaded word that have not been read yet. */
 };
 
-/* src has bitmap_size(n) bytes. */
+/* Starts reading a bitmap of n bits. src has bitmap_size(n) bytes. */
 void bitmap_open(struct bitmap_reader *r, size_t n, const uint8_t *src);
 
-/* Read count >= 1 positions. False if there are fewer, or one is not below n.
- * Cost is bounded by the bitmap. */
+/* Reads the next `count` >= 1 positions. Returns false if there are fewer, or if one is n or more.
+ * The cost is at most one pass over the bitmap. */
 bool bitmap_get(struct bitmap_reader *r, uint32_t *index, size_t count);
 
-/* Are there no more? */
+/* Returns true if no further bit is set. */
 bool bitmap_ended(const struct bitmap_reader *r);
 
 #endif

@@ -1,8 +1,8 @@
-/* compress/coding/bytes.h -- little-endian numbers, floats' bits and varints.
+/* compress/coding/bytes.h -- little-endian integers, bit patterns of floats, and varints.
  *
- * A varint is seven bits a byte, low bits first, the high bit set on all but
- * the last byte; the last byte is not 0 unless it is the only one, so a number
- * has one encoding.
+ * A varint stores an unsigned number as seven bits per byte, low bits first. The high bit is set in
+ * every byte except the last. The last byte is not 0 unless it is the only byte, so each number has
+ * exactly one encoding.
  */
 #ifndef COMPRESS_CODING_BYTES_H
 #define COMPRESS_CODING_BYTES_H
@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-    BYTES_VARINT_MAX = 5 /* Bytes that a 32-bit number can take. */
+    BYTES_VARINT_MAX = 5 /* Largest size of a 32-bit varint, in bytes. */
 };
 
 static inline uint32_t bytes_swap32(uint32_t v)
@@ -100,13 +100,13 @@ static inline float bytes_get_float(const uint8_t *src)
     return bytes_to_float(bytes_get_u32(src));
 }
 
-/* 2^e for a normal float, -126 <= e <= 127. */
+/* Returns 2^e as a float, for -126 <= e <= 127. */
 static inline float bytes_pow2(int e)
 {
     return bytes_to_float((uint32_t)(e + 127) << 23);
 }
 
-/* Exponent of a float >= 0: floor(log2 f), and -126 for what is smaller. */
+/* Returns floor(log2(f)) for a float f >= 0, or -126 if f is smaller than 2^-126 (also for 0). */
 static inline int bytes_exponent(float f)
 {
     int e = (int)(bytes_of_float(f) >> 23);
@@ -122,7 +122,7 @@ static inline size_t bytes_put_varint(uint8_t *dst, uint32_t v)
     return i;
 }
 
-/* Bytes of v as a varint. */
+/* Returns the number of bytes of v as a varint. */
 static inline size_t bytes_varint_size(uint32_t v)
 {
     size_t size = 1;
@@ -131,7 +131,8 @@ static inline size_t bytes_varint_size(uint32_t v)
     return size;
 }
 
-/* Bytes read, or 0 if there is no proper 32-bit varint in src[0..len). */
+/* Reads a varint from src[0..len) into *v. Returns the number of bytes read, or 0 if there is no
+ * valid 32-bit varint. */
 static inline size_t bytes_get_varint(const uint8_t *src, size_t len, uint32_t *v)
 {
     uint64_t sum = 0;

@@ -1,8 +1,7 @@
-/* compress/coding/elias.c -- writes and reads positions by Elias-Fano.
+/* compress/coding/elias.c -- writes and reads positions in the Elias-Fano code.
  *
- * High and low parts are read separately, each in a loop of its own: the high ones
- * by the words of a bitmap, the low ones at fixed places, where no read waits for
- * the one before.
+ * High and low parts are read in two separate loops. The high parts are read like a bitmap, word by
+ * word. The low parts are at fixed bit offsets, so their reads do not depend on each other.
  */
 #include "compress/coding/elias.h"
 
@@ -21,7 +20,8 @@ unsigned elias_low_bits(size_t k, size_t n)
     return b;
 }
 
-/* Bytes of the high parts: a one for each position and a zero for each step of the high part. */
+/* Returns the number of bytes of the high parts: one set bit for each position and one zero bit for
+ * each increment of the high part. */
 static size_t high_bytes(size_t k, size_t n, unsigned b)
 {
     return (k + ((n - 1) >> b) + 7) / 8;
@@ -38,18 +38,19 @@ size_t elias_size(size_t k, size_t n)
     return high_bytes(k, n, b) + low_bytes(k, b);
 }
 
-/* Bits grow with k: where b falls by one, from k = floor(n / 2^b) to k + 1,
- * low parts lose k - b + 1 bits and high parts gain at least (n-1) >> b, which
- * is k or k - 1. Bytes may be one less, as two parts are rounded up. */
+/* The size in bits does not decrease as k grows. Where b falls by one, from k = floor(n / 2^b) to k
+ * + 1, the low parts lose k - b + 1 bits and the high parts gain at least (n-1) >> b bits, which is
+ * k or k - 1. The size in bytes may decrease by one, because both parts are rounded up. */
 size_t elias_bound(size_t k, size_t n)
 {
     unsigned b = elias_low_bits(k, n);
     return (size_t)(((uint64_t)k * (b + 1) + ((n - 1) >> b) + 14) / 8);
 }
 
-/* ---- writing ---- */
+/* ---- Writing ---- */
 
-/* Position i has its one at high(i) + i: no two meet, as the high parts do not fall. */
+/* Position i sets bit high(i) + i. These bits are all different, because the high parts do not
+ * decrease. */
 VEC_CLONES static void put_high(const uint32_t *index, size_t k, unsigned b, uint8_t *dst,
                                 const uint8_t *end)
 {
@@ -65,15 +66,15 @@ VEC_CLONES static void put_high(const uint32_t *index, size_t k, unsigned b, uin
         words_put(dst + 8 * word, end, bits);
 }
 
-/* Four parts at a time where they fit beside the up to seven bits left over:
- * eight bytes are stored whatever there is to say, as long as they are within
- * the stream, and what is too much is overwritten. */
+/* Writes the low parts, four at a time if they fit into 64 bits with up to seven pending bits.
+ * Always stores eight bytes if they are inside the stream; the next store overwrites the surplus.
+ */
 VEC_CLONES static void put_low(const uint32_t *index, size_t k, unsigned b, uint8_t *dst,
                                const uint8_t *end)
 {
     uint64_t mask = (UINT64_C(1) << b) - 1;
     uint64_t bits = 0;
-    unsigned n_bits = 0; /* Below 8 here. */
+    unsigned n_bits = 0; /* Number of pending bits; below 8 between two iterations. */
     size_t i = 0;
     for (; i + 4 <= k && b <= 14 && end - dst >= 8; i += 4) {
         uint64_t first = (index[i] & mask) | (index[i + 1] & mask) << b;
@@ -103,7 +104,7 @@ void elias_put(const uint32_t *index, size_t k, size_t n, uint8_t *dst)
     put_low(index, k, b, low, low + low_bytes(k, b));
 }
 
-/* ---- reading ---- */
+/* ---- Reading ---- */
 
 void elias_open(struct elias_reader *r, size_t k, size_t n, const uint8_t *src)
 {
@@ -117,7 +118,7 @@ void elias_open(struct elias_reader *r, size_t k, size_t n, const uint8_t *src)
     r->word = 1;
 }
 
-/* The high parts of the next count positions, in order as they come. */
+/* Reads the high parts of the next `count` positions into index[]. */
 VEC_CLONES static bool get_high(struct elias_reader *r, uint32_t *index, size_t count)
 {
     uint64_t bits = r->bits;
@@ -128,7 +129,9 @@ VEC_CLONES static bool get_high(struct elias_reader *r, uint32_t *index, size_t 
                 return false;
             bits = words_get(r->high, r->n_high, 8 * word++);
         }
-        size_t zeros = 64 * (word - 1) - r->i; /* And the ones since. */
+        /* Number of zero bits before this word plus the index of the output element: bit position
+         * minus i is the high part. */
+        size_t zeros = 64 * (word - 1) - r->i;
         size_t left = (size_t)__builtin_popcountll(bits);
         size_t end = left < count - i ? i + left : count;
         for (; i < end; i++, bits &= bits - 1)
@@ -139,19 +142,22 @@ VEC_CLONES static bool get_high(struct elias_reader *r, uint32_t *index, size_t 
     return true;
 }
 
-/* A position put together; bits above the lowest b of `low` belong to the next one. */
+/* Combines a high and a low part into a position. Bits of `low` from bit b on belong to the next
+ * position. */
 static inline uint32_t with_low(uint32_t high, uint64_t low, unsigned b)
 {
     return high << b | (uint32_t)(low & ((UINT64_C(1) << b) - 1));
 }
 
-/* Put the low parts under the high ones. */
+/* Adds the low parts to the high parts in index[]. */
 VEC_CLONES static void get_low(const struct elias_reader *r, uint32_t *restrict index, size_t count)
 {
     const uint8_t *src = r->low;
     const unsigned b = r->b;
     const size_t first = r->i * b;
-    size_t safe = 0; /* Whose eight bytes are within the stream. */
+    /* Number of positions whose eight bytes are inside the stream, so that a plain 64-bit load is
+     * safe. */
+    size_t safe = 0;
     if (8 * r->n_low >= first + 64 + b && b > 0)
         safe = (8 * r->n_low - first - 64) / b;
     safe = safe < count ? safe : count;
@@ -167,7 +173,7 @@ VEC_CLONES static void get_low(const struct elias_reader *r, uint32_t *restrict 
     }
 }
 
-/* Low parts can be in any order under equal high ones, so this has to be checked. */
+/* Checks the order of the positions: low parts under equal high parts can be in any order. */
 VEC_CLONES static bool increase(const uint32_t *index, size_t count)
 {
     uint32_t bad = 0;
@@ -176,8 +182,8 @@ VEC_CLONES static bool increase(const uint32_t *index, size_t count)
     return bad == 0;
 }
 
-/* The last high part is the largest: if it is not below 2^32 / 2^b, so are
- * all, and no position wraps. */
+/* The last high part is the largest. If it is at most (n-1) >> b, so are the others, and no
+ * position overflows 32 bits. */
 bool elias_get(struct elias_reader *r, uint32_t *index, size_t count)
 {
     if (!get_high(r, index, count) || index[count - 1] > (r->n - 1) >> r->b)
@@ -190,7 +196,7 @@ bool elias_get(struct elias_reader *r, uint32_t *index, size_t count)
     return r->next <= r->n;
 }
 
-/* Ones beyond the k-th position and any bit of padding would make a second encoding of the same
+/* Set bits after the k-th position, and set padding bits, would be a second encoding of the same
  * set. */
 bool elias_ended(const struct elias_reader *r)
 {

@@ -1,16 +1,14 @@
-/* compress/coding/elias.h -- increasing positions by Elias and Fano.
+/* compress/coding/elias.h -- ascending positions in the Elias-Fano code (Elias 1974, Fano 1971).
  *
- * With b = floor(log2(n / k)) low bits, position i is high * 2^b + low:
+ * With b = floor(log2(n / k)) low bits, position number i is high(i) * 2^b + low(i):
  *
- *   high parts, k + ((n-1) >> b) bits    bit high(i) + i is one, others zero:
- *                                        a one for each position, a zero for
- *                                        each step of the high part
- *   low parts, k b bits                  one behind the other
+ *   high parts, k + ((n-1) >> b) bits    bit high(i) + i is set for each i: one set bit per
+ *                                        position, one zero bit per increment of the high part
+ *   low parts, k * b bits                b bits per position, one after the other
  *
- * Bits fill each byte from the low end; either part is padded with zeros to a
- * byte. The length thus follows from k and n: 8.56 bits a position at 1 %,
- * 5.25 at 10 %. Read about half again as fast as Rice; nothing else speaks for
- * it (positions.h). (Elias 1974, Fano 1971.)
+ * Bits fill each byte from the low end. Both parts are padded with zeros to whole bytes. The length
+ * therefore follows from k and n: 8.56 bits per position for k = 1 % of n, 5.25 bits for 10 %.
+ * Reading is about 1.5 times as fast as Rice coding, which is shorter (positions.h).
  */
 #ifndef COMPRESS_CODING_ELIAS_H
 #define COMPRESS_CODING_ELIAS_H
@@ -21,37 +19,40 @@
 
 enum { ELIAS_B_MAX = 31 };
 
-/* Low bits of a position, for 1 <= k <= n < 2^32. */
+/* Returns the number b of low bits of a position, for 1 <= k <= n < 2^32. */
 unsigned elias_low_bits(size_t k, size_t n);
 
-/* Bytes of a stream, exactly; and what no stream of at most k is above. */
+/* elias_size() returns the exact size of a stream in bytes. elias_bound() returns an upper limit
+ * for the streams of at most k positions. */
 size_t elias_size(size_t k, size_t n);
 size_t elias_bound(size_t k, size_t n);
 
-/* Write elias_size() bytes. */
+/* Writes the positions index[0..k) as elias_size(k, n) bytes. */
 void elias_put(const uint32_t *index, size_t k, size_t n, uint8_t *dst);
 
 struct elias_reader
 {
-    const uint8_t *high, *low; /* Streams of these many bytes: */
+    /* Streams of the high and of the low parts; n_high and n_low are their sizes in bytes. */
+    const uint8_t *high, *low;
     size_t n_high, n_low;
     size_t n;
     unsigned b;
-    size_t i;      /* Positions read. */
-    size_t word;   /* Words of eight bytes of `high` taken, */
-    uint64_t bits; /* and the ones of the last that have not been read. */
-    uint64_t next; /* Lowest position that may come. */
+    size_t i; /* Number of positions read so far. */
+    size_t word; /* Number of 64-bit words of `high` loaded so far. */
+    uint64_t bits; /* Set bits of the last loaded word that have not been read yet. */
+    uint64_t next; /* Lowest valid value of the next position. */
 };
 
-/* src has elias_size(k, n) bytes. */
+/* Starts reading k positions below n. src has elias_size(k, n) bytes. */
 void elias_open(struct elias_reader *r, size_t k, size_t n, const uint8_t *src);
 
-/* Read count >= 1 positions, at most k in all. False if there are fewer, or
- * they do not increase, or one is not below n. Cost is bounded by the stream
- * read. */
+/* Reads the next `count` >= 1 positions; all calls together read at most k. Returns false if there
+ * are fewer, if they do not ascend, or if one is n or more. The cost is bounded by the bytes read.
+ */
 bool elias_get(struct elias_reader *r, uint32_t *index, size_t count);
 
-/* After all k: are there no more, and is the padding zero? */
+/* After all k positions were read: returns true if no further bit is set and the padding is zero.
+ */
 bool elias_ended(const struct elias_reader *r);
 
 #endif

@@ -1,8 +1,8 @@
-/* compress/coding/pack.c -- packs codes of a few bits, in the way that suits their width.
+/* compress/coding/pack.c -- packs and unpacks codes of 2 to 16 bits.
  *
- * 2, 4 and 8 bits, which the usual specs have, are loops that vectorise. Other
- * widths go eight codes at a time through 64-bit words: eight codes of b bits are
- * b whole bytes, whatever b is. The rest, up to seven codes, goes bit by bit.
+ * Widths of 2, 4 and 8 bits, the usual ones, have loops that the compiler vectorises. Other widths
+ * are handled eight codes at a time with 64-bit words: eight codes of b bits are exactly b bytes.
+ * The remaining up to seven codes are handled bit by bit.
  */
 #include "compress/coding/pack.h"
 
@@ -10,7 +10,7 @@
 
 #include "nn/math/vec.h"
 
-/* Write codes of any width and any count: what the faster ways leave over. */
+/* Writes codes of any width and number. Used for the codes that the faster functions leave over. */
 static void put_any(uint8_t *dst, const uint16_t *code, size_t n, unsigned bits)
 {
     uint64_t acc = 0;
@@ -26,7 +26,7 @@ static void put_any(uint8_t *dst, const uint16_t *code, size_t n, unsigned bits)
         *dst = (uint8_t)acc;
 }
 
-/* Read codes of any width and any count; takes no byte more than they have. */
+/* Reads codes of any width and number, without reading past their last byte. */
 static void get_any(const uint8_t *src, uint16_t *code, size_t n, unsigned bits)
 {
     uint64_t acc = 0;
@@ -40,7 +40,7 @@ static void get_any(const uint8_t *src, uint16_t *code, size_t n, unsigned bits)
     }
 }
 
-/* Two codes as one number, the first in its low half, on a machine of any byte order. */
+/* Returns two codes as one 32-bit number with the first code in the low half, on any byte order. */
 static inline uint32_t two_codes(const uint16_t *code)
 {
     uint32_t w;
@@ -51,7 +51,7 @@ static inline uint32_t two_codes(const uint16_t *code)
     return w;
 }
 
-/* Four codes as one number, the first in its lowest quarter. */
+/* Returns four codes as one 64-bit number with the first code in the lowest 16 bits. */
 static inline uint64_t four_codes(const uint16_t *code)
 {
     uint64_t w;
@@ -62,7 +62,8 @@ static inline uint64_t four_codes(const uint16_t *code)
     return w;
 }
 
-/* Codes stand 16 bits apart in w: one shift brings two to the side of each other, the next four. */
+/* Packs four 2-bit codes into each byte. The codes are 16 bits apart in w; two shifts bring them
+ * together. */
 VEC_CLONES static void put_2(uint8_t *restrict dst, const uint16_t *restrict code, size_t n_bytes)
 {
     for (size_t i = 0; i < n_bytes; i++) {
@@ -72,7 +73,7 @@ VEC_CLONES static void put_2(uint8_t *restrict dst, const uint16_t *restrict cod
     }
 }
 
-/* The reverse of put_2(): four codes of each byte. */
+/* Unpacks four 2-bit codes from each byte. */
 VEC_CLONES static void get_2(const uint8_t *restrict src, uint16_t *restrict code, size_t n_bytes)
 {
     for (size_t i = 0; i < n_bytes; i++)
@@ -80,7 +81,7 @@ VEC_CLONES static void get_2(const uint8_t *restrict src, uint16_t *restrict cod
             code[4 * i + j] = src[i] >> (2 * j) & 3;
 }
 
-/* Two codes, 16 bits apart in w, to the two nibbles of a byte. */
+/* Packs two 4-bit codes into each byte. The codes are 16 bits apart in w. */
 VEC_CLONES static void put_4(uint8_t *restrict dst, const uint16_t *restrict code, size_t n_bytes)
 {
     for (size_t i = 0; i < n_bytes; i++) {
@@ -109,10 +110,9 @@ VEC_CLONES static void get_8(const uint8_t *restrict src, uint16_t *restrict cod
         code[i] = src[i];
 }
 
-/* Eight codes are `bits` bytes. Those of up to eight bits fit a word, wider
- * ones two: of four codes each, of which the second begins within the first.
- * Words are written and read whole; the last groups are left to the slow way,
- * so that no byte beyond the codes' is touched. */
+/* Joins four codes into one number. Eight codes take `bits` bytes: codes of up to eight bits fit
+ * into one 64-bit word, wider codes need two. Words are read and written whole. Therefore the last
+ * groups are left to put_any() and get_any(), which touch no byte past the codes. */
 static inline uint64_t join_4(const uint16_t *code, unsigned bits)
 {
     uint64_t low = code[0] | (uint64_t)code[1] << bits;
@@ -120,7 +120,7 @@ static inline uint64_t join_4(const uint16_t *code, unsigned bits)
     return low | high << (2 * bits);
 }
 
-/* Codes of 3 to 7 bits: one word for eight of them. Returns how many are done. */
+/* Packs codes of 3 to 7 bits: eight codes in one word. Returns the number of codes packed. */
 static size_t put_narrow(uint8_t *dst, const uint16_t *code, size_t n, unsigned bits)
 {
     size_t i = 0;
@@ -132,7 +132,7 @@ static size_t put_narrow(uint8_t *dst, const uint16_t *code, size_t n, unsigned 
     return i;
 }
 
-/* Codes of 9 to 15 bits: two words for eight of them. Returns how many are done. */
+/* Packs codes of 9 to 15 bits: eight codes in two words. Returns the number of codes packed. */
 static size_t put_wide(uint8_t *dst, const uint16_t *code, size_t n, unsigned bits)
 {
     size_t i = 0;
@@ -146,7 +146,7 @@ static size_t put_wide(uint8_t *dst, const uint16_t *code, size_t n, unsigned bi
     return i;
 }
 
-/* The reverse of join_4(). */
+/* Splits a number into four codes; the reverse of join_4(). */
 static inline void split_4(uint64_t w, uint16_t *code, unsigned bits)
 {
     uint64_t mask = (1u << bits) - 1;
@@ -154,7 +154,8 @@ static inline void split_4(uint64_t w, uint16_t *code, unsigned bits)
         code[j] = (uint16_t)(w >> (j * bits) & mask);
 }
 
-/* The reverse of put_narrow(), as far as a word can be read whole. */
+/* Unpacks codes of 3 to 7 bits, as long as a whole word can be read. Returns the number of codes.
+ */
 static size_t get_narrow(const uint8_t *src, uint16_t *code, size_t n, unsigned bits)
 {
     size_t i = 0;
@@ -166,7 +167,7 @@ static size_t get_narrow(const uint8_t *src, uint16_t *code, size_t n, unsigned 
     return i;
 }
 
-/* The reverse of put_wide(): the last four codes lie across both words. */
+/* Unpacks codes of 9 to 15 bits. The last four codes of a group span both words. */
 static size_t get_wide(const uint8_t *src, uint16_t *code, size_t n, unsigned bits)
 {
     size_t i = 0;
@@ -181,11 +182,11 @@ static size_t get_wide(const uint8_t *src, uint16_t *code, size_t n, unsigned bi
     return i;
 }
 
-/* The fast way does whole groups of eight codes, after which a byte begins; the slow way does
- * the rest. */
+/* The fast functions pack groups of eight codes, which end at a byte boundary. put_any() packs the
+ * rest. */
 void pack_put(uint8_t *dst, const uint16_t *code, size_t n, unsigned bits)
 {
-    size_t done = 0; /* A multiple of eight codes. */
+    size_t done = 0; /* Number of codes packed, a multiple of eight. */
     if (bits == 8) {
         put_8(dst, code, n);
         return;
@@ -219,7 +220,7 @@ void pack_get(const uint8_t *src, uint16_t *code, size_t n, unsigned bits)
     get_any(src + done / 8 * bits, code + done, n - done, bits);
 }
 
-/* Other padding would be a second encoding of the same codes. */
+/* Padding bits must be zero, because other padding would be a second encoding of the same codes. */
 bool pack_padded(const uint8_t *src, size_t n, unsigned bits)
 {
     unsigned used = (unsigned)(n * bits % 8);

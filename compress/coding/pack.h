@@ -1,7 +1,7 @@
-/* compress/coding/pack.h -- codes of 2 to 16 bits, packed low bit first.
+/* compress/coding/pack.h -- codes of 2 to 16 bits, packed with the low bit first.
  *
- * Code i occupies bits i*bits .. (i+1)*bits of the stream, and the last byte
- * is padded with zeros.
+ * Code i occupies the bits [i * bits, (i + 1) * bits) of the stream. The last byte is padded with
+ * zeros.
  */
 #ifndef COMPRESS_CODING_PACK_H
 #define COMPRESS_CODING_PACK_H
@@ -15,13 +15,13 @@ static inline size_t pack_size(size_t n, unsigned bits)
     return (n * bits + 7) / 8;
 }
 
-/* Write pack_size() bytes. Codes are below 1 << bits. */
+/* Writes n codes as pack_size(n, bits) bytes. Each code is below 2^bits. */
 void pack_put(uint8_t *dst, const uint16_t *code, size_t n, unsigned bits);
 
-/* Read n codes from exactly pack_size() bytes. */
+/* Reads n codes from pack_size(n, bits) bytes. */
 void pack_get(const uint8_t *src, uint16_t *code, size_t n, unsigned bits);
 
-/* Are the bits behind the last code zero? */
+/* Returns true if the padding bits after the last code are zero. */
 bool pack_padded(const uint8_t *src, size_t n, unsigned bits);
 
 #endif

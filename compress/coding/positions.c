@@ -1,8 +1,9 @@
-/* compress/coding/positions.c -- positions in the code that the spec asks for, and back.
+/* compress/coding/positions.c -- writes and reads positions in the coding that a specification
+ * names.
  *
- * The head says k, the code and the stream's length. A receiver knows the code
- * from the spec as well, and refuses any other: it could be a second encoding of
- * the same set, or one longer than what the spec's bound allows.
+ * The head of an encoding contains k, the code and the length of the stream. The receiver also
+ * knows the code from the specification and rejects any other: another code would be a second
+ * encoding of the same set, and could be longer than the bound.
  */
 #include "compress/coding/positions.h"
 
@@ -14,9 +15,9 @@ const char *const positions_names[] = {"auto", "rice", "ef", "bitmap", NULL};
 
 enum { HEAD_MAX = 2 * BYTES_VARINT_MAX + 1 };
 
-/* ---- sizes ---- */
+/* ---- Sizes ---- */
 
-/* "auto" is Rice, for the reason that stands in positions.h. */
+/* "auto" uses the Rice code, for the reason given in positions.h. */
 size_t positions_bound(enum positions_how how, size_t k, size_t n)
 {
     switch (how) {
@@ -31,7 +32,7 @@ size_t positions_bound(enum positions_how how, size_t k, size_t n)
     return HEAD_MAX + bitmap_size(n);
 }
 
-/* Bytes of a stream for k positions at random: Elias-Fano and the bitmap always have that
+/* Returns the bytes of a stream of k random positions. Elias-Fano and bitmap always have this
  * length. */
 static size_t nominal_stream(enum positions_how how, size_t k, size_t n)
 {
@@ -53,9 +54,10 @@ size_t positions_nominal(enum positions_how how, size_t k, size_t n)
     return bytes_varint_size((uint32_t)k) + 1 + bytes_varint_size((uint32_t)stream) + stream;
 }
 
-/* ---- writing ---- */
+/* ---- Writing ---- */
 
-/* Write k, the code and the length of the stream behind them; returns the bytes of that. */
+/* Writes k, the code and the length of the stream that follows. Returns the number of bytes
+ * written. */
 static size_t put_head(uint8_t *dst, size_t k, unsigned code, size_t stream)
 {
     size_t len = bytes_put_varint(dst, (uint32_t)k);
@@ -63,7 +65,8 @@ static size_t put_head(uint8_t *dst, size_t k, unsigned code, size_t stream)
     return len + bytes_put_varint(dst + len, (uint32_t)stream);
 }
 
-/* Rice comes with its parameter as the code, after a pass over the gaps that finds the cheapest. */
+/* Writes the Rice code. A pass over the gaps finds the parameter with the shortest stream; the
+ * parameter is the code in the head. */
 static size_t put_rice(const uint32_t *index, size_t k, size_t n, uint8_t *dst)
 {
     uint64_t bits;
@@ -106,10 +109,10 @@ size_t positions_put(enum positions_how how, const uint32_t *index, size_t k, si
     return put_bitmap(index, k, n, dst);
 }
 
-/* ---- reading ---- */
+/* ---- Reading ---- */
 
-/* May a stream of that code have that length? Rice's length depends on the positions and is only
- * bounded here; rice_ended() sees that it comes out. */
+/* Returns true if a stream of this code can have this length. The length of a Rice stream depends
+ * on the positions and is only bounded here; rice_ended() later checks that it is exact. */
 static bool proper_head(const struct positions *p, enum positions_how how, size_t stream)
 {
     switch (how) {
@@ -125,7 +128,7 @@ static bool proper_head(const struct positions *p, enum positions_how how, size_
     return p->code == POSITIONS_CODE_BITMAP && stream == bitmap_size(p->n);
 }
 
-/* Nothing is kept of a head that is refused, and no byte behind it is read here. */
+/* Does not read past the head; the stream itself is checked while its positions are read. */
 bool positions_open(struct positions *p, enum positions_how how, size_t most, size_t n,
                     const uint8_t *src, size_t len)
 {
@@ -150,7 +153,7 @@ bool positions_open(struct positions *p, enum positions_how how, size_t most, si
     return true;
 }
 
-/* The code in the head decides, which positions_open() has compared with the spec's. */
+/* Uses the code of the head, which positions_open() has compared with the specification. */
 bool positions_next(struct positions *p, uint32_t *index, size_t count)
 {
     if (p->code == POSITIONS_CODE_BITMAP)
@@ -160,8 +163,8 @@ bool positions_next(struct positions *p, uint32_t *index, size_t count)
     return rice_get(&p->rice, index, count);
 }
 
-/* Bitmap and Elias-Fano have one stream for a set once they are read to the end; Rice has one
- * for each parameter, and the cheapest is the only proper one. */
+/* Bitmap and Elias-Fano have one stream per set, if it is read to its end. Rice has one stream per
+ * parameter, so only the parameter with the shortest stream is valid. */
 bool positions_end(const struct positions *p)
 {
     if (p->code == POSITIONS_CODE_BITMAP)

@@ -1,22 +1,20 @@
-/* compress/coding/positions.h -- k increasing positions below n, in few bytes.
+/* compress/coding/positions.h -- encodes k ascending positions below n in few bytes.
  *
- *   k varint | code u8 | bytes varint | stream
+ *   k (varint) | code (1 byte) | length of the stream in bytes (varint) | stream
  *
- *   code 0..31     Rice with that parameter          (rice.h)
- *   code 32..63    Elias-Fano with code - 32 low bits (elias.h)
- *   code 64        bitmap of n bits                 (bitmap.h)
+ *   code 0..31     Rice code with this parameter       (rice.h)
+ *   code 32..63    Elias-Fano with code - 32 low bits  (elias.h)
+ *   code 64        bitmap of n bits                    (bitmap.h)
  *
- * `how` is the spec's "/rice", "/ef", "/bitmap" or "/auto": the shortest of the
- * three, Rice where they tie. That is always Rice. At Elias-Fano's parameter b
- * it takes k (1 + b) + sum floor(gap / 2^b) bits, and the sum of the floors is
- * at most the floor of the sum, (n - k) >> b, where Elias-Fano has (n-1) >> b
- * in its place; and Rice with b = 0 is the bitmap without its tail. The others
- * are there for who wants positions read faster, or of a length that says
- * nothing of them.
+ * The specification chooses the code: "/rice", "/ef", "/bitmap" or "/auto". "auto" is the shortest
+ * of the three, which is always Rice: with Elias-Fano's parameter b, Rice takes k (1 + b) + sum
+ * floor(gap / 2^b) bits. The sum of floors is at most (n - k) >> b, where Elias-Fano has (n - 1) >>
+ * b. With b = 0, Rice is the bitmap without its tail. The other codes are useful if positions must
+ * be read faster, or if the length of the message must not depend on the positions.
  *
- * A set of positions has one encoding: Rice's parameter is the lowest of least
- * cost, Elias-Fano's follows from k and n, padding is zero, and a receiver
- * refuses the rest, and every code but the named one.
+ * A set of positions has exactly one encoding. Rice uses the lowest parameter of minimal length,
+ * the parameter of Elias-Fano follows from k and n, and padding is zero. A receiver rejects other
+ * encodings, and any code except the one in the specification.
  */
 #ifndef COMPRESS_CODING_POSITIONS_H
 #define COMPRESS_CODING_POSITIONS_H
@@ -33,41 +31,43 @@ enum positions_how { POSITIONS_AUTO, POSITIONS_RICE, POSITIONS_EF, POSITIONS_BIT
 
 enum { POSITIONS_CODE_EF = 32, POSITIONS_CODE_BITMAP = 64 };
 
-/* Names in the order of the enum, ended by NULL. */
+/* Names of the codings in the order of the enum, ended by NULL. */
 extern const char *const positions_names[];
 
-/* Longest encoding of at most k positions below n, in bytes, and a typical
- * one of k. */
+/* positions_bound() returns the largest size in bytes of at most k positions below n.
+ * positions_nominal() returns a typical size for k positions. */
 size_t positions_bound(enum positions_how how, size_t k, size_t n);
 size_t positions_nominal(enum positions_how how, size_t k, size_t n);
 
-/* Write index[0..k), k >= 1; returns the bytes, at most positions_bound(). */
+/* Writes the positions index[0..k), k >= 1. Returns the number of bytes, at most positions_bound().
+ */
 size_t positions_put(enum positions_how how, const uint32_t *index, size_t k, size_t n,
                      uint8_t *dst);
 
-/* Reads positions in order. */
+/* Reader that returns encoded positions in ascending order. */
 struct positions
 {
     size_t n, k;
-    size_t used; /* Bytes of the whole encoding. */
+    size_t used; /* Size of the whole encoding in bytes, including the head. */
     unsigned code;
     union
-    { /* By the code. */
+    { /* State of the reader for the code in use. */
         struct rice_reader rice;
         struct elias_reader elias;
         struct bitmap_reader bitmap;
     };
 };
 
-/* Parse the head at src[0..len): 1 <= k <= most. False if malformed. */
+/* Parses the head at src[0..len) and checks that 1 <= k <= most. Returns false if it is invalid. */
 bool positions_open(struct positions *p, enum positions_how how, size_t most, size_t n,
                     const uint8_t *src, size_t len);
 
-/* The next count >= 1 positions, k in all calls together. False if malformed.
- * Cost is bounded by the stream read. */
+/* Reads the next `count` >= 1 positions; all calls together read k. Returns false if the stream is
+ * invalid. The cost is bounded by the bytes read. */
 bool positions_next(struct positions *p, uint32_t *index, size_t count);
 
-/* After the last: is this the encoding that positions_put() gives them? */
+/* After the last position: returns true if this is exactly the encoding that positions_put()
+ * writes. */
 bool positions_end(const struct positions *p);
 
 #endif

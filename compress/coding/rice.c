@@ -1,9 +1,9 @@
 /* compress/coding/rice.c -- writes and reads Rice-coded gaps, and finds the best parameter.
  *
- * The decoder is the inner loop of every sparse message: four gaps are taken from
- * one 64-bit window where they fit, which they nearly always do, and one by one
- * where they do not. While it reads it counts what rice_least() needs to know
- * whether the sender's parameter was the best, so that no second pass is made.
+ * The decoder is the inner loop of every sparse message. It reads four gaps from one 64-bit window
+ * if they fit, which they nearly always do, and single gaps otherwise. While reading it updates the
+ * counts from which rice_least() finds out whether the sender used the best parameter. No second
+ * pass is needed.
  */
 #include "compress/coding/rice.h"
 
@@ -14,18 +14,20 @@
 #include <assert.h>
 
 enum {
-    WINDOW = 57, /* Bits that eight bytes hold, from any bit of the first. */
-    GROUP = 4    /* Positions read from one window where they fit. */
+    /* Number of valid bits in a 64-bit load that begins at any bit of its first byte. */
+    WINDOW = 57,
+    GROUP = 4 /* Number of positions read from one window if they fit. */
 };
 
-/* The longest stream, in bits, that k gaps can have at parameter b: their sum is at most n - k. */
+/* Returns the length in bits of the longest stream of k gaps with parameter b. The gaps sum to at
+ * most n - k. */
 static uint64_t worst_bits(uint64_t k, uint64_t n, unsigned b)
 {
     return k * (1 + b) + ((n - k) >> b);
 }
 
-/* The parameter with the shortest of these longest streams. The cost is convex in b, so the
- * search stops at the first rise. */
+/* Returns the parameter whose longest stream is shortest. The cost is convex in b, so the search
+ * stops at the first increase. */
 static unsigned worst_best(uint64_t k, uint64_t n)
 {
     unsigned b = 0;
@@ -40,8 +42,8 @@ size_t rice_bound(size_t k, size_t n)
     return (size_t)((worst_bits(k, n, worst_best(k, n)) + 7) / 8);
 }
 
-/* Gaps of random positions are geometric: P(gap >= m) = q^m with q = 1 - k/n,
- * so that gap >> b is x / (1 - x) on average, x = q^(2^b). */
+/* Gaps of random positions have a geometric distribution: P(gap >= m) = q^m with q = 1 - k/n. The
+ * mean of gap >> b is therefore x / (1 - x) with x = q^(2^b). */
 size_t rice_nominal(size_t k, size_t n)
 {
     double x = 1.0 - (double)k / (double)n;
@@ -53,9 +55,9 @@ size_t rice_nominal(size_t k, size_t n)
     return (size_t)(best / 8.0) + 1;
 }
 
-/* ---- cost ---- */
+/* ---- Cost ---- */
 
-/* Sums of gap >> b at b, b + 1 and b + 2. Gaps sum to less than 2^32. */
+/* Sums of gap >> b over all gaps, for b, b + 1 and b + 2. The gaps sum to less than 2^32. */
 struct highs
 {
     uint32_t sum[3];
@@ -80,12 +82,12 @@ uint64_t rice_bits(const uint32_t *index, size_t k, unsigned b)
     return (uint64_t)k * (1 + b) + highs_of(index, k, b).sum[0];
 }
 
-/* Looks at three parameters a pass, as one pass over the gaps gives the cost of all three, and
- * moves on while the best is not the middle one. */
+/* One pass over the gaps gives the cost of three neighbouring parameters. The search moves on until
+ * the middle one is the best. */
 unsigned rice_best(const uint32_t *index, size_t k, size_t n, uint64_t *bits)
 {
     assert(k >= 1 && k <= n);
-    unsigned b = worst_best(k, n); /* The middle. */
+    unsigned b = worst_best(k, n); /* The middle one of the three parameters. */
     b = b < 1 ? 1 : b < RICE_B_MAX ? b : RICE_B_MAX - 1;
     for (;;) {
         struct highs h = highs_of(index, k, b - 1);
@@ -106,10 +108,10 @@ unsigned rice_best(const uint32_t *index, size_t k, size_t n, uint64_t *bits)
     }
 }
 
-/* ---- writing ---- */
+/* ---- Writing ---- */
 
-/* Bits not yet written, from the low end; always fewer than eight between
- * calls of put_bits(). */
+/* Bit writer. `bits` holds the pending bits from the low end; fewer than eight between two calls of
+ * put_bits(). */
 struct writer
 {
     uint8_t *dst, *end;
@@ -117,8 +119,8 @@ struct writer
     unsigned n_bits;
 };
 
-/* Up to 56 bits. Eight bytes are stored whatever there is to say, as long as
- * they are within the stream: what is too much is overwritten. */
+/* Writes up to 56 bits. Always stores eight bytes if they are inside the stream; the next store
+ * overwrites the surplus. */
 static inline void put_bits(struct writer *w, uint64_t bits, unsigned n_bits)
 {
     w->bits |= bits << w->n_bits;
@@ -135,8 +137,8 @@ static inline void put_bits(struct writer *w, uint64_t bits, unsigned n_bits)
     w->n_bits %= 8;
 }
 
-/* One gap as a code; *n_bits is its length, and the code proper if that is at
- * most 56. */
+/* Returns the code of one gap and sets *n_bits to its length. The code is valid only if the length
+ * is at most 56. */
 static inline uint64_t code_of(uint32_t gap, unsigned b, uint64_t *n_bits)
 {
     uint32_t high = gap >> b;
@@ -145,7 +147,7 @@ static inline uint64_t code_of(uint32_t gap, unsigned b, uint64_t *n_bits)
     return (low << 1 | 1) << (high & 63);
 }
 
-/* Write one gap of any length, 24 zeros at a time. */
+/* Writes a gap of any length, 24 zero bits at a time. */
 static void put_gap(struct writer *w, uint32_t gap, unsigned b)
 {
     uint32_t high = gap >> b;
@@ -160,7 +162,8 @@ VEC_CLONES void rice_put(const uint32_t *index, size_t k, unsigned b, uint8_t *d
     struct writer w = {.dst = dst, .end = dst + len};
     uint32_t next = 0;
     size_t i = 0;
-    for (; i + 2 <= k; i += 2) { /* Two at a time: half the dependent steps. */
+    /* Writing two gaps at a time halves the chain of dependent operations. */
+    for (; i + 2 <= k; i += 2) {
         uint64_t n0, n1;
         uint32_t gap0 = index[i] - next;
         uint32_t gap1 = index[i + 1] - index[i] - 1;
@@ -181,15 +184,15 @@ VEC_CLONES void rice_put(const uint32_t *index, size_t k, unsigned b, uint8_t *d
     assert(w.dst == w.end);
 }
 
-/* ---- reading ---- */
+/* ---- Reading ---- */
 
-/* At least WINDOW bits from bit `at` on, zeros beyond the end. */
+/* Returns at least WINDOW bits from bit `at` on, padded with zeros past the end. */
 static inline uint64_t window(const struct rice_reader *r, size_t at)
 {
     return words_get(r->src, r->len, at / 8) >> (at % 8);
 }
 
-/* Read one gap, whatever its length. False where the stream ends within it. */
+/* Reads one gap of any length. Returns false if the stream ends inside it. */
 static bool long_gap(struct rice_reader *r, uint64_t *gap)
 {
     uint64_t high = 0;
@@ -209,7 +212,7 @@ static bool long_gap(struct rice_reader *r, uint64_t *gap)
     return high <= UINT32_MAX;
 }
 
-/* Read one position the slow way, with every check. */
+/* Reads one position with all checks; used if a group does not fit into one window. */
 static bool get_one(struct rice_reader *r, uint32_t *index)
 {
     uint64_t gap;
@@ -222,8 +225,8 @@ static bool get_one(struct rice_reader *r, uint32_t *index)
     return true;
 }
 
-/* As many groups of positions as lie within one window each; returns how many
- * positions. Stops before what does not fit, or is not below n. */
+/* Reads groups of GROUP positions, each from one window. Returns the number of positions read.
+ * Stops before a group that does not fit or contains a position of n or more. */
 VEC_CLONES static size_t get_groups(struct rice_reader *reader, uint32_t *index, size_t count)
 {
     struct rice_reader r = *reader;
@@ -235,7 +238,8 @@ VEC_CLONES static size_t get_groups(struct rice_reader *reader, uint32_t *index,
         uint64_t next = r.next, odd = 0, top = 0;
         unsigned used = 0;
         for (size_t j = 0; j < GROUP; j++) {
-            /* The bit at the top ends what has no end, as too long. */
+            /* If no bit is set, the added top bit ends the search; the gap is then too long for the
+             * window. */
             unsigned zeros = (unsigned)__builtin_ctzll(bits | UINT64_C(1) << 63);
             uint64_t gap = (uint64_t)zeros << b | (bits >> 1 >> zeros & mask);
             index[i + j] = (uint32_t)(next + gap);
@@ -256,8 +260,8 @@ VEC_CLONES static size_t get_groups(struct rice_reader *reader, uint32_t *index,
     return i;
 }
 
-/* After a group that does not fit its window, the next few are read one by one and then groups
- * are tried again. */
+/* After a group that does not fit its window, the next few positions are read one by one. Then
+ * groups are tried again. */
 bool rice_get(struct rice_reader *r, uint32_t *index, size_t count)
 {
     r->k += count;
@@ -271,7 +275,7 @@ bool rice_get(struct rice_reader *r, uint32_t *index, size_t count)
     return true;
 }
 
-/* A stream that goes on, or padding with a one in it, would be a second encoding. */
+/* Extra bytes, or a set padding bit, would be a second encoding of the same set. */
 bool rice_ended(const struct rice_reader *r)
 {
     if (r->len != (r->at + 7) / 8)
@@ -279,8 +283,8 @@ bool rice_ended(const struct rice_reader *r)
     return r->at % 8 == 0 || r->src[r->len - 1] >> (r->at % 8) == 0;
 }
 
-/* The costs beside, from those of the high parts: h at b; 2 h + top at b - 1;
- * (h - odd) / 2 at b + 1. */
+/* Computes the costs of the neighbouring parameters from the sum of high parts at b, `high`: the
+ * sum is 2 high + top at b - 1, and (high - odd) / 2 at b + 1. */
 bool rice_least(const struct rice_reader *r)
 {
     uint64_t high = r->at - (uint64_t)r->k * (1 + r->b);

@@ -1,13 +1,13 @@
-/* compress/coding/words.h -- bits eight bytes at a time, up to the end of a buffer.
+/* compress/coding/words.h -- reads and writes 64-bit words near the end of a buffer.
  *
- * Bit i of a stream is bit i % 64 of its word i / 64, low bit first.
+ * Bit i of a stream is bit i % 64 of word i / 64, low bit first.
  */
 #ifndef COMPRESS_CODING_WORDS_H
 #define COMPRESS_CODING_WORDS_H
 
 #include "compress/coding/bytes.h"
 
-/* The part of a word that lies before the end. */
+/* Writes the bytes of a word that lie before `end`. */
 static inline void words_put(uint8_t *dst, const uint8_t *end, uint64_t word)
 {
     if (end - dst >= 8) {
@@ -18,7 +18,7 @@ static inline void words_put(uint8_t *dst, const uint8_t *end, uint64_t word)
         *dst++ = (uint8_t)word;
 }
 
-/* Eight bytes of src[0..len) from byte `at` on, zeros beyond the end. */
+/* Returns the eight bytes of src[0..len) from byte `at` on, with zeros past the end. */
 static inline uint64_t words_get(const uint8_t *src, size_t len, size_t at)
 {
     if (at + 8 <= len)

@@ -1,10 +1,10 @@
-/* compress/simd/avx2.h -- what all kernels of this level share, eight floats a register, two at a time.
+/* compress/simd/avx2.h -- helper functions that all AVX2 kernels share.
  *
- * A step is sixteen elements, two registers, so that lane i is element i mod 16
- * as in ref.c and sums come out in the same order. No fused multiply-add, which
- * rounds once where ref.c rounds twice. A tail is copied into a step's worth of
- * zeros, which no sum sees, and its results back: beside a loop over a thousand
- * elements that costs nothing, and each step is written once.
+ * A step handles sixteen elements in two registers of eight floats. Lane i thus holds element i mod
+ * 16, as in ref.c, and sums are added in the same order. Fused multiply-add is not used, because it
+ * rounds once where ref.c rounds twice. The last elements of a vector are copied into a step of
+ * zeros, which do not change any sum, and the results are copied back. Compared with a loop over a
+ * thousand elements this costs next to nothing, and each step is written only once.
  */
 #ifndef COMPRESS_SIMD_AVX2_H
 #define COMPRESS_SIMD_AVX2_H
@@ -22,20 +22,20 @@
 
 enum { HALF = SIMD_LANES / 2 };
 
-/* The last elements of a vector, and zeros. */
+/* Copies the last n elements of a vector and fills the rest of a step with zeros. */
 static inline void pad(float to[SIMD_LANES], const float *from, size_t n)
 {
     memset(to, 0, SIMD_LANES * sizeof *to);
     memcpy(to, from, n * sizeof *to);
 }
 
-/* Clears the sign bits. */
+/* Returns the absolute values. */
 STEP __m256 abs_of(__m256 v)
 {
     return _mm256_and_ps(v, _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff)));
 }
 
-/* The lower four floats as doubles: squares are summed in double. */
+/* Returns the lower four floats as doubles, in which squares are summed. */
 STEP __m256d low_half(__m256 v)
 {
     return _mm256_cvtps_pd(_mm256_castps256_ps128(v));
@@ -46,8 +46,8 @@ STEP __m256d high_half(__m256 v)
     return _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1));
 }
 
-/* Fold sixteen lanes of double, four registers, in the order of ref.c: upper half onto lower,
- * until one is left. */
+/* Returns the sum of sixteen double lanes (four registers), in the order of ref.c: the upper half
+ * is added to the lower half until one lane is left. */
 STEP double sum_lanes(const __m256d l[4])
 {
     __m256d l4 = _mm256_add_pd(_mm256_add_pd(l[0], l[2]), _mm256_add_pd(l[1], l[3]));
@@ -55,7 +55,7 @@ STEP double sum_lanes(const __m256d l[4])
     return _mm_cvtsd_f64(_mm_add_sd(l2, _mm_unpackhi_pd(l2, l2)));
 }
 
-/* Fold sixteen lanes of float, two registers, in the same order. */
+/* Returns the sum of sixteen float lanes (two registers), in the order of ref.c. */
 STEP float sum_lanes_float(const __m256 l[2])
 {
     __m256 l8 = _mm256_add_ps(l[0], l[1]);
@@ -64,14 +64,14 @@ STEP float sum_lanes_float(const __m256 l[2])
     return _mm_cvtss_f32(_mm_add_ss(l2, _mm_movehdup_ps(l2)));
 }
 
-/* Fold them in double. */
+/* Returns the sum of sixteen float lanes, added as doubles in the order of ref.c. */
 STEP double sum_lanes_wide(const __m256 l[2])
 {
     __m256d wide[4] = {low_half(l[0]), high_half(l[0]), low_half(l[1]), high_half(l[1])};
     return sum_lanes(wide);
 }
 
-/* The largest of sixteen lanes of unsigned integers. */
+/* Returns the largest of sixteen unsigned 32-bit lanes. */
 STEP uint32_t top(const __m256i l[2])
 {
     __m256i l8 = _mm256_max_epu32(l[0], l[1]);
@@ -80,7 +80,7 @@ STEP uint32_t top(const __m256i l[2])
     return (uint32_t)_mm_cvtsi128_si32(_mm_max_epu32(l2, _mm_shuffle_epi32(l2, 0xb1)));
 }
 
-/* Bit j of `bits` as the sign bit of lane j. */
+/* Moves bit j of `bits` to the sign bit of lane j. */
 STEP __m256 signs_of(int bits)
 {
     __m256i to_top = _mm256_setr_epi32(31, 30, 29, 28, 27, 26, 25, 24);
@@ -88,7 +88,7 @@ STEP __m256 signs_of(int bits)
     return _mm256_castsi256_ps(_mm256_and_si256(moved, _mm256_set1_epi32((int)0x80000000u)));
 }
 
-/* x - x_hat of eight elements, with -0 made +0 by adding 0. */
+/* Returns x - x_hat for eight elements. Adding 0 turns -0 into +0. */
 STEP __m256 difference(const float *x, const float *x_hat, size_t i)
 {
     __m256 h = x_hat != NULL ? _mm256_loadu_ps(x_hat + i) : _mm256_setzero_ps();

@@ -1,12 +1,15 @@
-/* compress/simd/avx2_cast.c -- halves, bytes and powers of two, eight floats a register. */
+/* compress/simd/avx2_cast.c -- AVX2 kernels that convert floats to binary16, int8 and powers of
+ * two.
+ */
 #include "compress/simd/avx2.h"
 
 #if SIMD_X86
 
-/* ---- halves ---- */
+/* ---- binary16 ---- */
 
-/* Sixteen halves in plain C, which the vectoriser can do: binary16 instructions are another
- * feature bit (f16c), one that not every compiler can ask for. */
+/* Converts sixteen floats to binary16 in plain C, which the compiler vectorises. The binary16
+ * instructions belong to another CPU feature (F16C), which not every supported compiler can test
+ * for. */
 STEP void half_step(__m256 e2[2], uint8_t *dst, const float *v, float first, float second)
 {
     float d[SIMD_LANES];
@@ -22,7 +25,7 @@ STEP void half_step(__m256 e2[2], uint8_t *dst, const float *v, float first, flo
     }
 }
 
-/* The tail's zeros become halves of zero, and lose nothing. */
+/* Zeros in the padded tail become binary16 zeros and add no error. */
 AVX2 static float half_put_avx2(uint8_t *restrict dst, const float *restrict v, size_t n,
                                 float first, float second)
 {
@@ -40,7 +43,7 @@ AVX2 static float half_put_avx2(uint8_t *restrict dst, const float *restrict v, 
     return sum_lanes_float(e2);
 }
 
-/* A plain loop as in ref.c, which is compiled for AVX2 here. */
+/* Plain loop as in ref.c; the compiler vectorises it for AVX2. */
 AVX2 static void half_add_avx2(float *restrict y, const uint8_t *restrict src, size_t n,
                                float first, float second)
 {
@@ -48,7 +51,7 @@ AVX2 static void half_add_avx2(float *restrict y, const uint8_t *restrict src, s
         y[i] += simd_half_to_float(bytes_get_u16(src + 2 * i)) * first * second;
 }
 
-/* ---- sums of squares ---- */
+/* ---- Sums of squares ---- */
 
 /* The sixteen lanes of simd_sum_squares(). */
 struct squares
@@ -66,7 +69,8 @@ STEP struct squares add_one(struct squares sum, struct squares s)
     return (struct squares){{_mm256_add_ps(sum.l[0], s.l[0]), _mm256_add_ps(sum.l[1], s.l[1])}};
 }
 
-/* Add four squares of each lane at a time, as chains of sums are a quarter as long so. */
+/* Adds four squares to each lane. Adding them in pairs first makes the chain of dependent additions
+ * a quarter as long. */
 STEP struct squares add_four(struct squares sum, const struct squares s[4])
 {
     return add_one(sum, add_one(add_one(s[0], s[1]), add_one(s[2], s[3])));
@@ -97,23 +101,22 @@ AVX2 static double sum_squares_avx2(const float *square, size_t n)
     return sum_lanes_wide(sum.l);
 }
 
-/* ---- bytes ---- */
+/* ---- int8 ---- */
 
-/* Pack the low bytes of sixteen integers, which are below 256. */
+/* Packs the low bytes of sixteen integers, each below 256. */
 STEP __m128i pack_bytes(__m256i low, __m256i high)
 {
     __m256i both = _mm256_permute4x64_epi64(_mm256_packus_epi32(low, high), 0xd8);
     return _mm_packus_epi16(_mm256_castsi256_si128(both), _mm256_extracti128_si256(both, 1));
 }
 
-/* The grid of int8 in registers. */
+/* Constants of the int8 grid in registers. */
 struct byting
 {
     __m256 shift, inv, step, bias;
 };
 
-/* Write sixteen codes, the low bytes of the biased products; returns the squares of what they
- * lose. */
+/* Writes sixteen codes, the low bytes of the biased products. Returns the squared errors. */
 STEP struct squares byte_step(const struct byting *g, uint8_t *code, const float *v)
 {
     struct squares s;
@@ -155,12 +158,12 @@ AVX2 static double byte_put_avx2(const struct simd_bytes *grid, uint8_t *restric
     return sum_lanes_wide(sum.l);
 }
 
-/* ---- powers of two ---- */
+/* ---- Powers of two ---- */
 
 enum { MANTISSA = 23 };
 
-/* What is added below the exponents of n elements, and of as many more as make a word: in plain
- * C, as AVX2 has no 64-bit products. */
+/* Draws the random bits that are added below the exponents of n elements; an odd n draws one more.
+ * In plain C, because AVX2 has no 64-bit multiplication. */
 STEP void draw_powers(const struct simd_powers *p, uint32_t *below, size_t n)
 {
     for (size_t i = 0; i < n; i += 2) {
@@ -169,14 +172,14 @@ STEP void draw_powers(const struct simd_powers *p, uint32_t *below, size_t n)
     }
 }
 
-/* What rounding to powers has in registers. */
+/* Constants and state of rounding to powers of two, in registers. */
 struct powering
 {
     __m256 factor, shift;
-    __m128i top; /* The highest exponent bytes. */
+    __m128i top; /* Largest exponent byte of each lane so far. */
 };
 
-/* Write sixteen exponents and their signs; returns the squares of what they lose. */
+/* Writes sixteen exponent bytes and their sign bits. Returns the squared errors. */
 STEP struct squares power_step(struct powering *p, uint8_t *exponent, uint8_t *sign, const float *v,
                                const uint32_t *below)
 {
@@ -200,7 +203,7 @@ STEP struct squares power_step(struct powering *p, uint8_t *exponent, uint8_t *s
     return s;
 }
 
-/* The last n < 16 elements, by way of a padded copy. */
+/* Rounds the last n < 16 elements through a padded copy. */
 STEP struct squares power_tail(struct powering *p, uint8_t *exponent, uint8_t *sign, const float *v,
                                const uint32_t *below, size_t n)
 {
@@ -248,7 +251,7 @@ AVX2 static double power_put_avx2(struct simd_powers *to, uint8_t *restrict dst,
     return sum_lanes_wide(sum.l);
 }
 
-/* Add eight powers. */
+/* Adds eight decoded powers to y. */
 STEP void power_back(float *y, const uint8_t *exponent, int bits, __m256 factor)
 {
     __m256i e = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)exponent));
@@ -285,6 +288,6 @@ const struct simd_cast_table simd_avx2_cast = {
 
 #else
 
-extern int simd_avx2_cast_none; /* A file may not be empty. */
+extern int simd_avx2_cast_none; /* ISO C does not allow a file without a declaration. */
 
 #endif

@@ -1,30 +1,31 @@
-/* compress/simd/avx2_levels.c -- coins, levels of a grid and their codes, eight floats a register. */
+/* compress/simd/avx2_levels.c -- AVX2 kernels for random numbers and for rounding to grid levels.
+ */
 #include "compress/simd/avx2.h"
 
 #if SIMD_X86
 
-/* ---- levels ---- */
+/* ---- Levels ---- */
 
-/* In plain C again: AVX2 has no 64-bit products, and the vectoriser makes them of 32-bit ones. */
+/* Plain C, because AVX2 has no 64-bit multiplication. The compiler builds it from 32-bit ones. */
 AVX2 static void coin_avx2(float *u, uint64_t key, size_t first, size_t n)
 {
     simd_coins(u, key, first, n);
 }
 
-/* The grid, and the sums of round_step() in sixteen lanes. */
+/* Constants of the grid, and the sums of round_step() in sixteen lanes. */
 struct rounding
 {
     __m256 first, second, levels;
     __m256 aq[2], q2[2];
 };
 
-/* Round to nearest even, as adding and taking off 1.5 * 2^23 does in ref.c. */
+/* Rounds to nearest even, like adding and subtracting 1.5 * 2^23 in ref.c. */
 STEP __m256 level_near(__m256 a)
 {
     return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
-/* Round a >= 0 up where the coin u is below its fraction. */
+/* Rounds a >= 0 up if the random number u is below the fraction of a, otherwise down. */
 STEP __m256 level_random(__m256 a, __m256 u)
 {
     __m256 low = _mm256_round_ps(a, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
@@ -32,14 +33,14 @@ STEP __m256 level_random(__m256 a, __m256 u)
     return _mm256_add_ps(low, _mm256_and_ps(up, _mm256_set1_ps(1.0f)));
 }
 
-/* a >= 0 with the signs of v. */
+/* Returns a >= 0 with the sign of v. */
 STEP __m256 with_sign_of(__m256 a, __m256 v)
 {
     return _mm256_or_ps(a, _mm256_and_ps(v, _mm256_set1_ps(-0.0f)));
 }
 
-/* Round sixteen elements. Random rounding works on magnitudes, and the sums do not care: a q is
- * the same with both signs turned. */
+/* Rounds sixteen elements. Random rounding works on magnitudes. The sums are not affected, because
+ * a * q is the same if both signs change. */
 STEP void round_step(struct rounding *r, float *q, const float *v, const float *u)
 {
     for (int h = 0; h < 2; h++) {
@@ -61,7 +62,7 @@ STEP void round_step(struct rounding *r, float *q, const float *v, const float *
     }
 }
 
-/* Two loops: whether there are coins is decided once. */
+/* Two loops, so that the test for random rounding is made once and not in every step. */
 AVX2 static struct simd_levels round_avx2(const struct simd_grid *g, float *restrict q,
                                           const float *restrict v, const float *restrict u,
                                           size_t n)
@@ -89,8 +90,8 @@ AVX2 static struct simd_levels round_avx2(const struct simd_grid *g, float *rest
     return (struct simd_levels){sum_lanes_float(r.aq), sum_lanes_float(r.q2)};
 }
 
-/* What code_step() needs in registers: `sign` is the sign bit of a code, e2 the error in sixteen
- * lanes. */
+/* Constants of code_step() in registers: `sign` is the sign bit of a code. e2 sums the squared
+ * errors in sixteen lanes. */
 struct coding
 {
     __m256 scale, shift;
@@ -98,7 +99,7 @@ struct coding
     __m256 e2[2];
 };
 
-/* Eight codes as 32-bit integers, and their errors. */
+/* Returns eight codes as 32-bit integers and adds their squared errors to c->e2. */
 STEP __m256i code_half(struct coding *c, const float *q, const float *v, int h)
 {
     __m256 level = _mm256_loadu_ps(q + h * HALF);
@@ -110,8 +111,8 @@ STEP __m256i code_half(struct coding *c, const float *q, const float *v, int h)
     return _mm256_or_si256(_mm256_abs_epi32(k), _mm256_and_si256(minus, c->sign));
 }
 
-/* Sixteen codes as 16-bit integers. Packing works in the halves of a register by themselves: the
- * permutation puts them in order again. */
+/* Writes sixteen codes as 16-bit integers. The pack instruction works within each half of a
+ * register; the permutation restores the order. */
 STEP void code_step(struct coding *c, uint16_t *code, const float *q, const float *v)
 {
     __m256i low = code_half(c, q, v, 0);
@@ -141,8 +142,8 @@ AVX2 static float code_avx2(const struct simd_coder *c, uint16_t *restrict code,
     return sum_lanes_float(g.e2);
 }
 
-/* Add the values of eight nibbles. A permutation looks up one of eight values, and bit 3 of the
- * nibble chooses between two such tables. */
+/* Adds the values of eight 4-bit codes. A permutation looks up one of eight values; bit 3 of the
+ * code selects one of two such tables. */
 STEP void nibble_step(float *y, uint32_t eight, const __m256 values[2])
 {
     __m256i shifts = _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28);
@@ -153,7 +154,7 @@ STEP void nibble_step(float *y, uint32_t eight, const __m256 values[2])
     _mm256_storeu_ps(y, _mm256_add_ps(_mm256_loadu_ps(y), v));
 }
 
-/* Four bytes hold the nibbles of eight elements. */
+/* Four bytes contain the 4-bit codes of eight elements. */
 AVX2 static void nibble_add_avx2(float *restrict y, const uint8_t *restrict src, size_t n,
                                  const float value[16])
 {
@@ -180,6 +181,6 @@ const struct simd_levels_table simd_avx2_levels = {
 
 #else
 
-extern int simd_avx2_levels_none; /* A file may not be empty. */
+extern int simd_avx2_levels_none; /* ISO C does not allow a file without a declaration. */
 
 #endif

@@ -1,25 +1,26 @@
-/* compress/simd/avx2_load.c -- differences with their sums, and signs, eight floats a register. */
+/* compress/simd/avx2_load.c -- AVX2 kernels that load differences, sum them, and pack signs. */
 #include "compress/simd/avx2.h"
 
 #if SIMD_X86
 
-/* ---- load ---- */
+/* ---- Loading ---- */
 
-/* What load_step() sums up, in registers. */
+/* Sums of load_step(), in registers. */
 struct loading
 {
     __m256d x2[4], l1[4];
     __m256i max[2];
 };
 
-/* Where differences go: as floats or as signs, or nowhere. */
+/* Destination of the differences: as floats (v), as sign bits (sign), or both NULL for sums only.
+ */
 struct loaded
 {
     float *v;
     uint8_t *sign;
 };
 
-/* Load sixteen elements. `how` is a constant wherever this is inlined, so the tests of it cost
+/* Loads sixteen elements. `how` is a constant wherever this function is inlined, so its tests cost
  * nothing. */
 STEP void load_step(struct loading *l, const struct loaded *to, size_t i, const float *x,
                     const float *x_hat, unsigned how)
@@ -44,7 +45,7 @@ STEP void load_step(struct loading *l, const struct loaded *to, size_t i, const 
     }
 }
 
-/* Load the last n < 16 elements by way of a padded copy. */
+/* Loads the last n < 16 elements through a padded copy. */
 STEP void load_tail(struct loading *l, const struct loaded *to, size_t i, const float *x,
                     const float *x_hat, size_t n, unsigned how)
 {
@@ -61,7 +62,7 @@ STEP void load_tail(struct loading *l, const struct loaded *to, size_t i, const 
         memcpy(to->sign + i / 8, bits, (n + 7) / 8);
 }
 
-/* Load one block; how to fold its lanes comes later. It is inlined once for each `how`. */
+/* Loads one block and returns its sums in lanes. Inlined once for each value of `how`. */
 STEP struct loading load_block(const struct loaded *to, size_t at, const float *x,
                                const float *x_hat, size_t n, unsigned how)
 {
@@ -70,7 +71,7 @@ STEP struct loading load_block(const struct loaded *to, size_t at, const float *
     struct loading l = {{zero, zero, zero, zero}, {zero, zero, zero, zero}, {none, none}};
     size_t i = at;
     for (; i + SIMD_LANES <= at + n; i += SIMD_LANES) {
-        if (how & SIMD_AHEAD) { /* A step is one cache line of each vector. */
+        if (how & SIMD_AHEAD) { /* A step is one cache line of x and one of x_hat. */
             simd_ask(x + i);
             if (x_hat != NULL)
                 simd_ask(x_hat + i);
@@ -82,7 +83,7 @@ STEP struct loading load_block(const struct loaded *to, size_t at, const float *
     return l;
 }
 
-/* Fold the lanes of a block. */
+/* Adds up the lanes of a block. */
 STEP struct simd_sums sums_of(const struct loading *l)
 {
     return (struct simd_sums){sum_lanes(l->x2), sum_lanes(l->l1), top(l->max)};
@@ -101,9 +102,9 @@ AVX2 static struct simd_sums load_signs_avx2(uint8_t *restrict dst, const float 
     return loads_signs(dst, x, x_hat, n, how);
 }
 
-/* ---- signs ---- */
+/* ---- Signs ---- */
 
-/* A byte of signs is the mask of a register. */
+/* The sign mask of a register is one byte of sign bits. */
 AVX2 static void sign_put_avx2(uint8_t *restrict dst, const float *restrict v, size_t n)
 {
     size_t i = 0;
@@ -116,7 +117,7 @@ AVX2 static void sign_put_avx2(uint8_t *restrict dst, const float *restrict v, s
     }
 }
 
-/* Add +-scale to eight elements. */
+/* Adds +scale or -scale to eight elements. */
 STEP void sign_step(float *y, int bits, __m256 scale)
 {
     __m256 v = _mm256_xor_ps(scale, signs_of(bits));
@@ -147,6 +148,6 @@ const struct simd_load_table simd_avx2_load = {
 
 #else
 
-extern int simd_avx2_load_none; /* A file may not be empty. */
+extern int simd_avx2_load_none; /* ISO C does not allow a file without a declaration. */
 
 #endif

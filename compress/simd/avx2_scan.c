@@ -1,12 +1,12 @@
-/* compress/simd/avx2_scan.c -- what is large enough to be sent, eight floats a register. */
+/* compress/simd/avx2_scan.c -- AVX2 kernels that collect the elements above a threshold. */
 #include "compress/simd/avx2.h"
 
 #if SIMD_X86
 
-/* ---- scan ---- */
+/* ---- Scanning ---- */
 
-/* One bit for each |d| >= t of eight, compared as integers; the squares of the others go to
- * rest2. */
+/* Returns one bit for each of eight elements with |d| >= t, compared as integers. Adds the squares
+ * of the other elements to rest2. */
 STEP unsigned above(__m256 d, uint32_t t, __m256d rest2[2])
 {
     __m256i key = _mm256_castps_si256(abs_of(d));
@@ -19,7 +19,7 @@ STEP unsigned above(__m256 d, uint32_t t, __m256d rest2[2])
     return (unsigned)_mm256_movemask_ps(taken);
 }
 
-/* What a scan sums up in registers. */
+/* State of a scan, with its sums in registers. */
 struct scanning
 {
     struct simd_scan *s;
@@ -27,7 +27,8 @@ struct scanning
     __m256i max[2];
 };
 
-/* Scan sixteen elements. Few are taken, one in a hundred or so: a branch for each. */
+/* Scans sixteen elements. Usually about one in a hundred is collected, so each one takes a branch.
+ */
 STEP void scan_step(struct scanning *g, const float *x, const float *x_hat, uint32_t first)
 {
     struct simd_scan *s = g->s;
@@ -45,7 +46,7 @@ STEP void scan_step(struct scanning *g, const float *x, const float *x_hat, uint
     }
 }
 
-/* Sums of none, for a scan or a filter. */
+/* Returns the initial state of a scan or filter, with all sums zero. */
 STEP struct scanning scan_start(struct simd_scan *s)
 {
     __m256d zero = _mm256_setzero_pd();
@@ -53,7 +54,7 @@ STEP struct scanning scan_start(struct simd_scan *s)
     return (struct scanning){s, {zero, zero, zero, zero}, {none, none}};
 }
 
-/* Zeros of the tail are never taken, as s->t is at least 1. */
+/* Zeros in the padded tail are never collected, because s->t is at least 1. */
 AVX2 static uint32_t scan_avx2(struct simd_scan *s, const float *restrict x,
                                const float *restrict x_hat, size_t n, uint32_t first)
 {
@@ -72,8 +73,8 @@ AVX2 static uint32_t scan_avx2(struct simd_scan *s, const float *restrict x,
     return top(g.max);
 }
 
-/* Filter sixteen candidates. Most are taken here, and which is a toss of a coin: each is stored,
- * and only counted where it is taken. */
+/* Filters sixteen candidates. About half of them are kept, which a branch would mispredict.
+ * Therefore every candidate is stored, and the count grows only if it is kept. */
 STEP void filter_step(struct scanning *g, const float *value, const uint32_t *index)
 {
     struct simd_scan *s = g->s;
@@ -112,6 +113,6 @@ const struct simd_scan_table simd_avx2_scan = {
 
 #else
 
-extern int simd_avx2_scan_none; /* A file may not be empty. */
+extern int simd_avx2_scan_none; /* ISO C does not allow a file without a declaration. */
 
 #endif

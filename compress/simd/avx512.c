@@ -1,4 +1,4 @@
-/* compress/simd/avx512.c -- the level's table of kernels. */
+/* compress/simd/avx512.c -- the table of all AVX-512 kernels. */
 #include "compress/simd/avx512.h"
 
 #if SIMD_X86
@@ -13,6 +13,6 @@ const struct simd_table simd_avx512 = {
 
 #else
 
-extern int simd_avx512_none; /* A file may not be empty. */
+extern int simd_avx512_none; /* ISO C does not allow a file without a declaration. */
 
 #endif

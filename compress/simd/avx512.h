@@ -1,8 +1,9 @@
-/* compress/simd/avx512.h -- what all kernels of this level share, sixteen floats a register.
+/* compress/simd/avx512.h -- helper functions that all AVX-512 kernels share.
  *
- * A tail is a step under a mask. Steps are inlined into both places, and the
- * one with all lanes loses its masks. The square of a float is exact in a
- * double, so there a fused multiply-add rounds as the two operations do.
+ * A step handles sixteen floats in one register. The last elements of a vector are a step with a
+ * lane mask. Steps are inlined for both cases; with the constant mask ALL the compiler removes the
+ * masking. The square of a float is exact in a double, so fused multiply-add of doubles gives the
+ * same bits as ref.c.
  */
 #ifndef COMPRESS_SIMD_AVX512_H
 #define COMPRESS_SIMD_AVX512_H
@@ -16,7 +17,8 @@
 #include <immintrin.h>
 
 #ifndef __OPTIMIZE__
-/* Without optimisation gcc's intrinsics are macros, and what they cast counts as written here. */
+/* Without optimisation the intrinsics of gcc are macros, whose casts cause warnings in this file.
+ */
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 #endif
 
@@ -25,25 +27,25 @@
 
 enum { ALL = 0xffff };
 
-/* The constants of rng_at() in nn/math/rng.h, SplitMix64: step, then two multiplications. */
+/* Constants of rng_at() in nn/math/rng.h (SplitMix64): the increment and two multipliers. */
 #define RNG_STEP  UINT64_C(0x9e3779b97f4a7c15)
 #define RNG_MIX_1 UINT64_C(0xbf58476d1ce4e5b9)
 #define RNG_MIX_2 UINT64_C(0x94d049bb133111eb)
 
-/* A mask of the lanes of the last n < 16 elements. */
+/* Returns the lane mask of the last n < 16 elements. */
 static inline __mmask16 tail(size_t n)
 {
     return (__mmask16)((1u << n) - 1);
 }
 
-/* Load under a mask; other lanes are zero. Where the mask is a constant ALL, this is a plain
+/* Loads the lanes of the mask; other lanes are zero. With the constant mask ALL this is a plain
  * load. */
 STEP __m512 get(const float *p, __mmask16 m)
 {
     return m == ALL ? _mm512_loadu_ps(p) : _mm512_maskz_loadu_ps(m, p);
 }
 
-/* Store under a mask; nothing is written in other lanes. */
+/* Stores the lanes of the mask; other lanes of memory do not change. */
 STEP void put(float *p, __mmask16 m, __m512 v)
 {
     if (m == ALL)
@@ -52,7 +54,7 @@ STEP void put(float *p, __mmask16 m, __m512 v)
         _mm512_mask_storeu_ps(p, m, v);
 }
 
-/* Up to sixteen numbers of 16 bits: halves and codes. */
+/* Loads up to sixteen 16-bit numbers (binary16 values or codes). */
 STEP __m256i get_halves(const void *p, __mmask16 m)
 {
     return m == ALL ? _mm256_loadu_si256(p) : _mm256_maskz_loadu_epi16(m, p);
@@ -66,7 +68,7 @@ STEP void put_halves(void *p, __mmask16 m, __m256i v)
         _mm256_mask_storeu_epi16(p, m, v);
 }
 
-/* Up to sixteen bytes. */
+/* Loads up to sixteen bytes. */
 STEP __m128i get_bytes(const void *p, __mmask16 m)
 {
     return m == ALL ? _mm_loadu_si128(p) : _mm_maskz_loadu_epi8(m, p);
@@ -80,7 +82,7 @@ STEP void put_bytes(void *p, __mmask16 m, __m128i v)
         _mm_mask_storeu_epi8(p, m, v);
 }
 
-/* Write one bit a lane; a tail of eight lanes or less is one byte. */
+/* Writes one bit per lane: two bytes, or one byte if the mask has at most eight lanes. */
 STEP void put_bits(uint8_t *dst, __mmask16 m, __mmask16 bits)
 {
     dst[0] = (uint8_t)bits;
@@ -88,8 +90,8 @@ STEP void put_bits(uint8_t *dst, __mmask16 m, __mmask16 bits)
         dst[1] = (uint8_t)(bits >> 8);
 }
 
-/* Where gcc 12 keeps a mask in memory it stores 16 bits and takes 32 from there:
- * the upper ones are cleared where it cannot know that they are. */
+/* gcc 12 may spill a 16-bit mask to memory and read 32 bits back. The upper bits are therefore
+ * cleared in a way that the compiler cannot optimise away. */
 STEP size_t count_lanes(__mmask16 m)
 {
     unsigned bits = m;
@@ -97,14 +99,14 @@ STEP size_t count_lanes(__mmask16 m)
     return (size_t)__builtin_popcount(bits & ALL);
 }
 
-/* Clears the sign bits. */
+/* Returns the absolute values. */
 STEP __m512 abs_of(__m512 v)
 {
     return _mm512_castsi512_ps(
         _mm512_and_si512(_mm512_castps_si512(v), _mm512_set1_epi32(0x7fffffff)));
 }
 
-/* The lower eight floats as doubles: squares are summed in double. */
+/* Returns the lower eight floats as doubles, in which squares are summed. */
 STEP __m512d low_half(__m512 v)
 {
     return _mm512_cvtps_pd(_mm512_castps512_ps256(v));
@@ -115,8 +117,8 @@ STEP __m512d high_half(__m512 v)
     return _mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1));
 }
 
-/* Fold sixteen lanes of double, two registers, in the order of ref.c: upper half onto lower,
- * until one is left. */
+/* Returns the sum of sixteen double lanes (two registers), in the order of ref.c: the upper half is
+ * added to the lower half until one lane is left. */
 STEP double sum_lanes(const __m512d l[2])
 {
     __m512d l8 = _mm512_add_pd(l[0], l[1]);
@@ -125,7 +127,7 @@ STEP double sum_lanes(const __m512d l[2])
     return _mm_cvtsd_f64(_mm_add_sd(l2, _mm_unpackhi_pd(l2, l2)));
 }
 
-/* Fold sixteen lanes of float in the same order. */
+/* Returns the sum of sixteen float lanes, in the order of ref.c. */
 STEP float sum_lanes_float(__m512 l)
 {
     __m256 l8 = _mm256_add_ps(_mm512_castps512_ps256(l), _mm512_extractf32x8_ps(l, 1));
@@ -134,22 +136,22 @@ STEP float sum_lanes_float(__m512 l)
     return _mm_cvtss_f32(_mm_add_ss(l2, _mm_movehdup_ps(l2)));
 }
 
-/* Fold sixteen lanes of float in double, in the same order. */
+/* Returns the sum of sixteen float lanes, added as doubles in the order of ref.c. */
 STEP double sum_lanes_wide(__m512 l)
 {
     __m512d wide[2] = {low_half(l), high_half(l)};
     return sum_lanes(wide);
 }
 
-/* x - x_hat of sixteen elements, with -0 made +0 by adding 0. */
+/* Returns x - x_hat for up to sixteen elements. Adding 0 turns -0 into +0. */
 STEP __m512 difference(const float *x, const float *x_hat, size_t i, __mmask16 m)
 {
     __m512 h = x_hat != NULL ? get(x_hat + i, m) : _mm512_setzero_ps();
     return _mm512_add_ps(_mm512_sub_ps(get(x + i, m), h), _mm512_setzero_ps());
 }
 
-/* Two factors in registers. A second factor of 1 is left out, which is exact; compilers split
- * the loops over it. */
+/* Two factors in registers. A second factor of 1 is skipped, which does not change the result. The
+ * compiler splits loops over this test. */
 struct shifting
 {
     __m512 first, second;
@@ -161,20 +163,21 @@ STEP struct shifting shift_by(float first, float second)
     return (struct shifting){_mm512_set1_ps(first), _mm512_set1_ps(second), second != 1.0f};
 }
 
-/* Multiply by both factors, in the order of ref.c. */
+/* Multiplies by both factors, in the order of ref.c. */
 STEP __m512 shifted(const struct shifting *s, __m512 f)
 {
     f = _mm512_mul_ps(f, s->first);
     return s->twice ? _mm512_mul_ps(f, s->second) : f;
 }
 
-/* A 64-bit number in all eight places. */
+/* Returns a register with the 64-bit number in all eight lanes. */
 STEP __m512i eight_of(uint64_t word)
 {
     return _mm512_set1_epi64((long long)word);
 }
 
-/* rng_at() of eight keys at position 0, which have had their step. */
+/* Returns the random words of eight SplitMix64 states that have already been incremented, as
+ * rng_at() does. */
 STEP __m512i mix(__m512i z)
 {
     z = _mm512_xor_si512(z, _mm512_srli_epi64(z, 30));
@@ -184,8 +187,8 @@ STEP __m512i mix(__m512i z)
     return _mm512_xor_si512(z, _mm512_srli_epi64(z, 31));
 }
 
-/* Eight keys for mix() of the elements first to first + 16 of a stream: number i of a key is number
- * 0 of the key i steps on. */
+/* Returns eight states for mix(), for elements first to first + 16 of a stream. Word number i of a
+ * key has the state key + (i + 1) * RNG_STEP. */
 STEP __m512i keys_from(uint64_t key, size_t first)
 {
     __m512i steps =

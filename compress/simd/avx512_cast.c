@@ -1,12 +1,13 @@
-/* compress/simd/avx512_cast.c -- halves, bytes and powers of two, sixteen floats a register. */
+/* compress/simd/avx512_cast.c -- AVX-512 kernels that convert floats to binary16, int8, powers of
+ * two.
+ */
 #include "compress/simd/avx512.h"
 
 #if SIMD_X86
 
-/* ---- halves ---- */
+/* ---- binary16 ---- */
 
-/* Write sixteen halves; returns e2 with the squares of what was lost added. The code of -0
- * becomes that of 0. */
+/* Writes sixteen binary16 values and returns e2 plus their squared errors. -0 is written as 0. */
 STEP __m512 half_step(uint8_t *dst, __m512 f, __m512 e2, __mmask16 m)
 {
     __m256i half = _mm512_cvtps_ph(f, _MM_FROUND_TO_NEAREST_INT);
@@ -31,7 +32,7 @@ AVX512 static float half_put_avx512(uint8_t *restrict dst, const float *restrict
     return sum_lanes_float(e2);
 }
 
-/* Add sixteen halves, shifted back. */
+/* Decodes sixteen binary16 values, multiplies them by both factors and adds them to y. */
 STEP void half_back(float *y, const uint8_t *src, const struct shifting *s, __mmask16 m)
 {
     __m512 f = shifted(s, _mm512_cvtph_ps(get_halves(src, m)));
@@ -49,9 +50,10 @@ AVX512 static void half_add_avx512(float *restrict y, const uint8_t *restrict sr
         half_back(y + i, src + 2 * i, &s, tail(n - i));
 }
 
-/* ---- sums of squares ---- */
+/* ---- Sums of squares ---- */
 
-/* Add four squares of each lane at a time, as chains of sums are a quarter as long so. */
+/* Adds four squares to each lane. Adding them in pairs first makes the chain of dependent additions
+ * a quarter as long. */
 STEP __m512 add_four(__m512 sum, const __m512 s[4])
 {
     __m512 four = _mm512_add_ps(_mm512_add_ps(s[0], s[1]), _mm512_add_ps(s[2], s[3]));
@@ -75,16 +77,15 @@ AVX512 static double sum_squares_avx512(const float *square, size_t n)
     return sum_lanes_wide(sum);
 }
 
-/* ---- bytes ---- */
+/* ---- int8 ---- */
 
-/* The grid of int8 in registers. */
+/* Constants of the int8 grid in registers. */
 struct byting
 {
     __m512 shift, inv, step, bias;
 };
 
-/* Write sixteen codes, the low bytes of the biased products; returns the squares of what they
- * lose. */
+/* Writes sixteen codes, the low bytes of the biased products. Returns the squared errors. */
 STEP __m512 byte_step(const struct byting *g, uint8_t *code, const float *v, __mmask16 m)
 {
     __m512 a = _mm512_mul_ps(get(v, m), g->shift);
@@ -115,20 +116,20 @@ AVX512 static double byte_put_avx512(const struct simd_bytes *grid, uint8_t *res
     return sum_lanes_wide(sum);
 }
 
-/* ---- powers of two ---- */
+/* ---- Powers of two ---- */
 
 enum { MANTISSA = 23 };
 
-/* What rounding to powers has in registers. */
+/* Constants and state of rounding to powers of two, in registers. */
 struct powering
 {
-    __m512i keys; /* For mix(), of the next sixteen elements. */
+    __m512i keys; /* States of mix() for the next sixteen elements. */
     __m512 factor, shift;
-    __m128i top; /* The highest exponent bytes. */
+    __m128i top; /* Largest exponent byte of each lane so far. */
 };
 
-/* Write sixteen exponents and their signs; returns the squares of what they lose. `random` is a
- * constant wherever this is inlined. */
+/* Writes sixteen exponent bytes and their sign bits. Returns the squared errors. `random` is a
+ * constant wherever this function is inlined. */
 STEP __m512 power_step(struct powering *p, uint8_t *exponent, uint8_t *sign, const float *v,
                        bool random, __mmask16 m)
 {
@@ -153,7 +154,7 @@ STEP __m512 power_step(struct powering *p, uint8_t *exponent, uint8_t *sign, con
     return _mm512_mul_ps(d, d);
 }
 
-/* The loop, once with coins and once without. */
+/* Rounds all elements. Inlined once with random rounding and once without. */
 STEP double power_all(struct simd_powers *to, uint8_t *dst, const float *v, size_t n, bool random)
 {
     struct powering p = {keys_from(to->key, to->first), _mm512_set1_ps(to->factor),
@@ -181,7 +182,7 @@ AVX512 static double power_put_avx512(struct simd_powers *p, uint8_t *restrict d
     return p->random ? power_all(p, dst, v, n, true) : power_all(p, dst, v, n, false);
 }
 
-/* Add sixteen powers, whose signs are the mask `bits`. */
+/* Adds sixteen decoded powers to y. The mask `bits` holds their signs. */
 STEP void power_back(float *y, const uint8_t *exponent, unsigned bits, __m512 factor, __mmask16 m)
 {
     __m512i e = _mm512_cvtepu8_epi32(get_bytes(exponent, m));
@@ -215,6 +216,6 @@ const struct simd_cast_table simd_avx512_cast = {
 
 #else
 
-extern int simd_avx512_cast_none; /* A file may not be empty. */
+extern int simd_avx512_cast_none; /* ISO C does not allow a file without a declaration. */
 
 #endif

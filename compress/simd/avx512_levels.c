@@ -1,11 +1,13 @@
-/* compress/simd/avx512_levels.c -- coins, levels of a grid and their codes, sixteen floats a register. */
+/* compress/simd/avx512_levels.c -- AVX-512 kernels for random numbers and rounding to grid levels.
+ */
 #include "compress/simd/avx512.h"
 
 #if SIMD_X86
 
-/* ---- levels ---- */
+/* ---- Levels ---- */
 
-/* Sixteen numbers in [0, 1) of eight words: the halves of a word lie side by side already. */
+/* Returns sixteen numbers in [0, 1) from eight random words. The two halves of a word are already
+ * adjacent lanes. */
 STEP __m512 coins(__m512i word)
 {
     return _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_srli_epi32(word, 8)), _mm512_set1_ps(0x1p-24f));
@@ -24,20 +26,20 @@ AVX512 static void coin_avx512(float *u, uint64_t key, size_t first, size_t n)
         put(u + i, tail(n - i), coins(mix(keys)));
 }
 
-/* The grid, and the sums of round_step() in sixteen lanes. */
+/* Constants of the grid, and the sums of round_step() in sixteen lanes. */
 struct rounding
 {
     struct shifting to_grid;
     __m512 levels, aq, q2;
 };
 
-/* Round to nearest even, as adding and taking off 1.5 * 2^23 does in ref.c. */
+/* Rounds to nearest even, like adding and subtracting 1.5 * 2^23 in ref.c. */
 STEP __m512 level_near(__m512 a)
 {
     return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
-/* Round a >= 0 up where the coin u is below its fraction. */
+/* Rounds a >= 0 up if the random number u is below the fraction of a, otherwise down. */
 STEP __m512 level_random(__m512 a, __m512 u)
 {
     __m512 low = _mm512_roundscale_ps(a, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
@@ -45,16 +47,16 @@ STEP __m512 level_random(__m512 a, __m512 u)
     return _mm512_mask_add_ps(low, up, low, _mm512_set1_ps(1.0f));
 }
 
-/* a >= 0 with the signs of v, by one three-way logical instruction. */
+/* Returns a >= 0 with the sign of v, using one three-operand logical instruction. */
 STEP __m512 with_sign_of(__m512 a, __m512 v)
 {
     __m512i top = _mm512_set1_epi32((int)0x80000000u);
     return _mm512_castsi512_ps(_mm512_ternarylogic_epi32(
-        _mm512_castps_si512(a), _mm512_castps_si512(v), top, 0xf8)); /* a | (v & top) */
+        _mm512_castps_si512(a), _mm512_castps_si512(v), top, 0xf8)); /* Computes a | (v & top). */
 }
 
-/* Round sixteen elements. Random rounding works on magnitudes, and the sums do not care: a q is
- * the same with both signs turned. */
+/* Rounds sixteen elements. Random rounding works on magnitudes. The sums are not affected, because
+ * a * q is the same if both signs change. */
 STEP void round_step(struct rounding *r, float *q, const float *v, const float *u, __mmask16 m)
 {
     __m512 a = shifted(&r->to_grid, get(v, m));
@@ -72,7 +74,7 @@ STEP void round_step(struct rounding *r, float *q, const float *v, const float *
     r->q2 = _mm512_add_ps(r->q2, _mm512_mul_ps(level, level));
 }
 
-/* Zeros of a tail stay zeros: u < 0 never holds. */
+/* Zeros in masked lanes stay zero, because u < 0 is never true. */
 AVX512 static struct simd_levels round_avx512(const struct simd_grid *g, float *restrict q,
                                               const float *restrict v, const float *restrict u,
                                               size_t n)
@@ -90,22 +92,22 @@ AVX512 static struct simd_levels round_avx512(const struct simd_grid *g, float *
     return (struct simd_levels){sum_lanes_float(r.aq), sum_lanes_float(r.q2)};
 }
 
-/* What code_step() needs in registers: `sign` is the sign bit of a code, e2 the error in sixteen
- * lanes. */
+/* Constants of code_step() in registers: `sign` is the sign bit of a code. e2 sums the squared
+ * errors in sixteen lanes. */
 struct coding
 {
     __m512 scale;
-    struct shifting shift; /* Errors are multiplied by it before they are squared. */
+    struct shifting shift; /* Factor for the errors before they are squared. */
     __m512i sign;
     __m512 e2;
 };
 
-/* Make sixteen codes, and add their errors. */
+/* Writes sixteen codes and adds their squared errors to c->e2. */
 STEP void code_step(struct coding *c, uint16_t *code, const float *q, const float *v, __mmask16 m)
 {
     __m512 level = get(q, m);
     __m512i k = _mm512_cvttps_epi32(level);
-    /* sign - k is sign + |k|. */
+    /* For a negative level k, sign - k equals sign + |k|. */
     k = _mm512_mask_sub_epi32(k, _mm512_movepi32_mask(k), c->sign, k);
     put_halves(code, m, _mm512_cvtepi32_epi16(k));
     __m512 d = _mm512_sub_ps(get(v, m), _mm512_mul_ps(c->scale, level));
@@ -127,10 +129,10 @@ AVX512 static float code_avx512(const struct simd_coder *c, uint16_t *restrict c
     return sum_lanes_float(g.e2);
 }
 
-/* Add the values of sixteen nibbles, looked up by one permutation of all sixteen values. */
+/* Adds the values of sixteen 4-bit codes. One permutation looks up all sixteen values. */
 STEP void nibble_step(float *y, __m128i eight, __m512 values, __mmask16 m)
 {
-    /* 0x00ab to 0x0a0b, a byte a nibble. */
+    /* Expands each byte 0xab to the two bytes 0x0b and 0x0a, one code per byte. */
     __m128i k = _mm_cvtepu8_epi16(eight);
     k = _mm_and_si128(_mm_or_si128(k, _mm_slli_epi16(k, 4)), _mm_set1_epi16(0x0f0f));
     __m512 v = _mm512_permutexvar_ps(_mm512_cvtepu8_epi32(k), values);
@@ -160,6 +162,6 @@ const struct simd_levels_table simd_avx512_levels = {
 
 #else
 
-extern int simd_avx512_levels_none; /* A file may not be empty. */
+extern int simd_avx512_levels_none; /* ISO C does not allow a file without a declaration. */
 
 #endif

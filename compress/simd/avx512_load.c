@@ -1,26 +1,28 @@
-/* compress/simd/avx512_load.c -- differences with their sums, and signs, sixteen floats a register. */
+/* compress/simd/avx512_load.c -- AVX-512 kernels that load differences, sum them, and pack signs.
+ */
 #include "compress/simd/avx512.h"
 
 #if SIMD_X86
 
-/* ---- load ---- */
+/* ---- Loading ---- */
 
-/* What load_step() sums up, in registers. */
+/* Sums of load_step(), in registers. */
 struct loading
 {
     __m512d x2[2], l1[2];
     __m512i max;
 };
 
-/* Where differences go: as floats or as signs, or nowhere. */
+/* Destination of the differences: as floats (v), as sign bits (sign), or both NULL for sums only.
+ */
 struct loaded
 {
     float *v;
     uint8_t *sign;
 };
 
-/* Load sixteen elements. `how` is a constant wherever this is inlined, so the tests of it cost
- * nothing. l1 stays 0 where it was not asked for. */
+/* Loads up to sixteen elements. `how` is a constant wherever this function is inlined, so its tests
+ * cost nothing. l1 stays 0 without SIMD_L1. */
 STEP void load_step(struct loading *l, const struct loaded *to, size_t i, __m512 d, __mmask16 m,
                     unsigned how)
 {
@@ -40,7 +42,7 @@ STEP void load_step(struct loading *l, const struct loaded *to, size_t i, __m512
     l->x2[1] = _mm512_fmadd_pd(high, high, l->x2[1]);
 }
 
-/* A step with all lanes, and one cache line of each vector: memory is asked for the line ahead. */
+/* Loads sixteen elements, one cache line of x and one of x_hat. Prefetches with SIMD_AHEAD. */
 STEP void load_whole(struct loading *l, const struct loaded *to, size_t i, const float *x,
                      const float *x_hat, unsigned how)
 {
@@ -52,7 +54,7 @@ STEP void load_whole(struct loading *l, const struct loaded *to, size_t i, const
     load_step(l, to, i, difference(x, x_hat, i, ALL), ALL, how);
 }
 
-/* Load one block; how to fold its lanes comes later. It is inlined once for each `how`. */
+/* Loads one block and returns its sums in lanes. Inlined once for each value of `how`. */
 STEP struct loading load_block(const struct loaded *to, size_t at, const float *x,
                                const float *x_hat, size_t n, unsigned how)
 {
@@ -68,7 +70,7 @@ STEP struct loading load_block(const struct loaded *to, size_t at, const float *
     return l;
 }
 
-/* Fold the lanes of a block. */
+/* Adds up the lanes of a block. */
 STEP struct simd_sums sums_of(const struct loading *l)
 {
     return (struct simd_sums){sum_lanes(l->x2), sum_lanes(l->l1), _mm512_reduce_max_epu32(l->max)};
@@ -89,7 +91,7 @@ AVX512 static struct simd_sums load_signs_avx512(uint8_t *restrict dst, const fl
     return loads_signs(dst, x, x_hat, n, how);
 }
 
-/* ---- signs ---- */
+/* ---- Signs ---- */
 
 AVX512 static void sign_put_avx512(uint8_t *restrict dst, const float *restrict v, size_t n)
 {
@@ -104,7 +106,7 @@ AVX512 static void sign_put_avx512(uint8_t *restrict dst, const float *restrict 
     }
 }
 
-/* Add +-scale to sixteen elements: a blend of the two by the bits as a mask. */
+/* Adds +scale or -scale to sixteen elements, selected by the bits as a lane mask. */
 STEP void sign_step(float *y, unsigned bits, __m512 scale[2], __mmask16 m)
 {
     __m512 v = _mm512_mask_blend_ps((__mmask16)bits, scale[0], scale[1]);
@@ -134,6 +136,6 @@ const struct simd_load_table simd_avx512_load = {
 
 #else
 
-extern int simd_avx512_load_none; /* A file may not be empty. */
+extern int simd_avx512_load_none; /* ISO C does not allow a file without a declaration. */
 
 #endif

@@ -1,12 +1,12 @@
-/* compress/simd/avx512_scan.c -- what is large enough to be sent, sixteen floats a register. */
+/* compress/simd/avx512_scan.c -- AVX-512 kernels that collect the elements above a threshold. */
 #include "compress/simd/avx512.h"
 
 #if SIMD_X86
 
-/* ---- scan ---- */
+/* ---- Scanning ---- */
 
-/* What a scan keeps in registers. It works on copies of the pointers and the count, which the
- * compiler could not keep there behind a pointer. */
+/* State of a scan. Holds copies of the pointers and the count of struct simd_scan, because the
+ * compiler can keep these in registers. */
 struct scanning
 {
     __m512i t;
@@ -16,8 +16,9 @@ struct scanning
     size_t found;
 };
 
-/* Append what is taken of sixteen elements. They are compressed in a register and stored whole,
- * for which there is room: a compressing store is many times slower on some CPUs. */
+/* Appends the elements of a register that reach the threshold. They are compressed in a register
+ * and stored as a whole register, for which the caller provides room. A compressing store to memory
+ * is many times slower on some CPUs. */
 STEP void scan_step(struct scanning *g, __m512 d, __m512i index)
 {
     __m512i key = _mm512_castps_si512(abs_of(d));
@@ -40,7 +41,7 @@ STEP struct scanning scan_start(const struct simd_scan *s)
         _mm512_set1_epi32((int)s->t), {zero, zero}, s->value, s->index, s->found};
 }
 
-/* Zeros of the tail are never taken, as s->t is at least 1. */
+/* Zeros in masked lanes are never collected, because s->t is at least 1. */
 AVX512 static uint32_t scan_avx512(struct simd_scan *s, const float *restrict x,
                                    const float *restrict x_hat, size_t n, uint32_t first)
 {
@@ -66,7 +67,7 @@ AVX512 static uint32_t scan_avx512(struct simd_scan *s, const float *restrict x,
     return _mm512_reduce_max_epu32(max);
 }
 
-/* The index goes with the value through the same compression. */
+/* Indices are compressed with the same mask as the values. */
 AVX512 static void filter_avx512(struct simd_scan *s, const float *restrict value,
                                  const uint32_t *restrict index, size_t n)
 {
@@ -89,6 +90,6 @@ const struct simd_scan_table simd_avx512_scan = {
 
 #else
 
-extern int simd_avx512_scan_none; /* A file may not be empty. */
+extern int simd_avx512_scan_none; /* ISO C does not allow a file without a declaration. */
 
 #endif

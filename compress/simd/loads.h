@@ -1,13 +1,14 @@
-/* compress/simd/loads.h -- the loops of load() and load_signs(), the same for each level.
+/* compress/simd/loads.h -- the block loops of simd_load_blocks() and simd_load_signs().
  *
- * For avx2_load.c and avx512_load.c, which define before it what differs: STEP, struct loaded,
- * struct loading, load_block() and sums_of().
+ * avx2_load.c and avx512_load.c include this file after defining what differs between them: STEP,
+ * struct loaded, struct loading, load_block() and sums_of().
  */
 #ifndef COMPRESS_SIMD_LOADS_H
 #define COMPRESS_SIMD_LOADS_H
 
-/* Folding is a chain of instructions that each wait for the last one: the chains of all blocks
- * run side by side when nothing else stands between them. */
+/* Loads all blocks first and adds up their lanes afterwards. Adding up lanes is a chain of
+ * dependent instructions; the chains of several blocks can run in parallel if no other work is
+ * between them. */
 STEP void load_all(struct simd_sums *sums, float *v, const struct simd_source *s, unsigned how)
 {
     struct loaded to = {v, NULL};
@@ -21,7 +22,7 @@ STEP void load_all(struct simd_sums *sums, float *v, const struct simd_source *s
         sums[b] = sums_of(&l[b]);
 }
 
-/* One loop for each `how`, or the two tests would be made again at each step. */
+/* Has one loop for each value of `how`, so that `how` is not tested in every step. */
 STEP void loads(struct simd_sums *sums, float *v, const struct simd_source *s)
 {
     switch (s->how) {
@@ -40,7 +41,7 @@ STEP void loads(struct simd_sums *sums, float *v, const struct simd_source *s)
     }
 }
 
-/* The same loop, which stores signs and not differences; l1 is always summed. */
+/* Stores the signs of the differences instead of the differences. l1 is always summed. */
 STEP struct simd_sums loads_signs(uint8_t *dst, const float *x, const float *x_hat, size_t n,
                                   unsigned how)
 {

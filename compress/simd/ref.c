@@ -1,16 +1,16 @@
-/* compress/simd/ref.c -- the kernels in plain C: what the others must equal.
+/* compress/simd/ref.c -- reference kernels in plain C, which the vector kernels must match bit for
+ * bit.
  *
- * Written for reading first. Sums run in SIMD_LANES lanes though nothing here
- * needs them: floating-point addition is not associative, and the vector levels
- * add in this order.
+ * The code is written for readability. Sums still use SIMD_LANES lanes: floating-point addition is
+ * not associative, and the vector kernels add in this order.
  */
 #include "compress/simd/table.h"
 
 enum {
-    LANE = SIMD_LANES - 1 /* i & LANE is the lane of element i. */
+    LANE = SIMD_LANES - 1 /* Mask: i & LANE is the lane of element i. */
 };
 
-/* Add the upper half of the lanes to the lower until one is left: as registers are folded. */
+/* Adds the upper half of the lanes to the lower half until one is left, as vector kernels do. */
 static double sum_lanes(double l[SIMD_LANES])
 {
     for (size_t half = SIMD_LANES / 2; half > 0; half /= 2)
@@ -19,7 +19,7 @@ static double sum_lanes(double l[SIMD_LANES])
     return l[0];
 }
 
-/* The same in floats, for sums of at most SIMD_CALL_MAX elements. */
+/* Adds up float lanes in the same order. For sums of at most SIMD_CALL_MAX elements. */
 static float sum_lanes_float(float l[SIMD_LANES])
 {
     for (size_t half = SIMD_LANES / 2; half > 0; half /= 2)
@@ -33,13 +33,14 @@ static inline float abs_of(float f)
     return __builtin_fabsf(f);
 }
 
-/* x - x_hat without -0, since -0 + 0 is +0: a zero has one code then, and no sign of its own. */
+/* Returns x - x_hat without -0, because -0 + 0 is +0. Thus a zero has only one code and no sign. */
 static inline float difference(const float *x, const float *x_hat, size_t i)
 {
     return (x[i] - (x_hat != NULL ? x_hat[i] : 0.0f)) + 0.0f;
 }
 
-/* Infinity and NaN have the largest bits of all, so the maximum of the bits shows them. */
+/* Infinity and NaN have the largest bit patterns, so the maximum of the bit patterns detects them.
+ */
 static struct simd_sums load_block(float *restrict v, const float *restrict x,
                                    const float *restrict x_hat, size_t n, unsigned how)
 {
@@ -59,7 +60,7 @@ static struct simd_sums load_block(float *restrict v, const float *restrict x,
     return (struct simd_sums){sum_lanes(x2), how & SIMD_L1 ? sum_lanes(l1) : 0.0, max};
 }
 
-/* Blocks by themselves: lanes begin anew with each. */
+/* Each block has its own sums; the lanes start at zero for each block. */
 static void load_ref(struct simd_sums *sums, float *restrict v, const struct simd_source *s)
 {
     for (size_t at = 0; at < s->n; at += s->block) {
@@ -69,7 +70,7 @@ static void load_ref(struct simd_sums *sums, float *restrict v, const struct sim
     }
 }
 
-/* A -0 would count as negative: the difference has none (difference()). */
+/* Sign bits of -0 would count as negative, but v contains no -0 (see difference()). */
 static void sign_put_ref(uint8_t *restrict dst, const float *restrict v, size_t n)
 {
     memset(dst, 0, (n + 7) / 8);
@@ -77,14 +78,15 @@ static void sign_put_ref(uint8_t *restrict dst, const float *restrict v, size_t 
         dst[i / 8] |= (uint8_t)(bytes_of_float(v[i]) >> 31 << (i % 8));
 }
 
-/* For sign.c, which writes its bits before it knows the scale: the difference is never stored. */
+/* Writes sign bits without storing the difference. Used by sign.c, which writes the bits before the
+ * scale is known. */
 static struct simd_sums load_signs_ref(uint8_t *restrict dst, const float *restrict x,
                                        const float *restrict x_hat, size_t n, unsigned how)
 {
     double x2[SIMD_LANES] = {0};
     double l1[SIMD_LANES] = {0};
     uint32_t max = 0;
-    /* l1 is always summed here, and nothing is asked for ahead. */
+    /* l1 is always summed, and nothing is prefetched. */
     (void)how;
     memset(dst, 0, (n + 7) / 8);
     for (size_t i = 0; i < n; i++) {
@@ -106,7 +108,7 @@ static void sign_add_ref(float *restrict y, const uint8_t *restrict src, size_t 
         y[i] += src[i / 8] >> (i % 8) & 1 ? -scale : scale;
 }
 
-/* What is lost is measured on the shifted values, where a half is decoded exactly. */
+/* The error is measured on the scaled values, for which decoding is exact. */
 static float half_put_ref(uint8_t *restrict dst, const float *restrict v, size_t n, float first,
                           float second)
 {
@@ -121,7 +123,7 @@ static float half_put_ref(uint8_t *restrict dst, const float *restrict v, size_t
     return sum_lanes_float(e2);
 }
 
-/* Two products, as one factor may be out of a float's range. */
+/* Two multiplications, because the product of both factors may be out of the range of a float. */
 static void half_add_ref(float *restrict y, const uint8_t *restrict src, size_t n, float first,
                          float second)
 {
@@ -129,13 +131,15 @@ static void half_add_ref(float *restrict y, const uint8_t *restrict src, size_t 
         y[i] += simd_half_to_float(bytes_get_u16(src + 2 * i)) * first * second;
 }
 
-/* The sums of simd_sum_squares(): sixteen lanes, and then doubles. */
+/* Adds squares in the order that simd.h defines for simd_sum_squares(): sixteen float lanes, then
+ * doubles. */
 static double sum_squares_ref(const float *square, size_t n)
 {
     float lane[SIMD_LANES] = {0};
     double l[SIMD_LANES];
     size_t i = 0;
-    for (; i + 4 * SIMD_LANES <= n; i += 4 * SIMD_LANES) /* Chains of a quarter's length. */
+    /* Adding four squares at a time makes the chain of dependent additions a quarter as long. */
+    for (; i + 4 * SIMD_LANES <= n; i += 4 * SIMD_LANES)
         for (size_t j = 0; j < SIMD_LANES; j++) {
             const float *s = square + i + j;
             lane[j] += (s[0] + s[SIMD_LANES]) + (s[2 * SIMD_LANES] + s[3 * SIMD_LANES]);
@@ -147,8 +151,8 @@ static double sum_squares_ref(const float *square, size_t n)
     return sum_lanes(l);
 }
 
-/* Added to a float below 2^22 in size, this leaves its integer part, rounded to nearest even, in
- * the low bits: two's complement. */
+/* Bias for rounding: added to a float of magnitude below 2^22, it leaves the integer nearest to
+ * that float (ties to even) in the low bits, in two's complement. */
 #define ROUND_BIAS 0x1.8p23f
 
 static double byte_put_ref(const struct simd_bytes *g, uint8_t *restrict code,
@@ -166,10 +170,11 @@ static double byte_put_ref(const struct simd_bytes *g, uint8_t *restrict code,
 }
 
 enum {
-    MANTISSA = 23 /* Bits. */
+    MANTISSA = 23 /* Number of mantissa bits of a float. */
 };
 
-/* What is added below an exponent: half a word of the stream, or a half. */
+/* Returns the bits that are added below the exponent: 23 random bits, or a half for rounding to
+ * nearest. */
 static uint32_t power_bits(const struct simd_powers *p, size_t i)
 {
     if (!p->random)
@@ -178,7 +183,8 @@ static uint32_t power_bits(const struct simd_powers *p, size_t i)
     return (uint32_t)(i % 2 != 0 ? word >> 32 : word) >> 9;
 }
 
-/* Adding random bits below the exponent carries into it with the probability of the mantissa. */
+/* Adding random bits below the exponent carries into it with a probability equal to the fraction of
+ * the mantissa. */
 static double power_put_ref(struct simd_powers *p, uint8_t *restrict dst, const float *restrict v,
                             size_t n)
 {
@@ -208,20 +214,21 @@ static void power_add_ref(float *restrict y, const uint8_t *restrict exponent,
     }
 }
 
-/* Two numbers a word. An odd count takes the first half of one word more. */
+/* Each random word gives two numbers. An odd n uses the first half of one more word. */
 static void coin_ref(float *u, uint64_t key, size_t first, size_t n)
 {
     simd_coins(u, key, first, n);
 }
 
-/* Round to nearest even: adding 1.5 * 2^23 leaves a float no room for a fraction, and taking it
- * off again gives the integer. |a| is below 2^22. */
+/* Rounds to nearest even: adding 1.5 * 2^23 leaves a float no fraction bits, and subtracting it
+ * again gives the integer. |a| must be below 2^22. */
 static inline float level_near(float a)
 {
     return (a + 0x1.8p23f) - 0x1.8p23f;
 }
 
-/* Round |a| up where the coin u is below its fraction, which has just that probability. */
+/* Rounds |a| up if the random number u is below its fraction, which happens with that probability.
+ */
 static inline float level_random(float a, float u)
 {
     float b = abs_of(a);
@@ -229,8 +236,8 @@ static inline float level_random(float a, float u)
     return __builtin_copysignf(u < b - low ? low + 1.0f : low, a);
 }
 
-/* Values beyond the last level are brought to it first: rounding up from there would need a code
- * that does not exist. */
+/* With random rounding, values beyond the last level are first clamped to it: rounding up from
+ * there would need a code that does not exist. */
 static struct simd_levels round_ref(const struct simd_grid *g, float *restrict q,
                                     const float *restrict v, const float *restrict u, size_t n)
 {
@@ -247,7 +254,7 @@ static struct simd_levels round_ref(const struct simd_grid *g, float *restrict q
     return (struct simd_levels){sum_lanes_float(aq), sum_lanes_float(q2)};
 }
 
-/* A level of 0 has no sign bit, as -0 < 0 is false. */
+/* A level of 0 gets no sign bit, because -0 < 0 is false. */
 static float code_ref(const struct simd_coder *c, uint16_t *restrict code, const float *restrict q,
                       const float *restrict v, size_t n)
 {
@@ -262,7 +269,7 @@ static float code_ref(const struct simd_coder *c, uint16_t *restrict code, const
     return sum_lanes_float(e2);
 }
 
-/* The sixteen values of a block are worked out by the caller, once. */
+/* The caller has computed the sixteen values of a block once. */
 static void nibble_add_ref(float *restrict y, const uint8_t *restrict src, size_t n,
                            const float value[16])
 {
@@ -270,7 +277,7 @@ static void nibble_add_ref(float *restrict y, const uint8_t *restrict src, size_
         y[i] += value[src[i / 2] >> (i % 2 * 4) & 15];
 }
 
-/* Append d to the coordinates taken, or its square to the rest. */
+/* Appends d to the collected elements, or adds its square to the rest. */
 static inline void scan_one(struct simd_scan *s, double rest2[SIMD_LANES], size_t lane, float d,
                             uint32_t index)
 {
@@ -282,8 +289,7 @@ static inline void scan_one(struct simd_scan *s, double rest2[SIMD_LANES], size_
     }
 }
 
-/* The vector levels store a whole register behind what they take; here nothing is written too
- * far. */
+/* Unlike the vector kernels, does not store whole registers past the collected elements. */
 static uint32_t scan_ref(struct simd_scan *s, const float *restrict x, const float *restrict x_hat,
                          size_t n, uint32_t first)
 {
@@ -299,7 +305,7 @@ static uint32_t scan_ref(struct simd_scan *s, const float *restrict x, const flo
     return max;
 }
 
-/* As scan_ref(), of values that have been loaded before. */
+/* Does the same as scan_ref(), for values that have already been loaded. */
 static void filter_ref(struct simd_scan *s, const float *restrict value,
                        const uint32_t *restrict index, size_t n)
 {

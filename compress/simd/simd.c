@@ -1,8 +1,8 @@
-/* compress/simd/simd.c -- picks the level of the processor once, and calls its kernels.
+/* compress/simd/simd.c -- chooses the kernels for this CPU once, and calls them.
  *
- * Calls go through a pointer to the level's table: one indirect call for a
- * thousand elements costs nothing, and a test can pin the level by HEARSAY_LEVEL.
- * The limits that kernels rely on are asserted here, for all levels alike.
+ * Calls go through a pointer to the table of the chosen level. One indirect call per thousand
+ * elements costs next to nothing. A test can force the level with the macro HEARSAY_LEVEL. The
+ * limits that kernels rely on are asserted here, for all levels.
  */
 #include "compress/simd/simd.h"
 
@@ -11,12 +11,12 @@
 #include <assert.h>
 #include <stdatomic.h>
 
-/* The best level of this processor. It asks only for what the kernels use, by names that every
- * compiler here knows. */
+/* Returns the best level that this CPU supports. Tests only the features that the kernels use, by
+ * names that every supported compiler knows. */
 static const struct simd_table *choose_table(void)
 {
 #if defined(HEARSAY_LEVEL) && SIMD_X86
-    /* A test pins the level. */
+    /* Level forced by a test build. */
     return HEARSAY_LEVEL == 512 ? &simd_avx512 : HEARSAY_LEVEL == 2 ? &simd_avx2 : &simd_ref;
 #elif SIMD_X86
     bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
@@ -27,8 +27,8 @@ static const struct simd_table *choose_table(void)
 #endif
 }
 
-/* The table in use. Any thread may come first: all choose the same, so a race writes the same
- * pointer twice and needs no order. */
+/* Returns the table in use. Several threads may choose at the same time. They store the same
+ * pointer, so no memory ordering is needed. */
 static const struct simd_table *table(void)
 {
     static const struct simd_table *_Atomic chosen;
@@ -40,13 +40,13 @@ static const struct simd_table *table(void)
     return t;
 }
 
-/* Names the level for the tests that compare levels. */
+/* Lets tests name the level they compare. */
 const char *simd_level(void)
 {
     return table()->name;
 }
 
-/* What follows only passes on; contracts stand in simd.h. */
+/* The following functions only forward to the chosen kernels. Their contracts are in simd.h. */
 struct simd_sums simd_load(float *restrict v, const float *restrict x, const float *restrict x_hat,
                            size_t n, unsigned how)
 {
@@ -117,7 +117,7 @@ double simd_sum_squares(const float *square, size_t n)
     return table()->cast->sum_squares(square, n);
 }
 
-/* A word of the stream is two numbers, so that an odd start would split one. */
+/* A random word gives two numbers, so an odd first number would split a word. */
 void simd_coin(float *u, uint64_t key, size_t first, size_t n)
 {
     assert(first % 2 == 0);

@@ -1,15 +1,15 @@
-/* compress/simd/simd.h -- the loops the compiler's vectoriser cannot write well.
+/* compress/simd/simd.h -- vector kernels for loops that the compiler cannot vectorise well.
  *
- * Each has a plain twin, an AVX2 and an AVX-512 one (table.h); the level
- * is chosen once, at run time. All give the same bits:
+ * Each function has a portable C version, an AVX2 version and an AVX-512 version (table.h). The
+ * level is chosen once at run time. All versions give the same bits:
  *
- *   sums      run in SIMD_LANES lanes, element i in lane i mod SIMD_LANES;
- *             then the upper half of the lanes is added to the lower, until
- *             one is left
- *   products  are rounded before they are added: no fused multiply-add
- *   tails     are padded with zeros, which no sum and no pick can see
+ *   sums      use SIMD_LANES lanes; element i is added to lane i mod SIMD_LANES. Then the
+ *             upper half of the lanes is added to the lower half until one is left
+ *   products  are rounded before they are added (no fused multiply-add)
+ *   tails     are padded with zeros, which change no sum and are never collected
  *
- * n is any; nothing is read or written beyond it, but for struct simd_scan.
+ * n may have any value. No kernel reads or writes past n elements, except for the output of struct
+ * simd_scan.
  */
 #ifndef COMPRESS_SIMD_SIMD_H
 #define COMPRESS_SIMD_SIMD_H
@@ -20,32 +20,36 @@
 
 enum {
     SIMD_LANES = 16,
-    /* At most this many elements in a call that sums in floats, so that a lane
-     * adds 64 values and errs by 2^-18 at the very worst. */
+    /* Most elements in a call that sums floats. A lane then adds 64 values, with a relative error
+     * of at most 2^-18. */
     SIMD_CALL_MAX = 1024,
     SIMD_BLOCKS_MAX = 16
 };
 
-/* "ref", "avx2" or "avx512". */
+/* Returns the level in use: "ref" (portable C), "avx2" or "avx512". */
 const char *simd_level(void);
 
-/* v = x - x_hat (x_hat may be NULL: zeros) with -0 made +0. */
+/* Sums over one block. simd_load() writes v = x - x_hat (x_hat NULL: zeros) with -0 turned into +0,
+ * and returns its sums. */
 struct simd_sums
 {
-    double x2;    /* |v|^2. */
-    double l1;    /* Sum of |v|, if SIMD_L1 was asked for, or else 0. */
-    uint32_t max; /* Bits of max |v|; infinite and NaN are the largest. */
+    double x2; /* Sum of squares, |v|^2. */
+    double l1; /* Sum of |v| with SIMD_L1, otherwise 0. */
+    /* Bit pattern of the largest |v|. Infinity and NaN have larger bit patterns than all numbers.
+     */
+    uint32_t max;
 };
 enum {
     SIMD_L1 = 1,
-    SIMD_AHEAD = 2 /* Ask memory for what comes 8 KiB later, too. */
+    SIMD_AHEAD = 2 /* Prefetch the data 8 KiB ahead. */
 };
 struct simd_sums simd_load(float *restrict v, const float *restrict x, const float *restrict x_hat,
                            size_t n, unsigned how);
 
-/* The same of several blocks that follow each other, each with sums of its own: one call folds
- * their lanes together, which for a block of 256 takes a third of the time. `block` >= 1 elements
- * each, the last one what is left; at most SIMD_BLOCKS_MAX. v may be NULL: sums alone. */
+/* Several consecutive blocks to load in one call, each with sums of its own. For blocks of 256
+ * elements one call takes a third of the time of separate calls. Each block has `block` >= 1
+ * elements, the last one the rest; at most SIMD_BLOCKS_MAX blocks. v may be NULL, if only the sums
+ * are needed. */
 struct simd_source
 {
     const float *x, *x_hat;
@@ -54,119 +58,123 @@ struct simd_source
 };
 void simd_load_blocks(struct simd_sums *sums, float *restrict v, const struct simd_source *s);
 
-/* The same with l1, but what is written are the signs of v, as simd_sign_put()
- * does. */
+/* Computes the same sums, including l1, but writes only the signs of v, in the format of
+ * simd_sign_put(). */
 struct simd_sums simd_load_signs(uint8_t *restrict dst, const float *restrict x,
                                  const float *restrict x_hat, size_t n, unsigned how);
 
-/* One bit a value, its sign, low bit first: (n + 7) / 8 bytes, zeros behind. */
+/* Writes the sign of each value as one bit, low bit first: (n + 7) / 8 bytes, padded with zeros. */
 void simd_sign_put(uint8_t *restrict dst, const float *restrict v, size_t n);
 
-/* y[i] += bit i of src ? -scale : scale. */
+/* Adds -scale to y[i] if bit i of src is set, otherwise +scale. */
 void simd_sign_add(float *restrict y, const uint8_t *restrict src, size_t n, float scale);
 
-/* dst = binary16 of v * first * second, |that| <= 2^15, to nearest even, never
- * the code of -0. Returns the sum of the squares of what was lost, still
- * multiplied by (first * second)^2. A second of 1 is fastest.
- * n <= SIMD_CALL_MAX. */
+/* Writes v * first * second as binary16, rounded to nearest even, without -0. |v * first * second|
+ * must be at most 2^15. Returns the sum of squared errors of the scaled values, that is, multiplied
+ * by (first * second)^2. Fastest if `second` is 1. n <= SIMD_CALL_MAX. */
 float simd_half_put(uint8_t *restrict dst, const float *restrict v, size_t n, float first,
                     float second);
 
-/* y += half * first * second, of n halves. */
+/* Decodes n binary16 values, multiplies them by first * second and adds them to y. */
 void simd_half_add(float *restrict y, const uint8_t *restrict src, size_t n, float first,
                    float second);
 
-/* Codes of int8: q = v * shift * inv to nearest even, |q| <= 127, a byte each in two's complement.
- * Returns the sum of (v * shift - q * step)^2, as simd_sum_squares() adds. n <= SIMD_CALL_MAX. */
+/* Parameters of simd_byte_put(), the encoder of int8: q = v * shift * inv rounded to nearest even,
+ * |q| <= 127, one byte each in two's complement. Returns the sum of (v * shift - q * step)^2, added
+ * as in simd_sum_squares(). n <= SIMD_CALL_MAX. */
 struct simd_bytes
 {
-    float shift; /* A power of two. */
+    float shift; /* Power of two near 1 / max |v|. */
     float inv, step;
 };
 double simd_byte_put(const struct simd_bytes *g, uint8_t *restrict code, const float *restrict v,
                      size_t n);
 
-/* Codes of nat: n exponent bytes, then a sign bit each, low bit first, zeros behind: that is
- * n + (n + 7) / 8 bytes. |v| is below 2^64 and rounded up to the next power of two with the
- * probability of its mantissa, by number first + i of the stream `key` (see simd_coin(), but with
- * 23 bits; first is even), or from a mantissa of 1.5 on if it is not `random`. Below 2^-126 it is
- * byte 0 without a sign. Returns the sum of ((|v| - power * factor) * shift)^2, as
- * simd_sum_squares() adds. n <= SIMD_CALL_MAX. */
+/* Parameters of simd_power_put(), the encoder of nat. Writes n exponent bytes, then one sign bit
+ * per value (low bit first, padded with zeros): n + (n + 7) / 8 bytes. All |v| must be below 2^64.
+ *
+ * With `random`, |v| is rounded up to the next power of two with a probability equal to the
+ * fraction of its mantissa. This uses 23 bits of random number first + i of the stream `key` (see
+ * simd_coin(); `first` is even). Without `random`, |v| is rounded up if its mantissa is at least
+ * 1.5. Values below 2^-126 become byte 0 without a sign. Returns the sum of ((|v| - power * factor)
+ * * shift)^2, added as in simd_sum_squares(). n <= SIMD_CALL_MAX. */
 struct simd_powers
 {
     bool random;
     uint64_t key;
     size_t first;
     float factor, shift;
-    unsigned top; /* Set to the highest exponent byte. */
+    unsigned top; /* Output: the largest exponent byte written. */
 };
 double simd_power_put(struct simd_powers *p, uint8_t *restrict dst, const float *restrict v,
                       size_t n);
 
-/* y += the power of each exponent byte, times factor and with its sign: of byte 0, that is 0. */
+/* Adds the power of each exponent byte, times `factor` and with its sign, to y. Byte 0 decodes to
+ * 0. */
 void simd_power_add(float *restrict y, const uint8_t *restrict exponent,
                     const uint8_t *restrict sign, size_t n, float factor);
 
-/* Sum of n <= SIMD_CALL_MAX squares, to 4e-6 of it. Lanes add up floats, four at a time,
+/* Returns the sum of n <= SIMD_CALL_MAX squares, with a relative error of at most 4e-6. Lanes add
+ * floats, four at a time while at least 64 elements are left, then one at a time:
  *
  *   lane += (square[i] + square[i + 16]) + (square[i + 32] + square[i + 48])
  *
- * while there are 64 left, then one; they are folded in double. */
+ * The lanes are added up as doubles. */
 double simd_sum_squares(const float *square, size_t n);
 
-/* u[i] is number first + i of a stream, uniform in [0, 1): 24 bits, of half a
- * word of nn/math/rng.h each. first is even. */
+/* Writes random number first + i of the stream `key` to u[i], uniform in [0, 1) with 24 bits. Each
+ * random word of nn/math/rng.h gives two numbers. `first` must be even. */
 void simd_coin(float *u, uint64_t key, size_t first, size_t n);
 
-/* Levels of a grid: a = v * first * second is rounded to nearest even if u is
- * NULL; otherwise |a|, at most `levels`, is rounded up where u < its fraction.
- * q gets the levels with their signs; the sign of a zero is not said.
- * n <= SIMD_CALL_MAX. */
+/* Grid of simd_round(): a = v * first * second is rounded to levels. If u is NULL, a is rounded to
+ * nearest even. Otherwise |a| is clamped to `levels`, then rounded up if u[i] is below its
+ * fraction. q gets the levels with their signs; the sign of a zero level is unspecified. n <=
+ * SIMD_CALL_MAX. */
 struct simd_grid
 {
     float first;
-    float second; /* 1 is fastest. */
+    float second; /* Second factor. 1 is fastest. */
     float levels;
 };
 struct simd_levels
 {
-    float aq, q2; /* Sums of a * q and q * q. */
+    float aq, q2; /* Sums of a * q and of q * q. */
 };
 struct simd_levels simd_round(const struct simd_grid *g, float *restrict q, const float *restrict v,
                               const float *restrict u, size_t n);
 
-/* Codes of levels q: |q| and, above it at bit `bits` - 1, whether q < 0.
- * Returns the sum of ((v - scale * q) * shift)^2. n <= SIMD_CALL_MAX. */
+/* Parameters of simd_code(): writes levels q as codes. A code is |q|, with bit `bits` - 1 set if q
+ * < 0. Returns the sum of ((v - scale * q) * shift)^2. n <= SIMD_CALL_MAX. */
 struct simd_coder
 {
     float scale;
-    float shift; /* A power of two; 1 is fastest. */
+    float shift; /* Power of two. 1 is fastest. */
     unsigned bits;
 };
 float simd_code(const struct simd_coder *c, uint16_t *restrict code, const float *restrict q,
                 const float *restrict v, size_t n);
 
-/* y[i] += value[i-th nibble of src], low nibble first. */
+/* Adds value[c] to y[i], where c is 4-bit code number i of src, low half of a byte first. */
 void simd_nibble_add(float *restrict y, const uint8_t *restrict src, size_t n,
                      const float value[16]);
 
-/* Values whose bits without the sign are t >= 1 or more, and their positions,
- * appended in order; room for SIMD_LANES more than there are. */
+/* Collects the values whose bit pattern without the sign is at least t >= 1, and their positions,
+ * in ascending order. The arrays need room for SIMD_LANES more elements than are collected. */
 struct simd_scan
 {
     uint32_t t;
     float *value;
     uint32_t *index;
     size_t found;
-    double rest2; /* Squares of the others are added. */
+    double rest2; /* Sum to which the squares of all other values are added. */
 };
 
-/* Scan x - x_hat, whose positions are first, first + 1, ... Returns the bits of the largest
+/* Scans x - x_hat, whose positions are first, first + 1, ... Returns the bit pattern of the largest
  * magnitude, as simd_load() does. */
 uint32_t simd_scan(struct simd_scan *s, const float *restrict x, const float *restrict x_hat,
                    size_t n, uint32_t first);
 
-/* Scan values that have positions of their own. */
+/* Scans values whose positions are given in index[]. */
 void simd_filter(struct simd_scan *s, const float *restrict value, const uint32_t *restrict index,
                  size_t n);
 

@@ -1,8 +1,7 @@
-/* compress/simd/table.h -- the kernels behind simd.h, one table a level.
+/* compress/simd/table.h -- tables of the kernels behind simd.h, one table for each level.
  *
- * The private half of simd.h, for simd.c and the levels: it has that header's
- * types, and simd.c calls through it. Small functions that several levels share
- * stand here too.
+ * Internal header of compress/simd/: simd.c calls the kernels through these tables. Also contains
+ * small functions that several levels share.
  */
 #ifndef COMPRESS_SIMD_TABLE_H
 #define COMPRESS_SIMD_TABLE_H
@@ -18,7 +17,8 @@
 #define SIMD_X86 0
 #endif
 
-/* Each as the function of simd.h that is named after it. A family is a file of each level. */
+/* Kernels by family; each family is one file of each level. A kernel has the contract of the
+ * function of simd.h with the same name. */
 struct simd_load_table
 {
     void (*load)(struct simd_sums *sums, float *restrict v, const struct simd_source *s);
@@ -80,9 +80,8 @@ extern const struct simd_levels_table simd_avx2_levels, simd_avx512_levels;
 extern const struct simd_scan_table simd_avx2_scan, simd_avx512_scan;
 #endif
 
-/* How far SIMD_AHEAD looks, in bytes: what is loaded is worked on from the
- * cache, a batch of blocks at a time (dense.c), and memory would rest
- * meanwhile; so the next batch is asked for with this one. */
+/* Prefetch distance of SIMD_AHEAD in bytes. While a codec works on one batch of blocks in the cache
+ * (dense.c), memory would be idle; so the next batch is prefetched. */
 enum { SIMD_DISTANCE = 8192 };
 
 static inline void simd_ask(const float *p)
@@ -90,15 +89,15 @@ static inline void simd_ask(const float *p)
     __builtin_prefetch((const void *)((uintptr_t)p + SIMD_DISTANCE));
 }
 
-/* The two numbers in [0, 1) that a word of the stream gives: 24 bits of either half. */
+/* Splits a random word into two numbers in [0, 1): 24 bits from each half. */
 static inline void simd_two_coins(float u[2], uint64_t word)
 {
     u[0] = (float)(int32_t)((uint32_t)word >> 8) * 0x1p-24f;
     u[1] = (float)(int32_t)(word >> 40) * 0x1p-24f;
 }
 
-/* The first n numbers of the stream from number `first` on. An odd count takes the first half of one
- * word more. */
+/* Writes random numbers first .. first + n - 1 of a stream. An odd n uses the first half of one
+ * more word. */
 __attribute__((always_inline)) static inline void simd_coins(float *u, uint64_t key, size_t first,
                                                              size_t n)
 {
@@ -111,16 +110,17 @@ __attribute__((always_inline)) static inline void simd_coins(float *u, uint64_t 
     }
 }
 
-/* yes ? a : b as a mask, since the vectoriser does not see through a branch here. */
+/* Returns yes ? a : b, computed with a mask, because the compiler does not vectorise the branch
+ * here. */
 static inline uint32_t simd_pick(bool yes, uint32_t a, uint32_t b)
 {
     uint32_t mask = 0u - (uint32_t)yes;
     return (a & mask) | (b & ~mask);
 }
 
-/* binary16 of f, |f| <= 2^15, to nearest even, never the code of -0. Below
- * 2^-14 a half's step is 2^-24, which adding 1/2 makes the step of the float;
- * above, the bits dropped are rounded in integers. */
+/* Returns f as binary16, rounded to nearest even, without -0. |f| <= 2^15. Below 2^-14 the step of
+ * binary16 is 2^-24: adding 1/2 rounds the float to this step. Above, the dropped bits are rounded
+ * in integers. */
 static inline uint16_t simd_half_of(float f)
 {
     uint32_t bits = bytes_of_float(f);
