@@ -1,21 +1,23 @@
-/* compress/codecs/adaq.c -- the largest of the positive, and of the negative values.
+/* compress/codecs/adaq.c -- selector "adaq": the largest positive and the largest negative
+ * values.
  *
- * AdaQ (Dryden et al. 2016): the top ceil(keep * n+) of the n+ positive
- * values, and the top ceil(keep * n-) of the negative ones by magnitude, so
- * that neither side starves. Its default coder onebit sends a mean for each
- * side and a bit a value. Ties go to the lowest index.
+ * AdaQ (Dryden et al. 2016) chooses the top ceil(keep * n+) of the n+ positive values and, by
+ * magnitude, the top ceil(keep * n-) of the n- negative ones. Thus both signs are represented.
+ * The default values codec onebit sends one mean for each sign and one bit per value. Of equal
+ * values the lowest index is chosen.
  *
- * Both k-th largest are found at once, by histograms of the 31 bits of |v| as
- * digits of 11, 11 and 9 bits: three passes and one more to collect, over few
- * candidates where a sample finds a threshold that both sides' largest pass:
+ * The k-th largest of both signs is found at the same time, by histograms over the 31 bits of
+ * |v| in digits of 11, 11 and 9 bits. That takes three passes plus one to collect. A sample
+ * usually gives a threshold below which no element is needed, so these passes see only a few
+ * candidates:
  *
- *   count    n+ and n-, which say k+ and k-
- *   sample   its largest, some more than its share --> t
- *   scan     all |v| >= t are candidates
- *   search   among those, or all of v if they are too many, or too few
+ *   count    n+ and n-, which give k+ and k-
+ *   sample   the threshold t: slightly below the k-th largest of both signs
+ *   scan     all elements with |v| >= t are candidates
+ *   search   among the candidates, or in all of v if there are too many or too few
  *
- * With onebit delta = (S+^2 / k+ + S-^2 / k-) / |v|^2, S the sums of |v| sent;
- * for the k largest of n values S^2 / k >= |v|^2 / n: delta >= 1/n.
+ * With onebit, delta = (S+^2 / k+ + S-^2 / k-) / |v|^2, where S+ and S- are the sums of |v|
+ * sent. For the k largest of n values S^2 / k >= |v|^2 / n, so delta >= 1/n.
  */
 #include "compress/codec.h"
 
@@ -31,7 +33,7 @@
 #include <math.h>
 
 enum {
-    SIDES = 2, /* Positive, negative. */
+    SIDES = 2, /* The positive values (0) and the negative values (1). */
     DIGITS = 3,
     DIGIT_SIZE = 2048
 };
@@ -44,20 +46,22 @@ static const struct codec_param adaq_params[] = {
     {.name = NULL},
 };
 
-/* Two shares rounded up are at most one more than their sum rounded up. */
+/* Two shares, each rounded up, exceed their rounded sum by at most one. */
 static size_t adaq_most(const int64_t *arg, size_t n)
 {
     size_t share = keep_most(arg, n);
     return share < n ? share + 1 : n;
 }
 
-/* The search for the k-th largest magnitude on one side. */
+/* Search for the k-th largest magnitude among the values of one sign. */
 struct side
 {
     uint32_t count[DIGIT_SIZE];
-    uint32_t key; /* Digits known, in place; then the k-th largest key. */
-    size_t left;  /* Rank sought among keys with those; then how many equal
-                    * to it are wanted. */
+    /* Digits of the result found so far; at the end the key of the k-th largest value. */
+    uint32_t key;
+    /* Rank of the result among the keys that begin with the digits of `key`. At the end, the
+     * number of values equal to the result that are chosen. */
+    size_t left;
     size_t k;
 };
 
@@ -66,8 +70,8 @@ static inline uint32_t key_of(uint32_t bits)
     return bits & 0x7fffffffu;
 }
 
-/* Count the values of either sign. Zeros are on no side; in a histogram they lie in the lowest
- * place, where none seeks them. */
+/* Counts the positive and the negative values. Zeros have no sign. In a histogram they fall into
+ * the lowest cell, which the search never reaches. */
 VEC_CLONES static void count_sides(const float *v, size_t n, size_t size[SIDES])
 {
     uint32_t above = 0;
@@ -105,7 +109,8 @@ static void settle_digit(struct side *s, unsigned digit)
     memset(s->count, 0, sizeof s->count);
 }
 
-/* The k[i]-th largest of each side of s, which is finite and has as many. */
+/* Finds the k[i]-th largest magnitude of each sign i. `s` must be finite and have at least k[i]
+ * such values. */
 static void search_sides(const struct codec_source *s, const size_t k[SIDES],
                          struct side side[SIDES])
 {
@@ -131,14 +136,15 @@ VEC_CLONES static void mark_sides(uint8_t *restrict mark, const float *restrict 
         mark[i] = (v[i] >= above) | (v[i] <= below);
 }
 
-/* Copy what is marked, but for ties beyond those wanted. */
+/* Copies the chosen elements to `pick`, except surplus values that are equal to the k-th
+ * largest. */
 static void collect_sides(const struct codec_source *s, struct side side[SIDES],
                           struct codec_pick *pick)
 {
     float v[CODEC_CHUNK];
     uint8_t mark[CODEC_CHUNK];
     uint32_t local[CODEC_CHUNK];
-    /* A side of which nothing is wanted has no value as large as this. */
+    /* If no value of a sign is wanted, the threshold is a value that no element reaches. */
     float above = side[0].k > 0 ? bytes_to_float(side[0].key) : CODEC_LIMIT;
     float below = side[1].k > 0 ? -bytes_to_float(side[1].key) : -CODEC_LIMIT;
     pick->k = 0;
@@ -163,9 +169,10 @@ static void collect_sides(const struct codec_source *s, struct side side[SIDES],
     assert(pick->k == side[0].k + side[1].k);
 }
 
-/* ---- candidates ---- */
+/* ---- Candidates ---- */
 
-/* The rank to look for in a sample, five standard deviations to the safe side. */
+/* Returns the rank to look for in a sample of `size` elements: the expected rank plus five
+ * standard deviations, so that the threshold is rarely too high. */
 static size_t rank_of(double share, size_t size)
 {
     double mean = share * (double)size;
@@ -173,7 +180,7 @@ static size_t rank_of(double share, size_t size)
     return rank < size ? rank : size;
 }
 
-/* Room for candidates: twice what both ranks bring where the sides are alike. */
+/* Returns the room for candidates: twice the expected number if both signs are similar. */
 static size_t room_for(double share, size_t n)
 {
     double m = (double)sample_size(n);
@@ -189,8 +196,8 @@ static size_t adaq_scratch(const int64_t *arg, size_t n)
     return 8 * room + 4 * sample_size(n);
 }
 
-/* The bits of a magnitude that both sides' largest pass, by the sample; 0
- * where it cannot say. 0 or -ERANGE. */
+/* Estimates from a sample the bit pattern of a threshold that the wanted values of both signs
+ * reach. Sets 0 if the sample gives no threshold. Returns 0 or -ERANGE. */
 static int threshold_of(const struct codec_source *s, double share, float *v, uint32_t *threshold)
 {
     struct side side[SIDES];
@@ -210,7 +217,7 @@ static int threshold_of(const struct codec_source *s, double share, float *v, ui
     return 0;
 }
 
-/* Fill `near` with candidates. 0; 1 if they will not do; or -ERANGE. */
+/* Fills `near` with candidates. Returns 0, 1 if there are too many or too few, or -ERANGE. */
 static int find_candidates(const struct codec_source *s, double share, const size_t k[SIDES],
                            void *scratch, struct codec_pick *near)
 {
@@ -229,7 +236,7 @@ static int find_candidates(const struct codec_source *s, double share, const siz
     return found[0] >= k[0] && found[1] >= k[1] ? 0 : 1;
 }
 
-/* Count both sides, and set k of each. 0 or -ERANGE. */
+/* Counts the values of both signs and sets k of each. Returns 0 or -ERANGE. */
 static int shares_of(const struct codec_source *s, uint64_t billionths, size_t k[SIDES])
 {
     float v[CODEC_CHUNK];

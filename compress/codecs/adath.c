@@ -1,9 +1,8 @@
-/* compress/codecs/adath.c -- every |v| >= share * max |v|.
+/* compress/codecs/adath.c -- selector "adath": all values with |v| >= share * max |v|.
  *
- * One pass finds the largest magnitude, one takes what is near it. At least
- * one coordinate is sent, the largest: delta >= 1/n. On Gaussian data of a
- * million values share = 0.5 takes about one in seventy; on constant data it
- * takes all.
+ * One pass finds the largest magnitude, a second one collects the values near it. At least the
+ * largest value is sent, so delta >= 1/n. For a million Gaussian values share = 0.5 selects
+ * about one value in seventy. If all values are equal, it selects all of them.
  */
 #include "compress/codec.h"
 
@@ -11,10 +10,10 @@
 #include "compress/coding/bytes.h"
 
 enum {
-    ADATH_SHARE /* Billionths. */
+    ADATH_SHARE /* Index of the argument `share`, which is in billionths. */
 };
 enum {
-    TYPICAL_PART = 70 /* One in so many passes, for planning. */
+    TYPICAL_PART = 70 /* For planning: about one value in TYPICAL_PART is selected. */
 };
 
 static const struct codec_param adath_params[] = {
@@ -39,7 +38,8 @@ static size_t adath_typical(const int64_t *arg, size_t n)
     return (n + TYPICAL_PART - 1) / TYPICAL_PART;
 }
 
-/* The largest is a float that passes: the threshold is not above it. */
+/* The threshold is rounded so that it is never above the largest value, which is therefore
+ * always selected. */
 static int adath_select(const int64_t *arg, const struct codec_source *s, struct codec_pick *pick)
 {
     uint32_t max;

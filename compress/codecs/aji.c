@@ -1,17 +1,18 @@
-/* compress/codecs/aji.c -- every |v| at or above a sample's (1 - keep)-quantile.
+/* compress/codecs/aji.c -- selector "aji": all values above a quantile that is estimated from a
+ * sample.
  *
- * Gradient dropping (Aji, Heafield 2017): top-k by a threshold that is only
- * estimated, so that the number sent is not known beforehand: about keep * n,
- * with a relative deviation of 1 / sqrt(keep * m).
+ * Gradient dropping (Aji, Heafield 2017) is top-k with an estimated threshold, the (1 -
+ * keep)-quantile of |v|. The number of values is therefore not exact: about keep * n, with a
+ * relative standard deviation of 1 / sqrt(keep * m) for a sample of m elements.
  *
- *   sample   m elements (sample.h)
- *   take     all >= the ceil(keep * m)-th largest of them
+ *   sample    m elements (sample.h)
+ *   collect   all values that reach the ceil(keep * m)-th largest value of the sample
  *
- * Zeros are never sent, though the quantile may be zero. More than twice the
- * share and 64 (most values tie, or the sample missed what is large) are not
- * sent either: then it is the exact top ceil(keep * n), as topk's.
+ * Zeros are never sent, even if the quantile is zero. If more than 2 * keep * n + 64 values
+ * reach the threshold (most values are equal, or the sample missed the large ones), the exact
+ * top ceil(keep * n) values are sent instead, as topk does.
  *
- * Whatever the sample says, what is sent is the largest of v: delta >= 1/n.
+ * The values sent are always the largest ones of v, so delta >= 1/n.
  */
 #include "compress/codec.h"
 
@@ -38,14 +39,14 @@ static size_t aji_most(const int64_t *arg, size_t n)
     return aji_limit(keep_most(arg, n), n);
 }
 
-/* ---- the sample ---- */
+/* ---- Sample ---- */
 
 static size_t whole_lines(size_t n_bytes)
 {
     return (n_bytes + 63) / 64 * 64;
 }
 
-/* The parts of scratch that finding the rank-th largest of a sample of m needs. */
+/* Buffers for finding the rank-th largest value of a sample of m elements, placed in scratch. */
 struct sample
 {
     float *v;
@@ -63,7 +64,8 @@ static struct sample carve(uint8_t *at, size_t m, size_t rank)
     return s;
 }
 
-/* The larger of two needs: the sample is done with when all of v is searched. */
+/* The sample and the exact top-k search share the scratch: the search runs after the sample is
+ * done with. */
 static size_t aji_scratch(const int64_t *arg, size_t n)
 {
     size_t m = sample_size(n);
@@ -74,7 +76,8 @@ static size_t aji_scratch(const int64_t *arg, size_t n)
     return sample > all ? sample : all;
 }
 
-/* Find the bits of the quantile, 0 where it is zero. 0 or -ERANGE. */
+/* Finds the bit pattern of the sample's quantile, or 0 if the quantile is zero. Returns 0 or
+ * -ERANGE. */
 static int sample_quantile(const struct codec_source *s, size_t m, size_t rank, uint8_t *scratch,
                            uint32_t *threshold)
 {

@@ -1,22 +1,25 @@
-/* compress/codecs/atomo.c -- a random few of a matrix's singular triples (ATOMO with
- * spectral atoms: Wang, Sievert, Liu, Charles, Papailiopoulos, Wright 2018).
+/* compress/codecs/atomo.c -- body codec "atomo": a random selection of a matrix's singular
+ * triples.
  *
- *   M = sum_i sigma_i u_i v_i^T;  C = beta sum of sigma_i / p_i u_i v_i^T
+ * ATOMO with spectral atoms (Wang, Sievert, Liu, Charles, Papailiopoulos, Wright 2018):
  *
- * over the triples drawn: i with probability p_i, each by itself. p_i is
- * proportional to sigma_i and at most 1, such that the sum is min(r, rank):
- * those that would pass 1 are certain, and what they leave is shared out among
- * the rest (Algorithm 1 of the paper).
+ *   M = sum_i sigma_i u_i v_i^T          singular value decomposition of the tensor
+ *   C = beta * sum of (sigma_i / p_i) u_i v_i^T over the triples drawn
  *
- *   scale=raw  beta = 1: unbiased, 1 + omega = sum(sigma^2 / p) / sum(sigma^2);
- *   scale=ls   beta = <M, C> / |C|^2 of what was drawn: never above |M|^2, and
- *              on average as good as 1 / (1 + omega) or better.
+ * Triple i is drawn with probability p_i, independently of the others. p_i is proportional to
+ * sigma_i and at most 1, and all p_i sum to min(r, rank). Triples whose p_i would exceed 1 are
+ * always drawn; the rest of the sum is divided among the others (algorithm 1 of the paper).
  *
- * Message: count varint | P, Q (matrix.h), P of u_i and Q of scaled v_i;
- * nothing where no triple is drawn; vectors and small tensors plain.
+ *   scale=raw  beta = 1: unbiased, with 1 + omega = sum(sigma^2 / p) / sum(sigma^2)
+ *   scale=ls   beta = <M, C> / |C|^2 of the triples drawn: the error is never above |M|^2, and on
+ *              average at least as good as delta = 1 / (1 + omega)
  *
- * The whole decomposition is computed: O(m n min(m, n)). `lowrank` gets more
- * of most matrices across for a small part of that.
+ * Message: the number of triples (varint), then P and Q (matrix.h) with the columns u_i and
+ * scaled v_i. Nothing is sent if no triple is drawn. Vectors and small tensors are sent as plain
+ * floats.
+ *
+ * The full decomposition costs O(m n min(m, n)). `lowrank` sends more of most matrices for a
+ * small part of this cost.
  */
 #include "compress/codec.h"
 
@@ -60,16 +63,17 @@ static size_t shorter(const struct codec_shape *shape)
     return shape->rows < shape->cols ? shape->rows : shape->cols;
 }
 
-/* Is it worth the factors? A matrix whose sizes LAPACK's integers could not hold is sent plain,
- * too. */
+/* Returns true if factors are smaller than plain floats. Matrices too large for the integers of
+ * LAPACK are also sent as plain floats. */
 static bool atomo_pays(const int64_t *arg, const struct codec_shape *shape)
 {
     return matrix_pays(shape, (size_t)arg[ATOMO_R]) && shape->n <= INT_MAX
            && shorter(shape) <= BLAS_SVD_MAX;
 }
 
-/* How many triples a message may have. A sum of draws of mean r passes 4 r + 32 with a
- * probability below 1e-15 (Bernstein's inequality): then the smallest stay. */
+/* Returns the largest number of triples in a message. The number drawn has mean r; it exceeds 4
+ * r + 32 with a probability below 1e-15 (Bernstein's inequality). The smallest triples are then
+ * left out. */
 static size_t most(const int64_t *arg, const struct codec_shape *shape)
 {
     size_t limit = 4 * (size_t)arg[ATOMO_R] + 32;
@@ -88,28 +92,29 @@ static size_t atomo_nominal(const int64_t *arg, const struct codec_shape *shape)
                                   : matrix_plain_size(shape);
 }
 
-/* ---- encoding ---- */
+/* ---- Encoding ---- */
 
 /* A singular triple that was drawn. */
 struct triple
 {
     size_t i;
-    double scale; /* What u v^T is multiplied by, for M as it is scaled. */
+    /* Factor of u v^T, for the matrix scaled so that its largest element is in [1, 2). */
+    double scale;
 };
 
-/* What an encoder works with, all of it in scratch. */
+/* Working space of the encoder, placed in scratch. */
 struct spectrum
 {
     struct blas_svd svd;
-    double *column;       /* max(m, n). */
-    double *p;            /* min(m, n): probabilities. */
-    struct triple *taken; /* most(). */
+    double *column; /* Scratch for one column: max(m, n) elements. */
+    double *p; /* Probability of each triple: min(m, n) elements. */
+    struct triple *taken; /* Triples drawn; room for most() elements. */
     size_t n_taken;
 };
 
 enum part { PART_A, PART_S, PART_U, PART_VT, PART_WORK, PART_COLUMN, PART_P, PART_TAKEN, PARTS };
 
-/* Bytes of each part of scratch, each a multiple of 64; returns their sum. */
+/* Computes the size in bytes of each part of scratch, a multiple of 64. Returns their sum. */
 static size_t part_sizes(size_t size[PARTS], const int64_t *arg, const struct codec_shape *shape)
 {
     size_t m = shape->rows, n = shape->cols, k = shorter(shape), sum = 0;
@@ -157,7 +162,7 @@ static struct spectrum lay_out(const int64_t *arg, const struct codec_shape *sha
     };
 }
 
-/* Singular values that are not the decomposition's own rounding. */
+/* Returns the number of singular values that exceed the rounding error of the decomposition. */
 static size_t rank_of(const struct blas_svd *d, size_t k)
 {
     float least = d->s[0] * (float)(d->m > d->n ? d->m : d->n) * FLT_EPSILON;
@@ -167,10 +172,11 @@ static size_t rank_of(const struct blas_svd *d, size_t k)
     return rank;
 }
 
-/* Probabilities of falling values s[0..rank) with sum min(r, rank). */
+/* Computes the probabilities of the descending singular values s[0..rank). They sum to min(r,
+ * rank). */
 static void fill_water(double *p, const float *s, size_t rank, size_t r)
 {
-    double left = 0.0; /* Sum of s[i..rank). */
+    double left = 0.0; /* Sum of the singular values s[i..rank). */
     size_t certain = 0;
     for (size_t i = 0; i < rank; i++)
         left += (double)s[i];
@@ -182,7 +188,8 @@ static void fill_water(double *p, const float *s, size_t rank, size_t r)
         p[i] = fmin(1.0, (double)(r - certain) * (double)s[i] / left);
 }
 
-/* Draw each triple by its probability and set its scale, by either way at the top of this file. */
+/* Draws each triple with its probability and sets its scale for scale=raw or scale=ls (see the
+ * top of this file). */
 static void draw_triples(struct spectrum *w, const int64_t *arg, size_t rank, size_t limit,
                          uint64_t key)
 {
@@ -217,8 +224,8 @@ static void put_factors(const struct spectrum *w, const struct codec_shape *shap
     }
 }
 
-/* Should the decomposition fail, nothing is sent: that is never an error in
- * x_hat, only a round lost. */
+/* If the decomposition fails, nothing is sent. The replica stays correct, and only this round's
+ * update is delayed. */
 static int encode_triples(const int64_t *arg, const struct codec_shape *shape,
                           const struct codec_source *s, struct spectrum *w, uint8_t *dst,
                           struct compress_stat *stat)
@@ -244,7 +251,7 @@ static int encode_triples(const int64_t *arg, const struct codec_shape *shape,
         return -ERANGE;
     double e2 = matrix_error2(shape, count, factors, s);
     if (arg[ATOMO_SCALE] == SCALE_LS && !(e2 < stat->x2))
-        w->n_taken = 0; /* Too small for floats to hold a part of it. */
+        w->n_taken = 0; /* The values are too small for floats to represent a part of them. */
     else
         stat->e2 = e2;
     return 0;
@@ -263,9 +270,10 @@ static int atomo_encode(const int64_t *arg, const struct codec_shape *shape,
     return err;
 }
 
-/* ---- decoding ---- */
+/* ---- Decoding ---- */
 
-/* Read the count at src[0..len): returns the bytes it takes, or 0 if it is not one. */
+/* Reads the number of triples at src[0..len). Returns the bytes it takes, or 0 if it is not
+ * valid. */
 static size_t get_count(const int64_t *arg, const struct codec_shape *shape, const uint8_t *src,
                         size_t len, size_t *count)
 {

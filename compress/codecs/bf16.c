@@ -1,13 +1,12 @@
-/* compress/codecs/bf16.c -- the upper half of a float: bfloat16.
+/* compress/codecs/bf16.c -- values codec "bf16": bfloat16, the upper half of each float.
  *
- * Block of n <= 1024:  n x u16, the upper 16 bits of the float
+ * Block of n <= 1024 values:  n x u16, the upper 16 bits of the float
  *
- * The lower 16 bits of the mantissa are rounded off, to nearest even. bfloat16
- * has the exponents of a float, so unlike fp16 it needs no shift to be
- * scale-equivariant, and no byte for one.
+ * The lower 16 bits of the mantissa are rounded to nearest even. bfloat16 has the exponent range
+ * of a float, so unlike fp16 it needs no scaling factor per block.
  *
- * Error: 2^-8 relative above 2^-126. Below, subnormals are kept, in steps of
- * 2^-133, and what rounds to zero has the code 0, without a sign.
+ * Relative error: at most 2^-8 for values above 2^-126. Smaller values are kept in steps of
+ * 2^-133. A value that rounds to zero gets code 0 without a sign.
  */
 #include "compress/codec.h"
 
@@ -18,7 +17,8 @@
 #include "nn/math/vec.h"
 
 enum {
-    BF16_LIMIT = CODEC_LIMIT_BITS >> 16 /* The code of CODEC_LIMIT. */
+    /* Code of CODEC_LIMIT. Valid codes without their sign are below. */
+    BF16_LIMIT = CODEC_LIMIT_BITS >> 16
 };
 
 static size_t bf16_block(const int64_t *arg)
@@ -33,14 +33,14 @@ static size_t bf16_size(const int64_t *arg, size_t n)
     return 2 * n;
 }
 
-/* To nearest even: half a step less one, and one more where the bit that
- * remains last is odd. A carry goes on into the exponent, as it should. */
+/* Rounds to nearest even: adds half a step minus one, plus one if the last remaining bit is odd.
+ * A carry into the exponent gives the correct next power of two. */
 static inline uint32_t upper_half(uint32_t abs)
 {
     return (abs + 0x7fffu + (abs >> 16 & 1)) >> 16;
 }
 
-/* Write the codes, and the squares of their errors times shift^2 (error2.h). */
+/* Writes the codes, and their squared errors multiplied by shift^2 (error2.h). */
 VEC_CLONES static void encode_halves(uint8_t *restrict dst, float *restrict square,
                                      const float *restrict v, size_t n, float shift)
 {
@@ -58,7 +58,7 @@ static double bf16_encode(const int64_t *arg, const struct codec_block *b, uint8
 {
     (void)arg;
     if (upper_half(bytes_of_float(b->max)) >= BF16_LIMIT)
-        return -1.0; /* The last step below 2^64 may round up to it. */
+        return -1.0; /* The largest value below 2^64 may round up to 2^64, which is out of range. */
     float square[CODEC_CHUNK];
     encode_halves(dst, square, b->v, b->n, error2_shift(b->max));
     return error2_unshift(simd_sum_squares(square, b->n), b->max);

@@ -1,18 +1,21 @@
-/* compress/codecs/dorefa.c -- k bits on an affine grid without a zero (DoReFa).
+/* compress/codecs/dorefa.c -- values codec "dorefa": k-bit codes on a grid without a zero
+ * (DoReFa-Net).
  *
- * Block of n:  scale f32 | n codes of k bits
+ * Block of n values:  scale f32 | n codes of k bits
  *
- * With M the largest |v| and L = 2^k - 1 steps, v / (2M) + 1/2 in [0, 1] is
- * rounded to a code c of 0..L, over L (Zhou et al. 2016, equation 12). The
- * levels lie at h = 2c - L, the odd numbers from -L to L, so there is no zero
- * among them: C(v) = scale * h. Codes are rounded to nearest (round=near; a v
- * of 0 counts as positive) or up with the probability of their fraction
- * (round=sr, the paper's uniform noise of one step). The scale is
- *   raw  M / L: with sr unbiased; the error is up to (M / L)^2 a value even of
- *        a zero, more than |v|^2 in all where M is far above the other values;
- *   ls   <v, h> / |h|^2: the least error these codes can have, never above
- *        |v|^2: |v|^2 - <v, h>^2 / |h|^2.
- * One bit and raw is sign with the largest as its scale; with ls it is sign.
+ * With M the largest |v| and L = 2^k - 1, the number v / (2M) + 1/2 in [0, 1] is rounded to a
+ * code c / L with c in 0..L (Zhou et al. 2016, equation 12). Code c stands for the level h = 2c
+ * - L, one of the odd numbers from -L to L. No level is zero. Decoded value: C(v) = scale * h.
+ *
+ *   round=near  nearest code; v = 0 counts as positive
+ *   round=sr    rounded up with a probability equal to the fraction (the paper's uniform noise)
+ *   scale=raw   M / L. Unbiased with sr. The error is up to (M / L)^2 per value, even for zeros, which
+ *               exceeds |v|^2 if M is far above the other values
+ *   scale=ls    <v, h> / |h|^2: the smallest error for these codes, |v|^2 - <v, h>^2 / |h|^2, which is
+ *               never above |v|^2
+ *
+ * One bit with scale=raw is the codec sign with the largest |v| as its scale; with scale=ls it
+ * is sign.
  */
 #include "compress/codec.h"
 
@@ -24,7 +27,7 @@
 #include "nn/math/vec.h"
 
 enum {
-    DOREFA_BITS, /* Indices of the arguments. */
+    DOREFA_BITS, /* Index of each argument in `arg`. */
     DOREFA_BLOCK,
     DOREFA_ROUND,
     DOREFA_SCALE
@@ -68,8 +71,8 @@ static unsigned steps_of(const int64_t *arg)
     return (1u << arg[DOREFA_BITS]) - 1;
 }
 
-/* Two factors that take v to L v / (2M), in [-L/2, L/2]: a power of two near
- * 1 / M first, exact, keeps tiny and huge blocks inside a float's range. */
+/* Factors that map v to L v / (2M), in [-L/2, L/2]. The first factor `shift` is a power of two
+ * near 1 / M. It is exact, and keeps very small and very large blocks in the range of a float. */
 struct grid
 {
     float shift, inv, steps;
@@ -81,14 +84,14 @@ static struct grid grid_of(unsigned steps, float max)
     return (struct grid){shift, 0.5f * (float)steps / (max * shift), (float)steps};
 }
 
-/* A position on the grid, brought back to 0..L where rounding took it past an end. */
+/* Clamps a position on the grid to 0..L, in case rounding moved it past an end. */
 static inline float clamped(float c, float steps)
 {
     c = c > 0.0f ? c : 0.0f;
     return c < steps ? c : steps;
 }
 
-/* Code c is nearest from c to c + 1 of v's place + (L + 1) / 2. */
+/* Code c is the nearest one if v's position plus (L + 1) / 2 is in [c, c + 1). */
 VEC_CLONES static void codes_near(uint16_t *restrict code, float *restrict h,
                                   const float *restrict v, size_t n, struct grid g)
 {
@@ -114,13 +117,13 @@ VEC_CLONES static void codes_random(uint16_t *restrict code, float *restrict h,
     }
 }
 
-/* The sums that the least-squares scale is made of: <v, h> and |h|^2. */
+/* Sums for the least-squares scale: vh = <v, h> and hh = |h|^2. */
 struct product
 {
     double vh, hh;
 };
 
-/* Write the codes of a whole block; the levels go to b->work. */
+/* Writes the codes of a whole block. Stores the levels in b->work. */
 static struct product put_codes(const int64_t *arg, const struct codec_block *b, uint8_t *dst)
 {
     unsigned bits = (unsigned)arg[DOREFA_BITS];
@@ -150,9 +153,8 @@ VEC_CLONES static void scale_levels(float *h, size_t n, float scale)
         h[i] *= scale;
 }
 
-/* |v - scale h|^2 with the product rounded as decode does; h is lost. From the
- * sums above it would be told wrongly: the rounding weighs by
- * sqrt(|v|^2 / e2). */
+/* Returns |v - scale h|^2, with products rounded as in decode(). Overwrites h. The closed form
+ * |v|^2 - <v, h>^2 / |h|^2 would lose too many digits for a small error. */
 static double codes_error2(const float *v, float *h, size_t n, float scale)
 {
     double e2 = 0.0;
@@ -164,7 +166,7 @@ static double codes_error2(const float *v, float *h, size_t n, float scale)
     return e2;
 }
 
-/* The levels reach +-L: a scale below 2^64 / L keeps every value in range. */
+/* Returns true if every decoded value is in range. The levels reach +-L. */
 static bool in_range(float scale, unsigned steps)
 {
     return scale * (float)steps < CODEC_LIMIT;
@@ -177,7 +179,8 @@ static double dorefa_encode(const int64_t *arg, const struct codec_block *b, uin
         struct product p = put_codes(arg, b, dst + 4);
         double s =
             arg[DOREFA_SCALE] == SCALE_LS ? p.vh / p.hh : (double)b->max / (double)steps_of(arg);
-        scale = s > 0.0 ? (float)s : 0.0f; /* Drawn away from v: send nothing. */
+        /* Random rounding moved the levels away from v: send nothing. */
+        scale = s > 0.0 ? (float)s : 0.0f;
     }
     bytes_put_float(dst, scale);
     if (!(scale > 0.0f)) {
@@ -192,7 +195,7 @@ static double dorefa_encode(const int64_t *arg, const struct codec_block *b, uin
 static bool dorefa_check(const int64_t *arg, const uint8_t *src, size_t n)
 {
     uint32_t scale = bytes_get_u32(src);
-    if (scale >= CODEC_LIMIT_BITS || /* Also every negative, -0 and NaN. */
+    if (scale >= CODEC_LIMIT_BITS || /* This comparison also rejects negative scales, -0 and NaN. */
         !in_range(bytes_to_float(scale), steps_of(arg))
         || !pack_padded(src + 4, n, (unsigned)arg[DOREFA_BITS]))
         return false;

@@ -1,23 +1,23 @@
-/* compress/codecs/dyn8.c -- eight-bit dynamic tree quantisation (Dettmers 2015).
+/* compress/codecs/dyn8.c -- values codec "dyn8": 8-bit dynamic tree quantisation (Dettmers
+ * 2015).
  *
- * Block of n:  scale f32 | n bytes
+ * Block of n values:  scale f32 | n bytes
  *
  *   byte:  s | 0 .. 0 | 1 | f .. f        s = 1 for v < 0
  *              z zeros      6 - z bits of fraction
  *
- * The zeros say the decade and the bits behind the indicator 1 cut it evenly:
- * entry j of the 2^(6-z) in decade z is
+ * The number of zeros z selects a decade. The fraction bits after the 1 divide the decade into
+ * equal parts. Entry j of the 2^(6-z) entries in decade z is
  *
  *   10^-z * (0.1 + 0.9 (j + 1/2) / 2^(6-z))
  *
- * All zeros are an exact 0, which has no sign. 127 magnitudes, 64 of them in
- * the first decade and one in the seventh; the code grows with the magnitude.
+ * A byte of zeros is an exact 0 and has no sign. There are 127 magnitudes: 64 in the first
+ * decade, one in the seventh. The code grows with the magnitude.
  *
- * Values are divided by the block's largest |v|, and the entries by the last
- * one, 0.993, so that the largest value is sent without an error; scale is that
- * value itself. Each value gets the nearest entry. Relative error: up to 7 % in
- * the first decade below the largest value, 11 % in the second, 18 % in the
- * third, 71 % at 2e-6 of it; what is below 2.8e-7 of it becomes 0.
+ * The scale is the block's largest |v|. Values are divided by it, and the entries by the last
+ * entry, 0.993, so the largest value has no error. Each value gets the nearest entry. Relative
+ * error: up to 7 % in the first decade below the largest value, 11 % in the second, 18 % in the
+ * third, and 71 % at 2e-6 of the largest value. Values below 2.8e-7 of it become 0.
  */
 #include "compress/codec.h"
 
@@ -28,7 +28,7 @@
 #include "nn/math/vec.h"
 
 enum {
-    DYN8_BLOCK /* Index of the argument. */
+    DYN8_BLOCK /* Index of the argument in `arg`. */
 };
 enum { DYN8_TOP = 127 };
 
@@ -40,15 +40,16 @@ static const struct codec_param dyn8_params[] = {
 /* The last entry of the table, which stands for the largest value. */
 #define LAST (0.1 + 0.9 * 63.5 / 64)
 
-/* Entry j of the `parts` entries of the decade that ends at `decade`, over the last entry. */
+/* Entry j of the `parts` entries of the decade whose upper end is `decade`, divided by the last
+ * entry. */
 #define ENTRY(decade, parts, j) ((decade) * (0.1 + 0.9 * ((j) + 0.5) / (parts)) / LAST)
 
-/* Where a decade gives way to the one below: half-way from its first entry to
- * the last one there. */
+/* Border between a decade and the one below: the middle between the first entry of the upper
+ * decade and the last entry of the lower one. */
 #define BORDER(decade, parts)                                                                      \
     (float)((ENTRY(decade, parts, 0) + ENTRY((decade)*0.1, (parts) / 2, (parts) / 2 - 1)) / 2)
 
-/* From a magnitude to its place: 1 in `decade` covers this many parts. */
+/* Slope of the line from a magnitude to its code in a decade: codes per unit of magnitude. */
 #define SLOPE(decade, parts) (float)((parts) / 0.9 / (decade)*LAST)
 
 static size_t dyn8_block(const int64_t *arg)
@@ -62,10 +63,10 @@ static size_t dyn8_size(const int64_t *arg, size_t n)
     return 4 + n;
 }
 
-/* Code of the nearest entry to a in [0, 1]. In decade z the codes are parts to
- * 2 parts - 1, parts = 2^(6-z), and cells around the entries are even, so that
- * the code is the integer part of a straight line; beyond the last cell, up to
- * the border, it stays what it is there. No branches: the compiler blends. */
+/* Returns the code of the entry nearest to a, for a in [0, 1]. In decade z the codes are `parts`
+ * to 2 parts - 1 with parts = 2^(6-z). The entries are equally spaced, so the code is the
+ * integer part of a linear function. From the last entry up to the border the code is constant.
+ * The code has no branches, so that it vectorises. */
 static inline uint32_t nearest(float a)
 {
     float parts = 64.0f;
@@ -84,7 +85,7 @@ static inline uint32_t nearest(float a)
     STEP_DOWN(1e-6, 1);
 #undef STEP_DOWN
     float zero = a < (float)(ENTRY(1e-6, 1, 0) / 2) ? 0.0f : 1.0f;
-    float code = a * slope + parts * (8.0f / 9.0f); /* 8/9 = 1 - 0.1 / 0.9. */
+    float code = a * slope + parts * (8.0f / 9.0f); /* The constant 8/9 is 1 - 0.1 / 0.9. */
     float last = 2.0f * parts - 0.5f;
     return (uint32_t)(int32_t)((code < last ? code : last) * zero);
 }
@@ -126,8 +127,8 @@ static double dyn8_encode(const int64_t *arg, const struct codec_block *b, uint8
 
 struct seen
 {
-    uint8_t top;  /* The largest magnitude. */
-    uint8_t bare; /* Not 0: there is a sign of nothing. */
+    uint8_t top; /* Largest magnitude code in the block. */
+    uint8_t bare; /* Not 0: a zero with a sign bit was found, which is invalid. */
 };
 
 VEC_CLONES static struct seen look_at_codes(const uint8_t *code, size_t n)
@@ -142,8 +143,8 @@ VEC_CLONES static struct seen look_at_codes(const uint8_t *code, size_t n)
     return (struct seen){top, bare};
 }
 
-/* Some value is the largest, and has the last code: a scale without it is no message of the
- * encoder. */
+/* The largest value of a block always has the last code. A message with a scale but without that
+ * code is therefore invalid. */
 static bool dyn8_check(const int64_t *arg, const uint8_t *src, size_t n)
 {
     (void)arg;
@@ -154,8 +155,8 @@ static bool dyn8_check(const int64_t *arg, const uint8_t *src, size_t n)
     return s.bare == 0 && s.top == (scale != 0 ? DYN8_TOP : 0);
 }
 
-/* The entry of a code, c = parts + j. The float c + 1/2 is parts * m with
- * m = 1 + (j + 1/2) / parts: its mantissa, and its exponent is the decade. */
+/* Returns the value of a code c = parts + j. The mantissa of the float c + 1/2 is m = 1 + (j +
+ * 1/2) / parts, and its exponent gives the decade. */
 static inline float value_of(uint8_t code, float scale)
 {
     uint32_t c = code & DYN8_TOP;

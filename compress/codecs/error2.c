@@ -1,4 +1,4 @@
-/* compress/codecs/error2.c -- the error of a block by decoding it. */
+/* compress/codecs/error2.c -- the squared error of a block, computed from its decoded values. */
 #include "compress/codecs/error2.h"
 
 #include "compress/codec.h"
@@ -17,7 +17,8 @@ VEC_CLONES static void square_errors(float *restrict square, const float *restri
     }
 }
 
-/* For codecs whose decoder is a table or a formula of its own: it is run, and compared. */
+/* Used by codecs whose decoder is a table or a formula: the decoder is run and its result
+ * compared. */
 double error2_decoded(const float *v, const float *decoded, size_t n, float shift)
 {
     float square[CODEC_CHUNK];

@@ -1,12 +1,10 @@
-/* compress/codecs/error2.h -- sums of squared errors, for encoders that know each
- * error as they round.
+/* compress/codecs/error2.h -- sums of squared errors, for encoders that know each error while
+ * rounding.
  *
- * A rounding loop of plain C stores the square of every error in a buffer, and
- * simd_sum_squares() adds them up: two loops that vectorise where one that does
- * both does not.
- * Errors are first multiplied by 2^-e, with e the exponent of the block's
- * largest value, so that floats are enough: what underflows then is nothing
- * beside that value's own square. That factor comes from error2_shift().
+ * A rounding loop stores the square of each error in a buffer, and simd_sum_squares() adds them
+ * up. Two separate loops vectorise, one combined loop does not. Errors are multiplied by 2^-e
+ * first, where e is the exponent of the block's largest value. Floats are then precise enough:
+ * an underflow is negligible compared with the square of that largest value.
  */
 #ifndef COMPRESS_CODECS_ERROR2_H
 #define COMPRESS_CODECS_ERROR2_H
@@ -15,13 +13,14 @@
 
 #include <stddef.h>
 
-/* 2^-e for the largest |v| of a block, below 2^64: exact in every product. */
+/* Returns the factor 2^-e, where e is the exponent of the largest |v| of a block (below 2^64).
+ * Multiplying by it is exact. */
 static inline float error2_shift(float max)
 {
     return bytes_pow2(-bytes_exponent(max));
 }
 
-/* A sum of such squares without the factor, which was in it twice. */
+/* Removes the factor of error2_shift() from a sum of squares, which contains the factor twice. */
 static inline double error2_unshift(double sum, float max)
 {
     uint64_t bits = (uint64_t)(1023 + 2 * bytes_exponent(max)) << 52;
@@ -30,7 +29,7 @@ static inline double error2_unshift(double sum, float max)
     return sum * pow4;
 }
 
-/* The sum of ((v - decoded) * shift)^2 over n <= CODEC_CHUNK values. */
+/* Returns the sum of ((v - decoded) * shift)^2 over n <= CODEC_CHUNK values. */
 double error2_decoded(const float *v, const float *decoded, size_t n, float shift);
 
 #endif

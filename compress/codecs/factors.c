@@ -1,8 +1,8 @@
-/* compress/codecs/factors.c -- M Q and M^T P, the two products of power iteration.
+/* compress/codecs/factors.c -- the two matrix products of power iteration, M Q and M^T P.
  *
- * Several columns of Q or P are done at a time, as M has to come from memory and a
- * few columns stay in registers. The counts 4, 2 and 1 are written out, so that
- * the compiler knows them and keeps all sums in registers.
+ * Several columns of Q or P are processed together, because M must be read from memory and a few
+ * columns fit in registers. The counts 4, 2 and 1 are written as constants, so that the compiler
+ * keeps all sums in registers.
  */
 #include "compress/codecs/factors.h"
 
@@ -13,17 +13,17 @@
 #include <string.h>
 
 enum {
-    TOGETHER = 4 /* Columns at most in a loop: M is read once for them. */
+    TOGETHER = 4 /* Most columns that a loop processes together, reading M once for all of them. */
 };
 
-/* One register of floats, or several of a smaller machine's. Arrays of as many
- * would be stored and read again at each step of a loop. */
+/* A vector of FACTORS_LANES floats: one register, or several on a machine with shorter ones. The
+ * compiler would store and reload a plain array in every step of a loop. */
 typedef float lanes __attribute__((vector_size(FACTORS_LANES * sizeof(float))));
 typedef double wide __attribute__((vector_size(FACTORS_LANES * sizeof(double))));
 
-/* ---- P ---- */
+/* ---- P = M Q ---- */
 
-/* The sum of a register's lanes in double, in a fixed order. */
+/* Returns the sum of the lanes of a vector, added as doubles in a fixed order. */
 static inline __attribute__((always_inline)) double sum_of(const lanes *v)
 {
     double s[4] = {0};
@@ -33,14 +33,14 @@ static inline __attribute__((always_inline)) double sum_of(const lanes *v)
     return (s[0] + s[2]) + (s[1] + s[3]);
 }
 
-/* How many columns to do next, of those left. */
+/* Returns the number of columns to process next, of `left` remaining ones. */
 static inline size_t together(size_t left)
 {
     return left >= 4 ? 4 : left >= 2 ? 2 : 1;
 }
 
-/* sum[k] = <v, column k of q> for k < count. What stands behind v is finite and meets zeros
- * behind q. */
+/* Computes sum[k] = <v, column k of q> for k < count. Reads past the end of v; the numbers there
+ * must be finite and are multiplied by zeros of q. */
 static inline __attribute__((always_inline)) void dots(double *restrict sum,
                                                        const float *restrict v,
                                                        const float *restrict q, size_t stride,
@@ -58,7 +58,7 @@ static inline __attribute__((always_inline)) void dots(double *restrict sum,
         sum[k] = sum_of(&s[k]);
 }
 
-/* Row by row: each gives one element of every column of P. */
+/* Processes M row by row. Each row gives one element of every column of P. */
 VEC_CLONES void factors_add_p(const struct factors *w, const struct matrix_tile *t, const float *v,
                               double back)
 {
@@ -80,10 +80,10 @@ VEC_CLONES void factors_add_p(const struct factors *w, const struct matrix_tile 
     }
 }
 
-/* ---- Q' ---- */
+/* ---- Q' = M^T P ---- */
 
-/* Add to column k of q, for k < count, the sum of p[k][i] v[i] over the rows of a panel. Floats
- * within a panel and doubles beyond, as eight additions lose next to nothing. */
+/* Adds the sum of p[k][i] * v[i] over the rows of a panel to column k of q, for k < count. A
+ * panel has eight rows, so its sums can be floats; the sums over panels are doubles. */
 static inline __attribute__((always_inline)) void add_panel(double *restrict q, size_t stride,
                                                             const float *restrict v, size_t n,
                                                             float p[TOGETHER][FACTORS_PANEL],
@@ -105,7 +105,8 @@ static inline __attribute__((always_inline)) void add_panel(double *restrict q, 
     }
 }
 
-/* p[k][i] of rows row.. and columns first..: zero where there is no row. */
+/* Reads p[k][i] for the rows from `row` on and the columns from `first` on. Rows past the end
+ * are zero. */
 static void get_panel(float p[TOGETHER][FACTORS_PANEL], const struct factors *w, const uint8_t *src,
                       size_t row, size_t first, size_t count)
 {

@@ -1,13 +1,13 @@
-/* compress/codecs/factors.h -- a matrix times a few columns, and its transpose.
+/* compress/codecs/factors.h -- products of a matrix, and of its transpose, with a few columns.
  *
- *   P += M Q        m x r from n x r
- *   Q' += M^T P     n x r from m x r
+ *   P += M Q        P is m x r, M is m x n, Q is n x r
+ *   Q' += M^T P     Q' is n x r
  *
- * M is read tile by tile (matrix.h). Columns stand one after the other; those
- * of n begin `stride` apart, a multiple of FACTORS_LANES, so that the loops run
- * over whole registers. Sums are of floats within a piece of a row (P) or
- * FACTORS_PANEL rows (Q'), in a fixed order, and of doubles beyond: the same on
- * every machine.
+ * M is read tile by tile (matrix.h). Columns are stored one after the other. Columns of length n
+ * begin `stride` elements apart, a multiple of FACTORS_LANES, so that loops process whole
+ * registers. Sums within a part of a row (P) or within FACTORS_PANEL rows (Q') are floats, and
+ * sums over those are doubles. The order of additions is fixed, so all machines get the same
+ * result.
  */
 #ifndef COMPRESS_CODECS_FACTORS_H
 #define COMPRESS_CODECS_FACTORS_H
@@ -19,10 +19,10 @@ enum { FACTORS_LANES = 16, FACTORS_PANEL = 8 };
 struct factors
 {
     size_t m, n, r;
-    size_t stride;  /* factors_stride(n). */
-    float *q;       /* Q; zeros from n to stride. */
-    double *p;      /* P: m apart. */
-    double *q_next; /* Q'; anything from n to stride. */
+    size_t stride; /* Distance between two columns of length n: factors_stride(n) elements. */
+    float *q; /* Matrix Q. Elements n to stride of each column are zero. */
+    double *p; /* Matrix P, columns m elements apart. */
+    double *q_next; /* Matrix Q'. Elements n to stride of each column are undefined. */
 };
 
 static inline size_t factors_stride(size_t n)
@@ -30,14 +30,13 @@ static inline size_t factors_stride(size_t n)
     return (n + FACTORS_LANES - 1) / FACTORS_LANES * FACTORS_LANES;
 }
 
-/* P += back * M Q for the tile v of M. Behind v stand FACTORS_LANES finite
- * numbers. */
+/* Adds back * M Q to P for the tile v of M. v must be followed by FACTORS_LANES finite numbers. */
 void factors_add_p(const struct factors *w, const struct matrix_tile *t, const float *v,
                    double back);
 
-/* Q' += M^T P for the tile v of M, with P as floats in src[0..4 m r). Behind v
- * stand rows of zeros up to a multiple of FACTORS_PANEL, and FACTORS_LANES numbers
- * more. */
+/* Adds M^T P to Q' for the tile v of M, where P is given as 4 m r bytes of floats at src. v must
+ * be followed by rows of zeros up to a multiple of FACTORS_PANEL rows, and by FACTORS_LANES more
+ * numbers. */
 void factors_add_q(const struct factors *w, const struct matrix_tile *t, const float *v,
                    const uint8_t *src);
 

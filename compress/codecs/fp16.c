@@ -1,15 +1,16 @@
-/* compress/codecs/fp16.c -- half precision after a power-of-two shift a block.
+/* compress/codecs/fp16.c -- values codec "fp16": binary16 with a power-of-two factor for each
+ * block.
  *
- * Block of n <= 1024:  e u8 | n x binary16
+ * Block of n <= 1024 values:  e u8 | n x binary16
  *
- * With E the exponent of the largest |v| of the block, values are multiplied
- * by 2^(14-E), so that the largest falls in [2^14, 2^15], rounded to nearest
- * even and sent as binary16; e is E + 127, or 0 for a block of zeros. The
- * shift makes the codec scale-equivariant: a plain cast loses everything
- * below 3e-8, where the differences of a converging run end up.
+ * With E the exponent of the block's largest |v|, all values are multiplied by 2^(14-E). The
+ * largest one is then in [2^14, 2^15]. The values are rounded to nearest even and sent as
+ * binary16. e is E + 127, or 0 for a block of zeros. With the factor, scaling the input by a
+ * power of two scales the output. A plain cast would lose all values below 3e-8, which is the
+ * size of differences in a converging run.
  *
- * Error: 2^-11 relative, and 2^-38 of the block's largest below 2^-28 of it.
- * 16 bits a value and 8 a block.
+ * Error: 2^-11 relative; for values below 2^-28 of the block's largest, 2^-38 of the largest.
+ * Size: 16 bits per value plus 8 bits per block.
  */
 #include "compress/codec.h"
 
@@ -22,11 +23,12 @@
 enum {
     FP16_BLOCK = 1024,
     FP16_BIAS = 127,
-    FP16_E_MAX = FP16_BIAS + 63, /* Largest below 2^64. */
-    FP16_CODE_MAX = 0x7800       /* 2^15: what the largest may round up to. */
+    FP16_E_MAX = FP16_BIAS + 63, /* Largest exponent byte, for values below 2^64. */
+    FP16_CODE_MAX = 0x7800 /* Code of 2^15, the largest value after rounding. */
 };
 
-/* The shift in two factors: the whole, up to 2^140, may be no float. */
+/* A power of two as the product of two factors, because the power itself (up to 2^140) may not
+ * be a float. */
 struct shift
 {
     float first, second;
@@ -50,7 +52,7 @@ static size_t fp16_size(const int64_t *arg, size_t n)
     return 1 + 2 * n;
 }
 
-/* The error is taken of the shifted values, where decoding is exact. */
+/* The error is measured on the multiplied values, for which decoding is exact. */
 static double fp16_encode(const int64_t *arg, const struct codec_block *b, uint8_t *dst)
 {
     (void)arg;

@@ -1,15 +1,16 @@
-/* compress/codecs/int8.c -- eight-bit integers of each block's largest value.
+/* compress/codecs/int8.c -- values codec "int8": 8-bit integers scaled by the largest value of a
+ * block.
  *
- * Block of n:  scale f32 | n x i8, from -127 to 127
+ * Block of n values:  scale f32 | n x i8, from -127 to 127
  *
- * C(v) = scale * q, q = v / scale to nearest even, scale = M / 127 with M the
- * largest |v|. So every error is at most M / 254, at most |v| (0 is a code),
- * and nothing of the largest: 1 - delta <= n / 64516, and delta >= 1 / n.
+ * With M the largest |v| and scale = M / 127, the code is q = v / scale rounded to nearest even,
+ * and C(v) = scale * q. Every error is at most M / 254 and at most |v| (0 is a code); the
+ * largest value has no error. Therefore 1 - delta <= n / 64516, and delta >= 1 / n.
  *
- * The least-squares scale for the same codes would need two more sums and
- * lowers the error of Gaussian data by less than a hundredth in blocks of 256:
- * M / 127 it is. Where M / 127 is subnormal, it is rounded so that M still has
- * a code; M up to 127 steps of the smallest float are then exact.
+ * The least-squares scale for the same codes needs two more sums. It lowers the error of
+ * Gaussian data in blocks of 256 by less than 1 %, so it is not used. If M / 127 is subnormal,
+ * it is rounded so that M still has a code; values up to 127 steps of the smallest float are
+ * then exact.
  */
 #include "compress/codec.h"
 
@@ -21,7 +22,7 @@
 #include "nn/math/vec.h"
 
 enum {
-    INT8_BLOCK /* Index of the argument. */
+    INT8_BLOCK /* Index of the argument in `arg`. */
 };
 enum { INT8_TOP = 127 };
 
@@ -41,7 +42,7 @@ static size_t int8_size(const int64_t *arg, size_t n)
     return 4 + n;
 }
 
-/* M / 127, or the next larger float where that is subnormal and M would have no code. */
+/* Returns M / 127, or the next larger float if M / 127 is subnormal and M would have no code. */
 static float scale_of(float max)
 {
     float scale = max / (float)INT8_TOP;
@@ -50,9 +51,10 @@ static float scale_of(float max)
     return scale;
 }
 
-/* The block times 2^-e, e its exponent, and the scale likewise, about 1/127 to 2/127: nothing tiny
- * or huge is ever divided by. `inv` is 1 / step, but not made from it where the scale is not
- * coarse: two divisions in a row are long for a block of 256. */
+/* Returns the factors of the grid. Values are multiplied by `shift`, a power of two near 1 / M,
+ * and the scaled step is about 1/127 to 2/127, so no division involves a very small or very
+ * large number. `inv` is 1 / step, but computed without using `step` for normal scales: two
+ * dependent divisions would delay a block of 256. */
 static struct simd_bytes grid_of(float max, float scale)
 {
     float shift = error2_shift(max);
@@ -61,7 +63,7 @@ static struct simd_bytes grid_of(float max, float scale)
     return (struct simd_bytes){.shift = shift, .inv = inv, .step = step};
 }
 
-/* Write a block whose scale is known; returns its error. */
+/* Writes a block whose scale is known. Returns its squared error. */
 static double int8_put(const int64_t *arg, const struct codec_block *b, float scale,
                        const struct simd_bytes *g, uint8_t *dst)
 {
@@ -78,8 +80,8 @@ static double int8_put(const int64_t *arg, const struct codec_block *b, float sc
     return error2_unshift(e2, b->max);
 }
 
-/* While the divisions for a block are under way, the block before is rounded: in blocks of 256
- * they would be waited for. A scale of zero makes a grid that is not used. */
+/* Computes the divisions of the next block before rounding the present one, so that the CPU need
+ * not wait for them. The grid of a scale of zero is never used. */
 static double int8_encode_all(const int64_t *arg, const struct codec_block *b, size_t count,
                               uint8_t *dst)
 {
@@ -94,14 +96,14 @@ static double int8_encode_all(const int64_t *arg, const struct codec_block *b, s
             next_grid = grid_of(b[i + 1].max, next);
         }
         if (scale * (float)INT8_TOP >= CODEC_LIMIT)
-            return -1.0; /* Just below the limit, and rounded up to it. */
+            return -1.0; /* The largest value is just below the limit and rounds up to it. */
         sum += int8_put(arg, &b[i], scale, &g, dst);
         dst += int8_size(arg, b[i].n);
     }
     return sum;
 }
 
-/* The largest |code|. It is 128 for the byte -128, which is no code. */
+/* Returns the largest |code|. It is 128 if a byte is -128, which is not a valid code. */
 VEC_CLONES static unsigned highest(const uint8_t *code, size_t n)
 {
     uint8_t top = 0;
@@ -113,7 +115,7 @@ VEC_CLONES static unsigned highest(const uint8_t *code, size_t n)
     return top;
 }
 
-/* The largest value has the code 127, unless the scale is subnormal. */
+/* The largest value has code 127, unless the scale is subnormal. */
 static bool int8_check(const int64_t *arg, const uint8_t *src, size_t n)
 {
     (void)arg;

@@ -1,9 +1,9 @@
-/* compress/codecs/keep.h -- keep= and warm=, the share of coordinates that a selector takes.
+/* compress/codecs/keep.h -- the parameters keep= and warm= of selectors: the share of elements
+ * chosen.
  *
- * The parameters that topk, randk, aji, adaq and wangni have in common, first
- * in the order of their arguments, and what they come to in a round. `warm`
- * rounds go from 1 towards the share as Deep Gradient Compression does
- * (codec_warm_share()): round 0 takes the most.
+ * topk, randk, aji, adaq and wangni have these parameters, as the first ones of their arguments.
+ * During the first `warm` rounds the share falls from near 1 to `keep`, as in Deep Gradient
+ * Compression (codec_warm_share()). Round 0 has the largest share.
  */
 #ifndef COMPRESS_CODECS_KEEP_H
 #define COMPRESS_CODECS_KEEP_H
@@ -13,7 +13,7 @@
 enum {
     KEEP_SHARE,
     KEEP_WARM,
-    KEEP_OPTIONS /* A selector's own parameters begin here. */
+    KEEP_OPTIONS /* Index of a selector's first parameter of its own. */
 };
 
 #define KEEP_PARAMS                                                                                \
@@ -28,14 +28,14 @@ enum {
         .wants = "rounds, 0 to 1000000"                                                            \
     }
 
-/* The share of a round, in billionths. */
+/* Returns the share of elements in a round, in billionths. */
 static inline uint64_t keep_billionths(const int64_t *arg, uint64_t round)
 {
     return codec_warm_share((uint64_t)arg[KEEP_SHARE], (uint64_t)arg[KEEP_WARM], round);
 }
 
-/* Coordinates of n, rounded up: in a round, in the round of most, and when
- * warm-up is over. */
+/* Number of elements to choose out of n, rounded up: keep_count() in a given round, keep_most()
+ * in round 0 (the largest number), keep_typical() after the warm-up. */
 static inline size_t keep_count(const int64_t *arg, size_t n, uint64_t round)
 {
     return codec_share(keep_billionths(arg, round), n);

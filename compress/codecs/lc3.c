@@ -1,14 +1,14 @@
-/* compress/codecs/lc3.c -- ternary digits with runs of zeros (3LC).
+/* compress/codecs/lc3.c -- body codec "3lc": ternary digits with run-length coded zeros (3LC).
  *
- * Body of a unit:  M f32 | bytes of the stream, varint | stream (quartic.h)
+ * Body of a unit:  M f32 | length of the stream in bytes (varint) | stream (quartic.h)
  *
- * M = s max |v|, 1 <= s < 2, and v / M is rounded to -1, 0 or 1 (Lim, Andersen,
- * Kaminsky 2019): C(v) = M where 2 |v| > M. A larger s makes more zeros, and
- * shorter streams, of the same tensor. No value's error is above the value,
- * and the largest is always sent, with the error (s - 1) max: delta is at least
- * (1 - (s - 1)^2) max^2 / |v|^2.
+ * M = s max |v| with 1 <= s < 2, and v / M is rounded to -1, 0 or 1 (Lim, Andersen, Kaminsky
+ * 2019). A value is sent as M with its sign if 2 |v| > M. A larger s gives more zeros and a
+ * shorter stream. No error is larger than the value itself. The largest value is always sent,
+ * with the error (s - 1) max |v|. Therefore delta is at least (1 - (s - 1)^2) max^2 / |v|^2.
  *
- * Two passes over x and x_hat, a chunk at a time; the difference is not kept.
+ * The encoder makes two passes over x and x_hat, one chunk at a time, and does not store the
+ * difference.
  */
 #include "compress/codec.h"
 
@@ -22,7 +22,7 @@
 #include <math.h>
 
 enum {
-    LC3_S /* Index of the argument. */
+    LC3_S /* Index of the argument in `arg`. */
 };
 
 static const struct codec_param lc3_params[] = {
@@ -42,9 +42,9 @@ static size_t lc3_bound(const int64_t *arg, const struct codec_shape *shape)
     return 4 + bytes_varint_size((uint32_t)most) + most;
 }
 
-/* Nominal for Gaussian values, the largest of which is as extreme-value theory has it. With p
- * the share of bytes that are not zero, each costs a byte, and a run of r zero bytes before it
- * costs r / 14 bytes, rounded up. */
+/* Estimates the size for Gaussian values, with the expected largest value of n samples
+ * (extreme-value theory). Let p be the share of bytes that are not zero. Each of these costs one
+ * byte, and a run of r zero bytes before it costs r / 14 bytes, rounded up. */
 static size_t lc3_nominal(const int64_t *arg, const struct codec_shape *shape)
 {
     double s = (double)arg[LC3_S] / 1e9;
@@ -58,7 +58,7 @@ static size_t lc3_nominal(const int64_t *arg, const struct codec_shape *shape)
     return 4 + bytes_varint_size((uint32_t)stream) + (size_t)stream;
 }
 
-/* Find the largest magnitude and |v|^2, by a first pass over x and x_hat. */
+/* Finds the largest magnitude and |v|^2, in a first pass over x and x_hat. */
 static struct simd_sums measure_unit(const struct codec_source *s)
 {
     float v[CODEC_CHUNK];
@@ -72,8 +72,8 @@ static struct simd_sums measure_unit(const struct codec_source *s)
     return all;
 }
 
-/* The M of a message. It stays below twice the largest value, so that the largest is sent even
- * where s max rounds up to that. */
+/* Returns the M of a message. M stays below twice the largest value, so the largest value is
+ * sent even if s max rounds up. */
 static float scale_of(const int64_t *arg, float max)
 {
     uint32_t m = bytes_of_float((float)((double)arg[LC3_S] / 1e9 * (double)max));
@@ -81,7 +81,7 @@ static float scale_of(const int64_t *arg, float max)
     return bytes_to_float(m < most ? m : most);
 }
 
-/* Write the stream of a unit, by a second pass; returns its end. */
+/* Writes the stream of a unit, in a second pass. Returns the end of the stream. */
 static uint8_t *put_stream(uint8_t *dst, const struct codec_source *s, float m,
                            struct quartic_sent *sent)
 {
@@ -120,7 +120,8 @@ static int lc3_encode(const int64_t *arg, const struct codec_shape *shape,
     float m = scale_of(arg, bytes_to_float(sums.max));
     if (!(m < CODEC_LIMIT))
         return -ERANGE;
-    /* The stream's length stands before it: leave room for the longest. */
+    /* The length of the stream is written before the stream. Leave room for the longest possible
+     * length. */
     struct quartic_sent sent = {.n = 0};
     uint8_t *stream = dst + 4 + bytes_varint_size((uint32_t)quartic_size(shape->n));
     size_t stream_len = (size_t)(put_stream(stream, s, m, &sent) - stream);
@@ -134,7 +135,7 @@ static int lc3_encode(const int64_t *arg, const struct codec_shape *shape,
     return 0;
 }
 
-/* A unit of zeros has no body at all, so that M = 0 is no proper one. */
+/* A unit of zeros has no body, so M = 0 is invalid. */
 static size_t lc3_check(const int64_t *arg, const struct codec_shape *shape, const uint8_t *src,
                         size_t len)
 {
@@ -142,7 +143,8 @@ static size_t lc3_check(const int64_t *arg, const struct codec_shape *shape, con
     if (len < 4)
         return 0;
     uint32_t m = bytes_get_u32(src);
-    if (m == 0 || m >= CODEC_LIMIT_BITS) /* Also every negative and NaN. */
+    /* This comparison also rejects negative numbers and NaN. */
+    if (m == 0 || m >= CODEC_LIMIT_BITS)
         return 0;
     uint32_t stream_len;
     size_t head = 4 + bytes_get_varint(src + 4, len - 4, &stream_len);
@@ -152,7 +154,7 @@ static size_t lc3_check(const int64_t *arg, const struct codec_shape *shape, con
     return proper ? head + stream_len : 0;
 }
 
-/* A group at a time, so that no more than a group is ever unpacked. */
+/* Decodes one group at a time, so the buffer holds only one group. */
 static size_t lc3_apply(const int64_t *arg, const struct codec_shape *shape, const uint8_t *src,
                         size_t len, struct target *t)
 {

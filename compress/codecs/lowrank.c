@@ -1,23 +1,22 @@
-/* compress/codecs/lowrank.c -- a matrix as two thin factors, by a step of power
- * iteration (PowerSGD: Vogels, Karimireddy, Jaggi 2019, Algorithm 1).
+/* compress/codecs/lowrank.c -- body codec "lowrank": a matrix as two thin factors (PowerSGD).
  *
- *   P = M Q;  P orthonormalised;  Q' = M^T P;  C = P Q'^T = P P^T M
+ * One step of power iteration (Vogels, Karimireddy, Jaggi 2019, algorithm 1):
  *
- * Message: P and Q' (matrix.h), 4 r (m + n) bytes; vectors and small tensors
- * plain.
+ *   P = M Q;  orthonormalise P;  Q' = M^T P;  C = P Q'^T = P P^T M
  *
- * C is a projection: |M - C|^2 = |M|^2 - |Q'|^2 never exceeds |M|^2. With Q
- * Gaussian a matrix of no structure loses r / min(m, n) of its squares on
- * average or more. Q' is kept and is the next message's Q ("warm start"):
- * differences of a model drift slowly, so a step a message follows the leading
- * singular vectors. Each column is kept times a power of two, so that its size
- * cannot run away.
+ * Message: P and Q' (matrix.h), 4 r (m + n) bytes. Vectors and small tensors are sent as plain
+ * floats.
  *
- * A column of Q that is zero is drawn anew, from the unit's key. If M has
- * nothing there (M Q = 0: less than 1e-6 of what it could be), its column of
- * P is drawn instead, so that a memory at right angles to M cannot silence it.
- * Nothing is compared with an absolute size, and M is read times powers of
- * two: M 2^k gives the same P, and Q' times 2^k, bit for bit.
+ * C is a projection of M, so |M - C|^2 = |M|^2 - |Q'|^2 never exceeds |M|^2. With Gaussian Q, a
+ * matrix without structure keeps at least r / min(m, n) of its squares on average. The encoder
+ * remembers Q' and uses it as the Q of the next message ("warm start"). The differences of a
+ * model change slowly, so one step per message follows the leading singular vectors. Each
+ * remembered column is scaled by a power of two, so it cannot grow without bound.
+ *
+ * A column of Q that is zero is drawn at random, from the unit's key. If M Q is zero in a column
+ * (less than 1e-6 of its possible size), the column of P is drawn instead; otherwise a memory
+ * orthogonal to M would send nothing forever. No quantity is compared with an absolute size, and
+ * M is scaled by powers of two. Thus 2^k M gives the same P and 2^k Q', bit for bit.
  */
 #include "compress/codec.h"
 
@@ -35,11 +34,12 @@
 #include <string.h>
 
 enum {
-    LOWRANK_R /* Index of the argument. */
+    LOWRANK_R /* Index of the argument in `arg`. */
 };
 enum {
     RANK_MAX = 64,
-    /* Floats: whole panels of rows, and what factors.h asks for behind. */
+    /* Size of the tile buffer in floats: whole panels of rows, plus the padding that factors.h
+     * needs. */
     BUFFER = FACTORS_PANEL * CODEC_CHUNK + FACTORS_LANES
 };
 
@@ -54,13 +54,14 @@ static const struct codec_param lowrank_params[] = {
     {.name = NULL},
 };
 
-/* What one step of power iteration works with. */
+/* Working space of one step of power iteration. */
 struct step
 {
     struct codec_shape shape;
     const struct codec_source *s;
-    struct factors f; /* q_next is of M scaled to 1. */
-    float *buffer;    /* BUFFER floats. */
+    /* The factors. q_next belongs to M scaled so that its largest element is in [1, 2). */
+    struct factors f;
+    float *buffer; /* Tile buffer of BUFFER floats. */
     uint32_t max_bits;
     double x2;
 };
@@ -119,7 +120,8 @@ static bool all_zero(const float *v, size_t n)
     return true;
 }
 
-/* Start from what is remembered; a column of zeros, as all are at first, is drawn. */
+/* Sets Q to the remembered matrix. A column of zeros (all columns, in the first message) is
+ * drawn at random. */
 static void choose_start(struct step *w, const float *memory)
 {
     size_t n = w->f.n;
@@ -136,7 +138,8 @@ static void choose_start(struct step *w, const float *memory)
     }
 }
 
-/* Each column times the power of two that takes its largest below 2. */
+/* Stores Q' for the next message. Each column is scaled by a power of two so that its largest
+ * element is below 2. */
 static void remember(const struct step *w, const uint8_t *message, float *memory)
 {
     size_t n = w->f.n;
@@ -153,8 +156,9 @@ static void remember(const struct step *w, const uint8_t *message, float *memory
 
 /* ---- P = M Q ---- */
 
-/* Compute P, x2 and max_bits. False where the difference is not finite. Each tile is brought to
- * the size of 1 first, so that tiny and huge differences lose nothing in floats. */
+/* Computes P, x2 and max_bits. Returns false if the difference is not finite. Each tile is first
+ * scaled to a largest element in [1, 2), so very small and very large differences lose no
+ * precision in floats. */
 static bool multiply_by_q(struct step *w)
 {
     const struct codec_source *s = w->s;
@@ -179,7 +183,7 @@ static bool multiply_by_q(struct step *w)
     return true;
 }
 
-/* ---- P orthonormal ---- */
+/* ---- Orthonormalising P ---- */
 
 VEC_CLONES static double dot_of(const double *a, const double *b, size_t n)
 {
@@ -199,8 +203,8 @@ VEC_CLONES static void subtract(double *restrict y, double s, const double *rest
         y[i] -= s * x[i];
 }
 
-/* Take the k columns before a column out of it, twice over, as once is not
- * enough where little is left. Returns the norm of the rest. */
+/* Removes the components along the k columns before column k from that column. Does so twice,
+ * because one pass is inaccurate if little remains. Returns the norm of the remainder. */
 static double clear_before(const struct step *w, size_t k)
 {
     size_t m = w->f.m;
@@ -211,8 +215,8 @@ static double clear_before(const struct step *w, size_t k)
     return sqrt(dot_of(p, p, m));
 }
 
-/* Modified Gram-Schmidt. matrix_pays() leaves more than r dimensions beside
- * the columns, so that what is drawn has a part of its own. */
+/* Modified Gram-Schmidt. matrix_pays() guarantees more than r further dimensions, so a random
+ * column always has a component orthogonal to the other columns. */
 static void orthonormalise(const struct step *w)
 {
     size_t m = w->f.m, n = w->f.n;
@@ -243,13 +247,14 @@ VEC_CLONES static void load_scaled(float *restrict v, const float *restrict x,
             v[i] = (x[i] - x_hat[i]) * scale;
 }
 
-/* Rows row..row+rows of columns col..col+cols, times `shift`, into the
- * buffer; rows of zeros follow up to a whole panel. */
+/* Loads the tile t of the difference, multiplied by `shift`, into the buffer. Rows of zeros
+ * follow up to a whole panel. */
 static void load_block(const struct step *w, const struct matrix_tile *t, float shift)
 {
     const struct codec_source *s = w->s;
     size_t n = w->f.n;
-    size_t run = t->cols == n ? t->n : t->cols; /* Elements side by side. */
+    /* Number of elements that are contiguous in the matrix. */
+    size_t run = t->cols == n ? t->n : t->cols;
     for (size_t done = 0; done < t->n; done += run) {
         size_t at = t->row * n + t->col + done / t->cols * n;
         load_scaled(w->buffer + done, s->x + at, codec_x_hat(s, at), run, shift);
@@ -259,8 +264,8 @@ static void load_block(const struct step *w, const struct matrix_tile *t, float 
     memset(w->buffer + t->n, 0, (end - t->n) * sizeof *w->buffer);
 }
 
-/* Compute Q' by the P of the message: rounded to floats as the receiver has it, so that C is the
- * best product with that P. */
+/* Computes Q' with the P of the message, which is rounded to floats. The receiver has this P, so
+ * C is the best product for it. */
 static void multiply_by_p(const struct step *w, const uint8_t *message, float shift)
 {
     size_t m = w->f.m, n = w->f.n;
@@ -278,10 +283,10 @@ static void multiply_by_p(const struct step *w, const uint8_t *message, float sh
     }
 }
 
-/* ---- the codec ---- */
+/* ---- The codec ---- */
 
-/* The closed form subtracts: where little is left, and where products of
- * floats may vanish, C is decoded and compared. */
+/* Returns |M - C|^2. The closed form |M|^2 - |Q'|^2 is inaccurate if the result is small or if
+ * products of floats underflow. In those cases C is decoded and compared. */
 static double projection_error2(const struct step *w, const uint8_t *message)
 {
     double q2 = 0.0;
@@ -294,7 +299,7 @@ static double projection_error2(const struct step *w, const uint8_t *message)
     return e2 > 0.125 * w->x2 && e > -60 ? e2 : matrix_error2(&w->shape, w->f.r, message, w->s);
 }
 
-/* Memory is written last, when nothing can fail here any more. */
+/* The memory is written last, when no error can occur any more. */
 static int encode_factors(struct step *w, const struct codec_desk *desk, uint8_t *dst, size_t *len,
                           struct compress_stat *stat)
 {
@@ -314,7 +319,7 @@ static int encode_factors(struct step *w, const struct codec_desk *desk, uint8_t
                    (double)bytes_pow2(e));
     double e2 = projection_error2(w, dst);
     if (!(e2 < w->x2))
-        return 0; /* Too small for floats to hold a part of it. */
+        return 0; /* The values are too small for floats to represent a part of them. */
     if (!matrix_check(&w->shape, w->f.r, dst))
         return -ERANGE;
     *len = matrix_size(&w->shape, w->f.r);

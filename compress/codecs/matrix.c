@@ -1,8 +1,8 @@
-/* compress/codecs/matrix.c -- matrices as two factors, or plain: what lowrank and atomo share.
+/* compress/codecs/matrix.c -- matrices as two factors or as plain floats, for lowrank and atomo.
  *
- * A product C = P Q^T is formed a tile at a time and added at once, so that a
- * decoder needs 4 KiB and never a matrix. Both ends run the same loop in the same
- * order, which makes C the same bits everywhere.
+ * The product C = P Q^T is computed tile by tile and added to the replica at once, so a decoder
+ * needs 4 KiB and not a whole matrix. Both ends run the same loop in the same order, so C has
+ * the same bits everywhere.
  */
 #include "compress/codecs/matrix.h"
 
@@ -11,20 +11,20 @@
 
 #include "nn/math/vec.h"
 
-#define UNIT_MOST 1.001f /* Largest entry of a unit vector, with room. */
+#define UNIT_MOST 1.001f /* Largest element of a unit vector, with a margin for rounding. */
 
 enum { INFINITY_BITS = 0x7f800000 };
 
 extern const struct codec codec_none;
 static const struct codec_stage plain = {.codec = &codec_none};
 
-/* The rule of PyTorch's PowerSGD hook at its default, min_compression_rate = 2. */
+/* Same rule as PyTorch's PowerSGD hook with its default min_compression_rate = 2. */
 bool matrix_pays(const struct codec_shape *shape, size_t r)
 {
     return shape->n > 2 * r * (shape->rows + shape->cols);
 }
 
-/* ---- plain ---- */
+/* ---- Plain floats ---- */
 
 size_t matrix_plain_size(const struct codec_shape *shape)
 {
@@ -36,7 +36,7 @@ size_t matrix_plain_scratch(const struct codec_shape *shape)
     return 2 * dense_scratch(&plain, shape->n) * sizeof(float);
 }
 
-/* By the codec `none`, in its blocks; its scratch is the two vectors of a dense encoder. */
+/* Encodes with the codec `none`. The scratch holds the two buffers of a values encoder. */
 int matrix_plain_encode(const struct codec_source *s, void *scratch, uint8_t *dst, size_t *len,
                         struct compress_stat *stat)
 {
@@ -58,7 +58,7 @@ size_t matrix_plain_apply(const struct codec_shape *shape, const uint8_t *src, s
     return dense_apply(&plain, src, t, shape->n);
 }
 
-/* ---- factors ---- */
+/* ---- Factors ---- */
 
 size_t matrix_size(const struct codec_shape *shape, size_t r)
 {
@@ -70,21 +70,21 @@ size_t matrix_p_at(const struct codec_shape *shape, size_t k)
     return 4 * k * shape->rows;
 }
 
-/* All columns of P come first. */
+/* All columns of P come before the columns of Q. */
 size_t matrix_q_at(const struct codec_shape *shape, size_t r, size_t k)
 {
     return 4 * (r * shape->rows + k * shape->cols);
 }
 
-/* A -0 that the rounding may leave becomes +0, as the check wants it. */
+/* Adding 0 turns a -0 that rounding may produce into +0, because check() rejects -0. */
 VEC_CLONES void matrix_put(uint8_t *restrict dst, const double *restrict v, size_t n, double scale)
 {
     for (size_t i = 0; i < n; i++)
         bytes_put_float(dst + 4 * i, (float)(v[i] * scale) + 0.0f);
 }
 
-/* The largest |v| as bits, or UINT32_MAX if there is a -0. NaN and infinity have the largest
- * bits. */
+/* Returns the bit pattern of the largest |v|, or UINT32_MAX if there is a -0. Infinity and NaN
+ * have larger bit patterns than all numbers. */
 VEC_CLONES static uint32_t largest(const uint8_t *src, size_t n)
 {
     uint32_t max = 0;
@@ -103,8 +103,8 @@ bool matrix_is_nothing(const struct codec_shape *shape, size_t r, const uint8_t 
     return largest(src + matrix_q_at(shape, r, 0), r * shape->cols) == 0;
 }
 
-/* No entry of C is above the sum over the columns of max |p| max |q|: that is cheap to bound,
- * where C itself would have to be formed. */
+/* No element of C exceeds the sum over the columns of max |p| * max |q|. This bound is cheap;
+ * computing C itself would not be. */
 bool matrix_check(const struct codec_shape *shape, size_t r, const uint8_t *src)
 {
     double most = 0.0;
@@ -117,12 +117,12 @@ bool matrix_check(const struct codec_shape *shape, size_t r, const uint8_t *src)
         most += (double)bytes_to_float(p) * (double)bytes_to_float(q);
         any |= q;
     }
-    /* The room is for the rounding of r additions. */
+    /* The margin covers the rounding errors of r additions. */
     return any != 0 && most < (double)CODEC_LIMIT * (1.0 - 0x1p-16);
 }
 
-/* Form a tile of C. Two columns at a time, in the order of one by one: the tile is read and
- * written half as often. */
+/* Computes one tile of C. Handles two columns at a time, with additions in the order of one by
+ * one, so the tile is read and written half as often. */
 VEC_CLONES static void product(float *restrict v, const uint8_t *restrict src,
                                const struct codec_shape *shape, size_t r,
                                const struct matrix_tile *t)
@@ -160,7 +160,7 @@ void matrix_apply(const struct codec_shape *shape, size_t r, const uint8_t *src,
     }
 }
 
-/* Decodes as the receiver does, so that rounding is counted too. */
+/* Decodes as the receiver does, so the result includes rounding errors. */
 double matrix_error2(const struct codec_shape *shape, size_t r, const uint8_t *src,
                      const struct codec_source *s)
 {
@@ -176,10 +176,9 @@ double matrix_error2(const struct codec_shape *shape, size_t r, const uint8_t *s
     return e2;
 }
 
-/* ---- reading a matrix ---- */
+/* ---- Reading a matrix ---- */
 
-/* Tiles of whole rows let the loops run over rows of their own; only rows longer than a chunk
- * are cut. */
+/* Tiles of whole rows let the loops run along rows. Only rows longer than a chunk are cut. */
 struct matrix_tile matrix_tile_at(const struct codec_shape *shape, size_t at)
 {
     struct matrix_tile t = {

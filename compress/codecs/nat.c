@@ -1,23 +1,22 @@
-/* compress/codecs/nat.c -- natural compression: sign and exponent, nine bits a value.
+/* compress/codecs/nat.c -- values codec "nat": natural compression, a sign and an exponent per
+ * value.
  *
- * Block of n <= 1024:  n exponent bytes | n sign bits, 1 for v < 0, low bit
- *                      first, zeros to a byte
+ * Block of n <= 1024 values:  n exponent bytes | n sign bits, 1 for v < 0, low bit first, zero
+ * padding
  *
- * A value 2^k * m, 1 <= m < 2, becomes 2^(k+1) with probability m - 1 and else
- * 2^k (Horvath et al. 2019): adding 23 random bits to the float's own carries
- * into its exponent with just that probability. So E C = v, and the variance
- * is (m - 1)(2 - m) / m^2 of v^2, at most omega = 1/8, at m = 4/3.
+ * A value 2^k * m with 1 <= m < 2 becomes 2^(k+1) with probability m - 1, otherwise 2^k (Horvath
+ * et al. 2019). Adding 23 random bits to the float's bits carries into the exponent with exactly
+ * this probability. Thus E C = v. The variance is (m - 1)(2 - m) / m^2 of v^2, at most omega =
+ * 1/8 (at m = 4/3).
  *
- * round=near rounds m >= 1.5 up: each error is at most |v| / 3.
+ *   round=near    rounds up if m >= 1.5; each error is at most |v| / 3
+ *   scale=raw     sends these powers of two. The default with round=near
+ *   scale=inv1w   multiplies them by 8/9 = 1 / (1 + omega): delta >= 8/9 on average, and each error is
+ *                 below 0.78 |v|. The default with round=sr
  *
- * scale=raw sends these powers; scale=inv1w multiplies by 8/9 = 1 / (1+omega),
- * a contraction with delta >= 8/9 on average, and with an error below 0.78 |v|
- * in every draw. It is the default of round=sr, raw that of round=near.
- *
- * Exponent byte 0 is an exact zero, without a sign. A subnormal value becomes
- * zero, in every mode: unbiased only from 2^-126 on. Otherwise the byte is
- * that of the float, 127 for 1.0. A raw value that rounds up to 2^64 is
- * refused by the encoder.
+ * The exponent byte is that of a float: 127 for 1.0. Byte 0 is an exact zero without a sign.
+ * Subnormal values become zero in every mode, so the codec is unbiased only from 2^-126 on. With
+ * scale=raw, the encoder fails if a value rounds up to 2^64.
  */
 #include "compress/codec.h"
 
@@ -31,7 +30,7 @@
 enum { NAT_ROUND, NAT_SCALE };
 enum { SCALE_INV1W, SCALE_RAW };
 enum {
-    MANTISSA = 23,                         /* Bits. */
+    MANTISSA = 23, /* Number of mantissa bits of a float. */
     NAT_TOP = CODEC_LIMIT_BITS >> MANTISSA /* Exponent byte of 2^64. */
 };
 
@@ -75,7 +74,8 @@ static float factor_of(const int64_t *arg)
     return arg[NAT_SCALE] == SCALE_INV1W ? 8.0f / 9.0f : 1.0f;
 }
 
-/* The highest exponent byte there may be: times 8/9, 2^64 is in range. */
+/* Returns the largest valid exponent byte. With scale=inv1w 2^64 is allowed, because 8/9 of it
+ * is in range. */
 static unsigned top_of(const int64_t *arg)
 {
     return arg[NAT_SCALE] == SCALE_INV1W ? NAT_TOP : NAT_TOP - 1;
@@ -94,8 +94,8 @@ static double nat_encode(const int64_t *arg, const struct codec_block *b, uint8_
     return p.top <= top_of(arg) ? error2_unshift(e2, b->max) : -1.0;
 }
 
-/* Eight bits to eight bytes of 0 or 0x80. Each byte of the product
- * keeps its own bit, which the sum carries to the top. */
+/* Expands eight sign bits to eight bytes of 0 or 0x80. The mask keeps one bit in each byte of
+ * the product, and the addition carries it to the top bit. */
 VEC_CLONES static void spread_signs(uint8_t *restrict minus, const uint8_t *restrict sign,
                                     size_t n_bytes)
 {
@@ -108,8 +108,8 @@ VEC_CLONES static void spread_signs(uint8_t *restrict minus, const uint8_t *rest
 
 struct seen
 {
-    uint8_t top;  /* The highest exponent byte. */
-    uint8_t bare; /* Not 0: there is a sign of nothing. */
+    uint8_t top; /* Largest exponent byte in the block. */
+    uint8_t bare; /* Not 0: a zero with a sign bit was found, which is invalid. */
 };
 
 VEC_CLONES static struct seen look_at_codes(const uint8_t *restrict exponent,

@@ -1,10 +1,10 @@
-/* compress/codecs/none.c -- the values themselves: 4 bytes each, no error.
+/* compress/codecs/none.c -- values codec "none": plain floats, 4 bytes each, without error.
  *
- * Block of n:  n x f32
+ * Block of n values:  n x f32
  *
- * The coder behind a selector where no other is named, and what small tensors and
- * vectors are sent as by matrix codecs. Not quite a copy: the decoder refuses what
- * would take a replica out of range (codec.h), and -0, which no encoder writes.
+ * The default values codec of most selectors. Matrix codecs use it for vectors and small
+ * tensors. The decoder rejects values that could take a replica out of range (codec.h), and -0,
+ * which no encoder writes.
  */
 #include "compress/codec.h"
 
@@ -37,7 +37,8 @@ static double none_encode(const int64_t *arg, const struct codec_block *b, uint8
     return 0.0;
 }
 
-/* Without a branch, so that the loop vectorises: one bad value is remembered to the end. */
+/* No branch in the loop, so that it vectorises: an invalid value sets a flag that is tested at
+ * the end. */
 VEC_CLONES static bool none_check(const int64_t *arg, const uint8_t *src, size_t n)
 {
     (void)arg;

@@ -1,15 +1,15 @@
-/* compress/codecs/onebit.c -- one bit a value and two means a block (1-bit SGD).
+/* compress/codecs/onebit.c -- values codec "onebit": one bit per value and two means per block
+ * (1-bit SGD).
  *
- * Block of n:  plus f32 | minus f32 | n bits, 1 for v < 0, low bit first,
- *              zeros to a byte
+ * Block of n values:  plus f32 | minus f32 | n bits, 1 for v < 0, low bit first, zero padding
  *
- * C(v) = plus where v >= 0 and -minus where v < 0: the means of |v| over the
- * two classes (Seide et al. 2014), which are the least-squares values for
- * these bits. Error |v|^2 - S+^2/n+ - S-^2/n-, by Cauchy-Schwarz never above
- * that of sign with one scale.
+ * C(v) = plus for v >= 0 and -minus for v < 0, where plus and minus are the means of |v| over
+ * the two classes (Seide et al. 2014). These are the least-squares values for the given bits.
+ * The error is |v|^2 - S+^2/n+ - S-^2/n-, with S+ and S- the sums of |v| over the classes. By
+ * Cauchy-Schwarz it is never above the error of the codec sign, which has one scale.
  *
- * An empty class has the mean 0. The negative one has the mean 0 only if it is
- * empty, as a mean of floats below zero does not round to zero.
+ * An empty class has mean 0. The negative class has mean 0 only if it is empty, because the mean
+ * of negative floats never rounds to zero.
  */
 #include "compress/codec.h"
 
@@ -22,10 +22,10 @@
 #include <math.h>
 
 enum {
-    ONEBIT_BLOCK /* Index of the argument. */
+    ONEBIT_BLOCK /* Index of the argument in `arg`. */
 };
 enum {
-    ONEBIT_HEAD = 8, /* Bytes of the two means. */
+    ONEBIT_HEAD = 8, /* Number of bytes of the two means. */
     LANES = 16
 };
 
@@ -45,14 +45,14 @@ static size_t onebit_size(const int64_t *arg, size_t n)
     return ONEBIT_HEAD + (n + 7) / 8;
 }
 
-/* The sums of |v| over both classes, in lanes. */
+/* Sums of |v| over the values v >= 0 and v < 0, in lanes. */
 struct classes
 {
     double plus[LANES], minus[LANES];
 };
 
-/* Add |v| of the values whose sign bit is `sign`; n is a multiple of LANES.
- * Without a branch, as signs are a toss of a coin. */
+/* Adds |v| of the values whose sign bit is `sign`. n is a multiple of LANES. No branch is used,
+ * because signs are unpredictable. */
 VEC_CLONES static void add_class(double *restrict sum, const float *restrict v, size_t n,
                                  uint32_t sign)
 {
@@ -67,8 +67,8 @@ VEC_CLONES static void add_class(double *restrict sum, const float *restrict v, 
         sum[j] += l[j];
 }
 
-/* Each class is summed by itself: the difference of two sums would lose a tiny
- * class beside a huge one. */
+/* Sums each class separately. The difference of two sums would lose a class that is much smaller
+ * than the other. */
 static void add_both(struct classes *c, const float *v, size_t n)
 {
     add_class(c->plus, v, n, 0);
@@ -87,7 +87,7 @@ VEC_CLONES static size_t count_bits(const uint8_t *src, size_t n_bytes)
     return n;
 }
 
-/* Write a class's mean; returns what it takes off the error. */
+/* Writes the mean of a class. Returns the amount by which it reduces the error. */
 static double put_mean(uint8_t *dst, double sum, size_t n)
 {
     float mean = n > 0 ? (float)(sum / (double)n) : 0.0f;
@@ -101,7 +101,7 @@ static double onebit_encode(const int64_t *arg, const struct codec_block *b, uin
     (void)arg;
     struct classes c = {.plus = {0}};
     uint8_t *bits = dst + ONEBIT_HEAD;
-    simd_sign_put(bits, b->v, b->n); /* There is no -0. */
+    simd_sign_put(bits, b->v, b->n); /* The values contain no -0, so the sign bit of a zero is 0. */
     size_t whole = b->n / LANES * LANES;
     add_both(&c, b->v, whole);
     float tail[LANES] = {0};
@@ -113,7 +113,8 @@ static double onebit_encode(const int64_t *arg, const struct codec_block *b, uin
     return fmax(0.0, b->x2 - taken);
 }
 
-/* Fold bytes with or, and with and: is any bit set, and are all? */
+/* Combines all bytes with OR and with AND: *any is not 0 if a bit is set; *every is 0xff if all
+ * bits are set. */
 VEC_CLONES static void fold_bits(const uint8_t *src, size_t n_bytes, unsigned *any, unsigned *every)
 {
     unsigned or = 0;
@@ -131,7 +132,7 @@ static bool onebit_check(const int64_t *arg, const uint8_t *src, size_t n)
     uint32_t plus = bytes_get_u32(src);
     uint32_t minus = bytes_get_u32(src + 4);
     if (plus >= CODEC_LIMIT_BITS || minus >= CODEC_LIMIT_BITS)
-        return false; /* Also every negative, -0 and NaN. */
+        return false; /* This comparison also rejects negative means, -0 and NaN. */
     size_t n_bytes = onebit_size(arg, n) - ONEBIT_HEAD;
     const uint8_t *bits = src + ONEBIT_HEAD;
     unsigned last = bits[n_bytes - 1];
@@ -144,7 +145,8 @@ static bool onebit_check(const int64_t *arg, const uint8_t *src, size_t n)
     return (minus != 0) == ((any | last) != 0) && (plus == 0 || !all);
 }
 
-/* Decode whole bytes of bits. plus and minus are floats as bits, the latter with its sign. */
+/* Decodes whole bytes of sign bits. `plus` and `minus` are bit patterns of floats; `minus`
+ * includes its sign. */
 VEC_CLONES static void decode_bytes(const uint8_t *restrict src, size_t n_bytes, uint32_t plus,
                                     uint32_t minus, float *restrict v)
 {

@@ -1,24 +1,26 @@
-/* compress/codecs/qnt.c -- a codebook of each block's own quantiles (SketchML).
+/* compress/codecs/qnt.c -- values codec "qnt": a codebook of each block's own quantiles
+ * (SketchML).
  *
- * Block of n:  K means f32, not falling | n codes of log2 K bits
- *              K is the largest power of two that is at most q and at most n
+ * Block of n values:  K means f32 in ascending order | n codes of log2 K bits
+ *                     K is the largest power of two that is at most q and at most n
  *
- * The line is cut into K buckets of equal mass, and each value becomes the
- * mean of its bucket (Jiang et al. 2018; hivemind's 8-bit codebook), which is
- * the least-squares value for these codes. Error: the squares within buckets,
- * |v|^2 - sum of n_b mean_b^2, so never above |v|^2.
+ * The real line is cut into K buckets with equal numbers of values. Each value is replaced by
+ * the mean of its bucket (Jiang et al. 2018; the 8-bit codebook of hivemind). The mean is the
+ * least-squares value for the given codes. The error is the sum of squares within the buckets,
+ * |v|^2 - sum of n_b mean_b^2, and never above |v|^2.
  *
- * Quantiles come from a histogram of at most 16384 values, every s-th of the
- * block, over cells: sign, exponent (32 below the largest value's) and seven
- * bits of mantissa, in the order of the line. An edge between buckets is one
- * between cells; so a code is one look-up, and an edge is off by at most 1/128
- * of itself. A cell with the mass of two buckets or more, as the zeros of a
- * sparse vector are, is a bucket by itself, and the others share the rest.
+ * Quantiles are estimated from a histogram of at most 16384 values, every s-th value of the
+ * block. A cell of the histogram is a sign, an exponent (of the 32 below the largest value's)
+ * and seven bits of mantissa; cells are ordered by value. Borders between buckets are borders
+ * between cells. A code is therefore one table lookup, and a border is wrong by at most 1/128 of
+ * its value. A cell with the mass of two buckets or more (such as the zeros of a sparse vector)
+ * is a bucket of its own; the other cells share the remaining buckets.
  *
- * Equal mass is what the paper has, and it spends few codes on tails: delta is
- * .999 on Gaussian data with q = 256 but .85 on fourth powers of it.
+ * Buckets of equal mass follow the paper and spend few codes on the tails. With q = 256, delta
+ * is 0.999 for Gaussian data, but 0.85 for its fourth powers.
  *
- * Codes are used from 0 on; means behind the last one used repeat it.
+ * The codes in use are 0, 1, 2, ... without gaps. The means of unused codes repeat the last used
+ * mean.
  */
 #include "compress/codec.h"
 
@@ -37,10 +39,12 @@ enum {
     K_MAX = 256,
     SAMPLE_MAX = 16384,
     OCTAVES = 32,
-    CELL_SHIFT = 23 - 7,                       /* Mantissa bits below a cell. */
-    CELLS_HALF = OCTAVES << (23 - CELL_SHIFT), /* Cells of values with one sign. */
+    CELL_SHIFT = 23 - 7, /* Number of mantissa bits below a cell. */
+    CELLS_HALF = OCTAVES << (23 - CELL_SHIFT), /* Number of cells for values of one sign. */
     CELLS = 2 * CELLS_HALF,
-    LANES = 4 /* Sums per code, as neighbours often have the same one. */
+    /* Separate sums for each code, because neighbouring values often have the same code and
+     * would wait for each other. */
+    LANES = 4
 };
 
 static const struct codec_param qnt_params[] = {
@@ -68,7 +72,7 @@ static size_t qnt_block(const int64_t *arg)
     return (size_t)arg[QNT_BLOCK];
 }
 
-/* Bits of a code: log2 of the K at the top of this file. */
+/* Returns the number of bits of a code: log2 K, with K as at the top of this file. */
 static unsigned bits_of(const int64_t *arg, size_t n)
 {
     unsigned bits = 0;
@@ -83,17 +87,18 @@ static size_t qnt_size(const int64_t *arg, size_t n)
     return ((size_t)4 << bits) + pack_size(n, bits);
 }
 
-/* ---- cells ---- */
+/* ---- Cells ---- */
 
-/* The cell of v times a power of two that brings the largest value below 2, so that subnormal
- * values have cells like all others. */
+/* Returns the cell of v * shift. The factor brings the block's largest value below 2, so
+ * subnormal values have cells like all others. */
 static inline uint32_t cell_of(float v, float shift)
 {
     const uint32_t base = (uint32_t)(127 - (OCTAVES - 1)) << 23;
     uint32_t bits = bytes_of_float(v * shift);
     uint32_t abs = bits & 0x7fffffffu;
     uint32_t up = ((abs > base ? abs : base) - base) >> CELL_SHIFT;
-    uint32_t minus = 0u - (bits >> 31); /* All ones: count downwards. */
+    /* All ones for a negative value, whose cells count downwards. */
+    uint32_t minus = 0u - (bits >> 31);
     return (up ^ minus) + CELLS_HALF;
 }
 
@@ -104,17 +109,16 @@ VEC_CLONES static void cells_of(uint16_t *restrict cell, const float *restrict v
         cell[i] = (uint16_t)cell_of(v[i], shift);
 }
 
-/* ---- buckets ---- */
+/* ---- Buckets ---- */
 
-/* The histogram: how many of the sampled values are in each cell. */
+/* Histogram: the number of sampled values in each cell. */
 struct sample
 {
     uint32_t n;
     uint16_t count[CELLS];
 };
 
-/* The step is odd, so that it meets every column of a matrix whose width is a
- * power of two. */
+/* The step is odd, so that it reaches every column of a matrix whose width is a power of two. */
 static void take_sample(struct sample *s, const struct codec_block *b, float shift)
 {
     *s = (struct sample){0};
@@ -125,10 +129,10 @@ static void take_sample(struct sample *s, const struct codec_block *b, float shi
     }
 }
 
-/* A code for every cell, rising along the line; at most K of them. A light
- * cell's bucket follows from the light mass below its middle, in L = K - 2 H equal
- * parts: H heavy cells take a bucket each, and may each cut a light one in two.
- */
+/* Assigns a code to each cell, ascending with the value, at most K codes. A heavy cell (mass of
+ * two buckets or more) gets a code of its own and may split the light bucket around it in two.
+ * Therefore H heavy cells leave K - 2 H codes for the light cells. A light cell's bucket follows
+ * from the light mass below its middle, in equal parts. */
 static void assign_codes(uint8_t *restrict code, const struct sample *s, uint32_t k)
 {
     uint32_t light = s->n;
@@ -140,9 +144,9 @@ static void assign_codes(uint8_t *restrict code, const struct sample *s, uint32_
             parts -= 2;
         }
     uint32_t below = 0;
-    uint32_t now = 0; /* The code. */
-    int part = -1;    /* The part of the cell before; -1 where a new one must begin. */
-    bool any = false; /* Has the bucket a value? */
+    uint32_t now = 0; /* Code of the present bucket. */
+    int part = -1; /* Part of the previous light cell, or -1 if a new bucket must begin. */
+    bool any = false; /* True: the present bucket has at least one value. */
     double share = (double)parts / (double)(light > 0 ? light : 1);
     for (size_t i = 0; i < CELLS; i++) {
         uint32_t count = s->count[i];
@@ -160,7 +164,7 @@ static void assign_codes(uint8_t *restrict code, const struct sample *s, uint32_
     }
 }
 
-/* ---- encoding ---- */
+/* ---- Encoding ---- */
 
 struct mass
 {
@@ -175,7 +179,7 @@ static inline uint16_t code_one(struct mass *mass, const uint8_t *table, uint16_
     return code;
 }
 
-/* Code a chunk, and add its values to their buckets. */
+/* Writes the codes of a chunk and adds the values to the sums of their buckets. */
 static void code_chunk(uint16_t *restrict code, struct mass (*restrict mass)[K_MAX],
                        const uint8_t *restrict table, const uint16_t *restrict cell,
                        const float *restrict v, size_t n)
@@ -188,7 +192,7 @@ static void code_chunk(uint16_t *restrict code, struct mass (*restrict mass)[K_M
         code[i] = code_one(mass[0], table, cell[i], v[i]);
 }
 
-/* Write the means; returns |v - C(v)|^2 less |v|^2, a negative number. */
+/* Writes the means. Returns |v - C(v)|^2 - |v|^2, which is not positive. */
 static double put_means(uint8_t *dst, struct mass (*mass)[K_MAX], size_t k)
 {
     double gain = 0.0;
@@ -200,7 +204,7 @@ static double put_means(uint8_t *dst, struct mass (*mass)[K_MAX], size_t k)
             m.n += mass[j][c].n;
         }
         if (m.n > 0.0) {
-            mean = (float)(m.sum / m.n) + 0.0f; /* No -0. */
+            mean = (float)(m.sum / m.n) + 0.0f; /* Adding 0 turns -0 into +0. */
             double s = (double)mean;
             gain += s * (m.n * s - 2.0 * m.sum);
         }
@@ -231,24 +235,24 @@ static double qnt_encode(const int64_t *arg, const struct codec_block *b, uint8_
         if (bits > 0)
             pack_put(dst + 4 * k + at / 8 * bits, code, count, bits);
     }
-    /* A difference of sums is good for 1e-12 of |v|^2: see whether that will
-     * do. */
+    /* The difference of sums has an error of about 1e-12 |v|^2. Use it only if the result is
+     * much larger. */
     double e2 = b->x2 + put_means(dst, mass, k);
     if (e2 > 1e-6 * b->x2)
         return e2;
     return codec_error2(&qnt_values, arg, dst, b->v, b->n);
 }
 
-/* ---- decoding ---- */
+/* ---- Decoding ---- */
 
-/* The bits of a float as an integer of the same order; not for -0. */
+/* Maps the bit pattern of a float, except -0, to an integer with the same order. */
 static inline int64_t order_of(uint32_t bits)
 {
     int64_t abs = (int64_t)(bits & 0x7fffffffu);
     return bits >> 31 ? -abs : abs;
 }
 
-/* Are the means in range, without -0, and none below the one before? */
+/* Returns true if the means are in range, without -0 and in ascending order. */
 static bool means_proper(const uint8_t *src, size_t k)
 {
     int64_t last = INT64_MIN;
@@ -262,8 +266,8 @@ static bool means_proper(const uint8_t *src, size_t k)
     return true;
 }
 
-/* Codes from 0 to the last one used are all used, and the means behind it
- * repeat its own. */
+/* Returns true if all codes from 0 to the last used one occur, and the means of the later codes
+ * repeat the last used mean. */
 static bool codes_proper(const uint8_t *src, const uint8_t *seen, size_t k)
 {
     size_t used = k;
@@ -310,7 +314,7 @@ static void qnt_decode(const int64_t *arg, const uint8_t *src, size_t n, size_t 
     float mean[K_MAX];
     for (size_t c = 0; c < k; c++)
         mean[c] = bytes_get_float(src + 4 * c);
-    memset(code, 0, count * sizeof *code); /* The only code of no bits. */
+    memset(code, 0, count * sizeof *code); /* With 0 bits per code, the only code is 0. */
     if (bits > 0)
         pack_get(src + 4 * k + at / 8 * bits, code, count, bits);
     for (size_t i = 0; i < count; i++)

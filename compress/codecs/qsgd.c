@@ -1,19 +1,25 @@
-/* compress/codecs/qsgd.c -- integer levels of each bucket's norm (QSGD and its kin).
+/* compress/codecs/qsgd.c -- values codec "qsgd": integer levels of the norm of each bucket
+ * (QSGD).
  *
- * Block of n:  scale f32 | n codes of `bits` bits: |level|, then the sign bit
+ * Block (bucket) of n values:  scale f32 | n codes of `bits` bits: |level|, with the sign as the
+ * top bit
  *
- * With N the bucket's norm and s levels, a = s |v| / N is rounded to an
- * integer level, to nearest even (round=near) or up with the probability of
- * its fraction (round=sr; Alistarh et al. 2017, Section 3.1). C(v) = scale *
- * sign * level, where scale is
- *   raw    N / s: with sr unbiased, but no contraction once omega >= 1;
- *   inv1w  N / s / (1 + omega), omega = min(n / s^2, sqrt(n) / s): a
- *          contraction of 1 / (1 + omega) on average (Koloskova et al. 2019);
- *   ls     <v, q> / |q|^2 for the levels q drawn: the least error those codes
- *          can have, never above |v|^2, at the same price.
- * CHOCO needs contraction and not unbiasedness, so near and ls are the
- * defaults, with the bucket's largest value as its norm: with 7 levels in
- * buckets of 512 Gaussian values 0.982, against 0.388 for the 2-norm.
+ * With N the norm of the bucket and s levels, a = s |v| / N is rounded to an integer level:
+ *
+ *   round=near   to nearest even
+ *   round=sr     up with a probability equal to the fraction (Alistarh et al. 2017, section 3.1)
+ *
+ * The decoded value is C(v) = scale * sign * level, with one of these scales:
+ *
+ *   scale=raw    N / s. Unbiased with round=sr, but not a contraction if omega >= 1
+ *   scale=inv1w  N / s / (1 + omega) with omega = min(n / s^2, sqrt(n) / s): on average a contraction
+ *                with delta = 1 / (1 + omega) (Koloskova et al. 2019)
+ *   scale=ls     <v, q> / |q|^2 for the levels q: the smallest error for these codes, never above
+ *                |v|^2, with the same number of bytes
+ *
+ * CHOCO-SGD needs a contraction and not an unbiased codec. Therefore round=near and scale=ls are
+ * the defaults, with the largest |v| as norm. For 7 levels and buckets of 512 Gaussian values,
+ * delta is 0.982 with the largest |v| and 0.388 with the 2-norm.
  */
 #include "compress/codec.h"
 
@@ -70,7 +76,7 @@ static const struct codec_param qsgd_params[] = {
     {.name = NULL},
 };
 
-/* The bits that a code of 0..levels and a sign takes. */
+/* Returns the number of bits of a code for the levels 0..levels and a sign. */
 static int64_t bits_for(int64_t levels)
 {
     int64_t bits = 2;
@@ -79,8 +85,8 @@ static int64_t bits_for(int64_t levels)
     return bits;
 }
 
-/* Bits follow from levels and levels from bits; given both, they have to agree, as the code has
- * no room to spare. */
+/* Computes `bits` from `levels`, or `levels` from `bits`. If both are given, they must agree, so
+ * that no code is unused. */
 static bool qsgd_settle(int64_t *arg, char *why, size_t n)
 {
     if (arg[QSGD_LEVELS] == CODEC_UNSET) {
@@ -109,18 +115,19 @@ static size_t qsgd_size(const int64_t *arg, size_t n)
     return 4 + pack_size(n, (unsigned)arg[QSGD_BITS]);
 }
 
-/* How a bucket is brought into a float's range. Values on the grid are
- * v * levels / norm; where the norm is tiny that factor is no float, and where
- * it is tiny or huge, squares of errors are none. Then both are multiplied by
- * `shift` first, a power of two near 1 / max, which is exact. */
+/* Factors that bring a bucket into the range of a float. Values on the grid are v * levels /
+ * norm. If the norm is tiny, this factor is not a float; if it is tiny or huge, squared errors
+ * are not. In those cases values and errors are first multiplied by `shift`, a power of two near
+ * 1 / max, which is exact. */
 struct range
 {
     float shift;
-    double per_level; /* What 1 on the grid is: norm / levels, as rounded. */
+    double per_level; /* Size of one level: norm / levels, computed from the rounded factor. */
     struct simd_grid grid;
 };
 
-/* Buckets of usual size, nearly all, need no shift: one multiplication less for each value. */
+/* Nearly all buckets have a usual size and need no shift. This saves one multiplication per
+ * value. */
 static struct range range_of(float levels, float max, double norm)
 {
     int e = bytes_exponent(max);
@@ -134,15 +141,14 @@ static struct range range_of(float levels, float max, double norm)
         near_one, 1.0 / ((double)inv * (double)near_one), {near_one, inv, levels}};
 }
 
-/* <a, q> and |q|^2 of the levels q that are put in work, a being v on the
- * grid. */
+/* Sums over the levels q in b->work: aq = <a, q> and q2 = |q|^2, where a is v on the grid. */
 struct products
 {
     double aq, q2;
 };
 
-/* Round a bucket to levels, in b->work. Random numbers go by the element's place in the vector,
- * so that how it is cut into chunks does not matter. */
+/* Rounds a bucket to levels, which are stored in b->work. Random numbers are keyed by the
+ * element's index in the vector, so the result does not depend on the size of the chunks. */
 static struct products quantise(const int64_t *arg, const struct codec_block *b,
                                 const struct simd_grid *g)
 {
@@ -160,7 +166,7 @@ static struct products quantise(const int64_t *arg, const struct codec_block *b,
     return p;
 }
 
-/* The scale by the three ways at the top of this file. */
+/* Returns the scale for scale=ls, inv1w or raw (see the top of this file). */
 static double scale_of(const int64_t *arg, size_t size, double norm, const struct range *r,
                        struct products p)
 {
@@ -176,14 +182,15 @@ static double scale_of(const int64_t *arg, size_t size, double norm, const struc
     }
 }
 
-/* A 2-norm may pass the limit where no value decoded from it does. */
+/* Returns true if level `top` decodes to a value in range. A 2-norm may exceed the limit
+ * although no decoded value does. */
 static bool in_range(float scale, unsigned top)
 {
     return scale < CODEC_LIMIT && scale * (float)top < CODEC_LIMIT;
 }
 
-/* Is the scale in range for the levels in use? It hardly ever comes to that: with scale=ls it
- * can be above what all levels would allow. */
+/* Returns true if the scale is in range for the levels that occur. Rarely called: with scale=ls
+ * the scale can be too large for the highest level, which then does not occur. */
 static bool levels_in_range(float scale, const float *q, size_t n)
 {
     float top = 0.0f;
@@ -192,7 +199,7 @@ static bool levels_in_range(float scale, const float *q, size_t n)
     return in_range(scale, (unsigned)top);
 }
 
-/* Pack the levels that stand in b->work; returns the error they leave. */
+/* Packs the levels in b->work into codes. Returns their squared error. */
 static double put_codes(const struct codec_block *b, const struct simd_coder *c, uint8_t *dst)
 {
     uint16_t code[CODEC_CHUNK];
@@ -205,7 +212,7 @@ static double put_codes(const struct codec_block *b, const struct simd_coder *c,
     return e2 / (double)c->shift / (double)c->shift;
 }
 
-/* Round a bucket to levels, which stay in its work, and find its scale: all but the codes. */
+/* Rounds a bucket to levels, which stay in b->work, and computes its scale. */
 static struct simd_coder qsgd_levels(const int64_t *arg, const struct codec_block *b)
 {
     struct simd_coder c = {.bits = (unsigned)arg[QSGD_BITS]};
@@ -219,8 +226,8 @@ static struct simd_coder qsgd_levels(const int64_t *arg, const struct codec_bloc
     return c;
 }
 
-/* Write a bucket's scale and codes; returns its error, or a negative number where a value would
- * be out of range. A scale of 0 sends zeros, and codes are zero then, too. */
+/* Writes the scale and codes of a bucket. Returns the squared error, or a negative number if a
+ * value would be out of range. With a scale of 0 all codes are zero. */
 static double qsgd_put(const int64_t *arg, const struct codec_block *b, const struct simd_coder *c,
                        uint8_t *dst)
 {
@@ -235,8 +242,8 @@ static double qsgd_put(const int64_t *arg, const struct codec_block *b, const st
     return put_codes(b, c, dst + 4);
 }
 
-/* While the division for a bucket's scale is under way, the next bucket is rounded: in buckets
- * of 512 the division would be waited for. */
+/* Rounds the next bucket while the CPU computes the division for the present bucket's scale. In
+ * buckets of 512 the division would otherwise cause a wait. */
 static double qsgd_encode_all(const int64_t *arg, const struct codec_block *b, size_t count,
                               uint8_t *dst)
 {
@@ -255,7 +262,7 @@ static double qsgd_encode_all(const int64_t *arg, const struct codec_block *b, s
     return sum;
 }
 
-/* The highest level, or UINT_MAX where a code is the sign of nothing. */
+/* Returns the highest level, or UINT_MAX if a code is a zero with a sign bit, which is invalid. */
 VEC_CLONES static unsigned highest(const uint16_t *code, size_t n, unsigned sign)
 {
     unsigned bad = 0;
@@ -268,8 +275,8 @@ VEC_CLONES static unsigned highest(const uint16_t *code, size_t n, unsigned sign
     return bad ? UINT_MAX : top;
 }
 
-/* The largest level in use must decode to a value in range, and a scale of zero has only zero
- * codes. */
+/* The highest level that occurs must decode to a value in range. With a scale of zero all codes
+ * must be zero. */
 static bool qsgd_check(const int64_t *arg, const uint8_t *src, size_t n)
 {
     unsigned bits = (unsigned)arg[QSGD_BITS];
@@ -290,7 +297,8 @@ static bool qsgd_check(const int64_t *arg, const uint8_t *src, size_t n)
     return in_range(bytes_to_float(scale), top) && (scale != 0 || top == 0);
 }
 
-/* scale * level, with the sign put on as a bit: a level of zero has no sign, so no -0 comes out. */
+/* Returns scale * level with the sign. A level of zero has no sign bit, so the result is never
+ * -0. */
 static inline float value_of(uint16_t code, unsigned bits, float scale)
 {
     unsigned sign = 1u << (bits - 1);
@@ -313,7 +321,7 @@ VEC_CLONES static void add_values(const uint16_t *restrict code, size_t n, unsig
         y[i] += value_of(code[i], bits, scale);
 }
 
-/* With eight bits a code is a byte as it is. */
+/* With eight bits, each code is one byte. */
 VEC_CLONES static void add_bytes(const uint8_t *restrict code, size_t n, float scale,
                                  float *restrict y)
 {

@@ -1,9 +1,9 @@
-/* compress/codecs/quartic.c -- ternary digits, five to a byte, and runs of zeros.
+/* compress/codecs/quartic.c -- packs ternary digits, five to a byte, and run-length codes the
+ * zeros.
  *
- * Five digits of base 3 are at most 242, so a byte holds them with thirteen values
- * to spare, which say runs of zero bytes. All loops over digits are without
- * branches: whether a value is sent is a toss of a coin, and guessing it wrong
- * would cost more than the arithmetic.
+ * Five digits of base 3 are at most 242, so a byte has thirteen more values, which encode runs
+ * of zero bytes. Loops over digits have no branches: whether a value is sent is unpredictable,
+ * and mispredicted branches would cost more than the arithmetic.
  */
 #include "compress/codecs/quartic.h"
 
@@ -14,13 +14,13 @@
 #include <assert.h>
 
 enum {
-    RUN_2 = QUARTIC_MAX + 1,                /* The code of two zero bytes. */
-    RUN_MOST = RUN_2 + QUARTIC_RUN_MAX - 2, /* 255. */
+    RUN_2 = QUARTIC_MAX + 1, /* Code of a run of two zero bytes. */
+    RUN_MOST = RUN_2 + QUARTIC_RUN_MAX - 2, /* Code of the longest run, 14 zero bytes: 255. */
     MASK_BYTES = 64,
     LANES = QUARTIC_LANES
 };
 
-/* ---- digits ---- */
+/* ---- Digits ---- */
 
 double quartic_sum(const struct quartic_sent *sent)
 {
@@ -30,7 +30,7 @@ double quartic_sum(const struct quartic_sent *sent)
     return sum;
 }
 
-/* |v| where it is sent, else 0, by a mask. */
+/* Returns |v| if v is sent as +1 or -1, otherwise 0. Uses a mask instead of a branch. */
 static inline double sent_of(float v, float limit)
 {
     float a = __builtin_fabsf(v);
@@ -38,7 +38,7 @@ static inline double sent_of(float v, float limit)
     return (double)bytes_to_float(bytes_of_float(a) & take);
 }
 
-/* Two loops, one for bytes and one for doubles, as neither vectorises beside the other. */
+/* Two loops, one over bytes and one over doubles, because a combined loop does not vectorise. */
 VEC_CLONES void quartic_digits(uint8_t *restrict digit, const float *restrict v,
                                const float *restrict limit, size_t n,
                                struct quartic_sent *restrict sent)
@@ -63,7 +63,7 @@ VEC_CLONES void quartic_digits(uint8_t *restrict digit, const float *restrict v,
     sent->n += k;
 }
 
-/* Horner's rule over the five fifths of a group, whose digits i make byte i. */
+/* Computes byte i from digit i of each of the five fifths of a group, by Horner's rule. */
 VEC_CLONES static void put_fifths(uint8_t *restrict dst, const uint8_t *restrict digit, size_t m)
 {
     for (size_t i = 0; i < m; i++) {
@@ -82,16 +82,16 @@ void quartic_put(uint8_t *dst, uint8_t *digit, size_t n)
     put_fifths(dst, digit, m);
 }
 
-/* Digit `fifth` of a byte b: the byte over 3^(5 - fifth) is a fraction whose
- * first ternary digit it is. `third` is that power's inverse in 16 bits,
- * rounded up: the error, at most 255 / 2^16, is below what would carry, 1/243. */
+/* Returns digit number `fifth` of a byte b. The fraction b / 3^(5 - fifth) has this digit as its
+ * first ternary digit. `third` is 2^16 / 3^(5 - fifth), rounded up. Its error, at most 255 /
+ * 2^16, is below 1/243 and cannot change the digit. */
 static inline uint8_t digit_of(uint8_t b, uint16_t third)
 {
     uint16_t fraction = (uint16_t)(b * third);
     return (uint8_t)((uint32_t)fraction * 3u >> 16);
 }
 
-/* 2^16 / 3^(5 - fifth), rounded up. */
+/* 2^16 / 3^(5 - fifth) for each fifth, rounded up. */
 static const uint16_t thirds[QUARTIC_DIGITS] = {270, 810, 2428, 7282, 21846};
 
 VEC_CLONES static void get_fifth(const uint8_t *restrict src, size_t n, uint16_t third, float scale,
@@ -110,7 +110,8 @@ void quartic_get(const uint8_t *src, size_t n, size_t at, size_t count, float sc
     size_t group = n - start < QUARTIC_GROUP ? n - start : QUARTIC_GROUP;
     size_t m = quartic_size(group);
     src += start / QUARTIC_DIGITS;
-    for (size_t in = at - start; count > 0;) { /* Fifth after fifth. */
+    /* One iteration for each fifth that the elements lie in. */
+    for (size_t in = at - start; count > 0;) {
         size_t fifth = in / m;
         size_t from = in % m;
         size_t some = m - from < count ? m - from : count;
@@ -121,8 +122,8 @@ void quartic_get(const uint8_t *src, size_t n, size_t at, size_t count, float sc
     }
 }
 
-/* Are the digits of byte number `i` that lie behind the end of the vector 1? The byte is at most
- * 242. */
+/* Returns true if the digits of byte number `i` that lie past the end of the vector are 1
+ * (zero). The byte is at most 242. */
 static bool byte_padded(size_t n, size_t i, uint8_t byte)
 {
     size_t start = i / QUARTIC_BYTES * QUARTIC_GROUP;
@@ -134,13 +135,14 @@ static bool byte_padded(size_t n, size_t i, uint8_t byte)
     return true;
 }
 
-/* Only the last four bytes can hold padding. */
+/* Returns the index of the first byte that can contain padding: only the last four bytes can. */
 static size_t first_padded(size_t n_bytes)
 {
     return n_bytes > QUARTIC_DIGITS - 1 ? n_bytes - (QUARTIC_DIGITS - 1) : 0;
 }
 
-/* Are all bytes digits and no runs? *any says whether one is not five zeros. */
+/* Returns true if all bytes contain digits and not runs. Sets *any to true if a byte is not five
+ * zeros. */
 VEC_CLONES static bool in_range(const uint8_t *src, size_t n_bytes, bool *any)
 {
     unsigned bad = 0;
@@ -164,9 +166,10 @@ bool quartic_check(const uint8_t *src, size_t n, bool *any)
     return true;
 }
 
-/* ---- runs ---- */
+/* ---- Runs ---- */
 
-/* Write the zero bytes that are outstanding: fourteens first, so that a run has one form. */
+/* Writes the pending zero bytes: the longest possible runs first, so that each run has exactly
+ * one form. */
 static void put_run(struct quartic_writer *w)
 {
     for (; w->zeros >= QUARTIC_RUN_MAX; w->zeros -= QUARTIC_RUN_MAX)
@@ -178,8 +181,8 @@ static void put_run(struct quartic_writer *w)
     w->zeros = 0;
 }
 
-/* Set a bit for each of 64 bytes that is not zero: long runs are then skipped by counting zero
- * bits, and not byte by byte. */
+/* Sets a bit for each of 64 bytes that is not zero. Long runs are then skipped by counting zero
+ * bits instead of bytes. */
 VEC_CLONES static void masks_of(uint64_t *restrict mask, const uint8_t *restrict src, size_t n)
 {
     uint8_t flag[MASK_BYTES];
@@ -210,7 +213,7 @@ void quartic_write(struct quartic_writer *w, const uint8_t *src, size_t n_bytes)
     size_t whole = n_bytes / MASK_BYTES;
     masks_of(mask, src, whole);
     for (size_t at = 0; at < whole; at++) {
-        size_t done = 0; /* Bytes of these 64 that are written or counted as zeros. */
+        size_t done = 0; /* Number of these 64 bytes that are written or counted as zeros. */
         for (uint64_t left = mask[at]; left != 0; left &= left - 1) {
             size_t i = (size_t)__builtin_ctzll(left);
             w->zeros += i - done;
@@ -229,7 +232,8 @@ void quartic_finish(struct quartic_writer *w)
     put_run(w);
 }
 
-/* Zero bytes that a byte of the stream stands for; 0 for one with digits. */
+/* Returns the number of zero bytes that a byte of the stream stands for, or 0 for a byte with
+ * digits. */
 static inline size_t zeros_of(uint8_t byte)
 {
     if (byte > QUARTIC_MAX)
@@ -237,15 +241,15 @@ static inline size_t zeros_of(uint8_t byte)
     return byte == QUARTIC_ZERO;
 }
 
-/* A run behind one of less than fourteen bytes would be a second way to write both. The bytes a
- * run stands for are zeros, whose digits behind the end are proper. */
+/* A run after a run of less than fourteen bytes is rejected, because it would be a second
+ * encoding. The bytes of a run are zeros, which are valid padding. */
 bool quartic_check_runs(const uint8_t *src, size_t len, size_t n)
 {
     size_t n_bytes = quartic_size(n);
     size_t tail = first_padded(n_bytes);
     size_t done = 0;
     bool any = false;
-    bool closed = false; /* The byte before ended a run. */
+    bool closed = false; /* True: the previous byte ended a run. */
     for (size_t i = 0; i < len; i++) {
         size_t zeros = zeros_of(src[i]);
         if (zeros > 0 && closed)
@@ -259,7 +263,7 @@ bool quartic_check_runs(const uint8_t *src, size_t len, size_t n)
     return done == n_bytes && any;
 }
 
-/* All zeros at first; what is not zero is then put in its place. */
+/* Fills the output with zeros first and then stores the bytes that are not zero. */
 void quartic_read(struct quartic_reader *r, uint8_t *dst, size_t n_bytes)
 {
     memset(dst, QUARTIC_ZERO, n_bytes);

@@ -1,13 +1,14 @@
-/* compress/codecs/randk.c -- ceil(keep * n) random coordinates, one of each stratum.
+/* compress/codecs/randk.c -- selector "randk": ceil(keep * n) random elements, one from each
+ * stratum.
  *
- * [0, n) is cut into k strata of floor(n/k) or ceil(n/k); one coordinate of
- * each is drawn from the seed, so that positions come out in order, without
- * repetition, and cost eight bytes in all.
+ * The indices [0, n) are cut into k strata of floor(n/k) or ceil(n/k) elements. One element of
+ * each stratum is drawn from the seed. The positions therefore ascend without repetition, and
+ * all together take eight bytes.
  *
- *   scale=biased     values as they are: a contraction of k/n on average over
- *                    coordinates, at least 1/ceil(n/k) for each
- *   scale=unbiased   times the size of the stratum, n/k where k divides n:
- *                    omega = n/k - 1, and no contraction (CHOCO diverges)
+ *   scale=biased     sends the values unchanged: a contraction with delta = k/n on average over the elements,
+ *                    at least 1/ceil(n/k) for each
+ *   scale=unbiased   multiplies each value by the size of its stratum (n/k if k divides n): omega = n/k - 1, and
+ *                    not a contraction (CHOCO-SGD diverges)
  */
 #include "compress/codec.h"
 
@@ -21,7 +22,7 @@
 enum { RANDK_SCALE = KEEP_OPTIONS };
 enum { SCALE_BIASED, SCALE_UNBIASED };
 enum {
-    MEASURED = 4 * CODEC_CHUNK /* Elements measured in one call. */
+    MEASURED = 4 * CODEC_CHUNK /* Number of elements measured in one call. */
 };
 
 static const char *const scale_choices[] = {"biased", "unbiased", NULL};
@@ -37,13 +38,13 @@ static const struct codec_param randk_params[] = {
     {.name = NULL},
 };
 
-/* Walks the strata: stratum j is [j n / k, (j+1) n / k), 1 <= k <= n < 2^32.
- * Without a division at each step: j n = from * k + rest. */
+/* Iterator over the strata. Stratum j is [j n / k, (j+1) n / k), for 1 <= k <= n < 2^32. To
+ * avoid a division in each step, j n is represented as from * k + rest. */
 struct walk
 {
     uint64_t seed, j, k;
-    uint64_t from, rest;         /* Stratum j begins at from; rest as above. */
-    uint64_t quotient, fraction; /* n / k and n % k: what a step adds to both. */
+    uint64_t from, rest; /* `from` is the first element of stratum j; `rest` is j n mod k. */
+    uint64_t quotient, fraction; /* Increments of `from` and `rest` per stratum: n / k and n % k. */
 };
 
 static struct walk walk_from(uint64_t seed, uint64_t j, uint64_t k, uint64_t n)
@@ -51,7 +52,7 @@ static struct walk walk_from(uint64_t seed, uint64_t j, uint64_t k, uint64_t n)
     return (struct walk){seed, j, k, j * n / k, j * n % k, n / k, n % k};
 }
 
-/* The position in the next stratum, whose width is *width. */
+/* Returns the random position in the next stratum and sets *width to the size of that stratum. */
 static inline uint32_t walk_next(struct walk *w, uint32_t *width)
 {
     uint64_t rest = w->rest + w->fraction;
@@ -65,7 +66,8 @@ static inline uint32_t walk_next(struct walk *w, uint32_t *width)
     return (uint32_t)at;
 }
 
-/* Keep the values for the measure of the error, and send them larger. */
+/* Multiplies the values by the sizes of their strata. Keeps the original values, against which
+ * the error is measured. */
 static void scale_up(struct codec_pick *pick, size_t n)
 {
     struct walk w = walk_from(pick->seed, 0, pick->k, n);
@@ -78,7 +80,7 @@ static void scale_up(struct codec_pick *pick, size_t n)
     pick->scaled = true;
 }
 
-/* Only what is sent is read here: k of n elements. */
+/* Reads only the k elements that are sent. */
 static int randk_select(const int64_t *arg, const struct codec_source *s, struct codec_pick *pick)
 {
     pick->k = keep_count(arg, s->n, s->round);
@@ -95,8 +97,8 @@ static int randk_select(const int64_t *arg, const struct codec_source *s, struct
     return 0;
 }
 
-/* What is left is the squares of all less those of the picks, chunk by chunk: beside a huge pick
- * it may come out as 0, which is 1e-16 of |v|^2 off. */
+/* Subtracts the squares of the chosen elements from the sum of all squares, chunk by chunk. Next
+ * to a very large chosen element the result may be 0, which is an error of 1e-16 |v|^2. */
 static int randk_measure(const struct codec_source *s, struct codec_pick *pick)
 {
     const float *taken = pick->scaled ? pick->truth : pick->value;
@@ -130,7 +132,7 @@ static void randk_places(const int64_t *arg, uint64_t seed, size_t n, size_t k, 
         index[i] = walk_next(&w, &width);
 }
 
-/* Where k follows from the round, which a message does not say. */
+/* With a warm-up, k depends on the round, which a message does not contain. */
 static bool randk_sends_k(const int64_t *arg)
 {
     return arg[KEEP_WARM] > 0;

@@ -1,7 +1,8 @@
-/* compress/codecs/sample.c -- which elements are looked at, and how many.
+/* compress/codecs/sample.c -- draws a sample of a difference, for the selectors that estimate a
+ * threshold.
  *
- * Enough for a quantile at 1 % to come out within a few per cent, and few enough
- * that the sample costs little beside a pass over all.
+ * The sample is large enough for a quantile at 1 % to be right within a few per cent. It is
+ * small enough to cost little compared with a pass over all elements.
  */
 #include "compress/codecs/sample.h"
 
@@ -10,7 +11,7 @@
 enum {
     SAMPLE_ALL = 8192,
     SAMPLE_MAX = 65536,
-    SAMPLE_PART = 32 /* One in so many elements. */
+    SAMPLE_PART = 32 /* The sample has about one element in SAMPLE_PART. */
 };
 
 size_t sample_size(size_t n)
@@ -21,8 +22,8 @@ size_t sample_size(size_t n)
     return m < SAMPLE_MAX ? m : SAMPLE_MAX;
 }
 
-/* One place in each stratum, at random but always the same (a fixed key): a lattice would meet
- * the columns of a matrix. */
+/* Draws one element at random from each stratum, with a fixed key. Equally spaced elements could
+ * all lie in the same columns of a matrix. */
 void sample_draw(const struct codec_source *s, float *v)
 {
     uint64_t m = sample_size(s->n);

@@ -1,8 +1,9 @@
-/* compress/codecs/sample.h -- a few elements of a difference, from all over it.
+/* compress/codecs/sample.h -- a sample of a difference, taken evenly from the whole vector.
  *
- * One element of each of m equal strata: all of n up to 8192, then n / 32, at
- * most 65536. Places are fixed by m and n: they need be neither secret nor
- * fresh where a poor sample costs time or length and no more.
+ * The vector is cut into m equal strata, and one element of each is taken. m is n for n <= 8192,
+ * otherwise n / 32 but at least 8192 and at most 65536. The positions depend only on m and n.
+ * They need not be secret or change between messages, because a poor sample only costs time or
+ * message length.
  */
 #ifndef COMPRESS_CODECS_SAMPLE_H
 #define COMPRESS_CODECS_SAMPLE_H
@@ -11,7 +12,7 @@
 
 size_t sample_size(size_t n);
 
-/* sample_size(s->n) elements into v; they may be NaN. */
+/* Copies sample_size(s->n) elements to v. They may be NaN. */
 void sample_draw(const struct codec_source *s, float *v);
 
 #endif

@@ -1,7 +1,7 @@
-/* compress/codecs/scan.c -- passes over a difference that selectors share.
+/* compress/codecs/scan.c -- passes over a difference, shared by several selectors.
  *
- * The difference is formed anew in each pass: x and x_hat stream from memory
- * either way, and a copy of it would be a third stream.
+ * Each pass computes the difference again. x and x_hat must be read from memory in any case;
+ * reading a stored copy of the difference would be additional memory traffic.
  */
 #include "compress/codecs/scan.h"
 
@@ -13,7 +13,9 @@
 #include <errno.h>
 
 enum {
-    STEP = CODEC_CHUNK - SIMD_LANES /* Room behind `most` for one step. */
+    /* Number of elements scanned in one step. The room after `most` is enough for the output of
+     * one step. */
+    STEP = CODEC_CHUNK - SIMD_LANES
 };
 
 uint32_t scan_load(const struct codec_source *s, size_t at, float *v, size_t *count)
@@ -33,15 +35,16 @@ int scan_max(const struct codec_source *s, uint32_t *max_bits)
     return *max_bits < CODEC_LIMIT_BITS ? 0 : -ERANGE;
 }
 
-/* Bits of floats >= 0 are ordered as the floats are: the next float is the next integer. */
+/* The bit patterns of floats >= 0 are ordered like the floats, so the next float is the next
+ * integer. */
 uint32_t scan_threshold(double t)
 {
     float near = (float)t;
     return bytes_of_float(near) + ((double)near < t ? 1 : 0);
 }
 
-/* The room is looked at after each step, and a step writes at most STEP values and the lanes
- * behind. */
+/* The room is checked after each step. A step writes at most STEP values, plus the lanes behind
+ * them. */
 int scan_above(const struct codec_source *s, uint32_t threshold, size_t most,
                struct codec_pick *pick)
 {
@@ -60,14 +63,15 @@ int scan_above(const struct codec_source *s, uint32_t threshold, size_t most,
     return 0;
 }
 
-/* Eight bytes of 0 or 1 to eight bits: the product's top byte collects byte i
- * at bit i, and no two terms meet. */
+/* Packs eight bytes of 0 or 1 into eight bits. The multiplication moves byte i to bit i of the
+ * product's top byte without carries. */
 static inline uint64_t eight_bits(const uint8_t *mark)
 {
     return bytes_get_u64(mark) * UINT64_C(0x0102040810204080) >> 56;
 }
 
-/* 64 marks at a time, so that how many there are is guessed wrong once. */
+/* Handles 64 marks at a time. The number of set bits is then known before the inner loop, which
+ * causes at most one branch misprediction. */
 VEC_CLONES size_t scan_marked(uint8_t *mark, size_t n, uint32_t *index)
 {
     size_t found = 0;

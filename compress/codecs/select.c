@@ -1,12 +1,13 @@
-/* compress/codecs/select.c -- the k largest magnitudes, exactly, in little more than one pass.
+/* compress/codecs/select.c -- finds the k largest magnitudes exactly, in little more than one
+ * pass.
  *
- * Finding the k-th largest of n values exactly by sorting or by a heap costs many
- * times what reading them costs. A sample says with near certainty between which
- * two values it lies (the bounds are five standard deviations off), so one pass
- * over all leaves few candidates, and an exact search among those decides.
+ * Sorting or a heap would cost many times the reading of the n values. Instead, a sample gives
+ * two bounds for the k-th largest value, each five standard deviations away from the estimate.
+ * One pass over all values then leaves few candidates, and an exact search among these finds the
+ * result.
  *
- * Where the sample misses, histograms find the same answer in more passes: what is
- * taken never depends on the sample, only the time does.
+ * If the bounds of the sample are wrong, histograms find the same result in more passes. The
+ * result never depends on the sample; only the time does.
  */
 #include "compress/codecs/select.h"
 
@@ -22,31 +23,33 @@
 #include <math.h>
 
 enum {
-    SCAN_CHUNK = 4096, /* Elements scanned between two looks at the room. */
+    /* Number of elements scanned between two checks of the room for candidates. */
+    SCAN_CHUNK = 4096,
     DIGITS = 3,
     DIGIT_SIZE = 2048
 };
 
-/* 31 bits of |v| as digits of 11, 11 and 9 bits, high first. */
+/* The 31 bits of |v| are searched as digits of 11, 11 and 9 bits, the highest first. */
 static const unsigned digit_shift[DIGITS] = {20, 9, 0};
 static const unsigned digit_bits[DIGITS] = {11, 11, 9};
 
-/* The order of |f| as an integer: the float's bits without the sign. */
+/* Returns the bit pattern of |f|, which orders magnitudes as integers. */
 static inline uint32_t key_of(float f)
 {
     return bytes_of_float(f) & 0x7fffffffu;
 }
 
-/* ---- radix ---- */
+/* ---- Radix search ---- */
 
-/* A search for the k-th largest key, one digit a pass. Neighbours are counted
- * in different tables, as equal ones would wait for each other's store. */
+/* Search for the k-th largest key, one digit per pass. Neighbouring elements are counted in
+ * different tables, because counting equal digits in one table would wait for the previous
+ * store. */
 struct radix
 {
     uint32_t count[2][DIGIT_SIZE];
-    uint32_t prefix; /* Digits known, in place. */
-    size_t left;     /* Rank sought among the keys with that prefix. */
-    size_t same;     /* How many those are. */
+    uint32_t prefix; /* Digits found so far, at their place in the key. */
+    size_t left; /* Rank of the result among the keys that begin with `prefix`. */
+    size_t same; /* Number of keys that begin with `prefix`. */
     unsigned digit;
 };
 
@@ -55,14 +58,14 @@ static void radix_start(struct radix *r, size_t k)
     *r = (struct radix){.left = k};
 }
 
-/* Does the key agree in all digits that are known? */
+/* Returns true if the key agrees with `prefix` in all digits found so far. */
 static bool has_prefix(const struct radix *r, uint32_t key)
 {
     unsigned above = digit_shift[r->digit] + digit_bits[r->digit];
     return key >> above == r->prefix >> above;
 }
 
-/* Count one digit of the keys that have the prefix; others are out of the search. */
+/* Counts the next digit of the keys that begin with the prefix. */
 static void radix_count(struct radix *r, const float *v, size_t n)
 {
     unsigned shift = digit_shift[r->digit];
@@ -74,7 +77,8 @@ static void radix_count(struct radix *r, const float *v, size_t n)
     }
 }
 
-/* Settle the digit just counted: from the top down, until the rank sought lies within a count. */
+/* Determines the digit just counted: goes down from the highest digit until the rank lies within
+ * a count. */
 static void radix_next(struct radix *r)
 {
     size_t i = DIGIT_SIZE - 1;
@@ -90,7 +94,8 @@ static void radix_next(struct radix *r)
     memset(r->count, 0, sizeof r->count);
 }
 
-/* Drop what does not have the prefix, so that the next pass is short; returns how many are left. */
+/* Removes the keys that do not begin with the prefix, so that the next pass is shorter. Returns
+ * the number of keys left. */
 static size_t radix_shrink(const struct radix *r, float *v, size_t n)
 {
     unsigned shift = digit_shift[r->digit - 1];
@@ -103,8 +108,8 @@ static size_t radix_shrink(const struct radix *r, float *v, size_t n)
     return kept;
 }
 
-/* The k-th largest key of v, and how many of those equal to it are wanted.
- * Leaves v in disorder. */
+/* Returns the k-th largest key of v, and sets *ties to the number of keys equal to it that
+ * belong to the k largest. Changes the order of v. */
 static uint32_t kth_key(float *v, size_t n, size_t k, size_t *ties)
 {
     struct radix r;
@@ -118,18 +123,18 @@ static uint32_t kth_key(float *v, size_t n, size_t k, size_t *ties)
     return r.prefix;
 }
 
-/* ---- sample ---- */
+/* ---- Sample ---- */
 
-/* Sampled elements: as many as sample.h has it, in whole cache lines unless it is all, since a
- * line costs as much as one element of it. */
+/* Returns the number of sampled elements: sample_size(n) rounded down to whole cache lines, or
+ * n. A cache line costs as much as one element of it. */
 static size_t lines_size(size_t n)
 {
     size_t s = sample_size(n);
     return s == n ? n : s / SELECT_LINE * SELECT_LINE;
 }
 
-/* Rank of the threshold in the sample: five standard deviations to the safe
- * side, so that a miss is one in a million where lines are independent. */
+/* Returns the rank of the lower bound in the sample: the expected rank plus five standard
+ * deviations. If cache lines are independent, the bound is too high once in a million. */
 static size_t sample_rank(size_t n, size_t k)
 {
     size_t s = lines_size(n);
@@ -140,8 +145,9 @@ static size_t sample_rank(size_t n, size_t k)
     return rank < s ? rank : s;
 }
 
-/* The same to the other side: the k-th largest is hardly ever above that. 0 if the sample has no
- * such rank. */
+/* Returns the rank of the upper bound in the sample: the expected rank minus five standard
+ * deviations. The k-th largest value is hardly ever above that bound. Returns 0 if the sample
+ * has no such rank. */
 static size_t sample_rank_above(size_t n, size_t k)
 {
     size_t s = lines_size(n);
@@ -150,8 +156,8 @@ static size_t sample_rank_above(size_t n, size_t k)
     return s == n || rank < 1.0 ? 0 : (size_t)rank;
 }
 
-/* Room for candidates: what the rank brings, five deviations, and a line; and
- * what a scan may find before it looks at the room again. */
+/* Returns the room for candidates: the number expected from the rank, plus five standard
+ * deviations, plus what one scan step may add before the room is checked again. */
 static size_t candidate_room(size_t n, size_t k)
 {
     size_t s = lines_size(n);
@@ -161,8 +167,8 @@ static size_t candidate_room(size_t n, size_t k)
     return (room > k ? room : k) + SCAN_CHUNK + SIMD_LANES;
 }
 
-/* Scratch: candidates' values and indices, and the sample, in whose place the
- * candidates near the threshold come later. */
+/* Parts of the scratch: values and indices of the candidates, and the sample. The memory of the
+ * sample is used again for the candidates near the threshold. */
 struct scratch
 {
     float *value;
@@ -181,7 +187,7 @@ static struct scratch carve(void *at, size_t n, size_t k)
 
 size_t select_scratch(size_t n, size_t k)
 {
-    size_t sample = 2 * lines_size(n); /* And a copy. */
+    size_t sample = 2 * lines_size(n); /* The sample and a copy of it. */
     size_t room = candidate_room(n, k);
     return 8 * room + 4 * (sample > room ? sample : room);
 }
@@ -191,8 +197,8 @@ size_t select_lines(size_t n)
     return lines_size(n) / SELECT_LINE;
 }
 
-/* A fixed place in the j-th of equal strata: it need not be secret or fresh,
- * as a miss costs time and nothing else. */
+/* Returns a fixed position in the j-th of equal strata. The position need not be secret or
+ * change between messages, because a wrong bound only costs time. */
 size_t select_line_at(size_t n, size_t j)
 {
     size_t stratum = n / select_lines(n);
@@ -200,7 +206,7 @@ size_t select_line_at(size_t n, size_t j)
     return j * stratum + (size_t)((rng_at(j, 0) >> 32) * span >> 32);
 }
 
-/* Load the sample. It may hold NaN, which only makes the guess a poor one: the scan refuses it. */
+/* Loads the sample. If it contains NaN, the bounds are poor; the scan then reports the error. */
 VEC_CLONES static void load_lines(float *restrict sample, const struct codec_source *s)
 {
     size_t n_lines = select_lines(s->n);
@@ -215,8 +221,9 @@ VEC_CLONES static void load_lines(float *restrict sample, const struct codec_sou
     }
 }
 
-/* Where the k-th largest key is: at least `low`, and hardly ever `high` or more. If the sample
- * is everything, `low` is the key itself, and `ties` how many equal to it are wanted. */
+/* Bounds for the k-th largest key: at least `low`, and hardly ever `high` or more. If the sample
+ * has all elements, `exact` is true, `low` is the key itself, and `ties` is the number of keys
+ * equal to it that are chosen. */
 struct guess
 {
     uint32_t low, high;
@@ -234,28 +241,28 @@ static struct guess guess_from(const struct codec_source *s, size_t k, float *sa
     else
         load_lines(sample, s);
     size_t above = sample_rank_above(s->n, k);
-    if (above > 0) { /* Before the other search shrinks the sample. */
+    if (above > 0) { /* The copy is made before the second search changes the sample. */
         size_t ties;
         float *copy = sample + size;
         memcpy(copy, sample, size * sizeof *sample);
         g.high = kth_key(copy, size, above, &ties);
     }
     g.low = kth_key(sample, size, sample_rank(s->n, k), &g.ties);
-    if (g.low == 0) { /* Zeros are not taken: all others are. */
+    if (g.low == 0) { /* Zeros are never chosen, so all other values are. */
         g.low = 1;
         g.exact = false;
     }
     return g;
 }
 
-/* ---- scan ---- */
+/* ---- Scan ---- */
 
 static struct simd_scan scan_into(const struct scratch *c, uint32_t t)
 {
     return (struct simd_scan){.t = t, .value = c->value, .index = c->index};
 }
 
-/* Collect all candidates. 0; 1 if they have more than their room; or -ERANGE. */
+/* Collects all candidates. Returns 0, 1 if there are more than the room allows, or -ERANGE. */
 static int scan_candidates(const struct codec_source *s, const struct scratch *c,
                            struct simd_scan *found)
 {
@@ -272,13 +279,14 @@ static int scan_candidates(const struct codec_source *s, const struct scratch *c
 
 VEC_CLONES static size_t count_equal(const float *v, size_t n, uint32_t t)
 {
-    uint32_t count = 0; /* n is small. */
+    uint32_t count = 0; /* 32 bits are enough, because n is at most one chunk. */
     for (size_t i = 0; i < n; i++)
         count += key_of(v[i]) == t;
     return count;
 }
 
-/* Take those above t and the first `ties` equal to it, one by one. */
+/* Chooses the elements above the threshold and the first `ties` elements equal to it, one by
+ * one. */
 static void take_ties(struct simd_scan *to, const float *value, const uint32_t *index, size_t n,
                       size_t ties)
 {
@@ -294,15 +302,15 @@ static void take_ties(struct simd_scan *to, const float *value, const uint32_t *
     }
 }
 
-/* Move to `to` what is above to->t and the first *ties equal to it. From the
- * chunk on in which the ties run out, nothing equal is taken. */
+/* Copies the elements above to->t and the first *ties elements equal to it to `to`. When *ties
+ * is used up, no further equal element is copied. */
 static void take_chunk(struct simd_scan *to, const float *value, const uint32_t *index, size_t n,
                        size_t *ties)
 {
     size_t equal = *ties > 0 ? count_equal(value, n, to->t) : 0;
     if (equal <= *ties) {
         uint32_t t = to->t;
-        to->t += *ties == 0; /* None equal. */
+        to->t += *ties == 0; /* With no ties left, the threshold excludes elements equal to it. */
         simd_filter(to, value, index, n);
         to->t = t;
         *ties -= equal;
@@ -312,7 +320,7 @@ static void take_chunk(struct simd_scan *to, const float *value, const uint32_t 
     }
 }
 
-/* Copy to pick the candidates above t and the first `ties` equal to it. */
+/* Copies the candidates above t and the first `ties` candidates equal to it to `pick`. */
 static void choose_top(const struct simd_scan *found, uint32_t t, size_t ties,
                        struct codec_pick *pick)
 {
@@ -326,7 +334,7 @@ static void choose_top(const struct simd_scan *found, uint32_t t, size_t ties,
     pick->rest2 = to.rest2;
 }
 
-/* Copy those of the candidates that are below `high` to near[]; returns how many. */
+/* Copies the candidates below `high` to near[]. Returns their number. */
 static size_t below_high(const struct simd_scan *found, uint32_t high, float *near)
 {
     size_t n = 0;
@@ -337,8 +345,8 @@ static size_t below_high(const struct simd_scan *found, uint32_t high, float *ne
     return n;
 }
 
-/* The k-th largest key of more than k candidates. If the guess of `high` holds, only those
- * between the two bounds are searched. */
+/* Returns the k-th largest key of more than k candidates. If the bound `high` is right, only the
+ * candidates below it are searched. */
 static uint32_t kth_candidate(const struct simd_scan *found, size_t k, uint32_t high, float *near,
                               size_t *ties)
 {
@@ -346,13 +354,13 @@ static uint32_t kth_candidate(const struct simd_scan *found, size_t k, uint32_t 
     size_t above = found->found - n;
     if (above < k)
         return kth_key(near, n, k - above, ties);
-    n = below_high(found, UINT32_MAX, near); /* All. */
+    n = below_high(found, UINT32_MAX, near); /* Copies all candidates. */
     return kth_key(near, n, k, ties);
 }
 
-/* ---- histograms ---- */
+/* ---- Histograms ---- */
 
-/* The first digit of |x - x_hat| of each element. Returns the largest. */
+/* Computes the first digit of |x - x_hat| for each element. Returns the largest digit. */
 VEC_CLONES static uint32_t first_digits(uint16_t *restrict digit, const float *restrict x,
                                         const float *restrict x_hat, size_t n)
 {
@@ -365,8 +373,8 @@ VEC_CLONES static uint32_t first_digits(uint16_t *restrict digit, const float *r
     return top;
 }
 
-/* The pass for the first digit, which has no prefix. False if the difference
- * is not finite: the limit is a whole digit. */
+/* Counts the first digit of all elements, which needs no prefix. Returns false if the difference
+ * is not finite: CODEC_LIMIT is the lower end of a digit, so the largest digit shows this. */
 static bool count_first(const struct codec_source *s, struct radix *r)
 {
     static const float zeros[CODEC_CHUNK];
@@ -388,7 +396,7 @@ static bool count_first(const struct codec_source *s, struct radix *r)
     return true;
 }
 
-/* A further pass over all, for one digit more. */
+/* Counts the next digit in a further pass over all elements. */
 static void count_next(const struct codec_source *s, struct radix *r)
 {
     float v[CODEC_CHUNK];
@@ -400,8 +408,8 @@ static void count_next(const struct codec_source *s, struct radix *r)
     radix_next(r);
 }
 
-/* For vectors in which more values tie with the k-th largest than there is room for: straight
- * into pick, as at most k are above t or wanted ties. */
+/* For vectors in which more values equal the k-th largest than the room allows. Copies directly
+ * to `pick`, because at most k elements are above t or are chosen ties. */
 static void collect_crowded(const struct codec_source *s, const struct scratch *c, uint32_t t,
                             size_t ties, struct codec_pick *pick)
 {
@@ -420,15 +428,15 @@ static void collect_crowded(const struct codec_source *s, const struct scratch *
     pick->rest2 = to.rest2;
 }
 
-/* Is there room for all keys from the prefix up? */
+/* Returns true if there is room for all keys that are at least `prefix`. */
 static bool prefix_fits(const struct radix *r, size_t k, const struct scratch *c)
 {
     size_t found = k - r->left + r->same;
     return r->prefix > 0 && found + SCAN_CHUNK + SIMD_LANES <= c->room;
 }
 
-/* Digits are counted until what is at or above the prefix fits the room: for
- * most vectors, one. */
+/* Counts digits until the keys that are at least `prefix` fit into the room. One digit is enough
+ * for most vectors. */
 int select_top_histogram(const struct codec_source *s, size_t k, struct codec_pick *pick)
 {
     assert(k >= 1 && k <= s->n);
@@ -439,7 +447,7 @@ int select_top_histogram(const struct codec_source *s, size_t k, struct codec_pi
         return -ERANGE;
     while (!prefix_fits(&r, k, &c) && r.digit < DIGITS)
         count_next(s, &r);
-    if (r.prefix == 0) { /* Fewer than k are not zero: all of those. */
+    if (r.prefix == 0) { /* Fewer than k values are not zero. All of them are chosen. */
         collect_crowded(s, &c, 1, s->n, pick);
         return 0;
     }
@@ -456,8 +464,8 @@ int select_top_histogram(const struct codec_source *s, size_t k, struct codec_pi
     return 0;
 }
 
-/* Too few candidates are a miss only where the threshold was above the least: at 1 they are all
- * that is not zero. */
+/* Fewer than k candidates mean a wrong bound only if the threshold was above 1. With threshold 1
+ * the candidates are all values that are not zero. */
 int select_top(const struct codec_source *s, size_t k, struct codec_pick *pick, bool *fell_back)
 {
     assert(k >= 1 && k <= s->n);
@@ -473,7 +481,7 @@ int select_top(const struct codec_source *s, size_t k, struct codec_pick *pick, 
     if (missed)
         return select_top_histogram(s, k, pick);
     uint32_t t = g.low;
-    size_t ties = found.found; /* All, unless there are more than k. */
+    size_t ties = found.found; /* All candidates, unless there are more than k. */
     if (found.found > k && g.exact)
         ties = g.ties;
     else if (found.found > k)

@@ -1,20 +1,20 @@
-/* compress/codecs/sign.c -- one bit a value and the mean of |v| a block.
+/* compress/codecs/sign.c -- values codec "sign": one bit per value and the mean of |v| per
+ * block.
  *
- * Block of n:  [ scale f32 ] | n bits, 1 for v < 0, low bit first, zeros behind
+ * Block of n values:  [ scale f32 ] | n bits, 1 for v < 0, low bit first, zero padding
  *
- * C(v) = |v|_1 / n * sign(v) with sign(0) = +1: the least-squares scale for
- * these signs (Karimireddy et al. 2019; CHOCO's "scaled sign"). Error exactly
- * |v|^2 - |v|_1^2 / n; contraction |v|_1^2 / (n |v|^2), in [1/n, 1], 2/pi on
- * Gaussian data.
+ * C(v) = |v|_1 / n * sign(v) with sign(0) = +1. This is the least-squares scale for the signs
+ * (Karimireddy et al. 2019; "scaled sign" in CHOCO-SGD). The error is exactly |v|^2 - |v|_1^2 /
+ * n. The contraction delta = |v|_1^2 / (n |v|^2) is in [1/n, 1], and 2/pi for Gaussian data.
  *
- * The default block: one scale over a long vector stalls in pure consensus
- * (the residual grows heavy tails), blocks of 64 to 256 do not; but 4 bytes a
- * block leave 32 / (1 + 32/B) times fewer bytes: 21.3 at 64, 28.4 at 256,
- * 30.1 at 512, 31.0 at 1024. 512 is the smallest above 30.
+ * Choice of the default block: with one scale for a long vector, pure consensus stalls, because
+ * the residual gets heavy tails. Blocks of 64 to 256 do not stall. The 4 bytes of each scale
+ * limit the compression factor to 32 / (1 + 32/B): 21.3 for B = 64, 28.4 for 256, 30.1 for 512,
+ * 31.0 for 1024. 512 is the smallest block with a factor above 30.
  *
- * scale=none sends no scale and C is +-1, as signSGD has it (Bernstein et al.
- * 2018): |C|^2 is n whatever v is, so it is no contraction and does not follow
- * the scale of v. It is there to reproduce that this diverges.
+ * scale=none sends no scale and C(v) = +-1, as in signSGD (Bernstein et al. 2018). |C|^2 is n
+ * for every v, so the codec is not a contraction and does not follow the size of v. The option
+ * exists to reproduce that this diverges.
  */
 #include "compress/codec.h"
 
@@ -42,7 +42,7 @@ static const struct codec_param sign_params[] = {
     {.name = NULL},
 };
 
-/* How many bytes of a block come before the bits: those of the scale. */
+/* Returns the number of bytes before the sign bits: those of the scale. */
 static size_t head_size(const int64_t *arg)
 {
     return arg[SIGN_SCALE] == SCALE_L1 ? 4 : 0;
@@ -63,7 +63,7 @@ static size_t sign_size(const int64_t *arg, size_t n)
     return head_size(arg) + (n + 7) / 8;
 }
 
-/* Write the scale of a block whose bits are written; returns the error. */
+/* Writes the scale of a block whose sign bits have been written. Returns the squared error. */
 static double finish_block(const int64_t *arg, const struct codec_block *b, uint8_t *dst)
 {
     double n = (double)b->n;
@@ -72,7 +72,7 @@ static double finish_block(const int64_t *arg, const struct codec_block *b, uint
         scale = (float)(b->l1 / n);
         bytes_put_float(dst, scale);
     }
-    if (!(scale > 0.0f)) { /* All zero, or the mean is below every float. */
+    if (!(scale > 0.0f)) { /* All values are zero, or their mean is smaller than every float. */
         memset(dst + 4, 0, sign_size(arg, b->n) - 4);
         return b->x2;
     }
@@ -99,7 +99,7 @@ static bool sign_check(const int64_t *arg, const uint8_t *src, size_t n)
     if (arg[SIGN_SCALE] == SCALE_NONE)
         return true;
     uint32_t scale = bytes_get_u32(src);
-    if (scale >= CODEC_LIMIT_BITS) /* Also every negative, -0 and NaN. */
+    if (scale >= CODEC_LIMIT_BITS) /* This comparison also rejects negative scales, -0 and NaN. */
         return false;
     if (scale != 0)
         return true;

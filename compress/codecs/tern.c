@@ -1,26 +1,29 @@
-/* compress/codecs/tern.c -- minus, zero or plus one scale a block (TernGrad).
+/* compress/codecs/tern.c -- values codec "tern": minus, zero or plus one scale per block
+ * (TernGrad).
  *
- * Block of n:  scale f32 | ceil(n / 5) bytes of ternary digits (quartic.h)
+ * Block of n values:  scale f32 | ceil(n / 5) bytes of ternary digits (quartic.h)
  *
- * Values are clipped to M = clip times their root mean square, or to the
- * largest where that is less or clip is 0; |v| / M is then rounded to 0 or 1,
- * to nearest (round=near) or up with that probability (round=sr; Wen et al.
- * 2017). The scale is
- *   raw  M: with round=sr and clip=0 unbiased, and the error is on average
- *        M |v|_1 - |v|^2, more than |v|^2 for all but the shortest blocks;
- *   ls   the mean of |v| over what is sent: the least error these digits can
- *        have. With S the sum of those k sizes, |v|^2 - S^2 / k.
- * The root mean square and not the deviation from the mean, which is 0 for a
- * single value or equal ones, and would clip them away.
+ * Values are clipped to M, which is `clip` times their root mean square; M is the largest |v| if
+ * that is less, or if clip is 0. Then |v| / M is rounded to 0 or 1 (Wen et al. 2017):
  *
- * CHOCO needs contraction and not unbiasedness: near and ls are the defaults.
- * Contraction, of 65,536 values, measured:
+ *   round=near  to the nearest
+ *   round=sr    up with probability |v| / M
+ *   scale=raw   M. Unbiased with round=sr and clip=0. The average error M |v|_1 - |v|^2 exceeds |v|^2 for
+ *               all but very short blocks
+ *   scale=ls    the mean of |v| over the values sent: the smallest error for these digits, |v|^2 - S^2 / k,
+ *               with S the sum of the k values |v| sent
+ *
+ * The root mean square is used and not the deviation from the mean. The latter is 0 for a single
+ * value or for equal values, and would clip them to zero.
+ *
+ * CHOCO-SGD needs a contraction and not an unbiased codec, so near and ls are the defaults.
+ * Contraction delta measured with 65,536 values:
  *
  *              near 2.5   sr 2.5   near 0   sr 0    (round, clip; scale=ls)
  *   Gaussian     .632      .493     .184    .286
  *   Laplace      .656      .494     .081    .179
  *
- * (A clip of 1.22 would be the best of Gaussian values, .810: thr2 has it.)
+ * (A clip of 1.22 would be best for Gaussian values, with delta .810; thr2 does this.)
  */
 #include "compress/codec.h"
 
@@ -34,7 +37,7 @@
 #include <math.h>
 
 enum {
-    TERN_BLOCK, /* Indices of the arguments. */
+    TERN_BLOCK, /* Index of each argument in `arg`. */
     TERN_CLIP,
     TERN_ROUND,
     TERN_SCALE
@@ -72,7 +75,7 @@ static size_t tern_size(const int64_t *arg, size_t n)
     return 4 + quartic_size(n);
 }
 
-/* The M of a block, which is above 0 wherever a value is not 0. */
+/* Returns the M of a block, which is above 0 if any value is not 0. */
 static float clip_of(const int64_t *arg, const struct codec_block *b)
 {
     double rms = sqrt(b->x2 / (double)b->n);
@@ -81,14 +84,15 @@ static float clip_of(const int64_t *arg, const struct codec_block *b)
     return m > 0.0f ? m : b->max;
 }
 
-/* Turn coins w into limits: v is sent where 2 |v| > 2 w M, which has the probability |v| / M. */
+/* Turns random numbers w into limits: v is sent if 2 |v| > 2 w M, which has the probability |v|
+ * / M. */
 VEC_CLONES static void coins_to_limits(float *limit, size_t n, float m)
 {
     for (size_t i = 0; i < n; i++)
         limit[i] = 2.0f * (limit[i] * m);
 }
 
-/* Code a whole block and sum up what is sent. */
+/* Writes the digits of a whole block. Returns the statistics of the values sent. */
 static struct quartic_sent put_digits(const int64_t *arg, const struct codec_block *b, float m,
                                       uint8_t *dst)
 {
@@ -117,7 +121,7 @@ static double tern_encode(const int64_t *arg, const struct codec_block *b, uint8
     struct quartic_sent sent = put_digits(arg, b, m, dst + 4);
     double sum = quartic_sum(&sent);
     double k = (double)sent.n;
-    float scale = 0.0f; /* Where nothing is sent. */
+    float scale = 0.0f; /* Scale if no value is sent. */
     if (sent.n > 0)
         scale = arg[TERN_SCALE] == SCALE_LS ? (float)(sum / k) : m;
     bytes_put_float(dst, scale);
@@ -130,7 +134,8 @@ static bool tern_check(const int64_t *arg, const uint8_t *src, size_t n)
     (void)arg;
     bool any;
     uint32_t scale = bytes_get_u32(src);
-    return scale < CODEC_LIMIT_BITS && /* Nor negative, -0 or NaN. */
+    /* This comparison also rejects negative scales, -0 and NaN. */
+    return scale < CODEC_LIMIT_BITS &&
            quartic_check(src + 4, n, &any) && (scale != 0) == any;
 }
 

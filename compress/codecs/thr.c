@@ -1,19 +1,19 @@
-/* compress/codecs/thr.c -- every |v| >= t, with t fixed beforehand.
+/* compress/codecs/thr.c -- selector "thr": all values with |v| >= t, for a fixed threshold t.
  *
- * As frameworks have it: t is absolute, so that the same spec takes all of a
- * young model's differences and none of an old one's. Where nothing passes,
- * nothing is sent: delta may be 0, and is not the same for 2^k v. For
- * reproduction; adath and aji find a threshold in v itself.
+ * As in common frameworks, t is absolute. The same specification selects all differences of a
+ * model early in training and none late in training. If no value reaches t, nothing is sent:
+ * delta may be 0, and delta changes when v is multiplied by a constant. For reproduction only;
+ * adath and aji compute a threshold from v.
  */
 #include "compress/codec.h"
 
 #include "compress/codecs/scan.h"
 
 enum {
-    THR_T /* Billionths. */
+    THR_T /* Index of the argument t, which is in billionths. */
 };
 enum {
-    TYPICAL_PART = 100 /* One in so many passes, for planning. */
+    TYPICAL_PART = 100 /* For planning: about one value in TYPICAL_PART is selected. */
 };
 
 static const struct codec_param thr_params[] = {

@@ -1,25 +1,26 @@
-/* compress/codecs/thr2.c -- two bits a value: above a threshold, below it, or zero.
+/* compress/codecs/thr2.c -- values codec "thr2": two bits per value: plus, minus or zero by a
+ * threshold.
  *
- * Block of n:  [scale f32] | ceil(n / 4) bytes of codes of 2 bits
- *              00 zero, 11 plus, 10 minus; 01 is refused
+ * Block of n values:  [scale f32] | ceil(n / 4) bytes with codes of 2 bits
+ *                     00 zero, 11 plus, 10 minus; 01 is invalid
  *
- * Each chunk of r <= 1024 codes lies in m = ceil(r / 4) bytes, the first m in
- * the lowest bits, then the second m ...: each quarter is one long loop. Codes
- * behind the end are zero.
+ * Each chunk of r <= 1024 codes takes m = ceil(r / 4) bytes. The first m codes are in the lowest
+ * two bits of the bytes, the next m codes in the next two bits, and so on. Thus each quarter is
+ * one long loop. Codes past the end are zero.
  *
- * form=free: the threshold is t times the mean of |v| (and never above the
- * largest, so that something is sent), and what is sent stands for the mean of
- * |v| over all that is sent, its least-squares value. With S the sum of those
- * k sizes the error is |v|^2 - S^2 / k. Contraction against t, measured:
+ * form=free: the threshold is t times the mean of |v|, but at most the largest |v|, so at least
+ * one value is sent. The scale is the mean of |v| over the values sent, which is the
+ * least-squares scale. With S the sum of these k values |v|, the error is |v|^2 - S^2 / k.
+ * Contraction delta measured for several t:
  *
  *   t          0.5   0.6   0.7   0.8   0.9   1.0   1.2
  *   Gaussian    .787  .801  .808  .809  .804  .792  .752
  *   Laplace     .683  .703  .718  .729  .735  .737  .730
  *
- * form=mxnet: the threshold is the number t, and it is what is sent, with no
- * scale on the wire, as MXNet's gradient compression does. An error of at most
- * |v|^2, but nothing is sent of values below t: no bound on the contraction,
- * and what it does depends on the scale of v. For reproduction.
+ * form=mxnet: the number t is both the threshold and the decoded magnitude, and no scale is
+ * sent, as in MXNet's gradient compression. The error is at most |v|^2. Values below t are not
+ * sent, so there is no lower bound for delta, and the result depends on the size of v. For
+ * reproduction only.
  */
 #include "compress/codec.h"
 
@@ -31,14 +32,14 @@
 #include <math.h>
 
 enum {
-    THR2_T, /* Indices of the arguments. */
+    THR2_T, /* Index of each argument in `arg`. */
     THR2_BLOCK,
     THR2_FORM
 };
 enum { FORM_FREE, FORM_MXNET };
 enum { LANES = 16 };
 
-#define T_FREE  INT64_C(800000000) /* Billionths. */
+#define T_FREE  INT64_C(800000000) /* Default and largest values of t, in billionths. */
 #define T_MXNET INT64_C(500000000)
 #define T_MAX   INT64_C(1000000000000)
 
@@ -76,7 +77,7 @@ static size_t thr2_block(const int64_t *arg)
     return (size_t)arg[THR2_BLOCK];
 }
 
-/* How many bytes of a block come before the codes: those of the scale. */
+/* Returns the number of bytes before the codes: those of the scale. */
 static size_t head_size(const int64_t *arg)
 {
     return arg[THR2_FORM] == FORM_FREE ? 4 : 0;
@@ -92,14 +93,14 @@ static double t_of(const int64_t *arg)
     return 1e-9 * (double)arg[THR2_T];
 }
 
-/* What is sent of a block: the sum of |v| over it, in lanes, and how many values. */
+/* Statistics of the values sent in a block: the sum of |v| in lanes, and the number of values. */
 struct sent
 {
     double sum[LANES];
     size_t n;
 };
 
-/* Write the codes of n values, a byte each. n is a multiple of LANES, and t > 0. */
+/* Computes the codes of n values, one byte each. n must be a multiple of LANES, and t > 0. */
 VEC_CLONES static void codes_of(uint8_t *restrict code, const float *restrict v, size_t n, float t,
                                 struct sent *restrict out)
 {
@@ -114,7 +115,7 @@ VEC_CLONES static void codes_of(uint8_t *restrict code, const float *restrict v,
     for (size_t i = 0; i < n; i += LANES)
         for (size_t j = 0; j < LANES; j++) {
             float a = __builtin_fabsf(v[i + j]);
-            uint32_t take = 0u - (uint32_t)(a >= t); /* No branch. */
+            uint32_t take = 0u - (uint32_t)(a >= t); /* Uses a mask instead of a branch. */
             sum[j] += (double)bytes_to_float(bytes_of_float(a) & take);
         }
     for (size_t j = 0; j < LANES; j++)
@@ -122,7 +123,7 @@ VEC_CLONES static void codes_of(uint8_t *restrict code, const float *restrict v,
     out->n += k;
 }
 
-/* Pack 4 m codes, a byte each, into m bytes. */
+/* Packs 4 m codes, one byte each, into m bytes. */
 VEC_CLONES static void pack_codes(uint8_t *restrict dst, const uint8_t *restrict code, size_t m)
 {
     for (size_t i = 0; i < m; i++)
@@ -130,7 +131,7 @@ VEC_CLONES static void pack_codes(uint8_t *restrict dst, const uint8_t *restrict
             (uint8_t)(code[i] | code[m + i] << 2 | code[2 * m + i] << 4 | code[3 * m + i] << 6);
 }
 
-/* Code a whole block and sum up what is sent. */
+/* Writes the codes of a whole block. Returns the statistics of the values sent. */
 static struct sent put_codes(uint8_t *dst, const struct codec_block *b, float t)
 {
     struct sent out = {.n = 0};
@@ -140,7 +141,8 @@ static struct sent put_codes(uint8_t *dst, const struct codec_block *b, float t)
         size_t whole = count / LANES * LANES;
         codes_of(code, b->v + at, whole, t, &out);
         if (whole < count) {
-            float tail[LANES] = {0}; /* Zeros are below t. */
+            /* The padding zeros are below t, so they are not counted as sent. */
+            float tail[LANES] = {0};
             memcpy(tail, b->v + at + whole, (count - whole) * sizeof *tail);
             codes_of(code + whole, tail, LANES, t, &out);
         }
@@ -149,8 +151,8 @@ static struct sent put_codes(uint8_t *dst, const struct codec_block *b, float t)
     return out;
 }
 
-/* The threshold as a float, which is at least the least positive one: a threshold that rounds to
- * nothing would send zeros. */
+/* Returns the threshold as a float that is at least the smallest positive float. A threshold of
+ * 0 would send zeros. */
 static float threshold(double t, float max)
 {
     float rounded = t < (double)max ? (float)t : max;
@@ -174,7 +176,7 @@ static double thr2_encode(const int64_t *arg, const struct codec_block *b, uint8
     return fmax(0.0, b->x2 - s * (2.0 * sum - k * s));
 }
 
-/* Is any code 01? All bits together go to *any. */
+/* Returns true if any code is 01. Sets *any to the OR of all bytes. */
 VEC_CLONES static bool improper(const uint8_t *src, size_t n_bytes, unsigned *any)
 {
     unsigned bad = 0;
@@ -187,7 +189,7 @@ VEC_CLONES static bool improper(const uint8_t *src, size_t n_bytes, unsigned *an
     return bad != 0;
 }
 
-/* Are the codes behind the end of the last chunk, of r codes, zero? */
+/* Returns true if the codes past the end of the last chunk, which has r codes, are zero. */
 static bool tail_padded(const uint8_t *src, size_t r)
 {
     size_t m = (r + 3) / 4;

@@ -1,8 +1,8 @@
-/* compress/codecs/topk.c -- the ceil(keep * n) coordinates of largest magnitude.
+/* compress/codecs/topk.c -- selector "topk": the ceil(keep * n) elements of largest magnitude.
  *
- * Ties go to the lowest index; zeros are never sent, so k may be smaller than
- * keep says. Contraction at least k/n; the error is exactly the sum of the
- * n - k smallest squares.
+ * Of equal values the lowest index is chosen. Zeros are never sent, so k may be smaller than
+ * ceil(keep * n). The contraction delta is at least k/n. The error is exactly the sum of the n -
+ * k smallest squares.
  */
 #include "compress/codec.h"
 

@@ -1,32 +1,31 @@
-/* compress/codecs/wangni.c -- coordinates drawn in proportion to |v|.
+/* compress/codecs/wangni.c -- selector "wangni": random elements, with a probability
+ * proportional to |v|.
  *
- * Coordinate i is taken with probability p_i = min(1, kappa |v_i|), where
- * kappa makes the sum of all p_i the K = ceil(keep * n) wanted (Wangni et al.
- * 2018, Algorithm 3: solve as if none were above 1, count those that are, solve
- * for the rest, until none is added). Those with p_i = 1 are saturated; the
- * others, divided by p_i, are all sign(v_i) / kappa: a bit each.
+ * Element i is chosen with probability p_i = min(1, kappa |v_i|). kappa is such that all p_i sum
+ * to K = ceil(keep * n) (Wangni et al. 2018, algorithm 3: solve as if no p_i exceeded 1, count
+ * those that do, solve again for the rest, and repeat until no more are added). Elements with
+ * p_i = 1 are called saturated. The other values divided by p_i are all sign(v_i) / kappa, so
+ * one bit each is enough.
  *
- *   scale=raw  v_i / p_i: unbiased, sum v_i^2 (1 / p_i - 1) of variance; where
- *              none is saturated omega = |v|_1^2 / (K |v|^2) - 1, which is far
- *              above 1 at small shares: no contraction
- *   scale=ls   saturated values as they are, and the others times beta =
- *              <v, q> / |q|^2 over them, q the values of raw: a contraction
- *              whatever is drawn. One beta for all could not be better, and
- *              with this one the mean of what is sent is the mean of |v|
+ *   scale=raw  sends v_i / p_i: unbiased, with variance sum v_i^2 (1 / p_i - 1). If no element is saturated, omega =
+ *              |v|_1^2 / (K |v|^2) - 1. This is far above 1 for small shares, so the codec is not a contraction
+ *   scale=ls   sends saturated values unchanged, and the others times beta = <v, q> / |q|^2 over them, where q are
+ *              the values of raw. A contraction for every draw. The mean of |v| is preserved. One beta for all
+ *              values, including the saturated ones, would not be better
  *
- * The default coder is sign:0, for this selector's values differ only where
- * they are saturated: at the default share that takes a value 100 times the
- * mean of |v|. Where none is, it loses nothing of either scale, at a bit a
- * value instead of 32; where some are, the mean it sends is the least-squares
- * scale for the signs (see ls), so that it contracts still, but raw is biased:
- * raw and unbiased on any data is "wangni+none,scale=raw".
+ * The default values codec is sign:0, because the chosen values differ only if they are
+ * saturated. With the default share, a saturated value is at least 100 times the mean of |v|. If
+ * none is saturated, sign:0 has no error with either scale, and takes one bit per value instead
+ * of 32. If some are saturated, the mean that sign:0 sends is the least-squares scale for the
+ * signs: the codec is still a contraction, but raw becomes biased. For an unbiased codec with
+ * any data use "wangni+none,scale=raw".
  *
- * With ls and sign:0, delta = (sum of |v| taken)^2 / (k |v|^2), and E delta >=
- * (sum p |v|)^2 / (K |v|^2) by Jensen, as (sum)^2 / k is convex: without
- * saturation K |v|^2 / |v|_1^2, which is 1 / (1 + omega) and at least keep.
+ * With ls and sign:0, delta = (sum of the chosen |v|)^2 / (k |v|^2). By Jensen's inequality E
+ * delta >= (sum p |v|)^2 / (K |v|^2), because (sum)^2 / k is convex. Without saturation this is
+ * K |v|^2 / |v|_1^2 = 1 / (1 + omega), which is at least keep.
  *
- * A draw of more than K + 6 sqrt(K) + 16 is drawn anew, from the next stream:
- * one in 10^7 at most (Bernstein), so that the bias of raw is below that.
+ * A draw of more than K + 6 sqrt(K) + 16 elements is repeated with another random stream. This
+ * happens at most once in 10^7 draws (Bernstein's inequality), so the bias of raw is below 1e-7.
  */
 #include "compress/codec.h"
 
@@ -45,11 +44,12 @@ enum { WANGNI_SCALE = KEEP_OPTIONS };
 enum { SCALE_LS, SCALE_RAW };
 enum {
     LANES = 8,
-    SOLVE_MAX = 8, /* Passes to find kappa. Unbiased with any kappa. */
-    DRAWS_MAX = 4  /* The last takes what there is room for. */
+    SOLVE_MAX = 8, /* Most passes to find kappa. The codec is unbiased for any kappa. */
+    DRAWS_MAX = 4 /* Most draws. The last draw is cut off at the room available. */
 };
 
-#define KAPPA_ALL 0x1p900 /* Takes all but zeros, and keeps products finite. */
+/* A kappa with which all elements except zeros are chosen, and with which products stay finite. */
+#define KAPPA_ALL 0x1p900
 
 static const char *const scale_choices[] = {"ls", "raw", NULL};
 
@@ -77,7 +77,7 @@ static size_t wangni_most(const int64_t *arg, size_t n)
 
 /* ---- kappa ---- */
 
-/* Find the sum of |v| and the largest. 0 or -ERANGE. */
+/* Computes the sum of |v| and the largest |v|. Returns 0 or -ERANGE. */
 static int weigh_all(const struct codec_source *s, double *l1, float *max)
 {
     float v[CODEC_CHUNK];
@@ -94,13 +94,14 @@ static int weigh_all(const struct codec_source *s, double *l1, float *max)
     return top < CODEC_LIMIT_BITS ? 0 : -ERANGE;
 }
 
-/* For some kappa: the sum of |v| over what is not saturated, and how many are. In lanes. */
+/* Sums for a given kappa, in lanes: |v| over the elements that are not saturated, and the number
+ * of saturated elements. */
 struct weights
 {
     double sum[LANES], saturated[LANES];
 };
 
-/* Add a chunk to the weights. Counts are doubles, too: lanes of one type vectorise. */
+/* Adds a chunk to the sums. Counts are doubles as well, because lanes of one type vectorise. */
 VEC_CLONES static void weigh_chunk(struct weights *restrict w, const float *restrict v, size_t n,
                                    double kappa)
 {
@@ -120,7 +121,7 @@ VEC_CLONES static void weigh_chunk(struct weights *restrict w, const float *rest
     *w = l;
 }
 
-/* Weigh all of s at some kappa: its sums for the next one. */
+/* Computes the sums of all elements for a given kappa; the next kappa follows from them. */
 static void weigh_rest(const struct codec_source *s, double kappa, double *sum, size_t *saturated)
 {
     float v[CODEC_CHUNK];
@@ -138,7 +139,8 @@ static void weigh_rest(const struct codec_source *s, double kappa, double *sum, 
     *saturated = (size_t)over;
 }
 
-/* Find kappa, which is 0 if all of v is zero. Usually that is one pass, as nothing is saturated. */
+/* Finds kappa; 0 if all of v is zero. Usually takes one pass, because no element is saturated.
+ * Returns 0 or -ERANGE. */
 static int solve_kappa(const struct codec_source *s, size_t wanted, double *kappa)
 {
     double sum;
@@ -160,9 +162,9 @@ static int solve_kappa(const struct codec_source *s, size_t wanted, double *kapp
     return 0;
 }
 
-/* ---- the draw ---- */
+/* ---- Drawing the elements ---- */
 
-/* Draw numbers of 31 bits, half a word of the stream each. n is at most CODEC_CHUNK. */
+/* Draws random numbers of 31 bits, two from each random word. n is at most CODEC_CHUNK. */
 VEC_CLONES static void draw_coins(int32_t *restrict u, uint64_t key, size_t first, size_t n)
 {
     for (size_t i = 0; i < (n + 1) / 2; i++) {
@@ -172,7 +174,8 @@ VEC_CLONES static void draw_coins(int32_t *restrict u, uint64_t key, size_t firs
     }
 }
 
-/* Mark what is drawn: where u / 2^31 < kappa |v|, which is sure where that is 1 or more. */
+/* Marks the chosen elements: those with u / 2^31 < kappa |v|, which is certain if kappa |v| >=
+ * 1. */
 VEC_CLONES static void mark_drawn(uint8_t *restrict mark, const float *restrict v,
                                   const int32_t *restrict u, size_t n, double kappa)
 {
@@ -181,7 +184,8 @@ VEC_CLONES static void mark_drawn(uint8_t *restrict mark, const float *restrict 
         mark[i] = (double)u[i] < scale * (double)__builtin_fabsf(v[i]);
 }
 
-/* Fill pick->truth. False if more than `most` were drawn and that matters. */
+/* Draws the elements and writes their values to pick->truth. Returns false if more than `most`
+ * were drawn, unless `last` is true: then the draw is cut off. */
 static bool draw_pick(const struct codec_source *s, double kappa, uint64_t key, size_t most,
                       bool last, struct codec_pick *pick)
 {
@@ -211,7 +215,7 @@ static bool draw_pick(const struct codec_source *s, double kappa, uint64_t key, 
     return true;
 }
 
-/* Set the values that are sent in place of those taken, by either way at the top of this file. */
+/* Sets the values to send for scale=ls or scale=raw (see the top of this file). */
 static void set_values(const int64_t *arg, double kappa, struct codec_pick *pick)
 {
     double sum = 0.0;
@@ -222,7 +226,7 @@ static void set_values(const int64_t *arg, double kappa, struct codec_pick *pick
         sum += over ? 0.0 : a;
         n += !over;
     }
-    /* <v, q> / |q|^2 * q over n values of |q| = 1 / kappa is their mean. */
+    /* For n values with |q| = 1 / kappa, the magnitude of <v, q> / |q|^2 * q is the mean of |v|. */
     double each = arg[WANGNI_SCALE] == SCALE_RAW ? 1.0 / kappa : n > 0 ? sum / (double)n : 0.0;
     for (size_t i = 0; i < pick->k; i++) {
         float v = pick->truth[i];
