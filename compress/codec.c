@@ -12,8 +12,8 @@
 
 #include <math.h>
 
-/* A codec file has no header. These declarations are all that other files need to know of a codec.
- */
+/* A codec file has no header. These declarations are all that other files need to know of a
+ * codec. */
 extern const struct codec codec_none, codec_fp16, codec_sign, codec_qsgd, codec_topk, codec_randk;
 extern const struct codec codec_onebit, codec_thr2, codec_dorefa, codec_tern, codec_lc3;
 extern const struct codec codec_lowrank, codec_atomo;

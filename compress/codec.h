@@ -80,7 +80,7 @@ struct codec_param
     bool settled;
     /* Range of the value, both ends included. `step`: see CODEC_INTEGER. */
     int64_t low, high, step;
-    int64_t preset; /* Default value, or CODEC_UNSET if there is no fixed default. */
+    int64_t preset;             /* Default value, or CODEC_UNSET if there is no fixed default. */
     const char *const *choices; /* Words of a CODEC_CHOICE parameter, ended by NULL. */
     const char *wants; /* Text for the error message "NAME must be ...", for example "in (0, 1]". */
 };
@@ -119,8 +119,8 @@ struct codec_block
 {
     const float *v; /* The elements to encode. None is -0, and all have |v| < CODEC_LIMIT. */
     size_t n;
-    /* Index of v[0] in the encoded vector. Random choices are keyed by this index plus the offset.
-     */
+    /* Index of v[0] in the encoded vector. Random choices are keyed by this index plus the
+     * offset. */
     size_t first;
     uint64_t key; /* Key of the random number stream for this unit's values. */
     double x2;    /* Sum of squares of the block, |v|^2. */
@@ -275,7 +275,7 @@ struct codec_body
 
 /* ---- Codec descriptions ---- */
 
-/* What a codec guarantees for its error, with its default arguments. */
+/* Error guarantee of a codec, with its default arguments. */
 enum codec_class {
     CODEC_CONTRACTION, /* Contraction for every message: |v - C(v)|^2 <= (1 - delta) |v|^2. */
     CODEC_EXPECTED,    /* Contraction on average over the random choices. */
@@ -287,10 +287,10 @@ enum codec_class {
 struct codec
 {
     const char *name;       /* Name in a specification, for example "topk". */
-    const char *about;      /* What the codec sends, as one clause for the catalogue of codecs. */
+    const char *about;      /* Content of a message, as one clause for the catalogue. */
     enum codec_class class; /* Error guarantee with the default arguments. */
     const char *bound;      /* Formula of delta (or of omega) with the default arguments. */
-    const char *unbiased;   /* Options that make the codec unbiased, or NULL if there are none. */
+    const char *unbiased;   /* Options that make the codec unbiased, or NULL. */
     const char *source;     /* Paper that introduced the codec, or the software that uses it. */
     /* Parameters, ended by an entry with name NULL. NULL: no parameters. */
     const struct codec_param *params;

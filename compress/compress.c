@@ -28,7 +28,7 @@ struct needs
     size_t gather; /* Elements of the longest unit that consists of several pieces. */
     /* Most elements that a selector may choose, plus CODEC_CHUNK elements of extra room. */
     size_t picks;
-    size_t bytes; /* Bytes of scratch for a selector or a body codec. */
+    size_t bytes;  /* Bytes of scratch for a selector or a body codec. */
     size_t memory; /* Floats that persist between messages, summed over all units. */
 };
 
@@ -47,8 +47,8 @@ struct compress
     float *memory;
 };
 
-/* The canonical text always fits, because spec_parse() rejects a specification whose text does not.
- */
+/* The canonical text always fits, because spec_parse() rejects a specification whose text does
+ * not. */
 int compress_canonical(const char *spec, char canonical[COMPRESS_SPEC_MAX],
                        char error[COMPRESS_ERROR_MAX])
 {
@@ -135,8 +135,8 @@ static void plan_chain(struct compress *c, const struct unit *u, struct needs *n
     need->floats = larger(need->floats, dense_scratch(&u->rule->coder, coded));
 }
 
-/* Sums the message bounds over all units and returns the buffer sizes that the largest unit needs.
- */
+/* Sums the message bounds over all units and returns the buffer sizes that the largest unit
+ * needs. */
 static struct needs plan_units(struct compress *c)
 {
     struct needs need = {.floats = 1, .gather = 1, .picks = 1, .bytes = 1};
@@ -255,8 +255,8 @@ size_t compress_bound(const struct compress *c)
     return c->bound;
 }
 
-/* Planning uses the typical size, because the bound of a variable-length code can be far too large.
- */
+/* Planning uses the typical size, because the bound of a variable-length code can be far too
+ * large. */
 size_t compress_nominal(const struct compress *c)
 {
     return c->nominal;

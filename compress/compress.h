@@ -60,6 +60,8 @@ int compress_open(struct compress **c, const char *spec, const struct segment *s
  * each segment separately (scope "layer" instead of "model"). */
 int compress_open_layers(struct compress **c, const char *spec, const struct segment *segments,
                          size_t n_segments);
+
+/* Frees a compressor. NULL is allowed. */
 void compress_close(struct compress *c);
 
 /* Returns the length of the longest possible message, in bytes. */
@@ -126,13 +128,13 @@ struct compress_info
     char form[COMPRESS_SPEC_MAX];
     /* Canonical specification of the codec with its default arguments. */
     char preset[COMPRESS_SPEC_MAX];
-    const char *about; /* What the codec sends, as one clause. */
-    const char *role; /* Role of the codec: "values", "selector" or "body". */
-    /* Error guarantee: "contraction", "expected" (contraction on average), "unbiased" or "neither".
-     */
+    const char *about; /* Description of the bytes sent, as one clause. */
+    const char *role;  /* Role of the codec: "values", "selector" or "body". */
+    /* Error guarantee: "contraction", "expected" (contraction on average), "unbiased" or
+     * "neither". */
     const char *class;
-    const char *bound; /* Formula of the codec's delta or omega with the default arguments. */
-    const char *unbiased; /* Options that make the codec unbiased, or NULL if there are none. */
+    const char *bound;    /* Formula of the codec's delta or omega with the default arguments. */
+    const char *unbiased; /* Options that make the codec unbiased, or NULL. */
     const char *source;
 };
 

@@ -9,6 +9,7 @@ struct dense_scratch
 {
     float *v, *work;
 };
+/* Returns the number of floats in each working buffer for a vector of n elements. */
 size_t dense_scratch(const struct codec_stage *c, size_t n);
 
 /* Returns the exact number of bytes of an encoded vector of n elements. */

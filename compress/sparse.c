@@ -130,7 +130,7 @@ struct places
     bool sent;
     size_t n, k;
     size_t used; /* Number of bytes of the message before the values. */
-    size_t at; /* Number of derived positions returned so far. */
+    size_t at;   /* Number of derived positions returned so far. */
     uint64_t seed;
     struct positions positions;
 };
@@ -182,8 +182,8 @@ static bool next_places(struct places *p, const struct sparse *c, uint32_t *inde
     return true;
 }
 
-/* Returns true if all positions are valid. Positions derived from a seed are valid by construction.
- */
+/* Returns true if all positions are valid. Positions derived from a seed are valid by
+ * construction. */
 static bool check_places(struct places *p)
 {
     if (!p->sent)

@@ -1,7 +1,7 @@
 /* compress/sparse.h -- driver of the selectors: encodes chosen positions, then their values.
  *
- *   bytes of a unit:   positions (coding/positions.h)              blocks of the k values (dense.h)
- *   seeded selector:   seed (8 bytes) [, k as a varint]            blocks of the k values
+ *   selector that sends positions:   positions (coding/positions.h) | blocks of k values (dense.h)
+ *   selector with a seed:            seed (8 bytes) [ k (varint) ]  | blocks of k values
  */
 #ifndef COMPRESS_SPARSE_H
 #define COMPRESS_SPARSE_H
@@ -9,12 +9,14 @@
 #include "compress/coding/positions.h"
 #include "compress/dense.h"
 
+/* A selector, the values codec of the chosen elements, and the coding of the positions. */
 struct sparse
 {
     const struct codec_stage *selector, *coder;
     enum positions_how positions;
 };
 
+/* Working buffers of an encoder. */
 struct sparse_scratch
 {
     struct dense_scratch dense; /* Buffers of the values codec that encodes the k chosen values. */
@@ -23,6 +25,8 @@ struct sparse_scratch
     struct codec_pick pick;
 };
 
+/* Number of bytes for a unit of n elements: sparse_bound() returns the largest possible number,
+ * sparse_nominal() that of a typical message. */
 size_t sparse_bound(const struct sparse *c, size_t n);
 size_t sparse_nominal(const struct sparse *c, size_t n);
 

@@ -19,8 +19,8 @@
 
 enum {
     DECIMAL_PLACES = 9, /* Number of decimal places: decimals are stored in billionths. */
-    /* Most digits before the decimal point. With nine decimal places the number stays below 2^63.
-     */
+    /* Most digits before the decimal point. With nine decimal places the number stays below
+     * 2^63. */
     DIGITS_MAX = 9,
     SHOWN_MAX = 40 /* Most bytes of the parsed text that an error message quotes. */
 };
@@ -110,8 +110,8 @@ static bool read_number(struct part p, int places, int64_t *value)
     return true;
 }
 
-/* Finds the part in a list of words and sets *value to its index. Returns false if it is not there.
- */
+/* Finds the part in a list of words and sets *value to its index. Returns false if it is not
+ * there. */
 static bool read_choice(struct part p, const char *const *choices, int64_t *value)
 {
     for (*value = 0; choices[*value] != NULL; (*value)++)
@@ -120,8 +120,8 @@ static bool read_choice(struct part p, const char *const *choices, int64_t *valu
     return false;
 }
 
-/* Reads a value of the parameter's kind. Returns false if the value is malformed or out of range.
- */
+/* Reads a value of the parameter's kind. Returns false if the value is malformed or out of
+ * range. */
 static bool read_value(const struct codec_param *param, struct part p, int64_t *value)
 {
     switch (param->kind) {
@@ -224,7 +224,7 @@ struct parser
 {
     struct spec_rule *rule;
     struct part text; /* The text of the whole rule, for error messages. */
-    bool scoped; /* True: the rule already had a "scope=" option. */
+    bool scoped;      /* True: the rule already had a "scope=" option. */
     char *error;
 };
 
@@ -350,8 +350,8 @@ static int parse_chain(struct parser *p, struct part chain)
     struct spec_rule *r = p->rule;
     if (r->coder.codec != NULL || r->body.codec != NULL)
         return 0;
-    /* A selector without a values codec gets the one of its description, or "none" (plain floats).
-     */
+    /* A selector without a values codec gets the one of its description, or "none" (plain
+     * floats). */
     const char *coder = r->selector.codec->selector->coder;
     coder = coder != NULL ? coder : "none";
     struct part preset = {coder, strlen(coder)};

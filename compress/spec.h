@@ -50,11 +50,11 @@ struct spec_rule
     char glob[SPEC_GLOB_MAX]; /* For SPEC_GLOB: pattern of the segment names. */
     enum spec_scope scope;
     int64_t block; /* For SPEC_BLOCK: number of elements in a unit. */
-    /* Selector of the rule. Its `codec` is NULL if the rule has none. */
+    /* Selector of the rule. `selector.codec` may be NULL. */
     struct codec_stage selector;
-    /* Values codec of the rule. Its `codec` is NULL if the rule has a body codec. */
+    /* Values codec of the rule. `coder.codec` is NULL for a rule with a body codec. */
     struct codec_stage coder;
-    struct codec_stage body; /* Body codec of the rule. Its `codec` is NULL if the rule has none. */
+    struct codec_stage body; /* Body codec of the rule. `body.codec` may be NULL. */
     enum positions_how positions;
 };
 
@@ -65,8 +65,8 @@ struct spec
     struct spec_rule rule[SPEC_RULES_MAX];
 };
 
-/* Parses a specification. Returns 0, or -EINVAL with one sentence in `error`; *s is then unchanged.
- */
+/* Parses a specification. Returns 0, or -EINVAL with one sentence in `error`; *s is then
+ * unchanged. */
 int spec_parse(struct spec *s, const char *text, char error[COMPRESS_ERROR_MAX]);
 
 /* Writes the canonical text of a specification. Returns false if the text has COMPRESS_SPEC_MAX

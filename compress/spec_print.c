@@ -90,8 +90,8 @@ static void print_stage(struct printer *p, const struct codec_stage *stage)
     }
 }
 
-/* Returns true if the stage's option `name` must be written, because it differs from its default.
- */
+/* Returns true if the stage's option `name` must be written, because it differs from its
+ * default. */
 static bool prints(const struct codec_stage *stage, const char *name)
 {
     const struct codec_param *param;
@@ -183,8 +183,8 @@ static void print_chain(struct printer *p, const struct spec_rule *r)
     print_stage(p, &r->coder);
 }
 
-/* Options of all stages follow the chain, in the order in which the parser assigns them to stages.
- */
+/* Options of all stages follow the chain, in the order in which the parser assigns them to
+ * stages. */
 static void print_rule(struct printer *p, const struct spec_rule *r)
 {
     print_match(p, r);

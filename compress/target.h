@@ -16,14 +16,14 @@
 
 struct piece
 {
-    size_t at; /* Index in the unit of the piece's first element. */
+    size_t at;     /* Index in the unit of the piece's first element. */
     size_t offset; /* Index in the model vector of the piece's first element. */
     size_t n;
 };
 
 struct target
 {
-    float *x; /* The whole model vector (a replica). */
+    float *x;                  /* The whole model vector (a replica). */
     const struct piece *piece; /* Piece in which the cursor is. */
 };
 

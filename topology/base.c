@@ -13,10 +13,12 @@
  * and 1 <= a_l <= K. Digit l is a block of a_l parts with (K+1)^p_l peers each:
  *
  *   block 1 [ part | part | ... ]   block 2 [ part | ... ]   ...   block L
- *   (i)   Each block averages by its own hyper-hypercube, repeatedly, until the first block is done.
- *   (ii)  In one round for each l = 1 ... L-1, every peer behind block l meets one peer of each part
- *         of block l. No peer of block l meets two. The weight is |part| / (peers of blocks l ... L).
- *         Then each part of block l, and the peers behind it, have the mean of blocks l ... L.
+ *   (i)   Each block averages by its own hyper-hypercube, repeatedly, until the first block is
+ *         done.
+ *   (ii)  In one round for each l = 1 ... L-1, every peer behind block l meets one peer of each
+ *         part of block l. No peer of block l meets two. The weight is |part| / (peers of blocks
+ *         l ... L). Then each part of block l, and the peers behind it, have the mean of blocks l
+ *         ... L.
  *   (iii) A block that was met averages inside each of its parts, until the first block is done.
  *
  * 3. Base (algorithm 3), for n = p q, where no prime factor of q is K + 1 or less. First p groups
@@ -39,8 +41,8 @@ struct set
     uint32_t first, stride, n;
 };
 
-/* One digit of n in base K + 1: `a` parts of `part` peers each. The block begins at peer `first`.
- */
+/* One digit of n in base K + 1: `a` parts of `part` peers each. The block begins at peer
+ * `first`. */
 struct block
 {
     uint32_t first, a, part;

@@ -106,8 +106,8 @@ static bool read_number(const char **p, const char *end, uint32_t *value)
     return *p < end && topology_number(p, value);
 }
 
-/* Reads one line without its newline: an edge, a comment or nothing. Returns 0, -EINVAL or -ENOMEM.
- */
+/* Reads one line without its newline: an edge, a comment or nothing. Returns 0, -EINVAL or
+ * -ENOMEM. */
 static int read_line(struct topology_edges *e, const char *p, const char *end)
 {
     const char *comment = memchr(p, '#', (size_t)(end - p));

@@ -46,9 +46,9 @@ static int add_exponential(struct topology_turns *t, uint32_t *n_rounds, const u
     return err;
 }
 
-/* Adds the log2(n) rounds once for each of `orders` orders of the peers. The first order is that of
- * the peer numbers; the others are random. Stops before the pass gets longer than ROTA_ROUNDS_MAX.
- */
+/* Adds the log2(n) rounds once for each of `orders` orders of the peers. The first order is that
+ * of the peer numbers; the others are random. Stops before the pass gets longer than
+ * ROTA_ROUNDS_MAX. */
 static int add_orders(struct topology_turns *t, uint32_t *n_rounds, uint32_t orders, uint32_t n,
                       uint64_t seed)
 {

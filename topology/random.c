@@ -126,8 +126,8 @@ enum {
 };
 static const double p_default = 0.1;
 
-/* Edges ordered by the peer that drew them: far[i * half + k] is the far end of edge k of peer i.
- */
+/* Edges ordered by the peer that drew them: far[i * half + k] is the far end of edge k of peer
+ * i. */
 struct world
 {
     uint32_t n, half;

@@ -77,9 +77,9 @@ static bool new_edge(const struct draw *d, uint32_t a, uint32_t b)
     return a != b && !adjacent(d, a, b);
 }
 
-/* Adds the bad pair (a, b) by switching with a random edge (c, e), which preserves all degrees. The
- * result stays nearly uniform. Drawing all pairs again until none is bad would take far too long.
- */
+/* Adds the bad pair (a, b) by switching with a random edge (c, e), which preserves all degrees.
+ * The result stays nearly uniform. Drawing all pairs again until none is bad would take far too
+ * long. */
 static bool switch_pair(struct draw *d, uint32_t a, uint32_t b)
 {
     for (uint32_t i = 0; i < SWITCHES_MAX && d->n_edges > 0; i++) {
@@ -97,8 +97,8 @@ static bool switch_pair(struct draw *d, uint32_t a, uint32_t b)
     return false;
 }
 
-/* Draws a simple graph with the wanted degrees. Returns false if a bad pair could not be repaired.
- */
+/* Draws a simple graph with the wanted degrees. Returns false if a bad pair could not be
+ * repaired. */
 static bool draw_pairs(struct draw *d)
 {
     size_t n_halves = 0, n_bad = 0;
@@ -114,7 +114,7 @@ static bool draw_pairs(struct draw *d)
         uint32_t a = d->half_edge[i], b = d->half_edge[i + 1];
         if (new_edge(d, a, b)) {
             set_edge(d, d->n_edges++, a, b);
-        /* Bad pairs are stored at the front of half_edge[], which has already been read. */
+            /* Bad pairs are stored at the front of half_edge[], which has already been read. */
         } else {
             d->half_edge[2 * n_bad] = a;
             d->half_edge[2 * n_bad++ + 1] = b;
@@ -140,8 +140,8 @@ static int collect_edges(const struct draw *d, bool complement, struct topology_
     return err;
 }
 
-/* Builds the graph temporarily to find out whether it is connected. Returns 0 or a negative errno.
- */
+/* Builds the graph temporarily to find out whether it is connected. Returns 0 or a negative
+ * errno. */
 static int is_connected(const struct topology_edges *e, uint32_t n, bool *yes)
 {
     struct graph g;

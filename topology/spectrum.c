@@ -27,7 +27,7 @@
 enum {
     SPREAD_ROUNDS = 4096,
     STEPS_FIRST = 24, /* Steps before the eigenvalues of T are computed for the first time. */
-    STEPS_EXTRA = 64 /* The number of steps is limited to 4 n + STEPS_EXTRA. */
+    STEPS_EXTRA = 64  /* The number of steps is limited to 4 n + STEPS_EXTRA. */
 };
 
 /* The sum ends when a term is smaller than this fraction of the sum. */

@@ -1,5 +1,4 @@
-/* compress/codecs/atomo.c -- body codec "atomo": a random selection of a matrix's singular
- * triples.
+/* compress/codecs/atomo.c -- body codec "atomo": a random selection of singular triples.
  *
  * ATOMO with spectral atoms (Wang, Sievert, Liu, Charles, Papailiopoulos, Wright 2018):
  *
@@ -106,8 +105,8 @@ struct triple
 struct spectrum
 {
     struct blas_svd svd;
-    double *column; /* Scratch for one column: max(m, n) elements. */
-    double *p; /* Probability of each triple: min(m, n) elements. */
+    double *column;       /* Scratch for one column: max(m, n) elements. */
+    double *p;            /* Probability of each triple: min(m, n) elements. */
     struct triple *taken; /* Triples drawn; room for most() elements. */
     size_t n_taken;
 };

@@ -9,10 +9,10 @@
  *
  *   round=near  nearest code; v = 0 counts as positive
  *   round=sr    rounded up with a probability equal to the fraction (the paper's uniform noise)
- *   scale=raw   M / L. Unbiased with sr. The error is up to (M / L)^2 per value, even for zeros, which
- *               exceeds |v|^2 if M is far above the other values
- *   scale=ls    <v, h> / |h|^2: the smallest error for these codes, |v|^2 - <v, h>^2 / |h|^2, which is
- *               never above |v|^2
+ *   scale=raw   M / L. Unbiased with sr. The error is up to (M / L)^2 per value, even for zeros,
+ *               which exceeds |v|^2 if M is far above the other values
+ *   scale=ls    <v, h> / |h|^2: the smallest error for these codes, |v|^2 - <v, h>^2 / |h|^2,
+ *               which is never above |v|^2
  *
  * One bit with scale=raw is the codec sign with the largest |v| as its scale; with scale=ls it
  * is sign.

@@ -127,7 +127,7 @@ static double dyn8_encode(const int64_t *arg, const struct codec_block *b, uint8
 
 struct seen
 {
-    uint8_t top; /* Largest magnitude code in the block. */
+    uint8_t top;  /* Largest magnitude code in the block. */
     uint8_t bare; /* Not 0: a zero with a sign bit was found, which is invalid. */
 };
 

@@ -19,9 +19,9 @@ enum { FACTORS_LANES = 16, FACTORS_PANEL = 8 };
 struct factors
 {
     size_t m, n, r;
-    size_t stride; /* Distance between two columns of length n: factors_stride(n) elements. */
-    float *q; /* Matrix Q. Elements n to stride of each column are zero. */
-    double *p; /* Matrix P, columns m elements apart. */
+    size_t stride;  /* Distance between two columns of length n: factors_stride(n) elements. */
+    float *q;       /* Matrix Q. Elements n to stride of each column are zero. */
+    double *p;      /* Matrix P, columns m elements apart. */
     double *q_next; /* Matrix Q'. Elements n to stride of each column are undefined. */
 };
 

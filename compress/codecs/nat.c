@@ -1,8 +1,7 @@
-/* compress/codecs/nat.c -- values codec "nat": natural compression, a sign and an exponent per
- * value.
+/* compress/codecs/nat.c -- values codec "nat": natural compression (sign and exponent).
  *
- * Block of n <= 1024 values:  n exponent bytes | n sign bits, 1 for v < 0, low bit first, zero
- * padding
+ * Block of n <= 1024 values:  n exponent bytes | n sign bits, 1 for v < 0, low bit
+ *                             first, zero padding
  *
  * A value 2^k * m with 1 <= m < 2 becomes 2^(k+1) with probability m - 1, otherwise 2^k (Horvath
  * et al. 2019). Adding 23 random bits to the float's bits carries into the exponent with exactly
@@ -11,8 +10,8 @@
  *
  *   round=near    rounds up if m >= 1.5; each error is at most |v| / 3
  *   scale=raw     sends these powers of two. The default with round=near
- *   scale=inv1w   multiplies them by 8/9 = 1 / (1 + omega): delta >= 8/9 on average, and each error is
- *                 below 0.78 |v|. The default with round=sr
+ *   scale=inv1w   multiplies them by 8/9 = 1 / (1 + omega): delta >= 8/9 on average, and each
+ *                 error is below 0.78 |v|. The default with round=sr
  *
  * The exponent byte is that of a float: 127 for 1.0. Byte 0 is an exact zero without a sign.
  * Subnormal values become zero in every mode, so the codec is unbiased only from 2^-126 on. With
@@ -30,7 +29,7 @@
 enum { NAT_ROUND, NAT_SCALE };
 enum { SCALE_INV1W, SCALE_RAW };
 enum {
-    MANTISSA = 23, /* Number of mantissa bits of a float. */
+    MANTISSA = 23,                         /* Number of mantissa bits of a float. */
     NAT_TOP = CODEC_LIMIT_BITS >> MANTISSA /* Exponent byte of 2^64. */
 };
 
@@ -108,7 +107,7 @@ VEC_CLONES static void spread_signs(uint8_t *restrict minus, const uint8_t *rest
 
 struct seen
 {
-    uint8_t top; /* Largest exponent byte in the block. */
+    uint8_t top;  /* Largest exponent byte in the block. */
     uint8_t bare; /* Not 0: a zero with a sign bit was found, which is invalid. */
 };
 

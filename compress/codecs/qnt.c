@@ -39,7 +39,7 @@ enum {
     K_MAX = 256,
     SAMPLE_MAX = 16384,
     OCTAVES = 32,
-    CELL_SHIFT = 23 - 7, /* Number of mantissa bits below a cell. */
+    CELL_SHIFT = 23 - 7,                       /* Number of mantissa bits below a cell. */
     CELLS_HALF = OCTAVES << (23 - CELL_SHIFT), /* Number of cells for values of one sign. */
     CELLS = 2 * CELLS_HALF,
     /* Separate sums for each code, because neighbouring values often have the same code and
@@ -145,7 +145,7 @@ static void assign_codes(uint8_t *restrict code, const struct sample *s, uint32_
         }
     uint32_t below = 0;
     uint32_t now = 0; /* Code of the present bucket. */
-    int part = -1; /* Part of the previous light cell, or -1 if a new bucket must begin. */
+    int part = -1;    /* Part of the previous light cell, or -1 if a new bucket must begin. */
     bool any = false; /* True: the present bucket has at least one value. */
     double share = (double)parts / (double)(light > 0 ? light : 1);
     for (size_t i = 0; i < CELLS; i++) {

@@ -1,8 +1,7 @@
-/* compress/codecs/qsgd.c -- values codec "qsgd": integer levels of the norm of each bucket
- * (QSGD).
+/* compress/codecs/qsgd.c -- values codec "qsgd": integer levels of each bucket's norm.
  *
- * Block (bucket) of n values:  scale f32 | n codes of `bits` bits: |level|, with the sign as the
- * top bit
+ * Block (bucket) of n values:  scale f32 | n codes of `bits` bits
+ *                              code: |level| in the low bits, the sign in the top bit
  *
  * With N the norm of the bucket and s levels, a = s |v| / N is rounded to an integer level:
  *
@@ -12,8 +11,8 @@
  * The decoded value is C(v) = scale * sign * level, with one of these scales:
  *
  *   scale=raw    N / s. Unbiased with round=sr, but not a contraction if omega >= 1
- *   scale=inv1w  N / s / (1 + omega) with omega = min(n / s^2, sqrt(n) / s): on average a contraction
- *                with delta = 1 / (1 + omega) (Koloskova et al. 2019)
+ *   scale=inv1w  N / s / (1 + omega) with omega = min(n / s^2, sqrt(n) / s): on average a
+ *                contraction with delta = 1 / (1 + omega) (Koloskova et al. 2019)
  *   scale=ls     <v, q> / |q|^2 for the levels q: the smallest error for these codes, never above
  *                |v|^2, with the same number of bytes
  *

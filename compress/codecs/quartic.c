@@ -14,7 +14,7 @@
 #include <assert.h>
 
 enum {
-    RUN_2 = QUARTIC_MAX + 1, /* Code of a run of two zero bytes. */
+    RUN_2 = QUARTIC_MAX + 1,                /* Code of a run of two zero bytes. */
     RUN_MOST = RUN_2 + QUARTIC_RUN_MAX - 2, /* Code of the longest run, 14 zero bytes: 255. */
     MASK_BYTES = 64,
     LANES = QUARTIC_LANES

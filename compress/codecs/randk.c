@@ -5,10 +5,10 @@
  * each stratum is drawn from the seed. The positions therefore ascend without repetition, and
  * all together take eight bytes.
  *
- *   scale=biased     sends the values unchanged: a contraction with delta = k/n on average over the elements,
- *                    at least 1/ceil(n/k) for each
- *   scale=unbiased   multiplies each value by the size of its stratum (n/k if k divides n): omega = n/k - 1, and
- *                    not a contraction (CHOCO-SGD diverges)
+ *   scale=biased     sends the values unchanged: a contraction with delta = k/n on average over
+ *                    the elements, at least 1/ceil(n/k) for each
+ *   scale=unbiased   multiplies each value by the size of its stratum (n/k if k divides n): omega
+ *                    = n/k - 1, and not a contraction (CHOCO-SGD diverges)
  */
 #include "compress/codec.h"
 

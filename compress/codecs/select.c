@@ -48,8 +48,8 @@ struct radix
 {
     uint32_t count[2][DIGIT_SIZE];
     uint32_t prefix; /* Digits found so far, at their place in the key. */
-    size_t left; /* Rank of the result among the keys that begin with `prefix`. */
-    size_t same; /* Number of keys that begin with `prefix`. */
+    size_t left;     /* Rank of the result among the keys that begin with `prefix`. */
+    size_t same;     /* Number of keys that begin with `prefix`. */
     unsigned digit;
 };
 

@@ -1,10 +1,11 @@
 /* compress/codecs/select.h -- finds the k largest |x - x_hat| exactly, at memory speed.
  *
- *   sample     takes cache lines of 16 floats, one from each stratum; gives the bounds `low` and `high`, slightly
- *              below and above the k-th largest value
+ *   sample     takes cache lines of 16 floats, one from each stratum; gives the bounds `low` and
+ *              `high`, slightly below and above the k-th largest value
  *   scan       reads all elements once; those of at least `low` become candidates
- *   choose     finds the k-th largest candidate by a radix search among those below `high`. Of equal values the
- *              lowest index is chosen. Candidates are in ascending order of index, and so is the result
+ *   choose     finds the k-th largest candidate by a radix search among those below `high`. Of
+ *              equal values the lowest index is chosen. Candidates are in ascending order of
+ *              index, and so is the result
  *
  * Magnitudes are compared as integers: the bit patterns of floats without the sign have the
  * order of |v|. If `low` was too high (fewer than k candidates) or too low (more candidates than

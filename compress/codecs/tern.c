@@ -8,10 +8,10 @@
  *
  *   round=near  to the nearest
  *   round=sr    up with probability |v| / M
- *   scale=raw   M. Unbiased with round=sr and clip=0. The average error M |v|_1 - |v|^2 exceeds |v|^2 for
- *               all but very short blocks
- *   scale=ls    the mean of |v| over the values sent: the smallest error for these digits, |v|^2 - S^2 / k,
- *               with S the sum of the k values |v| sent
+ *   scale=raw   M. Unbiased with round=sr and clip=0. The average error M |v|_1 - |v|^2 exceeds
+ *               |v|^2 for all but very short blocks
+ *   scale=ls    the mean of |v| over the values sent: the smallest error for these digits, |v|^2
+ *               - S^2 / k, with S the sum of the k values |v| sent
  *
  * The root mean square is used and not the deviation from the mean. The latter is 0 for a single
  * value or for equal values, and would clip them to zero.
@@ -135,8 +135,7 @@ static bool tern_check(const int64_t *arg, const uint8_t *src, size_t n)
     bool any;
     uint32_t scale = bytes_get_u32(src);
     /* This comparison also rejects negative scales, -0 and NaN. */
-    return scale < CODEC_LIMIT_BITS &&
-           quartic_check(src + 4, n, &any) && (scale != 0) == any;
+    return scale < CODEC_LIMIT_BITS && quartic_check(src + 4, n, &any) && (scale != 0) == any;
 }
 
 static void tern_decode(const int64_t *arg, const uint8_t *src, size_t n, size_t at, size_t count,

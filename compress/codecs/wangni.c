@@ -7,11 +7,13 @@
  * p_i = 1 are called saturated. The other values divided by p_i are all sign(v_i) / kappa, so
  * one bit each is enough.
  *
- *   scale=raw  sends v_i / p_i: unbiased, with variance sum v_i^2 (1 / p_i - 1). If no element is saturated, omega =
- *              |v|_1^2 / (K |v|^2) - 1. This is far above 1 for small shares, so the codec is not a contraction
- *   scale=ls   sends saturated values unchanged, and the others times beta = <v, q> / |q|^2 over them, where q are
- *              the values of raw. A contraction for every draw. The mean of |v| is preserved. One beta for all
- *              values, including the saturated ones, would not be better
+ *   scale=raw  sends v_i / p_i: unbiased, with variance sum v_i^2 (1 / p_i - 1). If no element is
+ *              saturated, omega = |v|_1^2 / (K |v|^2) - 1. This is far above 1 for small shares,
+ *              so the codec is not a contraction
+ *   scale=ls   sends saturated values unchanged, and the others times beta = <v, q> / |q|^2 over
+ *              them, where q are the values of raw. A contraction for every draw. The mean of |v|
+ *              is preserved. One beta for all values, including the saturated ones, would not be
+ *              better
  *
  * The default values codec is sign:0, because the chosen values differ only if they are
  * saturated. With the default share, a saturated value is at least 100 times the mean of |v|. If
@@ -45,7 +47,7 @@ enum { SCALE_LS, SCALE_RAW };
 enum {
     LANES = 8,
     SOLVE_MAX = 8, /* Most passes to find kappa. The codec is unbiased for any kappa. */
-    DRAWS_MAX = 4 /* Most draws. The last draw is cut off at the room available. */
+    DRAWS_MAX = 4  /* Most draws. The last draw is cut off at the room available. */
 };
 
 /* A kappa with which all elements except zeros are chosen, and with which products stay finite. */

@@ -22,7 +22,7 @@ struct bitmap_reader
 {
     const uint8_t *src;
     size_t n;
-    size_t word; /* Number of 64-bit words loaded so far. */
+    size_t word;   /* Number of 64-bit words loaded so far. */
     uint64_t bits; /* Set bits of the last loaded word that have not been read yet. */
 };
 

@@ -67,8 +67,8 @@ VEC_CLONES static void put_high(const uint32_t *index, size_t k, unsigned b, uin
 }
 
 /* Writes the low parts, four at a time if they fit into 64 bits with up to seven pending bits.
- * Always stores eight bytes if they are inside the stream; the next store overwrites the surplus.
- */
+ * Always stores eight bytes if they are inside the stream; the next store overwrites the
+ * surplus. */
 VEC_CLONES static void put_low(const uint32_t *index, size_t k, unsigned b, uint8_t *dst,
                                const uint8_t *end)
 {

@@ -37,8 +37,8 @@ struct elias_reader
     size_t n_high, n_low;
     size_t n;
     unsigned b;
-    size_t i; /* Number of positions read so far. */
-    size_t word; /* Number of 64-bit words of `high` loaded so far. */
+    size_t i;      /* Number of positions read so far. */
+    size_t word;   /* Number of 64-bit words of `high` loaded so far. */
     uint64_t bits; /* Set bits of the last loaded word that have not been read yet. */
     uint64_t next; /* Lowest valid value of the next position. */
 };
@@ -46,13 +46,13 @@ struct elias_reader
 /* Starts reading k positions below n. src has elias_size(k, n) bytes. */
 void elias_open(struct elias_reader *r, size_t k, size_t n, const uint8_t *src);
 
-/* Reads the next `count` >= 1 positions; all calls together read at most k. Returns false if there
- * are fewer, if they do not ascend, or if one is n or more. The cost is bounded by the bytes read.
- */
+/* Reads the next `count` >= 1 positions; all calls together read at most k. Returns false if
+ * there are fewer, if they do not ascend, or if one is n or more. The cost is bounded by the
+ * bytes read. */
 bool elias_get(struct elias_reader *r, uint32_t *index, size_t count);
 
-/* After all k positions were read: returns true if no further bit is set and the padding is zero.
- */
+/* After all k positions were read: returns true if no further bit is set and the padding is
+ * zero. */
 bool elias_ended(const struct elias_reader *r);
 
 #endif

@@ -154,8 +154,8 @@ static inline void split_4(uint64_t w, uint16_t *code, unsigned bits)
         code[j] = (uint16_t)(w >> (j * bits) & mask);
 }
 
-/* Unpacks codes of 3 to 7 bits, as long as a whole word can be read. Returns the number of codes.
- */
+/* Unpacks codes of 3 to 7 bits, as long as a whole word can be read. Returns the number of
+ * codes. */
 static size_t get_narrow(const uint8_t *src, uint16_t *code, size_t n, unsigned bits)
 {
     size_t i = 0;

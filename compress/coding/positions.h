@@ -39,8 +39,8 @@ extern const char *const positions_names[];
 size_t positions_bound(enum positions_how how, size_t k, size_t n);
 size_t positions_nominal(enum positions_how how, size_t k, size_t n);
 
-/* Writes the positions index[0..k), k >= 1. Returns the number of bytes, at most positions_bound().
- */
+/* Writes the positions index[0..k), k >= 1. Returns the number of bytes, at most
+ * positions_bound(). */
 size_t positions_put(enum positions_how how, const uint32_t *index, size_t k, size_t n,
                      uint8_t *dst);
 

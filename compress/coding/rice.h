@@ -21,8 +21,8 @@
 enum { RICE_B_MAX = 31 };
 
 /* rice_bound() returns the bytes of the longest stream of k positions below n with the best
- * parameter; it does not decrease as k grows. rice_nominal() returns the bytes of a typical stream.
- */
+ * parameter; it does not decrease as k grows. rice_nominal() returns the bytes of a typical
+ * stream. */
 size_t rice_bound(size_t k, size_t n);
 size_t rice_nominal(size_t k, size_t n);
 
@@ -39,10 +39,10 @@ void rice_put(const uint32_t *index, size_t k, unsigned b, uint8_t *dst, size_t 
 struct rice_reader
 {
     const uint8_t *src;
-    size_t len; /* Length of the stream in bytes. */
-    size_t at; /* Number of bits read so far. */
+    size_t len;    /* Length of the stream in bytes. */
+    size_t at;     /* Number of bits read so far. */
     uint64_t next; /* Lowest valid value of the next position. */
-    uint64_t n; /* Upper limit: positions are below n. */
+    uint64_t n;    /* Upper limit: positions are below n. */
     unsigned b;
     /* Number of positions read. `odd` counts the gaps whose high part is odd, and `top` the gaps
      * whose low part has its top bit set. */

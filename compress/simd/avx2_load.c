@@ -12,8 +12,8 @@ struct loading
     __m256i max[2];
 };
 
-/* Destination of the differences: as floats (v), as sign bits (sign), or both NULL for sums only.
- */
+/* Destination of the differences: as floats (v), as sign bits (sign), or both NULL for sums
+ * only. */
 struct loaded
 {
     float *v;

@@ -27,8 +27,8 @@ struct scanning
     __m256i max[2];
 };
 
-/* Scans sixteen elements. Usually about one in a hundred is collected, so each one takes a branch.
- */
+/* Scans sixteen elements. Usually about one in a hundred is collected, so each one takes a
+ * branch. */
 STEP void scan_step(struct scanning *g, const float *x, const float *x_hat, uint32_t first)
 {
     struct simd_scan *s = g->s;

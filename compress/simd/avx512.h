@@ -17,8 +17,8 @@
 #include <immintrin.h>
 
 #ifndef __OPTIMIZE__
-/* Without optimisation the intrinsics of gcc are macros, whose casts cause warnings in this file.
- */
+/* Without optimisation the intrinsics of gcc are macros, whose casts cause warnings in this
+ * file. */
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 #endif
 

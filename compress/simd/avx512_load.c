@@ -13,8 +13,8 @@ struct loading
     __m512i max;
 };
 
-/* Destination of the differences: as floats (v), as sign bits (sign), or both NULL for sums only.
- */
+/* Destination of the differences: as floats (v), as sign bits (sign), or both NULL for sums
+ * only. */
 struct loaded
 {
     float *v;

@@ -39,8 +39,8 @@ static inline float difference(const float *x, const float *x_hat, size_t i)
     return (x[i] - (x_hat != NULL ? x_hat[i] : 0.0f)) + 0.0f;
 }
 
-/* Infinity and NaN have the largest bit patterns, so the maximum of the bit patterns detects them.
- */
+/* Infinity and NaN have the largest bit patterns, so the maximum of the bit patterns detects
+ * them. */
 static struct simd_sums load_block(float *restrict v, const float *restrict x,
                                    const float *restrict x_hat, size_t n, unsigned how)
 {
@@ -227,8 +227,8 @@ static inline float level_near(float a)
     return (a + 0x1.8p23f) - 0x1.8p23f;
 }
 
-/* Rounds |a| up if the random number u is below its fraction, which happens with that probability.
- */
+/* Rounds |a| up if the random number u is below its fraction, which happens with that
+ * probability. */
 static inline float level_random(float a, float u)
 {
     float b = abs_of(a);

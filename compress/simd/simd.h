@@ -35,8 +35,8 @@ struct simd_sums
 {
     double x2; /* Sum of squares, |v|^2. */
     double l1; /* Sum of |v| with SIMD_L1, otherwise 0. */
-    /* Bit pattern of the largest |v|. Infinity and NaN have larger bit patterns than all numbers.
-     */
+    /* Bit pattern of the largest |v|. Infinity and NaN have larger bit patterns than all
+     * numbers. */
     uint32_t max;
 };
 enum {
