@@ -47,8 +47,8 @@ struct compress
     float *memory;
 };
 
-/* The canonical text always fits, because spec_parse() rejects a specification whose text does
- * not. */
+/* The canonical text always fits, because spec_parse() rejects a specification with a longer
+ * text. */
 int compress_canonical(const char *spec, char canonical[COMPRESS_SPEC_MAX],
                        char error[COMPRESS_ERROR_MAX])
 {

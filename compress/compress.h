@@ -56,8 +56,8 @@ bool compress_idle_rule(const char *spec, const struct segment *segments, size_t
  * or -ENOMEM. */
 int compress_open(struct compress **c, const char *spec, const struct segment *segments,
                   size_t n_segments);
-/* Does the same as compress_open(), but a rule that would encode its segments as one vector encodes
- * each segment separately (scope "layer" instead of "model"). */
+/* Opens a compressor like compress_open(), but a rule that would encode its segments as one
+ * vector encodes each segment separately (scope "layer" instead of "model"). */
 int compress_open_layers(struct compress **c, const char *spec, const struct segment *segments,
                          size_t n_segments);
 

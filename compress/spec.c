@@ -137,7 +137,7 @@ static bool read_value(const struct codec_param *param, struct part p, int64_t *
     return false;
 }
 
-/* Returns the codec with this name, or NULL if there is none. */
+/* Returns the codec with this name, or NULL. */
 static const struct codec *codec_named(struct part name)
 {
     for (size_t i = 0; codec_all[i] != NULL; i++)

@@ -1,29 +1,29 @@
-/* topology/base.c -- the family base:K, whose passes average any number of peers exactly.
+/* topology/base.c -- the family base:K: passes that average any number of peers exactly.
  *
- * Source: the Base-(k+1) graph of Takezawa, Sato, Bao, Niwa and Yamada, "Beyond Exponential Graph:
- * Communication-Efficient Topologies for Decentralized Learning via Finite-time Convergence"
- * (2023). In a round each peer has at most K neighbours. A pass has at most 2 log n / log (K+1) + 2
- * rounds. Each element of the matrix product of a pass is 1/n.
+ * Source: the Base-(k+1) graph of Takezawa, Sato, Bao, Niwa and Yamada, "Beyond Exponential
+ * Graph: Communication-Efficient Topologies for Decentralized Learning via Finite-time
+ * Convergence" (2023). In a round each peer has at most K neighbours. A pass has at most 2 log n
+ * / log (K+1) + 2 rounds. Each element of the matrix product of a pass is 1/n.
  *
- * 1. Hyper-hypercube (algorithm 1 of the paper), for n = f_1 f_2 ... f_L with all factors at most K
- * + 1. Peer numbers are written in this mixed radix. In round l the peers that differ in digit l
- * only average with weight 1 / f_l.
+ * 1. Hyper-hypercube (algorithm 1 of the paper), for n = f_1 f_2 ... f_L with all factors at
+ * most K + 1. Peer numbers are written in this mixed radix. In round l the peers that differ in
+ * digit l only average with weight 1 / f_l.
  *
- * 2. Simple base (algorithm 2). n is written in base K + 1: n = sum of a_l (K+1)^p_l with p falling
- * and 1 <= a_l <= K. Digit l is a block of a_l parts with (K+1)^p_l peers each:
+ * 2. Simple base (algorithm 2). n is written in base K + 1: n = sum of a_l (K+1)^p_l with p
+ * falling and 1 <= a_l <= K. Digit l is a block of a_l parts with (K+1)^p_l peers each:
  *
  *   block 1 [ part | part | ... ]   block 2 [ part | ... ]   ...   block L
  *   (i)   Each block averages by its own hyper-hypercube, repeatedly, until the first block is
  *         done.
- *   (ii)  In one round for each l = 1 ... L-1, every peer behind block l meets one peer of each
- *         part of block l. No peer of block l meets two. The weight is |part| / (peers of blocks
- *         l ... L). Then each part of block l, and the peers behind it, have the mean of blocks l
+ *   (ii)  In one round for each l = 1 ... L-1, every peer after block l exchanges with one peer of each
+ *         part of block l. No peer of block l has two partners. The weight is |part| / (peers of blocks
+ *         l ... L). Then each part of block l, and the peers after it, have the mean of blocks l
  *         ... L.
- *   (iii) A block that was met averages inside each of its parts, until the first block is done.
+ *   (iii) Each block except the last averages inside each of its parts, until the first block is done.
  *
- * 3. Base (algorithm 3), for n = p q, where no prime factor of q is K + 1 or less. First p groups
- * of q peers use method 2. Then the p peers at the same place of each group average by method 1.
- * The shorter one of methods 2 and 3 is used.
+ * 3. Base (algorithm 3), for n = p q, where no prime factor of q is K + 1 or less. First p
+ * groups of q peers use method 2. Then the p peers at the same place of each group average by
+ * method 1. The shorter one of methods 2 and 3 is used.
  *
  * With K = 1 and n = 2^m the result is the one-peer hypercube of pairs.c.
  */
@@ -161,8 +161,8 @@ static int add_cube(struct topology_turns *t, struct set s, uint32_t k, uint32_t
     return err;
 }
 
-/* Adds one round in which each of the `behind` peers after block b meets one peer of each part of
- * b. */
+/* Adds one round in which each of the `behind` peers after block b exchanges with one peer of
+ * each part of b. */
 static int add_meeting(struct topology_turns *t, const struct block *b, uint32_t behind,
                        uint32_t round)
 {
@@ -185,7 +185,7 @@ static int add_simple(struct topology_turns *t, uint32_t first, uint32_t n, uint
 {
     struct block b[DIGITS_MAX] = {{0}};
     uint32_t len = blocks_of(n, k, b), end = simple_rounds(n, k);
-    /* Round in which the peers behind block 1 meet block 1. */
+    /* Round in which the peers after block 1 exchange with the peers of block 1. */
     uint32_t met = cube_rounds(b[0].a * b[0].part, k);
     uint32_t behind = n;
     int err = 0;
@@ -218,7 +218,8 @@ static int base_rounds(struct topology_turns *t, uint32_t *n_rounds, const char 
     uint32_t base = inside + cube_rounds(groups, k);
     *n_rounds = simple < base ? simple : base;
     if ((uint64_t)n * k > UINT32_MAX / *n_rounds)
-        return -EINVAL; /* graph.first counts the neighbours of all vertices in 32 bits. */
+        /* Too many edges: graph.first counts the neighbours of all vertices in 32 bits. */
+        return -EINVAL;
     if (simple < base)
         return add_simple(t, 0, n, k);
     int err = 0;

@@ -81,7 +81,8 @@ static int complete_canonical(const char *arg, char *out, size_t cap,
     return topology_no_argument("complete", arg, out, error);
 }
 
-/* graph.first counts the neighbours of all vertices in 32 bits, which limits n to 65,536. */
+/* The array graph.first counts the neighbours of all vertices in 32 bits, which limits n to
+ * 65,536. */
 static int complete_build(struct topology_edges *e, const char *arg, uint32_t n, uint64_t seed)
 {
     (void)arg, (void)seed;

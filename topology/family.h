@@ -30,17 +30,17 @@ struct topology_turns
 /* Appends one edge of a round. Returns 0 or -ENOMEM. */
 int topology_turns_add(struct topology_turns *t, struct rota_edge e);
 
-/* Adds the edges of all rounds of a family whose edges change by round. Returns the error of the
+/* Adds the edges of all rounds of a family with a round schedule. Returns the error of the
  * family's rounds(). */
 int topology_turns_union(struct topology_edges *e, const struct topology *family, const char *arg,
                          uint32_t n, uint64_t seed);
 
-/* Returns the family that a specification names, or NULL if there is none. Sets *arg to the text
- * after the colon, or NULL if there is no colon. */
+/* Returns the family that a specification names, or NULL. Sets *arg to the text after the colon,
+ * or NULL if there is no colon. */
 const struct topology *topology_family(const char *spec, const char **arg);
 
 /* Reads a decimal integer at *text without sign or spaces, at most TOPOLOGY_NUMBER_MAX, and
- * advances *text past it. Returns false if there is none. */
+ * advances *text past it. Returns false if the text has no such number. */
 bool topology_number(const char **text, uint32_t *value);
 
 /* Implements canonical() of topology.h for families without an argument: accepts "ring", not

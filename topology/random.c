@@ -96,7 +96,8 @@ static int er_build(struct topology_edges *e, const char *arg, uint32_t n, uint6
 {
     double p;
     if (!number_real(arg, &p) || (double)n * (n - 1) * p > UINT32_MAX / 2)
-        return -EINVAL; /* graph.first counts the neighbours of all vertices in 32 bits. */
+        /* Too many edges: graph.first counts the neighbours of all vertices in 32 bits. */
+        return -EINVAL;
     struct rng rng = rng_stream(rng_key(seed, RNG_TOPOLOGY, n, rng_hash("er", 2)));
     int err = 0;
     for (uint32_t i = 0; i < n; i++)
@@ -203,7 +204,8 @@ static int world_build(struct topology_edges *e, const char *arg, uint32_t n, ui
     if (n <= k + 1)
         return topology_complete.build(e, NULL, n, seed);
     if ((uint64_t)n * k > UINT32_MAX)
-        return -EINVAL; /* graph.first counts the neighbours of all vertices in 32 bits. */
+        /* Too many edges: graph.first counts the neighbours of all vertices in 32 bits. */
+        return -EINVAL;
     struct rng rng = rng_stream(rng_key(seed, RNG_TOPOLOGY, n, rng_hash("small-world", 11)));
     struct world w = {.n = n, .half = k / 2};
     w.far = malloc((size_t)n * w.half * sizeof *w.far);

@@ -1,17 +1,16 @@
-/* topology/rota.h -- round schedules: topologies whose edges and weights change from round to
- * round.
+/* topology/rota.h -- round schedules: topologies that change from round to round.
  *
  * Some families are not one graph but a *pass*: a sequence of rounds that is repeated during the
- * whole run. Each round has its own edges and weights (not Metropolis-Hastings). For such a family,
- * graph_build() returns the union of the rounds:
+ * whole run. Each round has its own edges and weights (not Metropolis-Hastings). For such a
+ * family, graph_build() returns the union of the rounds:
  *
  *   round 0     0-1   2-3             matrix of a round   W_r: symmetric, rows sum to 1,
  *         1     0-2   1-3                                 all elements at least 0
  *   union       0-1 2-3 0-2 1-3       matrix of a pass    the product W_(R-1) ... W_0
  *
- * A schedule is a pure function of (specification, number of peers, seed). Round t of the run uses
- * round t mod n_rounds of the pass. Weights are fractions, so one can prove that the product of a
- * pass is exactly the averaging matrix.
+ * A schedule is a pure function of (specification, number of peers, seed). Round t of the run
+ * uses round t mod n_rounds of the pass. Weights are fractions, so one can prove that the
+ * product of a pass is exactly the averaging matrix.
  */
 #ifndef TOPOLOGY_ROTA_H
 #define TOPOLOGY_ROTA_H
@@ -43,12 +42,12 @@ struct rota
 /* Most rounds in a pass. The longest is for 1,024 vertices. */
 enum { ROTA_ROUNDS_MAX = 24 };
 
-/* Returns true if the specification names a family whose edges change by round. False if it is
- * invalid. */
+/* Returns true if the specification names a family with a round schedule, not a constant graph.
+ * False if it is invalid. */
 bool rota_of(const char *spec);
 
-/* Returns true if a pass of this family averages n peers exactly. For n = 1 this is true for every
- * family whose edges change by round. False for other families and for an invalid specification. */
+/* Returns true if a pass of this family averages n peers exactly. For n = 1 this is true for
+ * every family with rounds. False for other families and for an invalid specification. */
 bool rota_exact(const char *spec, uint32_t n);
 
 /* Returns true if, for any number of peers, each peer has at most one partner in a round and the
@@ -75,10 +74,10 @@ static inline uint32_t rota_word(const struct rota_edge *e)
     return (e->over - 1) << ROTA_MORE | (e->under - 1);
 }
 
-/* Computes the largest factor by which a pass reduces the consensus distance, without compression:
- * the maximum of |P x| / |x| over all x with mean 0, where P is the product of the pass. Sets
- * *share to this factor in [0, 1); it is 0 if the pass is exact. Uses Lanczos iteration. Returns 0
- * or -ENOMEM. */
+/* Computes the largest share of the consensus distance that can remain after a pass, without
+ * compression: the maximum of |P x| / |x| over all x with mean 0, where P is the product of the
+ * pass. Sets *share to this number in [0, 1); it is 0 if the pass is exact. Uses Lanczos
+ * iteration. Returns 0 or -ENOMEM. */
 int rota_share(const struct rota *r, double *share);
 
 /* Load of one vertex in a pass: `busy` is the number of rounds in which the vertex has an edge,

@@ -34,7 +34,8 @@ enum {
 static const double spread_enough = 1e-4;
 /* A change of an eigenvalue by at most this amount counts as converged. */
 static const double settled = 1e-13;
-/* A beta of at most this size means that the Krylov space is exhausted. */
+/* In the Lanczos iteration, a beta of at most this size means that the Krylov space is
+ * exhausted. */
 static const double breakdown = 1e-13;
 
 /* A symmetric n x n matrix that preserves the mean of a vector. multiply() computes y = M x; x and

@@ -1,16 +1,16 @@
 /* topology/topology.h -- graphs of peers, their mixing weights and spectral gap.
  *
  * A topology says which peers exchange with each other. A graph is a pure function of
- * (specification, number of peers, seed). Vertices are 0..n-1: the positions of the live members in
- * their sorted order. This folder does not use the network. Graphs are undirected, without loops
- * and multiple edges.
+ * (specification, number of peers, seed). Vertices are 0..n-1: the positions of the live members
+ * in their sorted order. This folder does not use the network. Graphs are undirected, without
+ * loops and multiple edges.
  *
  *   adjacency lists (compressed sparse rows):   first[n + 1], neighbour[first[n]]
  *   neighbours of v, ascending:                 neighbour[first[v] .. first[v + 1])
  *
  * Mixing weights are Metropolis-Hastings: w_ij = 1 / (1 + max(d_i, d_j)) for vertices of degrees
  * d_i and d_j. The self-weight w_ii is 1 minus the other weights of the row (Xiao, Boyd 2004).
- * Families whose edges change by round (rota.h) have other weights; their graph is the union of all
+ * Families with a round schedule (rota.h) have other weights; their graph is the union of all
  * rounds.
  */
 #ifndef TOPOLOGY_TOPOLOGY_H
@@ -49,8 +49,8 @@ struct topology
     /* Adds the edges of the graph for n >= 2 vertices. `arg` is canonical. The caller drops loops
      * and duplicate edges. Returns 0, -EINVAL or -ENOMEM. */
     int (*build)(struct topology_edges *e, const char *arg, uint32_t n, uint64_t seed);
-    /* Used instead of build() by a family whose edges change by round: adds the edges of all rounds
-     * for n >= 2 vertices and sets *n_rounds (at least 1). Returns 0, -EINVAL or -ENOMEM. */
+    /* For a family with a round schedule (rota.h), instead of build(): adds the edges of all
+     * rounds for n >= 2 vertices and sets *n_rounds (at least 1). Returns 0, -EINVAL or -ENOMEM. */
     int (*rounds)(struct topology_turns *t, uint32_t *n_rounds, const char *arg, uint32_t n,
                   uint64_t seed);
     /* For a family with rounds(): returns true if a pass averages n >= 2 peers exactly for every

@@ -27,7 +27,7 @@
 #include "nn/math/vec.h"
 
 enum {
-    DOREFA_BITS, /* Index of each argument in `arg`. */
+    DOREFA_BITS, /* Indices of the codec's arguments in the array `arg`. */
     DOREFA_BLOCK,
     DOREFA_ROUND,
     DOREFA_SCALE

@@ -28,7 +28,7 @@
 #include "nn/math/vec.h"
 
 enum {
-    DYN8_BLOCK /* Index of the argument in `arg`. */
+    DYN8_BLOCK /* Index of the argument `block`. */
 };
 enum { DYN8_TOP = 127 };
 

@@ -17,8 +17,8 @@ VEC_CLONES static void square_errors(float *restrict square, const float *restri
     }
 }
 
-/* Used by codecs whose decoder is a table or a formula: the decoder is run and its result
- * compared. */
+/* Computes the error for codecs that decode by a table or a formula: compares the values with
+ * the decoded ones. */
 double error2_decoded(const float *v, const float *decoded, size_t n, float shift)
 {
     float square[CODEC_CHUNK];

@@ -22,7 +22,7 @@
 #include "nn/math/vec.h"
 
 enum {
-    INT8_BLOCK /* Index of the argument in `arg`. */
+    INT8_BLOCK /* Index of the argument `block`. */
 };
 enum { INT8_TOP = 127 };
 

@@ -22,7 +22,7 @@
 #include <math.h>
 
 enum {
-    LC3_S /* Index of the argument in `arg`. */
+    LC3_S /* Index of the argument `s`. */
 };
 
 static const struct codec_param lc3_params[] = {
@@ -72,8 +72,8 @@ static struct simd_sums measure_unit(const struct codec_source *s)
     return all;
 }
 
-/* Returns the M of a message. M stays below twice the largest value, so the largest value is
- * sent even if s max rounds up. */
+/* Returns the scale M of a message. M stays below twice the largest value, so the largest value
+ * is sent even if s max rounds up. */
 static float scale_of(const int64_t *arg, float max)
 {
     uint32_t m = bytes_of_float((float)((double)arg[LC3_S] / 1e9 * (double)max));

@@ -34,7 +34,7 @@
 #include <string.h>
 
 enum {
-    LOWRANK_R /* Index of the argument in `arg`. */
+    LOWRANK_R /* Index of the argument `r`, the rank. */
 };
 enum {
     RANK_MAX = 64,

@@ -22,7 +22,7 @@
 #include <math.h>
 
 enum {
-    ONEBIT_BLOCK /* Index of the argument in `arg`. */
+    ONEBIT_BLOCK /* Index of the argument `block`. */
 };
 enum {
     ONEBIT_HEAD = 8, /* Number of bytes of the two means. */

@@ -354,7 +354,7 @@ static uint32_t kth_candidate(const struct simd_scan *found, size_t k, uint32_t 
     size_t above = found->found - n;
     if (above < k)
         return kth_key(near, n, k - above, ties);
-    n = below_high(found, UINT32_MAX, near); /* Copies all candidates. */
+    n = below_high(found, UINT32_MAX, near); /* All candidates are copied. */
     return kth_key(near, n, k, ties);
 }
 

@@ -25,7 +25,7 @@ size_t select_scratch(size_t n, size_t k);
  * sets *fell_back to whether the histograms were needed. Returns 0 or -ERANGE. */
 int select_top(const struct codec_source *s, size_t k, struct codec_pick *pick, bool *fell_back);
 
-/* Does the same by histograms only, which is slower. */
+/* Does the same as select_top(), but by histograms only, which is slower. */
 int select_top_histogram(const struct codec_source *s, size_t k, struct codec_pick *pick);
 
 /* Description of the sample, for tests that construct unfavourable inputs: select_line_at()

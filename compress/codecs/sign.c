@@ -42,7 +42,7 @@ static const struct codec_param sign_params[] = {
     {.name = NULL},
 };
 
-/* Returns the number of bytes before the sign bits: those of the scale. */
+/* Returns the number of bytes of the scale, which comes before the sign bits. */
 static size_t head_size(const int64_t *arg)
 {
     return arg[SIGN_SCALE] == SCALE_L1 ? 4 : 0;
@@ -63,7 +63,7 @@ static size_t sign_size(const int64_t *arg, size_t n)
     return head_size(arg) + (n + 7) / 8;
 }
 
-/* Writes the scale of a block whose sign bits have been written. Returns the squared error. */
+/* Writes the scale of a block after its sign bits. Returns the squared error. */
 static double finish_block(const int64_t *arg, const struct codec_block *b, uint8_t *dst)
 {
     double n = (double)b->n;

@@ -37,7 +37,7 @@
 #include <math.h>
 
 enum {
-    TERN_BLOCK, /* Index of each argument in `arg`. */
+    TERN_BLOCK, /* Indices of the codec's arguments in the array `arg`. */
     TERN_CLIP,
     TERN_ROUND,
     TERN_SCALE

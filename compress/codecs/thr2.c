@@ -32,7 +32,7 @@
 #include <math.h>
 
 enum {
-    THR2_T, /* Index of each argument in `arg`. */
+    THR2_T, /* Indices of the codec's arguments in the array `arg`. */
     THR2_BLOCK,
     THR2_FORM
 };
@@ -77,7 +77,7 @@ static size_t thr2_block(const int64_t *arg)
     return (size_t)arg[THR2_BLOCK];
 }
 
-/* Returns the number of bytes before the codes: those of the scale. */
+/* Returns the number of bytes of the scale, which comes before the codes. */
 static size_t head_size(const int64_t *arg)
 {
     return arg[THR2_FORM] == FORM_FREE ? 4 : 0;

@@ -26,8 +26,8 @@ static uint64_t worst_bits(uint64_t k, uint64_t n, unsigned b)
     return k * (1 + b) + ((n - k) >> b);
 }
 
-/* Returns the parameter whose longest stream is shortest. The cost is convex in b, so the search
- * stops at the first increase. */
+/* Returns the parameter with the shortest bound on the length of a stream. The cost is convex in
+ * b, so the search stops at the first increase. */
 static unsigned worst_best(uint64_t k, uint64_t n)
 {
     unsigned b = 0;

@@ -44,8 +44,8 @@ struct rice_reader
     uint64_t next; /* Lowest valid value of the next position. */
     uint64_t n;    /* Upper limit: positions are below n. */
     unsigned b;
-    /* Number of positions read. `odd` counts the gaps whose high part is odd, and `top` the gaps
-     * whose low part has its top bit set. */
+    /* Number of positions read. `odd` counts the gaps with an odd high part, and `top` the gaps
+     * with the top bit of the low part set. */
     size_t k;
     uint64_t odd, top;
 };

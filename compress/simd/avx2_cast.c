@@ -43,7 +43,7 @@ AVX2 static float half_put_avx2(uint8_t *restrict dst, const float *restrict v, 
     return sum_lanes_float(e2);
 }
 
-/* Plain loop as in ref.c; the compiler vectorises it for AVX2. */
+/* This is the plain loop of ref.c; the compiler vectorises it for AVX2. */
 AVX2 static void half_add_avx2(float *restrict y, const uint8_t *restrict src, size_t n,
                                float first, float second)
 {
@@ -288,6 +288,7 @@ const struct simd_cast_table simd_avx2_cast = {
 
 #else
 
-extern int simd_avx2_cast_none; /* ISO C does not allow a file without a declaration. */
+/* For CPUs other than x86-64: ISO C does not allow a file without a declaration. */
+extern int simd_avx2_cast_none;
 
 #endif

@@ -62,7 +62,7 @@ STEP void round_step(struct rounding *r, float *q, const float *v, const float *
     }
 }
 
-/* Two loops, so that the test for random rounding is made once and not in every step. */
+/* There are two loops, so that the test for random rounding is made once and not in every step. */
 AVX2 static struct simd_levels round_avx2(const struct simd_grid *g, float *restrict q,
                                           const float *restrict v, const float *restrict u,
                                           size_t n)
@@ -181,6 +181,7 @@ const struct simd_levels_table simd_avx2_levels = {
 
 #else
 
-extern int simd_avx2_levels_none; /* ISO C does not allow a file without a declaration. */
+/* For CPUs other than x86-64: ISO C does not allow a file without a declaration. */
+extern int simd_avx2_levels_none;
 
 #endif

@@ -113,6 +113,7 @@ const struct simd_scan_table simd_avx2_scan = {
 
 #else
 
-extern int simd_avx2_scan_none; /* ISO C does not allow a file without a declaration. */
+/* For CPUs other than x86-64: ISO C does not allow a file without a declaration. */
+extern int simd_avx2_scan_none;
 
 #endif

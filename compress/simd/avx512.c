@@ -13,6 +13,7 @@ const struct simd_table simd_avx512 = {
 
 #else
 
-extern int simd_avx512_none; /* ISO C does not allow a file without a declaration. */
+/* For CPUs other than x86-64: ISO C does not allow a file without a declaration. */
+extern int simd_avx512_none;
 
 #endif

@@ -216,6 +216,7 @@ const struct simd_cast_table simd_avx512_cast = {
 
 #else
 
-extern int simd_avx512_cast_none; /* ISO C does not allow a file without a declaration. */
+/* For CPUs other than x86-64: ISO C does not allow a file without a declaration. */
+extern int simd_avx512_cast_none;
 
 #endif

@@ -162,6 +162,7 @@ const struct simd_levels_table simd_avx512_levels = {
 
 #else
 
-extern int simd_avx512_levels_none; /* ISO C does not allow a file without a declaration. */
+/* For CPUs other than x86-64: ISO C does not allow a file without a declaration. */
+extern int simd_avx512_levels_none;
 
 #endif

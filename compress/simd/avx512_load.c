@@ -70,7 +70,7 @@ STEP struct loading load_block(const struct loaded *to, size_t at, const float *
     return l;
 }
 
-/* Adds up the lanes of a block. */
+/* Adds up the vector lanes of a block, which hold its partial sums. */
 STEP struct simd_sums sums_of(const struct loading *l)
 {
     return (struct simd_sums){sum_lanes(l->x2), sum_lanes(l->l1), _mm512_reduce_max_epu32(l->max)};
@@ -136,6 +136,7 @@ const struct simd_load_table simd_avx512_load = {
 
 #else
 
-extern int simd_avx512_load_none; /* ISO C does not allow a file without a declaration. */
+/* For CPUs other than x86-64: ISO C does not allow a file without a declaration. */
+extern int simd_avx512_load_none;
 
 #endif

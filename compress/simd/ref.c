@@ -289,7 +289,8 @@ static inline void scan_one(struct simd_scan *s, double rest2[SIMD_LANES], size_
     }
 }
 
-/* Unlike the vector kernels, does not store whole registers past the collected elements. */
+/* The reference kernel writes nothing past the collected elements. Vector kernels store whole
+ * registers there. */
 static uint32_t scan_ref(struct simd_scan *s, const float *restrict x, const float *restrict x_hat,
                          size_t n, uint32_t first)
 {
@@ -305,7 +306,7 @@ static uint32_t scan_ref(struct simd_scan *s, const float *restrict x, const flo
     return max;
 }
 
-/* Does the same as scan_ref(), for values that have already been loaded. */
+/* Scans like scan_ref(), for values that have already been loaded. */
 static void filter_ref(struct simd_scan *s, const float *restrict value,
                        const uint32_t *restrict index, size_t n)
 {

@@ -16,7 +16,8 @@
 static const struct simd_table *choose_table(void)
 {
 #if defined(HEARSAY_LEVEL) && SIMD_X86
-    /* Level forced by a test build. */
+    /* The macro HEARSAY_LEVEL of a test build forces the level: 512, 2 (AVX2) or another value
+     * (portable C). */
     return HEARSAY_LEVEL == 512 ? &simd_avx512 : HEARSAY_LEVEL == 2 ? &simd_avx2 : &simd_ref;
 #elif SIMD_X86
     bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
