@@ -49,7 +49,7 @@
 #define CODEC_LIMIT 0x1p64f
 
 enum {
-    CODEC_ARGS_MAX = 8, /* Most parameters of a codec. */
+    CODEC_ARGS_MAX = 8, /* Largest number of parameters of a codec. */
     /* Most elements that one decode() call returns; a longer block is decoded in several calls. */
     CODEC_CHUNK = 1024,
     CODEC_BLOCK_MAX = 1 << 20, /* Most elements of a block that a user can set. */
@@ -119,13 +119,13 @@ struct codec_block
 {
     const float *v; /* The elements to encode. None is -0, and all have |v| < CODEC_LIMIT. */
     size_t n;
-    /* Index of v[0] in the encoded vector. Random choices are keyed by this index plus the
-     * offset. */
+    /* Index of v[0] in the encoded vector. The random number of element v[i] depends on first +
+     * i, so it does not depend on how the vector is cut into blocks. */
     size_t first;
     uint64_t key; /* Key of the random number stream for this unit's values. */
     double x2;    /* Sum of squares of the block, |v|^2. */
     double l1;    /* Sum of |v| over the block. 0 unless codec_values.wants_l1 is set. */
-    float max;    /* Largest |v| in the block. */
+    float max;    /* Largest |v[i]| in the block. */
     float *work;  /* Scratch space of n floats for the codec. */
 };
 
@@ -186,7 +186,7 @@ struct codec_pick
     float *truth;    /* Original values v at the chosen positions. Set only if `scaled` is true. */
     bool scaled;     /* True: value[] differs from the original values, which are in truth[]. */
     void *scratch;   /* Scratch space of codec_selector.scratch(n) bytes. */
-    size_t k;        /* Number of chosen elements. 0: nothing is sent for the unit. */
+    size_t k;        /* Number of chosen elements, k. 0: nothing is sent for the unit. */
     double rest2;    /* Sum of squares of the elements that were not chosen. */
     /* Seed from which places() derives the positions. Used only by selectors that do not send
      * positions. */
@@ -236,10 +236,10 @@ struct codec_shape
 /* Working space of a body encoder, provided by the caller. */
 struct codec_desk
 {
-    /* codec_body.scratch() bytes, aligned to 64 bytes. Contents are undefined on entry. */
+    /* Scratch of codec_body.scratch() bytes, aligned to 64 bytes. Undefined on entry. */
     void *scratch;
-    /* codec_body.memory() floats that persist between messages. Zeros before the first message.
-     * Only the encoder has this memory; check() and apply() cannot see it. */
+    /* Memory of codec_body.memory() floats that persist between messages. Zeros before the first
+     * message. Only the encoder has this memory; check() and apply() cannot see it. */
     float *memory;
 };
 

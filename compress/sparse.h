@@ -16,7 +16,7 @@ struct sparse
     enum positions_how positions;
 };
 
-/* Working buffers of an encoder. */
+/* Working buffers of an encoder of sparse messages. */
 struct sparse_scratch
 {
     struct dense_scratch dense; /* Buffers of the values codec that encodes the k chosen values. */

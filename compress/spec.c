@@ -494,7 +494,7 @@ static int order_rules(struct spec *s, const char *text, char *error)
     return 0;
 }
 
-/* Writes *s only if the whole text is valid. */
+/* The output *s is written only if the whole text is valid. */
 int spec_parse(struct spec *s, const char *text, char error[COMPRESS_ERROR_MAX])
 {
     struct part rest = {text, strlen(text)};

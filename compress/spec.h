@@ -50,18 +50,20 @@ struct spec_rule
     char glob[SPEC_GLOB_MAX]; /* For SPEC_GLOB: pattern of the segment names. */
     enum spec_scope scope;
     int64_t block; /* For SPEC_BLOCK: number of elements in a unit. */
-    /* Selector of the rule. `selector.codec` may be NULL. */
+    /* Selector of the rule. Without a selector, `selector.codec` is NULL. */
     struct codec_stage selector;
     /* Values codec of the rule. `coder.codec` is NULL for a rule with a body codec. */
     struct codec_stage coder;
-    struct codec_stage body; /* Body codec of the rule. `body.codec` may be NULL. */
+    /* Body codec of the rule. Without a body codec, `body.codec` is NULL. */
+    struct codec_stage body;
     enum positions_how positions;
 };
 
 struct spec
 {
     size_t n_rules;
-    /* Rules in matching order, except that rule[0] is the default rule. */
+    /* The rules: rule[0] is the default rule, the others follow in the order in which they are
+     * tried. */
     struct spec_rule rule[SPEC_RULES_MAX];
 };
 

@@ -15,7 +15,7 @@ struct printer
 {
     char *at;
     size_t len;
-    bool full; /* True: some text did not fit. */
+    bool full; /* True: some text did not fit into the buffer. */
 };
 
 /* Appends formatted text. If the text does not fit, sets `full` and leaves the length unchanged. */

@@ -43,7 +43,7 @@ void target_add(struct target *t, size_t at, const float *v, size_t count)
     }
 }
 
-/* The inner loop stays inside one piece, because nearly every unit has only one. */
+/* The inner loop handles all values of one piece, because nearly every unit has only one piece. */
 void target_scatter(struct target *t, const uint32_t *index, const float *v, size_t count)
 {
     size_t i = 0;

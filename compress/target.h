@@ -16,15 +16,15 @@
 
 struct piece
 {
-    size_t at;     /* Index in the unit of the piece's first element. */
-    size_t offset; /* Index in the model vector of the piece's first element. */
+    size_t at;     /* Position of the piece's first element in the unit. */
+    size_t offset; /* Position of the piece's first element in the model vector. */
     size_t n;
 };
 
 struct target
 {
     float *x;                  /* The whole model vector (a replica). */
-    const struct piece *piece; /* Piece in which the cursor is. */
+    const struct piece *piece; /* Piece of the unit that the cursor has reached. */
 };
 
 /* Returns the address of the unit's element `at` in the model vector. Sets *n to the number of

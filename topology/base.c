@@ -15,11 +15,12 @@
  *   block 1 [ part | part | ... ]   block 2 [ part | ... ]   ...   block L
  *   (i)   Each block averages by its own hyper-hypercube, repeatedly, until the first block is
  *         done.
- *   (ii)  In one round for each l = 1 ... L-1, every peer after block l exchanges with one peer of each
- *         part of block l. No peer of block l has two partners. The weight is |part| / (peers of blocks
- *         l ... L). Then each part of block l, and the peers after it, have the mean of blocks l
- *         ... L.
- *   (iii) Each block except the last averages inside each of its parts, until the first block is done.
+ *   (ii)  In one round for each l = 1 ... L-1, every peer after block l exchanges with one peer
+ *         of each part of block l. No peer of block l has two partners. The weight is
+ *         |part| / (peers of blocks l ... L). Then each part of block l, and the peers after it,
+ *         have the mean of blocks l ... L.
+ *   (iii) Each block except the last averages inside each of its parts, until the first block is
+ *         done.
  *
  * 3. Base (algorithm 3), for n = p q, where no prime factor of q is K + 1 or less. First p
  * groups of q peers use method 2. Then the p peers at the same place of each group average by

@@ -34,7 +34,8 @@ static int exponential_canonical(const char *arg, char *out, size_t cap,
     return topology_no_argument("one-peer-exponential", arg, out, error);
 }
 
-/* Adds log2(n) rounds, numbered from *n_rounds on, in which the peers are placed by `order`. */
+/* Adds the log2(n) rounds of one-peer-exponential, with peer order[i] in place of peer i. The
+ * rounds are numbered from *n_rounds on. */
 static int add_exponential(struct topology_turns *t, uint32_t *n_rounds, const uint32_t *order,
                            uint32_t n)
 {

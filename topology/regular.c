@@ -153,7 +153,8 @@ static int is_connected(const struct topology_edges *e, uint32_t n, bool *yes)
     return 0;
 }
 
-/* Draws graphs until one is connected. Almost every regular graph of degree 3 or more is. */
+/* Draws graphs until one is connected. Few draws are needed, because almost every regular graph
+ * of degree 3 or more is connected. */
 static int draw_until_connected(struct draw *d, bool complement, struct topology_edges *e)
 {
     for (uint32_t i = 0; i < ATTEMPTS_MAX; i++) {

@@ -33,13 +33,13 @@ struct rota
     uint32_t n, n_rounds;
     /* True: a pass averages exactly, that is, each element of the matrix product is 1/n. */
     bool exact;
-    size_t *first; /* Index in `edge` of the first edge of each round; n_rounds + 1 elements. */
+    size_t *first; /* Start of each round in the array `edge`; n_rounds + 1 elements. */
     /* Edges of all rounds. Round r has edge[first[r]] to edge[first[r + 1] - 1], sorted by a, then
      * b. */
     struct rota_edge *edge;
 };
 
-/* Most rounds in a pass. The longest is for 1,024 vertices. */
+/* Largest number of rounds in a pass, for topologies of up to 1,024 vertices. */
 enum { ROTA_ROUNDS_MAX = 24 };
 
 /* Returns true if the specification names a family with a round schedule, not a constant graph.

@@ -26,11 +26,11 @@
 
 enum {
     SPREAD_ROUNDS = 4096,
-    STEPS_FIRST = 24, /* Steps before the eigenvalues of T are computed for the first time. */
-    STEPS_EXTRA = 64  /* The number of steps is limited to 4 n + STEPS_EXTRA. */
+    STEPS_FIRST = 24, /* Lanczos steps before the eigenvalues of T are first computed. */
+    STEPS_EXTRA = 64  /* Limit of Lanczos steps: 4 n + STEPS_EXTRA. */
 };
 
-/* The sum ends when a term is smaller than this fraction of the sum. */
+/* The sum in graph_spread() ends when a term is smaller than this fraction of the sum. */
 static const double spread_enough = 1e-4;
 /* A change of an eigenvalue by at most this amount counts as converged. */
 static const double settled = 1e-13;

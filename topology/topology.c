@@ -55,7 +55,9 @@ int topology_one_number(const struct topology_one *one, const char *arg, char *o
 int topology_refuse(char error[TOPOLOGY_ERROR_MAX], const char *family, const char *found,
                     const char *expected)
 {
-    char shown[48]; /* Long enough to recognise the invalid text. The rest is replaced by "...". */
+    /* The first bytes of the invalid text, enough to recognise it. The rest is replaced by
+     * "...". */
+    char shown[48];
     size_t n = 0;
     for (; found[n] != '\0' && n + 4 < sizeof shown; n++)
         shown[n] = found[n] >= ' ' && found[n] <= '~' ? found[n] : '?';
@@ -102,7 +104,8 @@ static int refuse_kind(const char *spec, char error[TOPOLOGY_ERROR_MAX])
     return topology_refuse(error, "unknown kind", spec, expected);
 }
 
-/* The family writes its argument. The name and the colon are the same for all families. */
+/* The family writes the canonical form of its argument. The name and the colon are the same for
+ * all families. */
 int topology_canonical(const char *spec, char canonical[TOPOLOGY_SPEC_MAX],
                        char error[TOPOLOGY_ERROR_MAX])
 {

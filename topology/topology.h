@@ -68,9 +68,9 @@ extern const struct topology *const topology_all[];
 struct graph
 {
     uint32_t n;
-    /* First neighbour of each vertex, as an index in `neighbour`; n + 1 elements. */
+    /* Start of each vertex's list in the array `neighbour`; n + 1 elements. */
     uint32_t *first;
-    uint32_t *neighbour; /* Neighbours of all vertices, vertex after vertex; first[n] elements. */
+    uint32_t *neighbour; /* Lists of neighbours, vertex after vertex; first[n] elements. */
 };
 
 /* Checks a specification ("ring", "torus:4x8", "regular:4", "base:1", "edges:0-1,1-2", ...) and

@@ -56,7 +56,7 @@ static uint32_t above(uint32_t i, uint32_t n)
     return up < n ? (uint32_t)up : left;
 }
 
-/* Returns the peer that has the place of peer i in the second tree. */
+/* Returns the peer at the place in the second tree that peer i has in the first tree. */
 static uint32_t second(uint32_t i, uint32_t n)
 {
     return n % 2 == 0 ? n - 1 - i : (i + 1) % n;

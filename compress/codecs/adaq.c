@@ -33,7 +33,8 @@
 #include <math.h>
 
 enum {
-    SIDES = 2, /* The positive values (0) and the negative values (1). */
+    /* Number of signs: index 0 is for the positive values, index 1 for the negative values. */
+    SIDES = 2,
     DIGITS = 3,
     DIGIT_SIZE = 2048
 };
@@ -46,7 +47,8 @@ static const struct codec_param adaq_params[] = {
     {.name = NULL},
 };
 
-/* Two shares, each rounded up, exceed their rounded sum by at most one. */
+/* The shares of positive and of negative values are each rounded up. Together they exceed the
+ * rounded share of all n values by at most one. */
 static size_t adaq_most(const int64_t *arg, size_t n)
 {
     size_t share = keep_most(arg, n);
@@ -180,7 +182,8 @@ static size_t rank_of(double share, size_t size)
     return rank < size ? rank : size;
 }
 
-/* Returns the room for candidates: twice the expected number if both signs are similar. */
+/* Returns the number of candidates to allocate room for: twice the expected number if both signs
+ * are similar. */
 static size_t room_for(double share, size_t n)
 {
     double m = (double)sample_size(n);

@@ -93,7 +93,7 @@ static size_t atomo_nominal(const int64_t *arg, const struct codec_shape *shape)
 
 /* ---- Encoding ---- */
 
-/* A singular triple that was drawn. */
+/* A singular triple (sigma_i, u_i, v_i) that was drawn, by its index i. */
 struct triple
 {
     size_t i;
@@ -105,9 +105,9 @@ struct triple
 struct spectrum
 {
     struct blas_svd svd;
-    double *column;       /* Scratch for one column: max(m, n) elements. */
-    double *p;            /* Probability of each triple: min(m, n) elements. */
-    struct triple *taken; /* Triples drawn; room for most() elements. */
+    double *column;       /* Scratch for one column of a factor: max(rows, cols) elements. */
+    double *p;            /* Probability of each singular triple: min(rows, cols) elements. */
+    struct triple *taken; /* Singular triples drawn. The array has room for most() triples. */
     size_t n_taken;
 };
 
@@ -192,7 +192,8 @@ static void fill_water(double *p, const float *s, size_t rank, size_t r)
 static void draw_triples(struct spectrum *w, const int64_t *arg, size_t rank, size_t limit,
                          uint64_t key)
 {
-    double dot = 0.0, c2 = 0.0; /* <M, C> and |C|^2 for beta = 1. */
+    /* Sums for the least-squares factor beta: <M, C> and |C|^2 for beta = 1. */
+    double dot = 0.0, c2 = 0.0;
     fill_water(w->p, w->svd.s, rank, (size_t)arg[ATOMO_R]);
     for (size_t i = 0; i < rank && w->n_taken < limit; i++) {
         double u = (double)(rng_at(key, i) >> 11) * 0x1p-53;
@@ -250,7 +251,9 @@ static int encode_triples(const int64_t *arg, const struct codec_shape *shape,
         return -ERANGE;
     double e2 = matrix_error2(shape, count, factors, s);
     if (arg[ATOMO_SCALE] == SCALE_LS && !(e2 < stat->x2))
-        w->n_taken = 0; /* The values are too small for floats to represent a part of them. */
+        /* The decoded matrix does not reduce the error: the values are too small for the
+         * precision of floats. Nothing is sent. */
+        w->n_taken = 0;
     else
         stat->e2 = e2;
     return 0;

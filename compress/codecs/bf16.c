@@ -17,7 +17,7 @@
 #include "nn/math/vec.h"
 
 enum {
-    /* Code of CODEC_LIMIT. Valid codes without their sign are below. */
+    /* The bfloat16 code of CODEC_LIMIT. Valid codes without their sign bit are below this code. */
     BF16_LIMIT = CODEC_LIMIT_BITS >> 16
 };
 

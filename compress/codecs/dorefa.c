@@ -91,7 +91,8 @@ static inline float clamped(float c, float steps)
     return c < steps ? c : steps;
 }
 
-/* Code c is the nearest one if v's position plus (L + 1) / 2 is in [c, c + 1). */
+/* Rounds to the nearest code: code c is nearest if v's position on the grid plus (L + 1) / 2 is
+ * in [c, c + 1). */
 VEC_CLONES static void codes_near(uint16_t *restrict code, float *restrict h,
                                   const float *restrict v, size_t n, struct grid g)
 {

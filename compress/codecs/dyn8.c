@@ -37,7 +37,7 @@ static const struct codec_param dyn8_params[] = {
     {.name = NULL},
 };
 
-/* The last entry of the table, which stands for the largest value. */
+/* The last entry of the table of magnitudes, which stands for the largest value. */
 #define LAST (0.1 + 0.9 * 63.5 / 64)
 
 /* Entry j of the `parts` entries of the decade whose upper end is `decade`, divided by the last
@@ -127,7 +127,7 @@ static double dyn8_encode(const int64_t *arg, const struct codec_block *b, uint8
 
 struct seen
 {
-    uint8_t top;  /* Largest magnitude code in the block. */
+    uint8_t top;  /* Largest code of a block, without the sign bit. */
     uint8_t bare; /* Not 0: a zero with a sign bit was found, which is invalid. */
 };
 

@@ -23,7 +23,7 @@ typedef double wide __attribute__((vector_size(FACTORS_LANES * sizeof(double))))
 
 /* ---- P = M Q ---- */
 
-/* Returns the sum of the lanes of a vector, added as doubles in a fixed order. */
+/* Returns the sum of the lanes of a vector register, added as doubles in a fixed order. */
 static inline __attribute__((always_inline)) double sum_of(const lanes *v)
 {
     double s[4] = {0};

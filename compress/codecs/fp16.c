@@ -23,8 +23,11 @@
 enum {
     FP16_BLOCK = 1024,
     FP16_BIAS = 127,
-    FP16_E_MAX = FP16_BIAS + 63, /* Largest exponent byte, for values below 2^64. */
-    FP16_CODE_MAX = 0x7800       /* Code of 2^15, the largest value after rounding. */
+    /* Largest valid exponent byte of a block: its values are below 2^64. */
+    FP16_E_MAX = FP16_BIAS + 63,
+    /* The binary16 code of 2^15, the largest magnitude in a block after multiplying and
+     * rounding. */
+    FP16_CODE_MAX = 0x7800
 };
 
 /* A power of two as the product of two factors, because the power itself (up to 2^140) may not

@@ -63,7 +63,7 @@ static struct simd_bytes grid_of(float max, float scale)
     return (struct simd_bytes){.shift = shift, .inv = inv, .step = step};
 }
 
-/* Writes a block whose scale is known. Returns its squared error. */
+/* Writes a block with the given scale and grid. Returns its squared error. */
 static double int8_put(const int64_t *arg, const struct codec_block *b, float scale,
                        const struct simd_bytes *g, uint8_t *dst)
 {
@@ -96,7 +96,9 @@ static double int8_encode_all(const int64_t *arg, const struct codec_block *b, s
             next_grid = grid_of(b[i + 1].max, next);
         }
         if (scale * (float)INT8_TOP >= CODEC_LIMIT)
-            return -1.0; /* The largest value is just below the limit and rounds up to it. */
+            /* The largest value is just below CODEC_LIMIT, and its decoded value reaches the
+             * limit. */
+            return -1.0;
         sum += int8_put(arg, &b[i], scale, &g, dst);
         dst += int8_size(arg, b[i].n);
     }
@@ -115,7 +117,7 @@ VEC_CLONES static unsigned highest(const uint8_t *code, size_t n)
     return top;
 }
 
-/* The largest value has code 127, unless the scale is subnormal. */
+/* In a valid block the largest value has code 127, unless the scale is subnormal. */
 static bool int8_check(const int64_t *arg, const uint8_t *src, size_t n)
 {
     (void)arg;

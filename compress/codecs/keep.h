@@ -13,7 +13,8 @@
 enum {
     KEEP_SHARE,
     KEEP_WARM,
-    KEEP_OPTIONS /* Index of a selector's first parameter of its own. */
+    /* Index of the first parameter that is specific to a selector, after keep and warm. */
+    KEEP_OPTIONS
 };
 
 #define KEEP_PARAMS                                                                                \

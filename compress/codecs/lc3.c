@@ -135,7 +135,7 @@ static int lc3_encode(const int64_t *arg, const struct codec_shape *shape,
     return 0;
 }
 
-/* A unit of zeros has no body, so M = 0 is invalid. */
+/* A unit of zeros has no body, so a scale of M = 0 is invalid. */
 static size_t lc3_check(const int64_t *arg, const struct codec_shape *shape, const uint8_t *src,
                         size_t len)
 {
@@ -154,7 +154,7 @@ static size_t lc3_check(const int64_t *arg, const struct codec_shape *shape, con
     return proper ? head + stream_len : 0;
 }
 
-/* Decodes one group at a time, so the buffer holds only one group. */
+/* Decodes one group of digits at a time, so that a small buffer is enough. */
 static size_t lc3_apply(const int64_t *arg, const struct codec_shape *shape, const uint8_t *src,
                         size_t len, struct target *t)
 {

@@ -61,7 +61,7 @@ struct step
     const struct codec_source *s;
     /* The factors. q_next belongs to M scaled so that its largest element is in [1, 2). */
     struct factors f;
-    float *buffer; /* Tile buffer of BUFFER floats. */
+    float *buffer; /* Buffer for one tile of the matrix, BUFFER floats. */
     uint32_t max_bits;
     double x2;
 };
@@ -253,7 +253,7 @@ static void load_block(const struct step *w, const struct matrix_tile *t, float 
 {
     const struct codec_source *s = w->s;
     size_t n = w->f.n;
-    /* Number of elements that are contiguous in the matrix. */
+    /* Number of elements of the tile that are contiguous in the matrix. */
     size_t run = t->cols == n ? t->n : t->cols;
     for (size_t done = 0; done < t->n; done += run) {
         size_t at = t->row * n + t->col + done / t->cols * n;
@@ -299,7 +299,7 @@ static double projection_error2(const struct step *w, const uint8_t *message)
     return e2 > 0.125 * w->x2 && e > -60 ? e2 : matrix_error2(&w->shape, w->f.r, message, w->s);
 }
 
-/* The memory is written last, when no error can occur any more. */
+/* The encoder's memory is written last, when no error can occur any more. */
 static int encode_factors(struct step *w, const struct codec_desk *desk, uint8_t *dst, size_t *len,
                           struct compress_stat *stat)
 {
@@ -319,7 +319,9 @@ static int encode_factors(struct step *w, const struct codec_desk *desk, uint8_t
                    (double)bytes_pow2(e));
     double e2 = projection_error2(w, dst);
     if (!(e2 < w->x2))
-        return 0; /* The values are too small for floats to represent a part of them. */
+        /* The decoded matrix does not reduce the error: the values are too small for the
+         * precision of floats. Nothing is sent. */
+        return 0;
     if (!matrix_check(&w->shape, w->f.r, dst))
         return -ERANGE;
     *len = matrix_size(&w->shape, w->f.r);

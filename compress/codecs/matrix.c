@@ -11,14 +11,16 @@
 
 #include "nn/math/vec.h"
 
-#define UNIT_MOST 1.001f /* Largest element of a unit vector, with a margin for rounding. */
+/* Largest allowed element of a unit vector (a column of P), with a margin for rounding. */
+#define UNIT_MOST 1.001f
 
 enum { INFINITY_BITS = 0x7f800000 };
 
 extern const struct codec codec_none;
 static const struct codec_stage plain = {.codec = &codec_none};
 
-/* Same rule as PyTorch's PowerSGD hook with its default min_compression_rate = 2. */
+/* The rule for sending factors is that of PyTorch's PowerSGD hook with its default
+ * min_compression_rate = 2. */
 bool matrix_pays(const struct codec_shape *shape, size_t r)
 {
     return shape->n > 2 * r * (shape->rows + shape->cols);
@@ -117,7 +119,7 @@ bool matrix_check(const struct codec_shape *shape, size_t r, const uint8_t *src)
         most += (double)bytes_to_float(p) * (double)bytes_to_float(q);
         any |= q;
     }
-    /* The margin covers the rounding errors of r additions. */
+    /* The factor 1 - 2^-16 covers the rounding errors of r additions. */
     return any != 0 && most < (double)CODEC_LIMIT * (1.0 - 0x1p-16);
 }
 
@@ -160,7 +162,7 @@ void matrix_apply(const struct codec_shape *shape, size_t r, const uint8_t *src,
     }
 }
 
-/* Decodes as the receiver does, so the result includes rounding errors. */
+/* Computes C as the receiver does, so the error includes the receiver's rounding. */
 double matrix_error2(const struct codec_shape *shape, size_t r, const uint8_t *src,
                      const struct codec_source *s)
 {

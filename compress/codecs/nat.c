@@ -29,8 +29,9 @@
 enum { NAT_ROUND, NAT_SCALE };
 enum { SCALE_INV1W, SCALE_RAW };
 enum {
-    MANTISSA = 23,                         /* Number of mantissa bits of a float. */
-    NAT_TOP = CODEC_LIMIT_BITS >> MANTISSA /* Exponent byte of 2^64. */
+    MANTISSA = 23, /* Number of mantissa bits of a float. */
+    /* The exponent byte of 2^64, which is the limit of decoded values. */
+    NAT_TOP = CODEC_LIMIT_BITS >> MANTISSA
 };
 
 static const char *const scale_choices[] = {"inv1w", "raw", NULL};
@@ -107,7 +108,7 @@ VEC_CLONES static void spread_signs(uint8_t *restrict minus, const uint8_t *rest
 
 struct seen
 {
-    uint8_t top;  /* Largest exponent byte in the block. */
+    uint8_t top;  /* Largest exponent byte in a block. */
     uint8_t bare; /* Not 0: a zero with a sign bit was found, which is invalid. */
 };
 

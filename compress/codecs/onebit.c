@@ -87,7 +87,8 @@ VEC_CLONES static size_t count_bits(const uint8_t *src, size_t n_bytes)
     return n;
 }
 
-/* Writes the mean of a class. Returns the amount by which it reduces the error. */
+/* Writes the mean of one class (v >= 0 or v < 0). Returns the amount by which it reduces the
+ * error. */
 static double put_mean(uint8_t *dst, double sum, size_t n)
 {
     float mean = n > 0 ? (float)(sum / (double)n) : 0.0f;

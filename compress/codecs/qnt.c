@@ -39,8 +39,10 @@ enum {
     K_MAX = 256,
     SAMPLE_MAX = 16384,
     OCTAVES = 32,
-    CELL_SHIFT = 23 - 7,                       /* Number of mantissa bits below a cell. */
-    CELLS_HALF = OCTAVES << (23 - CELL_SHIFT), /* Number of cells for values of one sign. */
+    /* Number of mantissa bits that the cell of a value ignores: 16 of 23. */
+    CELL_SHIFT = 23 - 7,
+    /* Number of histogram cells for values of one sign. */
+    CELLS_HALF = OCTAVES << (23 - CELL_SHIFT),
     CELLS = 2 * CELLS_HALF,
     /* Separate sums for each code, because neighbouring values often have the same code and
      * would wait for each other. */
@@ -97,7 +99,7 @@ static inline uint32_t cell_of(float v, float shift)
     uint32_t bits = bytes_of_float(v * shift);
     uint32_t abs = bits & 0x7fffffffu;
     uint32_t up = ((abs > base ? abs : base) - base) >> CELL_SHIFT;
-    /* All ones for a negative value, whose cells count downwards. */
+    /* Mask: all ones for a negative value. Cells of negative values are numbered downwards. */
     uint32_t minus = 0u - (bits >> 31);
     return (up ^ minus) + CELLS_HALF;
 }
@@ -118,7 +120,8 @@ struct sample
     uint16_t count[CELLS];
 };
 
-/* The step is odd, so that it reaches every column of a matrix whose width is a power of two. */
+/* Samples every `step`-th value. The step is odd, so that the sample has values from every
+ * column of a matrix, even if its width is a power of two. */
 static void take_sample(struct sample *s, const struct codec_block *b, float shift)
 {
     *s = (struct sample){0};
@@ -144,9 +147,9 @@ static void assign_codes(uint8_t *restrict code, const struct sample *s, uint32_
             parts -= 2;
         }
     uint32_t below = 0;
-    uint32_t now = 0; /* Code of the present bucket. */
+    uint32_t now = 0; /* Code of the bucket that the loop has reached. */
     int part = -1;    /* Part of the previous light cell, or -1 if a new bucket must begin. */
-    bool any = false; /* True: the present bucket has at least one value. */
+    bool any = false; /* True: the bucket that the loop has reached contains at least one value. */
     double share = (double)parts / (double)(light > 0 ? light : 1);
     for (size_t i = 0; i < CELLS; i++) {
         uint32_t count = s->count[i];
@@ -192,7 +195,7 @@ static void code_chunk(uint16_t *restrict code, struct mass (*restrict mass)[K_M
         code[i] = code_one(mass[0], table, cell[i], v[i]);
 }
 
-/* Writes the means. Returns |v - C(v)|^2 - |v|^2, which is not positive. */
+/* Writes the mean of each bucket. Returns |v - C(v)|^2 - |v|^2, which is not positive. */
 static double put_means(uint8_t *dst, struct mass (*mass)[K_MAX], size_t k)
 {
     double gain = 0.0;
@@ -204,7 +207,8 @@ static double put_means(uint8_t *dst, struct mass (*mass)[K_MAX], size_t k)
             m.n += mass[j][c].n;
         }
         if (m.n > 0.0) {
-            mean = (float)(m.sum / m.n) + 0.0f; /* Adding 0 turns -0 into +0. */
+            /* Adding 0 turns a mean of -0 into +0, because check() rejects -0. */
+            mean = (float)(m.sum / m.n) + 0.0f;
             double s = (double)mean;
             gain += s * (m.n * s - 2.0 * m.sum);
         }
@@ -314,7 +318,8 @@ static void qnt_decode(const int64_t *arg, const uint8_t *src, size_t n, size_t 
     float mean[K_MAX];
     for (size_t c = 0; c < k; c++)
         mean[c] = bytes_get_float(src + 4 * c);
-    memset(code, 0, count * sizeof *code); /* With 0 bits per code, the only code is 0. */
+    /* With 0 bits per code (a single bucket), every code is 0. */
+    memset(code, 0, count * sizeof *code);
     if (bits > 0)
         pack_get(src + 4 * k + at / 8 * bits, code, count, bits);
     for (size_t i = 0; i < count; i++)

@@ -121,7 +121,9 @@ static size_t qsgd_size(const int64_t *arg, size_t n)
 struct range
 {
     float shift;
-    double per_level; /* Size of one level: norm / levels, computed from the rounded factor. */
+    /* Difference between two neighbouring levels: norm / levels, computed from the rounded
+     * factor. */
+    double per_level;
     struct simd_grid grid;
 };
 
@@ -320,7 +322,7 @@ VEC_CLONES static void add_values(const uint16_t *restrict code, size_t n, unsig
         y[i] += value_of(code[i], bits, scale);
 }
 
-/* With eight bits, each code is one byte. */
+/* Adds decoded 8-bit codes, which need no unpacking. */
 VEC_CLONES static void add_bytes(const uint8_t *restrict code, size_t n, float scale,
                                  float *restrict y)
 {

@@ -14,8 +14,9 @@
 #include <assert.h>
 
 enum {
-    RUN_2 = QUARTIC_MAX + 1,                /* Code of a run of two zero bytes. */
-    RUN_MOST = RUN_2 + QUARTIC_RUN_MAX - 2, /* Code of the longest run, 14 zero bytes: 255. */
+    RUN_2 = QUARTIC_MAX + 1, /* Byte that stands for a run of two zero bytes. */
+    /* Byte that stands for the longest run, 14 zero bytes: 255. */
+    RUN_MOST = RUN_2 + QUARTIC_RUN_MAX - 2,
     MASK_BYTES = 64,
     LANES = QUARTIC_LANES
 };
@@ -38,7 +39,8 @@ static inline double sent_of(float v, float limit)
     return (double)bytes_to_float(bytes_of_float(a) & take);
 }
 
-/* Two loops, one over bytes and one over doubles, because a combined loop does not vectorise. */
+/* There are two loops, one over bytes and one over doubles, because a combined loop does not
+ * vectorise. */
 VEC_CLONES void quartic_digits(uint8_t *restrict digit, const float *restrict v,
                                const float *restrict limit, size_t n,
                                struct quartic_sent *restrict sent)
@@ -110,7 +112,7 @@ void quartic_get(const uint8_t *src, size_t n, size_t at, size_t count, float sc
     size_t group = n - start < QUARTIC_GROUP ? n - start : QUARTIC_GROUP;
     size_t m = quartic_size(group);
     src += start / QUARTIC_DIGITS;
-    /* One iteration for each fifth that the elements lie in. */
+    /* Each iteration decodes the elements of one fifth of the group. */
     for (size_t in = at - start; count > 0;) {
         size_t fifth = in / m;
         size_t from = in % m;
@@ -249,7 +251,7 @@ bool quartic_check_runs(const uint8_t *src, size_t len, size_t n)
     size_t tail = first_padded(n_bytes);
     size_t done = 0;
     bool any = false;
-    bool closed = false; /* True: the previous byte ended a run. */
+    bool closed = false; /* True: the previous byte was the last byte of a run. */
     for (size_t i = 0; i < len; i++) {
         size_t zeros = zeros_of(src[i]);
         if (zeros > 0 && closed)

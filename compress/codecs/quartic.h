@@ -29,8 +29,9 @@
 
 enum {
     QUARTIC_DIGITS = 5,
-    QUARTIC_GROUP = QUARTIC_DIGITS * CODEC_CHUNK, /* Number of digits in a group. */
-    QUARTIC_BYTES = CODEC_CHUNK,                  /* Number of bytes in a group. */
+    QUARTIC_GROUP = QUARTIC_DIGITS * CODEC_CHUNK, /* Number of ternary digits in a group. */
+    /* Number of bytes that a group of digits takes. */
+    QUARTIC_BYTES = CODEC_CHUNK,
     QUARTIC_ZERO = 121,
     QUARTIC_MAX = 242,
     QUARTIC_RUN_MAX = 14,

@@ -22,7 +22,7 @@
 enum { RANDK_SCALE = KEEP_OPTIONS };
 enum { SCALE_BIASED, SCALE_UNBIASED };
 enum {
-    MEASURED = 4 * CODEC_CHUNK /* Number of elements measured in one call. */
+    MEASURED = 4 * CODEC_CHUNK /* Number of elements that one call of simd_load_blocks() sums. */
 };
 
 static const char *const scale_choices[] = {"biased", "unbiased", NULL};
@@ -80,7 +80,7 @@ static void scale_up(struct codec_pick *pick, size_t n)
     pick->scaled = true;
 }
 
-/* Reads only the k elements that are sent. */
+/* The selector reads only the k elements that are sent. */
 static int randk_select(const int64_t *arg, const struct codec_source *s, struct codec_pick *pick)
 {
     pick->k = keep_count(arg, s->n, s->round);
@@ -132,7 +132,8 @@ static void randk_places(const int64_t *arg, uint64_t seed, size_t n, size_t k, 
         index[i] = walk_next(&w, &width);
 }
 
-/* With a warm-up, k depends on the round, which a message does not contain. */
+/* The message contains k if there is a warm-up: k then depends on the round, which a message
+ * does not contain. */
 static bool randk_sends_k(const int64_t *arg)
 {
     return arg[KEEP_WARM] > 0;

@@ -52,7 +52,8 @@ STEP __m512 with_sign_of(__m512 a, __m512 v)
 {
     __m512i top = _mm512_set1_epi32((int)0x80000000u);
     return _mm512_castsi512_ps(_mm512_ternarylogic_epi32(
-        _mm512_castps_si512(a), _mm512_castps_si512(v), top, 0xf8)); /* Computes a | (v & top). */
+        /* The constant 0xf8 selects the function a | (v & top). */
+        _mm512_castps_si512(a), _mm512_castps_si512(v), top, 0xf8));
 }
 
 /* Rounds sixteen elements. Random rounding works on magnitudes. The sums are not affected, because
@@ -97,7 +98,7 @@ AVX512 static struct simd_levels round_avx512(const struct simd_grid *g, float *
 struct coding
 {
     __m512 scale;
-    struct shifting shift; /* Factor for the errors before they are squared. */
+    struct shifting shift; /* Factor by which errors are multiplied before they are squared. */
     __m512i sign;
     __m512 e2;
 };

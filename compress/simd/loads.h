@@ -22,7 +22,7 @@ STEP void load_all(struct simd_sums *sums, float *v, const struct simd_source *s
         sums[b] = sums_of(&l[b]);
 }
 
-/* Has one loop for each value of `how`, so that `how` is not tested in every step. */
+/* Dispatches to one loop for each value of `how`, so that `how` is not tested in every step. */
 STEP void loads(struct simd_sums *sums, float *v, const struct simd_source *s)
 {
     switch (s->how) {

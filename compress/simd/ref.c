@@ -19,7 +19,8 @@ static double sum_lanes(double l[SIMD_LANES])
     return l[0];
 }
 
-/* Adds up float lanes in the same order. For sums of at most SIMD_CALL_MAX elements. */
+/* Adds up float lanes: the upper half to the lower half until one is left. For sums of at most
+ * SIMD_CALL_MAX elements. */
 static float sum_lanes_float(float l[SIMD_LANES])
 {
     for (size_t half = SIMD_LANES / 2; half > 0; half /= 2)
@@ -86,7 +87,7 @@ static struct simd_sums load_signs_ref(uint8_t *restrict dst, const float *restr
     double x2[SIMD_LANES] = {0};
     double l1[SIMD_LANES] = {0};
     uint32_t max = 0;
-    /* l1 is always summed, and nothing is prefetched. */
+    /* The reference kernel always sums l1, and nothing is prefetched. */
     (void)how;
     memset(dst, 0, (n + 7) / 8);
     for (size_t i = 0; i < n; i++) {

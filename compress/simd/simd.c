@@ -41,7 +41,7 @@ static const struct simd_table *table(void)
     return t;
 }
 
-/* Lets tests name the level they compare. */
+/* Tests use this name to report which level they compare. */
 const char *simd_level(void)
 {
     return table()->name;

@@ -41,7 +41,7 @@ struct simd_sums
 };
 enum {
     SIMD_L1 = 1,
-    SIMD_AHEAD = 2 /* Prefetch the data 8 KiB ahead. */
+    SIMD_AHEAD = 2 /* Flag: also prefetch the data 8 KiB ahead. */
 };
 struct simd_sums simd_load(float *restrict v, const float *restrict x, const float *restrict x_hat,
                            size_t n, unsigned how);
@@ -84,7 +84,7 @@ void simd_half_add(float *restrict y, const uint8_t *restrict src, size_t n, flo
  * as in simd_sum_squares(). n <= SIMD_CALL_MAX. */
 struct simd_bytes
 {
-    float shift; /* Power of two near 1 / max |v|. */
+    float shift; /* Power of two near 1 / max |v|, which keeps products in the range of a float. */
     float inv, step;
 };
 double simd_byte_put(const struct simd_bytes *g, uint8_t *restrict code, const float *restrict v,
@@ -133,12 +133,12 @@ void simd_coin(float *u, uint64_t key, size_t first, size_t n);
 struct simd_grid
 {
     float first;
-    float second; /* Second factor. 1 is fastest. */
+    float second; /* Second factor of v. The value 1 is fastest. */
     float levels;
 };
 struct simd_levels
 {
-    float aq, q2; /* Sums of a * q and of q * q. */
+    float aq, q2; /* Sums of a * q and of q * q over the elements, where q are the levels of a. */
 };
 struct simd_levels simd_round(const struct simd_grid *g, float *restrict q, const float *restrict v,
                               const float *restrict u, size_t n);
@@ -148,7 +148,9 @@ struct simd_levels simd_round(const struct simd_grid *g, float *restrict q, cons
 struct simd_coder
 {
     float scale;
-    float shift; /* Power of two. 1 is fastest. */
+    /* Power of two by which errors are multiplied before they are squared. The value 1 is
+     * fastest. */
+    float shift;
     unsigned bits;
 };
 float simd_code(const struct simd_coder *c, uint16_t *restrict code, const float *restrict q,
@@ -158,15 +160,16 @@ float simd_code(const struct simd_coder *c, uint16_t *restrict code, const float
 void simd_nibble_add(float *restrict y, const uint8_t *restrict src, size_t n,
                      const float value[16]);
 
-/* Collects the values whose bit pattern without the sign is at least t >= 1, and their positions,
- * in ascending order. The arrays need room for SIMD_LANES more elements than are collected. */
+/* Output of a scan. Collects the values v with a bit pattern of |v| of at least t >= 1, and
+ * their positions, in ascending order. The arrays need room for SIMD_LANES more elements than
+ * are collected. */
 struct simd_scan
 {
     uint32_t t;
     float *value;
     uint32_t *index;
     size_t found;
-    double rest2; /* Sum to which the squares of all other values are added. */
+    double rest2; /* Running sum, to which the squares of all other values are added. */
 };
 
 /* Scans x - x_hat, whose positions are first, first + 1, ... Returns the bit pattern of the largest
@@ -174,7 +177,7 @@ struct simd_scan
 uint32_t simd_scan(struct simd_scan *s, const float *restrict x, const float *restrict x_hat,
                    size_t n, uint32_t first);
 
-/* Scans values whose positions are given in index[]. */
+/* Scans the values value[0..n), which have the positions index[0..n). */
 void simd_filter(struct simd_scan *s, const float *restrict value, const uint32_t *restrict index,
                  size_t n);
 
