@@ -24,18 +24,19 @@ enum { UNIT_NOTHING, UNIT_BODY };
 /* Buffer sizes for encoding a model. Each size is the maximum over the units, except `memory`. */
 struct needs
 {
-    size_t floats; /* Floats in each of the two block buffers of the values codecs. */
-    size_t gather; /* Elements of the longest unit that consists of several pieces. */
-    /* Most elements that a selector may choose, plus CODEC_CHUNK elements of extra room. */
+    size_t floats; /* Number of floats in each of the two block buffers of the values codecs. */
+    size_t gather; /* Number of elements of the longest unit that consists of several pieces. */
+    /* Largest number of elements that a selector may choose, plus CODEC_CHUNK elements of extra
+     * room. */
     size_t picks;
-    size_t bytes;  /* Bytes of scratch for a selector or a body codec. */
-    size_t memory; /* Floats that persist between messages, summed over all units. */
+    size_t bytes;  /* Number of bytes of scratch for a selector or a body codec. */
+    size_t memory; /* Number of floats that persist between messages, summed over all units. */
 };
 
 struct compress
 {
     struct spec spec;
-    struct units units; /* Units of the model. They point into `spec`. */
+    struct units units; /* Units of the model, with pointers to the rules in `spec`. */
     /* Measured error of each unit in the message that is being encoded. */
     struct compress_stat *stat;
     /* Number of units still to be encoded in the current message: units [0, n_left). */
@@ -81,7 +82,7 @@ bool compress_idle_rule(const char *spec, const struct segment *segments, size_t
             continue;
         struct spec one = {.n_rules = 1, .rule = {s.rule[i]}};
         bool whole = spec_print(&one, rule);
-        assert(whole); /* One rule fits, because the text of all rules together fits. */
+        assert(whole); /* The text of one rule fits, because the text of all rules together fits. */
         return true;
     }
     return false;
@@ -142,7 +143,7 @@ static struct needs plan_units(struct compress *c)
     struct needs need = {.floats = 1, .gather = 1, .picks = 1, .bytes = 1};
     for (size_t i = 0; i < c->units.n; i++) {
         struct unit *u = &c->units.unit[i];
-        c->bound++; /* The byte that says whether data follows for the unit. */
+        c->bound++; /* Each unit begins with one byte that says whether data follows. */
         c->nominal++;
         u->memory = need.memory;
         if (u->shape.n == 0)

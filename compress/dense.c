@@ -158,7 +158,7 @@ int dense_encode(const struct codec_stage *c, const struct codec_source *s,
     return encode_batches(c, s, scratch, dst, stat);
 }
 
-/* The caller has checked that src has dense_size(n) bytes. */
+/* The caller has already checked that src has dense_size(n) bytes. */
 bool dense_check(const struct codec_stage *c, const uint8_t *src, size_t n)
 {
     const struct codec_values *f = c->codec->values;

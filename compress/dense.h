@@ -28,7 +28,8 @@ bool dense_check(const struct codec_stage *c, const uint8_t *src, size_t n);
  * or the end of the previous call's elements. */
 size_t dense_decode(const struct codec_stage *c, const uint8_t *src, size_t n, size_t at, float *v);
 
-/* Adds all n decoded values to the target. Returns dense_size(). */
+/* Decodes all n values and adds them to the target. Returns the number of bytes read,
+ * dense_size(). */
 size_t dense_apply(const struct codec_stage *c, const uint8_t *src, struct target *t, size_t n);
 
 #endif

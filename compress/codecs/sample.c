@@ -11,7 +11,7 @@
 enum {
     SAMPLE_ALL = 8192,
     SAMPLE_MAX = 65536,
-    SAMPLE_PART = 32 /* The sample has about one element in SAMPLE_PART. */
+    SAMPLE_PART = 32 /* Sampling rate: the sample has about one of every SAMPLE_PART elements. */
 };
 
 size_t sample_size(size_t n)

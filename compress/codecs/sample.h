@@ -12,7 +12,7 @@
 
 size_t sample_size(size_t n);
 
-/* Copies sample_size(s->n) elements to v. They may be NaN. */
+/* Copies sample_size(s->n) elements to v. The copied values may be NaN. */
 void sample_draw(const struct codec_source *s, float *v);
 
 #endif

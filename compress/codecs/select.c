@@ -47,8 +47,8 @@ static inline uint32_t key_of(float f)
 struct radix
 {
     uint32_t count[2][DIGIT_SIZE];
-    uint32_t prefix; /* Digits found so far, at their place in the key. */
-    size_t left;     /* Rank of the result among the keys that begin with `prefix`. */
+    uint32_t prefix; /* Digits of the k-th largest key found so far, at their place in the key. */
+    size_t left;     /* Rank of the k-th largest key among the keys that begin with `prefix`. */
     size_t same;     /* Number of keys that begin with `prefix`. */
     unsigned digit;
 };
@@ -187,7 +187,7 @@ static struct scratch carve(void *at, size_t n, size_t k)
 
 size_t select_scratch(size_t n, size_t k)
 {
-    size_t sample = 2 * lines_size(n); /* The sample and a copy of it. */
+    size_t sample = 2 * lines_size(n); /* Number of floats for the sample and a copy of it. */
     size_t room = candidate_room(n, k);
     return 8 * room + 4 * (sample > room ? sample : room);
 }
@@ -241,14 +241,17 @@ static struct guess guess_from(const struct codec_source *s, size_t k, float *sa
     else
         load_lines(sample, s);
     size_t above = sample_rank_above(s->n, k);
-    if (above > 0) { /* The copy is made before the second search changes the sample. */
+    /* The upper bound is searched in a copy, because a search changes the order of the sample. */
+    if (above > 0) {
         size_t ties;
         float *copy = sample + size;
         memcpy(copy, sample, size * sizeof *sample);
         g.high = kth_key(copy, size, above, &ties);
     }
     g.low = kth_key(sample, size, sample_rank(s->n, k), &g.ties);
-    if (g.low == 0) { /* Zeros are never chosen, so all other values are. */
+    /* Fewer than k sampled values are not zero. Zeros are never chosen, so the threshold 1
+     * selects all other values. */
+    if (g.low == 0) {
         g.low = 1;
         g.exact = false;
     }
@@ -279,7 +282,7 @@ static int scan_candidates(const struct codec_source *s, const struct scratch *c
 
 VEC_CLONES static size_t count_equal(const float *v, size_t n, uint32_t t)
 {
-    uint32_t count = 0; /* 32 bits are enough, because n is at most one chunk. */
+    uint32_t count = 0; /* A 32-bit count is enough, because n is at most CODEC_CHUNK. */
     for (size_t i = 0; i < n; i++)
         count += key_of(v[i]) == t;
     return count;
@@ -310,7 +313,8 @@ static void take_chunk(struct simd_scan *to, const float *value, const uint32_t 
     size_t equal = *ties > 0 ? count_equal(value, n, to->t) : 0;
     if (equal <= *ties) {
         uint32_t t = to->t;
-        to->t += *ties == 0; /* With no ties left, the threshold excludes elements equal to it. */
+        /* If no more equal elements are wanted, the threshold is raised to exclude them. */
+        to->t += *ties == 0;
         simd_filter(to, value, index, n);
         to->t = t;
         *ties -= equal;
@@ -354,7 +358,8 @@ static uint32_t kth_candidate(const struct simd_scan *found, size_t k, uint32_t 
     size_t above = found->found - n;
     if (above < k)
         return kth_key(near, n, k - above, ties);
-    n = below_high(found, UINT32_MAX, near); /* All candidates are copied. */
+    /* The upper bound was wrong: all candidates are searched. */
+    n = below_high(found, UINT32_MAX, near);
     return kth_key(near, n, k, ties);
 }
 
@@ -481,7 +486,8 @@ int select_top(const struct codec_source *s, size_t k, struct codec_pick *pick, 
     if (missed)
         return select_top_histogram(s, k, pick);
     uint32_t t = g.low;
-    size_t ties = found.found; /* All candidates, unless there are more than k. */
+    /* With at most k candidates, all of them are chosen, including those equal to the threshold. */
+    size_t ties = found.found;
     if (found.found > k && g.exact)
         ties = g.ties;
     else if (found.found > k)

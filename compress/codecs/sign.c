@@ -72,7 +72,9 @@ static double finish_block(const int64_t *arg, const struct codec_block *b, uint
         scale = (float)(b->l1 / n);
         bytes_put_float(dst, scale);
     }
-    if (!(scale > 0.0f)) { /* All values are zero, or their mean is smaller than every float. */
+    /* The scale is 0: all values are zero, or the mean of |v| is smaller than every positive
+     * float. */
+    if (!(scale > 0.0f)) {
         memset(dst + 4, 0, sign_size(arg, b->n) - 4);
         return b->x2;
     }

@@ -75,7 +75,7 @@ static size_t tern_size(const int64_t *arg, size_t n)
     return 4 + quartic_size(n);
 }
 
-/* Returns the M of a block, which is above 0 if any value is not 0. */
+/* Returns M, the clipping limit of a block, which is above 0 if any value is not 0. */
 static float clip_of(const int64_t *arg, const struct codec_block *b)
 {
     double rms = sqrt(b->x2 / (double)b->n);
@@ -121,7 +121,7 @@ static double tern_encode(const int64_t *arg, const struct codec_block *b, uint8
     struct quartic_sent sent = put_digits(arg, b, m, dst + 4);
     double sum = quartic_sum(&sent);
     double k = (double)sent.n;
-    float scale = 0.0f; /* Scale if no value is sent. */
+    float scale = 0.0f; /* The scale is 0 if no value is sent. */
     if (sent.n > 0)
         scale = arg[TERN_SCALE] == SCALE_LS ? (float)(sum / k) : m;
     bytes_put_float(dst, scale);

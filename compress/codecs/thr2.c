@@ -115,7 +115,8 @@ VEC_CLONES static void codes_of(uint8_t *restrict code, const float *restrict v,
     for (size_t i = 0; i < n; i += LANES)
         for (size_t j = 0; j < LANES; j++) {
             float a = __builtin_fabsf(v[i + j]);
-            uint32_t take = 0u - (uint32_t)(a >= t); /* Uses a mask instead of a branch. */
+            /* The loop uses a mask instead of a branch, so that it vectorises. */
+            uint32_t take = 0u - (uint32_t)(a >= t);
             sum[j] += (double)bytes_to_float(bytes_of_float(a) & take);
         }
     for (size_t j = 0; j < LANES; j++)

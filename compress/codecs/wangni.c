@@ -46,8 +46,10 @@ enum { WANGNI_SCALE = KEEP_OPTIONS };
 enum { SCALE_LS, SCALE_RAW };
 enum {
     LANES = 8,
-    SOLVE_MAX = 8, /* Most passes to find kappa. The codec is unbiased for any kappa. */
-    DRAWS_MAX = 4  /* Most draws. The last draw is cut off at the room available. */
+    /* Most passes over the values to find kappa. The codec is unbiased for any kappa. */
+    SOLVE_MAX = 8,
+    /* Most draws of a message's elements. The last draw is cut off at the room available. */
+    DRAWS_MAX = 4
 };
 
 /* A kappa with which all elements except zeros are chosen, and with which products stay finite. */

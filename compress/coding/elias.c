@@ -74,7 +74,8 @@ VEC_CLONES static void put_low(const uint32_t *index, size_t k, unsigned b, uint
 {
     uint64_t mask = (UINT64_C(1) << b) - 1;
     uint64_t bits = 0;
-    unsigned n_bits = 0; /* Number of pending bits; below 8 between two iterations. */
+    /* Number of bits in `bits` that are not written yet; below 8 between two iterations. */
+    unsigned n_bits = 0;
     size_t i = 0;
     for (; i + 4 <= k && b <= 14 && end - dst >= 8; i += 4) {
         uint64_t first = (index[i] & mask) | (index[i + 1] & mask) << b;

@@ -32,7 +32,7 @@ void elias_put(const uint32_t *index, size_t k, size_t n, uint8_t *dst);
 
 struct elias_reader
 {
-    /* Streams of the high and of the low parts; n_high and n_low are their sizes in bytes. */
+    /* The stream of high parts (n_high bytes) and the stream of low parts (n_low bytes). */
     const uint8_t *high, *low;
     size_t n_high, n_low;
     size_t n;

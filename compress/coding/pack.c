@@ -186,7 +186,7 @@ static size_t get_wide(const uint8_t *src, uint16_t *code, size_t n, unsigned bi
  * rest. */
 void pack_put(uint8_t *dst, const uint16_t *code, size_t n, unsigned bits)
 {
-    size_t done = 0; /* Number of codes packed, a multiple of eight. */
+    size_t done = 0; /* Number of codes packed by a fast function, a multiple of eight. */
     if (bits == 8) {
         put_8(dst, code, n);
         return;

@@ -128,7 +128,7 @@ static bool proper_head(const struct positions *p, enum positions_how how, size_
     return p->code == POSITIONS_CODE_BITMAP && stream == bitmap_size(p->n);
 }
 
-/* Does not read past the head; the stream itself is checked while its positions are read. */
+/* The function reads only the head. The stream itself is checked while its positions are read. */
 bool positions_open(struct positions *p, enum positions_how how, size_t most, size_t n,
                     const uint8_t *src, size_t len)
 {
@@ -153,7 +153,8 @@ bool positions_open(struct positions *p, enum positions_how how, size_t most, si
     return true;
 }
 
-/* Uses the code of the head, which positions_open() has compared with the specification. */
+/* The code in the head selects the reader. positions_open() has already compared this code with the
+ * specification. */
 bool positions_next(struct positions *p, uint32_t *index, size_t count)
 {
     if (p->code == POSITIONS_CODE_BITMAP)

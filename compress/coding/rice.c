@@ -16,7 +16,7 @@
 enum {
     /* Number of valid bits in a 64-bit load that begins at any bit of its first byte. */
     WINDOW = 57,
-    GROUP = 4 /* Number of positions read from one window if they fit. */
+    GROUP = 4 /* Number of positions (a group) that are read from one 64-bit window if they fit. */
 };
 
 /* Returns the length in bits of the longest stream of k gaps with parameter b. The gaps sum to at
@@ -87,7 +87,8 @@ uint64_t rice_bits(const uint32_t *index, size_t k, unsigned b)
 unsigned rice_best(const uint32_t *index, size_t k, size_t n, uint64_t *bits)
 {
     assert(k >= 1 && k <= n);
-    unsigned b = worst_best(k, n); /* The middle one of the three parameters. */
+    /* The parameter b is the middle one of the three that are compared. */
+    unsigned b = worst_best(k, n);
     b = b < 1 ? 1 : b < RICE_B_MAX ? b : RICE_B_MAX - 1;
     for (;;) {
         struct highs h = highs_of(index, k, b - 1);

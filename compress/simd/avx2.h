@@ -29,7 +29,7 @@ static inline void pad(float to[SIMD_LANES], const float *from, size_t n)
     memcpy(to, from, n * sizeof *to);
 }
 
-/* Returns the absolute values. */
+/* Returns the absolute values of all lanes, by clearing their sign bits. */
 STEP __m256 abs_of(__m256 v)
 {
     return _mm256_and_ps(v, _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff)));

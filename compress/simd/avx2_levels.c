@@ -6,13 +6,14 @@
 
 /* ---- Levels ---- */
 
-/* Plain C, because AVX2 has no 64-bit multiplication. The compiler builds it from 32-bit ones. */
+/* This is plain C, because AVX2 has no 64-bit multiplication. The compiler builds it from 32-bit
+ * ones. */
 AVX2 static void coin_avx2(float *u, uint64_t key, size_t first, size_t n)
 {
     simd_coins(u, key, first, n);
 }
 
-/* Constants of the grid, and the sums of round_step() in sixteen lanes. */
+/* State of round_step() in registers: constants of the grid, and the sums in sixteen lanes. */
 struct rounding
 {
     __m256 first, second, levels;

@@ -5,7 +5,7 @@
 
 /* ---- Loading ---- */
 
-/* Sums of load_step(), in registers. */
+/* Sums that load_step() updates, in registers. */
 struct loading
 {
     __m256d x2[4], l1[4];
@@ -71,7 +71,8 @@ STEP struct loading load_block(const struct loaded *to, size_t at, const float *
     struct loading l = {{zero, zero, zero, zero}, {zero, zero, zero, zero}, {none, none}};
     size_t i = at;
     for (; i + SIMD_LANES <= at + n; i += SIMD_LANES) {
-        if (how & SIMD_AHEAD) { /* A step is one cache line of x and one of x_hat. */
+        /* Prefetch once per step, because a step is one cache line of x and one of x_hat. */
+        if (how & SIMD_AHEAD) {
             simd_ask(x + i);
             if (x_hat != NULL)
                 simd_ask(x_hat + i);

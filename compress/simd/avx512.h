@@ -68,7 +68,7 @@ STEP void put_halves(void *p, __mmask16 m, __m256i v)
         _mm256_mask_storeu_epi16(p, m, v);
 }
 
-/* Loads up to sixteen bytes. */
+/* Loads up to sixteen bytes, one for each lane of the mask. */
 STEP __m128i get_bytes(const void *p, __mmask16 m)
 {
     return m == ALL ? _mm_loadu_si128(p) : _mm_maskz_loadu_epi8(m, p);
@@ -99,7 +99,7 @@ STEP size_t count_lanes(__mmask16 m)
     return (size_t)__builtin_popcount(bits & ALL);
 }
 
-/* Returns the absolute values. */
+/* Returns the absolute values of all lanes, by clearing their sign bits. */
 STEP __m512 abs_of(__m512 v)
 {
     return _mm512_castsi512_ps(

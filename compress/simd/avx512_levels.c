@@ -26,7 +26,7 @@ AVX512 static void coin_avx512(float *u, uint64_t key, size_t first, size_t n)
         put(u + i, tail(n - i), coins(mix(keys)));
 }
 
-/* Constants of the grid, and the sums of round_step() in sixteen lanes. */
+/* State of round_step() in registers: constants of the grid, and the sums in sixteen lanes. */
 struct rounding
 {
     struct shifting to_grid;

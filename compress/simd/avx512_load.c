@@ -6,7 +6,7 @@
 
 /* ---- Loading ---- */
 
-/* Sums of load_step(), in registers. */
+/* Sums that load_step() updates, in registers. */
 struct loading
 {
     __m512d x2[2], l1[2];
