@@ -5,9 +5,9 @@
  * add its extern declaration and its entry in codec_all[] to compress/codec.c. The specification
  * parser, the command line and the tests iterate over codec_all[] and need no change.
  *
- * The compressor works on the difference v = x - x_hat between a model and its replica. C(v) is the
- * vector that the receiver decodes and adds to x_hat. The model is cut into units (unit.h); each
- * unit is encoded independently. A codec has exactly one of three roles:
+ * The compressor works on the difference v = x - x_hat between a model and its replica. C(v) is
+ * the vector that the receiver decodes and adds to x_hat. The model is cut into units (unit.h);
+ * each unit is encoded independently. A codec has exactly one of three roles:
  *
  *   role       what the codec does with a unit                             driver
  *   values     encodes n floats as blocks; the size of a block depends     dense.c
@@ -24,16 +24,16 @@
  *   1 [positions] [blocks]   selector, then the values codec of the chosen elements
  *   1 [body]                 body codec
  *
- * The decoder adds values to the replica through target.h, which maps an element of the unit to its
- * offset in the model.
+ * The decoder adds values to the replica through target.h, which maps an element of the unit to
+ * its offset in the model.
  *
  * Finite values: |C(v)| <= CODEC_LIMIT holds for each element. Therefore a finite replica stays
- * finite (2^64 is below the rounding step of a float near FLT_MAX). encode() fails with -ERANGE if
- * an element of v reaches CODEC_LIMIT. check() rejects a received scale that could decode to such a
- * value.
+ * finite (2^64 is below the rounding step of a float near FLT_MAX). Encoding fails with -ERANGE
+ * if an element of v reaches CODEC_LIMIT. check() rejects a received scale that could decode to
+ * such a value.
  *
- * Notation: |v|^2 is the sum of squares; delta is the contraction 1 - |v - C(v)|^2 / |v|^2; omega
- * is the relative variance of an unbiased codec, E|v - C(v)|^2 <= omega |v|^2.
+ * Notation: |v|^2 is the sum of squares; delta is the contraction 1 - |v - C(v)|^2 / |v|^2;
+ * omega is the relative variance of an unbiased codec, E|v - C(v)|^2 <= omega |v|^2.
  */
 #ifndef COMPRESS_CODEC_H
 #define COMPRESS_CODEC_H
@@ -50,9 +50,10 @@
 
 enum {
     CODEC_ARGS_MAX = 8, /* Largest number of parameters of a codec. */
-    /* Most elements that one decode() call returns; a longer block is decoded in several calls. */
+    /* Largest number of elements that one decode() call returns; a longer block is decoded in
+     * several calls. */
     CODEC_CHUNK = 1024,
-    CODEC_BLOCK_MAX = 1 << 20, /* Most elements of a block that a user can set. */
+    CODEC_BLOCK_MAX = 1 << 20, /* Largest number of elements of a block that a user can set. */
     /* Bit pattern of CODEC_LIMIT as a float. Larger bits mean a larger value, infinity or NaN. */
     CODEC_LIMIT_BITS = 0x5f800000
 };

@@ -19,10 +19,10 @@
 
 enum {
     DECIMAL_PLACES = 9, /* Number of decimal places: decimals are stored in billionths. */
-    /* Most digits before the decimal point. With nine decimal places the number stays below
-     * 2^63. */
+    /* Largest number of digits before the decimal point. With nine decimal places the number
+     * stays below 2^63. */
     DIGITS_MAX = 9,
-    SHOWN_MAX = 40 /* Most bytes of the parsed text that an error message quotes. */
+    SHOWN_MAX = 40 /* Largest number of bytes of the parsed text that an error message quotes. */
 };
 
 /* A piece of the parsed text. It does not end with a NUL. */

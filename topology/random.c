@@ -121,7 +121,8 @@ const struct topology topology_er = {
  * With K + 1 peers or fewer the graph is complete. ---- */
 
 enum {
-    /* Most draws for the new end of an edge. If none is valid, the edge is not moved. */
+    /* Largest number of draws for the new end of an edge. If none is valid, the edge is not
+     * moved. */
     FAR_TRIES = 64,
     K_DEFAULT = 4
 };
@@ -154,8 +155,8 @@ static void move_end(const struct world *w, uint32_t i, uint32_t k, struct rng *
     }
 }
 
-/* Moves edges in the order of the paper: the edges to the nearest neighbours of all peers first,
- * then those to the second nearest, and so on. */
+/* Draws a small-world graph. Edges are moved in the order of the paper: the edges to the nearest
+ * neighbours of all peers first, then those to the second nearest, and so on. */
 static int draw_world(const struct world *w, double p, struct topology_edges *e, struct rng *rng)
 {
     for (uint32_t k = 0; k < w->half; k++)

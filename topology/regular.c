@@ -22,10 +22,10 @@
 #include <string.h>
 
 enum {
-    /* Most draws of a graph. A draw fails once in ten times at worst, so this limit is never
-     * reached. */
+    /* Largest number of draws of a graph. A draw fails once in ten times at worst, so this limit
+     * is never reached. */
     ATTEMPTS_MAX = 1000,
-    SWITCHES_MAX = 10000 /* Most attempts to repair one bad pair. */
+    SWITCHES_MAX = 10000 /* Largest number of attempts to repair one bad pair. */
 };
 
 /* A graph being drawn. degree[v] is the wanted degree of vertex v and have[v] its present degree.

@@ -1,8 +1,7 @@
-/* topology/rota.c -- builds the round schedule of a topology specification, and the union of its
- * rounds.
+/* topology/rota.c -- builds the round schedule of a topology specification.
  *
- * A family adds the edges of its rounds in any order. The edges are then sorted, so that every peer
- * has the same schedule.
+ * A family adds the edges of its rounds in any order. The edges are then sorted, so that every
+ * peer has the same schedule.
  */
 #include "topology/rota.h"
 

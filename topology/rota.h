@@ -1,4 +1,4 @@
-/* topology/rota.h -- round schedules: topologies that change from round to round.
+/* topology/rota.h -- round schedules: topologies that change every round.
  *
  * Some families are not one graph but a *pass*: a sequence of rounds that is repeated during the
  * whole run. Each round has its own edges and weights (not Metropolis-Hastings). For such a

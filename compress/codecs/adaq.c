@@ -1,5 +1,4 @@
-/* compress/codecs/adaq.c -- selector "adaq": the largest positive and the largest negative
- * values.
+/* compress/codecs/adaq.c -- selector "adaq": the largest values of each sign.
  *
  * AdaQ (Dryden et al. 2016) chooses the top ceil(keep * n+) of the n+ positive values and, by
  * magnitude, the top ceil(keep * n-) of the n- negative ones. Thus both signs are represented.

@@ -1,5 +1,4 @@
-/* compress/codecs/aji.c -- selector "aji": all values above a quantile that is estimated from a
- * sample.
+/* compress/codecs/aji.c -- selector "aji": all values above an estimated quantile.
  *
  * Gradient dropping (Aji, Heafield 2017) is top-k with an estimated threshold, the (1 -
  * keep)-quantile of |v|. The number of values is therefore not exact: about keep * n, with a

@@ -1,5 +1,4 @@
-/* compress/codecs/error2.h -- sums of squared errors, for encoders that know each error while
- * rounding.
+/* compress/codecs/error2.h -- sums of squared errors, for encoders that round in a loop.
  *
  * A rounding loop stores the square of each error in a buffer, and simd_sum_squares() adds them
  * up. Two separate loops vectorise, one combined loop does not. Errors are multiplied by 2^-e

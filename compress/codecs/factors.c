@@ -13,7 +13,8 @@
 #include <string.h>
 
 enum {
-    TOGETHER = 4 /* Most columns that a loop processes together, reading M once for all of them. */
+    /* Largest number of columns that a loop processes together, reading M once for all of them. */
+    TOGETHER = 4
 };
 
 /* A vector of FACTORS_LANES floats: one register, or several on a machine with shorter ones. The

@@ -1,5 +1,4 @@
-/* compress/codecs/fp16.c -- values codec "fp16": binary16 with a power-of-two factor for each
- * block.
+/* compress/codecs/fp16.c -- values codec "fp16": binary16 with one power of two per block.
  *
  * Block of n <= 1024 values:  e u8 | n x binary16
  *

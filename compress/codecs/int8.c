@@ -1,5 +1,4 @@
-/* compress/codecs/int8.c -- values codec "int8": 8-bit integers scaled by the largest value of a
- * block.
+/* compress/codecs/int8.c -- values codec "int8": 8-bit integers with one scale per block.
  *
  * Block of n values:  scale f32 | n x i8, from -127 to 127
  *

@@ -1,8 +1,7 @@
-/* compress/codecs/keep.h -- the parameters keep= and warm= of selectors: the share of elements
- * chosen.
+/* compress/codecs/keep.h -- the selector parameters keep= and warm=: the share of elements.
  *
  * topk, randk, aji, adaq and wangni have these parameters, as the first ones of their arguments.
- * During the first `warm` rounds the share falls from near 1 to `keep`, as in Deep Gradient
+ * During the first `warm` rounds the share falls gradually to `keep`, as in Deep Gradient
  * Compression (codec_warm_share()). Round 0 has the largest share.
  */
 #ifndef COMPRESS_CODECS_KEEP_H

@@ -1,5 +1,4 @@
-/* compress/codecs/matrix.h -- a matrix sent as the product of two thin factors (lowrank and
- * atomo).
+/* compress/codecs/matrix.h -- a matrix sent as the product of two thin factors.
  *
  * For a tensor of m rows and n columns, and rank r:
  *

@@ -1,12 +1,11 @@
-/* compress/codecs/onebit.c -- values codec "onebit": one bit per value and two means per block
- * (1-bit SGD).
+/* compress/codecs/onebit.c -- values codec "onebit": one bit per value, two means per block.
  *
  * Block of n values:  plus f32 | minus f32 | n bits, 1 for v < 0, low bit first, zero padding
  *
  * C(v) = plus for v >= 0 and -minus for v < 0, where plus and minus are the means of |v| over
- * the two classes (Seide et al. 2014). These are the least-squares values for the given bits.
- * The error is |v|^2 - S+^2/n+ - S-^2/n-, with S+ and S- the sums of |v| over the classes. By
- * Cauchy-Schwarz it is never above the error of the codec sign, which has one scale.
+ * the two classes (1-bit SGD, Seide et al. 2014). These are the least-squares values for the
+ * given bits. The error is |v|^2 - S+^2/n+ - S-^2/n-, with S+ and S- the sums of |v| over the
+ * classes. By Cauchy-Schwarz it is never above the error of the codec sign, which has one scale.
  *
  * An empty class has mean 0. The negative class has mean 0 only if it is empty, because the mean
  * of negative floats never rounds to zero.

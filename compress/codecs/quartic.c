@@ -1,5 +1,4 @@
-/* compress/codecs/quartic.c -- packs ternary digits, five to a byte, and run-length codes the
- * zeros.
+/* compress/codecs/quartic.c -- packs ternary digits five to a byte, with runs of zeros.
  *
  * Five digits of base 3 are at most 242, so a byte has thirteen more values, which encode runs
  * of zero bytes. Loops over digits have no branches: whether a value is sent is unpredictable,

@@ -1,9 +1,8 @@
-/* compress/codecs/randk.c -- selector "randk": ceil(keep * n) random elements, one from each
- * stratum.
+/* compress/codecs/randk.c -- selector "randk": random elements, one from each stratum.
  *
- * The indices [0, n) are cut into k strata of floor(n/k) or ceil(n/k) elements. One element of
- * each stratum is drawn from the seed. The positions therefore ascend without repetition, and
- * all together take eight bytes.
+ * The selector chooses k = ceil(keep * n) elements. The indices [0, n) are cut into k strata of
+ * floor(n/k) or ceil(n/k) elements. One element of each stratum is drawn from the seed. The
+ * positions therefore ascend without repetition, and all together take eight bytes.
  *
  *   scale=biased     sends the values unchanged: a contraction with delta = k/n on average over
  *                    the elements, at least 1/ceil(n/k) for each

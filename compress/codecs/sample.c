@@ -1,5 +1,4 @@
-/* compress/codecs/sample.c -- draws a sample of a difference, for the selectors that estimate a
- * threshold.
+/* compress/codecs/sample.c -- draws a sample of a difference, to estimate a threshold.
  *
  * The sample is large enough for a quantile at 1 % to be right within a few per cent. It is
  * small enough to cost little compared with a pass over all elements.

@@ -1,5 +1,4 @@
-/* compress/codecs/select.c -- finds the k largest magnitudes exactly, in little more than one
- * pass.
+/* compress/codecs/select.c -- finds the k largest magnitudes exactly, in about one pass.
  *
  * Sorting or a heap would cost many times the reading of the n values. Instead, a sample gives
  * two bounds for the k-th largest value, each five standard deviations away from the estimate.

@@ -1,5 +1,4 @@
-/* compress/codecs/sign.c -- values codec "sign": one bit per value and the mean of |v| per
- * block.
+/* compress/codecs/sign.c -- values codec "sign": the sign of each value, one scale per block.
  *
  * Block of n values:  [ scale f32 ] | n bits, 1 for v < 0, low bit first, zero padding
  *

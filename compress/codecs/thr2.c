@@ -1,5 +1,4 @@
-/* compress/codecs/thr2.c -- values codec "thr2": two bits per value: plus, minus or zero by a
- * threshold.
+/* compress/codecs/thr2.c -- values codec "thr2": two bits per value: plus, minus or zero.
  *
  * Block of n values:  [scale f32] | ceil(n / 4) bytes with codes of 2 bits
  *                     00 zero, 11 plus, 10 minus; 01 is invalid

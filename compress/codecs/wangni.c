@@ -1,5 +1,4 @@
-/* compress/codecs/wangni.c -- selector "wangni": random elements, with a probability
- * proportional to |v|.
+/* compress/codecs/wangni.c -- selector "wangni": elements drawn in proportion to |v|.
  *
  * Element i is chosen with probability p_i = min(1, kappa |v_i|). kappa is such that all p_i sum
  * to K = ceil(keep * n) (Wangni et al. 2018, algorithm 3: solve as if no p_i exceeded 1, count
@@ -46,9 +45,11 @@ enum { WANGNI_SCALE = KEEP_OPTIONS };
 enum { SCALE_LS, SCALE_RAW };
 enum {
     LANES = 8,
-    /* Most passes over the values to find kappa. The codec is unbiased for any kappa. */
+    /* Largest number of passes over the values to find kappa. The codec is unbiased for any
+     * kappa. */
     SOLVE_MAX = 8,
-    /* Most draws of a message's elements. The last draw is cut off at the room available. */
+    /* Largest number of draws of a message's elements. The last draw is cut off at the room
+     * available. */
     DRAWS_MAX = 4
 };
 

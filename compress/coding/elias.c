@@ -130,8 +130,8 @@ VEC_CLONES static bool get_high(struct elias_reader *r, uint32_t *index, size_t 
                 return false;
             bits = words_get(r->high, r->n_high, 8 * word++);
         }
-        /* Number of zero bits before this word plus the index of the output element: bit position
-         * minus i is the high part. */
+        /* Bit offset of this word minus r->i: the number of zero bits before the word, plus the
+         * set bits that this call has read (subtracted below as i). */
         size_t zeros = 64 * (word - 1) - r->i;
         size_t left = (size_t)__builtin_popcountll(bits);
         size_t end = left < count - i ? i + left : count;

@@ -1,5 +1,4 @@
-/* compress/coding/positions.c -- writes and reads positions in the coding that a specification
- * names.
+/* compress/coding/positions.c -- writes and reads the positions of a sparse message.
  *
  * The head of an encoding contains k, the code and the length of the stream. The receiver also
  * knows the code from the specification and rejects any other: another code would be a second

@@ -1,6 +1,4 @@
-/* compress/simd/avx2_cast.c -- AVX2 kernels that convert floats to binary16, int8 and powers of
- * two.
- */
+/* compress/simd/avx2_cast.c -- AVX2 kernels for binary16, int8 and powers of two. */
 #include "compress/simd/avx2.h"
 
 #if SIMD_X86

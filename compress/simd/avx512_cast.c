@@ -1,6 +1,4 @@
-/* compress/simd/avx512_cast.c -- AVX-512 kernels that convert floats to binary16, int8, powers of
- * two.
- */
+/* compress/simd/avx512_cast.c -- AVX-512 kernels for binary16, int8 and powers of two. */
 #include "compress/simd/avx512.h"
 
 #if SIMD_X86

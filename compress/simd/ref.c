@@ -1,8 +1,7 @@
-/* compress/simd/ref.c -- reference kernels in plain C, which the vector kernels must match bit for
- * bit.
+/* compress/simd/ref.c -- reference kernels in plain C; vector kernels must give the same bits.
  *
- * The code is written for readability. Sums still use SIMD_LANES lanes: floating-point addition is
- * not associative, and the vector kernels add in this order.
+ * The code is written for readability. Sums still use SIMD_LANES lanes: floating-point addition
+ * is not associative, and the vector kernels add in this order.
  */
 #include "compress/simd/table.h"
 

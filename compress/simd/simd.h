@@ -20,8 +20,8 @@
 
 enum {
     SIMD_LANES = 16,
-    /* Most elements in a call that sums floats. A lane then adds 64 values, with a relative error
-     * of at most 2^-18. */
+    /* Largest number of elements in a call that sums floats. A lane then adds 64 values, with a
+     * relative error of at most 2^-18. */
     SIMD_CALL_MAX = 1024,
     SIMD_BLOCKS_MAX = 16
 };
