@@ -1,4 +1,5 @@
-/* gossip/mixers/average.c -- updates of the model, averaged with or without a memory. */
+/* gossip/mixers/average.c -- the mixer that averages compressed updates, with or without error
+ * feedback. */
 #include "gossip/mixers/average.h"
 
 #include "gossip/mixers/correction.h"
@@ -11,27 +12,30 @@
 
 struct average
 {
-    float *u;        /* x before the local steps of this job. */
-    float *withheld; /* What of our updates is not in x; NULL without error feedback. */
-    float *sum;      /* Scratch for decoded updates; behind encode, what was sent. */
-    size_t n_sent;   /* Different updates that the last job encoded. */
-    double lazy;     /* 1/2 where weights are halved, else 1. */
-    bool corrects;   /* In the last phase: deltas are corrections from now on. */
+    float *u; /* Model x before the local steps of this job. */
+    /* Part of the peer's own updates that is not in x. NULL without error feedback. */
+    float *withheld;
+    /* Scratch for decoded updates. After encode(): the mean of the updates sent. */
+    float *sum;
+    size_t n_sent; /* Number of distinct updates that the last job encoded. */
+    /* Factor of the mixing weights: 1/2 on a graph that is not complete, else 1. */
+    double lazy;
+    bool corrects; /* True: deltas of the consensus phase are corrections. */
 };
 
-/* What open_average() has made of m->state. */
+/* Returns the data that open_average() allocated. */
 static struct average *average_of(const struct mixing *m)
 {
     return m->state;
 }
 
-/* The codec tells: a correction never takes the run's (plan). */
+/* DELTA_RUN marks an update: plan() never gives this codec to a correction. */
 static bool is_update(uint32_t codec)
 {
     return codec == DELTA_RUN;
 }
 
-/* Does this task encode an update, for itself and those that share it? */
+/* Returns whether this task encodes an update, for itself and the tasks that share it. */
 static bool encodes_update(const struct mixing_task *t)
 {
     return t->encodes && is_update(t->codec);
@@ -83,9 +87,9 @@ static void close_average(struct mixing *m)
 
 /* ---- plan ---- */
 
-/* Updates are small from an edge's first round on, so there is no catching up; and
- * a correction must not be taken for an update, so it is coded DELTA_FINAL. Once one
- * end of an edge corrects, the other does, too. */
+/* Chooses the codec. Updates are small from an edge's first round on, so no catch-up is needed.
+ * Corrections use DELTA_FINAL, which tells them from updates. When one end of an edge corrects,
+ * so does the other. */
 static uint32_t plan(struct mixing *m, const struct mixing_task *t, const struct mixing_moment *now)
 {
     struct average *v = average_of(m);
@@ -94,15 +98,15 @@ static uint32_t plan(struct mixing *m, const struct mixing_task *t, const struct
     return now->settling && v->corrects ? DELTA_FINAL : DELTA_RUN;
 }
 
-/* The table for this is at the head of average.h. */
+/* average.h contains the table of this decision. */
 static void settle(struct mixing *m, bool apart)
 {
     struct average *v = average_of(m);
     v->corrects |= v->lazy < 1 || !mixing_in_step(m) || apart;
 }
 
-/* Where deltas were updates, a and b are sums of them and of no model; mixing parts
- * models that were equal, until |x - a| is under the target. */
+/* While deltas were updates, a and b are sums of updates rather than models. Mixing them pushes
+ * equal models apart until |x - a| is under the target. */
 static bool lags(const struct mixing *m, const struct edge *e, double most)
 {
     const struct edge_sent *s = e->cur.payload != NULL ? &e->cur : &e->prev;
@@ -123,7 +127,7 @@ static void keep(struct mixing *m, struct state *s)
 
 /* ---- mix ---- */
 
-/* Replicas that are new in this job have no memory yet. */
+/* Gives a memory to replicas that are new in this job. */
 static void begin_memories(struct mixing *m)
 {
     const struct average *v = average_of(m);
@@ -135,7 +139,7 @@ static void begin_memories(struct mixing *m)
     }
 }
 
-/* The weights of all edges for which task t applies our delta. */
+/* Returns the total weight of all edges that share the own delta of task t. */
 static double group_weight(const struct mixing *m, const struct mixing_task *t)
 {
     double w = 0;
@@ -145,7 +149,7 @@ static double group_weight(const struct mixing *m, const struct mixing_task *t)
     return w * average_of(m)->lazy;
 }
 
-/* x -= w C_own once for each delta of ours, with the weights of all its edges. */
+/* Subtracts w C_own once per distinct own delta; w is the total weight of its edges. */
 static void commit_own(struct mixing *m)
 {
     struct average *v = average_of(m);
@@ -160,11 +164,11 @@ static void commit_own(struct mixing *m)
     }
 }
 
-/* Equal weights are the rule: such updates are added up before they reach x. */
+/* Edges usually have equal weights. Their updates are summed first and added to x in one step. */
 static void commit_theirs(struct mixing *m)
 {
     struct average *v = average_of(m);
-    double w = 0; /* The weight of what is in sum; 0: nothing is. */
+    double w = 0; /* Weight of the updates in v->sum. 0: v->sum is empty. */
     for (struct mixing_task *t = m->task; t < m->task + m->n_tasks; t++) {
         double own = t->w * v->lazy;
         if (!t->commit || !is_update(t->theirs.head.codec))
@@ -181,7 +185,7 @@ static void commit_theirs(struct mixing *m)
         vec_axpy(m->x, (float)w, v->sum, m->dim);
 }
 
-/* Different updates, not edges: those in step share one. */
+/* Counts distinct updates rather than edges: edges in step share one update. */
 static size_t count_updates(const struct mixing *m)
 {
     size_t n = 0;
@@ -190,8 +194,7 @@ static size_t count_updates(const struct mixing *m)
     return n;
 }
 
-/* An update of one end may meet a correction of the other, which is then no step of
- * the models: replicas alone have moved. */
+/* Where an update meets a correction, only the replicas move and the models do not. */
 static bool are_corrections(const struct mixing_task *t)
 {
     return !is_update(t->ours.head.codec) && !is_update(t->theirs.head.codec);
@@ -211,8 +214,8 @@ static void mix(struct mixing *m)
 
 /* ---- encode ---- */
 
-/* Every memory gets what the local steps did; that of an edge which encodes nothing
- * in this job, too: its other end will be told later. */
+/* The change by local steps goes into every memory, including those of edges that encode no
+ * delta in this job. Such an edge sends it later. */
 static void remember(struct mixing *m)
 {
     struct average *v = average_of(m);
@@ -221,20 +224,20 @@ static void remember(struct mixing *m)
     vec_add_diff(v->withheld, 1, m->x, v->u, m->dim);
 }
 
-/* A correction is Q(x - a), an update C(memory) or without one C(x - u). */
+/* Encodes a correction Q(x - a), or an update: C(memory) with error feedback, C(x - u) without. */
 static void put(struct mixing *m, struct mixing_task *t)
 {
     const struct average *v = average_of(m);
     if (!is_update(t->codec))
         mixing_put(m, t, m->x, t->replica->v);
     else if (v->withheld != NULL)
-        mixing_put(m, t, t->replica->memory, v->sum); /* sum is 0. */
+        mixing_put(m, t, t->replica->memory, v->sum); /* v->sum is all zeros here. */
     else
         mixing_put(m, t, m->x, v->u);
 }
 
-/* x = u + sent + (withheld - memory), and then withheld = memory - sent. What
- * stands in brackets is 0 while all edges are in step. */
+/* Computes x = u + sent + (withheld - memory), then withheld = memory - sent. The bracket is 0
+ * while all edges are in step. */
 static void settle_memory(struct mixing *m, float share)
 {
     struct average *v = average_of(m);
@@ -249,7 +252,7 @@ static void settle_memory(struct mixing *m, float share)
     vec_axpy(v->withheld, -1, v->sum, m->dim);
 }
 
-/* What we told is what we believe: x = u + the mean of what was sent. */
+/* Sets x = u + mean of the updates sent, so x contains only what the neighbours receive. */
 static void believe(struct mixing *m)
 {
     struct average *v = average_of(m);
@@ -281,7 +284,7 @@ static void encode(struct mixing *m)
         believe(m);
 }
 
-/* The sum is scratch again with the next job's mix. */
+/* v->sum holds the sent update until the next job's mix(). */
 static const float *sent(const struct mixing *m)
 {
     const struct average *v = average_of(m);

@@ -1,57 +1,56 @@
-/* gossip/mixers/average.h -- averaging of compressed updates, with or without memory.
+/* gossip/mixers/average.h -- averages compressed model updates, with or without error feedback.
  *
- * The textbook form (Stich, Cordonnier, Jaggi 2018, algorithm 1 and its
- * parallel form; GRACE's all-gather), for peer i of n with the common model x:
+ * The algorithm (Stich, Cordonnier, Jaggi 2018, algorithm 1 in its parallel form; the
+ * all-gather of GRACE), for peer i of n with a common model x:
  *
- *   D_i = what the local steps would add to x
- *   p_i = e_i + D_i         the memory e_i starts at 0; without it p_i = D_i
+ *   D_i = change of x by the local steps
+ *   p_i = e_i + D_i         e_i is the error memory, 0 at first; without memory p_i = D_i
  *   x   = x + mean of C(p_i)
  *   e_i = p_i - C(p_i)
  *
- * Here it runs on edges. A job of a peer:
+ * On edges, one job of a peer is:
  *
  *   mix      per committing edge: x += w (C_theirs - C_own), memory -= C_own
- *   ...      u = x; local steps: x = u + D; every memory += D
- *   encode   C of the edge's memory (of D without error feedback)
- *            x = u + C_own: what we told is what we believe; the rest waits
+ *   steps    u = x; local steps: x = u + D; every memory += D
+ *   encode   C of the edge's memory (of D without error feedback);
+ *            x = u + C_own, so x contains only updates that were sent
  *
- * On a complete graph w = 1/n, and x is the textbook's, the same everywhere. On any
- * other graph an update goes one hop: models are X = W S, S being the
- * sums of all updates of each peer, and drift apart until the last phase
- * corrects them (correction.h). Gradient descent then moves S by -lr (W S - ...):
- * along an eigenvector of W with a negative eigenvalue (ring of 8: -1/3) that
- * grows without end. So there w is half of the edge's: (I + W) / 2 has none.
- * The exchange is equal and opposite, so the mean moves by the mean of the
- * C_own whatever the graph.
+ * Topology. On a complete graph w = 1/n, and x equals the algorithm's x on all peers. On
+ * another graph an update travels one hop only. The models are X = W S, where S holds
+ * the sum of each peer's updates, and drift apart until the consensus phase corrects them
+ * (correction.h). Gradient descent moves S by -lr (W S - ...), which grows without
+ * bound along an eigenvector of W with a negative eigenvalue (-1/3 on a ring of 8). On such
+ * graphs w is therefore halved: (I + W) / 2 has no negative eigenvalue. An exchange is equal
+ * and opposite, so on any graph the mean moves by the mean of the C_own.
  *
- * The memory belongs to a replica: edges in step share one, an edge out of step
- * keeps its own, and so hears later what it missed. `withheld` is what of our
- * own updates is not in x. In step it equals the memory. Where there are
- * several, x gets the mean of what they told, so that at any time
+ * Memory. Each replica has a memory. Edges in step share one; an edge out of step
+ * has its own and later receives what it missed. `withheld` is the part of a peer's own
+ * updates that is not in x. In step it equals the memory. With several memories, x gets the
+ * mean of the updates sent, so that at any time, up to rounding,
  *
- *   sum of x + withheld over peers = x0 n + sum of all D       (to rounding)
+ *   sum of (x + withheld) over peers = x0 n + sum of all D
  *
- * An edge that begins anew has a = b = x0 but takes `withheld` for its memory:
- * history is not sent again. A job that encodes no update (alone, all edges
- * wait) leaves D in x and in no memory.
+ * An edge that is reset has a = b = x0 and takes `withheld` as its memory, so old updates are
+ * not sent again. A job that encodes no update (no neighbour, or all edges wait) leaves D in x
+ * and in no memory.
  *
- * The last phase. Updates that reach everybody leave models equal. Then it has only
- * to find that out, and until it has, updates go on with D = 0, so that memories
- * drain: to move equal models together would part them first, as replicas are sums
- * of updates and of no model, and cost many times the bytes.
+ * Consensus phase. If updates reach all peers, models become equal by updates alone. Updates
+ * then continue with D = 0 until the memories are empty. A correction would first push equal
+ * models apart, because replicas are sums of updates rather than models, and would cost many
+ * times the bytes.
  *
- *   not everybody is a neighbour                     correct: models are apart
- *   an edge is out of step, and so not told all      correct
- *   the drift is known: over the target              correct
- *                       under it, or not known yet   updates go on
- *   a neighbour corrects                             correct: it is of use by two
+ *   condition                                        deltas in the consensus phase
+ *   the topology is not complete                     corrections
+ *   an edge is out of step                           corrections
+ *   the consensus distance is over the target        corrections
+ *   the consensus distance is unknown or in target   updates
+ *   a neighbour sends corrections                    corrections (both ends are needed)
  *
- * DGC (Lin et al. 2018) is this with error feedback and top-k: its momentum
- * correction is what local momentum gives, as D = -lr * velocity and not the
- * gradient goes into the memory; factor masking is trainer.sent() with
- * mixing_sent(); local gradient clipping is nn/train/optimiser.h's. Weight decay is
- * part of D, and so passes through the memory (and grows stale there), where
- * DGC's code applies it at once.
+ * DGC (Lin et al. 2018) is this mixer with error feedback and top-k. Its momentum correction
+ * follows from local momentum, because the memory receives D = -lr * velocity rather than the
+ * gradient. Its factor masking is trainer.sent() with mixing_sent(). Its gradient clipping is
+ * in nn/train/optimiser.h. Weight decay is part of D and is delayed by the memory,
+ * whereas DGC's code applies it at once.
  */
 #ifndef GOSSIP_MIXERS_AVERAGE_H
 #define GOSSIP_MIXERS_AVERAGE_H
@@ -60,7 +59,8 @@
 
 extern const struct mixer mixer_average;
 
-/* What of our own updates is not in x, dim floats; NULL without error feedback. */
+/* Returns the part of this peer's own updates that is not in x, dim floats. NULL without error
+ * feedback. */
 const float *average_withheld(const struct mixing *m);
 
 #endif

@@ -1,10 +1,10 @@
-/* gossip/mixers/choco.c -- CHOCO-SGD as a mixer: every delta corrects a replica. */
+/* gossip/mixers/choco.c -- the CHOCO-SGD mixer: each delta corrects a replica. */
 #include "gossip/mixers/choco.h"
 
 #include "gossip/mixers/correction.h"
 #include "gossip/mixers/mixing.h"
 
-/* All that CHOCO keeps are replicas, and those are mixing's. */
+/* CHOCO-SGD has no data apart from the replicas, which struct mixing owns. */
 static int open_choco(struct mixing *m, const struct mixing_config *config)
 {
     (void)m, (void)config;
@@ -16,18 +16,22 @@ static void close_choco(struct mixing *m)
     (void)m;
 }
 
-/* In an asynchronous run others may still train: the last phase's codec waits until
- * both ends are in that phase.
+/*
+ * Chooses the codec of an edge's next delta. In an asynchronous run the neighbour may still
+ * train, so DELTA_FINAL waits until both ends are in the consensus phase.
  *
- *   a pass of whole models                         FINAL, from its first delta on
- *   an edge's first delta in the middle of a run   the whole way from x0: CATCHUP
- *   both ends are in the last phase                FINAL
- *   else                                           the run's codec, or a rung */
+ *   condition, first match wins                             codec
+ *   exact averaging pass of whole models                    DELTA_FINAL
+ *   first delta of an edge that opened during the run       DELTA_CATCHUP (all of x - x0)
+ *   both ends are in the consensus phase                    DELTA_FINAL
+ *   otherwise                                               the run's codec, or a level
+ */
 static uint32_t plan(struct mixing *m, const struct mixing_task *t, const struct mixing_moment *now)
 {
     (void)m;
     uint64_t theirs = t->commit ? edge_theirs(t->edge)->head.run_round : t->edge->run_round;
-    uint64_t first = now->pass > 1 ? now->pass : 1; /* By then every edge has had its turn. */
+    /* After `first` rounds every edge has had its first exchange. */
+    uint64_t first = now->pass > 1 ? now->pass : 1;
     if (now->whole)
         return DELTA_FINAL;
     if (mixing_edge_round(t) == 0 && (now->round >= first || now->settling))

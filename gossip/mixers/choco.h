@@ -1,15 +1,15 @@
-/* gossip/mixers/choco.h -- CHOCO-SGD: compressed differences, one correction an edge.
+/* gossip/mixers/choco.h -- CHOCO-SGD: a peer sends compressed differences to its replicas.
  *
- * Koloskova, Stich, Jaggi 2019, algorithm 2, with its state per edge. For an edge
- * with our replica a and theirs b, a job does:
+ * Koloskova, Stich, Jaggi 2019, algorithm 2, with the state kept per edge. On an edge, a is
+ * the peer's own replica and b the neighbour's replica. One job:
  *
  *   mix      a += q_own, b += q_theirs (mixing.h), then
  *            x += sum over edges of gamma w (b - a) (correction.h)
- *   ...      local steps on x
- *   encode   q = Q(x - a), once for each different a
+ *   steps    the caller runs its local steps on x
+ *   encode   q = Q(x - a), once per distinct a
  *
- * What a delta leaves out stays in x - a and goes into the next one: error feedback
- * is built in. Without faults this is the paper's algorithm, number for number.
+ * The part of x - a that a delta omits stays in x - a and is sent later, so the algorithm
+ * includes error feedback. Without faults the results equal the paper's algorithm exactly.
  */
 #ifndef GOSSIP_MIXERS_CHOCO_H
 #define GOSSIP_MIXERS_CHOCO_H

@@ -1,14 +1,14 @@
-/* gossip/mixers/clip.c -- the threshold of --tolerate, and the terms that it shortens. */
+/* gossip/mixers/clip.c -- computes the clipping threshold of --tolerate and clips the terms. */
 #include "gossip/mixers/clip.h"
 
 #include "nn/math/vec.h"
 
 #include <math.h>
 
-/* Sums of weights differ from one another in the last bits, where they should be equal. */
+/* Relative tolerance: sums of weights that should be equal differ in the last bits. */
 static const double rounding = 1e-9;
 
-/* Does term j stand behind term i in the order of their lengths? */
+/* Returns whether term j comes after term i when terms are sorted by length. */
 static bool is_farther(const struct correction *term, size_t j, size_t i)
 {
     double dj = isfinite(term[j].d2) ? term[j].d2 : (double)INFINITY;
@@ -21,7 +21,7 @@ static bool is_heavier(const struct correction *term, size_t j, size_t i)
     return term[j].w > term[i].w || (term[j].w == term[i].w && j > i);
 }
 
-/* No B edges weigh more than the B heaviest. */
+/* Returns the total weight of the B heaviest edges, the largest weight of any B edges. */
 static double most_weight(const struct correction *term, size_t n, uint32_t tolerate)
 {
     double sum = 0;
@@ -56,11 +56,12 @@ void clip_terms(struct correction *term, size_t n, size_t dim, const struct clip
     }
     double tau2 = fmin(clip_threshold2(term, n, rule->tolerate, rule->behind), rule->most2);
     for (struct correction *t = term; t < term + n; t++) {
-        t->refused |= !isfinite(t->d2); /* Nothing may be multiplied with it. */
+        /* A non-finite difference must not be multiplied, so the term is refused. */
+        t->refused |= !isfinite(t->d2);
         if (t->refused)
             t->coefficient = 0;
         else if (t->d2 > tau2)
             t->coefficient *= (float)sqrt(tau2 / t->d2);
-        t->d2 = 0; /* The pass adds it up. */
+        t->d2 = 0; /* correction_pass() sums d2 from 0. */
     }
 }

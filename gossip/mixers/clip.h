@@ -1,40 +1,39 @@
-/* gossip/mixers/clip.h -- --tolerate B: how far a neighbour may pull, by what all of them say.
+/* gossip/mixers/clip.h -- clipping: bounds the influence of Byzantine neighbours (--tolerate B).
  *
- * The one-sided rule CS+ (Gaucher, Dieuleveut, Hendrikx 2025) on an edge's difference
- * d = b - a, with the edges in the order of their lengths:
+ * B is the number of Byzantine neighbours to tolerate. The rule is CS+ (Gaucher, Dieuleveut,
+ * Hendrikx 2025) on the difference d = b - a of each edge. Edges are sorted by length |d|:
  *
  *     near                    tau                     far
  *      |b-a|  |b-a| ....... |b-a| | |b-a| .... |b-a|
  *                                  \_______________/
- *                          together at least twice the weight of any B edges
+ *                          total weight of at least twice the B heaviest edges
  *
  *   x += sum of gamma w d min(1, tau / |d|)
  *
- * So B neighbours that lie, wherever they stand in that order, pull no farther than
- * honest ones do. Where there are fewer edges than that, tau is 0 and nothing is mixed.
+ * So B Byzantine neighbours, at any place in that order, pull no farther than honest
+ * neighbours do. If there are too few edges, tau is 0 and no model is mixed.
  *
- * B counts those that mix. A neighbour that has been found out (gossip/exchange/trust.h, or a
- * broken protocol) is barred, and one liar fewer is left among the others: beside it B is
- * less by one. Without that the three that remain of 2 B + 2 = 4 would all be shortened to the
- * nearest, and honest peers end apart.
+ * Quarantine. B counts neighbours that take part. A neighbour that was proven Byzantine
+ * (gossip/exchange/trust.h, or a broken protocol) is quarantined, and B is then one less.
+ * Otherwise, of 2 B + 2 = 4 neighbours the remaining 3 would all be clipped to the length of
+ * the nearest, and honest peers would end with different models.
  *
- * In the last phase tau is larger: the weight of B edges is behind it (He, Karimireddy, Jaggi 2022
- * clip there), so that a liar pulls no farther than the farthest of the honest. CS+ moves a model
- * no farther than its nearest neighbours are, and two groups of peers, each of which has agreed,
- * hardly come together any more, although nobody lies; nothing but that is left to be done then.
- * While models train CS+ keeps liars out better (simulated: gossip/mixers/README.md).
+ * Consensus phase. tau is larger there: only the weight of B edges lies behind it, as in
+ * He, Karimireddy, Jaggi 2022. A Byzantine neighbour then pulls no farther than the farthest
+ * honest one. With CS+, two groups of peers that each agree internally would hardly converge,
+ * even without any attacker. In training, CS+ resists attackers better (simulations:
+ * gossip/mixers/README.md).
  *
- * With more liars than B tau is theirs to choose. Against that, --pull X keeps tau under X
- * times the length of our own local steps: as the gamma w of a peer add up to less than 1,
- * all its neighbours together move x by less than that in a round, whoever lies. (He,
- * Karimireddy, Jaggi 2022 clip at a constant; what is right for it differs by task and
- * learning rate, and one's own steps know both.)
+ * More than B attackers. They can choose tau. --pull X therefore also limits tau to X times
+ * the length of the peer's own local steps. The gamma w of a peer sum to less than 1, so all
+ * neighbours together move x by less than that limit in a round. (He, Karimireddy,
+ * Jaggi 2022 use a constant limit. The right constant depends on the task and the learning
+ * rate, and the own local steps reflect both.)
  *
- * The other end clips by its own neighbours and not by ours: the exchange is no longer
- * equal and opposite, and the mean of the models is kept only up to what was clipped.
- * (A threshold that both ends share would keep it, and lets an attacker choose it:
- * simulated, that diverges.) Replicas and gamma are as without clipping, bit for bit
- * the same at both ends.
+ * Cost. The neighbour clips with its own threshold, so the exchange is no longer equal and
+ * opposite, and the mean of the models changes by the clipped amount. A threshold shared by
+ * both ends would keep the mean but let an attacker choose it; that diverges in simulation.
+ * Replicas and gamma do not depend on clipping and stay bitwise equal at both ends.
  */
 #ifndef GOSSIP_MIXERS_CLIP_H
 #define GOSSIP_MIXERS_CLIP_H
@@ -43,23 +42,25 @@
 
 #include <stdint.h>
 
-/* So many times the weight of any B edges are behind tau. */
+/* Weight that must lie behind tau, in multiples of the B heaviest edges: consensus phase, and
+ * training. */
 enum { CLIP_LAST = 1, CLIP_TRAINING = 2 };
 
-/* tau^2 over n terms whose d2 and w are known; B = tolerate, 0: the largest. A d2 that is no
- * number or infinite is farther than any other. Terms of equal length lie in the order
- * of the neighbours. O(n^2). */
+/* Returns tau^2 over n terms with known d2 and w. `tolerate` is B; B = 0 returns the largest
+ * finite d2. A d2 that is NaN or infinite counts as farthest. Terms of equal length keep their
+ * order in the array. O(n^2). */
 double clip_threshold2(const struct correction *term, size_t n, uint32_t tolerate, uint32_t behind);
 
 struct clip_rule
 {
-    uint32_t tolerate; /* B, of the neighbours that mix. */
-    uint32_t behind;   /* CLIP_TRAINING or CLIP_LAST. */
-    double most2;      /* tau^2 is no larger; infinite: no limit. */
+    uint32_t tolerate; /* Number B of Byzantine neighbours among those that take part. */
+    /* Multiple of the B heaviest edges' weight behind tau: CLIP_TRAINING or CLIP_LAST. */
+    uint32_t behind;
+    double most2; /* Upper limit of tau^2. Infinite: no limit. */
 };
 
-/* Measure each term's d2 over dim floats, and shorten its coefficient as above. One
- * that is over its limit2 becomes `refused`, and counts as the farthest. */
+/* Computes the length of each of n terms over dim floats and reduces its coefficient by the
+ * rule. A term over its limit2 is marked `refused` and counts as farthest. */
 void clip_terms(struct correction *term, size_t n, size_t dim, const struct clip_rule *rule);
 
 #endif

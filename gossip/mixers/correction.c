@@ -1,4 +1,4 @@
-/* gossip/mixers/correction.c -- the fused pass over x, and gamma for each of its terms. */
+/* gossip/mixers/correction.c -- corrects x by all neighbours in one pass, with gamma per edge. */
 #include "gossip/mixers/correction.h"
 
 #include "gossip/mixers/clip.h"
@@ -8,13 +8,15 @@
 #include <string.h>
 
 enum {
-    BLOCK = 2048, /* Floats: x, a and b of a block stay in the first two levels of cache. */
-    /* So seldom is the way from x0 measured, which takes a pass of its own. Nor may it be that of now: a
-     * liar would lengthen it with each exchange, and with it what the next one may be. */
+    /* Floats per block. x, a and b of one block fit in the first two levels of cache. */
+    BLOCK = 2048,
+    /* Mixings between measurements of |x - x0|, which need a pass over x. A fresh value would be
+     * unsafe: an attacker could enlarge it with each exchange, and with it the limit of the next
+     * exchange. */
     WAY_EVERY = 8
 };
 
-/* `len` floats from o on. */
+/* Adds the term to `len` floats of x, from index o on. */
 static void add(float *x, size_t o, size_t len, const struct correction *t)
 {
     if (t->velocity == NULL)
@@ -23,7 +25,7 @@ static void add(float *x, size_t o, size_t len, const struct correction *t)
         vec_add_heavy(x + o, t->velocity + o, t->momentum, t->coefficient, t->b + o, t->a + o, len);
 }
 
-/* The first n floats of x have had the term's part. */
+/* Subtracts the term from the first n floats of x, which have received it. */
 static void take_back(float *x, size_t n, struct correction *t)
 {
     if (t->velocity == NULL)
@@ -50,15 +52,15 @@ void correction_pass(float *x, size_t dim, struct correction *term, size_t n)
     }
 }
 
-/* The rungs of the ladder are one codec to gamma: they differ by a factor in
- * what they carry, which its bounds follow. */
+/* All codec levels count as one codec for the gamma rule. Levels differ by a factor in what they
+ * carry, and the rule's bounds adapt to that. */
 static uint32_t family(uint32_t codec)
 {
     return codec < DELTA_RUNG ? codec : DELTA_RUNG;
 }
 
-/* What the rule goes by: the figures in the heads of the two deltas. The pair of codecs gets one
- * number, whichever end is asked. */
+/* Builds the input of the gamma rule from the headers of the two deltas. Both ends compute the
+ * same number for a pair of codecs. */
 static struct gamma_exchange exchange_of(const struct mixing_task *t)
 {
     const struct wire_delta *own = &t->ours.head, *other = &t->theirs.head;
@@ -71,7 +73,8 @@ static struct gamma_exchange exchange_of(const struct mixing_task *t)
                                    .codecs = lo * DELTA_CODECS + hi};
 }
 
-/* Have most of the others stayed near while this one is far off? */
+/* Returns whether this term is far away while most other terms are near: a sign of a Byzantine
+ * neighbour. */
 static bool is_apart(const struct mixing *m, size_t n, const struct correction *t)
 {
     size_t near = 0;
@@ -80,8 +83,8 @@ static bool is_apart(const struct mixing *m, size_t n, const struct correction *
     return n > 1 && 2 * near > n - 1;
 }
 
-/* The distance came for free out of the pass; the norms are only computed where it
- * has grown for so long that the edge may run away. */
+/* Updates the edge's gamma. The distance d2 is a by-product of the pass; the norms are computed
+ * only if d2 has grown for so long that the edge may diverge. */
 static void measure(const struct mixing *m, const struct correction *t)
 {
     struct gamma *g = &t->task->edge->gamma;
@@ -89,7 +92,7 @@ static void measure(const struct mixing *m, const struct correction *t)
         (void)gamma_judge(g, vec_norm2(t->a, m->dim) + vec_norm2(t->b, m->dim));
 }
 
-/* What the exchange says of the other end. */
+/* Updates the outlier filter of the edge with the result of the exchange. */
 static void look_at(const struct mixing *m, size_t n, const struct correction *t)
 {
     struct trust *trust = &t->task->edge->trust;
@@ -100,7 +103,8 @@ static void look_at(const struct mixing *m, size_t n, const struct correction *t
         trust_warn(trust);
 }
 
-/* The median D^2 of the other edges that commit now, as their last exchanges left them. */
+/* Returns the median squared distance of the other committing edges, from their previous
+ * exchanges. */
 static double others2(const struct mixing *m, const struct mixing_task *own)
 {
     double most = 0;
@@ -117,7 +121,8 @@ static double others2(const struct mixing *m, const struct mixing_task *own)
     return most;
 }
 
-/* The rule begins anew once it is asked: then codecs are others. */
+/* A constant step replaces gamma. When the adaptive rule is used next, the codecs have changed,
+ * and the rule restarts. */
 static double own_step(struct gamma *g, const struct gamma_exchange *x, double step)
 {
     g->value = step;
@@ -126,7 +131,8 @@ static double own_step(struct gamma *g, const struct gamma_exchange *x, double s
     return step;
 }
 
-/* By the mixer's own step, which is over 0, or by the rule. */
+/* Builds the term of one task, with the mixer's constant step if `step` is over 0 and adaptive
+ * gamma otherwise. */
 static struct correction make_term(const struct mixing *m, struct mixing_task *t, double step)
 {
     const struct trust *trust = &t->edge->trust;
@@ -147,14 +153,16 @@ static struct correction make_term(const struct mixing *m, struct mixing_task *t
                                .task = t};
 }
 
-/* The limit of --pull, squared. The last phase has no steps of its own to compare with. */
+/* Returns the squared limit of --pull, or infinity without limit. The consensus phase has no
+ * local steps to compare with. */
 static double most_pull2(const struct mixing *m)
 {
     bool limited = m->pull > 0 && m->step2 > 0 && !m->settling;
     return limited ? m->pull * m->pull * m->step2 : (double)INFINITY;
 }
 
-/* Whoever has been found out is not here, and those who may still lie are that many fewer. */
+/* Returns how many Byzantine neighbours may remain. Quarantined neighbours take no part and are
+ * subtracted. */
 static uint32_t still_lie(const struct mixing *m)
 {
     return m->tolerate > m->n_barred ? m->tolerate - m->n_barred : 0;

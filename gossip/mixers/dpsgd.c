@@ -1,4 +1,4 @@
-/* gossip/mixers/dpsgd.c -- D-PSGD as a mixer. */
+/* gossip/mixers/dpsgd.c -- the function table of the D-PSGD mixer. */
 #include "gossip/mixers/dpsgd.h"
 
 #include "gossip/mixers/exact.h"

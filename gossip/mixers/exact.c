@@ -1,4 +1,4 @@
-/* gossip/mixers/exact.c -- whole models, averaged with neighbours. */
+/* gossip/mixers/exact.c -- sends whole models to neighbours and averages them. */
 #include "gossip/mixers/exact.h"
 
 #include "gossip/mixers/correction.h"
@@ -11,8 +11,9 @@
 
 struct exact
 {
-    float *zero; /* dim zeros: a model goes out as its difference from them. */
-    double step; /* That of exchanges of training. */
+    /* Vector of dim zeros. A whole model is encoded as its difference from this vector. */
+    float *zero;
+    double step; /* Step size of training exchanges, over 0. */
 };
 
 static const struct exact *exact_of(const struct mixing *m)
@@ -40,12 +41,16 @@ void exact_close(struct mixing *m)
     free(v);
 }
 
-/* A model needs nothing of before, so that only corrections have to catch up:
+/*
+ * Chooses the codec of an edge's next delta. A whole model does not depend on earlier deltas,
+ * so only corrections need a catch-up.
  *
- *   a pass of whole models                          FINAL, from its first delta on
- *   one end still trains                            RUN
- *   both are in the last phase, the edge is new     the whole way from x0: CATCHUP
- *                               else                FINAL */
+ *   condition, first match wins                             codec
+ *   exact averaging pass of whole models                    DELTA_FINAL
+ *   one end still trains                                    DELTA_RUN (whole model)
+ *   both in the consensus phase, first delta of the edge    DELTA_CATCHUP (all of x - x0)
+ *   both in the consensus phase, later deltas               DELTA_FINAL
+ */
 uint32_t exact_plan(struct mixing *m, const struct mixing_task *t, const struct mixing_moment *now)
 {
     (void)m;
@@ -57,7 +62,8 @@ uint32_t exact_plan(struct mixing *m, const struct mixing_task *t, const struct 
     return mixing_edge_round(t) == 0 ? DELTA_CATCHUP : DELTA_FINAL;
 }
 
-/* A model takes the replica's place, a correction is added to it. */
+/* A DELTA_RUN message is a whole model, which replaces the replica. Other messages are
+ * corrections, which are added to the replica. */
 void exact_apply(const struct mixing *m, uint32_t codec, const uint8_t *message, size_t n,
                  float *replica)
 {
@@ -72,7 +78,8 @@ static bool corrects(const struct mixing_task *t)
     return true;
 }
 
-/* The rule asks how much of a difference a codec leaves over, which only corrections tell. */
+/* Returns the constant step size for an exchange of two whole models, and 0 (adaptive gamma)
+ * otherwise. The adaptive rule needs a codec's compression error, which only corrections report. */
 static double step_of(const struct mixing *m, const struct mixing_task *t)
 {
     bool models = t->ours.head.codec == DELTA_RUN && t->theirs.head.codec == DELTA_RUN;

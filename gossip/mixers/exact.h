@@ -1,28 +1,29 @@
-/* gossip/mixers/exact.h -- whole models go out and are averaged: what guests of exact averaging share.
+/* gossip/mixers/exact.h -- exchange of whole models, shared by the mixers dpsgd and gossip.
  *
- * A delta of training is the sender's model m, in a codec that leaves out nothing but digits (none,
- * fp16), and replicas are the models that were told last:
+ * A training delta is the sender's whole model m. Its codec (none or fp16) drops no value but
+ * may round. A replica is the model that was sent last. One job:
  *
- *   mix      a = m_own, b = m_theirs, then x += sum over edges of step w (b - a)   (correction.h)
- *   ...      local steps on x
+ *   mix      a = m_own, b = m_theirs, then x += sum over edges of step w (b - a)
+ *   steps    the caller runs its local steps on x
  *   encode   m = x, once for all edges
  *
- * Both ends of an edge know both models of an exchange and take the same step, a number of the run:
- * what one adds the other takes away, so that the mean is kept whichever exchanges fail. Where a
- * codec rounds m, both ends round alike, and x itself keeps all its digits.
+ * Both ends of an edge know both models and take the same step, which is a constant of the
+ * run. What one end adds, the other end subtracts, so failed exchanges do not change the mean
+ * of the models. If the codec rounds m, both ends use the rounded m, and x keeps full
+ * precision.
  *
- * With --overlap 0 local steps come before the average (adapt, then combine), with --overlap 1 the
- * average is of the models that the steps begin at, as in D-PSGD.
+ * With --overlap 0 the local steps come before the average (adapt-then-combine). With
+ * --overlap 1 the average is of the models before the local steps, as in D-PSGD.
  *
- * The last phase sends corrections Q(x - a) of the replicas, as CHOCO's does, by the rule of gamma
- * where the user gave none: its codec may be any, and momentum is on.
+ * In the consensus phase the deltas are corrections Q(x - a), as in CHOCO-SGD, with any codec
+ * and with momentum. gamma is then adaptive unless the user set it.
  */
 #ifndef GOSSIP_MIXERS_EXACT_H
 #define GOSSIP_MIXERS_EXACT_H
 
 #include "gossip/mixers/mixer.h"
 
-/* Functions of struct mixer. */
+/* Functions of struct mixer that dpsgd and gossip share. mixer.h documents each one. */
 int exact_open(struct mixing *m, const struct mixing_config *config);
 void exact_close(struct mixing *m);
 uint32_t exact_plan(struct mixing *m, const struct mixing_task *t, const struct mixing_moment *now);

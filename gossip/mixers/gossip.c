@@ -1,4 +1,4 @@
-/* gossip/mixers/gossip.c -- exact averaging in pairs, as a mixer. */
+/* gossip/mixers/gossip.c -- the function table of the pairwise averaging mixer. */
 #include "gossip/mixers/gossip.h"
 
 #include "gossip/mixers/exact.h"

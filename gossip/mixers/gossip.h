@@ -1,15 +1,18 @@
-/* gossip/mixers/gossip.h -- pairwise averaging: in each round a peer meets one other, and both take their mean.
+/* gossip/mixers/gossip.h -- pairwise averaging: two peers per edge take the mean of their models.
  *
  *   x_i, x_j  <-  (x_i + x_j) / 2        after the local steps (--overlap 0)
  *
- * Randomised gossip (Boyd, Ghosh, Prabhakar, Shah 2006) with the pairs of `matching:K`, which are random;
- * GossipGraD (Daily et al. 2018) with `one-peer-exponential`, where after log2(n) rounds everybody has heard
- * of everybody, and `rotation:R`, which is that with other partners each time. Who meets whom, and when, is
- * the graph's to say (topology/rota.h): one that gives a peer more than one partner a round is refused, as
- * its weights are no halves. The paper's partners are one-way (a peer sends to one and hears another); here
- * an exchange is mutual, so that the mean is kept whatever fails.
+ * The topology decides which peers are partners in a round (topology/rota.h):
  *
- * How whole models travel on edges stands in exact.h; the step is 1.
+ *   matching:K             random pairs: randomised gossip (Boyd et al. 2006)
+ *   one-peer-exponential   GossipGraD (Daily et al. 2018); each peer's data reaches all
+ *                          peers after log2(n) rounds
+ *   rotation:R             GossipGraD with other partners in each pass
+ *
+ * A topology that gives a peer more than one partner per round is rejected, because its
+ * weights are not 1/2. Partners in the GossipGraD paper are one-way: a peer sends to one peer
+ * and receives from another. Here an exchange is mutual, so a failed exchange does not change
+ * the mean of the models. Whole models travel as described in exact.h, with step size 1.
  */
 #ifndef GOSSIP_MIXERS_GOSSIP_H
 #define GOSSIP_MIXERS_GOSSIP_H

@@ -1,5 +1,5 @@
-/* gossip/mixers/job.c -- a job on the worker's thread: replicas move, the mixer mixes
- * and encodes, heads are filled in. */
+/* gossip/mixers/job.c -- the worker's part of a job: applies deltas, calls the mixer, encodes
+ * deltas. */
 #include "gossip/mixers/mixing.h"
 
 #include "gossip/mixers/parts.h"
@@ -12,7 +12,7 @@
 
 /* ---- mix ---- */
 
-/* Bring the replicas of one task to where the plan wants them. */
+/* Sets, copies and updates the two replicas of one task as the plan says. */
 static void move_replicas(struct mixing *m, const struct mixing_task *t)
 {
     size_t n_bytes = m->dim * sizeof *m->x;
@@ -34,7 +34,8 @@ static void move_replicas(struct mixing *m, const struct mixing_task *t)
     }
 }
 
-/* On a graph that stands still this is topology_weight() of the two degrees. */
+/* Returns the mixing weight of an edge. On a constant topology it equals topology_weight() of
+ * the two degrees. */
 static double weight(const struct wire_delta *own, const struct wire_delta *other)
 {
     double w = (1.0 + own->more) / (1.0 + own->degree);
@@ -42,8 +43,8 @@ static double weight(const struct wire_delta *own, const struct wire_delta *othe
     return w < v ? w : v;
 }
 
-/* What is averaged beside the models: with the plain weight of the graph, which both
- * ends compute from what the two deltas announce. */
+/* Averages the sketch and the running statistics of an exchange. Both ends compute the same
+ * plain mixing weight from the headers of the two deltas. */
 static void mix_company(struct mixing *m, struct mixing_task *t)
 {
     t->w = weight(&t->ours.head, &t->theirs.head);
@@ -51,7 +52,7 @@ static void mix_company(struct mixing *m, struct mixing_task *t)
     statistics_term(&m->statistics, t->w, t->ours.payload->bytes, t->theirs.bytes);
 }
 
-/* Everything a mixer may look at stands where it should before the mixer is asked. */
+/* All replicas and weights are updated before the mixer's mix(), which may read any of them. */
 void mixing_mix(struct mixing *m)
 {
     for (size_t i = 0; i < m->n_tasks; i++)
@@ -71,8 +72,8 @@ void mixing_beat(struct mixing *m, struct sketch_moment *now)
     sketch_beat(&m->sketch, mixing_held_model(m), now);
 }
 
-/* A mean, as single steps of momentum and small batches differ; infinite or NaN is for others
- * to notice. */
+/* The step length is averaged over rounds, because momentum and small batches make single values
+ * vary. A value that is not finite is ignored here; the divergence detector handles it. */
 void mixing_moved(struct mixing *m, double step2)
 {
     const double newest = 0.1;
@@ -82,8 +83,8 @@ void mixing_moved(struct mixing *m, double step2)
 
 /* ---- encode ---- */
 
-/* The stream is drawn from the place of the task, so that two deltas of one job do not
- * make the same random choices. */
+/* The random stream depends on the task's index, so two deltas of one job make different random
+ * choices. */
 struct compress_input parts_input(const struct mixing *m, const struct mixing_task *t,
                                   const float *x, const float *x_hat)
 {
@@ -106,7 +107,7 @@ void mixing_put(struct mixing *m, struct mixing_task *t, const float *x, const f
                   ? compress_rest(m->codec[t->codec], &in, t->made->bytes + head, &len, &stat)
                   : compress_encode(m->codec[t->codec], &in, t->made->bytes + head, &len, &stat);
     if (err != 0 || !isfinite((float)stat.x2) || !statistics_proper(&m->statistics, statistics)) {
-        m->diverged = true; /* The owner ends the run: mixing_finish() hands out nothing. */
+        m->diverged = true; /* mixing_finish() then sends no delta, and the caller ends the run. */
         return;
     }
     t->made->len = head + len;
@@ -117,8 +118,8 @@ void mixing_put(struct mixing *m, struct mixing_task *t, const float *x, const f
         }
 }
 
-/* Hash of the edge's two replicas, the same number at both ends. Never 0, which says
- * on the wire that nothing is compared. */
+/* Returns a hash of the edge's two replicas, equal at both ends. The result is never 0, because
+ * 0 in a delta means "not compared". */
 static uint64_t replicas_hash(const struct mixing *m, const struct mixing_task *t)
 {
     uint64_t a = vec_hash(t->replica->v, m->dim);
@@ -126,7 +127,7 @@ static uint64_t replicas_hash(const struct mixing *m, const struct mixing_task *
     return t->edge->low ? rng_at(a, b) | 1 : rng_at(b, a) | 1;
 }
 
-/* Heads differ from edge to edge, also where the payload is shared. */
+/* Each edge gets its own header, even where the payload is shared. */
 static void fill_head(struct mixing *m, struct mixing_task *t)
 {
     struct wire_delta *h = &t->sent.head;

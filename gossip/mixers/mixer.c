@@ -1,4 +1,4 @@
-/* gossip/mixers/mixer.c -- the list of mixers: the only place that names them all. */
+/* gossip/mixers/mixer.c -- the list of all mixers, in the order of the run key's choices. */
 #include "gossip/mixers/mixer.h"
 
 #include "gossip/collectives/allreduce.h"

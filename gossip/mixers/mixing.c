@@ -1,4 +1,4 @@
-/* gossip/mixers/mixing.c -- opening and closing, models, and the questions one may ask. */
+/* gossip/mixers/mixing.c -- opens and closes struct mixing, copies models, answers queries. */
 #include "gossip/mixers/mixing.h"
 
 #include "nn/math/half.h"
@@ -8,20 +8,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sketches may have this share of the bytes of messages, and statistics as much again. */
+/* Largest share of message bytes for sketches, and the same again for running statistics. */
 static const double beside_share = 0.05;
 
-/* The first delta always has them: a short run is measured, too. */
+/* The first delta always carries the attachment, so a short run is measured too. */
 uint64_t mixing_every(size_t n_bytes, size_t message)
 {
     double k = (double)n_bytes / (beside_share * (double)message);
     return k > 1 ? (uint64_t)ceil(k) : 1;
 }
 
-/* ---- opening ---- */
+/* ---- open and close ---- */
 
-/* The codecs see the trained segments only. A packet must hold the longest message of
- * any of them, behind the statistics. */
+/* Opens the codecs, which see the trained segments only. A packet must hold the longest message
+ * of any codec after the statistics. */
 static int open_codecs(struct mixing *m, const struct mixing_config *config)
 {
     size_t n_trained = 0;
@@ -44,8 +44,8 @@ static int open_codecs(struct mixing *m, const struct mixing_config *config)
     return 0;
 }
 
-/* What travels beside the deltas of training is paced by their usual size; where the
- * drift chooses the codec, by that of a rung in the middle. */
+/* Attachments of training deltas are paced by the usual delta size. With `--compress auto` the
+ * usual size is that of a middle codec level. */
 static void set_pace(struct mixing *m)
 {
     const struct compress *usual = m->codec[DELTA_RUN];
@@ -59,7 +59,7 @@ static void set_pace(struct mixing *m)
     m->statistics_every = mixing_every(statistics_bound(&m->statistics), compress_nominal(usual));
 }
 
-/* May leave things half open where it fails: mixing_close() takes any of them. */
+/* After an error some parts may be open; mixing_close() accepts any partly opened struct. */
 static int open_all(struct mixing *m, const struct mixing_config *config)
 {
     *m = (struct mixing){.dim = segments_trained(config->segments, config->n_segments),
@@ -68,7 +68,7 @@ static int open_all(struct mixing *m, const struct mixing_config *config)
                          .tolerate = config->tolerate,
                          .pull = config->pull,
                          .draw_key = config->draw_key};
-    /* First what cannot fail, so that there is a mixer and a pool to be closed. */
+    /* Steps that cannot fail come first, so that mixing_close() finds a mixer and a pool. */
     replica_pool_init(&m->replicas, m->dim);
     int err = statistics_init(&m->statistics, config->segments, config->n_segments);
     if (err != 0)
@@ -108,7 +108,7 @@ int mixing_init(struct mixing *m, const struct mixing_config *config)
 
 void mixing_close(struct mixing *m)
 {
-    /* Edges were closed before: the pool of packets asserts that nothing is out. */
+    /* All edges must be closed before: the packet pool asserts that no packet is in use. */
     m->mixer->close(m);
     for (int i = 0; i < DELTA_CODECS; i++)
         compress_close(m->codec[i]);
@@ -124,7 +124,8 @@ void mixing_close(struct mixing *m)
     free(m->rounded);
 }
 
-/* a comes with the first job, which finds the edge reset; b is there from the start. */
+/* The first job resets the edge and assigns its own replica `a`. The neighbour's replica b is
+ * allocated here. */
 int mixing_edge_open(struct mixing *m, struct edge *e, const uint8_t self[WIRE_ID_BYTES],
                      const uint8_t other[WIRE_ID_BYTES])
 {
@@ -164,7 +165,7 @@ void mixing_start(struct mixing *m)
 
 int mixing_take_model(struct mixing *m, const uint8_t *bytes)
 {
-    /* Copied before it is judged: the bytes of a message may not be aligned. */
+    /* The bytes are copied before they are checked, because a message may not be aligned. */
     memcpy(m->x, bytes, mixing_model_bytes(m));
     m->fetched = true;
     sketch_passed_over(&m->sketch);
@@ -200,10 +201,12 @@ void mixing_copy_model(const struct mixing *m, struct packet *out)
 
 /* ---- messages ----
  *
- *   payload   [statistics: 0 bytes, or their head][message]
- *             what edges and links carry          what the mixer and its codec see */
+ *   payload   [statistics: 0 or more bytes][message]
+ *             edges and links carry the payload; the mixer and its codec see the message
+ */
 
-/* The loop thread asks while a job may run: all that is read here stays as it was opened. */
+/* Called on the loop thread while a job may run. Everything read here is constant after
+ * mixing_init(). */
 bool mixing_valid(const struct mixing *m, uint32_t codec, const uint8_t *payload, size_t n)
 {
     size_t head = statistics_check(&m->statistics, payload, n);
@@ -216,7 +219,8 @@ bool mixing_sketch_valid(const struct mixing *m, const struct sketch_message *sk
     return sketch_valid(&m->sketch, sketch);
 }
 
-/* Sizes, indices and values are all looked at: what passes can be applied. */
+/* compress_validate() checks sizes, indices and values, so a valid message can be applied
+ * without further checks. */
 bool mixing_decodes(const struct mixing *m, uint32_t codec, const uint8_t *message, size_t n)
 {
     return compress_validate(m->codec[codec], message, n);
@@ -227,7 +231,7 @@ void mixing_add(const struct mixing *m, uint32_t codec, const uint8_t *message, 
     compress_apply(m->codec[codec], message, n, v);
 }
 
-/* What is behind the statistics of a payload that has been checked. */
+/* Returns the message after the statistics of a valid payload. */
 static struct bytes message_of(const struct mixing *m, const uint8_t *payload, size_t n)
 {
     size_t head = statistics_length(&m->statistics, payload);
@@ -249,10 +253,11 @@ struct bytes mixing_made(const struct mixing *m, const struct mixing_task *t)
     return message_of(m, t->made->bytes, t->made->len);
 }
 
-/* ---- questions ----
+/* ---- queries ----
  *
- * The owner asks mixing, and never which mixer it has: where a mixer has nothing to say
- * the answer is CHOCO's, whose replicas follow the model all the time. */
+ * The caller queries struct mixing and never a specific mixer. For a mixer without the optional
+ * function, the answer is that of CHOCO-SGD, whose replicas always follow the model.
+ */
 
 const struct sketch_figures *mixing_figures(const struct mixing *m)
 {
@@ -274,7 +279,7 @@ bool mixing_window_began(const struct mixing *m)
     return m->sketch.began;
 }
 
-/* Tasks that share a packet share the figure. */
+/* Tasks that share a packet have equal `e2`. */
 double mixing_lag2(const struct mixing *m)
 {
     double most = 0;
@@ -284,7 +289,8 @@ double mixing_lag2(const struct mixing *m)
     return most;
 }
 
-/* The list of used replicas is the loop thread's; between jobs it is what edges hold. */
+/* The loop thread owns the list of used replicas. Between jobs the list holds the replicas of
+ * the edges. */
 bool mixing_in_step(const struct mixing *m)
 {
     return m->replicas.used == NULL || m->replicas.used->next == NULL;

@@ -1,24 +1,26 @@
-/* gossip/mixers/mixing.h -- one peer's side of all its exchanges: what every mixer needs.
+/* gossip/mixers/mixing.h -- the part of the exchange that all mixers share, for one peer.
  *
- * The model x, an edge to each neighbour with its transaction (gossip/exchange/edge.h),
- * replicas, codecs, packets, running statistics and the drift sketch. What a delta
- * means is the mixer's business (mixer.h). One job of a peer:
+ * struct mixing holds the model x, an edge to each neighbour with its transaction
+ * (gossip/exchange/edge.h), replicas, codecs, packets, running statistics and the sketch
+ * that estimates the consensus distance. The mixer (mixer.h) defines what a delta means.
  *
- *   begin, join, plan  (loop thread) which edges commit, begin anew, get a delta
- *   mix     (worker)   a and b of committing edges, then the mixer moves x
- *   ...                the owner measures drift and runs its H local steps on x
- *   encode  (worker)   the mixer's deltas, once for each distinct replica and codec
- *   finish             (loop thread) the edges' protocol state moves on
+ * A job is one peer's work for one round:
  *
- * Between plan and finish the worker owns x, the replicas and the tasks; the loop
- * thread may check what arrives (mixing_valid) and store it, reset edges, and nothing
- * else. Tasks hold copies of what they need, so that a reset meanwhile and the worker
- * never meet.
+ *   call                thread   effect
+ *   begin, join, plan   loop     decides which edges commit, reset or encode a delta
+ *   mix                 worker   updates the replicas of committing edges; the mixer moves x
+ *   (caller)            worker   measures the consensus distance, runs H local steps on x
+ *   encode              worker   the mixer encodes one delta per distinct replica and codec
+ *   finish              loop     advances the protocol state of the edges
+ *
+ * Between plan and finish the worker owns x, the replicas and the tasks. In that time the loop
+ * thread may only validate and store received deltas (mixing_valid()) and reset edges. Tasks
+ * hold copies of the edge state they need, so a reset does not race with the worker.
  *
  *   x:  [ dim trained parameters | running statistics ]    n_floats in all
  *
- * Mixers, replicas and the sketch are about the trained ones. Statistics go in front
- * of a delta's message (statistics.h): payload = [statistics][message of the mixer].
+ * Mixers, replicas and the sketch use the trained parameters only. Running statistics precede
+ * the message of a delta (statistics.h): payload = [statistics][message of the mixer].
  */
 #ifndef GOSSIP_MIXERS_MIXING_H
 #define GOSSIP_MIXERS_MIXING_H
@@ -31,136 +33,163 @@
 #include "gossip/mixers/statistics.h"
 
 enum {
-    MIXING_HASH_EVERY = 64 /* Rounds between comparisons of the replicas. */
+    /* Exchanges of an edge between two comparisons of the replicas' hashes. */
+    MIXING_HASH_EVERY = 64
 };
 
-/* What one edge does in a job. */
+/* The work of one edge in a job. */
 struct mixing_task
 {
     struct edge *edge;
-    bool commit;           /* The exchange is ready: apply both deltas. */
-    bool encode;           /* Make our next delta. */
-    uint32_t codec;        /* That delta's: enum delta_codec, or a rung. */
-    bool sketch;           /* It carries a sketch; */
-    bool statistics;       /* it carries the values of running statistics. */
-    uint32_t degree, more; /* As struct mixing_moment's. */
+    /* True: both deltas of the exchange are present and are applied in this job. */
+    bool commit;
+    bool encode;     /* True: this job makes the edge's next delta. */
+    uint32_t codec;  /* Codec of the delta to encode: an enum delta_codec or a codec level. */
+    bool sketch;     /* True: the delta to encode carries a sketch. */
+    bool statistics; /* True: the delta to encode carries the running statistics. */
+    /* Degree and weight numerator to announce, as in struct mixing_moment. */
+    uint32_t degree, more;
 
-    /* Filled by mixing_plan(). */
-    uint64_t epoch, round;   /* The edge's, when the job was planned. */
-    struct edge_sent ours;   /* Committing: our delta, */
-    struct edge_got theirs;  /* and theirs. */
-    struct replica *replica; /* Our a for this job, */
-    struct replica *source;  /* which begins as a copy of this one, or NULL. */
-    struct packet *made;     /* Encoding: the payload of `sent`. */
-    struct edge_sent sent;   /* Its head is the worker's result. */
-    bool fresh;              /* b begins anew at x0. */
-    bool fresh_replica;      /* This task sets the replica to x0. */
-    bool applies;            /* Among those that commit the same `ours`, it applies it. */
-    bool encodes;            /* Among those that share `made`, it encodes it. */
+    /* The fields from here to `encodes` are set by mixing_plan(). */
+    uint64_t epoch, round;   /* Epoch and round of the edge when the job was planned. */
+    struct edge_sent ours;   /* Own delta of the exchange, if the task commits. */
+    struct edge_got theirs;  /* Neighbour's delta of the exchange, if the task commits. */
+    struct replica *replica; /* Replica `a` of the own model that this job uses on the edge. */
+    /* Replica from which `replica` is copied before the delta is applied. NULL: no copy. */
+    struct replica *source;
+    struct packet *made;   /* Packet for the payload of the delta to encode. */
+    struct edge_sent sent; /* Delta to encode. The worker fills in its header. */
+    /* True: the edge was reset, so the neighbour's replica b restarts at x0. */
+    bool fresh;
+    bool fresh_replica; /* True: this task sets the shared replica to x0. */
+    /* True: this task applies `ours` for all tasks that commit the same delta to the same
+     * replica. */
+    bool applies;
+    /* True: this task encodes the delta for all tasks that share `made`. */
+    bool encodes;
 
-    float momentum;  /* Committing: of this exchange. */
-    double w;        /* Set by mixing_mix(): the edge's weight in this exchange. */
-    bool distrusted; /* Set by the mixer: what the other end said is not to be believed, */
-    bool suspect;    /* as it is what a liar would say for long (trust.h). */
+    float momentum;  /* Momentum coefficient of the exchange, if the task commits. */
+    double w;        /* Mixing weight of the edge in this exchange. Set by mixing_mix(). */
+    bool distrusted; /* Set by the mixer: the neighbour's delta was refused or looks malicious. */
+    /* Set by the mixer: the neighbour's deltas have looked malicious for several exchanges
+     * (trust.h). */
+    bool suspect;
 };
 
-/* What our deltas of a job announce. */
+/* Values that all own deltas of a job announce to the neighbours. */
 struct mixing_announcement
 {
-    uint64_t run_round;  /* That of the state after the job's local steps. */
-    uint64_t checkpoint; /* When one is due; 0: none is. */
+    uint64_t run_round;  /* Step counter of the run after the job's local steps. */
+    uint64_t checkpoint; /* Step counter at which the next checkpoint is due. 0: none is due. */
     uint32_t degree, settled;
-    uint64_t pace;     /* As struct wire_delta's. */
-    uint32_t momentum; /* For exchanges of the last phase, as struct wire_delta's; 0: without. */
-    uint64_t clean;    /* As struct wire_delta's; for such exchanges, too. */
+    uint64_t pace; /* Mean pace of local steps, in the unit of `pace` in struct wire_delta. */
+    /* Momentum for exchanges of the consensus phase, as in struct wire_delta. 0: none. */
+    uint32_t momentum;
+    uint64_t clean; /* Exact averaging pass of the sender, as in `clean` of struct wire_delta. */
 };
 
 struct mixing
 {
     size_t dim, n_floats;
     const struct mixer *mixer;
-    void *state;   /* The mixer's own. */
-    float *x;      /* The model, n_floats values. */
-    bool borrowed; /* x is memory of the owner, which mixing_close() does not free. */
-    /* Segments of the model, trained ones first. Borrowed from the owner. NULL and 0: the owner
-     * holds no segment in 16 bits. */
+    void *state;   /* Data that the mixer's open() allocated. */
+    float *x;      /* The model: n_floats values. */
+    bool borrowed; /* True: x is memory of the caller and is not freed by mixing_close(). */
+    /* Segments of the model, trained ones first. Borrowed from the caller. NULL: the caller
+     * stores no segment in 16 bits. */
     const struct segment *segments;
     size_t n_segments;
     /* Buffer for the model rounded to its segments' types (nn/math/half.h). NULL: no segment has
      * 16 bits. */
     float *rounded;
-    float *x0;    /* The run's initial model: where replicas begin. */
-    bool fetched; /* mixing_take_model() has replaced x. The mixer may clear it. */
-    struct compress *codec[DELTA_CODECS]; /* NULL: not of this run. */
+    float *x0;    /* Initial model of the run, n_floats values. Replicas start from it. */
+    bool fetched; /* True: mixing_take_model() has replaced x. The mixer may clear this flag. */
+    /* Codecs, indexed by enum delta_codec and codec level. NULL: the run does not use the codec. */
+    struct compress *codec[DELTA_CODECS];
     struct statistics statistics;
     struct sketch sketch;
     struct packet_pool packets;
     struct replica_pool replicas;
-    double fixed_gamma;                      /* 0: auto. */
-    uint32_t tolerate;                       /* So many neighbours may lie (clip.h); 0: none. */
-    uint32_t n_barred;                       /* So many of those have no part in this job. */
-    double pull;                             /* As tolerate, in own steps; 0: no limit. */
-    uint64_t draw_key;                       /* For the codecs' random streams. */
-    size_t cap;                              /* Longest payload of any codec, in bytes. */
-    uint64_t sketch_every, statistics_every; /* Deltas of training. */
-    uint64_t survey_pace;                    /* The same for a survey's words. */
+    double fixed_gamma; /* Constant consensus step size gamma. 0: adaptive. */
+    /* Number of Byzantine neighbours to tolerate (clip.h). 0: clipping is off. */
+    uint32_t tolerate;
+    /* Number of quarantined neighbours, which take no part in this job. */
+    uint32_t n_barred;
+    /* Limit of a peer's movement in a round, in multiples of its own local steps (clip.h). 0:
+     * none. */
+    double pull;
+    uint64_t draw_key; /* Seed of the codecs' random streams. */
+    /* Length in bytes of the longest payload that any codec can produce. */
+    size_t cap;
+    /* Number of training deltas per sketch, and per copy of the running statistics. */
+    uint64_t sketch_every, statistics_every;
+    /* Number of training deltas per message of the tree aggregation. */
+    uint64_t survey_pace;
 
-    struct mixing_task *task; /* Room for cap_tasks. */
-    struct correction *term;  /* Scratch of a mixer's mix, as many. */
+    struct mixing_task *task; /* Array of n_tasks tasks, with room for cap_tasks. */
+    struct correction *term;  /* Scratch array of cap_tasks terms for the mixer's mix(). */
     size_t n_tasks, cap_tasks;
     struct mixing_announcement announced;
     double local2;    /* Sum of |b - a|^2 over the edges of the last mixing. */
-    double way2;      /* |x - x0|^2, as it was in one of the last mixings, */
-    uint64_t n_mixed; /* of which there have been so many. */
-    double step2;     /* With pull: |local steps|^2, a moving average; 0: none yet. */
-    bool settling;    /* What commits is of the last phase, or of its eve. */
-    bool diverged;    /* What was to be encoded is not finite: nothing goes out. */
+    double way2;      /* Squared distance |x - x0|^2 at one of the last 8 mixings. */
+    uint64_t n_mixed; /* Number of mixings so far. */
+    /* Moving average of |local steps|^2 per round, kept if `pull` is set. 0: no value yet. */
+    double step2;
+    /* True: the exchanges to commit belong to the consensus phase or to the round before it. */
+    bool settling;
+    /* True: a value to encode was not finite. mixing_finish() then sends no delta. */
+    bool diverged;
 
-    /* A delta that is encoded in parts while local steps go on, its end first. */
+    /* The delta that is encoded in fragments during local steps, last layer first (parts.h). */
     bool by_layer;
     size_t part_least;
     struct
     {
         struct mixing_task
-            *of;  /* The job's first delta that is encoded; NULL: none can be in parts. */
-        size_t n; /* So many last bytes of the room in its packet are there. */
+            /* First delta of the job that is encoded. NULL: no delta can be encoded in
+             * fragments. */
+            *of;
+        size_t n; /* Number of encoded bytes at the end of the packet's buffer. */
         bool begun, dropped;
     } parts;
 };
 
 struct mixing_config
 {
-    const struct segment *segments; /* Trained ones first. */
+    const struct segment *segments; /* Segments of the model, trained ones first. */
     size_t n_segments;
-    const char *spec[DELTA_CODECS]; /* NULL: none in this run. */
-    float *x; /* Room for the model that outlives the mixing; NULL: it is allocated. */
+    /* Codec specifications, such as "topk:0.01". NULL: the run does not use the codec. */
+    const char *spec[DELTA_CODECS];
+    /* Caller's memory for the model, n_floats values. NULL: mixing_init() allocates it. */
+    float *x;
     double fixed_gamma;
     uint32_t tolerate;
     double pull;
     uint64_t run_seed, draw_key;
-    const struct mixer *mixer; /* NULL: mixer_all[0]. */
-    /* For mixers whose deltas are updates: is what a message leaves out remembered,
-     * and is everybody everybody's neighbour at all times? */
+    const struct mixer *mixer; /* Mixer of the run. NULL: mixer_all[0]. */
+    /* Options of mixers whose deltas are updates. error_feedback: values that a message omits
+     * are sent later. complete: the topology is always the complete graph. */
     bool error_feedback, complete;
-    double step; /* For those whose deltas are whole models: that of training, over 0. */
-    /* Deltas of training are compressed layer by layer, and may be made in parts, of so many bytes at
-     * least; 0: of what is worth a message. */
+    double step; /* Step size in training of mixers whose deltas are whole models, over 0. */
+    /* True: training deltas are compressed layer by layer and may be encoded in fragments of at
+     * least part_least bytes. part_least 0: the default of mixing_part_least(). */
     bool by_layer;
     size_t part_least;
 };
 
-/* ---- opening ---- */
+/* ---- open and close ---- */
 
-/* Allocates x0 too, and x where it is given none, both zero: the owner writes the run's initial model
- * to x0 and calls mixing_start(). 0, -EINVAL or -ENOMEM (then nothing is left open). */
+/* Initialises *m and allocates x0, and x if the config gives none, both zero. The caller then
+ * writes the initial model to x0 and calls mixing_start(). Returns 0, -EINVAL or -ENOMEM; after
+ * an error nothing is left open. */
 int mixing_init(struct mixing *m, const struct mixing_config *config);
 void mixing_close(struct mixing *m);
 
-/* The model becomes the run's initial one. */
+/* Copies the initial model x0 to x. */
 void mixing_start(struct mixing *m);
 
-/* The model becomes that of n_floats host floats at `bytes`, any alignment. Where
- * it is not finite or has improper statistics: -EINVAL, and x is x0. */
+/* Copies a model of n_floats host floats from `bytes` (any alignment) to x. Returns -EINVAL and
+ * sets x to x0 if a value is not finite or a statistic is invalid. */
 int mixing_take_model(struct mixing *m, const uint8_t *bytes);
 
 size_t mixing_model_bytes(const struct mixing *m);
@@ -176,131 +205,140 @@ double mixing_held_dist2(const struct mixing *m, const float *a, const float *b)
 /* Copies the result of mixing_held_model() to `out`, which has room for mixing_model_bytes(). */
 void mixing_copy_model(const struct mixing *m, struct packet *out);
 
-/* An edge of this run; closing gives its replicas back. Not while a job that
- * uses the edge runs. 0 or -ENOMEM. */
+/* Initialises edge e for this run; mixing_edge_close() also returns its replicas. Not callable
+ * while a job uses the edge. Returns 0 or -ENOMEM. */
 int mixing_edge_open(struct mixing *m, struct edge *e, const uint8_t self[WIRE_ID_BYTES],
                      const uint8_t other[WIRE_ID_BYTES]);
 void mixing_edge_close(struct mixing *m, struct edge *e);
 
-/* ---- a restart (nn/math/state.h), between jobs ---- */
+/* ---- checkpoint (nn/math/state.h), between jobs ---- */
 
-/* The model and all that is no edge's. Read into what mixing_init() has opened for the same
- * run; where reading fails it is good for closing only. */
+/* Saves or restores the model and all state that belongs to no edge. Restores into a struct that
+ * mixing_init() opened for the same run. After a failed restore the struct can only be closed. */
 void mixing_state(struct mixing *m, struct state *s);
 
-/* The edges e[0..n) with their replicas and deltas, and what they share. Read into edges that
- * mixing_edge_open() has opened, to the same members in the same order. */
+/* Saves or restores the edges e[0..n), their replicas and deltas. Restores into edges that
+ * mixing_edge_open() opened to the same members in the same order. */
 void mixing_edges_state(struct mixing *m, struct edge *const *e, size_t n, struct state *s);
 
-/* ---- a job, on the loop's thread ---- */
+/* ---- job calls, loop thread ---- */
 
-/* What the owner knows when it plans a job. */
+/* State of the run and of an edge when the caller plans a job. */
 struct mixing_moment
 {
-    uint64_t round, n_rounds; /* The run's: done, and in all. */
+    uint64_t round, n_rounds; /* Rounds of the run that are done, and total number of rounds. */
     bool lock_step;
-    bool settling;  /* The last phase. */
-    bool draining;  /* No new deltas. */
-    bool barred;    /* The other end of the edge has lied: nothing is exchanged with it now. */
-    uint32_t codec; /* For deltas of training: DELTA_RUN or a rung. */
+    bool settling;  /* True: the peer is in the consensus phase. */
+    bool draining;  /* True: pending exchanges are completed, but no new delta is made. */
+    bool barred;    /* True: the neighbour is quarantined, and the edge exchanges nothing. */
+    uint32_t codec; /* Codec of training deltas: DELTA_RUN or a codec level. */
 
-    /* Where the graph changes by round, for the edge that joins. */
-    uint64_t pass; /* Rounds of a pass; 0 or 1: the graph stands still. */
-    bool idle;     /* It is not its turn: no new delta. */
-    bool whole;    /* In the last phase: the other end is in it, too, and models go whole. */
-    uint32_t degree, more; /* What the delta announces; degree 0: the job's, as all edges'. */
+    /* The fields from here on describe the edge that joins, on a topology that changes by round. */
+    /* Number of rounds in a pass of the topology. 0 or 1: the topology is constant. */
+    uint64_t pass;
+    bool idle; /* True: the edge is not used in this round, so it makes no new delta. */
+    /* True: exact averaging pass; both ends are in the consensus phase and send whole models. */
+    bool whole;
+    /* Degree and weight numerator that the delta announces. degree 0: the job's common degree. */
+    uint32_t degree, more;
 };
 
-/* A new job, without tasks yet, with room for n of them. 0 or -ENOMEM. */
+/* Starts a job without tasks, with room for n tasks. Returns 0 or -ENOMEM. */
 int mixing_begin(struct mixing *m, size_t n);
 
-/* Add what edge e has to do, if anything. Edges join in neighbour order: deltas
- * are applied in that order, never in that of their arrival. */
+/* Adds a task for edge e if the edge has work. Edges must join in neighbour order: deltas are
+ * applied in that order, so results do not depend on arrival order. */
 void mixing_join(struct mixing *m, struct edge *e, const struct mixing_moment *now);
 
-/* How many exchanges the job commits. */
+/* Returns the number of exchanges that the job commits. */
 size_t mixing_commits(const struct mixing *m);
 
-/* After the last task: share and split replicas, take packets. 0, or -ENOMEM: there
- * is no job, and nothing but closing may follow. */
+/* Assigns replicas and packets to the tasks. Called once after the last mixing_join(). Returns 0
+ * or -ENOMEM; after -ENOMEM *m can only be closed. */
 int mixing_plan(struct mixing *m, const struct mixing_announcement *says);
 
-/* After the job: advance what was committed, hand out what was encoded (e->cur),
- * drop what a reset overtook. */
+/* Ends the job: advances the edges that committed and stores the encoded deltas in e->cur.
+ * Results of edges that were reset during the job are dropped. */
 void mixing_finish(struct mixing *m);
 
-/* ---- a job, on the worker ---- */
+/* ---- job calls, worker thread ---- */
 
 void mixing_mix(struct mixing *m);
-/* After mixing: the sketch's beat. Its local2, n_commits and pace are filled in here. */
+/* Advances the sketch by one step, after mixing_mix(). Fills in now->local2, n_commits and pace. */
 void mixing_beat(struct mixing *m, struct sketch_moment *now);
-/* After local steps, with pull: they went so far, squared. */
+/* Records the squared length of the round's local steps. Used with `pull`. */
 void mixing_moved(struct mixing *m, double step2);
 void mixing_encode(struct mixing *m);
 
-/* During the last of the local steps: x[from..] of the trained parameters is as the steps will leave
- * it. Encodes what can be; returns how many bytes of the delta there are by now, 0 where it is not made
- * in parts. They stand still until mixing_finish(). */
+/* Encodes fragments of the delta during the last local step. The trained parameters from index
+ * `from` on must be final. Returns the number of bytes encoded so far, or 0 if the delta is not
+ * encoded in fragments. The bytes stay unchanged until mixing_finish(). */
 size_t mixing_part(struct mixing *m, size_t from);
-/* x was changed after all: what was encoded is of no use. */
+/* Discards the encoded fragments, because x changed after they were encoded. */
 void mixing_drop_parts(struct mixing *m);
 
-/* While the job runs, on the loop's thread: bytes [from, to) of the delta's end, counted backwards, of
- * which mixing_part() has told. */
+/* Returns bytes [from, to) of the encoded fragments, counted backwards from the end of the
+ * delta. Called on the loop thread while the job runs, up to the length that mixing_part()
+ * returned. */
 struct bytes mixing_parts(const struct mixing *m, size_t from, size_t to);
-/* Is this task's delta the one? */
+/* Returns whether the task's delta is the one that is encoded in fragments. */
 bool mixing_has_parts(const struct mixing *m, const struct mixing_task *t);
 size_t mixing_part_least(
-    const struct mixing *m); /* A part of fewer bytes is not worth a message. */
+    /* Returns the least number of bytes of a fragment that is worth a message. */
+    const struct mixing *m);
 
-/* ---- questions ---- */
+/* ---- queries ---- */
 
-/* May this payload, or sketch, be stored in an edge and committed? From any thread. */
+/* Returns whether a received payload, or sketch, is valid and may be stored in an edge. Callable
+ * from any thread. */
 bool mixing_valid(const struct mixing *m, uint32_t codec, const uint8_t *payload, size_t n);
 bool mixing_sketch_valid(const struct mixing *m, const struct sketch_message *sketch);
 
 const struct sketch_figures *mixing_figures(const struct mixing *m);
-/* Has every exchange been in step since the run began? Else figures are a survey's. */
+/* Returns whether every exchange since the run began was in step. False: the drift figures come
+ * from a tree aggregation. */
 bool mixing_undisturbed(const struct mixing *m);
-/* Windows that begin from now on have a larger own_begun than this; `anew`: the next
- * beat begins one. */
+/* Returns a number that is less than the own_begun of all later drift windows. `anew`: the next
+ * step begins a window. */
 uint64_t mixing_begun(const struct mixing *m, bool anew);
-/* Did a drift window begin with the last beat? */
+/* Returns whether a drift window began with the last call of mixing_beat(). */
 bool mixing_window_began(const struct mixing *m);
 
-/* The largest |x - a|^2 that the deltas of this job have left. */
+/* Returns the largest |x - a|^2 after the deltas that this job encoded. */
 double mixing_lag2(const struct mixing *m);
 
-/* As struct mixer's optional calls. */
+/* Call the mixer's optional functions of the same name (mixer.h); a missing function counts as
+ * false, NULL or no effect. */
 void mixing_settle(struct mixing *m, bool apart);
 bool mixing_lags(const struct mixing *m, const struct edge *e, double most);
 const float *mixing_sent(const struct mixing *m);
 
-/* Every how many deltas does something of so many bytes go along, so that it has
- * at most a twentieth of the bytes of messages of `message` bytes? So often do
- * sketches and statistics, which tell of a training and do not steer it. */
+/* Returns every how many deltas an attachment of n_bytes is sent, so that attachments take at
+ * most 1/20 of the bytes of messages of `message` bytes. Used for sketches and statistics, which
+ * report on training and do not steer it. */
 uint64_t mixing_every(size_t n_bytes, size_t message);
 
-/* ---- for mixers ---- */
+/* ---- functions for mixers ---- */
 
-/* The mixer's part of a task's payloads: ours and theirs that commit, and what was made. */
+/* Return the mixer's message in a payload of the task: the own and the neighbour's delta that
+ * commit, and the delta just encoded. */
 struct bytes mixing_own(const struct mixing *m, const struct mixing_task *t);
 struct bytes mixing_other(const struct mixing *m, const struct mixing_task *t);
 struct bytes mixing_made(const struct mixing *m, const struct mixing_task *t);
 
-/* The round of the delta that the task makes. */
+/* Returns the round, within the edge's epoch, of the delta that the task makes. */
 uint64_t mixing_edge_round(const struct mixing_task *t);
 
-/* Encode x - x_hat, dim floats each, by the task's codec, for it and all that share
- * its packet. Sets m->diverged where the result is not finite. */
+/* Encodes x - x_hat (dim floats each) with the task's codec, for all tasks that share its
+ * packet. Sets m->diverged if the result is not finite. */
 void mixing_put(struct mixing *m, struct mixing_task *t, const float *x, const float *x_hat);
 
-/* A mixer's `valid` and `apply` where messages are what mixing_put() writes: does it
- * decode, and v += the decoded difference. */
+/* Default `valid` and `apply` of a mixer, for messages from mixing_put(). mixing_decodes()
+ * returns whether the message decodes. mixing_add() adds the decoded difference to v. */
 bool mixing_decodes(const struct mixing *m, uint32_t codec, const uint8_t *message, size_t n);
 void mixing_add(const struct mixing *m, uint32_t codec, const uint8_t *message, size_t n, float *v);
 
-/* Have all edges been told the same? Else there is more than one replica. */
+/* Returns whether all edges have committed the same deltas and so share one replica. */
 bool mixing_in_step(const struct mixing *m);
 
 #endif

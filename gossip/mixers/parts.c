@@ -1,16 +1,17 @@
-/* gossip/mixers/parts.c -- a delta in parts: which one, what of it is there, and how it comes together. */
+/* gossip/mixers/parts.c -- chooses, encodes and joins the fragments of a delta. */
 #include "gossip/mixers/parts.h"
 
 #include <assert.h>
 #include <string.h>
 
 enum {
-    LEAST_BYTES = 8 * 1024, /* A shorter message costs more time than it saves, */
-    LEAST_SHARE = 4         /* as does one of a smaller share of a delta. */
+    /* Least fragment size in bytes: a shorter message costs more time than it saves. */
+    LEAST_BYTES = 8 * 1024,
+    LEAST_SHARE = 4 /* A fragment has at least 1/LEAST_SHARE of a usual delta's bytes. */
 };
 
-/* The first one that is encoded: an encoder has one message in hand at a time, and the others come after.
- * In step, as all are without faults, edges share one. */
+/* Selects the first delta that is encoded, because an encoder builds one message at a time.
+ * Without faults all edges are in step and share that delta. */
 void parts_plan(struct mixing *m)
 {
     m->parts.of = NULL;
@@ -26,7 +27,8 @@ void parts_plan(struct mixing *m)
     }
 }
 
-/* A part is encoded at the packet's beginning, whose room nobody has used yet, and moves to its place. */
+/* A fragment is encoded into the free start of the packet's buffer and then moved to its place
+ * at the end. */
 size_t mixing_part(struct mixing *m, size_t from)
 {
     struct mixing_task *t = m->parts.of;
@@ -39,7 +41,7 @@ size_t mixing_part(struct mixing *m, size_t from)
         compress_begin(c);
     m->parts.begun = true;
     if (compress_part(c, &in, from, t->made->bytes, &n) != 0) {
-        mixing_drop_parts(m); /* The whole of it will not be encoded either, and say so. */
+        mixing_drop_parts(m); /* Encoding the whole delta fails too, and reports the error. */
         return 0;
     }
     m->parts.n += n;

@@ -1,30 +1,34 @@
-/* gossip/mixers/parts.h -- a delta that is encoded in parts, its end first, while local steps go on;
- * for plan.c and job.c.
+/* gossip/mixers/parts.h -- encodes a delta in fragments while local steps run, last layer first.
  *
- * Layers whose last gradient step is done stand still while those before them are computed (WFBP:
- * Zhang et al. 2017, "Poseidon", section 4; small ones go together: Shi, Chu, Li 2019, "MG-WFBP"). In
- * the packet of the delta:
+ * Used by plan.c and job.c only. In the backward pass the last layers are final first, so
+ * their part of the delta can be sent while earlier layers are computed. The scheme is
+ * wait-free backpropagation (Zhang et al. 2017, "Poseidon", section 4). Small layers are
+ * grouped (Shi, Chu, Li 2019, "MG-WFBP"). Layout of the delta's packet over time:
  *
- *   while steps go on   [ free, and scratch of the part in the making | third | second | first part ]
- *   then                [ statistics | rest ]  ...                    | third | second | first part ]
- *   after the job       [ statistics | rest | third | second | first part ]
+ *   during local steps   [ free, and scratch of the next fragment | third | second | first ]
+ *   after local steps    [ statistics | rest ]  ...              | third | second | first ]
+ *   after the job        [ statistics | rest | third | second | first ]
  *
- * Bytes that have been told of are not written to again during the job: the loop's thread may read them.
- * They are those that a delta in one piece would have.
+ * Bytes that were reported to the loop thread are not written again during the job, because
+ * that thread may read them. The bytes equal those of a delta encoded in one piece.
  */
 #ifndef GOSSIP_MIXERS_PARTS_H
 #define GOSSIP_MIXERS_PARTS_H
 
 #include "gossip/mixers/mixing.h"
 
-/* Loop thread, once the tasks are planned: which delta, if any? */
+/* Selects the job's delta that is encoded in fragments, or none. Called on the loop thread,
+ * after all tasks are planned. */
 void parts_plan(struct mixing *m);
-/* Worker: is the task's delta the one, and are some parts of it encoded? Then the rest is to be. */
+/* Returns whether some fragments of the task's delta are already encoded; only the rest must
+ * then be encoded. Called on the worker. */
 bool parts_begun(const struct mixing *m, const struct mixing_task *t);
-/* Loop thread, after the job: the packet's bytes come together. */
+/* Joins the fragments into one contiguous payload in the packet. Called on the loop thread,
+ * after the job. */
 void parts_finish(struct mixing *m);
 
-/* What the task's encoder is given, in job.c. */
+/* Returns the input of the encoder for one task: x and x_hat, dim floats each, and the seed of
+ * its random stream. Used by job.c. */
 struct compress_input parts_input(const struct mixing *m, const struct mixing_task *t,
                                   const float *x, const float *x_hat);
 

@@ -1,13 +1,13 @@
-/* gossip/mixers/plan.c -- a job's beginning and end, on the loop's thread.
+/* gossip/mixers/plan.c -- plans and finishes a job, on the loop thread.
  *
- * Planning decides which edges share a replica and which share an encoded delta, so
- * that the worker only follows instructions:
+ * Planning decides which edges share a replica and which share an encoded delta. The worker
+ * only executes the plan:
  *
- *   edges that begin anew         share one replica, set to x0
- *   edges that commit one delta   go on with the replica, if that is all who hold it;
- *     of one replica              else with a copy, and leave it to those who wait
- *   edges that encode             share a packet for each (replica, codec, statistics
- *                                 or none)
+ *   edges that are reset          share one replica, set to x0
+ *   edges that commit one delta   keep the replica if no other edge uses it; otherwise
+ *     to one replica              continue with a copy and leave the replica to the others
+ *   edges that encode             share one packet per (replica, codec, with or without
+ *                                 statistics)
  */
 #include "gossip/mixers/mixing.h"
 
@@ -26,7 +26,8 @@ int mixing_begin(struct mixing *m, size_t n)
     m->settling = false;
     if (n <= m->cap_tasks && m->term != NULL)
         return 0;
-    n = n > 0 ? n : 1; /* Loops over no tasks point somewhere, too. */
+    /* At least one element, so that loops over no tasks still have a valid pointer. */
+    n = n > 0 ? n : 1;
     struct mixing_task *task = realloc(m->task, n * sizeof *task);
     if (task == NULL)
         return -ENOMEM;
@@ -44,14 +45,15 @@ uint64_t mixing_edge_round(const struct mixing_task *t)
     return t->edge->round + t->commit;
 }
 
-/* Sketches and statistics go along every so many deltas: in lock step by the run's
- * round, which all peers share, else by the edge's, which both its ends do. A survey
- * keeps its own pace. */
+/* Chooses whether a delta carries a sketch and statistics. In lock step the run's round decides,
+ * which all peers share; otherwise the edge's round, which both its ends share. Tree aggregation
+ * has a pace of its own. */
 static void choose_company(const struct mixing *m, struct mixing_task *t,
                            const struct mixing_moment *now)
 {
     uint64_t beat = now->lock_step ? now->round : mixing_edge_round(t);
-    beat /= now->pass > 1 ? now->pass : 1; /* Whole passes, in which all edges have a turn. */
+    /* Whole passes are counted, in which each edge is used once. */
+    beat /= now->pass > 1 ? now->pass : 1;
     t->sketch = t->encode && (m->sketch.disturbed || now->settling || beat % m->sketch_every == 0);
     t->statistics = t->encode && (now->settling || beat % m->statistics_every == 0);
 }
@@ -61,7 +63,8 @@ void mixing_join(struct mixing *m, struct edge *e, const struct mixing_moment *n
     assert(m->n_tasks < m->cap_tasks);
     struct mixing_task *t = &m->task[m->n_tasks];
     *t = (struct mixing_task){.edge = e, .commit = edge_ready(e)};
-    m->settling = now->settling && !now->draining; /* Without a last phase the rest is drained. */
+    /* Without a consensus phase, pending exchanges are only completed. */
+    m->settling = now->settling && !now->draining;
     t->encode =
         !now->draining && !now->idle && e->state == EDGE_OPEN && (t->commit || edge_wants_delta(e));
     t->degree = now->degree;
@@ -82,7 +85,7 @@ size_t mixing_commits(const struct mixing *m)
 
 /* ---- replicas and packets ---- */
 
-/* All edges that begin anew in this job share one replica. */
+/* All edges that are reset in this job share one replica. */
 static int plan_resets(struct mixing *m)
 {
     struct replica *r = NULL;
@@ -108,15 +111,15 @@ static int plan_resets(struct mixing *m)
     return 0;
 }
 
-/* Do tasks i and j commit the same delta to the same replica? */
+/* Returns whether tasks i and j commit the same delta to the same replica. */
 static bool same_commit(const struct mixing *m, size_t i, size_t j)
 {
     const struct mixing_task *s = &m->task[i], *t = &m->task[j];
     return s->commit && t->commit && s->edge->a == t->edge->a && s->ours.payload == t->ours.payload;
 }
 
-/* The committing group of task i leaves its replica to those who still wait, and
- * goes on with a copy, unless it is all that holds the replica. */
+/* The edges that commit the delta of task i continue with a copy of the replica, and leave the
+ * original to edges that have not committed. If no other edge uses the replica, no copy is made. */
 static int plan_commit(struct mixing *m, size_t i)
 {
     struct replica *r = m->task[i].edge->a, *to = r;
@@ -127,7 +130,7 @@ static int plan_commit(struct mixing *m, size_t i)
         if ((to = replica_get(&m->replicas)) == NULL)
             return -ENOMEM;
         to->refs = group;
-        m->task[i].source = r; /* Held until the job is done. */
+        m->task[i].source = r; /* The source replica is referenced until the job is finished. */
         r->refs++;
     }
     m->task[i].applies = true;
@@ -137,8 +140,8 @@ static int plan_commit(struct mixing *m, size_t i)
     return 0;
 }
 
-/* Once its replica is known: the packet of task i's delta, its own or one that an
- * earlier task encodes. */
+/* Assigns the packet of task i's delta: a new one, or that of an earlier task with equal
+ * content. Requires the task's replica to be assigned. */
 static int plan_encode(struct mixing *m, size_t i)
 {
     struct mixing_task *t = &m->task[i];
@@ -154,20 +157,22 @@ static int plan_encode(struct mixing *m, size_t i)
     return t->made != NULL ? 0 : -ENOMEM;
 }
 
-/* The edge moves over to the replica of its group, and gets its packet. */
+/* Moves the edge to the replica of its commit group, and assigns its packet. */
 static int plan_edge(struct mixing *m, size_t i)
 {
     struct mixing_task *t = &m->task[i];
     struct replica *was = t->edge->a;
     if (t->replica != NULL && t->replica != was) {
-        t->edge->a = t->replica; /* Its refs are the group's size already. */
+        /* plan_commit() has already counted the references of the whole group. */
+        t->edge->a = t->replica;
         replica_release(&m->replicas, was);
     }
     t->replica = t->edge->a;
     return t->encode ? plan_encode(m, i) : 0;
 }
 
-/* What the two deltas say, of which both ends have both. */
+/* The momentum is the lesser of the two announced values; both ends know both deltas, so they
+ * agree. */
 static int plan_momentum(const struct mixing *m, struct mixing_task *t)
 {
     struct edge *e = t->edge;
@@ -178,7 +183,7 @@ static int plan_momentum(const struct mixing *m, struct mixing_task *t)
     return t->momentum > 0 && e->velocity == NULL ? -ENOMEM : 0;
 }
 
-/* Copy out of the edge what the worker needs of it. */
+/* Copies the edge state that the worker needs into the task. */
 static void copy_edge(struct mixing_task *t)
 {
     struct edge *e = t->edge;
@@ -222,17 +227,17 @@ int mixing_plan(struct mixing *m, const struct mixing_announcement *says)
     return err;
 }
 
-/* ---- the end ---- */
+/* ---- finish ---- */
 
-/* The replicas were compared in this exchange and differ. */
+/* Returns whether both deltas carry a hash of the replicas and the hashes differ. */
 static bool mismatch(const struct mixing_task *t)
 {
     uint64_t own = t->ours.head.hash, other = t->theirs.head.hash;
     return own != 0 && other != 0 && own != other;
 }
 
-/* A reset that came while the job ran takes it all back: neither does the exchange
- * count, nor does the delta go out. */
+/* If the edge was reset while the job ran, the exchange does not count and the new delta is not
+ * sent. */
 static void finish_task(struct mixing *m, struct mixing_task *t)
 {
     struct edge *e = t->edge;
@@ -249,7 +254,7 @@ static void finish_task(struct mixing *m, struct mixing_task *t)
         assert(e->cur.payload == NULL);
         e->cur = t->sent;
         e->cur.payload = t->made;
-        e->resend_cur = true; /* It has to go out. */
+        e->resend_cur = true; /* The new delta has not been sent yet. */
     } else {
         packet_release(t->made);
     }

@@ -9,7 +9,7 @@ void replica_pool_init(struct replica_pool *pool, size_t dim)
     *pool = (struct replica_pool){.dim = dim};
 }
 
-/* For good: neither in a list of the pool nor held by anybody. */
+/* Frees a replica that is in no list of the pool and that no edge references. */
 static void replica_free(struct replica *r)
 {
     free(r->v);
@@ -26,8 +26,8 @@ static void free_list(struct replica *r)
     }
 }
 
-/* Edges have given theirs back; what is used still was taken by a job whose planning
- * ran out of memory. */
+/* Replicas still in the `used` list belong to a job whose planning ran out of memory. All edges
+ * have returned their references. */
 void replica_pool_close(struct replica_pool *pool)
 {
     free_list(pool->used);
@@ -35,7 +35,7 @@ void replica_pool_close(struct replica_pool *pool)
     *pool = (struct replica_pool){0};
 }
 
-/* All of it or nothing. */
+/* Returns a complete replica, or NULL without any allocation left behind. */
 static struct replica *replica_new(const struct replica_pool *pool)
 {
     struct replica *r = calloc(1, sizeof *r);
@@ -52,7 +52,7 @@ static struct replica *replica_new(const struct replica_pool *pool)
 
 struct replica *replica_get(struct replica_pool *pool)
 {
-    /* The used ones are in a list, too: a mixer may have to visit all of them. */
+    /* Used replicas are linked in a list, because a mixer may have to visit all of them. */
     struct replica *r = pool->free;
     if (r != NULL)
         pool->free = r->next;
@@ -71,11 +71,13 @@ void replica_release(struct replica_pool *pool, struct replica *r)
     assert(r->refs > 0);
     if (--r->refs > 0)
         return;
-    /* There are as many as edges out of step: a few, so a walk does. */
+    /* The list walk is cheap: the list has one replica per edge that is out of step, usually a
+     * few. */
     struct replica **at = &pool->used;
     while (*at != r)
         at = &(*at)->next;
     *at = r->next;
     r->next = pool->free;
-    pool->free = r; /* With its floats: the next one to get it writes all of them. */
+    /* The floats are not cleared: the next user of the replica writes all of them. */
+    pool->free = r;
 }

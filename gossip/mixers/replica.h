@@ -1,17 +1,16 @@
-/* gossip/mixers/replica.h -- what our neighbours hold as our model, shared by edges in step.
+/* gossip/mixers/replica.h -- replicas of a peer's own model, shared by edges in step.
  *
- * An edge's a, in the papers x_hat(i->j), is the vector that the other end has put
- * together from our deltas. Edges that have committed the same deltas have the
- * same a, so they share one replica and hold a reference each; the worker then
- * compresses once for all of them. An edge that falls out of step is split off:
+ * The replica `a` of an edge (x_hat(i->j) in the papers) is the vector that the neighbour has
+ * assembled from this peer's deltas. Edges that committed the same deltas have equal
+ * replicas, so they share one struct replica and hold one reference each. The worker
+ * then compresses once for all of them. An edge that misses a commit gets a replica of its own:
  *
  *   e1 -+                       e1 ---> replica (a)       committed: a += q
  *   e2 -+-> replica (a)   =>    e2 -/
- *   e3 -+                       e3 ---> replica (copy)    still waits
+ *   e3 -+                       e3 ---> replica (copy)    has not committed yet
  *
- * Replicas come from a pool and go back to it, so that a steady run allocates
- * nothing. References are taken and given back on the loop's thread; the floats
- * are the worker's while a job runs.
+ * Replicas come from a pool and return to it, so a steady run does not allocate. The loop
+ * thread takes and returns references. The worker owns the floats while a job runs.
  */
 #ifndef GOSSIP_MIXERS_REPLICA_H
 #define GOSSIP_MIXERS_REPLICA_H
@@ -23,27 +22,32 @@
 struct replica
 {
     float *v;
-    float *memory; /* Room that a mixer asked for beside each replica, else NULL. */
-    uint32_t refs; /* Edges that hold it, and jobs that copy from it. */
+    /* Extra vector of pool->dim floats that a mixer requested for each replica. NULL: not
+     * requested. */
+    float *memory;
+    /* Number of references: edges that use the replica, and jobs that copy from it. */
+    uint32_t refs;
     struct replica *next;
 };
 
 struct replica_pool
 {
-    size_t dim;       /* Floats of a replica, and of a memory. */
-    bool with_memory; /* Set by the mixer's open, before there is any replica. */
+    size_t dim; /* Floats per replica, and per `memory` vector. */
+    /* True: each replica has a `memory` vector. Set in the mixer's open(), before the first
+     * replica exists. */
+    bool with_memory;
     struct replica *used, *free;
 };
 
 void replica_pool_init(struct replica_pool *pool, size_t dim);
 
-/* Frees all of them: no edge may hold one any more (mixing_edge_close). */
+/* Frees all replicas. No edge may hold a replica at this time (mixing_edge_close()). */
 void replica_pool_close(struct replica_pool *pool);
 
-/* A replica with one reference, or NULL without memory. Its floats are whatever
- * they were. */
+/* Returns a replica with one reference and uninitialised floats, or NULL if memory is exhausted. */
 struct replica *replica_get(struct replica_pool *pool);
 
-void replica_release(struct replica_pool *pool, struct replica *r); /* NULL is allowed. */
+/* Drops one reference. r may be NULL. */
+void replica_release(struct replica_pool *pool, struct replica *r);
 
 #endif

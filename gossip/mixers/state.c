@@ -1,7 +1,7 @@
-/* gossip/mixers/state.c -- a peer's side of all its exchanges, for a restart.
+/* gossip/mixers/state.c -- saves and restores a peer's exchange state in a checkpoint.
  *
- * Edges share replicas and payloads, and who shares what decides how sums are rounded. So
- * each is written once, and edges say which is theirs:
+ * Edges share replicas and payloads, and the sharing decides how sums are rounded. Each shared
+ * object is therefore written once, and an edge stores indices of its objects:
  *
  *   replica.0, replica.1, ...   delta.0, delta.1, ...   edge.0: "replica 0, cur 1, prev 0"
  */
@@ -38,12 +38,12 @@ void mixing_state(struct mixing *m, struct state *s)
         m->mixer->state(m, s);
 }
 
-/* ---- what edges share ---- */
+/* ---- objects that edges share ---- */
 
 struct shared
 {
     struct replica **replica;
-    struct packet **payload; /* Two an edge at most. */
+    struct packet **payload; /* Distinct payloads, at most two per edge. */
     uint64_t n_replicas, n_payloads;
 };
 
@@ -64,7 +64,8 @@ static void share_payload(struct shared *h, struct packet *p)
         h->payload[h->n_payloads++] = p;
 }
 
-/* Writing: what there is. The floats of an edge that is to begin anew are of no use. */
+/* Collects the distinct replicas and payloads before writing. The floats of an edge that will be
+ * reset are not needed. */
 static void collect(struct shared *h, struct edge *const *e, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -91,7 +92,7 @@ static void payload_state(struct mixing *m, struct packet *p, uint64_t i, struct
         state_bytes(s, p->bytes, p->len);
 }
 
-/* Reading: a reference to each is held until edges have taken theirs. */
+/* After reading, `h` holds one reference to each object until the edges have taken theirs. */
 static void shared_state(struct mixing *m, struct shared *h, size_t n, struct state *s)
 {
     uint64_t n_replicas = h->n_replicas, n_payloads = h->n_payloads;
@@ -127,7 +128,7 @@ static void release(struct mixing *m, struct shared *h)
 
 /* ---- edges ---- */
 
-/* What we have said is applied to our replica without another look. */
+/* Own deltas are later applied without a further check, so they are validated here. */
 static void check_sent(const struct mixing *m, const struct edge_sent *d, struct state *s)
 {
     if (!s->failed && d->payload != NULL)

@@ -1,4 +1,5 @@
-/* gossip/mixers/statistics.c -- values on the wire, and their averaging with a floor. */
+/* gossip/mixers/statistics.c -- encodes running statistics and averages them, with a floor for
+ * variances. */
 #include "gossip/mixers/statistics.h"
 
 #include <errno.h>
@@ -6,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A value of more is refused: sums of some thousands of them stay finite. */
+/* Values above this limit are rejected, so that sums of some thousands of values stay finite. */
 static const float most_value = 0x1p64f;
 
-/* The first byte of a head. */
+/* Values of the first byte of a payload: statistics absent or present. */
 enum { ABSENT, PRESENT };
 
 enum { FLOAT_BYTES = 4 };
@@ -32,8 +33,8 @@ int statistics_init(struct statistics *s, const struct segment *segments, size_t
         statistics_close(s);
         return -ENOMEM;
     }
-    /* A segment's offset counts from the start of the model, ours from where the trained
-     * ones end. */
+    /* segments[i].offset counts from the start of the model; index 0 of `nonnegative` is the
+     * first value after the trained parameters. */
     for (size_t i = 0; i < n_segments; i++)
         for (size_t k = 0; k < segments[i].n && !segments[i].trained; k++)
             s->nonnegative[segments[i].offset - trained + k] = segments[i].nonnegative;
@@ -54,13 +55,13 @@ size_t statistics_bound(const struct statistics *s)
     return s->n > 0 ? 1 + FLOAT_BYTES * s->n : 0;
 }
 
-/* Written so that a NaN, which compares with nothing, is not. */
+/* The comparisons are written so that a NaN is rejected. */
 static bool proper(const struct statistics *s, size_t k, float v)
 {
     return v <= most_value && v >= (s->nonnegative[k] ? 0 : -most_value);
 }
 
-/* Value k of a head that has values, little-endian, whatever its alignment. */
+/* Reads value k of the statistics at p: little-endian, any alignment. */
 static float get(const uint8_t *p, size_t k)
 {
     const uint8_t *b = p + 1 + FLOAT_BYTES * k;
@@ -71,7 +72,7 @@ static float get(const uint8_t *p, size_t k)
     return v;
 }
 
-/* The same into a head. */
+/* Writes value k of the statistics at p: little-endian, any alignment. */
 static void put(uint8_t *p, size_t k, float v)
 {
     uint8_t *b = p + 1 + FLOAT_BYTES * k;
@@ -110,7 +111,7 @@ size_t statistics_check(const struct statistics *s, const uint8_t *p, size_t len
 {
     if (s->n == 0)
         return 0;
-    /* The length is looked at before a value is: the bytes are a stranger's. */
+    /* The length is checked before any value is read, because the bytes come from another peer. */
     if (len == 0 || p[0] > PRESENT || len < statistics_length(s, p))
         return SIZE_MAX;
     for (size_t k = 0; k < s->n && p[0] == PRESENT; k++)
@@ -127,11 +128,11 @@ void statistics_get(const struct statistics *s, const uint8_t *p, float *x)
 
 void statistics_term(struct statistics *s, double w, const uint8_t *own, const uint8_t *other)
 {
-    /* Both ends see which deltas have values, so that both or neither average. */
+    /* Both ends see which deltas carry values, so both average or neither does. */
     double apart2 = 0, size2 = 0;
     if (s->n == 0 || own[0] != PRESENT || other[0] != PRESENT)
         return;
-    /* The first exchange of a job begins the sum. */
+    /* The first exchange of a job resets the sum. */
     if (s->n_terms++ == 0) {
         memset(s->sum, 0, s->n * sizeof *s->sum);
         s->apart2 = 0;
@@ -145,7 +146,7 @@ void statistics_term(struct statistics *s, double w, const uint8_t *own, const u
         apart2 += d * d;
         size2 += (double)a * (double)a;
     }
-    /* The worst edge is reported: one pair of peers that part is what matters. */
+    /* The worst edge is reported, because one pair of peers that drifts apart is a fault. */
     if (size2 > 0 && apart2 / size2 >= s->apart2 / s->size2) {
         s->apart2 = apart2;
         s->size2 = size2;
@@ -158,17 +159,18 @@ void statistics_mix(struct statistics *s, float *x)
         return;
     s->n_terms = 0;
     for (size_t k = 0; k < s->n; k++) {
-        /* Where x would be if nothing were owed; it goes as far as the floor lets it. */
+        /* `to` is the value without the floor. x moves towards `to` as far as the floor allows. */
         float to = x[k] - s->owed[k] + s->sum[k];
         float least = x[k] < s->least[k] ? x[k] : s->least[k];
         float floor = s->nonnegative[k] ? least / 2 : to;
-        x[k] = to < floor ? floor : to; /* A NaN stays one, and is refused. */
+        /* A NaN passes the comparison unchanged and is rejected later. */
+        x[k] = to < floor ? floor : to;
         s->owed[k] = x[k] - to;
     }
 }
 
 double statistics_apart(const struct statistics *s)
 {
-    /* NaN over 1 before the first averaging. */
+    /* Before the first averaging the quotient is NaN / 1, hence NaN. */
     return s->n > 0 ? sqrt(s->apart2 / s->size2) : 0;
 }

@@ -1,30 +1,29 @@
-/* gossip/mixers/statistics.h -- running statistics of normalisation, averaged beside
- * the weights.
+/* gossip/mixers/statistics.h -- averages the running statistics of normalisation layers.
  *
- * A model's vector ends with what is never trained: running means and variances
- * of batch norms. Their scale is not the weights' (a variance may be 1e4 where a
- * weight is 0.01), so they have no part in the compressor, its replicas, gamma,
- * or the consensus distance. They travel as they are, in front of the message
- * of a delta, and the same transaction commits them:
+ * A model's vector ends with values that are not trained: the running means and variances of
+ * batch normalisation. Their scale differs from the scale of the weights (a variance may be
+ * 1e4 where a weight is 0.01). They therefore take no part in compression, replicas, gamma or
+ * the consensus distance. They travel uncompressed before the message of a delta, in
+ * the same transaction:
  *
- *   a model without statistics        [message]
- *   with: this delta has none         0 [message]
- *   with: n of them                   1 [n little-endian floats] [message]
+ *   model without statistics         [message]
+ *   model with statistics, not sent  0 [message]
+ *   model with n statistics, sent    1 [n little-endian floats] [message]
  *
- * An exchange in which both deltas carry them averages, with the plain weights
- * w_ij of the graph and the values s that were sent:
+ * An exchange whose two deltas both carry statistics averages the sent values s with the
+ * mixing weights w_ij of the graph:
  *
  *   x_i += sum_e w_e (s_j - s_i)
  *
- * Equal and opposite at the two ends, so the mean is kept. In lock step x_i is
- * s_i still, and the sum is a convex combination. After a lost session or in an
- * asynchronous run x_i may have moved on, and then what is to be subtracted from
- * a variance may be more than is left of it. It never falls under half of the
- * least that was averaged; the rest is *owed*, and subtracted once there is
- * enough. So x - owed keeps its mean whatever is lost between exchanges.
+ * The change is equal and opposite at the two ends, so the mean is kept. In lock step x_i
+ * equals s_i, and the sum is a convex combination. After a lost session, or in an
+ * asynchronous run, x_i may have changed since s_i was sent, and the full subtraction could
+ * make a variance negative. A variance therefore never falls under half of the smallest value
+ * in the average. The remainder is stored as `owed` and subtracted later, so the mean of
+ * x - owed is kept whatever exchanges are lost.
  *
- * They are 4 bytes each, and 0.1 to 0.5 % of a model. Where that is much beside
- * a sparse message they go with every k-th delta (the owner says which).
+ * Statistics have 4 bytes per value and are 0.1 to 0.5 % of a model. Where that is large
+ * compared with a sparse message, only every k-th delta carries them (the caller decides).
  */
 #ifndef GOSSIP_MIXERS_STATISTICS_H
 #define GOSSIP_MIXERS_STATISTICS_H
@@ -33,50 +32,53 @@
 
 struct statistics
 {
-    size_t n;           /* How many; 0: the model has none, and nothing is sent. */
-    float *owed;        /* n, each 0 or more: what is to be subtracted from x still. */
-    bool *nonnegative;  /* n: is it a variance? */
-    float *sum, *least; /* n of scratch for the exchanges of a job: what they add, and
-                         * the least value that they average. */
-    size_t n_terms;     /* Exchanges in `sum`. */
-    double apart2;      /* The worst edge of the last averaging: |s_j - s_i|^2 ... */
-    double size2;       /* ... over |s_i|^2 of that edge. */
+    /* Number of statistics values. 0: the model has none, and no bytes are sent. */
+    size_t n;
+    float *owed;       /* n amounts, each 0 or more, that must still be subtracted from x. */
+    bool *nonnegative; /* n flags: true if the value is a variance, which must not be negative. */
+    /* Scratch of n floats each: the sum to add to x in this job, and the least averaged value. */
+    float *sum, *least;
+    size_t n_terms; /* Number of exchanges in `sum`. */
+    /* Numerator |s_j - s_i|^2 of the edge with the largest relative distance in the last
+     * averaging. */
+    double apart2;
+    double size2; /* Denominator |s_i|^2 of the same edge as apart2. */
 };
 
-/* For the segments behind the trained ones. 0 or -ENOMEM (then nothing is left
- * open). */
+/* Initialises *s for the segments that are not trained. Returns 0, or -ENOMEM with all memory
+ * freed. */
 int statistics_init(struct statistics *s, const struct segment *segments, size_t n_segments);
 void statistics_close(struct statistics *s);
 
-/* The most bytes that statistics_put() writes. */
+/* Returns the largest number of bytes that statistics_put() writes. */
 size_t statistics_bound(const struct statistics *s);
 
-/* Are x[0..n) finite and in range, and no variance negative? */
+/* Returns whether x[0..n) are finite, in range, and no variance is negative. */
 bool statistics_proper(const struct statistics *s, const float *x);
 
-/* Write the head of a payload, with the values x[0..n) if `with`. Returns its
- * bytes. */
+/* Writes the statistics at the start of a payload: the values x[0..n) if `with`, else only the
+ * flag byte. Returns the bytes written. */
 size_t statistics_put(const struct statistics *s, bool with, const float *x, uint8_t *out);
 
-/* Length of the head that begins a payload of a peer, SIZE_MAX if its values are
- * not proper. Safe from any thread. */
+/* Checks the statistics at the start of a received payload of `len` bytes. Returns their length
+ * in bytes, or SIZE_MAX if a value is invalid. Callable from any thread. */
 size_t statistics_check(const struct statistics *s, const uint8_t *p, size_t len);
 
-/* The same of a payload that has been checked. */
+/* Returns the length in bytes of the statistics in a payload that statistics_check() accepted. */
 size_t statistics_length(const struct statistics *s, const uint8_t *p);
 
-/* The values of a payload that has been checked and has them. */
+/* Reads n values from a payload that carries statistics and that statistics_check() accepted. */
 void statistics_get(const struct statistics *s, const uint8_t *p, float *x);
 
-/* One exchange of a job with weight w: both payloads, checked. Does nothing
- * where one carries none. */
+/* Adds one exchange with mixing weight w to the job's sum. Both payloads must be checked. Does
+ * nothing if one payload carries no statistics. */
 void statistics_term(struct statistics *s, double w, const uint8_t *own, const uint8_t *other);
 
-/* Once all terms of a job are there: x[0..n) moves. */
+/* Adds the sums of all exchanges of the job to x[0..n). */
 void statistics_mix(struct statistics *s, float *x);
 
-/* How far apart the ends of an edge were in the last averaging, relative, the
- * worst edge; NaN before the first, 0 without statistics. */
+/* Returns the largest relative distance between the two ends of an edge in the last averaging.
+ * NaN: no averaging yet. 0: the model has no statistics. */
 double statistics_apart(const struct statistics *s);
 
 #endif
