@@ -1,9 +1,9 @@
-/* gossip/members/inside.h -- the inside of struct members, for the files of this room only.
+/* gossip/members/inside.h -- private definition of struct members, for this folder only.
  *
- *   members.c   records and accusations: what overrides what
- *   vouches.c   who counts (vouches.h)
- *   news.c      what the others are told
- *   forget.c    who gives way to a newcomer, who is dropped, and the tombstones of both
+ *   members.c   records and accusations: which statement overrides which
+ *   vouches.c   endorsements: which members count (vouches.h)
+ *   news.c      what is sent to other members
+ *   forget.c    members that are evicted or dropped, and their tombstones
  */
 #ifndef GOSSIP_MEMBERS_INSIDE_H
 #define GOSSIP_MEMBERS_INSIDE_H
@@ -12,21 +12,21 @@
 #include "gossip/members/vouches.h"
 
 enum {
-    SELF = 0 /* The slot of our own record: the first that is added. */
+    SELF = 0 /* Slot of this peer's own record, which is always added first. */
 };
 
-/* What of a member the others have not been told yet: a set. */
+/* Parts of a member's state that were not sent to other members yet: a bit set. */
 enum news { NEWS_RECORD = 1, NEWS_ACCUSATIONS = 2 };
 
-/* A vouch, its two members by their places in the table. */
+/* An endorsement. Its two members are given by their places in the table. */
 struct vouch_slot
 {
     uint16_t voucher, member;
-    bool news; /* The others have not been told. */
+    bool news; /* True: the endorsement was not sent to other members yet. */
     uint8_t signature[WIRE_SIGNATURE_BYTES];
 };
 
-/* A member that was dropped: records up to this incarnation are old. */
+/* Trace of a dropped member: its records up to this incarnation are ignored. */
 struct tombstone
 {
     uint8_t id[WIRE_ID_BYTES];
@@ -39,34 +39,37 @@ struct members
 {
     struct members_config config;
     struct members_crypto crypto;
-    struct records *records; /* Where records are kept: ours, or shared with other tables. */
+    struct records *records; /* Store of records: owned, or shared with other tables. */
     bool owns_records;
-    struct record self; /* The record of slot SELF: not in `records`, for it changes. */
+    struct record self; /* Record of slot SELF. Not in `records`, because the own record changes. */
     struct table table;
-    uint16_t first_news, last_news; /* Queue of slots with news, the oldest first. */
-    struct members_tally tally;     /* Sums of what the slots are `tallied` as. */
-    uint64_t view;                  /* Sum of the vertices' hashes: their order does not matter. */
-    int64_t due_us;                 /* No suspect's time is up before this. */
-    uint64_t n_changes;             /* Judgements so far. */
-    int64_t began_us;               /* The first time that we were told; -1: not yet. */
+    uint16_t first_news, last_news; /* Queue of slots with unsent changes, oldest first. */
+    struct members_tally tally;     /* Sums of the slots' `tallied` values. */
+    /* Sum of the vertices' hashes, so the order of vertices does not matter. */
+    uint64_t view;
+    int64_t due_us;     /* Earliest deadline of a suspect, in microseconds. */
+    uint64_t n_changes; /* Number of calls that may have changed a member's state. */
+    /* First time passed to this table, in microseconds. -1: none yet. */
+    int64_t began_us;
 
-    /* news.c writes these. */
-    uint64_t audience;             /* All who listen; 0: that is not known. */
-    uint16_t told[WIRE_BATCH_MAX]; /* The slots of the n_told records that were given out last. */
+    /* Fields written by news.c. */
+    uint64_t audience;             /* Bit set of all listeners. 0: unknown. */
+    uint16_t told[WIRE_BATCH_MAX]; /* Slots of the n_told records in the last batch. */
     uint32_t n_told;
 
-    /* vouches.c writes these. */
-    struct vouch_slot *vouch; /* n_vouches of cap_vouches, in no order. */
+    /* Fields written by vouches.c. */
+    struct vouch_slot *vouch; /* n_vouches endorsements in no order, with room for cap_vouches. */
     uint32_t n_vouches, cap_vouches;
-    bool unsettled;    /* Who counts has to be found anew. */
-    bool vouches_news; /* Some may have to be told. */
-    bool strangers;    /* Some member was not known from the start. */
+    bool unsettled;    /* True: members_settle() must recompute which members count. */
+    bool vouches_news; /* True: some endorsements may have to be sent. */
+    bool strangers;    /* True: some member was not known from the start. */
 
-    /* forget.c writes these. */
-    struct tombstone *tomb; /* n_tombs; the oldest is at next_tomb once they are TOMBSTONES_MAX. */
+    /* Fields written by forget.c. */
+    /* n_tombs tombstones. When there are TOMBSTONES_MAX, the oldest is at next_tomb. */
+    struct tombstone *tomb;
     uint32_t n_tombs, cap_tombs, next_tomb;
-    uint32_t next_victim;  /* Where to look for who gives way. */
-    int64_t forget_due_us; /* Nobody's time to be forgotten comes before this. */
+    uint32_t next_victim;  /* Place at which the next search for a member to evict begins. */
+    int64_t forget_due_us; /* Earliest time at which a member may be forgotten, in microseconds. */
 };
 
 static inline bool is_self(const struct members *m, const struct slot *s)
@@ -76,34 +79,35 @@ static inline bool is_self(const struct members *m, const struct slot *s)
 
 /* ---- members.c ---- */
 
-/* Something about the member has changed: find its state, the deadline of a suspect, and
- * whether it is a vertex. */
+/* Updates a member's state, a suspect's deadline, and whether the member is a vertex. Called
+ * after any change of the member. */
 void members_judge(struct members *m, struct slot *s, int64_t now_us);
 
-/* The slot is about to be another member's, or nobody's: it is counted as nothing. */
+/* Removes the slot's member from all counts, before the slot gets another member or is freed. */
 void members_untally(struct members *m, struct slot *s);
 
 /* ---- news.c ---- */
 
-/* The others have to be told: the slot joins the queue, or stays where it is in it. */
+/* Marks a change as unsent. The slot joins the queue, or keeps its place in it. */
 void members_add_news(struct members *m, struct slot *s, enum news news);
 
 /* ---- vouches.c ---- */
 
-/* All vouches by or for the member of this place go; what was the member of `moved` is of
- * `place` from now on. The same place twice: nobody moves. */
+/* Drops all endorsements by or for the member at `place`, then renames place `moved` to `place`.
+ * Pass the same place twice if no member moved. */
 void vouches_drop(struct members *m, uint16_t place, uint16_t moved);
 
 /* ---- forget.c ---- */
 
-/* The slot that is given to a newcomer of a full table, or NULL. */
+/* Returns the slot to reuse for a new member of a full table, or NULL. */
 struct slot *members_victim(struct members *m);
-/* The dead and those that left: what is said of them up to now is old. No memory: it is not. */
+/* Stores a tombstone for a member that is dead or has left, so that older records of it are
+ * ignored. Without memory no tombstone is stored. */
 void members_bury(struct members *m, const struct slot *s);
 bool members_buried(const struct members *m, const struct record *r);
-/* It is there again. */
+/* Removes the tombstone of a member that has returned. */
 void members_dig_up(struct members *m, const uint8_t *id);
-/* Drops those whose time has come. */
+/* Drops members that have been dead or gone for longer than config.forget_us. */
 void members_forget_old(struct members *m, int64_t now_us);
 
 #endif

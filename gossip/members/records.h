@@ -1,13 +1,13 @@
-/* gossip/members/records.h -- signed records, each kept once, shared by member tables.
+/* gossip/members/records.h -- set of signed records with reference counts, shared by member tables.
  *
- * A simulator runs a thousand member tables of a thousand members each in one
- * process: a million entries, but only a thousand different records. So the
- * tables hold references into one set; a real peer's set has one user.
+ * A simulator runs a thousand member tables of a thousand members in one process: a million
+ * entries but only a thousand distinct records. Tables therefore hold references
+ * into one set. A real peer's set has one user.
  *
  *   bucket[hash(signature)] -> entry{record, refs} -> entry ...
  *
- * A record in the set never changes, and its signature was checked by whoever
- * put it there: finding it again saves checking it again. One thread only.
+ * A record in the set never changes. Its signature was checked before it was added, so a
+ * record found in the set needs no second check. For use by one thread only.
  */
 #ifndef GOSSIP_MEMBERS_RECORDS_H
 #define GOSSIP_MEMBERS_RECORDS_H
@@ -16,32 +16,31 @@
 
 struct records;
 
-/* An empty set, or NULL without memory. */
+/* Returns an empty set, or NULL if memory is exhausted. */
 struct records *records_open(void);
 
-/* No reference may be left (asserted). NULL is allowed. */
+/* Frees the set. No reference may be left (asserted). s may be NULL. */
 void records_close(struct records *s);
 
-/* The kept record with the very contents of *r, signature and all; NULL where
- * there is none. Takes no reference. */
+/* Returns the stored record with exactly the contents and signature of *r, or NULL. Takes no
+ * reference. */
 const struct record *records_find(const struct records *s, const struct record *r);
 
-/* One more reference to the kept copy of *r, made if need be. NULL without
- * memory. */
+/* Returns the stored copy of *r with one more reference, and adds it if absent. NULL if memory
+ * is exhausted. */
 const struct record *records_hold(struct records *s, const struct record *r);
 
-/* Give back what records_hold() returned; the last one frees it. NULL is
- * allowed. */
+/* Drops a reference from records_hold(). The last one frees the record. r may be NULL. */
 void records_release(struct records *s, const struct record *r);
 
-enum { SIGNED_MAX = 2048 }; /* Bytes that a signature covers, at most. */
+enum { SIGNED_MAX = 2048 }; /* Maximum number of bytes that a signature covers. */
 
-/* Do two records say the same, signatures aside? */
+/* Returns whether two records have equal contents, apart from the signature. */
 bool record_equal(const struct record *a, const struct record *b);
 
-/* Two processes speak for one identity, and each has raised its record above the other's: did
- * ours, which has just done so, begin after theirs? Of two that began at nearly the same time the
- * boot ids decide, at both ends alike. Never do both ends say yes. */
+/* Returns whether our process is the younger of two processes with one identity. Each has raised
+ * its record above the other's. Start times within 2 s are ordered by boot id, equally at both
+ * ends. At most one end gets true. */
 bool record_younger(const struct record *ours, const struct record *theirs);
 
 bool record_supersedes(const struct record *r, const struct record *old);

@@ -1,18 +1,18 @@
-/* gossip/members/rings.h -- who watches whom: a few rings on which every member has a place.
+/* gossip/members/rings.h -- monitor rings: which member monitors which.
  *
- * On each ring a member stands where the hash of the ring and its id says, and watches
- * whoever stands next. So everybody is watched by as many as there are rings, whoever dies;
- * who joins or leaves changes one watcher a ring; and all that know the same members agree.
- * (The monitoring topology of Rapid: Suresh et al., USENIX ATC 2018, section 4.1.)
+ * On each ring a member's position is the hash of the ring and its id, and it monitors its
+ * successor. So each member has as many monitors as there are rings, whichever members die. A
+ * join or leave changes one monitor per ring, and peers that know the same members agree.
+ * (Monitoring topology of Rapid: Suresh et al., USENIX ATC 2018, section 4.1.)
  *
- *      us -> [suspect, one accuser] -> [suspect, two] -> [alive] -> ...
- *             watched, to confirm it    left out          watched, the last
+ *   this peer -> [suspect, one accuser] -> [suspect, two] -> [alive] -> ...
+ *                monitored, to confirm     skipped           monitored, the last
  *
- * Who is vouched for, but does not count yet, is watched by whoever stands before it, and counts
- * with that; it does not shield those behind it, since it may not exist.
+ * A member that is endorsed but does not count yet is also monitored, and monitoring makes it
+ * count. It does not hide its successors, because it may not exist.
  *
- * The dead do not shield each other: who finds the next one suspected looks further at once,
- * and not only when that is taken for dead.
+ * Dead members do not hide each other: if the next member is suspect, its successor is
+ * monitored at once, before the suspect is declared dead.
  */
 #ifndef GOSSIP_MEMBERS_RINGS_H
 #define GOSSIP_MEMBERS_RINGS_H
@@ -21,24 +21,25 @@
 
 enum {
     RINGS = MEMBERS_RINGS,
-    RINGS_ALIVE_MAX = 16, /* Looked for on one ring at a time. */
-    RINGS_AHEAD_MAX = 32, /* The same with suspects in between. */
+    RINGS_ALIVE_MAX = 16, /* Maximum number of alive members searched on one ring. */
+    RINGS_AHEAD_MAX = 32, /* Maximum number of members searched on one ring, including suspects. */
 };
 
-/* Those who want watching: borrowed until the members change. */
+/* The members to be monitored. Borrowed until the member table changes. */
 struct rings
 {
-    uint64_t own[RINGS]; /* Our places. */
+    uint64_t own[RINGS]; /* Positions of this peer on the rings. */
     uint32_t n;
     const struct member *at[WIRE_MEMBERS_MAX];
 };
 
-/* Who wants to be watched, in the order of members_at(). Those that have left or finished the run
- * are watched by nobody. O(members). */
+/* Collects the members to be monitored, in the order of members_at(). Members that have left or
+ * finished the run are not monitored. O(members). */
 void rings_look(struct rings *r, const struct members *m);
 
-/* Whom we watch on this ring up to the n_alive-th (1 .. RINGS_ALIVE_MAX) that nobody suspects,
- * in no order: copies at most RINGS_AHEAD_MAX ids; returns how many. O(those looked at). */
+/* Copies the ids of the successors that this peer monitors on the ring, up to the n_alive-th (1
+ * .. RINGS_ALIVE_MAX) that is not suspect, in no order. Returns their number, at most
+ * RINGS_AHEAD_MAX. O(members). */
 uint32_t rings_ahead(const struct rings *r, uint32_t ring, uint32_t n_alive,
                      uint8_t id[RINGS_AHEAD_MAX][WIRE_ID_BYTES]);
 

@@ -1,34 +1,34 @@
-/* gossip/members/vouches.h -- who counts: members that others than themselves have spoken with.
+/* gossip/members/vouches.h -- endorsements: which members count (a Sybil filter).
  *
- * Anyone with the cluster's key can sign records of members that do not exist. So a record makes
- * nobody a vertex of the topology. Who has an authenticated session with a member signs a *vouch*
- * for it, unless enough others have; vouches are gossiped like accusations. They are the arrows
- * of a graph, and every table asks of it: whom do I know through more than one other?
+ * Any holder of the cluster key can sign records of members that do not exist. A record alone
+ * therefore does not make a member a vertex. A member that has an authenticated session with
+ * another one signs an endorsement (vouch) for it, unless enough others have. Endorsements are
+ * gossiped like accusations. They are the arrows of a graph, in which each table looks for
+ * members that are known through more than one other member.
  *
- *      us --> b --> c            c, d: vouched for by two that we know apart: they count.
- *       \    ^ \   ^
- *        v  /   v /              g1 .. g300: all that we hear of them we hear through e, whatever
- *         d      e --> g1        they sign for each other. One of them counts at most (and one
- *                      | \       more for every 16 members that count by themselves).
- *                     g2 g3 ...
+ *      self -> b --> c           c, d: endorsed by two independent members: they count.
+ *       \     ^ \   ^
+ *        v   /   v /             g1 .. g300: all paths to them lead through e, whatever they
+ *          d      e --> g1       sign for each other. One of them counts (and one more for
+ *                       | \      every 16 members that count by themselves).
+ *                      g2 g3 ...
  *
- * The member through which alone x is known is the dominator of x nearest to us in that graph;
- * members with one and the same such dominator have to share its allowance. A newcomer with one
- * session so counts at once, as long as it is the only one; and without this bound, when a second
- * session with it stands. For that, members in doubt are looked for on the rings like others
- * (rings.h). Records of members in doubt beyond those are kept, but nobody dials them, tells of
- * them or listens to their accusations.
+ * The nearest member through which all paths to x lead is x's dominator. Members with the same
+ * dominator share its allowance. So a newcomer with one session counts at once as long as it
+ * is the only one, and others count when they have a second session. Members in doubt are
+ * therefore monitored on the rings like others (rings.h). Records of further members in
+ * doubt are stored, but no peer dials those members, forwards them or accepts their accusations.
  *
- *     unknown to others | vouched for by one that counts | known twice, or within the allowance
- *     kept, not told    | told, looked for               | counts: may be a vertex
+ *   not endorsed          endorsed by one that counts    known twice, or in the allowance
+ *   stored, not forwarded forwarded, monitored           counts: may be a vertex
  *
- * Vouches name identities, not processes, so that a restart changes nothing, and are good as long
- * as both members are in the table. One voucher has VOUCHES_MAX of members that live: those with
- * the least ids, where it has signed more. So tables that have heard the same agree, in whatever
- * order they heard it. What they cannot see is one insider with several processes that answer.
+ * Endorsements name identities rather than processes, so a restart changes nothing. They are
+ * valid while both members are in the table. A member has at most VOUCHES_MAX endorsements
+ * of live members; if it signed more, those with the least ids are used. Tables that received the
+ * same statements therefore agree. One insider with several answering processes is not detected.
  *
- * (Dominators: Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm", 2001. That an
- * attacker's edges to honest members bound what it can bring in: Yu et al., SybilGuard, 2006.)
+ * (Dominators: Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm", 2001. The bound
+ * by the attacker's edges to honest members: Yu et al., SybilGuard, 2006.)
  */
 #ifndef GOSSIP_MEMBERS_VOUCHES_H
 #define GOSSIP_MEMBERS_VOUCHES_H
@@ -36,23 +36,27 @@
 #include "gossip/members/members.h"
 
 enum {
-    VOUCHES_MAX = 32,       /* One voucher has so many, for members that live. */
-    VOUCHES_SHARE = 16,     /* One more member in doubt for so many that count by themselves. */
-    VOUCHES_AT_ADDRESS = 8, /* Sessions with so many at one address, and we vouch for no more. */
-    VOUCHES_WITH_RECORD = 2 /* Told along with their member's record. */
+    VOUCHES_MAX = 32, /* Maximum endorsements by one member, for live members. */
+    /* Members that count by themselves, per additional member in doubt that counts. */
+    VOUCHES_SHARE = 16,
+    /* Maximum number of sessions with members at one address, above which the peer endorses no
+     * more of them. */
+    VOUCHES_AT_ADDRESS = 8,
+    VOUCHES_WITH_RECORD = 2 /* Endorsements sent along with a member's record. */
 };
 
-/* The member is known from the start: it counts. No-op where `id` is unknown. */
+/* Marks member `id` as known from the start, so it counts. No effect if `id` is unknown. */
 void members_know(struct members *m, const uint8_t id[WIRE_ID_BYTES], int64_t now_us);
 
-/* Merge one vouch. It changes who counts with the next members_settle(). */
+/* Merges one endorsement. It takes effect in the next members_settle(). */
 enum members_verdict members_vouched(struct members *m, const struct vouch *v);
 
-/* We vouch for those members with a session of ours that need it; settles. O(members). */
+/* Endorses members with which this peer has a session and that need an endorsement, then calls
+ * members_settle(). O(members). */
 void members_vouch(struct members *m, int64_t now_us);
 
-/* What the vouches add up to: who counts. Call it after all of a message has been merged;
- * members_tick() does, too. O(vouches), and nothing where nothing has changed. */
+/* Recomputes which members count. Call it after merging a whole message; members_tick() calls it
+ * too. O(endorsements); does nothing if nothing changed. */
 void members_settle(struct members *m, int64_t now_us);
 
 #endif

@@ -1,4 +1,5 @@
-/* gossip/wire/fields.h -- how many values stand behind each message's type, for writer and reader. */
+/* gossip/wire/fields.h -- number of fields after the type in each message, for encoder and
+ * decoder. */
 #ifndef GOSSIP_WIRE_FIELDS_H
 #define GOSSIP_WIRE_FIELDS_H
 
@@ -11,8 +12,8 @@ static const uint8_t fields_of[WIRE_TYPE_END] = {
     [WIRE_HEARD] = 2,      [WIRE_REFUSED] = 3,        [WIRE_HAND] = 1,      [WIRE_PART] = 4,
     [WIRE_MOMENTS] = 4,    [WIRE_ROUND_PROTOCOL] = 6, [WIRE_CALLBACK] = 2};
 
-/* Values of the arrays within messages. A signature is the last of its array, and covers an array
- * of the others. */
+/* Number of values in each array inside a message. A signature is the last value of its array
+ * and covers the other values. */
 enum {
     FIELDS_RECORD = 12,
     FIELDS_CERTIFICATE = 5,

@@ -1,23 +1,22 @@
-/* gossip/wire/wire.h -- the messages peers send, and their bytes.
+/* gossip/wire/wire.h -- the messages that peers send, and their encoding.
  *
- * A message is one msgpack array, its first element the type. The channel
- * below delivers whole messages; the driver carries them without looking in.
+ * A message is one msgpack array whose first element is the message type. The channel below
+ * delivers whole messages, and the driver does not interpret them.
  *
  *   [type, field, field, ..., bin]        a bulk payload is the last field
  *
  *   bytes --wire_read()--> struct wire_message --a handler--> ...
  *   struct wire_delta, ... --wire_put_delta(), ...--> bytes
  *
- * Bytes from outside become a message in one place and one pass: a cursor that
- * knows where the bytes end asks for each field's kind, range and length in
- * turn. What is not the next field is refused there, so nested arrays, maps,
- * ext types and counts larger than the message need no check of their own, and
- * nothing is allocated: strings and bins point into the message.
+ * Received bytes are parsed in one place and in one pass. A cursor with an end checks kind,
+ * range and length of each field in turn. Anything but the expected field is an error, so
+ * nested arrays, maps, ext types and counts larger than the message need no separate check.
+ * The parser allocates nothing: strings and bins point into the message.
  *
- * msgpack-c writes only. To read with it takes a scan before it (measured: a
- * 5-byte array header makes it reserve 2 GiB), its callbacks, and a list of
- * values between the two: 440 lines, against 100 for a cursor. A test has
- * msgpack-c agree on every message that wire_read() takes.
+ * msgpack-c is used for writing only. Reading with it would need a scan before it (measured: a
+ * 5-byte array header makes it reserve 2 GiB), callbacks and an intermediate list of values:
+ * 440 lines, against 100 for the cursor. A test checks that msgpack-c agrees with each
+ * message that wire_read() accepts.
  */
 #ifndef GOSSIP_WIRE_WIRE_H
 #define GOSSIP_WIRE_WIRE_H
@@ -26,43 +25,48 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Every limit of the protocol. */
+/* Limits of the protocol. */
 enum wire_limit {
     WIRE_VERSION = 8,          /* Newest version of the messages that this program speaks. */
     WIRE_VERSION_LEAST = 7,    /* Oldest version of the messages that this program speaks. */
     WIRE_VERSION_CALLBACK = 8, /* First version that has CALLBACK. */
     WIRE_ID_BYTES = 32,
     WIRE_SIGNATURE_BYTES = 64,
-    WIRE_CODEC_MAX = 63,          /* Characters of a codec's spec in a STATUS. */
-    WIRE_NAME_MAX = 32,           /* Characters of a member's name. */
-    WIRE_ADDRESS_MAX = 127,       /* Characters of an announced "host:port". DNS allows names of
-                                  * 253; 64 records of four such would not fit a message. */
-    WIRE_ADDRESSES_MAX = 4,       /* A member announces at most so many. */
-    WIRE_MEMBERS_MAX = 1024,      /* Members a peer keeps. */
-    WIRE_BATCH_MAX = 64,          /* Records, or accusations, in one MEMBERS message. */
-    WIRE_VOUCHES_MAX = 24,        /* Vouches in one. */
-    WIRE_RUN_MAX = 2048,          /* Bytes of a run's canonical text. */
-    WIRE_CONTROL_MAX = 80 * 1024, /* Bytes of any message without a bulk payload. */
-    WIRE_HEAD_MAX = 1024,   /* Bytes of a bulk message before its payload, without the sketch. */
-    WIRE_SKETCH_MAX = 4096, /* Bytes of the encoded sketch in a DELTA. */
-    WIRE_EDGES_MAX = 64,    /* Edges listed in a STATUS. */
-    WIRE_MOMENTUM_ONE = 1 << 16,  /* A momentum of 1, which none has. */
-    WIRE_MORE_BITS = 16,          /* A delta's `more` stands above so many bits of its degree. */
-    WIRE_MOMENTS_MAX = 24 * 1024, /* Bytes of what a member says of its data. */
-    WIRE_CODE_MAX = 15 /* A phase, edge state or codec, whose enums are kept elsewhere, is
-                             * at most this. */
+    WIRE_CODEC_MAX = 63, /* Maximum characters of a codec specification in a STATUS. */
+    WIRE_NAME_MAX = 32,  /* Maximum characters of a member's name. */
+    /* Maximum characters of an announced "host:port". DNS allows 253 for a name, but 64 records
+     * with four such names would not fit in a message. */
+    WIRE_ADDRESS_MAX = 127,
+    WIRE_ADDRESSES_MAX = 4,  /* Maximum number of addresses that a member announces. */
+    WIRE_MEMBERS_MAX = 1024, /* Maximum number of members that a peer stores. */
+    /* Maximum number of records, and of accusations, in one MEMBERS message. */
+    WIRE_BATCH_MAX = 64,
+    /* Maximum number of endorsements (vouches) in one MEMBERS message. */
+    WIRE_VOUCHES_MAX = 24,
+    WIRE_RUN_MAX = 2048,          /* Maximum bytes of a run description in canonical form. */
+    WIRE_CONTROL_MAX = 80 * 1024, /* Maximum bytes of a message without a bulk payload. */
+    /* Maximum bytes of a bulk message before its payload, without the sketch. */
+    WIRE_HEAD_MAX = 1024,
+    WIRE_SKETCH_MAX = 4096,      /* Maximum bytes of an encoded sketch in a DELTA. */
+    WIRE_EDGES_MAX = 64,         /* Maximum number of edges in a STATUS. */
+    WIRE_MOMENTUM_ONE = 1 << 16, /* Fixed-point value of momentum 1.0, which is out of range. */
+    /* Bit offset of `more` above `degree` in the combined field of a DELTA. */
+    WIRE_MORE_BITS = 16,
+    WIRE_MOMENTS_MAX = 24 * 1024, /* Maximum bytes of a member's column statistics. */
+    /* Maximum value of a phase, edge state or codec. Their enums are defined in other headers. */
+    WIRE_CODE_MAX = 15
 };
 
 enum wire_type {
     WIRE_NONE = 0,
-    WIRE_HELLO,      /* First in each direction: who I am, which run. */
-    WIRE_MEMBERS,    /* Records, accusations and vouches the receiver may not know. */
-    WIRE_PING,       /* Heartbeat, with the worker's progress. */
-    WIRE_EDGE,       /* I (re)open our edge: my epoch and round. */
-    WIRE_EDGE_CLOSE, /* I no longer mix with you. */
-    WIRE_DELTA,      /* One half of an edge round. Bulk. */
-    WIRE_MODEL_REQ,  /* Send me your model at a round, or a piece of it. */
-    WIRE_MODEL,      /* A model, a piece of one, or sketches of all its pieces. Bulk. */
+    WIRE_HELLO,      /* First message in each direction: identity, protocol version and run. */
+    WIRE_MEMBERS,    /* Records, accusations and endorsements that the receiver may not know. */
+    WIRE_PING,       /* Heartbeat with the progress of the sender's worker. */
+    WIRE_EDGE,       /* Opens or reopens an edge: the sender's epoch and round of the edge. */
+    WIRE_EDGE_CLOSE, /* Closes an edge: the sender no longer exchanges with the receiver. */
+    WIRE_DELTA,      /* One direction of an exchange on an edge. Bulk. */
+    WIRE_MODEL_REQ,  /* Requests a model at a given round, or a piece of a model. */
+    WIRE_MODEL,      /* A model, a piece of a model, or sketches of all its pieces. Bulk. */
     WIRE_STATUS_REQ,
     WIRE_STATUS,
     /* In lock step: the rounds that the sender has done, if no delta reports them. */
@@ -82,63 +86,69 @@ enum wire_type {
 
 enum wire_role {
     WIRE_PEER = 0,
-    WIRE_OBSERVER /* `hearsay status`, `hearsay drift`: never a member. */
+    WIRE_OBSERVER /* Process of `hearsay status` or `hearsay drift`: never a member. */
 };
 
 enum record_state {
     RECORD_RUNNING = 0,
-    RECORD_STALLED,  /* Its worker has been at one job for too long: no vertex until it is done. */
-    RECORD_TRAINED,  /* Its training is done; it mixes in the last phase. */
-    RECORD_FINISHED, /* Its model is final, and stored; still counts as a vertex. */
-    RECORD_FAILED,   /* Its model is final, but could not be stored; a vertex likewise. */
-    RECORD_LEFT      /* Left by its own word; no vertex. */
+    /* The worker has run one job for too long. The member is no vertex until the job ends. */
+    RECORD_STALLED,
+    RECORD_TRAINED,  /* Training is done, and the member is in the consensus phase. */
+    RECORD_FINISHED, /* The final model is stored. The member remains a vertex. */
+    RECORD_FAILED,   /* The model is final but could not be stored. The member remains a vertex. */
+    RECORD_LEFT      /* The member left the cluster by its own announcement. It is no vertex. */
 };
 
-/* It mixes no more, and nobody waits for it, whatever became of its model. */
+/* Returns whether a member in record state s has ended its run, with or without a stored model.
+ * Such a member exchanges nothing, and no peer waits for it. */
 static inline bool record_state_is_final(enum record_state s)
 {
     return s == RECORD_FINISHED || s == RECORD_FAILED;
 }
 
-/* What a join token makes of an identity that is on nobody's list. Three keys have a part:
+/* Certificate that a join token gives to an identity that is on no allow-list. Three keys:
  *
- *     issuer (listed) --signs--> key, expires_ms     (`hearsay key invite`: with key's secret, the token)
- *     key             --signs--> the newcomer's id  (the newcomer, who has the token)
+ *   issuer (listed)  signs  key, expires_ms       `hearsay key invite`; token = this + secret key
+ *   key              signs  the id of the joiner  done by the joiner, which holds the token
  *
- * Whoever reads it in a record can check it, and can make nothing of it for another identity. */
+ * Any member can verify the certificate in a record, and cannot use it for another identity.
+ */
 struct certificate
 {
     uint8_t issuer[WIRE_ID_BYTES];
     uint64_t
-        expires_ms; /* Milliseconds since 1970: from then on it admits nobody for the first time. */
-    uint8_t key[WIRE_ID_BYTES];              /* Ed25519 public key, of this token only. */
-    uint8_t issued[WIRE_SIGNATURE_BYTES];    /* By issuer: wire_token_signed(). */
-    uint8_t presented[WIRE_SIGNATURE_BYTES]; /* By key: wire_presented_signed(). */
+        expires_ms; /* Milliseconds since 1970. From this time on the token admits no new member. */
+    uint8_t key[WIRE_ID_BYTES];              /* Ed25519 public key of this token only. */
+    uint8_t issued[WIRE_SIGNATURE_BYTES];    /* Signature by `issuer` over wire_token_signed(). */
+    uint8_t presented[WIRE_SIGNATURE_BYTES]; /* Signature by `key` over wire_presented_signed(). */
 };
 
-/* A member as it describes itself. Signed by itself; the signature covers the
- * canonical bytes of every other field (wire_record_signed). */
+/* A member's description of itself. Signed by the member; the signature covers the canonical
+ * bytes of all other fields (wire_record_signed()). */
 struct record
 {
-    /* What is compared with another record stands first: two lines of the cache. */
+    /* Fields that record comparisons read come first, within two cache lines. */
     uint8_t id[WIRE_ID_BYTES]; /* Ed25519 public key. */
-    uint64_t incarnation;      /* Higher is newer. */
-    uint64_t boot;             /* Random, one a process. */
+    /* Version number of the record; a higher one is newer and refutes older accusations. */
+    uint64_t incarnation;
+    uint64_t boot; /* Random number, drawn at each process start. */
     enum record_state state;
     uint32_t n_addresses;
     uint8_t signature[WIRE_SIGNATURE_BYTES];
-    uint64_t beat[2]; /* Its process began with checkpoints of these beats, the newer one first;
-                       * 0: there is none. */
-    /* Another process spoke for this identity: its boot, and how old the signer was when
-     * it raised its record above that one's. 0: there was none. */
+    /* Step counters of the checkpoints from which the process resumed, newer one first. 0: none. */
+    uint64_t beat[2];
+    /* Evidence of a duplicate identity: `over` is the boot id of another process with this
+     * identity, and age_ms is the signer's age in milliseconds when it raised its incarnation
+     * above that process's. 0: no such process. */
     uint64_t over, age_ms;
     char name[WIRE_NAME_MAX + 1];
-    char address[WIRE_ADDRESSES_MAX][WIRE_ADDRESS_MAX + 1]; /* "host:port" */
-    bool invited;                                           /* It has a certificate: */
-    struct certificate certificate;                         /* else all zero. */
+    char address[WIRE_ADDRESSES_MAX][WIRE_ADDRESS_MAX + 1]; /* Addresses in the form "host:port". */
+    bool invited;                                           /* True: `certificate` is present. */
+    /* Certificate of a member that joined with a token, else all zero. */
+    struct certificate certificate;
 };
 
-/* "I have not heard `accused` since its `incarnation`", signed by `accuser`. */
+/* Signed statement of `accuser` that it has not heard from `accused` since its `incarnation`. */
 struct accusation
 {
     uint8_t accused[WIRE_ID_BYTES], accuser[WIRE_ID_BYTES];
@@ -146,15 +156,15 @@ struct accusation
     uint8_t signature[WIRE_SIGNATURE_BYTES];
 };
 
-/* "I have had a session with `member`", signed by `voucher`: its key, and not only its record,
- * was there. See gossip/members/vouches.h. */
+/* Endorsement: signed statement of `voucher` that it had an authenticated session with `member`,
+ * so a process holds the member's key (gossip/members/vouches.h). */
 struct vouch
 {
     uint8_t member[WIRE_ID_BYTES], voucher[WIRE_ID_BYTES];
     uint8_t signature[WIRE_SIGNATURE_BYTES];
 };
 
-/* A borrowed range inside the message. */
+/* A borrowed byte range inside a message. */
 struct bytes
 {
     const uint8_t *p;
@@ -163,25 +173,29 @@ struct bytes
 
 struct wire_hello
 {
-    uint32_t version; /* That of the session, which the handshake has agreed on. */
+    uint32_t version; /* Protocol version of the session, agreed on in the handshake. */
     enum wire_role role;
-    bool has_run;         /* False: I take the run from you. */
-    bool has_started;     /* My round 0 has begun: my run is a fact. */
-    struct bytes run;     /* Canonical text; empty without a run. */
-    uint64_t round;       /* I have done so many rounds of the run. */
-    struct record record; /* Peers only; an observer's is zero. */
+    bool has_run; /* False: the sender has no run and takes the receiver's. */
+    /* True: the sender has started round 0, so its run can no longer change. */
+    bool has_started;
+    struct bytes run;     /* Run description in canonical form. Empty if has_run is false. */
+    uint64_t round;       /* Rounds of the run that the sender has done. */
+    struct record record; /* Record of the sender. All zero for an observer. */
 };
 
 struct wire_members
 {
     uint32_t n_records, n_accusations, n_vouches;
-    struct record *records;         /* All in a wire_batch: wire_read() fills the */
-    struct accusation *accusations; /* reader's, members_dirty() the sender's. */
+    /* Array in a struct wire_batch. For a received message wire_read() fills the reader's batch. */
+    struct record *records;
+    /* Array in a struct wire_batch. For an outgoing message members_dirty() fills the sender's
+     * batch. */
+    struct accusation *accusations;
     struct vouch *vouches;
-    uint64_t without; /* For a writer: the records of these places are left out. */
+    uint64_t without; /* For the encoder only: bit set of indices in `records` that are left out. */
 };
 
-/* Room for what a MEMBERS message tells: 56 KB, so one for each reader. */
+/* Storage for the lists of one MEMBERS message, 56 KB. Each reader has one. */
 struct wire_batch
 {
     struct record records[WIRE_BATCH_MAX];
@@ -191,17 +205,19 @@ struct wire_batch
 
 struct wire_ping
 {
-    uint64_t round;   /* As run_round of a delta. */
-    uint32_t busy_ms; /* My worker has been at its present job for so long; 0: it waits. */
+    uint64_t round; /* Step counter of the sender, like run_round of a DELTA. */
+    /* Milliseconds since the worker began its current job. 0: the worker is idle. */
+    uint32_t busy_ms;
     bool finished;
 };
 
-/* It travels in the lane of deltas, behind those that were sent before it: who has read it
- * knows that none is on its way. */
+/* Travels in the same order as DELTAs. When a BEAT arrives, all DELTAs sent before it have
+ * arrived. */
 struct wire_beat
 {
-    uint64_t run_round;  /* As that of a delta, */
-    uint64_t checkpoint; /* and so are these. */
+    uint64_t run_round; /* Step counter of the sender, like run_round of a DELTA. */
+    /* Step counter of the next checkpoint, like `checkpoint` of a DELTA. 0: none is due. */
+    uint64_t checkpoint;
     uint32_t settled;
 };
 
@@ -213,30 +229,31 @@ struct wire_probe
 struct wire_heard
 {
     uint8_t id[WIRE_ID_BYTES];
-    uint32_t age_ms; /* Since I heard it myself. */
+    uint32_t age_ms; /* Milliseconds since the sender heard the member itself. */
 };
 
-/* Why somebody gets no session. */
+/* Reasons for refusing a session. */
 enum wire_refusal {
-    REFUSED_UNLISTED = 0, /* It is not on my list, and has no certificate. */
-    REFUSED_EXPIRED,      /* Its certificate came too late. */
-    REFUSED_ISSUER,       /* Who issued its certificate is not on my list. */
-    REFUSED_FORGED,       /* Its certificate's signatures do not fit. */
-    REFUSED_NAME          /* A member of its name lives: `other`. */
+    REFUSED_UNLISTED = 0, /* The identity is not on the allow-list and has no certificate. */
+    REFUSED_EXPIRED,      /* The certificate has expired. */
+    REFUSED_ISSUER,       /* The issuer of the certificate is not on the allow-list. */
+    REFUSED_FORGED,       /* A signature of the certificate is invalid. */
+    REFUSED_NAME          /* Duplicate name: a live member, `other`, has the same name. */
 };
 
 struct wire_refused
 {
     enum wire_refusal why;
-    char name[WIRE_NAME_MAX + 1]; /* The sender's. */
-    uint8_t other[WIRE_ID_BYTES]; /* NAME: the member that has it; else zero. */
+    char name[WIRE_NAME_MAX + 1]; /* Name of the sender. */
+    /* For REFUSED_NAME: id of the member with the same name. Else zero. */
+    uint8_t other[WIRE_ID_BYTES];
 };
 
-/* See peer/node/hand.h. */
+/* Steps of a model hand-off to another peer's disk (peer/node/hand.h). */
 enum wire_hand_word {
-    WIRE_HAND_OFFERED, /* Will you store my model? */
-    WIRE_HAND_WANTED,  /* Send it: a MODEL, whole. */
-    WIRE_HAND_REFUSED, /* I cannot, or could not. */
+    WIRE_HAND_OFFERED, /* The sender asks whether the receiver can store its model. */
+    WIRE_HAND_WANTED,  /* The receiver accepts the offer; the model follows as a whole MODEL. */
+    WIRE_HAND_REFUSED, /* The receiver cannot store the model, or failed to. */
     WIRE_HAND_STORED,
     WIRE_HAND_END
 };
@@ -246,78 +263,102 @@ struct wire_hand
     enum wire_hand_word word;
 };
 
-/* Both ends send one when they want the edge; from the pair both compute what
- * is next: go on, resend, or a new epoch. See gossip/exchange/edge.h. */
+/* Opens an edge: each end sends one. From both messages both ends derive the same next action:
+ * continue, resend, or start a new epoch (gossip/exchange/edge.h). */
 struct wire_edge
 {
-    uint64_t epoch;     /* 0: none, or "reset". */
-    uint64_t round;     /* Exchanges committed in that epoch. */
-    uint64_t nonce;     /* Fresh each time: goes into the next epoch. */
-    uint64_t boot;      /* The sender's process. */
-    uint64_t run_round; /* As that of a delta: neither waits for what is long done. */
-    bool restored;      /* The edge is as the sender's checkpoint has it. */
+    /* Epoch of the edge at the sender. 0: none, or the sender requests a reset. */
+    uint64_t epoch;
+    uint64_t round; /* Number of exchanges committed in that epoch. */
+    /* Random number, new in each message, from which the next epoch is derived. */
+    uint64_t nonce;
+    uint64_t boot; /* Boot id of the sender's process. */
+    /* Step counter of the sender, like run_round of a DELTA, so that no end waits for rounds
+     * that are long done. */
+    uint64_t run_round;
+    bool restored; /* True: the sender restored the edge from a checkpoint. */
 };
 
 struct wire_delta
 {
     uint64_t epoch;
-    uint64_t round;      /* The delta belongs to this round of the epoch. */
-    uint64_t run_round;  /* Rounds the sender has done, the last phase's included. */
-    uint32_t degree;     /* Edges the sender mixes over in this very round. Its weight for */
-    uint32_t more;       /* this one is (1 + more) / (1 + degree); the lesser one of both ends
-                                 * counts. 0 but where the graph changes by round. */
-    uint32_t codec;      /* enum delta_codec of gossip/exchange/edge.h. */
-    float x2, e2;        /* |x - a|^2 before, and after this delta. */
-    uint32_t momentum;   /* In 1 / WIRE_MOMENTUM_ONE; of both ends' the lesser one counts. */
-    uint64_t hash;       /* It covers (a, b) as they were before this round; 0 = not now. */
-    uint64_t checkpoint; /* All write a checkpoint at this beat; 0: none is due. */
-    uint32_t settled;    /* Hops around me known to be under --final-drift. */
-    uint64_t pace;       /* By --local-steps auto: what the sender takes for the mean of all
-                                 * peers' local steps in 1,000 s; 0: nothing. */
-    uint64_t clean;      /* The pass that the sender is in, and all that it has mixed with in it
-                                 * (peer/node/pass.h); 0: it is in none, or something was amiss. */
-    uint64_t sketch_generation; /* 0: no sketch in this delta. */
+    uint64_t round; /* Round of the epoch to which the delta belongs. */
+    /* Rounds that the sender has done, including those of the consensus phase. */
+    uint64_t run_round;
+    /* Number of edges over which the sender mixes in this round. The sender's weight for the
+     * edge is (1 + more) / (1 + degree); the lesser weight of both ends is used. */
+    uint32_t degree;
+    /* Weight numerator of this edge, less 1. 0 unless the topology changes by round. */
+    uint32_t more;
+    uint32_t codec; /* enum delta_codec of gossip/exchange/edge.h. */
+    float x2, e2;   /* Squared distance |x - a|^2 before this delta (x2) and after it (e2). */
+    /* Momentum in units of 1 / WIRE_MOMENTUM_ONE. The lesser value of both ends is used. */
+    uint32_t momentum;
+    /* Hash of both replicas (a, b) before this round. 0: no comparison in this round. */
+    uint64_t hash;
+    uint64_t checkpoint; /* Step counter at which all peers write a checkpoint. 0: none is due. */
+    /* Hops around the sender within which all peers are known to be under --final-drift. */
+    uint32_t settled;
+    /* For --local-steps auto: the sender's estimate of the mean pace of all peers, in local
+     * steps per 1,000 s. 0: unknown. */
+    uint64_t pace;
+    /* Exact averaging pass of the sender and of all peers it has mixed with in that pass
+     * (peer/node/pass.h). 0: not in a pass, or the pass is not exact. */
+    uint64_t clean;
+    uint64_t sketch_generation; /* Generation of the sketch in this delta. 0: no sketch. */
     float mean_dist2,
-        mean_norm2; /* The sender's averages, any sign; see gossip/exchange/sketch.h. */
+        /* The sender's estimates of the mean squared distance and mean squared norm, of any sign
+         * (gossip/exchange/sketch.h). */
+        mean_norm2;
     struct bytes sketch;
-    struct bytes payload; /* None: all of it came in PARTs over this session. */
+    /* Compressed delta. Empty: all of it was sent in PARTs over this session. */
+    struct bytes payload;
 };
 
-/* Part of the payload of a DELTA that is not sent yet (--overlap layer): the bytes before the
- * last `after` bytes, which were sent earlier. */
+/* Fragment of a DELTA that is not sent yet (--overlap layer): the bytes before the last `after`
+ * bytes, which were sent earlier. */
 struct wire_part
 {
-    uint64_t epoch, round; /* The DELTA's. */
+    uint64_t epoch, round; /* Epoch and round of the DELTA. */
     uint64_t after;
-    struct bytes payload; /* One byte or more. */
+    struct bytes payload; /* Bytes of the fragment, at least one. */
 };
 
-/* See peer/node/collectives/allreduce.h. */
+/* Kinds of messages of a round protocol. See peer/node/collectives/allreduce.h. */
 enum wire_round_protocol_word {
-    WIRE_ROUND_PROTOCOL_STEP,  /* The payload is what the schedule sends you in `step`. */
-    WIRE_ROUND_PROTOCOL_AGAIN, /* I do not have what comes of `round` yet, and am at this attempt. */
-    WIRE_ROUND_PROTOCOL_HAVE,  /* I have what came of `round`, by this attempt of this view. */
-    WIRE_ROUND_PROTOCOL_WANT,  /* Send me what came of `round`, or of a later one. */
-    WIRE_ROUND_PROTOCOL_RESULT, /* The payload is the model that came of `round`. */
-    /* See peer/node/collectives/parameter_server.h. To the server of --mixer ps, and its answers: */
-    WIRE_ROUND_PROTOCOL_HERE, /* I have done `round`, and what you, or the server before you, said of `view`. */
-    WIRE_ROUND_PROTOCOL_ASK,  /* The same, and I have no update of it: tell me the model. */
-    WIRE_ROUND_PROTOCOL_PUSH, /* The payload is my update of `round`. */
-    WIRE_ROUND_PROTOCOL_PULL, /* The payload is what moves the model that you were told last, after `round`. */
-    WIRE_ROUND_PROTOCOL_ROLL, /* I am the server: where are you? */
+    WIRE_ROUND_PROTOCOL_STEP, /* Payload: data of `step` in the schedule of the all-reduce. */
+    /* Request to retry: the sender does not have the result of `round` and is at `attempt`. */
+    WIRE_ROUND_PROTOCOL_AGAIN,
+    /* The sender has the result of `round`, computed in this attempt of this view. */
+    WIRE_ROUND_PROTOCOL_HAVE,
+    WIRE_ROUND_PROTOCOL_WANT,   /* Requests the result of `round` or of a later round. */
+    WIRE_ROUND_PROTOCOL_RESULT, /* Payload: the model that resulted from `round`. */
+    /* The next kinds are messages to and from the server of --mixer ps
+     * (peer/node/collectives/parameter_server.h). */
+    /* To the server: the sender has done `round` and has the server's answer up to round `view`. */
+    WIRE_ROUND_PROTOCOL_HERE,
+    /* To the server: like HERE, but the sender has no update of the round and requests the
+     * model. */
+    WIRE_ROUND_PROTOCOL_ASK,
+    WIRE_ROUND_PROTOCOL_PUSH, /* Payload: the sender's update of `round`. */
+    /* Payload: the change of the model after `round`, relative to the model sent last. */
+    WIRE_ROUND_PROTOCOL_PULL,
+    WIRE_ROUND_PROTOCOL_ROLL, /* From the server: asks each member for its round. */
     WIRE_ROUND_PROTOCOL_END
 };
 
 struct wire_round_protocol
 {
     enum wire_round_protocol_word word;
-    uint64_t round;   /* The run's; */
-    uint32_t attempt; /* its collective has been begun anew so many times. */
-    uint64_t view; /* The members that take part: members_view(). In a HERE and an ASK a round. */
-    uint32_t step; /* 0 but in a STEP. */
+    uint64_t round;   /* Round of the run. */
+    uint32_t attempt; /* Number of restarts of the round's collective. */
+    /* Hash of the members that take part, from members_view(). In a HERE and an ASK: a round. */
+    uint64_t view;
+    uint32_t step; /* Step of the schedule in a STEP message, else 0. */
     struct bytes
-        payload; /* A STEP may have one, of little-endian float32, a RESULT has one, and a PUSH
-                           * and a PULL have what a delta has (gossip/mixers/mixing.h). */
+        /* Little-endian float32 in a STEP (may be empty) and a RESULT. A PUSH and a PULL carry
+         * the payload of a delta (gossip/mixers/mixing.h). */
+        payload;
 };
 
 /* Result of the sender's calls to the addresses in the receiver's record (peer/node/callback.h). */
@@ -334,22 +375,23 @@ struct wire_callback
 
 struct wire_model_req
 {
-    uint64_t round; /* First state at or after this round; 0 = now;
-                     * WIRE_ROUND_WINDOW = that which the next drift window
-                     * (gossip/exchange/sketch.h) measures;
-                     * WIRE_ROUND_INITIAL, for a piece without a key = the
-                     * model that the run begins with. */
-    uint32_t piece; /* As gossip/exchange/piece.h cuts it; WIRE_PIECE_WHOLE: all in one message;
-                     * WIRE_PIECE_LAYERS: sketches of its layers (gossip/exchange/layers.h). */
-    uint64_t key;   /* Not 0: no floats but the sketches of all pieces, or layers, drawn with this
-                     * key; then `piece` is WIRE_PIECE_WHOLE, or WIRE_PIECE_LAYERS. */
+    /* Requested round: the first state at or after it. 0: the current state. WIRE_ROUND_WINDOW:
+     * the state that the next drift window measures (gossip/exchange/sketch.h).
+     * WIRE_ROUND_INITIAL, for a piece without a key: the initial model of the run. */
+    uint64_t round;
+    /* Index of the piece (gossip/exchange/piece.h). WIRE_PIECE_WHOLE: the whole model.
+     * WIRE_PIECE_LAYERS: sketches of its layers (gossip/exchange/layers.h). */
+    uint32_t piece;
+    /* Not 0: requests sketches of all pieces or layers, drawn with this key, instead of floats.
+     * `piece` is then WIRE_PIECE_WHOLE or WIRE_PIECE_LAYERS. */
+    uint64_t key;
 };
 
 struct wire_model
 {
     uint64_t round;
-    uint32_t piece;       /* As in the question, */
-    uint64_t key;         /* and so is this. */
+    uint32_t piece;       /* Piece of the model, as in the request. */
+    uint64_t key;         /* Key of the sketches, as in the request. */
     struct bytes payload; /* Little-endian float32. */
 };
 
@@ -362,42 +404,47 @@ struct wire_status_edge
     uint64_t resets;
 };
 
-/* Numbers about one peer, by itself. NaN where not known yet. */
+/* A peer's metrics about itself. Unknown values are NaN. */
 struct wire_status
 {
     uint64_t round, n_rounds;
     uint32_t phase; /* enum node_phase of peer/node/node.h. */
     double loss, accuracy;
-    double drift, relative_drift;        /* Xi and Xi/|mean|, estimated, */
-    uint64_t drift_round, drift_age;     /* as in struct node_progress. */
-    uint64_t bytes_sent, bytes_received; /* At the sockets, all links. */
+    /* Estimated consensus distance, absolute and relative to the norm of the mean model. */
+    double drift, relative_drift;
+    /* Round and age of the consensus distance, as in struct node_progress. */
+    uint64_t drift_round, drift_age;
+    uint64_t bytes_sent, bytes_received; /* Bytes counted at the sockets of all links. */
     uint64_t n_strangers, n_violations;
     uint32_t n_live;
-    uint64_t rounds_done, rounds_skipped, joined_round; /* As in struct node_progress. */
-    double age_s;                                       /* Since its last job ended. */
-    bool holds;        /* It is below the quorum, and does no local rounds. */
-    uint64_t clock_ms; /* Its wall clock, since 1970, when it said this; 0: it has none. */
+    /* Round counters, as in struct node_progress. */
+    uint64_t rounds_done, rounds_skipped, joined_round;
+    /* Seconds since the peer's last job ended. */
+    double age_s;
+    bool holds;        /* True: the peer is below the quorum and does no local steps. */
+    uint64_t clock_ms; /* Wall-clock time of the peer in milliseconds since 1970. 0: unknown. */
     char codec[WIRE_CODEC_MAX
-               + 1]; /* What its deltas come in now; what is longer is cut. "": none. */
+               + 1]; /* Codec of the peer's current deltas, truncated if too long. Empty: none. */
     uint32_t n_edges;
     struct wire_status_edge edges[WIRE_EDGES_MAX];
 };
 
-/* Said by the member of the record, and passed on by whoever has no run yet (peer/node/pooling.h). The
- * signature is its, over id, boot, `founds` and the payload. */
+/* Column statistics of a member's data, sent by that member and forwarded by peers without a run
+ * (peer/node/pooling.h). The member's signature covers id, boot, `founds` and the payload. */
 struct wire_moments
 {
     struct record record;
-    bool founds;          /* It would fix a run of all members' moments. */
-    struct bytes payload; /* At most WIRE_MOMENTS_MAX; the trainer's to read. */
+    /* True: the member would create a run from the statistics of all members. */
+    bool founds;
+    struct bytes payload; /* At most WIRE_MOMENTS_MAX bytes, interpreted by the trainer. */
     uint8_t signature[WIRE_SIGNATURE_BYTES];
 };
 
-/* Any message, as it came. What is of variable length is borrowed: `struct
- * bytes` point into the message's bytes, the lists of a MEMBERS into `batch`. */
+/* A parsed message of any type. Data of variable length is borrowed: `struct bytes` point into
+ * the message, and the lists of a MEMBERS point into `batch`. */
 struct wire_message
 {
-    enum wire_type type; /* Tells which of the union holds; none for EDGE_CLOSE and STATUS_REQ. */
+    enum wire_type type; /* Selects the member of the union. EDGE_CLOSE and STATUS_REQ have none. */
     struct wire_batch *batch;
     union
     {
@@ -421,35 +468,31 @@ struct wire_message
     };
 };
 
-/* Read the message in p[0..n), which may stand at any address. True: *m is it,
- * and holds as long as p and *batch do. False: *m and *batch are meaningless
- * but for m->type, which names what the message says to be, or is WIRE_NONE
- * where it does not begin like one.
+/* Parses the message in p[0..n), at any alignment. Returns true and fills *m, which is valid as
+ * long as p and *batch are. Returns false for an invalid message; then only m->type is
+ * meaningful: the type that the message claims, or WIRE_NONE.
  *
- * The count, kind, range and finiteness of every field are checked (a run's
- * text: printable ASCII and newlines), and the exact end. A DELTA or MODEL is
- * whole here: head and payload contiguous. Refused beyond a wrong shape: a
- * HELLO that has started without a run, or has no record though a peer's;
- * squared norms that are negative; sketch bytes without a generation; a model
- * that is no whole number of floats; enums kept elsewhere (phase, edge state,
- * codec) above WIRE_CODE_MAX. NaN is allowed in a STATUS only, where Inf is,
- * too: a diverged loss. */
+ * The count, kind, range and finiteness of each field and the exact end are checked. The run
+ * description must be printable ASCII and newlines. A DELTA or MODEL must be whole, with
+ * head and payload contiguous. Also rejected: a HELLO that has started without a run, or that
+ * comes from a peer without a record; negative squared norms; sketch bytes without
+ * a generation; a model that is not a whole number of floats; a phase, edge state or codec
+ * above WIRE_CODE_MAX. NaN and Inf are allowed in a STATUS only (Inf: a diverged loss).
+ */
 bool wire_read(const uint8_t *p, size_t n, struct wire_batch *batch, struct wire_message *m);
 
-/* The rules of the two texts, for whoever reads them from elsewhere. A name:
- * [A-Za-z0-9._-]{1,32}. An address: "host:port", the host a name, an IPv4
- * address or an IPv6 address in brackets, the port 1..65535 in plain decimal;
- * WIRE_ADDRESS_MAX characters at most. Syntax only: who may be dialled is the
- * dialler's question. */
+/* Return whether a name or address has valid syntax; also used for text from other sources.
+ * Name: [A-Za-z0-9._-]{1,32}. Address: "host:port" of at most WIRE_ADDRESS_MAX characters. The
+ * host is a name, an IPv4 address or an IPv6 address in brackets; the port is 1..65535 in
+ * decimal without leading zeros. Which addresses may be dialled is the caller's decision. */
 bool wire_name_ok(const char *name);
 bool wire_address_ok(const char *address);
 
-/* Encoders write to out[0..cap) and return the length, or 0 where cap is too
- * small (a bug of ours, except that callers may ask with any cap). The two
- * bulk encoders write all but the payload's bytes, which the caller sends
- * right behind: head + payload is one message. A DELTA's head is 50 bytes in
- * the usual case (small rounds, no hash, no sketch); WIRE_HEAD_MAX +
- * WIRE_SKETCH_MAX hold any. They do not repeat the reader's checks. */
+/* Encoders of messages. Each writes to out[0..cap) and returns the length in bytes, or 0 if cap
+ * is too small. Bulk encoders write all but the payload's bytes, which the caller sends directly
+ * after: head + payload is one message. The head of a DELTA usually has 50 bytes (small rounds,
+ * no hash, no sketch); WIRE_HEAD_MAX + WIRE_SKETCH_MAX bytes hold any head. Encoders do not
+ * repeat the parser's checks. */
 size_t wire_put_hello(uint8_t *out, size_t cap, const struct wire_hello *m);
 size_t wire_put_members(uint8_t *out, size_t cap, const struct wire_members *m);
 size_t wire_put_ping(uint8_t *out, size_t cap, const struct wire_ping *m);
@@ -470,15 +513,15 @@ size_t wire_put_callback(uint8_t *out, size_t cap, const struct wire_callback *m
 size_t wire_put_status_req(uint8_t *out, size_t cap);
 size_t wire_put_status(uint8_t *out, size_t cap, const struct wire_status *m);
 
-/* The version of the msgpack-c that is loaded, "4.0.0". */
+/* Returns the version of the loaded msgpack-c library, such as "4.0.0". */
 const char *wire_msgpack_version(void);
 
-/* The bytes a signature covers, with a domain prefix so that one kind can
- * never be taken for the other. Returns the length; cap >= 2048 is enough, of moments
- * WIRE_MOMENTS_MAX + 128. */
+/* Write the bytes that a signature covers, with a domain prefix per kind, so that a signature of
+ * one kind is never valid for another. Return the length. cap >= 2048 is enough; column
+ * statistics need WIRE_MOMENTS_MAX + 128. */
 size_t wire_record_signed(uint8_t *out, size_t cap, const struct record *r);
 size_t wire_accusation_signed(uint8_t *out, size_t cap, const struct accusation *a);
-/* What the issuer of a certificate signs, and what its key does for the newcomer `id`. */
+/* Bytes that a certificate's issuer signs, and bytes that its key signs for the joiner `id`. */
 size_t wire_token_signed(uint8_t *out, size_t cap, const struct certificate *c);
 size_t wire_presented_signed(uint8_t *out, size_t cap, const uint8_t id[WIRE_ID_BYTES]);
 size_t wire_vouch_signed(uint8_t *out, size_t cap, const struct vouch *v);
