@@ -1,4 +1,5 @@
-/* gossip/collectives/allreduce.c -- models become the mean that a collective has come to. */
+/* gossip/collectives/allreduce.c -- the mixer that replaces the model by the mean from an
+ * all-reduce. */
 #include "gossip/collectives/allreduce.h"
 
 #include "gossip/collectives/control_arm.h"

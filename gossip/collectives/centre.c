@@ -1,4 +1,4 @@
-/* gossip/collectives/centre.c -- pushes are added up, and who is due is answered. */
+/* gossip/collectives/centre.c -- the parameter server: adds pushes and produces answers. */
 #include "gossip/collectives/centre.h"
 
 #include "nn/math/rng.h"
@@ -37,7 +37,7 @@ static void drop_copy(struct centre_worker *w)
     w->copy = NULL;
 }
 
-/* Without memory for a copy it is told the whole model the next time, too. */
+/* Without memory for a copy, the worker's next answer is again the whole model. */
 static void give_copy(struct centre_worker *w, struct centre_copy *copy)
 {
     if (copy != NULL)
@@ -68,7 +68,7 @@ static void forget(struct centre_worker *w)
     *w = (struct centre_worker){.known = false};
 }
 
-/* ---- opening ---- */
+/* ---- open ---- */
 
 int centre_open(struct centre *c, const struct centre_config *config)
 {
@@ -130,7 +130,7 @@ struct centre_worker *centre_find(struct centre *c, const uint8_t id[WIRE_ID_BYT
     return NULL;
 }
 
-/* A free slot, or that of one that does not count. */
+/* Returns a free slot, or the slot of a worker that is not counted. NULL: none. */
 static struct centre_worker *make_room(struct centre *c)
 {
     struct centre_worker *old = NULL;
@@ -178,9 +178,9 @@ void centre_apply(const struct mixing *m, const uint8_t *bytes, size_t n, float 
     statistics_get(&m->statistics, bytes, model + m->dim);
 }
 
-/* ---- what a worker says ---- */
+/* ---- messages from workers ---- */
 
-/* Within a life a clock never goes back. */
+/* Within one process a worker's clock never decreases. */
 void centre_here(struct centre *c, struct centre_worker *w, uint64_t clock, uint64_t have)
 {
     bool pushes = have < clock;
@@ -225,9 +225,9 @@ enum centre_verdict centre_push(struct centre *c, struct centre_worker *w, uint6
     return CENTRE_TAKEN;
 }
 
-/* ---- adding up ---- */
+/* ---- adding pushes ---- */
 
-/* sum += what was pushed: an update, and the values of statistics. */
+/* Adds one push to c->sum: a model update and the values of running statistics. */
 static void add_push(struct centre *c, struct centre_worker *w)
 {
     const struct mixing *m = c->config.mixing;
@@ -240,8 +240,8 @@ static void add_push(struct centre *c, struct centre_worker *w)
     c->n_pushes++;
 }
 
-/* z moves by the m-th part of the sum, and statistics by that of what they differ from the n that were
- * pushed. What is decoded is under 2^64 (compress/codec.h), so that what is finite stays so. */
+/* Adds 1/m of the sum to z. Statistics move by 1/m of their difference from the n pushed values.
+ * Decoded values are under 2^64 (compress/codec.h), so finite values stay finite. */
 static void move(struct centre *c, uint32_t n, uint32_t m)
 {
     const struct mixing *x = c->config.mixing;
@@ -261,7 +261,7 @@ static bool all_are_at(const struct centre *c, uint64_t clock)
     return c->n_counted > 0;
 }
 
-/* A round for which nobody has a push, as all have come from elsewhere, is over as well. */
+/* A round without any push also ends, if all workers report a later clock. */
 static void add_rounds(struct centre *c)
 {
     while (c->round < c->config.rounds && all_are_at(c, c->round + 1)) {
@@ -317,7 +317,7 @@ static bool is_whole(const struct centre *c, const struct centre_worker *w)
     return c->config.codec == NULL || w->whole || w->clock >= c->config.rounds;
 }
 
-/* In sync the others have just been told this. */
+/* In sync mode the other workers have just been sent the current model. */
 static struct centre_copy *of_the_others(const struct centre *c)
 {
     for (uint32_t i = 0; i < c->n_counted && c->config.sync; i++) {
@@ -341,8 +341,8 @@ static void tell_whole(struct centre *c, struct centre_answer *a)
     a->statistics = c->z + dim_of(c);
 }
 
-/* The copy moves by what is sent; those that are not told keep the one there was. False: there is no
- * memory, or no finite difference. */
+/* Encodes z - copy and adds the decoded result to the copy. Workers outside this answer keep the
+ * old copy. Returns false without memory or if the difference is not finite. */
 static bool tell_difference(struct centre *c, struct centre_answer *a, uint8_t *coded)
 {
     const struct mixing *m = c->config.mixing;
@@ -375,7 +375,7 @@ size_t centre_bound(const struct centre *c)
                : statistics_bound(&c->config.mixing->statistics) + compress_bound(c->config.codec);
 }
 
-/* Who has a copy comes first: who has none may get that. */
+/* Workers with a copy are answered first, so that a worker without one can share the new copy. */
 static const struct centre_worker *first_due(const struct centre *c, uint64_t least)
 {
     const struct centre_worker *whole = NULL;

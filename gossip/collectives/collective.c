@@ -1,4 +1,4 @@
-/* gossip/collectives/collective.c -- six schedules of all-reduce. */
+/* gossip/collectives/collective.c -- the six schedules of all-reduce. */
 #include "gossip/collectives/collective.h"
 
 #include <stdbool.h>
@@ -26,7 +26,7 @@ static uint32_t twice_around(uint32_t n)
     return 2 * (n - 1);
 }
 
-/* log2 n, rounded up. */
+/* Returns log2 n, rounded up. */
 static uint32_t log2_up(uint32_t n)
 {
     uint32_t l = 0;
@@ -35,7 +35,7 @@ static uint32_t log2_up(uint32_t n)
     return l;
 }
 
-/* ---- ring: partial sums go around once, and then the sums do ---- */
+/* ---- ring: partial sums travel around once, then the sums ---- */
 
 static size_t ring_ops(uint32_t n, uint32_t rank, uint32_t step, struct collective_op *op)
 {
@@ -47,7 +47,8 @@ static size_t ring_ops(uint32_t n, uint32_t rank, uint32_t step, struct collecti
     return put(op, k, gathers ? COLLECTIVE_SET : COLLECTIVE_ADD, before, in);
 }
 
-/* ---- round-robin: in step s a rank sends to the s-th after it, and hears the s-th before ---- */
+/* ---- round-robin: in step s a rank sends to the s-th rank after it, receives from the s-th
+ * before ---- */
 
 static size_t robin_ops(uint32_t n, uint32_t rank, uint32_t step, struct collective_op *op)
 {
@@ -75,7 +76,7 @@ static uint32_t butterfly_steps(uint32_t n)
     return log2_up(m) + (m < n ? 2 : 0);
 }
 
-/* Ranks from m on are folded into rank - m before, and told after. */
+/* Ranks from m on are folded into rank - m in the first step and receive the result in the last. */
 static size_t butterfly_ops(uint32_t n, uint32_t rank, uint32_t step, struct collective_op *op)
 {
     uint32_t m = power_below(n), folds = m < n, last = butterfly_steps(n) - 1;
@@ -117,7 +118,7 @@ static size_t tree_ops(uint32_t n, uint32_t rank, uint32_t step, struct collecti
     return 0;
 }
 
-/* ---- master-worker: all send to rank 0, which sends all the sum ---- */
+/* ---- master-worker: all ranks send to rank 0, which sends the sum to all ---- */
 
 static uint32_t master_steps(uint32_t n)
 {
@@ -135,7 +136,7 @@ static size_t master_ops(uint32_t n, uint32_t rank, uint32_t step, struct collec
     return k;
 }
 
-/* ---- all-to-all: everybody sends everybody all ---- */
+/* ---- all-to-all: each rank sends its whole vector to each other rank ---- */
 
 static uint32_t all_steps(uint32_t n)
 {
@@ -169,7 +170,7 @@ const struct collective *const collective_all[] = {&ring,          &butterfly,  
 
 void collective_span(size_t dim, uint32_t parts, uint32_t k, size_t *from, size_t *to)
 {
-    size_t each = dim / parts, more = dim % parts; /* The first `more` parts have one more. */
+    size_t each = dim / parts, more = dim % parts; /* The first `more` parts have one float more. */
     *from = k * each + (k < more ? k : more);
     *to = *from + each + (k < more);
 }

@@ -1,21 +1,21 @@
-/* gossip/collectives/collective.h -- all-reduce: who sends which part of a vector to whom, step by step.
+/* gossip/collectives/collective.h -- schedules of all-reduce: which rank sends what to which rank.
  *
- * n ranks hold a vector each; after the last step every one holds the sum of all, bit for bit the
- * same. A schedule is a pure function of (n, rank, step); it moves nothing itself. The vector is cut
- * into equal parts (collective_span()). One step of a rank:
+ * n ranks each hold a vector. After the last step all hold the sum of all vectors, bitwise
+ * equal. A schedule is a pure function of (n, rank, step) and moves no data itself. The
+ * vector is cut into equal parts (collective_span()). One step of a rank:
  *
- *   1. its SENDs, of its vector as it stands before the step
- *   2. all that it is sent in this step has come
- *   3. its ADDs and SETs, in their order
+ *   1. do all SENDs, from the vector as it was before the step
+ *   2. wait for all parts that other ranks send in this step
+ *   3. do all ADDs and SETs, in order
  *
- * A rank sends another at most one part in a step. An ADD or SET whose peer is the rank itself takes
- * its own vector as it was before step 0: that is how all-to-all adds up in the order of the ranks
- * everywhere. Elsewhere a part is summed at one rank and then handed on, or two ranks add the same
- * two numbers, which commutes. So equal sums need no agreement.
+ * A rank sends another rank at most one part per step. An ADD or SET whose peer is the rank
+ * itself uses its own vector from before step 0, so that all-to-all adds in the order
+ * of the ranks everywhere. In the other schedules a part is summed at one rank and passed on,
+ * or two ranks add the same two numbers, which commutes. So all sums are equal.
  *
- * With N the vector's bytes, n > 1 and L = log2 n rounded up:
+ * N: bytes of the vector. n > 1. L: log2 n, rounded up.
  *
- *                   sent by a rank               in all          steps
+ *   schedule        sent per rank                total           steps
  *   ring            2 (n-1)/n N                  2 (n-1) N       2 (n-1)
  *   round-robin     2 (n-1)/n N                  2 (n-1) N       2 (n-1)
  *   butterfly       L N (n a power of two)       n L N           L
@@ -23,12 +23,12 @@
  *   master-worker   N; rank 0: (n-1) N           2 (n-1) N       2
  *   all-to-all      (n-1) N                      n (n-1) N       1
  *
- * Where n is no power of two the butterfly folds the ranks above the largest one below it into the
- * others, two steps more, with N each way for every rank that is folded.
+ * If n is not a power of two, the butterfly first folds the excess ranks into others: two more
+ * steps, with N bytes each way per folded rank.
  *
- * Sources: ring: Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce algorithms"; butterfly
- * (recursive doubling), tree (binomial) and round-robin (pairwise exchange): Thakur, Rabenseifner and
- * Gropp 2005, "Optimization of collective communication operations in MPICH".
+ * Sources. Ring: Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce algorithms". Butterfly
+ * (recursive doubling), tree (binomial) and round-robin (pairwise exchange): Thakur,
+ * Rabenseifner and Gropp 2005, "Optimization of collective communication operations in MPICH".
  */
 #ifndef GOSSIP_COLLECTIVES_COLLECTIVE_H
 #define GOSSIP_COLLECTIVES_COLLECTIVE_H
@@ -37,14 +37,14 @@
 #include <stdint.h>
 
 enum {
-    COLLECTIVE_RANKS_MAX = 256, /* No more ranks have a collective. */
+    COLLECTIVE_RANKS_MAX = 256, /* Maximum number of ranks of a collective. */
     COLLECTIVE_OPS_MAX = 2 * COLLECTIVE_RANKS_MAX
 };
 
 enum collective_act {
     COLLECTIVE_SEND, /* Send `part` to `peer`. */
-    COLLECTIVE_ADD,  /* Add what `peer` sent in this step to `part`, */
-    COLLECTIVE_SET   /* or put it there. */
+    COLLECTIVE_ADD,  /* Add the vector part that `peer` sent in this step to `part`. */
+    COLLECTIVE_SET   /* Replace `part` by the vector part that `peer` sent in this step. */
 };
 
 struct collective_op
@@ -57,20 +57,22 @@ struct collective_op
 struct collective
 {
     const char *name;
-    /* In all three n is from 2 to COLLECTIVE_RANKS_MAX. */
-    uint32_t (*parts)(uint32_t n); /* The vector is cut into so many. */
+    /* In the three functions n is from 2 to COLLECTIVE_RANKS_MAX. */
+    uint32_t (*parts)(uint32_t n); /* Returns the number of parts into which the vector is cut. */
     uint32_t (*steps)(uint32_t n);
-    /* What `rank` does in a step: fills op[0..COLLECTIVE_OPS_MAX), returns how many. */
+    /* Lists the operations of `rank` in a step: fills op[0..COLLECTIVE_OPS_MAX) and returns
+     * their number. */
     size_t (*ops)(uint32_t n, uint32_t rank, uint32_t step, struct collective_op *op);
 };
 
-/* Ends with NULL. The order is that of the choices of the run key `collective` (peer/run/core.c). */
+/* All schedules, terminated by NULL, in the order of the choices of the run key `collective`
+ * (peer/run/core.c). */
 extern const struct collective *const collective_all[];
 
-/* Floats [*from, *to) of a vector of dim are part k of `parts`. */
+/* Sets [*from, *to) to the floats of part k of `parts`, in a vector of dim floats. */
 void collective_span(size_t dim, uint32_t parts, uint32_t k, size_t *from, size_t *to);
 
-/* How many floats of a vector of dim floats a rank sends in all steps. n >= 1. */
+/* Returns the number of floats of a vector of dim floats that a rank sends in all steps. n >= 1. */
 uint64_t collective_floats(const struct collective *c, uint32_t n, uint32_t rank, size_t dim);
 
 #endif

@@ -1,4 +1,5 @@
-/* gossip/collectives/control_arm.c -- empty deltas, and the result of a round. */
+/* gossip/collectives/control_arm.c -- empty deltas in training, and the result of a round
+ * protocol. */
 #include "gossip/collectives/control_arm.h"
 
 #include "gossip/mixers/correction.h"
@@ -12,7 +13,7 @@ static struct control_arm *arm_of(const struct mixing *m)
     return m->state;
 }
 
-/* A delta of training says that there is one, and no more. */
+/* A DELTA_RUN delta is empty: it only reports that the round is done. */
 static bool is_empty(uint32_t codec)
 {
     return codec == DELTA_RUN;
@@ -26,7 +27,7 @@ void control_arm_give(struct mixing *m, const float *result, uint64_t round, uin
     v->view = view;
 }
 
-/* Once one end of an edge corrects, the other does, too. */
+/* When one end of an edge sends corrections, so does the other. */
 uint32_t control_arm_plan(struct mixing *m, const struct mixing_task *t,
                           const struct mixing_moment *now)
 {
@@ -59,7 +60,7 @@ void control_arm_mix(struct mixing *m)
     correction_mix(m, are_corrections, NULL);
 }
 
-/* Statistics are in the mean, and need no way of their own. */
+/* Running statistics are part of the averaged model, so deltas carry none. */
 void control_arm_encode(struct mixing *m)
 {
     const float *statistics = m->x + m->dim;
@@ -78,7 +79,7 @@ void control_arm_settle(struct mixing *m, bool apart)
     arm_of(m)->corrects |= apart;
 }
 
-/* Replicas are of no model before corrections have made them one. */
+/* Before the first corrections a replica does not approximate the model. */
 bool control_arm_lags(const struct mixing *m, const struct edge *e, double most)
 {
     const struct edge_sent *s = e->cur.payload != NULL ? &e->cur : &e->prev;

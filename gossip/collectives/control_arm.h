@@ -1,32 +1,33 @@
-/* gossip/collectives/control_arm.h -- what the mixers of this folder have in common.
+/* gossip/collectives/control_arm.h -- code shared by the baseline mixers allreduce, sma and ps.
  *
- * A round protocol (peer/node/round_protocol.h) gives the mixer its result of a round, which the next
- * mix takes. Edges (of a complete graph) carry no values in training: an empty delta is how peers keep
- * lock step, and what the drift's sketches ride on. The consensus phase has nothing to do but to find
- * out that models are equal. Where faults have left one apart, and only there, it sends corrections
- * (correction.h), as `average` does.
+ * A round protocol (peer/node/round_protocol.h) passes the result of a round to the mixer, and
+ * the next mix uses it. The edges of the complete graph carry empty deltas in training, which
+ * keep peers in lock step and carry sketches. The consensus phase only verifies that the
+ * models are equal. If faults have left a model different, the mixer sends corrections
+ * (correction.h), like the mixer `average`.
  */
 #ifndef GOSSIP_COLLECTIVES_CONTROL_ARM_H
 #define GOSSIP_COLLECTIVES_CONTROL_ARM_H
 
 #include "gossip/mixers/mixer.h"
 
-/* The first member of each mixer's state. */
+/* The first member of each baseline mixer's data. */
 struct control_arm
 {
-    bool corrects;       /* Consensus phase: deltas are corrections from now on. */
-    const float *result; /* Taken by the next mix, n_floats of the round protocol. NULL: none. */
-    uint64_t round;      /* The result's: round of the run, */
-    uint64_t view;       /* and members that took part, members_view(). */
+    bool corrects;       /* True: deltas of the consensus phase are corrections. */
+    const float *result; /* Model from the round protocol for the next mix, n_floats. NULL: none. */
+    uint64_t round;      /* Round of the run that `result` belongs to. */
+    uint64_t view;       /* Hash of the members that took part in `result`, from members_view(). */
 };
 
-/* The next mix takes `result`, which stays valid until then. NULL: takes the last one back. */
+/* Passes `result` to the next mix; it must stay valid until then. NULL withdraws the last
+ * result. */
 void control_arm_give(struct mixing *m, const float *result, uint64_t round, uint64_t view);
 
-/* At the end of a mixer's mix: the result is taken, corrections are mixed. */
+/* Ends a mixer's mix: clears the result and mixes corrections. */
 void control_arm_mix(struct mixing *m);
 
-/* See struct mixer. */
+/* Functions of struct mixer that the baselines share. mixer.h documents each one. */
 uint32_t control_arm_plan(struct mixing *m, const struct mixing_task *t,
                           const struct mixing_moment *now);
 bool control_arm_valid(const struct mixing *m, uint32_t codec, const uint8_t *message, size_t n);

@@ -1,4 +1,4 @@
-/* gossip/collectives/ps.c -- what a worker pushes, and what it takes from the server. */
+/* gossip/collectives/ps.c -- the parameter-server worker: what it pushes and takes over. */
 #include "gossip/collectives/ps.h"
 
 #include "gossip/collectives/control_arm.h"
@@ -14,10 +14,14 @@
 struct ps
 {
     struct control_arm arm;
-    float *base;        /* What the server said last, n_floats, */
-    uint64_t round;     /* after this round. 0: never. */
-    float *withheld;    /* What of our updates it was not told, dim floats; NULL without memory. */
-    float *rest, *none; /* The same, once it has the push of round `pushed`; dim zeros. */
+    float *base;    /* Last model received from the server, n_floats. */
+    uint64_t round; /* Round of that answer. 0: no answer yet. */
+    /* Part of the own updates that was not sent to the server, dim floats. NULL without error
+     * feedback. */
+    float *withheld;
+    /* rest: the value of `withheld` once the server has the push of round `pushed`. none: dim
+     * zeros. */
+    float *rest, *none;
     uint64_t pushed;
 };
 
@@ -38,7 +42,7 @@ static void close_ps(struct mixing *m)
     free(v);
 }
 
-/* A codec that leaves nothing out leaves nothing to remember. */
+/* A lossless codec needs no error memory. */
 static int open_ps(struct mixing *m, const struct mixing_config *config)
 {
     struct ps *v = calloc(1, sizeof *v);
@@ -56,8 +60,8 @@ static int open_ps(struct mixing *m, const struct mixing_config *config)
     return v->base != NULL && (memory || !remembers) ? 0 : -ENOMEM;
 }
 
-/* What the server has added of our update is not told again. One of a later round than ours was made
- * without it. */
+/* An update that the server has added is removed from the memory. An answer of a later round was
+ * made without this update. */
 static void mix_ps(struct mixing *m)
 {
     struct ps *v = ps_of(m);
@@ -87,7 +91,7 @@ size_t ps_push_bound(const struct mixing *m)
     return statistics_bound(&m->statistics) + compress_bound(m->codec[DELTA_RUN]);
 }
 
-/* p = e + x - base goes out as C(p), and p - C(p) stays. */
+/* Encodes p = e + x - base as C(p); p - C(p) is kept in `rest`. */
 size_t ps_push(struct mixing *m, uint64_t round, uint8_t *out)
 {
     struct ps *v = ps_of(m);
@@ -115,7 +119,7 @@ size_t ps_push(struct mixing *m, uint64_t round, uint8_t *out)
     return head + len;
 }
 
-/* Not `rest`: what was pushed is pushed again, the same bytes, after a restart. */
+/* `rest` is not saved: after a restart the same push is encoded again, with the same bytes. */
 static void keep_ps(struct mixing *m, struct state *s)
 {
     struct ps *v = ps_of(m);

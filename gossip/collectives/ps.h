@@ -1,11 +1,13 @@
-/* gossip/collectives/ps.h -- a control arm: the worker's side of the parameter server.
+/* gossip/collectives/ps.h -- the worker of the parameter-server baseline (--mixer ps).
  *
- * `ps` is the parameter server (Li et al. 2014): workers push what their local steps have done, compressed,
- * with what the pushes before left out, and begin the next round at what the server says (centre.h):
+ * A parameter server (Li et al. 2014) holds the model. A worker pushes the compressed change of
+ * its local steps, plus what earlier pushes omitted. It starts the next round from the
+ * server's answer (centre.h):
  *
- *   p = e_i + (x_i - base)    C(p) to the server    e_i <- p - C(p)    base, x_i <- what comes back
+ *   p = e_i + (x_i - base)    C(p) to the server    e_i <- p - C(p)    base, x_i <- the answer
  *
- * Where nothing is left out and all push once a round, that is the mean of all models, as of allreduce.h.
+ * If the codec omits nothing and all workers push once per round, the result is the mean of
+ * all models, as in allreduce.h.
  */
 #ifndef GOSSIP_COLLECTIVES_PS_H
 #define GOSSIP_COLLECTIVES_PS_H
@@ -14,12 +16,12 @@
 
 extern const struct mixer mixer_ps;
 
-/* Between jobs: what the last local steps began at, n_floats, and after which round the server
- * said it; 0: never, and it is x0. */
+/* Returns the model at which the last local steps began, n_floats, and in *round the round of
+ * that answer. *round 0: no answer yet, and the model is x0. Called between jobs. */
 const float *ps_base(const struct mixing *m, uint64_t *round);
-/* The push of this round, whose local steps are done: its bytes, at most ps_push_bound(); 0: they are of
- * no finite model. Called again for the same round it gives the same bytes (but for codecs that remember
- * the message before). O(dim). */
+/* Writes the push of `round`, whose local steps are done, to `out` and returns its bytes, at
+ * most ps_push_bound(). Returns 0 if the model is not finite. Another call for the same round
+ * writes the same bytes, except with codecs that depend on their previous message. O(dim). */
 size_t ps_push(struct mixing *m, uint64_t round, uint8_t *out);
 size_t ps_push_bound(const struct mixing *m);
 

@@ -1,4 +1,4 @@
-/* gossip/collectives/sma.c -- the centre moves to the mean of a round, and pulls the model. */
+/* gossip/collectives/sma.c -- the SMA mixer: moves the centre and pulls the model towards it. */
 #include "gossip/collectives/sma.h"
 
 #include "gossip/collectives/control_arm.h"
@@ -12,10 +12,12 @@
 struct sma
 {
     struct control_arm arm;
-    bool ends; /* The consensus phase has begun: models take the centre's place. */
+    bool ends; /* True: the consensus phase has begun, and the model becomes the centre. */
     float pull, momentum;
-    float *z, *before;    /* The centre, dim floats, and the one before it. */
-    uint64_t round, view; /* Those of the mean that moved it last. 0: it is the initial model. */
+    float *z, *before; /* The centre and the previous centre, dim floats each. */
+    /* Round and view of the mean that moved the centre last. round 0: the centre is the initial
+     * model. */
+    uint64_t round, view;
 };
 
 static struct sma *sma_of(const struct mixing *m)
@@ -52,8 +54,8 @@ void sma_set(struct mixing *m, double alpha, double mu)
     v->momentum = (float)mu;
 }
 
-/* Does this mean follow the one that moved the centre last, of the same members? Else somebody has no
- * centre, or another one, and all begin with the mean. */
+/* Returns whether this mean directly follows the last one, with the same members. Otherwise some
+ * peer has no centre or another one, and all restart at the mean. */
 static bool follows(const struct sma *v)
 {
     return v->arm.round == v->round + 1 && (v->round == 0 || v->arm.view == v->view);
@@ -76,7 +78,7 @@ static void move_centre(struct mixing *m, struct sma *v)
     v->view = v->arm.view;
 }
 
-/* c = alpha (x - z) is of the centre before it moves, as in the paper. */
+/* c = alpha (x - z) uses the centre before it moves, as in the paper. */
 static void mix_sma(struct mixing *m)
 {
     struct sma *v = sma_of(m);

@@ -1,16 +1,16 @@
-/* gossip/collectives/sma.h -- a control arm: models are pulled to a centre that follows their mean.
+/* gossip/collectives/sma.h -- the SMA baseline: models are pulled to a centre that follows their mean.
  *
- * `sma` is synchronous model averaging (CROSSBOW; Koliousis et al. 2019, section 3): a centre z that all
- * peers keep, bit for bit alike, moves with momentum mu, and pulls each model to itself:
+ * Synchronous model averaging (CROSSBOW; Koliousis et al. 2019, section 3). All peers hold a
+ * bitwise equal centre z, which moves with momentum mu and pulls each model towards itself:
  *
  *   c_j = alpha (x_j - z)    x_j <- x_j - c_j    z <- z + sum of c_j + mu (z - z before)
  *
- * with alpha = 1/n (n: --min-peers), so that z moves to the mean of all models, and on by mu of what it
- * moved last. Here x_j is the model after the round's local steps (the paper takes the gradient at the same
- * point as c_j). Where the members change, or a peer has missed a round, z begins anew at the mean, for all
- * alike. Models differ while they train; the last phase puts z in their place.
+ * With alpha = 1/n (n: --min-peers), z moves to the mean of all models plus mu times its last
+ * move. x_j is the model after the round's local steps (the paper takes the gradient at the
+ * point where c_j is computed). When members change or a peer missed a round, z restarts
+ * at the mean on all peers. Models differ in training; the consensus phase replaces them by z.
  *
- * The mean is made as that of allreduce.h.
+ * The mean is computed as in allreduce.h.
  */
 #ifndef GOSSIP_COLLECTIVES_SMA_H
 #define GOSSIP_COLLECTIVES_SMA_H
@@ -19,7 +19,8 @@
 
 extern const struct mixer mixer_sma;
 
-/* Before the first job: alpha, over 0 and at most 1, and mu, from 0 to below 1. Without the call both are 0. */
+/* Sets the pull alpha, in (0, 1], and the momentum mu, in [0, 1). Called before the first job;
+ * both are 0 by default. */
 void sma_set(struct mixing *m, double alpha, double mu);
 
 #endif

@@ -1,8 +1,8 @@
-/* gossip/members/forget.c -- who is dropped from the table, and the tombstones that are left.
+/* gossip/members/forget.c -- drops old members from the table and keeps their tombstones.
  *
- * The dead and those that left are dropped when their time is over, or at once where a full
- * table needs room for a newcomer: so restarts of a process without an identity of its own never
- * fill it. A tombstone (an id, an incarnation) keeps old rumours from bringing them back.
+ * A member that is dead or has left is dropped after config.forget_us, or at once if a full
+ * table needs room for a new member. So restarts of a process without a stored identity cannot
+ * fill the table. A tombstone (id and incarnation) rejects old rumours about a dropped member.
  */
 #include "gossip/members/inside.h"
 
@@ -20,7 +20,7 @@ static struct tombstone *find_tomb(const struct members *m, const uint8_t *id)
     return NULL;
 }
 
-/* Room for one: a new one, or the oldest. */
+/* Returns a new tombstone, or the oldest one to overwrite. NULL without memory. */
 static struct tombstone *add_tomb(struct members *m)
 {
     if (m->n_tombs == TOMBSTONES_MAX) {
@@ -61,8 +61,7 @@ void members_dig_up(struct members *m, const uint8_t *id)
     struct tombstone *t = find_tomb(m, id);
     if (t == NULL)
         return;
-    /* Overwritten are the oldest first: that is a matter of memory only, so that the last may
-     * take the place of any. */
+    /* The last tombstone may fill any gap: the order only decides which one is overwritten next. */
     *t = m->tomb[--m->n_tombs];
     m->next_tomb = 0;
 }
@@ -82,9 +81,10 @@ bool members_revive(struct members *m, const struct record *r, struct accusation
     return true;
 }
 
-/* ---- who gives way ---- */
+/* ---- eviction ---- */
 
-/* The lower, the sooner: whom nobody vouched for, who left, who is dead; -1: never. */
+/* Returns the eviction class of a slot: 0 not endorsed, 1 left, 2 dead, -1 never evicted. A
+ * lower class is evicted first. */
 static int claim_of(const struct members *m, const struct slot *s)
 {
     const struct member *e = &s->member;
@@ -95,8 +95,8 @@ static int claim_of(const struct members *m, const struct slot *s)
     return e->state == MEMBER_LEFT ? 1 : e->state == MEMBER_DEAD ? 2 : -1;
 }
 
-/* The one that has been gone for longest among those with the least claim. Those that nobody
- * vouched for take turns. */
+/* Returns the member to evict: the lowest class first, and within a class the one gone for
+ * longest. Members that are not endorsed take turns. */
 struct slot *members_victim(struct members *m)
 {
     struct slot *best = NULL;
@@ -115,10 +115,10 @@ struct slot *members_victim(struct members *m)
     return best;
 }
 
-/* ---- who is forgotten ---- */
+/* ---- forgetting ---- */
 
-/* The last slot takes the place of the one that goes: in the table, in the queue of news and in
- * the vouches. */
+/* Removes slot s. The last slot moves to its place, also in the queue of unsent changes and in
+ * the endorsements. */
 static void drop(struct members *m, struct slot *s)
 {
     uint16_t gone = table_place(&m->table, s), last = (uint16_t)(m->table.n - 1);

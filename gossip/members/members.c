@@ -1,9 +1,9 @@
-/* gossip/members/members.c -- the rules of membership: which word overrides which, who is told.
+/* gossip/members/members.c -- the rules of membership: which statement overrides which.
  *
- * Every rumour goes the same way: is it newer than what we hold, is it signed
- * well, then it is stored, then members_judge() draws the conclusions. Signatures are
- * checked only where the rumour would change something: they are by far the
- * dearest part, and most rumours are old.
+ * Each received statement takes the same path: compare its age with the stored one, verify the
+ * signature, store it, then members_judge() updates the member's state. Signatures are
+ * verified only if the statement would change something, because verification is by far the
+ * most expensive step and most rumours are old.
  */
 #include "gossip/members/members.h"
 
@@ -16,14 +16,16 @@
 #include <string.h>
 
 enum {
-    ABOVE_OTHER = 1000, /* We raise our incarnation so far above another process's word that
-                         * only an answer to ours, and no older word of its, is higher. */
+    /* Distance by which the own incarnation is raised above that of another process with the
+     * same identity. Only an answer to our record, and no older record of that process, is then
+     * higher. */
+    ABOVE_OTHER = 1000,
 };
 
-/* ---- what follows from a change ---- */
+/* ---- effects of a change ---- */
 
-/* The view is a sum of hashes, so that it can follow one vertex at a time and
- * does not depend on the order in which members were heard of. */
+/* Adds or removes a vertex. The view is a sum of hashes, so it can be updated one vertex at a
+ * time and does not depend on the order of arrival. */
 static void set_vertex(struct members *m, struct slot *s, bool vertex)
 {
     if (s->vertex == vertex)
@@ -36,7 +38,7 @@ static void set_vertex(struct members *m, struct slot *s, bool vertex)
     s->vertex = vertex;
 }
 
-/* What one member is counted as: a set, and above it what its record says. */
+/* Flags of a `tallied` value; the bits from SAYS_SHIFT on hold the state in the member's record. */
 enum { FINAL = 1, WORKING = 2, THERE = 4, HUNG = 8, VERTEX = 16, RESUMED = 32, SAYS_SHIFT = 6 };
 
 static uint16_t tally_of(const struct members *m, const struct slot *s)
@@ -54,7 +56,7 @@ static uint16_t tally_of(const struct members *m, const struct slot *s)
     return (uint16_t)(is | (unsigned)says << SAYS_SHIFT);
 }
 
-/* From what the slot was counted as to what it is now. */
+/* Updates the counts from the slot's previous `tallied` value to `now`. */
 static void tally(struct members *m, struct slot *s, uint16_t now)
 {
     struct members_tally *t = &m->tally;
@@ -79,7 +81,7 @@ void members_untally(struct members *m, struct slot *s)
     tally(m, s, 0);
 }
 
-/* Accusations of a later incarnation wait until its record has come. */
+/* Accusations of a later incarnation do not count until the record of that incarnation arrives. */
 uint32_t member_accusers(const struct member *e)
 {
     uint32_t n = 0;
@@ -88,12 +90,12 @@ uint32_t member_accusers(const struct member *e)
     return n;
 }
 
-/* The state that record, session and accusations add up to:
+/* Returns the state that follows from record, session and accusations. First match wins:
  *
- *   its own record says LEFT, or we refused it     LEFT
- *   ourselves, or a session, or nobody accuses     ALIVE
- *   accused, and its time is up                    DEAD (members_tick() has said so)
- *   accused                                        SUSPECT
+ *   its own record says LEFT, or we refused it         LEFT
+ *   this peer itself, a live session, or not accused   ALIVE
+ *   accused, and the deadline has passed               DEAD (set by members_tick())
+ *   accused                                            SUSPECT
  */
 static enum member_state state_of(const struct members *m, const struct slot *s)
 {
@@ -105,8 +107,8 @@ static enum member_state state_of(const struct members *m, const struct slot *s)
     return e->state == MEMBER_DEAD ? MEMBER_DEAD : MEMBER_SUSPECT;
 }
 
-/* Something about the member has changed: find its state, the deadline of a suspect, and
- * whether it is a vertex. A second accuser can only shorten the deadline. */
+/* The deadline of a suspect is set when it becomes suspect. A second accuser can only shorten
+ * the deadline. */
 void members_judge(struct members *m, struct slot *s, int64_t now_us)
 {
     struct member *e = &s->member;
@@ -132,7 +134,8 @@ void members_judge(struct members *m, struct slot *s, int64_t now_us)
     tally(m, s, tally_of(m, s));
 }
 
-/* Forget accusations of former incarnations; those that waited for this one stand now. */
+/* Drops accusations of former incarnations. Accusations that were stored for the new incarnation
+ * count from now on. */
 static void sift_accusations(struct members *m, struct slot *s)
 {
     struct member *e = &s->member;
@@ -151,14 +154,14 @@ static void sift_accusations(struct members *m, struct slot *s)
 
 /* ---- records ---- */
 
-/* For how long our process has been there, as far as we know. */
+/* Returns how long this process has run, in microseconds, as far as this table knows. */
 static int64_t age_us(struct members *m, int64_t now_us)
 {
     m->began_us = m->began_us < 0 ? now_us : m->began_us;
     return now_us - m->began_us;
 }
 
-/* A record that is kept has been checked, by this table or another. */
+/* A stored record has been verified before, by this table or another one that shares the store. */
 static bool record_signed_well(const struct members *m, const struct record *r)
 {
     if (records_find(m->records, r) != NULL)
@@ -169,7 +172,7 @@ static bool record_signed_well(const struct members *m, const struct record *r)
     return m->crypto.verify(m->crypto.self, r->id, msg, n, r->signature);
 }
 
-/* Our own record has new contents: sign it and let it be told. */
+/* Signs this peer's own record after a change and queues it for sending. */
 static void speak(struct members *m)
 {
     struct slot *s = &m->table.slot[SELF];
@@ -179,11 +182,12 @@ static void speak(struct members *m)
     m->crypto.sign(m->crypto.self, msg, n, m->self.signature);
     s->knows = 0;
     members_add_news(m, s, NEWS_RECORD);
-    members_judge(m, s, 0); /* We are no suspect of our own: the time is of no use. */
+    /* The time is not used: this peer is never a suspect in its own table. */
+    members_judge(m, s, 0);
 }
 
-/* Raise our incarnation above another's claim and sign again. At 2^64-1 there
- * is no above, and the record stays at it. */
+/* Raises the own incarnation above `incarnation` and signs the record again. 2^64-1 cannot be
+ * exceeded and is kept. */
 static void speak_above(struct members *m, uint64_t incarnation)
 {
     m->self.incarnation = incarnation < UINT64_MAX ? incarnation + 1 : incarnation;
@@ -195,9 +199,9 @@ static uint64_t above_other(uint64_t incarnation)
     return incarnation < UINT64_MAX - ABOVE_OTHER ? incarnation + ABOVE_OTHER : incarnation;
 }
 
-/* A record about us that we did not make: by a former life of ours, or by a
- * clone of our key. Either way ours has to override it. Nobody but a process that has heard ours
- * can name its boot id: who is over us lives. */
+/* Merges a record about this peer that this process did not make. It comes from an earlier
+ * process or from a duplicate of the identity, and our record must override it. Only a process
+ * that has received our record can name our boot id, so such a process is running now. */
 static enum members_verdict merge_self(struct members *m, const struct record *r, int64_t now_us)
 {
     if (r->incarnation < m->self.incarnation || record_equal(r, &m->self))
@@ -216,8 +220,8 @@ static enum members_verdict merge_self(struct members *m, const struct record *r
     return record_younger(&m->self, r) ? MEMBERS_CLONE : MEMBERS_CLONED;
 }
 
-/* The member gets a later record. With a higher incarnation, accusations of the
- * former one are void: that is how a member refutes them. */
+/* Replaces a member's record by a later one. A higher incarnation voids the accusations of the
+ * former one: this is how a member refutes them. */
 static enum members_verdict replace_record(struct members *m, struct slot *s,
                                            const struct record *r, int64_t now_us)
 {
@@ -230,7 +234,7 @@ static enum members_verdict replace_record(struct members *m, struct slot *s,
     s->knows = 0;
     s->given = false;
     if (strcmp(old->name, r->name) != 0)
-        set_vertex(m, s, false); /* Under its old name. */
+        set_vertex(m, s, false); /* The vertex hash contains the old name. */
     table_replace(&m->table, s, kept);
     records_release(m->records, old);
     members_add_news(m, s, NEWS_RECORD);
@@ -242,8 +246,8 @@ static enum members_verdict replace_record(struct members *m, struct slot *s,
     return twice ? MEMBERS_TWICE : MEMBERS_NEWS;
 }
 
-/* Give the slot of a member that gives way to another's record. It may still be
- * in the queue of news, and keeps its place there. */
+/* Gives the slot of an evicted member to another record. The slot may still be in the queue of
+ * unsent changes and keeps its place there. */
 static void reuse_slot(struct members *m, struct slot *s, const struct record *kept)
 {
     const struct record *old = s->member.record;
@@ -259,8 +263,8 @@ static void reuse_slot(struct members *m, struct slot *s, const struct record *k
     vouches_drop(m, table_place(&m->table, s), table_place(&m->table, s));
 }
 
-/* A member that we had not heard of. A full table says so before it checks the
- * signature; memory is taken only after that. */
+/* Adds an unknown member. A full table returns MEMBERS_FULL before verifying the signature;
+ * memory is allocated only after verification. */
 static enum members_verdict add_member(struct members *m, const struct record *r, int64_t now_us)
 {
     bool full = m->table.n == WIRE_MEMBERS_MAX;
@@ -312,9 +316,9 @@ void members_expect(const struct members *m, const struct record *r, uint32_t n)
 
 /* ---- accusations ---- */
 
-/* Where in the member's list this accusation may go: an empty place or, for
- * one that names the present incarnation, the place of one that waits for a
- * later. MEMBERS_ACCUSERS: nowhere, or it is there already. */
+/* Returns the index at which an accusation may be stored: a free one, or that of an accusation
+ * for a later incarnation if this one names the current incarnation. MEMBERS_ACCUSERS: no place,
+ * or stored already. */
 static uint32_t accusation_place(const struct member *e, const struct accusation *a)
 {
     uint32_t at = e->n_accusers;
@@ -330,7 +334,7 @@ static uint32_t accusation_place(const struct member *e, const struct accusation
     return at;
 }
 
-/* Store an accusation, whose signature has been checked. */
+/* Stores an accusation whose signature has been verified. */
 static enum members_verdict store_accusation(struct members *m, struct slot *s,
                                              const struct accusation *a, uint32_t at,
                                              int64_t now_us)
@@ -344,7 +348,8 @@ static enum members_verdict store_accusation(struct members *m, struct slot *s,
     if (at == e->n_accusers)
         e->n_accusers++;
     if (a->incarnation > e->record->incarnation)
-        return MEMBERS_OLD; /* It waits for its record. */
+        /* The accusation does not count until the record of its incarnation arrives. */
+        return MEMBERS_OLD;
     members_add_news(m, s, NEWS_ACCUSATIONS);
     members_judge(m, s, now_us);
     return MEMBERS_NEWS;
@@ -405,7 +410,7 @@ bool members_accuse(struct members *m, const uint8_t id[WIRE_ID_BYTES], int64_t 
     return store_accusation(m, s, &a, at, now_us) != MEMBERS_FULL;
 }
 
-/* ---- the rest of the interface ---- */
+/* ---- the other public functions ---- */
 
 int members_open(struct members **out, const struct record *self,
                  const struct members_config *config, const struct members_crypto *crypto)
@@ -477,7 +482,7 @@ void members_refuse(struct members *m, const uint8_t id[WIRE_ID_BYTES], bool ref
         return;
     s->member.refused = refused;
     s->member.connected &= !refused;
-    members_add_news(m, s, NEWS_RECORD); /* Told only where it is not refused. */
+    members_add_news(m, s, NEWS_RECORD); /* The record is sent only if the member is not refused. */
     members_judge(m, s, now_us);
 }
 

@@ -1,7 +1,7 @@
-/* gossip/members/news.c -- what the others are told: changes, oldest first, and all there is.
+/* gossip/members/news.c -- selects what is sent to other members: changes, and the whole table.
  *
- * Nothing is told of members whom nobody has vouched for, unless we talk with them ourselves:
- * they would fill the others' tables. Nor of whom we refuse.
+ * Members that no member endorses are not forwarded, unless this peer has a session with them:
+ * forged members would otherwise fill the other tables. Refused members are not forwarded.
  */
 #include "gossip/members/inside.h"
 
@@ -33,8 +33,8 @@ static uint32_t vouches_cap(uint32_t cap)
     return cap < WIRE_VOUCHES_MAX ? cap : WIRE_VOUCHES_MAX;
 }
 
-/* Append what `news` names of one member: all of it or, where it does not fit,
- * nothing, and false. */
+/* Appends the parts of one member that `news` names. Returns false and appends nothing if they
+ * do not fit. */
 static bool append_news(const struct member *e, unsigned news, struct wire_members *out,
                         uint32_t cap)
 {
@@ -49,7 +49,7 @@ static bool append_news(const struct member *e, unsigned news, struct wire_membe
     return true;
 }
 
-/* A vouch of somebody who does not count says nothing to anybody. */
+/* An endorsement by a member that does not count has no effect, so it is not sent. */
 static bool vouch_may_be_told(const struct members *m, const struct vouch_slot *v)
 {
     return m->table.slot[v->voucher].member.counts && may_be_told(&m->table.slot[v->member].member);
@@ -75,10 +75,11 @@ static void append_vouches_news(struct members *m, struct wire_members *out, uin
         append_vouch(m, v, out);
         v->news = false;
     }
-    m->vouches_news = false; /* Until there is another, or somebody else counts. */
+    /* Set again when an endorsement is added or the set of counting members changes. */
+    m->vouches_news = false;
 }
 
-/* All who listen have said so themselves, or were told. */
+/* Returns whether all listeners have sent this record or were sent it. */
 static bool is_known(const struct members *m, const struct slot *s)
 {
     return s->news == NEWS_RECORD && m->audience != 0 && (m->audience & ~s->knows) == 0;
@@ -104,7 +105,7 @@ bool members_dirty(struct members *m, struct wire_members *out, uint32_t cap)
     return out->n_records > 0 || out->n_accusations > 0 || out->n_vouches > 0;
 }
 
-/* ---- who knows what ---- */
+/* ---- listeners ---- */
 
 static uint64_t set_of(uint32_t place)
 {
@@ -120,7 +121,7 @@ void members_listener(struct members *m, uint32_t place, bool member)
     }
 }
 
-/* Who holds a record of that signature has no other of that incarnation. */
+/* Two records with the same signature and incarnation are the same record. */
 void members_heard(struct members *m, uint32_t place, const struct record *r)
 {
     struct slot *s = table_find(&m->table, r->id);
@@ -146,10 +147,11 @@ uint64_t members_known(struct members *m, uint32_t place)
     return known;
 }
 
-/* ---- all there is ---- */
+/* ---- the whole table ---- */
 
-/* A member's record, with a few vouches for it, so that it is not taken for nobody's. Who
- * knows it has those, too, or is told of them with all others. */
+/* Appends a member's record with some endorsements, so that the receiver does not reject it as
+ * unendorsed. A listener that knows the record has the endorsements, or is sent them with all
+ * others. */
 static bool append_member(const struct members *m, uint16_t place, uint64_t to,
                           struct wire_members *out, uint32_t cap)
 {
@@ -170,7 +172,7 @@ static bool append_member(const struct members *m, uint16_t place, uint64_t to,
     return true;
 }
 
-/* The cursor counts members, and then vouches. */
+/* The cursor runs over the members and then over the endorsements. */
 static bool batch(const struct members *m, uint64_t to, size_t *cursor, struct wire_members *out,
                   uint32_t cap)
 {

@@ -1,7 +1,7 @@
-/* gossip/members/records.c -- a chained hash table of records, counted by reference.
+/* gossip/members/records.c -- a chained hash table of records with reference counts.
  *
- * Entries are allocated one by one and never move, since member tables point
- * to the records in them.
+ * Entries are allocated one by one and never move, because member tables point to the records
+ * in them.
  */
 #include "gossip/members/records.h"
 
@@ -10,11 +10,13 @@
 #include <string.h>
 
 enum {
-    BUCKETS_FIRST = 64, /* A power of two. */
-    ALIKE_MS = 2 * 1000 /* Ages that differ by less may look the other way round at each end. */
+    BUCKETS_FIRST = 64, /* Initial number of buckets, a power of two. */
+    /* Milliseconds within which two processes count as started together, because each end
+     * measures the ages differently. */
+    ALIKE_MS = 2 * 1000
 };
 
-/* The record comes first: a reference to it is one to its entry. */
+/* The record is the first field, so a pointer to it is also a pointer to its entry. */
 struct entry
 {
     struct record record;
@@ -25,7 +27,7 @@ struct entry
 struct records
 {
     struct entry **bucket; /* Heads of the chains. */
-    size_t n_buckets, n;   /* n: entries in all chains. */
+    size_t n_buckets, n;   /* Number of buckets, and of entries in all chains. */
 };
 
 struct records *records_open(void)
@@ -66,9 +68,8 @@ bool record_equal(const struct record *a, const struct record *b)
     return true;
 }
 
-/* Does r replace `old`, which is of the same member? The higher incarnation
- * does, then the further state; the greater bytes have no meaning but that
- * everybody decides alike. */
+/* Returns whether r replaces `old`, a record of the same member. The higher incarnation wins,
+ * then the later state. The byte order decides the rest, so that all tables agree. */
 bool record_supersedes(const struct record *r, const struct record *old)
 {
     if (r->incarnation != old->incarnation)
@@ -90,9 +91,9 @@ bool record_younger(const struct record *ours, const struct record *theirs)
     return apart_ms < 0;
 }
 
-/* The low bits of a verified signature are as good as random, unless who holds a key signs again
- * and again until they suit him. Then a chain gets long, but no longer than there are records:
- * one of each of at most WIRE_MEMBERS_MAX members, and those that a table is just replacing. */
+/* The low bits of a verified signature are as good as random, unless a key holder signs
+ * repeatedly to choose them. A chain is then long, but has at most one record for each of
+ * WIRE_MEMBERS_MAX members, plus records that are being replaced. */
 static struct entry **bucket_of(struct entry **bucket, size_t n_buckets, const struct record *r)
 {
     uint64_t h;
@@ -100,8 +101,7 @@ static struct entry **bucket_of(struct entry **bucket, size_t n_buckets, const s
     return &bucket[h & (n_buckets - 1)];
 }
 
-/* The whole contents are compared: the same signature under other words is
- * another record, and a forged one. */
+/* The whole contents are compared: a record with a known signature but other contents is forged. */
 static struct entry *find(const struct records *s, const struct record *r)
 {
     struct entry *e = *bucket_of(s->bucket, s->n_buckets, r);
@@ -118,7 +118,7 @@ const struct record *records_find(const struct records *s, const struct record *
     return e == NULL ? NULL : &e->record;
 }
 
-/* Twice as many buckets. Without memory the chains just get longer. */
+/* Doubles the number of buckets. Without memory the chains only get longer. */
 static void grow(struct records *s)
 {
     size_t n_buckets = 2 * s->n_buckets;

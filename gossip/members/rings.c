@@ -1,10 +1,10 @@
-/* gossip/members/rings.c -- finds who stands ahead of us on a ring. */
+/* gossip/members/rings.c -- finds the successors that this peer monitors on a ring. */
 #include "gossip/members/rings.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* Two accusers are enough: a third watcher would find nothing out. */
+/* A suspect with two accusers needs no further monitor. */
 static bool wants_watching(const struct member *e)
 {
     bool suspect = e->state == MEMBER_SUSPECT;
@@ -12,7 +12,7 @@ static bool wants_watching(const struct member *e)
     return lives && (e->counts || e->vouched) && !record_state_is_final(e->record->state);
 }
 
-/* Keeps the least of all distances that it is given, in order. */
+/* Inserts a distance into the sorted list of the n least distances. */
 static void keep_least(uint64_t *least, uint32_t n, uint64_t distance)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -46,7 +46,8 @@ uint32_t rings_ahead(const struct rings *r, uint32_t ring, uint32_t n_alive,
     for (uint32_t i = 0; i < r->n; i++) {
         const struct member *e = r->at[i];
         if (e->state == MEMBER_ALIVE && e->counts)
-            keep_least(least, n_alive, e->place[ring] - own); /* Around it. */
+            /* The unsigned difference wraps around the ring. */
+            keep_least(least, n_alive, e->place[ring] - own);
     }
     for (uint32_t i = 0; i < r->n && n < RINGS_AHEAD_MAX; i++)
         if (r->at[i]->place[ring] - own <= least[n_alive - 1])

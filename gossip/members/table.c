@@ -1,7 +1,7 @@
-/* gossip/members/table.c -- members by id, in hashed buckets, and by order, in a sorted list.
+/* gossip/members/table.c -- member table: slots by id (hash buckets) and by order (sorted list).
  *
- * Slots are named by their places, of two bytes each, rather than by pointers:
- * a simulator holds a million of them, and places survive the table's growth.
+ * Slots are referenced by two-byte places rather than pointers: a simulator holds a million of
+ * them, and places stay valid when the table grows.
  */
 #include "gossip/members/table.h"
 
@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum {
-    SLOTS_FIRST = 32 /* A power of two, as WIRE_MEMBERS_MAX is. */
+    SLOTS_FIRST = 32 /* Initial number of slots, a power of two like WIRE_MEMBERS_MAX. */
 };
 
 int record_compare(const struct record *a, const struct record *b)
@@ -24,8 +24,8 @@ int record_compare(const struct record *a, const struct record *b)
     return c != 0 ? c : memcmp(a->id, b->id, sizeof a->id);
 }
 
-/* The bucket that holds the slot of `id`, or the empty one where it would be.
- * Half of all buckets are empty, and an id is a public key: spread already. */
+/* Returns the bucket that holds the slot of `id`, or the empty bucket where it belongs. Half of
+ * all buckets are empty, and an id is a public key, so its bits need no hashing. */
 static uint16_t *bucket_of(const struct table *t, const uint8_t *id)
 {
     uint32_t mask = 2 * t->cap - 1, i;
@@ -36,7 +36,7 @@ static uint16_t *bucket_of(const struct table *t, const uint8_t *id)
     return &t->bucket[i & mask];
 }
 
-/* Enter every slot anew. The buckets have been allocated, for this cap. */
+/* Enters all slots into the buckets, which are allocated for t->cap. */
 static void fill_buckets(struct table *t)
 {
     for (uint32_t i = 0; i < 2 * t->cap; i++)
@@ -51,7 +51,7 @@ struct slot *table_find(const struct table *t, const uint8_t *id)
     return at == SLOT_NONE ? NULL : &t->slot[at];
 }
 
-/* The bucket where the search for `id` begins. */
+/* Returns the bucket at which the search for `id` begins. */
 static const uint16_t *first_bucket(const struct table *t, const uint8_t *id)
 {
     uint32_t i;
@@ -59,7 +59,8 @@ static const uint16_t *first_bucket(const struct table *t, const uint8_t *id)
     return &t->bucket[i & (2 * t->cap - 1)];
 }
 
-/* A line of each is enough: what is compared first stands at the front of a record. */
+/* The fields that are compared first are at the front of a record, so two cache lines of it are
+ * prefetched. */
 void table_expect(const struct table *t, const struct record *r, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -86,8 +87,8 @@ bool table_reserve(struct table *t)
     assert(t->n < WIRE_MEMBERS_MAX);
     if (t->n < t->cap)
         return true;
-    /* What has grown before the next allocation fails is kept: only larger than
-     * cap says. The buckets must be new, since places depend on their number. */
+    /* If an allocation fails, arrays that have grown are kept, larger than cap says. The buckets
+     * must be new, because positions depend on their number. */
     uint32_t cap = t->cap == 0 ? SLOTS_FIRST : 2 * t->cap;
     uint16_t *bucket = malloc(2 * cap * sizeof *bucket);
     uint16_t *order = realloc(t->order, cap * sizeof *order);
@@ -107,7 +108,7 @@ bool table_reserve(struct table *t)
     return true;
 }
 
-/* How many of order[0..n) come before this record: a binary search. */
+/* Returns how many of order[0..n) come before record r. Binary search. */
 static uint32_t rank(const struct table *t, const struct record *r, uint32_t n)
 {
     uint32_t low = 0;
@@ -121,7 +122,7 @@ static uint32_t rank(const struct table *t, const struct record *r, uint32_t n)
     return low;
 }
 
-/* Have the members at these two places of the order one name? */
+/* Returns whether the members at two places of the order have the same name. */
 static bool namesakes(const struct table *t, uint32_t i, uint32_t k)
 {
     return strcmp(t->slot[t->order[i]].member.record->name,
@@ -129,16 +130,17 @@ static bool namesakes(const struct table *t, uint32_t i, uint32_t k)
            == 0;
 }
 
-/* Pairs of one name, of the i-th in order, among n, and those beside it, in place of the pair that
- * those two are without it. */
+/* Returns by how many the pairs of equal names grow when the i-th of n members is inserted in
+ * the order. */
 static uint32_t pairs_at(const struct table *t, uint32_t i, uint32_t n)
 {
     bool left = i > 0 && namesakes(t, i - 1, i), right = i + 1 < n && namesakes(t, i, i + 1);
-    bool around = left && right; /* Equal names stand side by side: nothing is between others. */
+    /* If both neighbours have the name, they already were a pair before the insertion. */
+    bool around = left && right;
     return (uint32_t)left + right - around;
 }
 
-/* Put slot `at` into its place among the n others, which are in order. */
+/* Inserts slot `at` into the sorted order of n other slots. */
 static void order_add(struct table *t, uint16_t at, uint32_t n)
 {
     uint32_t i = rank(t, t->slot[at].member.record, n);
@@ -147,7 +149,8 @@ static void order_add(struct table *t, uint16_t at, uint32_t n)
     t->n_namesakes += pairs_at(t, i, n + 1);
 }
 
-/* Before the slot's record changes: the search goes by it. */
+/* Removes slot `at` from the order. Called before its record changes, because the search uses
+ * the record. */
 static void order_remove(struct table *t, uint16_t at)
 {
     uint32_t i = rank(t, t->slot[at].member.record, t->n);
@@ -156,7 +159,7 @@ static void order_remove(struct table *t, uint16_t at)
     memmove(&t->order[i], &t->order[i + 1], (t->n - i - 1) * sizeof *t->order);
 }
 
-/* Its places on the rings: drawn by its id, and the same everywhere. */
+/* Computes the member's ring positions from its id, equally in all tables. */
 static void stand(struct member *e)
 {
     uint8_t text[WIRE_ID_BYTES + 1];
@@ -184,7 +187,7 @@ void table_replace(struct table *t, struct slot *s, const struct record *r)
     bool same = memcmp(s->member.record->id, r->id, WIRE_ID_BYTES) == 0;
     if (same && strcmp(s->member.record->name, r->name) == 0) {
         s->member.record = r;
-        return; /* Where it stands is a matter of name and id. */
+        return; /* The position in the order depends on name and id only. */
     }
     order_remove(t, table_place(t, s));
     if (!same)
@@ -194,7 +197,8 @@ void table_replace(struct table *t, struct slot *s, const struct record *r)
     if (same)
         return;
     stand(&s->member);
-    fill_buckets(t); /* Open addressing: a gap would hide others. Rare. */
+    /* A gap would break open addressing, so all buckets are filled again. This is rare. */
+    fill_buckets(t);
 }
 
 void table_remove(struct table *t, struct slot *s)

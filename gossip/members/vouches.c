@@ -1,4 +1,4 @@
-/* gossip/members/vouches.c -- keeps vouches, and finds from them who counts. */
+/* gossip/members/vouches.c -- stores endorsements and computes which members count. */
 #include "gossip/members/vouches.h"
 
 #include "gossip/members/inside.h"
@@ -9,11 +9,12 @@
 
 enum {
     NOBODY = SLOT_NONE,
-    PASSES = 32 /* More are needed by chains only that nobody honest builds: who is in doubt then
-                 * stays in doubt. */
+    /* Limit of the passes of label_all(). Only chains built by an attacker need more, and
+     * members on them then stay in doubt. */
+    PASSES = 32
 };
 
-/* ---- the store ---- */
+/* ---- storage of endorsements ---- */
 
 static const struct record *record_at(const struct members *m, uint16_t place)
 {
@@ -34,8 +35,8 @@ static bool is_gone(const struct members *m, uint16_t place)
     return state == MEMBER_DEAD || state == MEMBER_LEFT;
 }
 
-/* Where a vouch of this voucher's may go: NULL, at the end; else in another's place. False:
- * nowhere, for it has enough of them. */
+/* Finds the place for an endorsement by `voucher`: *place is NULL for the end, else an
+ * endorsement to overwrite. Returns false if the voucher already has enough. */
 static bool place_for(const struct members *m, uint16_t voucher, uint16_t member,
                       struct vouch_slot **place)
 {
@@ -60,7 +61,7 @@ static bool place_for(const struct members *m, uint16_t voucher, uint16_t member
                   < 0;
 }
 
-/* False without memory. */
+/* Stores an endorsement at `place`, or at the end if NULL. Returns false without memory. */
 static bool store(struct members *m, struct vouch_slot *place, const struct vouch_slot *v)
 {
     if (place == NULL && m->n_vouches == m->cap_vouches) {
@@ -122,25 +123,30 @@ void members_know(struct members *m, const uint8_t id[WIRE_ID_BYTES], int64_t no
     members_judge(m, s, now_us);
 }
 
-/* ---- who counts ----
+/* ---- which members count ----
  *
- * Each member that can be reached from us over vouches has a nearest dominator: the last one
- * before it through which every way to it leads. The first of the row of them that begins with us
- * is its label, or itself where that row is empty. So members with the label v, but for v
- * itself, are those that we know through v alone. */
+ * Each member that is reachable from this peer over endorsements has a nearest dominator: the
+ * last member before it that lies on all paths to it. The label of a member is the first
+ * dominator after this peer on the chain of dominators, or the member itself if there is
+ * none. So the members with label v, except v, are those that this peer knows through v alone.
+ */
 
 struct graph_of_vouches
 {
     const struct members *m;
-    uint32_t n;       /* Members. */
-    uint32_t *out_at; /* Vouches by member i: out[out_at[i] .. out_at[i + 1]), members they name. */
+    uint32_t n;       /* Number of members. */
+    uint32_t *out_at; /* Endorsements by member i: the members out[out_at[i] .. out_at[i + 1]). */
     uint16_t *out;
-    uint32_t *in_at; /* The same of vouches for it, and who made them. */
+    /* Endorsements of member i: the endorsing members in[in_at[i] .. in_at[i + 1]). */
+    uint32_t *in_at;
     uint16_t *in;
-    uint16_t *level;             /* So many vouches lead to it; NOBODY: it is not reached. */
-    uint16_t *reached;           /* Those that are, the nearest first, and */
-    uint16_t *rank;              /* the place of each in that order. A dominator is nearer. */
-    uint16_t *dominator, *label; /* NOBODY: not found. */
+    /* Number of endorsements on the shortest path to each member. NOBODY: unreachable. */
+    uint16_t *level;
+    uint16_t *reached; /* Reachable members, nearest first. */
+    /* Index of each member in `reached`. A dominator has a lower rank. */
+    uint16_t *rank;
+    /* Nearest dominator and label of each member. NOBODY: not found. */
+    uint16_t *dominator, *label;
     uint32_t n_reached, n_firm;
 };
 
@@ -175,7 +181,8 @@ static bool open_graph(struct graph_of_vouches *g, const struct members *m)
     }
     if (!ok)
         return false;
-    /* Counting sort, twice: at[i + 2] counts, then at[i + 1] moves from begin to end. */
+    /* Counting sort by both ends: at[i + 2] counts first, then at[i + 1] moves from start to
+     * end. */
     for (uint32_t i = 0; i < e; i++) {
         g->out_at[m->vouch[i].voucher + 2]++;
         g->in_at[m->vouch[i].member + 2]++;
@@ -200,7 +207,7 @@ static void reach(struct graph_of_vouches *g, uint16_t place, uint32_t level)
     g->reached[g->n_reached++] = place;
 }
 
-/* Whom we can reach, by the number of vouches on the way. */
+/* Finds the reachable members by breadth-first search from this peer. */
 static void reach_all(struct graph_of_vouches *g)
 {
     reach(g, SELF, 0);
@@ -214,7 +221,7 @@ static void reach_all(struct graph_of_vouches *g)
     }
 }
 
-/* The last that the rows of dominators of a and b have in common. */
+/* Returns the last common member of the dominator chains of a and b. */
 static uint16_t meet(const struct graph_of_vouches *g, uint16_t a, uint16_t b)
 {
     while (a != b) {
@@ -226,7 +233,7 @@ static uint16_t meet(const struct graph_of_vouches *g, uint16_t a, uint16_t b)
     return a;
 }
 
-/* The nearest dominator of x, by what has been found of those that vouch for it. */
+/* Returns the nearest dominator of x, from the current dominators of its endorsers. */
 static uint16_t dominator_of(const struct graph_of_vouches *g, uint16_t x)
 {
     uint16_t best = g->m->table.slot[x].member.known ? SELF : NOBODY;
@@ -238,8 +245,8 @@ static uint16_t dominator_of(const struct graph_of_vouches *g, uint16_t x)
     return best;
 }
 
-/* Until nothing changes. It only comes nearer to us: where the passes are not enough, some seem
- * to hang on one other that do not. */
+/* Iterates until no dominator changes. Dominators only move nearer to this peer. If the passes
+ * do not suffice, some members seem to depend on one other member although they do not. */
 static void label_all(struct graph_of_vouches *g)
 {
     bool changed = true;
@@ -260,14 +267,14 @@ static void label_all(struct graph_of_vouches *g)
     }
 }
 
-/* One whom we know through one other only. */
+/* A member in doubt: known through one other member only. */
 struct doubtful
 {
     uint16_t place, level;
     const uint8_t *id;
 };
 
-/* The nearer first, then by id: so all that know the same choose the same. */
+/* Sorts by level, then by id, so that tables with equal contents choose the same members. */
 static int compare_doubtful(const void *a, const void *b)
 {
     const struct doubtful *x = a, *y = b;
@@ -276,8 +283,8 @@ static int compare_doubtful(const void *a, const void *b)
     return memcmp(x->id, y->id, WIRE_ID_BYTES);
 }
 
-/* Who counts: by itself, or in doubt, but within the allowance of its label. False without
- * memory. */
+/* Decides which members count: those known twice, and those in doubt within the allowance of
+ * their label. Returns false without memory. */
 static bool choose(const struct graph_of_vouches *g, bool *counts)
 {
     uint32_t n = 0, allowance = 1 + g->n_firm / VOUCHES_SHARE;
@@ -301,7 +308,7 @@ static bool choose(const struct graph_of_vouches *g, bool *counts)
     return ok;
 }
 
-/* Some member that counts vouches for it. */
+/* Returns whether a member that counts endorses x. */
 static bool is_vouched(const struct graph_of_vouches *g, uint16_t x, const bool *counts)
 {
     bool found = false;
@@ -310,7 +317,7 @@ static bool is_vouched(const struct graph_of_vouches *g, uint16_t x, const bool 
     return found;
 }
 
-/* It needs no vouch of ours: others than we know it twice. */
+/* Returns whether x counts without our endorsement: other members know it twice. */
 static bool is_firm(const struct graph_of_vouches *g, uint16_t x)
 {
     uint16_t label = NOBODY;
@@ -325,7 +332,7 @@ static bool is_firm(const struct graph_of_vouches *g, uint16_t x)
     return false;
 }
 
-/* What has been found of one member. Who comes to be of interest has to be told of. */
+/* Stores the result for one member. A member that becomes relevant is queued for sending. */
 static void apply(struct members *m, struct slot *s, bool counts, bool vouched, int64_t now_us)
 {
     struct member *e = &s->member;
@@ -344,7 +351,7 @@ void members_settle(struct members *m, int64_t now_us)
     struct graph_of_vouches g;
     bool *counts = m->unsettled ? calloc(m->table.n, sizeof *counts) : NULL;
     if (counts == NULL)
-        return; /* Without memory all stays as it is, and is tried again. */
+        return; /* Without memory nothing changes, and the next call tries again. */
     bool opened = open_graph(&g, m);
     if (opened) {
         reach_all(&g);
@@ -363,9 +370,10 @@ void members_settle(struct members *m, int64_t now_us)
     free(counts);
 }
 
-/* ---- our own ---- */
+/* ---- endorsements by this peer ---- */
 
-/* One process may say that it is many, but it has one address. */
+/* Returns whether too many members have sessions from one address. One process can claim many
+ * identities but has one address. */
 static bool is_crowded(const struct members *m, const struct record *r)
 {
     for (uint32_t k = 0; k < r->n_addresses; k++) {
@@ -404,10 +412,10 @@ static void vouch_for(struct members *m, const struct slot *s)
     size_t n = wire_vouch_signed(msg, sizeof msg, &v);
     assert(n > 0);
     m->crypto.sign(m->crypto.self, msg, n, own.signature);
-    (void)store(m, place, &own); /* Without memory it stays unsaid until the next call. */
+    (void)store(m, place, &own); /* Without memory the endorsement is made by a later call. */
 }
 
-/* Where all were known from the start, nobody needs a vouch. */
+/* If all members were known from the start, no endorsement is needed. */
 void members_vouch(struct members *m, int64_t now_us)
 {
     members_settle(m, now_us);
