@@ -18,19 +18,19 @@
 
 struct cursor
 {
-    const uint8_t *at, *end; /* The next byte; behind the last one. */
-    bool bad;                /* Never becomes false again. */
+    const uint8_t *at, *end; /* The next byte, and the end of the message. */
+    bool bad;                /* True: an error was found. Never reset. */
 };
 
-/* A rule of the format or of a field: not kept, the message is refused. */
+/* Marks the message as invalid unless `ok`. */
 static void demand(struct cursor *c, bool ok)
 {
     if (!ok)
         c->bad = true;
 }
 
-/* The next n bytes, or NULL where the message has fewer. Nothing else moves the
- * cursor, so this is the one check of the end. */
+/* Returns the next n bytes, or NULL if the message has fewer. Only this function moves the
+ * cursor, so it is the only check of the end. */
 static const uint8_t *take(struct cursor *c, size_t n)
 {
     demand(c, n <= (size_t)(c->end - c->at));
@@ -40,14 +40,14 @@ static const uint8_t *take(struct cursor *c, size_t n)
     return c->at - n;
 }
 
-/* The next value's head byte; 0xc1, which msgpack never uses, at the end. */
+/* Returns the head byte of the next value, or 0xc1, which msgpack never uses, at the end. */
 static uint8_t take_head(struct cursor *c)
 {
     const uint8_t *p = take(c, 1);
     return p != NULL ? *p : 0xc1;
 }
 
-/* Big-endian, as msgpack has it on every machine. */
+/* Reads a big-endian number, the byte order of msgpack. */
 static uint64_t take_number(struct cursor *c, unsigned n_bytes)
 {
     const uint8_t *p = take(c, n_bytes);
@@ -57,7 +57,7 @@ static uint64_t take_number(struct cursor *c, unsigned n_bytes)
     return v;
 }
 
-/* What follows `head` where heads from `first` on announce 1, 2, 4 and 8 bytes. */
+/* Reads the number after `head`; heads `first` .. `first` + 3 announce 1, 2, 4 and 8 bytes. */
 static uint64_t take_width(struct cursor *c, uint8_t head, uint8_t first)
 {
     return take_number(c, 1u << (head - first));
@@ -65,7 +65,7 @@ static uint64_t take_width(struct cursor *c, uint8_t head, uint8_t first)
 
 /* ---- one value ---- */
 
-/* A number in [0, max], in any of msgpack's nine forms. */
+/* Reads a number in [0, max], in any of msgpack's nine integer encodings. */
 static uint64_t get_uint(struct cursor *c, uint64_t max)
 {
     uint8_t head = take_head(c);
@@ -73,7 +73,7 @@ static uint64_t get_uint(struct cursor *c, uint64_t max)
     if (head >= 0xcc && head <= 0xcf) {
         u = take_width(c, head, 0xcc);
     } else if (head >= 0xd0 && head <= 0xd3) {
-        /* A signed encoding of a number that is not negative is that number. */
+        /* A signed encoding of a number that is not negative is accepted as that number. */
         u = take_width(c, head, 0xd0);
         demand(c, u >> ((8u << (head - 0xd0)) - 1) == 0);
     } else {
@@ -105,8 +105,8 @@ static void get_nil(struct cursor *c)
     demand(c, take_head(c) == 0xc0);
 }
 
-/* A float is not taken for a double, nor the other way round: each field has the
- * width that its writer gives it. Any bits are one, NaN included. */
+/* Reads a 32-bit float. A double is rejected here and a float in a double's field, because each
+ * field has a fixed width. Any bits are valid, NaN included. */
 static float get_float(struct cursor *c)
 {
     demand(c, take_head(c) == 0xca);
@@ -123,7 +123,7 @@ static float get_finite(struct cursor *c)
     return f;
 }
 
-/* A squared norm, which is what x2 and e2 of a delta are. */
+/* Reads a squared norm, such as x2 and e2 of a delta: finite and not negative. */
 static float get_norm2(struct cursor *c)
 {
     float f = get_finite(c);
@@ -131,7 +131,7 @@ static float get_norm2(struct cursor *c)
     return f;
 }
 
-/* A figure of a STATUS: in [low, high], or NaN. */
+/* Reads a metric of a STATUS: in [low, high], or NaN. */
 static double get_figure(struct cursor *c, double low, double high)
 {
     demand(c, take_head(c) == 0xcb);
@@ -142,8 +142,8 @@ static double get_figure(struct cursor *c, double low, double high)
     return d;
 }
 
-/* The number of values in an array of at most max. It is 0 once the cursor is
- * bad, so a loop over it ends. */
+/* Reads the number of values in an array, at most max. Returns 0 after an error, so that a loop
+ * over the values ends. */
 static uint32_t get_count(struct cursor *c, uint32_t max)
 {
     uint8_t head = take_head(c);
@@ -156,7 +156,7 @@ static uint32_t get_count(struct cursor *c, uint32_t max)
     return c->bad ? 0 : (uint32_t)n;
 }
 
-/* The bytes of a string or bin, borrowed from the message. */
+/* Returns the n bytes of a string or bin, borrowed from the message. */
 static struct bytes take_body(struct cursor *c, uint64_t n, size_t max)
 {
     demand(c, n <= max);
@@ -180,9 +180,9 @@ static struct bytes get_str(struct cursor *c, size_t max)
     return take_body(c, c->bad ? 0 : take_width(c, head, 0xd9), max);
 }
 
-/* ---- values that a message holds more than once ---- */
+/* ---- values used by several messages ---- */
 
-/* An id or a signature: a bin of that very length. */
+/* Reads an id or a signature: a bin of exactly n bytes. */
 static void get_fixed(struct cursor *c, uint8_t *out, size_t n)
 {
     struct bytes b = get_bin(c, n);
@@ -191,8 +191,8 @@ static void get_fixed(struct cursor *c, uint8_t *out, size_t n)
         memcpy(out, b.p, n);
 }
 
-/* A string into a zeroed array of max + 1, if it passes the rule. A NUL inside
- * it cannot: the text would end there and be shorter than announced. */
+/* Reads a string into a zeroed array of max + 1 characters if `ok` accepts it. A string with an
+ * inner NUL is rejected. */
 static void get_text(struct cursor *c, char *out, size_t max, bool (*ok)(const char *))
 {
     struct bytes b = get_str(c, max);
@@ -217,7 +217,7 @@ static void get_certificate(struct cursor *c, struct record *r)
     get_fixed(c, m->presented, sizeof m->presented);
 }
 
-/* Zeroed first, so that what stands behind a text is known. */
+/* The record is zeroed first, so that the bytes after each text are defined. */
 static void get_record(struct cursor *c, struct record *m)
 {
     memset(m, 0, sizeof *m);
@@ -257,7 +257,7 @@ static void get_vouch(struct cursor *c, struct vouch *m)
     get_fixed(c, m->signature, sizeof m->signature);
 }
 
-/* A run's canonical text: lines of printable ASCII. */
+/* Reads a run description in canonical form: lines of printable ASCII. */
 static struct bytes get_run(struct cursor *c)
 {
     struct bytes b = get_str(c, WIRE_RUN_MAX);
@@ -277,7 +277,7 @@ static void get_status_edge(struct cursor *c, struct wire_status_edge *e)
     e->resets = get_u64(c);
 }
 
-/* ---- one message, behind its type: the fields in the order of their writers ---- */
+/* ---- one parser per message type: the fields after the type, in the order of the encoder ---- */
 
 static void read_hello(struct cursor *c, struct wire_message *message)
 {
@@ -298,7 +298,7 @@ static void read_hello(struct cursor *c, struct wire_message *message)
     demand(c, m->has_run || !m->has_started);
 }
 
-/* The batch has room for what get_count() allows. */
+/* wire_batch has room for the largest count that get_count() accepts. */
 static void read_members(struct cursor *c, struct wire_message *message)
 {
     struct wire_members *m = &message->members;
@@ -371,7 +371,7 @@ static void read_edge(struct cursor *c, struct wire_message *message)
     m->restored = get_bool(c);
 }
 
-/* The payload's own bytes are the codec's to check (mixing_valid()). */
+/* The codec checks the bytes of the payload later (mixing_valid()). */
 static void read_delta(struct cursor *c, struct wire_message *message)
 {
     struct wire_delta *m = &message->delta;
@@ -425,7 +425,8 @@ static void read_round_protocol(struct cursor *c, struct wire_message *message)
     demand(c, steps || (result || coded) == (m->payload.n > 0));
 }
 
-/* Floats have no key, sketches of layers have one, and all together may be either. */
+/* Returns whether a piece and a key fit together: floats have no key, sketches of layers have
+ * one, the whole model may be either. */
 static bool key_fits(uint32_t piece, uint64_t key)
 {
     return piece == WIRE_PIECE_WHOLE || (key != 0) == (piece == WIRE_PIECE_LAYERS);
@@ -451,7 +452,7 @@ static void read_model(struct cursor *c, struct wire_message *message)
     demand(c, key_fits(m->piece, m->key));
 }
 
-/* Whoever shows it must not be made to show anything else. */
+/* The text is shown to users, so only printable characters are accepted. */
 static bool is_codec(const char *text)
 {
     for (; *text != '\0'; text++)
@@ -495,7 +496,7 @@ static void read_hand(struct cursor *c, struct wire_message *message)
     message->hand.word = (enum wire_hand_word)get_u32(c, WIRE_HAND_END - 1);
 }
 
-/* The payload's own bytes are the trainer's to check (peer/node/pooling.h). */
+/* The trainer checks the bytes of the payload later (peer/node/pooling.h). */
 static void read_moments(struct cursor *c, struct wire_message *message)
 {
     struct wire_moments *m = &message->moments;
@@ -506,7 +507,7 @@ static void read_moments(struct cursor *c, struct wire_message *message)
     get_fixed(c, m->signature, sizeof m->signature);
 }
 
-/* EDGE_CLOSE and STATUS_REQ have said all by their type. */
+/* EDGE_CLOSE and STATUS_REQ have no fields. */
 static void read_nothing(struct cursor *c, struct wire_message *message)
 {
     (void)c;
@@ -531,7 +532,8 @@ bool wire_read(const uint8_t *p, size_t n, struct wire_batch *batch, struct wire
     m->type = WIRE_NONE;
     m->batch = batch;
     uint32_t n_values = get_count(&c, UINT32_MAX);
-    uint8_t type = take_head(&c); /* Small: its own encoding, and no other. */
+    /* Message types are small numbers with only one valid encoding, one byte. */
+    uint8_t type = take_head(&c);
     if (n_values == 0 || c.bad || type == WIRE_NONE || type >= WIRE_TYPE_END)
         return false;
     m->type = (enum wire_type)type;

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* Characters of a name, and of a host's name. */
+/* Returns whether c may occur in a member's name or a host name. */
 static bool is_word(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.'
@@ -23,7 +23,7 @@ bool wire_name_ok(const char *name)
     return n >= 1 && n <= WIRE_NAME_MAX && name[n] == '\0';
 }
 
-/* 1..65535, no sign, no leading zero. */
+/* Returns whether s is a port: 1..65535 without sign or leading zero. */
 static bool port_ok(const char *s)
 {
     uint32_t port = 0;
@@ -33,14 +33,14 @@ static bool port_ok(const char *s)
     return n > 0 && s[n] == '\0' && s[0] != '0' && port <= 65535;
 }
 
-/* "[...]": digits, and a zone's name behind a percent sign. Returns the
- * character behind it, or NULL. */
+/* Parses an IPv6 address "[...]": digits, and a zone after a percent sign. Returns the position
+ * after it, or NULL. */
 static const char *bracketed(const char *s)
 {
     const char *at = s + 1;
     while (*at == ':' || *at == '.' || (*at != '\0' && strchr("0123456789abcdefABCDEF", *at)))
         at++;
-    if (at - s < 3) /* "::" is the shortest. */
+    if (at - s < 3) /* The shortest IPv6 address is "::". */
         return NULL;
     if (*at == '%') {
         if (!is_word(*++at))

@@ -13,12 +13,12 @@
 #include <msgpack/pack.h>
 #include <msgpack/version.h>
 
-/* The caller's buffer, being filled. */
+/* An output buffer of the caller. */
 struct out
 {
     uint8_t *p;
     size_t n, cap;
-    bool full; /* Something did not fit; nothing is written from there on. */
+    bool full; /* True: a value did not fit, and nothing more is written. */
     msgpack_packer packer;
 };
 
@@ -41,7 +41,7 @@ static void begin(struct out *o, uint8_t *p, size_t cap)
     msgpack_packer_init(&o->packer, o, append);
 }
 
-/* The message's length, or 0 where it did not fit. */
+/* Returns the length of the message, or 0 if it did not fit. */
 static size_t end(const struct out *o)
 {
     return o->full ? 0 : o->n;
@@ -52,7 +52,7 @@ static void put_array(struct out *o, size_t n)
     msgpack_pack_array(&o->packer, n);
 }
 
-/* msgpack-c chooses the shortest form: a round below 128 is one byte. */
+/* msgpack-c uses the shortest encoding: a round below 128 takes one byte. */
 static void put_uint(struct out *o, uint64_t v)
 {
     msgpack_pack_uint64(&o->packer, v);
@@ -86,8 +86,8 @@ static void put_bin(struct out *o, const void *p, size_t n)
     msgpack_pack_bin_with_body(&o->packer, p, n);
 }
 
-/* All of a bin but its bytes: a payload is never copied here, it follows the
- * head from where it lies. */
+/* Writes the header of a bin without its bytes. A payload is never copied here; the caller sends
+ * it directly after the message's head. */
 static void put_bulk(struct out *o, struct bytes payload)
 {
     assert(payload.n <= UINT32_MAX);

@@ -1,4 +1,4 @@
-/* peer/sim/attack.c -- the table of attacks, and how one is read from the command line. */
+/* peer/sim/attack.c -- the table of attacks, and the parser of the attack option. */
 #include "peer/sim/attack.h"
 
 #include "nn/math/rng.h"
@@ -12,11 +12,15 @@
 #include <string.h>
 
 static const float enormous = 1e10f;
-static const float ipm_epsilon = 0.1f;       /* These three are of He, Karimireddy, Jaggi 2022, */
-static const double alie_deviations = 10;    /* "Byzantine-robust decentralized learning via */
-static const float dissensus_epsilon = 1.5f; /* ClippedGossip". */
+/* Factor of the inner-product attack IPM (He, Karimireddy, Jaggi 2022, "Byzantine-robust
+ * decentralized learning via ClippedGossip"). */
+static const float ipm_epsilon = 0.1f;
+/* Standard deviations of the attack ALIE (He, Karimireddy, Jaggi 2022). */
+static const double alie_deviations = 10;
+/* Factor of the dissensus attack (He, Karimireddy, Jaggi 2022). */
+static const float dissensus_epsilon = 1.5f;
 
-/* ---- what is claimed ---- */
+/* ---- claimed models ---- */
 
 static void claim_huge(const struct attack_scene *s, float *out)
 {
@@ -40,7 +44,7 @@ static void claim_negated(const struct attack_scene *s, float *out)
     scaled(s, -1, out);
 }
 
-/* As long as the victim's model, and of no direction. */
+/* Claims a random vector of the length of the victim's model. */
 static void claim_random(const struct attack_scene *s, float *out)
 {
     struct rng rng = rng_stream(s->key);
@@ -49,7 +53,8 @@ static void claim_random(const struct attack_scene *s, float *out)
         out[k] = (float)(size * rng_normal(&rng));
 }
 
-/* No farther from the victim than the farthest honest neighbour, always in one direction. */
+/* Claims a model that is no farther from the victim than its farthest honest neighbour, always
+ * in the same direction. */
 static void claim_push(const struct attack_scene *s, float *out)
 {
     double far2 = 0;
@@ -60,7 +65,7 @@ static void claim_push(const struct attack_scene *s, float *out)
         out[k] = s->victim[k] + (rng_at(s->fixed, k) & 1 ? step : -step);
 }
 
-/* The mean of the victim's own value and those of its honest neighbours. */
+/* Returns value k of the mean model of the victim and its honest neighbours. */
 static double mean_at(const struct attack_scene *s, size_t k)
 {
     double sum = (double)s->victim[k];
@@ -93,7 +98,7 @@ static void claim_alie(const struct attack_scene *s, float *out)
     }
 }
 
-/* Away from where the honest neighbours together pull it. */
+/* Claims a model opposite to the pull of the victim's honest neighbours. */
 static void claim_dissensus(const struct attack_scene *s, float *out)
 {
     for (size_t k = 0; k < s->dim; k++) {
@@ -130,7 +135,7 @@ const struct attack attack_all[] = {
     {"unsettled", "an honest model, and never near to anybody", claim_own, ATTACK_UNSETTLED},
     {NULL, NULL, NULL, ATTACK_MODEL}};
 
-/* ---- KIND:WHO ---- */
+/* ---- the option KIND:PEERS ---- */
 
 static int unknown_kind(const char *spec, char error[ATTACK_ERROR_MAX])
 {

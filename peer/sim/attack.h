@@ -1,15 +1,16 @@
-/* peer/sim/attack.h -- members that lie: who holds the cluster key, and sends what ruins a model.
+/* peer/sim/attack.h -- Byzantine members of a simulated world, and the table of their attacks.
  *
- * An attacker is a real node: it has sessions, edges and rounds like any other, and its
- * messages are in order. Only its mixer is another one (gossip/mixers/mixer.h): what a
- * delta says its model is, is an attack's:
+ * An attacker holds the cluster key. It is a real node with sessions, edges and rounds, and its
+ * messages are well-formed. Only its mixer differs (gossip/mixers/mixer.h): its deltas
+ * describe a model that the attack chooses.
  *
- *   its job    own x = the mean of its honest neighbours' (so that nobody waits for it,
- *              and its sketches tell nothing)
- *              for each edge: claim(victim) -> encoded as Q(claim - a)
+ *   a job of an attacker:
+ *     own x = mean of its honest neighbours' models (so that no peer waits for the
+ *             attacker, and its sketches reveal nothing)
+ *     for each edge: claim(victim) -> encoded as Q(claim - a)
  *
- * Attackers know everything: the victim's model as it is now, those of the victim's
- * honest neighbours, and each other. Each victim is told something of its own.
+ * Attackers know the current models of the victim and of its honest neighbours, and know each
+ * other. Each victim receives a claim of its own.
  */
 #ifndef PEER_SIM_ATTACK_H
 #define PEER_SIM_ATTACK_H
@@ -20,56 +21,62 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What an attack is made of. */
+/* Input of an attack on one victim. */
 struct attack_scene
 {
-    const float *own;           /* What the attacker's model would be, were it honest; */
-    const float *victim;        /* that of whom it lies to, */
-    const float *const *honest; /* and those of that peer's honest neighbours, n of them. */
-    size_t n, n_liars;          /* How many of its neighbours lie, this one among them. */
+    /* Model that the attacker would have if it were honest, dim floats. */
+    const float *own;
+    const float *victim;        /* Model of the victim, dim floats. */
+    const float *const *honest; /* Models of the victim's n honest neighbours, dim floats each. */
+    /* Number of honest neighbours of the victim, and of its Byzantine neighbours including this
+     * attacker. */
+    size_t n, n_liars;
     size_t dim;
-    uint64_t key;   /* Names the attacker's random draws of this round; */
-    uint64_t fixed; /* those that stay the same in all rounds. */
+    uint64_t key;   /* Seed of the attacker's random numbers in this round. */
+    uint64_t fixed; /* Seed of random numbers that stay the same in all rounds. */
 };
 
-/* What an attack lies about beside its model. */
+/* False statements of an attack in addition to its model. */
 enum attack_lie {
-    ATTACK_MODEL,     /* Nothing else. */
-    ATTACK_ROUNDS,    /* It says everywhere that it has done all rounds. */
-    ATTACK_MUTE,      /* It sends no sketch, so that the drift cannot be counted. */
-    ATTACK_SKETCH,    /* Its sketches are noise of ten times the model's length. */
-    ATTACK_SETTLED,   /* All around it are near, and so is it: distances are 0. */
-    ATTACK_UNSETTLED, /* It never knows that it is near. */
+    ATTACK_MODEL,  /* No other false statement. */
+    ATTACK_ROUNDS, /* All messages claim that the attacker has done all rounds. */
+    ATTACK_MUTE,   /* Deltas carry no sketch, so the consensus distance cannot be estimated. */
+    ATTACK_SKETCH, /* Sketches are noise of ten times the model's length. */
+    /* The attacker claims that it and all peers around it are under the drift target: distances
+     * are 0. */
+    ATTACK_SETTLED,
+    ATTACK_UNSETTLED, /* The attacker never reports that it is under the drift target. */
 };
 
 struct attack
 {
     const char *name;
     const char *about;
-    /* Write what is claimed to out, dim floats. NULL: a message that is no number. */
+    /* Writes the claimed model to `out`, dim floats. NULL: the attacker sends a message of NaNs. */
     void (*claim)(const struct attack_scene *s, float *out);
     enum attack_lie lie;
 };
 
-/* Ends with a row without a name. */
+/* All attacks, terminated by a row without a name. */
 extern const struct attack attack_all[];
 
-/* Read "KIND" or "KIND:WHO", where WHO lists peers: "3", "0,7", "5-14". Without it the last
- * peer attacks. liar[i] says for each of n peers whether it does. 0, or -EINVAL with a
- * sentence: also where nobody would be left. */
+/* Parses "KIND" or "KIND:PEERS", where PEERS is a list such as "3", "0,7" or "5-14". Without a
+ * list the last peer attacks. Sets liar[i] for each of n peers. Returns 0, or -EINVAL with a
+ * message in `error`; also if no honest peer would remain. */
 enum { ATTACK_ERROR_MAX = 200 };
 int attack_read(const char *spec, uint32_t n, const struct attack **attack, bool *liar,
                 char error[ATTACK_ERROR_MAX]);
 
-/* One attacker in a world. Its mixer goes into the node's config. */
+/* One attacker in a simulated world. Its mixer is put into the node's configuration. */
 struct attacker;
 struct sim_world;
-/* NULL without memory. */
+/* Returns a new attacker, or NULL if memory is exhausted. */
 struct attacker *attacker_new(struct sim_world *w, uint32_t peer);
-void attacker_free(struct attacker *a); /* NULL is allowed. */
+void attacker_free(struct attacker *a); /* Frees the attacker. a may be NULL. */
 const struct mixer *attacker_mixer(const struct attacker *a);
-/* What goes out in place of its message of *n bytes, which this takes: of those that say how far
- * it is, others, of *n bytes now. Aborts without memory, as the simulator does. */
+/* Replaces an outgoing message of *n bytes, which the function takes ownership of. Messages that
+ * state the sender's round are forged; others are returned unchanged. Updates *n. Aborts if
+ * memory is exhausted, like the whole simulator. */
 uint8_t *attacker_forge(const struct attacker *a, uint8_t *bytes, size_t *n);
 
 #endif

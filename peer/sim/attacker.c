@@ -1,4 +1,5 @@
-/* peer/sim/attacker.c -- a mixer that lies: CHOCO's, but for what it says and what it believes. */
+/* peer/sim/attacker.c -- the mixer of a Byzantine member: CHOCO-SGD with false deltas and drift
+ * figures. */
 #include "peer/sim/attack.h"
 
 #include "gossip/mixers/choco.h"
@@ -15,11 +16,12 @@
 
 struct attacker
 {
-    struct mixer mixer; /* First, so that struct mixing's `mixer` leads back here. */
+    /* The first field, so that `mixer` of struct mixing also points to this struct. */
+    struct mixer mixer;
     struct sim_world *world;
     uint32_t peer;
-    const float **honest; /* Scratch: n_peers models, */
-    float *claim;         /* and one. */
+    const float **honest; /* Scratch array of n_peers pointers to models. */
+    float *claim;         /* Scratch for one model. */
 };
 
 static struct attacker *of(const struct mixing *m)
@@ -27,7 +29,7 @@ static struct attacker *of(const struct mixing *m)
     return (struct attacker *)(uintptr_t)m->mixer;
 }
 
-/* ---- what it knows ---- */
+/* ---- knowledge of the attacker ---- */
 
 static struct sim_peer *peer_of(struct sim_world *w, const uint8_t *id)
 {
@@ -42,7 +44,7 @@ static bool lies(const struct sim_world *w, const struct sim_peer *p)
     return w->config.liar[p->index];
 }
 
-/* A job of the simulator is over when node_work() returns: nobody writes a model now. */
+/* A job of the simulator is complete when node_work() returns, so no thread writes a model now. */
 static const float *model_of(const struct sim_peer *p)
 {
     const struct segment *segments;
@@ -51,7 +53,8 @@ static const float *model_of(const struct sim_peer *p)
                                         : NULL;
 }
 
-/* The models of a peer's honest neighbours into a->honest; *n_liars of the others. */
+/* Collects the models of a peer's honest neighbours in a->honest and returns their number.
+ * *n_liars is the number of the other neighbours. */
 static size_t honest_around(struct attacker *a, const struct sim_peer *p, size_t *n_liars)
 {
     size_t n = 0;
@@ -82,10 +85,10 @@ static int open_liar(struct mixing *m, const struct mixing_config *config)
 
 static void close_liar(struct mixing *m)
 {
-    (void)m; /* The claim is the attacker's, and goes with it. */
+    (void)m; /* The claim is freed with the attacker. */
 }
 
-/* Its own messages may be none. */
+/* An attacker's own messages may be invalid. */
 static void apply(const struct mixing *m, uint32_t codec, const uint8_t *message, size_t n,
                   float *replica)
 {
@@ -110,7 +113,7 @@ static enum attack_lie lie_of(const struct attacker *a)
     return a->world->config.attack->lie;
 }
 
-/* Noise of this length, another one each round. */
+/* Fills the sketch with noise of the given length, new in each round. */
 static void draw_sketch(const struct attacker *a, const struct mixing *m, double length, float *s)
 {
     struct rng rng = rng_stream(
@@ -119,15 +122,15 @@ static void draw_sketch(const struct attacker *a, const struct mixing *m, double
         s[k] = (float)(length / sqrt(SKETCH_K) * rng_normal(&rng));
 }
 
-/* All rounds of training, at least. */
+/* Returns a false round: at least the total number of training rounds. */
 static uint64_t false_round(const struct attacker *a, uint64_t round)
 {
     uint64_t all = a->world->config.run.rounds;
     return round > all ? round : all;
 }
 
-/* What its node believes of the drift is what it says of it: the averages that are gossiped,
- * and the reports of surveys. */
+/* Sets false drift figures in the attacker's node, which then sends them: the averages that are
+ * gossiped and the reports of the tree aggregation. */
 static void lie_of_drift(struct attacker *a, struct mixing *m)
 {
     bool noise = lie_of(a) == ATTACK_SKETCH, none = lie_of(a) == ATTACK_SETTLED;
@@ -144,7 +147,7 @@ static void lie_of_drift(struct attacker *a, struct mixing *m)
     }
 }
 
-/* What the other end of this edge is told; our own model while it has none. */
+/* Returns the model to claim on this edge. An attacker without a victim's model claims its own. */
 static const float *claim_to(struct attacker *a, struct mixing *m, const struct mixing_task *t)
 {
     const struct sim_config *c = &a->world->config;
@@ -175,13 +178,13 @@ static void encode(struct mixing *m)
         if (a->world->config.attack->claim == NULL)
             memset(t->made->bytes + t->made->len - n, 0xff, n);
     }
-    /* What goes beside the models is put in behind this. */
+    /* The false figures must be set before they are encoded next to the models. */
     lie_of_drift(a, m);
     for (size_t i = 0; i < m->n_tasks && lie_of(a) == ATTACK_MUTE; i++)
         m->task[i].sketch = false;
     if (lie_of(a) == ATTACK_ROUNDS)
         m->announced.run_round = false_round(a, m->announced.run_round);
-    /* Who only spoils the sketches holds up nobody otherwise. */
+    /* An attack on the sketches alone must not delay the finish in another way. */
     if (lie_of(a) == ATTACK_SETTLED || lie_of(a) == ATTACK_MUTE || lie_of(a) == ATTACK_SKETCH)
         m->announced.settled = SCHEDULE_FAR;
     if (lie_of(a) == ATTACK_UNSETTLED)
@@ -229,7 +232,8 @@ static size_t put_false_round(const struct attacker *a, struct wire_message *m, 
     return 0;
 }
 
-/* A delta says its round by what encode() announces; a model it would not serve. */
+/* A delta states the round that encode() announces. A forged round in a model request would not
+ * be answered. */
 uint8_t *attacker_forge(const struct attacker *a, uint8_t *bytes, size_t *n)
 {
     static struct wire_batch batch;

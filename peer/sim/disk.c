@@ -1,4 +1,4 @@
-/* peer/sim/disk.c -- files as lists of writes, names as lists of changes, each with its fate. */
+/* peer/sim/disk.c -- the simulated disk: files as lists of writes, names as lists of changes. */
 #include "peer/sim/disk.h"
 
 #include <assert.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Room for one more; there is no answer to a test machine without memory. */
+/* Grows an array by one element. Aborts if memory is exhausted, which a test cannot handle. */
 static void *one_more(void *p, size_t n, size_t size)
 {
     p = realloc(p, (n + 1) * size);
@@ -30,8 +30,8 @@ static struct sim_disk_name *find(struct sim_disk_name *names, const char *name)
     return NULL;
 }
 
-/* Put the change into a table of names. What it takes away may have gone before: then a change in
- * front of it was lost. */
+/* Applies a change to a table of names. A name to remove may be missing if an earlier change was
+ * lost. */
 static void apply(struct sim_disk_name *names, const struct sim_disk_change *c)
 {
     struct sim_disk_name *from = c->from[0] != '\0' ? find(names, c->from) : NULL;
@@ -114,7 +114,8 @@ static void append(struct sim_disk_inode *f, const void *p, size_t n)
 
 enum outcome { ALL, PART, NOTHING };
 
-/* Does this call do its work, and what is returned? */
+/* Decides whether this call does all, part or nothing of its work, and sets the error that it
+ * returns. */
 static enum outcome begin(struct sim_disk *d, int *err)
 {
     *err = 0;
@@ -166,7 +167,7 @@ static int sim_write(void *self, int file, const void *p, size_t n)
     return err < 0 ? err : put > space ? -ENOSPC : 0;
 }
 
-/* What a failed sync has not written, no later one writes. */
+/* Data that a failed sync did not write are not written by a later sync either. */
 static int sim_sync(void *self, int file)
 {
     struct sim_disk *d = self;
@@ -221,7 +222,8 @@ static int sim_unlink(void *self, const char *name)
     return err;
 }
 
-/* A change that a failed sync has not written stays lost. The others follow in their order. */
+/* A change that a failed directory sync did not write stays lost. The other changes keep their
+ * order. */
 static int sim_sync_dir(void *self)
 {
     struct sim_disk *d = self;
@@ -269,7 +271,7 @@ static int sim_read(void *self, const char *name, uint64_t most, uint8_t **bytes
 
 /* ---- Crashes ---- */
 
-/* How much of a write is on the disk. */
+/* Returns how many bytes of a write reach the disk. */
 static size_t survives(struct sim_disk *d, const struct sim_disk_write *w)
 {
     if (w->fate == SIM_DISK_SURE)
@@ -279,7 +281,7 @@ static size_t survives(struct sim_disk *d, const struct sim_disk_write *w)
     return coin(d) ? w->n : (size_t)rng_below(&d->rng, w->n + 1);
 }
 
-/* What is lost becomes zeros or rubbish; behind the last that is kept the file may end. */
+/* Replaces lost ranges by zeros or garbage. The file may end after the last byte that was kept. */
 static void lose_writes(struct sim_disk *d, struct sim_disk_inode *f)
 {
     size_t end = 0;
@@ -297,7 +299,7 @@ static void lose_writes(struct sim_disk *d, struct sim_disk_inode *f)
         f->write[0] = (struct sim_disk_write){.n = f->n, .fate = SIM_DISK_SURE};
 }
 
-/* All that is left is sure. */
+/* Makes all remaining names and data durable. */
 static void settle(struct sim_disk *d)
 {
     d->n_changes = 0;
@@ -321,7 +323,7 @@ void sim_disk_lose_power(struct sim_disk *d)
             lose_writes(d, &d->inode[i]);
 }
 
-/* The files themselves stay as unsure as they were. */
+/* The durability of each write and name is unchanged. */
 void sim_disk_lose_process(struct sim_disk *d)
 {
     for (size_t i = 0; i < d->n_inodes; i++)

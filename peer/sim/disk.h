@@ -1,18 +1,19 @@
-/* peer/sim/disk.h -- a disk in memory that loses and reorders what was not synced.
+/* peer/sim/disk.h -- a disk in memory that can lose and reorder unsynced data, for tests.
  *
- *   calls of peer/keep/disk.h --> what a process sees: all of it, at once
- *   sync, sync_dir            --> what is sure
- *   sim_disk_lose_power()     --> what is left: all that was sure; of the rest, what the stream of
- *                                 random numbers says
+ *   event                              effect
+ *   calls of peer/keep/disk.h          visible to the process at once
+ *   sync, sync_dir                     data and names become durable
+ *   sim_disk_lose_power()              durable data remain; the random generator decides about
+ *                                      the rest
  *
- * Of writes that were not synced each is kept, lost or torn by itself: what is lost in the middle
- * of a file reads as zeros or as old bytes of the disk. Names that were not synced are kept up to
- * one of them, or each by itself. A sync that fails says so once; what it did not write is lost for
- * good, however often it is asked again, though the process goes on seeing it.
+ * Each unsynced write is kept, lost or torn independently. A lost range inside a file reads as
+ * zeros or as old bytes of the disk. Unsynced name changes are kept up to one of them, or each
+ * independently. A failed sync reports the error once; the data it did not write are lost at
+ * the next power loss even if a later sync succeeds, but the process still sees them.
  *
- * Calls are counted. One of them can be made to fail, with a part of its work done, or to be the
- * last: from then on every call fails until power or the process is lost, which is what a crash
- * looks like from outside. Everything is a function of the seed and of the calls.
+ * Calls are counted. A chosen call can fail with part of its work done, or can be the last:
+ * every later call then fails until sim_disk_lose_power() or sim_disk_lose_process(), which
+ * simulates a crash. All results depend only on the seed and the calls.
  */
 #ifndef PEER_SIM_DISK_H
 #define PEER_SIM_DISK_H
@@ -27,16 +28,17 @@ enum { SIM_DISK_NAMES = 16, SIM_DISK_NAME_MAX = 64 };
 
 struct sim_disk_name
 {
-    char name[SIM_DISK_NAME_MAX]; /* Empty: there is none. */
+    char name[SIM_DISK_NAME_MAX]; /* Name of a file. Empty: unused entry. */
     int inode;
 };
 
-/* A change of a name that has not been synced. */
+/* A name change that was not synced yet. */
 struct sim_disk_change
 {
-    char from[SIM_DISK_NAME_MAX], to[SIM_DISK_NAME_MAX]; /* Either may be empty. */
+    /* Old and new name. An empty `from` creates, an empty `to` removes. */
+    char from[SIM_DISK_NAME_MAX], to[SIM_DISK_NAME_MAX];
     int inode;
-    bool lost; /* A sync of the directory failed. */
+    bool lost; /* True: a sync of the directory failed, so the change is never durable. */
 };
 
 struct sim_disk_write
@@ -56,35 +58,35 @@ struct sim_disk_inode
 
 struct sim_disk
 {
-    struct disk disk; /* Its calls. */
+    struct disk disk; /* Function table for the code under test. */
     struct rng rng;
     struct sim_disk_inode *inode;
     size_t n_inodes;
     struct sim_disk_name seen[SIM_DISK_NAMES], sure[SIM_DISK_NAMES];
-    struct sim_disk_change *change; /* From sure to seen, in order. */
+    struct sim_disk_change *change; /* Name changes that lead from `sure` to `seen`, in order. */
     size_t n_changes;
     uint64_t n_calls;
-    uint64_t fail_at; /* The call that fails with fail_err; 0: none. */
-    int fail_err;     /* Not negative. */
-    uint64_t last;    /* The last call, in the middle of which the process ends; 0: none. */
-    size_t space;     /* Bytes of all files that fit. */
+    uint64_t fail_at; /* Number of the call that fails with fail_err. 0: none. */
+    int fail_err;     /* Positive errno of the failing call. */
+    uint64_t last;    /* Number of the call in whose middle the process ends. 0: none. */
+    size_t space;     /* Capacity of the disk in bytes, for all files together. */
 };
 
-/* An empty disk. It must not be moved. */
+/* Initialises an empty disk with random seed `key`. The struct must not be moved. */
 void sim_disk_open(struct sim_disk *d, uint64_t key);
 void sim_disk_close(struct sim_disk *d);
 
-/* Has the call `last` been made? */
+/* Returns whether the call `last` has been made, so the process is dead. */
 bool sim_disk_dead(const struct sim_disk *d);
-/* The machine goes off and on: what was not sure is lost, or not. */
+/* Simulates a power failure and restart: data that are not durable may be lost. */
 void sim_disk_lose_power(struct sim_disk *d);
-/* The process ends and another begins: all that it has seen is there. */
+/* Simulates the end of the process and a new one: all data that it saw remain. */
 void sim_disk_lose_process(struct sim_disk *d);
 
-/* How many files there are, and their bytes together. */
+/* Return the number of files, and their total bytes. */
 size_t sim_disk_files(const struct sim_disk *d);
 size_t sim_disk_bytes(const struct sim_disk *d);
-/* A file's bytes, to be looked at or spoiled; NULL where there is none. */
+/* Returns a file's bytes, for reading or corrupting, and their number in *n. NULL: no such file. */
 uint8_t *sim_disk_file(struct sim_disk *d, const char *name, size_t *n);
 
 #endif

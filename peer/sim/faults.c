@@ -1,4 +1,5 @@
-/* peer/sim/faults.c -- kills, stops, cuts and resets, and what each does to the sessions there are. */
+/* peer/sim/faults.c -- fault injection: kills, stops, cuts and resets, and their effect on
+ * sessions. */
 #include "peer/sim/faults.h"
 
 #include "peer/sim/state.h"
@@ -21,7 +22,7 @@ void sim_end_peer(struct sim_world *w, struct sim_peer *p, bool clean)
     }
 }
 
-/* What has waited goes on; the heap keeps its order. */
+/* Delivers the events that waited while the peer was stopped; the heap keeps their order. */
 static void let_go(struct sim_world *w, struct sim_peer *p)
 {
     struct sim_queue was = p->late;

@@ -1,5 +1,4 @@
-/* peer/sim/heap.c -- a binary heap of events by time; equal times leave in the order in which
- * they came. */
+/* peer/sim/heap.c -- a binary heap of events by time; events of equal time keep their order. */
 #include "peer/sim/heap.h"
 
 #include <assert.h>

@@ -1,40 +1,44 @@
-/* peer/sim/heap.h -- pending events of a simulated world, earliest first.
+/* peer/sim/heap.h -- priority queue of pending events of a simulated world, earliest first.
  *
- * A binary heap ordered by (at_us, seq): seq counts pushes, so ties never
- * depend on where an event happens to lie. An event owns its message's bytes.
+ * A binary heap ordered by (at_us, seq). seq counts pushes, so events with equal times leave in
+ * the order of arrival. An event owns the bytes of its message.
  */
 #ifndef PEER_SIM_HEAP_H
 #define PEER_SIM_HEAP_H
 
 #include "peer/node/node.h"
 
-/* What happens to a peer: something that its node hears of as it is, or, in the
- * network with sessions, something that its kernel hears of first. */
+/* Kind of an event at a peer: passed to the node unchanged, or first handled by the simulated
+ * kernel (network with sessions). */
 enum sim_kind {
     SIM_FOR_NODE,
-    SIM_SYN,      /* A dial reaches us. */
-    SIM_REPLY,    /* The dialled end has answered the handshake: our session is up. */
-    SIM_ACCEPTED, /* The dialling end has finished it: so is that of the dialled one. */
+    SIM_SYN, /* A dial reaches the peer. */
+    /* The dialled end has answered the handshake: the session is up at the dialling end. */
+    SIM_REPLY,
+    /* The dialling end has finished the handshake: the session is up at the dialled end. */
+    SIM_ACCEPTED,
     SIM_DATA,
-    SIM_FIN,     /* The other end is gone. */
-    SIM_REFUSED, /* Nobody listens there. */
+    SIM_FIN,     /* The other end has closed the session. */
+    SIM_REFUSED, /* No process listens at the dialled address. */
     SIM_GIVE_UP, /* A dial took too long. */
-    SIM_DRAINED, /* We hung up a while ago. */
-    SIM_UNACKED, /* What we sent has not been taken for too long. */
-    SIM_RESET    /* A fault: our end is told that the session is over. */
+    SIM_DRAINED, /* The drain time after a local close is over. */
+    SIM_UNACKED, /* Sent data were not acknowledged for too long. */
+    SIM_RESET    /* Injected fault: this end is told that the session is over. */
 };
 
 struct sim_event
 {
     int64_t at_us;
     uint64_t seq;
-    uint32_t peer, boot; /* To whom; to which of its lives. */
+    /* Receiving peer, and the number of the process start (boot) that the event is for. */
+    uint32_t peer, boot;
     enum node_event_type type;
     enum sim_kind kind;
-    int side; /* What is under way between two ends: which has sent it. */
+    int side; /* For messages between two ends: index of the sending end, 0 or 1. */
     uint32_t link, tag;
-    bool flag;      /* LINK_UP: dialled. LINK_DOWN: clean. Data: bulk. KEPT: stored. */
-    uint8_t *bytes; /* RECV; ADMIT: identities. */
+    /* LINK_UP: this end dialled. LINK_DOWN: closed cleanly. Data: bulk. KEPT: stored. */
+    bool flag;
+    uint8_t *bytes; /* RECV: message. ADMIT: identities. Owned by the event. */
     size_t n_bytes;
 };
 
@@ -45,13 +49,14 @@ struct sim_heap
     uint64_t seq;
 };
 
-/* Takes e.bytes. Aborts without memory: a simulation cannot go on. */
+/* Adds an event and takes ownership of e.bytes. Aborts if memory is exhausted, because the
+ * simulation cannot continue. */
 void sim_heap_push(struct sim_heap *h, struct sim_event e);
-/* The earliest; its bytes are the caller's to free. Asserts n > 0. */
+/* Removes and returns the earliest event. The caller frees its bytes. Asserts n > 0. */
 struct sim_event sim_heap_pop(struct sim_heap *h);
 void sim_heap_close(struct sim_heap *h);
 
-/* Events that wait for something else than a time, in order of arrival. */
+/* Events that wait for a condition rather than a time, in order of arrival. */
 struct sim_queue
 {
     struct sim_event *at;

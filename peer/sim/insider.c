@@ -1,5 +1,5 @@
-/* peer/sim/insider.c -- who may be a member, and what a holder of the key does beside its node: lists,
- * tokens, copied identities, members that are made up. */
+/* peer/sim/insider.c -- allow-lists and tokens, and attacks by key holders: copied identities,
+ * forged members. */
 #include "peer/sim/faults.h"
 #include "peer/sim/state.h"
 
@@ -43,7 +43,7 @@ int sim_restart_as_clone(struct sim_world *w, uint32_t peer, uint32_t of)
     return sim_restart(w, peer);
 }
 
-/* ---- ghosts ---- */
+/* ---- forged members ---- */
 
 static void make_ghost(uint64_t key, uint32_t number, struct record *r)
 {
@@ -64,7 +64,8 @@ static void make_vouch(const uint8_t *voucher, const uint8_t *member, struct vou
     sim_sign(voucher, msg, wire_vouch_signed(msg, sizeof msg, v), v->signature);
 }
 
-/* It vouches for every second one, and each ghost for the one before. */
+/* Sends the forged members. The peer endorses every second one, and each forged member endorses
+ * the one before it. */
 static void say_ghosts(struct sim_world *w, struct sim_peer *p, uint32_t link,
                        const struct record *ghost, uint32_t n)
 {

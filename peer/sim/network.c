@@ -1,5 +1,5 @@
-/* peer/sim/network.c -- lags, addresses and names; and the plain network, whose sessions are up and
- * down at both ends at once. */
+/* peer/sim/network.c -- latencies, addresses and names, and the plain network, where a session
+ * is up or down at both ends at once. */
 #include "peer/sim/state.h"
 
 #include "peer/secure/channel.h"
@@ -58,7 +58,8 @@ uint32_t sim_new_link(struct sim_world *w, struct sim_link link)
     return w->n_links++;
 }
 
-/* Who leaves sends what it has said before its sockets close: among it that it is finished. */
+/* A peer that leaves first sends its pending messages, including the one that says it has
+ * finished. */
 void network_break(struct sim_world *w, uint32_t number, bool clean)
 {
     struct sim_link *l = &w->links[number];
@@ -83,7 +84,8 @@ void sim_hear(struct sim_world *w, struct sim_peer *to, uint32_t link, int64_t f
                  (struct sim_event){.at_us = t, .type = NODE_HEARD, .link = link, .flag = true});
 }
 
-/* A message takes its lag and the time of its bytes, and overtakes none before it. */
+/* Sends a message in the plain network. The delay is the latency plus the time of its bytes, and
+ * no message overtakes an earlier one. */
 static void plain_send(struct sim_world *w, struct sim_peer *p, uint32_t number, uint8_t *bytes,
                        size_t n)
 {

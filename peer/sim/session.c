@@ -1,5 +1,5 @@
-/* peer/sim/session.c -- the network with sessions: the two ends of one come to know of it, and of its
- * end, each by what reaches it. */
+/* peer/sim/session.c -- the network with sessions: each end learns of a session's start and end
+ * only through the events that reach it. */
 #include "peer/sim/state.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@ bool session_blocked(const struct sim_world *w, const struct sim_link *l, int fr
     return l->hole || path_cut(w, l->end[from_side], l->end[1 - from_side]);
 }
 
-/* ---- the way of anything from one end to the other ---- */
+/* ---- transport from one end to the other ---- */
 
 static void hold(struct sim_world *w, int side, struct sim_event e)
 {
@@ -31,15 +31,16 @@ static void hold(struct sim_world *w, int side, struct sim_event e)
                                                .link = e.link});
 }
 
-/* A line of so many bytes/s is free again at *free_us; n more bytes are through it when? */
+/* Returns the time at which n more bytes have passed a line of bytes_per_s, and updates
+ * *free_us, the time at which the line becomes free. */
 static int64_t through(int64_t now_us, int64_t free_us, double bytes_per_s, size_t n)
 {
     int64_t from = free_us > now_us ? free_us : now_us;
     return bytes_per_s > 0 ? from + (int64_t)(1e6 * (double)n / bytes_per_s) : from;
 }
 
-/* What TCP makes of loss: a long transfer is no faster than segment / round trip * sqrt(3/2 / loss)
- * (Mathis, Semke, Mahdavi, Ott, 1997, eq. 3), */
+/* Returns the rate limit of a TCP transfer with loss: segment / round trip * sqrt(3/2 / loss)
+ * (Mathis, Semke, Mahdavi, Ott 1997, eq. 3). */
 static double lossy_rate(const struct sim_path *path)
 {
     double trip_s = 1e-6 * (double)(2 * path->latency_us + path->jitter_us);
@@ -50,7 +51,8 @@ static double lossy_rate(const struct sim_path *path)
     return path->bytes_per_s > 0 && path->bytes_per_s < rate ? path->bytes_per_s : rate;
 }
 
-/* and the last segment of a message is missed only by a timer, each time twice as late. */
+/* Returns the delay of a lost last segment: only a timer detects the loss, and each repetition
+ * doubles the timeout. */
 static int64_t resend_us(struct sim_world *w, const struct sim_path *path)
 {
     int64_t us = 0, timer = SIM_RESEND_US + 2 * path->latency_us + path->jitter_us;
@@ -59,8 +61,8 @@ static int64_t resend_us(struct sim_world *w, const struct sim_path *path)
     return us;
 }
 
-/* The line carries one thing after the other; then comes the lag. Control messages may overtake
- * bulk, and nothing else anything. */
+/* Sends one event to the other end: first the line time, then the latency. Control messages may
+ * overtake bulk messages; no other message overtakes another. */
 static void transmit(struct sim_world *w, int side, struct sim_event e)
 {
     struct sim_link *l = &w->links[e.link];
@@ -123,7 +125,7 @@ void session_heal(struct sim_world *w)
     free(was.at);
 }
 
-/* What one end has sent into a cut is forgotten with it. */
+/* Discards the messages that one end has sent into a cut. */
 static void drop_held(struct sim_world *w, uint32_t link, int side)
 {
     size_t n = 0;
@@ -216,7 +218,7 @@ void session_send(struct sim_world *w, struct sim_peer *p, const struct node_sen
                                 .n_bytes = n});
 }
 
-/* ---- beginnings ---- */
+/* ---- session start ---- */
 
 void session_dial(struct sim_world *w, struct sim_peer *p, const struct node_dial *d)
 {
@@ -264,7 +266,8 @@ static void take_syn(struct sim_world *w, struct sim_peer *p, struct sim_event *
     transmit(w, 1, (struct sim_event){.kind = listens ? SIM_REPLY : SIM_REFUSED, .link = e->link});
 }
 
-/* One end's session is up; the other end's reset must find it, should that come first. */
+/* Marks the session up at one end. A reset from the other end must find it even if it arrives
+ * first. */
 static void go_up(struct sim_world *w, struct sim_peer *p, uint32_t link, int side)
 {
     struct sim_link *l = &w->links[link];
@@ -286,7 +289,7 @@ static void go_up(struct sim_world *w, struct sim_peer *p, uint32_t link, int si
             .type = NODE_LINK_UP, .link = link, .tag = side == 0 ? l->tag : 0, .flag = side == 0});
 }
 
-/* ---- what reaches an end ---- */
+/* ---- events at an end ---- */
 
 static void take_data(struct sim_world *w, struct sim_peer *p, struct sim_event *e, int side)
 {
@@ -302,7 +305,7 @@ static void take_fin(struct sim_world *w, struct sim_event *e, int side)
     struct sim_link *l = &w->links[e->link];
     bool has = has_end(w, l, side);
     if (l->state[side] == SIM_END_NONE && side == 1)
-        l->state[side] = SIM_END_GONE; /* Before it was up. */
+        l->state[side] = SIM_END_GONE; /* The session ended before it was up. */
     if (!has)
         return;
     if (l->state[1 - side] == SIM_END_DRAINING && l->state[side] == SIM_END_UP)

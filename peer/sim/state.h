@@ -1,11 +1,11 @@
-/* peer/sim/state.h -- the inside of a simulated world, shared by peer/sim/ only.
+/* peer/sim/state.h -- private state of a simulated world, for the files in peer/sim only.
  *
- *   world.c    the nodes: their lives, a step of theirs, what they ask for
- *   network.c  lags, addresses, names; the plain network, whose sessions are whole
- *   session.c  the network with sessions: connect, accept, half-open, resets
- *   checkpoints.c  checkpoints of each peer, and their state after a kill
- *   faults.c   what goes wrong from outside: kills, cuts, stops
- *   insider.c  who may be a member, and what holders of the key do beside their nodes
+ *   world.c        nodes: start, end, steps and their effects
+ *   network.c      latencies, addresses, names; the plain network without half-open sessions
+ *   session.c      the network with sessions: connect, accept, half-open, resets
+ *   checkpoints.c  checkpoints of each peer, which survive a kill
+ *   faults.c       injected faults: kills, cuts, stops
+ *   insider.c      allow-lists, tokens, and attacks by holders of the cluster key
  */
 #ifndef PEER_SIM_STATE_H
 #define PEER_SIM_STATE_H
@@ -18,27 +18,32 @@
 #include "peer/sim/world.h"
 
 enum {
-    SIM_GIVE_UP_US = 3 * 1000 * 1000,  /* A dial, and a handshake, as in peer/uv/link.c. */
-    SIM_DRAIN_US = 1000 * 1000,        /* An end that hung up waits so long for the other. */
-    SIM_UNACKED_US = 30 * 1000 * 1000, /* TCP_USER_TIMEOUT of peer/uv/link.c. */
-    SIM_SEGMENT = 1448,                /* Bytes of one of TCP's over Ethernet. */
-    SIM_RESEND_US = 200 * 1000, /* Linux' least retransmission timeout, beside a round trip. */
+    /* Timeout of a dial and of a handshake, as in peer/uv/link.c. */
+    SIM_GIVE_UP_US = 3 * 1000 * 1000,
+    SIM_DRAIN_US = 1000 * 1000, /* Time that a closing end waits for the other end. */
+    /* Timeout of unacknowledged data: TCP_USER_TIMEOUT of peer/uv/link.c. */
+    SIM_UNACKED_US = 30 * 1000 * 1000,
+    SIM_SEGMENT = 1448, /* Payload bytes of a TCP segment over Ethernet. */
+    /* Least retransmission timeout of Linux, to which a round trip is added. */
+    SIM_RESEND_US = 200 * 1000,
     SIM_RESOLVE_US = 500,
-    SIM_UNIX_S = 1700000000,   /* The wall clock when a world begins. */
-    SIM_HEARD_US = 250 * 1000, /* Who receives a message for longer hears of it so often. */
-    SIM_MIXING = 4,            /* A local step takes so many times as long as a job without any. */
-    SIM_PARTS = 3              /* So many parts of a delta a job tells of, at most. */
+    SIM_UNIX_S = 1700000000, /* Wall-clock time, in seconds, at which a world begins. */
+    /* Interval of the progress reports to a peer that is receiving a long message. */
+    SIM_HEARD_US = 250 * 1000,
+    /* Time of a local step, in multiples of the time of a job without local steps. */
+    SIM_MIXING = 4,
+    SIM_PARTS = 3 /* Maximum number of fragments of a delta per job. */
 };
 
-/* A checkpoint, whole or not there. */
+/* A checkpoint: complete, or absent. */
 struct sim_slot
 {
-    struct state state; /* As it was written, */
-    struct state view;  /* and to be read. */
-    uint64_t beat;      /* 0: empty. */
+    struct state state; /* Checkpoint as it was written. */
+    struct state view;  /* Reader of the checkpoint. */
+    uint64_t beat;      /* Step counter of the checkpoint. 0: the slot is empty. */
 };
 
-/* What survives a kill: two checkpoints, the newer first. A third is on its way. */
+/* Data that survive a kill: two checkpoints, newer first. `writing` is the one being written. */
 struct sim_checkpoints
 {
     struct sim_slot slot[2], writing;
@@ -50,49 +55,56 @@ struct sim_peer
     uint32_t index, boot, n_ids;
     struct node *node;
     struct members_crypto crypto;
-    struct attacker *attacker; /* NULL: it is honest. */
+    struct attacker *attacker; /* Attacker data. NULL: the peer is honest. */
     char name[WIRE_NAME_MAX + 1], address[WIRE_NAME_MAX + 8];
     const char *advertise;
     uint8_t id[WIRE_ID_BYTES];
-    int64_t wake_us; /* The earliest TIMER that is queued already; INT64_MAX: none. */
-    double slowness; /* Its local steps take so many times as long as step_us, */
-    double fault;    /* and through a fault so many times as long as that. */
+    int64_t wake_us; /* Time of the earliest queued TIMER. INT64_MAX: none. */
+    double slowness; /* Speed of the peer: factor on the time step_us of a local step. */
+    double fault;    /* Injected slowness: additional factor on the time of local steps. */
     uint64_t sent, received;
-    int64_t up_us, down_us;                /* When its host's uplink is free, and its downlink. */
-    const char *seed_name[NODE_SEEDS_MAX]; /* Names that it has asked to resolve. */
+    /* Times at which the host's uplink and downlink become free. */
+    int64_t up_us, down_us;
+    const char *seed_name[NODE_SEEDS_MAX]; /* Names that the peer has asked to resolve. */
     bool ended;
-    bool asked; /* It has been asked to leave. */
+    bool asked; /* True: the peer has been asked to leave. */
     int exit_code;
-    bool off;               /* Its host is: nothing is sent, not even a reset. */
-    bool stopped;           /* Its loop stands still: what comes waits in `late`. */
-    bool hung;              /* Its worker does: WORKED waits there. */
-    bool full;              /* Its disk is: nothing can be stored. */
-    size_t part[SIM_PARTS]; /* The job has told of n_parts parts of a delta, by so many bytes. */
+    bool off;     /* True: the host is off and sends nothing, not even a reset. */
+    bool stopped; /* True: the loop is stopped; events wait in `late`. */
+    bool hung;    /* True: the worker hangs; its WORKED event waits in `late`. */
+    bool full;    /* True: the disk is full; nothing can be stored. */
+    /* Ends, in bytes, of the n_parts fragments that the job has reported. */
+    size_t part[SIM_PARTS];
     size_t n_parts;
-    struct crew_job job; /* The node's, on a thread of the crew; sim_await() first. */
+    /* Job of the node, running in the thread pool. Call sim_await() before reading its results. */
+    struct crew_job job;
     struct sim_queue late;
     struct sim_checkpoints checkpoints;
 };
 
-/* Where one end of a session stands. */
+/* State of one end of a session. */
 enum sim_end { SIM_END_NONE, SIM_END_UP, SIM_END_DRAINING, SIM_END_GONE };
 
 struct sim_link
 {
-    uint32_t end[2];     /* Peers; the first has dialled. */
-    bool up;             /* The plain network knows only this, */
-    bool drains;         /* and that what is on its way still arrives: one end has left. */
-    int64_t clear_us[2]; /* When the last message from end k has arrived: none overtakes it. */
+    uint32_t end[2]; /* The two peers of the link; end[0] dialled. */
+    bool up;         /* True: the session is up. Used by the plain network only. */
+    /* True: one end has left, and messages on the way still arrive. Plain network only. */
+    bool drains;
+    /* Arrival time of the last message from end k. Later messages do not overtake it. */
+    int64_t clear_us[2];
 
-    /* The network with sessions, end by end. */
-    uint32_t boot[2]; /* Which of the peer's lives has it. */
+    /* The fields from here on belong to the network with sessions and are per end. */
+    uint32_t boot[2]; /* Number of the process start (boot) at each end that has the session. */
     enum sim_end state[2];
-    uint32_t tag; /* In the dial. */
-    bool over;    /* The dialler has been told that it failed. */
-    bool hole;    /* Nothing passes any more, and nobody is told. */
+    uint32_t tag; /* Tag that the node gave to the dial. */
+    bool over;    /* True: the dialler has been told that the dial failed. */
+    bool hole;    /* True: nothing passes any more, and neither end is notified. */
     int64_t dialled_us;
-    int64_t bulk_us[2], wire_us[2]; /* clear_us of the bulk lane; when the line is free. */
-    int64_t unacked_us[2];          /* Since when what end k said is held; 0: it is not. */
+    /* bulk_us: like clear_us, for the bulk lane. wire_us: time at which the line becomes free. */
+    int64_t bulk_us[2], wire_us[2];
+    /* Time since which data from end k are held. 0: none are held. */
+    int64_t unacked_us[2];
 };
 
 struct sim_world
@@ -101,43 +113,44 @@ struct sim_world
     struct rng rng;
     struct sim_peer *peers;
     struct record *known;
-    struct records *records; /* Shared by all nodes' tables. */
-    struct commons *commons; /* Shared by all nodes. */
+    struct records *records; /* Record store shared by all nodes' member tables. */
+    struct commons *commons; /* Scratch data shared by all nodes. */
     struct sim_link *links;
     uint32_t n_links, cap_links;
     struct crew *crew;
     struct sim_heap heap;
-    struct sim_queue held; /* Sent into a cut, in order. */
-    uint16_t *cut;         /* n x n, from and to: so many cuts lie over each other. */
+    struct sim_queue held; /* Events that were sent into a cut, in order. */
+    /* Matrix n x n, from peer and to peer: number of active cuts of the path. */
+    uint16_t *cut;
     struct node_effects *fx;
     int64_t now_us;
     uint64_t n_events, trace;
     uint32_t n_ended;
 };
 
-/* world.c */
+/* ---- world.c ---- */
 void sim_post(struct sim_world *w, struct sim_peer *p, struct sim_event e);
-/* A message is on its way to this end from one time to the other. */
+/* Tells a peer that a message is arriving on a link from from_us to at_us. */
 void sim_hear(struct sim_world *w, struct sim_peer *to, uint32_t link, int64_t from_us,
               int64_t at_us);
 int sim_start_peer(struct sim_world *w, struct sim_peer *p);
 void sim_draw_id(struct sim_peer *p);
-/* The toy signature by this identity. */
+/* Writes the simulated (not secure) signature of msg by identity `id`. */
 void sim_sign(const uint8_t id[WIRE_ID_BYTES], const uint8_t *msg, size_t n,
               uint8_t out[WIRE_SIGNATURE_BYTES]);
 void sim_close_node(struct sim_world *w, struct sim_peer *p);
-/* Its job has run: what that wrote can be read. */
+/* Waits until the peer's job has run, so that its results can be read. */
 void sim_await(const struct sim_world *w, struct sim_peer *p);
-/* A peer leaves: all its sessions end with it. */
+/* Ends a peer with all its sessions. */
 void sim_end_peer(struct sim_world *w, struct sim_peer *p, bool clean);
-/* Give the node an event, and carry out what it asks for. */
+/* Passes an event to the node and carries out the resulting effects. */
 void sim_deliver(struct sim_world *w, struct sim_peer *p, const struct sim_event *e);
 static inline bool sim_lives(const struct sim_peer *p)
 {
     return p->node != NULL && !p->ended;
 }
 
-/* checkpoints.c */
+/* ---- checkpoints.c ---- */
 /* Begins to write the state of the node as a checkpoint. The write takes sim_config.disk_us. */
 void checkpoints_begin_write(struct sim_world *w, struct sim_peer *p);
 /* The write has ended: it replaces the older of the two checkpoints. */
@@ -150,12 +163,14 @@ void checkpoints_close(struct sim_peer *p);
 /* Adds the checkpoints of the peer to c->resume, the newest first. */
 void checkpoints_resume(struct sim_peer *p, struct node_config *c);
 
-/* network.c */
+/* ---- network.c ---- */
 void sim_path(struct sim_world *w, uint32_t from, uint32_t to, struct sim_path *path);
 int64_t sim_lag(struct sim_world *w, const struct sim_path *path);
-uint64_t sim_socket_bytes(size_t n); /* With what the channel adds: headers and tags. */
-/* What a line carries for a message of n bytes: with headers, the records that the channel makes of it,
- * in segments. What is no message, such as a connect, has no bytes and is one segment. */
+/* Returns the bytes of a message of n bytes at the socket, including headers and tags of the
+ * channel. */
+uint64_t sim_socket_bytes(size_t n);
+/* Returns the bytes that a line carries for a message of n bytes: channel records and segment
+ * headers. n = 0, such as a connect, is one segment. */
 size_t sim_line_bytes(const struct sim_path *path, size_t n);
 struct sim_peer *sim_peer_at(struct sim_world *w, const char *address);
 void sim_count_handshake(struct sim_peer *dialler, struct sim_peer *dialled);
@@ -167,23 +182,25 @@ static inline int sim_side(const struct sim_link *l, const struct sim_peer *p)
 void network_dial(struct sim_world *w, struct sim_peer *p, const struct node_dial *d);
 void network_send(struct sim_world *w, struct sim_peer *p, const struct node_send *s);
 void network_break(struct sim_world *w, uint32_t link, bool clean);
-/* Fill in what the name of this event stands for now. */
+/* Resolves the name of the event and fills in *ev with the addresses. */
 void network_resolved(struct sim_world *w, struct sim_peer *p, const struct sim_event *e,
                       const char *address[NODE_SEEDS_MAX], struct node_event *ev);
 
-/* session.c: the same, and more. */
+/* ---- session.c: dial, send and hang up in the network with sessions ---- */
 void session_dial(struct sim_world *w, struct sim_peer *p, const struct node_dial *d);
 void session_send(struct sim_world *w, struct sim_peer *p, const struct node_send *s,
                   uint8_t *bytes, size_t n);
 void session_hang_up(struct sim_world *w, struct sim_peer *p, uint32_t link, bool violation);
 void session_take(struct sim_world *w, struct sim_peer *p, struct sim_event *e);
-/* One end goes without a word to its node; where the host still runs the other hears. */
+/* Drops one end of a session without an event to its node. The other end is notified if the host
+ * still runs. */
 void session_drop_end(struct sim_world *w, uint32_t link, int side, bool clean);
-/* One end is told that the session is over; its other end learns it by itself. */
+/* Notifies one end, after in_us, that the session is over. The other end must find out by
+ * itself. */
 void session_reset_end(struct sim_world *w, uint32_t link, int side, int64_t in_us);
-/* Both are, at once. */
+/* Notifies both ends at once that the session is over. */
 void session_break(struct sim_world *w, uint32_t link);
-/* Paths have come back: what was held goes on its way. */
+/* Sends held events whose paths have been restored. */
 void session_heal(struct sim_world *w);
 bool session_blocked(const struct sim_world *w, const struct sim_link *l, int from_side);
 

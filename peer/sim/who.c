@@ -1,4 +1,4 @@
-/* peer/sim/who.c -- reading which peers are meant. */
+/* peer/sim/who.c -- parses a list of peer numbers. */
 #include "peer/sim/who.h"
 
 #include "nn/math/number.h"
@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* "3" or "5-14"; returns what is behind it, or NULL. */
+/* Parses "3" or "5-14". Returns the position after it, or NULL. */
 static const char *read_range(const char *p, uint32_t n, uint64_t *from, uint64_t *to)
 {
     p = number_digits(p, n - 1, from);

@@ -1,4 +1,4 @@
-/* peer/sim/who.h -- peers of a simulation as people name them: "3", "0,7", "5-14". */
+/* peer/sim/who.h -- parses a list of peer numbers: "3", "0,7", "5-14". */
 #ifndef PEER_SIM_WHO_H
 #define PEER_SIM_WHO_H
 
@@ -7,8 +7,8 @@
 
 enum { WHO_ERROR_MAX = 128 };
 
-/* Sets who[i], of n, for those that the text names, and leaves the others. 0, or -EINVAL with what was
- * found and expected. */
+/* Sets who[i], for i below n, for each listed peer and leaves the others unchanged. Returns 0,
+ * or -EINVAL with found and expected text in `error`. */
 int who_read(const char *text, uint32_t n, bool *who, char error[WHO_ERROR_MAX]);
 
 #endif

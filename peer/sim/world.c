@@ -1,5 +1,5 @@
-/* peer/sim/world.c -- the nodes of a simulated world: their lives, their steps, and what becomes of
- * what they ask for. */
+/* peer/sim/world.c -- the nodes of a simulated world: start, end, steps, and the effects of a
+ * step. */
 #include "peer/sim/world.h"
 
 #include "peer/node/commons.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- a toy signature: the id and a hash, so that a changed byte shows ---- */
+/* ---- toy signature: the id and a hash, which detects a changed byte ---- */
 
 void sim_sign(const uint8_t id[WIRE_ID_BYTES], const uint8_t *msg, size_t n,
               uint8_t out[WIRE_SIGNATURE_BYTES])
@@ -55,14 +55,14 @@ void sim_post(struct sim_world *w, struct sim_peer *p, struct sim_event e)
     sim_heap_push(&w->heap, e);
 }
 
-/* A restart is newer than what was before, by the wall clock or, in the plain network, by
- * a count. */
+/* Returns an incarnation above that of the previous process: from the wall clock, or in the
+ * plain network from a counter. */
 static uint64_t incarnation(const struct sim_world *w, const struct sim_peer *p)
 {
     return w->config.sessions ? (uint64_t)(w->now_us / 1000) + 1 : p->boot + 1u;
 }
 
-/* Called within node_work(). */
+/* Called within node_work() when a fragment of a delta is encoded. */
 static void tell_part(void *self, size_t n)
 {
     struct sim_peer *p = self;
@@ -110,7 +110,7 @@ int sim_start_peer(struct sim_world *w, struct sim_peer *p)
     return 0;
 }
 
-/* Everybody knows everybody from the start, as after a bootstrap. */
+/* All peers know all peers from the start, as after a bootstrap. */
 static void introduce(struct sim_world *w, struct sim_peer *p)
 {
     struct record *r = &w->known[p->index];
@@ -134,7 +134,7 @@ static int64_t no_clock(void)
     return 0;
 }
 
-/* On the thread of this member of the crew. */
+/* Runs a peer's job on one thread of the pool. */
 static void run_job(void *self, uint32_t thread)
 {
     struct sim_peer *p = self;
@@ -196,8 +196,8 @@ int sim_open(struct sim_world **out, const struct sim_config *config)
     return err;
 }
 
-/* A job may be under way: it is stopped and told done, so that the node can be
- * closed; what it asks for is not carried out. */
+/* Closes a node. A running job is stopped and reported done first, because a node with a job
+ * cannot be closed. Effects of these steps are ignored. */
 void sim_close_node(struct sim_world *w, struct sim_peer *p)
 {
     struct node_event stop = {.now_us = w->now_us, .type = NODE_STOP};
@@ -205,7 +205,7 @@ void sim_close_node(struct sim_world *w, struct sim_peer *p)
     if (p->node == NULL)
         return;
     sim_await(w, p);
-    for (int i = 0; i < 2; i++) /* At once. */
+    for (int i = 0; i < 2; i++) /* The second NODE_STOP stops the node immediately. */
         node_step(p->node, &stop, w->fx);
     node_step(p->node, &worked, w->fx);
     node_close(p->node);
@@ -265,8 +265,9 @@ static void send_all(struct sim_world *w, struct sim_peer *p, const struct node_
     }
 }
 
-/* How long the job takes. The plain network knows one length, that of a round's local steps, of which
- * what comes ahead of them (--overlap) is a part; else a job without steps takes a part of one. */
+/* Returns the time of a job. In the plain network it is the time of a round's local steps, or of
+ * the part of it that runs before the exchange (--overlap). With sessions, a job without local
+ * steps takes a fraction of one. */
 static double job_us(const struct sim_world *w, const struct sim_peer *p)
 {
     double us = (double)w->config.step_us * p->slowness * p->fault;
@@ -279,9 +280,9 @@ static double job_us(const struct sim_world *w, const struct sim_peer *p)
     return size.ahead ? 0 : us * (double)size.n_steps;
 }
 
-/* Layers are done, the last ones first, during the second half of the last local step, over which parts
- * of a delta (--overlap layer) are spread. How many there are is not known before the job has run: those
- * that it does not tell of come to nothing (take_part()). */
+/* Schedules the events of a delta's fragments (--overlap layer). Layers become final, last ones
+ * first, in the second half of the last local step. The number of fragments is unknown before
+ * the job has run; surplus events are ignored by take_part(). */
 static void post_parts(struct sim_world *w, struct sim_peer *p, double job_us)
 {
     struct node_size size;
@@ -297,7 +298,7 @@ static void post_parts(struct sim_world *w, struct sim_peer *p, double job_us)
     }
 }
 
-/* Fill in how much of the delta this part ends. False: there is no such part. */
+/* Fills in the number of bytes of the fragment. Returns false if the job made no such fragment. */
 static bool take_part(struct sim_world *w, struct sim_peer *p, struct sim_event *e)
 {
     if (e->type != NODE_PART)
@@ -400,7 +401,7 @@ static void trace(struct sim_world *w, const struct sim_event *e)
     w->n_events++;
 }
 
-/* What the plain network has lost on the way. */
+/* Returns whether the plain network loses this event. */
 static bool is_lost(const struct sim_world *w, const struct sim_event *e)
 {
     if (w->config.sessions || (e->type != NODE_RECV && e->type != NODE_LINK_UP))
@@ -409,14 +410,15 @@ static bool is_lost(const struct sim_world *w, const struct sim_event *e)
     return !l->up && !(e->type == NODE_RECV && l->drains);
 }
 
-/* A later one is queued, too. Delivered, it would queue a third, and each early wake-up of a
- * run would add one that goes on to its end. */
+/* Returns whether a timer event is outdated because an earlier one was delivered. Delivering it
+ * would queue a further timer, and each early wake-up would add a chain of timers to the end of
+ * the run. */
 static bool is_stale(const struct sim_world *w, const struct sim_peer *p, const struct sim_event *e)
 {
     return e->type == NODE_TIMER && w->now_us < p->wake_us;
 }
 
-/* Its loop stands still, or its worker does. */
+/* Returns whether an event must wait because the peer's loop is stopped or its worker hangs. */
 static bool is_late(const struct sim_peer *p, const struct sim_event *e)
 {
     bool own = e->kind == SIM_FOR_NODE && e->boot != p->boot;
@@ -518,7 +520,7 @@ void sim_totals(const struct sim_world *w, uint32_t peer, uint64_t *sent, uint64
     *received = w->peers[peer].received;
 }
 
-/* The models there are, in the order of the peers. */
+/* Models of the peers that have one, in the order of the peers. */
 struct models
 {
     const float **x;

@@ -1,19 +1,19 @@
-/* peer/sim/world.h -- DRIVER 2: many nodes, a simulated network, virtual time.
+/* peer/sim/world.h -- the simulator: many nodes, a simulated network, virtual time.
  *
- * A heap of pending events, ties broken by a counter; the very node of the real
- * driver, and the very bytes of its messages: encoded by one node, decoded by
- * another. Left out are sockets, the channel's cryptography (a toy signature
- * stands in for Ed25519, since the simulated are not hostile) and a peer's own
- * thread: a job is begun at once, on one of `threads`, and reported done after the
- * time it is simulated to take. Whoever looks at what a job works on waits for it, so
- * that a world is the same with any number of threads.
+ * The simulator is the second driver of a node, next to the TCP driver. It runs the same node
+ * code, and the nodes exchange real messages, encoded by one node and decoded by another. Not
+ * simulated: sockets, the channel's cryptography (a toy signature replaces Ed25519) and a
+ * thread per peer. A job runs on one of `threads` threads as soon as it is created, and is
+ * reported done after its simulated time. Code that reads the results of a job waits for it,
+ * so results do not depend on the number of threads.
  *
  *   node_step() -> sends  --latency, bandwidth--> RECV
  *               -> work   --steps x step_us-----> WORKED
  *               -> dial   --latency------------->  LINK_UP at both ends
  *
- * Messages of one direction of a link arrive in order. A world is a function
- * of its configuration: equal seeds give equal runs.
+ * Pending events are in a heap; a counter orders events of equal time. Messages of one
+ * direction of a link arrive in order. A world depends only on its configuration: equal seeds
+ * give equal runs.
  */
 #ifndef PEER_SIM_WORLD_H
 #define PEER_SIM_WORLD_H
@@ -25,113 +25,123 @@ enum { SIM_LEAST_BYTES_PER_S = 1 };
 
 struct attack;
 
-/* The way from one peer to another. */
+/* Properties of the path from one peer to another. */
 struct sim_path
 {
-    int64_t latency_us; /* One way. */
-    int64_t jitter_us;  /* Uniform, added to the latency. */
-    double bytes_per_s; /* 0: no limit, else SIM_LEAST_BYTES_PER_S or more. */
-    double loss;        /* Chance that a segment is lost, and sent again: peer/sim/session.c. */
-    /* The sending and the receiving host, each shared by all its sessions; 0: no limit. */
+    int64_t latency_us; /* One-way latency in microseconds. */
+    /* Maximum jitter in microseconds, uniformly distributed and added to the latency. */
+    int64_t jitter_us;
+    /* Bandwidth in bytes per second, at least SIM_LEAST_BYTES_PER_S. 0: no limit. */
+    double bytes_per_s;
+    /* Probability that a segment is lost and sent again (peer/sim/session.c). */
+    double loss;
+    /* Bandwidth of the sending host's uplink and the receiving host's downlink, in bytes per
+     * second, shared by all sessions of the host. 0: no limit. */
     double uplink, downlink;
-    /* What TCP, IP and the line add to each segment, in bytes. 0: of a message the lines carry nothing
-     * but itself, not even what the channel adds. */
+    /* Bytes that TCP, IP and the line add to each segment. 0: a line carries only the message
+     * itself, without the channel's overhead. */
     uint32_t headers;
 };
 
 struct sim_config
 {
     uint32_t n_peers;
-    uint64_t seed; /* The network's: jitter and faults. */
+    uint64_t seed; /* Seed of the network: jitter and faults. */
     struct run run;
-    int64_t latency_us; /* One way. */
-    int64_t jitter_us;  /* Uniform, added to the latency. */
+    int64_t latency_us; /* One-way latency in microseconds. */
+    /* Maximum jitter in microseconds, uniformly distributed and added to the latency. */
+    int64_t jitter_us;
     double
-        bytes_per_s;  /* On each link, each way; 0: no limit, else SIM_LEAST_BYTES_PER_S or more. */
-    int64_t step_us;  /* One local step. */
-    double straggler; /* The last peer's are so many times slower; 0: they are not. */
-    double step_spread;    /* Peers' speeds differ by up to this factor - 1. */
-    double cut_rate;       /* Chance that a delta is lost with its session. */
-    int64_t checkpoint_us; /* Age of a checkpoint when the next is due; 0: there are none. */
-    int64_t disk_us;       /* One is on disk so long after it was taken. */
-    bool sessions;         /* The network has sessions (peer/sim/faults.h). */
-    /* Change what is so for this way only; *p is as it is for all. Wants sessions. May be NULL. */
+        /* Bandwidth in bytes per second of each link and direction, at least
+         * SIM_LEAST_BYTES_PER_S. 0: no limit. */
+        bytes_per_s;
+    int64_t step_us;    /* Time of one local step in microseconds. */
+    double straggler;   /* Factor by which the last peer is slower. 0: no straggler. */
+    double step_spread; /* Peers' speeds differ by a factor of up to 1 + step_spread. */
+    double cut_rate;    /* Probability that a delta is lost together with its session. */
+    /* Age of a checkpoint, in microseconds, at which the next is due. 0: no checkpoints. */
+    int64_t checkpoint_us;
+    int64_t disk_us; /* Time to write a checkpoint, in microseconds. */
+    bool sessions;   /* True: the network has sessions (peer/sim/faults.h). */
+    /* Changes the properties of one path; *p holds the defaults. Requires `sessions`. May be
+     * NULL. */
     void (*path)(void *self, uint32_t from, uint32_t to, struct sim_path *p);
     uint64_t evaluate_every, evaluate_samples;
-    /* Jobs of different peers run on so many threads, that of the caller among them; 0: one. With
-     * `attack` or `worked`, which look at vectors as they are after each job, it is one. */
+    /* Number of threads for jobs of different peers, including the caller's. 0: one. Always one
+     * with `attack` or `worked`, which read vectors after each job. */
     uint32_t threads;
-    /* Members that lie (peer/sim/attack.h): what they do, and which of the n_peers do. NULL:
-     * nobody does. `liar` must outlive the world. */
+    /* Attack of the Byzantine members (peer/sim/attack.h), and n_peers flags that select these
+     * members. NULL: all peers are honest. `liar` must outlive the world. */
     const struct attack *attack;
     const bool *liar;
 
-    /* The trainer of a peer. 0, or a negative errno with a sentence. */
+    /* Creates the trainer of a peer. Returns 0, or a negative errno with a message in `error`. */
     int (*make_trainer)(void *self, uint32_t peer, const struct run *run, struct trainer *t,
                         char error[RUN_ERROR_MAX]);
     void *self;
-    /* Change what a peer is given before it starts: its flags, whether it brings
-     * the run. May be NULL: then everybody brings `run`. */
+    /* Changes a peer's configuration before it starts: its flags, and whether it brings the run.
+     * NULL: every peer brings `run`. */
     void (*configure)(void *self, uint32_t peer, struct node_config *c);
-    /* New figures of a peer; may look at the world. May be NULL. */
+    /* Called when a peer has new metrics. May read the world. May be NULL. */
     void (*measured)(void *self, uint32_t peer);
-    /* A line for people. May be NULL. */
+    /* Receives a progress line of a peer. May be NULL. */
     void (*note)(void *self, uint32_t peer, const struct node_note *note);
-    /* A job of this peer has run, and is not reported yet: x and the replicas are as it left
-     * them. May be NULL. */
+    /* Called when a job of the peer has run and is not reported yet: x and the replicas are as
+     * the job left them. May be NULL. */
     void (*worked)(void *self, uint32_t peer);
-    /* A job of this peer begins, on this thread: 0 is the caller's. Called there. May be NULL. */
+    /* Called on thread `thread` (0: the caller's) when a job of the peer begins there. May be
+     * NULL. */
     void (*works)(void *self, uint32_t peer, uint32_t thread);
-    /* A node is about to be given this event. `other` is the peer at the other end of the
-     * event's link, or this one. May be NULL. */
+    /* Called before a node gets an event. `other` is the peer at the other end of the event's
+     * link, or the same peer. May be NULL. */
     void (*watch)(void *self, uint32_t peer, const struct node_event *ev, uint32_t other);
-    /* What a bootstrap name stands for now, as seen by this peer: at most NODE_SEEDS_MAX
-     * addresses; returns how many. NULL: names are never resolved. */
+    /* Resolves a bootstrap name as seen by a peer: stores at most NODE_SEEDS_MAX addresses and
+     * returns their number. NULL: names are never resolved. */
     uint32_t (*resolve)(void *self, uint32_t peer, const char *name,
                         const char *address[NODE_SEEDS_MAX]);
 };
 
-struct sim_world; /* Opaque. */
+struct sim_world; /* An opaque simulated world. */
 
-/* 0, -EINVAL or -ENOMEM. */
+/* Creates a world in *w. Returns 0, -EINVAL or -ENOMEM. */
 int sim_open(struct sim_world **w, const struct sim_config *config);
 void sim_close(struct sim_world *w);
 
-/* Deliver the earliest pending event. False: nothing is pending, or every
- * node has ended. */
+/* Delivers the earliest pending event. Returns false if none is pending or all nodes have ended. */
 bool sim_step(struct sim_world *w);
 
-/* Deliver everything that is due until t_us, which is then the time. False: there is
- * nothing more to come. */
+/* Delivers all events that are due until t_us, then sets the time to t_us. Returns false if no
+ * more events can come. */
 bool sim_run_to(struct sim_world *w, int64_t t_us);
 
-/* When the earliest pending event is due; INT64_MAX: there is none. */
+/* Returns the time of the earliest pending event. INT64_MAX: none. */
 int64_t sim_next_us(const struct sim_world *w);
-/* Nobody lives any more. With sessions, what is on its way then is still pending. */
+/* Returns whether all nodes have ended. With sessions, events may still be pending then. */
 bool sim_over(const struct sim_world *w);
 int64_t sim_now_us(const struct sim_world *w);
 uint64_t sim_events(const struct sim_world *w);
-/* A hash of every event delivered so far: equal seeds must give equal ones. */
+/* Returns a hash of all events delivered so far. Equal seeds must give equal hashes. */
 uint64_t sim_trace(const struct sim_world *w);
 
-/* The figures of a peer, without waiting for its job. Asserts that it has a node. */
+/* Returns a peer's metrics in *p without waiting for its job. Asserts that the peer has a node. */
 void sim_progress(const struct sim_world *w, uint32_t peer, struct node_progress *p);
-/* The node of a peer, whose job, if there is one, has been waited for; NULL once it has been killed. */
+/* Returns the node of a peer after waiting for its job. NULL: the peer was killed. */
 const struct node *sim_node(const struct sim_world *w, uint32_t peer);
-/* Its present identity. */
+/* Returns the current identity of a peer. */
 const uint8_t *sim_id(const struct sim_world *w, uint32_t peer);
-/* Has it ended by itself, and with which exit code? */
+/* Returns whether a peer has ended by itself, and its exit code. */
 bool sim_ended(const struct sim_world *w, uint32_t peer, int *exit_code);
 
-/* Has it ended since it was asked to leave, and is there still its node? It is no member then. */
+/* Returns whether a peer that was asked to leave has ended and still has its node. Such a peer
+ * is no longer a member. */
 bool sim_left(const struct sim_world *w, uint32_t peer);
 
-/* All bytes that the peer has sent, and those that have reached it. What is on
- * its way when a session breaks, or for a peer that has ended, reaches nobody. */
+/* Returns the bytes that a peer has sent and received. Messages on the way when a session
+ * breaks, or to a peer that has ended, are not received. */
 void sim_totals(const struct sim_world *w, uint32_t peer, uint64_t *sent, uint64_t *received);
 
-/* The exact consensus distance over the honest peers that have a model and have not left; NaN
- * where there is none, or no memory. O(n d). */
+/* Computes the exact consensus distance of the honest peers that have a model and have not left.
+ * NaN if there are none or memory is exhausted. O(n d). */
 void sim_drift(const struct sim_world *w, struct consensus *c);
 
 #endif
