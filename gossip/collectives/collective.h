@@ -42,7 +42,7 @@ enum {
 };
 
 enum collective_act {
-    COLLECTIVE_SEND, /* Send `part` to `peer`. */
+    COLLECTIVE_SEND, /* Send the rank's own vector part `part` to rank `peer`. */
     COLLECTIVE_ADD,  /* Add the vector part that `peer` sent in this step to `part`. */
     COLLECTIVE_SET   /* Replace `part` by the vector part that `peer` sent in this step. */
 };

@@ -13,10 +13,10 @@
  * So B Byzantine neighbours, at any place in that order, pull no farther than honest
  * neighbours do. If there are too few edges, tau is 0 and no model is mixed.
  *
- * Quarantine. B counts neighbours that take part. A neighbour that was proven Byzantine
- * (gossip/exchange/trust.h, or a broken protocol) is quarantined, and B is then one less.
- * Otherwise, of 2 B + 2 = 4 neighbours the remaining 3 would all be clipped to the length of
- * the nearest, and honest peers would end with different models.
+ * Excluded neighbours. B counts neighbours that take part. A neighbour that was proven
+ * Byzantine (gossip/exchange/trust.h, or a broken protocol) is excluded, and B is then one
+ * less. Otherwise, of 2 B + 2 = 4 neighbours the remaining 3 would all be clipped to the
+ * length of the nearest, and honest peers would end with different models.
  *
  * Consensus phase. tau is larger there: only the weight of B edges lies behind it, as in
  * He, Karimireddy, Jaggi 2022. A Byzantine neighbour then pulls no farther than the farthest

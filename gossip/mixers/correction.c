@@ -161,7 +161,7 @@ static double most_pull2(const struct mixing *m)
     return limited ? m->pull * m->pull * m->step2 : (double)INFINITY;
 }
 
-/* Returns how many Byzantine neighbours may remain. Quarantined neighbours take no part and are
+/* Returns how many Byzantine neighbours may remain. Neighbours that were proven Byzantine take no part and are
  * subtracted. */
 static uint32_t still_lie(const struct mixing *m)
 {

@@ -113,7 +113,7 @@ struct mixing
     double fixed_gamma; /* Constant consensus step size gamma. 0: adaptive. */
     /* Number of Byzantine neighbours to tolerate (clip.h). 0: clipping is off. */
     uint32_t tolerate;
-    /* Number of quarantined neighbours, which take no part in this job. */
+    /* Number of neighbours that were proven Byzantine, which take no part in this job. */
     uint32_t n_barred;
     /* Limit of a peer's movement in a round, in multiples of its own local steps (clip.h). 0:
      * none. */
@@ -193,9 +193,9 @@ void mixing_start(struct mixing *m);
 int mixing_take_model(struct mixing *m, const uint8_t *bytes);
 
 size_t mixing_model_bytes(const struct mixing *m);
-/* Returns the model at the precision of its owner: x itself, or x with its 16-bit segments
- * rounded. The result is valid until the next call. Published figures and copies that are sent
- * use this model. While a job runs, only the thread of the job may call this function.
+/* Returns the model in the precision in which the caller stores it: x itself, or a copy of x
+ * with the 16-bit segments rounded. Valid until the next call. Published figures and models that
+ * are sent use this model. While a job runs, only the job's thread may call this function.
  * O(n_floats) if it rounds, else O(1). */
 const float *mixing_held_model(const struct mixing *m);
 /* Returns |a - b|^2 of two vectors of `dim` floats, each first rounded to the types of the
@@ -230,7 +230,7 @@ struct mixing_moment
     bool lock_step;
     bool settling;  /* True: the peer is in the consensus phase. */
     bool draining;  /* True: pending exchanges are completed, but no new delta is made. */
-    bool barred;    /* True: the neighbour is quarantined, and the edge exchanges nothing. */
+    bool barred;    /* True: the neighbour was proven Byzantine, and the edge exchanges nothing. */
     uint32_t codec; /* Codec of training deltas: DELTA_RUN or a codec level. */
 
     /* The fields from here on describe the edge that joins, on a topology that changes by round. */

@@ -1,4 +1,4 @@
-/* gossip/mixers/replica.c -- the pool of replicas, counted by reference. */
+/* gossip/mixers/replica.c -- the pool of replicas, with reference counts. */
 #include "gossip/mixers/replica.h"
 
 #include <assert.h>

@@ -1,13 +1,14 @@
-/* gossip/wire/read.c -- the one place where bytes from outside become a message.
+/* gossip/wire/read.c -- the parser of received messages.
  *
- * A cursor goes over the bytes once, from left to right. The first value that
- * is not what its field wants makes the cursor bad, and it stays bad: it
- * yields zeros from there on, and wire_read() says no. So a reader is a plain
- * list of its message's fields.
+ * A cursor reads the bytes once, from left to right. The first value that does not match its
+ * field marks the cursor as bad. A bad cursor stays bad and yields zeros, and wire_read()
+ * then returns false. The parser of a message is therefore a plain list of its fields.
  *
- * A msgpack value is a head byte that says the kind; behind it stand 0, 1, 2,
- * 4 or 8 bytes of a number or of a length, the most significant first; behind
- * a length stand that many bytes (str, bin) or that many values (array).
+ * Encoding of a msgpack value:
+ *
+ *   head byte      kind of the value
+ *   0..8 bytes     a number or a length (0, 1, 2, 4 or 8 bytes, big-endian)
+ *   after length   that many bytes (str, bin) or that many values (array)
  */
 #include "gossip/wire/wire.h"
 

@@ -1,8 +1,7 @@
-/* gossip/wire/text.c -- the rules of the two texts that travel: a member's name, an address.
+/* gossip/wire/text.c -- syntax checks of the two kinds of text in messages: names and addresses.
  *
- * Both come from outside and go to terminals, files and getaddrinfo(): the
- * rules name the characters that may occur, so that nothing else has to be
- * thought of.
+ * Both texts come from other peers and reach terminals, files and getaddrinfo(). The checks
+ * allow a fixed set of characters, so no later code needs escaping.
  */
 #include "gossip/wire/wire.h"
 

@@ -27,9 +27,9 @@
 
 /* Limits of the protocol. */
 enum wire_limit {
-    WIRE_VERSION = 8,          /* Newest version of the messages that this program speaks. */
-    WIRE_VERSION_LEAST = 7,    /* Oldest version of the messages that this program speaks. */
-    WIRE_VERSION_CALLBACK = 8, /* First version that has CALLBACK. */
+    WIRE_VERSION = 8,          /* Newest protocol version that this program supports. */
+    WIRE_VERSION_LEAST = 7,    /* Oldest protocol version that this program supports. */
+    WIRE_VERSION_CALLBACK = 8, /* First protocol version with the CALLBACK message. */
     WIRE_ID_BYTES = 32,
     WIRE_SIGNATURE_BYTES = 64,
     WIRE_CODEC_MAX = 63, /* Maximum characters of a codec specification in a STATUS. */
@@ -69,18 +69,19 @@ enum wire_type {
     WIRE_MODEL,      /* A model, a piece of a model, or sketches of all its pieces. Bulk. */
     WIRE_STATUS_REQ,
     WIRE_STATUS,
-    /* In lock step: the rounds that the sender has done, if no delta reports them. */
+    /* Reports the rounds that the sender has done, in lock step, if no delta reports them. */
     WIRE_BEAT,
-    /* Asks whether the receiver has recently heard a member that the sender has not. */
+    /* Asks whether the receiver has recently heard from a member from which the sender has not. */
     WIRE_PROBE,
     WIRE_HEARD,   /* Answer to PROBE: time since the member was heard. Not sent otherwise. */
     WIRE_REFUSED, /* The reason why the sender refuses the session. Last message of a session. */
-    /* At the end: asks the receiver to store a model that the sender's disk cannot. */
+    /* Offers a model hand-off at the end of a run: the receiver stores a model that the sender
+     * cannot store on disk. */
     WIRE_HAND,
     WIRE_PART,    /* Fragment of a DELTA that is not sent yet: the last bytes come first. Bulk. */
-    WIRE_MOMENTS, /* Before a run exists: column statistics of a member's data files. */
+    WIRE_MOMENTS, /* Column statistics of a member's data files, exchanged before a run exists. */
     WIRE_ROUND_PROTOCOL, /* Message of the round protocol of the run (peer/node/round_protocol.h). Bulk. */
-    WIRE_CALLBACK, /* Whether the sender can call the receiver at its announced addresses. */
+    WIRE_CALLBACK, /* Result of the sender's test dial to the receiver's announced addresses. */
     WIRE_TYPE_END
 };
 
@@ -290,7 +291,7 @@ struct wire_delta
     uint32_t degree;
     /* Weight numerator of this edge, less 1. 0 unless the topology changes by round. */
     uint32_t more;
-    uint32_t codec; /* enum delta_codec of gossip/exchange/edge.h. */
+    uint32_t codec; /* Codec of the payload: enum delta_codec (gossip/exchange/edge.h). */
     float x2, e2;   /* Squared distance |x - a|^2 before this delta (x2) and after it (e2). */
     /* Momentum in units of 1 / WIRE_MOMENTUM_ONE. The lesser value of both ends is used. */
     uint32_t momentum;
@@ -364,8 +365,9 @@ struct wire_round_protocol
 /* Result of the sender's calls to the addresses in the receiver's record (peer/node/callback.h). */
 struct wire_callback
 {
-    uint32_t why; /* 0: one of the addresses works. Else enum node_why of the last call. */
-    char address[WIRE_ADDRESS_MAX + 1]; /* Address of the last call. */
+    /* Reason of the failure: enum node_why of the last call. 0: one of the addresses works. */
+    uint32_t why;
+    char address[WIRE_ADDRESS_MAX + 1]; /* Address of the last test dial. */
 };
 
 #define WIRE_ROUND_WINDOW  UINT64_MAX
@@ -390,15 +392,16 @@ struct wire_model_req
 struct wire_model
 {
     uint64_t round;
-    uint32_t piece;       /* Piece of the model, as in the request. */
-    uint64_t key;         /* Key of the sketches, as in the request. */
-    struct bytes payload; /* Little-endian float32. */
+    uint32_t piece; /* Piece of the model, as in the request. */
+    uint64_t key;   /* Key of the sketches, as in the request. */
+    /* The model or piece as little-endian float32, or the sketches if key is not 0. */
+    struct bytes payload;
 };
 
 struct wire_status_edge
 {
     uint8_t id[WIRE_ID_BYTES];
-    uint32_t state; /* enum edge_state of gossip/exchange/edge.h. */
+    uint32_t state; /* State of the edge: enum edge_state (gossip/exchange/edge.h). */
     uint64_t round;
     float gamma;
     uint64_t resets;
@@ -408,7 +411,7 @@ struct wire_status_edge
 struct wire_status
 {
     uint64_t round, n_rounds;
-    uint32_t phase; /* enum node_phase of peer/node/node.h. */
+    uint32_t phase; /* Phase of the peer: enum node_phase (peer/node/node.h). */
     double loss, accuracy;
     /* Estimated consensus distance, absolute and relative to the norm of the mean model. */
     double drift, relative_drift;

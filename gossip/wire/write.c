@@ -1,7 +1,7 @@
-/* gossip/wire/write.c -- messages, and what is signed of them, to bytes: msgpack-c's only user.
+/* gossip/wire/write.c -- encodes messages and signed bytes. The only user of msgpack-c.
  *
- * msgpack-c packs each value in its shortest form and hands the bytes to
- * append(), which knows the caller's buffer and its end.
+ * msgpack-c packs each value in its shortest form and passes the bytes to append(), which
+ * checks the end of the caller's buffer.
  */
 #include "gossip/wire/wire.h"
 
@@ -100,7 +100,7 @@ static void put_type(struct out *o, enum wire_type type)
     put_uint(o, (uint64_t)type);
 }
 
-/* No values where there is none. */
+/* Writes an empty array if the record has no certificate. */
 static void put_certificate(struct out *o, const struct record *r)
 {
     const struct certificate *c = &r->certificate;
@@ -114,8 +114,7 @@ static void put_certificate(struct out *o, const struct record *r)
     put_bin(o, c->presented, sizeof c->presented);
 }
 
-/* A record's fields but the signature, in a message and under the
- * signature alike. */
+/* Writes all fields of a record except the signature, for a message and for the signed bytes. */
 static void put_record_fields(struct out *o, const struct record *r)
 {
     assert(r->n_addresses <= WIRE_ADDRESSES_MAX);
@@ -141,7 +140,7 @@ static void put_record(struct out *o, const struct record *r)
     put_bin(o, r->signature, sizeof r->signature);
 }
 
-/* An accusation's fields but the signature. */
+/* Writes all fields of an accusation except the signature. */
 static void put_accusation_fields(struct out *o, const struct accusation *a)
 {
     put_bin(o, a->accused, sizeof a->accused);
@@ -156,7 +155,7 @@ static void put_accusation(struct out *o, const struct accusation *a)
     put_bin(o, a->signature, sizeof a->signature);
 }
 
-/* A vouch's fields but the signature. */
+/* Writes all fields of an endorsement (vouch) except the signature. */
 static void put_vouch_fields(struct out *o, const struct vouch *v)
 {
     put_bin(o, v->member, sizeof v->member);
@@ -170,7 +169,7 @@ static void put_vouch(struct out *o, const struct vouch *v)
     put_bin(o, v->signature, sizeof v->signature);
 }
 
-/* An observer is no member and has no record: nil stands in its place. */
+/* An observer has no record, so nil is written instead. */
 size_t wire_put_hello(uint8_t *out, size_t cap, const struct wire_hello *m)
 {
     assert(m->run.n <= WIRE_RUN_MAX && m->has_run == (m->run.n > 0));
@@ -321,7 +320,7 @@ size_t wire_put_moments(uint8_t *out, size_t cap, const struct wire_moments *m)
     return end(&o);
 }
 
-/* A message without fields. */
+/* Writes a message without fields. */
 static size_t put_bare(uint8_t *out, size_t cap, enum wire_type type)
 {
     struct out o;
@@ -340,7 +339,7 @@ size_t wire_put_status_req(uint8_t *out, size_t cap)
     return put_bare(out, cap, WIRE_STATUS_REQ);
 }
 
-/* The payload comes last, so that head and payload can be sent from two places. */
+/* The payload is the last field, so that head and payload can be sent from two buffers. */
 size_t wire_put_delta(uint8_t *out, size_t cap, const struct wire_delta *m)
 {
     assert(m->sketch.n <= WIRE_SKETCH_MAX);
@@ -460,8 +459,8 @@ size_t wire_put_status(uint8_t *out, size_t cap, const struct wire_status *m)
     return end(&o);
 }
 
-/* The domain goes with its NUL, so that no domain is the beginning of another;
- * behind it stand the very bytes that a message would carry. */
+/* Writes the signature domain including its NUL, so that no domain is a prefix of another. The
+ * bytes after the domain equal those in a message. */
 size_t wire_record_signed(uint8_t *out, size_t cap, const struct record *r)
 {
     static const char domain[] = "hearsay record 1";
@@ -518,7 +517,8 @@ size_t wire_vouch_signed(uint8_t *out, size_t cap, const struct vouch *v)
     return end(&o);
 }
 
-/* Its process, and not the member alone: what a former life said of its files counts no more. */
+/* The process's boot id is signed too, so that statistics from an earlier process of the member
+ * are not accepted. */
 size_t wire_moments_signed(uint8_t *out, size_t cap, const struct wire_moments *m)
 {
     static const char domain[] = "hearsay moments 1";

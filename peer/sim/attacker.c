@@ -232,8 +232,9 @@ static size_t put_false_round(const struct attacker *a, struct wire_message *m, 
     return 0;
 }
 
-/* A delta states the round that encode() announces. A forged round in a model request would not
- * be answered. */
+/* Only control messages are forged, and only for ATTACK_ROUNDS. Deltas are not: encode()
+ * announces the false round in them. Model requests and models are not: the attacker would have
+ * to serve a model of the false round. */
 uint8_t *attacker_forge(const struct attacker *a, uint8_t *bytes, size_t *n)
 {
     static struct wire_batch batch;

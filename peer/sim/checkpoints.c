@@ -1,4 +1,5 @@
-/* peer/sim/checkpoints.c -- the two checkpoints of a simulated peer, which survive its kill. */
+/* peer/sim/checkpoints.c -- the two checkpoints of each simulated peer, which survive a kill of
+ * the peer. */
 #include "peer/sim/state.h"
 
 void checkpoints_begin_write(struct sim_world *w, struct sim_peer *p)

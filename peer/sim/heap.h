@@ -20,7 +20,7 @@ enum sim_kind {
     SIM_DATA,
     SIM_FIN,     /* The other end has closed the session. */
     SIM_REFUSED, /* No process listens at the dialled address. */
-    SIM_GIVE_UP, /* A dial took too long. */
+    SIM_GIVE_UP, /* A dial has timed out. */
     SIM_DRAINED, /* The drain time after a local close is over. */
     SIM_UNACKED, /* Sent data were not acknowledged for too long. */
     SIM_RESET    /* Injected fault: this end is told that the session is over. */

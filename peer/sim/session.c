@@ -31,8 +31,8 @@ static void hold(struct sim_world *w, int side, struct sim_event e)
                                                .link = e.link});
 }
 
-/* Returns the time at which n more bytes have passed a line of bytes_per_s, and updates
- * *free_us, the time at which the line becomes free. */
+/* Returns the time at which n more bytes have passed a line of bytes_per_s that becomes free at
+ * free_us. bytes_per_s 0: no limit. */
 static int64_t through(int64_t now_us, int64_t free_us, double bytes_per_s, size_t n)
 {
     int64_t from = free_us > now_us ? free_us : now_us;
@@ -297,7 +297,7 @@ static void take_data(struct sim_world *w, struct sim_peer *p, struct sim_event 
     if (has_end(w, l, side) && l->state[side] == SIM_END_UP)
         sim_deliver(w, p, e);
     else if (l->state[side] != SIM_END_DRAINING && !p->off)
-        send_fin(w, e->link, side, false); /* A reset. */
+        send_fin(w, e->link, side, false); /* Data for an end that is gone: answered by a reset. */
 }
 
 static void take_fin(struct sim_world *w, struct sim_event *e, int side)
