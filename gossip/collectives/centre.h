@@ -147,7 +147,7 @@ struct centre_answer
 
 /* Returns the maximum bytes of an answer that is not whole. */
 size_t centre_bound(const struct centre *c);
-/* Produces the next answer, for all workers in a->to, which then no longer wait. `coded` has
+/* Produces the next answer, for all workers in a->to, and clears their `waits`. `coded` has
  * room for centre_bound() bytes. Returns false if no answer is due. Pointers in *a are valid
  * until the next call. O(dim). */
 bool centre_answer(struct centre *c, struct centre_answer *a, uint8_t *coded);

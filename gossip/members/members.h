@@ -48,7 +48,8 @@ struct member
     /* Positions on the monitor rings (rings.h), derived from the id alone. */
     uint64_t place[MEMBERS_RINGS];
     enum member_state state;
-    uint16_t tallied;   /* What members_tally() currently counts the member as (members.c). */
+    uint16_t
+        tallied; /* Counts of members_tally() that include the member: a bit set (members.c). */
     uint8_t n_accusers; /* Number of accusations, at most MEMBERS_ACCUSERS. */
     bool connected : 1; /* True: a session is live. Set by members_session(). */
     /* True: the member is in another run or not admitted. Set by members_refuse(). */

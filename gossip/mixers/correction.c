@@ -161,8 +161,8 @@ static double most_pull2(const struct mixing *m)
     return limited ? m->pull * m->pull * m->step2 : (double)INFINITY;
 }
 
-/* Returns how many Byzantine neighbours may remain. Neighbours that were proven Byzantine take no part and are
- * subtracted. */
+/* Returns how many Byzantine neighbours may remain. Neighbours that were proven Byzantine take
+ * no part and are subtracted. */
 static uint32_t still_lie(const struct mixing *m)
 {
     return m->tolerate > m->n_barred ? m->tolerate - m->n_barred : 0;

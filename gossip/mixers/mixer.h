@@ -93,7 +93,7 @@ struct mixer
      * known. */
     void (*mix)(struct mixing *m);
 
-    /* Encodes deltas: calls mixing_put() once for each task whose `encodes` is set. Called on
+    /* Encodes deltas: calls mixing_put() once for each task that has `encodes` set. Called on
      * the worker. */
     void (*encode)(struct mixing *m);
 

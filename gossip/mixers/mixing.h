@@ -167,10 +167,10 @@ struct mixing_config
     double pull;
     uint64_t run_seed, draw_key;
     const struct mixer *mixer; /* Mixer of the run. NULL: mixer_all[0]. */
-    /* Options of mixers whose deltas are updates. error_feedback: values that a message omits
+    /* Options of mixers that send model updates. error_feedback: values that a message omits
      * are sent later. complete: the topology is always the complete graph. */
     bool error_feedback, complete;
-    double step; /* Step size in training of mixers whose deltas are whole models, over 0. */
+    double step; /* Step size in training, over 0, of mixers that send whole models. */
     /* True: training deltas are compressed layer by layer and may be encoded in fragments of at
      * least part_least bytes. part_least 0: the default of mixing_part_least(). */
     bool by_layer;
@@ -298,7 +298,7 @@ const struct sketch_figures *mixing_figures(const struct mixing *m);
 /* Returns whether every exchange since the run began was in step. False: the drift figures come
  * from a tree aggregation. */
 bool mixing_undisturbed(const struct mixing *m);
-/* Returns a number that is less than the own_begun of all later drift windows. `anew`: the next
+/* Returns a lower bound of the own_begun of all drift windows that begin later. `anew`: the next
  * step begins a window. */
 uint64_t mixing_begun(const struct mixing *m, bool anew);
 /* Returns whether a drift window began with the last call of mixing_beat(). */

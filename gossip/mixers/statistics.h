@@ -32,7 +32,7 @@
 
 struct statistics
 {
-    /* Number of statistics values. 0: the model has none, and no bytes are sent. */
+    /* Number of values. 0: the model has none, and no bytes are sent. */
     size_t n;
     float *owed;       /* n amounts, each 0 or more, that must still be subtracted from x. */
     bool *nonnegative; /* n flags: true if the value is a variance, which must not be negative. */

@@ -200,7 +200,7 @@ void session_drop_end(struct sim_world *w, uint32_t link, int side, bool clean);
 void session_reset_end(struct sim_world *w, uint32_t link, int side, int64_t in_us);
 /* Notifies both ends at once that the session is over. */
 void session_break(struct sim_world *w, uint32_t link);
-/* Sends held events whose paths have been restored. */
+/* Sends the held events of restored paths. */
 void session_heal(struct sim_world *w);
 bool session_blocked(const struct sim_world *w, const struct sim_link *l, int from_side);
 
