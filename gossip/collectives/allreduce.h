@@ -1,4 +1,4 @@
-/* gossip/collectives/allreduce.h -- the all-reduce baseline: after each round, models become their mean.
+/* gossip/collectives/allreduce.h -- the all-reduce baseline: models become their mean after each round.
  *
  *   x_i(t+1/2) = x_i(t) after H local steps        x_i(t+1) = mean over all j of x_j(t+1/2)
  *

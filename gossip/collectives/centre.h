@@ -1,4 +1,4 @@
-/* gossip/collectives/centre.h -- the server of --mixer ps: the model that workers push to and pull from.
+/* gossip/collectives/centre.h -- the server of --mixer ps: workers push updates and pull models.
  *
  * A pure state machine. The caller (peer/node/collectives/parameter_server.h) passes the
  * workers' messages in and sends the answers.

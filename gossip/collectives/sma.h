@@ -1,4 +1,4 @@
-/* gossip/collectives/sma.h -- the SMA baseline: models are pulled to a centre that follows their mean.
+/* gossip/collectives/sma.h -- the SMA baseline: models are pulled to a centre near their mean.
  *
  * Synchronous model averaging (CROSSBOW; Koliousis et al. 2019, section 3). All peers hold a
  * bitwise equal centre z, which moves with momentum mu and pulls each model towards itself:

@@ -1,7 +1,7 @@
 /* gossip/members/inside.h -- private definition of struct members, for this folder only.
  *
  *   members.c   records and accusations: which statement overrides which
- *   vouches.c   endorsements: which members count (vouches.h)
+ *   vouches.c   endorsements: which members are accepted (vouches.h)
  *   news.c      what is sent to other members
  *   forget.c    members that are evicted or dropped, and their tombstones
  */
@@ -15,7 +15,7 @@ enum {
     SELF = 0 /* Slot of this peer's own record, which is always added first. */
 };
 
-/* Parts of a member's state that were not sent to other members yet: a bit set. */
+/* Parts of a member's state that may be unsent: bits of slot.news. */
 enum news { NEWS_RECORD = 1, NEWS_ACCUSATIONS = 2 };
 
 /* An endorsement. Its two members are given by their places in the table. */
@@ -52,19 +52,20 @@ struct members
     /* First time passed to this table, in microseconds. -1: none yet. */
     int64_t began_us;
 
-    /* Fields written by news.c. */
-    uint64_t audience;             /* Bit set of all listeners. 0: unknown. */
-    uint16_t told[WIRE_BATCH_MAX]; /* Slots of the n_told records in the last batch. */
+    /* The next fields are written by news.c only. */
+    uint64_t audience; /* Bit set of all listeners. 0: unknown. */
+    /* Slots of the n_told records in the last batch of changes that was sent. */
+    uint16_t told[WIRE_BATCH_MAX];
     uint32_t n_told;
 
-    /* Fields written by vouches.c. */
+    /* The next fields are written by vouches.c only. */
     struct vouch_slot *vouch; /* n_vouches endorsements in no order, with room for cap_vouches. */
     uint32_t n_vouches, cap_vouches;
-    bool unsettled;    /* True: members_settle() must recompute which members count. */
+    bool unsettled;    /* True: members_settle() must recompute which members are accepted. */
     bool vouches_news; /* True: some endorsements may have to be sent. */
     bool strangers;    /* True: some member was not known from the start. */
 
-    /* Fields written by forget.c. */
+    /* The next fields are written by forget.c only. */
     /* n_tombs tombstones. When there are TOMBSTONES_MAX, the oldest is at next_tomb. */
     struct tombstone *tomb;
     uint32_t n_tombs, cap_tombs, next_tomb;

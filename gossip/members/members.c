@@ -16,9 +16,9 @@
 #include <string.h>
 
 enum {
-    /* Distance by which the own incarnation is raised above that of another process with the
-     * same identity. Only an answer to our record, and no older record of that process, is then
-     * higher. */
+    /* Amount by which the own incarnation is raised above that of another process with the same
+     * identity. Only an answer of that process to the raised record is then higher, and no older
+     * record. */
     ABOVE_OTHER = 1000,
 };
 
@@ -81,7 +81,7 @@ void members_untally(struct members *m, struct slot *s)
     tally(m, s, 0);
 }
 
-/* Accusations of a later incarnation do not count until the record of that incarnation arrives. */
+/* Accusations of a later incarnation have no effect until the record of that incarnation arrives. */
 uint32_t member_accusers(const struct member *e)
 {
     uint32_t n = 0;
@@ -92,7 +92,7 @@ uint32_t member_accusers(const struct member *e)
 
 /* Returns the state that follows from record, session and accusations. First match wins:
  *
- *   its own record says LEFT, or we refused it         LEFT
+ *   its own record says LEFT, or it is refused         LEFT
  *   this peer itself, a live session, or not accused   ALIVE
  *   accused, and the deadline has passed               DEAD (set by members_tick())
  *   accused                                            SUSPECT
@@ -200,8 +200,8 @@ static uint64_t above_other(uint64_t incarnation)
 }
 
 /* Merges a record about this peer that this process did not make. It comes from an earlier
- * process or from a duplicate of the identity, and our record must override it. Only a process
- * that has received our record can name our boot id, so such a process is running now. */
+ * process or from a duplicate of the identity, and the own record must override it. Only a process
+ * that has received the own record can name its boot id, so such a process is running now. */
 static enum members_verdict merge_self(struct members *m, const struct record *r, int64_t now_us)
 {
     if (r->incarnation < m->self.incarnation || record_equal(r, &m->self))
@@ -348,7 +348,7 @@ static enum members_verdict store_accusation(struct members *m, struct slot *s,
     if (at == e->n_accusers)
         e->n_accusers++;
     if (a->incarnation > e->record->incarnation)
-        /* The accusation does not count until the record of its incarnation arrives. */
+        /* The accusation has no effect until the record of its incarnation arrives. */
         return MEMBERS_OLD;
     members_add_news(m, s, NEWS_ACCUSATIONS);
     members_judge(m, s, now_us);

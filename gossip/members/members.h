@@ -12,7 +12,8 @@
  * Records are signed by the peer they describe, accusations by their accuser. Independent
  * accusers are counted; two shorten the deadline. A live session with a peer overrides
  * any rumour about it. Members that are dead or have left are forgotten after some time,
- * except for an id and an incarnation. A member without endorsements does not count
+ * except for an id and an incarnation. A member without endorsements is not accepted
+
  * (gossip/members/vouches.h). The module is pure: the caller passes the time and the
  * signature functions.
  *
@@ -57,10 +58,11 @@ struct member
     bool dirty : 1; /* True: changed since the last members_dirty() that returned the member. */
 
     /* The next flags are set by members_settle(). */
-    bool known : 1;   /* True: the member was known from the start. */
-    bool counts : 1;  /* True: enough other members endorse it, so it may be a vertex. */
-    bool vouched : 1; /* True: at least one member that counts endorses it. */
-    bool firm : 1;    /* True: it counts without an endorsement by this peer. */
+    bool known : 1; /* True: the member was known from the start. */
+    bool
+        counts : 1; /* True: enough other members endorse it, so it is accepted and may be a vertex. */
+    bool vouched : 1; /* True: at least one accepted member endorses it. */
+    bool firm : 1;    /* True: accepted without an endorsement by this peer. */
 };
 
 /* Signature functions of the caller. verify() checks a signature by key `id` over msg[0..n).
@@ -73,7 +75,7 @@ struct members_crypto
     void (*sign)(void *self, const uint8_t *msg, size_t n, uint8_t signature[WIRE_SIGNATURE_BYTES]);
 };
 
-/* Numbers of members by state. Members that do not count (vouches.h) are excluded. */
+/* Numbers of members by state. Members that are not accepted (vouches.h) are excluded. */
 struct members_tally
 {
     uint32_t n_vertices;            /* Vertices of the topology, including this peer. */
@@ -114,11 +116,11 @@ enum members_verdict {
     /* A change, and evidence that two processes run with one identity: the member's former
      * process spoke after its later one. Reported once per member. */
     MEMBERS_TWICE,
-    /* Duplicate of this peer's identity: another process answered our record, and it started
+    /* Duplicate of this peer's identity: another process answered its record, and it started
      * later. */
     MEMBERS_CLONED,
     /* Duplicate of this peer's identity: the other process started earlier, so this process is
-     * the surplus one. members_dirty() returns our answer. */
+     * the surplus one. members_dirty() returns the answer. */
     MEMBERS_CLONE,
     MEMBERS_FULL,  /* Dropped: WIRE_MEMBERS_MAX is reached, or memory is exhausted. */
     MEMBERS_FORGED /* A bad signature or an impossible claim: a protocol violation. */
@@ -130,13 +132,13 @@ int members_open(struct members **m, const struct record *self, const struct mem
                  const struct members_crypto *crypto);
 void members_close(struct members *m);
 
-/* Merges one record, relayed by any peer. A full table evicts a member that does not count,
+/* Merges one record, relayed by any peer. A full table evicts a member that is not accepted,
  * has left or is dead, for a new member that has not left.
  *
  * A record about this peer that this process did not make, with an incarnation not below its
  * own, makes the process raise its incarnation above it and sign again (unless it is
  * 2^64-1). Such a record may come from an earlier process of this peer. If the record names
- * the boot id of this process as `over`, its maker has received our record: a duplicate
+ * the boot id of this process as `over`, its maker has received the own record: a duplicate
  * identity is running. The record states the maker's age without a wall clock, so both
  * processes know which started first.
  *
@@ -150,8 +152,8 @@ void members_expect(const struct members *m, const struct record *r, uint32_t n)
 
 /* Merges one accusation. An accusation of this peer's current incarnation is refuted by a higher
  * incarnation. An accusation of a connected member is stored and forwarded, so that it can
- * refute, but does not change its state. Accusers must count or be connected, must not accuse
- * themselves, and count once. */
+ * refute, but does not change its state. Accusers must be accepted members or be connected. They
+ * must not accuse themselves. */
 enum members_verdict members_accused(struct members *m, const struct accusation *a, int64_t now_us);
 
 /* Accuses member `id` of being silent. If another member accused it before, this confirms the
@@ -190,8 +192,8 @@ size_t members_count(const struct members *m);
 const struct member *members_at(const struct members *m, size_t i);
 const struct member *members_find(const struct members *m, const uint8_t id[WIRE_ID_BYTES]);
 
-/* Lists the vertices of the topology in sorted order: this peer, and members that count, are
- * ALIVE or SUSPECT and not stalled. A counting member whose record is FINISHED or FAILED stays a
+/* Lists the vertices of the topology in sorted order: this peer, and accepted members that
+ * are ALIVE or SUSPECT and not stalled. An accepted member whose record is FINISHED or FAILED stays a
  * vertex in any state. Fills at[0..WIRE_MEMBERS_MAX) with indices for members_at() and *self_at
  * with this peer's place; returns the number of vertices. */
 size_t members_vertices(const struct members *m, uint32_t *at, size_t *self_at);

@@ -49,7 +49,7 @@ static bool append_news(const struct member *e, unsigned news, struct wire_membe
     return true;
 }
 
-/* An endorsement by a member that does not count has no effect, so it is not sent. */
+/* An endorsement by a member that is not accepted has no effect, so it is not sent. */
 static bool vouch_may_be_told(const struct members *m, const struct vouch_slot *v)
 {
     return m->table.slot[v->voucher].member.counts && may_be_told(&m->table.slot[v->member].member);
@@ -75,7 +75,7 @@ static void append_vouches_news(struct members *m, struct wire_members *out, uin
         append_vouch(m, v, out);
         v->news = false;
     }
-    /* Set again when an endorsement is added or the set of counting members changes. */
+    /* Set again when an endorsement is added or the set of accepted members changes. */
     m->vouches_news = false;
 }
 

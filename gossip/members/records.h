@@ -38,9 +38,9 @@ enum { SIGNED_MAX = 2048 }; /* Maximum number of bytes that a signature covers. 
 /* Returns whether two records have equal contents, apart from the signature. */
 bool record_equal(const struct record *a, const struct record *b);
 
-/* Returns whether our process is the younger of two processes with one identity. Each has raised
- * its record above the other's. Start times within 2 s are ordered by boot id, equally at both
- * ends. At most one end gets true. */
+/* Returns whether the process of `ours` is the younger of two processes with one identity. Each
+ * has raised its record above the other's. Start times within 2 s are ordered by boot id,
+ * equally at both ends. At most one end gets true. */
 bool record_younger(const struct record *ours, const struct record *theirs);
 
 bool record_supersedes(const struct record *r, const struct record *old);

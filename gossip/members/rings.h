@@ -8,8 +8,8 @@
  *   this peer -> [suspect, one accuser] -> [suspect, two] -> [alive] -> ...
  *                monitored, to confirm     skipped           monitored, the last
  *
- * A member that is endorsed but does not count yet is also monitored, and monitoring makes it
- * count. It does not hide its successors, because it may not exist.
+ * A member that is endorsed but not accepted yet is also monitored, and is accepted when a
+ * monitor has a session with it. It does not hide its successors, because it may not exist.
  *
  * Dead members do not hide each other: if the next member is suspect, its successor is
  * monitored at once, before the suspect is declared dead.

@@ -1,4 +1,4 @@
-/* gossip/members/vouches.c -- stores endorsements and computes which members count. */
+/* gossip/members/vouches.c -- stores endorsements and computes which members are accepted. */
 #include "gossip/members/vouches.h"
 
 #include "gossip/members/inside.h"
@@ -123,7 +123,7 @@ void members_know(struct members *m, const uint8_t id[WIRE_ID_BYTES], int64_t no
     members_judge(m, s, now_us);
 }
 
-/* ---- which members count ----
+/* ---- which members are accepted ----
  *
  * Each member that is reachable from this peer over endorsements has a nearest dominator: the
  * last member before it that lies on all paths to it. The label of a member is the first
@@ -181,8 +181,8 @@ static bool open_graph(struct graph_of_vouches *g, const struct members *m)
     }
     if (!ok)
         return false;
-    /* Counting sort by both ends: at[i + 2] counts first, then at[i + 1] moves from start to
-     * end. */
+    /* Counting sort of the endorsements by both of their ends. at[i + 2] first counts; at[i + 1]
+     * then moves from the start to the end of group i. */
     for (uint32_t i = 0; i < e; i++) {
         g->out_at[m->vouch[i].voucher + 2]++;
         g->in_at[m->vouch[i].member + 2]++;
@@ -283,7 +283,7 @@ static int compare_doubtful(const void *a, const void *b)
     return memcmp(x->id, y->id, WIRE_ID_BYTES);
 }
 
-/* Decides which members count: those known twice, and those in doubt within the allowance of
+/* Decides which members are accepted: those known twice, and those in doubt within the allowance of
  * their label. Returns false without memory. */
 static bool choose(const struct graph_of_vouches *g, bool *counts)
 {
@@ -308,7 +308,7 @@ static bool choose(const struct graph_of_vouches *g, bool *counts)
     return ok;
 }
 
-/* Returns whether a member that counts endorses x. */
+/* Returns whether an accepted member endorses x. */
 static bool is_vouched(const struct graph_of_vouches *g, uint16_t x, const bool *counts)
 {
     bool found = false;
@@ -317,7 +317,8 @@ static bool is_vouched(const struct graph_of_vouches *g, uint16_t x, const bool 
     return found;
 }
 
-/* Returns whether x counts without our endorsement: other members know it twice. */
+/* Returns whether x is accepted without an endorsement by this peer: other members know it
+ * twice. */
 static bool is_firm(const struct graph_of_vouches *g, uint16_t x)
 {
     uint16_t label = NOBODY;

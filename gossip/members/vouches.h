@@ -1,4 +1,4 @@
-/* gossip/members/vouches.h -- endorsements: which members count (a Sybil filter).
+/* gossip/members/vouches.h -- endorsements: which members are accepted (a Sybil filter).
  *
  * Any holder of the cluster key can sign records of members that do not exist. A record alone
  * therefore does not make a member a vertex. A member that has an authenticated session with
@@ -6,21 +6,23 @@
  * gossiped like accusations. They are the arrows of a graph, in which each table looks for
  * members that are known through more than one other member.
  *
- *      self -> b --> c           c, d: endorsed by two independent members: they count.
+ *      self -> b --> c           c, d: endorsed by two independent members: accepted.
  *       \     ^ \   ^
  *        v   /   v /             g1 .. g300: all paths to them lead through e, whatever they
- *          d      e --> g1       sign for each other. One of them counts (and one more for
- *                       | \      every 16 members that count by themselves).
+ *          d      e --> g1       sign for each other. One is accepted (and one more for
+ *                       | \      every 16 members accepted by themselves).
  *                      g2 g3 ...
  *
  * The nearest member through which all paths to x lead is x's dominator. Members with the same
- * dominator share its allowance. So a newcomer with one session counts at once as long as it
- * is the only one, and others count when they have a second session. Members in doubt are
+ * dominator share its allowance. So a newcomer with one session is accepted at once as long as
+ * it is the only one; others are accepted when they have a second session. Members in doubt are
  * therefore monitored on the rings like others (rings.h). Records of further members in
  * doubt are stored, but no peer dials those members, forwards them or accepts their accusations.
  *
- *   not endorsed          endorsed by one that counts    known twice, or in the allowance
- *   stored, not forwarded forwarded, monitored           counts: may be a vertex
+ *   endorsements                           effect
+ *   none                                   record stored, not forwarded
+ *   by one accepted member                 forwarded, monitored
+ *   known twice, or within the allowance   accepted: may be a vertex
  *
  * Endorsements name identities rather than processes, so a restart changes nothing. They are
  * valid while both members are in the table. A member has at most VOUCHES_MAX endorsements
@@ -37,7 +39,7 @@
 
 enum {
     VOUCHES_MAX = 32, /* Maximum endorsements by one member, for live members. */
-    /* Members that count by themselves, per additional member in doubt that counts. */
+    /* Members accepted by themselves, per additional accepted member in doubt. */
     VOUCHES_SHARE = 16,
     /* Maximum number of sessions with members at one address, above which the peer endorses no
      * more of them. */
@@ -45,7 +47,7 @@ enum {
     VOUCHES_WITH_RECORD = 2 /* Endorsements sent along with a member's record. */
 };
 
-/* Marks member `id` as known from the start, so it counts. No effect if `id` is unknown. */
+/* Marks member `id` as known from the start, so it is accepted. No effect if `id` is unknown. */
 void members_know(struct members *m, const uint8_t id[WIRE_ID_BYTES], int64_t now_us);
 
 /* Merges one endorsement. It takes effect in the next members_settle(). */
@@ -55,8 +57,8 @@ enum members_verdict members_vouched(struct members *m, const struct vouch *v);
  * members_settle(). O(members). */
 void members_vouch(struct members *m, int64_t now_us);
 
-/* Recomputes which members count. Call it after merging a whole message; members_tick() calls it
- * too. O(endorsements); does nothing if nothing changed. */
+/* Recomputes which members are accepted. Call it after merging a whole message; members_tick()
+ * calls it too. O(endorsements); does nothing if nothing changed. */
 void members_settle(struct members *m, int64_t now_us);
 
 #endif

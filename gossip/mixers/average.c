@@ -194,7 +194,8 @@ static size_t count_updates(const struct mixing *m)
     return n;
 }
 
-/* If one end sends an update and the other a correction, only the replicas move and the models do not. */
+/* If one end sends an update and the other a correction, only the replicas move and the models
+ * do not. */
 static bool are_corrections(const struct mixing_task *t)
 {
     return !is_update(t->ours.head.codec) && !is_update(t->theirs.head.codec);

@@ -50,7 +50,7 @@ enum wire_limit {
     WIRE_SKETCH_MAX = 4096,      /* Maximum bytes of an encoded sketch in a DELTA. */
     WIRE_EDGES_MAX = 64,         /* Maximum number of edges in a STATUS. */
     WIRE_MOMENTUM_ONE = 1 << 16, /* Fixed-point value of momentum 1.0, which is out of range. */
-    /* Bit offset of `more` above `degree` in the combined field of a DELTA. */
+    /* Bit offset at which a DELTA encodes `more`, above its `degree`, in one number. */
     WIRE_MORE_BITS = 16,
     WIRE_MOMENTS_MAX = 24 * 1024, /* Maximum bytes of a member's column statistics. */
     /* Maximum value of a phase, edge state or codec. Their enums are defined in other headers. */
@@ -73,14 +73,17 @@ enum wire_type {
     WIRE_BEAT,
     /* Asks whether the receiver has recently heard from a member from which the sender has not. */
     WIRE_PROBE,
-    WIRE_HEARD,   /* Answer to PROBE: time since the member was heard. Not sent otherwise. */
+    /* Answer to a PROBE: time since the sender heard the member. Not sent if it has not heard
+     * the member. */
+    WIRE_HEARD,
     WIRE_REFUSED, /* The reason why the sender refuses the session. Last message of a session. */
     /* Offers a model hand-off at the end of a run: the receiver stores a model that the sender
      * cannot store on disk. */
     WIRE_HAND,
     WIRE_PART,    /* Fragment of a DELTA that is not sent yet: the last bytes come first. Bulk. */
     WIRE_MOMENTS, /* Column statistics of a member's data files, exchanged before a run exists. */
-    WIRE_ROUND_PROTOCOL, /* Message of the round protocol of the run (peer/node/round_protocol.h). Bulk. */
+    /* Message of the round protocol of the run (peer/node/round_protocol.h). Bulk. */
+    WIRE_ROUND_PROTOCOL,
     WIRE_CALLBACK, /* Result of the sender's test dial to the receiver's announced addresses. */
     WIRE_TYPE_END
 };
@@ -187,10 +190,10 @@ struct wire_hello
 struct wire_members
 {
     uint32_t n_records, n_accusations, n_vouches;
-    /* Array in a struct wire_batch. For a received message wire_read() fills the reader's batch. */
+    /* Records of the message. For a received message wire_read() fills the array in the reader's
+     * batch; for an outgoing one members_dirty() fills it. */
     struct record *records;
-    /* Array in a struct wire_batch. For an outgoing message members_dirty() fills the sender's
-     * batch. */
+    /* Accusations of the message, stored like `records`. */
     struct accusation *accusations;
     struct vouch *vouches;
     uint64_t without; /* For the encoder only: bit set of indices in `records` that are left out. */

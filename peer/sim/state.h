@@ -39,7 +39,7 @@ enum {
 struct sim_slot
 {
     struct state state; /* Checkpoint as it was written. */
-    struct state view;  /* Reader of the checkpoint. */
+    struct state view;  /* Copy of `state` for reading the checkpoint. */
     uint64_t beat;      /* Step counter of the checkpoint. 0: the slot is empty. */
 };
 
@@ -119,7 +119,7 @@ struct sim_world
     uint32_t n_links, cap_links;
     struct crew *crew;
     struct sim_heap heap;
-    struct sim_queue held; /* Events that were sent into a cut, in order. */
+    struct sim_queue held; /* Events that were sent over a path while it is cut, in order. */
     /* Matrix n x n, from peer and to peer: number of active cuts of the path. */
     uint16_t *cut;
     struct node_effects *fx;
@@ -129,6 +129,7 @@ struct sim_world
 };
 
 /* ---- world.c ---- */
+
 void sim_post(struct sim_world *w, struct sim_peer *p, struct sim_event e);
 /* Tells a peer that a message is arriving on a link from from_us to at_us. */
 void sim_hear(struct sim_world *w, struct sim_peer *to, uint32_t link, int64_t from_us,
@@ -151,6 +152,7 @@ static inline bool sim_lives(const struct sim_peer *p)
 }
 
 /* ---- checkpoints.c ---- */
+
 /* Begins to write the state of the node as a checkpoint. The write takes sim_config.disk_us. */
 void checkpoints_begin_write(struct sim_world *w, struct sim_peer *p);
 /* The write has ended: it replaces the older of the two checkpoints. */
@@ -164,6 +166,7 @@ void checkpoints_close(struct sim_peer *p);
 void checkpoints_resume(struct sim_peer *p, struct node_config *c);
 
 /* ---- network.c ---- */
+
 void sim_path(struct sim_world *w, uint32_t from, uint32_t to, struct sim_path *path);
 int64_t sim_lag(struct sim_world *w, const struct sim_path *path);
 /* Returns the bytes of a message of n bytes at the socket, including headers and tags of the
@@ -187,6 +190,7 @@ void network_resolved(struct sim_world *w, struct sim_peer *p, const struct sim_
                       const char *address[NODE_SEEDS_MAX], struct node_event *ev);
 
 /* ---- session.c: dial, send and hang up in the network with sessions ---- */
+
 void session_dial(struct sim_world *w, struct sim_peer *p, const struct node_dial *d);
 void session_send(struct sim_world *w, struct sim_peer *p, const struct node_send *s,
                   uint8_t *bytes, size_t n);

@@ -410,9 +410,9 @@ static bool is_lost(const struct sim_world *w, const struct sim_event *e)
     return !l->up && !(e->type == NODE_RECV && l->drains);
 }
 
-/* Returns whether a timer event is outdated because an earlier one was delivered. Delivering it
- * would queue a further timer, and each early wake-up would add a chain of timers to the end of
- * the run. */
+/* Returns whether a timer event is outdated: a timer for a later time is queued too. Delivering
+ * the event would queue a third timer, and each early wake-up would add a chain of timers that
+ * lasts to the end of the run. */
 static bool is_stale(const struct sim_world *w, const struct sim_peer *p, const struct sim_event *e)
 {
     return e->type == NODE_TIMER && w->now_us < p->wake_us;
