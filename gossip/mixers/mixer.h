@@ -31,7 +31,8 @@
  * receiver what the delta means. In the consensus phase each mixer may send corrections
  * with codec DELTA_FINAL (correction.h).
  *
- * A new mixer needs a const struct mixer and one entry in mixer_all (mixer.c).
+ * A new mixer needs a const struct mixer and one entry in mixer_all (mixer.c). choco.c is the
+ * shortest complete example.
  */
 #ifndef GOSSIP_MIXERS_MIXER_H
 #define GOSSIP_MIXERS_MIXER_H
@@ -47,9 +48,11 @@ struct mixing_moment;
 struct mixing_task;
 struct state;
 
+/* One mixing algorithm: its properties, and the functions that struct mixing calls. A mixer has
+ * no variables of its own; data that it needs per peer belong into m->state. */
 struct mixer
 {
-    const char *name;
+    const char *name; /* Value of the run key and option `mixer`, such as "choco". */
 
     /* True: training deltas are model updates and do not pull models together. Such a mixer
      * needs lock step, and a codec that is not chosen by the consensus distance. */

@@ -88,9 +88,11 @@ struct mixing_announcement
     uint64_t clean; /* Exact averaging pass of the sender, as in `clean` of struct wire_delta. */
 };
 
+/* Exchange state of one peer. Fields are read by mixers and written by the files in this folder
+ * and by mixers. */
 struct mixing
 {
-    size_t dim, n_floats;
+    size_t dim, n_floats; /* Trained parameters, and all floats, of the model. */
     const struct mixer *mixer;
     void *state;   /* Data that the mixer's open() allocated. */
     float *x;      /* The model: n_floats values. */
@@ -154,6 +156,7 @@ struct mixing
     } parts;
 };
 
+/* Arguments of mixing_init(). Pointers are borrowed. */
 struct mixing_config
 {
     const struct segment *segments; /* Segments of the model, trained ones first. */

@@ -120,8 +120,8 @@ static inline bool record_state_is_final(enum record_state s)
 struct certificate
 {
     uint8_t issuer[WIRE_ID_BYTES];
-    uint64_t
-        expires_ms; /* Milliseconds since 1970. From this time on the token admits no new member. */
+    /* Milliseconds since 1970. From this time on the token admits no new member. */
+    uint64_t expires_ms;
     uint8_t key[WIRE_ID_BYTES];              /* Ed25519 public key of this token only. */
     uint8_t issued[WIRE_SIGNATURE_BYTES];    /* Signature by `issuer` over wire_token_signed(). */
     uint8_t presented[WIRE_SIGNATURE_BYTES]; /* Signature by `key` over wire_presented_signed(). */
@@ -310,10 +310,9 @@ struct wire_delta
      * (peer/node/pass.h). 0: not in a pass, or the pass is not exact. */
     uint64_t clean;
     uint64_t sketch_generation; /* Generation of the sketch in this delta. 0: no sketch. */
-    float mean_dist2,
-        /* The sender's estimates of the mean squared distance and mean squared norm, of any sign
-         * (gossip/exchange/sketch.h). */
-        mean_norm2;
+    /* The sender's estimates of the mean squared distance and mean squared norm, of any sign
+     * (gossip/exchange/sketch.h). */
+    float mean_dist2, mean_norm2;
     struct bytes sketch;
     /* Compressed delta. Empty: all of it was sent in PARTs over this session. */
     struct bytes payload;
@@ -324,8 +323,8 @@ struct wire_delta
 struct wire_part
 {
     uint64_t epoch, round; /* Epoch and round of the DELTA. */
-    uint64_t after;
-    struct bytes payload; /* Bytes of the fragment, at least one. */
+    uint64_t after;        /* Number of bytes of the DELTA after this fragment. */
+    struct bytes payload;  /* Bytes of the fragment, at least one. */
 };
 
 /* Kinds of messages of a round protocol. See peer/node/collectives/allreduce.h. */
