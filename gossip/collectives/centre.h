@@ -84,10 +84,8 @@ struct centre
     float *values;     /* Scratch for the running statistics of a push. */
     uint64_t round;    /* In sync mode: all rounds up to this one are in z. */
     uint64_t n_pushes; /* Number of pushes added so far. */
-    struct centre_copy
-        /* Initial model, held by workers that were sent nothing, until the first push. May be
-         * NULL. */
-        *initial;
+    /* Initial model, held by workers that were sent nothing, until the first push. May be NULL. */
+    struct centre_copy *initial;
     struct centre_worker *worker;
     /* Counted workers, in the order of the vertices. */
     struct centre_worker *counted[CENTRE_COUNTED_MAX];

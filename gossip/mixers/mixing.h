@@ -88,8 +88,8 @@ struct mixing_announcement
     uint64_t clean; /* Exact averaging pass of the sender, as in `clean` of struct wire_delta. */
 };
 
-/* Exchange state of one peer. Fields are read by mixers and written by the files in this folder
- * and by mixers. */
+/* Exchange state of one peer. Between mixing_plan() and mixing_finish() the worker owns x, the
+ * replicas and the tasks. */
 struct mixing
 {
     size_t dim, n_floats; /* Trained parameters, and all floats, of the model. */
@@ -147,10 +147,8 @@ struct mixing
     size_t part_least;
     struct
     {
-        struct mixing_task
-            /* First delta of the job that is encoded. NULL: no delta can be encoded in
-             * fragments. */
-            *of;
+        /* First delta of the job that is encoded. NULL: no delta can be encoded in fragments. */
+        struct mixing_task *of;
         size_t n; /* Number of encoded bytes at the end of the packet's buffer. */
         bool begun, dropped;
     } parts;

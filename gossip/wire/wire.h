@@ -358,10 +358,9 @@ struct wire_round_protocol
     /* Hash of the members that take part, from members_view(). In a HERE and an ASK: a round. */
     uint64_t view;
     uint32_t step; /* Step of the schedule in a STEP message, else 0. */
-    struct bytes
-        /* Little-endian float32 in a STEP (may be empty) and a RESULT. A PUSH and a PULL carry
-         * the payload of a delta (gossip/mixers/mixing.h). */
-        payload;
+    /* Little-endian float32 in a STEP (may be empty) and a RESULT. A PUSH and a PULL carry the
+     * payload of a delta (gossip/mixers/mixing.h). */
+    struct bytes payload;
 };
 
 /* Result of the sender's calls to the addresses in the receiver's record (peer/node/callback.h). */

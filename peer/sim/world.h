@@ -51,10 +51,9 @@ struct sim_config
     int64_t latency_us; /* One-way latency in microseconds. */
     /* Maximum jitter in microseconds, uniformly distributed and added to the latency. */
     int64_t jitter_us;
-    double
-        /* Bandwidth in bytes per second of each link and direction, at least
-         * SIM_LEAST_BYTES_PER_S. 0: no limit. */
-        bytes_per_s;
+    /* Bandwidth in bytes per second of each link and direction, at least SIM_LEAST_BYTES_PER_S.
+     * 0: no limit. */
+    double bytes_per_s;
     int64_t step_us;    /* Time of one local step in microseconds. */
     double straggler;   /* Factor by which the last peer is slower. 0: no straggler. */
     double step_spread; /* Peers' speeds differ by a factor of up to 1 + step_spread. */
