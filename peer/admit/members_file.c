@@ -1,4 +1,4 @@
-/* peer/admit/allow_list.c -- parses an allow-list: one identity, an optional name and comment per
+/* peer/admit/members_file.c -- parses an allow-list: one identity, an optional name and comment per
  * line. */
 #include "peer/admit/members_file.h"
 

@@ -1,4 +1,4 @@
-/* peer/admit/allow_list.h -- the allow-list: identities that may be members, one per line of a
+/* peer/admit/members_file.h -- the allow-list: identities that may be members, one per line of a
  * file.
  *
  *     # comment

@@ -1,4 +1,4 @@
-/* peer/run/options_completions.c -- lists a command's flags and their possible values, for shell
+/* peer/run/options_completion.c -- lists a command's flags and their possible values, for shell
  * completion.
  *
  * The words are taken from the value placeholder of the help text: "sync|async|ssp:N" gives the two

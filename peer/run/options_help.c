@@ -123,12 +123,12 @@ static const struct topic
     {"most used options",
      " peers bootstrap key listen data shard model epochs min-peers compress out "},
     {"data and model", " init norm augment partition evaluate-every evaluate-samples "},
-    {"training",
-     " rounds batch lr schedule warmup optimiser momentum momentum-kind nesterov beta2 weight-decay clip "
-     "label-smoothing learners learner-momentum seed threads "},
-    {"exchange between peers",
-     " topology mixer local-steps post-local policy overlap gamma drift-target bandwidth collective "
-     "centre-momentum error-feedback factor-masking "},
+    {"training", " rounds batch lr schedule warmup optimiser momentum momentum-kind nesterov beta2 "
+                 "weight-decay clip "
+                 "label-smoothing learners learner-momentum seed threads "},
+    {"exchange between peers", " topology mixer local-steps post-local policy overlap gamma "
+                               "drift-target bandwidth collective "
+                               "centre-momentum error-feedback factor-masking "},
     {"end of the run", " final-drift final-topology final-compress quorum quorum-timeout "},
     {"faults and attacks", " straggler-timeout member-ttl byzantine max-pull "},
     {"addresses and membership", " name advertise identity members token "},
@@ -160,7 +160,8 @@ static size_t topic_of(const char *name)
 static size_t put_options(struct page *p, const struct command *command, size_t topic)
 {
     size_t n = 0;
-    const struct option_row *tables[] = {command->rows, command->takes_run_flags ? options_shared_rows : NULL};
+    const struct option_row *tables[] = {command->rows,
+                                         command->takes_run_flags ? options_shared_rows : NULL};
     for (size_t t = 0; t < 2 && tables[t] != NULL; t++)
         for (const struct option_row *row = tables[t]; row->name != NULL; row++)
             if (has_kind(row, false) && (topic == N_TOPICS || topic_of(row->name) == topic)) {
@@ -169,7 +170,8 @@ static size_t put_options(struct page *p, const struct command *command, size_t 
             }
     const struct run_key *key;
     for (size_t i = 0; (key = run_key_at(command->trainer, i)) != NULL; i++)
-        if (options_takes_key(command, key->name) && (topic == N_TOPICS || topic_of(key->name) == topic)) {
+        if (options_takes_key(command, key->name)
+            && (topic == N_TOPICS || topic_of(key->name) == topic)) {
             struct option_row row = {.name = key->name,
                                      .kind = OPTION_TEXT,
                                      .arg = options_key_arg(key),
@@ -191,7 +193,8 @@ static size_t count_options(const struct command *command)
 static void put_topics(struct page *p, const struct command *command, size_t n, bool all)
 {
     if (command->keys == NULL) /* The command trains with other peers. */
-        put(p, "Options marked 'run' must be the same for all peers. A peer that joins a run may leave them\n"
+        put(p, "Options marked 'run' must be the same for all peers. A peer that joins a run may "
+               "leave them\n"
                "out. ");
     put(p, "Each option can also be set in the environment. The command line takes precedence.\n");
     for (size_t topic = 0; topic < (all ? N_TOPICS : 1); topic++) {
@@ -217,7 +220,8 @@ size_t options_help(const struct command *command, bool all, char out[OPTIONS_HE
     if (n > FEW_OPTIONS)
         put_topics(&p, command, n, all);
     else {
-        put(&p, "options (each can also be set in the environment; the command line takes precedence):\n");
+        put(&p, "options (each can also be set in the environment; the command line takes "
+                "precedence):\n");
         put_options(&p, command, N_TOPICS);
         put_row(&p, "-h, --help", "print this and exit");
     }
