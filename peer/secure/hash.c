@@ -1,4 +1,4 @@
-/* peer/secure/hash.c -- libsodium's BLAKE2b. */
+/* peer/secure/hash.c -- computes the 128-bit BLAKE2b checksum with libsodium. */
 #include "peer/secure/hash.h"
 
 #include <assert.h>

@@ -1,7 +1,7 @@
-/* peer/secure/hash.h -- BLAKE2b with 128 bits: is it what was written?
+/* peer/secure/hash.h -- 128-bit BLAKE2b checksum that detects corrupted data.
  *
- * Not a signature: who can write a file can write its hashes too. Call sodium_init() once
- * before; libsodium then picks its fast code (some 1 GB/s).
+ * The hash is not a signature: an attacker who can write a file can also write its hash. Call sodium_init()
+ * once before hash_128(), so that libsodium selects its fast implementation (about 1 GB/s).
  */
 #ifndef PEER_SECURE_HASH_H
 #define PEER_SECURE_HASH_H
@@ -11,7 +11,7 @@
 
 enum { HASH_BYTES = 16 };
 
-/* The hash of p[0..n), without a key. p may be NULL where n is 0. */
+/* Writes the unkeyed hash of the `n` bytes at `p` to `out`. `p` may be NULL if `n` is 0. */
 void hash_128(const void *p, size_t n, uint8_t out[HASH_BYTES]);
 
 #endif

@@ -1,4 +1,4 @@
-/* peer/uv/calm.c -- intervals that double. */
+/* peer/uv/calm.c -- log backoff: doubles the interval between reports of a repeated event. */
 #include "peer/uv/calm.h"
 
 enum { AGAIN_MS = 10 * 1000, AGAIN_MOST_MS = 600 * 1000 };

@@ -1,7 +1,7 @@
-/* peer/uv/calm.h -- what happens again and again is told at growing intervals.
+/* peer/uv/calm.h -- log backoff: reports a repeated event at growing intervals.
  *
- *   told at once, then after 10 s at the earliest, 20 s, 40 s, ... 10 minutes; after 10 quiet
- *   minutes the next is told at once again
+ * The first event is reported at once. Later events are reported at least 10 s, 20 s, 40 s, ... apart, up to
+ * 10 minutes. After more than 10 minutes without an event, the next event is reported at once.
  */
 #ifndef PEER_UV_CALM_H
 #define PEER_UV_CALM_H
@@ -9,14 +9,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Begin with zeros. */
+/* Backoff state of one kind of event. Initialise all fields to zero. */
 struct calm
 {
-    uint64_t n; /* So often so far. */
+    uint64_t n; /* Number of events so far, reported or not. */
     uint64_t last_ms, tell_ms, gap_ms;
 };
 
-/* Once more. True: it is to be told. */
+/* Counts one event at time `now_ms`, in milliseconds. Returns true if the caller must report the event. */
 bool calm_count(struct calm *c, uint64_t now_ms);
 
 #endif

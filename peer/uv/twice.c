@@ -1,4 +1,4 @@
-/* peer/uv/twice.c -- one request that comes as two signals. */
+/* peer/uv/twice.c -- signal debounce: recognises the second copy of one signal request. */
 #include "peer/uv/twice.h"
 
 #include <signal.h>

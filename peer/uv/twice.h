@@ -1,7 +1,7 @@
-/* peer/uv/twice.h -- is a signal a request of its own, or the echo of the one before it?
+/* peer/uv/twice.h -- signal debounce: tells a new signal from a duplicate of the previous one.
  *
- * timeout(1) and some supervisors signal their child and then its group, so that one request comes
- * twice within milliseconds. Nobody asks by hand twice as fast as that.
+ * timeout(1) and some supervisors signal their child process and then its process group. One request then
+ * arrives twice within milliseconds, which is faster than a user can send two requests by hand.
  */
 #ifndef PEER_UV_TWICE_H
 #define PEER_UV_TWICE_H
@@ -11,19 +11,20 @@
 
 enum { UV_TWICE_US = 500 * 1000 };
 
-/* The last signal that counted. All zero: none yet. */
+/* The last signal that was not a duplicate. All zero: no signal yet. */
 struct uv_twice
 {
     int number;
     int64_t at_us;
 };
 
-/* Signal `number` came at now_us of a monotonic clock. True, and t is unchanged, where it is of the
- * kind that counted last, less than UV_TWICE_US ago. May be called in a signal handler. */
+/* Returns true, and leaves `t` unchanged, if signal `number` at `now_us` (monotonic clock, microseconds) is a
+ * duplicate: equal to the signal in `t` and less than UV_TWICE_US after it. Otherwise stores the signal in `t`
+ * and returns false. Safe to call in a signal handler. */
 bool uv_twice(struct uv_twice *t, int number, int64_t now_us);
 
-/* Is SIGHUP ignored? True before a handler is installed if the program was started by nohup(1), which must
- * stay in effect. */
+/* Returns true if SIGHUP is ignored. Call before a SIGHUP handler is installed: a program started by nohup(1)
+ * inherits the ignored signal and must keep ignoring it. */
 bool uv_hangup_ignored(void);
 
 #endif
