@@ -197,8 +197,7 @@ void table_replace(struct table *t, struct slot *s, const struct record *r)
     if (same)
         return;
     stand(&s->member);
-    /* A gap would break open addressing, so all buckets are filled again. This is rare. */
-    fill_buckets(t);
+    fill_buckets(t); /* A gap would break open addressing. This is rare. */
 }
 
 void table_remove(struct table *t, struct slot *s)

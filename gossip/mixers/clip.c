@@ -1,4 +1,4 @@
-/* gossip/mixers/clip.c -- computes the clipping threshold of --tolerate and clips the terms. */
+/* gossip/mixers/clip.c -- computes the clipping threshold of --byzantine and clips the terms. */
 #include "gossip/mixers/clip.h"
 
 #include "nn/math/vec.h"

@@ -1,4 +1,4 @@
-/* gossip/mixers/clip.h -- clipping: bounds the influence of Byzantine neighbours (--tolerate B).
+/* gossip/mixers/clip.h -- clipping: bounds the influence of Byzantine neighbours (--byzantine B).
  *
  * B is the number of Byzantine neighbours to tolerate. The rule is CS+ (Gaucher, Dieuleveut,
  * Hendrikx 2025) on the difference d = b - a of each edge. Edges are sorted by length |d|:
@@ -24,7 +24,7 @@
  * even without any attacker. In training, CS+ resists attackers better (simulations:
  * gossip/mixers/README.md).
  *
- * More than B attackers. They can choose tau. --pull X therefore also limits tau to X times
+ * More than B attackers. They can choose tau. --max-pull X therefore also limits tau to X times
  * the length of the peer's own local steps. The gamma w of a peer sum to less than 1, so all
  * neighbours together move x by less than that limit in a round. (He, Karimireddy,
  * Jaggi 2022 use a constant limit. The right constant depends on the task and the learning

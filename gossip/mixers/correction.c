@@ -153,7 +153,7 @@ static struct correction make_term(const struct mixing *m, struct mixing_task *t
                                .task = t};
 }
 
-/* Returns the squared limit of --pull, or infinity without limit. The consensus phase has no
+/* Returns the squared limit of --max-pull, or infinity without limit. The consensus phase has no
  * local steps to compare with. */
 static double most_pull2(const struct mixing *m)
 {

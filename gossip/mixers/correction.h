@@ -24,7 +24,8 @@ struct mixing_task;
 struct correction
 {
     const float *a, *b;
-    float coefficient; /* Factor gamma w. --tolerate reduces it (clip.h); 0: the term is refused. */
+    float
+        coefficient; /* Factor gamma w. --byzantine reduces it (clip.h); 0: the term is refused. */
     /* Momentum state of the edge, dim floats. NULL: the term has never had momentum. */
     float *velocity;
     float momentum; /* Momentum coefficient of this exchange. */

@@ -68,7 +68,7 @@ int handle_open_files(struct hearsay *h)
                               .held = &h->dir,
                               .owner = h->owner_text,
                               .begin_ns = uv_hrtime(),
-                              .patience_us = (int64_t)(options_real(h->o, "patience") * 1e6),
+                              .patience_us = (int64_t)(options_real(h->o, "quorum-timeout") * 1e6),
                               .note = handle_note,
                               .self = h};
     h->config.write_model = write_model;

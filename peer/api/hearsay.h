@@ -217,7 +217,7 @@ HEARSAY_EXPORT int hearsay_on_evaluate(struct hearsay *h,
  * summary.json. The directory gets the same files as that of `hearsay peer`, so `hearsay-lab
  * report` can draw them: metrics.jsonl with one line per round, and summary.json. If the peer left
  * the run, its summary says that the run is not finished. Data that a full disk does not take are
- * kept in memory, and the last call retries for "patience" seconds. If data are still missing then,
+ * kept in memory, and the last call retries for "quorum-timeout" seconds. If data are still missing then,
  * the run has failed (HEARSAY_SYSTEM), but the final model is in your tensors.
  *
  * "metrics": HOST:PORT, or PORT on 127.0.0.1. With port 0 the system chooses a port, which a
@@ -234,7 +234,7 @@ HEARSAY_EXPORT int hearsay_on_evaluate(struct hearsay *h,
  *
  * The other peers fetch the initial model from any member that has it and check it by its hash.
  * Their tensors hold it when hearsay_wait() hands them over, and a message says "took the initial
- * model from b". A peer waits at most "patience" seconds for another peer that fetches the model;
+ * model from b". A peer waits at most "quorum-timeout" seconds for another peer that fetches the model;
  * that peer then joins late. If the run begins with another model, a peer with "initial=true" gets
  * a message of level 1. Checkpoints contain the initial model. With "model" the run description
  * determines the initial model, so no peer provides it.

@@ -171,7 +171,7 @@ static int take_settings(struct hearsay *h)
     if (err == 0)
         err = settings_uplink(h->o, &h->config.node, error);
     if (err == 0)
-        err = settings_duration(h->o, "forget", &h->config.node.forget_us, error);
+        err = settings_duration(h->o, "member-ttl", &h->config.node.forget_us, error);
     settings_limits(h->o, &h->config.node);
     if (err == 0 && h->settings.notice[0] != '\0')
         turn_note(&h->turn, 0, h->settings.notice);

@@ -35,7 +35,7 @@ const struct option_row cmd_compressors_rows[] = {
      .help = "also measure contraction and speed, and below which uplink compressing pays"},
     {.name = "neighbours", .kind = OPTION_UINT, .arg = "N", .fallback = "2", .min = 1, .max = 100000,
      .help = "that a message goes to, for the question whether it pays"},
-    {.name = "uplink", .kind = OPTION_TEXT, .arg = "RATE",
+    {.name = "bandwidth", .former = "uplink", .kind = OPTION_TEXT, .arg = "RATE",
      .help = "100Mbit, 1Gbit, ...: measure, and say whether compressing pays at that rate"},
     {.name = "seed", .kind = OPTION_UINT, .arg = "N", .fallback = "1",
      .help = "of the values, which are standard normal"},
@@ -48,10 +48,10 @@ const struct option_row cmd_compressors_rows[] = {
 
 static int read_uplink(const struct options *o, struct cmd_compressors *t)
 {
-    const char *text = options_text(o, "uplink");
+    const char *text = options_text(o, "bandwidth");
     if (text == NULL || rate_parse(text, &t->uplink))
         return CMD_OK;
-    return cmd_fail(o, CMD_USAGE, "--uplink: found '%.60s', expected %s", text, RATE_EXPECTED);
+    return cmd_fail(o, CMD_USAGE, "--bandwidth: found '%.60s', expected %s", text, RATE_EXPECTED);
 }
 
 /* ---- The vector to compress ---- */
@@ -224,7 +224,7 @@ int cmd_compressors(const struct options *o)
     struct cmd_compressors t = {.seed = options_uint(o, "seed"),
                                 .neighbours = (uint32_t)options_uint(o, "neighbours"),
                                 .measured =
-                                    options_flag(o, "measure") || options_given(o, "uplink")};
+                                    options_flag(o, "measure") || options_given(o, "bandwidth")};
     int code = read_uplink(o, &t);
     if (code == CMD_OK)
         code = read_vector(o, &t, &model);

@@ -144,15 +144,15 @@ static void add_name(const struct local *l, uint32_t i, uint32_t n, char *names,
         snprintf(names + len, size - len, " and others");
 }
 
-/* Ends a peer that has been stopped (SIGSTOP) for longer than --patience: it has failed. A peer
+/* Ends a peer that has been stopped (SIGSTOP) for longer than --quorum-timeout: it has failed. A peer
  * that is running may take any time. Returns true if the peer was ended. */
 static bool end_if_stopped(struct local *l, uint32_t i)
 {
     double waited_s = (double)(uv_hrtime() - l->over_ns) * 1e-9;
-    if (waited_s < options_real(l->o, "patience") || !uv_cluster_stopped(&l->cluster, i))
+    if (waited_s < options_real(l->o, "quorum-timeout") || !uv_cluster_stopped(&l->cluster, i))
         return false;
     cmd_progress_end_line(&l->progress);
-    cmd_fail(l->o, CMD_FAILED, "%s has been stopped for longer than --patience: it is ended",
+    cmd_fail(l->o, CMD_FAILED, "%s has been stopped for longer than --quorum-timeout: it is ended",
              l->result.name[i]);
     l->result.given_up[i] = true;
     l->result.failed = true;
@@ -179,12 +179,12 @@ static void on_wait(uv_timer_t *timer)
     wait_on(l);
 }
 
-/* Starts the timer for the next message about peers still running, or for the end of --patience
+/* Starts the timer for the next message about peers still running, or for the end of --quorum-timeout
  * if that comes first. */
 static void wait_on(struct local *l)
 {
     double waited_ms = (double)(uv_hrtime() - l->over_ns) * 1e-6;
-    double left_ms = 1000 * options_real(l->o, "patience") - waited_ms;
+    double left_ms = 1000 * options_real(l->o, "quorum-timeout") - waited_ms;
     uint64_t ms = left_ms > 0 && left_ms < (double)l->wait_ms ? (uint64_t)left_ms + 1 : l->wait_ms;
     uv_update_time(&l->loop);
     uv_timer_start(&l->wait, on_wait, ms, 0);
@@ -303,16 +303,16 @@ static void add_bootstrap(struct args *a, const struct local *l, uint32_t i)
 
 static void make_args(struct args *a, const struct local *l, uint32_t i)
 {
-    /* --uplink=off makes the codec independent of the measured bandwidth, so that the result is
+    /* --bandwidth=off makes the codec independent of the measured bandwidth, so that the result is
      * a function of the seed. */
-    static const char *const passed[] = {"init",        "evaluate-every", "evaluate-samples",
-                                         "checkpoint",  "forget",         "patience",
-                                         "worker-limit"};
+    static const char *const passed[] = {
+        "init",       "evaluate-every", "evaluate-samples", "checkpoint",
+        "member-ttl", "quorum-timeout", "straggler-timeout"};
     char metrics[DIARY_MONITOR_ADDRESS];
     add(a, "%s", l->program);
     add(a, "peer");
     add(a, "--listen=fd:%d", UV_CLUSTER_LISTEN_FD);
-    add(a, "--leash-fd=%d", UV_CLUSTER_LEASH_FD);
+    add(a, "--parent-fd=%d", UV_CLUSTER_LEASH_FD);
     add(a, "--key=%s", l->key);
     add(a, "--name=%s", l->result.name[i]);
     add(a, "--out=%s/%s", l->out, l->result.name[i]);
@@ -339,7 +339,7 @@ static void make_args(struct args *a, const struct local *l, uint32_t i)
         add(a, "--metrics=%s", cmd_metrics_ports_address(l->o, i, metrics));
     /* The codec must not depend on the measured bandwidth, so that the result is a function of
      * the seed. */
-    add(a, "--uplink=off");
+    add(a, "--bandwidth=off");
     add_bootstrap(a, l, i);
 }
 
@@ -417,7 +417,7 @@ static int end_check(struct local *l)
 {
     int64_t us;
     int code = cmd_duration(l->o, "checkpoint", &us);
-    code = code == CMD_OK ? cmd_duration(l->o, "forget", &us) : code;
+    code = code == CMD_OK ? cmd_duration(l->o, "member-ttl", &us) : code;
     return code == CMD_OK ? cmd_out_print_check(l->o, l->dir.finished) : code;
 }
 
@@ -435,7 +435,7 @@ static int make_out(struct local *l)
     int64_t every_us, forget_us;
     int code = cmd_duration(l->o, "checkpoint", &every_us);
     if (code == CMD_OK)
-        code = cmd_duration(l->o, "forget", &forget_us);
+        code = cmd_duration(l->o, "member-ttl", &forget_us);
     if (code == CMD_OK)
         code = cmd_out_open(&l->dir);
     return code == CMD_OK && !l->dir.finished ? cmd_out_claim(&l->dir) : code;

@@ -50,7 +50,7 @@ struct cmd_local_result
     struct cmd_progress_row *row;
     int *exit_code;
     /* Peers that this process ended because they stayed stopped (SIGSTOP) for longer than
-     * --patience. */
+     * --quorum-timeout. */
     bool *given_up;
     /* At least one peer could not start, or ended neither with the run nor by a kill. */
     bool failed;

@@ -174,7 +174,7 @@ static const struct command commands[] = {
      .notes =
          "examples:\n"
          "  hearsay compressors\n"
-         "  hearsay compressors --measure --uplink 1Gbit\n"
+         "  hearsay compressors --measure --bandwidth 1Gbit\n"
          "  hearsay compressors --model lenet5 --compress \"topk:0.01+qsgd:4 none;bias=fp16\"\n",
      .rows = cmd_compressors_rows,
      .stray = "compress",

@@ -60,7 +60,7 @@ const struct option_row cmd_peer_rows[] = {
     ROWS_WORKER_LIMIT,
     ROWS_UPLINK,
     ROWS_METRICS,
-    {.name = "leash-fd", .kind = OPTION_UINT, .arg = "N", .min = 3, .max = 65535,
+    {.name = "parent-fd", .former = "leash-fd", .kind = OPTION_UINT, .arg = "N", .min = 3, .max = 65535,
      .help = "exit when the pipe of this number ends: at once, or when the data have been read"},
     {.name = "json", .kind = OPTION_FLAG,
      .help = "print a JSON object a line to stdout: one for each round, and the summary last"},
@@ -275,7 +275,7 @@ static int take_out(struct peer *p)
     int err = reserve_check(p->out, diary_files, path, sizeof path);
     if (err < 0)
         return cmd_fail(p->o, cmd_exit_of(err), "cannot write %s: %s", path, uv_strerror(err));
-    code = cmd_duration(p->o, "forget", &p->config.node.forget_us);
+    code = cmd_duration(p->o, "member-ttl", &p->config.node.forget_us);
     if (code == CMD_OK)
         code = cmd_checkpoint_open(&p->checkpoint, p->o, p->out);
     cmd_checkpoint_configure(&p->checkpoint, &p->config);
@@ -325,7 +325,8 @@ static int configure(struct peer *p)
     p->config.node.make_trainer_self = p;
     settings_limits(p->o, &p->config.node);
     p->config.signals = true;
-    p->config.leash_fd = options_given(p->o, "leash-fd") ? (int)options_uint(p->o, "leash-fd") : -1;
+    p->config.leash_fd =
+        options_given(p->o, "parent-fd") ? (int)options_uint(p->o, "parent-fd") : -1;
     p->config.self = &p->report;
     p->config.note = cmd_peer_report_note;
     p->config.measured = cmd_peer_report_measured;
@@ -447,7 +448,7 @@ static int not_open(struct peer *p, enum uv_driver_part part, int err)
         settings_not_listening(&p->settings, &p->config, err, error);
         return cmd_fail(p->o, code, "%s", error);
     case UV_DRIVER_LEASH:
-        return cmd_fail(p->o, code, "--leash-fd %d: %s", p->config.leash_fd, uv_strerror(err));
+        return cmd_fail(p->o, code, "--parent-fd %d: %s", p->config.leash_fd, uv_strerror(err));
     case UV_DRIVER_REST:
         break;
     }

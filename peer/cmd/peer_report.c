@@ -72,9 +72,9 @@ static void print_line(const char *line)
 void cmd_peer_report_open(struct cmd_peer_report *r, const struct options *o)
 {
     *r = (struct cmd_peer_report){.o = o, .json = options_flag(o, "json")};
-    r->notes_as_json = r->json && options_given(o, "leash-fd");
+    r->notes_as_json = r->json && options_given(o, "parent-fd");
     r->diary = (struct diary){.begin_ns = uv_hrtime(),
-                              .patience_us = (int64_t)(options_real(o, "patience") * 1e6),
+                              .patience_us = (int64_t)(options_real(o, "quorum-timeout") * 1e6),
                               .note = cmd_peer_report_note,
                               .self = r,
                               .copy = r->json ? print_line : NULL};

@@ -39,7 +39,7 @@ const struct option_row cmd_train_rows[] = {
     CMD_ROW_FRESH,
     CMD_ROW_CHECK,
     ROWS_CHECKPOINT,
-    {.name = "patience", .kind = OPTION_REAL, .arg = "SECONDS", .fallback = "600", .min = 0, .max = 1e9,
+    {.name = "disk-timeout", .former = "patience", .kind = OPTION_REAL, .arg = "SECONDS", .fallback = "600", .min = 0, .max = 1e9,
      .help = "a model that the disk does not take stays in memory, and is tried again for so long"},
     {.name = "json", .kind = OPTION_FLAG, .help = "close with one JSON object on stdout"},
     {.name = NULL},

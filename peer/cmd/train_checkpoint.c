@@ -220,7 +220,7 @@ int cmd_train_write_model(struct cmd_train *t)
 {
     char why[DATA_ERROR_MAX];
     struct retry retry = {0};
-    int64_t patience_us = (int64_t)(options_real(t->o, "patience") * 1e6);
+    int64_t patience_us = (int64_t)(options_real(t->o, "disk-timeout") * 1e6);
     if (t->out == NULL)
         return CMD_OK;
     while (write_model(t, why) < 0) {
@@ -246,7 +246,7 @@ int cmd_train_write_model(struct cmd_train *t)
 int cmd_train_flush_metrics(struct cmd_train *t)
 {
     struct retry retry = {0};
-    int64_t patience_us = (int64_t)(options_real(t->o, "patience") * 1e6), wait_us = 1;
+    int64_t patience_us = (int64_t)(options_real(t->o, "disk-timeout") * 1e6), wait_us = 1;
     bool say;
     cmd_train_report_writer(t, diary_lines_write(&t->lines));
     while (diary_lines_wait(&t->lines) && !cmd_stop_asked() && wait_us > 0) {

@@ -450,8 +450,8 @@ static int check_threads(const struct cmd_training *t, const struct run *run,
     return -EINVAL;
 }
 
-/* Returns true if --skew, not --shard, is the reason why the data cannot be split: the set lacks
- * the labels by which --skew splits, or --skew splits by a file. */
+/* Returns true if --partition, not --shard, is the reason why the data cannot be split: the set lacks
+ * the labels by which --partition splits, or --partition splits by a file. */
 static bool is_partition_error(const struct shard_split *split, const struct dataset *set)
 {
     return split->fall == SHARD_FILE || (shard_split_by_label(split) && set->labels == NULL);
@@ -479,7 +479,7 @@ static int make(struct cmd_training *t, const struct run *run, char error[RUN_ER
         err = shard_open(&t->shard, &shard, &of->data.train, why);
     if (err < 0) {
         snprintf(error, RUN_ERROR_MAX, "--%s: %.300s",
-                 is_partition_error(&shard.split, &of->data.train) ? "skew" : "shard",
+                 is_partition_error(&shard.split, &of->data.train) ? "partition" : "shard",
                  err == -ENOMEM ? "out of memory" : why);
         return err;
     }

@@ -18,7 +18,7 @@
  * E' = |r(x) - r(a)|, where x has already made its last move. Then the first bound holds with
  * L_i = D'_i + 2 E'_i. The second bound is not used, because a later x may be rounded differently.
  *
- * The lesser of both is the bound, the second in lock step without --tolerate, on a graph that stands
+ * The lesser of both is the bound, the second in lock step without --byzantine, on a graph that stands
  * still: there it counts at once. Elsewhere it is but the way out: what a liar shows of its model
  * counts like any other's, what it says of the drift does not, so that the first counts once it
  * has been below the target, and what sketches say has not, for CHAIN_ROUNDS rounds of the last phase.
@@ -52,13 +52,13 @@ double chain_bound(const struct edges *es, size_t n_members);
 
 /* The other way round: of two models at a distance D one is D / 2 or more from the mean, and D is seen
  * but for what deltas leave of it, E. So far from the mean somebody is at least, over |x|, in lock step
- * without --tolerate; 0 where nothing is known. Sketches of a moment before a sparse codec
+ * without --byzantine; 0 where nothing is known. Sketches of a moment before a sparse codec
  * began to mix may say less: it parts models that were one. O(dim). */
 double chain_apart(const struct edges *es);
 
 /* Those that are final and were neighbours may have ended apart, and what sketches say then leaves
  * them out. Of two models at a distance D one is D / 2 or more from the mean: this is D / 2 of the
- * farthest of them, over |x|, but for as many as may lie (--tolerate), for whom we distrusted, and
+ * farthest of them, over |x|, but for as many as may lie (--byzantine), for whom we distrusted, and
  * for whom no consensus counts, as its run failed; 0 where there are none, INFINITY where there is one
  * to whom no edge was ever open. O(dim) for each. */
 double chain_left(const struct edges *es);

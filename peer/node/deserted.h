@@ -1,6 +1,6 @@
 /* peer/node/deserted.h -- has the run ended without this peer?
  *
- *   gathering     it was in the run before, has no checkpoint of it, and --patience is over while too
+ *   gathering     it was in the run before, has no checkpoint of it, and --quorum-timeout is over while too
  *                 few members are there to begin: it ends, and keeps no model
  *   training      the others say that they have finished, or all were gone when it came back
  *   last phase    all others have finished and gone, and its drift is not known, or over the target

@@ -2,12 +2,12 @@
  *
  *   CARRIED (the driver, about once a second) --> bursts of each link --+
  *   job_done: so long was computed                                      +--> goodput_look()
- *   --uplink RATE: so many bytes a second, shared by the open edges ----+
+ *   --bandwidth RATE: so many bytes a second, shared by the open edges ----+
  *
  * Owned here: the figures since the last look, and the floor under the rung of --compress auto
  * (gossip/exchange/uplink.h has the rule). A look needs fresh figures of every open edge, since
  * the slowest one decides. Where none come the floor stays 0, and the drift alone chooses: so it
- * is with `--uplink off`, in the simulator, and where the system cannot tell what was acknowledged.
+ * is with `--bandwidth off`, in the simulator, and where the system cannot tell what was acknowledged.
  *
  * A part of the job (job.h), for the loop's thread.
  */

@@ -92,7 +92,7 @@ static bool offer_to_next(struct hand *h)
 }
 
 /* Who said nothing may have been busy with another's: then all are asked once more, for as long as
- * --patience is. */
+ * --quorum-timeout is. */
 static void offer(struct hand *h)
 {
     h->to = UINT32_MAX;

@@ -6,7 +6,7 @@
  *   ours:    offered --HAND wanted--> sent --HAND stored--> over, with that member
  *               ^  |                   |
  *               |  +-- HAND refused, gone, or no word in time: the next whom we talk to; who
- *               |      was busy with another's gives no word, and is asked again while --patience
+ *               |      was busy with another's gives no word, and is asked again while --quorum-timeout
  *               |      lasts
  *               +---- nobody is left --> over, with nobody: it is lost
  *

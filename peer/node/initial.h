@@ -14,7 +14,7 @@
  *
  * Whoever lacks it says HELLO as one without a run. So nobody counts on it, whoever is asked has the
  * model, and members that have a session with one that lacks it do not begin before that one can
- * (initial_awaited()), for --patience at most.
+ * (initial_awaited()), for --quorum-timeout at most.
  *
  * Owned here, and written by initial.c only: who is asked, and how far that has come. Used by join.c.
  */

@@ -208,7 +208,7 @@ static void plan_training(struct job *j)
     j->compute_us = j->mix_us = j->evaluate_us = 0;
 }
 
-/* With fewer neighbours the rule of --tolerate lets hardly anything pass. */
+/* With fewer neighbours the rule of --byzantine lets hardly anything pass. */
 static void tell_few(struct job *j, uint32_t degree)
 {
     uint32_t tolerate = j->workshop->run.tolerate, n_barred = j->workshop->mixing.n_barred;
@@ -216,7 +216,7 @@ static void tell_few(struct job *j, uint32_t degree)
     bool few = degree < need;
     if (few && !j->few)
         env_note(j->env, NOTE_WARNING,
-                 "round %llu: %u edges are open, and --tolerate %u wants %u: what comes over "
+                 "round %llu: %u edges are open, and --byzantine %u wants %u: what comes over "
                  "them hardly counts until there are more",
                  (unsigned long long)j->phases->round, degree, tolerate, need);
     j->few = few;
@@ -366,7 +366,7 @@ void job_part(struct job *j, size_t n)
         parts_send(j->edges, n);
 }
 
-/* Local steps, unless they lead nowhere; with --compress auto or --pull, how far they go, too. */
+/* Local steps, unless they lead nowhere; with --compress auto or --max-pull, how far they go, too. */
 static void train(struct job *j)
 {
     struct workshop *w = j->workshop;

@@ -44,7 +44,7 @@ struct job
     bool working;
     enum job_part part; /* What the present job does, or the last one did. */
 
-    bool few;             /* The user has been told that --tolerate has too few edges. */
+    bool few;             /* The user has been told that --byzantine has too few edges. */
     bool first;           /* No job with local steps has been done before. */
     bool steps, evaluate; /* In a job of its round, whichever that is. */
     uint32_t n_steps;     /* So many local steps. */

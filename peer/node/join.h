@@ -49,7 +49,7 @@ const struct link *join_awaits(const struct join *j);
 bool join_model(struct join *j, const struct link *l, const struct wire_model *model);
 
 /* Does somebody live who has begun with a checkpoint? Who has none does not begin without it, but
- * for --patience. */
+ * for --quorum-timeout. */
 bool join_others_resume(const struct join *j);
 
 /* Who is furthest in the run; NULL: nobody has begun. */

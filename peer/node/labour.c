@@ -10,7 +10,7 @@ enum { PACE_ROUNDS = 16, PACE_MOST = 4, PACE_FINE_US = 1000 };
 enum {
     LIMIT_JOBS = 20,   /* A neighbour's job may take so many times our mean one, */
     LIMIT_LONGEST = 4, /* or so many times our longest: those that evaluate are long; */
-    LIMIT_FIRST = 6    /* and so many times --worker-limit, before we know how long one takes. */
+    LIMIT_FIRST = 6 /* and so many times --straggler-timeout, before we know how long one takes. */
 };
 
 static int64_t larger(int64_t a, int64_t b)

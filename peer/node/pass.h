@@ -29,7 +29,7 @@
  * Not clean is nothing lost: the exchanges of such a pass keep the mean and bring models together
  * like any, and what is known of the drift by sketches may end the phase as elsewhere.
  *
- * All of this trusts every member, as training without --tolerate does, with which it does not go. Who
+ * All of this trusts every member, as training without --byzantine does, with which it does not go. Who
  * sends a model that is not its own, or does not pass on what it was given, leaves others with other
  * means, each of which is clean by all that was said: they end apart and take it for consensus. No
  * estimate of the drift is asked that would show it.

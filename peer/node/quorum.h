@@ -10,7 +10,7 @@
  *     there are enough <------------------------------+
  *         |                                           | enough again
  *         v   fewer                                   |
- *       held ----------- for --patience -----------> resigned: goes on
+ *       held ----------- for --quorum-timeout -----------> resigned: goes on
  *
  * Who is silent is missed before it is known to be dead: several suspects count as gone, so
  * that a peer that is cut off, or whose cluster has died, holds some three seconds later. One

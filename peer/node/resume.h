@@ -8,7 +8,7 @@
  *   all members of then have begun anew, as we      the cluster begins again, at the latest
  *                                                   beat of which all have a checkpoint
  *   some do not come                                 after RESUME_US where the run's quorum is
- *                                                   there, else after --patience, as above
+ *                                                   there, else after --quorum-timeout, as above
  *                                                   with those who have come
  *
  * Then it has the model, the optimizer and the counts of that beat. Where the members are

@@ -5,7 +5,7 @@
  *       |
  *       v       all there, or OPENING is over
  *   TRAINING <------> held: below the quorum it mixes, but takes no local steps
- *       |               (until there is one, or --patience is over)
+ *       |               (until there is one, or --quorum-timeout is over)
  *       v       the last round is done
  *   SETTLING    mixes without local steps; held alike
  *       |       everybody is known to be under --final-drift, or nothing gets better
@@ -115,7 +115,7 @@ struct schedule_view
     uint64_t completed; /* Round of its latest result, which may be later than ours. 0: none. */
 
     bool writes; /* A checkpoint has to be on disk before lock step goes on. */
-    bool held;   /* Below the quorum, and --patience is not over. */
+    bool held;   /* Below the quorum, and --quorum-timeout is not over. */
 
     /* The last phase. */
     bool trained;       /* All members that live have done their training. */

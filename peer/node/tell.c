@@ -62,7 +62,7 @@ int64_t tell_quorum(const struct phases *ph)
                  q->n_live, q->n_members);
     else
         env_note(ph->env, NOTE_WARNING,
-                 "still below the quorum after --patience: going on with %u of %u members",
+                 "still below the quorum after --quorum-timeout: going on with %u of %u members",
                  q->n_live, q->n_members);
     return ph->env->now_us + TELL_AGAIN_US - TELL_US;
 }

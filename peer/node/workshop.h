@@ -37,7 +37,7 @@ struct workshop
     bool has_norm2;   /* then this is so. */
     double settling2; /* |x|^2 as the last phase began; 0: it has not. */
     float *
-        before; /* With by_drift, --pull or --local-steps auto: x before the local steps of a job. Else NULL. */
+        before; /* With by_drift, --max-pull or --local-steps auto: x before the local steps of a job. Else NULL. */
 };
 
 /* Whose run counts. Who has none takes the other's; one that has begun, here or elsewhere, wins over

@@ -280,7 +280,7 @@ static int check_final_drift(const struct run *r, char error[RUN_ERROR_MAX])
     return -EINVAL;
 }
 
-/* Checks --tolerate B: each peer needs at least 2 B + 2 neighbours. B of them may lie, B honest
+/* Checks --byzantine B: each peer needs at least 2 B + 2 neighbours. B of them may lie, B honest
  * ones may be ranked behind the liars by distance, and two more must be near. */
 static int check_tolerate(const struct run *r, char error[RUN_ERROR_MAX])
 {
@@ -290,7 +290,7 @@ static int check_tolerate(const struct run *r, char error[RUN_ERROR_MAX])
         return 0;
     if (r->policy != RUN_SYNC) {
         snprintf(error, RUN_ERROR_MAX,
-                 "--tolerate %u: needs --policy sync: it compares what all neighbours say in one "
+                 "--byzantine %u: needs --policy sync: it compares what all neighbours say in one "
                  "round",
                  r->tolerate);
         return -EINVAL;
@@ -299,7 +299,7 @@ static int check_tolerate(const struct run *r, char error[RUN_ERROR_MAX])
     if (err != 0 || d.least >= need)
         return err;
     snprintf(error, RUN_ERROR_MAX,
-             "--tolerate %u: every peer needs %u neighbours, and in '%.40s' of %u peers some have "
+             "--byzantine %u: every peer needs %u neighbours, and in '%.40s' of %u peers some have "
              "%u: take --topology regular:%u or complete, with %u peers or more%s",
              r->tolerate, need, r->topology, d.n, d.least, need, need + 1,
              r->tolerate == 1 ? ", or torus, with 9" : "");
@@ -342,7 +342,7 @@ static int check_rota(const struct run *r, char error[RUN_ERROR_MAX])
                           ? "does not go with --overlap 1 yet: a cluster that is "
                             "ended while it comes back would not go on with the "
                             "same bits"
-                      : r->tolerate > 0 ? "has too few neighbours in a round for --tolerate"
+                      : r->tolerate > 0 ? "has too few neighbours in a round for --byzantine"
                                         : NULL;
     if (why != NULL)
         return refuse_graph("topology", r->topology, why, error);
@@ -361,7 +361,7 @@ static int check_final_graph(const struct run *r, char error[RUN_ERROR_MAX])
     const char *why = r->policy != RUN_SYNC ? "needs --policy sync: all change edges at one beat"
                       : sends_updates(r)    ? "needs --mixer choco: an update that is under way on "
                                               "an edge of training would be added at one end only"
-                      : r->tolerate > 0     ? "does not go with --tolerate: whom a peer has found "
+                      : r->tolerate > 0     ? "does not go with --byzantine: whom a peer has found "
                                               "out would be its neighbour no more, and others that "
                                               "lie would be"
                       : !(r->final_drift > 0) ? "needs a last phase, that is a --final-drift over 0"
@@ -561,18 +561,18 @@ const struct run_key run_core_keys[] = {
     {.name = "gamma", .kind = RUN_REAL, .fallback = "auto",
      .help = "consensus step size; auto: found while running, edge by edge; of whole models 1",
      .word = "auto", .low = 1e-9, .high = 2, RUN_FIELD(gamma)},
-    {.name = "tolerate", .kind = RUN_UINT, .fallback = "0",
+    {.name = "byzantine", .former = "tolerate", .kind = RUN_UINT, .fallback = "0",
      .help = "so many neighbours of each peer may send anything: what is farther off than most "
              "say is shortened; wants 2 N + 2 neighbours, and the mean is no longer kept exactly",
      .min = 0, .max = TOLERATE_MAX, RUN_FIELD(tolerate),
      .useless = sends_updates, .of = "mixer",
      .why = "only with --mixer choco: updates are added up, whatever they are"},
-    {.name = "pull", .kind = RUN_REAL, .fallback = "0",
-     .help = "with --tolerate, for more liars than that: while training, neighbours together move a "
+    {.name = "max-pull", .former = "pull", .kind = RUN_REAL, .fallback = "0",
+     .help = "with --byzantine, for more liars than that: while training, neighbours together move a "
              "model by less than X times what its own local steps do; 0: no limit",
      .low = 0, .high = 1e6, RUN_FIELD(pull),
-     .useless = tolerates_no_peer, .of = "tolerate",
-     .why = "only with --tolerate: alone it shortens the honest as much as liars"},
+     .useless = tolerates_no_peer, .of = "byzantine",
+     .why = "only with --byzantine: alone it shortens the honest as much as liars"},
     {.name = "policy", .kind = RUN_CHOICE, .fallback = "sync",
      .help = "wait for every neighbour's round (sync), never (async), or where the slowest is N "
              "rounds behind (ssp:N, stale synchronous; N from 1 to 4096)",
@@ -611,7 +611,7 @@ const struct run_key run_core_keys[] = {
      .low = 0, .high = 1, RUN_FIELD(final_drift)},
     {.name = "quorum", .kind = RUN_REAL, .fallback = "0.5",
      .help = "share of the members, without those that left by their own word, that must be "
-             "there: below it peers hold their local rounds (see --patience), and no run ends well",
+             "there: below it peers hold their local rounds (see --quorum-timeout), and no run ends well",
      .low = 0, .high = 1, RUN_FIELD(quorum)},
     {.name = NULL}};
 /* clang-format on */

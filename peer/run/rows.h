@@ -56,7 +56,8 @@
     }
 #define ROWS_FORGET                                                                                \
     {                                                                                              \
-        .name = "forget", .kind = OPTION_TEXT, .arg = "TIME|off", .fallback = "24h",               \
+        .name = "member-ttl", .former = "forget", .kind = OPTION_TEXT, .arg = "TIME|off",          \
+        .fallback = "24h",                                                                         \
         .help = "members that are dead or gone for so long (90s, 10m, 24h) leave the table"        \
     }
 #define ROWS_EVALUATE_EVERY                                                                        \
@@ -73,15 +74,15 @@
     }
 #define ROWS_PATIENCE                                                                              \
     {                                                                                              \
-        .name = "patience", .kind = OPTION_REAL, .arg = "SECONDS", .fallback = "600", .min = 0,    \
-        .max = 1e9,                                                                                \
+        .name = "quorum-timeout", .former = "patience", .kind = OPTION_REAL, .arg = "SECONDS",     \
+        .fallback = "600", .min = 0, .max = 1e9,                                                   \
         .help = "below --quorum a peer waits so long for the others, and then goes on without; "   \
                 "in lock step the longest of all peers counts"                                     \
     }
 #define ROWS_WORKER_LIMIT                                                                          \
     {                                                                                              \
-        .name = "worker-limit", .kind = OPTION_REAL, .arg = "SECONDS", .fallback = "10", .min = 0, \
-        .max = 1e9,                                                                                \
+        .name = "straggler-timeout", .former = "worker-limit", .kind = OPTION_REAL,                \
+        .arg = "SECONDS", .fallback = "10", .min = 0, .max = 1e9,                                  \
         .help = "a neighbour whose job runs longer than this is no longer waited for; 0: no limit" \
     }
 #define ROWS_METRICS                                                                               \
@@ -90,11 +91,11 @@
         .help = "serve figures over HTTP there: a live page for browsers at /, /metrics for "      \
                 "Prometheus, /status.json, /healthz, /readyz; PORT alone is that of 127.0.0.1"     \
     }
-/* Only `hearsay peer` has --uplink: the codec it chooses depends on timing, so that results would
+/* Only `hearsay peer` has --bandwidth: the codec it chooses depends on timing, so that results would
  * not be reproducible in a simulation. */
 #define ROWS_UPLINK                                                                                \
     {                                                                                              \
-        .name = "uplink", .kind = OPTION_TEXT, .arg = "auto|RATE|off",                             \
+        .name = "bandwidth", .former = "uplink", .kind = OPTION_TEXT, .arg = "auto|RATE|off",      \
         .help = "with --compress auto: never sparser than what the link takes beside computing, "  \
                 "and no denser than the drift is worth the time that takes; "                      \
                 "auto measures the link, 100Mbit names its rate, off goes by the drift alone; "    \

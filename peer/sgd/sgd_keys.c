@@ -79,7 +79,7 @@ static int canonical_skew(const char *value, char out[RUN_VALUE_MAX], char error
     char sentence[DATA_ERROR_MAX];
     struct shard_split split;
     if (shard_split_parse(&split, value, sentence) != 0)
-        return run_refuse_as(error, "skew", sentence);
+        return run_refuse_as(error, "partition", sentence);
     shard_split_print(&split, out);
     return 0;
 }
@@ -223,7 +223,7 @@ static const struct run_key keys[] = {
     {.name = "augment", .kind = RUN_TEXT, .fallback = "none",
      .help = "random changes to training images: none, crop, flip or crop+flip",
      .canonical = canonical_augment, FIELD(augment)},
-    {.name = "skew", .kind = RUN_TEXT, .fallback = "iid",
+    {.name = "partition", .former = "skew", .kind = RUN_TEXT, .fallback = "iid",
      .help = "how samples fall to the shards: iid, dirichlet:ALPHA (of each class), label:K "
              "(K runs of labels a peer) or file (what is in one stays together)",
      .canonical = canonical_skew, FIELD(skew)},

@@ -387,8 +387,8 @@ int settings_duration(const struct options *o, const char *name, int64_t *us,
 
 void settings_limits(const struct options *o, struct node_config *c)
 {
-    c->patience_us = (int64_t)(options_real(o, "patience") * 1e6);
-    c->worker_limit_us = (int64_t)(options_real(o, "worker-limit") * 1e6);
+    c->patience_us = (int64_t)(options_real(o, "quorum-timeout") * 1e6);
+    c->worker_limit_us = (int64_t)(options_real(o, "straggler-timeout") * 1e6);
     c->evaluate_every = NODE_EVALUATE_AUTO;
     c->evaluate_samples = options_uint(o, "evaluate-samples"); /* 0: not given. */
     if (!options_given(o, "evaluate-every"))
@@ -400,7 +400,7 @@ void settings_limits(const struct options *o, struct node_config *c)
 
 int settings_uplink(const struct options *o, struct node_config *c, char error[SETTINGS_ERROR_MAX])
 {
-    const char *text = options_text(o, "uplink");
+    const char *text = options_text(o, "bandwidth");
     double bits_per_s = 0;
     c->uplink = NODE_UPLINK_AUTO;
     if (text == NULL || strcmp(text, "auto") == 0)
@@ -409,7 +409,7 @@ int settings_uplink(const struct options *o, struct node_config *c, char error[S
     if (strcmp(text, "off") == 0)
         return 0;
     if (!rate_parse(text, &bits_per_s))
-        return refuse(error, -EINVAL, "--uplink: found '%.60s', expected auto, off, or %s", text,
+        return refuse(error, -EINVAL, "--bandwidth: found '%.60s', expected auto, off, or %s", text,
                       RATE_EXPECTED);
     c->uplink = NODE_UPLINK_RATE;
     c->uplink_rate = bits_per_s / 8;
@@ -418,13 +418,14 @@ int settings_uplink(const struct options *o, struct node_config *c, char error[S
 
 int settings_uplink_fits(const struct options *o, const struct run *run, char error[RUN_ERROR_MAX])
 {
-    const char *text = options_text(o, "uplink");
+    const char *text = options_text(o, "bandwidth");
     if (text == NULL || strcmp(text, "off") == 0 || strcmp(run->compress, RUN_AUTO) == 0)
         return 0;
-    snprintf(error, RUN_ERROR_MAX,
-             "--uplink %.40s: the run has --compress %.60s, and the link chooses a codec only with "
-             "--compress auto",
-             text, run->compress);
+    snprintf(
+        error, RUN_ERROR_MAX,
+        "--bandwidth %.40s: the run has --compress %.60s, and the link chooses a codec only with "
+        "--compress auto",
+        text, run->compress);
     return -EINVAL;
 }
 

@@ -65,7 +65,7 @@ int settings_key(struct settings *s, struct uv_driver_config *c, char error[SETT
 int settings_members(struct settings *s, struct uv_driver_config *c,
                      char error[SETTINGS_ERROR_MAX]);
 int settings_token(struct settings *s, struct uv_driver_config *c, char error[SETTINGS_ERROR_MAX]);
-/* --patience, --worker-limit, --evaluate-every, --evaluate-samples. */
+/* --quorum-timeout, --straggler-timeout, --evaluate-every, --evaluate-samples. */
 void settings_limits(const struct options *o, struct node_config *c);
 int settings_uplink(const struct options *o, struct node_config *c, char error[SETTINGS_ERROR_MAX]);
 /* The identity in the file `path`, made where it is missing and locked until settings_close(); NULL: one of this
@@ -74,7 +74,7 @@ int settings_identity(struct settings *s, struct uv_driver_config *c, const char
                       char error[SETTINGS_ERROR_MAX]);
 void settings_close(struct settings *s);
 
-/* Has the run a use for --uplink? Else -EINVAL with a sentence. */
+/* Has the run a use for --bandwidth? Else -EINVAL with a sentence. */
 int settings_uplink_fits(const struct options *o, const struct run *run, char error[RUN_ERROR_MAX]);
 /* The value of a text option in microseconds, 0: off. 0, or -EINVAL with a sentence. */
 int settings_duration(const struct options *o, const char *name, int64_t *us,

@@ -60,11 +60,11 @@ ARMS = {a.name: a for a in (
     Arm("hearsay-alone", HEARSAY, alone=True),
     Arm("default", HEARSAY, by_link=True),  # Links have a say in its codec.
     Arm("default-H10", HEARSAY, local_steps=10, by_link=True),
-    Arm("auto", HEARSAY, "--uplink off"),  # The drift alone: one curve for all links.
-    Arm("auto-overlap", HEARSAY, "--overlap 1 --uplink off", needs="--overlap"),
-    Arm("auto-layer", HEARSAY, "--overlap layer --uplink off", needs="layer"),
+    Arm("auto", HEARSAY, "--bandwidth off"),  # The drift alone: one curve for all links.
+    Arm("auto-overlap", HEARSAY, "--overlap 1 --bandwidth off", needs="--overlap"),
+    Arm("auto-layer", HEARSAY, "--overlap layer --bandwidth off", needs="layer"),
     Arm("none", HEARSAY, "--compress none"),
-    Arm("auto-H10", HEARSAY, "--uplink off", local_steps=10),
+    Arm("auto-H10", HEARSAY, "--bandwidth off", local_steps=10),
     Arm("top3-H10", HEARSAY, "--compress topk:0.03+sign", local_steps=10),
     Arm("pytorch-alone", TORCH, "alone", alone=True),
     Arm("ddp", TORCH, "ddp"),

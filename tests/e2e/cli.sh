@@ -143,7 +143,7 @@ refuses "compressors: --params and --model" '--params.*--model' compressors --pa
 refuses "compressors: --model of no kind" 'gpt' compressors --model gpt
 refuses "compressors: --neighbours 0" '--neighbours' compressors --neighbours 0
 for rate in fast 1 0Mbit -1Mbit 1mbit 1e3Mbit .5Gbit 1.Gbit 1..5Gbit "1 Mbit" 1Gbit/s Mbit nanbit 1Mbitx; do
-    refuses "compressors: --uplink '$rate'" "--uplink: found '$rate'" compressors --uplink "$rate"
+    refuses "compressors: --bandwidth '$rate'" "--bandwidth: found '$rate'" compressors --bandwidth "$rate"
 done
 
 # ---- Training's own. ----
@@ -179,8 +179,8 @@ refuses "--beta2 1" "--beta2.*'1'" train --optimiser adam --beta2 1
 refuses "--label-smoothing 1" "--label-smoothing.*'1'.*0.9" train --label-smoothing 1
 refuses "--augment of no kind" '--augment.*rotate' train --augment rotate
 refuses "--augment of a text" '--augment crop.*text' train --model lstm:8 --data text:x --augment crop --rounds 1
-refuses "--skew label:0" '--skew.*0' local --skew label:0
-refuses "--skew file:2" '--skew.*file' local --skew file:2
+refuses "--partition label:0" '--partition.*0' local --partition label:0
+refuses "--partition file:2" '--partition.*file' local --partition file:2
 refuses "a model for other data" 'lstm' train --model lstm:8 --rounds 1
 refuses "a model for larger images" 'vgg11' train --model vgg11 --rounds 1
 refuses "resnet:21" 'resnet:21|21' train --model resnet:21
@@ -237,8 +237,8 @@ refuses "a path of no kind" 'no-such-path' train --data ./no-such-path --rounds 
 printf 'a,b,y\n1,2,0\n3,4,1\n5,x,0\n1,2,1\n' >bad.csv
 refuses "csv: a word for a number" 'bad.csv.*line 4' train --model logreg --data csv:bad.csv,label=y --rounds 1
 printf 'a,b,y\n1,2,0\n3,4,1\n5,6,0\n1,2,1\n7,1,0\n2,3,1\n' >one.csv
-refuses "sim: one file for two peers" '--skew: found 2 parts, expected at most 1, as there are files' \
-    sim --peers 2 --batch 1 --model logreg --rounds 1 --skew file --data csv:one.csv,label=y
+refuses "sim: one file for two peers" '--partition: found 2 parts, expected at most 1, as there are files' \
+    sim --peers 2 --batch 1 --model logreg --rounds 1 --partition file --data csv:one.csv,label=y
 printf '+1 1:1\n-1 2:x\n' >bad.svm
 refuses "libsvm: a word for a number" 'bad.svm.*line 2' train --model logreg --data libsvm:bad.svm --rounds 1
 refuses "a key of no meaning" '--data.*colour' train --model logreg --data csv:bad.csv,colour=red --rounds 1

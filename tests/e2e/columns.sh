@@ -116,7 +116,7 @@ peers()
         spec=("$@")
         start "$set-$i" bounded "$HEARSAY" peer --name "p$i" --listen "127.0.0.1:${port[i]}" --key key --shard own \
             --bootstrap "127.0.0.1:${port[0]}" --seed "$seed" --data "csv:${spec[i]}" --out "$set-$i" --min-peers "$n" \
-            --rounds 400 "${model[@]}" --patience 10
+            --rounds 400 "${model[@]}" --quorum-timeout 10
         pid[i]=$started
     done
 }

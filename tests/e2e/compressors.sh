@@ -107,7 +107,7 @@ pays()
         t["uplink_bit_per_s"], t["n_params"])' | sort -u
 }
 for rate in 1Mbit 1Gbit 100Tbit; do
-    compressors "pay-$rate" --uplink $rate --params 100000 --neighbours 3 --compress "none topk:0.01 sign" --json
+    compressors "pay-$rate" --bandwidth $rate --params 100000 --neighbours 3 --compress "none topk:0.01 sign" --json
     check "$rate: seconds and verdicts follow from the parts" [ "$(pays "pay-$rate")" = True ]
     check "$rate: none does not pay" [ "$(rows "pay-$rate" 'c["pays"]' | sed -n 1p)" = False ]
 done
@@ -115,7 +115,7 @@ check "1 Mbit/s: topk:0.01 pays" [ "$(rows pay-1Mbit 'c["pays"]' | sed -n 2p)" =
 check "100 Tbit/s: topk:0.01 does not pay" [ "$(rows pay-100Tbit 'c["pays"]' | sed -n 2p)" = False ]
 check "rates are read right" [ "$(rows pay-1Mbit 't["uplink_bit_per_s"]' | sed -n 1p)$(rows pay-1Gbit \
     't["uplink_bit_per_s"]' | sed -n 1p)" = 1000000.01000000000.0 ]
-compressors said --uplink 1Mbit --params 100000 --compress "none topk:0.01"
+compressors said --bandwidth 1Mbit --params 100000 --compress "none topk:0.01"
 check "the table says the same" eval 'grep -q "^topk:0.01 .* yes$" said.out && grep -q "^none .* never .* no$" said.out'
 
 # ---- Every codec trains. ----

@@ -91,7 +91,7 @@ check "  that is ${#codecs[@]} codecs" [ "${#codecs[@]}" -ge 7 ]
 mapfile -t codecs < <("$HEARSAY" compressors --params 100 --json | python3 -c 'import json, sys; print(*(c["spec"] for c in json.load(sys.stdin)["compressors"]), sep="\n")')
 taken local compress "${codecs[@]}"
 check "  which are the ${#codecs[@]} of hearsay compressors" [ "${#codecs[@]}" -ge 20 ]
-taken sim skew iid dirichlet:0.3 label:3 file
+taken sim partition iid dirichlet:0.3 label:3 file
 taken sim augment none crop flip crop+flip
 taken sim data glyphs mnist:DIR idx:DIR cifar10:DIR cifar100:DIR libsvm:FILE csv:FILE text:FILE
 taken peer policy sync async ssp:3
@@ -154,7 +154,7 @@ json topology.1 topology ring --model logreg --compress qsgd:4
 json topology.2 topology base:1 --peers 8 --model logreg
 json topology.3 topology ring --model logreg
 fields topology topology.1 topology.2 topology.3
-json compressors.1 compressors --params 1000 --compress "none qsgd:4" --measure --uplink 1Gbit
+json compressors.1 compressors --params 1000 --compress "none qsgd:4" --measure --bandwidth 1Gbit
 fields compressors compressors.1
 json local.1 local --peers 2 --model logreg --data mnist:digits --batch 4 --rounds 6 --out local
 fields local local.1
@@ -165,7 +165,7 @@ check "keygen" eval '"$HEARSAY" key new key 2>keygen.err'
 read -ra port < <(free_ports 2)
 for i in 0 1; do
     start "peer-$i" "$HEARSAY" peer --name "p$i" --listen "127.0.0.1:${port[i]}" --bootstrap "127.0.0.1:${port[0]},127.0.0.1:${port[1]}" \
-        --key key --model logreg --data mnist:digits --batch 4 --shard "$((i + 1))/2" --min-peers 2 --rounds 1000000 --uplink off --out "p$i" --json
+        --key key --model logreg --data mnist:digits --batch 4 --shard "$((i + 1))/2" --min-peers 2 --rounds 1000000 --bandwidth off --out "p$i" --json
     peer[i]=$started
 done
 check "two peers train" wait_until 30 round_at_least p0/metrics.jsonl 200

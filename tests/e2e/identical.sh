@@ -53,8 +53,8 @@ equal dpsgd --topology ring --mixer dpsgd
 equal dpsgd-half --topology complete --mixer dpsgd --compress fp16 --local-steps 3 --overlap 1
 equal no-memory --topology ring --mixer average --compress randk:0.1 --error-feedback false
 # Clipped by what all neighbours say: the same neighbours, and the same distances.
-equal tolerate --topology complete --peers 5 --tolerate 1 --compress qsgd:4
-equal pull --topology complete --peers 5 --tolerate 1 --pull 0.5 --compress qsgd:4
+equal tolerate --topology complete --peers 5 --byzantine 1 --compress qsgd:4
+equal pull --topology complete --peers 5 --byzantine 1 --max-pull 0.5 --compress qsgd:4
 # Deltas go out before the local steps, of which each takes a while.
 equal overlap --topology ring --overlap 1 --compress topk:0.05 --local-steps 3
 equal overlap-norms --topology ring --overlap 1 --compress qsgd:4 --model resnet:8 --rounds 10 --batch 8

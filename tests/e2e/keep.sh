@@ -274,7 +274,7 @@ ends "  and says so when started again" 0 'finished before' peer "${named[@]}" -
 check "never named: exit code 1, and no summary" eval '[ "$code" = 1 ] && [ ! -e never/summary.json ] && [ -s never/model.safetensors ]'
 
 # They cannot at all: what is lost is said, and the result is one.
-start lossy "$HEARSAY" peer "${small[@]}" --name lossy --out lossy --patience 1
+start lossy "$HEARSAY" peer "${small[@]}" --name lossy --out lossy --quorum-timeout 1
 pid=$started
 check "a peer trains" wait_until 60 round_at_least lossy/metrics.jsonl 60
 limit "$pid" "$(stat -c %s lossy/metrics.jsonl)"
@@ -284,7 +284,7 @@ check "its last lines are lost, it ends with 1, and says so: $(tail -n 1 lossy.e
 check "  the run has finished: $(figures json lossy/summary.json finished) $(figures json lossy/summary.json exit_code)" \
     [ "$(figures json lossy/summary.json finished) $(figures json lossy/summary.json exit_code)" = "True 1" ]
 contents lossy >before
-ends "  started again it says so, with the same exit code" 1 'finished before' peer "${small[@]}" --name lossy --out lossy --patience 1
+ends "  started again it says so, with the same exit code" 1 'finished before' peer "${small[@]}" --name lossy --out lossy --quorum-timeout 1
 unchanged "  and touches nothing" lossy
 
 # A stop waits for nothing.
@@ -307,7 +307,7 @@ contents lossy-sim >before
 ends "  started again" 1 'finished before' "${lossy[@]}"
 unchanged "  it touches nothing" lossy-sim
 
-start local "$HEARSAY" local --peers 3 "${full[@]}" --patience 1 --out local
+start local "$HEARSAY" local --peers 3 "${full[@]}" --quorum-timeout 1 --out local
 check "local" wait_until 60 round_at_least local/peer-1/metrics.jsonl 1
 mkdir local/peer-1/model.safetensors
 finish "$started" 120
@@ -324,17 +324,17 @@ check "  the verdict is that of a failure" eval '[ "$(value local/summary.json e
 check "  it is that peer's model, as near to the others as they to each other: $(figures drift "$handed" local/peer-0/model.safetensors local/peer-2/model.safetensors | cut -d' ' -f2)" \
     eval '[ "$(figures drift "$handed" local/peer-0/model.safetensors local/peer-2/model.safetensors | awk "{print (\$2 < 2e-3)}")" = 1 ]'
 rmdir local/peer-1/model.safetensors
-ends "that run has not finished" 0 'everything in local$' local --peers 3 "${full[@]}" --patience 1 --out local
+ends "that run has not finished" 0 'everything in local$' local --peers 3 "${full[@]}" --quorum-timeout 1 --out local
 
 # Nobody else has room: the next is asked, and where none takes it the model is lost.
-start nowhere "$HEARSAY" local --peers 3 "${full[@]}" --patience 1 --out nowhere
+start nowhere "$HEARSAY" local --peers 3 "${full[@]}" --quorum-timeout 1 --out nowhere
 check "local" wait_until 60 round_at_least nowhere/peer-1/metrics.jsonl 1
 mkdir nowhere/peer-1/model.safetensors
 : >nowhere/peer-0/handed
 finish "$started" 120
 check "a full receiver says no, and the next takes it" [ "$code" = 1 -a -s nowhere/peer-2/handed/peer-1.safetensors ]
 rm -r nowhere
-start nowhere "$HEARSAY" local --peers 3 "${full[@]}" --patience 1 --out nowhere
+start nowhere "$HEARSAY" local --peers 3 "${full[@]}" --quorum-timeout 1 --out nowhere
 check "local" wait_until 60 round_at_least nowhere/peer-1/metrics.jsonl 1
 mkdir nowhere/peer-1/model.safetensors
 : >nowhere/peer-0/handed

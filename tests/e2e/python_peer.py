@@ -198,9 +198,9 @@ def check_keywords():
 
     # Sentences of the library: no flag is left in any.
     notes = []
-    for more in (dict(rounds=0), dict(min_peers=-1), dict(topology="star", tolerate=3), dict(mixer="average", policy="async"), dict(bootstrap="a"),
+    for more in (dict(rounds=0), dict(min_peers=-1), dict(topology="star", byzantine=3), dict(mixer="average", policy="async"), dict(bootstrap="a"),
                  dict(listen="x"), dict(key="/nowhere"), dict(overlap="layer"), dict(final_drift=1e-9), dict(mixer="gossip", topology="ring"),
-                 dict(metrics="x"), dict(uplink="?"), dict(evaluate_every=-1), dict(initial="maybe"), dict(gamma="x"), dict(local_steps=0.5)):
+                 dict(metrics="x"), dict(bandwidth="?"), dict(evaluate_every=-1), dict(initial="maybe"), dict(gamma="x"), dict(local_steps=0.5)):
         error = raises(hearsay.HearsayError, "", lambda: alone({"w": f}, on_note=lambda level, text: notes.append(text), **more))
         assert "--" not in str(error) and any(name in str(error) for name in more), (more, error)
     out = os.path.join(tempfile.mkdtemp(), "out")

@@ -145,9 +145,9 @@ for value in 0 -1 1d x "" 1e99; do
         '"$HEARSAY" "${run[@]}" --checkpoint "$value" --out value 2>value.err >value.out; [ $? = 2 ] &&
         grep -q -e "--checkpoint: found" value.err'
 done
-check "--forget '5d'" eval \
-    '"$HEARSAY" "${run[@]}" --forget 5d --out value 2>value.err >value.out; [ $? = 2 ] &&
-    grep -q -e "--forget: found" value.err'
+check "--member-ttl '5d'" eval \
+    '"$HEARSAY" "${run[@]}" --member-ttl 5d --out value 2>value.err >value.out; [ $? = 2 ] &&
+    grep -q -e "--member-ttl: found" value.err'
 # ---- A stop that is asked for. ----
 
 # The next checkpoint would be an hour away; and no accuracy is known, however far it gets until it is told.
@@ -263,7 +263,7 @@ forget "$started"
 "$HEARSAY" key new end.key 2>/dev/null
 read -r port < <(free_ports 1)
 pair=(peer --key end.key --model mlp:784-32-10 --data glyphs --rounds 3000 --min-peers 2 --checkpoint 0.1s
-    --quorum 0.6 --patience 2)
+    --quorum 0.6 --quorum-timeout 2)
 start gone "$HEARSAY" "${pair[@]}" --name gone --listen "127.0.0.1:$port" --shard 1/2 --out gone
 gone=$started
 back=("$HEARSAY" "${pair[@]}" --name back --listen 127.0.0.1:0 --bootstrap "127.0.0.1:$port" --shard 2/2 --out back)

@@ -74,7 +74,7 @@ figures_round()
 
 # ---- quasi-global momentum ----
 
-equal qg --topology ring --momentum-kind qg --skew label:2 --local-steps 3
+equal qg --topology ring --momentum-kind qg --partition label:2 --local-steps 3
 equal qg-dpsgd --topology ring --mixer dpsgd --gamma 1 --momentum-kind qg --nesterov false --overlap 1
 equal local-dpsgd --topology ring --mixer dpsgd --gamma 1 --nesterov false --overlap 1
 check "qg: it is another training than with momentum of one's own" \
@@ -83,7 +83,7 @@ check "qg: under label skew models are nearer to each other" python3 - "$HEARSAY
 import json, subprocess, sys
 def apart(kind):
     subprocess.run([sys.argv[1], "sim", "--peers", "8", "--topology", "ring", "--mixer", "dpsgd", "--gamma", "1",
-        "--model", "logreg", "--data", "glyphs", "--skew", "label:1", "--rounds", "200", "--schedule", "constant",
+        "--model", "logreg", "--data", "glyphs", "--partition", "label:1", "--rounds", "200", "--schedule", "constant",
         "--momentum-kind", kind, "--seed", sys.argv[2], "--out", "skew-" + kind], check=True, capture_output=True)
     drift = [json.loads(line).get("relative_drift") for line in open(f"skew-{kind}/peer-0/metrics.jsonl")]
     drift = [d for d in drift[100:200] if d]

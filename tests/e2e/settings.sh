@@ -32,7 +32,7 @@ compress topk:0.1+qsdg:4 qsgd:4
 compress atuo auto
 final-compress fp61 fp16
 data mnits:DIR mnist:DIR
-skew dirichelt:0.1 dirichlet:0.1
+partition dirichelt:0.1 dirichlet:0.1
 augment corp crop
 policy asinc async
 policy ssp ssp:N
@@ -65,7 +65,7 @@ import re, subprocess, sys
 # What a key goes with, where it is of some runs only; - is a model that takes too long here.
 WITH = {"norm": "-", "error-feedback": "--mixer average", "factor-masking": "--mixer average",
         "collective": "--mixer allreduce", "centre-momentum": "--mixer sma",
-        "beta2": "--optimiser adam", "learner-momentum": "--learners 2", "post-local": "--local-steps 2", "pull": "--tolerate 1 --topology complete --peers 5"}
+        "beta2": "--optimiser adam", "learner-momentum": "--learners 2", "post-local": "--local-steps 2", "max-pull": "--byzantine 1 --topology complete --peers 5"}
 for command in "train", "local", "sim", "peer":
     text = subprocess.run([sys.argv[1], command, "--help", "all"], capture_output=True, text=True, check=True).stdout
     text = re.sub(r"\n {20,}", " ", text)

@@ -31,8 +31,8 @@ check "a listening descriptor that is no socket" eval \
     '"$HEARSAY" peer "${run[@]}" --listen fd:0 </dev/null >fd.out 2>fd.err; [ $? = 2 ] &&
     grep -q "cannot listen on fd:0: socket operation on non-socket" fd.err'
 check "a leash that is no descriptor" eval \
-    '"$HEARSAY" peer "${run[@]}" --listen 127.0.0.1:0 --leash-fd 77 </dev/null >fd.out 2>fd.err; [ $? = 2 ] &&
-    grep -q -e "--leash-fd 77: bad file descriptor" fd.err'
+    '"$HEARSAY" peer "${run[@]}" --listen 127.0.0.1:0 --parent-fd 77 </dev/null >fd.out 2>fd.err; [ $? = 2 ] &&
+    grep -q -e "--parent-fd 77: bad file descriptor" fd.err'
 
 # ---- Descriptors and memory. ----
 
@@ -81,7 +81,7 @@ for command in train "sim --peers 2" "peer --listen 127.0.0.1:0 --key cluster.ke
 done
 # The limit comes while it trains: the room that was kept for the model cannot be used any more.
 if command -v prlimit >/dev/null; then
-    start limited "$HEARSAY" peer --listen 127.0.0.1:0 --key cluster.key --model logreg --rounds 60 --local-steps 200 --out limited --patience 1
+    start limited "$HEARSAY" peer --listen 127.0.0.1:0 --key cluster.key --model logreg --rounds 60 --local-steps 200 --out limited --quorum-timeout 1
     check "peer: trains" wait_until 60 round_at_least limited/metrics.jsonl 1
     prlimit --pid "$started" --fsize=16384
     finish "$started" 60
@@ -100,7 +100,7 @@ if full_disk 64 true; then
     # A model of 31 KiB; the lines of 2,000 rounds fill the rest.
     # shellcheck disable=SC2016 # The inner shell's.
     full_disk 128 '"$HEARSAY" peer --key cluster.key --listen 127.0.0.1:0 --model logreg --rounds 2000 --batch 1 \
-        --patience 1 --out disk/a; status=$?; ls -l disk/a >&2; [ $status = 1 ] && [ -s disk/a/model.safetensors ] &&
+        --quorum-timeout 1 --out disk/a; status=$?; ls -l disk/a >&2; [ $status = 1 ] && [ -s disk/a/model.safetensors ] &&
         [ -s disk/a/summary.json ] && ! ls -A disk/a | grep -q reserve'
     check "peer: metrics fill the disk, the model and the summary are kept" [ $? = 0 ]
     check "  and it says which file suffered" grep -q 'cannot write disk/a/metrics.jsonl: no space left on device' disk.err
@@ -109,7 +109,7 @@ if full_disk 64 true; then
         [ $? = 1 ]'
     check "train: no room for the model, from the start" grep -q 'no room for the model in disk/a: No space left' disk.err
     # shellcheck disable=SC2016
-    full_disk 256 'run="$HEARSAY local --peers 2 --model logreg --data glyphs --rounds 2000 --patience 1 --out disk/l"
+    full_disk 256 'run="$HEARSAY local --peers 2 --model logreg --data glyphs --rounds 2000 --quorum-timeout 1 --out disk/l"
         $run >first 2>&1; code=$?; mount -o remount,size=4m disk; $run >second 2>second.err; [ "$code $?" = "1 1" ]'
     check "local: the same command prints the failure of a failed run again, with the same exit code: $(tail -n 1 second)" eval \
         '[ $? = 0 ] && [ "$(tail -n 1 first)" = "$(tail -n 1 second)" ] && ! grep -q "begins again" second.err &&

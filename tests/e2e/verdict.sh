@@ -117,7 +117,7 @@ done
 # ---- A peer whose model cannot be written has failed, whatever the others agree on. ----
 
 # What cannot be written from the start is refused; this comes while they train.
-start unwritable "$HEARSAY" local --peers 3 "${run[@]}" --rounds 15 --local-steps 1500 --patience 1 --out unwritable --json
+start unwritable "$HEARSAY" local --peers 3 "${run[@]}" --rounds 15 --local-steps 1500 --quorum-timeout 1 --out unwritable --json
 check "they train" wait_until 60 test -s unwritable/peer-1/metrics.jsonl
 mkdir unwritable/peer-1/model.safetensors
 finish "$started" 120
@@ -132,8 +132,8 @@ done
 
 # ---- Peers that are stopped, and stay so. ----
 
-# It is named while it is waited for, and after --patience it is ended, and has failed.
-start halted "$HEARSAY" local --peers 3 "${run[@]}" --rounds 30 --local-steps 1000 --patience 7 --out halted --json
+# It is named while it is waited for, and after --quorum-timeout it is ended, and has failed.
+start halted "$HEARSAY" local --peers 3 "${run[@]}" --rounds 30 --local-steps 1000 --quorum-timeout 7 --out halted --json
 parent=$started
 check "three more" wait_until 60 all_started
 pids+=("${children[@]}")
@@ -143,8 +143,8 @@ finish "$parent" 120
 ends "a peer that is stopped for good" halted.out 1 "failed 1 2/3 peer-1 exact"
 check "  it was waited for by name: $(grep 'waiting for' halted.err | head -n 1)" \
     grep -q 'waiting for peer-1 (stopped): the run has ended for others [0-9]* s ago' halted.err
-check "  and ended: $(grep 'than --patience' halted.err)" \
-    grep -q 'peer-1 has been stopped for longer than --patience: it is ended' halted.err
+check "  and ended: $(grep 'than --quorum-timeout' halted.err)" \
+    grep -q 'peer-1 has been stopped for longer than --quorum-timeout: it is ended' halted.err
 check "  none is left" none_alive "${children[@]}"
 check "  the others agree: $(figures json halted.out peers.0.verdict.text)" \
     [ "$(figures json halted.out peers.0.verdict.kind) $(figures json halted.out peers.0.verdict.dead.0)" = "consensus peer-1" ]
@@ -195,7 +195,7 @@ killed()
     local name=$1 n=$2 rank
     shift 2
     start "$name" "$HEARSAY" local --peers "$n" --model mlp:784-64-10 --data glyphs --rounds "${ROUNDS:-1500}" --seed "$seed" \
-        --patience 1 --out "$name" --json
+        --quorum-timeout 1 --out "$name" --json
     parent=$started
     check "$name: under way" wait_until 60 round_at_least "$name/peer-0/metrics.jsonl" 5
     mapfile -t children < <(children_of "$parent")

@@ -339,7 +339,7 @@ void admission_check(struct cluster *c)
 }
 
 /* 30 s after the last fault: of two processes with one identity, or one name, one has ended; and
- * who has been gone for longer than --forget is forgotten. */
+ * who has been gone for longer than --member-ttl is forgotten. */
 void admission_settled(struct cluster *c)
 {
     uint32_t alive = 0;

@@ -263,7 +263,7 @@ void cluster_set_run(struct run *r, const struct plan *p)
                       .local_steps = p->local_steps};
     set_spec(r->compress, p->compress);
     set_spec(r->final_compress, "qsgd:4");
-    /* Not with --tolerate; and with base:K models go whole. */
+    /* Not with --byzantine; and with base:K models go whole. */
     bool last = strcmp(p->final_topology, RUN_SAME) != 0 && p->tolerate == 0;
     snprintf(r->final_topology, sizeof r->final_topology, RUN_SAME);
     if (last && rota_of(p->final_topology))

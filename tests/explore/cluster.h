@@ -15,7 +15,7 @@ enum wrong {
     WRONG_CRASH,      /* The program died. */
     WRONG_PROTOCOL,   /* A correct peer was taken for a violator. */
     WRONG_REPLICAS,   /* Equal (epoch, round), other replicas. */
-    WRONG_MODEL,      /* An honest model is no number or, with --tolerate, out of bounds. */
+    WRONG_MODEL,      /* An honest model is no number or, with --byzantine, out of bounds. */
     WRONG_MEAN,       /* An exchange was not equal and opposite, or the mean has moved. */
     WRONG_ROUNDS,     /* Rounds claimed are not those done and those counted as skipped. */
     WRONG_STORM,      /* A peer dials, or is dialled, without end. */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* With --tolerate an honest model is no farther from the initial one than so many times the
+/* With --byzantine an honest model is no farther from the initial one than so many times the
  * farthest optimum. Local steps alone keep it within once, and noise and what liars add a share
  * of the distances between honest models. */
 static const double most_ways = 4;
@@ -43,7 +43,7 @@ static uint32_t n_staying(const struct plan *p)
     return (uint32_t)__builtin_popcount(all & ~gone);
 }
 
-/* More peers, a graph with more edges, lock step: what --tolerate wants. */
+/* More peers, a graph with more edges, lock step: what --byzantine wants. */
 static void draw_tolerance(struct plan *p, struct rng *r)
 {
     uint32_t least = 6 + (uint32_t)rng_below(r, 12);
@@ -156,7 +156,7 @@ void liars_check_note(struct cluster *c, uint32_t peer, const char *text)
 }
 
 /* Models are pulled at to the very end: then they may be apart, and whoever sees it says so; and
- * with --tolerate honest ones alone may stay apart, as what is clipped may be all. Else who lies
+ * with --byzantine honest ones alone may stay apart, as what is clipped may be all. Else who lies
  * about all but its model keeps nobody from ending well, where nothing else goes wrong, in lock step:
  * else what the edges alone say begins to count for one after another, and not once one has ended. */
 bool liars_excuse(const struct cluster *c)

@@ -1,4 +1,4 @@
-/* tests/unit/gossip_clip.c -- --tolerate's threshold and the trust in an edge, each against a
+/* tests/unit/gossip_clip.c -- --byzantine's threshold and the trust in an edge, each against a
  * plain twin. */
 #include "gossip/exchange/trust.h"
 #include "gossip/mixers/clip.h"

@@ -237,7 +237,7 @@ static void test_errors(void **state)
     refuse(&tool, "f --hel", "unknown flag --hel");
     refuse(&tool, "f --file x", "unknown flag --file"); /* An operand is no flag. */
     refuse(&tool, "f -x", "unknown flag -x");
-    refuse(&tool, "f --uplink 3", "--uplink is a flag of hearsay alpha only");
+    refuse(&tool, "f --bandwidth 3", "--bandwidth is a flag of hearsay alpha only");
     refuse(&tool, "f --pear", "--pear is a flag of hearsay alpha, beta only");
     refuse(&tool, "f --where 3", "unknown flag --where");
     refuse(&tool, "f --out", "--out needs a value (DIR)");

@@ -24,7 +24,7 @@ static void expect(const struct quorum *q, enum quorum_state s, uint32_t n_live,
     assert_int_equal(q->n_members, n_members);
 }
 
-/* Half of eight is enough, three are not; after --patience they go on; a newcomer counts. */
+/* Half of eight is enough, three are not; after --quorum-timeout they go on; a newcomer counts. */
 static void test_held_and_resigned(void **state)
 {
     (void)state;

@@ -7,7 +7,7 @@ static struct run_flags rich_flags(void)
 {
     static const char *const flags[][2] = {
         {"model", "resnet:20"}, {"norm", "group"},           {"init", "0123456789abcdef"},
-        {"data", "cifar10"},    {"augment", "crop+flip"},    {"skew", "dirichlet:0.5"},
+        {"data", "cifar10"},    {"augment", "crop+flip"},    {"partition", "dirichlet:0.5"},
         {"compress", "fp16"},   {"final-compress", "none"},  {"topology", "regular:4"},
         {"mixer", "average"},   {"error-feedback", "false"}, {"factor-masking", "true"},
         {"gamma", "0.0375"},    {"policy", "sync"},          {"seed", "18446744073709551615"},
@@ -64,7 +64,7 @@ static void defaults_may_be_given(void **state)
     static const char *const needs[][3] = { /* A key is of some runs only. */
         {"error-feedback", "mixer", "average"}, {"factor-masking", "mixer", "average"},
         {"collective", "mixer", "sma"}, {"centre-momentum", "mixer", "sma"}, {"norm", "model", "resnet:20"},
-        {"drift-target", "compress", "auto"}, {"pull", "tolerate", "1"}, {"pull", "topology", "complete"},
+        {"drift-target", "compress", "auto"}, {"max-pull", "byzantine", "1"}, {"max-pull", "topology", "complete"},
         {"beta2", "optimiser", "adam"}, {"learner-momentum", "learners", "2"}, {"post-local", "local-steps", "2"}};
     /* clang-format on */
     (void)state;
@@ -201,13 +201,13 @@ static void one_spelling_for_each_meaning(void **state)
                                           {"batch", "0064", "64"},
                                           {"gamma", "1.0", "1"},
                                           {"model", "mlp:0784-10", "mlp:784-10"},
-                                          {"skew", "dirichlet:.50", "dirichlet:0.5"},
+                                          {"partition", "dirichlet:.50", "dirichlet:0.5"},
                                           {"data", "mnist:/some/where", "mnist"},
                                           {"data", "mnist", "mnist"},
                                           {"data", "csv:/some/where", "csv"},
                                           {"data", "text:/some/where,context=64", "text/64"},
-                                          {"skew", "label:2", "label:2"},
-                                          {"skew", "file", "file"},
+                                          {"partition", "label:2", "label:2"},
+                                          {"partition", "file", "file"},
                                           {"augment", "flip+crop", "crop+flip"},
                                           {"augment", "none", "none"},
                                           {"init", "none", "none"},
@@ -304,9 +304,9 @@ static void bad_values_name_the_flag(void **state)
         {"init", "0123456789ABCDEF", "hexadecimal"},
         {"init", "0123456789abcde", "hexadecimal"},
         {"init", "0123456789abcdef0", "hexadecimal"},
-        {"skew", "label:0", ""},
-        {"skew", "label", ""},
-        {"skew", "file:1", ""},
+        {"partition", "label:0", ""},
+        {"partition", "label", ""},
+        {"partition", "file:1", ""},
         {"data", "csv/0x10/0", ""},
         {"data", "csv:", ""},
         {"data", "text/0", ""},
@@ -321,10 +321,10 @@ static void bad_values_name_the_flag(void **state)
         {"data", "imagenet", "imagenet"},
         {"data", "mnist:", ""},
         {"data", "glyphs:x", ""},
-        {"skew", "dirichlet:0", ""},
-        {"skew", "dirichlet:-1", ""},
-        {"skew", "dirichlet", ""},
-        {"skew", "IID", "IID"},
+        {"partition", "dirichlet:0", ""},
+        {"partition", "dirichlet:-1", ""},
+        {"partition", "dirichlet", ""},
+        {"partition", "IID", "IID"},
         {"model", "", "found ''"},
         {"seed", "1\n", "control characters"},
         {"model", "lenet5\nseed=2", "'lenet5?seed=2'"},
@@ -369,7 +369,7 @@ static void contradictions_name_both_values(void **state)
                                            {"optimiser", "adam"},
                                            {"beta2", "0.999"},
                                            {"label-smoothing", "0"},
-                                           {"skew", "iid"},
+                                           {"partition", "iid"},
                                            {"compress", "topk:0.01"},
                                            {"final-compress", "fp16"},
                                            {"topology", "ring"},
@@ -411,7 +411,7 @@ static void contradictions_name_both_values(void **state)
     assert_int_equal(run_check_flags(&r, &f, error), 0);
     set(&f, "gamma", "0.03750");
     set(&f, "data", "cifar10:/elsewhere");
-    set(&f, "skew", "dirichlet:5e-1");
+    set(&f, "partition", "dirichlet:5e-1");
     assert_int_equal(run_check_flags(&r, &f, error), 0);
     struct run_flags given = plain_flags(), spelt = {.trainer = &sgd_keys};
     set(&given, "compress", "topk:0.01");
@@ -568,7 +568,7 @@ static void a_run_fits_its_message(void **state)
     assert_true(run_text(&r, text) > RUN_VALUE_MAX);
     check_round_trip(&f);
     set(&f, "model", model);
-    set(&f, "skew", "dirichlet:0.12345678901234567");
+    set(&f, "partition", "dirichlet:0.12345678901234567");
     set(&f, "compress", "topk:0.012345678+qsgd:4");
     const struct run_key *k;
     for (size_t i = 0; (k = run_key_at(&sgd_keys, i)) != NULL; i++)

@@ -175,7 +175,7 @@ static void layers_must_stand_when_they_are_done(void **state)
     } rows[] = {{"local-steps", "auto", "--overlap layer: needs a number of --local-steps"},
                 {"clip", "2.5", "--overlap layer: not with --clip 2.5"},
                 {"topology", "base:1", NULL},
-                {"tolerate", "0", NULL}};
+                {"byzantine", "0", NULL}};
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct run_flags f = plain_flags();
@@ -342,7 +342,7 @@ static void only_images_are_augmented(void **state)
     }
 }
 
-/* --tolerate wants 2 B + 2 neighbours of every peer, lock step, and models. The sentence
+/* --byzantine wants 2 B + 2 neighbours of every peer, lock step, and models. The sentence
  * names graphs that do. */
 static void tolerance_wants_neighbours(void **state)
 {
@@ -369,7 +369,7 @@ static void tolerance_wants_neighbours(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct run_flags f = plain_flags();
         struct run r;
-        set(&f, "tolerate", rows[i].tolerate);
+        set(&f, "byzantine", rows[i].tolerate);
         set(&f, "topology", rows[i].topology);
         set(&f, "min-peers", rows[i].peers);
         int err = run_from_flags(&r, &f, error);
@@ -379,7 +379,7 @@ static void tolerance_wants_neighbours(void **state)
     }
     struct run r;
     struct run_flags f = plain_flags();
-    set(&f, "tolerate", "1");
+    set(&f, "byzantine", "1");
     set(&f, "topology", "complete");
     set(&f, "policy", "async");
     assert_int_equal(run_from_flags(&r, &f, error), -EINVAL);
@@ -387,14 +387,14 @@ static void tolerance_wants_neighbours(void **state)
     set(&f, "policy", "sync");
     set(&f, "mixer", "average");
     assert_int_equal(run_from_flags(&r, &f, error), -EINVAL);
-    assert_non_null(strstr(error, "--tolerate: only with --mixer choco"));
+    assert_non_null(strstr(error, "--byzantine: only with --mixer choco"));
     f = plain_flags();
-    set(&f, "pull", "1");
+    set(&f, "max-pull", "1");
     assert_int_equal(run_from_flags(&r, &f, error), -EINVAL);
-    assert_non_null(strstr(error, "--pull: only with --tolerate"));
+    assert_non_null(strstr(error, "--max-pull: only with --byzantine"));
     set(&f, "topology", "torus");
     set(&f, "min-peers", "16");
-    set(&f, "tolerate", "1");
+    set(&f, "byzantine", "1");
     assert_int_equal(run_from_flags(&r, &f, error), 0);
     assert_true(r.pull == 1 && r.tolerate == 1);
 }
@@ -432,12 +432,12 @@ static void last_phase_has_a_graph(void **state)
             fail_msg("\"%s\" lacks \"%s\"", error, rows[i].why);
     }
     struct run_flags f = plain_flags();
-    set(&f, "tolerate", "1");
+    set(&f, "byzantine", "1");
     set(&f, "topology", "complete");
     set(&f, "final-topology", "base:1");
     struct run r;
     assert_int_equal(run_from_flags(&r, &f, error), -EINVAL);
-    assert_non_null(strstr(error, "does not go with --tolerate"));
+    assert_non_null(strstr(error, "does not go with --byzantine"));
     f = plain_flags();
     r = make(&f);
     assert_string_equal(run_final_topology(&r), r.topology);

@@ -18,7 +18,7 @@ static const struct option_row rows[] = {
     {.name = "out", .kind = OPTION_TEXT, .arg = "DIR", .help = "where to"},
     {.name = "key", .kind = OPTION_TEXT, .arg = "FILE", .help = "the key"},
     {.name = "shard", .kind = OPTION_TEXT, .arg = "i/n|own|auto", .help = "which"},
-    {.name = "uplink", .kind = OPTION_TEXT, .arg = "auto|RATE|off", .help = "how fast"},
+    {.name = "bandwidth", .kind = OPTION_TEXT, .arg = "auto|RATE|off", .help = "how fast"},
     {.name = "token", .kind = OPTION_TEXT, .arg = "TOKEN|@FILE", .help = "a token"},
     {.name = "policy", .kind = OPTION_CHOICE, .arg = "sync|ssp:N|0|a+b", .help = "who waits"},
     {.name = "last", .kind = OPTION_TEXT, .arg = "off|", .help = "an empty alternative"},

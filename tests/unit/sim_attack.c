@@ -94,7 +94,7 @@ static void one_liar_untolerated(void **state)
         }
 }
 
-/* With --tolerate 1 it is bounded, whatever it says and in whichever code. */
+/* With --byzantine 1 it is bounded, whatever it says and in whichever code. */
 static void one_liar_tolerated(void **state)
 {
     (void)state;
@@ -119,8 +119,8 @@ static void nobody_lies(void **state)
             double apart, off2 = run_attack(NULL, codecs[k], tolerate, &distrusted, &apart);
             assert_int_equal(distrusted, 0);
             if (!(off2 <= (tolerate > 0 ? 1e-4 : 1e-12)) || !(apart <= 2))
-                fail_msg("%s, --tolerate %u: the mean is off by %g, models are %g apart", codecs[k],
-                         tolerate, off2, apart);
+                fail_msg("%s, --byzantine %u: the mean is off by %g, models are %g apart",
+                         codecs[k], tolerate, off2, apart);
         }
 }
 
@@ -197,7 +197,7 @@ static void more_liars_than_that(void **state)
     for (size_t i = 0; i < sizeof attacks / sizeof attacks[0]; i++) {
         double without = run_two_on_each(attacks[i], 0), with = run_two_on_each(attacks[i], 0.5);
         if (!(without > 0.5) || !(with < 1e-6))
-            fail_msg("%s: off by %g, with --pull 0.5 by %g", attacks[i], without, with);
+            fail_msg("%s: off by %g, with --max-pull 0.5 by %g", attacks[i], without, with);
     }
 }
 

@@ -274,7 +274,7 @@ static void test_back_too_late(void **state)
     rig_close(&r);
 }
 
-/* Who was stopped, or cut off, meets nobody any more, and finds that out long before --patience. */
+/* Who was stopped, or cut off, meets nobody any more, and finds that out long before --quorum-timeout. */
 static void test_away_and_deserted(void **state)
 {
     (void)state;

@@ -20,7 +20,7 @@ struct plan
     const char *topology, *compress;
     uint32_t n, mixer;
     bool statistics, sessions;
-    double pull; /* With --tolerate 1. */
+    double pull; /* With --byzantine 1. */
     uint32_t overlap;
 };
 

@@ -18,7 +18,7 @@
  * A member that lives, but to whom no session can be had for SCHEDULE_LOST_US, cannot be waited for: then
  * our own model stands for the mean, which is said. The last phase brings such models together.
  *
- * Members are believed: whatever is finite counts, as in any all-reduce. (--tolerate is refused.)
+ * Members are believed: whatever is finite counts, as in any all-reduce. (--byzantine is refused.)
  */
 #ifndef PEER_NODE_COLLECTIVES_ALLREDUCE_H
 #define PEER_NODE_COLLECTIVES_ALLREDUCE_H

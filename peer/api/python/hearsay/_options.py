@@ -35,8 +35,8 @@ class RunOptions(TypedDict, total=False):
     final_topology: Optional[str]
     quorum: Optional[float]
     seed: Optional[int]
-    tolerate: Optional[int]
-    pull: Optional[float]
+    byzantine: Optional[int]
+    max_pull: Optional[float]
     collective: Optional[Literal['ring', 'butterfly', 'tree', 'round-robin', 'master-worker', 'all-to-all']]
     centre_momentum: Optional[float]
     error_feedback: Optional[bool]
@@ -57,17 +57,17 @@ class RunOptions(TypedDict, total=False):
     identity: Optional[Path]
     members: Optional[Path]
     token: Optional[str]
-    forget: Optional[Seconds]
-    patience: Optional[float]
-    worker_limit: Optional[float]
-    uplink: Optional[str]
+    member_ttl: Optional[Seconds]
+    quorum_timeout: Optional[float]
+    straggler_timeout: Optional[float]
+    bandwidth: Optional[str]
     # With model= only: the tensors are a model of `hearsay peer`, which can join the run.
     model: Optional[str]
     data: Optional[str]
     norm: Optional[Literal['batch', 'group', 'layer']]
     init: Optional[str]
     augment: Optional[str]
-    skew: Optional[str]
+    partition: Optional[str]
     batch: Optional[int]
     learners: Optional[int]
     learner_momentum: Optional[float]
@@ -100,9 +100,11 @@ class PeerOptions(RunOptions, total=False):
 
 RUN_NAMES = frozenset(RunOptions.__annotations__)
 PEER_NAMES = frozenset(PeerOptions.__annotations__)
+# Former names of options, which the library still takes.
+FORMER = frozenset(("tolerate", "pull", "forget", "patience", "worker_limit", "uplink", "skew"))
 # A simulated peer has no socket, key or file.
 SIMULATED = PEER_NAMES - {"key", "bootstrap", "listen", "name", "out", "checkpoint", "metrics", "advertise", "identity", "members", "token",
-                          "forget", "uplink"}
+                          "member_ttl", "bandwidth"}
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -111,7 +113,7 @@ def check(where: str, given: Iterable[str], names: Iterable[str], what: str = "k
     known = sorted(names)
     for name in given:
         plain = name.replace("-", "_")
-        if plain in known:
+        if plain in known or plain in FORMER:
             continue
         if plain in PEER_NAMES:
             raise error(f"{where}: found the {what} {name!r}, which a simulated peer does not take; expected one of {', '.join(known)}")

@@ -150,7 +150,7 @@ def simulate(n: int, train: Callable[..., Any], *args: Any, network: str = "", *
 
     Each peer has a thread that calls train(rank, connect, *args), as in local(). One thread trains at a time, so that a
     synchronous run has the same bits each time. Peers with the names "peer-0", "peer-1", ... over TCP have the same bits, too
-    (with compress="auto" only if uplink="off", because a real link influences the codec). `train` must not use a random
+    (with compress="auto" only if bandwidth="off", because a real link influences the codec). `train` must not use a random
     stream that peers share.
     network: latency-us, jitter-us, bandwidth (bytes per second of each link; 0: no limit), step-us (virtual time of a
     local step), cut-rate, seed.
