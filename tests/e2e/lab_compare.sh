@@ -86,6 +86,10 @@ check "again: a table, and nothing is trained" eval \
 check "  and a table for LaTeX" eval '[ "$(grep -c "\\\\pm.*\\\\\\\\$" table.tex)" = 3 ] && grep -q "begin{tabular}" table.tex'
 compare csv arms.toml --out out --csv
 check "  and CSV" cmp csv.out out/compare.csv
+compare csvfile arms.toml --out out --csv runs.csv
+check "  in a file, beside the table" eval '[ "$code" = 0 ] && cmp runs.csv out/compare.csv && cmp table.out csvfile.out'
+compare csvstdout arms.toml --out out --csv -
+check "  and - is stdout" cmp csvstdout.out out/compare.csv
 HEARSAY_LR=0.3 HEARSAY_ROUNDS=3 compare env arms.toml --out out
 check "settings of the environment change nothing, and a warning names them" eval \
     '[ "$code" = 0 ] && cmp table.out env.out && grep -q "warning: runs do not get HEARSAY_LR, HEARSAY_ROUNDS" env.err'
@@ -114,6 +118,9 @@ refused "jobs at the same time over TCP" '--jobs: found 2 with command = "local"
 refused "jobs that are no number" "--jobs: found 'x', expected a whole number from 1 to 256" arms.toml --jobs x
 echo mine >mine.tex
 refused "a file of another program for --latex" 'mine.tex exists' arms.toml --latex mine.tex
+refused "a file of another program for --csv" 'mine.tex exists' arms.toml --csv mine.tex
+refused "one file for two outputs" '--csv and --latex: found both' arms.toml --csv both --latex ./both
+refused "two outputs for stdout" '--json and --csv -: found 2 outputs for stdout' arms.toml --json --csv
 printf 'at = "1 kill 1"\nat = "2 restart 1"\n' >kill.toml
 compare scenario arms.toml --set scenario=kill.toml --set seeds=1 --set lr=0.05 --set rounds=400 --out scenario
 check "with a scenario, as any flag" eval '[ "$code" = 0 ] && grep -q "joined" scenario/*/lr-0.05/seed-1/summary.json'
@@ -131,6 +138,17 @@ check "a long run trains" wait_until 60 eval 'ls long/*/*/seed-1/peer-0/metrics.
 kill -INT "$pid"
 finish "$pid" 30
 check "Ctrl-C: exit code 130, and the result so far" eval '[ "$code" = 130 ] && [ "$(figures json long.out interrupted) $(figures json long.out n_left)" = "True 3" ]'
+
+HEARSAY_LIBRARY=$library PYTHONPATH=$root/peer/api/python start gone "$python" -m hearsay.lab compare arms.toml --hearsay "$HEARSAY" \
+    --set lr=0.05 --set rounds=200000 --set seeds=1 --out gone
+pid=$started
+check "another long run trains" wait_until 60 eval 'ls gone/*/*/seed-1/peer-0/metrics.jsonl 2>/dev/null | grep -q .'
+inner=$(children_of "$pid")
+rm -rf gone
+finish "$pid" 30
+check "--out is deleted: exit code 1 and an error: $(tail -n 1 gone.err)" eval \
+    '[ "$code" = 1 ] && tail -n 1 gone.err | grep -q "^hearsay-lab: --out: gone was deleted or replaced during the runs" && [ ! -s gone.out ]'
+check "  the runs end, and nothing makes it again" eval 'wait_until 30 none_alive $inner && [ ! -e gone ]'
 
 # ---- An arm that was not evaluated before a budget is in no figure of it, and that is said. ----
 

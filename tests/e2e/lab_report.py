@@ -214,6 +214,10 @@ def check_page(path, dirs):
         fail("an address is there")
     for svg in re.findall(r"<svg.*?</svg>", text, re.S):
         xml.etree.ElementTree.fromstring(svg)
+    if text.count("<table") != text.count('<div class="wide"><table'):
+        fail("a table is not in a box that scrolls")
+    if max(row.count("<td") for row in re.findall(r"<tr data-run=.*?</tr>", text, re.S)) > 11:
+        fail("a table of runs is wider than a window of 1200 px")
     page = Page()
     page.feed(text)
     page.close()

@@ -29,18 +29,21 @@ check "load() and what is made of it" units
 
 lab report ring "$strange" >page.out 2>page.err
 check "the page is written" [ $? = 0 ]
-check "  to the first directory, and its path is printed" [ "$(cat page.out)" = ring/report.html ]
+check "  of several runs to the current directory, and its path is printed" [ "$(cat page.out) $(ls ring/report.html 2>&1 | wc -l)" = "report.html 1" ]
 check "  nothing is on stderr" [ ! -s page.err ]
 check "  it parses, loads nothing, its pictures are XML, its figures are those of the files" \
-    reader page ring/report.html ring "$strange"
+    reader page report.html ring "$strange"
 # shellcheck disable=SC2016 # As it is on the page.
-check "  the name is escaped" grep -qF 'a&lt;b&gt;&amp;&#39;&quot;`x`$y$ü' ring/report.html
-check "  seven curves, bars and a graph of each run" [ "$(grep -c '<svg' ring/report.html)" = 13 ]
-check "  colours for light and dark mode" grep -q 'prefers-color-scheme:dark.*--series-0' ring/report.html
-check "  pictures have no colours of their own" eval '! grep -E "fill: #|stroke: #" ring/report.html'
-cp ring/report.html first.html
+check "  the name is escaped" grep -qF 'a&lt;b&gt;&amp;&#39;&quot;`x`$y$ü' report.html
+check "  eight curves, bars and a graph of each run" [ "$(grep -c '<svg' report.html)" = 14 ]
+check "  and says what the lines are" grep -q 'One line per run: the median of its peers. The band is from their minimum to their maximum' report.html
+check "  colours for light and dark mode" grep -q 'prefers-color-scheme:dark.*--series-0' report.html
+check "  pictures have no colours of their own" eval '! grep -E "fill: #|stroke: #" report.html'
+cp report.html first.html
 lab report ring "$strange" >page.out 2>page.err
-check "  the same again gives the same bytes" cmp first.html ring/report.html
+check "  the same again gives the same bytes" cmp first.html report.html
+lab report ring >page.out 2>page.err
+check "the page of one run is in its directory" eval '[ "$(cat page.out)" = ring/report.html ] && grep -q "One line per peer" ring/report.html'
 lab report "$strange/peer-3" --out one.html >one.out 2>one.err
 check "the directory of one peer has a page, too" reader page one.html "$strange/peer-3"
 bounded "$HEARSAY" train --model logreg --data glyphs --rounds 20 --out alone >alone.out 2>alone.err </dev/null
@@ -61,19 +64,58 @@ check "  a PNG, an SVG and a PDF" eval '[ "$(head -c 8 f.png | od -An -tx1 | tr 
     python3 -c "import xml.etree.ElementTree as x; x.parse(\"f.svg\")" && [ "$(head -c 4 f.pdf)" = %PDF ]'
 check "  the strange name is in the legend" grep -qF '`x`$y$ü' f.svg
 check "  LaTeX has a line of heads and a row for each run" [ "$(grep -c ' [\\][\\]$' t.tex)" = 3 ]
+check "  and six columns, with mean and deviation over the peers" eval \
+    'grep -qx "run & peers & rounds & test accuracy, .* & relative consensus distance & sent .*" t.tex &&
+     grep -qE "^ring & 3 & 30 & .[0-9.]+ .pm [0-9.]+. & [0-9.e-]+ & [0-9.]+ [kM]?B " t.tex'
+lab report ring --latex - --columns seconds,test_loss,accuracy_min >some.tex 2>some.err
+check "  --columns chooses others" grep -qE '^ring & [0-9.]+ & .[0-9.]+ .pm [0-9.]+. & [0-9.]+ .% ' some.tex
+lab report ring --latex bad.tex --columns peers,speed >bad.out 2>bad.err
+check "  an unknown column is refused with the list" eval \
+    '[ "$(wc -l <bad.err)" = 1 ] && grep -q "found .speed., expected names of this list: peers, accuracy, .*wall_s" bad.err && [ ! -e bad.tex ]'
+lab report ring "$strange" --figure loss.svg --plot loss --smooth 10 --figure other.svg >more.out 2>more.err
+check "  a legend says what line and band are, and the axis that the loss is smoothed" eval \
+    'grep -q "line: median of the peers, band: minimum to maximum" loss.svg && grep -q "moving average over 10 rounds" loss.svg && ! grep -q "moving average" f.svg'
+for by in round seconds bytes; do
+    check "  test loss by $by" lab report ring "$strange" --figure test_loss.png --plot test_loss --by $by
+done
 # shellcheck disable=SC2016 # As it is in the table.
 check "  special characters are escaped" grep -qF '\$y\$ü' t.tex
 check "  the rows of CSV are those of the files" reader csv rows.csv ring "$strange"
-check "  no page was written" eval 'rm ring/report.html; lab report ring --csv rows2.csv >more.out && [ ! -e ring/report.html ]'
+check "  no page was written" eval 'rm -f ring/report.html; lab report ring --csv rows2.csv >more.out && [ ! -e ring/report.html ]'
 lab report ring "$strange" --csv - >stdout.csv 2>csv.err
 check "  CSV on stdout is the same" cmp rows.csv stdout.csv
 check "  and no file" test ! -e ./-
 for bad in "--figure f.jpg" "--figure f.png --plot drift --by bytes" "--out same.html --csv same.html" "--out none/x.html" "--out ." \
-    "--csv ring/peer-0/metrics.jsonl --force"; do
+    "--csv ring/peer-0/metrics.jsonl --force" "--latex same.html --columns peers,speed" "--columns peers" "--smooth 3" \
+    "--figure same.png --smooth 0" "--csv - --latex -"; do
     # shellcheck disable=SC2086 # Words.
     lab report ring $bad >bad.out 2>bad.err
     check "$bad: exit code 2, one line, nothing written" [ "$? $(wc -l <bad.err) $(wc -c <bad.out) $(find . -name 'same.html' -o -name f.jpg)" = "2 1 0 " ]
 done
+
+# ---- Directories of sweep and compare, and files beside runs ----
+
+lab sweep lr=0.01,0.05 --seeds 2 --out swept -- sim --peers 2 "${few[@]:0:6}" --rounds 20 >swept.out 2>swept.err </dev/null
+check "a sweep" [ $? = 0 ]
+lab report swept/*/seed-* --csv all.csv >skip.out 2>skip.err
+check "log files beside the runs are skipped, with one note" eval \
+    '[ "$(wc -l <skip.err)" = 1 ] && grep -q "skipped 4 paths without results of a run: swept/lr=0.01/seed-1.log, " skip.err && [ "$(cat skip.out)" = all.csv ]'
+lab report swept >swept.out 2>swept.err
+check "the directory of a sweep: a page of all its runs" [ "$? $(cat swept.out) $(wc -l <swept.err)" = "0 swept/report.html 0" ]
+check "  with their figures" reader page swept/report.html swept/lr=0.01/seed-1 swept/lr=0.01/seed-2 swept/lr=0.05/seed-1 swept/lr=0.05/seed-2
+lab report swept --csv swept.csv >swept.out 2>swept.err
+check "  named by setting and seed" [ "$(sed -n '2,$s/^"\([^"]*\)".*/\1/p' swept.csv | sort -u | tr '\n' ';')" = \
+    "lr=0.01, seed 1;lr=0.01, seed 2;lr=0.05, seed 1;lr=0.05, seed 2;" ]
+printf 'model = "logreg"\ndata = "glyphs"\npeers = 2\nrounds = 20\nseeds = 2\nlr = [0.01, 0.05]\n[a]\ncompress = "none"\n[b]\ncompress = "qsgd:4"\n' >arms.toml
+lab compare arms.toml --out compared >compared.out 2>compared.err </dev/null
+check "a comparison" [ $? = 0 ]
+mkdir -p compared/a/lr-9/seed-3
+lab report compared --csv compared.csv >compared.out 2>compared.err
+check "its directory: the runs that are compared, by arm and seed" [ "$(sed -n '2,$s/^"\([^"]*\)".*/\1/p' compared.csv | sort -u | tr '\n' ';')" = \
+    "a, seed 1;a, seed 2;b, seed 1;b, seed 2;" ]
+check "  a run without results is skipped, with a note" eval '[ "$(wc -l <compared.err)" = 1 ] && grep -q "skipped 1 path .*: compared/a/lr-9/seed-3$" compared.err'
+lab report swept/lr=0.01/seed-1.log >file.out 2>file.err
+check "a file alone is refused" eval '[ "$(cat file.err)" = "hearsay-lab: swept/lr=0.01/seed-1.log: found a file, expected a directory that a run has written with --out" ]'
 
 # ---- The notebook ----
 

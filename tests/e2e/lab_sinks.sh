@@ -82,6 +82,10 @@ check "  the follower still waits" alive "$follower"
 kill -INT "$follower"
 finish "$follower" 60
 check "  until Ctrl-C: exit code 130, no traceback" [ "$code $(grep -c Traceback follow.err)" = "130 0" ]
+lab tensorboard out --logdir idle --follow --every 0.1 --idle 2 >idle.out 2>idle.err </dev/null
+check "a run that was interrupted: --idle ends the follower, and it says so" eval \
+    '[ "$(wc -l <idle.err)" = 1 ] && grep -q "^hearsay-lab: out: no metrics.jsonl has grown for 2 s and there is no summary.json" idle.err'
+check "  with all rounds" reader live idle/peer-1 out/peer-1
 start short env HEARSAY_LIBRARY="$library" PYTHONPATH="$root/peer/api/python" "$python" -m hearsay.lab tensorboard short --logdir ended \
     --follow --every 0.1
 bounded "$HEARSAY" local --peers 2 --model logreg --data glyphs --rounds 30 --policy sync --seed "$seed" --out short --json >short.json 2>short.err
@@ -96,7 +100,8 @@ check "  and the exact drift" within "$(reader scalars ended/all end/exact_relat
 echo mine >notes
 lab tensorboard ring --logdir notes/below >bad.out 2>bad.err
 check "a logdir in a file fails" [ "$? $(wc -l <bad.err) $(cat notes)" = "1 1 mine" ]
-for bad in "nowhere --logdir x" "ring simulated --logdir x --follow" "ring --logdir x --every 0"; do
+for bad in "nowhere --logdir x" "ring simulated --logdir x --follow" "ring --logdir x --every 0" "ring --logdir x --idle -1" \
+    "ring --logdir x --idle nan"; do
     # shellcheck disable=SC2086 # Words.
     lab tensorboard $bad >bad.out 2>bad.err
     check "$bad: exit code 2 and one line" [ "$? $(wc -l <bad.err)" = "2 1" ]

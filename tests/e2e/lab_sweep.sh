@@ -70,6 +70,13 @@ check "again: nothing is trained" eval \
 check "  and the table has a line for each setting, and the best" eval \
     '[ "$(grep -cE "^lr=0\.[0-9]+,momentum=[0-9.]+ +2 of 2 +[0-9.]+ % \+- [0-9]+\.[0-9]+ " again.out)" = 4 ] &&
      grep -q "^best accuracy: $(figures json grid.out best)," again.out && grep -q "^runs: 8 of 8 done$" again.out'
+sweep csv --seeds 2 --out grid lr=0.001,0.05 momentum=0,0.9 --csv grid.csv -- "${short[@]}" --seed="$seed"
+check "  and CSV in a file, beside the table" eval '[ "$code" = 0 ] && cmp again.out csv.out && [ "$(wc -l <grid.csv)" = 9 ]'
+for form in "--csv -" --csv; do
+    # shellcheck disable=SC2086 # Words.
+    sweep csv2 --seeds 2 --out grid lr=0.001,0.05 momentum=0,0.9 $form -- "${short[@]}" --seed="$seed"
+    check "  and on stdout by $form" cmp grid.csv csv2.out
+done
 sweep more lr=0.001,0.05 momentum=0.9 --seeds 3 --out grid --json -- "${short[@]}" --seed "$seed"
 check "one more seed: only that is trained" eval \
     '[ "$code" = 0 ] && [ "$(grep -c "done before" more.err)" = 4 ] && [ "$(figures json more.out n_done)" = 6 ]'
@@ -132,6 +139,16 @@ kill -KILL "$pid"
 wait "$pid" 2>/dev/null
 forget "$pid"
 check "killed, it leaves no process behind" eval '[ -n "$inner" ] && wait_until 30 none_alive $inner'
+HEARSAY_LIBRARY=$library PYTHONPATH=$root/peer/api/python start gone "$python" -m hearsay.lab sweep rounds=200000,300000 --out gone \
+    --hearsay "$HEARSAY" -- "${run[@]}" --local-steps 20
+pid=$started
+check "another run trains" wait_until 30 round_at_least gone/rounds=200000/seed-1/peer-0/metrics.jsonl 50
+inner=$(children_of "$pid")
+rm -rf gone
+finish "$pid" 30
+check "--out is deleted: exit code 1 and an error: $(tail -n 1 gone.err)" eval \
+    '[ "$code" = 1 ] && grep -q "^hearsay-lab: --out: gone was deleted or replaced during the runs" gone.err && [ ! -s gone.out ]'
+check "  the runs end, and nothing makes it again" eval 'wait_until 30 none_alive $inner && [ ! -e gone ]'
 
 # ---- Settings from a file; train and sim. ----
 
@@ -158,6 +175,7 @@ refused "a model for other data" '^hearsay-lab: model=lstm:8: --model: ' model=l
 refused "a time that is none" "^hearsay-lab: checkpoint=2x: --checkpoint: found '2x'" checkpoint=1s,2x -- "${short[@]}"
 refused "a value given twice over" 'sweep: found lr=... and the flag --lr after the --' lr=1,2 -- "${short[@]}" --lr 1
 refused "--out after the --" 'sweep: --out after the --: each run' lr=1,2 -- "${short[@]}" --out x
+refused "--csv that takes the values" '--csv: found lr=1,2, expected a file' --csv lr=1,2 -- "${short[@]}"
 refused "nothing between commas" 'sweep: lr: found no value' lr=1,,2 -- "${short[@]}"
 refused "a value twice" "sweep: lr: found '0.10' twice" lr=0.1,0.10 -- "${short[@]}"
 refused "a key twice" "sweep: found the key lr twice" lr=0.1 lr=0.2 -- "${short[@]}"

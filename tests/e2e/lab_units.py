@@ -291,6 +291,78 @@ def test_band_against_a_plain_reference():
     assert len(xs) == len(values)
 
 
+def test_moving_average_against_a_plain_reference():
+    random = np.random.default_rng(3)
+    for n in (1, 2, 5, 50):
+        rounds, ys = np.sort(random.integers(1, 60, 40)).astype(float), random.normal(size=40)
+        mean = drawing.moving_average(rounds, ys, n)
+        for i in range(40):
+            assert math.isclose(mean[i], np.mean([y for r, y in zip(rounds[:i + 1], ys) if r > rounds[i] - n] if n > 1 else ys[i]), abs_tol=1e-12), (n, i)
+    assert len(drawing.moving_average(np.zeros(0), np.zeros(0), 5)) == 0
+
+
+def test_several_runs_have_a_line_and_a_band_each():
+    for name in ("a", "b"):
+        for i in range(3):
+            put(f"{name}/peer-{i}/metrics.jsonl", "".join(row(r, f', "loss": {i + r % 2}, "test_loss": {i}, "local_steps": 1') for r in range(1, 9)))
+    put("t/metrics.jsonl", row(1, ', "loss": 1') + row(2, ', "loss": 2'))
+    runs = hearsay.lab.load_all(["a", "b", "t"])
+    plot = next(one for one in drawing.FIGURES if (one.column, one.axis) == ("loss", drawing.ROUND))
+
+    def drawn(runs, smooth=1):
+        _, axes = drawing.figure()
+        drawing.curves(axes, plot, runs, smooth=smooth)
+        return axes
+
+    axes = drawn(runs)
+    assert (len(axes.lines), len(axes.collections)) == (3, 2), "one line per run, and a band where there are several peers"
+    assert axes.lines[0].get_ydata().tolist() == [2, 1] * 4, "the median of the peers"
+    assert axes.collections[0].get_paths()[0].get_extents().ymax == 3 and axes.collections[0].get_paths()[0].get_extents().ymin == 0
+    assert drawn(runs, 2).lines[0].get_ydata().tolist() == [2] + [1.5] * 7 and "over 2 rounds" in drawn(runs, 2).get_ylabel()
+    axes = drawn(runs[:1], 2)
+    assert (len(axes.lines), len(axes.collections)) == (3, 0), "a single run of few peers has one line per peer"
+    assert axes.lines[2].get_ydata().tolist() == [3] + [2.5] * 7
+    for axis in ("round", "seconds", "bytes"):
+        assert any((one.column, one.axis) == ("test_loss", axis) for one in drawing.FIGURES)
+
+
+def test_columns_of_latex():
+    put("a/peer-0/metrics.jsonl", row(4, ', "loss": 1, "accuracy": 0.5, "bytes_sent": 1000'))
+    put("a/peer-1/metrics.jsonl", row(4, ', "loss": 3, "accuracy": 0.75, "bytes_sent": 1000'))
+    put("a/peer-0/summary.json", '{"accuracy": 0.5}')
+    put("a/peer-1/summary.json", '{"accuracy": 0.75}')
+    runs = hearsay.lab.load_all(["a"])
+    assert report.default_columns(runs) == ["peers", "rounds", "accuracy", "bytes_sent"], report.default_columns(runs)
+    assert "\na & 2 & 4 & $62.50 \\pm 17.68$ & 2.00 kB \\\\\n" in report.latex(runs), report.latex(runs)
+    assert "\na & $2.0000 \\pm 1.4142$ & -- \\\\\n" in report.latex(runs, ["loss", "seconds"]), report.latex(runs, ["loss", "seconds"])
+    refused("--columns: found 'x', expected names of this list: peers, accuracy, test_loss", report.latex, runs, ["peers", "x"])
+    refused("--columns: found peers twice", report.latex, runs, ["peers", "peers"])
+    assert "n_peers" not in report.latex_columns() and len(report.latex_columns()) == len(page.COLUMNS) + 4
+    put("b/metrics.jsonl", row(4, ', "loss": 2'))
+    assert report.default_columns(hearsay.lab.load_all(["b"])) == ["peers", "rounds", "loss"]
+
+
+def test_directories_of_experiments():
+    for name in ("o/x/lr-1/seed-1", "o/x/lr-1/seed-10", "o/x/lr-1/seed-2", "o/x/lr-1/choose-seed-1", "o/y%2Fz/lr-2/seed-1", "o/old.1/seed-1"):
+        put(f"{name}/peer-0/metrics.jsonl", ROW)
+    for name in ("o/.lock", "o/evaluation.json", "o/compare.html", "o/x/lr-1/seed-1.log"):
+        put(name, "x")
+    os.makedirs("o/x/lr-1/seed-3")
+    os.symlink("seed-1", "o/x/lr-1/seed-4")
+    said = []
+    runs = hearsay.lab.load_all(["o"], say=said.append)
+    assert [r.label for r in runs] == ["x, seed 1", "x, seed 2", "x, seed 10", "y%2Fz, seed 1"], [r.label for r in runs]
+    assert said == ["skipped 1 path without results of a run: o/x/lr-1/seed-3"], said
+    put("o/x/lr-3/seed-1/summary.json", '{"round": 1}')
+    assert [r.label for r in hearsay.lab.load_all(["o"])][:3] == ["x, lr-1, seed 1", "x, seed 2", "x, seed 10"]
+    assert [r.label for r in hearsay.lab.load_all(["o/y%2Fz", "o/x/lr-1/seed-1", "o/x/lr-1/seed-1.log"])] == ["y%2Fz, seed 1", "seed-1"]
+    put("s/seed-1/metrics.jsonl", ROW)  # A sweep of `train` without a KEY=VALUE.
+    put("s/.lock", "1")
+    assert [r.label for r in hearsay.lab.load_all(["s"])] == ["s, seed 1"]
+    os.makedirs("e/seed-1")
+    refused("found no results in any run", hearsay.lab.load_all, ["e"])
+
+
 def test_thinning_keeps_the_extremes():
     random = np.random.default_rng(2)
     for n in (1, 9, 10, 11, 500, 5000):
@@ -429,6 +501,9 @@ def test_follow_sends_what_replay_sends():
     os.replace("grows.new", "grows")  # The run began again.
     tail.poll(calls)
     assert calls.calls[4:] == [("p", 0, "restart"), ("p", 1, 9, 1)], calls.calls[4:]
+    put("stopped/metrics.jsonl", row(1, ', "loss": 1'))
+    calls.calls.clear()
+    assert feed.follow("stopped", calls, 0.01, idle_s=0.05) is False and calls.calls[0][:3] == ("stopped", 1, 1)
     with open("grows", "ab") as f:
         f.write(b"x" * 70000)
     refused("grows: line 2: too long", tail.poll, calls)

@@ -43,10 +43,11 @@ def add_common_arguments(parser: argparse.ArgumentParser, out: str, files: str) 
     parser.add_argument("--out", metavar="DIR", default=out, help=f"directory for {files} (default {out})")
     parser.add_argument("--jobs", "-j", metavar="N", help="runs at a time (default: the number of processors for `sim`, otherwise 1)")
     parser.add_argument("--json", action="store_true", help="print one JSON object to stdout instead of the table")
-    parser.add_argument("--csv", action="store_true", help="print one line of CSV per run to stdout instead of the table")
+    parser.add_argument("--csv", metavar="FILE", nargs="?", const="-",
+                        help="also write one line of CSV per run to FILE; - prints these lines instead of the table")
     parser.add_argument("--latex", metavar="FILE", help="also write the table of means to FILE, as a LaTeX tabular; - prints it instead of "
                                                           "the table")
-    parser.add_argument("--force", action="store_true", help="overwrite the FILE of --latex even if hearsay-lab did not create it")
+    parser.add_argument("--force", action="store_true", help="overwrite the FILE of --csv or --latex even if hearsay-lab did not create it")
     parser.add_argument("--hearsay", metavar="PATH", help="path of the program hearsay (default: $HEARSAY, else the one on PATH, "
                                                           "else the build of this checkout)")
 
@@ -63,19 +64,27 @@ def jobs_of(arguments: argparse.Namespace, command: str) -> int:
 
 
 def check_outputs(arguments: argparse.Namespace, names: Dict[str, bytes]) -> None:
-    """Refuses to write over files that are not ours. `names`: files in --out, and a mark that they have."""
-    if arguments.latex not in (None, "-"):
-        parts = os.path.relpath(os.path.realpath(arguments.latex), os.path.realpath(arguments.out)).split(os.sep)
+    """Refuses to overwrite files of other programs and files of the runs. `names`: files in --out, each with the mark it has."""
+    stdout = [flag for flag, is_used in (("--json", arguments.json), ("--csv -", arguments.csv == "-"),
+                                         ("--latex -", arguments.latex == "-")) if is_used]
+    if len(stdout) > 1:
+        raise InputError(f"{' and '.join(stdout)}: found {len(stdout)} outputs for stdout, expected one")
+    files = [(flag, path, mark) for flag, path, mark in (("--csv", arguments.csv, comparison.CSV_MARK), (
+        "--latex", arguments.latex, comparison.LATEX_MARK)) if path not in (None, "-")]
+    for flag, path, _ in files:
+        parts = os.path.relpath(os.path.realpath(path), os.path.realpath(arguments.out)).split(os.sep)
         if parts[0] != os.pardir and (len(parts) > 1 or parts[0] in (*names, ".lock", _EVALUATION)):
-            raise InputError(f"--latex {shown(arguments.latex)}: found a file of the runs in --out, expected another path")
+            raise InputError(f"{flag} {shown(path)}: found a file of the runs in --out, expected another path")
+    if len(files) > 1 and os.path.realpath(files[0][1]) == os.path.realpath(files[1][1]):
+        raise InputError(f"--csv and --latex: found {shown(files[0][1])} for both, expected different files")
     for name, mark in names.items():
         path = os.path.join(arguments.out, name)
         if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
             raise InputError(f"{shown(path)} exists, and is no regular file; use another --out")
         if os.path.lexists(path):
             output.check(path, mark, False, "use another --out")
-    if arguments.latex not in (None, "-"):
-        output.check(arguments.latex, comparison.LATEX_MARK.encode(), arguments.force)
+    for _, path, mark in files:
+        output.check(path, mark.encode(), arguments.force)
 
 
 def warn_of_environment(progress: runs.Progress) -> None:
@@ -110,9 +119,11 @@ def exit_code(result: Result, interrupted: bool, choices: Sequence[Trial] = (), 
 
 
 def write_outputs(result: Result, files: Dict[str, bytes], arguments: argparse.Namespace) -> None:
-    """Files in --out, and --latex."""
+    """Write the files in --out, and those of --csv and --latex."""
     for name, data in files.items():
         output.write(os.path.join(arguments.out, name), data)
+    if arguments.csv not in (None, "-"):
+        output.write(arguments.csv, result.csv().encode())
     if arguments.latex not in (None, "-"):
         output.write(arguments.latex, result.latex().encode())
 
@@ -122,7 +133,7 @@ def print_result(arguments: argparse.Namespace, result: Result, table: str, fiel
     if arguments.json:
         text = json.dumps(fields, separators=(",", ":")) + "\n"
     else:
-        text = result.csv() if arguments.csv else result.latex() if arguments.latex == "-" else table + "\n"
+        text = result.csv() if arguments.csv == "-" else result.latex() if arguments.latex == "-" else table + "\n"
     sys.stdout.write(text)
 
 
@@ -178,6 +189,7 @@ class _Compare:
         self.runner.check(jobs)
         if self.runner.signals.asked:
             return
+        self.runner.guard()
         make_log_directories(jobs)
         for job in jobs:
             if job.finished:
@@ -335,12 +347,14 @@ def run(arguments: argparse.Namespace) -> int:
         drawing.need_matplotlib()
         failure: Optional[OSError] = None
         lock = runs.Lock(arguments.out)
+        one.runner.guard = lock.check
         try:
             one.check_evaluation()
             one.run_all()
             progress.clear()
             result = one.result()
             code = one.code(result)
+            lock.check()
             try:
                 page = comparison_page.page(result, os.path.basename(arguments.file), asked.n_rates > 1)
                 write_outputs(result, {"compare.html": page.encode(), "compare.csv": result.csv().encode()}, arguments)

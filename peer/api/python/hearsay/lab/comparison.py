@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 from . import run, runs, settings, statistics
 from .cli import InputError
 from .output import shown
-from .report import latex_text
+from .report import latex_spread, latex_text
 from .run import Curve
 from .settings import Budget
 from .statistics import NAN, Difference, Spread
@@ -255,8 +255,8 @@ class Result:
             done = arm.count(DONE)
             cells = [latex_text(arm.name), str(done) if done == self.n_seeds else f"{done} of {self.n_seeds}"]
             cells += [latex_text(arm.rate or "--") + ("$^*$" if arm.is_edge else "")] if has_rates else []
-            cells += [_latex_spread(arm.at[m], 100, 2) for m in self.ranked] + [self._latex_difference(arm)]
-            cells += [_latex_spread(arm.at["bytes_sent"], 1e-6, 2), _latex_spread(arm.at["seconds"], 1, 1)]
+            cells += [latex_spread(arm.at[m], 100, 2) for m in self.ranked] + [self._latex_difference(arm)]
+            cells += [latex_spread(arm.at["bytes_sent"], 1e-6, 2), latex_spread(arm.at["seconds"], 1, 1)]
             lines.append(" & ".join(cells) + " \\\\")
         return "\n".join(lines + ["\\hline", "\\end{tabular}", ""])
 
@@ -287,13 +287,6 @@ def _csv_number(x: float) -> str:
     """The shortest text that reads back as x; "" where it is unknown."""
     text = repr(x) if math.isfinite(x) else ""
     return text[:-2] if text.endswith(".0") else text
-
-
-def _latex_spread(one: Spread, scale: float, digits: int) -> str:
-    if not math.isfinite(one.mean):
-        return "--"
-    text = f"${one.mean * scale:.{digits}f}"
-    return text + (f" \\pm {one.deviation * scale:.{digits}f}$" if math.isfinite(one.deviation) else "$")
 
 
 # ---- Words. ----

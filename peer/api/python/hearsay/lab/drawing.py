@@ -10,9 +10,9 @@
 The same input gives the same bytes. No function uses pyplot, a display or the user's matplotlibrc. A page defines the CSS
 variables of css_colours(), which differ in light and dark mode.
 
-With at most LINES peers, a run has one line per peer. With more, a band shows the minimum and maximum of each round, and a
-line the median. No value is averaged or interpolated: each point is a number of a file. Texts are drawn as they are: a `$`
-does not begin a formula.
+A single run of at most LINES peers has one line per peer. With more peers or several runs, each run has one line, the median
+of its peers in each round, and one band from their minimum to their maximum. No value is interpolated or averaged, except by
+the moving average that a caller asks for (`smooth`). Texts are drawn unchanged: a `$` does not begin a formula.
 """
 import contextlib
 import dataclasses
@@ -35,7 +35,8 @@ try:
 except ImportError:
     matplotlib = None
 
-LINES = 8  # Peers of a run that are drawn one by one.
+LINES = 8  # A single run of at most this many peers has one line per peer.
+BAND = "line: median of the peers, band: minimum to maximum"  # Title of a legend of runs.
 POINTS = 400  # Points of a line or band that are drawn, at most.
 MADE_BY = "hearsay-lab"  # The mark in the metadata of each file.
 FORMATS = ("png", "svg", "pdf")
@@ -265,18 +266,29 @@ class Plot:
     @property
     def unit(self) -> str:
         """The label of the vertical axis."""
-        return {"loss": "training loss", "accuracy": "test accuracy, %"}.get(self.column, "relative drift")
+        return {"loss": "training loss", "accuracy": "test accuracy, %", "test_loss": "test loss"}.get(
+            self.column, "relative consensus distance")
+
+    @property
+    def is_evaluation(self) -> bool:
+        """True: only some rounds have a value, so each point gets a marker."""
+        return self.column in ("accuracy", "test_loss")
 
 
 PLOTS: Tuple[Plot, ...] = (
-    Plot("Training loss by round", "Rounds that trained.", "loss", ROUND),
-    Plot("Training loss by time", "Seconds over all starts of a run. In a simulation: virtual seconds.", "loss", SECONDS),
-    Plot("Training loss by traffic", "Megabytes that a peer has sent, over all starts.", "loss", BYTES),
-    Plot("Test accuracy by round", "In percent, of the rounds that were evaluated.", "accuracy", ROUND),
-    Plot("Test accuracy by time", "In percent, by seconds over all starts.", "accuracy", SECONDS),
-    Plot("Test accuracy by traffic", "In percent, by megabytes that a peer has sent.", "accuracy", BYTES),
-    Plot("Relative drift by round", "Lines and bands: estimates of the peers. A dot: exact, of the models at the end.",
+    Plot("Training loss by round", "Without the consensus phase.", "loss", ROUND),
+    Plot("Training loss by time", "Seconds over all starts of a run. In a simulation: simulated seconds.", "loss", SECONDS),
+    Plot("Training loss by traffic", "Megabytes sent by a peer over all starts.", "loss", BYTES),
+    Plot("Test accuracy by round", "At each evaluation.", "accuracy", ROUND),
+    Plot("Test accuracy by time", "At each evaluation, by seconds over all starts.", "accuracy", SECONDS),
+    Plot("Test accuracy by traffic", "At each evaluation, by megabytes sent by a peer.", "accuracy", BYTES),
+    Plot("Test loss by round", "At each evaluation.", "test_loss", ROUND),
+    Plot("Consensus distance by round", "Relative. Lines and bands: estimates of the peers. A dot: exact, of the final models.",
          "relative_drift", ROUND))
+# Figures of `report --figure`: those of the page, and these.
+FIGURES: Tuple[Plot, ...] = PLOTS + (
+    Plot("Test loss by time", "At each evaluation, by seconds over all starts.", "test_loss", SECONDS),
+    Plot("Test loss by traffic", "At each evaluation, by megabytes sent by a peer.", "test_loss", BYTES))
 
 
 def _is_drift(column: str) -> bool:
@@ -298,8 +310,19 @@ def ys_of(peer: Peer, column: str) -> Array:
     return np.where(peer.columns["local_steps"] == 0, np.nan, values) if column == "loss" else values
 
 
-def points(peer: Peer, column: str, axis: str) -> Tuple[Array, Array]:
-    """The known points of a peer, in the order of its rows; each estimate of a drift once."""
+def moving_average(rounds: Array, ys: Array, n: int) -> Array:
+    """For each value, the mean of the values of its round and of the n - 1 rounds before it. `rounds` must not fall."""
+    if n <= 1 or len(ys) == 0:
+        return ys
+    first = np.searchsorted(rounds, rounds - n, side="right")
+    ends = np.stack([first, np.arange(1, len(ys) + 1)], axis=1).ravel()
+    sums = np.add.reduceat(np.append(ys, 0.0), ends)[::2]
+    mean: Array = sums / (np.arange(1, len(ys) + 1) - first)
+    return mean
+
+
+def points(peer: Peer, column: str, axis: str, smooth: int = 1) -> Tuple[Array, Array]:
+    """The known points of a peer, in the order of its rows; each drift estimate once. `smooth`: rounds of a moving average."""
     xs, ys = xs_of(peer, column, axis), ys_of(peer, column)
     kept = (np.abs(xs) < LARGEST) & (np.abs(ys) < LARGEST)  # False for NaN.
     if _is_drift(column):
@@ -309,18 +332,21 @@ def points(peer: Peer, column: str, axis: str) -> Tuple[Array, Array]:
             now = (float(ys[i]), float(rounds[i]))
             kept[i] = now != last
             last = now
-    return xs[kept], ys[kept]
+    return xs[kept], moving_average(np.maximum.accumulate(xs_of(peer, column, ROUND)[kept]), ys[kept], smooth)
 
 
-def band(run: Run, column: str, axis: str) -> Tuple[Array, Array, Array, Array]:
-    """x, least, median and greatest of all peers, for each round that any peer has the figure of."""
+def band(run: Run, column: str, axis: str, smooth: int = 1) -> Tuple[Array, Array, Array, Array]:
+    """x, minimum, median and maximum over the peers, for each round of which any peer has a value. `smooth`: rounds of a moving
+    average, which is taken of each peer before the median."""
     parts = []
     for peer in run.peers:
         table = np.stack([xs_of(peer, column, ROUND), xs_of(peer, column, axis), ys_of(peer, column)], axis=1)
         table = table[np.isfinite(table).all(axis=1)]
         newest = np.ones(len(table), dtype=bool)
         newest[:-1] = table[1:, 0] != table[:-1, 0]  # The newest row of a round counts.
-        parts.append(table[newest])
+        table = table[newest]
+        table[:, 2] = moving_average(np.maximum.accumulate(table[:, 0]), table[:, 2], smooth)
+        parts.append(table)
     rows = np.concatenate(parts) if parts else np.zeros((0, 3))
     by_y, by_x = rows[np.lexsort((rows[:, 2], rows[:, 0]))], rows[np.lexsort((rows[:, 1], rows[:, 0]))]
     _, first, count = np.unique(by_y[:, 0], return_index=True, return_counts=True)
@@ -361,35 +387,42 @@ def _shown(plot: Plot, xs: Array, *columns: Array) -> List[Array]:
     return [(xs * 1e-6 if plot.axis == BYTES else xs)[kept]] + [column[kept] * scale for column in columns]
 
 
-def _draw_lines(axes: Any, plot: Plot, run: Run, colour: str) -> bool:
+def _draw_lines(axes: Any, plot: Plot, run: Run, colour: str, smooth: int) -> bool:
     drawn = False
     for peer in run.peers:
-        xs, ys = _shown(plot, *thin(*points(peer, plot.column, plot.axis)))
+        xs, ys = _shown(plot, *thin(*points(peer, plot.column, plot.axis, smooth)))
         if len(xs) > 0:
-            axes.plot(xs, ys, color=colour, linewidth=1.3, marker="o" if plot.column == "accuracy" or len(xs) < 2 else None,
+            axes.plot(xs, ys, color=colour, linewidth=1.3, marker="o" if plot.is_evaluation or len(xs) < 2 else None,
                       markersize=2.6, alpha=0.9)
             drawn = True
     return drawn
 
 
-def _draw_band(axes: Any, plot: Plot, run: Run, colour: str) -> bool:
-    xs, low, middle, high = _shown(plot, *thin_band(*band(run, plot.column, plot.axis)))
+def _draw_band(axes: Any, plot: Plot, run: Run, colour: str, smooth: int) -> bool:
+    xs, low, middle, high = _shown(plot, *thin_band(*band(run, plot.column, plot.axis, smooth)))
     if len(xs) == 0:
         return False
-    axes.fill_between(xs, low, high, color=colour, alpha=0.22, linewidth=0)
+    if len(run.peers) > 1:
+        axes.fill_between(xs, low, high, color=colour, alpha=0.22, linewidth=0)
     axes.plot(xs, middle, color=colour, linewidth=1.5, marker="o" if len(xs) < 20 else None, markersize=2.6)
     return True
 
 
-def curves(axes: Any, plot: Plot, runs: Sequence[Run], style: Style = PAPER) -> List[int]:
-    """Draw a figure of the runs. Returns the places of the runs that have it."""
+def has_bands(runs: Sequence[Run]) -> bool:
+    """Whether curves() draws a median and a band per run. False: one line per peer."""
+    return len(runs) > 1 or any(len(run.peers) > LINES for run in runs)
+
+
+def curves(axes: Any, plot: Plot, runs: Sequence[Run], style: Style = PAPER, smooth: int = 1) -> List[int]:
+    """Draw a figure of the runs, each value as the mean over `smooth` rounds. Returns the indices of the runs with values."""
     drawn = []
+    draw = _draw_band if has_bands(runs) else _draw_lines
     with _settings():
         if plot.log:
             axes.set_yscale("log")
         for i, run in enumerate(runs):
             colour = style.series[i % len(style.series)]
-            any_ = (_draw_lines if len(run.peers) <= LINES else _draw_band)(axes, plot, run, colour)
+            any_ = draw(axes, plot, run, colour, smooth)
             final = run.final
             at = final.rounds + (final.settle_rounds if math.isfinite(final.settle_rounds) else 0.0)
             if plot.column == "relative_drift" and math.isfinite(at) and final.exact > 0:
@@ -398,18 +431,18 @@ def curves(axes: Any, plot: Plot, runs: Sequence[Run], style: Style = PAPER) -> 
             if any_:
                 drawn.append(i)
         axes.set_xlabel(AXES[plot.axis])
-        axes.set_ylabel(plot.unit)
+        axes.set_ylabel(plot.unit + (f"\nmoving average over {smooth} rounds" if smooth > 1 else ""))
         axes.margins(x=0.02)
         if plot.axis == ROUND:
             axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=7))
     return drawn
 
 
-def legend(axes: Any, names: Sequence[str], colours: Sequence[str], style: Style = PAPER) -> None:
+def legend(axes: Any, names: Sequence[str], colours: Sequence[str], style: Style = PAPER, title: Optional[str] = None) -> None:
     """A legend of runs: a line of each colour with its name."""
     from matplotlib.lines import Line2D
 
-    key(axes, "best", [Line2D([], [], color=colour, linewidth=2) for colour in colours], names, style)
+    key(axes, "best", [Line2D([], [], color=colour, linewidth=2) for colour in colours], names, style, title)
 
 
 def key(axes: Any, place: str, marks: Optional[Sequence[Any]] = None, names: Sequence[str] = (), style: Style = PAPER,
@@ -422,6 +455,7 @@ def key(axes: Any, place: str, marks: Optional[Sequence[Any]] = None, names: Seq
         drawn = axes.legend(marks, [literal(name) for name in names], frameon=style.ground is not None, framealpha=0.9,
                             facecolor=style.ground, edgecolor="none", labelcolor=style.ink, title=title, alignment="left", **at)
         drawn.get_title().set_color(style.ink)
+        drawn.get_title().set_fontsize(9)
 
 
 # ---- Bars. ----

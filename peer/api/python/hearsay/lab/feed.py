@@ -10,16 +10,17 @@ import argparse
 import functools
 import math
 import os
-import sys
 import time
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import numpy as np
 
 from .cli import InputError
-from .output import add_input, shown
+from .output import add_input, note, shown
 from .run import LIMITS, NAMES, Limits, Peer, Run, Table, load, load_all, look, refuse
 from .sinks import ALL, Sink
+
+IDLE_S = 600.0  # Default of --idle.
 
 # Final figures of a run: tag, name in summary.json.
 _ENDS = (("end/accuracy_min", "accuracy_min"), ("end/accuracy_max", "accuracy_max"), ("end/exact_drift", "drift"),
@@ -184,6 +185,11 @@ class Follower:
         self._find()
         return any([tail.poll(sink) for tail in self._tails.values()])
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether a metrics.jsonl was found."""
+        return bool(self._tails)
+
     def has_ended(self) -> bool:
         """The run has written its summary.json after its last row."""
         try:
@@ -199,18 +205,28 @@ class Follower:
             tail.close()
 
 
-def follow(path: str, sink: Sink, every_s: float = 1.0, limits: Limits = LIMITS) -> None:
-    """Send the rows of a run to the sink as they come, then its final figures. Returns when the run has ended."""
+def follow(path: str, sink: Sink, every_s: float = 1.0, limits: Limits = LIMITS, idle_s: float = 0.0) -> bool:
+    """Send the rows of a run to the sink as they come, then its final figures. Returns when the run has ended.
+
+    An interrupted run writes no summary.json. So after `idle_s` seconds in which no file has grown the function also returns,
+    with False. The time begins when a metrics.jsonl exists. 0: no limit.
+    """
     follower = Follower(path, limits)
+    ended = False
+    grown = time.monotonic()
     try:
         while True:
             ended = follower.has_ended()
-            if not follower.poll(sink) and ended:
+            if follower.poll(sink) or not follower.has_begun:
+                grown = time.monotonic()
+            elif ended or 0 < idle_s <= time.monotonic() - grown:
                 break
             time.sleep(every_s if not ended else 0)
     finally:
         follower.close()
-    _end(load(path, limits), sink)
+    if ended:
+        _end(load(path, limits), sink)
+    return ended
 
 
 # ---- Commands. ----
@@ -221,20 +237,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("dirs", metavar="DIR", nargs="+", help="the --out directory of a run, or of one of its peers")
     parser.add_argument("--follow", action="store_true",
                         help="read the files of one run as they grow, until it ends; DIR need not exist yet")
-    parser.add_argument("--every", metavar="SECONDS", type=float, default=1.0, help="how often --follow reads (default: 1)")
+    parser.add_argument("--every", metavar="SECONDS", type=float, default=1.0, help="interval at which --follow reads (default: 1)")
+    parser.add_argument("--idle", metavar="SECONDS", type=float, default=IDLE_S,
+                        help=f"end --follow when no metrics.jsonl has grown for this time, as after an interrupted run (default: {IDLE_S:g}; "
+                             "0: never)")
 
 
 def feed(arguments: argparse.Namespace, make: Callable[[Optional[Run], str, int], Sink]) -> int:
     """Send the runs of a command line to sinks. `make` gets a run (None: it is followed), its label and the number of runs."""
     if not 0.01 <= arguments.every <= 3600:
         raise InputError(f"--every {arguments.every}: expected 0.01 to 3600 seconds")
+    if not 0 <= arguments.idle <= 1e9:
+        raise InputError(f"--idle {arguments.idle}: expected seconds, or 0 for no limit")
     if arguments.follow and len(arguments.dirs) > 1:
         raise InputError(f"--follow: found {len(arguments.dirs)} directories, expected one")
     try:
         if arguments.follow:
             _follow_one(arguments, make)
             return 0
-        runs: List[Run] = load_all(arguments.dirs)
+        runs: List[Run] = load_all(arguments.dirs, say=note)
         for run in runs:
             _closing(make(run, run.label, len(runs)), functools.partial(replay, run))
     except ImportError as error:
@@ -245,9 +266,14 @@ def feed(arguments: argparse.Namespace, make: Callable[[Optional[Run], str, int]
 def _follow_one(arguments: argparse.Namespace, make: Callable[[Optional[Run], str, int], Sink]) -> None:
     path = arguments.dirs[0]
     if not os.path.isdir(path):
-        print(f"hearsay-lab: waiting for {shown(path)}", file=sys.stderr)
-    sink = make(None, os.path.basename(os.path.realpath(path)) or "run", 1)
-    _closing(sink, lambda sink: follow(path, sink, arguments.every))
+        note(f"waiting for the directory {shown(path)}")
+
+    def use(sink: Sink) -> None:
+        if not follow(path, sink, arguments.every, idle_s=arguments.idle):
+            note(f"{shown(path)}: no metrics.jsonl has grown for {arguments.idle:g} s and there is no summary.json of a finished run: "
+                 "stopped following. Everything that was read is stored; the same command follows again")
+
+    _closing(make(None, os.path.basename(os.path.realpath(path)) or "run", 1), use)
 
 
 def _closing(sink: Sink, use: Callable[[Sink], None]) -> None:

@@ -12,6 +12,7 @@ unless the caller forces it: a file of ours has a mark near its beginning or its
 import os
 import socket
 import stat
+import sys
 from typing import BinaryIO, Optional, Set, Tuple
 
 from .cli import InputError
@@ -31,6 +32,11 @@ def shown(text: str) -> str:
     """A path or other text of unknown origin in one printable line, for a message."""
     safe = "".join(c if c.isprintable() else "?" for c in text)
     return safe if len(safe) <= 512 else "..." + safe[-509:]
+
+
+def note(text: str) -> None:
+    """Print a line for the user to stderr."""
+    print(f"hearsay-lab: {text}", file=sys.stderr, flush=True)
 
 
 def _stat(path: str) -> Optional[os.stat_result]:

@@ -2,7 +2,7 @@
 
     verdicts          one line a run, with its colour
     settings          those that differ between the runs; of a single run those that are not defaults
-    final figures     a table; data-figure and data-value of a cell hold the exact number
+    results, cost     two tables; data-figure and data-value of a cell hold the exact number
     curves            of all runs together
     one part a run    where the time went, bytes by peer, the graph, a table of its peers
     all settings      folded
@@ -52,6 +52,7 @@ th{font-weight:600;color:var(--soft);white-space:normal;vertical-align:bottom;ba
 tr:first-child>th:first-child,td:first-child,td.text,th.text,table.settings th,table.settings td{text-align:left}
 tbody tr:hover td{background:var(--card)}
 th.group{text-align:center;border-left:1px solid var(--line)}
+td.run{white-space:normal;min-width:9rem}
 table.settings{min-width:0}table.settings td{white-space:normal;overflow-wrap:anywhere;max-width:40rem}
 table.settings th{font-weight:500}
 .charts{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,25rem),1fr));gap:1rem}
@@ -121,6 +122,7 @@ def seconds(x: float) -> str:
     return f"{x:.2f}" if x < 1e6 else f"{x:.4g}"
 
 
+COSTS = ("traffic", "rounds", "seconds")  # Groups of COLUMNS that are in the table of costs.
 Form = Callable[[float], str]
 # Group, head, data-figure, number, form.
 Column = Tuple[str, str, str, Callable[[Final], float], Form]
@@ -130,21 +132,21 @@ COLUMNS: Tuple[Column, ...] = (
     ("test accuracy", "best peer", "accuracy_max", lambda f: f.accuracy.high, percent),
     ("test loss", "best", "test_loss_min", lambda f: f.test_loss.low, loss),
     ("test loss", "worst", "test_loss_max", lambda f: f.test_loss.high, loss),
-    ("training loss", "least", "loss_min", lambda f: f.loss.low, loss),
-    ("training loss", "greatest", "loss_max", lambda f: f.loss.high, loss),
-    ("relative drift", "exact", "relative_drift", lambda f: f.exact, drift),
-    ("relative drift", "estimated", "estimated_relative_drift", lambda f: f.estimated, drift),
+    ("training loss", "lowest", "loss_min", lambda f: f.loss.low, loss),
+    ("training loss", "highest", "loss_max", lambda f: f.loss.high, loss),
+    ("relative consensus distance", "exact", "relative_drift", lambda f: f.exact, drift),
+    ("relative consensus distance", "estimated", "estimated_relative_drift", lambda f: f.estimated, drift),
     ("traffic", "sent", "bytes_sent", lambda f: f.sent, size),
     ("rounds", "trained", "rounds", lambda f: f.rounds, count),
     ("rounds", "consensus phase", "settle_rounds", lambda f: f.settle_rounds, count),
     ("rounds", "skipped", "rounds_skipped", lambda f: f.skipped, count),
     ("seconds", "run", "seconds", lambda f: f.seconds, seconds),
-    ("seconds", "simulating", "wall_s", lambda f: f.wall_s, seconds))
+    ("seconds", "simulation", "wall_s", lambda f: f.wall_s, seconds))
 PEER_COLUMNS: Tuple[Column, ...] = (
     ("", "test accuracy", "accuracy", lambda f: f.accuracy.low, percent),
     ("", "test loss", "test_loss", lambda f: f.test_loss.low, loss),
     ("", "training loss", "loss", lambda f: f.loss.low, loss),
-    ("", "relative drift, estimated", "relative_drift", lambda f: f.estimated, drift),
+    ("", "relative consensus distance, estimated", "relative_drift", lambda f: f.estimated, drift),
     ("", "sent", "bytes_sent", lambda f: f.sent, size),
     ("", "received", "bytes_received", lambda f: f.received, size),
     ("", "rounds", "rounds", lambda f: f.rounds, count),
@@ -159,7 +161,7 @@ def readable(x: float, form: Form) -> str:
 
 
 def known_columns(runs: Sequence[Run]) -> List[Column]:
-    """The columns for which a run has a number."""
+    """The columns for which at least one run has a number."""
     finals = [run.final for run in runs]
     return [column for column in COLUMNS if any(math.isfinite(column[3](final)) for final in finals)]
 
@@ -257,16 +259,26 @@ def _groups(columns: Sequence[Column]) -> List[Tuple[str, int]]:
 
 
 def _figures(runs: Sequence[Run]) -> str:
+    """Two tables, each narrow enough for a window of 1200 px: what was learnt, and what it cost."""
     columns = known_columns(runs)
+    cost = [column for column in columns if column[0] in COSTS]
+    learnt = [column for column in columns if column not in cost]
+    return ("<h2>Results</h2>\n" + _table(runs, learnt, "results", True)
+            + (f"<h2>Cost</h2>\n{_table(runs, cost, 'cost', False)}" if cost else ""))
+
+
+def _table(runs: Sequence[Run], columns: Sequence[Column], name: str, has_peers: bool) -> str:
     groups = "".join(f'<th class="group" colspan="{n}">{group}</th>' for group, n in _groups(columns))
     heads = "".join(f"<th>{head}</th>" for _, head, _, _, _ in columns)
     rows = []
     for i, run in enumerate(runs):
         final = run.final
         cells = "".join(_cell(figure, form, number(final)) for _, _, figure, number, form in columns)
-        rows.append(f'<tr data-run="{i}"><td>{_name(runs, i)}</td>{_cell("n_peers", count, len(run.peers))}{cells}</tr>\n')
-    return (f'<h2>Final figures</h2>\n<div class="wide"><table id="figures">\n<thead><tr><th rowspan="2">run</th>'
-            f'<th rowspan="2">peers</th>{groups}</tr>\n<tr>{heads}</tr></thead>\n<tbody>{"".join(rows)}</tbody></table></div>\n')
+        peers = _cell("n_peers", count, len(run.peers)) if has_peers else ""
+        rows.append(f'<tr data-run="{i}"><td class="run">{_name(runs, i)}</td>{peers}{cells}</tr>\n')
+    peers = '<th rowspan="2">peers</th>' if has_peers else ""
+    return (f'<div class="wide"><table id="{name}">\n<thead><tr><th rowspan="2">run</th>{peers}{groups}</tr>\n<tr>{heads}</tr>'
+            f'</thead>\n<tbody>{"".join(rows)}</tbody></table></div>\n')
 
 
 def _peers(run: Run) -> str:
@@ -308,8 +320,9 @@ class _Pictures:
                 parts.append(self.put(fig, plot.title, plot.note))
         if not parts:
             return '<h2>Curves</h2>\n<p class="soft">None: no run has rows in a metrics.jsonl.</p>\n'
-        return (f'<h2>Curves</h2>\n<p class="soft">Up to {drawing.LINES} peers of a run are a line each. More are a band from the '
-                f'least to the greatest of each round, with the median.</p>\n<div class="charts">\n{"".join(parts)}</div>\n')
+        note = ("One line per run: the median of its peers. The band is from their minimum to their maximum."
+                if drawing.has_bands(runs) else "One line per peer.")
+        return f'<h2>Curves</h2>\n<p class="soft">{note}</p>\n<div class="charts">\n{"".join(parts)}</div>\n'
 
     def bars(self, peers: Sequence[Peer], title: str, words: Sequence[str], colours: Sequence[int], parts: bool,
              columns: Sequence[Sequence[float]], unit: str, stacked: bool) -> str:

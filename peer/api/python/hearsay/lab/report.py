@@ -23,31 +23,38 @@ import math
 import os
 import re
 import sys
-from typing import Callable, Dict, Iterator, List, Sequence, Tuple
+from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from . import output
 from .cli import InputError
-from .run import NAMES, WORDS, Run, load_all
+from .run import NAMES, WORDS, Range, Run, load_all
+from .statistics import Spread, spread
 
 NAME = "report"
 HELP = "one HTML page of finished runs, CSV, LaTeX, PNG, SVG or PDF figures"
 
-_PLOTS = {"loss": "loss", "accuracy": "accuracy", "drift": "relative_drift"}
+SMOOTH_MAX = 1_000_000
+_PLOTS = {"loss": "loss", "accuracy": "accuracy", "drift": "relative_drift", "test_loss": "test_loss"}
 _LATEX_MARK = "% made by hearsay-lab report\n"
 _NUMBER = re.compile(r"[0-9+\-.eE]+")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
-    parser.add_argument("dirs", metavar="DIR", nargs="+", help="the --out directory of a run, or of one of its peers")
-    parser.add_argument("--out", metavar="FILE", help="the page (default: report.html in the first DIR, if no other output is given)")
+    parser.add_argument("dirs", metavar="DIR", nargs="+", help="the --out directory of a run, of one of its peers, or of compare or sweep")
+    parser.add_argument("--out", metavar="FILE", help="HTML page. Default if there is no other output: DIR/report.html, or report.html "
+                                                      "in the current directory for several DIRs")
     parser.add_argument("--csv", metavar="FILE", help="write all metrics as CSV, one line per peer and round; - is stdout")
-    parser.add_argument("--latex", metavar="FILE", help="write the results of the runs as a LaTeX tabular; - is stdout")
+    parser.add_argument("--latex", metavar="FILE", help="write a LaTeX tabular with one row per run; - is stdout")
+    parser.add_argument("--columns", metavar="NAME,...", help="columns of --latex (default: peers, rounds, accuracy, relative_drift, "
+                                                              "bytes_sent). An unknown name prints the list of names")
     parser.add_argument("--figure", metavar="FILE", action="append", default=[],
                         help="write a figure of all runs, as .png, .svg or .pdf; may be given several times")
-    parser.add_argument("--plot", choices=sorted(_PLOTS), default="accuracy", help="what --figure shows (default: accuracy)")
+    parser.add_argument("--plot", choices=sorted(_PLOTS), default="accuracy", help="quantity that --figure shows (default: accuracy)")
     parser.add_argument("--by", choices=("round", "seconds", "bytes"), default="round",
                         help="horizontal axis of --figure (default: round)")
+    parser.add_argument("--smooth", metavar="N", type=int, help="draw each value of --figure as the mean over its round and the N - 1 "
+                                                                "rounds before (default: 1, no smoothing)")
     parser.add_argument("--force", action="store_true", help="overwrite files even if hearsay-lab did not create them")
 
 
@@ -101,39 +108,89 @@ def latex_text(text: str) -> str:
     return "".join(_LATEX.get(c) or (c if c.isprintable() else "?") for c in text)
 
 
-def latex(runs: Sequence[Run]) -> str:
-    """A tabular of the final figures that some run has."""
-    from .page import known_columns, readable
+def latex_spread(one: Spread, scale: float, digits: int) -> str:
+    """Mean and standard deviation as LaTeX mathematics; "--" for an unknown mean."""
+    if not math.isfinite(one.mean):
+        return "--"
+    text = f"${one.mean * scale:.{digits}f}"
+    return text + (f" \\pm {one.deviation * scale:.{digits}f}$" if math.isfinite(one.deviation) else "$")
 
-    columns = known_columns(runs)
-    heads = ["run", "peers"] + [latex_text(f"{group}, {head}") for group, head, _, _, _ in columns]
-    lines = [_LATEX_MARK, f"\\begin{{tabular}}{{l{'r' * (len(heads) - 1)}}}\n\\hline\n", " & ".join(heads), " \\\\\n\\hline\n"]
+
+def _over_peers(run: Run, name: str) -> Spread:
+    """Mean and spread of a final value over the peers of a run that have it."""
+    values: List[Range] = [getattr(peer.final, name) for peer in run.peers]
+    return spread([x.low for x in values if math.isfinite(x.low)])
+
+
+# Columns of means over peers: name, which is a field of Final; heading; factor; digits.
+_MEANS = (("accuracy", "test accuracy, %", 100.0, 2), ("test_loss", "test loss", 1.0, 4), ("loss", "training loss", 1.0, 4))
+# Short headings of some columns of page.COLUMNS.
+_HEADS = {"rounds": "rounds", "relative_drift": "relative consensus distance", "bytes_sent": "sent"}
+Column = Tuple[str, Callable[[Run], str]]  # Heading and cell, both as LaTeX text.
+
+
+def latex_columns() -> Dict[str, Column]:
+    """All columns of --latex by name, except `run`, which is always the first."""
+    from .page import COLUMNS, Form, readable
+
+    def mean(name: str, scale: float, digits: int) -> Callable[[Run], str]:
+        return lambda run: latex_spread(_over_peers(run, name), scale, digits)
+
+    def final(number: Callable[..., float], form: Form) -> Callable[[Run], str]:
+        return lambda run: latex_text(readable(number(run.final), form)) if math.isfinite(number(run.final)) else "--"
+
+    found: Dict[str, Column] = {"peers": ("peers", lambda run: str(len(run.peers)))}
+    found.update((name, (latex_text(head), mean(name, scale, digits))) for name, head, scale, digits in _MEANS)
+    found.update((name, (latex_text(_HEADS.get(name, f"{group}, {head}")), final(number, form))) for group, head, name, number, form in COLUMNS)
+    return found
+
+
+def default_columns(runs: Sequence[Run]) -> List[str]:
+    """The columns of --latex without --columns: those of a short table that at least one run has."""
+
+    def known(name: str, number: Callable[[Run], float]) -> List[str]:
+        return [name] if any(math.isfinite(number(run)) for run in runs) else []
+
+    outcome = [name for name, _, _, _ in _MEANS if any(math.isfinite(_over_peers(run, name).mean) for run in runs)]
+    drift = known("relative_drift", lambda run: run.final.exact) + known("estimated_relative_drift", lambda run: run.final.estimated)
+    return ["peers", "rounds"] + outcome[:1] + drift[:1] + known("bytes_sent", lambda run: run.final.sent)
+
+
+def latex(runs: Sequence[Run], names: Optional[Sequence[str]] = None) -> str:
+    """A tabular with one row per run: its label and the columns `names` (default: default_columns()). InputError: unknown name."""
+    columns = latex_columns()
+    names = default_columns(runs) if names is None else names
+    for name in names:
+        if name not in columns:
+            raise InputError(f"--columns: found {output.shown(name[:80])!r}, expected names of this list: {', '.join(columns)}")
+        if list(names).count(name) > 1:
+            raise InputError(f"--columns: found {name} twice, expected it once")
+    heads = ["run"] + [columns[name][0] for name in names]
+    lines = [_LATEX_MARK, "% accuracy, test_loss and loss: mean and standard deviation (of the sample) over the peers of the run.\n"
+             f"\\begin{{tabular}}{{l{'r' * (len(heads) - 1)}}}\n\\hline\n", " & ".join(heads), " \\\\\n\\hline\n"]
     for run in runs:
-        final = run.final
-        numbers = [(number(final), form) for _, _, _, number, form in columns]
-        cells = [latex_text(run.label), str(len(run.peers))] + [latex_text(readable(x, form)) if math.isfinite(x) else "--"
-                                                               for x, form in numbers]
-        lines.append(" & ".join(cells) + " \\\\\n")
+        lines.append(" & ".join([latex_text(run.label)] + [columns[name][1](run) for name in names]) + " \\\\\n")
     return "".join(lines) + "\\hline\n\\end{tabular}\n"
 
 
 # ---- Figures. ----
 
 
-def figure(runs: Sequence[Run], path: str, plot_name: str, axis: str) -> bytes:
-    """The bytes of a figure file of all runs."""
+def figure(runs: Sequence[Run], path: str, plot_name: str, axis: str, smooth: int = 1) -> bytes:
+    """The bytes of a figure file of all runs. `smooth`: rounds of a moving average."""
     from . import drawing
 
-    plot = next((one for one in drawing.PLOTS if one.column == _PLOTS[plot_name] and one.axis == axis), None)
+    plot = next((one for one in drawing.FIGURES if one.column == _PLOTS[plot_name] and one.axis == axis), None)
     if plot is None:
         raise InputError(f"--plot {plot_name} --by {axis}: found no such figure, expected --by round")
     fig, axes = drawing.figure(style=drawing.PAPER)
-    drawn = drawing.curves(axes, plot, runs, drawing.PAPER)
+    drawn = drawing.curves(axes, plot, runs, drawing.PAPER, smooth)
     if not drawn:
         raise InputError(f"--plot {plot_name} --by {axis}: no run has values for it")
-    if len(runs) > 1:
+    if drawing.has_bands(runs):
         colours = drawing.PAPER.series
-        drawing.legend(axes, [runs[i].label for i in drawn], [colours[i % len(colours)] for i in drawn])
+        title = drawing.BAND if any(len(run.peers) > 1 for run in runs) else None
+        drawing.legend(axes, [runs[i].label for i in drawn], [colours[i % len(colours)] for i in drawn], title=title)
     return drawing.render(fig, _format(path))
 
 
@@ -156,17 +213,36 @@ def _outputs(arguments: argparse.Namespace, runs: Sequence[Run]) -> List[Output]
     if arguments.out or not others:
         from .page import MARK, page
 
-        path = arguments.out or os.path.join(runs[0].path, "report.html")
+        path = arguments.out or _default_page(arguments.dirs)
         found.append((path, MARK.encode(), lambda: page(runs).encode("utf-8", "replace")))
     if arguments.csv:
         head = next(csv_lines([]))
         found.append((arguments.csv, head, lambda: b"".join(csv_lines(runs))))
     if arguments.latex:
-        found.append((arguments.latex, _LATEX_MARK.encode(), lambda: latex(runs).encode("utf-8", "replace")))
+        names = None if arguments.columns is None else [name.strip() for name in arguments.columns.split(",") if name.strip() != "run"]
+        found.append((arguments.latex, _LATEX_MARK.encode(), lambda: latex(runs, names).encode("utf-8", "replace")))
     for path in arguments.figure:
         _format(path)
-        found.append((path, b"hearsay-lab", functools.partial(figure, runs, path, arguments.plot, arguments.by)))
+        found.append((path, b"hearsay-lab", functools.partial(figure, runs, path, arguments.plot, arguments.by, arguments.smooth or 1)))
     return found
+
+
+def _default_page(dirs: Sequence[str]) -> str:
+    """The path of the page without --out: in DIR, or in the current directory for several DIRs."""
+    dirs = [path for path in dirs if os.path.isdir(path)]
+    return os.path.join(dirs[0], "report.html") if len(dirs) == 1 else "report.html"
+
+
+def _check_options(arguments: argparse.Namespace) -> None:
+    """InputError for an option that has no effect, and for a wrong number."""
+    if arguments.columns is not None and not arguments.latex:
+        raise InputError("--columns: found without --latex, expected --latex FILE too: it chooses the columns of that table")
+    if arguments.smooth is not None and not arguments.figure:
+        raise InputError("--smooth: found without --figure, expected --figure FILE too: it smooths the lines of that figure")
+    if arguments.smooth is not None and not 1 <= arguments.smooth <= SMOOTH_MAX:
+        raise InputError(f"--smooth: found {arguments.smooth}, expected a whole number of rounds from 1 to {SMOOTH_MAX}")
+    if [arguments.csv, arguments.latex].count("-") > 1:
+        raise InputError("--csv - and --latex -: found two outputs for stdout, expected one")
 
 
 def _check(outputs: Sequence[Output], force: bool) -> None:
@@ -182,7 +258,8 @@ def _check(outputs: Sequence[Output], force: bool) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read the runs, check the outputs, write them."""
-    runs = load_all(arguments.dirs)
+    _check_options(arguments)
+    runs = load_all(arguments.dirs, say=output.note)
     try:
         outputs = _outputs(arguments, runs)
         _check(outputs, arguments.force)

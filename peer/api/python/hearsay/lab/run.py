@@ -26,7 +26,7 @@ import math
 import os
 import re
 import stat
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -839,6 +839,8 @@ def _read_several(run: Run, budget: _Budget) -> None:
 def _read(path: str, budget: _Budget) -> Run:
     try:
         run = Run(path)
+        if os.path.exists(path) and not os.path.isdir(path):
+            raise refuse(path, "found a file, expected a directory that a run has written with --out")
         if look(os.path.join(path, "metrics.jsonl")):
             _read_one(run, budget)
             return run
@@ -863,13 +865,28 @@ def load(path: "os.PathLike[str] | str", limits: Limits = LIMITS) -> Run:
     return _read(os.fspath(path), _Budget(limits))
 
 
-def load_all(paths: Sequence["os.PathLike[str] | str"], limits: Limits = LIMITS) -> List[Run]:
-    """Read several runs. The limit of lines is for all together. Equal labels get their parent's name or a number."""
+def load_all(paths: Sequence["os.PathLike[str] | str"], limits: Limits = LIMITS,
+             say: Optional[Callable[[str], None]] = None) -> List[Run]:
+    """Read several runs. A path of a directory that `compare` or `sweep` has written stands for all of its runs.
+
+    Each run gets a unique label: its directory, if necessary with the parent directory or a number, or in an experiment its arm
+    and seed. A file among the paths is skipped if another path is a directory. `say` gets one line about all that is skipped.
+    The limit of lines applies to all runs together. InputError: a run is not readable, or all are skipped.
+    """
     budget = _Budget(limits)
-    runs = [_read(os.fspath(path), budget) for path in paths]
-    labels = [run.label for run in runs]
-    for run in runs:
-        if labels.count(run.label) > 1:
+    places, skipped = _find_runs([os.fspath(path) for path in paths], limits)
+    if skipped and say is not None:
+        more = ", ..." if len(skipped) > 3 else ""
+        say(f"skipped {len(skipped)} path{'' if len(skipped) == 1 else 's'} without results of a run: "
+            f"{', '.join(map(shown, skipped[:3]))}{more}")
+    if not places:
+        raise refuse(skipped[0] if skipped else "", "found no results in any run below it, expected a metrics.jsonl or summary.json")
+    runs = [_read(path, budget) for path, _ in places]
+    labels = [run.label for run, (_, label) in zip(runs, places) if not label]
+    for run, (_, label) in zip(runs, places):
+        if label:
+            run.label = label
+        elif labels.count(run.label) > 1:
             run.label = _label_by_parent(run)
     taken: List[str] = []
     for run in runs:
@@ -879,6 +896,64 @@ def load_all(paths: Sequence["os.PathLike[str] | str"], limits: Limits = LIMITS)
             number += 1
         taken.append(run.label)
     return runs
+
+
+# ---- Directories of compare and sweep. ----
+
+_EXPERIMENT_DEPTH = 3  # OUT/ARM/lr-X/seed-N has three directories below OUT.
+
+
+def _seed_places(path: str, limits: Limits) -> List[Tuple[str, ...]]:
+    """The directories seed-N of an experiment, each as the names of the directories below `path`. Empty: `path` is a run."""
+    names = _names(path, limits)
+    if any(name in ("metrics.jsonl", "summary.json") or re.fullmatch("peer-[0-9]+", name) for name in names):
+        return []
+    found: List[Tuple[str, ...]] = []
+
+    def walk(above: Tuple[str, ...], names: Sequence[str]) -> None:
+        for name in sorted(names, key=functools.cmp_to_key(natural_order)):
+            at = os.path.join(path, *above, name)
+            if name.startswith((".", "old.")) or not os.path.isdir(at) or os.path.islink(at):
+                continue
+            if re.fullmatch("seed-[0-9]+", name):
+                found.append(above + (name,))
+            elif len(above) + 1 < _EXPERIMENT_DEPTH:
+                walk(above + (name,), _names(at, limits))
+
+    walk((), names)
+    return found
+
+
+def _experiment_labels(path: str, places: Sequence[Tuple[str, ...]], is_only: bool) -> List[str]:
+    """"ARM, seed N" for each place. The learning rate and the directory `path` are named where arm and seed are not unique."""
+    is_out = is_only and os.path.exists(os.path.join(path, ".lock"))  # compare and sweep lock OUT, but not the directory of an arm.
+    whole = [((_label(path),) if not is_out or len(place) == 1 else ()) + place for place in places]
+    short = [(names[0],) + tuple(name for name in names[1:] if not name.startswith("lr-")) for names in whole]
+    return [", ".join(one if short.count(one) == 1 else names).replace(", seed-", ", seed ") for one, names in zip(short, whole)]
+
+
+def _find_runs(paths: Sequence[str], limits: Limits) -> Tuple[List[Tuple[str, str]], List[str]]:
+    """The runs of a command line, each with its label or "", and the paths that are skipped."""
+    found: List[Tuple[str, str]] = []
+    skipped: List[str] = []
+    n_directories = sum(os.path.isdir(path) for path in paths)
+    for path in paths:
+        if not os.path.isdir(path):
+            if n_directories > 0 and os.path.lexists(path):
+                skipped.append(path)
+            else:
+                found.append((path, ""))  # _read() says what is wrong with it.
+            continue
+        places = _seed_places(path, limits)
+        for place, label in zip(places, _experiment_labels(path, places, n_directories == 1)):
+            at = os.path.join(path, *place)
+            if _has_results(at) or any(re.fullmatch("peer-[0-9]+", name) for name in _names(at, limits)):
+                found.append((at, label))
+            else:
+                skipped.append(at)
+        if not places:
+            found.append((path, ""))
+    return found, skipped
 
 
 def _label_by_parent(run: Run) -> str:

@@ -103,6 +103,7 @@ class Runner:
     def __init__(self, signals: Signals, path: str, command: str, jobs: int, source: str = "") -> None:
         self.signals, self.path, self.command, self.jobs = signals, path, command, jobs
         self.source = source  # Name of the settings file, shown in errors.
+        self.guard: Callable[[], None] = lambda: None  # Called often while jobs run: an exception ends them.
         self.environment = program.environment()
         if jobs > 1 and command == "sim":  # Results of `sim` do not depend on it. A --threads flag wins.
             self.environment["HEARSAY_THREADS"] = "1"
@@ -113,6 +114,7 @@ class Runner:
         waiting = list(jobs)
         busy: Dict[int, Tuple["subprocess.Popen[bytes]", Job]] = {}
         while busy or (waiting and not self.signals.asked):
+            self.guard()
             while waiting and len(busy) < self.jobs and not self.signals.asked:
                 job = waiting.pop(0)
                 child = start(job)
@@ -240,6 +242,7 @@ class Lock:
     """The lock of an --out directory, which is made. Held until the process ends or close() is called."""
 
     def __init__(self, directory: str) -> None:
+        self.directory = directory
         try:
             make_directory(directory)
             self.fd = _open_lock(directory, os.O_CREAT)
@@ -256,6 +259,17 @@ class Lock:
             raise InputError(f"--out: {shown(directory)} is in use by {by}") from error
         os.ftruncate(self.fd, 0)
         os.pwrite(self.fd, f"{os.getpid()}\n".encode(), 0)
+
+    def check(self) -> None:
+        """OSError: the directory was deleted, or is another one, since the lock was taken."""
+        held = os.fstat(self.fd)
+        try:
+            there = os.lstat(os.path.join(self.directory, ".lock"))
+        except OSError:
+            there = None
+        if there is None or (there.st_dev, there.st_ino) != (held.st_dev, held.st_ino):
+            raise OSError(f"--out: {shown(self.directory)} was deleted or replaced during the runs. All runs are stopped, and their "
+                          "results are lost; the same command starts again")
 
     def close(self) -> None:
         """Release the lock."""

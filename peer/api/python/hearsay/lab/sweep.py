@@ -152,12 +152,14 @@ class _Sweep:
         if runner.signals.asked:
             return
         lock = runs.Lock(self.out)
+        runner.guard = lock.check
         try:
             make_log_directories(jobs)
             for job in jobs:
                 if job.finished:
                     ended(job)
             runner.run(jobs, ended, progress.draw)
+            lock.check()
         finally:
             progress.clear()
             lock.close()
@@ -210,6 +212,8 @@ class _Sweep:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command, and return its exit code."""
+    if "=" in (arguments.csv or "") and not arguments.words:
+        raise InputError(f"--csv: found {shown(arguments.csv)}, expected a file; to print CSV write --csv - before KEY=VALUE,...")
     line = CommandLine(arguments.behind)
     path = program.find(arguments.hearsay)
     n_seeds = settings.whole(arguments.seeds, 1, 1000, "--seeds")
