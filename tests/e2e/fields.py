@@ -58,6 +58,9 @@ def wanted(page, command):
     if command == "peer":
         files = page.split("### What is in them")[1].split("\n## ")[0]
         return table_fields(files.split("**`summary.json`**")[0], command) | table_fields(files.split("**`summary.json`**")[1], command)
+    tables = re.search(r"^### `%s`$(.*?)(^### |\Z)" % re.escape(command), part, re.M | re.S)
+    if tables:
+        return table_fields(tables.group(1), command)
     for first, about in rows(part):
         if first == "`%s`" % command:
             return names(about)
