@@ -96,7 +96,7 @@ def refusals():
             ("a.toml line 1: model: found no value", 'model = ""'),
             ("a.toml line 1: batch: found a list in a list", "batch = [[1], [2]]"),
             ("a.toml line 1: batch: found a date or time", "batch = 2026-01-01"),
-            ("a.toml line 1: found a section in the section [a], expected settings. A name with a dot stands in quotes",
+            ("a.toml line 1: found a section in the section [a], expected settings. Put a name with a dot in quotes",
              "[a.b]\nbatch = 1"),
             ("a.toml line 1: batch: found a table", "batch = [{x = 1}]"),
             ("a.toml line 1: model: found a control character", 'model = "a\\nb"'),
@@ -110,7 +110,7 @@ def refusals():
             ("found an arm whose name is too long for a directory", f'["{"x" * 256}"]\nbatch = 1'),
             ("expected at most 10000",
              "seeds = 1000\nbatch = " + str(list(range(1, 12)))),
-            ("a.toml: found nothing, expected settings of what to compare", "# nothing\n"),
+            ("a.toml: found no settings, expected the settings of at least one arm", "# nothing\n"),
             ("--set: batch: found no value between two commas or at an end", "peers = 2", "batch=1,,2"),
             ("--set: found 'batch', expected KEY=VALUE", "peers = 2", "batch"),
             ("--set: batch is set twice", "peers = 2", "batch=1", "batch=2"),
@@ -223,7 +223,7 @@ def budgets_and_best():
     assert math.isnan(last["accuracy_at_budget_1"].mean), "not evaluated before the budget"
     assert result.unknown("accuracy_at_budget_1") == 1
     assert result.best("accuracy").name == "a", "an arm of which a seed failed is not the best one"
-    assert result.arms[1].at["accuracy"].n == 1 and result.missing() == ["in no mean: b, seed 6: failed"]
+    assert result.arms[1].at["accuracy"].n == 1 and result.missing() == ["excluded from the means: b, seed 6: failed"]
     assert "unknown for 1 of 3 arms" in result.best_lines("accuracy_at_budget_1")[0]
     d = result.difference(result.arms[1], "accuracy")
     assert d.n == 1 and d.kind == statistics.UNKNOWN, "the failed seed has no pair"

@@ -147,7 +147,7 @@ echo "my notes" >notes.html
 for flag in --out --csv --latex; do
     lab report ring "$flag" notes.html >notes.out 2>notes.err
     check "$flag does not replace another file: exit code 2" [ $? = 2 ]
-    check "  and the error says so" grep -q 'notes.html exists, and hearsay-lab has not made it; --force' notes.err
+    check "  and the error says so" grep -q 'notes.html exists, and hearsay-lab did not create it; --force' notes.err
     check "  and the file is unchanged" [ "$(cat notes.html)" = "my notes" ]
 done
 ln -s notes.html link.html
@@ -194,7 +194,7 @@ ln -s ../elsewhere bad/peer-2
 refused "a link for a peer" "bad/peer-2: found a symbolic link"
 fresh
 rm bad/peer-0/metrics.jsonl && mkfifo bad/peer-0/metrics.jsonl
-refused "a pipe" "bad/peer-0/metrics.jsonl: found something else"
+refused "a pipe" "bad/peer-0/metrics.jsonl: found another kind of file"
 fresh
 head -c 100000 /dev/zero >bad/peer-0/metrics.jsonl
 refused "zeros without end" "bad/peer-0/metrics.jsonl: line 1: too long"
@@ -207,7 +207,7 @@ rm bad/summary.json bad/peer-0/summary.json bad/peer-1/metrics.jsonl
 lab report bad >bad.out 2>bad.err
 check "a torn last line and missing files are accepted" [ $? = 0 ]
 check "  what is known is there" reader page bad/report.html bad
-check "  and the page says that the run has not ended" grep -q 'no summary.json: it has not ended' bad/report.html
+check "  and the page says that the run has not ended" grep -q 'no summary.json: the run is in progress or was interrupted' bad/report.html
 lab report nowhere >bad.out 2>bad.err
 check "a missing directory: exit code 2" [ $? = 2 ]
 "$HEARSAY" report ring >old.out 2>old.err

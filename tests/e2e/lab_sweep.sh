@@ -117,7 +117,7 @@ wait "$holder" 2>/dev/null
 forget "$holder"
 sweep repaired lr=0.05,900 --seeds 2 --out bad -- "${run[@]}" --rounds 40
 check "  again: exit code 3, the failed one has run, and a best one is named" eval \
-    '[ "$code" = 3 ] && [ "$(grep -c "^in no mean: lr=900, seed [12]: without consensus or diverged: " repaired.out)" = 2 ] &&
+    '[ "$code" = 3 ] && [ "$(grep -c "^excluded from the means: lr=900, seed [12]: without consensus or diverged: " repaired.out)" = 2 ] &&
      grep -q "^best accuracy: lr=0.05, " repaired.out && grep -q "^runs: 2 of 4 done, 2 without" repaired.out'
 
 # ---- Ctrl-C, and a sweep that is killed. ----

@@ -98,7 +98,7 @@ def test_refused_lines():
             ('{"phase": "x"}\n', "line 1: round: found none"), (row(9007199254740993), "line 1: round: found 9007199254740993"),
             (row(10**30), "line 1: round: found a larger number"), (row("1" * 5000), "line 1: "),
             (row(1, f', "loss": {10**400}'), "line 1: loss: found a larger number"),
-            (row(1, ', "time_s": -1'), "line 1: time_s: found -1, expected a number from 0 on"),
+            (row(1, ', "time_s": -1'), "line 1: time_s: found -1, expected a number >= 0"),
             (row(1, ', "bytes_sent": true'), "bytes_sent: found a truth value"),
             (row(1, ', "round": 2'), "line 1: found no JSON"),
             (row(1, ', "rung": 5'), "line 1: rung: found a number, expected a text or null"),
@@ -205,7 +205,7 @@ def test_refused_files():
     refused("d/none: cannot read: No such file", hearsay.lab.load, "d/none")
     refused("cannot read", hearsay.lab.load, "d\0")
     put("d/peer-0/metrics.jsonl", ROW)
-    for text, why in (('{"accuracy_min": "high"}', "d/summary.json: accuracy_min: found a text, expected a number from 0 on, or null"),
+    for text, why in (('{"accuracy_min": "high"}', "d/summary.json: accuracy_min: found a text, expected a number >= 0, or null"),
                       ('{"verdict": {"text": 5}}', "d/summary.json: text: found a number"),
                       ('{"verdict": {"rounds_skipped": 0.5}}', "d/summary.json: rounds_skipped: found 0.5"),
                       ('{"peers": [{"name": "peer-0", "test_loss": []}]}', "d/summary.json: test_loss: found a list"),
@@ -220,7 +220,7 @@ def test_refused_files():
     refused("d/run.txt: found a longer file", hearsay.lab.load, "d")
     os.remove("d/run.txt")
     put("d/run.txt/x", "a directory")
-    refused("d/run.txt: found something else, expected a regular file", hearsay.lab.load, "d")
+    refused("d/run.txt: found another kind of file, expected a regular file", hearsay.lab.load, "d")
 
 
 def test_peers_of_different_runs_are_refused():
@@ -230,7 +230,7 @@ def test_peers_of_different_runs_are_refused():
     put("d/b/run.txt", "command=peer\n--shard=2/2\nlr=0.1\n")
     hearsay.lab.load("d")
     put("d/b/run.txt", "command=peer\n--shard=2/2\nlr=0.2\n")
-    refused("d/b: found another run than its neighbour's (lr=0.1 there, 0.2 here)", hearsay.lab.load, "d")
+    refused("d/b: found a peer of another run than the directory before it (lr=0.1 there, 0.2 here)", hearsay.lab.load, "d")
 
 
 def test_links_and_pipes_are_refused():
@@ -244,7 +244,7 @@ def test_links_and_pipes_are_refused():
         refused(why, hearsay.lab.load, "d")
         os.remove(f"d/{name}")
     os.mkfifo("d/run.txt", 0o600)
-    refused("d/run.txt: found something else", hearsay.lab.load, "d")
+    refused("d/run.txt: found another kind of file", hearsay.lab.load, "d")
 
 
 # ---- What is made of it ----
@@ -390,7 +390,7 @@ def test_graphs():
     assert "300 peers" in why("--peers=300\ntopology=ring\nseed=1\n")
     assert "edges" in why("--peers=100\ntopology=complete\nseed=1\n")
     for spec in ("edges:/etc/passwd", "--help", "nonsense;x", "edges:FILE"):
-        assert "not known" in why(f"--peers=4\ntopology={spec}\nseed=1\n"), spec
+        assert "unknown" in why(f"--peers=4\ntopology={spec}\nseed=1\n"), spec
     assert "exit code 2" in why("--peers=4\ntopology=nonsense\nseed=1\n")
     at = drawing.layout(4, [(0, 1), (1, 2), (2, 3), (0, 3)])
     sides = [np.linalg.norm(at[i] - at[(i + 1) % 4]) for i in range(4)]
@@ -445,11 +445,11 @@ def test_a_file_has_a_light_and_a_dark_mode():
 
 def test_outputs():
     put("mine", "notes")
-    refused("mine exists, and hearsay-lab has not made it; --force", output.check, "mine", b"mark", False)
+    refused("mine exists, and hearsay-lab did not create it; --force", output.check, "mine", b"mark", False)
     output.check("mine", b"mark", True)
     output.check("new", b"mark", False)
     refused("is a directory", output.check, ".", b"mark", True)
-    refused("is no directory", output.check, "none/new", b"mark", True)
+    refused("is not a directory", output.check, "none/new", b"mark", True)
     put("ours", b"x mark y")
     output.check("ours", b"mark", False)
     put("d/metrics.jsonl", ROW)

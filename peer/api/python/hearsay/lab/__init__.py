@@ -1,12 +1,12 @@
-"""hearsay.lab: experiments with hearsay, and reports of what runs have left.
+"""hearsay.lab: experiments with hearsay, and reports of finished runs.
 
-    hearsay-lab compare FILE       arms, grids and seeds from one TOML file, with mean, spread and significance
-    hearsay-lab sweep              one command with each value of one or more flags
-    hearsay-lab report DIR...      one HTML page, CSV, PNG or SVG figures of finished runs
-    hearsay-lab tensorboard DIR    event files for TensorBoard; wandb and mlflow likewise
+    hearsay-lab compare FILE       compares configurations from one TOML file: means over seeds and significance
+    hearsay-lab sweep              runs one command with each value of one or more flags
+    hearsay-lab report DIR...      writes an HTML page, CSV, LaTeX and figures of finished runs
+    hearsay-lab tensorboard DIR    writes event files for TensorBoard; also: wandb, mlflow
 
-All tools start `hearsay` as a child process, or read the `run.txt`, `summary.json` and `metrics.jsonl` files that a run
-has written to its `--out` directory. They need numpy and matplotlib.
+Each tool starts `hearsay` as a child process, or reads the files `run.txt`, `summary.json` and `metrics.jsonl` in the `--out`
+directory of a run. The package needs numpy and matplotlib.
 """
 from .cli import InputError
 from .run import Run, load, load_all

@@ -1,4 +1,4 @@
-"""python3 -m hearsay.lab: the same as the command hearsay-lab."""
+"""python3 -m hearsay.lab: runs the command hearsay-lab."""
 import sys
 
 from .cli import main

@@ -1,4 +1,4 @@
-"""hearsay-lab COMMAND: the table of commands, and what is common to them.
+"""hearsay-lab COMMAND: the table of commands, the parser, and the handling of errors.
 
 Each command is a module of this package with NAME, HELP, add_arguments(parser) and run(arguments), which returns the exit
 code: 0 success, 1 failure, 2 bad usage or input, 3 a run without consensus, 130 interrupted.
@@ -15,13 +15,13 @@ COMMANDS: List[str] = ["compare", "sweep", "report", "tensorboard", "wandb", "ml
 
 
 class InputError(Exception):
-    """An input is refused. The text names the file or flag, what was found and what was expected. Exit code 2."""
+    """Wrong usage or input, exit code 2. The text names the file or flag, what was found and what was expected."""
 
 
 def parser() -> argparse.ArgumentParser:
     """The parser of all commands."""
-    top = argparse.ArgumentParser(prog="hearsay-lab", description="Experiments with hearsay, and reports of finished runs.",
-                                  epilog="Exit codes: 0 success, 1 failed, 2 bad usage or input, 3 no consensus, 130 interrupted.")
+    top = argparse.ArgumentParser(prog="hearsay-lab", description="Runs experiments with hearsay, and draws finished runs.",
+                                  epilog="Exit codes: 0 success, 1 failure, 2 bad usage or input, 3 a run without consensus, 130 interrupted.")
     commands = top.add_subparsers(metavar="COMMAND", required=True)
     for name in COMMANDS:
         module = importlib.import_module("." + name, __package__)
@@ -34,17 +34,17 @@ def parser() -> argparse.ArgumentParser:
 
 def main(words: Optional[List[str]] = None) -> int:
     """Run one command line and return its exit code."""
-    if sys.stderr is None:  # The caller has closed it.
+    if sys.stderr is None:  # The caller has closed stderr.
         sys.stderr = open(os.devnull, "w")
     if sys.stdout is None:
         print("hearsay-lab: cannot write to stdout: Bad file descriptor", file=sys.stderr)
         return 1
-    for stream in (sys.stdout, sys.stderr):  # A locale without a character of a name is no reason to fail.
+    for stream in (sys.stdout, sys.stderr):  # A name may have characters that the locale cannot encode.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     words = list(sys.argv[1:] if words is None else words)
     behind: List[str] = []
-    if words[:1] == ["sweep"] and "--" in words:  # The command line of the runs follows.
+    if words[:1] == ["sweep"] and "--" in words:  # The command line of the runs follows the "--".
         at = words.index("--")
         words, behind = words[:at], words[at + 1:]
     arguments = parser().parse_args(words)

@@ -1,15 +1,15 @@
-"""Runs arms side by side, each with several seeds, and says which one is best and whether that is more than seed noise.
+"""Compares configurations ("arms") over several seeds, and tests whether their differences are more than seed noise.
 
-FILE is TOML: settings of all arms, then a [section] per arm. A list makes one arm per value, except a list for lr: for each
-arm, the best value is chosen on validation data. peer/api/python/hearsay/lab/README.md describes the file.
+FILE is TOML: settings of all arms, then a [section] per arm. A list makes one arm per value. A list for lr has candidates:
+for each arm, the best one is chosen on validation data. peer/api/python/hearsay/lab/README.md describes the file.
 
     OUT/ARM/lr-X/choose-seed-N   one run per value of lr, trained on 90 % of the training samples, evaluated on the other 10 %
     OUT/ARM/lr-X/seed-N          with the chosen lr: seeds N, N + 1, ...
     OUT/ARM/lr-X/seed-N.log      stderr of that run
     OUT/compare.html, OUT/compare.csv
 
-The same command again continues: finished runs are kept. Exit code: 0 all runs are done, 1 one failed, 3 one ended without
-consensus, 130 Ctrl-C, with the results so far.
+The same command again continues an unfinished comparison and keeps finished runs. Exit code: 0 all runs ended with consensus,
+1 a run failed, 2 bad usage or input, 3 a run ended without consensus or diverged, 130 Ctrl-C (the results so far are printed).
 """
 import argparse
 import dataclasses
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_common_arguments(parser: argparse.ArgumentParser, out: str, files: str) -> None:
-    """The flags that compare and sweep share."""
+    """Add the flags that compare and sweep have in common. `out`: default of --out. `files`: content of --out, for the help."""
     parser.add_argument("--out", metavar="DIR", default=out, help=f"directory for {files} (default {out})")
     parser.add_argument("--jobs", "-j", metavar="N", help="runs at a time (default: the number of processors for `sim`, otherwise 1)")
     parser.add_argument("--json", action="store_true", help="print one JSON object to stdout instead of the table")
@@ -52,11 +52,11 @@ def add_common_arguments(parser: argparse.ArgumentParser, out: str, files: str) 
                                                           "else the build of this checkout)")
 
 
-# ---- What compare and sweep share. ----
+# ---- Functions that compare and sweep share. ----
 
 
 def jobs_of(arguments: argparse.Namespace, command: str) -> int:
-    """--jobs."""
+    """The number of parallel runs: --jobs, or its default for the command."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if arguments.jobs is None:
         return cores if command == "sim" else 1
@@ -80,22 +80,23 @@ def check_outputs(arguments: argparse.Namespace, names: Dict[str, bytes]) -> Non
     for name, mark in names.items():
         path = os.path.join(arguments.out, name)
         if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
-            raise InputError(f"{shown(path)} exists, and is no regular file; use another --out")
+            raise InputError(f"{shown(path)} exists, and is not a regular file; use another --out")
         if os.path.lexists(path):
             output.check(path, mark, False, "use another --out")
-    for _, path, mark in files:
-        output.check(path, mark.encode(), arguments.force)
+    for _, path, text in files:
+        output.check(path, text.encode(), arguments.force)
 
 
 def warn_of_environment(progress: runs.Progress) -> None:
-    """Warn that settings in the environment have no effect: only the file and the command line decide the result."""
+    """Warn about settings in the environment: runs do not get them, so that only file and command line decide the result."""
     names = program.ignored()
     if names:
-        progress.say(f"warning: runs do not get {', '.join(map(shown, names))} from the environment")
+        progress.say(f"warning: ignoring {', '.join(map(shown, names))} from the environment: runs get settings from file and command "
+                     "line only")
 
 
 def make_log_directories(jobs: Sequence[Job]) -> None:
-    """Make the directories of the logs, and check the logs. InputError: something else is in their place."""
+    """Make the directories of the log files. InputError: a directory cannot be made, or a log is no regular file."""
     for directory in sorted({os.path.dirname(job.log) for job in jobs}):
         try:
             runs.make_directory(directory)
@@ -103,11 +104,11 @@ def make_log_directories(jobs: Sequence[Job]) -> None:
             raise InputError(f"--out: cannot make the directory {shown(directory)}: {error.strerror}") from error
     for job in jobs:
         if os.path.lexists(job.log) and not stat.S_ISREG(os.lstat(job.log).st_mode):
-            raise InputError(f"--out: {shown(job.log)}: found something else, expected a regular file for the log of a run")
+            raise InputError(f"--out: {shown(job.log)}: found another kind of file, expected a regular file for the log of a run")
 
 
 def exit_code(result: Result, interrupted: bool, choices: Sequence[Trial] = (), apart: bool = False) -> int:
-    """Of all runs. `choices`: runs by which lr was chosen. `apart`: of an arm none of these reached consensus."""
+    """The exit code of the command. `choices`: the runs that chose lr. `apart`: in an arm, none of these reached consensus."""
     n = result.counts()
     if interrupted and n["n_left"] > 0:
         return runs.INTERRUPTED
@@ -119,7 +120,7 @@ def exit_code(result: Result, interrupted: bool, choices: Sequence[Trial] = (), 
 
 
 def write_outputs(result: Result, files: Dict[str, bytes], arguments: argparse.Namespace) -> None:
-    """Write the files in --out, and those of --csv and --latex."""
+    """Write `files` to --out, and the files that --csv and --latex name."""
     for name, data in files.items():
         output.write(os.path.join(arguments.out, name), data)
     if arguments.csv not in (None, "-"):
@@ -129,7 +130,7 @@ def write_outputs(result: Result, files: Dict[str, bytes], arguments: argparse.N
 
 
 def print_result(arguments: argparse.Namespace, result: Result, table: str, fields: Dict[str, Any]) -> None:
-    """What --json, --csv or --latex - asks for, otherwise the table."""
+    """Print the JSON object, CSV or LaTeX if the flags ask for it on stdout, otherwise the table."""
     if arguments.json:
         text = json.dumps(fields, separators=(",", ":")) + "\n"
     else:
@@ -142,11 +143,11 @@ def print_result(arguments: argparse.Namespace, result: Result, table: str, fiel
 
 @dataclasses.dataclass(frozen=True)
 class _Place:
-    """Which run of the comparison a job is."""
+    """Position of a run in the comparison."""
 
-    arm: int
-    rate: int
-    seed: int  # From 0.
+    arm: int  # Index of the arm.
+    rate: int  # Index of the learning rate.
+    seed: int  # Index of the seed, from 0.
 
 
 class _Compare:
@@ -156,16 +157,16 @@ class _Compare:
         self.tune = [[Trial() for _ in range(asked.n_rates)] for _ in asked.arms]
         self.trial = [[Trial() for _ in range(asked.n_seeds)] for _ in asked.arms]
         self.choice: List[Optional[int]] = [None if asked.n_rates > 1 else 0 for _ in asked.arms]
-        self.places: Dict[str, _Place] = {}  # By directory.
+        self.places: Dict[str, _Place] = {}  # Position of each run, by its directory.
 
     def path(self, place: _Place, choosing: bool) -> str:
-        """The directory of a run."""
+        """The directory of a run. `choosing`: the run is used to choose lr."""
         arm = self.asked.arms[place.arm]
         name = f"{'choose-' if choosing else ''}seed-{self.asked.seed + place.seed}"
         return os.path.join(self.arguments.out, arm.directory, arm.rate_directory(place.rate), name)
 
     def job(self, place: _Place, choosing: bool) -> Job:
-        """A run."""
+        """The job of a run. `choosing`: the run is used to choose lr."""
         arm, out = self.asked.arms[place.arm], self.path(place, choosing)
         rate = arm.rate(place.rate)
         self.places[out] = place
@@ -174,7 +175,7 @@ class _Compare:
                    f"{place.arm} {place.rate} {choosing}")
 
     def do(self, jobs: Sequence[Job], choosing: bool) -> None:
-        """Check and run the jobs, and take their trials."""
+        """Check and run the jobs, and store their trials."""
 
         def ended(job: Job) -> None:
             place, trial = self.places[job.directory], comparison.take(job)
@@ -197,13 +198,13 @@ class _Compare:
         self.runner.run(jobs, ended, self.progress.draw)
 
     def check_arms(self) -> None:
-        """All arms are checked before the first run, with the first of their learning rates."""
+        """Check all arms with their first learning rate. InputError: a setting is wrong, and no run has started yet."""
         self.runner.check([self.job(_Place(arm, 0, 0), False) for arm in range(len(self.asked.arms))])
 
     def check_evaluation(self) -> None:
-        """Refuses runs of an earlier start that were evaluated otherwise: their curves and budgets belong to other settings.
+        """InputError if runs in --out have other evaluation settings: curves and budgets would not be comparable.
 
-        A run does not record these settings, because they do not change the model. So OUT/evaluation.json has them.
+        A run does not record these settings, because they do not change the model. OUT/evaluation.json records them.
         """
         path = os.path.join(self.arguments.out, _EVALUATION)
         now = {arm.directory: {key: arm.values.get(key) for key in ("evaluate-every", "evaluate-samples")} for arm in self.asked.arms}
@@ -214,7 +215,7 @@ class _Compare:
             except ValueError as error:
                 raise InputError(f"{shown(path)}: {error}") from error
             if not isinstance(former, dict):
-                raise InputError(f"{shown(path)}: found something else, expected an object")
+                raise InputError(f"{shown(path)}: found another JSON value, expected an object")
         for arm in self.asked.arms:
             then = former.get(arm.directory)
             if then is None or not os.path.isdir(os.path.join(self.arguments.out, arm.directory)):
@@ -227,7 +228,7 @@ class _Compare:
         output.write(path, (json.dumps({**former, **now}, indent=1) + "\n").encode())
 
     def run_all(self) -> None:
-        """The runs by which lr is chosen, then those that are compared."""
+        """Run the jobs that choose lr, then the jobs that are compared."""
         arms, rates = range(len(self.asked.arms)), range(self.asked.n_rates)
         if len(rates) > 1:
             self.do([self.job(_Place(arm, rate, 0), True) for rate in rates for arm in arms], True)
@@ -238,7 +239,7 @@ class _Compare:
                     False)
 
     def result(self) -> Result:
-        """The figures of all arms."""
+        """The results of all arms."""
         arms = []
         for arm, choice, trials in zip(self.asked.arms, self.choice, self.trial):
             rate = None if choice is None else arm.rate(choice) or "default"
@@ -252,7 +253,7 @@ class _Compare:
         return exit_code(result, bool(self.runner.signals.asked), choices, apart)
 
     def table(self, result: Result) -> str:
-        """For people."""
+        """The table that is printed to stdout."""
         heads = ["arm", "seeds", "lr", "accuracy", "test loss", "drift", "rounds", "sent",
                  "sim. s" if result.simulated else "seconds"]
         rows = [heads + [result.words(m)[len("accuracy "):] for m in result.budget_measures]]
@@ -265,10 +266,10 @@ class _Compare:
                         + [comparison.percent_spread(at[m]) for m in result.budget_measures])
         lines = [comparison.table(rows, [3, 9, 9, 17, 9, 9, 7, 10, 9] + [17] * len(result.budgets)), ""]
         if any(arm.is_edge for arm in result.arms):
-            lines.append("*: the smallest or the largest lr that was tried; a better one may lie outside")
+            lines.append("*: the smallest or the largest lr that was tried; a better value may lie outside")
         lines += [line for m in result.ranked for line in result.best_lines(m)]
         lines += [comparison.NOISE_NOTE] if result.n_seeds > 1 else []
-        lines += [f"to choose lr: {arm.name}, lr {arm.rate(i)}: {comparison.state_text(trial)}"
+        lines += [f"run to choose lr: {arm.name}, lr {arm.rate(i)}: {comparison.state_text(trial)}"
                   for arm, trials in zip(self.asked.arms, self.tune) for i, trial in enumerate(trials)
                   if self.asked.n_rates > 1 and trial.state != DONE]
         return "\n".join(lines + result.missing() + [f"runs in {shown(self.arguments.out)}"])
@@ -306,9 +307,9 @@ class _Compare:
 
 
 def choose(trials: Sequence[Trial]) -> Optional[int]:
-    """The learning rate of the best accuracy on validation data, of equals that of the least loss there, then the first.
+    """The index of the learning rate with the highest accuracy on validation data. Equal accuracy: the lowest loss, then the first.
 
-    None: a run is not done or has failed, or none ended with consensus.
+    None: a run is not done or has failed, or no run ended with consensus.
     """
     if any(trial.state in (LEFT, FAILED) for trial in trials):
         return None
@@ -331,8 +332,8 @@ def run(arguments: argparse.Namespace) -> int:
     asked = settings.read(arguments.file, text, arguments.sets, program.flags(path, command))
     jobs = jobs_of(arguments, command)
     if command == "local" and jobs > 1:
-        raise InputError(f"--jobs: found {jobs} with command = \"local\", expected 1: runs at the same time would take each "
-                         "other's seconds")
+        raise InputError(f"--jobs: found {jobs} with command = \"local\", expected 1: parallel runs would share the "
+                         "processors, and their seconds would be wrong")
     check_outputs(arguments, {"compare.html": comparison.PAGE_MARK, "compare.csv": comparison.CSV_MARK.encode()})
     total = len(asked.arms) * (asked.n_seeds + (asked.n_rates if asked.n_rates > 1 else 0))
     progress = runs.Progress(NAME, total)
@@ -342,7 +343,7 @@ def run(arguments: argparse.Namespace) -> int:
         one.check_arms()
         if signals.asked:
             return runs.INTERRUPTED
-        from . import comparison_page, drawing  # Here, because matplotlib is slow to import, and other commands do not need it.
+        from . import comparison_page, drawing  # Imported here because matplotlib is slow to import, and other commands do not need it.
 
         drawing.need_matplotlib()
         failure: Optional[OSError] = None
@@ -358,7 +359,7 @@ def run(arguments: argparse.Namespace) -> int:
             try:
                 page = comparison_page.page(result, os.path.basename(arguments.file), asked.n_rates > 1)
                 write_outputs(result, {"compare.html": page.encode(), "compare.csv": result.csv().encode()}, arguments)
-            except OSError as error:  # A full disk: the table is shown all the same.
+            except OSError as error:  # For example a full disk. The table is still printed.
                 failure = error
         finally:
             progress.clear()

@@ -1,8 +1,8 @@
-"""hearsay.lab.comparison: the figures of arms: means over seeds, the best arm, and how far the others are from it.
+"""hearsay.lab.comparison: results of arms: means over seeds, the best arm, and the difference of each other arm to the best.
 
-    runs (hearsay.lab.load)  ->  Trial  --those of an arm that count-->  Spread  ->  table, JSON, CSV, LaTeX, HTML page
+    runs (hearsay.lab.load)  ->  Trial  ->  Spread of the trials of an arm  ->  table, JSON, CSV, LaTeX, HTML page
 
-A trial counts if its run ended with consensus. All others are counted apart and named, and are in no mean.
+A mean includes only trials whose run ended with consensus. The output names all other trials.
 """
 import csv
 import dataclasses
@@ -23,14 +23,14 @@ STATES = (LEFT, DONE, APART, FAILED)
 STATE_TEXT = {LEFT: "not done", DONE: "done", APART: "without consensus or diverged", FAILED: "failed"}
 SUCCESS, FAILURE, NO_CONSENSUS = 0, 1, 3  # Exit codes.
 
-# Measures of a trial. accuracy_at_budget_1 and so on follow.
-MEASURES = ("accuracy",  # On the whole test set, of the worst peer.
-            "test_loss",  # Likewise.
-            "loss",  # Training loss at the end, of the worst peer.
-            "relative_drift",  # Of the models.
-            "rounds",  # With those of the consensus phase.
-            "bytes_sent",  # By all peers.
-            "seconds")  # Virtual in `sim`.
+# Measures of a trial. Trials of a comparison with budgets also have accuracy_at_budget_1 and so on.
+MEASURES = ("accuracy",  # Accuracy of the worst peer on the whole test set.
+            "test_loss",  # Loss of the worst peer on the whole test set.
+            "loss",  # Training loss of the worst peer at the end.
+            "relative_drift",  # Relative consensus distance of the final models.
+            "rounds",  # Rounds, including the consensus phase.
+            "bytes_sent",  # Bytes sent by all peers.
+            "seconds")  # Seconds of the run, simulated for `sim`.
 
 
 @dataclasses.dataclass
@@ -38,14 +38,14 @@ class Trial:
     """The outcome of one run."""
 
     state: str = LEFT
-    exit_code: Optional[int] = None  # None: not done.
-    at: Dict[str, float] = dataclasses.field(default_factory=dict)  # By measure. A missing one is unknown.
-    verdict: str = ""  # The run's verdict, or why it has failed.
+    exit_code: Optional[int] = None  # Exit code of the run. None: not done.
+    at: Dict[str, float] = dataclasses.field(default_factory=dict)  # Value of each measure. Missing: unknown.
+    verdict: str = ""  # Verdict of the run, or the reason for its failure.
     curve: Optional[Curve] = None
-    drift: Tuple[Sequence[float], Sequence[float]] = ((), ())  # Step counter, and the median of the peers' estimates.
+    drift: Tuple[Sequence[float], Sequence[float]] = ((), ())  # Step counters, and medians of the peers' estimates.
 
     def figure(self, measure: str) -> float:
-        """NaN: unknown."""
+        """The value of a measure. NaN: unknown."""
         return self.at.get(measure, NAN)
 
 
@@ -54,18 +54,18 @@ def _curve_axis(axis: str) -> str:
 
 
 def _drift_curve(one: run.Run) -> Tuple[Sequence[float], Sequence[float]]:
-    """The median of the peers' relative drift at each step counter."""
+    """Step counters, and the median of the peers' relative consensus distance at each."""
     by_step: Dict[float, List[float]] = {}
     for peer in one.peers:
         rows = zip(peer.step().tolist(), peer.columns["relative_drift"].tolist())
-        for step, x in {step: x for step, x in rows if math.isfinite(x)}.items():  # The last row of a step counts.
+        for step, x in {step: x for step, x in rows if math.isfinite(x)}.items():  # If a step has several rows, the last one is used.
             by_step.setdefault(step, []).append(x)
     steps = sorted(by_step)
     return steps, [sorted(by_step[step])[(len(by_step[step]) - 1) // 2] for step in steps]
 
 
 def take(job: runs.Job) -> Trial:
-    """The trial of a run that has ended, from the files in its directory."""
+    """The trial of a run, read from the files in its directory."""
     code = 0 if job.finished else job.code
     if code == runs.INTERRUPTED or code is None:
         return Trial()
@@ -74,7 +74,7 @@ def take(job: runs.Job) -> Trial:
     try:
         one = run.load(job.directory)
         if one.summary.get("finished") is not True:
-            return Trial(FAILED, FAILURE, verdict="there is no summary.json of a finished run")
+            return Trial(FAILED, FAILURE, verdict="found no summary.json of a finished run")
         final = one.final
     except InputError as error:
         return Trial(FAILED, FAILURE, verdict=shown(str(error)))
@@ -82,7 +82,7 @@ def take(job: runs.Job) -> Trial:
     settle = final.settle_rounds if math.isfinite(final.settle_rounds) else 0.0
     figures = (final.accuracy.low, final.test_loss.high, final.loss.high, final.exact, final.rounds + settle, final.sent,
                final.seconds)
-    diverged = one.summary.get("diverged")  # Of `train`, which has no verdict.
+    diverged = one.summary.get("diverged")  # `train` has no verdict, but this field.
     verdict = one.verdict or (diverged if isinstance(diverged, str) else "")
     return Trial(DONE if ended == SUCCESS else APART if ended == NO_CONSENSUS else FAILED, ended, dict(zip(MEASURES, figures)),
                  shown(verdict), one.curve(), _drift_curve(one))
@@ -90,21 +90,21 @@ def take(job: runs.Job) -> Trial:
 
 @dataclasses.dataclass
 class ArmResult:
-    """The trials of one arm, one per seed, and their spreads."""
+    """The trials of one arm, one per seed, and the spread of each measure."""
 
     name: str
-    rate: Optional[str]  # The learning rate: "default" where none is given. None: none was chosen.
+    rate: Optional[str]  # Learning rate, "default" if none is given. None: no candidate could be chosen.
     trials: List[Trial]
-    is_edge: bool = False  # The rate is the least or the greatest that was tried.
-    at: Dict[str, Spread] = dataclasses.field(default_factory=dict)  # By measure.
+    is_edge: bool = False  # `rate` is the smallest or the largest candidate.
+    at: Dict[str, Spread] = dataclasses.field(default_factory=dict)  # Spread of each measure.
 
     def count(self, state: str) -> int:
-        """How many trials are in a state."""
+        """The number of trials in a state."""
         return sum(trial.state == state for trial in self.trials)
 
 
 class Result:
-    """Arms side by side."""
+    """The results of all arms of a comparison or sweep."""
 
     def __init__(self, arms: List[ArmResult], seed: int, budgets: Sequence[Budget] = (), simulated: bool = True) -> None:
         self.arms, self.seed, self.simulated = arms, seed, simulated
@@ -120,32 +120,32 @@ class Result:
             arm.at = {m: statistics.spread([trial.figure(m) for trial in done]) for m in self.measures}
 
     def _least(self, axis: str) -> float:
-        """The least end of all curves of trials that count. 0: there is no curve."""
+        """The smallest final value of an axis over all trials that are done. 0: no trial has a curve."""
         ends = [float(getattr(trial.curve, _curve_axis(axis))[-1]) for arm in self.arms for trial in arm.trials
                 if trial.state == DONE and trial.curve is not None and len(trial.curve.round) > 0]
         return min(ends, default=0.0)
 
     @property
     def measures(self) -> List[str]:
-        """All measures, with accuracy at each budget."""
+        """All measures, including the accuracy at each budget."""
         return list(MEASURES) + self.budget_measures
 
     @property
     def budget_measures(self) -> List[str]:
-        """Accuracy at each budget."""
+        """The names of the measures "accuracy at budget"."""
         return [f"accuracy_at_budget_{i + 1}" for i in range(len(self.budgets))]
 
     @property
     def ranked(self) -> List[str]:
-        """The measures by which a best arm is named."""
+        """The measures for which the best arm is named."""
         return ["accuracy"] + self.budget_measures
 
     def budget(self, measure: str) -> Optional[Budget]:
-        """The budget of a measure; None: it has none."""
+        """The budget of a measure. None: the measure does not depend on a budget."""
         return self.budgets[int(measure.rsplit("_", 1)[1]) - 1] if measure in self.budget_measures else None
 
     def words(self, measure: str) -> str:
-        """A measure of accuracy in words: "accuracy at 1.2 MB"."""
+        """The text for a measure of accuracy, for example "accuracy at 1.2 MB"."""
         budget = self.budget(measure)
         if budget is None:
             return "accuracy"
@@ -154,7 +154,7 @@ class Result:
         return f"accuracy at {budget.most * 1e-6:.4g} MB" if budget.axis == "bytes" else f"accuracy at {budget.most:.4g} s"
 
     def best(self, measure: str) -> Optional[ArmResult]:
-        """The arm of the greatest mean, of those whose trials all count."""
+        """The arm with the highest mean among the arms in which all trials are done. None: no such arm."""
         found: Optional[ArmResult] = None
         for arm in self.arms:
             if arm.count(DONE) == self.n_seeds and arm.at[measure].mean > (found.at[measure].mean if found else -math.inf):
@@ -162,7 +162,7 @@ class Result:
         return found
 
     def difference(self, arm: ArmResult, measure: str) -> Difference:
-        """How much an arm is above the best one, over the seeds of which both count."""
+        """The paired difference of an arm to the best arm, over the seeds that both have done."""
         best = self.best(measure)
         if best is None:
             return Difference(0)
@@ -170,17 +170,17 @@ class Result:
         return statistics.paired(mine, others)
 
     def ties(self, measure: str) -> List[ArmResult]:
-        """The arms that are not different from the best one beyond seed noise."""
+        """The arms whose difference to the best arm is not more than seed noise."""
         best = self.best(measure)
         return [arm for arm in self.arms if best is not None and arm is not best
                 and self.difference(arm, measure).kind == statistics.SAME]
 
     def difference_text(self, arm: ArmResult, measure: str) -> str:
-        """"-0.22 points (95 % interval -0.32 to -0.12), p = 0.005, 5 paired seeds"."""
+        """A text such as "-0.22 points (95 % interval -0.32 to -0.12), p = 0.005, 5 paired seeds"."""
         d = self.difference(arm, measure)
         seeds = f"{d.n} paired seed{'' if d.n == 1 else 's'}"
         if not math.isfinite(d.mean):
-            return "unknown: no seed has both"
+            return "unknown: no seed is done for both arms"
         if d.kind == statistics.UNKNOWN:
             return f"{100 * d.mean:+.2f} points, {seeds}: noise unknown"
         if not d.low < d.high and d.kind == statistics.SAME:
@@ -190,11 +190,11 @@ class Result:
         return text + (": no difference beyond seed noise" if d.kind == statistics.SAME else "")
 
     def unknown(self, measure: str) -> int:
-        """The number of arms without a value of a measure, if there is a best arm for it."""
+        """The number of arms without a value of a measure. 0 if no best arm is known."""
         return sum(not math.isfinite(arm.at[measure].mean) for arm in self.arms) if self.best(measure) is not None else 0
 
     def best_lines(self, measure: str) -> List[str]:
-        """The best arm by a measure, and how far the others are from it."""
+        """One line for the best arm by a measure, and one for the difference of each other arm."""
         best = self.best(measure)
         lines = [f"best {self.words(measure)}: {f'{best.name}, ' if best is not None else ''}{self.best_note(measure)}"]
         for arm in self.arms:
@@ -206,16 +206,16 @@ class Result:
         """The value of the best arm, and for how many arms the measure is unknown."""
         best = self.best(measure)
         if best is None:
-            return "unknown: no arm has it for all of its seeds"
+            return "unknown: no arm has a value for all of its seeds"
         text, unknown = percent_spread(best.at[measure]), self.unknown(measure)
         if unknown:
             text += f"; unknown for {unknown} of {len(self.arms)} arms"
-            text += ": evaluated first after the budget, or ended before it" if self.budget(measure) is not None else ""
+            text += ": first evaluated after the budget, or ended before the budget" if self.budget(measure) is not None else ""
         return text if math.isfinite(best.at[measure].deviation) else text + " (one seed: noise unknown)"
 
     def missing(self) -> List[str]:
-        """A line for each trial that ended and is in no mean, and one with the number of trials that are not done."""
-        lines = [f"in no mean: {arm.name}, seed {self.seed + i}: {state_text(trial)}"
+        """One line per trial that is excluded from the means, and one with the number of trials that are not done."""
+        lines = [f"excluded from the means: {arm.name}, seed {self.seed + i}: {state_text(trial)}"
                  for arm in self.arms for i, trial in enumerate(arm.trials) if trial.state not in (DONE, LEFT)]
         left = self.counts()["n_left"]
         return lines + ([f"not done: {left} of {len(self.arms) * self.n_seeds} runs"] if left else [])
@@ -225,7 +225,7 @@ class Result:
         return {f"n_{state}": sum(arm.count(state) for arm in self.arms) for state in STATES}
 
     def csv(self) -> str:
-        """A line per trial behind one that names the columns."""
+        """A line with the names of the columns, then one line per trial."""
         out = io.StringIO()
         rows = csv.writer(out, lineterminator="\r\n")
         rows.writerow(CSV_MARK.split(",") + self.measures + ["verdict"])
@@ -238,10 +238,10 @@ class Result:
         return out.getvalue()
 
     def latex(self) -> str:
-        """A table for a paper. It needs no package. Comments say which test was used, and what is missing."""
+        """A LaTeX tabular that needs no package. Comments in it name the test and the number of missing runs."""
         has_rates = any(arm.rate is not None for arm in self.arms)
         heads = ["arm", "seeds"] + (["lr"] if has_rates else [])
-        heads += [latex_text(self.words(m)) + " (\\%)" for m in self.ranked] + ["points to the best [95 \\% interval]"]
+        heads += [latex_text(self.words(m)) + " (\\%)" for m in self.ranked] + ["points to the best arm [95 \\% interval]"]
         heads += ["MB sent by all peers", "simulated s" if self.simulated else "seconds"]
         lines = [LATEX_MARK, "% Difference to the best arm in accuracy: paired t-test over the same seeds, no correction for many arms."]
         if any(arm.is_edge for arm in self.arms):
@@ -249,7 +249,7 @@ class Result:
         n = self.counts()
         if n["n_done"] < len(self.arms) * self.n_seeds:
             lines.append(f"% INCOMPLETE: {n['n_left']} runs are not done, {n['n_failed']} failed, {n['n_apart']} ended without "
-                         "consensus or diverged. These runs are in no mean.")
+                         "consensus or diverged. These runs are excluded from the means.")
         lines += ["\\begin{tabular}{l" + "r" * (len(heads) - 1) + "}", "\\hline", " & ".join(heads) + " \\\\", "\\hline"]
         for arm in self.arms:
             done = arm.count(DONE)
@@ -273,47 +273,47 @@ class Result:
 PAGE_MARK = b"<!-- made by hearsay"  # A page of hearsay-lab compare, or of the former hearsay compare.
 CSV_MARK = "arm,lr,seed,state,exit_code"
 LATEX_MARK = "% made by hearsay-lab: mean and standard deviation over seeds"
-# The last line of a table.
+# Line below a table of means with standard deviations.
 NOISE_NOTE = ("+-: standard deviation over seeds (of the sample). Differences: paired t-test at 5 % over the same seeds, "
               "no correction for many arms")
 
 
 def _cell(text: str) -> str:
-    """A text that a spreadsheet would take for a formula gets a quote in front."""
+    """A field of CSV. A quote precedes a text that a spreadsheet would run as a formula."""
     return "'" + text if text.startswith(("=", "+", "-", "@")) and settings.number(text) is None else text
 
 
 def _csv_number(x: float) -> str:
-    """The shortest text that reads back as x; "" where it is unknown."""
+    """The shortest text that is read back as x. "": x is unknown."""
     text = repr(x) if math.isfinite(x) else ""
     return text[:-2] if text.endswith(".0") else text
 
 
-# ---- Words. ----
+# ---- Texts. ----
 
 
 def state_text(trial: Trial) -> str:
-    """"failed: exit code 2: ..."."""
+    """The state of a trial with its verdict, for example "failed: exit code 2: ..."."""
     return STATE_TEXT[trial.state] + (f": {trial.verdict}" if trial.verdict else "")
 
 
 def number(x: float, form: str) -> str:
-    """"-" where it is unknown."""
+    """A number in a format of format(). "-": unknown."""
     return "-" if not math.isfinite(x) else format(x, form if abs(x) < 1e6 else ".4g")
 
 
 def percent(x: float) -> str:
-    """"98.12 %"."""
+    """A share in percent, for example "98.12 %". "-": unknown."""
     return "-" if not math.isfinite(x) else f"{100 * x:.2f} %"
 
 
 def percent_spread(one: Spread) -> str:
-    """"98.12 % +- 0.10"."""
+    """Mean and standard deviation in percent, for example "98.12 % +- 0.10"."""
     return percent(one.mean) + (f" +- {100 * one.deviation:.2f}" if math.isfinite(one.deviation) else "")
 
 
 def size(n: float) -> str:
-    """"1.25 MB"."""
+    """Bytes in a decimal unit, for example "1.25 MB". "-": unknown."""
     if not math.isfinite(n):
         return "-"
     n, i = float(int(n)), 0
@@ -323,7 +323,7 @@ def size(n: float) -> str:
 
 
 def table(rows: Sequence[Sequence[str]], least: Sequence[int]) -> str:
-    """Rows as text. The first column is aligned left, all others right, each at least so wide."""
+    """Rows as aligned text: the first column to the left, the others to the right. `least`: minimum widths of the columns."""
     widths = [max([width] + [len(row[i]) for row in rows]) for i, width in enumerate(least)]
     return "\n".join(" ".join([row[0].ljust(widths[0])] + [cell.rjust(width) for cell, width in zip(row[1:], widths[1:])])
                      for row in rows)
@@ -333,23 +333,23 @@ def table(rows: Sequence[Sequence[str]], least: Sequence[int]) -> str:
 
 
 def json_text(text: str) -> str:
-    """A path: bytes that are not UTF-8 become ?."""
+    """A path for JSON. Bytes that are not UTF-8 become "?"."""
     return text.encode("utf-8", "replace").decode()
 
 
 def json_number(x: float) -> Optional[float]:
-    """None (null) where it is unknown."""
+    """A number for JSON. None (null): unknown."""
     return x if math.isfinite(x) else None
 
 
 def trial_object(trial: Trial, measures: Sequence[str]) -> Dict[str, Any]:
-    """state, exit_code, measures, verdict."""
+    """The JSON object of a trial: state, exit_code, measures, verdict."""
     return {"state": trial.state, "exit_code": trial.exit_code, **{m: json_number(trial.figure(m)) for m in measures},
             "verdict": trial.verdict or None}
 
 
 def differences_object(result: Result, measure: str) -> List[Dict[str, Any]]:
-    """The difference of each arm to the best one: arm, n, mean, low, high, p, kind."""
+    """The JSON list of the differences of all other arms to the best arm."""
     best = result.best(measure)
     found: List[Dict[str, Any]] = []
     for arm in result.arms:
@@ -361,6 +361,6 @@ def differences_object(result: Result, measure: str) -> List[Dict[str, Any]]:
 
 
 def spread_object(one: Spread) -> Dict[str, Any]:
-    """mean, deviation, least, most, n."""
+    """The JSON object of a spread: mean, deviation, least, most, n."""
     return {"mean": json_number(one.mean), "deviation": json_number(one.deviation), "least": json_number(one.least),
             "most": json_number(one.most), "n": one.n}

@@ -1,6 +1,6 @@
-"""hearsay.lab.comparison_page: a comparison as one HTML file that loads nothing: the best arms, a table, curves.
+"""hearsay.lab.comparison_page: the HTML page of a comparison: the best arms, a table of means, curves. The page loads no other file.
 
-data-figure and data-value of a cell hold the exact mean. The same result gives the same bytes.
+The attributes data-figure and data-value of a cell have the name and the exact value of a mean. The same result gives the same bytes.
 """
 import math
 from typing import Any, List, Sequence
@@ -15,12 +15,12 @@ _HEAD = ("<!DOCTYPE html>\n<!-- made by hearsay-lab compare -->\n<html lang=\"en
          "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<meta http-equiv=\"Content-Security-Policy\" "
          "content=\"default-src 'none'; style-src 'unsafe-inline'\">\n<title>hearsay-lab compare</title>\n<style>\n")
 _CHOSEN = ("The learning rate of each arm was chosen from the same number of candidates: one run with each, trained on 90 % "
-           "of the training samples, judged by its accuracy on the other 10 %. No test sample was used for it.")
+           "of the training samples, judged by its accuracy on the other 10 %. No test sample was used for the choice.")
 _GIVEN = "The learning rate of each arm was given."
 
-# Head of the column, format, scale.
+# For each measure: heading of the column, format, factor.
 _COLUMNS = {"accuracy": ("accuracy, %", ".2f", 100.0), "test_loss": ("test loss", ".4f", 1.0),
-            "loss": ("training loss", ".4f", 1.0), "relative_drift": ("relative drift", ".2e", 1.0),
+            "loss": ("training loss", ".4f", 1.0), "relative_drift": ("relative consensus distance", ".2e", 1.0),
             "rounds": ("rounds", ".0f", 1.0), "bytes_sent": ("MB sent", ".3f", 1e-6), "seconds": ("seconds", ".2f", 1.0)}
 
 
@@ -89,10 +89,10 @@ def _draw(axes: Any, trial: Trial, axis: str, colour: str, style: str) -> bool:
     return bool(xs)
 
 
-_PLOTS = (("round", "round", "Test accuracy by round", "In percent, of the worst peer."),
-          ("sent", "MB sent by all peers", "Test accuracy by traffic", "By megabytes that all peers have sent."),
-          ("seconds", "seconds", "Test accuracy by time", "By seconds of the slowest peer."),
-          ("drift", "round", "Relative drift by round", "The median of the peers' estimates."))
+_PLOTS = (("round", "round", "Test accuracy by round", "Of the worst peer, in percent."),
+          ("sent", "MB sent by all peers", "Test accuracy by traffic", "Horizontal axis: megabytes sent by all peers."),
+          ("seconds", "seconds", "Test accuracy by time", "Horizontal axis: seconds of the slowest peer."),
+          ("drift", "round", "Relative consensus distance by round", "The median of the peers' estimates."))
 _DASHES = ("-", "--", "-.", ":")
 
 
@@ -110,28 +110,28 @@ def _curves(result: Result) -> str:
         axes.set_xlabel(unit)
         if unit == "round":
             axes.xaxis.get_major_locator().set_params(integer=True)
-        axes.set_ylabel("relative drift" if axis == "drift" else "test accuracy, %")
+        axes.set_ylabel("relative consensus distance" if axis == "drift" else "test accuracy, %")
         if axis == "drift":
             axes.set_yscale("log")
         parts.append(f"<figure><figcaption>{title}<small>{note}</small></figcaption>\n"
                      f"{drawing.page_svg(fig, f'p{number}-', title)}\n</figure>\n")
     if not parts:
-        return '<h2>Curves</h2>\n<p class="soft">None: no run has rows in a metrics.jsonl.</p>\n'
+        return '<h2>Curves</h2>\n<p class="soft">No curves: no run has rows in a metrics.jsonl.</p>\n'
     return ('<h2>Curves</h2>\n<p class="soft">One line per run, in the colour of its arm. Evaluations during training take '
             f'<code>evaluate-samples</code> samples.</p>\n<div class="charts">\n{"".join(parts)}</div>\n')
 
 
 def page(result: Result, title: str, chosen: bool) -> str:
-    """The page. `chosen`: lr was chosen among candidates."""
-    seconds = ("virtual: each link has its own bandwidth, so sending to many neighbours takes no more time than sending to one"
+    """The HTML text of the page. `chosen`: lr was chosen among candidates."""
+    seconds = ("simulated: each link has its own bandwidth, so sending to many neighbours takes no more time than sending to one"
                if result.simulated else "by the clock")
     parts: List[str] = [
         _HEAD, STYLE, f"</style>\n</head>\n<body>\n<header><h1>{escape(title)}</h1></header>\n", _best(result),
         f'<h2>Arms</h2>\n<p class="soft">{_CHOSEN if chosen else _GIVEN} Means and standard deviations (of the sample) are over '
-        "the seeds that ended with consensus. Differences to the best arm are those of runs with the same seed (paired t-test at 5 %, "
-        "no correction for many arms). All seeds share one test set, whose own sampling error is not in the interval. "
-        f"Seconds are {seconds}. Rounds include those of the consensus phase. Accuracy at a budget is that of evaluations "
+        "the seeds that ended with consensus. Differences to the best arm are between runs with the same seed (paired t-test at 5 %, "
+        "no correction for many arms). All seeds use one test set, and the interval does not contain the sampling error of that set. "
+        f"Seconds are {seconds}. Rounds include the consensus phase. Accuracy at a budget comes from evaluations "
         "during training.</p>\n", _table(result), _curves(result),
-        f"<footer>Made by hearsay-lab {escape(__version__)} from summary.json and metrics.jsonl of each run. A dash: one of the "
-        "runs has no such number.</footer>\n</body>\n</html>\n"]
+        f"<footer>Made by hearsay-lab {escape(__version__)} from summary.json and metrics.jsonl of each run. A dash: unknown for "
+        "at least one run.</footer>\n</body>\n</html>\n"]
     return "".join(parts)

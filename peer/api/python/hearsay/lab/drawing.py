@@ -1,8 +1,8 @@
-"""hearsay.lab.drawing: the figures of reports, by matplotlib: SVG for pages, PNG, SVG or PDF for papers.
+"""hearsay.lab.drawing: draws the figures of reports with matplotlib: SVG for pages, PNG, SVG or PDF for papers.
 
     figure(width, height, style)   an empty figure in inches, and its axes
     curves(...), bars(...), graph(...)    draw into axes
-    log_axis(...), label_points(...)      a logarithmic axis; names of points that do not overlap
+    log_axis(...), label_points(...)      a logarithmic axis; labels of points that do not overlap
     page_svg(figure, prefix)       SVG text for an HTML page that may have other figures. Its colours are CSS variables
     file_svg(figure, title)        the text of an SVG file that has a light and a dark mode
     render(figure, format)         the bytes of a PNG, SVG or PDF file
@@ -37,14 +37,14 @@ except ImportError:
 
 LINES = 8  # A single run of at most this many peers has one line per peer.
 BAND = "line: median of the peers, band: minimum to maximum"  # Title of a legend of runs.
-POINTS = 400  # Points of a line or band that are drawn, at most.
-MADE_BY = "hearsay-lab"  # The mark in the metadata of each file.
+POINTS = 400  # Maximum number of points of a line or band.
+MADE_BY = "hearsay-lab"  # Mark in the metadata of each file.
 FORMATS = ("png", "svg", "pdf")
-LARGEST = 1e100  # Larger numbers are left out: they overflow when matplotlib scales them.
+LARGEST = 1e100  # Larger numbers are left out, because they overflow when matplotlib scales them.
 
 LIGHT = ("#2b6cb0", "#c05621", "#2f855a", "#b83280", "#6b46c1", "#975a16", "#2c7a7b", "#c53030")
 DARK = ("#63b3ed", "#f6ad55", "#68d391", "#f687b3", "#b794f4", "#ecc94b", "#4fd1c5", "#fc8181")
-LIGHT_PARTS = ("#2f855a", "#a0aec0", "#6b46c1", "#dd9b5f")  # Computing, waiting, mixing, the rest.
+LIGHT_PARTS = ("#2f855a", "#a0aec0", "#6b46c1", "#dd9b5f")  # Colours for computing, waiting, mixing and other time.
 DARK_PARTS = ("#68d391", "#718096", "#b794f4", "#c98a4b")
 
 
@@ -52,17 +52,17 @@ DARK_PARTS = ("#68d391", "#718096", "#b794f4", "#c98a4b")
 class Style:
     """The colours of a figure."""
 
-    ink: str
+    ink: str  # Text.
     soft: str  # Ticks and labels.
     line: str  # Grid and frame.
-    series: Tuple[str, ...]  # Runs, in turn.
-    parts: Tuple[str, ...]
-    on: str  # Text on a colour of a series.
-    ground: Optional[str]  # None: transparent.
+    series: Tuple[str, ...]  # Runs. Run i has colour i modulo their number.
+    parts: Tuple[str, ...]  # Parts of stacked bars.
+    on: str  # Text on a colour of `series`.
+    ground: Optional[str]  # Background. None: transparent.
 
 
 PAPER = Style("#1a202c", "#2d3748", "#d9dee6", LIGHT, LIGHT_PARTS, "#ffffff", "#ffffff")
-NIGHT = Style("#e6e9ef", "#b8c0cc", "#343b47", DARK, DARK_PARTS, "#0d1117", "#0d1117")  # PAPER in dark mode.
+NIGHT = Style("#e6e9ef", "#b8c0cc", "#343b47", DARK, DARK_PARTS, "#0d1117", "#0d1117")  # Colours of PAPER in dark mode.
 # Placeholders that page_svg() replaces by CSS variables.
 PAGE = Style("#000101", "#000102", "#000103", tuple(f"#0002{i:02x}" for i in range(8)), tuple(f"#0003{i:02x}" for i in range(4)),
              "#000104", None)
@@ -80,9 +80,9 @@ def css_colours(dark: bool) -> str:
 
 @contextlib.contextmanager
 def _settings() -> Iterator[None]:
-    """matplotlib's own defaults and ours, whatever a matplotlibrc says."""
+    """A context with the defaults of matplotlib and of this module. A matplotlibrc of the user has no effect."""
     with matplotlib.rc_context(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # A glyph that no font has is drawn as a box.
+        warnings.simplefilter("ignore")  # matplotlib warns about a glyph that no font has, and draws a box.
         matplotlib.rcdefaults()
         matplotlib.rcParams.update({"svg.hashsalt": MADE_BY, "svg.fonttype": "none", "font.size": 10, "axes.titlesize": 11,
                                     "axes.labelsize": 10, "xtick.labelsize": 9, "ytick.labelsize": 9, "legend.fontsize": 9,
@@ -91,19 +91,19 @@ def _settings() -> Iterator[None]:
 
 
 def literal(text: str) -> str:
-    """A text that matplotlib draws as it is: without formulas and control characters."""
+    """A text that matplotlib draws unchanged: "$" does not begin a formula, and control characters become "?"."""
     return "".join(c if c.isprintable() else "?" for c in text).replace("$", r"\$")
 
 
 def need_matplotlib() -> None:
-    """InputError where matplotlib is not installed."""
+    """Raise InputError if matplotlib is not installed."""
     if matplotlib is None:
         raise InputError("matplotlib is not installed (Debian: python3-matplotlib; with pip: the extra [lab] of the package, "
                          "or pip install matplotlib)")
 
 
 def figure(width: float = 5.4, height: float = 3.5, style: Style = PAPER, pad: float = 0.04) -> Tuple[Any, Any]:
-    """An empty figure of that many inches, with that much air around it, and its axes."""
+    """An empty figure and its axes. `width`, `height` and the margin `pad` are in inches."""
     need_matplotlib()
     with _settings():
         fig = Figure(figsize=(width, height), layout="constrained")
@@ -129,7 +129,7 @@ def figure(width: float = 5.4, height: float = 3.5, style: Style = PAPER, pad: f
 
 
 def render(fig: Any, kind: str, dpi: int = 200) -> bytes:
-    """The bytes of a file of that format ("png", "svg" or "pdf")."""
+    """The bytes of a file of a figure in the format `kind`: "png", "svg" or "pdf"."""
     metadata: Dict[str, Dict[str, Any]] = {"png": {"Software": MADE_BY}, "svg": {"Creator": MADE_BY, "Date": None},
                                            "pdf": {"Creator": MADE_BY, "Producer": None, "CreationDate": None}}
     out = io.BytesIO()
@@ -171,12 +171,12 @@ def file_svg(fig: Any, title: str) -> str:
 
 # ---- Scatter plots. ----
 
-NEAR, FAR, STEP = 6, 130, 5  # Distances of a label from its point that are tried, in points.
-LEADER = 11.0  # A label farther than this from its point has a line to it.
+NEAR, FAR, STEP = 6, 130, 5  # Distances of a label from its point to try, in typographic points: from NEAR to FAR by STEP.
+LEADER = 11.0  # A label farther than this from its point gets a line to the point, in typographic points.
 
 
 def log_axis(axes: Any, which: str, low: float, high: float, air: float = 1.2, style: Style = PAPER) -> None:
-    """Make an axis ("x" or "y") logarithmic, from low / air to high * air, with a grid and plain numbers at the ticks."""
+    """Make the axis `which` ("x" or "y") logarithmic, from low / air to high * air, with a grid and plain numbers at the ticks."""
     with _settings():
         getattr(axes, f"set_{which}scale")("log")
         getattr(axes, f"set_{which}lim")(low / air, high * air)
@@ -188,7 +188,7 @@ def log_axis(axes: Any, which: str, low: float, high: float, air: float = 1.2, s
 
 
 def frontier(xs: Array, ys: Array) -> Tuple[Array, Array]:
-    """The corners of the stairs through points in the order of x: from each point level to the x of the next point."""
+    """The corners of a step line through points in ascending order of x: horizontal from each point to the x of the next."""
     return np.repeat(xs, 2)[1:], np.repeat(ys, 2)[:-1]
 
 
@@ -197,7 +197,7 @@ def _boxes(at: Array, half: float) -> Array:
 
 
 def _along(line: Array) -> Array:
-    """Places on a line, at most 3 points apart."""
+    """Positions on a line, at most 3 typographic points apart."""
     parts = [line[:1]]
     for a, b in zip(line, line[1:]):
         n = max(1, math.ceil(float(np.linalg.norm(b - a)) / 3))
@@ -207,11 +207,11 @@ def _along(line: Array) -> Array:
 
 def label_points(axes: Any, xs: Array, ys: Array, texts: Sequence[str], colours: Sequence[str], avoid: Sequence[Tuple[Array, Array]] = (),
                  style: Style = PAPER, size: float = 8.5) -> None:
-    """Write the name of each point near the point, where it covers least of other names, of points, of the legend and of the
-    lines `avoid`, each (xs, ys). Call it last: limits and labels of the axes must be set."""
+    """Write a label near each point. The position overlaps as little as possible with other labels, points, the legend and the
+    lines `avoid`, each (xs, ys). Call this function last: limits and labels of the axes must be set."""
     with _settings():
-        axes.figure.draw_without_rendering()  # Determines the place of the axes.
-        area, scale = axes.get_window_extent(), 72 / axes.figure.dpi  # Lengths are in points from here on.
+        axes.figure.draw_without_rendering()  # Determines the position of the axes.
+        area, scale = axes.get_window_extent(), 72 / axes.figure.dpi  # From here on, lengths are in typographic points.
         width, height = area.width * scale, area.height * scale
 
         def place(x: Array, y: Array) -> Array:
@@ -251,16 +251,16 @@ AXES = {ROUND: "round", SECONDS: "seconds", BYTES: "MB sent by a peer"}
 
 @dataclasses.dataclass(frozen=True)
 class Plot:
-    """A figure of all runs together."""
+    """The description of a figure that shows all runs."""
 
     title: str
-    note: str
-    column: str
-    axis: str
+    note: str  # Second line of the caption.
+    column: str  # Quantity, a column of metrics.jsonl.
+    axis: str  # Horizontal axis: ROUND, SECONDS or BYTES.
 
     @property
     def log(self) -> bool:
-        """A logarithmic vertical axis, which has no place for 0."""
+        """Whether the vertical axis is logarithmic. Values of 0 are then left out."""
         return self.column == "relative_drift"
 
     @property
@@ -285,7 +285,7 @@ PLOTS: Tuple[Plot, ...] = (
     Plot("Test loss by round", "At each evaluation.", "test_loss", ROUND),
     Plot("Consensus distance by round", "Relative. Lines and bands: estimates of the peers. A dot: exact, of the final models.",
          "relative_drift", ROUND))
-# Figures of `report --figure`: those of the page, and these.
+# All figures that `report --figure` can draw. Some of them are not on the page.
 FIGURES: Tuple[Plot, ...] = PLOTS + (
     Plot("Test loss by time", "At each evaluation, by seconds over all starts.", "test_loss", SECONDS),
     Plot("Test loss by traffic", "At each evaluation, by megabytes sent by a peer.", "test_loss", BYTES))
@@ -296,7 +296,7 @@ def _is_drift(column: str) -> bool:
 
 
 def xs_of(peer: Peer, column: str, axis: str) -> Array:
-    """The horizontal values of a peer's rows. A drift belongs to the round that it is an estimate of."""
+    """The horizontal values of a peer's rows. A consensus distance belongs to the round in which it was measured."""
     if axis == SECONDS:
         return peer.seconds()
     if axis == BYTES:
@@ -305,7 +305,7 @@ def xs_of(peer: Peer, column: str, axis: str) -> Array:
 
 
 def ys_of(peer: Peer, column: str) -> Array:
-    """A figure of a peer's rows. Rounds of the consensus phase repeat the last training loss, which is left out."""
+    """The values of a column of a peer. Rows of the consensus phase repeat the last training loss, so their loss is NaN."""
     values = peer.columns[column]
     return np.where(peer.columns["local_steps"] == 0, np.nan, values) if column == "loss" else values
 
@@ -324,7 +324,7 @@ def moving_average(rounds: Array, ys: Array, n: int) -> Array:
 def points(peer: Peer, column: str, axis: str, smooth: int = 1) -> Tuple[Array, Array]:
     """The known points of a peer, in the order of its rows; each drift estimate once. `smooth`: rounds of a moving average."""
     xs, ys = xs_of(peer, column, axis), ys_of(peer, column)
-    kept = (np.abs(xs) < LARGEST) & (np.abs(ys) < LARGEST)  # False for NaN.
+    kept = (np.abs(xs) < LARGEST) & (np.abs(ys) < LARGEST)  # The comparison is false for NaN.
     if _is_drift(column):
         rounds = peer.columns["drift_round"]
         last: Optional[Tuple[float, float]] = None
@@ -336,7 +336,7 @@ def points(peer: Peer, column: str, axis: str, smooth: int = 1) -> Tuple[Array, 
 
 
 def band(run: Run, column: str, axis: str, smooth: int = 1) -> Tuple[Array, Array, Array, Array]:
-    """x, minimum, median and maximum over the peers, for each round of which any peer has a value. `smooth`: rounds of a moving
+    """x, minimum, median and maximum over the peers, for each round with a value of at least one peer. `smooth`: rounds of a moving
     average, which is taken of each peer before the median."""
     parts = []
     for peer in run.peers:
@@ -355,7 +355,7 @@ def band(run: Run, column: str, axis: str, smooth: int = 1) -> Tuple[Array, Arra
 
 
 def thin(xs: Array, ys: Array, most: int = POINTS) -> Tuple[Array, Array]:
-    """At most `most` of the points: first, last, and the least and the greatest of each stretch between them."""
+    """At most `most` of the points: the first, the last, and minimum and maximum of each section between them."""
     n = len(xs)
     if n <= most:
         return xs, ys
@@ -368,7 +368,7 @@ def thin(xs: Array, ys: Array, most: int = POINTS) -> Tuple[Array, Array]:
 
 
 def thin_band(xs: Array, low: Array, middle: Array, high: Array, most: int = POINTS) -> Tuple[Array, Array, Array, Array]:
-    """The same of a band: of each stretch the least low and the greatest high, x and middle of its middle place."""
+    """At most `most` points of a band: minimum of `low` and maximum of `high` of each section, x and `middle` at its centre."""
     n = len(xs)
     if n <= most:
         return xs, low, middle, high
@@ -381,7 +381,7 @@ def thin_band(xs: Array, low: Array, middle: Array, high: Array, most: int = POI
 
 
 def _shown(plot: Plot, xs: Array, *columns: Array) -> List[Array]:
-    """In the units of the axes, without what a logarithmic axis has no place for."""
+    """Values in the units of the axes. Values that a logarithmic axis cannot show are left out."""
     scale = 100.0 if plot.column == "accuracy" else 1.0
     kept = columns[0] > 0 if plot.log else np.ones(len(xs), dtype=bool)
     return [(xs * 1e-6 if plot.axis == BYTES else xs)[kept]] + [column[kept] * scale for column in columns]
@@ -439,7 +439,7 @@ def curves(axes: Any, plot: Plot, runs: Sequence[Run], style: Style = PAPER, smo
 
 
 def legend(axes: Any, names: Sequence[str], colours: Sequence[str], style: Style = PAPER, title: Optional[str] = None) -> None:
-    """A legend of runs: a line of each colour with its name."""
+    """Draw a legend of runs: a line in the colour of each run, and its name."""
     from matplotlib.lines import Line2D
 
     key(axes, "best", [Line2D([], [], color=colour, linewidth=2) for colour in colours], names, style, title)
@@ -447,7 +447,8 @@ def legend(axes: Any, names: Sequence[str], colours: Sequence[str], style: Style
 
 def key(axes: Any, place: str, marks: Optional[Sequence[Any]] = None, names: Sequence[str] = (), style: Style = PAPER,
         title: Optional[str] = None) -> None:
-    """A legend of these marks, or of all that is drawn with a label, at matplotlib's `place`, or "outside": to the right."""
+    """Draw a legend of `marks` with `names` (default: all artists with a label). `place`: a position of matplotlib, or "outside",
+    to the right of the axes."""
     if marks is None:
         marks, names = axes.get_legend_handles_labels()
     at: Dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1, 1)} if place == "outside" else {"loc": place}
@@ -463,7 +464,7 @@ def key(axes: Any, place: str, marks: Optional[Sequence[Any]] = None, names: Seq
 
 def bars(axes: Any, places: Sequence[int], columns: Sequence[Sequence[float]], colours: Sequence[str], unit: str,
          stacked: bool) -> None:
-    """Draw bars of peers at their places: each column a colour, on top of each other or side by side."""
+    """Draw the bars of peers at the positions `places`. Each column has a colour. Columns are stacked or side by side."""
     with _settings():
         base = np.zeros(len(places))
         n = len(columns)
@@ -472,7 +473,7 @@ def bars(axes: Any, places: Sequence[int], columns: Sequence[Sequence[float]], c
             at = np.asarray(places, dtype=float) + (0.0 if stacked else (k - (n - 1) / 2) * width)
             axes.bar(at, column, width=width, bottom=base if stacked else None, color=colour, linewidth=0)
             base = base + np.asarray(column)
-        axes.set_xlabel("peer, by its place in the table")
+        axes.set_xlabel("index of the peer in the table")
         axes.set_ylabel(unit)
         axes.set_ylim(bottom=0)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=12))
@@ -482,7 +483,7 @@ def bars(axes: Any, places: Sequence[int], columns: Sequence[Sequence[float]], c
 
 
 def _distances(n: int, edges: Sequence[Tuple[int, int]]) -> Array:
-    """Hops between all vertices. Vertices without a path count as n apart."""
+    """The number of hops between all pairs of vertices. Without a path, the number is n."""
     near: List[List[int]] = [[] for _ in range(n)]
     for a, b in edges:
         near[a].append(b)
@@ -499,7 +500,7 @@ def _distances(n: int, edges: Sequence[Tuple[int, int]]) -> Array:
 
 
 def layout(n: int, edges: Sequence[Tuple[int, int]], steps: int = 300) -> Array:
-    """Places of the vertices: stress majorisation (Gansner, Koren, North 2004), from a circle. Deterministic."""
+    """Positions of the vertices by stress majorisation (Gansner, Koren, North 2004), starting from a circle. Deterministic."""
     turn = 2 * np.pi * np.arange(n) / max(n, 1) - np.pi / 2
     at = np.stack([np.cos(turn), np.sin(turn)], axis=1) * max(n, 2) / (2 * np.pi)
     if n < 3 or not edges:
@@ -521,7 +522,7 @@ def layout(n: int, edges: Sequence[Tuple[int, int]], steps: int = 300) -> Array:
 
 
 def graph(axes: Any, n: int, edges: Sequence[Tuple[int, int]], style: Style = PAPER) -> None:
-    """Draw a graph with the numbers of its vertices."""
+    """Draw a graph. With at most 64 vertices, their numbers are shown."""
     at = layout(n, edges)
     with _settings():
         from matplotlib.collections import LineCollection

@@ -1,18 +1,18 @@
-"""hearsay.lab.events: event files for TensorBoard.
+"""hearsay.lab.events: writes event files for TensorBoard.
 
-A file is a sequence of TFRecords, each with one protobuf Event (tensorflow/core/util/event.proto):
+A file is a sequence of TFRecords. Each record has one protobuf Event (tensorflow/core/util/event.proto):
 
     uint64 n, uint32 masked CRC-32C of n, n bytes, uint32 masked CRC-32C of the bytes       (all little endian)
 
-The package `tensorboard` writes them where it is installed. Otherwise python3-protobuf encodes the events, with the few fields
-below, and this module the records.
+The package `tensorboard` writes the files if it is installed. Otherwise python3-protobuf encodes the events, with the fields
+below, and this module writes the records.
 """
 import math
 import struct
 from typing import Any, BinaryIO, Callable, List, Sequence, Tuple
 
-WRITER = "hearsay-lab"  # In the first event of each file: the mark by which a file of ours is known.
-FLOAT_MAX = 3.4028234663852886e38
+WRITER = "hearsay-lab"  # Mark in the first event of each file of hearsay-lab.
+FLOAT_MAX = 3.4028234663852886e38  # Largest 32-bit float.
 SESSION_START = 1  # SessionLog.START: TensorBoard forgets the events of this and later steps in earlier files.
 
 Scalars = Sequence[Tuple[str, float]]
@@ -21,7 +21,7 @@ _table: List[int] = []
 
 
 def crc32c(data: bytes) -> int:
-    """CRC-32C (Castagnoli, RFC 3720)."""
+    """The CRC-32C (Castagnoli, RFC 3720) of the bytes."""
     if not _table:
         for byte in range(256):
             for _ in range(8):
@@ -34,18 +34,18 @@ def crc32c(data: bytes) -> int:
 
 
 def masked(data: bytes) -> int:
-    """The masked CRC-32C of a TFRecord."""
+    """The masked CRC-32C of the bytes, as in a TFRecord."""
     crc = crc32c(data)
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
 def record(data: bytes) -> bytes:
-    """One TFRecord."""
+    """The bytes of a TFRecord with this content."""
     length = struct.pack("<Q", len(data))
     return length + struct.pack("<I", masked(length)) + data + struct.pack("<I", masked(data))
 
 
-# Messages: name, fields of (name, number, type, message type). Types and labels are those of descriptor.proto.
+# Messages: name, and fields as (name, number, type, message type). Types and labels have the numbers of descriptor.proto.
 _DOUBLE, _FLOAT, _INT64, _INT32, _STRING, _MESSAGE = 1, 2, 3, 5, 9, 11
 _MESSAGES = (
     ("SourceMetadata", (("writer", 1, _STRING, ""),)),
@@ -58,7 +58,7 @@ _MESSAGES = (
 
 
 def protobuf_event() -> Any:
-    """The class Event, built by the package protobuf from _MESSAGES. ImportError: it is not installed."""
+    """The class Event, built by the package protobuf from _MESSAGES. ImportError: protobuf is not installed."""
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
     file = descriptor_pb2.FileDescriptorProto(name="hearsay_lab_event.proto", package="hearsay_lab", syntax="proto3")
@@ -87,7 +87,7 @@ def _framing(file: BinaryIO) -> Callable[[bytes], Any]:
 
 
 def backend() -> Tuple[Any, Callable[[BinaryIO], Callable[[bytes], Any]]]:
-    """The class Event, and what makes a function that writes records to a file. ImportError: a package is missing."""
+    """The class Event, and a function that makes a writer of records for a file. ImportError: a package is missing."""
     try:
         from tensorboard.compat.proto.event_pb2 import Event  # type: ignore[import-untyped,import-not-found,unused-ignore]
         from tensorboard.summary.writer.record_writer import RecordWriter  # type: ignore[import-untyped,import-not-found,unused-ignore]
@@ -117,13 +117,13 @@ class Writer:
         self._write(event.SerializeToString(deterministic=True))
 
     def restart(self, wall_time: float, step: int) -> None:
-        """This step and later ones are repeated: TensorBoard forgets those that it has."""
+        """Write an event after which TensorBoard drops the values of this step and later ones."""
         event = self._event(wall_time=wall_time, step=step)
         event.session_log.status = SESSION_START
         self._put(event)
 
     def scalars(self, wall_time: float, step: int, scalars: Scalars) -> None:
-        """Values of a step. Those that are not finite, or that no 32-bit float can hold, are left out."""
+        """Write the values of a step. Values that are not finite, or too large for a 32-bit float, are left out."""
         event = self._event(wall_time=wall_time, step=step)
         for tag, value in scalars:
             if math.isfinite(value) and abs(value) <= FLOAT_MAX:
@@ -132,5 +132,5 @@ class Writer:
             self._put(event)
 
     def flush(self) -> None:
-        """Hand all events to the system."""
+        """Flush the file."""
         self._file.flush()

@@ -1,10 +1,10 @@
-"""hearsay.lab.feed: sends the metrics in a run's files to a sink, of a finished run or of a run in progress.
+"""hearsay.lab.feed: sends the metrics in the files of a finished run, or of a run in progress, to a sink.
 
-    replay(run, sink)            a run that load() has read
-    follow(path, make_sink)      reads metrics.jsonl files as they grow, until the run has written its summary.json
+    replay(run, sink)            sends a run that load() has read
+    follow(path, sink)           reads metrics.jsonl files as they grow, until the run has written its summary.json
 
-The step of a figure is the step counter of its row. Bytes are totals over all starts. The time of a row is that of its start
-plus its seconds; a simulation has no time of its start, so that its rows count from 1970.
+The step of a value is the step counter of its row. Bytes are totals over all starts. The time of a row is the time of its start
+plus its seconds. A simulation has no start time, so its rows begin in 1970.
 """
 import argparse
 import functools
@@ -22,13 +22,13 @@ from .sinks import ALL, Sink
 
 IDLE_S = 600.0  # Default of --idle.
 
-# Final figures of a run: tag, name in summary.json.
+# Final results of a run: tag, name in summary.json.
 _ENDS = (("end/accuracy_min", "accuracy_min"), ("end/accuracy_max", "accuracy_max"), ("end/exact_drift", "drift"),
          ("end/exact_relative_drift", "relative_drift"))
 
 
 def end_figures(run: Run) -> Tuple[int, Dict[str, float]]:
-    """The last step of a finished run of several peers, and its final figures; an empty dict: it has none."""
+    """The last step of a finished run of several peers, and its final results. Empty dict: the run is not finished, or one peer."""
     final = run.final
     if not run.several or not math.isfinite(run.figure("n_peers")):
         return 0, {}
@@ -43,7 +43,7 @@ def _wall_time(at_s: int, time_s: float) -> float:
 
 
 def replay_peer(peer: Peer, sink: Sink) -> None:
-    """All rows of a peer."""
+    """Send all rows of a peer to a sink."""
     steps, sent, received = peer.step(), peer.sent(), peer.received()
     for i in range(len(peer)):
         figures: Dict[str, Any] = {name: float(peer.columns[name][i]) for name in NAMES}
@@ -53,7 +53,7 @@ def replay_peer(peer: Peer, sink: Sink) -> None:
 
 
 def replay(run: Run, sink: Sink) -> None:
-    """All rows of all peers, then the final figures. Does not close the sink."""
+    """Send all rows of all peers to a sink, then the final results. Does not close the sink."""
     for peer in run.peers:
         replay_peer(peer, sink)
     _end(run, sink)
@@ -66,11 +66,11 @@ def _end(run: Run, sink: Sink) -> None:
         sink.on_round(ALL, step, {**figures, "wall_time": float(np.max(walls)) if walls else 0.0})
 
 
-# ---- A run that goes on. ----
+# ---- A run in progress. ----
 
 
 class Tail:
-    """Reads the lines that one metrics.jsonl gets."""
+    """Reads new lines of one metrics.jsonl."""
 
     def __init__(self, name: str, path: str, limits: Limits = LIMITS) -> None:
         self.name = name
@@ -83,7 +83,7 @@ class Tail:
         self._table = Table(self.limits)
         self._bytes = b""
         self._number = 0
-        self._n = 0  # Rows that were sent and that no later start repeats.
+        self._n = 0  # Number of rows that were sent and that no later start repeats.
 
     def close(self) -> None:
         """Close the file."""
@@ -92,7 +92,7 @@ class Tail:
         self._fd = -1
 
     def _is_open(self, sink: Sink) -> bool:
-        """Whether there is a file to read. One that took the place of the file, or was cut, is read from its beginning."""
+        """Open the file if it exists. A file that was replaced or truncated is read from its beginning. False: no file."""
         try:
             there: Optional[os.stat_result] = os.lstat(self.path) if look(self.path) else None
         except OSError:
@@ -115,7 +115,7 @@ class Tail:
         return True
 
     def poll(self, sink: Sink) -> bool:
-        """Send what is new to the sink. True: there was something."""
+        """Send new rows to the sink. True: the file has grown."""
         if not self._is_open(sink):
             return False
         any_ = False
@@ -144,7 +144,7 @@ class Tail:
         i = self._table.n - 1
         figures: Dict[str, Any] = self._table.row(i)
         step = figures["step"]
-        if i < self._n:  # It takes the place of rows that were sent.
+        if i < self._n:  # The row replaces rows that were sent.
             sink.restart(self.name, int(step))
         self._n = i + 1
         figures["wall_time"] = _wall_time(self._table.start_of(i).at_s, figures["time_s"])
@@ -160,7 +160,7 @@ class Follower:
         self._tails: Dict[str, Tail] = {}
 
     def _find(self) -> None:
-        """Peers that have begun since the last look."""
+        """Find peers that have begun since the last call."""
         if look(os.path.join(self.path, "metrics.jsonl")):
             name = os.path.basename(os.path.realpath(self.path))
             self._tails.setdefault(name, Tail(name, os.path.join(self.path, "metrics.jsonl"), self.limits))
@@ -181,7 +181,7 @@ class Follower:
                 self._tails[name] = Tail(name, at, self.limits)
 
     def poll(self, sink: Sink) -> bool:
-        """Send what is new to the sink. True: there was something."""
+        """Send new rows of all peers to the sink. True: a file has grown."""
         self._find()
         return any([tail.poll(sink) for tail in self._tails.values()])
 
@@ -191,7 +191,7 @@ class Follower:
         return bool(self._tails)
 
     def has_ended(self) -> bool:
-        """The run has written its summary.json after its last row."""
+        """Whether the run has written its summary.json after its last row."""
         try:
             summary = os.lstat(os.path.join(self.path, "summary.json")).st_mtime_ns
             rows = [os.lstat(tail.path).st_mtime_ns for tail in self._tails.values()]
@@ -206,10 +206,10 @@ class Follower:
 
 
 def follow(path: str, sink: Sink, every_s: float = 1.0, limits: Limits = LIMITS, idle_s: float = 0.0) -> bool:
-    """Send the rows of a run to the sink as they come, then its final figures. Returns when the run has ended.
+    """Send the rows of a run to the sink while the files grow, then the final results. Returns True when the run has ended.
 
-    An interrupted run writes no summary.json. So after `idle_s` seconds in which no file has grown the function also returns,
-    with False. The time begins when a metrics.jsonl exists. 0: no limit.
+    An interrupted run writes no summary.json. The function therefore returns False if no file has grown for `idle_s` seconds.
+    The time begins when the first metrics.jsonl exists. 0: no limit.
     """
     follower = Follower(path, limits)
     ended = False
@@ -233,18 +233,18 @@ def follow(path: str, sink: Sink, every_s: float = 1.0, limits: Limits = LIMITS,
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options that all sinks have."""
-    parser.add_argument("dirs", metavar="DIR", nargs="+", help="the --out directory of a run, or of one of its peers")
+    """Add the options that all sinks have in common."""
+    parser.add_argument("dirs", metavar="DIR", nargs="+", help="the --out directory of a run, of one of its peers, or of compare or sweep")
     parser.add_argument("--follow", action="store_true",
-                        help="read the files of one run as they grow, until it ends; DIR need not exist yet")
+                        help="read the files of one run while they grow, until the run ends; DIR need not exist yet")
     parser.add_argument("--every", metavar="SECONDS", type=float, default=1.0, help="interval at which --follow reads (default: 1)")
     parser.add_argument("--idle", metavar="SECONDS", type=float, default=IDLE_S,
-                        help=f"end --follow when no metrics.jsonl has grown for this time, as after an interrupted run (default: {IDLE_S:g}; "
-                             "0: never)")
+                        help="end --follow when no metrics.jsonl has grown for this time, as after an interrupted run "
+                             f"(default: {IDLE_S:g}; 0: never)")
 
 
 def feed(arguments: argparse.Namespace, make: Callable[[Optional[Run], str, int], Sink]) -> int:
-    """Send the runs of a command line to sinks. `make` gets a run (None: it is followed), its label and the number of runs."""
+    """Send the runs of a command line to sinks. make(run, label, number of runs) makes a sink. Run None: it will be followed."""
     if not 0.01 <= arguments.every <= 3600:
         raise InputError(f"--every {arguments.every}: expected 0.01 to 3600 seconds")
     if not 0 <= arguments.idle <= 1e9:
@@ -277,7 +277,7 @@ def _follow_one(arguments: argparse.Namespace, make: Callable[[Optional[Run], st
 
 
 def _closing(sink: Sink, use: Callable[[Sink], None]) -> None:
-    """Use a sink and close it."""
+    """Call use(sink), and close the sink."""
     try:
         use(sink)
     except BaseException:

@@ -1,4 +1,4 @@
-"""hearsay.lab.graph: the graph over which the peers of a run exchange.
+"""hearsay.lab.graph: the communication graph of the peers of a run.
 
 `hearsay topology` builds it from the settings of the run.
 """
@@ -10,20 +10,20 @@ from . import program
 from .cli import InputError
 from .run import Run
 
-PEERS_MAX = 200  # A picture of a larger graph shows nothing.
-EDGES_MAX = 800
-SECONDS_MAX = 60
+PEERS_MAX = 200  # A picture of a larger graph would be unreadable.
+EDGES_MAX = 800  # Likewise.
+SECONDS_MAX = 60  # Time limit of `hearsay topology`.
 
-# A topology is a name with numbers. The form edges:FILE would read a file and is not passed on.
+# Accepted topologies: a name with numbers, or a list of edges. edges:FILE is refused, because hearsay would read the file.
 _SPEC = re.compile(r"edges:[0-9]+-[0-9]+(,[0-9]+-[0-9]+)*|(?!edges)[a-z][a-z-]*(:[0-9][0-9a-z.,-]*)?")
 
 
 class NoGraph(Exception):
-    """There is no graph to draw. The text says why; "": the run has no graph."""
+    """No graph can be drawn. The text is the reason. "": the run has no graph."""
 
 
 def n_members(run: Run) -> int:
-    """How many members the run had."""
+    """The number of members of the run."""
     peers = run.settings.get("--peers", "")
     if re.fullmatch("[0-9]{1,9}", peers):
         return int(peers)
@@ -32,7 +32,7 @@ def n_members(run: Run) -> int:
 
 
 def edges_of(run: Run) -> Tuple[int, List[Tuple[int, int]]]:
-    """Number of vertices and all edges of a run's graph, of all members in the sorted order of their names."""
+    """The number of vertices of the graph of a run, and all edges. Vertex i is the i-th member in the order of names."""
     if run.command == "train":
         raise NoGraph("")
     spec, seed = run.settings.get("topology", ""), run.settings.get("seed", "")
@@ -42,7 +42,7 @@ def edges_of(run: Run) -> Tuple[int, List[Tuple[int, int]]]:
     if n > PEERS_MAX:
         raise NoGraph(f"the run has {n} peers, and at most {PEERS_MAX} are drawn")
     if not _SPEC.fullmatch(spec):
-        raise NoGraph("the topology in run.txt is not known")
+        raise NoGraph("the topology in run.txt is unknown")
     try:
         done = subprocess.run([program.find(), "topology", spec, "--peers", str(n), "--seed", seed, "--dot"],
                               stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS_MAX, check=False,
@@ -57,5 +57,5 @@ def edges_of(run: Run) -> Tuple[int, List[Tuple[int, int]]]:
     if len(edges) > EDGES_MAX:
         raise NoGraph(f"the graph has {len(edges)} edges, and at most {EDGES_MAX} are drawn")
     if any(a >= n or b >= n for a, b in edges):
-        raise NoGraph("hearsay topology has printed another graph")
+        raise NoGraph("hearsay topology printed a graph with more vertices")
     return n, edges

@@ -19,14 +19,14 @@ HELP = "copy the metrics of runs to MLflow"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
+    """Add the options of this command."""
     add_feed_arguments(parser)
     parser.add_argument("--uri", metavar="URI", required=True, help="the tracking store")
     parser.add_argument("--experiment", metavar="NAME", default="hearsay", help="the experiment (default: hearsay)")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Store the runs."""
+    """Send the runs to the service, and return the exit code."""
 
     def make(one: Optional[Run], label: str, n: int) -> MLflow:
         return MLflow(arguments.uri, arguments.experiment, label, one.settings if one is not None else None)

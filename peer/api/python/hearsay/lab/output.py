@@ -1,13 +1,13 @@
-"""hearsay.lab.output: writes results: regular files are replaced atomically, streams are written to.
+"""hearsay.lab.output: writes files. Regular files are replaced atomically.
 
-    PATH is ...                     what happens
+    PATH is ...                     action
     absent, or a regular file       PATH.tmp-PID is written, synced and renamed to PATH
     a symbolic link                 the target of the link is replaced, the link is kept
     a device, a pipe or a socket    the bytes are written to it
     a directory, or an input        refused
 
-An input is a file that this program has read, by device and inode. An existing file that hearsay-lab has not made is refused
-unless the caller forces it: a file of ours has a mark near its beginning or its end.
+An input is a file that this process has read, identified by device and inode. A file of hearsay-lab has a mark near its beginning
+or its end. An existing file without the mark is refused unless the caller forces the write.
 """
 import os
 import socket
@@ -17,19 +17,19 @@ from typing import BinaryIO, Optional, Set, Tuple
 
 from .cli import InputError
 
-NEAR = 4096  # Bytes at the beginning and at the end in which a mark is looked for.
+NEAR = 4096  # Bytes at the beginning and at the end of a file in which a mark is searched.
 
 _inputs: Set[Tuple[int, int]] = set()
 
 
 def add_input(fd: int) -> None:
-    """Remember an open file: check() refuses to replace it."""
+    """Register an open file as an input, so that check() refuses to replace the file."""
     at = os.fstat(fd)
     _inputs.add((at.st_dev, at.st_ino))
 
 
 def shown(text: str) -> str:
-    """A path or other text of unknown origin in one printable line, for a message."""
+    """An untrusted text, such as a path, as one printable line for a message. At most 512 characters."""
     safe = "".join(c if c.isprintable() else "?" for c in text)
     return safe if len(safe) <= 512 else "..." + safe[-509:]
 
@@ -53,13 +53,13 @@ def _is_stream(mode: int) -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISSOCK(mode) or stat.S_ISBLK(mode)
 
 
-def check(path: str, mark: bytes, force: bool, remedy: str = "--force writes over it") -> None:
-    """InputError where PATH may not be written. Changes nothing, so that all outputs can be checked before the first write."""
+def check(path: str, mark: bytes, force: bool, remedy: str = "--force overwrites it") -> None:
+    """InputError if PATH must not be written. Changes no file, so that all outputs can be checked before the first write."""
     there = _stat(path)
     if there is None:
         parent = os.path.dirname(os.path.realpath(path))
         if not os.path.isdir(parent):
-            raise InputError(f"cannot write {shown(path)}: {shown(parent)} is no directory")
+            raise InputError(f"cannot write {shown(path)}: {shown(parent)} is not a directory")
         return
     if stat.S_ISDIR(there.st_mode):
         raise InputError(f"cannot write {shown(path)}: it is a directory")
@@ -67,7 +67,7 @@ def check(path: str, mark: bytes, force: bool, remedy: str = "--force writes ove
         raise InputError(f"cannot write {shown(path)}: it is an input of this command")
     if force or _is_stream(there.st_mode) or there.st_size == 0 or _has_mark(path, mark):
         return
-    raise InputError(f"{shown(path)} exists, and hearsay-lab has not made it; {remedy}")
+    raise InputError(f"{shown(path)} exists, and hearsay-lab did not create it; {remedy}")
 
 
 def _has_mark(path: str, mark: bytes) -> bool:
@@ -91,7 +91,7 @@ def _connected(path: str) -> BinaryIO:
 
 
 class Replacing:
-    """A new file beside PATH that commit() renames to PATH. A stream at PATH is written to directly."""
+    """A temporary file next to PATH that commit() renames to PATH. A stream at PATH is written directly."""
 
     def __init__(self, path: str) -> None:
         there = _stat(path)
@@ -108,7 +108,7 @@ class Replacing:
             os.fchmod(fd, stat.S_IMODE(there.st_mode))
 
     def commit(self) -> None:
-        """Sync the new file and replace PATH. OSError: PATH has its old contents."""
+        """Sync the temporary file and replace PATH. OSError: PATH keeps its old contents."""
         try:
             self.file.flush()
             if self._temporary is not None:
@@ -127,10 +127,10 @@ class Replacing:
             os.close(directory)
 
     def close(self) -> None:
-        """Without commit() before: PATH keeps its old contents."""
+        """Remove the temporary file. Without commit() before, PATH keeps its old contents."""
         try:
             self.file.close()
-        except OSError:  # A full disk: the bytes were not needed.
+        except OSError:  # For example a full disk. The bytes are discarded anyway.
             pass
         if self._temporary is not None:
             os.unlink(self._temporary)
@@ -138,7 +138,7 @@ class Replacing:
 
 
 def write(path: str, data: bytes) -> None:
-    """Replace the file at PATH, or write to the stream there. OSError: a file at PATH has its old contents."""
+    """Replace the file at PATH, or write to the stream at PATH. OSError: a file at PATH keeps its old contents."""
     try:
         new = Replacing(path)
         try:

@@ -1,14 +1,14 @@
-"""hearsay.lab.page: the report of finished runs as one HTML file that loads nothing.
+"""hearsay.lab.page: the report of finished runs as one HTML file that loads no other file.
 
-    verdicts          one line a run, with its colour
-    settings          those that differ between the runs; of a single run those that are not defaults
+    verdicts          one line per run, with the colour of the run
+    settings          settings that differ between the runs; for a single run: settings that are not defaults
     results, cost     two tables; data-figure and data-value of a cell hold the exact number
-    curves            of all runs together
-    one part a run    where the time went, bytes by peer, the graph, a table of its peers
-    all settings      folded
+    curves            one figure for all runs
+    one part per run  time and bytes of each peer, the graph, a table of peers
+    all settings      a folded list
 
-Texts from files are escaped, and a Content-Security-Policy in the page forbids loading anything. Colours follow the reader's
-light or dark mode. The same runs give the same bytes.
+Texts from files are escaped, and a Content-Security-Policy in the page forbids all loading. Colours follow the light or dark
+mode of the browser. The same runs give the same bytes.
 """
 import math
 from typing import Callable, Dict, List, Sequence, Tuple
@@ -20,8 +20,8 @@ from .graph import NoGraph, edges_of
 from .run import Final, Peer, Run
 
 MARK = "<!DOCTYPE html>\n<!-- made by hearsay-lab report -->\n"
-VALUE_SHOWN = 4096  # Characters of a setting.
-PEERS_OPEN = 16  # A table of at most so many peers is not folded.
+VALUE_SHOWN = 4096  # Maximum number of characters of a setting on the page.
+PEERS_OPEN = 16  # A table of at most this many peers is not folded.
 
 LIGHT = ("--ink:#1a202c;--soft:#556070;--ground:#ffffff;--card:#f7f8fa;--line:#dfe3ea;--good:#276749;--bad:#c53030;"
          "--good-card:#e6f4ec;--bad-card:#fdecec;")
@@ -71,13 +71,13 @@ _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"
 
 
 def escape(text: str) -> str:
-    """A text between tags or in a quoted attribute. Control characters and bytes that are not UTF-8 become '?'."""
+    """A text for HTML, between tags or in a quoted attribute. Control characters and bytes that are not UTF-8 become "?"."""
     return "".join(_ENTITIES.get(c) or (c if c >= " " and not "\x7f" <= c < "\xa0" and not "\ud800" <= c <= "\udfff" else "?")
                    for c in text)
 
 
 def exact(x: float) -> str:
-    """A finite number with as few digits as identify it, 17 at most; whole numbers below 1e15 without an exponent."""
+    """A finite number with the fewest digits that identify it, at most 17. Integers below 1e15 have no exponent."""
     digits = len(repr(x).partition("e")[0].replace(".", "").replace("-", "").strip("0")) or 1
     while True:
         text = f"{x:.{digits}g}"
@@ -86,21 +86,21 @@ def exact(x: float) -> str:
         digits += 1
 
 
-# ---- Numbers as people read them. ----
+# ---- Rounded numbers for the page. ----
 
 
 def percent(x: float) -> str:
-    """"67.22 %" of 0.67225."""
+    """A share in percent: 0.67225 becomes "67.22 %"."""
     return f"{100 * x:.2f} %"
 
 
 def loss(x: float) -> str:
-    """Four decimals."""
+    """A loss with four decimals."""
     return f"{x:.4g}" if abs(x) >= 1e6 else f"{x:.4f}"
 
 
 def drift(x: float) -> str:
-    """Three digits."""
+    """A consensus distance with three significant digits."""
     return f"{x:.3g}"
 
 
@@ -113,18 +113,18 @@ def size(x: float) -> str:
 
 
 def count(x: float) -> str:
-    """A whole number."""
+    """A count without decimals."""
     return f"{x:.0f}"
 
 
 def seconds(x: float) -> str:
-    """Hundredths."""
+    """Seconds with two decimals."""
     return f"{x:.2f}" if x < 1e6 else f"{x:.4g}"
 
 
 COSTS = ("traffic", "rounds", "seconds")  # Groups of COLUMNS that are in the table of costs.
 Form = Callable[[float], str]
-# Group, head, data-figure, number, form.
+# Group of columns, heading, name (attribute data-figure), value of a run or peer, format.
 Column = Tuple[str, str, str, Callable[[Final], float], Form]
 
 COLUMNS: Tuple[Column, ...] = (
@@ -156,7 +156,7 @@ PEER_COLUMNS: Tuple[Column, ...] = (
 
 
 def readable(x: float, form: Form) -> str:
-    """A finite number for people."""
+    """A finite number in the format of its column. Numbers from 1e15 on have four digits and an exponent."""
     return f"{x:.4g}" if abs(x) >= 1e15 else form(x)
 
 
@@ -190,8 +190,8 @@ def _verdicts(runs: Sequence[Run]) -> str:
             kind, badge = (" good" if code == 0 else " bad"), f"exit code {exact(code)}"
         elif not run.finished:
             badge = "not finished"
-        text = escape(run.verdict) or ("ended; nothing to agree on" if run.finished
-                                       else "no summary.json: it has not ended, or not well")
+        text = escape(run.verdict) or ("finished; a single model needs no consensus" if run.finished
+                                       else "no summary.json: the run is in progress or was interrupted")
         lines.append(f'<li>{_name(runs, i)}<span class="badge{kind}">{badge}</span><span>{text}</span></li>\n')
     return '<ul class="runs">\n' + "".join(lines) + "</ul>\n"
 
@@ -223,12 +223,12 @@ def _settings_rows(runs: Sequence[Run], keys: Sequence[str]) -> str:
 def _settings(runs: Sequence[Run]) -> str:
     keys = list(dict.fromkeys(key for run in runs for key in run.settings))
     if len(runs) == 1:
-        title, nothing = "Settings that are not defaults", "None are known: there is no run.txt."
+        title, nothing = "Settings that are not defaults", "Unknown: there is no run.txt."
         defaults = _lib.defaults()
         shown = [key for key in keys if key in ALWAYS or not _is_default(key, runs[0].settings[key], defaults)]
         head = ""
     else:
-        title, nothing = "Settings that differ", "None: the runs have the same settings."
+        title, nothing = "Settings that differ", "No difference: all runs have the same settings."
         shown = [key for key in keys if len({run.settings.get(key) for run in runs}) > 1]
         head = "<tr><th></th>" + "".join(f"<th>{_name(runs, i)}</th>" for i in range(len(runs))) + "</tr>\n"
     if not shown:
@@ -248,7 +248,7 @@ def _all_settings(runs: Sequence[Run]) -> str:
 
 
 def _groups(columns: Sequence[Column]) -> List[Tuple[str, int]]:
-    """Names of groups and how many columns each has."""
+    """The groups of columns, each with its number of columns."""
     groups: List[Tuple[str, int]] = []
     for group, _, _, _, _ in columns:
         if groups and groups[-1][0] == group:
@@ -291,8 +291,8 @@ def _peers(run: Run) -> str:
                                                                 ("mix_s", times.mix), ("rest_s", times.rest)))
         rows.append(f'<tr data-peer="{i}"><td>{i}</td><td class="text">{escape(peer.name)}</td>{cells}{spent}</tr>\n')
     return (f'<details{" open" if len(run.peers) <= PEERS_OPEN else ""}><summary>Peers</summary>\n<div class="wide">'
-            f'<table class="peers">\n<thead><tr><th>place</th><th class="text">peer</th>{heads}<th>computing, s</th>'
-            f'<th>waiting, s</th><th>mixing, s</th><th>the rest, s</th></tr></thead>\n<tbody>{"".join(rows)}</tbody></table></div>'
+            f'<table class="peers">\n<thead><tr><th>index</th><th class="text">peer</th>{heads}<th>computing, s</th>'
+            f'<th>waiting, s</th><th>mixing, s</th><th>other, s</th></tr></thead>\n<tbody>{"".join(rows)}</tbody></table></div>'
             "</details>\n")
 
 
@@ -300,33 +300,33 @@ def _peers(run: Run) -> str:
 
 
 class _Pictures:
-    """The pictures of one page, numbered for their ids."""
+    """Draws the pictures of one page. Each picture has a number, which makes its ids unique."""
 
     def __init__(self) -> None:
         self.n = 0
 
     def put(self, fig: object, title: str, note: str) -> str:
-        """A figure with its caption (HTML text)."""
+        """The HTML of a figure. `title` and `note` are HTML text."""
         self.n += 1
         svg = drawing.page_svg(fig, f"p{self.n}-", title)
         return f"<figure><figcaption>{title}<small>{note}</small></figcaption>\n{svg}\n</figure>\n"
 
     def curves(self, runs: Sequence[Run]) -> str:
-        """All figures of PLOTS for which a run has values."""
+        """The HTML of all figures of PLOTS for which at least one run has values."""
         parts = []
         for plot in drawing.PLOTS:
             fig, axes = drawing.figure(style=drawing.PAGE)
             if drawing.curves(axes, plot, runs, drawing.PAGE):
                 parts.append(self.put(fig, plot.title, plot.note))
         if not parts:
-            return '<h2>Curves</h2>\n<p class="soft">None: no run has rows in a metrics.jsonl.</p>\n'
+            return '<h2>Curves</h2>\n<p class="soft">No curves: no run has rows in a metrics.jsonl.</p>\n'
         note = ("One line per run: the median of its peers. The band is from their minimum to their maximum."
                 if drawing.has_bands(runs) else "One line per peer.")
         return f'<h2>Curves</h2>\n<p class="soft">{note}</p>\n<div class="charts">\n{"".join(parts)}</div>\n'
 
     def bars(self, peers: Sequence[Peer], title: str, words: Sequence[str], colours: Sequence[int], parts: bool,
              columns: Sequence[Sequence[float]], unit: str, stacked: bool) -> str:
-        """Bars of the peers for which all columns are known; "": there are none."""
+        """The HTML of a bar chart of the peers with values in all columns. "": no peer has them, or all values are 0."""
         places = [i for i in range(len(peers)) if all(math.isfinite(column[i]) for column in columns)]
         kept = [[column[i] for i in places] for column in columns]
         if not any(x > 0 for column in kept for x in column):
@@ -339,33 +339,33 @@ class _Pictures:
         return self.put(fig, title, note)
 
     def times(self, run: Run) -> str:
-        """Where the peers' time went."""
+        """The HTML of a bar chart of the time of each peer."""
         times = [peer.times for peer in run.peers]
         simulated = math.isfinite(run.figure("simulated_s"))
-        return self.bars(run.peers, "Where virtual time went: local steps are in the rest" if simulated else "Where the time went",
-                         ("computing", "waiting", "mixing", "the rest"), (0, 1, 2, 3), True,
+        return self.bars(run.peers, "Simulated time of each peer: local steps are in the part other" if simulated else "Time of each peer",
+                         ("computing", "waiting", "mixing", "other"), (0, 1, 2, 3), True,
                          ([t.compute for t in times], [t.wait for t in times], [t.mix for t in times], [t.rest for t in times]),
                          "seconds", True)
 
     def traffic(self, run: Run) -> str:
-        """Bytes of each peer."""
+        """The HTML of a bar chart of the bytes of each peer."""
         finals = [peer.final for peer in run.peers]
-        return self.bars(run.peers, "Bytes at the sockets", ("sent", "received"), (0, 1), False,
+        return self.bars(run.peers, "Bytes sent and received by each peer", ("sent", "received"), (0, 1), False,
                          ([f.sent * 1e-6 for f in finals], [f.received * 1e-6 for f in finals]), "MB", False)
 
     def graph(self, run: Run) -> str:
-        """The graph, or why there is none."""
+        """The HTML of the graph, or of the reason why the graph is not drawn."""
         try:
             n, edges = edges_of(run)
         except NoGraph as why:
             return f'<p class="soft">The graph is not drawn: {escape(str(why))}.</p>\n' if str(why) else ""
         fig, axes = drawing.figure(height=3.0, style=drawing.PAGE)
         drawing.graph(axes, n, edges, drawing.PAGE)
-        return self.put(fig, "Graph", "Of all members, by their places in the sorted list of members.")
+        return self.put(fig, "Graph", "Vertex i is the member with index i in the sorted list of members.")
 
 
 def page(runs: Sequence[Run]) -> str:
-    """The page of one or more runs."""
+    """The HTML text of the page of one or more runs."""
     pictures = _Pictures()
     parts = [MARK, '<html lang="en">\n<head>\n<meta charset="utf-8">\n'
              '<meta name="viewport" content="width=device-width,initial-scale=1">\n<meta http-equiv="Content-Security-Policy" '
@@ -377,5 +377,5 @@ def page(runs: Sequence[Run]) -> str:
                      f'{pictures.graph(run)}</div>\n{_peers(run)}')
     parts.append(_all_settings(runs))
     parts.append(f"<footer>Made by hearsay-lab {escape(__version__)} from summary.json and metrics.jsonl of each run. "
-                 "A dash: no file has the number. Seconds and bytes are over all starts of a run.</footer>\n</body>\n</html>\n")
+                 "A dash: unknown. Seconds and bytes are totals over all starts of a run.</footer>\n</body>\n</html>\n")
     return "".join(parts)

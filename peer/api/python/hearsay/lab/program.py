@@ -1,4 +1,4 @@
-"""hearsay.lab.program: finds the program hearsay, and asks it for its flags."""
+"""hearsay.lab.program: finds the program hearsay, and reads the names of its flags."""
 import os
 import re
 import shutil
@@ -7,12 +7,12 @@ from typing import List, Optional
 
 from .cli import InputError
 
-# The program of a checkout, seen from this file: peer/api/python/hearsay/lab/program.py.
+# The root of a checkout. This file is peer/api/python/hearsay/lab/program.py.
 _CHECKOUT = os.path.join(os.path.dirname(os.path.realpath(__file__)), *[".."] * 5)
 
 
 def find(given: Optional[str] = None) -> str:
-    """The path of hearsay: `given` (--hearsay), else $HEARSAY, else that on PATH, else build/release of the checkout."""
+    """The path of hearsay: `given` (--hearsay), $HEARSAY, the first one on PATH, or build/release of the checkout, in this order."""
     for name, asked in (("--hearsay", given), ("HEARSAY", os.environ.get("HEARSAY"))):
         if asked:
             found = shutil.which(asked)
@@ -24,24 +24,24 @@ def find(given: Optional[str] = None) -> str:
     if found is None:
         checkout = os.path.exists(os.path.join(os.path.normpath(_CHECKOUT), "CMakeLists.txt"))
         places = f"neither on PATH nor at {built}" if checkout else "not on PATH"
-        raise InputError(f"cannot find the program hearsay: it is {places}. Build or install it, or name it by --hearsay PATH or "
+        raise InputError(f"cannot find the program hearsay: it is {places}. Build or install it, or give its path with --hearsay PATH or "
                          "HEARSAY=PATH")
     return os.path.abspath(found)
 
 
 def environment() -> "dict[str, str]":
-    """The environment for a run: without HEARSAY and HEARSAY_*, so that all settings of a run are on its command line."""
+    """The environment of a run, without HEARSAY and HEARSAY_*: all settings of a run come from its command line."""
     return {name: value for name, value in os.environ.items() if name != "HEARSAY" and not name.startswith("HEARSAY_")}
 
 
 def ignored() -> List[str]:
-    """Settings in the environment that runs do not get."""
+    """The names of the settings in the environment that runs do not get."""
     ours = ("HEARSAY_LIBRARY",)
     return sorted(name for name in os.environ if name.startswith("HEARSAY_") and name not in ours)
 
 
 def flags(program: str, command: str) -> List[str]:
-    """The names of all flags of a command, from its help."""
+    """The names of all flags of a command, read from its help."""
     try:
         done = subprocess.run([program, command, "--help"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, env=environment(), timeout=60, check=False)

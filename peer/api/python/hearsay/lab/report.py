@@ -1,21 +1,26 @@
-"""Writes one self-contained HTML page of finished runs: verdict (consensus or not), settings, results, curves, the peer graph.
+"""Writes one self-contained HTML page of finished runs: verdicts, settings, results, curves, and the graph of the peers.
 
   hearsay-lab report out                               writes out/report.html
-  hearsay-lab report a b --out ab.html                 several runs in one page
-  hearsay-lab report a b --figure ab.pdf --plot accuracy --by bytes
+  hearsay-lab report a b                               several runs in one page, report.html in the current directory
+  hearsay-lab report OUT                               all runs in the --out directory of compare or sweep
+  hearsay-lab report a b --figure ab.pdf --plot loss --smooth 20
   hearsay-lab report a b --latex ab.tex                results as a LaTeX table
   hearsay-lab report a b --csv -                       all metrics as CSV
 
-All runs are read and all outputs are checked before the first file is written. An existing file is replaced only if
-hearsay-lab has made it, or with --force.
+Figures: a single run of at most 8 peers has one line per peer. Otherwise each run has one line, the median of its peers, and a
+band from their minimum to their maximum.
 
-Format of --csv (RFC 4180: CRLF, quotes doubled): a head line, then one line per peer and round, sorted by run, peer and round.
+All runs are read and all outputs are checked before the first file is written. An existing file that hearsay-lab did not
+create is replaced only with --force.
+
+Format of --csv (RFC 4180: CRLF, quotes doubled): a line with the names of the columns, then one line per peer and round,
+sorted by run, peer and round.
 
   run,peer,start,phase,rung,rung_by,round,rounds,...      then all numeric columns of metrics.jsonl
 
-A start is one launch of the program: a run that was interrupted and continued has several, numbered from 0. Seconds and bytes
-begin at 0 at each start. `rung` is the level of --compress auto, and `rung_by` what chose it (drift or link). An unknown
-value is an empty field. A text that a spreadsheet would run as a formula gets a ' in front.
+A start is one launch of the program, numbered from 0. A run that was interrupted and continued has several. Seconds and bytes
+begin at 0 at each start. `rung` is the codec level of --compress auto, and `rung_by` is the reason for it (drift or link). An
+unknown value is an empty field. A ' precedes a text that a spreadsheet would run as a formula.
 """
 import argparse
 import functools
@@ -31,7 +36,7 @@ from .run import NAMES, WORDS, Range, Run, load_all
 from .statistics import Spread, spread
 
 NAME = "report"
-HELP = "one HTML page of finished runs, CSV, LaTeX, PNG, SVG or PDF figures"
+HELP = "write an HTML page of finished runs, CSV, a LaTeX table or figures (PNG, SVG, PDF)"
 
 SMOOTH_MAX = 1_000_000
 _PLOTS = {"loss": "loss", "accuracy": "accuracy", "drift": "relative_drift", "test_loss": "test_loss"}
@@ -40,7 +45,7 @@ _NUMBER = re.compile(r"[0-9+\-.eE]+")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
+    """Add the options of this command."""
     parser.add_argument("dirs", metavar="DIR", nargs="+", help="the --out directory of a run, of one of its peers, or of compare or sweep")
     parser.add_argument("--out", metavar="FILE", help="HTML page. Default if there is no other output: DIR/report.html, or report.html "
                                                       "in the current directory for several DIRs")
@@ -62,14 +67,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def number_text(x: float) -> str:
-    """A number with as few digits as identify it; "" for an unknown one."""
+    """A number with the fewest digits that identify it. "": unknown."""
     from .page import exact
 
     return exact(x) if math.isfinite(x) else ""
 
 
 def csv_field(text: str) -> bytes:
-    """A field of RFC 4180. Bytes that are not UTF-8 stay as they are."""
+    """A text as a field of RFC 4180. Bytes that are not UTF-8 stay unchanged."""
     formula = text[:1] in ("=", "+", "-", "@", "\t", "\r") and not _is_number(text) if text else False
     quoted = any(c in text for c in ',"\r\n')
     body = ("'" if formula else "") + text.replace('"', '""')
@@ -84,7 +89,7 @@ def _is_number(text: str) -> bool:
 
 
 def csv_lines(runs: Sequence[Run]) -> Iterator[bytes]:
-    """The lines of the table."""
+    """The lines of --csv, first the names of the columns."""
     yield (",".join(("run", "peer", "start") + WORDS + NAMES) + "\r\n").encode()
     for run in runs:
         for peer in run.peers:
@@ -104,7 +109,7 @@ _LATEX.update((c, "\\" + c) for c in "&%$#_{}")
 
 
 def latex_text(text: str) -> str:
-    """A text that LaTeX prints as it is."""
+    """A text with LaTeX escapes, so that LaTeX prints the text unchanged."""
     return "".join(_LATEX.get(c) or (c if c.isprintable() else "?") for c in text)
 
 
@@ -146,14 +151,14 @@ def latex_columns() -> Dict[str, Column]:
 
 
 def default_columns(runs: Sequence[Run]) -> List[str]:
-    """The columns of --latex without --columns: those of a short table that at least one run has."""
+    """The default columns of --latex: a short table. A column is left out if no run has a value for it."""
 
     def known(name: str, number: Callable[[Run], float]) -> List[str]:
         return [name] if any(math.isfinite(number(run)) for run in runs) else []
 
     outcome = [name for name, _, _, _ in _MEANS if any(math.isfinite(_over_peers(run, name).mean) for run in runs)]
-    drift = known("relative_drift", lambda run: run.final.exact) + known("estimated_relative_drift", lambda run: run.final.estimated)
-    return ["peers", "rounds"] + outcome[:1] + drift[:1] + known("bytes_sent", lambda run: run.final.sent)
+    drift = known("relative_drift", lambda run: run.final.exact) or known("estimated_relative_drift", lambda run: run.final.estimated)
+    return ["peers", "rounds"] + outcome[:1] + drift + known("bytes_sent", lambda run: run.final.sent)
 
 
 def latex(runs: Sequence[Run], names: Optional[Sequence[str]] = None) -> str:
@@ -182,11 +187,11 @@ def figure(runs: Sequence[Run], path: str, plot_name: str, axis: str, smooth: in
 
     plot = next((one for one in drawing.FIGURES if one.column == _PLOTS[plot_name] and one.axis == axis), None)
     if plot is None:
-        raise InputError(f"--plot {plot_name} --by {axis}: found no such figure, expected --by round")
+        raise InputError(f"--plot {plot_name} --by {axis}: there is no such figure, expected --by round")
     fig, axes = drawing.figure(style=drawing.PAPER)
     drawn = drawing.curves(axes, plot, runs, drawing.PAPER, smooth)
     if not drawn:
-        raise InputError(f"--plot {plot_name} --by {axis}: no run has values for it")
+        raise InputError(f"--plot {plot_name} --by {axis}: no run has values for this figure")
     if drawing.has_bands(runs):
         colours = drawing.PAPER.series
         title = drawing.BAND if any(len(run.peers) > 1 for run in runs) else None
@@ -203,11 +208,11 @@ def _format(path: str) -> str:
 
 # ---- The command. ----
 
-Output = Tuple[str, bytes, Callable[[], bytes]]  # Path, mark, what makes the bytes.
+Output = Tuple[str, bytes, Callable[[], bytes]]  # Path, mark of files of this kind, function that makes the bytes.
 
 
 def _outputs(arguments: argparse.Namespace, runs: Sequence[Run]) -> List[Output]:
-    """All files to write."""
+    """All outputs that the arguments ask for."""
     found: List[Output] = []
     others = arguments.csv or arguments.latex or arguments.figure
     if arguments.out or not others:
@@ -219,7 +224,9 @@ def _outputs(arguments: argparse.Namespace, runs: Sequence[Run]) -> List[Output]
         head = next(csv_lines([]))
         found.append((arguments.csv, head, lambda: b"".join(csv_lines(runs))))
     if arguments.latex:
-        names = None if arguments.columns is None else [name.strip() for name in arguments.columns.split(",") if name.strip() != "run"]
+        names = None
+        if arguments.columns is not None:
+            names = [name.strip() for name in arguments.columns.split(",") if name.strip() != "run"]
         found.append((arguments.latex, _LATEX_MARK.encode(), lambda: latex(runs, names).encode("utf-8", "replace")))
     for path in arguments.figure:
         _format(path)
@@ -257,7 +264,7 @@ def _check(outputs: Sequence[Output], force: bool) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read the runs, check the outputs, write them."""
+    """Read the runs, check the outputs, and write them."""
     _check_options(arguments)
     runs = load_all(arguments.dirs, say=output.note)
     try:

@@ -1,21 +1,21 @@
-"""hearsay.lab.run: reads what runs have written to their --out directories.
+"""hearsay.lab.run: reads the files in the --out directories of runs.
 
     DIR/run.txt, DIR/summary.json      settings and result of a run of several peers (`local`, `sim`)
-    DIR/peer-0/metrics.jsonl, ...      its peers. Without peer-N directories: each directory in DIR with a
-                                       metrics.jsonl or summary.json, except old.N and hidden ones
-    DIR/metrics.jsonl                  DIR of one `peer`, or of `train`
+    DIR/peer-0/metrics.jsonl, ...      metrics of each peer. Without peer-N directories, each directory in DIR with a
+                                       metrics.jsonl or summary.json is a peer, except old.N and hidden directories
+    DIR/metrics.jsonl                  metrics, if DIR is the directory of one `peer` or of `train`
 
     >>> run = hearsay.lab.load("out")
     >>> run.final.accuracy                                  # Range(low=0.91, high=0.93) of the worst and best peer
     >>> run.peers[0].columns["loss"]                        # one value per round
     >>> run.frame().groupby("peer").accuracy.max()          # pandas
 
-The files may have been written by a stranger. Symbolic links below DIR are refused, each size has a limit, and a wrong value
-raises InputError with file, line, field, found and expected. A missing file is not an error: its figures are NaN.
+The files may come from a stranger. Symbolic links below DIR are refused, each size has a limit, and a wrong value raises
+InputError with file, line, field, found and expected value. A missing file is not an error: its numbers are NaN.
 
 A metrics.jsonl with several starts is one table. Rounds that a later start repeats replace the earlier ones. `time_s`,
 `bytes_sent` and `bytes_received` of a row count from its start; Peer.seconds(), Peer.sent() and Peer.received() are totals
-over all starts. A last line without a line feed was torn by a crash and is left out.
+over all starts. A last line without a line feed is incomplete, for example after a crash, and is left out.
 """
 import array
 import dataclasses
@@ -38,9 +38,9 @@ Array = NDArray[Any]
 NAN = float("nan")
 MIB = 1 << 20
 
-# What a number may be, as errors say it.
+# Kinds of numbers, worded for error messages.
 REAL = "a number or null"
-SIZE = "a number from 0 on, or null"
+SIZE = "a number >= 0, or null"
 WHOLE = "a whole number from 0 to 2^53, or null"
 
 # Numeric columns of metrics.jsonl: name in lines of peers, name in lines of `train` (or None), kind.
@@ -60,7 +60,7 @@ KINDS: Tuple[str, ...] = tuple(kind for _, _, kind in COLUMNS)
 AT: Dict[str, int] = {name: i for i, name in enumerate(NAMES)}
 WORDS: Tuple[str, ...] = ("phase", "rung", "rung_by")  # Text columns.
 
-# Numbers of summary.json: (name in Figures, key of the object that holds it or None: the top level, key in that object, kind).
+# Numbers of summary.json: name in `figures`, key of the enclosing object (None: top level), key in that object, kind.
 SUMMARY: Tuple[Tuple[str, Optional[str], str, str], ...] = (
     ("round", None, "round", WHOLE), ("rounds", None, "rounds", WHOLE), ("settle_rounds", None, "settle_rounds", WHOLE),
     ("loss", None, "loss", REAL), ("accuracy", None, "accuracy", SIZE), ("test_loss", None, "test_loss", REAL),
@@ -77,14 +77,14 @@ SUMMARY: Tuple[Tuple[str, Optional[str], str, str], ...] = (
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """Upper bounds on what is read. More is refused."""
+    """Upper bounds for the input. Larger input is refused."""
 
-    line_bytes: int = 64 * 1024  # Of one line of metrics.jsonl, with its line feed.
-    lines: int = 4_000_000  # Of all files of one load() or load_all().
-    starts: int = 100_000  # Of one metrics.jsonl.
-    peers: int = 4096  # Of one run.
+    line_bytes: int = 64 * 1024  # Bytes of one line of metrics.jsonl, including the line feed.
+    lines: int = 4_000_000  # Lines of all files of one load() or load_all().
+    starts: int = 100_000  # Starts in one metrics.jsonl.
+    peers: int = 4096  # Peers of one run.
     entries: int = 1_000_000  # Names in one directory.
-    word_bytes: int = 63  # Of one text in metrics.jsonl.
+    word_bytes: int = 63  # Bytes of one text in metrics.jsonl.
     words: int = 255  # Different texts in one metrics.jsonl.
     verdict_bytes: int = 1023
     summary_bytes: int = 64 * MIB
@@ -96,38 +96,38 @@ LIMITS = Limits()
 
 @dataclasses.dataclass(frozen=True)
 class Range:
-    """A figure of several peers: the least and the greatest. Both are NaN where it is unknown."""
+    """Minimum and maximum of a number over several peers. NaN: unknown."""
 
     low: float = NAN
     high: float = NAN
 
     def widen(self, by: "Range") -> "Range":
-        """The range of both; a NaN is ignored."""
+        """The smallest range that contains both ranges. NaN is ignored."""
         return Range(_least(self.low, by.low), _greatest(self.high, by.high))
 
 
 @dataclasses.dataclass(frozen=True)
 class Final:
-    """Final figures of a run or a peer: from summary.json, otherwise from the last rows. NaN: unknown."""
+    """Final results of a run or a peer, from summary.json if possible, otherwise from the last rows. NaN: unknown."""
 
-    accuracy: Range = Range()  # On the test set: worst and best peer.
-    test_loss: Range = Range()
-    loss: Range = Range()  # Training loss.
-    estimated: float = NAN  # Relative drift as the peers estimate it.
-    exact: float = NAN  # Relative drift of the peers' models, where the run has compared them.
-    rounds: float = NAN
+    accuracy: Range = Range()  # Test accuracy of the worst and the best peer.
+    test_loss: Range = Range()  # Test loss of the best and the worst peer.
+    loss: Range = Range()  # Lowest and highest training loss of a peer.
+    estimated: float = NAN  # Relative consensus distance, estimated by the peers.
+    exact: float = NAN  # Relative consensus distance, computed from the models.
+    rounds: float = NAN  # Rounds of training.
     settle_rounds: float = NAN  # Rounds of the consensus phase.
-    skipped: float = NAN
-    seconds: float = NAN  # Over all starts; virtual time in `sim`.
+    skipped: float = NAN  # Skipped rounds.
+    seconds: float = NAN  # Seconds over all starts, simulated for `sim`.
     wall_s: float = NAN  # Seconds that a simulation took. NaN for other commands.
-    sent: float = NAN  # Bytes of all peers over all starts.
-    received: float = NAN
-    exit_code: float = NAN
+    sent: float = NAN  # Bytes sent by all peers over all starts.
+    received: float = NAN  # Bytes received by all peers over all starts.
+    exit_code: float = NAN  # Exit code of the command.
 
 
 @dataclasses.dataclass(frozen=True)
 class Times:
-    """Seconds of a peer over all starts, at its last row. `rest` is in none of the other three."""
+    """Seconds of a peer over all starts, at its last row. `rest` is the time that none of the other three fields contains."""
 
     compute: float = NAN
     wait: float = NAN
@@ -139,24 +139,24 @@ class Times:
 class Start:
     """One start of a peer."""
 
-    at_s: int  # Unix time in seconds. -1: unknown.
-    time_s: float  # Seconds of all starts before this one.
-    sent: float  # Bytes of all starts before this one.
-    received: float
-    from_zero: bool  # Began at round 0, so no model of an earlier start is in it.
+    at_s: int  # Unix time of the start in seconds. -1: unknown.
+    time_s: float  # Total seconds of all earlier starts.
+    sent: float  # Total bytes sent in all earlier starts.
+    received: float  # Total bytes received in all earlier starts.
+    from_zero: bool  # The start began at round 0, so its model does not depend on an earlier start.
 
 
 @dataclasses.dataclass
 class Curve:
     """Test accuracy of a whole run at each round in which all peers were evaluated."""
 
-    round: Array  # Rounds of the consensus phase count on.
-    sent: Array  # Bytes of all peers since the run last began at round 0.
-    seconds: Array  # Of the slowest peer, since the same moment.
-    accuracy: Array  # Of the worst peer.
+    round: Array  # Step counter: rounds of training plus rounds of the consensus phase.
+    sent: Array  # Bytes sent by all peers since the run last began at round 0.
+    seconds: Array  # Seconds of the slowest peer since the run last began at round 0.
+    accuracy: Array  # Accuracy of the worst peer.
 
     def at(self, axis: str, x: float) -> float:
-        """Accuracy at x of the axis "round", "sent" or "seconds", linear between stops. NaN outside of them."""
+        """The accuracy at x of the axis "round", "sent" or "seconds", interpolated linearly. NaN: x is outside the curve."""
         xs = getattr(self, axis)
         for i, right in enumerate(xs):
             if not right >= x:
@@ -174,12 +174,12 @@ class Peer:
     """One peer of a run. `columns` has one numpy array per column of metrics.jsonl, all of one length."""
 
     def __init__(self, name: str) -> None:
-        self.name = name  # Name of its directory.
-        self.columns: Dict[str, Array] = _no_rows()  # Numbers (NaN: null), words ("": null) and `start`.
+        self.name = name  # Name of the peer's directory.
+        self.columns: Dict[str, Array] = _no_rows()  # Columns of numbers (NaN: null), of texts ("": null), and `start`.
         self.starts: List[Start] = []
-        self.summary: Dict[str, Any] = {}  # Its summary.json as it is.
-        self.figures: Optional[Dict[str, float]] = None  # Numbers of its summary, by SUMMARY. None: there is no summary.
-        self.verdict = ""
+        self.summary: Dict[str, Any] = {}  # Contents of summary.json.
+        self.figures: Optional[Dict[str, float]] = None  # Numbers of summary.json, by the names of SUMMARY. None: no such file.
+        self.verdict = ""  # Verdict in summary.json. "": unknown.
 
     def __len__(self) -> int:
         return len(self.columns["round"])
@@ -202,7 +202,7 @@ class Peer:
         return self._total_of("received", "bytes_received")
 
     def _total_of(self, before: str, column: str) -> Array:
-        """A column that counts from a start, plus the total of the starts before that of each row."""
+        """Totals over all starts of a column whose values begin at 0 at each start. `before`: the field of Start to add."""
         if len(self) == 0:
             return np.zeros(0)
         totals = np.array([getattr(start, before) for start in self.starts])
@@ -210,18 +210,18 @@ class Peer:
         return total
 
     def begun(self, row: int) -> Start:
-        """The last start from round 0 before a row: the model of the row has nothing of earlier starts."""
+        """The last start from round 0 up to a row. The model of the row does not depend on earlier starts."""
         i = int(self.columns["start"][row])
         while i > 0 and not self.starts[i].from_zero:
             i -= 1
         return self.starts[i]
 
     def last(self, column: str) -> float:
-        """A column's value in the last row; NaN without rows."""
+        """The value of a column in the last row. NaN: no rows."""
         return float(self.columns[column][-1]) if len(self) > 0 else NAN
 
     def _total(self, figure: str, before: str, rows: Array) -> float:
-        """A total over all starts: the summary counts from the last start."""
+        """A total over all starts. summary.json counts from the last start, so earlier starts are added."""
         summary = self.figure(figure)
         if math.isfinite(summary) and self.starts:
             return float(getattr(self.starts[-1], before)) + summary
@@ -233,7 +233,7 @@ class Peer:
 
     @property
     def final(self) -> Final:
-        """Its final figures."""
+        """The final results of the peer."""
         get = self.figure
         loss = _first_of(get("loss"), self.last("loss"))
         return Final(accuracy=Range(get("accuracy"), get("accuracy")), test_loss=Range(get("test_loss"), get("test_loss")),
@@ -247,7 +247,7 @@ class Peer:
 
     @property
     def times(self) -> Times:
-        """Where its time went."""
+        """The time that the peer computed, waited and mixed."""
         compute, wait, mix = self.last("compute_s"), self.last("wait_s"), self.last("mix_s")
         if not math.isfinite(compute + wait + mix):
             return Times(compute, wait, mix, NAN)
@@ -259,28 +259,28 @@ class Run:
     """A finished or interrupted run, read whole by load()."""
 
     def __init__(self, path: str) -> None:
-        self.path = path  # As given to load().
-        self.label = _label(path)  # Last part of the path. load_all() makes labels unique.
-        self.several = False  # Its peers have directories of their own.
-        self.peers: List[Peer] = []  # By name, numbers by value.
-        self.settings: Dict[str, str] = {}  # key=value lines of run.txt.
-        self.summary: Dict[str, Any] = {}  # summary.json as it is.
-        self.figures: Optional[Dict[str, float]] = None  # Numbers of summary.json, by SUMMARY. None: there is no summary.
-        self.verdict = ""  # Its sentence in summary.json. "": there is none.
+        self.path = path  # Path that was given to load().
+        self.label = _label(path)  # Name for figures and tables. load_all() makes labels unique.
+        self.several = False  # Each peer has a directory of its own.
+        self.peers: List[Peer] = []  # Peers sorted by name, with numbers in names sorted by value.
+        self.settings: Dict[str, str] = {}  # Lines key=value of run.txt.
+        self.summary: Dict[str, Any] = {}  # Contents of summary.json.
+        self.figures: Optional[Dict[str, float]] = None  # Numbers of summary.json, by the names of SUMMARY. None: no such file.
+        self.verdict = ""  # Verdict in summary.json. "": unknown.
 
     @property
     def command(self) -> str:
-        """The command that made it: "local", "sim", "peer" or "train". "": unknown."""
+        """The command of the run: "local", "sim", "peer" or "train". "": unknown."""
         return self.settings.get("command", "")
 
     @property
     def finished(self) -> bool:
-        """There is a summary.json."""
+        """Whether the run has written a summary.json."""
         return self.figures is not None
 
     @property
     def exit_code(self) -> Optional[int]:
-        """Exit code of its command; None: unknown."""
+        """Exit code of the command. None: unknown."""
         code = self.figure("exit_code")
         return int(code) if math.isfinite(code) else None
 
@@ -290,7 +290,7 @@ class Run:
 
     @property
     def final(self) -> Final:
-        """Final figures: of the run's summary, otherwise worked out from its peers as the run would have."""
+        """Final results, from summary.json of the run if possible, otherwise computed from its peers."""
         if not self.several:
             return self.peers[0].final
         f, get = self._of_peers(), self.figure
@@ -317,7 +317,7 @@ class Run:
         return f
 
     def _mean_estimate(self) -> float:
-        """Mean of the drift estimates that are of the newest round."""
+        """Mean of the estimates of the relative consensus distance that belong to the newest round."""
         newest, found = -1.0, [NAN]
         for peer in self.peers:
             ended = math.isfinite(peer.figure("relative_drift"))
@@ -388,7 +388,7 @@ def _add(total: float, x: float) -> float:
 
 
 def _evaluations(peer: Peer) -> Dict[float, Tuple[float, float, float]]:
-    """round -> bytes, seconds and accuracy of its evaluation. Of several evaluations of a round the last counts."""
+    """For each evaluated round: bytes, seconds and accuracy. If a round has several evaluations, the last one is used."""
     step, accuracy, sent, seconds = peer.step(), peer.columns["accuracy"], peer.sent(), peer.seconds()
     found: Dict[float, Tuple[float, float, float]] = {}
     for i in np.flatnonzero(np.isfinite(accuracy)):
@@ -401,7 +401,7 @@ def _evaluations(peer: Peer) -> Dict[float, Tuple[float, float, float]]:
 
 
 def refuse(path: str, why: str) -> InputError:
-    """The error for a file that is not as expected."""
+    """The InputError for a file with unexpected contents. `why`: found and expected contents."""
     return InputError(f"{shown(path)}: {shown(why)}")
 
 
@@ -416,7 +416,7 @@ def _label(path: str) -> str:
 
 
 def look(path: str, directory: bool = False) -> bool:
-    """Whether there is a regular file (or a directory) at PATH. Anything else at PATH is refused, links too."""
+    """Whether a regular file (or a directory) exists at PATH. InputError: PATH is something else, for example a symbolic link."""
     wanted = "a directory" if directory else "a regular file"
     try:
         mode = os.lstat(path).st_mode
@@ -428,18 +428,18 @@ def look(path: str, directory: bool = False) -> bool:
         raise refuse(path, f"found a symbolic link, which is not followed, expected {wanted}")
     if stat.S_ISDIR(mode) if directory else stat.S_ISREG(mode):
         return True
-    raise refuse(path, f"found something else, expected {wanted}")
+    raise refuse(path, f"found another kind of file, expected {wanted}")
 
 
 def _open(path: str) -> int:
-    """A descriptor of a regular file. A FIFO or device that has taken its place is refused without waiting."""
+    """Open a regular file and return its descriptor. A FIFO or device at PATH is refused without waiting."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise _cannot_read(path, error) from error
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise refuse(path, "found something else, expected a regular file")
+        raise refuse(path, "found another kind of file, expected a regular file")
     add_input(fd)
     return fd
 
@@ -455,13 +455,13 @@ def _read_whole(path: str, most: int) -> bytes:
     return data
 
 
-# ---- JSON of strangers. ----
+# ---- JSON from untrusted files. ----
 
 
 def _pairs(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a key is there twice")
+        raise ValueError("found a key twice")
     return found
 
 
@@ -473,7 +473,7 @@ _decoder = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_no_constan
 
 
 def parse_object(data: bytes) -> Dict[str, Any]:
-    """The JSON object in the bytes. ValueError with found and expected where there is none."""
+    """Parse one JSON object. ValueError names the found and the expected value."""
     try:
         value = _decoder.decode(data.decode("utf-8"))
     except (ValueError, RecursionError) as error:
@@ -493,7 +493,7 @@ def _type_name(value: Any) -> str:
 
 
 def _number(name: str, value: Any, kind: str) -> float:
-    """The number of a field: NaN for null. ValueError for a value that the field cannot have."""
+    """The number in a field, NaN for null. ValueError: the value is not of the kind of the field."""
     if value is None:
         return NAN
     if type(value) is int:
@@ -508,7 +508,7 @@ def _number(name: str, value: Any, kind: str) -> float:
 
 
 def _text(name: str, value: Any, most: int) -> str:
-    """The text of a field: "" for null."""
+    """The text in a field, "" for null. ValueError: the value is no text, or too long."""
     if value is None:
         return ""
     if not isinstance(value, str):
@@ -535,7 +535,7 @@ def _no_rows() -> Dict[str, Array]:
 
 
 def _time_of(text: str) -> int:
-    """Unix time of "2026-11-22T13:33:02Z"; -1: not such a time."""
+    """Unix time of a text such as "2026-11-22T13:33:02Z". -1: the text has another form."""
     if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z", text):
         return -1
     try:
@@ -553,16 +553,16 @@ class Table:
     def __init__(self, limits: Limits = LIMITS) -> None:
         self.limits = limits
         self.starts: List[Start] = []
-        self.n = 0  # Rows.
+        self.n = 0  # Number of rows.
         self._step = array.array("d")  # Step counter of each row, ascending.
         self._columns = [array.array("d") for _ in NAMES]
         self._words: List[List[str]] = [[] for _ in WORDS]
         self._start = array.array("q")
         self._different: Dict[str, str] = {}
-        self._next = Start(-1, 0.0, 0.0, 0.0, True)  # Totals of all rows read so far.
+        self._next = Start(-1, 0.0, 0.0, 0.0, True)  # Totals at the last row, for the next start.
 
     def take(self, line: bytes) -> bool:
-        """Read one line. True: it is a row, False: a start. ValueError names the field, found and expected."""
+        """Read one line. True: the line is a row. False: the line is a start. ValueError names field, found and expected value."""
         fields = parse_object(line)
         if fields.get("start") is True:
             self._take_start(fields)
@@ -589,7 +589,7 @@ class Table:
         return self.starts[self._start[i]]
 
     def _drop_behind(self, step: float) -> None:
-        """Rows behind `step` were repeated, or will be."""
+        """Remove the rows after `step`, because a later start repeats them."""
         n = self.n
         while n > 0 and self._step[n - 1] > step:
             n -= 1
@@ -656,7 +656,7 @@ class Table:
 
 
 class _Budget:
-    """Lines that may still be read."""
+    """The number of lines that may still be read."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -664,7 +664,7 @@ class _Budget:
 
 
 def _whole_lines(path: str, limits: Limits) -> Iterator[bytes]:
-    """Each line that ends in a line feed. A longer line than the limit is refused, also a torn one."""
+    """Yield each line that ends in a line feed. InputError: a line is longer than the limit, even if incomplete."""
     with open(_open(path), "rb") as f:
         number = 0
         while True:
@@ -676,7 +676,7 @@ def _whole_lines(path: str, limits: Limits) -> Iterator[bytes]:
             if not line.endswith(b"\n"):
                 if len(line) >= limits.line_bytes:
                     raise refuse(path, f"line {number}: too long, expected {limits.line_bytes - 1} bytes at most")
-                return  # The end, or a torn last line.
+                return  # The end of the file, or an incomplete last line.
             yield line
 
 
@@ -699,7 +699,7 @@ def _read_rows(peer: Peer, path: str, budget: _Budget) -> None:
 
 
 def _figures(fields: Mapping[str, Any], limits: Limits) -> Tuple[Dict[str, float], str]:
-    """Numbers and verdict of a summary. `train` calls its result on the test set test_accuracy."""
+    """Numbers and verdict of a summary.json. The field of `train` for the test accuracy is test_accuracy."""
     verdict = fields.get("verdict")
     inner: Mapping[str, Any] = verdict if isinstance(verdict, dict) else {}
     figures = {name: _number(key, (fields if at is None else inner).get(key), kind) for name, at, key, kind in SUMMARY}
@@ -709,7 +709,7 @@ def _figures(fields: Mapping[str, Any], limits: Limits) -> Tuple[Dict[str, float
 
 
 def _read_summary(of: Any, path: str, limits: Limits) -> None:
-    """Fill summary, figures and verdict of a Run or Peer. Peers of `sim` have their summaries in that of the run."""
+    """Fill summary, figures and verdict of a Run or Peer. For `sim`, the summary of the run contains the summaries of the peers."""
     if not look(path):
         return
     try:
@@ -745,7 +745,7 @@ def _read_settings(path: str, limits: Limits) -> Dict[str, str]:
 
 
 def _difference(there: Mapping[str, str], here: Mapping[str, str]) -> str:
-    """The first key of the run description that differs; "": none does. Flags and the command are not part of it."""
+    """The first difference between two run descriptions, "" if they are equal. Flags and the command are not compared."""
     for key in list(there) + [key for key in here if key not in there]:
         if key != "command" and not key.startswith("--") and there.get(key) != here.get(key):
             return f"{key}={there.get(key, 'none')[:40]} there, {here.get(key, 'none')[:40]} here"
@@ -760,7 +760,7 @@ def _has_results(path: str) -> bool:
 
 
 def natural_order(a: str, b: str) -> int:
-    """Negative, 0 or positive as a is before, equal to or behind b; runs of digits count by their value."""
+    """Compare names: negative if a comes before b, 0 if they are equal, otherwise positive. Digits are compared by value."""
     key = [[(1, part) if part[:1].isdigit() else (0, part) for part in re.findall(rb"[0-9]+|[^0-9]", os.fsencode(text))]
            for text in (a, b)]
     for (x_digits, x), (y_digits, y) in zip(*key):
@@ -808,7 +808,7 @@ def _names(path: str, limits: Limits) -> List[str]:
 
 
 def _read_one(run: Run, budget: _Budget) -> None:
-    """DIR is that of one peer or of `train`."""
+    """Read the directory of one peer or of `train`."""
     peer = Peer(run.label)
     run.peers = [peer]
     run.settings = _read_settings(os.path.join(run.path, "run.txt"), budget.limits)
@@ -818,7 +818,7 @@ def _read_one(run: Run, budget: _Budget) -> None:
 
 
 def _read_several(run: Run, budget: _Budget) -> None:
-    """Each peer has a directory in DIR. Without DIR/run.txt all peers must have the same run description."""
+    """Read a run whose peers have directories. Without a run.txt of the run, all peers must have the same run description."""
     run.several = True
     run.settings = _read_settings(os.path.join(run.path, "run.txt"), budget.limits)
     named = bool(run.settings)
@@ -832,7 +832,7 @@ def _read_several(run: Run, budget: _Budget) -> None:
         if not run.settings:
             run.settings = settings
         elif settings and _difference(run.settings, settings):
-            raise refuse(at, f"found another run than its neighbour's ({_difference(run.settings, settings)})")
+            raise refuse(at, f"found a peer of another run than the directory before it ({_difference(run.settings, settings)})")
     _read_summary(run, os.path.join(run.path, "summary.json"), budget.limits)
 
 
@@ -845,7 +845,7 @@ def _read(path: str, budget: _Budget) -> Run:
             _read_one(run, budget)
             return run
         names = _names(path, budget.limits)
-    except ValueError as error:  # A NUL in the path.
+    except ValueError as error:  # The path contains a NUL.
         raise refuse(path, f"cannot read: {error}") from None
     _find_peers(run, names, True, budget.limits)
     if not run.peers:
@@ -855,13 +855,13 @@ def _read(path: str, budget: _Budget) -> Run:
     elif _has_results(path):
         _read_one(run, budget)
     else:
-        raise refuse(path, "found no metrics.jsonl, neither there nor in peer-0 and so on, expected a directory that a run "
-                           "has written with --out")
+        raise refuse(path, "found no metrics.jsonl, neither in this directory nor in peer-0, peer-1, ..., expected a directory "
+                           "that a run has written with --out")
     return run
 
 
 def load(path: "os.PathLike[str] | str", limits: Limits = LIMITS) -> Run:
-    """Read the --out directory of a run, or of one of its peers. InputError: it is refused."""
+    """Read the --out directory of a run, or of one of its peers. InputError: the directory has no run, or a file is wrong."""
     return _read(os.fspath(path), _Budget(limits))
 
 

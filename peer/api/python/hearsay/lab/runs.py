@@ -1,10 +1,10 @@
-"""hearsay.lab.runs: child processes of hearsay: checked first, then run, several at a time.
+"""hearsay.lab.runs: checks and runs hearsay as child processes, several at a time.
 
-    check    hearsay COMMAND flags --check   before the first run: a bad flag of any arm is refused, and finished runs are found
-    run      hearsay COMMAND flags           those that have not finished, at most `jobs` at a time
+    check    hearsay COMMAND flags --check   before the first run: refuses wrong flags, and finds finished runs
+    run      hearsay COMMAND flags           runs the others, at most `jobs` at a time
 
-A run writes its results to its --out directory, and its stderr goes to a log file. SIGINT, SIGTERM and SIGHUP are passed on to
-the runs, and no run starts after them. The runs end when this process ends, also when it is killed.
+A run writes its results to its --out directory. Its stderr goes to a log file. SIGINT, SIGTERM and SIGHUP are forwarded to the
+runs, and no run starts after such a signal. The runs end when this process ends, even if it is killed.
 """
 import ctypes
 import dataclasses
@@ -23,11 +23,11 @@ from . import program
 from .cli import InputError
 from .output import shown
 
-INTERRUPTED = 130
-POLL_S = 0.05
-GONE_S = 20.0  # A run whose parent was killed may take this long to end.
-LOG_TAIL = 64 * 1024
-PR_SET_PDEATHSIG = 1
+INTERRUPTED = 130  # Exit code of an interrupted command.
+POLL_S = 0.05  # Interval at which child processes are polled.
+GONE_S = 20.0  # Longest wait for a run of an earlier, killed command that is still ending.
+LOG_TAIL = 64 * 1024  # Bytes at the end of a log in which the last line is searched.
+PR_SET_PDEATHSIG = 1  # Option of prctl(2).
 
 _libc: Any = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
@@ -36,20 +36,20 @@ _libc: Any = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else N
 class Job:
     """One run: a process of hearsay."""
 
-    name: str  # For messages.
-    flags: List[str]  # --seed and --out among them.
-    directory: str  # Its --out.
-    log: str
-    group: str  # Runs of one group differ in --seed and --out only.
-    finished: bool = False  # Set by check(): it has finished before.
-    code: Optional[int] = None  # Exit code, 128 + N after signal N. None: it was not started.
+    name: str  # Name in messages.
+    flags: List[str]  # Flags of the command, including --seed and --out.
+    directory: str  # Value of --out.
+    log: str  # Path of the file that gets stderr.
+    group: str  # Runs of one group differ only in --seed and --out.
+    finished: bool = False  # The run has finished before this command started. Set by Runner.check().
+    code: Optional[int] = None  # Exit code, 128 + N after signal N. None: not started.
 
 
 class Signals:
-    """A context in which SIGINT, SIGTERM and SIGHUP set `asked` and are passed on to the child processes."""
+    """A context in which SIGINT, SIGTERM and SIGHUP set `asked` and are forwarded to the child processes."""
 
     def __init__(self) -> None:
-        self.asked = 0  # The number of the last signal.
+        self.asked = 0  # Number of the last signal. 0: none.
         self.children: Dict[int, "subprocess.Popen[bytes]"] = {}
         self._before: Dict[int, Any] = {}
 
@@ -61,7 +61,7 @@ class Signals:
 
     def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
                  trace: Optional[TracebackType]) -> None:
-        for child in self.children.values():  # Only after an exception.
+        for child in self.children.values():  # Children are left only after an exception.
             child.terminate()
         for number, handler in self._before.items():
             signal.signal(number, handler)
@@ -84,12 +84,12 @@ class Signals:
         child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, env=environment,
                                  preexec_fn=end_with_parent)
         self.children[child.pid] = child
-        if self.asked:  # The signal came before the child was in the table.
+        if self.asked:  # The signal arrived before the child was in the table.
             child.send_signal(self.asked)
         return child
 
     def forget(self, child: "subprocess.Popen[bytes]") -> None:
-        """The child has been waited for."""
+        """Remove a child that has ended."""
         self.children.pop(child.pid, None)
 
 
@@ -103,14 +103,14 @@ class Runner:
     def __init__(self, signals: Signals, path: str, command: str, jobs: int, source: str = "") -> None:
         self.signals, self.path, self.command, self.jobs = signals, path, command, jobs
         self.source = source  # Name of the settings file, shown in errors.
-        self.guard: Callable[[], None] = lambda: None  # Called often while jobs run: an exception ends them.
+        self.guard: Callable[[], None] = lambda: None  # Called between polls while jobs run. An exception stops them.
         self.environment = program.environment()
-        if jobs > 1 and command == "sim":  # Results of `sim` do not depend on it. A --threads flag wins.
+        if jobs > 1 and command == "sim":  # Results of `sim` do not depend on the number of threads. --threads overrides the variable.
             self.environment["HEARSAY_THREADS"] = "1"
 
     def _in_parallel(self, jobs: Sequence[Job], start: Callable[[Job], "subprocess.Popen[bytes]"],
                      ended: Callable[[Job, int], None], idle: Callable[[], None]) -> None:
-        """Starts the jobs in their order, and calls ended(job, exit code) as each ends."""
+        """Start the jobs in order, and call ended(job, exit code) when a job ends and idle() while all are running."""
         waiting = list(jobs)
         busy: Dict[int, Tuple["subprocess.Popen[bytes]", Job]] = {}
         while busy or (waiting and not self.signals.asked):
@@ -124,7 +124,7 @@ class Runner:
                 del busy[child.pid]
                 self.signals.forget(child)
                 code = _code_of(child.returncode)
-                if code == INTERRUPTED and not self.signals.asked:  # A signal that only the run has got ends all.
+                if code == INTERRUPTED and not self.signals.asked:  # Only the run got a signal: stop all runs.
                     self.signals.asked = int(signal.SIGINT)
                 ended(job, code)
             if not done:
@@ -134,9 +134,10 @@ class Runner:
     # ---- Before the first run. ----
 
     def check(self, jobs: Sequence[Job]) -> None:
-        """Checks the jobs, and finds those that have finished before. InputError: one is refused.
+        """Check the jobs, and set `finished` of the jobs that have finished before. InputError: a job is refused.
 
-        Of each group the first is checked, and each whose directory exists: all others differ in seed and directory only.
+        The first job of each group is checked, and each job with an existing directory. The others differ only in seed and
+        directory.
         """
         first: Dict[str, Job] = {}
         for job in jobs:
@@ -173,7 +174,7 @@ class Runner:
     # ---- The runs. ----
 
     def run(self, jobs: Sequence[Job], ended: Callable[[Job], None], idle: Callable[[], None]) -> None:
-        """Runs those that have not finished. ended(job) follows each, with job.code set."""
+        """Run the jobs that have not finished. Calls ended(job) after each, with job.code set, and idle() while jobs run."""
 
         def start(job: Job) -> "subprocess.Popen[bytes]":
             self._wait_for_former(job.directory)
@@ -192,21 +193,21 @@ class Runner:
         self._in_parallel([job for job in jobs if not job.finished], start, done, idle)
 
     def _wait_for_former(self, directory: str) -> None:
-        """A run of a former process that was killed may still be ending."""
+        """Wait until no process uses the directory: a run of an earlier, killed command may still be ending."""
         end = time.monotonic() + GONE_S
         while time.monotonic() < end and not self.signals.asked and _is_locked(directory):
             time.sleep(POLL_S)
 
 
 def last_line(f: IO[bytes]) -> str:
-    """The last line of a file that is not empty, "" where there is none."""
+    """The last line with text in a file. "": no such line."""
     f.seek(max(0, f.seek(0, os.SEEK_END) - LOG_TAIL))
     lines = [line.strip() for line in f.read(LOG_TAIL).decode("utf-8", "replace").splitlines()]
     return shown(next((line for line in reversed(lines) if line), "")[:500])
 
 
 def reason(job: Job) -> str:
-    """Why a run has failed: its exit code and the last line of its log."""
+    """The reason for the failure of a run: exit code and last line of the log."""
     line = ""
     try:
         with open(os.open(job.log, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as f:
@@ -224,7 +225,7 @@ def _open_lock(directory: str, flags: int) -> int:
 
 
 def _is_locked(directory: str) -> bool:
-    """Whether a process has the directory open (peer/store/outdir.h)."""
+    """Whether a process holds the lock of an --out directory (peer/store/outdir.h)."""
     try:
         fd = _open_lock(directory, 0)
     except OSError:
@@ -239,7 +240,7 @@ def _is_locked(directory: str) -> bool:
 
 
 class Lock:
-    """The lock of an --out directory, which is made. Held until the process ends or close() is called."""
+    """The lock of an --out directory. Makes the directory if necessary. Held until close() or the end of the process."""
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
@@ -247,7 +248,7 @@ class Lock:
             make_directory(directory)
             self.fd = _open_lock(directory, os.O_CREAT)
             if not stat.S_ISREG(os.fstat(self.fd).st_mode):
-                raise InputError(f"--out: {shown(directory)}/.lock: found something else, expected a regular file")
+                raise InputError(f"--out: {shown(directory)}/.lock: found another kind of file, expected a regular file")
         except OSError as error:
             raise InputError(f"--out: cannot write {shown(directory)}: {error.strerror}") from error
         try:
@@ -261,7 +262,7 @@ class Lock:
         os.pwrite(self.fd, f"{os.getpid()}\n".encode(), 0)
 
     def check(self) -> None:
-        """OSError: the directory was deleted, or is another one, since the lock was taken."""
+        """Raise OSError if the directory was deleted or replaced after the lock was taken."""
         held = os.fstat(self.fd)
         try:
             there = os.lstat(os.path.join(self.directory, ".lock"))
@@ -269,7 +270,7 @@ class Lock:
             there = None
         if there is None or (there.st_dev, there.st_ino) != (held.st_dev, held.st_ino):
             raise OSError(f"--out: {shown(self.directory)} was deleted or replaced during the runs. All runs are stopped, and their "
-                          "results are lost; the same command starts again")
+                          "results are lost. To start again, repeat the command")
 
     def close(self) -> None:
         """Release the lock."""
@@ -277,7 +278,7 @@ class Lock:
 
 
 def make_directory(path: str) -> None:
-    """mkdir -p. New directories are for this user only."""
+    """Make a directory and its parents. Only this user can read new directories."""
     parent = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(parent):
         make_directory(parent)
@@ -292,7 +293,7 @@ def make_directory(path: str) -> None:
 
 
 def duration(seconds: float) -> str:
-    """"4.2 s", "42 s", "3:20", "2:05:10", "3 d 04:10"."""
+    """A duration as text: "4.2 s", "42 s", "3:20", "2:05:10" or "3 d 04:10"."""
     if seconds < 59.5:
         return f"{seconds:.{1 if seconds < 9.95 else 0}f} s"
     s = int(seconds + 0.5)
@@ -307,25 +308,25 @@ class Progress:
     """Progress on stderr: a bar on a terminal, one line per run elsewhere."""
 
     WIDTH = 30
-    EVERY_S = 0.5  # Between two drawings of the bar.
+    EVERY_S = 0.5  # Shortest time between two updates of the bar.
 
     def __init__(self, command: str, total: int) -> None:
         self.command, self.total = command, total
-        self.done = self.before = 0  # Runs; `before`: those that had finished when the command started.
+        self.done = self.before = 0  # Numbers of runs. `before`: runs that had finished before the command started.
         self.begun = time.monotonic()
         self.terminal = sys.stderr.isatty()
         self._drawn = 0.0
         self._shown = False
 
     def left(self) -> str:
-        """", 1:20 left", or "" where it is unknown."""
+        """The estimated time left, such as ", 1:20 left". "": unknown."""
         now_done = self.done - self.before
         if now_done == 0 or self.done >= self.total:
             return ""
         return f", {duration((time.monotonic() - self.begun) / now_done * (self.total - self.done))} left"
 
     def ended(self, text: str, before: bool = False, bad: bool = False) -> None:
-        """A run has ended. `bad`: its line is also shown on a terminal."""
+        """Report that a run has ended. `before`: in an earlier command. `bad`: also print its line on a terminal."""
         self.done += 1
         self.before += before
         if bad or not self.terminal:
@@ -333,12 +334,12 @@ class Progress:
         self.draw(True)
 
     def say(self, text: str) -> None:
-        """A line of its own."""
+        """Print a line to stderr."""
         self.clear()
         print(f"hearsay-lab {self.command}: {text}", file=sys.stderr, flush=True)
 
     def draw(self, now: bool = False) -> None:
-        """Draw the bar, on a terminal."""
+        """Draw the bar if stderr is a terminal. `now`: also if the last update was less than EVERY_S ago."""
         if not self.terminal or not now and time.monotonic() - self._drawn < self.EVERY_S:
             return
         self._drawn, self._shown = time.monotonic(), True

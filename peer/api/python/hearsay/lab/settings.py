@@ -1,18 +1,18 @@
-"""hearsay.lab.settings: the file of `hearsay-lab compare` as arms.
+"""hearsay.lab.settings: reads the settings file of `hearsay-lab compare`, and makes its arms.
 
-    command = "sim"                    # "sim" or "local". At the top only, as seed, seeds and budget
-    peers = 8                          # settings of all arms: flags of the command, without the hyphens in front
+    command = "sim"                    # "sim" or "local". Like seed, seeds and budget: only at the top
+    peers = 8                          # settings of all arms: flags of the command without leading hyphens
     seeds = 3
-    lr = [0.01, 0.03, 0.1]             # candidates: one of them is chosen for each arm
+    lr = [0.01, 0.03, 0.1]             # candidates: one is chosen for each arm
     budget = ["bytes", "seconds:20"]
     [choco]                            # an arm
     compress = "topk:0.01"
     [exact]                            # two arms: a list is an axis
     mixer = "average"
-    compress = ["none", "qsgd:4"]      # "exact,compress=none" and "exact,compress=qsgd:4"
+    compress = ["none", "qsgd:4"]      # makes "exact,compress=none" and "exact,compress=qsgd:4"
 
-A setting of a section wins over one at the top, and --set KEY=VALUE over both. `rounds` and `epochs` exclude each other and
-replace each other likewise. Without sections there is one arm. Numbers keep the text that they have in the file.
+--set KEY=VALUE overrides a setting of a section, which overrides a setting at the top. `rounds` and `epochs` exclude each other:
+the one with the higher precedence replaces the other. Without sections there is one arm. Numbers keep their text in the file.
 """
 import dataclasses
 import difflib
@@ -26,12 +26,12 @@ from . import output
 from .cli import InputError
 from .output import shown
 
-FILE_BYTES = 32767
+FILE_BYTES = 32767  # Maximum size of a settings file.
 ARMS, SECTIONS, SETTINGS, VALUES, BUDGETS, RUNS = 128, 63, 512, 64, 4, 10000  # Upper bounds.
-NAME_BYTES = 255  # Of an arm's name, and of its directory.
-EVALUATIONS = 20  # Of a run of `rounds` without `evaluate-every`.
+NAME_BYTES = 255  # Maximum size of the name of an arm and of its directory.
+EVALUATIONS = 20  # Number of evaluations of a run with `rounds` and without `evaluate-every`.
 
-# Keys that are not passed to the runs. Those with "" are the comparison's own, at the top only.
+# Keys that are not passed to the runs, with the reason. "": a key of the comparison itself, allowed only at the top.
 OURS = {
     "command": "", "seeds": "", "seed": "", "budget": "",
     "out": "each run has its own directory in --out of hearsay-lab",
@@ -41,10 +41,10 @@ OURS = {
     "fresh": "finished runs are kept; use another --out to start again",
     "json": "it is a flag of hearsay-lab",
     "help": "it is a flag of the command line",
-    "tensorboard": "runs at the same time would write to one directory; use hearsay-lab tensorboard afterwards",
-    "metrics": "runs at the same time would listen on one port",
+    "tensorboard": "parallel runs would write to one directory; use hearsay-lab tensorboard afterwards",
+    "metrics": "parallel runs would listen on one port",
 }
-RIVALS = (("rounds", "epochs"),)  # Flags of which a run can have one.
+RIVALS = (("rounds", "epochs"),)  # Flags that exclude each other.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,10 +60,10 @@ class Setting:
 
 @dataclasses.dataclass(frozen=True)
 class Budget:
-    """Accuracy is compared at this many bytes (of all peers) or seconds."""
+    """An amount of bytes (of all peers) or seconds at which accuracy is compared."""
 
     axis: str  # "bytes" or "seconds".
-    most: Optional[float] = None  # None: the least that any run reached.
+    most: Optional[float] = None  # Amount. None: the total of the run with the smallest total.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,15 +76,15 @@ class Arm:
     rates: Tuple[str, ...] = ()  # Candidates for lr. Empty: the default of the command.
 
     def rate(self, i: int) -> Optional[str]:
-        """Its i-th learning rate; None: the default."""
+        """The i-th learning rate. None: the default of the command."""
         return self.rates[i] if self.rates else None
 
     def rate_directory(self, i: int) -> str:
-        """"lr-0.01", "lr-default"."""
+        """The directory of the i-th learning rate, such as "lr-0.01" or "lr-default"."""
         return directory_name(f"lr-{(self.rate(i) or 'default')[:60]}")
 
     def is_edge(self, i: int) -> bool:
-        """Whether its i-th learning rate is the least or the greatest of several."""
+        """Whether the i-th learning rate is the smallest or the largest of several candidates."""
         tried = [number(rate) for rate in self.rates]
         return len(tried) > 1 and None not in tried and tried[i] in (min(tried), max(tried))  # type: ignore[type-var]
 
@@ -104,23 +104,23 @@ class Arm:
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """What a file asks for."""
+    """The contents of a settings file and --set."""
 
-    path: str
-    command: str
-    seed: int  # The first.
-    n_seeds: int
+    path: str  # Path of the file.
+    command: str  # "sim" or "local".
+    seed: int  # First seed.
+    n_seeds: int  # Number of seeds per arm.
     budgets: Tuple[Budget, ...]
     arms: Tuple[Arm, ...]
 
     @property
     def n_rates(self) -> int:
-        """Candidates for lr, the same number for each arm. 1: nothing is chosen."""
+        """The number of candidates for lr, equal for all arms. 1: nothing is chosen."""
         return max(1, len(self.arms[0].rates))
 
 
 def number(text: str) -> Optional[float]:
-    """The finite number that a text is; None: it is none."""
+    """The finite number in a text. None: the text is not a finite number."""
     try:
         x = float(text) if re.fullmatch(r"[-+0-9.eE]+", text) else math.nan
     except ValueError:
@@ -129,7 +129,7 @@ def number(text: str) -> Optional[float]:
 
 
 def directory_name(name: str) -> str:
-    """A name as that of a directory: / is %2F, % is %25. A dot is %2E in front, and in names that begin with "compare."."""
+    """The directory for a name: "/" becomes %2F and "%" %25. A leading dot, and each dot after "compare", becomes %2E."""
     is_file = name.startswith("compare.")
     return "".join(f"%{ord(c):02X}" if c in "/%" or c == "." and (i == 0 or is_file) else c for i, c in enumerate(name))
 
@@ -138,14 +138,14 @@ def directory_name(name: str) -> str:
 
 
 def read_text(path: str) -> str:
-    """The text of a settings file. It is an input: no output replaces it."""
+    """The text of a settings file. Registers the file as an input, so that no output replaces the file."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
         raise InputError(f"cannot open {shown(path)}: {getattr(error, 'strerror', None) or error}") from error
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise InputError(f"{shown(path)}: found something else, expected a regular file")
+        raise InputError(f"{shown(path)}: found another kind of file, expected a regular file")
     with open(fd, "rb") as f:
         output.add_input(fd)
         data = f.read(FILE_BYTES + 1)
@@ -158,7 +158,7 @@ def read_text(path: str) -> str:
 
 
 def parse_toml(path: str, text: str) -> Dict[str, Any]:
-    """The tables of a TOML file. Floats stay text."""
+    """The tables of a TOML file. Floats stay text, so that a value reaches the command unchanged."""
     try:
         import tomllib
     except ImportError:
@@ -168,7 +168,7 @@ def parse_toml(path: str, text: str) -> Dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         why, _, place = str(error).rpartition(" (at ")
         at = re.match("line ([0-9]+)", place)
-        number_ = int(at.group(1)) if at else len(text.rstrip().split("\n"))  # Else at the end of the document.
+        number_ = int(at.group(1)) if at else len(text.rstrip().split("\n"))  # Without a line number, the error is at the end of the file.
         line = text.split("\n")[number_ - 1].strip()
         advice = as_toml(line)
         raise InputError(f"{shown(path)} line {number_}: found {shown(line[:80])!r}, expected TOML"
@@ -182,7 +182,7 @@ _NUMBER = re.compile(r"[-+]?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 
 
 def as_toml(line: str) -> Optional[str]:
-    """A line of the older format (`key = word, word`, `[any name]`) as TOML; None: it is no such line."""
+    """A line of the former format (`key = word, word` or `[any name]`) as TOML. None: the line has another form."""
 
     def quoted(text: str) -> str:
         return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
@@ -202,7 +202,7 @@ def as_toml(line: str) -> Optional[str]:
 
 
 def _lines(text: str) -> Dict[Tuple[Optional[str], str], int]:
-    """(section, key) -> number of the line where it is set. A section itself has the key ""."""
+    """Line numbers by section and key. The header of a section has the key ""."""
     name = r"""("(?:[^"\\]|\\.)*"|'[^']*'|[A-Za-z0-9_-]+)"""
     found: Dict[Tuple[Optional[str], str], int] = {}
     section: Optional[str] = None
@@ -225,7 +225,7 @@ def _unquoted(name: str) -> str:
 
 
 def _value(value: Any, where: str, key: str) -> str:
-    """The text of one value."""
+    """One value as the text of a flag."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (int, str)):
@@ -246,7 +246,7 @@ def _check_text(text: str, where: str) -> None:
 
 
 def check_values(values: Sequence[str], where: str, key: str, most: int = VALUES) -> Tuple[str, ...]:
-    """Refuses an empty list or value, too many values, and a value that is there twice; 0.1 and 0.10 are the same."""
+    """The values, checked. InputError: no value, too many, or one value twice. 0.1 and 0.10 are the same value."""
     if not values or "" in values:
         raise InputError(f"{where}: {key}: found no value, expected one")
     if len(values) > most:
@@ -267,7 +267,7 @@ def _setting(key: str, value: Any, where: str, section: Optional[str]) -> Settin
 
 
 def _read_file(path: str, text: str) -> Tuple[List[Setting], List[str]]:
-    """All settings in the order of the file, and the sections."""
+    """All settings in the order of the file, and the names of the sections."""
     tables, lines = parse_toml(path, text), _lines(text)
     settings: List[Setting] = []
     sections: List[str] = []
@@ -287,8 +287,8 @@ def _read_file(path: str, text: str) -> Tuple[List[Setting], List[str]]:
         sections.append(key)
         for inner, one in value.items():
             if isinstance(one, dict):
-                raise InputError(f"{at}: found a section in the section [{shown(key)}], expected settings. A name with a "
-                                 f"dot stands in quotes: [\"{shown(key)}.{shown(inner)}\"]")
+                raise InputError(f"{at}: found a section in the section [{shown(key)}], expected settings. Put a name with "
+                                 f"a dot in quotes: [\"{shown(key)}.{shown(inner)}\"]")
             settings.append(_setting(inner, one, where(key, inner), key))
     if len(sections) > SECTIONS:
         raise InputError(f"{shown(path)}: found {len(sections)} sections, expected at most {SECTIONS}")
@@ -298,7 +298,7 @@ def _read_file(path: str, text: str) -> Tuple[List[Setting], List[str]]:
 
 
 def split_values(text: str, key: str, flag: str) -> List[str]:
-    """The values of KEY=V,V... on a command line. `data` has commas of its own; "..." is one value."""
+    """The values of KEY=V,V... on a command line. A text in double quotes, and any text for `data`, is one value."""
     if text.startswith('"'):
         if len(text) < 2 or not text.endswith('"'):
             raise InputError(f"{flag}: {shown(key)}: found no \" at the end of {shown(text[:80])!r}")
@@ -310,7 +310,7 @@ def split_values(text: str, key: str, flag: str) -> List[str]:
 
 
 def split_pair(text: str, flag: str) -> Tuple[str, str]:
-    """KEY and the rest of KEY=VALUE."""
+    """KEY and VALUE of a text KEY=VALUE."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise InputError(f"{flag}: found {shown(text[:80])!r}, expected KEY=VALUE")
@@ -332,13 +332,13 @@ def _read_sets(sets: Sequence[str]) -> List[Setting]:
 
 
 def near(key: str, known: Sequence[str]) -> str:
-    """", did you mean KEY?", or ""."""
+    """The text ", did you mean KEY?" for a similar key. "": no key is similar."""
     found = difflib.get_close_matches(key, known, 1, 0.7)
     return f", did you mean {found[0]}?" if found else ""
 
 
 def check_key(key: str, where: str, command: str, flags: Sequence[str], own: Sequence[str] = ()) -> None:
-    """Refuses what runs do not get, and what is no flag of the command. `own`: keys of the comparison itself."""
+    """InputError for a key that runs must not have, or that is no flag of the command. `own`: keys of the comparison itself."""
     if key in own:
         return
     if key in OURS:
@@ -348,11 +348,11 @@ def check_key(key: str, where: str, command: str, flags: Sequence[str], own: Seq
         raise InputError(f"{where}: found the key {shown(key[:80])!r}, which is no flag of hearsay {command}{near(key, known)}")
 
 
-# ---- What is the comparison's own. ----
+# ---- Settings of the comparison itself. ----
 
 
 def _top(settings: Sequence[Setting], key: str) -> Optional[Setting]:
-    """A setting of --set, else of the top of the file."""
+    """A setting of --set, otherwise of the top of the file. None: not set."""
     found = [one for one in settings if one.key == key and one.section is None]
     return found[-1] if found else None
 
@@ -367,7 +367,7 @@ def _command(settings: Sequence[Setting]) -> str:
 
 
 def whole(text: str, low: int, high: int, where: str) -> int:
-    """A whole number in [low, high]."""
+    """The whole number in a text. InputError: no whole number, or not in [low, high]."""
     if re.fullmatch("[0-9]{1,16}", text) and low <= int(text) <= high:
         return int(text)
     raise InputError(f"{where}: found {shown(text[:80])!r}, expected a whole number from {low} to {high}")
@@ -402,7 +402,7 @@ def _budgets(settings: Sequence[Setting]) -> Tuple[Budget, ...]:
 
 
 def _weight(one: Setting, section: Optional[str]) -> int:
-    """The precedence of a setting in the arms of a section: the highest one is used. 0: the setting does not apply to the section."""
+    """The precedence of a setting in a section. The highest one is used. 0: the setting does not apply to the section."""
     return 3 if one.is_set else 2 if one.section == section else 1 if one.section is None else 0
 
 
@@ -411,14 +411,14 @@ def _are_rivals(a: str, b: str) -> bool:
 
 
 def _effective(settings: Sequence[Setting], section: Optional[str]) -> List[Setting]:
-    """The settings of the arms of a section, in their order."""
+    """The settings that apply to the arms of a section, in the order of the file."""
     found = [one for one in settings if _weight(one, section) > 0 and one.key not in OURS]
     return [one for one in found
             if not any(_weight(other, section) > _weight(one, section) and _are_rivals(other.key, one.key) for other in found)]
 
 
 def make_arm(path: str, section: Optional[str], axes: Sequence[Setting], which: int, rates: Tuple[str, ...]) -> Arm:
-    """The which-th cell of a grid. The last axis changes fastest."""
+    """The arm with index `which` in a grid. The last axis changes fastest."""
     values: Dict[str, str] = {}
     parts = [] if section is None else [section]
     stride = math.prod(len(axis.values) for axis in axes)
@@ -449,14 +449,14 @@ def _arms(path: str, settings: Sequence[Setting], sections: Sequence[str]) -> Tu
     for arm in arms:
         if names.count(arm.name) > 1:
             raise InputError(f"{shown(path)}: found two arms of the name {shown(arm.name)!r}, expected one")
-        if max(1, len(arm.rates)) != max(1, len(arms[0].rates)):  # An arm with more candidates would have an advantage.
+        if max(1, len(arm.rates)) != max(1, len(arms[0].rates)):  # More candidates would be an advantage.
             raise InputError(f"{shown(path)}: lr: found {max(1, len(arm.rates))} values for the arm {shown(arm.name)!r} and "
                              f"{max(1, len(arms[0].rates))} for {shown(arms[0].name)!r}, expected the same number for each arm")
     return tuple(arms)
 
 
 def _check_evaluations(arms: Sequence[Arm], budget: Setting) -> None:
-    """Accuracy at a budget is known where a run is evaluated during training."""
+    """InputError: an arm is not evaluated during training, so its accuracy at a budget would be unknown."""
     for arm in arms:
         if "rounds" not in arm.values and "evaluate-every" not in arm.values:
             raise InputError(f"{budget.where}: budget: found neither rounds nor evaluate-every in the arm "
@@ -469,11 +469,11 @@ def command_of(path: str, text: str, sets: Sequence[str]) -> str:
 
 
 def read(path: str, text: str, sets: Sequence[str], flags: Sequence[str]) -> Comparison:
-    """What a file and --set ask for. `flags`: those of the command."""
+    """Read a settings file and --set. `flags`: the names of all flags of the command. InputError: a setting is wrong."""
     settings, sections = _read_file(path, text)
     settings += _read_sets(sets)
     if not settings and not sections:
-        raise InputError(f"{shown(path)}: found nothing, expected settings of what to compare")
+        raise InputError(f"{shown(path)}: found no settings, expected the settings of at least one arm")
     command = _command(settings)
     own = [key for key, why in OURS.items() if not why]
     for one in settings:

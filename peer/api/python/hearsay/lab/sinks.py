@@ -1,18 +1,18 @@
-"""hearsay.lab.sinks: send the figures of rounds to TensorBoard, Weights & Biases or MLflow.
+"""hearsay.lab.sinks: sends metrics to TensorBoard, Weights & Biases or MLflow.
 
-    sink.on_round(peer, step, figures)    figures of one round, by their names in metrics.jsonl
-    sink.restart(peer, step)              this step and later ones of the peer are repeated
-    sink.close(failed)                    the end: all figures are stored
+    sink.on_round(peer, step, figures)    stores the metrics of one round, by their names in metrics.jsonl
+    sink.restart(peer, step)              the peer will repeat this step and later ones
+    sink.close(failed)                    stores all metrics and ends
 
-A sink is fed by a program while it trains (`hearsay.Peer(..., on_round=sink.on_round)`), or from the files of a run
-(hearsay.lab.feed). Values that are unknown, not finite or not numbers are left out. Names of figures become tags:
+A program can call a sink while it trains (`hearsay.Peer(..., on_round=sink.on_round)`). hearsay.lab.feed calls a sink with the
+metrics in the files of a run. Values that are unknown, not finite or not numbers are left out. Names of metrics become tags:
 
-    loss, accuracy, test_loss, gamma, rounds_skipped      as they are
+    loss, accuracy, test_loss, gamma, rounds_skipped      the same names
     bytes_sent, bytes_received                            bytes/sent, bytes/received
     compute_s, wait_s, mix_s                              seconds/computing, seconds/waiting, seconds/mixing
     drift_excess                                          codec/drift_excess
-    drift, relative_drift                                 as they are, once, at the round that they are estimates of
-    end/...                                               final figures of the run, under the name ALL
+    drift, relative_drift                                 the same names, once per estimate, at the round of the measurement
+    end/...                                               final results of the run, with the peer name ALL
 """
 import math
 import os
@@ -24,7 +24,7 @@ from . import events
 from .cli import InputError
 from .output import shown
 
-ALL = "all"  # The peer name of final figures of a run.
+ALL = "all"  # The peer name for final results of a run.
 TAGS: Dict[str, str] = {
     "loss": "loss", "accuracy": "accuracy", "test_loss": "test_loss", "bytes_sent": "bytes/sent",
     "bytes_received": "bytes/received", "compute_s": "seconds/computing", "wait_s": "seconds/waiting", "mix_s": "seconds/mixing",
@@ -35,29 +35,29 @@ Figures = Mapping[str, Any]
 
 
 class Sink(Protocol):
-    """Where figures go."""
+    """An object that stores metrics."""
 
     def on_round(self, peer: str, step: int, figures: Figures) -> None:
-        """Figures of one round. `wall_time` in them is Unix time; without it: now."""
+        """Store the metrics of one round. `wall_time` in `figures` is Unix time in seconds. Default: now."""
 
     def restart(self, peer: str, step: int) -> None:
-        """This step and later ones of the peer are repeated."""
+        """The peer will repeat this step and later ones, so earlier values of these steps are no longer valid."""
 
     def close(self, failed: bool = False) -> None:
-        """All figures are stored. `failed`: the feed ended early."""
+        """Store all metrics and end. `failed`: an error ended the feed early."""
 
 
 def _number(value: Any) -> float:
-    """A finite number, or NaN."""
+    """The value as a finite number. NaN: the value is something else."""
     return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else math.nan
 
 
 class Scalars:
-    """Turns figures of rounds into tagged values with their steps."""
+    """Converts the metrics of rounds to values with tags and steps."""
 
     def __init__(self) -> None:
-        self._drift_round: Dict[str, float] = {}  # By peer: of the last drift that was given out.
-        self._floor: Dict[str, int] = {}  # By peer: drifts of this round and earlier ones were given out before a restart.
+        self._drift_round: Dict[str, float] = {}  # For each peer: round of the last consensus distance that was stored.
+        self._floor: Dict[str, int] = {}  # For each peer: consensus distances up to this round were stored before a restart.
 
     def of(self, peer: str, step: int, figures: Figures) -> List[Tuple[int, List[Tuple[str, float]]]]:
         """Pairs of a step and its values."""
@@ -77,13 +77,13 @@ class Scalars:
         return parts
 
     def restart(self, peer: str, step: int) -> None:
-        """This step and later ones of the peer are repeated."""
+        """The peer will repeat this step and later ones."""
         self._drift_round.pop(peer, None)
         self._floor[peer] = step - 1
 
 
 class TensorBoard:
-    """Event files, in a directory of LOGDIR for each peer. `open_file` opens the file of a peer; default: a new one."""
+    """Event files, in one directory of LOGDIR per peer. `open_file(peer, wall_time)` opens a file. Default: a new file."""
 
     def __init__(self, logdir: str, open_file: Optional[Callable[[str, float], BinaryIO]] = None) -> None:
         events.backend()  # Missing packages are reported before the run starts.
@@ -94,7 +94,7 @@ class TensorBoard:
         self._scalars = Scalars()
 
     def _new_file(self, peer: str, wall_time: float) -> BinaryIO:
-        """A new file for each process, so that several runs and starts can share a directory."""
+        """Open a new file. Its name contains the process id, so that several runs and starts can share a directory."""
         directory = os.path.join(self.logdir, re.sub(r"^\.|[/\0]", "_", peer))
         os.makedirs(directory, exist_ok=True)
         return open(os.path.join(directory, f"events.out.tfevents.{int(wall_time):010d}.{os.getpid()}.hearsay"), "xb")
@@ -131,7 +131,7 @@ class TensorBoard:
 
 
 class WandB:
-    """One run of Weights & Biases: `PEER/TAG` with `PEER/step` as its horizontal axis. Offline unless WANDB_MODE is set."""
+    """One run of Weights & Biases: metrics PEER/TAG with the horizontal axis PEER/step. Offline unless WANDB_MODE is set."""
 
     def __init__(self, project: str = "hearsay", name: Optional[str] = None, config: Optional[Mapping[str, str]] = None,
                  directory: Optional[str] = None) -> None:
@@ -156,7 +156,7 @@ class WandB:
             self._run.log(values)
 
     def restart(self, peer: str, step: int) -> None:
-        """See Sink. W&B keeps the earlier values: a step that is repeated has two."""
+        """See Sink. W&B keeps the earlier values, so a repeated step has two values."""
         self._scalars.restart(peer, step)
 
     def close(self, failed: bool = False) -> None:
@@ -165,9 +165,9 @@ class WandB:
 
 
 class MLflow:
-    """One run of MLflow: metrics `PEER/TAG` by steps, settings as parameters."""
+    """One run of MLflow: metrics PEER/TAG by step, settings as parameters."""
 
-    BATCH = 500  # Metrics of one request. MLflow takes 1000.
+    BATCH = 500  # Metrics of one request. The limit of MLflow is 1000.
 
     def __init__(self, uri: str, experiment: str = "hearsay", name: Optional[str] = None,
                  config: Optional[Mapping[str, str]] = None) -> None:
@@ -178,7 +178,7 @@ class MLflow:
         except ImportError as error:
             raise ImportError("mlflow is not installed (pip install mlflow-skinny)") from error
         if "://" not in uri or uri.startswith("file:"):
-            os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")  # MLflow 3 refuses directories without it.
+            os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")  # MLflow 3 refuses directories without this variable.
         self._metric: Any = Metric
         try:
             self._client: Any = MlflowClient(tracking_uri=uri)
@@ -207,7 +207,7 @@ class MLflow:
             self._client.log_batch(self._run, metrics=batch)
 
     def restart(self, peer: str, step: int) -> None:
-        """See Sink. MLflow keeps the earlier values: a step that is repeated has two."""
+        """See Sink. MLflow keeps the earlier values, so a repeated step has two values."""
         self._scalars.restart(peer, step)
 
     def close(self, failed: bool = False) -> None:

@@ -16,12 +16,12 @@ from typing import Sequence
 NAN = float("nan")
 
 UNKNOWN, SAME, DIFFERENT = "unknown", "same", "different"
-LEVEL = 0.05  # Of the test, and 1 - LEVEL is the confidence of the interval.
+LEVEL = 0.05  # Significance level of the test. The interval has the confidence 1 - LEVEL.
 
 
 @dataclasses.dataclass(frozen=True)
 class Spread:
-    """One measure of several runs that differ in their seeds."""
+    """Mean and spread of one measure over several runs that differ in their seeds. NaN: unknown."""
 
     n: int
     mean: float = NAN
@@ -31,7 +31,7 @@ class Spread:
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """The spread of the values. All NaN where there is no value, or one of them is not finite."""
+    """The spread of the values. All fields but `n` are NaN if there is no value, or if one is not finite."""
     n = len(values)
     total = 0.0
     for x in values:
@@ -78,7 +78,7 @@ def t_p_value(t: float, freedom: float) -> float:
 
 
 def t_quantile(freedom: float, p: float = LEVEL) -> float:
-    """The t whose two-sided p-value is p."""
+    """The value t of Student's distribution that has the two-sided p-value p."""
     low, high = 0.0, 1.0
     while t_p_value(high, freedom) > p:
         high *= 2
@@ -90,27 +90,27 @@ def t_quantile(freedom: float, p: float = LEVEL) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    """The difference of two arms in one measure, over the seeds for which both have it."""
+    """The difference of two arms in one measure, over the seeds for which both arms have a value."""
 
     n: int  # Pairs.
     mean: float = NAN
-    low: float = NAN  # Confidence interval of the mean, 1 - LEVEL. NaN: unknown.
-    high: float = NAN
+    low: float = NAN  # Lower end of the confidence interval of the mean. NaN: unknown.
+    high: float = NAN  # Upper end of the confidence interval of the mean. NaN: unknown.
     p: float = NAN  # Two-sided p-value of the paired t-test.
     kind: str = UNKNOWN  # DIFFERENT, SAME (no difference beyond seed noise) or UNKNOWN.
 
 
 def paired(a: Sequence[float], b: Sequence[float]) -> Difference:
-    """The paired t-test of a[i] - b[i] at LEVEL. Pairs with a value that is not finite do not count.
+    """The paired t-test of a[i] - b[i] at LEVEL. Pairs with a value that is not finite are left out.
 
-    UNKNOWN for fewer than two pairs, and for two pairs with equal differences: their noise cannot be estimated. There is no
-    correction for several comparisons.
+    The kind is UNKNOWN for fewer than two pairs, and for two pairs with equal differences, because the noise cannot be estimated.
+    The function does not correct for several comparisons.
     """
     one = spread([x - y for x, y in zip(a, b) if math.isfinite(x) and math.isfinite(y)])
     if one.n < 2:
         return Difference(one.n, one.mean)
     error = one.deviation / math.sqrt(one.n)
-    if not error > 1e-12 * abs(one.mean):  # All differences are equal, but for rounding.
+    if not error > 1e-12 * abs(one.mean):  # All differences are equal up to rounding.
         if abs(one.mean) > 0 and one.n < 3:
             return Difference(one.n, one.mean)
         same = not abs(one.mean) > 0

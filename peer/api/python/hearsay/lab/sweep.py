@@ -3,13 +3,13 @@
   hearsay-lab sweep lr=0.01,0.03,0.1 --seeds 3 --out sweep -- local --peers 4 --model logreg
   hearsay-lab sweep lr=0.01,0.1 momentum=0,0.9 -- train --model lenet5 --data mnist:DIR
 
-Several flags make a grid. Each run is the same as the command with these flags, called by hand:
+Several flags make a grid. Each run gives the same result as its command line, called by hand:
 
     OUT/lr=0.01,momentum=0/seed-1        its --out
     OUT/lr=0.01,momentum=0/seed-1.log    its stderr
 
-The same command again continues: finished runs are kept. Exit code: 0 all runs are done, 1 one failed, 3 one ended without
-consensus, 130 Ctrl-C, with the results so far.
+The same command again continues an unfinished sweep and keeps finished runs. Exit code: 0 all runs ended with consensus, 1 a run
+failed, 2 bad usage or input, 3 a run ended without consensus or diverged, 130 Ctrl-C (the results so far are printed).
 """
 import argparse
 import os
@@ -29,7 +29,7 @@ HELP = "run one command with each value of one or more flags, and with several s
 
 AXES, VALUES, RUNS = 8, 256, 10000  # Upper bounds.
 COMMANDS = ("local", "sim", "train")
-# Flags that the command line of the runs cannot have, and why.
+# Flags that are not allowed in the command line of the runs, with the reason.
 OURS = {"out": "each run has its own directory in --out of hearsay-lab sweep",
         "json": "it is a flag of hearsay-lab sweep: give it before the --",
         "print-config": "it prints the settings of one run", "check": "all runs are checked before the first one starts",
@@ -66,12 +66,12 @@ def _axes(words: Sequence[str], command: str, flags: Sequence[str], given: Seque
 
 
 def _escaped(text: str) -> str:
-    """A value in the name of a directory: / is %2F, % is %25."""
+    """A value for the name of a directory: "/" becomes %2F and "%" becomes %25."""
     return text.replace("%", "%25").replace("/", "%2F")
 
 
 def _cells(axes: Sequence[Setting]) -> List[Arm]:
-    """The grid. The last axis changes fastest."""
+    """The settings of the grid. The last key changes fastest."""
     arms: List[Arm] = [Arm("", "", {})]
     for axis in axes:
         arms = [Arm("", "", {**arm.values, axis.key: value}) for arm in arms for value in axis.values]
@@ -95,7 +95,7 @@ class CommandLine:
         self.command = words[0]
         self.seed = 1
         self.rest: List[str] = []
-        self.given: List[str] = []  # Names of its flags.
+        self.given: List[str] = []  # Names of the flags in `rest`.
         waiting = list(words[1:])
         while waiting:
             word = waiting.pop(0)
@@ -122,18 +122,18 @@ class _Sweep:
         self.arms = [ArmResult(cell.name or "as given", None, [Trial() for _ in range(n_seeds)]) for cell in self.cells]
 
     def path(self, cell: Arm) -> str:
-        """The directory of a setting."""
+        """The directory of the runs of a setting."""
         return os.path.join(self.out, cell.directory) if cell.directory else str(self.out)
 
     def job(self, cell: Arm, seed: int) -> Job:
-        """A run."""
+        """The job of a setting and a seed (from 0)."""
         out = os.path.join(self.path(cell), f"seed-{self.line.seed + seed}")
         flags = [f"--{key}={value}" for key, value in cell.values.items()]
         return Job(cell.name, [*self.line.rest, *flags, f"--seed={self.line.seed + seed}", f"--out={out}"], out, out + ".log",
                    cell.name)
 
     def do(self, runner: runs.Runner, progress: runs.Progress) -> None:
-        """All runs, seed by seed, so that there is a figure of each setting soon."""
+        """Run all jobs, seed by seed, so that each setting soon has a result."""
         jobs = [self.job(cell, seed) for seed in range(self.n_seeds) for cell in self.cells]
         place = {job.directory: (i % len(self.cells), i // len(self.cells)) for i, job in enumerate(jobs)}
 
@@ -165,7 +165,7 @@ class _Sweep:
             lock.close()
 
     def table(self, result: Result) -> str:
-        """For people."""
+        """The table that is printed to stdout."""
         has_peers = self.line.command != "train"
         heads = ["setting", "seeds", "accuracy", "worst", "best"] + (["drift", "sent"] if has_peers else []) + ["sim. s" if result.simulated else "seconds"]
         rows = [heads]
@@ -181,12 +181,12 @@ class _Sweep:
                          if state != DONE and n[f"n_{state}"] > 0)
         return "\n".join([comparison.table(rows, [7, 9, 17, 9, 9] + ([9, 10] if has_peers else []) + [8]), "",
                           *result.best_lines("accuracy"), *([comparison.NOISE_NOTE] if self.n_seeds > 1 else []),
-                          "the best setting is chosen by test accuracy: to report it in a paper, choose by hearsay-lab compare",
+                          "the best setting was chosen by test accuracy: for a paper, choose with hearsay-lab compare",
                           *result.missing(),
                           f"runs: {n['n_done']} of {len(result.arms) * self.n_seeds} done{others}", f"runs in {shown(self.out)}"])
 
     def json(self, result: Result, code: int, interrupted: bool) -> Dict[str, Any]:
-        """One object. The page of this folder lists its fields."""
+        """The object that --json prints. README.md in this folder lists its fields."""
         measures = ("accuracy", "relative_drift", "bytes_sent", "seconds")
         listed: List[Dict[str, Any]] = []
         for cell, arm in zip(self.cells, result.arms):

@@ -4,12 +4,15 @@
   hearsay-lab tensorboard out --logdir logs --follow   a run in progress, followed until it ends
   tensorboard --logdir logs
 
-  LOGS/PEER/events.out.tfevents.TIME.hearsay           of one run
-  LOGS/RUN/PEER/...                                    of several runs
-  LOGS/RUN/...                                         of `train`, or of one peer's directory
+  LOGS/PEER/events.out.tfevents.TIME.hearsay           one run
+  LOGS/RUN/PEER/...                                    several runs
+  LOGS/RUN/...                                         a run of `train`, or the directory of one peer
 
-The same command again replaces its files. Files of other programs are not touched. A run that was
-interrupted and continued is one curve. The package tensorboard writes the files where it is installed, otherwise python3-protobuf encodes them.
+The same command again replaces its own files. Files of other programs are not changed. A run that was interrupted and continued is
+one curve. The package tensorboard writes the files if it is installed, otherwise python3-protobuf encodes them.
+
+--follow ends when the run has written its summary.json. An interrupted run writes none: --follow then ends when no file has grown
+for --idle seconds.
 """
 import argparse
 import os
@@ -26,14 +29,14 @@ HELP = "write the metrics of runs as event files for TensorBoard"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
+    """Add the options of this command."""
     add_feed_arguments(parser)
     parser.add_argument("--logdir", metavar="LOGS", required=True, help="directory for the event files")
     parser.add_argument("--force", action="store_true", help="overwrite event files even if hearsay-lab did not create them")
 
 
 class _Files(TensorBoard):
-    """Event files at fixed places: those of a finished run are replaced atomically at the end, others grow in place."""
+    """Event files with fixed names. Files of a finished run are replaced atomically at the end. Files of a live run grow."""
 
     def __init__(self, logdir: str, run: Optional[Run], force: bool) -> None:
         super().__init__(logdir, self._open)
@@ -56,7 +59,7 @@ class _Files(TensorBoard):
         return self._new[-1].file
 
     def close(self, failed: bool = False) -> None:
-        """Replace the files of a finished run; after a failure they are as they were."""
+        """Replace the files of a finished run. After a failure, the old files stay."""
         try:
             for new in self._new:
                 if not failed:

@@ -18,14 +18,14 @@ HELP = "copy the metrics of runs to Weights & Biases, offline by default"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
+    """Add the options of this command."""
     add_feed_arguments(parser)
     parser.add_argument("--project", metavar="NAME", default="hearsay", help="the project (default: hearsay)")
     parser.add_argument("--dir", metavar="DIR", dest="directory", help="where wandb writes its files (default: wandb's own)")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Store the runs."""
+    """Send the runs to the service, and return the exit code."""
 
     def make(one: Optional[Run], label: str, n: int) -> WandB:
         return WandB(arguments.project, label, one.settings if one is not None else None, arguments.directory)
