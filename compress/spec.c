@@ -9,7 +9,7 @@
  */
 #include "compress/spec.h"
 
-#include "nn/math/near.h"
+#include "nn/math/spelling.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -162,15 +162,15 @@ static bool is_valid(const char *spec)
  * suggests a similar specification. */
 static int unknown_codec(struct part name, struct part text, char error[COMPRESS_ERROR_MAX])
 {
-    static const struct near_specs specs = {name_at, is_valid};
-    char names[COMPRESS_ERROR_MAX] = "", question[NEAR_QUESTION_MAX], found[SHOWN_MAX + 1];
+    static const struct spelling_specs specs = {name_at, is_valid};
+    char names[COMPRESS_ERROR_MAX] = "", question[SPELLING_QUESTION_MAX], found[SHOWN_MAX + 1];
     size_t len = 0;
     for (size_t i = 0; codec_all[i] != NULL && len < sizeof names; i++)
         len += (size_t)snprintf(names + len, sizeof names - len, "%s%s", i > 0 ? ", " : "",
                                 codec_all[i]->name);
     snprintf(found, sizeof found, "%.*s", shown(text), text.at);
     return refuse_spec(error, "%.*s: unknown compressor, expected one of %s%s", shown(name),
-                       name.at, names, near_spec(&specs, found, question));
+                       name.at, names, spelling_spec(&specs, found, question));
 }
 
 /* Returns parameter i of a codec, or NULL if i is past the last one. Positional parameters come

@@ -20,7 +20,7 @@ complain()
 
 std='<(assert|ctype|errno|float|inttypes|limits|math|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|string|strings)\.h>'
 files='<(dirent|fcntl|unistd|sys/stat|sys/types|sys/mman)\.h>'
-vectors='"nn/math/(c_locale|half|near|number|rng|state|vec)\.h"'
+vectors='"nn/math/(c_locale|half|number|rng|spelling|state|vec)\.h"'
 
 # The house, from the bottom up: a folder, and the folders it may see besides
 # itself. Nothing points back, so that a reader can stop where he likes.
@@ -45,18 +45,18 @@ sees()
     peer/run) echo gossip/collectives gossip/mixers gossip/exchange gossip/wire compress topology ;; # No nn: a trainer brings its keys.
     peer/sgd) echo peer/run nn/models nn/data nn/shards nn/train ;;
     peer/secure) ;;
-    peer/admit) echo peer/secure gossip/wire ;;
-    peer/keep) echo nn/math nn/files peer/secure ;;
+    peer/admission) echo peer/secure gossip/wire ;;
+    peer/checkpoints) echo nn/math nn/files peer/secure ;;
     peer/node) echo peer/run gossip/mixers gossip/exchange gossip/members gossip/wire compress topology ;;
     peer/node/collectives) echo peer/node peer/run gossip/collectives gossip/mixers gossip/exchange gossip/members gossip/wire compress topology ;; # peer/node does not see it.
-    peer/store) echo peer/run gossip/wire nn/files ;;
-    peer/gauge) ;;
-    peer/sim) echo peer/run peer/secure peer/keep peer/node gossip/mixers gossip/exchange gossip/wire ;; # A liar is a mixer.
-    peer/uv) echo peer/run peer/secure peer/admit peer/keep peer/node gossip/exchange gossip/wire ;;
-    peer/api) echo peer/run peer/sgd peer/secure peer/keep peer/store peer/node peer/uv peer/sim peer/diary gossip/exchange gossip/mixers gossip/wire compress nn/models nn/files nn/data nn/shards nn/train ;;
-    peer/page) echo peer/run peer/node peer/uv gossip/members gossip/exchange gossip/wire topology ;; # The words and numbers of metrics.jsonl.
-    peer/diary) echo peer/page peer/store peer/run peer/keep peer/secure peer/node peer/uv gossip/wire nn/files nn/data ;; # What a peer writes and shows.
-    peer/cmd) echo peer/api peer/diary peer/page peer/run peer/sgd peer/secure peer/admit peer/keep peer/store peer/gauge peer/node peer/sim peer/uv gossip/mixers gossip/exchange gossip/members \
+    peer/output) echo peer/run gossip/wire nn/files ;;
+    peer/progress) ;;
+    peer/sim) echo peer/run peer/secure peer/checkpoints peer/node gossip/mixers gossip/exchange gossip/wire ;; # A liar is a mixer.
+    peer/uv) echo peer/run peer/secure peer/admission peer/checkpoints peer/node gossip/exchange gossip/wire ;;
+    peer/api) echo peer/run peer/sgd peer/secure peer/checkpoints peer/output peer/node peer/uv peer/sim peer/run_log gossip/exchange gossip/mixers gossip/wire compress nn/models nn/files nn/data nn/shards nn/train ;;
+    peer/http) echo peer/run peer/node peer/uv gossip/members gossip/exchange gossip/wire topology ;; # The words and numbers of metrics.jsonl.
+    peer/run_log) echo peer/http peer/output peer/run peer/checkpoints peer/secure peer/node peer/uv gossip/wire nn/files nn/data ;; # What a peer writes and shows.
+    peer/cmd) echo peer/api peer/run_log peer/http peer/run peer/sgd peer/secure peer/admission peer/checkpoints peer/output peer/progress peer/node peer/sim peer/uv gossip/mixers gossip/exchange gossip/members \
         gossip/wire compress topology nn/models nn/files nn/data nn/shards nn/train nn/math ;;
     *) return 1 ;;
     esac
@@ -69,9 +69,9 @@ door()
     case $1 in
     peer/node/*) echo '"nn/train/trainer\.h"' ;;
     nn/math/blas.c) echo '<cblas\.h>' ;;
-    nn/math/team.c | nn/math/crew.c) echo '<pthread\.h>' ;;
+    nn/math/parallel_for.c | nn/math/thread_pool.c) echo '<pthread\.h>' ;;
     nn/math/c_locale.*) echo '<(locale|pthread)\.h>' ;;
-    peer/sim/state.h) echo '"nn/math/crew\.h"' ;;
+    peer/sim/state.h) echo '"nn/math/thread_pool\.h"' ;;
     nn/math/simd.h | compress/simd/*) echo '<immintrin\.h>' ;;
     nn/files/file.c) echo "<zlib\.h>|$files" ;;
     nn/files/safetensors*.c) echo "<jansson\.h>|$files" ;;
@@ -80,15 +80,15 @@ door()
     gossip/mixers/mixer.c) echo '"gossip/collectives/(allreduce|sma|ps)\.h"' ;; # The list of all mixers.
     gossip/wire/*.c) echo '<msgpack(/[a-z_]+)?\.h>' ;;
     peer/secure/keyfile.c) echo "<sodium\.h>|$files" ;;
-    peer/secure/*.c | peer/admit/*.c) echo '<sodium\.h>' ;;
+    peer/secure/*.c | peer/admission/*.c) echo '<sodium\.h>' ;;
     peer/run/options.c) echo '<getopt\.h>' ;;
-    peer/keep/disk.c) echo "$files" ;;
-    peer/store/reserve.c) echo "$files" ;;
-    peer/store/outdir.*) echo "<(jansson|sys/file)\.h>|$files" ;;
-    peer/store/journal.c) echo "$files" ;;
-    peer/page/server.h) echo '<sys/socket\.h>' ;;
-    peer/page/server.c) echo "<(microhttpd|netinet/in|sys/resource|sys/socket|time)\.h>|$files" ;;
-    peer/diary/*) echo '<(jansson|netdb|sys/stat|sys/statvfs|uv)\.h>' ;;
+    peer/checkpoints/disk.c) echo "$files" ;;
+    peer/output/disk_reservation.c) echo "$files" ;;
+    peer/output/outdir.*) echo "<(jansson|sys/file)\.h>|$files" ;;
+    peer/output/journal.c) echo "$files" ;;
+    peer/http/server.h) echo '<sys/socket\.h>' ;;
+    peer/http/server.c) echo "<(microhttpd|netinet/in|sys/resource|sys/socket|time)\.h>|$files" ;;
+    peer/run_log/*) echo '<(jansson|netdb|sys/stat|sys/statvfs|uv)\.h>' ;;
     peer/uv/*) echo '<' ;;
     peer/api/*) echo '<(getopt|pthread|signal|unistd|uv|sys/types)\.h>' ;;
     peer/cmd/*) echo '<' ;;
@@ -145,11 +145,11 @@ banned()
     peer/sim/*) echo "$clocks|$chance|$environment|$world" ;;
     nn/files/file.*) echo "$clocks|$chance|$environment|$print" ;;
     nn/files/safetensors* | nn/files/replace.c) echo "$clocks|$chance|$environment" ;;
-    nn/math/team.c | nn/math/crew.c | nn/math/c_locale.c) echo "$clocks|$chance|$print|$environment" ;;
+    nn/math/parallel_for.c | nn/math/thread_pool.c | nn/math/c_locale.c) echo "$clocks|$chance|$print|$environment" ;;
     peer/secure/keyfile.c) echo "$clocks|$chance|$environment" ;;
-    peer/diary/*) echo "$chance|$print|$environment" ;;
-    peer/store/outdir.c | peer/store/reserve.c) echo "$clocks|$chance|$print|$environment" ;;
-    peer/page/server.c) echo "$chance|$print|$environment|$world" ;;
+    peer/run_log/*) echo "$chance|$print|$environment" ;;
+    peer/output/outdir.c | peer/output/disk_reservation.c) echo "$clocks|$chance|$print|$environment" ;;
+    peer/http/server.c) echo "$chance|$print|$environment|$world" ;;
     *) echo "$clocks|$chance|$print|$environment|$world" ;;
     esac
 }

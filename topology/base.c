@@ -137,11 +137,11 @@ static int average_digit(struct topology_turns *t, struct set s, uint32_t round,
 {
     for (uint32_t i = 0; i < s.n; i++)
         for (uint32_t up = 1; i / worth % f + up < f; up++) {
-            struct rota_edge e = {.round = round,
-                                  .a = s.first + i * s.stride,
-                                  .b = s.first + (i + up * worth) * s.stride,
-                                  .over = 1,
-                                  .under = f};
+            struct round_schedule_edge e = {.round = round,
+                                            .a = s.first + i * s.stride,
+                                            .b = s.first + (i + up * worth) * s.stride,
+                                            .over = 1,
+                                            .under = f};
             if (topology_turns_add(t, e) != 0)
                 return -ENOMEM;
         }
@@ -170,11 +170,11 @@ static int add_meeting(struct topology_turns *t, const struct block *b, uint32_t
     uint32_t size = b->a * b->part;
     for (uint32_t i = 0; i < behind; i++)
         for (uint32_t part = 0; part < b->a; part++) {
-            struct rota_edge e = {.round = round,
-                                  .a = b->first + part * b->part + i,
-                                  .b = b->first + size + i,
-                                  .over = b->part,
-                                  .under = size + behind};
+            struct round_schedule_edge e = {.round = round,
+                                            .a = b->first + part * b->part + i,
+                                            .b = b->first + size + i,
+                                            .over = b->part,
+                                            .under = size + behind};
             if (topology_turns_add(t, e) != 0)
                 return -ENOMEM;
         }

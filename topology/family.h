@@ -2,7 +2,7 @@
 #ifndef TOPOLOGY_FAMILY_H
 #define TOPOLOGY_FAMILY_H
 
-#include "topology/rota.h"
+#include "topology/round_schedule.h"
 #include "topology/topology.h"
 
 /* A list of undirected edges in any order. Duplicates and loops are allowed; topology_edges_graph()
@@ -23,12 +23,12 @@ int topology_edges_graph(const struct topology_edges *e, uint32_t n, struct grap
 /* Edges of all rounds of a pass (rota.h), in any order, without duplicates. */
 struct topology_turns
 {
-    struct rota_edge *edge;
+    struct round_schedule_edge *edge;
     size_t n, cap;
 };
 
 /* Appends one edge of a round. Returns 0 or -ENOMEM. */
-int topology_turns_add(struct topology_turns *t, struct rota_edge e);
+int topology_turns_add(struct topology_turns *t, struct round_schedule_edge e);
 
 /* Adds the edges of all rounds of a family with a round schedule. Returns the error of the
  * family's rounds(). */

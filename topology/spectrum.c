@@ -16,7 +16,7 @@
  */
 #include "nn/math/rng.h"
 #include "nn/math/vec.h"
-#include "topology/rota.h"
+#include "topology/round_schedule.h"
 #include "topology/topology.h"
 
 #include <errno.h>
@@ -77,7 +77,7 @@ static void multiply_by_w(const void *graph, const double *x, double *y)
 /* A pass of a round schedule, with two scratch vectors of n elements. */
 struct turns
 {
-    const struct rota *r;
+    const struct round_schedule *r;
     double *x, *next;
 };
 
@@ -86,8 +86,8 @@ static void multiply_by_round(struct turns *t, uint32_t round)
 {
     memcpy(t->next, t->x, t->r->n * sizeof *t->x);
     for (size_t i = t->r->first[round]; i < t->r->first[round + 1]; i++) {
-        const struct rota_edge *e = &t->r->edge[i];
-        double by = rota_weight(e) * (t->x[e->b] - t->x[e->a]);
+        const struct round_schedule_edge *e = &t->r->edge[i];
+        double by = round_schedule_weight(e) * (t->x[e->b] - t->x[e->a]);
         t->next[e->a] += by;
         t->next[e->b] -= by;
     }
@@ -255,7 +255,7 @@ int graph_spectrum(const struct graph *g, struct spectrum *s)
     return 0;
 }
 
-int rota_share(const struct rota *r, double *share)
+int round_schedule_share(const struct round_schedule *r, double *share)
 {
     struct spectrum s;
     *share = 0.0;

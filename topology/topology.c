@@ -6,8 +6,8 @@
  */
 #include "topology/topology.h"
 
-#include "nn/math/near.h"
 #include "nn/math/number.h"
+#include "nn/math/spelling.h"
 #include "topology/family.h"
 
 #include <assert.h>
@@ -90,8 +90,8 @@ static bool is_valid(const char *spec)
 /* Writes the error for an unknown family. The message lists the syntax of all families. */
 static int refuse_kind(const char *spec, char error[TOPOLOGY_ERROR_MAX])
 {
-    static const struct near_specs specs = {name_at, is_valid};
-    char question[NEAR_QUESTION_MAX], expected[TOPOLOGY_ERROR_MAX - 100];
+    static const struct spelling_specs specs = {name_at, is_valid};
+    char question[SPELLING_QUESTION_MAX], expected[TOPOLOGY_ERROR_MAX - 100];
     size_t n = 0;
     for (size_t i = 0; topology_all[i] != NULL && n < sizeof expected; i++) {
         const char *before = i == 0 ? "" : topology_all[i + 1] != NULL ? ", " : " or ";
@@ -100,7 +100,7 @@ static int refuse_kind(const char *spec, char error[TOPOLOGY_ERROR_MAX])
                               topology_all[i]->help);
     }
     if (n < sizeof expected)
-        snprintf(expected + n, sizeof expected - n, "%s", near_spec(&specs, spec, question));
+        snprintf(expected + n, sizeof expected - n, "%s", spelling_spec(&specs, spec, question));
     return topology_refuse(error, "unknown kind", spec, expected);
 }
 

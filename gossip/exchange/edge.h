@@ -30,11 +30,11 @@
 #ifndef GOSSIP_EXCHANGE_EDGE_H
 #define GOSSIP_EXCHANGE_EDGE_H
 
+#include "gossip/exchange/codec_levels.h"
 #include "gossip/exchange/gamma.h"
-#include "gossip/exchange/ladder.h"
+#include "gossip/exchange/outlier_filter.h"
 #include "gossip/exchange/packet.h"
 #include "gossip/exchange/sketch.h"
-#include "gossip/exchange/trust.h"
 #include "gossip/wire/wire.h"
 
 enum edge_state {
@@ -53,7 +53,7 @@ enum delta_codec {
     DELTA_CATCHUP, /* First of an epoch that began in the middle of a run. */
     DELTA_RUNG,    /* With --compress auto, in place of DELTA_RUN: the first of
                     * the ladder's (ladder.h). */
-    DELTA_CODECS = DELTA_RUNG + LADDER_RUNGS
+    DELTA_CODECS = DELTA_RUNG + CODEC_LEVELS_RUNGS
 };
 
 /* One of our deltas, kept until the other end must have it. */
@@ -111,13 +111,13 @@ struct edge
     size_t cap;                   /* Longest payload, in bytes. */
 
     /* What a job works on; opened and closed by gossip/mixers/mixing.h. */
-    struct replica *a;         /* Our model as the other end has it; shared by edges in step. */
-    float *b;                  /* Our replica of their model. */
-    float *velocity;           /* What the last exchange did to x; NULL where all was without
+    struct replica *a;           /* Our model as the other end has it; shared by edges in step. */
+    float *b;                    /* Our replica of their model. */
+    float *velocity;             /* What the last exchange did to x; NULL where all was without
                                 * momentum in this epoch. */
-    struct gamma gamma;        /* The edge's consensus step size. */
-    struct sketch_pair sketch; /* Both ends' averages of the sketch. */
-    struct trust trust;        /* How far their model has been from ours. */
+    struct gamma gamma;          /* The edge's consensus step size. */
+    struct sketch_pair sketch;   /* Both ends' averages of the sketch. */
+    struct outlier_filter trust; /* How far their model has been from ours. */
 
     /* As announced in the last exchange that was committed, never in one that merely
      * arrived early. */

@@ -1,7 +1,7 @@
 /* gossip/exchange/piece.c -- cutting a model, sketching its pieces, comparing sources. */
 #include "gossip/exchange/piece.h"
 
-#include "gossip/exchange/trust.h"
+#include "gossip/exchange/outlier_filter.h"
 #include "nn/math/rng.h"
 
 #include <assert.h>
@@ -84,7 +84,7 @@ static bool agrees(const struct piece_view *v, size_t source, size_t witness)
     double near2 = others2(v, source, witness);
     if (!(d2 <= (double)PIECE_WAYS * PIECE_WAYS * way2))
         return false;
-    return isnan(near2) || !trust_apart(d2, near2, way2);
+    return isnan(near2) || !outlier_filter_apart(d2, near2, way2);
 }
 
 bool piece_further(const struct piece_view *v, size_t source, size_t *other)

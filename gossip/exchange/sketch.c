@@ -189,7 +189,7 @@ void sketch_pair_init(struct sketch_pair *p)
 /* The gossip's part begins anew; what the survey has of the other end stays. */
 static void forget_averages(struct sketch_pair *p)
 {
-    struct survey_pair survey = p->survey;
+    struct tree_aggregation_pair survey = p->survey;
     sketch_pair_init(p);
     p->survey = survey;
 }
@@ -197,7 +197,7 @@ static void forget_averages(struct sketch_pair *p)
 void sketch_pair_reset(struct sketch_pair *p)
 {
     forget_averages(p);
-    survey_pair_reset(&p->survey);
+    tree_aggregation_pair_reset(&p->survey);
 }
 
 /* The first byte of a message says what it is and how the rest is coded. */
@@ -236,15 +236,15 @@ static bool pair_fits(const struct sketch *k, const struct sketch_pair *p)
  * that of squared norms. */
 static void put_word(struct sketch *k, struct sketch_pair *p, struct sketch_message *out)
 {
-    static const uint8_t coding[] = {[SURVEY_CLOCK] = PAIR_CLOCK,
-                                     [SURVEY_UP] = PAIR_UP,
-                                     [SURVEY_DOWN] = PAIR_DOWN,
-                                     [SURVEY_BLURRED] = PAIR_BLURRED};
-    const struct survey_sum *sum = NULL;
+    static const uint8_t coding[] = {[TREE_AGGREGATION_CLOCK] = PAIR_CLOCK,
+                                     [TREE_AGGREGATION_UP] = PAIR_UP,
+                                     [TREE_AGGREGATION_DOWN] = PAIR_DOWN,
+                                     [TREE_AGGREGATION_BLURRED] = PAIR_BLURRED};
+    const struct tree_aggregation_sum *sum = NULL;
     uint64_t index;
     float zero[SKETCH_K] = {0};
-    enum survey_word word = survey_say(&k->survey, &p->survey, &index, &sum);
-    if (word == SURVEY_NOTHING)
+    enum tree_aggregation_word word = tree_aggregation_say(&k->survey, &p->survey, &index, &sum);
+    if (word == TREE_AGGREGATION_NOTHING)
         return;
     out->bytes[0] = coding[word];
     if (sum != NULL) {
@@ -322,11 +322,11 @@ static bool is_absurd(const struct sketch *k, double squared)
 
 static void hear_word(struct sketch *k, struct sketch_pair *p, const struct sketch_message *m)
 {
-    static const enum survey_word word[] = {[PAIR_CLOCK] = SURVEY_CLOCK,
-                                            [PAIR_UP] = SURVEY_UP,
-                                            [PAIR_DOWN] = SURVEY_DOWN,
-                                            [PAIR_BLURRED] = SURVEY_BLURRED};
-    struct survey_sum sum = {.dist2 = (double)m->u, .norm2 = (double)m->q};
+    static const enum tree_aggregation_word word[] = {[PAIR_CLOCK] = TREE_AGGREGATION_CLOCK,
+                                                      [PAIR_UP] = TREE_AGGREGATION_UP,
+                                                      [PAIR_DOWN] = TREE_AGGREGATION_DOWN,
+                                                      [PAIR_BLURRED] = TREE_AGGREGATION_BLURRED};
+    struct tree_aggregation_sum sum = {.dist2 = (double)m->u, .norm2 = (double)m->q};
     disturb(k);
     if ((m->tag ^ k->view) >> (TAG_WINDOW + TAG_ROUND) != 0)
         return; /* They see other members. */
@@ -336,7 +336,7 @@ static void hear_word(struct sketch *k, struct sketch_pair *p, const struct sket
     sum.settling = (m->tag & TAG_SETTLING) != 0;
     if (m->bytes[0] != PAIR_CLOCK)
         pair_apply(k, m, sum.mean);
-    survey_hear(&k->survey, &p->survey, word[m->bytes[0]], m->tag >> TAG_ROUND, &sum);
+    tree_aggregation_hear(&k->survey, &p->survey, word[m->bytes[0]], m->tag >> TAG_ROUND, &sum);
 }
 
 void sketch_mix(struct sketch *k, struct sketch_pair *p, double w, const struct sketch_message *own,
@@ -391,7 +391,7 @@ static bool out_of_step(const struct sketch *k, const struct sketch_moment *now)
 static void take_survey(struct sketch *k)
 {
     struct sketch_figures *f = &k->figures;
-    const struct survey_slot *s = survey_newest(&k->survey);
+    const struct tree_aggregation_slot *s = tree_aggregation_newest(&k->survey);
     if (s == NULL || s->index <= k->surveyed)
         return;
     double n = (double)s->sum.n, xi2 = s->sum.dist2 / n, q = s->sum.norm2 / n;
@@ -416,11 +416,11 @@ static void survey(struct sketch *k, const float *x, const struct sketch_moment 
     if (k->survey.place.built != now->place.built)
         k->surveyed = 0;
     k->view = now->view;
-    k->began = survey_beat(&k->survey, &now->place, now->round);
+    k->began = tree_aggregation_beat(&k->survey, &now->place, now->round);
     if (k->began) {
         sketch_project(k, x, k->s);
         k->at.q = vec_norm2(x, k->dim); /* Our own stands for the mean: mixers measure by it. */
-        survey_begin(&k->survey, k->s, k->at.q, now->local2);
+        tree_aggregation_begin(&k->survey, k->s, k->at.q, now->local2);
     }
     take_survey(k);
 }

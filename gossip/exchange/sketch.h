@@ -42,7 +42,7 @@
 #define GOSSIP_EXCHANGE_SKETCH_H
 
 #include "compress/compress.h"
-#include "gossip/exchange/survey.h"
+#include "gossip/exchange/tree_aggregation.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,13 +55,13 @@ enum {
 /* What the owner knows when a job has mixed. */
 struct sketch_moment
 {
-    uint64_t view;                   /* Names the set of members; `place` goes with it. */
-    struct survey_place place;       /* Its depth tells of hops across the graph; what survey.h
+    uint64_t view;                       /* Names the set of members; `place` goes with it. */
+    struct tree_aggregation_place place; /* Its depth tells of hops across the graph; what survey.h
                                       * calls `pace` is filled in by mixing.h. */
-    bool draining;                   /* We exchange nothing more. */
-    size_t n_commits;                /* Exchanges of this job. */
-    bool anew;                       /* Begin a window now: an earlier moment is of no use. */
-    struct sketch_pair *const *pair; /* Those of all edges that have not ended. */
+    bool draining;                       /* We exchange nothing more. */
+    size_t n_commits;                    /* Exchanges of this job. */
+    bool anew;                           /* Begin a window now: an earlier moment is of no use. */
+    struct sketch_pair *const *pair;     /* Those of all edges that have not ended. */
     size_t n_pairs;
     double gap;     /* The spectral gap of the graph, the same at all; 0: not measured. */
     bool alone;     /* No pairs because there is nobody else. */
@@ -108,7 +108,7 @@ struct sketch
     uint64_t last;     /* at that round. */
     uint64_t surveyed; /* Figures are of this window of the survey; 0: of none. */
     uint64_t own_base; /* Added to rounds, so that own_begun goes on rising. */
-    struct survey survey;
+    struct tree_aggregation survey;
 
     /* The open window. */
     bool open;         /* There is one. */
@@ -139,7 +139,7 @@ struct sketch_pair
     float a[SKETCH_K], b[SKETCH_K];
     uint32_t window; /* Which they are of. */
     uint32_t round;  /* Exchanges committed in that window. */
-    struct survey_pair survey;
+    struct tree_aggregation_pair survey;
 };
 
 /* What a delta carries. */

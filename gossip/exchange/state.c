@@ -25,7 +25,7 @@ static void gamma_fields(struct gamma *g, struct state *s)
     state_u32(s, &g->n_runaways);
 }
 
-static void trust_fields(struct trust *t, struct state *s)
+static void trust_fields(struct outlier_filter *t, struct state *s)
 {
     state_f64(s, &t->most2);
     state_f64(s, &t->last2);
@@ -34,18 +34,18 @@ static void trust_fields(struct trust *t, struct state *s)
     state_bool(s, &t->warned);
 }
 
-void ladder_state(struct ladder *l, struct state *s)
+void codec_levels_state(struct codec_levels *l, struct state *s)
 {
     state_section(s, "ladder");
     state_u32(s, &l->rung);
-    state_expect(s, l->rung < LADDER_RUNGS, "no such rung");
+    state_expect(s, l->rung < CODEC_LEVELS_RUNGS, "no such rung");
     state_u32(s, &l->n_low);
     state_u32(s, &l->n_far);
     state_u64(s, &l->after);
     state_f64(s, &l->motion2);
     state_f64(s, &l->lag2);
     state_f64(s, &l->excess);
-    for (size_t i = 0; i < LADDER_MARKS; i++) {
+    for (size_t i = 0; i < CODEC_LEVELS_MARKS; i++) {
         state_u64(s, &l->mark[i].round);
         state_f64(s, &l->mark[i].motion2);
         state_f64(s, &l->mark[i].lag2);
@@ -55,13 +55,13 @@ void ladder_state(struct ladder *l, struct state *s)
 
 /* ---- sketch ---- */
 
-static void place_fields(struct survey_place *p, struct state *s)
+static void place_fields(struct tree_aggregation_place *p, struct state *s)
 {
     state_u64(s, &p->built);
     state_u32(s, &p->n);
     state_u32(s, &p->depth);
     state_u32(s, &p->reach);
-    for (size_t t = 0; t < SURVEY_TREES; t++) {
+    for (size_t t = 0; t < TREE_AGGREGATION_TREES; t++) {
         state_u32(s, &p->n_children[t]);
         state_bool(s, &p->root[t]);
     }
@@ -70,7 +70,7 @@ static void place_fields(struct survey_place *p, struct state *s)
     state_u64(s, &p->pace);
 }
 
-static void slot_fields(struct survey_slot *p, struct state *s)
+static void slot_fields(struct tree_aggregation_slot *p, struct state *s)
 {
     state_u64(s, &p->index);
     state_bool(s, &p->began);
@@ -87,7 +87,7 @@ static void slot_fields(struct survey_slot *p, struct state *s)
     state_f64(s, &p->sum.norm2);
 }
 
-static void survey_fields(struct survey *v, struct state *s)
+static void survey_fields(struct tree_aggregation *v, struct state *s)
 {
     place_fields(&v->place, s);
     state_u64(s, &v->clock);
@@ -95,7 +95,7 @@ static void survey_fields(struct survey *v, struct state *s)
     state_u64(s, &v->round);
     state_f64(s, &v->before2);
     state_u64(s, &v->before_round);
-    for (size_t i = 0; i < SURVEY_SLOTS; i++)
+    for (size_t i = 0; i < TREE_AGGREGATION_SLOTS; i++)
         slot_fields(&v->slot[i], s);
 }
 
@@ -154,17 +154,17 @@ void sketch_state(struct sketch *k, struct state *s)
     figures_fields(&k->figures, s);
 }
 
-static void survey_pair_fields(struct survey_pair *p, struct state *s)
+static void survey_pair_fields(struct tree_aggregation_pair *p, struct state *s)
 {
-    for (size_t t = 0; t < SURVEY_TREES; t++) {
+    for (size_t t = 0; t < TREE_AGGREGATION_TREES; t++) {
         uint32_t role = p->role[t];
         state_u32(s, &role);
-        state_expect(s, role <= SURVEY_CHILD, "no such role in a tree");
-        if (role <= SURVEY_CHILD)
-            p->role[t] = (enum survey_role)role;
+        state_expect(s, role <= TREE_AGGREGATION_CHILD, "no such role in a tree");
+        if (role <= TREE_AGGREGATION_CHILD)
+            p->role[t] = (enum tree_aggregation_role)role;
     }
     state_u64(s, &p->built);
-    for (size_t i = 0; i < SURVEY_SLOTS; i++) {
+    for (size_t i = 0; i < TREE_AGGREGATION_SLOTS; i++) {
         state_u64(s, &p->got[i]);
         state_u64(s, &p->sent[i]);
     }

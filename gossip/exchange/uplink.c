@@ -27,10 +27,10 @@ double uplink_s_per_byte(const struct uplink_bursts *b, double rtt_us)
     return b->n > 0 ? 1e-6 * us / b->bytes : (double)NAN;
 }
 
-void uplink_init(struct uplink *u, const double bytes[LADDER_RUNGS])
+void uplink_init(struct uplink *u, const double bytes[CODEC_LEVELS_RUNGS])
 {
     *u = (struct uplink){.floor = 0};
-    for (uint32_t i = 0; i < LADDER_RUNGS; i++)
+    for (uint32_t i = 0; i < CODEC_LEVELS_RUNGS; i++)
         u->bytes[i] = bytes[i];
 }
 
@@ -72,7 +72,7 @@ static uint32_t highest(const struct uplink *u, uint32_t rung)
     uint32_t most = (rung > u->floor ? rung : u->floor) + 1;
     if (u->n_wait > 0 && most >= u->left)
         most = u->left - 1;
-    return most < LADDER_RUNGS ? most : LADDER_RUNGS - 1;
+    return most < CODEC_LEVELS_RUNGS ? most : CODEC_LEVELS_RUNGS - 1;
 }
 
 /* The first look after a change of the rung has bursts of before it: it is passed over. */
@@ -86,9 +86,9 @@ static void learn_price(struct uplink *u, double newest, uint32_t rung)
             (u->n_priced > 1 ? newest_weight : 1) * (newest - u->budgets_per_byte);
 }
 
-void uplink_prices(const struct uplink *u, double price[LADDER_RUNGS])
+void uplink_prices(const struct uplink *u, double price[CODEC_LEVELS_RUNGS])
 {
-    for (uint32_t i = 0; i < LADDER_RUNGS; i++)
+    for (uint32_t i = 0; i < CODEC_LEVELS_RUNGS; i++)
         price[i] = fmin(fmax(1, u->bytes[i] * u->budgets_per_byte), UPLINK_PRICE_MOST);
 }
 

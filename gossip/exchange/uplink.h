@@ -48,7 +48,7 @@
 #ifndef GOSSIP_EXCHANGE_UPLINK_H
 #define GOSSIP_EXCHANGE_UPLINK_H
 
-#include "gossip/exchange/ladder.h"
+#include "gossip/exchange/codec_levels.h"
 
 #include <stdint.h>
 
@@ -81,26 +81,26 @@ double uplink_s_per_byte(const struct uplink_bursts *b, double rtt_us);
 
 struct uplink
 {
-    double bytes[LADDER_RUNGS]; /* A delta of each rung is so long. */
-    uint32_t floor;             /* 0: any rung will do. */
-    uint32_t n_up, n_over;      /* Looks in a row that were for a higher floor, or a lower. */
-    uint32_t to;                /* With n_up: the highest that all of those were for. */
-    uint32_t left;              /* The floor was this when it last fell, */
-    uint32_t n_wait, wait;      /* and is not to be that for n_wait more looks, of so many. */
-    uint32_t n_kept;            /* Looks since it last rose. */
+    double bytes[CODEC_LEVELS_RUNGS]; /* A delta of each rung is so long. */
+    uint32_t floor;                   /* 0: any rung will do. */
+    uint32_t n_up, n_over;            /* Looks in a row that were for a higher floor, or a lower. */
+    uint32_t to;                      /* With n_up: the highest that all of those were for. */
+    uint32_t left;                    /* The floor was this when it last fell, */
+    uint32_t n_wait, wait;            /* and is not to be that for n_wait more looks, of so many. */
+    uint32_t n_kept;                  /* Looks since it last rose. */
     /* A byte takes so much of the budget, averaged over n_priced looks at deltas of of_rung; 0: not known. */
     double budgets_per_byte;
     uint32_t of_rung, n_priced;
 };
 
-void uplink_init(struct uplink *u, const double bytes[LADDER_RUNGS]);
+void uplink_init(struct uplink *u, const double bytes[CODEC_LEVELS_RUNGS]);
 
 /* Seconds that transfers of a round may take, in which the peer computes for compute_s. beside:
  * they run beside its computing (--overlap). */
 double uplink_budget(double compute_s, bool beside, double rtt_s);
 
 /* What each rung's deltas cost, from 1 to UPLINK_PRICE_MOST, as of the looks so far; 1 before the first. */
-void uplink_prices(const struct uplink *u, double price[LADDER_RUNGS]);
+void uplink_prices(const struct uplink *u, double price[CODEC_LEVELS_RUNGS]);
 
 /* A look: what a byte takes on the slowest edge, the budget, and the rung of deltas now.
  * Figures that are not finite are no look. */

@@ -8,15 +8,15 @@
 #ifndef GOSSIP_MEMBERS_INSIDE_H
 #define GOSSIP_MEMBERS_INSIDE_H
 
+#include "gossip/members/endorsements.h"
 #include "gossip/members/table.h"
-#include "gossip/members/vouches.h"
 
 enum {
     SELF = 0 /* Slot of this peer's own record, which is always added first. */
 };
 
 /* Parts of a member's state that may be unsent: bits of slot.news. */
-enum news { NEWS_RECORD = 1, NEWS_ACCUSATIONS = 2 };
+enum dissemination { DISSEMINATION_RECORD = 1, DISSEMINATION_ACCUSATIONS = 2 };
 
 /* An endorsement. Its two members are given by their places in the table. */
 struct vouch_slot
@@ -90,7 +90,7 @@ void members_untally(struct members *m, struct slot *s);
 /* ---- news.c ---- */
 
 /* Marks a change as unsent. The slot joins the queue, or keeps its place in it. */
-void members_add_news(struct members *m, struct slot *s, enum news news);
+void members_add_news(struct members *m, struct slot *s, enum dissemination news);
 
 /* ---- vouches.c ---- */
 

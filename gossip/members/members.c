@@ -145,7 +145,7 @@ static void sift_accusations(struct members *m, struct slot *s)
             e->accusation[n++] = e->accusation[i];
     e->n_accusers = n;
     if (member_accusers(e) > 0)
-        members_add_news(m, s, NEWS_ACCUSATIONS);
+        members_add_news(m, s, DISSEMINATION_ACCUSATIONS);
     if (n == 0) {
         free(e->accusation);
         e->accusation = NULL;
@@ -181,7 +181,7 @@ static void speak(struct members *m)
     assert(n > 0);
     m->crypto.sign(m->crypto.self, msg, n, m->self.signature);
     s->knows = 0;
-    members_add_news(m, s, NEWS_RECORD);
+    members_add_news(m, s, DISSEMINATION_RECORD);
     /* The time is not used: this peer is never a suspect in its own table. */
     members_judge(m, s, 0);
 }
@@ -237,7 +237,7 @@ static enum members_verdict replace_record(struct members *m, struct slot *s,
         set_vertex(m, s, false); /* The vertex hash contains the old name. */
     table_replace(&m->table, s, kept);
     records_release(m->records, old);
-    members_add_news(m, s, NEWS_RECORD);
+    members_add_news(m, s, DISSEMINATION_RECORD);
     if (newer) {
         e->state = MEMBER_ALIVE;
         sift_accusations(m, s);
@@ -287,7 +287,7 @@ static enum members_verdict add_member(struct members *m, const struct record *r
     else
         s = table_add(&m->table, kept);
     m->strangers = m->unsettled = true;
-    members_add_news(m, s, NEWS_RECORD);
+    members_add_news(m, s, DISSEMINATION_RECORD);
     members_judge(m, s, now_us);
     return MEMBERS_NEWS;
 }
@@ -350,7 +350,7 @@ static enum members_verdict store_accusation(struct members *m, struct slot *s,
     if (a->incarnation > e->record->incarnation)
         /* The accusation has no effect until the record of its incarnation arrives. */
         return MEMBERS_OLD;
-    members_add_news(m, s, NEWS_ACCUSATIONS);
+    members_add_news(m, s, DISSEMINATION_ACCUSATIONS);
     members_judge(m, s, now_us);
     return MEMBERS_NEWS;
 }
@@ -467,7 +467,7 @@ void members_session(struct members *m, const uint8_t id[WIRE_ID_BYTES], bool co
     if (s == NULL || is_self(m, s))
         return;
     if (connected && !s->member.connected && !s->member.counts && !s->member.vouched)
-        members_add_news(m, s, NEWS_RECORD);
+        members_add_news(m, s, DISSEMINATION_RECORD);
     s->member.connected = connected;
     if (connected && s->member.refused)
         members_refuse(m, id, false, now_us);
@@ -482,7 +482,8 @@ void members_refuse(struct members *m, const uint8_t id[WIRE_ID_BYTES], bool ref
         return;
     s->member.refused = refused;
     s->member.connected &= !refused;
-    members_add_news(m, s, NEWS_RECORD); /* The record is sent only if the member is not refused. */
+    members_add_news(
+        m, s, DISSEMINATION_RECORD); /* The record is sent only if the member is not refused. */
     members_judge(m, s, now_us);
 }
 

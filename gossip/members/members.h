@@ -14,7 +14,7 @@
  * any rumour about it. Members that are dead or have left are forgotten after some time,
  * except for an id and an incarnation. A member without endorsements is not accepted
 
- * (gossip/members/vouches.h). The module is pure: the caller passes the time and the
+ * (gossip/members/endorsements.h). The module is pure: the caller passes the time and the
  * signature functions.
  *
  * Tables that have received the same statements agree, in any order of arrival. Of two records

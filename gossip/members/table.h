@@ -20,9 +20,9 @@ struct slot
     uint64_t knows;     /* Bit set of listeners that know the record (news.c). */
     uint32_t former;    /* Mark of the member's previous process, for slot_runs_twice(). */
     uint16_t next_news; /* Next slot in the queue of unsent changes. */
-    uint8_t news;       /* Bit set of enum news. member.dirty is true if the set is not empty. */
-    bool vertex : 1;    /* True: the member is a vertex and is part of the view. */
-    bool given : 1;     /* True: the record is the one that all members were given at the start. */
+    uint8_t news; /* Bit set of enum dissemination. member.dirty is true if the set is not empty. */
+    bool vertex : 1; /* True: the member is a vertex and is part of the view. */
+    bool given : 1;  /* True: the record is the one that all members were given at the start. */
 };
 
 struct table

@@ -14,7 +14,7 @@
  * neighbours do. If there are too few edges, tau is 0 and no model is mixed.
  *
  * Excluded neighbours. B counts neighbours that take part. A neighbour that was proven
- * Byzantine (gossip/exchange/trust.h, or a broken protocol) is excluded, and B is then one
+ * Byzantine (gossip/exchange/outlier_filter.h, or a broken protocol) is excluded, and B is then one
  * less. Otherwise, of 2 B + 2 = 4 neighbours the remaining 3 would all be clipped to the
  * length of the nearest, and honest peers would end with different models.
  *

@@ -79,7 +79,7 @@ static bool is_apart(const struct mixing *m, size_t n, const struct correction *
 {
     size_t near = 0;
     for (const struct correction *o = m->term; o < m->term + n; o++)
-        near += o != t && !o->refused && trust_apart(t->d2, o->d2, m->way2);
+        near += o != t && !o->refused && outlier_filter_apart(t->d2, o->d2, m->way2);
     return n > 1 && 2 * near > n - 1;
 }
 
@@ -95,12 +95,12 @@ static void measure(const struct mixing *m, const struct correction *t)
 /* Updates the outlier filter of the edge with the result of the exchange. */
 static void look_at(const struct mixing *m, size_t n, const struct correction *t)
 {
-    struct trust *trust = &t->task->edge->trust;
+    struct outlier_filter *trust = &t->task->edge->trust;
     t->task->suspect =
-        !t->refused && trust_saw(trust, t->d2, (double)t->coefficient, is_apart(m, n, t));
+        !t->refused && outlier_filter_saw(trust, t->d2, (double)t->coefficient, is_apart(m, n, t));
     t->task->distrusted = t->refused || t->task->suspect;
     if (t->task->suspect)
-        trust_warn(trust);
+        outlier_filter_warn(trust);
 }
 
 /* Returns the median squared distance of the other committing edges, from their previous
@@ -135,10 +135,10 @@ static double own_step(struct gamma *g, const struct gamma_exchange *x, double s
  * gamma otherwise. */
 static struct correction make_term(const struct mixing *m, struct mixing_task *t, double step)
 {
-    const struct trust *trust = &t->edge->trust;
-    struct trust_view v = {.x2 = (double)t->ours.head.x2,
-                           .way2 = m->way2,
-                           .others2 = trust->warned ? others2(m, t) : 0};
+    const struct outlier_filter *trust = &t->edge->trust;
+    struct outlier_filter_view v = {.x2 = (double)t->ours.head.x2,
+                                    .way2 = m->way2,
+                                    .others2 = trust->warned ? others2(m, t) : 0};
     struct gamma_exchange x = exchange_of(t);
     double share = t->momentum > 0 ? gamma_bears(&t->edge->gamma, &x) : 0;
     double gamma = step > 0 ? own_step(&t->edge->gamma, &x, step) : gamma_next(&t->edge->gamma, &x);
@@ -148,7 +148,7 @@ static struct correction make_term(const struct mixing *m, struct mixing_task *t
                                .velocity = t->edge->velocity,
                                .momentum = t->momentum * (float)share,
                                .w = t->w,
-                               .limit2 = trust_limit2(trust, &v),
+                               .limit2 = outlier_filter_limit2(trust, &v),
                                .ruled = !(step > 0),
                                .task = t};
 }

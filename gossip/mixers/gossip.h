@@ -2,7 +2,7 @@
  *
  *   x_i, x_j  <-  (x_i + x_j) / 2        after the local steps (--overlap 0)
  *
- * The topology decides which peers are partners in a round (topology/rota.h):
+ * The topology decides which peers are partners in a round (topology/round_schedule.h):
  *
  *   matching:K             random pairs: randomised gossip (Boyd et al. 2006)
  *   one-peer-exponential   GossipGraD (Daily et al. 2018); each peer's data reaches all

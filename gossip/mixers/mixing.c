@@ -50,7 +50,7 @@ static void set_pace(struct mixing *m)
 {
     const struct compress *usual = m->codec[DELTA_RUN];
     if (usual == NULL)
-        usual = m->codec[DELTA_RUNG + LADDER_MIDDLE];
+        usual = m->codec[DELTA_RUNG + CODEC_LEVELS_MIDDLE];
     m->sketch_every = m->statistics_every = m->survey_pace = 1;
     if (usual == NULL)
         return;

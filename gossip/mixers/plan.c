@@ -105,7 +105,7 @@ static int plan_resets(struct mixing *m)
         e->reset = false;
         t->fresh = true;
         gamma_init(&e->gamma, m->fixed_gamma);
-        trust_begin(&e->trust);
+        outlier_filter_begin(&e->trust);
         sketch_pair_reset(&e->sketch);
     }
     return 0;

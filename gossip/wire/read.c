@@ -497,7 +497,7 @@ static void read_hand(struct cursor *c, struct wire_message *message)
     message->hand.word = (enum wire_hand_word)get_u32(c, WIRE_HAND_END - 1);
 }
 
-/* The trainer checks the bytes of the payload later (peer/node/pooling.h). */
+/* The trainer checks the bytes of the payload later (peer/node/statistics_aggregation.h). */
 static void read_moments(struct cursor *c, struct wire_message *message)
 {
     struct wire_moments *m = &message->moments;

@@ -161,7 +161,7 @@ struct accusation
 };
 
 /* Endorsement: signed statement of `voucher` that it had an authenticated session with `member`,
- * so a process holds the member's key (gossip/members/vouches.h). */
+ * so a process holds the member's key (gossip/members/endorsements.h). */
 struct vouch
 {
     uint8_t member[WIRE_ID_BYTES], voucher[WIRE_ID_BYTES];
@@ -253,7 +253,7 @@ struct wire_refused
     uint8_t other[WIRE_ID_BYTES];
 };
 
-/* Steps of a model hand-off to another peer's disk (peer/node/hand.h). */
+/* Steps of a model hand-off to another peer's disk (peer/node/model_handoff.h). */
 enum wire_hand_word {
     WIRE_HAND_OFFERED, /* The sender asks whether the receiver can store its model. */
     WIRE_HAND_WANTED,  /* The receiver accepts the offer; the model follows as a whole MODEL. */
@@ -307,7 +307,7 @@ struct wire_delta
      * steps per 1,000 s. 0: unknown. */
     uint64_t pace;
     /* Exact averaging pass of the sender and of all peers it has mixed with in that pass
-     * (peer/node/pass.h). 0: not in a pass, or the pass is not exact. */
+     * (peer/node/averaging_pass.h). 0: not in a pass, or the pass is not exact. */
     uint64_t clean;
     uint64_t sketch_generation; /* Generation of the sketch in this delta. 0: no sketch. */
     /* The sender's estimates of the mean squared distance and mean squared norm, of any sign
@@ -434,7 +434,7 @@ struct wire_status
 };
 
 /* Column statistics of a member's data, sent by that member and forwarded by peers without a run
- * (peer/node/pooling.h). The member's signature covers id, boot, `founds` and the payload. */
+ * (peer/node/statistics_aggregation.h). The member's signature covers id, boot, `founds` and the payload. */
 struct wire_moments
 {
     struct record record;

@@ -6,8 +6,8 @@
  */
 #include "nn/data/augment.h"
 
-#include "nn/math/near.h"
 #include "nn/math/rng.h"
+#include "nn/math/spelling.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -29,11 +29,11 @@ int augment_parse(struct augment *a, const char *spec, char error[DATA_ERROR_MAX
         return 0;
     }
     *a = (struct augment){.crop = false};
-    char room[NEAR_CHOICES_MAX], question[NEAR_QUESTION_MAX];
-    struct near near = {.found = spec};
-    near_try_choices(&near, "none|crop|flip|crop+flip", room);
+    char room[SPELLING_CHOICES_MAX], question[SPELLING_QUESTION_MAX];
+    struct spelling near = {.found = spec};
+    spelling_try_choices(&near, "none|crop|flip|crop+flip", room);
     snprintf(error, DATA_ERROR_MAX, "found \"%.60s\", expected none, crop, flip or crop+flip%s",
-             spec, near_question(&near, question, sizeof question));
+             spec, spelling_question(&near, question, sizeof question));
     return -EINVAL;
 }
 

@@ -3,8 +3,8 @@
 #include "nn/data/csv_sheet.h"
 
 #include "nn/data/quote.h"
-#include "nn/math/near.h"
 #include "nn/math/number.h"
+#include "nn/math/spelling.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -170,10 +170,10 @@ static int read_names(const struct table *t, struct cells c, struct schema_names
 static int refuse_label(const struct cells *c, const struct schema_names *names, const char *label)
 {
     char list[SCHEMA_WHY_MAX] = "";
-    struct near near = {.found = label};
+    struct spelling near = {.found = label};
     for (size_t i = 0; i < names->n; i++)
-        near_try(&near, schema_name(names, i));
-    const char *meant = near_meant(&near);
+        spelling_try(&near, schema_name(names, i));
+    const char *meant = spelling_meant(&near);
     schema_names_list(names, NULL, names->n, list, sizeof list);
     return file_error(c->spot.error, c->spot.path,
                       "line %llu: found columns %s, expected one named %s, the label%s%s%s",

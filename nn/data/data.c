@@ -291,7 +291,7 @@ static int open_files(struct data *d, const struct data_spec *s, const char *kin
     if (err == 0 && all)
         take_all(d);
     d->moments = scale.moments;
-    scale.moments = (struct moments){0};
+    scale.moments = (struct column_statistics){0};
     if (err == 0 && d->moments.rows > 0 && schema_copy(&d->moments.schema, &d->schema) < 0)
         err = file_no_memory(error, s->path);
     scale_close(&scale);
@@ -324,7 +324,7 @@ static int read_again(struct data *d, const struct data_spec *s, const struct da
     again.schema = first.schema.named ? &first.schema : NULL;
     int err = open_files(d, s, kind, &again, error);
     memcpy(d->note, first.note, sizeof d->note);
-    moments_close(&d->moments);
+    column_statistics_close(&d->moments);
     d->moments = first.moments;
     schema_close(&first.schema);
     return err;
@@ -355,5 +355,5 @@ void data_close(struct data *d)
     dataset_close(&d->train);
     dataset_close(&d->test);
     schema_close(&d->schema);
-    moments_close(&d->moments);
+    column_statistics_close(&d->moments);
 }

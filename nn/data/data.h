@@ -84,7 +84,7 @@ struct data
     struct schema schema;     /* Names of a table's columns. Zeros: the columns have no names. */
     /* Statistics of the columns of rows, to be pooled with the statistics of other peers. Zeros
      * if the kind fixes the columns, or if the columns do not fit into a run. */
-    struct moments moments;
+    struct column_statistics moments;
 };
 
 struct data_request

@@ -57,7 +57,7 @@ int scale_open(struct scale *s, const char *kind, enum columns_scale wanted, dou
 
 void scale_close(struct scale *s)
 {
-    moments_close(&s->moments);
+    column_statistics_close(&s->moments);
     columns_close(&s->columns);
 }
 
@@ -188,15 +188,15 @@ static int warn_of_reach(const struct dataset *train, size_t label, char note[SC
     if (of == NULL)
         return -ENOMEM;
     reach(train, of);
-    double ratio = moments_apart(of, n, &low, &high);
+    double ratio = column_statistics_apart(of, n, &low, &high);
     free(of);
     const char *does = train->shape.form == DATA_SPARSE ? "max" : "standard";
-    if (ratio > MOMENTS_WILD && label == SIZE_MAX)
+    if (ratio > COLUMN_STATISTICS_WILD && label == SIZE_MAX)
         add_note(note,
                  "warning: a column reaches %.0f times as far as another, and nothing is scaled "
                  "(scale=%s does)",
                  ratio, does);
-    else if (ratio > MOMENTS_WILD)
+    else if (ratio > COLUMN_STATISTICS_WILD)
         add_note(
             note,
             "warning: column %zu reaches %.0f times as far as column %zu, and nothing is scaled "
@@ -212,10 +212,10 @@ static int warn_of_reach(const struct dataset *train, size_t label, char note[SC
 static int fit(struct scale *s, const struct dataset *train)
 {
     struct kind_rows k;
-    struct moments *m = &s->moments;
+    struct column_statistics *m = &s->moments;
     char text[COLUMNS_TEXT_MAX];
     (void)parse_rows(train->kind, &k);
-    if (moments_open(m, &k, &s->columns) < 0)
+    if (column_statistics_open(m, &k, &s->columns) < 0)
         return -ENOMEM;
     m->sparse = train->shape.form == DATA_SPARSE;
     m->wanted = s->wanted;
@@ -224,13 +224,13 @@ static int fit(struct scale *s, const struct dataset *train)
         reach(train, m->of);
     else
         columns_moments(&m->columns, train->rows, train->n, m->of);
-    moments_settle(m);
+    column_statistics_settle(m);
     columns_close(&s->columns);
     int err = columns_copy(&s->columns, &m->columns);
     s->wanted = s->columns.scale;
-    if (m->columns.n > MOMENTS_COLUMNS_MAX
+    if (m->columns.n > COLUMN_STATISTICS_COLUMNS_MAX
         || columns_print(&m->columns, text, sizeof text) >= sizeof text)
-        moments_close(m);
+        column_statistics_close(m);
     return err;
 }
 

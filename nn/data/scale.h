@@ -2,7 +2,7 @@
  *
  *   csv      what columns are (nn/data/columns.h), means and scales of the training set
  *   libsvm   scales only, so that rows stay sparse; by itself where one column reaches more than
- *            MOMENTS_WILD times as far as another
+ *            COLUMN_STATISTICS_WILD times as far as another
  *
  * A kind with a text brings them along, and the set is taken as that says, whatever is in it. One with
  * a hash is that of a set too wide for a text: who is to be of it has the same training set.
@@ -10,9 +10,9 @@
 #ifndef NN_DATA_SCALE_H
 #define NN_DATA_SCALE_H
 
+#include "nn/data/column_statistics.h"
 #include "nn/data/dataset.h"
 #include "nn/data/kind.h"
-#include "nn/data/moments.h"
 
 enum { SCALE_NOTE_MAX = 640 };
 
@@ -24,7 +24,7 @@ struct scale
     bool strict;            /* Numbers as they are, and nothing else: of csv only. */
     uint64_t hash;          /* That of a kind without a text; else 0. */
     struct columns columns; /* A table's: for the reader to find out, or as a kind says. */
-    struct moments
+    struct column_statistics
         moments; /* Those of the training set, where it is we who have fitted them; else none. */
 };
 

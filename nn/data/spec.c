@@ -13,8 +13,8 @@
 
 #include "nn/data/format.h"
 #include "nn/data/quote.h"
-#include "nn/math/near.h"
 #include "nn/math/number.h"
+#include "nn/math/spelling.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -103,11 +103,11 @@ void data_spec_keys(const struct data_format *f, char list[96])
 const char *data_spec_question(const struct data_format *f, const char *key,
                                char out[DATA_QUESTION_MAX])
 {
-    struct near near = {.found = key};
+    struct spelling near = {.found = key};
     for (enum data_key k = 0; k < DATA_KEYS; k++)
         if (f == NULL || f->keys >> k & 1)
-            near_try(&near, keys[k].name);
-    return near_question(&near, out, DATA_QUESTION_MAX);
+            spelling_try(&near, keys[k].name);
+    return spelling_question(&near, out, DATA_QUESTION_MAX);
 }
 
 /* Bounds are not included: a share of 0 or 1 would leave one of the two sets empty. */
@@ -238,8 +238,8 @@ static const char *name_at(size_t i)
 /* It is neither a spec nor a kind: what should it be? */
 static int refuse_spec(const char *spec, char error[DATA_ERROR_MAX])
 {
-    static const struct near_specs specs = {.name = name_at};
-    char question[NEAR_QUESTION_MAX];
+    static const struct spelling_specs specs = {.name = name_at};
+    char question[SPELLING_QUESTION_MAX];
     struct quote found = quote_string(spec);
     size_t n = strcspn(spec, ":/,");
     const struct data_format *f = data_format_named(spec, n);
@@ -257,7 +257,7 @@ static int refuse_spec(const char *spec, char error[DATA_ERROR_MAX])
         snprintf(error, DATA_ERROR_MAX,
                  "found %s, expected glyphs or KIND:PATH with a KIND of mnist, idx, cifar10, "
                  "cifar100, libsvm, csv, text%s",
-                 found.text, near_spec(&specs, spec, question));
+                 found.text, spelling_spec(&specs, spec, question));
     return -EINVAL;
 }
 

@@ -10,7 +10,7 @@
 #include "nn/files/file.h"
 #include "nn/files/safetensors_header.h"
 #include "nn/math/half.h"
-#include "nn/math/near.h"
+#include "nn/math/spelling.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -118,17 +118,17 @@ static int refuse_name(const char *name, const struct segment *s, size_t n, cons
 {
     enum { LIST_MAX = 80 };
     char question[SEGMENT_NAME_MAX + 24], list[LIST_MAX + SEGMENT_NAME_MAX + 2] = "";
-    struct near near = {.found = name};
+    struct spelling near = {.found = name};
     size_t at = 0, listed = 0;
     for (; listed < n && at < LIST_MAX; listed++)
         at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", at > 0 ? ", " : "",
                                s[listed].name);
     for (size_t i = 0; i < n; i++)
-        near_try(&near, s[i].name);
+        spelling_try(&near, s[i].name);
     for (const char *dot = strchr(name, '.'); dot != NULL; dot = strchr(dot + 1, '.'))
         if (find_segment(s, n, dot + 1) != NULL)
-            near = (struct near){.found = dot + 1, .best = find_segment(s, n, dot + 1)->name};
-    near_question(&near, question, sizeof question);
+            near = (struct spelling){.found = dot + 1, .best = find_segment(s, n, dot + 1)->name};
+    spelling_question(&near, question, sizeof question);
     if (listed < n)
         return file_error(error, path,
                           "tensor %.48s: the model has none of that name%s%s %s and %zu more", name,

@@ -1,8 +1,8 @@
 /* nn/models/spec.c -- "resnet:20" and its like, parsed and printed in one spelling. */
 #include "nn/models/spec.h"
 
-#include "nn/math/near.h"
 #include "nn/math/number.h"
+#include "nn/math/spelling.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -140,8 +140,8 @@ static bool is_valid(const char *spec)
 /* No kind has that name: one spec of each is listed. */
 static int refuse_name(char error[MODEL_ERROR_MAX], const char *spec)
 {
-    static const struct near_specs specs = {name_at, is_valid};
-    char question[NEAR_QUESTION_MAX];
+    static const struct spelling_specs specs = {name_at, is_valid};
+    char question[SPELLING_QUESTION_MAX];
     size_t at =
         (size_t)snprintf(error, MODEL_ERROR_MAX, "model \"%.80s\": expected one such as ", spec);
     for (size_t i = 0; i < MODEL_KINDS; i++)
@@ -149,8 +149,8 @@ static int refuse_name(char error[MODEL_ERROR_MAX], const char *spec)
                                i + 2 < MODEL_KINDS   ? ", "
                                : i + 1 < MODEL_KINDS ? " or "
                                                      : "");
-    at +=
-        (size_t)snprintf(error + at, MODEL_ERROR_MAX - at, "%s", near_spec(&specs, spec, question));
+    at += (size_t)snprintf(error + at, MODEL_ERROR_MAX - at, "%s",
+                           spelling_spec(&specs, spec, question));
     assert(at < MODEL_ERROR_MAX);
     return MODEL_REFUSED;
 }

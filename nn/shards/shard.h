@@ -9,7 +9,7 @@
  *
  * How samples fall to parts or members is part of the run: nn/shards/split.h.
  *
- *   sample -> owner    nn/shards/owners.h, one table for many shards
+ *   sample -> owner    nn/shards/shard_assignment.h, one table for many shards
  *   owner  -> samples  struct shard: sample[0..count)
  *   batch              positions p.. of the endless sequence of epochs, each
  *                      a fresh permutation of the shard
@@ -20,7 +20,7 @@
 #define NN_SHARDS_SHARD_H
 
 #include "nn/data/dataset.h"
-#include "nn/shards/owners.h"
+#include "nn/shards/shard_assignment.h"
 
 #include <stdbool.h>
 #include <stddef.h>

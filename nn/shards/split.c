@@ -1,8 +1,8 @@
 /* nn/shards/split.c -- the text that says how a set falls to those who share it. */
 #include "nn/shards/split.h"
 
-#include "nn/math/near.h"
 #include "nn/math/number.h"
+#include "nn/math/spelling.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -41,8 +41,8 @@ static bool is_valid(const char *text)
 /* Each of the four is tried in turn; the sentence names all of them. */
 int shard_split_parse(struct shard_split *s, const char *text, char error[DATA_ERROR_MAX])
 {
-    static const struct near_specs specs = {name_at, is_valid};
-    char question[NEAR_QUESTION_MAX];
+    static const struct spelling_specs specs = {name_at, is_valid};
+    char question[SPELLING_QUESTION_MAX];
     *s = (struct shard_split){.fall = SHARD_IID};
     if (strcmp(text, "iid") == 0)
         return 0;
@@ -61,7 +61,7 @@ int shard_split_parse(struct shard_split *s, const char *text, char error[DATA_E
              "found \"%.60s\", expected iid, dirichlet:ALPHA with ALPHA from %g "
              "to %g, label:K with K from 1 to %d, or file%s",
              text, SHARD_ALPHA_MIN, SHARD_ALPHA_MAX, SHARD_PER_PART_MAX,
-             near_spec(&specs, text, question));
+             spelling_spec(&specs, text, question));
     return -EINVAL;
 }
 

@@ -8,7 +8,7 @@
  *                    sees many more than K classes
  *   file             what stands in one file stays together
  *
- * A split is part of the run. What it comes to: nn/shards/owners.h.
+ * A split is part of the run. What it comes to: nn/shards/shard_assignment.h.
  */
 #ifndef NN_SHARDS_SPLIT_H
 #define NN_SHARDS_SPLIT_H

@@ -122,7 +122,7 @@ int sgd_scratch_open(struct sgd_scratch **out, const struct model *m, uint32_t b
     if (err == 0)
         err = open_parts(s, m);
     if (err == 0)
-        err = team_open(&s->team, threads);
+        err = parallel_for_open(&s->team, threads);
     if (err) {
         sgd_scratch_close(s);
         return err;
@@ -136,7 +136,7 @@ void sgd_scratch_close(struct sgd_scratch *s)
 {
     if (s == NULL)
         return;
-    team_close(s->team);
+    parallel_for_close(s->team);
     for (uint32_t k = 0; s->part != NULL && k < s->threads; k++)
         part_close(&s->part[k]);
     model_plan_close(&s->train);

@@ -9,7 +9,7 @@
 #define NN_TRAIN_SGD_SCRATCH_H
 
 #include "nn/layers/loss.h"
-#include "nn/math/team.h"
+#include "nn/math/parallel_for.h"
 #include "nn/models/model.h"
 
 enum { SGD_EVAL_BATCH_MAX = 256, SGD_THREADS_MAX = 64 };
@@ -38,7 +38,7 @@ struct sgd_scratch
     struct model_plan train, eval; /* For a part, in the same arena. */
     uint32_t *index;               /* A batch's samples. */
     struct sgd_part *part;         /* `threads` */
-    struct team *team;
+    struct parallel_for *team;
 };
 
 /* Scratch for trainers of this model on data whose rows have at most `longest`

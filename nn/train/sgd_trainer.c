@@ -171,22 +171,22 @@ static void step_add_update(void *self, uint32_t k)
     step_update(self, k);
 }
 
-/* One step on all threads. A team_run() ends when all its parts have, which orders gradients
+/* One step on all threads. A parallel_for_run() ends when all its parts have, which orders gradients
  * before sums before updates. */
 static void run_step(struct step *step)
 {
     const struct sgd_config *c = &step->t->config;
     struct sgd_scratch *s = c->scratch;
     step->update.t = ++step->t->t;
-    team_run(s->team, step_gradient, step);
+    parallel_for_run(s->team, step_gradient, step);
     if (step->by_layer) {
         step_others(step);
     } else if (c->optimiser.clip > 0) { /* It must know the whole gradient. */
-        team_run(s->team, step_add, step);
+        parallel_for_run(s->team, step_add, step);
         optimiser_clip(&c->optimiser, c->model->segments, c->model->n_segments, s->part[0].grad);
-        team_run(s->team, step_update, step);
+        parallel_for_run(s->team, step_update, step);
     } else {
-        team_run(s->team, step_add_update, step);
+        parallel_for_run(s->team, step_add_update, step);
     }
 }
 
@@ -259,16 +259,16 @@ static void run_learners(struct step *step, struct trainer_report *report)
     const struct sgd_config *c = &t->config;
     struct sgd_scratch *s = c->scratch;
     step->update.t = ++t->t;
-    team_run(s->team, centre_pull, step);
+    parallel_for_run(s->team, centre_pull, step);
     for (step->learner = 0; step->learner < c->learners; step->learner += s->threads) {
         uint32_t left = c->learners - step->learner, n = left < s->threads ? left : s->threads;
         shard_samples(c->shard, step->position, n * c->batch, s->index);
-        team_run(s->team, learner_step, step);
+        parallel_for_run(s->team, learner_step, step);
         report_add(report, s, (uint64_t)n * c->batch * c->model->n_rows);
         step->position += (uint64_t)n * c->batch;
         sign(t);
     }
-    team_run(s->team, centre_move, step);
+    parallel_for_run(s->team, centre_move, step);
 }
 
 static void trainer_steps(void *self, float *x, uint64_t round, uint32_t n_steps,
@@ -447,7 +447,7 @@ static void trainer_evaluate(void *self, const float *x, uint64_t max_samples,
     if (max_samples != 0 && max_samples < n)
         n = (size_t)max_samples;
     struct evaluation e = {t, x, n};
-    team_run(s->team, evaluate_part, &e);
+    parallel_for_run(s->team, evaluate_part, &e);
     *report = (struct trainer_report){0};
     report_add(report, s, (uint64_t)n * t->config.model->n_rows);
     report_finish(report);

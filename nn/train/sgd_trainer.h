@@ -11,7 +11,7 @@
  * backward, clip, update. The report's loss is the mean over the rows (of a
  * text: its bytes) as they were seen: each batch at the model of its step.
  *
- * With several threads (nn/math/team.h) a batch is shared out: each thread runs a
+ * With several threads (nn/math/parallel_for.h) a batch is shared out: each thread runs a
  * contiguous part through an arena and a gradient of its own, and the parts are
  * added in order. A batch norm sees its thread's part; running statistics move
  * by all parts, each by its share. So the outcome is a function of the seed and

@@ -1,8 +1,8 @@
 /* peer/api/files.c -- output directory and HTTP monitor of a peer: connects the driver to
- * peer/diary, on the peer's thread. Without "out" the diary writes nothing. */
+ * peer/run_log, on the peer's thread. Without "out" the diary writes nothing. */
 #include "peer/api/handle.h"
-#include "peer/diary/summary.h"
 #include "peer/run/exit.h"
+#include "peer/run_log/summary.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -16,25 +16,25 @@
 static bool write_model(void *self, const struct node *n)
 {
     struct hearsay *h = self;
-    return h->half_done || diary_save_model(&h->diary, n);
+    return h->half_done || run_log_save_model(&h->diary, n);
 }
 
 static bool write_handed(void *self, const struct node *n)
 {
     struct hearsay *h = self;
-    return diary_save_handed_model(&h->diary, n);
+    return run_log_save_handed_model(&h->diary, n);
 }
 
 static uint32_t again_ms(void *self)
 {
     struct hearsay *h = self;
-    return diary_model_retry_ms(&h->diary);
+    return run_log_model_retry_ms(&h->diary);
 }
 
 static uint32_t late_ms(void *self)
 {
     struct hearsay *h = self;
-    return diary_lines_retry_ms(&h->diary);
+    return run_log_lines_retry_ms(&h->diary);
 }
 
 /* Signals belong to the program, so the HTTP server's thread blocks all of them. */
@@ -55,7 +55,7 @@ static int open_monitor(struct hearsay *h)
 static int check_file_names(struct hearsay *h)
 {
     char path[OUTDIR_PATH_MAX];
-    int err = h->out != NULL ? reserve_check(h->out, diary_files, path, sizeof path) : 0;
+    int err = h->out != NULL ? disk_reservation_check(h->out, run_log_files, path, sizeof path) : 0;
     return err == 0 ? HEARSAY_OK
                     : handle_fail(h, handle_code(err), "--out: cannot write %s: %s", path,
                                   strerror(-err));
@@ -63,14 +63,15 @@ static int check_file_names(struct hearsay *h)
 
 int handle_open_files(struct hearsay *h)
 {
-    h->diary = (struct diary){.name = h->settings.name,
-                              .dir = h->out,
-                              .held = &h->dir,
-                              .owner = h->owner_text,
-                              .begin_ns = uv_hrtime(),
-                              .patience_us = (int64_t)(options_real(h->o, "quorum-timeout") * 1e6),
-                              .note = handle_note,
-                              .self = h};
+    h->diary =
+        (struct run_log){.name = h->settings.name,
+                         .dir = h->out,
+                         .held = &h->dir,
+                         .owner = h->owner_text,
+                         .begin_ns = uv_hrtime(),
+                         .patience_us = (int64_t)(options_real(h->o, "quorum-timeout") * 1e6),
+                         .note = handle_note,
+                         .self = h};
     h->config.write_model = write_model;
     h->config.write_handed = write_handed;
     h->config.again_ms = again_ms;
@@ -82,14 +83,14 @@ int handle_open_files(struct hearsay *h)
 void handle_close_files(struct hearsay *h)
 {
     diary_monitor_close(&h->monitor);
-    diary_close(&h->diary);
-    h->diary = (struct diary){0};
+    run_log_close(&h->diary);
+    h->diary = (struct run_log){0};
 }
 
 /* ---- The end ---- */
 
-static bool judge(struct hearsay *h, const struct node *n, int code, struct outcome_facts *f,
-                  struct outcome *o)
+static bool judge(struct hearsay *h, const struct node *n, int code, struct verdict_facts *f,
+                  struct verdict *o)
 {
     bool finished = diary_decide_verdict(&h->diary, n, code, f, o);
     h->exit_code = o->exit_code;
@@ -99,27 +100,27 @@ static bool judge(struct hearsay *h, const struct node *n, int code, struct outc
 
 void handle_decide_verdict(struct hearsay *h, const struct node *n, int code)
 {
-    struct outcome_facts f;
-    struct outcome o;
+    struct verdict_facts f;
+    struct verdict o;
     (void)judge(h, n, code, &f, &o);
 }
 
 static void forget_checkpoints(struct hearsay *h)
 {
     for (int slot = 0; slot < SLOTS; slot++)
-        (void)h->disk.unlink(h->disk.self, slots_name(slot));
+        (void)h->disk.unlink(h->disk.self, checkpoint_store_name(slot));
 }
 
 /* Writes summary.json, which says how the run ended and whether it is finished. A peer that left
  * the run is not finished. The checkpoints of a finished run are deleted. */
-static void write_summary(struct hearsay *h, const struct outcome_facts *f, const struct outcome *o,
+static void write_summary(struct hearsay *h, const struct verdict_facts *f, const struct verdict *o,
                           bool finished)
 {
     char why[OUTDIR_PATH_MAX + 64];
     if (h->out == NULL || !h->diary.claimed || h->diary.unnamed)
         return;
     json_t *j = diary_summary(&h->diary, h->driver, f, o);
-    diary_release_space(&h->diary);
+    run_log_release_space(&h->diary);
     json_object_set_new(j, "finished", json_boolean(finished));
     json_object_set_new(j, "exit_code", json_integer(o->exit_code));
     int err = j != NULL ? outdir_write_summary(h->out, j) : -ENOMEM;
@@ -135,8 +136,8 @@ static void write_summary(struct hearsay *h, const struct outcome_facts *f, cons
 
 void handle_end_files(struct hearsay *h)
 {
-    struct outcome_facts f;
-    struct outcome o;
+    struct verdict_facts f;
+    struct verdict o;
     const struct segment *segments;
     size_t n_segments, n_params;
     const struct node *n = uv_driver_node(h->driver);

@@ -20,12 +20,12 @@
 #include "nn/models/model.h"
 #include "peer/api/tensors.h"
 #include "peer/api/turn.h"
-#include "peer/diary/monitor.h"
-#include "peer/keep/slots.h"
-#include "peer/node/outcome.h"
+#include "peer/checkpoints/checkpoint_store.h"
+#include "peer/node/verdict.h"
+#include "peer/output/outdir.h"
 #include "peer/run/layout_keys.h"
+#include "peer/run_log/monitor.h"
 #include "peer/sgd/sgd_keys.h"
-#include "peer/store/outdir.h"
 #include "peer/uv/settings.h"
 
 #include <sys/types.h>
@@ -92,15 +92,15 @@ struct hearsay
     const char *out; /* Path of the output directory. NULL: no files are written. */
     /* Output directory, open and locked while the handle is open. */
     struct outdir dir;
-    /* Run identity for run.txt in the output directory (peer/store/owner.h). */
+    /* Run identity for run.txt in the output directory (peer/output/run_lock.h). */
     char owner_text[RUN_IDENTITY_TEXT_MAX];
-    struct diary diary; /* Files that the peer writes. */
+    struct run_log diary; /* Files that the peer writes. */
     /* HTTP monitor ("metrics"). */
     struct diary_monitor monitor;
     /* Checkpoint store in the output directory, and what was found there. Open if `has_disk`. */
     struct disk disk;
-    struct slots slots;
-    struct slots_found found;
+    struct checkpoint_store slots;
+    struct checkpoint_store_found found;
     bool has_disk;
     /* Simulation that runs this peer. NULL: the peer has its own thread. */
     struct simulation *simulation;
@@ -135,7 +135,7 @@ struct hearsay
     bool half_done;
     /* Last message of level NOTE_ERROR. */
     char last_error[TURN_NOTE_MAX];
-    char verdict[OUTCOME_TEXT];
+    char verdict[VERDICT_TEXT];
     int exit_code;
     /* True if the peer's thread did not stop in time and may still use the handle. */
     bool stuck;

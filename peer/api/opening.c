@@ -340,8 +340,8 @@ static int open_checkpoints(struct hearsay *h)
     if (err < 0)
         return handle_fail(h, handle_code(err), "%s: %s", h->out, strerror(-err));
     h->has_disk = true;
-    slots_open(&h->slots, &h->disk, h->out);
-    slots_load(&h->slots, most_bytes, &h->found);
+    checkpoint_store_open(&h->slots, &h->disk, h->out);
+    checkpoint_store_load(&h->slots, most_bytes, &h->found);
     for (size_t i = 0; i < h->found.n_bad; i++) {
         if (h->found.bad[i].err != -EINVAL)
             return handle_fail(h, HEARSAY_SYSTEM, "%s", h->found.bad[i].why);
@@ -358,7 +358,7 @@ static int open_checkpoints(struct hearsay *h)
 
 static int take_identity(struct hearsay *h)
 {
-    char error[SETTINGS_ERROR_MAX], path[SLOTS_PATH_MAX];
+    char error[SETTINGS_ERROR_MAX], path[CHECKPOINT_STORE_PATH_MAX];
     const char *given = options_text(h->o, "identity");
     if (given == NULL && h->out != NULL) {
         int n = snprintf(path, sizeof path, "%s/identity.key", h->out);
@@ -376,15 +376,15 @@ static int take_identity(struct hearsay *h)
 static int check_owner(struct hearsay *h)
 {
     char owner[2 * WIRE_ID_BYTES + 1], error[FILE_ERROR_MAX];
-    struct image_label own = {.name = options_text(h->o, "name"), .owner = owner};
+    struct checkpoint_file_label own = {.name = options_text(h->o, "name"), .owner = owner};
     bool unowned;
     if (h->out == NULL)
         return HEARSAY_OK;
     uv_identity_text(h->settings.identity.sign_pk, owner);
-    if (slots_check_owner(&h->slots, &h->found, &own, &unowned, error) < 0)
+    if (checkpoint_store_check_owner(&h->slots, &h->found, &own, &unowned, error) < 0)
         return handle_fail(h, HEARSAY_USAGE, "%s", error);
     if (unowned) {
-        snprintf(error, sizeof error, "%.180s" SLOTS_UNOWNED, h->out);
+        snprintf(error, sizeof error, "%.180s" CHECKPOINT_STORE_UNOWNED, h->out);
         turn_note(&h->turn, 0, error);
     }
     return HEARSAY_OK;
@@ -443,9 +443,9 @@ int handle_prepare_simulated(struct hearsay *h)
 void handle_undo(struct hearsay *h)
 {
     handle_close_files(h);
-    slots_found_close(&h->found);
+    checkpoint_store_found_close(&h->found);
     if (h->has_disk) {
-        slots_close(&h->slots);
+        checkpoint_store_close(&h->slots);
         disk_close(&h->disk);
     }
     h->has_disk = false;

@@ -3,7 +3,7 @@
 #include "peer/api/handle.h"
 
 #include "nn/math/c_locale.h"
-#include "peer/uv/spare.h"
+#include "peer/uv/fd_reserve.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -49,7 +49,7 @@ static void update_figures(struct hearsay *h)
 void handle_measured(void *self, const struct node_progress *p)
 {
     struct hearsay *h = self;
-    double time_s = diary_write_round(&h->diary, p);
+    double time_s = run_log_write_round(&h->diary, p);
     diary_monitor_round(&h->monitor, p, time_s);
     update_figures(h);
 }

@@ -289,7 +289,7 @@ int handle_make_trainer(void *self, const struct run *run, struct trainer *t,
     if (err == 0)
         err = check_out(h, run, error);
     if (err == 0)
-        err = diary_reserve_space(&h->diary, h->tensors.n_floats, error);
+        err = run_log_reserve_space(&h->diary, h->tensors.n_floats, error);
     if (err < 0)
         return err;
     note_run(h, run);

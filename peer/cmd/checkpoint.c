@@ -4,7 +4,7 @@
 
 #include "peer/cmd/duration.h"
 #include "peer/cmd/files.h"
-#include "peer/diary/checkpoint_heads.h"
+#include "peer/run_log/checkpoint_heads.h"
 #include "peer/uv/identity.h"
 
 #include <errno.h>
@@ -66,7 +66,7 @@ static bool is_bad(int err)
 /* Damaged checkpoints are skipped with a warning. A checkpoint that cannot be read now, for
  * example because of an I/O error, may be readable later: the command fails rather than resume
  * from an older checkpoint. */
-static int tell_bad(const struct options *o, const struct slots_found *f)
+static int tell_bad(const struct options *o, const struct checkpoint_store_found *f)
 {
     for (size_t i = 0; i < f->n_bad; i++) {
         if (!is_bad(f->bad[i].err))
@@ -86,8 +86,8 @@ int cmd_checkpoint_open(struct cmd_checkpoint *k, const struct options *o, const
     if (err < 0)
         return cmd_fail(o, cmd_exit_of(err), "%s: %s", dir, strerror(-err));
     k->open = true;
-    slots_open(&k->slots, &k->disk, dir);
-    slots_load(&k->slots, most_bytes, &k->found);
+    checkpoint_store_open(&k->slots, &k->disk, dir);
+    checkpoint_store_load(&k->slots, most_bytes, &k->found);
     return tell_bad(o, &k->found);
 }
 
@@ -95,13 +95,13 @@ int cmd_checkpoint_check_owner(const struct cmd_checkpoint *k, const struct opti
                                const uint8_t id[WIRE_ID_BYTES])
 {
     char owner[2 * WIRE_ID_BYTES + 1], error[FILE_ERROR_MAX];
-    struct image_label own = {.name = options_text(o, "name"), .owner = owner};
+    struct checkpoint_file_label own = {.name = options_text(o, "name"), .owner = owner};
     bool unowned;
     uv_identity_text(id, owner);
-    if (slots_check_owner(&k->slots, &k->found, &own, &unowned, error) < 0)
+    if (checkpoint_store_check_owner(&k->slots, &k->found, &own, &unowned, error) < 0)
         return cmd_fail(o, CMD_USAGE, "%s; --fresh moves it aside and begins anew", error);
     if (unowned)
-        cmd_fail(o, CMD_OK, "note: %s" SLOTS_UNOWNED, k->slots.dir);
+        cmd_fail(o, CMD_OK, "note: %s" CHECKPOINT_STORE_UNOWNED, k->slots.dir);
     return CMD_OK;
 }
 
@@ -121,9 +121,9 @@ void cmd_checkpoint_close(struct cmd_checkpoint *k, bool over)
     if (!k->open)
         return;
     for (int slot = 0; slot < SLOTS && over; slot++)
-        (void)k->disk.unlink(k->disk.self, slots_name(slot));
-    slots_found_close(&k->found);
-    slots_close(&k->slots);
+        (void)k->disk.unlink(k->disk.self, checkpoint_store_name(slot));
+    checkpoint_store_found_close(&k->found);
+    checkpoint_store_close(&k->slots);
     disk_close(&k->disk);
     k->open = false;
 }

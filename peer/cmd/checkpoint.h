@@ -1,7 +1,7 @@
 /* peer/cmd/checkpoint.h -- connects the checkpoints of one peer with --checkpoint and its output
  * directory.
  *
- *   DIR/checkpoint-0.safetensors, checkpoint-1.safetensors    peer/keep/slots.h
+ *   DIR/checkpoint-0.safetensors, checkpoint-1.safetensors    peer/checkpoints/checkpoint_store.h
  *
  * The caller has locked the directory. A peer resumes from checkpoints found there even with
  * --checkpoint off, which only turns off writing new ones.
@@ -9,16 +9,16 @@
 #ifndef PEER_CMD_CHECKPOINT_H
 #define PEER_CMD_CHECKPOINT_H
 
+#include "peer/checkpoints/checkpoint_store.h"
 #include "peer/cmd/cmd.h"
-#include "peer/keep/slots.h"
 #include "peer/uv/driver.h"
 
 struct cmd_checkpoint
 {
     bool open;
     struct disk disk;
-    struct slots slots;
-    struct slots_found found;
+    struct checkpoint_store slots;
+    struct checkpoint_store_found found;
     /* Interval between checkpoints in microseconds, from --checkpoint. 0: no checkpoints are
      * written. */
     int64_t every_us;
@@ -46,7 +46,7 @@ void cmd_checkpoint_rounds(struct cmd_checkpoint_rounds *c, const char *dir, uin
  * that writes checkpoints there has stopped. */
 int cmd_checkpoint_open(struct cmd_checkpoint *k, const struct options *o, const char *dir);
 
-/* Refuses checkpoints that belong to another peer (slots_check_owner()). `id`: identity of this
+/* Refuses checkpoints that belong to another peer (checkpoint_store_check_owner()). `id`: identity of this
  * peer. Returns CMD_OK, or CMD_USAGE after a message on stderr. */
 int cmd_checkpoint_check_owner(const struct cmd_checkpoint *k, const struct options *o,
                                const uint8_t id[WIRE_ID_BYTES]);

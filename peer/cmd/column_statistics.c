@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static_assert((int)MOMENTS_BYTES_MAX <= (int)WIRE_MOMENTS_MAX, "moments fit into a message");
+static_assert((int)COLUMN_STATISTICS_BYTES_MAX <= (int)WIRE_MOMENTS_MAX,
+              "moments fit into a message");
 
 bool cmd_column_statistics_pooled(const struct cmd_training *t, const struct run *run)
 {
@@ -19,11 +20,11 @@ bool cmd_column_statistics_pooled(const struct cmd_training *t, const struct run
  * pass this check, and the error appears when they are used. */
 static const char *check(void *self, struct bytes theirs)
 {
-    struct moments m;
+    struct column_statistics m;
     const char *wrong = NULL;
     (void)self;
-    if (moments_parse(&m, theirs.p, theirs.n, &wrong) == 0)
-        moments_close(&m);
+    if (column_statistics_parse(&m, theirs.p, theirs.n, &wrong) == 0)
+        column_statistics_close(&m);
     return wrong;
 }
 
@@ -33,18 +34,18 @@ static const char *check(void *self, struct bytes theirs)
 static bool differ(void *self, struct bytes theirs, bool theirs_lead, char why[NODE_POOL_WHY])
 {
     const struct cmd_column_statistics *c = self;
-    struct moments m;
-    char in_what[MOMENTS_WHY_MAX];
+    struct column_statistics m;
+    char in_what[COLUMN_STATISTICS_WHY_MAX];
     const char *wrong;
-    if (moments_parse(&m, theirs.p, theirs.n, &wrong) < 0)
+    if (column_statistics_parse(&m, theirs.p, theirs.n, &wrong) < 0)
         return false;
-    bool differs =
-        theirs_lead ? moments_differ(&c->ours, &m, in_what) : moments_differ(&m, &c->ours, in_what);
+    bool differs = theirs_lead ? column_statistics_differ(&c->ours, &m, in_what)
+                               : column_statistics_differ(&m, &c->ours, in_what);
     if (differs && theirs_lead)
         snprintf(why, NODE_POOL_WHY, "--data %.60s: %.300s", c->data_spec, in_what);
     else if (differs)
         snprintf(why, NODE_POOL_WHY, "%.360s", in_what);
-    moments_close(&m);
+    column_statistics_close(&m);
     return differs;
 }
 
@@ -77,33 +78,33 @@ static int pool(void *self, const struct node_part *part, size_t n, struct run *
                 char error[RUN_ERROR_MAX])
 {
     const struct cmd_column_statistics *c = self;
-    struct moments *m = calloc(n, sizeof *m), all = {0};
-    const struct moments **of = calloc(n, sizeof(const struct moments *));
-    char kind[DATA_KIND_MAX], why[MOMENTS_WHY_MAX];
+    struct column_statistics *m = calloc(n, sizeof *m), all = {0};
+    const struct column_statistics **of = calloc(n, sizeof(const struct column_statistics *));
+    char kind[DATA_KIND_MAX], why[COLUMN_STATISTICS_WHY_MAX];
     const char *wrong = NULL;
     size_t n_parsed = 0;
     int err = m != NULL && of != NULL ? 0 : -ENOMEM;
     for (; n_parsed < n && err == 0; n_parsed++) {
-        err =
-            moments_parse(&m[n_parsed], part[n_parsed].moments.p, part[n_parsed].moments.n, &wrong);
+        err = column_statistics_parse(&m[n_parsed], part[n_parsed].moments.p,
+                                      part[n_parsed].moments.n, &wrong);
         if (err == 0)
-            err = moments_reorder(&m[n_parsed], &c->ours.schema);
+            err = column_statistics_reorder(&m[n_parsed], &c->ours.schema);
         of[n_parsed] = &m[n_parsed];
     }
     if (err == 0)
-        err = moments_pool(&all, of, n, c->node->run.tolerate);
+        err = column_statistics_pool(&all, of, n, c->node->run.tolerate);
     if (err == 0) {
-        moments_settle(&all);
-        err = moments_kind(&all, kind, why);
+        column_statistics_settle(&all);
+        err = column_statistics_kind(&all, kind, why);
         wrong = why;
     }
     if (err < 0)
         (void)statistics_refuse(err, wrong, error);
     else
         err = set_kind(&c->node->run, kind, run, error);
-    moments_close(&all);
+    column_statistics_close(&all);
     for (size_t i = 0; i < n_parsed; i++)
-        moments_close(&m[i]);
+        column_statistics_close(&m[i]);
     free(m);
     free(of);
     return err;
@@ -115,8 +116,8 @@ void cmd_column_statistics_open(struct cmd_column_statistics *c, struct cmd_trai
     c->data_spec = t->data_spec;
     c->node = node;
     c->ours = t->data.moments;
-    t->data.moments = (struct moments){0};
-    size_t n = c->ours.rows > 0 ? moments_print(&c->ours, c->bytes, sizeof c->bytes) : 0;
+    t->data.moments = (struct column_statistics){0};
+    size_t n = c->ours.rows > 0 ? column_statistics_print(&c->ours, c->bytes, sizeof c->bytes) : 0;
     c->pool = (struct node_pool){.self = c,
                                  .own = {c->bytes, n},
                                  .founds = founds && n > 0,
@@ -128,5 +129,5 @@ void cmd_column_statistics_open(struct cmd_column_statistics *c, struct cmd_trai
 
 void cmd_column_statistics_close(struct cmd_column_statistics *c)
 {
-    moments_close(&c->ours);
+    column_statistics_close(&c->ours);
 }

@@ -1,8 +1,8 @@
 /* peer/cmd/column_statistics.h -- sends the column statistics of a peer's own table to members that have
  * no run yet.
  *
- * The statistics are encoded by nn/data/moments.h and aggregated by the node
- * (peer/node/pooling.h). With --shard own and --min-peers 2 or more, the run that this peer
+ * The statistics are encoded by nn/data/column_statistics.h and aggregated by the node
+ * (peer/node/statistics_aggregation.h). With --shard own and --min-peers 2 or more, the run that this peer
  * begins contains the combined statistics of all members' files instead of its own file's
  * statistics. With any other --shard all peers have the same files, and this peer sends its
  * statistics only for peers that wait for them.
@@ -16,7 +16,7 @@
 struct cmd_column_statistics
 {
     const char *data_spec; /* Value of --data for error messages. Borrowed. */
-    struct moments ours;
+    struct column_statistics ours;
     uint8_t bytes[WIRE_MOMENTS_MAX];
     /* Configuration of the node. The combined statistics go into its run. */
     const struct node_config *node;

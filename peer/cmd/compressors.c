@@ -5,7 +5,7 @@
  */
 #include "peer/cmd/compressors.h"
 
-#include "gossip/exchange/ladder.h"
+#include "gossip/exchange/codec_levels.h"
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/training.h"
 #include "peer/run/rate.h"
@@ -173,7 +173,7 @@ static int read_rows(const struct options *o, struct cmd_compressors *t, const s
                 o, CMD_USAGE,
                 "--compress: auto is no codec of its own: while training it chooses one "
                 "by the drift, from %s to %s; expected the name of a codec",
-                ladder_spec[0], ladder_spec[LADDER_RUNGS - 1]);
+                codec_levels_spec[0], codec_levels_spec[CODEC_LEVELS_RUNGS - 1]);
         struct cmd_compressors_row *r = &t->rows[t->n_rows++];
         if (compress_canonical(word, r->spec, error))
             return cmd_fail(o, CMD_USAGE, "--compress: %s", error);

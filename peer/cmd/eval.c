@@ -13,7 +13,7 @@
 #include "peer/cmd/loaded.h"
 #include "peer/cmd/progress.h"
 #include "peer/cmd/training.h"
-#include "peer/node/verdict.h"
+#include "peer/node/divergence.h"
 #include "peer/sgd/sgd_keys.h"
 #include "peer/uv/metrics.h"
 
@@ -176,8 +176,8 @@ static void print_text(const struct evaluation *e)
 
 static void warn_majority(const struct options *o, const struct evaluation *e)
 {
-    char why[VERDICT_TEXT];
-    if (verdict_majority(&e->report, why))
+    char why[DIVERGENCE_TEXT];
+    if (divergence_majority(&e->report, why))
         cmd_fail(o, CMD_OK, "warning: nothing was learnt: %s", why);
 }
 

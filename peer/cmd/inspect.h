@@ -48,7 +48,7 @@ struct cmd_inspect
      * agree. */
     const char *unlike;
     char kind[DATA_KIND_MAX]; /* Data kind of the model. "": not known. */
-    /* Description of how inputs are made from raw data (peer/diary/input.h), taken from the file or
+    /* Description of how inputs are made from raw data (peer/run_log/input.h), taken from the file or
      * derived from the data kind. NULL: not known. Owned. */
     struct json_t *input;
     /* Names of the columns in the file's metadata. Zeros: none. */

@@ -4,7 +4,7 @@
 #include "peer/cmd/inspect.h"
 #include "peer/cmd/run_parse.h"
 #include "peer/cmd/training.h"
-#include "peer/diary/columns.h"
+#include "peer/run_log/columns.h"
 
 #include <math.h>
 #include <stdio.h>

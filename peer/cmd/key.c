@@ -1,6 +1,6 @@
 /* peer/cmd/key.c -- `hearsay key new|identity|invite`: cluster keys, identities and join tokens. */
 #include "nn/math/number.h"
-#include "peer/admit/token.h"
+#include "peer/admission/token.h"
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/files.h"
 #include "peer/secure/keyfile.h"

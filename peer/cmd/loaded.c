@@ -4,7 +4,7 @@
 #include "nn/files/safetensors.h"
 #include "peer/cmd/progress.h"
 #include "peer/cmd/run_parse.h"
-#include "peer/diary/columns.h"
+#include "peer/run_log/columns.h"
 #include "peer/sgd/sgd_keys.h"
 
 #include <errno.h>

@@ -19,8 +19,8 @@
 #include "peer/cmd/peers.h"
 #include "peer/cmd/scratch.h"
 #include "peer/uv/cluster.h"
-#include "peer/uv/spare.h"
-#include "peer/uv/twice.h"
+#include "peer/uv/fd_reserve.h"
+#include "peer/uv/signal_debounce.h"
 
 #include <assert.h>
 #include <signal.h>

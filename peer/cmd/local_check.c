@@ -7,7 +7,7 @@
 #include "peer/cmd/metrics_ports.h"
 #include "peer/cmd/peers.h"
 #include "peer/cmd/training.h"
-#include "peer/diary/checkpoint_heads.h"
+#include "peer/run_log/checkpoint_heads.h"
 #include "peer/uv/identity.h"
 
 #include <inttypes.h>
@@ -93,18 +93,18 @@ static int check_checkpoint(const struct options *o, const struct owner *w, cons
     if (strcmp(kept->name, name) != 0)
         return cmd_fail(o, CMD_USAGE,
                         "--out: %s/%s: found a checkpoint of %s, expected one of %s" FRESH, w->dir,
-                        slots_name(slot), kept->name, name);
+                        checkpoint_store_name(slot), kept->name, name);
     if (kept->owner[0] == '\0' || (w->has_key && strcmp(kept->owner, key) == 0))
         return CMD_OK;
     if (!w->has_key)
         return cmd_fail(o, CMD_USAGE,
                         "--out: %s/%s: found a checkpoint of %s (key %.8s), and no identity.key of "
                         "that peer" FRESH,
-                        w->dir, slots_name(slot), kept->name, kept->owner);
+                        w->dir, checkpoint_store_name(slot), kept->name, kept->owner);
     return cmd_fail(o, CMD_USAGE,
                     "--out: %s/%s: found a checkpoint of %s (key %.8s), expected one of %s "
                     "(key %.8s)" FRESH,
-                    w->dir, slots_name(slot), kept->name, kept->owner, name, key);
+                    w->dir, checkpoint_store_name(slot), kept->name, kept->owner, name, key);
 }
 
 /* ---- Checkpoints of one run ---- */

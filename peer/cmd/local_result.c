@@ -10,7 +10,7 @@
 #include "peer/cmd/drift_mean.h"
 #include "peer/cmd/files.h"
 #include "peer/cmd/out.h"
-#include "peer/diary/summary.h"
+#include "peer/run_log/summary.h"
 #include "peer/uv/metrics.h"
 
 #include <errno.h>
@@ -191,14 +191,14 @@ static const char *text_of(const json_t *object, const char *key)
 static bool was_stopped(const struct cmd_local_result *r, uint32_t i)
 {
     const char *kind = text_of(verdict_of(r, i), "kind");
-    return strcmp(kind, outcome_word(OUTCOME_STOPPED)) == 0;
+    return strcmp(kind, verdict_word(VERDICT_STOPPED)) == 0;
 }
 
 /* Returns true if the peer's own verdict says that the run ended without it. */
 static bool was_away(const struct cmd_local_result *r, uint32_t i)
 {
     const char *kind = text_of(verdict_of(r, i), "kind");
-    return strcmp(kind, outcome_word(OUTCOME_AWAY)) == 0;
+    return strcmp(kind, verdict_word(VERDICT_AWAY)) == 0;
 }
 
 static bool is_out(const struct cmd_local_result *r, uint32_t i)
@@ -234,10 +234,10 @@ static int compare(struct cmd_local_result *r, const struct options *o)
  * own statements about their distance are not used. */
 static void judge(struct cmd_local_result *r)
 {
-    struct outcome_facts *f = &r->facts;
+    struct verdict_facts *f = &r->facts;
     for (uint32_t i = 0; i < r->n; i++) {
         const json_t *own = verdict_of(r, i);
-        struct outcome_peer p = {.name = r->name[i],
+        struct verdict_peer p = {.name = r->name[i],
                                  .left = was_stopped(r, i) && !r->given_up[i],
                                  .died = !has_ended(r, i) || r->given_up[i],
                                  .absent = was_away(r, i) ? "the run ended without it" : NULL,
@@ -248,7 +248,7 @@ static void judge(struct cmd_local_result *r)
                                  .rounds_claimed = whole(r->summary[i], "round"),
                                  .rounds_skipped = whole(r->summary[i], "rounds_skipped"),
                                  .joined_round = whole(r->summary[i], "joined_round")};
-        outcome_add_peer(f, &p);
+        verdict_add_peer(f, &p);
     }
     if (r->failed) {
         f->failed = CMD_FAILED;
@@ -259,7 +259,7 @@ static void judge(struct cmd_local_result *r)
     f->n_rounds = r->run.rounds;
     f->exact = true;
     f->distance = r->consensus.trained.relative;
-    outcome_judge(&r->outcome, f);
+    verdict_judge(&r->outcome, f);
 }
 
 /* ---- Output ---- */
@@ -493,7 +493,7 @@ int cmd_local_result_print(struct cmd_local_result *r, const struct options *o, 
     bool any = false;
     for (uint32_t i = 0; i < r->n; i++)
         any |= has_model(r, i);
-    bool finished = code == CMD_OK && any && r->outcome.kind != OUTCOME_FAILED;
+    bool finished = code == CMD_OK && any && r->outcome.kind != VERDICT_FAILED;
     int kept =
         cmd_out_write_summary(o, r->out, j, finished, code != CMD_OK ? code : r->outcome.exit_code);
     r->delete_files =
@@ -519,13 +519,13 @@ int cmd_local_result_print(struct cmd_local_result *r, const struct options *o, 
  * at different rounds. */
 static void judge_interrupted(struct cmd_local_result *r, const struct totals *t)
 {
-    struct outcome_facts *f = &r->facts;
-    *f = (struct outcome_facts){.stopped = true,
+    struct verdict_facts *f = &r->facts;
+    *f = (struct verdict_facts){.stopped = true,
                                 .distance = (double)NAN,
                                 .n_members = r->n,
                                 .n_rounds = r->run.rounds,
                                 .rounds_claimed = t->rounds};
-    outcome_judge(&r->outcome, f);
+    verdict_judge(&r->outcome, f);
     r->outcome.exit_code = CMD_INTERRUPTED;
 }
 

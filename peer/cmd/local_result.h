@@ -7,7 +7,7 @@
  *               "compute_s": 9.1, "wait_s": 1.2, "mix_s": 0.4,
  *               "resets": 0, "violations": 0, "exchanges": 800,
  *               "model": "model.safetensors"}, ...],   or null
- *    "verdict": {...},                             see peer/diary/summary.h
+ *    "verdict": {...},                             see peer/run_log/summary.h
  *    "n_peers": 8, "n_models": 8,
  *    "accuracy_min": 0.987, "accuracy_max": 0.989,
  *    "drift": 0.0123, "relative_drift": 0.0004,    exact, from the model files
@@ -35,7 +35,7 @@
 #include "peer/cmd/earlier_starts.h"
 #include "peer/cmd/progress.h"
 #include "peer/node/consensus.h"
-#include "peer/node/outcome.h"
+#include "peer/node/verdict.h"
 
 #include <jansson.h>
 
@@ -61,8 +61,8 @@ struct cmd_local_result
     struct cmd_earlier_starts past; /* Bytes and seconds of the starts before this one. */
     /* Exact consensus distance of the peers for which the run ended. n == 0: there is no model. */
     struct consensus consensus;
-    struct outcome_facts facts;
-    struct outcome outcome;
+    struct verdict_facts facts;
+    struct verdict outcome;
 };
 
 /* Prepares the result of n peers. `out`: the output directory, borrowed, and may be filled in

@@ -3,7 +3,7 @@
 
 #include "nn/files/file.h"
 #include "nn/files/replace.h"
-#include "nn/math/near.h"
+#include "nn/math/spelling.h"
 #include "peer/cmd/version.h"
 #include "peer/sgd/sgd_keys.h"
 
@@ -281,7 +281,7 @@ static void print_command_group(FILE *out, const char *name)
 
 static int unknown_command(const char *name)
 {
-    struct near near = {.found = name};
+    struct spelling near = {.found = name};
     char question[64];
     for (size_t i = 0; moved[i].name != NULL; i++)
         if (strcmp(moved[i].name, name) == 0) {
@@ -290,9 +290,9 @@ static int unknown_command(const char *name)
             return CMD_USAGE;
         }
     for (size_t i = 0; commands[i].name; i++)
-        near_try(&near, commands[i].name);
+        spelling_try(&near, commands[i].name);
     fprintf(stderr, "hearsay: unknown command %s%s (see hearsay --help)\n", name,
-            near_question(&near, question, sizeof question));
+            spelling_question(&near, question, sizeof question));
     return CMD_USAGE;
 }
 

@@ -4,7 +4,7 @@
 #define PEER_CMD_METRICS_PORTS_H
 
 #include "peer/cmd/cmd.h"
-#include "peer/diary/monitor.h"
+#include "peer/run_log/monitor.h"
 
 /* Checks that --metrics leaves enough ports for n peers and prints the first address. Returns
  * CMD_OK, also without --metrics, or CMD_USAGE after a message on stderr. */

@@ -7,13 +7,13 @@
  *   claim   writes DIR/run.txt, which names the run; only then may the command write files
  *   end     writes DIR/summary.json
  *
- * The contents of DIR are described in peer/store/outdir.h.
+ * The contents of DIR are described in peer/output/outdir.h.
  */
 #ifndef PEER_CMD_OUT_H
 #define PEER_CMD_OUT_H
 
 #include "peer/cmd/cmd.h"
-#include "peer/store/outdir.h"
+#include "peer/output/outdir.h"
 
 #define CMD_ROW_FRESH                                                                              \
     {                                                                                              \

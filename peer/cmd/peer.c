@@ -22,9 +22,9 @@
 #include "peer/cmd/peer_report.h"
 #include "peer/cmd/peers.h"
 #include "peer/cmd/training.h"
+#include "peer/uv/fd_reserve.h"
 #include "peer/uv/identity.h"
 #include "peer/uv/settings.h"
-#include "peer/uv/spare.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -272,7 +272,7 @@ static int take_out(struct peer *p)
     code = cmd_out_open(&p->dir);
     if (code != CMD_OK || p->dir.finished)
         return code;
-    int err = reserve_check(p->out, diary_files, path, sizeof path);
+    int err = disk_reservation_check(p->out, run_log_files, path, sizeof path);
     if (err < 0)
         return cmd_fail(p->o, cmd_exit_of(err), "cannot write %s: %s", path, uv_strerror(err));
     code = cmd_duration(p->o, "member-ttl", &p->config.node.forget_us);
@@ -314,7 +314,7 @@ static int make_trainer(void *self, const struct run *run, struct trainer *t,
     if (err < 0)
         return err;
     p->report.wanted_drift = run->final_drift;
-    err = diary_reserve_space(&p->report.diary, t->n_params, error);
+    err = run_log_reserve_space(&p->report.diary, t->n_params, error);
     return err < 0 ? err : check_run(p, run, error);
 }
 
@@ -499,7 +499,7 @@ int cmd_peer(const struct options *o)
     if (code == CMD_OK)
         code = p.dir.finished ? cmd_out_print_finished(&p.dir) : open_and_run(&p);
     diary_monitor_close(&p.report.monitor);
-    diary_close(&p.report.diary);
+    run_log_close(&p.report.diary);
     cmd_checkpoint_close(&p.checkpoint, p.report.over);
     cmd_out_close(&p.dir);
     cmd_column_statistics_close(&p.moments);

@@ -1,11 +1,11 @@
 /* peer/cmd/peer_report.c -- prints the progress and the result of `hearsay peer`. Files are
- * written by peer/diary. */
+ * written by peer/run_log. */
 #include "peer/cmd/peer_report.h"
 
 #include "peer/cmd/out.h"
 #include "peer/cmd/training.h"
-#include "peer/diary/checkpoint_heads.h"
-#include "peer/diary/summary.h"
+#include "peer/run_log/checkpoint_heads.h"
+#include "peer/run_log/summary.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -49,13 +49,13 @@ static void show(struct cmd_peer_report *r, const struct node_progress *g, bool 
     snprintf(row.phase, sizeof row.phase, "%s", uv_metrics_phase(g->phase, g->holds));
     snprintf(row.tail, sizeof row.tail, "%u live, %u edges", (unsigned)g->n_live,
              (unsigned)g->n_edges);
-    cmd_progress_show(&r->progress, &row, 1, diary_seconds(&r->diary), force);
+    cmd_progress_show(&r->progress, &row, 1, run_log_seconds(&r->diary), force);
 }
 
 void cmd_peer_report_measured(void *self, const struct node_progress *g)
 {
     struct cmd_peer_report *r = self;
-    double time_s = diary_write_round(&r->diary, g);
+    double time_s = run_log_write_round(&r->diary, g);
     diary_monitor_round(&r->monitor, g, time_s);
     if (!r->json)
         show(r, g, false);
@@ -73,11 +73,11 @@ void cmd_peer_report_open(struct cmd_peer_report *r, const struct options *o)
 {
     *r = (struct cmd_peer_report){.o = o, .json = options_flag(o, "json")};
     r->notes_as_json = r->json && options_given(o, "parent-fd");
-    r->diary = (struct diary){.begin_ns = uv_hrtime(),
-                              .patience_us = (int64_t)(options_real(o, "quorum-timeout") * 1e6),
-                              .note = cmd_peer_report_note,
-                              .self = r,
-                              .copy = r->json ? print_line : NULL};
+    r->diary = (struct run_log){.begin_ns = uv_hrtime(),
+                                .patience_us = (int64_t)(options_real(o, "quorum-timeout") * 1e6),
+                                .note = cmd_peer_report_note,
+                                .self = r,
+                                .copy = r->json ? print_line : NULL};
     cmd_progress_open(&r->progress, stderr);
 }
 
@@ -87,26 +87,26 @@ bool cmd_peer_report_store(void *self, const struct node *n)
 {
     struct cmd_peer_report *r = self;
     r->diary.source = cmd_training_source(r->training);
-    return diary_save_model(&r->diary, n);
+    return run_log_save_model(&r->diary, n);
 }
 
 bool cmd_peer_report_store_handed(void *self, const struct node *n)
 {
     struct cmd_peer_report *r = self;
     r->diary.source = cmd_training_source(r->training);
-    return diary_save_handed_model(&r->diary, n);
+    return run_log_save_handed_model(&r->diary, n);
 }
 
 uint32_t cmd_peer_report_again_ms(void *self)
 {
     struct cmd_peer_report *r = self;
-    return diary_model_retry_ms(&r->diary);
+    return run_log_model_retry_ms(&r->diary);
 }
 
 uint32_t cmd_peer_report_late_ms(void *self)
 {
     struct cmd_peer_report *r = self;
-    return diary_lines_retry_ms(&r->diary);
+    return run_log_lines_retry_ms(&r->diary);
 }
 
 /* ---- The end ---- */
@@ -133,7 +133,7 @@ static void say_resumption(const struct cmd_peer_report *r, const struct node *n
 /* Prints the last messages for people. Not called after a usage error, because its message says
  * everything. */
 static void say_end(struct cmd_peer_report *r, const struct node_progress *g,
-                    const struct outcome *o)
+                    const struct verdict *o)
 {
     struct cmd_progress_codecs rungs = {0};
     show(r, g, true);
@@ -151,15 +151,15 @@ static void say_end(struct cmd_peer_report *r, const struct node_progress *g,
 int cmd_peer_report_finish(struct cmd_peer_report *r, struct uv_driver *d)
 {
     struct node_progress g;
-    struct outcome_facts f;
-    struct outcome o;
+    struct verdict_facts f;
+    struct verdict o;
     node_progress(uv_driver_node(d), &g);
     uv_driver_totals(d, &g.bytes_sent, &g.bytes_received);
     bool finished =
         diary_decide_verdict(&r->diary, uv_driver_node(d), uv_driver_exit_code(d), &f, &o);
     int exit_code = o.exit_code;
     json_t *j = diary_summary(&r->diary, d, &f, &o);
-    diary_release_space(&r->diary);
+    run_log_release_space(&r->diary);
     /* No summary is written without run.txt, because a reader could not tell which run it
      * belongs to. */
     const char *dir = r->diary.claimed && !r->diary.unnamed ? r->diary.dir : NULL;

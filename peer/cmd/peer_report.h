@@ -1,6 +1,6 @@
 /* peer/cmd/peer_report.h -- messages and files of `hearsay peer` while it runs and at the end.
  *
- * The files under --out are written by peer/diary. With --json each line of metrics.jsonl also
+ * The files under --out are written by peer/run_log. With --json each line of metrics.jsonl also
  * goes to stdout, and the summary is the last line. Progress for people goes to stderr
  * (peer/cmd/progress.h).
  */
@@ -9,7 +9,7 @@
 
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/progress.h"
-#include "peer/diary/monitor.h"
+#include "peer/run_log/monitor.h"
 
 struct cmd_peer_report
 {
@@ -17,7 +17,7 @@ struct cmd_peer_report
     bool json;
     /* Print notes on stdout as {"note": "...", "level": "warning"}, for `hearsay local`. */
     bool notes_as_json;
-    struct diary diary;           /* Writer of the files under --out. */
+    struct run_log diary;         /* Writer of the files under --out. */
     struct diary_monitor monitor; /* HTTP server of --metrics. */
     struct cmd_progress progress;
     /* Target of the consensus phase, from the run's --final-drift. 0: not known. */

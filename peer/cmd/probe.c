@@ -23,7 +23,7 @@
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/files.h"
 #include "peer/cmd/run_parse.h"
-#include "peer/node/seek.h"
+#include "peer/node/connection_diagnostics.h"
 #include "peer/secure/hash.h"
 #include "peer/secure/keyfile.h"
 #include "peer/uv/client.h"
@@ -205,7 +205,7 @@ static void on_failed(void *self, uint32_t tag, const struct uv_link *l)
             (unsigned)l->theirs.least, (unsigned)l->theirs.most, (unsigned)WIRE_VERSION_LEAST,
             (unsigned)WIRE_VERSION);
     } else {
-        say(p, failed, false, since(begin_ns), "%s", seek_why(l->why));
+        say(p, failed, false, since(begin_ns), "%s", connection_diagnostics_why(l->why));
     }
 }
 
@@ -321,7 +321,7 @@ static void say_run(struct probe *p)
             p->has_identity ? "that identity is not"
                             : "--identity FILE names the key of one that is");
     } else if (!p->greeted && p->ended) {
-        say(p, STEP_RUN, false, took, "%s", seek_why(NODE_WHY_UNWELCOME));
+        say(p, STEP_RUN, false, took, "%s", connection_diagnostics_why(NODE_WHY_UNWELCOME));
     } else if (!p->greeted || !p->answered) {
         say(p, STEP_RUN, false, took, "it does not answer: it may be reading its data, or hang");
     } else if (p->run[0] == '\0') {
@@ -389,7 +389,7 @@ static void say_announced(struct probe *p)
         enum node_why why = call(p, p->record.address[i]);
         bool works = why == NODE_WHY_UNKNOWN;
         say(p, STEP_ANNOUNCE, works, since(begin_ns), "announced to other peers: %s (%s)",
-            p->record.address[i], works ? "it answers there" : seek_why(why));
+            p->record.address[i], works ? "it answers there" : connection_diagnostics_why(why));
     }
     if (p->record.n_addresses > 0 && !p->worked[STEP_ANNOUNCE])
         say(p, STEP_ANNOUNCE, false, 0,
@@ -433,7 +433,7 @@ static int resolve(struct probe *p)
     }
     say(p, STEP_NAME, p->n > 0, since(begin_ns), "%s",
         p->n > 0   ? text
-        : answered ? seek_why(NODE_WHY_UNRESOLVED)
+        : answered ? connection_diagnostics_why(NODE_WHY_UNRESOLVED)
                    : "no answer to the lookup in time");
     return CMD_OK;
 }

@@ -3,12 +3,12 @@
  *
  * On a terminal the cursor moves up by the number of lines drawn before, and the lines are drawn
  * again. A dumb terminal and other outputs get lines without control characters, at the times
- * that peer/gauge chooses.
+ * that peer/progress chooses.
  */
 #include "peer/cmd/progress.h"
 
 #include "nn/math/rng.h"
-#include "peer/gauge/line.h"
+#include "peer/progress/progress_line.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -135,7 +135,7 @@ static double share_of(const struct whole *w)
 
 /* ---- Parts of the line, most important first ---- */
 
-static void add_head(struct gauge_line *l, const struct whole *w)
+static void add_head(struct progress_line *l, const struct whole *w)
 {
     char full[FIGURE];
     const char *phase = w->slowest != NULL ? phase_of(w->slowest) : "dead";
@@ -149,7 +149,7 @@ static void add_head(struct gauge_line *l, const struct whole *w)
     }
 }
 
-static void add_count(struct gauge_line *l, const struct whole *w)
+static void add_count(struct progress_line *l, const struct whole *w)
 {
     char full[FIGURE], rounds[CMD_PROGRESS_TEXT], percent[FIGURE];
     if (in_phase(w, settling))
@@ -162,7 +162,7 @@ static void add_count(struct gauge_line *l, const struct whole *w)
     gauge_add(l, full, rounds);
 }
 
-static void add_rate(struct gauge_line *l, double rate)
+static void add_rate(struct progress_line *l, double rate)
 {
     char full[FIGURE];
     if (!isfinite(rate))
@@ -177,19 +177,19 @@ static void add_rate(struct gauge_line *l, double rate)
     gauge_add(l, full, "");
 }
 
-static void add_time(struct gauge_line *l, double seconds, double left_s)
+static void add_time(struct progress_line *l, double seconds, double left_s)
 {
-    char full[FIGURE], brief[FIGURE], a[GAUGE_TIME], b[GAUGE_TIME];
+    char full[FIGURE], brief[FIGURE], a[PROGRESS_RATE_TIME], b[PROGRESS_RATE_TIME];
     bool known = isfinite(left_s) && left_s > 0;
-    gauge_time(a, seconds);
-    gauge_time(b, left_s);
+    progress_rate_time(a, seconds);
+    progress_rate_time(b, left_s);
     snprintf(full, sizeof full, "%s%s%s%s", a, known ? ", " : "", known ? b : "",
              known ? " left" : "");
     snprintf(brief, sizeof brief, "%s%s", known ? b : a, known ? " left" : "");
     gauge_add(l, full, brief);
 }
 
-static void add_loss(struct gauge_line *l, const struct whole *w)
+static void add_loss(struct progress_line *l, const struct whole *w)
 {
     char full[FIGURE], brief[FIGURE], a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT];
     cmd_progress_number(a, "%.4f", w->loss_min);
@@ -200,7 +200,7 @@ static void add_loss(struct gauge_line *l, const struct whole *w)
     gauge_add(l, full, brief);
 }
 
-static void add_accuracy(struct gauge_line *l, const struct whole *w)
+static void add_accuracy(struct progress_line *l, const struct whole *w)
 {
     char full[GAUGE_FIGURE], brief[FIGURE], a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT];
     char on[32] = "";
@@ -217,7 +217,7 @@ static void add_accuracy(struct gauge_line *l, const struct whole *w)
     gauge_add(l, full, brief);
 }
 
-static void add_drift(struct gauge_line *l, const struct whole *w)
+static void add_drift(struct progress_line *l, const struct whole *w)
 {
     char full[FIGURE], brief[FIGURE], a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT], wanted[24] = "";
     const struct cmd_progress_row *s = w->slowest;
@@ -238,7 +238,7 @@ static void add_drift(struct gauge_line *l, const struct whole *w)
 
 /* Adds for example "3 of 4 peers (dead: peer-2)", so that readers know that the figures are not
  * of all peers. */
-static void add_dead_peers(struct gauge_line *l, const struct whole *w)
+static void add_dead_peers(struct progress_line *l, const struct whole *w)
 {
     char full[DEAD_SHOWN + FIGURE + 16], brief[FIGURE];
     if (w->n_dead == 0)
@@ -248,7 +248,7 @@ static void add_dead_peers(struct gauge_line *l, const struct whole *w)
     gauge_add(l, full, brief);
 }
 
-static void add_rest(struct gauge_line *l, const struct whole *w)
+static void add_rest(struct progress_line *l, const struct whole *w)
 {
     char full[FIGURE], a[CMD_PROGRESS_TEXT];
     if (w->bytes_sent > 0) {
@@ -259,16 +259,16 @@ static void add_rest(struct gauge_line *l, const struct whole *w)
         gauge_add(l, w->slowest->tail, w->slowest->tail);
 }
 
-static void figures_of(struct gauge_line *l, const struct gauge *g, const struct whole *w,
-                       double seconds)
+static void figures_of(struct progress_line *l, const struct progress_rate *g,
+                       const struct whole *w, double seconds)
 {
     bool trains = w->rounds > 0 && w->round < w->rounds && !in_phase(w, settling);
-    *l = (struct gauge_line){.n = 0};
+    *l = (struct progress_line){.n = 0};
     add_head(l, w);
     add_count(l, w);
     if (trains)
-        add_rate(l, gauge_rate(g));
-    add_time(l, seconds, trains ? gauge_left_s(g, w->rounds) : 0);
+        add_rate(l, progress_rate_rate(g));
+    add_time(l, seconds, trains ? progress_rate_left_s(g, w->rounds) : 0);
     add_dead_peers(l, w);
     if (!in_phase(w, settling))
         add_loss(l, w);
@@ -298,7 +298,7 @@ static void draw_row(struct cmd_progress *p, const struct cmd_progress_row *r, u
 /* Draws only as many rows as fit on the screen, because the cursor cannot move up to a line that
  * has scrolled away. Lines are shorter than the screen is wide, because a wrapped line would
  * make the count of lines wrong. */
-static void draw(struct cmd_progress *p, const struct gauge_line *l, double share,
+static void draw(struct cmd_progress *p, const struct progress_line *l, double share,
                  const struct cmd_progress_row *row, uint32_t n)
 {
     char line[GAUGE_LINE];
@@ -332,19 +332,20 @@ bool cmd_progress_due(struct cmd_progress *p, const struct cmd_progress_row *row
         return false;
     p->looked_ns = now;
     struct whole w = sum_up(row, n);
-    gauge_update(&p->gauge, w.round, seconds);
-    return gauge_line_due(&p->gauge, w.round, w.rounds, w.settle_rounds, seconds) || p->terminal;
+    progress_rate_update(&p->gauge, w.round, seconds);
+    return progress_rate_line_due(&p->gauge, w.round, w.rounds, w.settle_rounds, seconds)
+           || p->terminal;
 }
 
 void cmd_progress_show(struct cmd_progress *p, const struct cmd_progress_row *row, uint32_t n,
                        double seconds, bool force)
 {
-    struct gauge_line l;
+    struct progress_line l;
     char line[GAUGE_LINE];
     if (n == 0 || (!force && !cmd_progress_due(p, row, n, seconds)))
         return;
     struct whole w = sum_up(row, n);
-    gauge_update(&p->gauge, w.round, seconds);
+    progress_rate_update(&p->gauge, w.round, seconds);
     figures_of(&l, &p->gauge, &w, seconds);
     if (p->terminal) {
         draw(p, &l, share_of(&w), row, n);
@@ -383,18 +384,18 @@ static void begin_file(struct cmd_progress_reading *r, const char *path, uint64_
     r->path = hash;
     r->size = total;
     r->begin_ns = now;
-    r->gauge = (struct gauge){.wait_s = read_say_s};
+    r->gauge = (struct progress_rate){.wait_s = read_say_s};
     if (total >= LARGE_FILE && !cmd_progress_terminal(r->out))
         fprintf(r->out, "reading %s (%s)\n", path, cmd_progress_bytes(size, total));
 }
 
-static void reading_line(struct gauge_line *l, const struct cmd_progress_reading *r,
+static void reading_line(struct progress_line *l, const struct cmd_progress_reading *r,
                          const char *path, uint64_t done)
 {
     char full[GAUGE_FIGURE], a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT];
-    double rate = gauge_rate(&r->gauge);
+    double rate = progress_rate_rate(&r->gauge);
     size_t n = strlen(path);
-    *l = (struct gauge_line){.n = 0};
+    *l = (struct progress_line){.n = 0};
     snprintf(full, sizeof full, "reading %s%s", n > PATH_SHOWN ? "..." : "",
              n > PATH_SHOWN ? path + n - PATH_SHOWN : path);
     gauge_add(l, full, "reading");
@@ -408,23 +409,23 @@ static void reading_line(struct gauge_line *l, const struct cmd_progress_reading
         snprintf(full, sizeof full, "%s/s", cmd_progress_bytes(a, (uint64_t)rate));
         gauge_add(l, full, full);
     }
-    add_time(l, r->gauge.last.at_s, gauge_left_s(&r->gauge, r->size));
+    add_time(l, r->gauge.last.at_s, progress_rate_left_s(&r->gauge, r->size));
 }
 
 void cmd_progress_read(void *self, const char *path, uint64_t done, uint64_t total)
 {
     struct cmd_progress_reading *r = self;
-    struct gauge_line l;
+    struct progress_line l;
     char line[GAUGE_LINE];
     uint64_t now = uv_hrtime();
     bool terminal = cmd_progress_terminal(r->out);
     begin_file(r, path, total, now);
     double seconds = (double)(now - r->begin_ns) * 1e-9;
-    gauge_update(&r->gauge, done, seconds);
+    progress_rate_update(&r->gauge, done, seconds);
     /* A file that is read within these times shows no progress. */
     bool due = terminal ? seconds >= read_draw_s
                               && (!r->drawn || now - r->drawn_ns >= DRAW_MS * UINT64_C(1000000))
-                        : gauge_line_due(&r->gauge, 0, 0, 0, seconds);
+                        : progress_rate_line_due(&r->gauge, 0, 0, 0, seconds);
     if (!due)
         return;
     reading_line(&l, r, path, done);

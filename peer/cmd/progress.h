@@ -8,7 +8,7 @@
  *
  *   training  42 %  round 168/400  15.1 rounds/s  11 s, 15 s left  loss 0.41 .. 0.47  ...
  *                                                elsewhere: some tens of lines for a run
- *                                                (peer/gauge/gauge.h)
+ *                                                (peer/progress/progress_rate.h)
  *
  * While a large file is read:
  *
@@ -20,7 +20,7 @@
 #ifndef PEER_CMD_PROGRESS_H
 #define PEER_CMD_PROGRESS_H
 
-#include "peer/gauge/gauge.h"
+#include "peer/progress/progress_rate.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -60,7 +60,7 @@ struct cmd_progress
     uint64_t looked_ns;
     uint32_t
         n_lines; /* Number of screen lines of the bar and the table. 0: there is only the bar. */
-    struct gauge gauge;
+    struct progress_rate gauge;
 };
 
 /* Returns true if `out` is a terminal on which lines can be redrawn. */
@@ -86,7 +86,7 @@ struct cmd_progress_reading
     bool drawn; /* A line is on the terminal and must be erased. */
     uint64_t drawn_ns, begin_ns;
     uint64_t size, path; /* Size of the current file, and hash of its path. */
-    struct gauge gauge;
+    struct progress_rate gauge;
 };
 
 /* Shows how much of a file has been read, as the `progress` callback of struct data_request.

@@ -18,11 +18,11 @@
 #include "peer/cmd/peers.h"
 #include "peer/cmd/stop.h"
 #include "peer/cmd/training.h"
-#include "peer/diary/model.h"
+#include "peer/output/disk_reservation.h"
+#include "peer/run_log/model.h"
 #include "peer/sgd/sgd_keys.h"
 #include "peer/sim/attack.h"
 #include "peer/sim/world.h"
-#include "peer/store/reserve.h"
 #include "peer/uv/metrics.h"
 
 #include <errno.h>
@@ -77,7 +77,7 @@ const struct option_row cmd_sim_rows[] = {
              "5-14; default: the last. Figures are of the others"},
     {.name = "scenario", .kind = OPTION_TEXT, .arg = "FILE",
      .help = "what is so of single links and peers, and what goes wrong when: peer/sim/README.md"},
-    {.name = "threads", .kind = OPTION_UINT, .arg = "N", .fallback = "0", .min = 0, .max = CREW_MAX,
+    {.name = "threads", .kind = OPTION_UINT, .arg = "N", .fallback = "0", .min = 0, .max = THREAD_POOL_MAX,
      .help = "that peers work on: nothing but the seconds depends on it; 0: as many as there are "
              "processors, and one with --shard auto or --attack"},
     CMD_ROW_JSON,
@@ -173,7 +173,7 @@ static void say_progress(struct simulation *s, const struct node_progress *p)
     cmd_progress_show(&s->progress, &row, 1, now_s, true);
 }
 
-static void tell_lines(struct simulation *s, const struct diary_lines *l, bool news)
+static void tell_lines(struct simulation *s, const struct run_log_lines *l, bool news)
 {
     if (!news)
         return;
@@ -192,7 +192,7 @@ static void measured(void *self, uint32_t peer)
         say_progress(s, &p);
     if (s->out == NULL)
         return;
-    struct diary_lines *l = &s->files[peer].lines;
+    struct run_log_lines *l = &s->files[peer].lines;
     if (!l->started)
         diary_lines_start(l, uv_metrics_start(-1, 0));
     tell_lines(s, l, diary_lines_round(l, &p, (double)sim_now_us(s->world) * 1e-6));
@@ -232,7 +232,7 @@ static int open_peer_files(struct simulation *s, uint32_t i)
         return cmd_fail(s->o, CMD_USAGE, "--out %s: %s", s->out, strerror(-err));
     /* The file is opened for each write, because a thousand open files may be too many. */
     diary_lines_open(&f->lines, f->dir, JOURNAL_BYTES / (1 + s->n / 64), true);
-    err = reserve_check(f->dir, names, path, sizeof path);
+    err = disk_reservation_check(f->dir, names, path, sizeof path);
     return err < 0 ? cmd_fail(s->o, CMD_USAGE, "cannot write %s: %s", path, strerror(-err))
                    : CMD_OK;
 }
@@ -257,7 +257,7 @@ static int write_model(struct simulation *s, uint32_t i)
     int err = cmd_path(path, s->files[i].dir, CMD_SIM_MODEL);
     if (err < 0)
         return cmd_fail(s->o, CMD_FAILED, "--out %s: %s", s->out, strerror(-err));
-    struct diary_source source = cmd_training_source(&s->peers[i]);
+    struct run_log_source source = cmd_training_source(&s->peers[i]);
     err = diary_model_of_node(path, sim_node(s->world, i), name, &source, why);
     s->files[i].has_model = err > 0;
     return err < 0 ? cmd_fail(s->o, CMD_FAILED, "%s", why) : CMD_OK;
@@ -269,7 +269,7 @@ static uint64_t write_lines(struct simulation *s)
 {
     uint64_t n = 0;
     for (uint32_t i = 0; s->out != NULL && i < s->n; i++) {
-        struct diary_lines *l = &s->files[i].lines;
+        struct run_log_lines *l = &s->files[i].lines;
         tell_lines(s, l, diary_lines_write(l));
         n += diary_lines_missing(l);
     }
@@ -373,7 +373,9 @@ static int choose_threads(struct simulation *s)
             (unsigned long long)asked, alone);
     long processors = alone != NULL ? 1 : sysconf(_SC_NPROCESSORS_ONLN);
     if (asked == 0)
-        asked = processors < 1 ? 1 : processors > CREW_MAX ? CREW_MAX : (uint64_t)processors;
+        asked = processors < 1                 ? 1
+                : processors > THREAD_POOL_MAX ? THREAD_POOL_MAX
+                                               : (uint64_t)processors;
     s->threads = (uint32_t)asked;
     return CMD_OK;
 }

@@ -10,7 +10,7 @@
 #include "peer/cmd/scenario.h"
 #include "peer/cmd/sim_notes.h"
 #include "peer/cmd/training.h"
-#include "peer/diary/lines.h"
+#include "peer/run_log/lines.h"
 #include "peer/sim/attack.h"
 #include "peer/sim/world.h"
 
@@ -21,8 +21,8 @@
 struct sim_peer_files
 {
     char dir[CMD_PATH_MAX];
-    struct diary_lines lines; /* Writer of metrics.jsonl. */
-    bool has_model;           /* The model file of the peer has been written. */
+    struct run_log_lines lines; /* Writer of metrics.jsonl. */
+    bool has_model;             /* The model file of the peer has been written. */
 };
 
 struct simulation

@@ -3,7 +3,7 @@
 #include "peer/cmd/drift_mean.h"
 #include "peer/cmd/progress.h"
 #include "peer/cmd/sim.h"
-#include "peer/diary/summary.h"
+#include "peer/run_log/summary.h"
 #include "peer/uv/metrics.h"
 
 #include <inttypes.h>
@@ -18,8 +18,8 @@ struct result
     uint64_t rounds, settle_rounds, sent, received;
     /* Codecs that --compress auto had chosen at the end of training. */
     struct cmd_progress_codecs rungs;
-    struct outcome_facts facts; /* Facts from all peers on which the verdict is based. */
-    struct outcome outcome;     /* Verdict, judged by the exact distance of the models. */
+    struct verdict_facts facts; /* Facts from all peers on which the verdict is based. */
+    struct verdict outcome;     /* Verdict, judged by the exact distance of the models. */
 };
 
 /* Peers for which the run ended, as the context of ended_model(): `which` gives the peer of each
@@ -83,7 +83,7 @@ static void compare(const struct simulation *s, struct consensus *c)
 /* Sets the facts of a run that no peer ended. If peers were asked to leave, the run was stopped. */
 static void judge_no_end(const struct simulation *s, struct result *r)
 {
-    struct outcome_facts *f = &r->facts;
+    struct verdict_facts *f = &r->facts;
     if (s->never_begins[0] != '\0') {
         f->failed = CMD_USAGE;
         f->failure = s->never_begins;
@@ -102,17 +102,17 @@ static void judge(const struct simulation *s, struct result *r)
 {
     for (uint32_t i = 0; i < s->n; i++) {
         char name[32];
-        struct outcome_facts own;
+        struct verdict_facts own;
         int code;
         if (s->liar[i])
             continue;
         snprintf(name, sizeof name, "peer-%u", i);
         if (is_killed(s, i)) {
-            outcome_add_peer(&r->facts, &(struct outcome_peer){.name = name, .died = true});
+            verdict_add_peer(&r->facts, &(struct verdict_peer){.name = name, .died = true});
             continue;
         }
         node_facts(sim_node(s->world, i), &own);
-        struct outcome_peer p = {.name = name,
+        struct verdict_peer p = {.name = name,
                                  .left = has_left(s, i),
                                  .died = !has_ended(s, i, &code) && s->never_begins[0] == '\0',
                                  .ended = has_ended(s, i, &code),
@@ -122,7 +122,7 @@ static void judge(const struct simulation *s, struct result *r)
                                  .rounds_claimed = own.rounds_claimed,
                                  .rounds_skipped = own.rounds_skipped,
                                  .joined_round = own.joined_round};
-        outcome_add_peer(&r->facts, &p);
+        verdict_add_peer(&r->facts, &p);
         if (sim_ended(s->world, i, &code) && !has_ended(s, i, &code)) {
             r->facts.failed = CMD_FAILED;
             r->facts.failure = "not every peer could end the run";
@@ -135,7 +135,7 @@ static void judge(const struct simulation *s, struct result *r)
         judge_no_end(s, r);
     r->facts.exact = true;
     r->facts.distance = r->exact.trained.relative;
-    outcome_judge(&r->outcome, &r->facts);
+    verdict_judge(&r->outcome, &r->facts);
 }
 
 /* Collects the figures of all peers. Figures are rounded as in the output that `hearsay local`
@@ -257,7 +257,7 @@ int cmd_sim_result(struct simulation *s)
     json_t *j = closing_object(s, &r, peers, false);
     if (j == NULL)
         return cmd_fail(s->o, CMD_FAILED, "out of memory for the result");
-    bool finished = r.outcome.kind != OUTCOME_FAILED;
+    bool finished = r.outcome.kind != VERDICT_FAILED;
     int code = r.outcome.exit_code;
     if (code == CMD_OK && s->n_lines_lost > 0)
         code = cmd_fail(s->o, CMD_FAILED,
@@ -285,12 +285,12 @@ int cmd_sim_interrupted(struct simulation *s)
     sim_drift(s->world, &r.exact);
     if (!is_killed(s, 0))
         node_progress(sim_node(s->world, 0), &p);
-    r.facts = (struct outcome_facts){.stopped = true,
+    r.facts = (struct verdict_facts){.stopped = true,
                                      .distance = (double)NAN,
                                      .n_members = s->n,
                                      .n_rounds = p.n_rounds,
                                      .rounds_claimed = r.rounds};
-    outcome_judge(&r.outcome, &r.facts);
+    verdict_judge(&r.outcome, &r.facts);
     r.outcome.exit_code = CMD_INTERRUPTED;
     json_t *j = closing_object(s, &r, peers, true);
     cmd_fail(s->o, CMD_OK, "interrupted at round %" PRIu64 " of %" PRIu64 "%s", r.rounds,

@@ -15,8 +15,8 @@
 #include "peer/cmd/observe.h"
 #include "peer/cmd/progress.h"
 #include "peer/cmd/status_member.h"
+#include "peer/node/connection_diagnostics.h"
 #include "peer/node/node.h"
-#include "peer/node/seek.h"
 #include "peer/uv/metrics.h"
 
 #include <math.h>
@@ -133,7 +133,8 @@ static void print_json(const struct cmd_observe *w)
         bool works = m->called && m->call == NODE_WHY_UNKNOWN;
         json_object_set_new(j, "callable", m->called ? json_boolean(works) : json_null());
         json_object_set_new(j, "call_error",
-                            m->called && !works ? json_string(seek_why(m->call)) : json_null());
+                            m->called && !works ? json_string(connection_diagnostics_why(m->call))
+                                                : json_null());
         if (m->answered)
             add_figures(j, w, &m->status);
         json_array_append_new(members, j);
@@ -192,7 +193,7 @@ static void print_addresses(const struct cmd_observe *w)
         printf("%s cannot be called from here at", m->record.name);
         for (uint32_t k = 0; k < m->record.n_addresses; k++)
             printf("%s %s", k > 0 ? "," : "", m->record.address[k]);
-        printf(", as it announces: %s\n", seek_why(m->call));
+        printf(", as it announces: %s\n", connection_diagnostics_why(m->call));
     }
 }
 

@@ -2,7 +2,7 @@
  * the command to poll. */
 #include "peer/cmd/stop.h"
 
-#include "peer/uv/twice.h"
+#include "peer/uv/signal_debounce.h"
 
 #include <signal.h>
 #include <stddef.h>

@@ -7,7 +7,7 @@
 
 /* From this call on, the first SIGINT, SIGTERM or SIGHUP only sets a flag. A SIGHUP that
  * nohup(1) ignores stays ignored. The second signal has its default effect, unless it is a
- * duplicate of the first (peer/uv/twice.h), so that a computation that never polls can still be
+ * duplicate of the first (peer/uv/signal_debounce.h), so that a computation that never polls can still be
  * ended. */
 void cmd_stop_catch(void);
 

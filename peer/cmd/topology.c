@@ -1,13 +1,13 @@
 /* peer/cmd/topology.c -- `hearsay topology SPEC`: computes and prints the properties of a graph. */
 #include "topology/topology.h"
 
-#include "gossip/exchange/ladder.h"
+#include "gossip/exchange/codec_levels.h"
 #include "gossip/mixers/mixing.h"
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/peers.h"
 #include "peer/cmd/training.h"
 #include "peer/sgd/sgd_keys.h"
-#include "topology/rota.h"
+#include "topology/round_schedule.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -57,9 +57,9 @@ struct message
     uint64_t every;
 };
 
-/* Properties of a topology that changes from round to round (topology/rota.h), over one pass:
+/* Properties of a topology that changes from round to round (topology/round_schedule.h), over one pass:
  * its sequence of rounds, which is repeated. */
-struct pass
+struct averaging_pass
 {
     /* Number of rounds in a pass. 0: the topology is fixed, and the other fields are unused. */
     uint32_t n_rounds;
@@ -79,7 +79,7 @@ struct figures
     uint32_t n, degree_min, degree_max, diameter;
     uint64_t n_edges;
     double degree_mean;
-    struct pass pass;
+    struct averaging_pass pass;
     struct spectrum spectrum;
     double gamma; /* Best consensus step size without compression. */
     /* Rounds until the target at consensus step size 1 and at the best one. */
@@ -88,10 +88,10 @@ struct figures
     double momentum, momentum_rounds;
     struct run run; /* The run for which the size of deltas is computed, if n_messages is not 0. */
     size_t n_params;
-    /* Number of codecs in `message`. 0: not requested. LADDER_RUNGS: all codec levels of
+    /* Number of codecs in `message`. 0: not requested. CODEC_LEVELS_RUNGS: all codec levels of
      * --compress auto. */
     uint32_t n_messages;
-    struct message message[LADDER_RUNGS];
+    struct message message[CODEC_LEVELS_RUNGS];
 };
 
 /* Returns the number of rounds in which the distance shrinks by the factor `target`, if each
@@ -105,7 +105,7 @@ static double rounds_to_target(double gap)
 
 /* Returns the largest number of neighbours of one vertex in one round. `degree`: scratch of r->n
  * entries. */
-static uint32_t max_round_degree(const struct rota *r, uint32_t *degree)
+static uint32_t max_round_degree(const struct round_schedule *r, uint32_t *degree)
 {
     uint32_t most = 0;
     for (uint32_t k = 0; k < r->n_rounds; k++) {
@@ -122,8 +122,8 @@ static uint32_t max_round_degree(const struct rota *r, uint32_t *degree)
 /* Computes f->pass. Returns 0 or a negative errno. */
 static int describe_pass(struct figures *f, uint64_t seed)
 {
-    struct rota r;
-    int err = rota_build(&r, f->spec, f->n, seed);
+    struct round_schedule r;
+    int err = round_schedule_build(&r, f->spec, f->n, seed);
     if (err != 0)
         return err;
     uint32_t *ends = calloc(2 * (size_t)f->n, sizeof *ends);
@@ -139,10 +139,10 @@ static int describe_pass(struct figures *f, uint64_t seed)
         f->pass.exact = r.exact;
         f->pass.exchanges = (uint32_t)r.first[r.n_rounds];
         f->pass.turn_max = max_round_degree(&r, ends + f->n);
-        err = rota_share(&r, &f->pass.share);
+        err = round_schedule_share(&r, &f->pass.share);
     }
     free(ends);
-    rota_close(&r);
+    round_schedule_close(&r);
     return err;
 }
 
@@ -189,7 +189,7 @@ static int read_run(const struct options *o, struct run *run, char error[RUN_ERR
     /* A topology that changes from round to round has its own default codec, so the run gets the
      * topology. Other topologies are left out, because they may be too large for a run
      * description. */
-    if (rota_of(options_text(o, "spec")) && !options_given(o, "compress")
+    if (round_schedule_of(options_text(o, "spec")) && !options_given(o, "compress")
         && run_flags_set(&flags, "topology", options_text(o, "spec"), error))
         return CMD_USAGE;
     return run_from_flags(run, &flags, error) ? CMD_USAGE : CMD_OK;
@@ -248,9 +248,9 @@ static int measure_messages(struct figures *f, char error[RUN_ERROR_MAX])
     }
     f->n_params = model.n_params;
     int err = 0;
-    for (uint32_t i = 0; err == 0 && i < (by_drift ? LADDER_RUNGS : 1); i++) {
+    for (uint32_t i = 0; err == 0 && i < (by_drift ? CODEC_LEVELS_RUNGS : 1); i++) {
         struct message *of = &f->message[f->n_messages++];
-        of->spec = by_drift ? ladder_spec[i] : f->run.compress;
+        of->spec = by_drift ? codec_levels_spec[i] : f->run.compress;
         err = size_message(of, &model);
         if (err != 0)
             snprintf(error, RUN_ERROR_MAX, "--compress: %s: %.200s", strerror(-err), of->spec);
@@ -334,13 +334,13 @@ static void print_spectrum(const struct figures *f)
 
 /* Returns the spectral gap of a fixed graph that would leave the same share of the distance
  * after as many rounds as a pass has. */
-static double pass_gap(const struct pass *p)
+static double pass_gap(const struct averaging_pass *p)
 {
     return p->exact ? 1.0 : 1.0 - pow(p->share, 1.0 / p->n_rounds);
 }
 
 /* Returns the rounds until the target, rounded up to whole passes. */
-static double pass_rounds_to_target(const struct pass *p)
+static double pass_rounds_to_target(const struct averaging_pass *p)
 {
     return p->exact ? p->n_rounds : p->n_rounds * rounds_to_target(1.0 - p->share);
 }
@@ -349,7 +349,7 @@ static double pass_rounds_to_target(const struct pass *p)
  * because in some rounds not all peers are matched. */
 static void print_pass(const struct figures *f)
 {
-    const struct pass *p = &f->pass;
+    const struct averaging_pass *p = &f->pass;
     if (p->exact)
         printf("rounds        %" PRIu32 " of a pass, after which all hold the mean "
                "(without compression)\n",
@@ -436,7 +436,7 @@ static json_t *spectrum_json(const struct figures *f)
 
 static json_t *pass_json(const struct figures *f)
 {
-    const struct pass *p = &f->pass;
+    const struct averaging_pass *p = &f->pass;
     return json_pack("{s:b, s:f, s:f, s:I, s:I, s:I, s:f, s:I, s:f}", "pass_is_exact", p->exact,
                      "pass_leaves", p->share, "spectral_gap", pass_gap(p), "rounds_to_1e-3",
                      (json_int_t)pass_rounds_to_target(p), "pass_rounds", (json_int_t)p->n_rounds,

@@ -108,7 +108,7 @@ static int make_trainer(struct cmd_train *t)
     t->trainer.init(t->trainer.self, t->x);
     if (rollback_open(&t->rollback, &t->trainer) != 0)
         return cmd_fail(t->o, CMD_FAILED, "out of memory");
-    verdict_init(&t->verdict);
+    divergence_init(&t->verdict);
     t->planned = !options_given(t->o, "evaluate-every");
     t->plan = evaluation_plan(t->run.rounds, sgd_samples(&t->run));
     t->next_test = options_uint(t->o, "evaluate-every");
@@ -122,12 +122,12 @@ static int open_files(struct cmd_train *t)
 {
     char path[CMD_PATH_MAX];
     static const char *const names[] = {"metrics.jsonl", "model.safetensors", "summary.json", NULL};
-    int err = reserve_check(t->out, names, path, sizeof path);
+    int err = disk_reservation_check(t->out, names, path, sizeof path);
     if (err < 0)
         return cmd_fail(t->o, cmd_exit_of(err), "cannot write %s: %s", path, strerror(-err));
-    err = reserve_hold(&t->reserve, t->out, t->trainer.n_params, 1);
+    err = disk_reservation_hold(&t->reserve, t->out, t->trainer.n_params, 1);
     if (err == 0)
-        err = reserve_hold(&t->last, t->out, 0, 1);
+        err = disk_reservation_hold(&t->last, t->out, 0, 1);
     if (err < 0)
         return cmd_fail(t->o, CMD_FAILED, "no room for the model in %s: %s", t->out,
                         strerror(-err));
@@ -193,7 +193,7 @@ static void step(struct cmd_train *t)
     if (ran_away)
         report_rollback(t);
     else
-        verdict_loss(&t->verdict, t->round, r.loss, r.n_samples);
+        divergence_loss(&t->verdict, t->round, r.loss, r.n_samples);
     t->round++;
 }
 
@@ -290,8 +290,8 @@ static int interrupted(struct cmd_train *t)
  * run that learnt nothing gets a warning only, because it may just have been too short. */
 static int judge(struct cmd_train *t)
 {
-    if (t->diverged[0] == '\0' && !verdict_ran_away(&t->verdict, t->diverged)) {
-        if (verdict_learnt_nothing(&t->verdict, t->trainer.guess, &t->tested, t->unlearnt))
+    if (t->diverged[0] == '\0' && !divergence_ran_away(&t->verdict, t->diverged)) {
+        if (divergence_learnt_nothing(&t->verdict, t->trainer.guess, &t->tested, t->unlearnt))
             fprintf(stderr, "hearsay train: nothing was learnt: %s. Another --lr may help\n",
                     t->unlearnt);
         return CMD_OK;
@@ -325,7 +325,7 @@ static int run_all(struct cmd_train *t)
     code = judge(t);
     if (code == CMD_OK)
         code = cmd_train_flush_metrics(t);
-    reserve_release(&t->last);
+    disk_reservation_release(&t->last);
     int told = cmd_train_result(t, code);
     t->over = told == CMD_OK;
     return code == CMD_OK ? told : code;

@@ -26,10 +26,10 @@
 #include "peer/cmd/progress.h"
 #include "peer/cmd/train_checkpoint.h"
 #include "peer/cmd/training.h"
-#include "peer/diary/lines.h"
 #include "peer/node/evaluation.h"
 #include "peer/node/rollback.h"
-#include "peer/store/reserve.h"
+#include "peer/output/disk_reservation.h"
+#include "peer/run_log/lines.h"
 
 #include <stdio.h>
 
@@ -46,9 +46,9 @@ struct cmd_train
     const struct options *o;
     struct cmd_training training;
     struct cmd_progress_reading reading;
-    struct reserve reserve; /* Disk space reserved for the model. */
+    struct disk_reservation reserve; /* Disk space reserved for the model. */
     /* Disk space reserved for the summary, so that the last lines of metrics cannot use it up. */
-    struct reserve last;
+    struct disk_reservation last;
     struct run run;
     struct schedule schedule;
     struct trainer trainer;
@@ -71,16 +71,16 @@ struct cmd_train
     bool fresh;
     uint64_t begin_ns;
     struct cmd_progress progress;
-    struct verdict verdict;      /* Divergence detector, which receives the loss of every step. */
-    struct rollback rollback;    /* Good model to which training returns once after divergence. */
-    char diverged[VERDICT_TEXT]; /* Why training diverged. "": it did not. */
+    struct divergence verdict; /* Divergence detector, which receives the loss of every step. */
+    struct rollback rollback;  /* Good model to which training returns once after divergence. */
+    char diverged[DIVERGENCE_TEXT]; /* Why training diverged. "": it did not. */
     /* Why the trained model is no better than guessing. "": it is better. */
-    char unlearnt[VERDICT_TEXT];
+    char unlearnt[DIVERGENCE_TEXT];
     const char *out;                  /* Output directory. NULL: no files are written. */
     struct cmd_out dir;               /* Output directory of --out, if it was given. */
     struct cmd_train_checkpoint keep; /* Checkpoints and the storing of the model. */
     uint64_t from_round;              /* Round at which this process started to train. */
-    struct diary_lines lines;         /* Writer of metrics.jsonl, if files are written. */
+    struct run_log_lines lines;       /* Writer of metrics.jsonl, if files are written. */
     bool over;                        /* The run has a result, which has been written. */
     bool is_text;
 };

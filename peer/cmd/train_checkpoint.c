@@ -5,9 +5,9 @@
 #include "peer/cmd/files.h"
 #include "peer/cmd/stop.h"
 #include "peer/cmd/train.h"
-#include "peer/diary/model.h"
-#include "peer/store/retry.h"
-#include "peer/uv/spare.h"
+#include "peer/output/retry.h"
+#include "peer/run_log/model.h"
+#include "peer/uv/fd_reserve.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -44,7 +44,7 @@ static void fields(struct cmd_train *t, struct state *s)
                  "an epoch after the round");
     sums_fields(&t->since, s);
     sums_fields(&t->all, s);
-    verdict_state(&t->verdict, s);
+    divergence_state(&t->verdict, s);
     rollback_state(&t->rollback, s);
     state_floats(s, t->x, t->trainer.n_params, "model");
     if (t->trainer.state != NULL)
@@ -53,8 +53,8 @@ static void fields(struct cmd_train *t, struct state *s)
 
 /* ---- At the start ---- */
 
-static int checkpoint_refuse(const struct cmd_train *t, const struct image *m, const char *why,
-                             bool no_memory)
+static int checkpoint_refuse(const struct cmd_train *t, const struct checkpoint_file *m,
+                             const char *why, bool no_memory)
 {
     return cmd_fail(t->o, no_memory ? CMD_FAILED : CMD_USAGE,
                     "the checkpoint of round %llu in %s cannot be used: %s; --fresh begins anew",
@@ -66,7 +66,7 @@ static int checkpoint_refuse(const struct cmd_train *t, const struct image *m, c
 static int resume(struct cmd_train *t)
 {
     struct cmd_train_checkpoint *k = &t->keep;
-    struct image *m = &k->files.found.image[0];
+    struct checkpoint_file *m = &k->files.found.image[0];
     char run[WIRE_RUN_MAX + 1];
     run_text(&t->run, run);
     if (m->label.owner != NULL)
@@ -86,11 +86,11 @@ static int resume(struct cmd_train *t)
 static void on_written(void *self, const struct uv_writer_result *r)
 {
     struct cmd_train *t = self;
-    struct calm *warns = &t->keep.warns;
+    struct log_backoff *warns = &t->keep.warns;
     if (r->err == 0) {
         t->keep.kept = r->beat;
-        *warns = (struct calm){0};
-    } else if (calm_count(warns, uv_hrtime() / 1000000)) {
+        *warns = (struct log_backoff){0};
+    } else if (log_backoff_count(warns, uv_hrtime() / 1000000)) {
         cmd_train_end_line(t);
         cmd_fail(t->o, CMD_OK, "warning: %s; training goes on (%llu so far)", r->why,
                  (unsigned long long)warns->n);
@@ -129,7 +129,7 @@ static void write_one(struct cmd_train *t)
 {
     struct cmd_train_checkpoint *k = &t->keep;
     char run[WIRE_RUN_MAX + 1];
-    struct image_label label = {.run = run, .name = "peer-0", .beat = t->round};
+    struct checkpoint_file_label label = {.run = run, .name = "peer-0", .beat = t->round};
     run_text(&t->run, run);
     state_write(&k->copy);
     fields(t, &k->copy);
@@ -179,7 +179,7 @@ void cmd_train_checkpoint_stop(struct cmd_train *t)
         return;
     while (uv_writer_busy(&k->writer))
         (void)uv_run(&k->loop, UV_RUN_ONCE);
-    k->warns = (struct calm){0}; /* A failure of the last checkpoint is always reported. */
+    k->warns = (struct log_backoff){0}; /* A failure of the last checkpoint is always reported. */
     if (t->round > 0)
         write_one(t);
     close_writer(t);
@@ -202,10 +202,10 @@ static int write_model(struct cmd_train *t, char why[DATA_ERROR_MAX])
         snprintf(why, DATA_ERROR_MAX, "--out %.200s: %s", t->out, strerror(-err));
         return err;
     }
-    reserve_release(&t->reserve);
+    disk_reservation_release(&t->reserve);
     err = diary_model_write(path, &s, why);
     if (err < 0)
-        reserve_hold_again(&t->reserve, t->out);
+        disk_reservation_hold_again(&t->reserve, t->out);
     return err;
 }
 

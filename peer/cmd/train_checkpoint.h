@@ -6,7 +6,7 @@
  *   after     writes the model; if the disk fails, keeps it in memory and tries again for
  *             --quorum-timeout
  *
- * Checkpoints have the file format of a peer's checkpoints (peer/keep/slots.h), with the
+ * Checkpoints have the file format of a peer's checkpoints (peer/checkpoints/checkpoint_store.h), with the
  * sections "train", "model" and the trainer's own sections. Batches are a function of the round,
  * so a resumed run continues bit for bit as it would have without the interruption. If training
  * diverges after a restart, it returns at the earliest to the model of the checkpoint.
@@ -15,7 +15,7 @@
 #define PEER_CMD_TRAIN_CHECKPOINT_H
 
 #include "peer/cmd/checkpoint.h"
-#include "peer/uv/calm.h"
+#include "peer/uv/log_backoff.h"
 #include "peer/uv/writer.h"
 
 struct cmd_train;
@@ -27,9 +27,9 @@ struct cmd_train_checkpoint
     uv_loop_t loop;
     struct uv_writer writer;
     struct state copy;
-    uint64_t last_ns;  /* Time at which the last checkpoint was taken, by uv_hrtime(). */
-    uint64_t kept;     /* Round of the newest checkpoint on disk. 0: none. */
-    struct calm warns; /* Limits how often failures are reported. */
+    uint64_t last_ns;         /* Time at which the last checkpoint was taken, by uv_hrtime(). */
+    uint64_t kept;            /* Round of the newest checkpoint on disk. 0: none. */
+    struct log_backoff warns; /* Limits how often failures are reported. */
 };
 
 /* Loads the checkpoints, resumes from the newest one, and starts the writer. --out must be

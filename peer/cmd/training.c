@@ -5,7 +5,7 @@
 #include "nn/data/spec.h"
 #include "nn/files/safetensors.h"
 #include "nn/math/rng.h"
-#include "peer/diary/columns.h"
+#include "peer/run_log/columns.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -187,14 +187,14 @@ static int out_of_memory(const char *what, char error[RUN_ERROR_MAX])
     return -ENOMEM;
 }
 
-struct diary_source cmd_training_source(const struct cmd_training *t)
+struct run_log_source cmd_training_source(const struct cmd_training *t)
 {
     const struct cmd_training *of = t->of != NULL ? t->of : t;
-    struct diary_source source = {NULL, NULL, {0, 0}};
+    struct run_log_source source = {NULL, NULL, {0, 0}};
     if (of->has_data)
-        source = (struct diary_source){of->data.train.names,
-                                       of->data.schema.named ? &of->data.schema : NULL,
-                                       {of->data.hash, of->data.holdout}};
+        source = (struct run_log_source){of->data.train.names,
+                                         of->data.schema.named ? &of->data.schema : NULL,
+                                         {of->data.hash, of->data.holdout}};
     return source;
 }
 
@@ -359,7 +359,7 @@ static void close_trainer(struct cmd_training *t)
 
 void cmd_training_share(struct cmd_training *t, struct cmd_training *of, uint32_t threads)
 {
-    assert(threads >= 1 && threads <= CREW_MAX);
+    assert(threads >= 1 && threads <= THREAD_POOL_MAX);
     t->of = of;
     of->shared = threads;
 }

@@ -10,11 +10,11 @@
 #define PEER_CMD_TRAINING_H
 
 #include "nn/data/data.h"
-#include "nn/math/crew.h"
+#include "nn/math/thread_pool.h"
 #include "nn/train/sgd_trainer.h"
 #include "peer/cmd/progress.h"
-#include "peer/diary/model.h"
 #include "peer/run/run.h"
+#include "peer/run_log/model.h"
 #include "peer/sgd/sgd_keys.h"
 
 struct cmd_training
@@ -47,7 +47,7 @@ struct cmd_training
     float *init;                 /* Parameters of the initial model from a file, or NULL. */
     struct shard_owners *owners; /* Table of shard owners for peers that share it, or NULL. */
     /* Scratch memory for peers that share it, one for each thread. */
-    struct sgd_scratch *scratch[CREW_MAX];
+    struct sgd_scratch *scratch[THREAD_POOL_MAX];
     struct shard shard;
     struct sgd_trainer sgd;
 };
@@ -61,7 +61,7 @@ __attribute__((warn_unused_result)) int cmd_training_init(struct cmd_training *t
 
 /* Makes `t` use the data, model, scratch memory and shard owners of `of`, for many peers in one
  * process. `of` must be initialised first and closed last. All peers work on `threads` threads,
- * from 1 to CREW_MAX. With --shard auto there is one table of owners, so `threads` must be 1. */
+ * from 1 to THREAD_POOL_MAX. With --shard auto there is one table of owners, so `threads` must be 1. */
 void cmd_training_share(struct cmd_training *t, struct cmd_training *of, uint32_t threads);
 /* Sets the thread on which the peer works from now on, counted from 0. */
 void cmd_training_set_thread(struct cmd_training *t, uint32_t thread);
@@ -104,7 +104,7 @@ __attribute__((warn_unused_result)) int cmd_training_model(struct model *m, cons
 
 /* Returns the description of the training data, borrowed from `t`. Zeros until the data are
  * read. */
-struct diary_source cmd_training_source(const struct cmd_training *t);
+struct run_log_source cmd_training_source(const struct cmd_training *t);
 
 /* Returns why sgd_trainer_init() failed with `err`. Its own message `why` is valid only for bad
  * input. */

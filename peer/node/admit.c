@@ -160,7 +160,7 @@ static void refuse(struct sessions *s, const struct link *l, enum wire_refusal w
         memcpy(m.other, other, sizeof m.other);
     sessions_send(s, l, false, out, wire_put_refused(out, sizeof out, &m), NULL);
     sessions_hang_up(s, l, false);
-    watch_refused(s, l->id);
+    failure_detector_refused(s, l->id);
 }
 
 /* ---- names ---- */
@@ -389,7 +389,7 @@ void admit_refused(struct sessions *s, const struct link *l, const struct wire_r
         a->said_us[m->why] = now;
     }
     sessions_hang_up(s, l, false);
-    watch_refused(s, l->id);
+    failure_detector_refused(s, l->id);
 }
 
 /* Whoever talks to us for a while admits us. */

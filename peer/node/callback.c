@@ -72,7 +72,7 @@ static void tell_theirs(struct sessions *s, const struct record *r, const char *
             "lists them");
     else
         env_note(s->env, NOTE_WARNING, "%s cannot be called at %s: %s; start it with %s", r->name,
-                 address, seek_why(why), remedy);
+                 address, connection_diagnostics_why(why), remedy);
 }
 
 /* Warns that members cannot call this peer. One line covers all of them, because their results
@@ -99,14 +99,15 @@ static void tell_ours(struct sessions *s)
             s->env, NOTE_WARNING,
             "%s cannot call this peer at %s: %s; %u other member%s can. If more members report "
             "this, start this peer with %s",
-            r->name, b->address, seek_why(why), (unsigned)n_works, n_works == 1 ? "" : "s", remedy);
+            r->name, b->address, connection_diagnostics_why(why), (unsigned)n_works,
+            n_works == 1 ? "" : "s", remedy);
         return;
     }
     env_note(
         s->env, NOTE_WARNING,
         "no member can call this peer at %s, the address that it announces: %s, says %s; start "
         "this peer with %s",
-        b->address, seek_why(why), r->name, remedy);
+        b->address, connection_diagnostics_why(why), r->name, remedy);
     b->gap_us = b->gap_us == 0 ? TELL_US : 2 * b->gap_us;
     b->gap_us = b->gap_us < TELL_MOST_US ? b->gap_us : TELL_MOST_US;
     b->tell_us = s->env->now_us + b->gap_us;

@@ -101,7 +101,7 @@ void sessions_resolved(struct sessions *s, const struct node_event *ev)
             env_note(s->env, NOTE_WARNING, "bootstrap %s does not resolve; will be retried",
                      d->name);
         d->warned = true;
-        seek_unresolved(s, ev->resolved.seed);
+        connection_diagnostics_unresolved(s, ev->resolved.seed);
         d->next_us = s->env->now_us + env_jitter(s->env, SEED_ALONE_US);
         return;
     }

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void edges_init(struct edges *es, struct env *env, struct sessions *s, struct workshop *w)
+void edges_init(struct edges *es, struct env *env, struct sessions *s, struct run_context *w)
 {
     *es = (struct edges){.env = env, .sessions = s, .workshop = w};
 }
@@ -51,7 +51,7 @@ bool edges_stale(struct edges *es, double most2)
         struct neighbour *b = es->at[i];
         bool rests = b->aside && b->edge.cur.payload == NULL; /* For good. */
         if (b->edge.state == EDGE_OPEN && !rests)
-            any |= stale_look(&b->stale, &b->edge, most2);
+            any |= delayed_exchange_look(&b->stale, &b->edge, most2);
     }
     return any;
 }
@@ -110,7 +110,7 @@ static struct neighbour *add(struct edges *es, const uint8_t *id)
     }
     b->lost_us = b->open_us = b->beat_us = es->env->now_us;
     b->must_ask = true;
-    b->absence = absence_begun(es->env->now_us);
+    b->absence = flap_damping_begun(es->env->now_us);
     es->at[es->n++] = b;
     return b;
 }
@@ -196,9 +196,10 @@ static void drop_unwanted(struct edges *es)
 
 /* Our place in tree t, and that of each neighbour. */
 static int place_in_tree(struct edges *es, const struct graph *g, uint32_t self, size_t t,
-                         enum survey_role (*role)[SURVEY_TREES])
+                         enum tree_aggregation_role (*role)[TREE_AGGREGATION_TREES])
 {
-    uint32_t root = (uint32_t)(t * g->n / SURVEY_TREES), *parent = malloc(g->n * sizeof *parent);
+    uint32_t root = (uint32_t)(t * g->n / TREE_AGGREGATION_TREES),
+             *parent = malloc(g->n * sizeof *parent);
     int err = parent != NULL ? graph_tree(g, root, parent) : -ENOMEM;
     uint32_t depth = graph_eccentricity(g, root);
     es->place.root[t] = self == root;
@@ -206,9 +207,10 @@ static int place_in_tree(struct edges *es, const struct graph *g, uint32_t self,
     for (uint32_t k = g->first[self]; k < g->first[self + 1] && err == 0; k++) {
         uint32_t other = g->neighbour[k];
         bool child = parent[other] == self;
-        role[k - g->first[self]][t] = child                                   ? SURVEY_CHILD
-                                      : self != root && parent[self] == other ? SURVEY_PARENT
-                                                                              : SURVEY_ASIDE;
+        role[k - g->first[self]][t] = child ? TREE_AGGREGATION_CHILD
+                                      : self != root && parent[self] == other
+                                          ? TREE_AGGREGATION_PARENT
+                                          : TREE_AGGREGATION_ASIDE;
         es->place.n_children[t] += child;
     }
     free(parent);
@@ -220,22 +222,23 @@ static int place_in_trees(struct edges *es, const struct graph *g, uint32_t self
 {
     const struct run *run = &es->workshop->run;
     uint32_t degree = graph_degree(g, self);
-    enum survey_role(*role)[SURVEY_TREES] = calloc((size_t)degree + 1, sizeof *role);
+    enum tree_aggregation_role(*role)[TREE_AGGREGATION_TREES] =
+        calloc((size_t)degree + 1, sizeof *role);
     int err = role != NULL ? 0 : -ENOMEM;
-    es->place =
-        (struct survey_place){.built = es->place.built + 1,
-                              .n = g->n,
-                              .reach = self == 0 ? es->eccentricity : graph_eccentricity(g, 0),
-                              .lock_step = run->policy == RUN_SYNC,
-                              .n_rounds = run->rounds};
-    for (size_t t = 0; t < SURVEY_TREES && err == 0; t++)
+    es->place = (struct tree_aggregation_place){.built = es->place.built + 1,
+                                                .n = g->n,
+                                                .reach = self == 0 ? es->eccentricity
+                                                                   : graph_eccentricity(g, 0),
+                                                .lock_step = run->policy == RUN_SYNC,
+                                                .n_rounds = run->rounds};
+    for (size_t t = 0; t < TREE_AGGREGATION_TREES && err == 0; t++)
         err = place_in_tree(es, g, self, t, role);
     for (uint32_t k = 0; k < degree && err == 0; k++) {
         uint32_t other = g->neighbour[g->first[self] + k];
         const struct member *m = members_at(es->env->members, es->env->vertices[other]);
         struct neighbour *b = find(es, m->record->id);
         if (b != NULL) /* There may have been no memory for it: the node ends. */
-            survey_pair_place(&b->edge.sketch.survey, role[k], es->place.built);
+            tree_aggregation_pair_place(&b->edge.sketch.survey, role[k], es->place.built);
     }
     free(role);
     return err;
@@ -281,8 +284,9 @@ static void agree(struct edges *es, struct neighbour *b)
         memset(b->said, 0, sizeof b->said);
     b->edge.ending = false;
     bool rested = b->edge.theirs.run_round == es->beat && es->workshop->run.policy == RUN_SYNC
-                  && stale_rested(&b->edge, es->beat);
-    stale_opened(&b->stale, &b->edge, rested ? es->env->now_us : b->open_us, es->env->now_us);
+                  && delayed_exchange_rested(&b->edge, es->beat);
+    delayed_exchange_opened(&b->stale, &b->edge, rested ? es->env->now_us : b->open_us,
+                            es->env->now_us);
     b->beat = b->edge.theirs.run_round;
     b->beat_us = es->env->now_us;
     es->opened_us = es->exchange_us = es->env->now_us;
@@ -384,12 +388,12 @@ void edges_delta(struct edges *es, const struct link *l, const struct wire_delta
     }
     struct wire_delta whole = *d;
     edge_gather(&b->edge, &whole);
-    if (!workshop_valid(es->workshop, &whole, &sketch)) {
+    if (!run_context_valid(es->workshop, &whole, &sketch)) {
         sessions_violation(es->sessions, l, "DELTA does not decode");
         return;
     }
     edge_store(&b->edge, &whole, &sketch);
-    stale_delta(&b->stale, &b->edge, es->beat, es->env->now_us);
+    delayed_exchange_delta(&b->stale, &b->edge, es->beat, es->env->now_us);
     pace_heard(&es->pace, 1e-3 * (double)d->pace);
     hear_due(es, b, d->checkpoint);
     es->exchange_us = b->beat_us = es->env->now_us;
@@ -469,7 +473,7 @@ void edges_heard(struct edges *es, const struct link *l)
      * deltas are said again, and one that they have is dropped. */
     b->edge.resend_prev = b->edge.prev.payload != NULL;
     b->edge.resend_cur = b->edge.cur.payload != NULL;
-    stale_opened(&b->stale, &b->edge, b->open_us, es->env->now_us);
+    delayed_exchange_opened(&b->stale, &b->edge, b->open_us, es->env->now_us);
     edges_say_word(es, b); /* It has heard nothing of us meanwhile. */
 }
 
@@ -498,7 +502,7 @@ void edges_tick(struct edges *es)
     for (size_t i = 0; i < es->n; i++) {
         struct neighbour *b = es->at[i];
         bool away = b->link == NULL || now - b->link->heard_us > LAPSE_US;
-        absence_look(&b->absence, away, b->link != NULL ? b->link->heard_us : b->lost_us, now);
+        flap_damping_look(&b->absence, away, b->link != NULL ? b->link->heard_us : b->lost_us, now);
         if (b->link != NULL && now - b->link->heard_us > SILENT_US)
             edge_pause(&b->edge, false);
     }

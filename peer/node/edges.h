@@ -18,14 +18,14 @@
 #ifndef PEER_NODE_EDGES_H
 #define PEER_NODE_EDGES_H
 
-#include "peer/node/absence.h"
+#include "peer/node/averaging_pass.h"
 #include "peer/node/checkpoint.h"
+#include "peer/node/delayed_exchange.h"
+#include "peer/node/flap_damping.h"
 #include "peer/node/pace.h"
-#include "peer/node/pass.h"
-#include "peer/node/stale.h"
-#include "peer/node/workshop.h"
+#include "peer/node/run_context.h"
 
-/* Rounds of a pass: of base:K at most 2 log2(members) + 2; ROTA_ROUNDS_MAX. */
+/* Rounds of a pass: of base:K at most 2 log2(members) + 2; ROUND_SCHEDULE_ROUNDS_MAX. */
 enum { EDGES_ROUNDS_MAX = 24, EDGES_PARTS_MAX = 64 };
 
 /* What a BEAT of theirs said beside their beat. */
@@ -65,21 +65,22 @@ struct neighbour
     int64_t beat_us;               /* and when anything said that it had changed. */
     struct neighbour_word said[2]; /* The latest for an even beat, and for an odd one. */
     int64_t coming_us;             /* When part of a message that says so came in, last. */
-    struct absence absence;        /* How often, and for how long, it was silent or gone lately. */
+    struct flap_damping absence;   /* How often, and for how long, it was silent or gone lately. */
     struct checkpoint_word word;
-    struct stale stale;  /* Are its deltas and replicas of long ago? */
-    bool excused;        /* The user has been told that nobody waits for it; */
-    bool was_excused;    /* that was so once. */
-    double gamma;        /* The edge's, as the last job left it: the worker's own
+    struct delayed_exchange stale; /* Are its deltas and replicas of long ago? */
+    bool excused;                  /* The user has been told that nobody waits for it; */
+    bool was_excused;              /* that was so once. */
+    double gamma;                  /* The edge's, as the last job left it: the worker's own
                               * may change under our eyes. */
-    int64_t barred_us;   /* Until then the edge stays closed: it was distrusted, */
-    uint32_t n_barred;   /* so many times (gossip/exchange/trust.h). */
-    bool distrusted;     /* It was, and the edge has not gone well since: */
-    bool for_good;       /* nor has it another chance in the last phase. */
+    int64_t barred_us;             /* Until then the edge stays closed: it was distrusted, */
+    uint32_t n_barred;             /* so many times (gossip/exchange/outlier_filter.h). */
+    bool distrusted;               /* It was, and the edge has not gone well since: */
+    bool for_good;                 /* nor has it another chance in the last phase. */
     uint32_t n_runaways; /* So many that the edge's gamma counted have been told to the user. */
     struct neighbour_part part;
     struct neighbour_told told;
-    uint32_t turn[EDGES_ROUNDS_MAX]; /* By round of a pass: 0, or its weight then (rota_word()). */
+    uint32_t turn
+        [EDGES_ROUNDS_MAX]; /* By round of a pass: 0, or its weight then (round_schedule_word()). */
 };
 
 /* The last phase ends long before so many of its rounds: nobody honest says more. */
@@ -97,27 +98,27 @@ struct edges
 {
     struct env *env;
     struct sessions *sessions;
-    struct workshop *workshop;
+    struct run_context *workshop;
     struct neighbour **at; /* In neighbour order. */
     size_t n, cap;
     uint64_t view;         /* The edges were chosen for this view of the members; 0: none yet. */
     uint32_t n_rounds;     /* A pass has so many; 0: the graph stands still (rounds.h). */
-    bool exact;            /* And the product of a pass is the mean (topology/rota.h). */
+    bool exact;            /* And the product of a pass is the mean (topology/round_schedule.h). */
     uint32_t eccentricity; /* Our own. */
-    struct survey_place place; /* Ours in the trees along which the drift is surveyed. */
-    uint64_t measured;         /* The graph, as place.built counts them, */
-    double gap, momentum;      /* whose spectral gap this is, and best momentum. */
-    double spread;             /* It is graph_spread() at our vertex: see topology.h. */
-    uint64_t beat;             /* Our own, as phases.h last said, */
-    uint64_t due;              /* and the checkpoint's that goes along, */
-    uint32_t settled;          /* and how many hops around us are near. */
-    bool last;                 /* The last phase has begun. */
-    struct pass pass;          /* pass.c's. */
-    struct pace pace;          /* What deltas say of speeds, and what our jobs measured. */
-    uint64_t heard_due;        /* The next beat after ours at which neighbours say one is due, */
-    uint64_t heard_any;        /* and the same by words of theirs that come too soon. */
-    int64_t opened_us;         /* When the last edge opened. */
-    int64_t exchange_us;       /* When the last edge opened or delta came. */
+    struct tree_aggregation_place place; /* Ours in the trees along which the drift is surveyed. */
+    uint64_t measured;                   /* The graph, as place.built counts them, */
+    double gap, momentum;                /* whose spectral gap this is, and best momentum. */
+    double spread;                       /* It is graph_spread() at our vertex: see topology.h. */
+    uint64_t beat;                       /* Our own, as phases.h last said, */
+    uint64_t due;                        /* and the checkpoint's that goes along, */
+    uint32_t settled;                    /* and how many hops around us are near. */
+    bool last;                           /* The last phase has begun. */
+    struct averaging_pass pass;          /* pass.c's. */
+    struct pace pace;    /* What deltas say of speeds, and what our jobs measured. */
+    uint64_t heard_due;  /* The next beat after ours at which neighbours say one is due, */
+    uint64_t heard_any;  /* and the same by words of theirs that come too soon. */
+    int64_t opened_us;   /* When the last edge opened. */
+    int64_t exchange_us; /* When the last edge opened or delta came. */
     uint64_t n_resets;
     uint64_t n_distrusted; /* Times that an edge was barred. */
     int64_t excused_us;    /* When a neighbour was waited for no more, for the first time. */
@@ -127,7 +128,7 @@ struct edges
     uint64_t bytes_ahead;                    /* That went out so, over all edges. */
 };
 
-void edges_init(struct edges *es, struct env *env, struct sessions *s, struct workshop *w);
+void edges_init(struct edges *es, struct env *env, struct sessions *s, struct run_context *w);
 void edges_close_all(struct edges *es);
 
 /* ---- what happens ---- */
@@ -214,7 +215,7 @@ uint32_t neighbour_settled(const struct neighbour *b, uint64_t beat);
 /* The spectral gap of the graph as it is, or 0 where that was not measured. */
 double edges_gap(const struct edges *es);
 const struct neighbour *edges_of(const struct edges *es, const struct link *l);
-/* Is some replica a round older than others, and by more than `most` off (workshop_lags())? */
+/* Is some replica a round older than others, and by more than `most` off (run_context_lags())? */
 bool edges_lag(const struct edges *es, double most);
 /* Does some open edge mix by what it held long ago (stale.h)? Then mixing may part models that
  * were near. most2: a squared distance that hardly matters. */

@@ -23,5 +23,5 @@ void edges_late(struct edges *es, int64_t late_us)
 void edges_begin(struct edges *es)
 {
     for (size_t i = 0; i < es->n; i++)
-        es->at[i]->absence = absence_begun(es->env->now_us);
+        es->at[i]->absence = flap_damping_begun(es->env->now_us);
 }

@@ -1,7 +1,7 @@
 /* peer/node/env.c -- the outbox of a step, the members, jitter. */
 #include "peer/node/env.h"
 
-#include "gossip/members/vouches.h"
+#include "gossip/members/endorsements.h"
 
 #include <assert.h>
 #include <errno.h>

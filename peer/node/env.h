@@ -11,8 +11,8 @@
 #define PEER_NODE_ENV_H
 
 #include "nn/math/rng.h"
-#include "peer/node/commons.h"
 #include "peer/node/node.h"
+#include "peer/node/shared_scratch.h"
 #include "peer/node/times.h"
 
 struct env
@@ -31,7 +31,7 @@ struct env
 
     /* Scratch. */
     uint32_t vertices[WIRE_MEMBERS_MAX]; /* For members_vertices(). */
-    struct commons *commons;             /* Ours, or shared with other nodes. */
+    struct shared_scratch *commons;      /* Ours, or shared with other nodes. */
 };
 
 /* 0, -EINVAL or -ENOMEM; close it in any case. */

@@ -3,7 +3,7 @@
 
 #include "gossip/exchange/piece.h"
 #include "nn/math/vec.h"
-#include "peer/node/others.h"
+#include "peer/node/member_counts.h"
 
 #include <string.h>
 
@@ -13,7 +13,7 @@ enum {
     NOWHERE_US = 5 * 1000 * 1000 /* Nobody has it for so long: it is not to be had. */
 };
 
-void initial_init(struct initial *in, struct env *env, struct sessions *s, struct workshop *w)
+void initial_init(struct initial *in, struct env *env, struct sessions *s, struct run_context *w)
 {
     *in = (struct initial){.env = env, .sessions = s, .workshop = w, .sole = true};
 }
@@ -96,7 +96,7 @@ static enum initial_said nobody(struct initial *in)
         in->none_us = 0;
     else if (in->none_us == 0)
         in->none_us = in->env->now_us > 0 ? in->env->now_us : 1;
-    bool gone = sessions_any(in->sessions) || !others_live(in->env);
+    bool gone = sessions_any(in->sessions) || !member_counts_live(in->env);
     return !any && gone && in->env->now_us - in->none_us > NOWHERE_US ? INITIAL_NOWHERE
                                                                       : INITIAL_WAITS;
 }
@@ -138,7 +138,7 @@ static void ask(struct initial *in, const struct link *l, size_t piece)
 
 const char *initial_take(struct initial *in, const struct link *l, const struct wire_model *m)
 {
-    struct workshop *w = in->workshop;
+    struct run_context *w = in->workshop;
     uint32_t *open = open_on(in, l->number);
     size_t n;
     if (open == NULL)
@@ -167,7 +167,7 @@ static bool is_right(const struct initial *in)
 {
     const struct mixing *m = &in->workshop->mixing;
     return vec_finite(m->x0, m->n_floats) && statistics_proper(&m->statistics, m->x0 + m->dim)
-           && workshop_begins(in->workshop);
+           && run_context_begins(in->workshop);
 }
 
 /* Where several have sent pieces nobody can say who was wrong. */
@@ -216,7 +216,7 @@ enum initial_said initial_update(struct initial *in)
 
 const struct link *initial_awaited(const struct initial *in)
 {
-    const struct workshop *w = in->workshop;
+    const struct run_context *w = in->workshop;
     for (size_t i = 0; i < in->sessions->n_links && w->ready && w->trainer.begins != NULL; i++) {
         const struct link *l = &in->sessions->links[i];
         if (link_talks(l) && !l->doomed && !l->same_run

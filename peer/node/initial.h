@@ -21,7 +21,7 @@
 #ifndef PEER_NODE_INITIAL_H
 #define PEER_NODE_INITIAL_H
 
-#include "peer/node/workshop.h"
+#include "peer/node/run_context.h"
 
 enum {
     INITIAL_WINDOW = 4,             /* Pieces that are on their way. */
@@ -39,7 +39,7 @@ struct initial
 {
     struct env *env;
     struct sessions *sessions;
-    struct workshop *workshop;
+    struct run_context *workshop;
     bool asks;       /* Somebody is asked: */
     uint32_t link;   /* on this one, */
     bool sole;       /* which has sent all that is here. */
@@ -59,7 +59,7 @@ struct initial
     size_t next_liar;
 };
 
-void initial_init(struct initial *in, struct env *env, struct sessions *s, struct workshop *w);
+void initial_init(struct initial *in, struct env *env, struct sessions *s, struct run_context *w);
 
 /* The run is given up: what has come is of no use. */
 void initial_forget(struct initial *in);

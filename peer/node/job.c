@@ -15,8 +15,8 @@
 /* A neighbour's queue holds so many parts of a delta, and the rest of it. */
 enum { PARTS_MAX = 3, SIGN_US = 1000 * 1000 };
 
-void job_init(struct job *j, struct env *env, struct workshop *w, struct edges *es,
-              struct phases *ph, struct orders *o)
+void job_init(struct job *j, struct env *env, struct run_context *w, struct edges *es,
+              struct phases *ph, struct model_server *o)
 {
     const double unknown = (double)NAN;
     *j = (struct job){.env = env, .workshop = w, .edges = es, .phases = ph, .orders = o};
@@ -31,8 +31,8 @@ void job_init(struct job *j, struct env *env, struct workshop *w, struct edges *
                                         .drift_target = unknown,
                                         .goodput = unknown,
                                         .statistics_apart = unknown};
-    verdict_init(&j->verdict);
-    goodput_init(&j->goodput);
+    divergence_init(&j->verdict);
+    bandwidth_estimate_init(&j->goodput);
 }
 
 void job_close(struct job *j)
@@ -41,7 +41,7 @@ void job_close(struct job *j)
     free(j->keys);
     free(j->pairs);
     rollback_close(&j->rollback);
-    goodput_init(&j->goodput);
+    bandwidth_estimate_init(&j->goodput);
     j->snapshot = NULL;
     j->keys = NULL;
     j->pairs = NULL;
@@ -74,7 +74,7 @@ void job_share(struct job *j)
 /* The edge's task in this job. */
 static void plan_edge(struct job *j, size_t i)
 {
-    const struct workshop *w = j->workshop;
+    const struct run_context *w = j->workshop;
     const struct phases *ph = j->phases;
     struct mixing_moment now = {.round = ph->round,
                                 .n_rounds = w->run.rounds,
@@ -82,15 +82,15 @@ static void plan_edge(struct job *j, size_t i)
                                 .settling = ph->phase == NODE_SETTLING,
                                 .draining = ph->draining,
                                 .barred = edges_found_out(j->edges, edges_at(j->edges, i)),
-                                .codec =
-                                    w->by_drift ? DELTA_RUNG + ladder_rung(&w->ladder) : DELTA_RUN};
+                                .codec = w->by_drift ? DELTA_RUNG + codec_levels_rung(&w->ladder)
+                                                     : DELTA_RUN};
     rounds_plan(j->edges, edges_at(j->edges, i), phases_next_beat(ph), &now);
     edges_join(j->edges, i, &now);
 }
 
 static void plan_snapshot(struct job *j)
 {
-    bool due = orders_due(j->orders, j->phases->round, &j->at_window);
+    bool due = model_server_due(j->orders, j->phases->round, &j->at_window);
     if (due && j->snapshot == NULL)
         j->snapshot = packet_get(&j->workshop->models);
 }
@@ -107,12 +107,13 @@ static void no_memory(struct job *j)
 static int measure_gap(struct job *j)
 {
     const struct run *run = &j->workshop->run;
-    const struct survey_place *place = &j->edges->place;
+    const struct tree_aggregation_place *place = &j->edges->place;
     struct spectrum s;
     if (j->edges->measured == place->built || j->edges->n_rounds > 0
         || !(mixing_undisturbed(&j->workshop->mixing) || j->phases->phase == NODE_SETTLING))
         return 0;
-    int err = commons_spectrum(j->env->commons, edges_topology(j->edges), place->n, run->seed, &s);
+    int err =
+        shared_scratch_spectrum(j->env->commons, edges_topology(j->edges), place->n, run->seed, &s);
     if (err != 0)
         return err;
     j->edges->gap = s.gap;
@@ -162,21 +163,21 @@ static void set_moment(struct job *j)
 /* --compress auto: by what the last job has learnt, and by what the links can take. */
 static void choose_rung(struct job *j)
 {
-    struct workshop *w = j->workshop;
-    struct ladder *l = &w->ladder;
+    struct run_context *w = j->workshop;
+    struct codec_levels *l = &w->ladder;
     const struct sketch_figures *known = mixing_figures(&w->mixing);
     uint64_t now = j->phases->round;
     if (!w->by_drift || j->phases->phase != NODE_TRAINING)
         return;
-    ladder_look(l, w->run.drift_target, j->edges->spread, known->xi, known->round, now);
-    goodput_look(&j->goodput, j->edges, l, now);
+    codec_levels_look(l, w->run.drift_target, j->edges->spread, known->xi, known->round, now);
+    bandwidth_estimate_look(&j->goodput, j->edges, l, now);
 }
 
 /* Who has asked for nothing gets what the run's length has room for. */
 static void plan_evaluation(struct job *j)
 {
     const struct node_config *c = &j->env->config;
-    const struct workshop *w = j->workshop;
+    const struct run_context *w = j->workshop;
     struct evaluation e = {.every = c->evaluate_every, .samples = c->evaluate_samples};
     if (c->evaluate_every == NODE_EVALUATE_AUTO)
         e = evaluation_plan(w->run.rounds, w->trainer.batch
@@ -193,7 +194,7 @@ static void plan_evaluation(struct job *j)
 static void plan_training(struct job *j)
 {
     const struct phases *ph = j->phases;
-    const struct workshop *w = j->workshop;
+    const struct run_context *w = j->workshop;
     j->round = ph->round;
     j->steps = ph->steps;
     j->trained.abandoned = false;
@@ -248,7 +249,7 @@ void job_start(struct job *j)
         no_memory(j);
         return;
     }
-    pass_plan(j->edges, phases_beat(ph));
+    averaging_pass_plan(j->edges, phases_beat(ph));
     for (size_t i = 0; i < j->edges->n; i++) {
         const struct neighbour *b = edges_at(j->edges, i);
         degree += b->edge.state == EDGE_OPEN && !b->aside;
@@ -315,7 +316,7 @@ void job_last(struct job *j)
 /* ---- the job ---- */
 
 /* Factor masking: what has gone out leaves the momentum, too. */
-static void mask_momentum(struct workshop *w)
+static void mask_momentum(struct run_context *w)
 {
     const float *sent = mixing_sent(&w->mixing);
     if (w->run.factor_masking && sent != NULL && w->trainer.sent != NULL)
@@ -325,7 +326,7 @@ static void mask_momentum(struct workshop *w)
 /* Whoever does more steps than others shall not weigh more: pace.h. */
 static void weigh_steps(const struct job *j)
 {
-    const struct workshop *w = j->workshop;
+    const struct run_context *w = j->workshop;
     float *x = w->mixing.x, weight = (float)pace_weight(j->n_steps, run_steps(&w->run));
     if (w->run.local_steps > 0 || j->ran_away || weight == 1)
         return;
@@ -369,7 +370,7 @@ void job_part(struct job *j, size_t n)
 /* Local steps, unless they lead nowhere; with --compress auto or --max-pull, how far they go, too. */
 static void train(struct job *j)
 {
-    struct workshop *w = j->workshop;
+    struct run_context *w = j->workshop;
     struct trainer *t = &w->trainer;
     size_t dim = w->mixing.dim;
     if (w->before != NULL)
@@ -386,7 +387,7 @@ static void train(struct job *j)
     weigh_steps(j);
     double step2 = w->before != NULL ? vec_dist2(w->mixing.x, w->before, dim) : 0;
     if (w->by_drift)
-        ladder_moved(&w->ladder, step2);
+        codec_levels_moved(&w->ladder, step2);
     if (w->run.pull > 0 && !j->ran_away)
         mixing_moved(&w->mixing, step2);
 }
@@ -394,28 +395,28 @@ static void train(struct job *j)
 /* What has arrived moves the model, and what is asked for of that one is taken. */
 static void mix(struct job *j)
 {
-    struct workshop *w = j->workshop;
+    struct run_context *w = j->workshop;
     mixing_mix(&w->mixing);
     mixing_beat(&w->mixing, &j->moment);
     if (j->snapshot != NULL && (!j->at_window || mixing_window_began(&w->mixing)))
         mixing_copy_model(&w->mixing, j->snapshot);
     if (w->by_drift && mixing_window_began(&w->mixing))
-        ladder_mark(&w->ladder, j->round);
+        codec_levels_mark(&w->ladder, j->round);
 }
 
 static void encode(struct job *j)
 {
-    struct workshop *w = j->workshop;
+    struct run_context *w = j->workshop;
     mixing_encode(&w->mixing);
     if (w->by_drift)
-        ladder_lagged(&w->ladder, mixing_lag2(&w->mixing));
+        codec_levels_lagged(&w->ladder, mixing_lag2(&w->mixing));
     mask_momentum(w);
 }
 
 /* Evaluations are no part of the deltas: they do not hold them up. */
 void job_work(struct job *j, int64_t (*clock_us)(void))
 {
-    struct workshop *w = j->workshop;
+    struct run_context *w = j->workshop;
     struct trainer *t = &w->trainer;
     int64_t begin = clock_us();
     j->clock_us = clock_us;
@@ -453,7 +454,7 @@ static void tell_runaways(struct job *j)
         if (!edges_new_runaway(j->edges, i))
             continue;
         if (g->fixed && j->phases->phase == NODE_SETTLING)
-            snprintf(j->figures.diverged, VERDICT_TEXT,
+            snprintf(j->figures.diverged, DIVERGENCE_TEXT,
                      "in the last phase the models went apart at gamma %.3g", g->value);
         env_note(j->env, NOTE_WARNING,
                  "round %llu: the distance to %s grows round after round: "
@@ -467,7 +468,7 @@ static void tell_runaways(struct job *j)
 void job_over(struct job *j)
 {
     j->working = false;
-    workshop_moved(j->workshop);
+    run_context_moved(j->workshop);
     mixing_finish(&j->workshop->mixing);
 }
 
@@ -477,7 +478,7 @@ static void serve_snapshot(struct job *j)
     if (j->snapshot != NULL && j->snapshot->len == 0)
         packet_release(j->snapshot); /* No window began. */
     else if (j->snapshot != NULL)
-        orders_serve(j->orders, j->snapshot, j->round);
+        model_server_serve(j->orders, j->snapshot, j->round);
     j->snapshot = NULL;
 }
 
@@ -499,7 +500,7 @@ static bool cannot_be_sent(struct job *j)
 {
     if (!j->workshop->mixing.diverged)
         return false;
-    snprintf(j->figures.diverged, VERDICT_TEXT, "at round %llu a parameter was over 1e19",
+    snprintf(j->figures.diverged, DIVERGENCE_TEXT, "at round %llu a parameter was over 1e19",
              (unsigned long long)j->round);
     env_note(j->env, NOTE_ERROR, "the model diverged at round %llu: try a lower --lr",
              (unsigned long long)j->round);
@@ -532,12 +533,12 @@ bool job_done(struct job *j)
 void job_judge(struct job *j)
 {
     char *why = j->figures.diverged;
-    if (why[0] != '\0' || verdict_ran_away(&j->verdict, why))
+    if (why[0] != '\0' || divergence_ran_away(&j->verdict, why))
         env_note(j->env, NOTE_WARNING,
                  "the run diverged: %s. A lower --lr, a denser --compress or --gamma auto may help",
                  why);
-    else if (verdict_learnt_nothing(&j->verdict, j->workshop->trainer.guess, &j->tested,
-                                    j->figures.unlearnt))
+    else if (divergence_learnt_nothing(&j->verdict, j->workshop->trainer.guess, &j->tested,
+                                       j->figures.unlearnt))
         env_note(j->env, NOTE_WARNING, "nothing was learnt: %s. Another --lr may help",
                  j->figures.unlearnt);
 }

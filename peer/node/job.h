@@ -22,9 +22,9 @@
 #ifndef PEER_NODE_JOB_H
 #define PEER_NODE_JOB_H
 
+#include "peer/node/bandwidth_estimate.h"
 #include "peer/node/evaluation.h"
-#include "peer/node/goodput.h"
-#include "peer/node/orders.h"
+#include "peer/node/model_server.h"
 #include "peer/node/phases.h"
 #include "peer/node/rollback.h"
 
@@ -37,10 +37,10 @@ enum job_part {
 struct job
 {
     struct env *env;
-    struct workshop *workshop;
+    struct run_context *workshop;
     struct edges *edges;
     struct phases *phases;
-    struct orders *orders;
+    struct model_server *orders;
     bool working;
     enum job_part part; /* What the present job does, or the last one did. */
 
@@ -63,8 +63,8 @@ struct job
     struct trainer_report trained, tested;
     int64_t compute_us, mix_us, evaluate_us;
 
-    struct goodput goodput; /* The loop's, at all times. */
-    struct verdict verdict;
+    struct bandwidth_estimate goodput; /* The loop's, at all times. */
+    struct divergence verdict;
     struct rollback rollback;
     int64_t (*clock_us)(void);    /* The worker's, */
     int64_t signed_us;            /* by which it last gave a sign. */
@@ -75,8 +75,8 @@ struct job
     struct node_progress figures; /* Those that jobs make. */
 };
 
-void job_init(struct job *j, struct env *env, struct workshop *w, struct edges *es,
-              struct phases *ph, struct orders *o);
+void job_init(struct job *j, struct env *env, struct run_context *w, struct edges *es,
+              struct phases *ph, struct model_server *o);
 /* The run is given up: what was made for it goes. No job may be running. */
 void job_close(struct job *j);
 

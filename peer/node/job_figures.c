@@ -33,7 +33,7 @@ static int64_t worked_us(const struct job *j)
 
 void job_report(struct job *j)
 {
-    const struct workshop *w = j->workshop;
+    const struct run_context *w = j->workshop;
     struct node_progress *p = &j->figures;
     const struct sketch *k = &w->mixing.sketch;
     p->local_steps = j->steps ? j->n_steps : 0;
@@ -41,12 +41,13 @@ void job_report(struct job *j)
     if (j->steps) {
         pace_worked(&j->edges->pace, j->n_steps, worked_us(j));
         p->loss = j->trained.loss;
-        goodput_worked(&j->goodput, j->compute_us + j->mix_us);
+        bandwidth_estimate_worked(&j->goodput, j->compute_us + j->mix_us);
         p->loss_untold = j->trained.n_samples == 0 && isnan(p->loss);
         if (!j->ran_away && !p->loss_untold)
-            verdict_loss(&j->verdict, j->round, p->loss, j->trained.n_samples);
+            divergence_loss(&j->verdict, j->round, p->loss, j->trained.n_samples);
     }
-    verdict_drift(&j->verdict, k->figures.xi, k->figures.relative, k->figures.round, w->run.rounds);
+    divergence_drift(&j->verdict, k->figures.xi, k->figures.relative, k->figures.round,
+                     w->run.rounds);
     if (j->evaluate) {
         p->accuracy = j->tested.accuracy;
         p->test_loss = j->tested.loss;
@@ -62,7 +63,7 @@ void job_report(struct job *j)
     bool passed = j->edges->pass.over;
     bool doubted = j->phases->chain.counts || passed; /* Then the bound is what there is. */
     if (j->phases->phase == NODE_SERVING && surveyed_last(j) && !doubted) {
-        p->relative_drift = workshop_rounded(w, k->figures.relative);
+        p->relative_drift = run_context_rounded(w, k->figures.relative);
     } else if (j->phases->phase == NODE_SERVING) {
         double norm = passed                           ? sqrt(vec_norm2(w->mixing.x, w->mixing.dim))
                       : mixing_undisturbed(&w->mixing) ? sqrt(k->at.q)
@@ -74,9 +75,9 @@ void job_report(struct job *j)
                                    : j->phases->bound_round;
     }
     p->gamma = mean_gamma(j->edges);
-    p->rung = w->by_drift ? ladder_spec[ladder_rung(&w->ladder)] : NULL;
-    p->rung_by = w->by_drift ? ladder_by(&w->ladder) : NULL;
-    p->goodput = goodput_bytes_per_s(&j->goodput);
+    p->rung = w->by_drift ? codec_levels_spec[codec_levels_rung(&w->ladder)] : NULL;
+    p->rung_by = w->by_drift ? codec_levels_by(&w->ladder) : NULL;
+    p->goodput = bandwidth_estimate_bytes_per_s(&j->goodput);
     p->excess = w->ladder.excess;
     p->drift_target = w->by_drift ? w->run.drift_target : (double)NAN;
     p->statistics_apart =

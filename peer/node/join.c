@@ -1,12 +1,12 @@
 /* peer/node/join.c -- getting the model that a peer begins with. */
 #include "peer/node/join.h"
 
-#include "peer/node/believe.h"
+#include "peer/node/round_quorum.h"
 
-void join_init(struct join *j, struct env *env, struct sessions *s, struct workshop *w)
+void join_init(struct join *j, struct env *env, struct sessions *s, struct run_context *w)
 {
     *j = (struct join){.env = env, .sessions = s, .workshop = w};
-    fetch_init(&j->fetch, env, s, w);
+    state_transfer_init(&j->fetch, env, s, w);
     initial_init(&j->initial, env, s, w);
 }
 
@@ -18,13 +18,13 @@ void join_start(struct join *j)
 void join_again(struct join *j)
 {
     j->has_model = false;
-    fetch_close(&j->fetch);
+    state_transfer_close(&j->fetch);
     initial_forget(&j->initial);
 }
 
 const struct link *join_donor(const struct join *j)
 {
-    return believe_furthest(j->sessions, UINT32_MAX);
+    return round_quorum_furthest(j->sessions, UINT32_MAX);
 }
 
 bool join_others_resume(const struct join *j)
@@ -39,12 +39,12 @@ bool join_others_resume(const struct join *j)
 static bool take(struct join *j)
 {
     const struct run *run = &j->workshop->run;
-    size_t n = fetch_givers(&j->fetch);
+    size_t n = state_transfer_givers(&j->fetch);
     int err = mixing_take_model(&j->workshop->mixing, (const uint8_t *)j->fetch.staged);
-    workshop_moved(j->workshop);
-    j->round = believe_joined(j->sessions, fetch_round(&j->fetch));
+    run_context_moved(j->workshop);
+    j->round = round_quorum_joined(j->sessions, state_transfer_round(&j->fetch));
     j->apart = j->fetch.apart;
-    fetch_close(&j->fetch);
+    state_transfer_close(&j->fetch);
     if (err != 0)
         return false;
     j->has_model = true;
@@ -58,10 +58,10 @@ enum initial_said join_initial(struct join *j)
 {
     enum initial_said said = initial_update(&j->initial);
     if (initial_alone(&j->initial))
-        fetch_seek(&j->fetch);
+        state_transfer_seek(&j->fetch);
     j->has_model = said == INITIAL_HERE;
     if (j->has_model)
-        fetch_close(&j->fetch);
+        state_transfer_close(&j->fetch);
     return said;
 }
 
@@ -76,10 +76,10 @@ bool join_update(struct join *j)
     if (j->workshop->lacks)
         return false;
     if (join_donor(j) != NULL)
-        return fetch_update(&j->fetch) && take(j);
+        return state_transfer_update(&j->fetch) && take(j);
     /* Nobody has begun: the run's initial model is right, unless bootstrap may still
      * lead to somebody who has, or others are about to go on from checkpoints. */
-    fetch_close(&j->fetch);
+    state_transfer_close(&j->fetch);
     bool waits = admit_is_refused(&j->sessions->admit)
                  || (v->config.n_bootstrap > 0 && !sessions_any(j->sessions)
                      && v->now_us - j->begun_us < GRACE_US);
@@ -91,7 +91,7 @@ bool join_model(struct join *j, const struct link *l, const struct wire_model *m
 {
     bool initial = model->round == WIRE_ROUND_INITIAL;
     const char *wrong =
-        initial ? initial_take(&j->initial, l, model) : fetch_take(&j->fetch, l, model);
+        initial ? initial_take(&j->initial, l, model) : state_transfer_take(&j->fetch, l, model);
     if (wrong != NULL)
         sessions_violation(j->sessions, l, wrong);
     return wrong == NULL && !j->has_model && j->fetch.active && join_update(j);

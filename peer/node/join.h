@@ -13,23 +13,23 @@
 #ifndef PEER_NODE_JOIN_H
 #define PEER_NODE_JOIN_H
 
-#include "peer/node/fetch.h"
 #include "peer/node/initial.h"
+#include "peer/node/state_transfer.h"
 
 struct join
 {
     struct env *env;
     struct sessions *sessions;
-    struct workshop *workshop;
+    struct run_context *workshop;
     bool has_model;
     uint64_t round; /* The round that a fetched model counts as. */
     double apart;   /* It is so far from the models of those that gave it (fetch.h). */
-    struct fetch fetch;
+    struct state_transfer fetch;
     struct initial initial;
     int64_t begun_us;
 };
 
-void join_init(struct join *j, struct env *env, struct sessions *s, struct workshop *w);
+void join_init(struct join *j, struct env *env, struct sessions *s, struct run_context *w);
 void join_start(struct join *j);
 
 /* There is no model any more: another run, or the others are in the middle of it. */

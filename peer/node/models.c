@@ -15,12 +15,12 @@ void models_serve(struct node *n, const struct link *l)
 {
     uint64_t wanted = n->orders.at[l - n->sessions.links].round;
     bool now = wanted <= n->phases.round || n->phases.phase > NODE_TRAINING;
-    orders_serve_pieces(&n->orders);
+    model_server_serve_pieces(&n->orders);
     if (n->job.working || !n->join.has_model || n->phases.phase < NODE_TRAINING)
         return;
-    orders_copy_pieces(&n->orders, n->phases.round);
+    model_server_copy_pieces(&n->orders, n->phases.round);
     if (now && !(l->observer && models_mix(n)))
-        orders_serve_now(&n->orders, l, n->phases.round);
+        model_server_serve_now(&n->orders, l, n->phases.round);
 }
 
 void models_asked(struct node *n, const struct link *l, const struct wire_message *m)
@@ -30,13 +30,13 @@ void models_asked(struct node *n, const struct link *l, const struct wire_messag
     bool layers = q->piece == WIRE_PIECE_LAYERS;
     bool initial = q->round == WIRE_ROUND_INITIAL && !whole && !layers;
     if (initial) {
-        if (!orders_send_initial(&n->orders, l, q))
+        if (!model_server_send_initial(&n->orders, l, q))
             sessions_violation(&n->sessions, l, "MODEL_REQ for no piece of ours");
         return;
     }
     if (whole || (layers && l->observer))
-        orders_take(&n->orders, l, q);
-    else if (layers || !orders_take_piece(&n->orders, l, q))
+        model_server_take(&n->orders, l, q);
+    else if (layers || !model_server_take_piece(&n->orders, l, q))
         sessions_violation(&n->sessions, l, "MODEL_REQ for no piece of ours");
     models_serve(n, l);
 }
@@ -45,7 +45,7 @@ void models_asked(struct node *n, const struct link *l, const struct wire_messag
 void models_came(struct node *n, const struct link *l, const struct wire_message *m)
 {
     if (m->model.piece == WIRE_PIECE_WHOLE && m->model.key == 0)
-        n->env.fx->write_handed |= hand_model(&n->hand, l, &m->model);
+        n->env.fx->write_handed |= model_handoff_model(&n->hand, l, &m->model);
     else if (join_model(&n->join, l, &m->model))
         phases_join(&n->phases);
 }

@@ -1,11 +1,11 @@
 /* peer/node/node.c -- the order of a step, and which machine gets which event. */
 #include "peer/node/node.h"
 
-#include "peer/node/ending.h"
-#include "peer/node/final.h"
+#include "peer/node/final_model.h"
+#include "peer/node/member_counts.h"
 #include "peer/node/models.h"
-#include "peer/node/others.h"
 #include "peer/node/parts.h"
+#include "peer/node/result_facts.h"
 #include "peer/node/state.h"
 
 #include <assert.h>
@@ -21,17 +21,17 @@ static void close_run(struct node *n)
     edges_close_all(&n->edges);
     round_protocol_close(&n->round_protocol);
     job_close(&n->job);
-    orders_forget(&n->orders);
-    hand_close(&n->hand);
+    model_server_forget(&n->orders);
+    model_handoff_close(&n->hand);
     join_again(&n->join);
-    workshop_close(&n->workshop);
+    run_context_close(&n->workshop);
 }
 
 static void take_run(struct node *n, const struct run *run)
 {
     if (n->workshop.ready) /* Ours was only a proposal: give it up. */
         close_run(n);
-    workshop_take(&n->workshop, run);
+    run_context_take(&n->workshop, run);
     if (n->workshop.ready)
         round_protocol_open(&n->round_protocol, &n->env, &n->sessions, &n->workshop);
 }
@@ -42,7 +42,7 @@ static void take_run(struct node *n, const struct run *run)
 static void standing(void *self, struct standing *s)
 {
     const struct node *n = self;
-    const struct workshop *w = &n->workshop;
+    const struct run_context *w = &n->workshop;
     bool began = n->phases.phase != NODE_GATHERING;
     bool has_run = w->has_run && !w->lacks; /* Nobody is to count on us before. */
     *s = (struct standing){.has_run = has_run,
@@ -58,8 +58,9 @@ static void standing(void *self, struct standing *s)
 /* It stays so while those who have begun it are merely out of reach. */
 static void look_who_has_begun(struct node *n)
 {
-    struct workshop *w = &n->workshop;
-    w->begun = w->has_run && (sessions_run_begun(&n->sessions) || w->begun) && others_live(&n->env);
+    struct run_context *w = &n->workshop;
+    w->begun =
+        w->has_run && (sessions_run_begun(&n->sessions) || w->begun) && member_counts_live(&n->env);
 }
 
 static enum sessions_run their_run(void *self, const struct wire_hello *h, bool dialled)
@@ -68,7 +69,7 @@ static enum sessions_run their_run(void *self, const struct wire_hello *h, bool 
     bool started = n->workshop.has_run && (n->resume.resumed || n->phases.phase != NODE_GATHERING);
     struct run run;
     look_who_has_begun(n);
-    enum sessions_run said = workshop_judge(&n->workshop, h, dialled, started, &run);
+    enum sessions_run said = run_context_judge(&n->workshop, h, dialled, started, &run);
     if (said == SESSIONS_RUN_TAKEN)
         take_run(n, &run);
     if (said == SESSIONS_RUN_TAKEN || said == SESSIONS_RUN_SAME)
@@ -115,12 +116,12 @@ static int open_machines(struct node *n, const struct node_config *config)
                                          .surplus = session_surplus,
                                          .status = say_status};
     n->workshop.env = &n->env;
-    pooling_init(&n->pooling, &n->env, &n->sessions);
+    statistics_aggregation_init(&n->pooling, &n->env, &n->sessions);
     edges_init(&n->edges, &n->env, &n->sessions, &n->workshop);
-    roll_init(&n->roll, &n->env, &n->sessions, &n->edges);
+    membership_log_init(&n->roll, &n->env, &n->sessions, &n->edges);
     join_init(&n->join, &n->env, &n->sessions, &n->workshop);
-    orders_init(&n->orders, &n->sessions, &n->workshop);
-    hand_init(&n->hand, &n->env, &n->sessions, &n->workshop);
+    model_server_init(&n->orders, &n->sessions, &n->workshop);
+    model_handoff_init(&n->hand, &n->env, &n->sessions, &n->workshop);
     phases_init(&n->phases, &n->env, &n->sessions, &n->workshop, &n->edges, &n->join);
     n->phases.round_protocol = &n->round_protocol;
     job_init(&n->job, &n->env, &n->workshop, &n->edges, &n->phases, &n->orders);
@@ -151,11 +152,11 @@ void node_close(struct node *n)
         return;
     assert(!n->job.working);
     close_run(n);
-    orders_close(&n->orders);
+    model_server_close(&n->orders);
     resume_close(&n->resume);
     phases_close(&n->phases);
-    roll_close(&n->roll);
-    pooling_close(&n->pooling);
+    membership_log_close(&n->roll);
+    statistics_aggregation_close(&n->pooling);
     sessions_close(&n->sessions);
     env_close(&n->env);
     free(n);
@@ -230,7 +231,7 @@ static void on_status_req(struct node *n, const struct link *l, const struct wir
 static void on_moments(struct node *n, const struct link *l, const struct wire_message *m)
 {
     if (!n->workshop.has_run)
-        pooling_take(&n->pooling, l, &m->moments);
+        statistics_aggregation_take(&n->pooling, l, &m->moments);
 }
 
 static bool mixes(const struct node *n)
@@ -267,7 +268,7 @@ static const struct
                                [WIRE_PROBE] = {on_probe, false, "bad PROBE"},
                                [WIRE_HEARD] = {on_heard, false, "bad HEARD"},
                                [WIRE_REFUSED] = {on_refused, false, "bad REFUSED"},
-                               [WIRE_HAND] = {final_hand, false, "bad HAND"},
+                               [WIRE_HAND] = {final_model_hand, false, "bad HAND"},
                                [WIRE_PART] = {on_part, false, "bad PART"},
                                [WIRE_MOMENTS] = {on_moments, false, "bad MOMENTS"},
                                [WIRE_ROUND_PROTOCOL] = {on_round, false, "bad ROUND_PROTOCOL"},
@@ -309,7 +310,7 @@ static void start(struct node *n)
     join_start(&n->join);
     if (n->env.config.n_resume > 0)
         go_on(n);
-    else if (pooling_start(&n->pooling))
+    else if (statistics_aggregation_start(&n->pooling))
         env_note(&n->env, NOTE_INFO,
                  "the run is fixed once the column moments of %u members (--min-peers) are here",
                  n->env.config.run.min_peers);
@@ -325,7 +326,7 @@ static void start(struct node *n)
 static void stop(struct node *n)
 {
     n->stopping = true;
-    if (n->job.working || n->env.over || halt_waits(&n->halt, &n->phases))
+    if (n->job.working || n->env.over || graceful_stop_waits(&n->halt, &n->phases))
         return;
     sessions_leave(&n->sessions);
     resume_copy_last(&n->resume);
@@ -367,12 +368,12 @@ static void look_for_initial(struct node *n)
 static void look_for_run(struct node *n)
 {
     struct run run;
-    if (!n->workshop.has_run && pooling_look(&n->pooling, &run)) {
+    if (!n->workshop.has_run && statistics_aggregation_look(&n->pooling, &run)) {
         take_run(n, &run);
         sessions_run_fixed(&n->sessions);
     }
     if (n->workshop.has_run)
-        pooling_close(&n->pooling);
+        statistics_aggregation_close(&n->pooling);
 }
 
 /* A job of the serving phase is the last one: after it the model is final. */
@@ -406,7 +407,7 @@ static void handle(struct node *n, const struct node_event *ev)
     case NODE_TIMER:
         break;
     case NODE_SENT:
-        l = orders_sent(&n->orders, ev->link);
+        l = model_server_sent(&n->orders, ev->link);
         if (l != NULL)
             models_serve(n, l);
         break;
@@ -417,7 +418,7 @@ static void handle(struct node *n, const struct node_event *ev)
         sessions_down(&n->sessions, ev);
         break;
     case NODE_DIAL_FAILED:
-        seek_failed(&n->sessions, ev);
+        connection_diagnostics_failed(&n->sessions, ev);
         sessions_dial_failed(&n->sessions, ev);
         break;
     case NODE_RESOLVED:
@@ -445,10 +446,10 @@ static void handle(struct node *n, const struct node_event *ev)
         worked(n);
         break;
     case NODE_KEPT:
-        final_kept(n, ev->kept.stored);
+        final_model_kept(n, ev->kept.stored);
         break;
     case NODE_HANDED:
-        hand_stored(&n->hand, ev->kept.stored);
+        model_handoff_stored(&n->hand, ev->kept.stored);
         break;
     case NODE_ADMIT:
         admit_list(&n->sessions, ev);
@@ -457,7 +458,7 @@ static void handle(struct node *n, const struct node_event *ev)
         checkpoint_written(&n->phases.checkpoint, ev->written.beat);
         break;
     case NODE_CARRIED:
-        goodput_carried(&n->job.goodput, &n->edges, ev);
+        bandwidth_estimate_carried(&n->job.goodput, &n->edges, ev);
         break;
     case NODE_STOP: /* Said again it waits for nothing. */
         n->halt.at_once = n->stopping;
@@ -489,7 +490,7 @@ static void tick(struct node *n)
         return;
     sessions_tick(&n->sessions);
     edges_tick(&n->edges);
-    roll_tick(&n->roll);
+    membership_log_tick(&n->roll);
     if (n->job.working)
         phases_watch_job(&n->phases);
     n->next_tick_us = now + TICK_US;
@@ -519,7 +520,7 @@ static void update_phases(struct node *n)
     switch (phases_update(&n->phases, job_diverged(&n->job))) {
     case PHASES_WAIT: /* An order that came while a job ran must not wait for the next one. */
         if (n->phases.phase >= NODE_TRAINING)
-            orders_serve_idle(&n->orders, n->phases.round, !models_mix(n));
+            model_server_serve_idle(&n->orders, n->phases.round, !models_mix(n));
         break;
     case PHASES_BEGUN:
         sessions_hello_all(&n->sessions);
@@ -535,7 +536,7 @@ static void update_phases(struct node *n)
         if (!n->kept)
             break;
         sessions_last_news(&n->sessions);
-        env_end(&n->env, ending_code(n));
+        env_end(&n->env, result_facts_code(n));
         break;
     }
 }
@@ -553,11 +554,11 @@ static int64_t wake_us(const struct node *n)
 void node_step(struct node *n, const struct node_event *ev, struct node_effects *fx)
 {
     env_begin_step(&n->env, ev->now_us, fx);
-    orders_release(&n->orders);
+    model_server_release(&n->orders);
     parts_release(&n->edges);
     round_protocol_release(&n->round_protocol);
     n->clock_ms = ev->io.clock_ms;
-    hand_release(&n->hand);
+    model_handoff_release(&n->hand);
     if (ev->type == NODE_WORKED || ev->type == NODE_TIMER) {
         n->bytes_sent = ev->io.bytes_sent;
         n->bytes_received = ev->io.bytes_received;
@@ -571,7 +572,7 @@ void node_step(struct node *n, const struct node_event *ev, struct node_effects 
     if (!n->env.over && n->stopping && !n->job.working)
         stop(n);
     if (!n->env.over) {
-        final_update(n);
+        final_model_update(n);
         tick(n);
         sessions_news(&n->sessions);
         look_for_run(n);

@@ -25,8 +25,8 @@
 #include "gossip/members/members.h"
 #include "gossip/wire/wire.h"
 #include "nn/train/trainer.h"
+#include "peer/node/divergence.h"
 #include "peer/node/schedule.h"
-#include "peer/node/verdict.h"
 #include "peer/run/run.h"
 
 #include <stdbool.h>
@@ -275,8 +275,8 @@ struct node_config
     uint32_t n_known;
     struct records *records; /* Shared with other nodes of this thread, and outlives them; NULL:
                               * the node's own (simulator). */
-    struct commons *commons; /* The same of scratch and the like (commons.h). */
-    int64_t forget_us;       /* Members that are dead or gone for so long are dropped; 0: never. */
+    struct shared_scratch *commons; /* The same of scratch and the like (commons.h). */
+    int64_t forget_us; /* Members that are dead or gone for so long are dropped; 0: never. */
 
     struct run_flags flags; /* What was given explicitly, and whose keys its runs have. */
     /* It may fix the run itself if nobody has one: a peer with run flags or without
@@ -356,12 +356,12 @@ struct node_progress
     uint64_t drift_age;           /* so many rounds have been done since. */
     double own_distance;          /* Estimated |x_i - mean|. */
     double gamma;                 /* Mean over the edges. */
-    /* --compress auto (gossip/exchange/ladder.h) fills these in: the codec of the last deltas,
+    /* --compress auto (gossip/exchange/codec_levels.h) fills these in: the codec of the last deltas,
      * and its measure of the drift, as last seen and as wanted. Else they are NULL and NaN. */
     const char *rung;
     double excess, drift_target;
-    const char
-        *rung_by; /* Who chose that rung: "drift", "link" or "price" (gossip/exchange/ladder.h). */
+    const char *
+        rung_by; /* Who chose that rung: "drift", "link" or "price" (gossip/exchange/codec_levels.h). */
     double goodput; /* Bytes/s over the slowest edge beside what is latency, as last seen. */
     /* The running statistics' relative distance over the worst edge; NaN: there are none. */
     double statistics_apart;
@@ -372,11 +372,11 @@ struct node_progress
                                           * over (--overlap layer). */
     uint32_t n_live, n_edges;
     uint64_t resets, violations, exchanges; /* Totals over all edges. */
-    uint64_t distrusted;         /* Times that an edge was closed for what came over it. */
-    uint64_t strangers;          /* Refused before authentication, as the driver told. */
-    bool evaluated;              /* accuracy is of this very round. */
-    char diverged[VERDICT_TEXT]; /* How training ran away, told when it is over; or "". */
-    char unlearnt[VERDICT_TEXT]; /* That it ended no better than guessing, likewise. */
+    uint64_t distrusted;            /* Times that an edge was closed for what came over it. */
+    uint64_t strangers;             /* Refused before authentication, as the driver told. */
+    bool evaluated;                 /* accuracy is of this very round. */
+    char diverged[DIVERGENCE_TEXT]; /* How training ran away, told when it is over; or "". */
+    char unlearnt[DIVERGENCE_TEXT]; /* That it ended no better than guessing, likewise. */
 };
 
 struct node; /* Opaque. */
@@ -462,10 +462,10 @@ void node_member(const struct node *n, size_t i, struct node_member *m);
  * the last. The text lives as long as the program. */
 const char *node_violation(const struct node *n, size_t i, uint64_t *count);
 
-struct outcome_facts;
+struct verdict_facts;
 
-/* How the run ended, or would if it ended now: for outcome_judge() of peer/node/outcome.h. */
-void node_facts(const struct node *n, struct outcome_facts *f);
+/* How the run ended, or would if it ended now: for verdict_judge() of peer/node/verdict.h. */
+void node_facts(const struct node *n, struct verdict_facts *f);
 /* The parameters and their segments; NULL before the run is known. Not while a
  * job runs. */
 const float *node_model(const struct node *n, const struct segment **segments, size_t *n_segments,

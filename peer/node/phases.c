@@ -1,11 +1,11 @@
 /* peer/node/phases.c -- shows the schedule what this peer knows, and does what it decided. */
 #include "peer/node/phases.h"
 
-#include "peer/node/deserted.h"
-#include "peer/node/labour.h"
-#include "peer/node/others.h"
-#include "peer/node/sight.h"
-#include "peer/node/tell.h"
+#include "peer/node/job_watchdog.h"
+#include "peer/node/member_counts.h"
+#include "peer/node/run_ended.h"
+#include "peer/node/scheduler_view.h"
+#include "peer/node/wait_log.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -29,8 +29,8 @@ enum {
  * message could last for ever. */
 enum { SAY_US = 500 * 1000, SKIP_US = 10 * 1000 * 1000 };
 
-void phases_init(struct phases *ph, struct env *env, const struct sessions *s, struct workshop *w,
-                 struct edges *es, struct join *j)
+void phases_init(struct phases *ph, struct env *env, const struct sessions *s,
+                 struct run_context *w, struct edges *es, struct join *j)
 {
     *ph = (struct phases){.env = env,
                           .sessions = s,
@@ -83,7 +83,7 @@ uint64_t phases_next_beat(const struct phases *ph)
  * figure of before speaks of it. */
 static void take_final(struct phases *ph)
 {
-    bool sole = others_vertices(ph->env) == 2;
+    bool sole = member_counts_vertices(ph->env) == 2;
     ph->final = true;
     ph->bound = sole ? 0 : ph->join->apart;
     ph->settling_window = UINT64_MAX;
@@ -97,7 +97,7 @@ void phases_join(struct phases *ph)
     ph->done = ph->skipped = 0;
     ph->resumed = false;
     ph->taken = true;
-    if (round >= last && others_finished(ph->env))
+    if (round >= last && member_counts_finished(ph->env))
         take_final(ph);
 }
 
@@ -179,11 +179,11 @@ void phases_job_done(struct phases *ph, bool steps)
     ph->done += steps;
     ph->worked_us += steps ? took : 0;
     if (steps)
-        believe_worked(&ph->believe, took);
+        round_quorum_worked(&ph->believe, took);
     ph->idle_since_us = ph->told_us = ph->env->now_us;
     ph->job_us = 0;
-    labour_done(ph, took);
-    pass_done(ph->edges);
+    job_watchdog_done(ph, took);
+    averaging_pass_done(ph->edges);
     look_at_checkpoint(ph, steps);
     /* An edge that opened meanwhile may have been asked for before it was said. */
     if (!ph->ahead || ph->edges->opened_us >= ph->ahead_us)
@@ -213,25 +213,26 @@ void phases_late(struct phases *ph, int64_t late_us)
 static double measured(const struct phases *ph)
 {
     double known = fmin(ph->bound, ph->chain.bound);
-    return fmin(known, workshop_distance(ph->workshop, ph->settling_window));
+    return fmin(known, run_context_distance(ph->workshop, ph->settling_window));
 }
 
 double phases_own_distance(const struct phases *ph)
 {
-    double passed = pass_bound(ph->edges); /* Whatever replicas are left of those who are final. */
+    double passed =
+        averaging_pass_bound(ph->edges); /* Whatever replicas are left of those who are final. */
     return ph->unheard ? (double)INFINITY : fmin(passed, fmax(measured(ph), ph->left));
 }
 
 /* Have all members that live done their training? In lock step beats say so. */
 static bool all_trained(const struct phases *ph)
 {
-    return lock_step(ph) || !others_some(ph->env, RECORD_RUNNING);
+    return lock_step(ph) || !member_counts_some(ph->env, RECORD_RUNNING);
 }
 
 /* The drift was measured in this phase, and is over the target. */
 static bool known_apart(const struct phases *ph)
 {
-    return workshop_known(ph->workshop, ph->settling_window)
+    return run_context_known(ph->workshop, ph->settling_window)
            && !(phases_own_distance(ph) <= final_margin * ph->workshop->run.final_drift);
 }
 
@@ -239,7 +240,7 @@ static bool known_apart(const struct phases *ph)
 static void better(struct phases *ph)
 {
     ph->better_us = ph->env->now_us;
-    ph->best_window = workshop_window(ph->workshop);
+    ph->best_window = run_context_window(ph->workshop);
     ph->best = fmin(ph->best, phases_own_distance(ph));
     ph->best_local2 = fmin(ph->best_local2, ph->workshop->mixing.local2);
     ph->best_settled = ph->settled;
@@ -263,7 +264,7 @@ static void look_for_progress(struct phases *ph)
 {
     double distance = phases_own_distance(ph), local2 = ph->workshop->mixing.local2;
     bool closer = distance < better_factor * ph->best || local2 < better_factor * ph->best_local2;
-    if (ph->edges->view != ph->best_view || others_some(ph->env, RECORD_RUNNING))
+    if (ph->edges->view != ph->best_view || member_counts_some(ph->env, RECORD_RUNNING))
         begin_anew(ph);
     else if (closer || ph->settled > ph->best_settled)
         better(ph);
@@ -272,10 +273,11 @@ static void look_for_progress(struct phases *ph)
 static int64_t stalled_us(const struct phases *ph)
 {
     uint64_t rounds = ph->settle_rounds - ph->best_rounds;
-    bool windows = workshop_window(ph->workshop) - ph->best_window >= STALL_WINDOWS;
+    bool windows = run_context_window(ph->workshop) - ph->best_window >= STALL_WINDOWS;
     bool mute = ph->env->now_us - ph->edges->exchange_us > SCHEDULE_STALL_US;
     /* Once a member has ended no window has all of them any more. */
-    bool last = others_some(ph->env, RECORD_FINISHED) || others_some(ph->env, RECORD_FAILED);
+    bool last =
+        member_counts_some(ph->env, RECORD_FINISHED) || member_counts_some(ph->env, RECORD_FAILED);
     bool long_ago = rounds >= STALL_ROUNDS && (windows || last);
     uint64_t most = STALL_ROUNDS * (1 + (uint64_t)ph->edges->place.n);
     bool tried = long_ago || rounds >= STALL_MOST || rounds >= most;
@@ -290,9 +292,9 @@ static int64_t stalled_us(const struct phases *ph)
 static void begin_settling(struct phases *ph)
 {
     ph->window_due = lock_step(ph);
-    ph->settling_window = workshop_begun(ph->workshop, ph->window_due);
+    ph->settling_window = run_context_begun(ph->workshop, ph->window_due);
     ph->bound = (double)INFINITY;
-    chain_begin(&ph->chain);
+    distance_bound_begin(&ph->chain);
     ph->left = 0;
     ph->unheard = false;
     ph->bound_view = ph->edges->view;
@@ -328,9 +330,9 @@ static void look_for_nearness(struct phases *ph)
     double bound = fmin(ph->bound, ph->chain.bound);
     ph->near = bound <= final_margin * ph->workshop->run.final_drift;
     bool known = ph->bound <= bound;
-    uint64_t then = known ? ph->bound_round : workshop_measured(ph->workshop);
+    uint64_t then = known ? ph->bound_round : run_context_measured(ph->workshop);
     ph->near_round = ph->near && !was ? then : ph->near_round;
-    ph->unheard |= ph->near && workshop_vanished(ph->workshop);
+    ph->unheard |= ph->near && run_context_vanished(ph->workshop);
 }
 
 static void look_at_last_phase(struct phases *ph)
@@ -339,26 +341,26 @@ static void look_at_last_phase(struct phases *ph)
     if (trained && !ph->trained)
         begin_settling(ph);
     ph->trained = trained;
-    workshop_settle(ph->workshop, known_apart(ph));
-    pass_look(ph->edges, phases_beat(ph));
+    run_context_settle(ph->workshop, known_apart(ph));
+    averaging_pass_look(ph->edges, phases_beat(ph));
     if (parted(ph)) { /* Only windows that begin from now on count. */
-        ph->settling_window = workshop_begun(ph->workshop, false);
+        ph->settling_window = run_context_begun(ph->workshop, false);
         ph->bound = (double)INFINITY;
-        chain_begin(&ph->chain);
+        distance_bound_begin(&ph->chain);
     }
     double most = final_margin * ph->workshop->run.final_drift;
-    bool asked = chain_at_once(ph->edges) && !others_ended(ph->env);
+    bool asked = distance_bound_at_once(ph->edges) && !member_counts_ended(ph->env);
     bool false_bound =
-        asked && workshop_refutes(ph->workshop, ph->settling_window, ph->bound, ph->bound_round);
+        asked && run_context_refutes(ph->workshop, ph->settling_window, ph->bound, ph->bound_round);
     double was = false_bound ? (double)INFINITY : ph->bound;
-    ph->bound = fmin(was, workshop_distance(ph->workshop, ph->settling_window));
+    ph->bound = fmin(was, run_context_distance(ph->workshop, ph->settling_window));
     if (ph->bound < was) {
-        ph->bound_round = workshop_measured(ph->workshop);
+        ph->bound_round = run_context_measured(ph->workshop);
         ph->by_edges = false;
     }
-    ph->left = fmax(chain_left(ph->edges), chain_apart(ph->edges));
-    chain_look(&ph->chain, ph->edges, ph->settle_rounds, ph->bound, most);
-    if (ph->chain.bound < ph->bound && chain_at_once(ph->edges)) {
+    ph->left = fmax(distance_bound_left(ph->edges), distance_bound_apart(ph->edges));
+    distance_bound_look(&ph->chain, ph->edges, ph->settle_rounds, ph->bound, most);
+    if (ph->chain.bound < ph->bound && distance_bound_at_once(ph->edges)) {
         ph->bound = ph->chain.bound;
         ph->bound_round = phases_beat(ph);
         ph->by_edges = true;
@@ -399,7 +401,7 @@ static bool see_edges(struct phases *ph)
         ph->cap_seen = ph->edges->n;
     }
     for (size_t i = 0; i < ph->edges->n; i++)
-        ph->seen[i] = sight_edge(ph, edges_at(ph->edges, i));
+        ph->seen[i] = scheduler_view_edge(ph, edges_at(ph->edges, i));
     return true;
 }
 
@@ -418,7 +420,7 @@ static bool is_late(const struct phases *ph, const struct schedule_view *v,
 /* Once somebody has finished, what we would train is of no use to anybody. */
 static bool is_over(const struct phases *ph)
 {
-    return !ph->taken && others_ended(ph->env);
+    return !ph->taken && member_counts_ended(ph->env);
 }
 
 static void see_gathering(struct phases *ph, struct schedule_view *v)
@@ -430,7 +432,7 @@ static void see_gathering(struct phases *ph, struct schedule_view *v)
     v->behind = v->complete && ahead != NULL && (is_late(ph, v, ahead) || is_over(ph));
     v->final = ph->final;
     v->complete &= ph->round > 0 || !join_others_resume(ph->join);
-    deserted_gathers(ph, v->complete);
+    run_ended_gathers(ph, v->complete);
     if (!v->has_model || !v->complete)
         ph->gathered_us = 0;
     else if (ph->gathered_us == 0)
@@ -457,10 +459,10 @@ static struct schedule_view see(struct phases *ph, bool diverged)
                               .idle_us = ph->env->now_us - ph->idle_since_us,
                               .usual_us =
                                   ph->n_paced > 0 || !ph->resumed ? ph->usual_us : SCHEDULE_SLOW_US,
-                              .limit_us = labour_limit_us(ph),
-                              .n_live = others_vertices(ph->env),
+                              .limit_us = job_watchdog_limit_us(ph),
+                              .n_live = member_counts_vertices(ph->env),
                               .reach = ph->edges->eccentricity,
-                              .held = held(ph) || labour_awaits(ph),
+                              .held = held(ph) || job_watchdog_awaits(ph),
                               .writes = phases_writes(ph),
                               .trained = ph->trained,
                               .distance = phases_own_distance(ph),
@@ -473,13 +475,13 @@ static struct schedule_view see(struct phases *ph, bool diverged)
                               .edge = ph->seen,
                               .n_edges = ph->edges->n};
     if (!v.lock_step && !ph->trained) /* No faster than training was. */
-        v.pace_us = labour_mean_us(ph);
-    v.away = ph->away = deserted_left_behind(ph);
+        v.pace_us = job_watchdog_mean_us(ph);
+    v.away = ph->away = run_ended_left_behind(ph);
     if (ph->phase == NODE_GATHERING)
         see_gathering(ph, &v);
     /* Only a consensus is one of somebody: whoever claims none need not count the others. */
     if (ph->phase == NODE_SERVING && phases_own_distance(ph) <= run->final_drift)
-        v.others_end = others_end(ph->env);
+        v.member_counts_end = member_counts_end(ph->env);
     return v;
 }
 
@@ -503,7 +505,7 @@ static enum phases_next begin(struct phases *ph)
 static enum phases_next last(struct phases *ph)
 {
     ph->phase = NODE_SERVING;
-    ph->n_ended = others_vertices(ph->env);
+    ph->n_ended = member_counts_vertices(ph->env);
     ph->steps = false;
     ph->job_us = ph->env->now_us;
     return PHASES_LAST_JOB;
@@ -549,10 +551,10 @@ static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
     ph->draining |= d->drain;
     ph->wake_us = d->wait_us > 0 ? ph->env->now_us + d->wait_us : INT64_MAX;
     waits_decided(&ph->waits, d, named(ph, d));
-    deserted_waits(ph);
+    run_ended_waits(ph);
     switch (d->act) {
     case SCHEDULE_WAIT:
-        ph->told_us = tell_wait(ph, d);
+        ph->told_us = wait_log_wait(ph, d);
         if (v->staleness > 0 && ph->phase != NODE_GATHERING && ph->env->now_us >= ph->say_us)
             say_beat(ph);
         break;
@@ -564,7 +566,7 @@ static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
         enter_settling(ph);
         return ph->env->over ? PHASES_WAIT : phases_update(ph, v->diverged);
     case SCHEDULE_TRAIN:
-        labour_learn_pace(ph, v);
+        job_watchdog_learn_pace(ph, v);
         return start_job(ph, true);
     case SCHEDULE_MIX:
         return start_job(ph, false);
@@ -584,15 +586,15 @@ enum phases_next phases_update(struct phases *ph, bool diverged)
     if (ph->phase != NODE_SERVING /* Then nothing waits for it any more. */
         && quorum_look(&ph->quorum, ph->env->members, ph->workshop->run.quorum,
                        ph->env->config.patience_us, ph->env->now_us))
-        ph->told_us = tell_quorum(ph);
+        ph->told_us = wait_log_quorum(ph);
     for (;;) {
         if (!see_edges(ph))
             return PHASES_WAIT;
         struct schedule_view v = see(ph, diverged);
-        believe_look(&ph->believe, ph->sessions, &v, ph->seen);
+        round_quorum_look(&ph->believe, ph->sessions, &v, ph->seen);
         ph->settled = schedule_settled(&v);
         struct schedule_decision d = schedule_next(&v);
-        tell_excused(ph, &v);
+        wait_log_excused(ph, &v);
         if (d.claim == 0)
             return follow(ph, &v, &d);
         claim(ph, d.claim);

@@ -21,13 +21,13 @@
 #ifndef PEER_NODE_PHASES_H
 #define PEER_NODE_PHASES_H
 
-#include "peer/node/believe.h"
-#include "peer/node/chain.h"
 #include "peer/node/checkpoint.h"
+#include "peer/node/distance_bound.h"
 #include "peer/node/edges.h"
 #include "peer/node/join.h"
 #include "peer/node/quorum.h"
 #include "peer/node/round_protocol.h"
+#include "peer/node/round_quorum.h"
 #include "peer/node/schedule.h"
 #include "peer/node/waits.h"
 
@@ -35,7 +35,7 @@ struct phases
 {
     struct env *env;
     const struct sessions *sessions;
-    struct workshop *workshop;
+    struct run_context *workshop;
     struct edges *edges;
     struct join *join;
     const struct round_protocol *round_protocol; /* Set by node.c. */
@@ -76,18 +76,18 @@ struct phases
     bool copies;      /* With the job that was just done a checkpoint has to be taken. */
 
     struct quorum quorum;
-    struct believe believe;
+    struct round_quorum believe;
 
     /* A bound on our distance once known stays one, until something parts the models. */
     double bound;
     uint64_t bound_round; /* The bound was measured at the beginning of this round, */
     bool by_edges;        /* and not by sketches (chain.h): it may be far above the distance. */
     uint64_t bound_view, bound_resets;
-    double left;         /* We are so far from it at least, by who is final, or by the edges. */
-    bool unheard;        /* It ended late, or last, and most neighbours did not say that they are
+    double left;  /* We are so far from it at least, by who is final, or by the edges. */
+    bool unheard; /* It ended late, or last, and most neighbours did not say that they are
                           * near; or our model has vanished: nothing is known of it. */
-    struct chain chain;  /* What the edges say of it, where sketches do not. */
-    bool near;           /* It is under the target: */
+    struct distance_bound chain; /* What the edges say of it, where sketches do not. */
+    bool near;                   /* It is under the target: */
     uint64_t near_round; /* the models of this round were the first of which that is known. */
 
     /* What counts as progress in the last phase, and when there was some. */
@@ -114,8 +114,8 @@ enum phases_next {
     PHASES_END       /* Nobody needs us any more. */
 };
 
-void phases_init(struct phases *ph, struct env *env, const struct sessions *s, struct workshop *w,
-                 struct edges *es, struct join *j);
+void phases_init(struct phases *ph, struct env *env, const struct sessions *s,
+                 struct run_context *w, struct edges *es, struct join *j);
 void phases_close(struct phases *ph);
 void phases_start(struct phases *ph);
 
@@ -144,7 +144,7 @@ void phases_job_done(struct phases *ph, bool steps);
 
 /* ---- questions ---- */
 
-/* See workshop_distance(). */
+/* See run_context_distance(). */
 double phases_own_distance(const struct phases *ph);
 /* Rounds claimed, those of the last phase included: what lock step counts. */
 uint64_t phases_beat(const struct phases *ph);

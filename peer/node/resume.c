@@ -1,7 +1,7 @@
 /* peer/node/resume.c -- what a node's checkpoint holds, and when and from which one to go on. */
 #include "peer/node/resume.h"
 
-#include "gossip/members/vouches.h"
+#include "gossip/members/endorsements.h"
 #include "nn/math/state.h"
 #include "peer/run/exit.h"
 
@@ -15,7 +15,7 @@ enum {
     CALLS = 8 /* So many of those that are not back are called at a time. */
 };
 
-void resume_init(struct resume *r, struct env *env, struct sessions *s, struct workshop *w,
+void resume_init(struct resume *r, struct env *env, struct sessions *s, struct run_context *w,
                  struct edges *es, struct join *j, struct phases *ph, struct job *job)
 {
     *r = (struct resume){
@@ -37,7 +37,7 @@ void resume_close(struct resume *r)
  *   members   who took part, by id and process; then what MEMBERS messages say of all
  *   graph, phases, job, ladder, and what trainer, mixer and edges bring themselves */
 
-static void run_fields(struct workshop *w, struct state *s)
+static void run_fields(struct run_context *w, struct state *s)
 {
     state_section(s, "run");
     state_size(s, &w->n_run_text);
@@ -47,13 +47,13 @@ static void run_fields(struct workshop *w, struct state *s)
 }
 
 /* Where the program says what its run begins with: started again it may begin with something else. */
-static void initial_fields(struct workshop *w, struct state *s)
+static void initial_fields(struct run_context *w, struct state *s)
 {
     if (w->trainer.begins == NULL || (s->reading && !w->lacks))
         return;
     state_floats(s, w->mixing.x0, w->mixing.n_floats, "initial");
     if (s->reading && !s->failed)
-        state_expect(s, workshop_begins(w), "an initial model that is not the run's");
+        state_expect(s, run_context_begins(w), "an initial model that is not the run's");
 }
 
 static void write_members(struct resume *r, struct state *s)
@@ -90,7 +90,7 @@ static void job_fields(struct job *j, struct state *s)
 {
     struct node_progress *p = &j->figures;
     state_section(s, "job");
-    verdict_state(&j->verdict, s);
+    divergence_state(&j->verdict, s);
     state_f64(s, &p->loss);
     state_f64(s, &p->accuracy);
     state_f64(s, &p->test_loss);
@@ -104,12 +104,12 @@ static void job_fields(struct job *j, struct state *s)
 /* The model, and what goes with it whoever the neighbours are. */
 static void own_fields(struct resume *r, struct state *s)
 {
-    struct workshop *w = r->workshop;
+    struct run_context *w = r->workshop;
     phases_fields(r->phases, s);
     job_fields(r->job, s);
     mixing_state(&w->mixing, s);
     if (w->by_drift)
-        ladder_state(&w->ladder, s);
+        codec_levels_state(&w->ladder, s);
     if (w->trainer.state != NULL)
         w->trainer.state(w->trainer.self, s);
 }
@@ -174,7 +174,7 @@ static bool is_ours(const struct resume *r)
 int resume_run(struct resume *r, struct run *run)
 {
     const struct node_config *c = &r->env->config;
-    struct workshop *text = r->workshop; /* It has no run yet: its room for the text is free. */
+    struct run_context *text = r->workshop; /* It has no run yet: its room for the text is free. */
     struct state s = *c->resume[0].state;
     char error[RUN_ERROR_MAX];
     run_fields(text, &s);

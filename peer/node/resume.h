@@ -38,7 +38,7 @@ struct resume
 {
     struct env *env;
     struct sessions *sessions;
-    struct workshop *workshop;
+    struct run_context *workshop;
     struct edges *edges;
     struct join *join;
     struct phases *phases;
@@ -54,7 +54,7 @@ struct resume
     uint64_t beat;     /* and its beat. */
 };
 
-void resume_init(struct resume *r, struct env *env, struct sessions *s, struct workshop *w,
+void resume_init(struct resume *r, struct env *env, struct sessions *s, struct run_context *w,
                  struct edges *es, struct join *j, struct phases *ph, struct job *job);
 void resume_close(struct resume *r);
 

@@ -164,15 +164,17 @@ void rollback_say(const struct rollback *r, char out[ROLLBACK_TEXT])
         r->n == 1 ? "this once" : "for the second time: that is the end");
 }
 
-void rollback_why(const struct rollback *r, char why[VERDICT_TEXT])
+void rollback_why(const struct rollback *r, char why[DIVERGENCE_TEXT])
 {
     char loss[NUMBER_TEXT_MAX], first[48];
     number_said(r->loss, loss);
     begun(r, ", having begun at", first);
     if (isfinite(r->loss))
-        snprintf(why, VERDICT_TEXT, "the training loss ended at %s%s; the model is of round %llu",
-                 loss, first, (unsigned long long)r->round);
+        snprintf(why, DIVERGENCE_TEXT,
+                 "the training loss ended at %s%s; the model is of round %llu", loss, first,
+                 (unsigned long long)r->round);
     else
-        snprintf(why, VERDICT_TEXT, "the loss is %s since round %llu%s; the model is of round %llu",
-                 loss, (unsigned long long)r->now, first, (unsigned long long)r->round);
+        snprintf(why, DIVERGENCE_TEXT,
+                 "the loss is %s since round %llu%s; the model is of round %llu", loss,
+                 (unsigned long long)r->now, first, (unsigned long long)r->round);
 }

@@ -25,7 +25,7 @@
 
 #include "nn/math/state.h"
 #include "nn/train/trainer.h"
-#include "peer/node/verdict.h"
+#include "peer/node/divergence.h"
 
 struct rollback
 {
@@ -65,6 +65,6 @@ enum { ROLLBACK_TEXT = 256 };
 void rollback_say(const struct rollback *r, char out[ROLLBACK_TEXT]);
 
 /* How it ended, as a clause. */
-void rollback_why(const struct rollback *r, char why[VERDICT_TEXT]);
+void rollback_why(const struct rollback *r, char why[DIVERGENCE_TEXT]);
 
 #endif

@@ -4,7 +4,7 @@
 #include <assert.h>
 
 void round_protocol_open(struct round_protocol *p, struct env *env, struct sessions *s,
-                         struct workshop *w)
+                         struct run_context *w)
 {
     assert(w->ready && p->self == NULL);
     p->kind = round_protocol_kind_of(w->mixing.mixer);

@@ -12,7 +12,7 @@
 #ifndef PEER_NODE_ROUND_PROTOCOL_H
 #define PEER_NODE_ROUND_PROTOCOL_H
 
-#include "peer/node/workshop.h"
+#include "peer/node/run_context.h"
 
 /* The functions of one kind of protocol. `round` is the number of rounds that this peer has done,
  * `idle` says that no job runs. Within a job the kind does not touch the model. */
@@ -23,7 +23,7 @@ struct round_protocol_kind
     const char *part;
 
     /* Returns the state of the instance, or NULL: out of memory. The arguments outlive it. */
-    void *(*open)(struct env *env, struct sessions *s, struct workshop *w);
+    void *(*open)(struct env *env, struct sessions *s, struct run_context *w);
     /* Frees the state. The workshop's run is still open. */
     void (*close)(void *self);
     /* A step of the node begins: the driver is done with the packets of the last step. */
@@ -56,7 +56,7 @@ struct round_protocol
 
 /* Opens what the run's mixer needs. The workshop is ready. Without memory the node ends. */
 void round_protocol_open(struct round_protocol *p, struct env *env, struct sessions *s,
-                         struct workshop *w);
+                         struct run_context *w);
 void round_protocol_close(struct round_protocol *p);
 
 /* See struct round_protocol_kind. */

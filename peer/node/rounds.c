@@ -1,8 +1,8 @@
 /* peer/node/rounds.c -- our part of a pass: which edge has its turn in which round. */
 #include "peer/node/rounds.h"
 
-#include "peer/node/others.h"
-#include "topology/rota.h"
+#include "peer/node/member_counts.h"
+#include "topology/round_schedule.h"
 
 #include <assert.h>
 #include <string.h>
@@ -17,15 +17,15 @@ static struct neighbour *partner(const struct edges *es, uint32_t vertex)
 }
 
 /* Those to whom no edge could be had have none: then the node ends. */
-static void take_turns(struct edges *es, const struct rota *r, uint32_t self)
+static void take_turns(struct edges *es, const struct round_schedule *r, uint32_t self)
 {
     for (size_t i = 0; i < r->first[r->n_rounds]; i++) {
-        const struct rota_edge *e = &r->edge[i];
+        const struct round_schedule_edge *e = &r->edge[i];
         if (e->a != self && e->b != self)
             continue;
         struct neighbour *b = partner(es, e->a == self ? e->b : e->a);
         if (b != NULL)
-            b->turn[e->round] = rota_word(e);
+            b->turn[e->round] = round_schedule_word(e);
     }
 }
 
@@ -43,19 +43,19 @@ static void tell_memory(const struct edges *es)
 int rounds_choose(struct edges *es, uint32_t n, uint32_t self)
 {
     const struct run *run = &es->workshop->run;
-    struct rota r;
-    int err = rota_build(&r, edges_topology(es), n, run->seed);
+    struct round_schedule r;
+    int err = round_schedule_build(&r, edges_topology(es), n, run->seed);
     bool told = es->n_rounds > 0;
     if (err != 0)
         return err;
-    static_assert((int)EDGES_ROUNDS_MAX >= (int)ROTA_ROUNDS_MAX, "a pass fits");
+    static_assert((int)EDGES_ROUNDS_MAX >= (int)ROUND_SCHEDULE_ROUNDS_MAX, "a pass fits");
     assert(r.n_rounds <= EDGES_ROUNDS_MAX);
     for (size_t i = 0; i < es->n; i++)
         memset(es->at[i]->turn, 0, sizeof es->at[i]->turn);
     es->n_rounds = r.n_rounds;
     es->exact = r.exact;
     take_turns(es, &r, self);
-    rota_close(&r);
+    round_schedule_close(&r);
     if (es->n_rounds > 0 && !told)
         tell_memory(es);
     return 0;
@@ -79,8 +79,8 @@ uint64_t rounds_place(const struct edges *es, uint64_t beat)
 static uint32_t turn_of(const struct edges *es, const struct neighbour *b, uint64_t beat)
 {
     uint64_t place = rounds_place(es, beat);
-    if (pass_counts(es) && place != UINT64_MAX) {
-        bool done = es->pass.over && others_ended(es->env); /* Nobody needs another one. */
+    if (averaging_pass_counts(es) && place != UINT64_MAX) {
+        bool done = es->pass.over && member_counts_ended(es->env); /* Nobody needs another one. */
         return place < es->n_rounds && !done ? b->turn[place] : 0;
     }
     uint64_t trained = es->workshop->run.rounds, first = beat >= trained ? trained : 1;
@@ -105,12 +105,12 @@ void rounds_plan(const struct edges *es, const struct neighbour *b, uint64_t bea
     const struct edge_got *theirs = begun(&b->edge);
     now->pass = es->n_rounds > 0 ? es->n_rounds : 1;
     now->idle = b->aside && theirs == NULL;
-    now->whole = pass_counts(es);
+    now->whole = averaging_pass_counts(es);
     if (es->n_rounds == 0)
         return;
     uint32_t word = turn_of(es, b, beat);
-    now->degree = word & ((1u << ROTA_MORE) - 1);
-    now->more = word >> ROTA_MORE;
+    now->degree = word & ((1u << ROUND_SCHEDULE_MORE) - 1);
+    now->more = word >> ROUND_SCHEDULE_MORE;
     now->idle = word == 0;
     if (word > 0 || theirs == NULL)
         return;

@@ -1,4 +1,4 @@
-/* peer/node/rounds.h -- whose turn it is, where the graph changes by round (topology/rota.h).
+/* peer/node/rounds.h -- whose turn it is, where the graph changes by round (topology/round_schedule.h).
  *
  * Edges to all partners of a pass stand as long as any others do, and their replicas with them;
  * in a round those mix whose turn it is. A delta belongs to the beat that it announces:

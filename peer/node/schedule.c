@@ -275,7 +275,7 @@ static struct schedule_decision train(const struct schedule_view *v)
 static struct schedule_decision serve(const struct schedule_view *v)
 {
     struct schedule_decision d = {.act = SCHEDULE_LEAVE};
-    if (v->others_end && v->idle_us <= SCHEDULE_STALL_US)
+    if (v->member_counts_end && v->idle_us <= SCHEDULE_STALL_US)
         d.act = SCHEDULE_WAIT;
     for (size_t i = 0; i < v->n_edges && v->idle_us <= SCHEDULE_STALL_US; i++)
         if (!v->edge[i].done && (v->edge[i].open || v->edge[i].lost_us <= SCHEDULE_LOST_US))

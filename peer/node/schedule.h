@@ -123,9 +123,9 @@ struct schedule_view
     double target;      /* --final-drift, less a margin; 0: no last phase. */
     int64_t stalled_us; /* Nothing has got better for so long. */
     bool draining;
-    bool diverged;   /* Training or mixing ran away: there is no use in going on. */
-    bool away;       /* The run has ended without us, as far as can be known. */
-    bool others_end; /* Some member lives, works, and has not said how it ended. */
+    bool diverged;          /* Training or mixing ran away: there is no use in going on. */
+    bool away;              /* The run has ended without us, as far as can be known. */
+    bool member_counts_end; /* Some member lives, works, and has not said how it ended. */
 
     const struct schedule_edge *edge;
     size_t n_edges;

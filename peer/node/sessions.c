@@ -212,7 +212,7 @@ void sessions_up(struct sessions *s, const struct node_event *ev)
     callback_opened(s, l);
     if (l->dialled)
         dial_over(s, l->tag, l->id, NODE_WHY_UNKNOWN);
-    news_listens(s, l, false);
+    dissemination_listens(s, l, false);
     if (!self)
         learn_address(v, ev->up.local_host);
     say_hello(s, l);
@@ -224,14 +224,14 @@ void sessions_down(struct sessions *s, const struct node_event *ev)
     if (l == NULL)
         return;
     l->used = false;
-    introduce_lost(s, l);
-    seek_unwelcome(s, l);
+    handshake_lost(s, l);
+    connection_diagnostics_unwelcome(s, l);
     if (!l->opened || l->violated)
         dial_in_vain(s, l);
     if (!l->hello || l->observer)
         return;
     s->owner.lost(s->owner.self, l);
-    watch_lost(s, l);
+    failure_detector_lost(s, l);
     if (sessions_to(s, l->id) == NULL)
         members_session(s->env->members, l->id, false, s->env->now_us);
 }
@@ -404,7 +404,7 @@ static void peer_hello(struct sessions *s, struct link *l, const struct wire_hel
         return; /* A peer of another run is no member. */
     if (first && !admit_name(s, l, &h->record))
         return;
-    if (introduce_hello(s, l, &h->record) == MEMBERS_FORGED)
+    if (handshake_hello(s, l, &h->record) == MEMBERS_FORGED)
         return;
     l->hello = true;
     l->boot = h->record.boot;
@@ -412,12 +412,12 @@ static void peer_hello(struct sessions *s, struct link *l, const struct wire_hel
     if (l->started != h->has_started)
         l->before_us = 0; /* What it said before is of another life, and no pace. */
     l->started = h->has_started;
-    introduce_met(s, l);
+    handshake_met(s, l);
     if (first) {
-        news_listens(s, l, true);
-        news_tell_all(s, l);
+        dissemination_listens(s, l, true);
+        dissemination_tell_all(s, l);
         sessions_say_finished(s, l);
-        watch_met(s, l);
+        failure_detector_met(s, l);
     }
 }
 
@@ -428,7 +428,7 @@ static void own_hello(struct sessions *s, const struct link *l, const struct wir
 {
     struct env *v = s->env;
     bool other = h->record.boot != members_self(v->members)->boot;
-    enum members_verdict verdict = other ? introduce_hello(s, l, &h->record) : MEMBERS_OLD;
+    enum members_verdict verdict = other ? handshake_hello(s, l, &h->record) : MEMBERS_OLD;
     if (!other) {
         sessions_hang_up(s, l, false);
     } else if (verdict != MEMBERS_OLD && verdict != MEMBERS_FORGED) {
@@ -451,7 +451,7 @@ void sessions_hello(struct sessions *s, const struct link *link, const struct wi
     } else if (observer) {
         l->hello = l->observer = true;
         if (admit_observer(s, l))
-            news_tell_all(s, l);
+            dissemination_tell_all(s, l);
     } else if (!env_same_id(h->record.id, l->id)) {
         sessions_violation(s, l, "HELLO with another's record");
     } else {
@@ -515,7 +515,7 @@ void sessions_late(struct sessions *s, int64_t late_us)
 {
     for (size_t i = 0; i < s->n_links; i++)
         s->links[i].heard_us += late_us;
-    watch_late(s, late_us);
+    failure_detector_late(s, late_us);
 }
 
 void sessions_tick(struct sessions *s)
@@ -524,21 +524,21 @@ void sessions_tick(struct sessions *s)
     (void)members_tick(v->members, v->now_us);
     dial_tick_seeds(s);
     dial_tick_dead(s);
-    introduce_tick(s);
-    watch_tick(s);
+    handshake_tick(s);
+    failure_detector_tick(s);
     callback_tick(s);
-    seek_tick(s, standing(s).has_run || standing(s).gathers);
+    connection_diagnostics_tick(s, standing(s).has_run || standing(s).gathers);
     admit_tick(s);
     if (v->now_us >= s->heartbeat_us) {
         heartbeat(s);
         s->heartbeat_us = v->now_us + HEARTBEAT_US;
     }
-    news_tick(s);
+    dissemination_tick(s);
     if (v->now_us >= s->entropy_us) {
         struct link *l = any_link(s);
         if (l != NULL) { /* Whatever it is thought to know. */
-            news_listens(s, l, false);
-            news_tell_all(s, l);
+            dissemination_listens(s, l, false);
+            dissemination_tell_all(s, l);
         }
         s->entropy_us = v->now_us + env_jitter(v, ENTROPY_US);
     }

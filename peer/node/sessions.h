@@ -18,9 +18,9 @@
 
 #include "peer/node/admit.h"
 #include "peer/node/callback.h"
+#include "peer/node/connection_diagnostics.h"
 #include "peer/node/env.h"
 #include "peer/node/quarantine.h"
-#include "peer/node/seek.h"
 
 enum {
     SESSIONS_PIECE = 16, /* After the first batch members are told so many a tick: a link may be
@@ -178,8 +178,8 @@ struct sessions
     uint32_t n_refused;
     int64_t refused_us;
 
-    struct seek seek;         /* Written by seek.c only. */
-    struct callback callback; /* Written by callback.c only. */
+    struct connection_diagnostics seek; /* Written by seek.c only. */
+    struct callback callback;           /* Written by callback.c only. */
 
     /* watch.c writes these. */
     int64_t stood_us;        /* When this process last went on after it had stood still. */
@@ -190,10 +190,10 @@ struct sessions
         int64_t seen_us; /* When both were last seen to live. */
         int64_t since_us;
         bool told;
-        bool ours;                    /* It is our name: */
-        uint8_t other[WIRE_ID_BYTES]; /* this one has it, too. */
-    } twins;                          /* Two that live, and have one name. */
-    uint64_t watch_changes;           /* members_changes() as it was chosen whom to watch. */
+        bool ours;                     /* It is our name: */
+        uint8_t other[WIRE_ID_BYTES];  /* this one has it, too. */
+    } twins;                           /* Two that live, and have one name. */
+    uint64_t failure_detector_changes; /* members_changes() as it was chosen whom to watch. */
 };
 
 /* A session with a peer that has said who it is. */
@@ -277,22 +277,22 @@ bool sessions_run_begun(const struct sessions *s);
 /* ---- between sessions.c, introduce.c, news.c, dial.c and watch.c ---- */
 
 /* Merges the record by which a peer, or whoever has our identity, introduces itself. */
-enum members_verdict introduce_hello(struct sessions *s, const struct link *l,
+enum members_verdict handshake_hello(struct sessions *s, const struct link *l,
                                      const struct record *r);
 /* The session talks from now on: we can vouch for its member. */
-void introduce_met(struct sessions *s, const struct link *l);
+void handshake_met(struct sessions *s, const struct link *l);
 /* What somebody says of a member is merged, within limits. The link, or the node, may end over it. */
-void introduce_record(struct sessions *s, const struct link *l, const struct record *r);
-void introduce_tick(struct sessions *s);
+void handshake_record(struct sessions *s, const struct link *l, const struct record *r);
+void handshake_tick(struct sessions *s);
 /* It has ended: perhaps for the sake of another process of our identity. */
-void introduce_lost(struct sessions *s, const struct link *l);
+void handshake_lost(struct sessions *s, const struct link *l);
 
 /* All that we know, in pieces. */
-void news_tell_all(struct sessions *s, struct link *l);
-void news_tick(struct sessions *s);
+void dissemination_tell_all(struct sessions *s, struct link *l);
+void dissemination_tick(struct sessions *s);
 /* As members_listener() and members_heard(). */
-void news_listens(struct sessions *s, const struct link *l, bool member);
-void news_heard(struct sessions *s, const struct link *l, const struct record *r);
+void dissemination_listens(struct sessions *s, const struct link *l, bool member);
+void dissemination_heard(struct sessions *s, const struct link *l, const struct record *r);
 
 void dial_start(struct sessions *s);
 /* Dials `address`, which must stay valid until the next step. *tag identifies the result. */
@@ -313,12 +313,12 @@ struct contact *dial_add_contact(struct sessions *s, const uint8_t *id);
 /* Forgets those that are neither wanted nor watched. */
 void dial_sift(struct sessions *s);
 /* Somebody else could do nothing: we ourselves have not looked for so long. */
-void watch_late(struct sessions *s, int64_t late_us);
-void watch_tick(struct sessions *s);
+void failure_detector_late(struct sessions *s, int64_t late_us);
+void failure_detector_tick(struct sessions *s);
 /* The session is gone; and one has begun. */
-void watch_lost(struct sessions *s, const struct link *l);
-void watch_met(struct sessions *s, const struct link *l);
+void failure_detector_lost(struct sessions *s, const struct link *l);
+void failure_detector_met(struct sessions *s, const struct link *l);
 /* It has refused us, or we have refused it: no session, but it lives. */
-void watch_refused(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
+void failure_detector_refused(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 
 #endif

@@ -21,28 +21,28 @@
 #ifndef PEER_NODE_STATE_H
 #define PEER_NODE_STATE_H
 
-#include "peer/node/halt.h"
-#include "peer/node/hand.h"
-#include "peer/node/pooling.h"
+#include "peer/node/graceful_stop.h"
+#include "peer/node/membership_log.h"
+#include "peer/node/model_handoff.h"
 #include "peer/node/resume.h"
-#include "peer/node/roll.h"
+#include "peer/node/statistics_aggregation.h"
 
 struct node
 {
     struct env env;
     struct sessions sessions;
-    struct pooling pooling;
-    struct workshop workshop;
+    struct statistics_aggregation pooling;
+    struct run_context workshop;
     struct edges edges;
     struct join join;
-    struct orders orders;
+    struct model_server orders;
     struct round_protocol round_protocol;
     struct phases phases;
     struct job job;
-    struct roll roll;
+    struct membership_log roll;
     struct resume resume;
-    struct hand hand;
-    struct halt halt;
+    struct model_handoff hand;
+    struct graceful_stop halt;
 
     int64_t next_tick_us;
     int64_t

@@ -1,150 +1,340 @@
-/* peer/node/verdict.c -- the judgement, from a few figures. */
+/* peer/node/verdict.c -- how a run ended: the table of peer/node/verdict.h, and its words. */
 #include "peer/node/verdict.h"
 
-#include "nn/math/number.h"
-#include "nn/math/state.h"
+#include "peer/run/exit.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
-enum {
-    FIRST = 10,   /* Rounds whose mean is a loss to begin with. */
-    LEAST = 30,   /* With fewer rounds only clear cases are judged. */
-    ENOUGH = 100, /* Rounds below which a model need not have learnt anything. */
-    /* Samples below which an accuracy may equal the share of the most frequent label by chance. */
-    TESTED = 100,
-    STREAK = 10 /* Losses in a row that make a case clear in a run of 30 rounds or more. */
-};
+enum { NAMED = 8 /* A sentence names so many of the dead. */ };
 
-static const double newest_weight = 0.1; /* The newest loss counts so much in an average. */
-static const double steady_samples = 64; /* A loss of fewer counts less in that of the losses. */
-static const double worse_nats = 1;      /* A loss is worse so far above where it began; */
-static const double most_share = 0.7;    /* training ran away if so many of the newest are. */
-static const double clear_factor = 3;    /* So many times where it began is a clear case. */
-static const double noise_nats = 2;      /* The loss of one sample may be so low by chance. */
-static const double guess_share = 0.01;  /* Classes of unequal size, and chance, give as much. */
-static const double far_apart = 1;       /* Models are too far apart at so many times |mean|, */
-static const double grown_factor = 3;    /* if Xi is so many times that of the third quarter. */
+/* A share such as 0.7 of 10 is no whole number of peers in binary. */
+static const double rounding = 1e-9;
 
-void verdict_init(struct verdict *v)
+/* The quorum is a share of these. */
+static uint32_t base_of(const struct verdict_facts *f)
 {
-    *v = (struct verdict){.loss_first = (double)NAN,
-                          .loss_mean = (double)NAN,
-                          .loss_last = (double)NAN,
-                          .xi_half = (double)NAN,
-                          .drift = (double)NAN};
+    return f->n_begun > 0 ? f->n_begun : f->n_members;
 }
 
-/* What the losses are compared with: the mean of the first ones, unless it was
- * already raised by losses that ran away in them. The very first loss cannot
- * have been; but where it is of few samples, it may be low by chance. NaN for
- * who was not there from the start. */
-static double begun(const struct verdict *v)
+bool verdict_quorum(uint32_t n_live, uint32_t n_members, double share)
 {
-    double first = v->loss_first + noise_nats / sqrt((double)v->n_samples);
-    return first < v->loss_mean ? first : v->loss_mean;
+    return (double)n_live + rounding >= share * (double)n_members;
 }
 
-/* What the newest loss counts in loss_last: less where it is of few samples, as one bad batch of
- * four would be the average; and a third of all losses, in a short run. */
-static double last_weight(const struct verdict *v)
+void verdict_add_dead(struct verdict_facts *f, const char *name)
 {
-    double n = (double)v->n_losses, share = (double)v->n_samples / steady_samples;
-    double least = newest_weight * LEAST / n;
-    double weight = newest_weight * (share < 1 ? share : 1);
-    return n <= 3 ? 1 : weight < least ? least : weight;
+    if (f->n_dead < VERDICT_DEAD_MAX)
+        snprintf(f->dead[f->n_dead], sizeof f->dead[0], "%s", name);
+    f->n_dead++;
 }
 
-void verdict_loss(struct verdict *v, uint64_t round, double loss, uint64_t n_samples)
+void verdict_add_absent(struct verdict_facts *f, const char *name, const char *why)
 {
-    uint64_t n = ++v->n_losses;
-    if (n == 1) {
-        v->loss_first = v->loss_mean = round == 0 ? loss : (double)NAN;
-        v->loss_last = loss;
-        v->n_samples = n_samples > 0 ? n_samples : 1;
-        return;
+    if (f->n_absent < VERDICT_DEAD_MAX) {
+        struct verdict_absent *a = &f->absent[f->n_absent];
+        snprintf(a->name, sizeof a->name, "%s", name);
+        snprintf(a->why, sizeof a->why, "%s", why);
     }
-    if (n <= FIRST)
-        v->loss_mean += (loss - v->loss_mean) / (double)n;
-    double limit = begun(v);
-    bool above = loss > limit + worse_nats;
-    v->above += newest_weight * ((above ? 1.0 : 0.0) - v->above);
-    v->n_clear = above && loss > clear_factor * limit ? v->n_clear + 1 : 0;
-    v->loss_last += last_weight(v) * (loss - v->loss_last);
+    f->n_absent++;
 }
 
-/* Were the newest losses, a third of all in a short run, all clearly worse? */
-static bool clearly_worse(const struct verdict *v)
+void verdict_add_finished(struct verdict_facts *f, const char *name)
 {
-    uint64_t third = (v->n_losses + 2) / 3;
-    uint64_t least = third < 2 ? 2 : third < STREAK ? third : STREAK;
-    return v->n_clear >= least;
+    if (f->n_finished < VERDICT_DEAD_MAX)
+        snprintf(f->finished[f->n_finished], sizeof f->finished[0], "%s", name);
+    f->n_finished++;
 }
 
-void verdict_drift(struct verdict *v, double xi, double relative, uint64_t round, uint64_t n_rounds)
+static bool is_said(const char *clause)
 {
-    uint64_t half = n_rounds / 2, late = n_rounds - n_rounds / 10;
-    if (isfinite(xi) && round >= half && round < half + n_rounds / 4 && !(xi <= v->xi_half))
-        v->xi_half = xi;
-    if (round < late || !(xi > grown_factor * v->xi_half))
+    return clause != NULL && clause[0] != '\0';
+}
+
+void verdict_add_peer(struct verdict_facts *all, const struct verdict_peer *p)
+{
+    all->n_left += p->left;
+    if (p->left)
         return;
-    double far = isfinite(relative) ? relative : xi > 0 ? (double)INFINITY : 0;
-    if (far <= v->drift)
+    all->n_members++;
+    all->infinite |= p->infinite;
+    if (all->diverged == NULL && is_said(p->diverged))
+        all->diverged = p->diverged;
+    if (p->died)
+        verdict_add_dead(all, p->name);
+    else if (p->absent != NULL)
+        verdict_add_absent(all, p->name, p->absent);
+    else if (!p->ended)
+        verdict_add_absent(all, p->name, "it has no model");
+    if (p->died || p->absent != NULL || !p->ended)
         return;
-    v->drift = far;
-    v->drift_round = round;
-}
-
-bool verdict_majority(const struct trainer_report *tested, char why[VERDICT_TEXT])
-{
-    bool nothing =
-        tested->n_samples >= TESTED && tested->majority < 1 && tested->accuracy <= tested->majority;
-    if (nothing)
-        snprintf(why, VERDICT_TEXT,
-                 "the accuracy is %.2f %%, and the most frequent label alone gives %.2f %%",
-                 100 * tested->accuracy, 100 * tested->majority);
-    return nothing;
-}
-
-bool verdict_learnt_nothing(const struct verdict *v, double guess,
-                            const struct trainer_report *tested, char why[VERDICT_TEXT])
-{
-    if (v->n_losses < ENOUGH)
-        return false;
-    if (guess > 0 && v->loss_last >= (1 - guess_share) * guess) {
-        snprintf(why, VERDICT_TEXT, "the training loss ended at %.4g, and guessing has %.4g",
-                 v->loss_last, guess);
-        return true;
+    if (all->n_among == 0 || !is_said(p->unlearnt))
+        all->unlearnt = p->unlearnt;
+    all->n_among++;
+    all->rounds_claimed += p->rounds_claimed;
+    all->rounds_skipped += p->rounds_skipped;
+    if (p->joined_round == 0)
+        return;
+    all->n_joined++;
+    if (p->joined_round >= all->joined_round) {
+        all->joined_round = p->joined_round;
+        snprintf(all->joined, sizeof all->joined, "%s", p->name);
     }
-    return verdict_majority(tested, why);
 }
 
-bool verdict_ran_away(const struct verdict *v, char why[VERDICT_TEXT])
+const char *verdict_word(enum verdict_kind kind)
 {
-    bool loss = (v->n_losses >= LEAST && v->above > most_share) || clearly_worse(v);
-    bool drift = v->drift > far_apart;
-    char far[NUMBER_TEXT_MAX];
-    if (loss)
-        snprintf(why, VERDICT_TEXT, "the training loss ended at %.4g, having begun at %.4g",
-                 v->loss_last, v->loss_first < v->loss_mean ? v->loss_first : v->loss_mean);
-    else if (drift)
-        snprintf(why, VERDICT_TEXT,
-                 "at round %llu the models were farther apart than their mean is long "
-                 "(relative drift %s)",
-                 (unsigned long long)v->drift_round, number_said(v->drift, far));
-    return loss || drift;
+    switch (kind) {
+    case VERDICT_FAILED:
+        return "failed";
+    case VERDICT_STOPPED:
+        return "stopped";
+    case VERDICT_DIVERGED:
+        return "diverged";
+    case VERDICT_AWAY:
+        return "away";
+    case VERDICT_ALONE:
+        return "alone";
+    case VERDICT_NO_QUORUM:
+        return "no-quorum";
+    case VERDICT_UNASKED:
+        return "unasked";
+    case VERDICT_UNKNOWN:
+        return "unknown";
+    case VERDICT_APART:
+        return "apart";
+    case VERDICT_CONSENSUS:
+        return "consensus";
+    }
+    return "failed";
 }
 
-void verdict_state(struct verdict *v, struct state *s)
+/* All others have left or died: one model alone agrees with nobody. */
+static bool is_left_over(const struct verdict_facts *f)
 {
-    state_f64(s, &v->loss_first);
-    state_f64(s, &v->loss_mean);
-    state_f64(s, &v->loss_last);
-    state_f64(s, &v->above);
-    state_u64(s, &v->n_losses);
-    state_u64(s, &v->n_samples);
-    state_u64(s, &v->n_clear);
-    state_f64(s, &v->xi_half);
-    state_f64(s, &v->drift);
-    state_u64(s, &v->drift_round);
+    return f->n_among + f->n_failed == 1 && f->n_members + f->n_left > 1;
+}
+
+/* The other half may have ended, too, with another model: of two halves the one with the first
+ * of the members counts. */
+static bool is_other_half(const struct verdict_facts *f)
+{
+    return f->without_first && 2 * f->n_among == base_of(f);
+}
+
+/* ---- The table --------------------------------------------------------- */
+
+static enum verdict_kind kind_of(const struct verdict_facts *f)
+{
+    if (f->failed != CMD_OK)
+        return VERDICT_FAILED;
+    if (f->stopped)
+        return VERDICT_STOPPED;
+    if (is_said(f->diverged) || f->infinite)
+        return VERDICT_DIVERGED;
+    if (f->away)
+        return VERDICT_AWAY;
+    if (f->lonely)
+        return VERDICT_ALONE;
+    if (!verdict_quorum(f->n_among, base_of(f), f->quorum) || is_other_half(f))
+        return VERDICT_NO_QUORUM;
+    if (is_left_over(f))
+        return VERDICT_ALONE;
+    if (!(f->target > 0))
+        return VERDICT_UNASKED;
+    if (!isfinite(f->distance))
+        return VERDICT_UNKNOWN;
+    return f->distance <= f->target ? VERDICT_CONSENSUS : VERDICT_APART;
+}
+
+static int code_of(enum verdict_kind kind, int failed)
+{
+    switch (kind) {
+    case VERDICT_FAILED:
+        return failed;
+    case VERDICT_STOPPED:
+    case VERDICT_UNASKED:
+    case VERDICT_CONSENSUS:
+        return CMD_OK;
+    case VERDICT_DIVERGED:
+    case VERDICT_AWAY:
+    case VERDICT_ALONE:
+    case VERDICT_NO_QUORUM:
+    case VERDICT_UNKNOWN:
+    case VERDICT_APART:
+        return CMD_APART;
+    }
+    return CMD_FAILED;
+}
+
+/* ---- The sentence ------------------------------------------------------ */
+
+/* Appends to the text; what no longer fits is cut off. */
+__attribute__((format(printf, 2, 3))) static void say(struct verdict *o, const char *format, ...)
+{
+    size_t n = strlen(o->text);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(o->text + n, sizeof o->text - n, format, args);
+    va_end(args);
+}
+
+static void say_names(struct verdict *o, const char *before, const char (*name)[WIRE_NAME_MAX + 1],
+                      uint32_t n)
+{
+    for (uint32_t i = 0; i < n && i < NAMED; i++)
+        say(o, "%s%s", i == 0 ? before : ", ", name[i]);
+    if (n > NAMED)
+        say(o, " and %u more", (unsigned)(n - NAMED));
+}
+
+static void say_who(struct verdict *o, const struct verdict_facts *f)
+{
+    say(o, "%u of %u peer%s", (unsigned)f->n_among, (unsigned)f->n_members,
+        f->n_members == 1 ? "" : "s");
+    const char *before = " (";
+    if (f->n_dead > 0) {
+        say_names(o, " (dead: ", f->dead, f->n_dead);
+        before = "; ";
+    }
+    for (uint32_t i = 0; i < f->n_absent && i < NAMED; i++, before = ", ")
+        say(o, "%s%s: %s", before, f->absent[i].name, f->absent[i].why);
+    if (f->n_absent > NAMED)
+        say(o, " and %u more", (unsigned)(f->n_absent - NAMED));
+    if (f->n_dead + f->n_absent > 0)
+        say(o, ")");
+}
+
+/* Who was away knows of the others what they said before it was, or to it since. */
+static void say_away(struct verdict *o, const struct verdict_facts *f)
+{
+    say(o, "no consensus: the run ended without this peer, which was away at round %llu of %llu",
+        (unsigned long long)f->rounds_claimed, (unsigned long long)f->n_rounds);
+    if (f->n_finished > 0)
+        say_names(o, "; finished: ", f->finished, f->n_finished);
+    if (f->n_dead > 0)
+        say_names(o,
+                  f->n_finished > 0
+                      ? "; dead: "
+                      : "; not heard since, whether they finished, died or refuse this peer: ",
+                  f->dead, f->n_dead);
+}
+
+/* What kind of a figure the distance is. */
+static const char *how(const struct verdict_facts *f)
+{
+    return f->exact ? "exact" : f->at_most ? "at most" : "estimated";
+}
+
+/* What was missing, and how far apart those were who did end. */
+static void say_quorum(struct verdict *o, const struct verdict_facts *f)
+{
+    double needed = ceil(f->quorum * (double)base_of(f) - rounding);
+    if (is_other_half(f))
+        say(o, ", which is half of them, and not the half of the first of them");
+    else
+        say(o, ", %.0f of %u needed for quorum %g", needed, (unsigned)base_of(f), f->quorum);
+    if (isfinite(f->distance))
+        say(o, "; relative drift %.2e (%s)", f->distance, how(f));
+}
+
+static void say_left_over(struct verdict *o, const struct verdict_facts *f)
+{
+    say(o, "at the end, with one model: ");
+    say_who(o, f);
+    if (f->n_left > 0)
+        say(o, ", and %u left before", (unsigned)f->n_left);
+}
+
+static void say_joined(struct verdict *o, const struct verdict_facts *f)
+{
+    unsigned long long round = f->joined_round;
+    if (f->n_joined > 1)
+        say(o, "; %u peers joined, the last (%s) at round %llu", (unsigned)f->n_joined, f->joined,
+            round);
+    else if (f->n_joined == 1)
+        say(o, "; %s joined at round %llu", f->joined, round);
+    else if (round > 0)
+        say(o, "; joined at round %llu", round);
+}
+
+static void say_rounds(struct verdict *o, const struct verdict_facts *f)
+{
+    say_joined(o, f);
+    if (f->rounds_skipped == 0)
+        say(o, "; no round skipped");
+    else
+        say(o, "; %llu of %llu rounds skipped", (unsigned long long)f->rounds_skipped,
+            (unsigned long long)f->rounds_claimed);
+}
+
+static void say_all(struct verdict *o, const struct verdict_facts *f)
+{
+    switch (o->kind) {
+    case VERDICT_FAILED:
+        if (f->failure != NULL)
+            say(o, "failed: %s", f->failure);
+        else
+            say(o, "failed at round %llu of %llu", (unsigned long long)f->rounds_claimed,
+                (unsigned long long)f->n_rounds);
+        return;
+    case VERDICT_STOPPED:
+        if (f->n_rounds == 0)
+            say(o, "stopped while it waited for a run");
+        else
+            say(o, "stopped at round %llu of %llu, no consensus claimed",
+                (unsigned long long)f->rounds_claimed, (unsigned long long)f->n_rounds);
+        return;
+    case VERDICT_DIVERGED:
+        say(o, "no consensus: the run diverged: %s",
+            is_said(f->diverged) ? f->diverged : "the last loss is not finite");
+        return;
+    case VERDICT_AWAY:
+        say_away(o, f);
+        break;
+    case VERDICT_ALONE:
+        say(o, "no consensus: alone ");
+        if (!f->lonely)
+            say_left_over(o, f);
+        else
+            say(o, "from beginning to end, no peer of the bootstrap list was ever met");
+        break;
+    case VERDICT_NO_QUORUM:
+        say(o, "no quorum: ");
+        say_who(o, f);
+        say_quorum(o, f);
+        break;
+    case VERDICT_UNASKED:
+        say(o, "no last phase was asked for, no consensus claimed: ");
+        say_who(o, f);
+        break;
+    case VERDICT_UNKNOWN:
+        say(o, "no consensus: the drift is not known: ");
+        say_who(o, f);
+        break;
+    case VERDICT_APART:
+        say(o, "no consensus: relative drift %.2e (%s) is over the target %g: ", f->distance,
+            how(f), f->target);
+        say_who(o, f);
+        break;
+    case VERDICT_CONSENSUS:
+        say(o, "consensus of ");
+        say_who(o, f);
+        say(o, " at relative drift %.2e (%s, target %g)", f->distance, how(f), f->target);
+        break;
+    }
+    say_rounds(o, f);
+    if (is_said(f->unlearnt))
+        say(o, "; nothing was learnt: %s", f->unlearnt);
+}
+
+void verdict_judge(struct verdict *o, const struct verdict_facts *f)
+{
+    *o = (struct verdict){.kind = kind_of(f)};
+    o->exit_code = code_of(o->kind, f->failed);
+    say_all(o, f);
+    if (f->lonely && (o->kind == VERDICT_STOPPED || o->kind == VERDICT_DIVERGED))
+        say(o, "; alone from beginning to end: no peer of the bootstrap list was ever met");
 }

@@ -1,82 +1,143 @@
-/* peer/node/verdict.h -- did a run's training run away, or lead nowhere?
+/* peer/node/verdict.h -- how a run ended: from a few facts to one sentence and an exit code.
  *
- * What a peer can see of divergence at the end of training, short of figures
- * that are not finite (those end a run where they happen):
+ * The first row that applies decides. A peer judges by what it knows (its distance is an
+ * estimate, the dead are those it has heard of); whoever started all the peers (`hearsay
+ * local`, `hearsay sim`) judges by the models themselves.
  *
- *   loss      a nat above where it began, in most of the last ten or twenty
- *             rounds: worse than knowing nothing (a mean would be led astray by
- *             the rare large losses of small batches). This takes 30 rounds.
- *             Or, in a run of any length, three times and a nat above it in all
- *             of the last ten rounds (of a run under 30 rounds: in the last
- *             third of them, and in two at least).
- *             "Where it began" is the mean of the first ten losses, or the first
- *             one (and two nats by the root of its samples, as it may be low by
- *             chance) where that is less: losses that ran away within the first
- *             ten rounds do not raise it.
- *   distance  the peers' models, in the last tenth of training, farther apart
- *             than their mean is long and three times as far as they were when
- *             half of it was done: mixing no longer held them together
- *
- * The last phase makes one model of the wreck, whatever it is, and its drift is
- * small; so a run must not be judged by that.
+ *   fact                                            kind        exit code
+ *   ----------------------------------------------  ----------  ---------
+ *   the process failed, or was given bad input      failed      1 or 2
+ *   it was stopped (SIGTERM)                        stopped     0
+ *   training ran away, or a loss is not finite      diverged    3
+ *   the run ended elsewhere while it was away       away        3
+ *   there is a bootstrap list, and nobody of it,
+ *   nor anybody else, was ever met                  alone       3
+ *   fewer than the quorum ended together            no-quorum   3
+ *   no last phase was asked for (--final-drift 0)   unasked     0
+ *   the distance is not known                       unknown     3
+ *   the distance is over the target                 apart       3
+ *   else                                            consensus   0
  */
 #ifndef PEER_NODE_VERDICT_H
 #define PEER_NODE_VERDICT_H
 
-#include "nn/train/trainer.h"
+#include "gossip/wire/wire.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct state; /* nn/math/state.h */
+enum {
+    VERDICT_TEXT = 512,    /* Bytes of the message, with the NUL. */
+    VERDICT_DEAD_MAX = 64, /* Maximum number of dead, and of absent, members that are named. */
+    VERDICT_WHY_MAX = 48   /* Bytes of the reason why a member is absent, with the NUL. */
+};
 
-enum { VERDICT_TEXT = 160 }; /* Bytes of its sentence, with the NUL. */
+enum verdict_kind {
+    VERDICT_FAILED,
+    VERDICT_STOPPED,
+    VERDICT_DIVERGED,
+    VERDICT_AWAY,
+    VERDICT_ALONE,
+    VERDICT_NO_QUORUM,
+    VERDICT_UNASKED,
+    VERDICT_UNKNOWN,
+    VERDICT_APART,
+    VERDICT_CONSENSUS
+};
+
+/* Start with zeros but for `distance`. */
+struct verdict_facts
+{
+    int failed;          /* Exit code of an end that was none of the run's; 0: there was none. */
+    const char *failure; /* What failed, as a clause; NULL: that has been said. Borrowed. */
+    bool stopped;        /* Somebody asked for the end. */
+    bool lonely;         /* A bootstrap list was given, and no other peer was ever met. */
+    const char
+        *diverged; /* How training ran away, as a clause; "" or NULL: it did not. Borrowed. */
+    bool infinite; /* The last loss is not finite. */
+    const char *unlearnt; /* That training ended no better than guessing, likewise; of several
+                           * peers, that of all that ended did. Said, and no judgement. */
+
+    uint32_t n_members; /* Members of the run that have not left by their own word. */
+    uint32_t n_among;   /* Those of them that ended with us, ourselves included. */
+    uint32_t n_left;    /* Members that have left. */
+    uint32_t n_failed;  /* Members that ended with us, and whose model could not be stored: they
+                         * are counted with the dead, too. */
+    uint32_t n_begun;   /* So many of the members were there at the beginning; 0: all. */
+    bool without_first; /* Whose id is the least of those did not end with us. */
+    double quorum;      /* So many as this share of those must have ended with us. */
+    uint32_t n_dead;    /* Members that did not end with us. */
+    char dead[VERDICT_DEAD_MAX][WIRE_NAME_MAX + 1];
+
+    uint32_t n_absent; /* Members that live but did not end the run with this peer. */
+    struct verdict_absent
+    {
+        char name[WIRE_NAME_MAX + 1];
+        char why[VERDICT_WHY_MAX]; /* Reason, as a clause. */
+    } absent[VERDICT_DEAD_MAX];
+
+    /* The run ended while we were away. Then nobody ended with us: members that say that they
+     * have finished are counted here, and those of whom that is not known with the dead. */
+    bool away;
+    uint32_t n_finished;
+    char finished[VERDICT_DEAD_MAX][WIRE_NAME_MAX + 1];
+
+    double distance; /* |x - mean| / |mean| at the end; NaN or infinite: not known; */
+    bool at_most;    /* a bound, which may be far above it. */
+    bool exact;      /* It is of the models themselves; else it is an estimate. */
+    double target;   /* --final-drift; 0 or less: no last phase was asked for. */
+
+    uint64_t n_rounds;              /* The run has so many. */
+    uint64_t rounds_claimed;        /* How far the run is; of several peers, the sum of that. */
+    uint64_t rounds_skipped;        /* So many of those were neither done nor before we joined. */
+    uint64_t joined_round;          /* We began here; of several peers, the last that joined did. */
+    uint32_t n_joined;              /* So many of several peers joined a run under way, */
+    char joined[WIRE_NAME_MAX + 1]; /* the last of them this one. */
+};
 
 struct verdict
 {
-    double loss_first; /* The first loss; NaN: not there from the start. */
-    double loss_mean;  /* Mean of the first ten losses; NaN as loss_first. */
-    double loss_last;  /* Moving average, over more rounds where a loss is of few samples. */
-    double above;      /* The same of: 1 where a loss was a nat above, else 0. */
-    uint64_t n_losses;
-    uint64_t n_samples;   /* That the first loss is the mean of. */
-    uint64_t n_clear;     /* Newest losses in a row that were clearly too large. */
-    double xi_half;       /* Largest Xi of the third quarter; NaN: none known. */
-    double drift;         /* Worst relative drift of the last tenth whose Xi was three
-                          * times that; NaN: none. */
-    uint64_t drift_round; /* When that was. */
+    enum verdict_kind kind;
+    int exit_code; /* enum cmd_exit of peer/run/exit.h. */
+    char text[VERDICT_TEXT];
 };
 
-void verdict_init(struct verdict *v);
+void verdict_judge(struct verdict *o, const struct verdict_facts *f);
 
-/* The loss of this round's local steps, the mean of so many samples. */
-void verdict_loss(struct verdict *v, uint64_t round, double loss, uint64_t n_samples);
+/* "consensus", "no-quorum", ...: a word for programs. */
+const char *verdict_word(enum verdict_kind kind);
 
-/* An estimate: Xi, and relative to |mean|, of the moment when `round` of
- * n_rounds began. Infinite or NaN beside a finite xi: no mean could be told. */
-void verdict_drift(struct verdict *v, double xi, double relative, uint64_t round,
-                   uint64_t n_rounds);
+/* Another member has died. */
+void verdict_add_dead(struct verdict_facts *f, const char *name);
 
-/* True if training of at least 100 rounds ended no better than a model that ignores its inputs.
- * Then why[] says so, as a clause. At least one of two conditions holds:
- *
- *   - The moving average of the training loss is at least 0.99 `guess`, where `guess` is the loss
- *     of guessing uniformly (0: unknown).
- *   - The last evaluation had at least 100 samples, and its accuracy is not higher than the share
- *     of the most frequent label.
- *
- * The run may have been too short to learn. */
-bool verdict_learnt_nothing(const struct verdict *v, double guess,
-                            const struct trainer_report *tested, char why[VERDICT_TEXT]);
+/* Adds a member that lives but did not end the run with this peer. `why` is a clause. */
+void verdict_add_absent(struct verdict_facts *f, const char *name, const char *why);
 
-/* True if an evaluation of at least 100 samples is no more accurate than always choosing the most
- * frequent label. Then why[] gives both figures, as a clause. */
-bool verdict_majority(const struct trainer_report *tested, char why[VERDICT_TEXT]);
+/* Another member has finished without us. */
+void verdict_add_finished(struct verdict_facts *f, const char *name);
 
-/* True where training ran away; then why[] says how, as a clause. */
-bool verdict_ran_away(const struct verdict *v, char why[VERDICT_TEXT]);
+/* Facts about one peer, for a judge that started all peers. */
+struct verdict_peer
+{
+    const char *name;
+    bool left; /* The peer was stopped and is no longer a member. */
+    bool died; /* The peer failed before it ended the run. */
+    /* Why the peer lives but is not counted, as a clause. NULL: no such reason. */
+    const char *absent;
+    bool ended;           /* The peer ended the run and has a model. */
+    const char *diverged; /* As in struct verdict_facts, for any peer. Borrowed. */
+    bool infinite;
+    const char *unlearnt; /* Likewise. */
+    uint64_t rounds_claimed, rounds_skipped, joined_round;
+};
 
-/* What it has seen so far, for a restart: fields of the open section (nn/math/state.h). */
-void verdict_state(struct verdict *v, struct state *s);
+/* Count it in the facts of all: begin with zeros, add every peer, then set quorum, target,
+ * rounds and the distance of the models of those that ended. What the peers say of their own
+ * distance is not asked. */
+void verdict_add_peer(struct verdict_facts *all, const struct verdict_peer *p);
+
+/* Are n_live of n_members as many as `share` of them? Exactly the share is enough, so that
+ * both halves of an even cut have a half. */
+bool verdict_quorum(uint32_t n_live, uint32_t n_members, double share);
 
 #endif

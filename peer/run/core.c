@@ -8,10 +8,10 @@
 #include "gossip/collectives/sma.h"
 #include "gossip/exchange/sketch.h"
 #include "gossip/mixers/mixer.h"
-#include "nn/math/near.h"
+#include "nn/math/spelling.h"
 #include "peer/run/codec_precision.h"
 #include "peer/run/key.h"
-#include "topology/rota.h"
+#include "topology/round_schedule.h"
 #include "topology/topology.h"
 
 #include <assert.h>
@@ -63,7 +63,7 @@ static int canonical_compress(const char *value, char out[RUN_VALUE_MAX], char e
             error, "compress", value,
             "auto alone: it chooses the codec by the drift, and has no options but --drift-target");
     int err = canonical_codec("compress", value, out, error);
-    if (err != 0 && near_distance(value, RUN_AUTO) <= 1)
+    if (err != 0 && spelling_distance(value, RUN_AUTO) <= 1)
         return run_refuse(error, "compress", value,
                           "auto or a compressor, did you mean " RUN_AUTO "?");
     /* The codec module's message lists the codecs. This key also accepts "auto", which is added to
@@ -138,19 +138,19 @@ static const char *fallback_of_compress(const struct run_flags *f)
     const struct mixer *mixer = mixer_named(run_flags_value(f, "mixer"));
     if (mixer != NULL && (mixer->whole || mixer->round_protocol))
         return "none";
-    if (rota_of(run_flags_value(f, "topology")) || (mixer != NULL && mixer->updates))
+    if (round_schedule_of(run_flags_value(f, "topology")) || (mixer != NULL && mixer->updates))
         return fine_codec;
     return RUN_AUTO;
 }
 
 /* Resolves final-compress=auto. If the graph of the consensus phase has exact averaging passes, the
- * codec is "none", because a single pass of whole models ends the phase (peer/node/pass.h).
+ * codec is "none", because a single pass of whole models ends the phase (peer/node/averaging_pass.h).
  * Otherwise the run's own codec is used if it is precise enough. The final number of peers is not
  * known, so `min_peers` decides whether a pass is exact. */
 static int resolve_final(const struct run *r, char value[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
 {
     bool fine = false;
-    if (rota_exact(run_final_topology(r), r->min_peers))
+    if (round_schedule_exact(run_final_topology(r), r->min_peers))
         return canonical_final("none", value, error);
     int err =
         strcmp(r->compress, RUN_AUTO) != 0 ? codec_precise_for_consensus(r->compress, &fine) : 0;
@@ -357,7 +357,7 @@ static int check_rota(const struct run *r, char error[RUN_ERROR_MAX])
  * still committed, so each exchange must move its two peers by equal and opposite amounts. */
 static int check_final_graph(const struct run *r, char error[RUN_ERROR_MAX])
 {
-    bool passes = rota_of(r->final_topology);
+    bool passes = round_schedule_of(r->final_topology);
     const char *why = r->policy != RUN_SYNC ? "needs --policy sync: all change edges at one beat"
                       : sends_updates(r)    ? "needs --mixer choco: an update that is under way on "
                                               "an edge of training would be added at one end only"
@@ -405,7 +405,7 @@ static int check_whole(const struct run *r, char error[RUN_ERROR_MAX])
 static int check_pairs(const struct run *r, char error[RUN_ERROR_MAX])
 {
     char gamma[32];
-    if (!rota_pairs(r->topology))
+    if (!round_schedule_pairs(r->topology))
         return refuse_whole(r, "topology", r->topology,
                             "it wants one partner a round, who takes half: expected rotation:R, "
                             "matching:K or one-peer-exponential (dpsgd averages with several)",
@@ -491,7 +491,7 @@ int run_core_check(const struct run *r, char error[RUN_ERROR_MAX])
     err = uses_round_protocol(r) ? check_collective(r, error) : 0;
     if (err == 0)
         err = check_final_drift(r, error);
-    if (err == 0 && rota_of(r->topology))
+    if (err == 0 && round_schedule_of(r->topology))
         err = check_rota(r, error);
     if (err == 0 && run_changes_graph(r))
         err = check_final_graph(r, error);

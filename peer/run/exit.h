@@ -2,7 +2,7 @@
  * its run.
  *
  * Scripts depend on these values: 0 means that a run ended in consensus, or that no consensus was
- * required. 3 means that it ended without. peer/node/outcome.h decides between the two. */
+ * required. 3 means that it ended without. peer/node/verdict.h decides between the two. */
 #ifndef PEER_RUN_EXIT_H
 #define PEER_RUN_EXIT_H
 

@@ -4,8 +4,8 @@
  * are checked by the module that defines them, through the key's `canonical` function. */
 #include "peer/run/key.h"
 
-#include "nn/math/near.h"
 #include "nn/math/number.h"
+#include "nn/math/spelling.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 enum {
     WORD_MAX = 24, /* Size of "'auto' or ", in bytes with the NUL. */
-    EXPECTED_MAX = 96 + NEAR_QUESTION_MAX
+    EXPECTED_MAX = 96 + SPELLING_QUESTION_MAX
 };
 
 /* ---- Error messages. Quoted values may come from another peer. ---- */
@@ -64,22 +64,22 @@ static const char *or_word(const struct run_key *key, char out[WORD_MAX])
 
 /* Writes ", did you mean auto?" if the value may be the key's word mistyped, else "". */
 static const char *no_word(const struct run_key *key, const char *value,
-                           char out[NEAR_QUESTION_MAX])
+                           char out[SPELLING_QUESTION_MAX])
 {
-    struct near near = {.found = value};
+    struct spelling near = {.found = value};
     if (key->word != NULL)
-        near_try(&near, key->word);
-    return near_question(&near, out, NEAR_QUESTION_MAX);
+        spelling_try(&near, key->word);
+    return spelling_question(&near, out, SPELLING_QUESTION_MAX);
 }
 
 static int refuse_choice(const struct run_key *key, const char *value, char error[RUN_ERROR_MAX])
 {
-    char expected[NEAR_CHOICES_MAX + NEAR_QUESTION_MAX], question[NEAR_QUESTION_MAX];
-    char room[NEAR_CHOICES_MAX];
-    struct near near = {.found = value};
-    near_try_choices(&near, key->choices, room);
+    char expected[SPELLING_CHOICES_MAX + SPELLING_QUESTION_MAX], question[SPELLING_QUESTION_MAX];
+    char room[SPELLING_CHOICES_MAX];
+    struct spelling near = {.found = value};
+    spelling_try_choices(&near, key->choices, room);
     snprintf(expected, sizeof expected, "%s%s", key->choices,
-             near_question(&near, question, sizeof question));
+             spelling_question(&near, question, sizeof question));
     return run_refuse(error, key->name, value, expected);
 }
 
@@ -87,7 +87,7 @@ static int refuse_choice(const struct run_key *key, const char *value, char erro
 static int canonical_uint(const struct run_key *key, const char *value, char out[RUN_VALUE_MAX],
                           char error[RUN_ERROR_MAX])
 {
-    char expected[EXPECTED_MAX], word[WORD_MAX], question[NEAR_QUESTION_MAX];
+    char expected[EXPECTED_MAX], word[WORD_MAX], question[SPELLING_QUESTION_MAX];
     uint64_t v;
     if (!number_whole(value, &v) || v < key->min || v > key->max) {
         snprintf(expected, sizeof expected, "%sa whole number from %llu to %llu%s",
@@ -104,7 +104,7 @@ static int canonical_uint(const struct run_key *key, const char *value, char out
 static int canonical_real(const struct run_key *key, const char *value, char out[RUN_VALUE_MAX],
                           char error[RUN_ERROR_MAX])
 {
-    char expected[EXPECTED_MAX], word[WORD_MAX], question[NEAR_QUESTION_MAX];
+    char expected[EXPECTED_MAX], word[WORD_MAX], question[SPELLING_QUESTION_MAX];
     double v;
     if (!number_real(value, &v) || !(v >= key->low && v <= key->high)) {
         snprintf(expected, sizeof expected, "%sa number from %g to %g%s", or_word(key, word),

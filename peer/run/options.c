@@ -6,8 +6,8 @@
  * options_text.c. options_help.c writes --help. */
 #include "peer/run/options.h"
 
-#include "nn/math/near.h"
 #include "nn/math/number.h"
+#include "nn/math/spelling.h"
 #include "peer/run/options_config.h"
 
 #include <assert.h>
@@ -158,8 +158,8 @@ static bool value_is_valid(const struct option_row *row, const char *text, char 
     uint64_t u;
     double d;
     bool on;
-    char room[NEAR_CHOICES_MAX], question[NEAR_QUESTION_MAX];
-    struct near near = {.found = text};
+    char room[SPELLING_CHOICES_MAX], question[SPELLING_QUESTION_MAX];
+    struct spelling near = {.found = text};
     switch (row->kind) {
     case OPTION_UINT:
         expected_number(row, expected, cap);
@@ -168,8 +168,9 @@ static bool value_is_valid(const struct option_row *row, const char *text, char 
         expected_number(row, expected, cap);
         return number_real(text, &d) && in_range(row, d);
     case OPTION_CHOICE:
-        near_try_choices(&near, row->arg, room);
-        snprintf(expected, cap, "%s%s", row->arg, near_question(&near, question, sizeof question));
+        spelling_try_choices(&near, row->arg, room);
+        snprintf(expected, cap, "%s%s", row->arg,
+                 spelling_question(&near, question, sizeof question));
         return number_choice(row->arg, text) >= 0;
     case OPTION_FLAG:
         snprintf(expected, cap, "1 or 0");
@@ -284,11 +285,11 @@ static bool is_run_key(const struct command *command, const char *name)
 /* Returns the flag whose name is most similar to a mistyped one. NULL: no flag is similar. */
 static const char *nearest_flag(const struct options *o, const char *name)
 {
-    struct near near = {.found = name};
+    struct spelling near = {.found = name};
     for (uint32_t i = 0; i < o->n && name[0]; i++)
         if (o->values[i].row->kind != OPTION_OPERAND)
-            near_try(&near, o->values[i].row->name);
-    return near_meant(&near);
+            spelling_try(&near, o->values[i].row->name);
+    return spelling_meant(&near);
 }
 
 /* Writes the error message for an unknown flag. A run key that this command does not take, and a

@@ -1,7 +1,7 @@
 /* peer/run/options_text.c -- environment names of options, and suggestions for mistyped ones. */
 #include "peer/run/options.h"
 
-#include "nn/math/near.h"
+#include "nn/math/spelling.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -44,11 +44,12 @@ static void try_name(struct stray *s, const char *name, const char *former)
     }
     options_env_name(name, known, sizeof known);
     s->found |= strcmp(s->variable, known) == 0;
-    if (!near_enough(s->variable + ENV_PREFIX, known + ENV_PREFIX))
+    if (!spelling_enough(s->variable + ENV_PREFIX, known + ENV_PREFIX))
         return;
     if (s->meant != NULL)
         options_env_name(s->meant, best, sizeof best);
-    if (s->meant == NULL || near_distance(s->variable, known) < near_distance(s->variable, best))
+    if (s->meant == NULL
+        || spelling_distance(s->variable, known) < spelling_distance(s->variable, best))
         s->meant = name;
 }
 

@@ -25,7 +25,7 @@
 #include <string.h>
 
 /* Value of --compress auto: the codec is chosen by the consensus distance
- * (gossip/exchange/ladder.h). */
+ * (gossip/exchange/codec_levels.h). */
 #define RUN_AUTO "auto"
 /* Value of --final-topology: the consensus phase uses the graph of training. */
 #define RUN_SAME "same"
@@ -66,7 +66,7 @@ struct run
     /* Codec of training, or RUN_AUTO: chosen by the consensus distance. */
     char compress[RUN_SPEC_MAX];
     /* Consensus distance that RUN_AUTO aims at, as a multiple of the local update of a round
-     * (gossip/exchange/ladder.h). */
+     * (gossip/exchange/codec_levels.h). */
     double drift_target;
     /* Codec of the consensus phase. "auto" is already resolved. */
     char final_compress[RUN_SPEC_MAX];

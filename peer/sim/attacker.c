@@ -139,8 +139,8 @@ static void lie_of_drift(struct attacker *a, struct mixing *m)
     if (noise)
         draw_sketch(a, m, length, k->at.m);
     k->at.u = none ? 0 : noise ? length * length : k->at.u;
-    for (size_t i = 0; i < SURVEY_SLOTS && (noise || none); i++) {
-        struct survey_sum *sum = &k->survey.slot[i].sum;
+    for (size_t i = 0; i < TREE_AGGREGATION_SLOTS && (noise || none); i++) {
+        struct tree_aggregation_sum *sum = &k->survey.slot[i].sum;
         if (noise)
             draw_sketch(a, m, length, sum->mean);
         sum->dist2 = none ? 0 : length * length;

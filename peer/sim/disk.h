@@ -1,7 +1,7 @@
 /* peer/sim/disk.h -- a disk in memory that can lose and reorder unsynced data, for tests.
  *
  *   event                              effect
- *   calls of peer/keep/disk.h          visible to the process at once
+ *   calls of peer/checkpoints/disk.h          visible to the process at once
  *   sync, sync_dir                     data and names become durable
  *   sim_disk_lose_power()              durable data remain; the random generator decides about
  *                                      the rest
@@ -18,7 +18,7 @@
 #ifndef PEER_SIM_DISK_H
 #define PEER_SIM_DISK_H
 
-#include "peer/keep/disk.h"
+#include "peer/checkpoints/disk.h"
 
 #include "nn/math/rng.h"
 

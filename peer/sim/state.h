@@ -10,9 +10,9 @@
 #ifndef PEER_SIM_STATE_H
 #define PEER_SIM_STATE_H
 
-#include "nn/math/crew.h"
 #include "nn/math/rng.h"
 #include "nn/math/state.h"
+#include "nn/math/thread_pool.h"
 #include "peer/sim/attack.h"
 #include "peer/sim/heap.h"
 #include "peer/sim/world.h"
@@ -77,7 +77,7 @@ struct sim_peer
     size_t part[SIM_PARTS];
     size_t n_parts;
     /* Job of the node, running in the thread pool. Call sim_await() before reading its results. */
-    struct crew_job job;
+    struct thread_pool_job job;
     struct sim_queue late;
     struct sim_checkpoints checkpoints;
 };
@@ -113,11 +113,11 @@ struct sim_world
     struct rng rng;
     struct sim_peer *peers;
     struct record *known;
-    struct records *records; /* Record store shared by all nodes' member tables. */
-    struct commons *commons; /* Scratch data shared by all nodes. */
+    struct records *records;        /* Record store shared by all nodes' member tables. */
+    struct shared_scratch *commons; /* Scratch data shared by all nodes. */
     struct sim_link *links;
     uint32_t n_links, cap_links;
-    struct crew *crew;
+    struct thread_pool *crew;
     struct sim_heap heap;
     struct sim_queue held; /* Events that were sent over a path while it is cut, in order. */
     /* Matrix n x n, from peer and to peer: number of active cuts of the path. */

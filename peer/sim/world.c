@@ -2,8 +2,8 @@
  * step. */
 #include "peer/sim/world.h"
 
-#include "peer/node/commons.h"
 #include "peer/node/inspect.h"
+#include "peer/node/shared_scratch.h"
 #include "peer/sim/faults.h"
 #include "peer/sim/state.h"
 
@@ -146,7 +146,7 @@ static void run_job(void *self, uint32_t thread)
 
 void sim_await(const struct sim_world *w, struct sim_peer *p)
 {
-    crew_await(w->crew, &p->job);
+    thread_pool_await(w->crew, &p->job);
 }
 
 int sim_open(struct sim_world **out, const struct sim_config *config)
@@ -171,7 +171,7 @@ int sim_open(struct sim_world **out, const struct sim_config *config)
     if (looked_at || config->threads == 0)
         w->config.threads = 1;
     if (err == 0)
-        err = crew_open(&w->crew, w->config.threads);
+        err = thread_pool_open(&w->crew, w->config.threads);
     for (uint32_t i = 0; i < config->n_peers && err == 0; i++) {
         struct sim_peer *p = &w->peers[i];
         *p = (struct sim_peer){
@@ -229,7 +229,7 @@ void sim_close(struct sim_world *w)
         close_peer(&w->peers[i]);
     records_close(w->records);
     free(w->commons);
-    crew_close(w->crew);
+    thread_pool_close(w->crew);
     sim_queue_close(&w->held);
     sim_heap_close(&w->heap);
     free(w->cut);
@@ -314,7 +314,7 @@ static void work(struct sim_world *w, struct sim_peer *p)
 {
     double us = job_us(w, p);
     post_parts(w, p, us);
-    crew_give(w->crew, &p->job);
+    thread_pool_give(w->crew, &p->job);
     if (w->config.worked != NULL)
         w->config.worked(w->config.self, p->index);
     sim_post(w, p, (struct sim_event){.at_us = w->now_us + (int64_t)us, .type = NODE_WORKED});

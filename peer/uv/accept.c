@@ -120,9 +120,9 @@ static bool let_in(struct uv_accept *a, struct uv_link *l, bool sieved)
     uint64_t now_ms = uv_now(a->net->loop);
     if (l->remote.any.sa_family == AF_UNSPEC)
         return false; /* It is gone already. */
-    if (!sieved && crowd_knock(&a->crowd, &l->remote, now_ms) == CROWD_WELCOME)
+    if (!sieved && rate_limit_knock(&a->crowd, &l->remote, now_ms) == RATE_LIMIT_WELCOME)
         return true;
-    if (!uv_link_look(l) || !crowd_look(&a->crowd, &l->remote, now_ms))
+    if (!uv_link_look(l) || !rate_limit_look(&a->crowd, &l->remote, now_ms))
         return false;
     uv_link_take(l);
     return true;
@@ -140,9 +140,9 @@ static void on_sift(uv_timer_t *timer);
 
 static void sift(struct uv_accept *a)
 {
-    if (sieve_turn(&a->sieve, uv_now(a->net->loop)) && sieve_attach(&a->sieve, a->fd) < 0)
+    if (syn_filter_turn(&a->sieve, uv_now(a->net->loop)) && syn_filter_attach(&a->sieve, a->fd) < 0)
         a->sieve.limits.per_s = 0; /* This system has no such filters: the other limits hold. */
-    if (sieve_is_on(&a->sieve) && !uv_is_active((uv_handle_t *)&a->sift))
+    if (syn_filter_is_on(&a->sieve) && !uv_is_active((uv_handle_t *)&a->sift))
         uv_timer_start(&a->sift, on_sift, a->limits.sieve.window_ms, 0);
 }
 
@@ -162,8 +162,8 @@ static void take_connection(struct uv_accept *a)
     a->counts.accepted++;
     if (l->state != UV_LINK_HANDSHAKE)
         return;
-    l->host = crowd_key(&a->crowd, &l->remote);
-    bool sieved = sieve_knock(&a->sieve, &l->remote);
+    l->host = rate_limit_key(&a->crowd, &l->remote);
+    bool sieved = syn_filter_knock(&a->sieve, &l->remote);
     sift(a);
     if (!let_in(a, l, sieved)) {
         refuse(a, l);
@@ -202,7 +202,7 @@ static void on_connection(uv_stream_t *server, int status)
     if (a->resting || a->closing)
         return;
     uint64_t now_ms = uv_now(a->net->loop);
-    bool thick = crowd_is_thick(&a->crowd, now_ms) || sieve_is_on(&a->sieve);
+    bool thick = rate_limit_is_thick(&a->crowd, now_ms) || syn_filter_is_on(&a->sieve);
     if (status == 0 && now_ms > a->batch_ms + 1 && thick) {
         a->pausing = true; /* As long as this one waits, libuv polls for no other. */
         uv_timer_start(&a->batch, on_batch, a->limits.batch_ms, 0);
@@ -326,8 +326,8 @@ int uv_accept_open(struct uv_accept *a, struct uv_link_net *net,
     err = uv_timer_init(net->loop, &a->sift);
     assert(err == 0);
     a->timer.data = a->batch.data = a->sift.data = a;
-    crowd_init(&a->crowd, &limits->crowd, a->random, uv_now(net->loop));
-    sieve_init(&a->sieve, &limits->sieve, uv_now(net->loop));
+    rate_limit_init(&a->crowd, &limits->crowd, a->random, uv_now(net->loop));
+    syn_filter_init(&a->sieve, &limits->sieve, uv_now(net->loop));
     err = start(a, fd);
     if (err < 0) {
         uv_accept_close(a);

@@ -8,11 +8,11 @@
  * At most limits.half_open handshakes at a time; when one more comes, a random
  * one of the address that has most of them goes: a flood pushes out its own,
  * and cannot keep the door shut for an honest peer (whose handshake takes a
- * millisecond). While connections come faster than is calm (peer/uv/crowd.h)
+ * millisecond). While connections come faster than is calm (peer/uv/rate_limit.h)
  * they are taken in batches, one every batch_ms, so that the process is not
  * woken for each; and of an address over its rate only those are let in whose
  * first message has come by then and is sealed with the cluster key. Most of what comes still faster
- * from one address the kernel drops for us (peer/uv/sieve.h). Slots are preallocated by the
+ * from one address the kernel drops for us (peer/uv/syn_filter.h). Slots are preallocated by the
  * owner; without a free one the connection waits in the kernel and nobody
  * polls for it. When file descriptors run out, listening rests for a moment:
  * the connections wait in the backlog, the sessions go on.
@@ -20,9 +20,9 @@
 #ifndef PEER_UV_ACCEPT_H
 #define PEER_UV_ACCEPT_H
 
-#include "peer/uv/crowd.h"
 #include "peer/uv/link.h"
-#include "peer/uv/sieve.h"
+#include "peer/uv/rate_limit.h"
+#include "peer/uv/syn_filter.h"
 
 enum { UV_ACCEPT_HALF_OPEN_MAX = 256 };
 
@@ -34,8 +34,8 @@ struct uv_accept_limits
     uint32_t reserve;      /* Free slots left for dialling. */
     uint32_t rest_ms;      /* How long to rest when file descriptors have run out. */
     uint32_t batch_ms;
-    struct crowd_limits crowd;
-    struct sieve_limits sieve;
+    struct rate_limit_limits crowd;
+    struct syn_filter_limits sieve;
 };
 extern const struct uv_accept_limits uv_accept_limits_default;
 
@@ -59,8 +59,8 @@ struct uv_accept
     uint32_t n_slots;
     struct uv_link *half_open[UV_ACCEPT_HALF_OPEN_MAX]; /* In no order. */
     uint32_t n_half_open;
-    struct crowd crowd;
-    struct sieve sieve;
+    struct rate_limit crowd;
+    struct syn_filter sieve;
     uint64_t batch_ms; /* When the present batch was begun. */
     int fd;            /* A second descriptor of the listening socket, for after a rest. */
     bool waiting;      /* A connection waits for a slot, */

@@ -2,7 +2,7 @@
 #include "peer/uv/client.h"
 
 #include "peer/uv/accept.h"
-#include "peer/uv/spare.h"
+#include "peer/uv/fd_reserve.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * end that waits for nobody. */
 #include "peer/uv/driver.h"
 
-#include "peer/uv/feed.h"
+#include "peer/uv/event_adapter.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -408,7 +408,7 @@ void uv_driver_traffic(const struct uv_driver *d, const uint8_t id[WIRE_ID_BYTES
     }
 }
 
-uint64_t uv_driver_refused(const struct uv_driver *d, enum door_kind kind)
+uint64_t uv_driver_refused(const struct uv_driver *d, enum rejection_log_kind kind)
 {
     return d->door.at[kind].n;
 }

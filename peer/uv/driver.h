@@ -13,11 +13,11 @@
 #ifndef PEER_UV_DRIVER_H
 #define PEER_UV_DRIVER_H
 
-#include "peer/admit/members_file.h"
-#include "peer/keep/slots.h"
+#include "peer/admission/allow_list.h"
+#include "peer/checkpoints/checkpoint_store.h"
 #include "peer/node/node.h"
 #include "peer/uv/accept.h"
-#include "peer/uv/door.h"
+#include "peer/uv/rejection_log.h"
 #include "peer/uv/worker.h"
 
 #include <uv.h>
@@ -44,7 +44,8 @@ struct uv_driver_config
     struct uv_link_limits link;
     struct uv_accept_limits accept;
 
-    struct slots *slots; /* Checkpoints go there, if node.checkpoint_us says that there are any. */
+    struct checkpoint_store
+        *slots; /* Checkpoints go there, if node.checkpoint_us says that there are any. */
 
     /* The members file and what was in it; NULL: everybody may be a member. */
     const char *members;
@@ -94,7 +95,7 @@ const struct uv_accept_counts *uv_driver_counts(const struct uv_driver *d);
 void uv_driver_traffic(const struct uv_driver *d, const uint8_t id[WIRE_ID_BYTES], uint64_t *sent,
                        uint64_t *received);
 /* So many connections ended before they were sessions, and were of this kind. */
-uint64_t uv_driver_refused(const struct uv_driver *d, enum door_kind kind);
+uint64_t uv_driver_refused(const struct uv_driver *d, enum rejection_log_kind kind);
 /* Checkpoints that could not be written, since the last that could. */
 uint64_t uv_driver_unkept(const struct uv_driver *d);
 /* How many checkpoints are stored so far, and the seconds that they took from training: copying,

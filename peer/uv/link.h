@@ -90,7 +90,7 @@ struct uv_link
     bool heard;          /* and the other end has said something in the handshake, */
     bool knows_key;      /* whose first message, or answer, was sealed with the cluster key. */
     bool counted;        /* The acceptor's: counts among its half-open ones. */
-    uint64_t host;       /* Likewise: where it comes from (crowd_key()). */
+    uint64_t host;       /* Likewise: where it comes from (rate_limit_key()). */
     int error;           /* Why it ended: 0, or a negative errno. -EPROTO: bad bytes. */
     enum node_why why;   /* The same in words, of a link that never came up. */
     struct channel_versions theirs;      /* With NODE_WHY_VERSION: what they speak. */

@@ -2,7 +2,7 @@
 #include "peer/uv/resolve.h"
 
 #include "nn/math/number.h"
-#include "peer/uv/spare.h"
+#include "peer/uv/fd_reserve.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -18,8 +18,8 @@
 #define PEER_UV_SESSION_H
 
 #include "peer/secure/frame.h"
-#include "peer/uv/carried.h"
 #include "peer/uv/link.h"
+#include "peer/uv/throughput_probe.h"
 
 enum {
     UV_SESSION_CHUNKS = 2,

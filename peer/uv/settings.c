@@ -2,14 +2,14 @@
 #include "peer/uv/settings.h"
 
 #include "nn/math/number.h"
-#include "peer/admit/token.h"
+#include "peer/admission/token.h"
 #include "peer/node/evaluation.h"
 #include "peer/run/duration.h"
 #include "peer/run/rate.h"
 #include "peer/uv/accept.h"
+#include "peer/uv/allow_list_watcher.h"
 #include "peer/uv/identity.h"
 #include "peer/uv/resolve.h"
-#include "peer/uv/roster.h"
 
 #include <errno.h>
 #include <fcntl.h>

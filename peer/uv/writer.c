@@ -24,9 +24,9 @@ struct uv_writer_job
     bool quit;
     bool gone; /* The thread has ended. */
     /* The thread's while POSTED, else the loop's. */
-    struct slots *slots;
+    struct checkpoint_store *slots;
     struct state state;
-    struct image_label label; /* Its texts are `text`. */
+    struct checkpoint_file_label label; /* Its texts are `text`. */
     char *text;
     size_t cap_text;
     struct uv_writer_result result;
@@ -51,14 +51,14 @@ static void write_state(struct uv_writer_job *j)
     struct uv_writer_result *r = &j->result;
     int64_t begin = now_us(), cpu = own_cpu_us();
     *r = (struct uv_writer_result){.beat = j->label.beat};
-    r->err = slots_write(j->slots, &j->state, &j->label, r->why);
+    r->err = checkpoint_store_write(j->slots, &j->state, &j->label, r->why);
     r->time_us = now_us() - begin;
     r->cpu_us = own_cpu_us() - cpu;
     if (r->err < 0)
         return;
-    r->n_bytes = image_bytes(&j->slots->pieces);
+    r->n_bytes = checkpoint_file_bytes(&j->slots->pieces);
     snprintf(r->why, sizeof r->why, "%.200s/%s: kept beat %llu, %llu bytes in %.2f s",
-             j->slots->dir, slots_name(j->slots->newest), (unsigned long long)r->beat,
+             j->slots->dir, checkpoint_store_name(j->slots->newest), (unsigned long long)r->beat,
              (unsigned long long)r->n_bytes, (double)r->time_us * 1e-6);
 }
 
@@ -124,7 +124,7 @@ static void on_async(uv_async_t *async)
         w->done(w->self, &r);
 }
 
-static int new_job(struct uv_writer_job **job, struct slots *slots)
+static int new_job(struct uv_writer_job **job, struct checkpoint_store *slots)
 {
     struct uv_writer_job *j = calloc(1, sizeof *j);
     if (j == NULL)
@@ -145,7 +145,7 @@ no_mutex:
     return err;
 }
 
-int uv_writer_open(struct uv_writer *w, uv_loop_t *loop, struct slots *slots,
+int uv_writer_open(struct uv_writer *w, uv_loop_t *loop, struct checkpoint_store *slots,
                    void (*done)(void *self, const struct uv_writer_result *r), void *self)
 {
     *w = (struct uv_writer){.done = done, .self = self};
@@ -177,7 +177,7 @@ bool uv_writer_busy(const struct uv_writer *w)
 }
 
 /* Copies the label for the job: the texts of run, name and owner, one after the other. */
-static int copy_label(struct uv_writer_job *j, const struct image_label *label)
+static int copy_label(struct uv_writer_job *j, const struct checkpoint_file_label *label)
 {
     size_t n_run = strlen(label->run) + 1, n_name = strlen(label->name) + 1;
     size_t n_owner = label->owner != NULL ? strlen(label->owner) + 1 : 0;
@@ -191,13 +191,14 @@ static int copy_label(struct uv_writer_job *j, const struct image_label *label)
     }
     memcpy(j->text, label->run, n_run);
     memcpy(j->text + n_run, label->name, n_name);
-    j->label = (struct image_label){.run = j->text, .name = j->text + n_run, .beat = label->beat};
+    j->label = (struct checkpoint_file_label){
+        .run = j->text, .name = j->text + n_run, .beat = label->beat};
     if (n_owner > 0)
         j->label.owner = memcpy(j->text + n_run + n_name, label->owner, n_owner);
     return 0;
 }
 
-int uv_writer_keep(struct uv_writer *w, struct state *s, const struct image_label *label)
+int uv_writer_keep(struct uv_writer *w, struct state *s, const struct checkpoint_file_label *label)
 {
     struct uv_writer_job *j = w->job;
     if (uv_writer_busy(w))

@@ -11,7 +11,7 @@
 #ifndef PEER_UV_WRITER_H
 #define PEER_UV_WRITER_H
 
-#include "peer/keep/slots.h"
+#include "peer/checkpoints/checkpoint_store.h"
 
 #include <uv.h>
 
@@ -42,7 +42,7 @@ struct uv_writer
 /* 0 or a negative errno. The slots are the thread's from uv_writer_keep() to done(), else the
  * caller's. */
 __attribute__((warn_unused_result)) int uv_writer_open(
-    struct uv_writer *w, uv_loop_t *loop, struct slots *slots,
+    struct uv_writer *w, uv_loop_t *loop, struct checkpoint_store *slots,
     void (*done)(void *self, const struct uv_writer_result *r), void *self);
 
 /* Is one being written? */
@@ -51,7 +51,7 @@ bool uv_writer_busy(const struct uv_writer *w);
 /* Begin to write *s, a state that is written to its end; *s becomes an empty one. The label is
  * copied. 0; -EBUSY or -ENOMEM: then *s is as it was, and done() will not be called. */
 __attribute__((warn_unused_result)) int uv_writer_keep(struct uv_writer *w, struct state *s,
-                                                       const struct image_label *label);
+                                                       const struct checkpoint_file_label *label);
 
 /* End the thread: a checkpoint that is being written has finish_us to be finished, then is given
  * up at the next few megabytes, for which limit_us are waited. 0; -ETIMEDOUT where even that took

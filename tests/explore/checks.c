@@ -2,7 +2,7 @@
 #include "cluster.h"
 
 #include "nn/math/vec.h"
-#include "peer/node/outcome.h"
+#include "peer/node/verdict.h"
 #include "peer/run/exit.h"
 
 #include <inttypes.h>
@@ -452,11 +452,11 @@ static void check_mean(struct cluster *c)
 }
 
 /* Does peer i count peer j among those that it is in consensus with? */
-static bool counts(const struct outcome_facts *f, uint32_t j)
+static bool counts(const struct verdict_facts *f, uint32_t j)
 {
     char name[WIRE_NAME_MAX + 1];
     snprintf(name, sizeof name, "peer-%" PRIu32, j);
-    for (uint32_t k = 0; k < f->n_dead && k < OUTCOME_DEAD_MAX; k++)
+    for (uint32_t k = 0; k < f->n_dead && k < VERDICT_DEAD_MAX; k++)
         if (strcmp(f->dead[k], name) == 0)
             return false;
     return true;
@@ -497,7 +497,7 @@ static bool took_part(struct cluster *c, uint32_t i)
 /* Who said 0 is in consensus with all that said so and that it does not name as dead. */
 static void check_claim(struct cluster *c, uint32_t i, uint32_t good)
 {
-    struct outcome_facts f;
+    struct verdict_facts f;
     uint32_t set = 0;
     node_facts(sim_node(c->world, i), &f);
     bool all = f.n_among == f.n_members && !c->plan.async && c->plan.liars == 0;
@@ -515,26 +515,26 @@ static void check_claim(struct cluster *c, uint32_t i, uint32_t good)
 
 /* Who has made up members counts them, and draws another graph than the others: edges that only
  * they draw never open, and how far away its model is nobody can know. */
-static bool drawn_apart(const struct cluster *c, const struct outcome *o)
+static bool drawn_apart(const struct cluster *c, const struct verdict *o)
 {
-    return o->kind == OUTCOME_UNKNOWN && c->insiders != 0;
+    return o->kind == VERDICT_UNKNOWN && c->insiders != 0;
 }
 
 /* Its token was over, or nobody whom it was told of was left that could admit it. */
-static bool shut_out(const struct cluster *c, const struct outcome *o)
+static bool shut_out(const struct cluster *c, const struct verdict *o)
 {
-    return o->kind == OUTCOME_ALONE && c->plan.listed;
+    return o->kind == VERDICT_ALONE && c->plan.listed;
 }
 
 static void exit_code(struct cluster *c, uint32_t i, int code)
 {
-    struct outcome_facts f;
-    struct outcome o;
+    struct verdict_facts f;
+    struct verdict o;
     node_facts(sim_node(c->world, i), &f);
-    outcome_judge(&o, &f);
+    verdict_judge(&o, &f);
     /* Too few, the half that does not count, or nobody else. */
     bool alone = code == CMD_APART
-                 && (o.kind == OUTCOME_NO_QUORUM || (o.kind == OUTCOME_ALONE && f.n_among == 1));
+                 && (o.kind == VERDICT_NO_QUORUM || (o.kind == VERDICT_ALONE && f.n_among == 1));
     if (!alone && !(code == CMD_APART && (drawn_apart(c, &o) || shut_out(c, &o))))
         cluster_wrong(c, WRONG_EXIT, "%" PRIu32 " ended with %d: %s", i, code, o.text);
 }

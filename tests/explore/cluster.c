@@ -5,7 +5,7 @@
 
 #include "compress/compress.h"
 #include "nn/math/rng.h"
-#include "topology/rota.h"
+#include "topology/round_schedule.h"
 #include "topology/topology.h"
 
 #include <assert.h>
@@ -266,7 +266,7 @@ void cluster_set_run(struct run *r, const struct plan *p)
     /* Not with --byzantine; and with base:K models go whole. */
     bool last = strcmp(p->final_topology, RUN_SAME) != 0 && p->tolerate == 0;
     snprintf(r->final_topology, sizeof r->final_topology, RUN_SAME);
-    if (last && rota_of(p->final_topology))
+    if (last && round_schedule_of(p->final_topology))
         set_spec(r->final_compress, "none");
     if (topology_canonical(p->topology, r->topology, error) != 0
         || (last && topology_canonical(p->final_topology, r->final_topology, error) != 0)) {

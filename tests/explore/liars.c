@@ -3,7 +3,7 @@
 
 #include "nn/math/rng.h"
 #include "peer/run/core.h"
-#include "topology/rota.h"
+#include "topology/round_schedule.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -165,7 +165,8 @@ bool liars_excuse(const struct cluster *c)
     struct run run;
     cluster_set_run(&run, &c->plan);
     /* Where a pass leaves all equal, edges have no length that would bound anything. */
-    bool else_wrong = c->plan.n_faults > 0 || c->plan.async || rota_of(run_final_topology(&run));
+    bool else_wrong =
+        c->plan.n_faults > 0 || c->plan.async || round_schedule_of(run_final_topology(&run));
     return c->plan.tolerate > 0 || (a != NULL && (a->lie == ATTACK_MODEL || else_wrong));
 }
 
@@ -184,12 +185,12 @@ bool liars_part(const struct cluster *c, uint32_t peer)
 }
 
 /* The figures that a claim rests on are made with the liars. */
-/* One pass of base:K asks no estimate, and a liar parts it unseen (peer/node/pass.h). */
+/* One pass of base:K asks no estimate, and a liar parts it unseen (peer/node/averaging_pass.h). */
 double liars_claim(const struct cluster *c)
 {
     struct run run;
     cluster_set_run(&run, &c->plan);
-    if (c->plan.liars != 0 && rota_of(run_final_topology(&run)))
+    if (c->plan.liars != 0 && round_schedule_of(run_final_topology(&run)))
         return (double)INFINITY;
     return c->plan.final_drift * (c->plan.liars != 0 ? 2 : 1);
 }

@@ -1,7 +1,7 @@
 /* tests/explore/trace.c -- writes what reaches each node, one line an event. */
 #include "cluster.h"
 
-#include "peer/node/outcome.h"
+#include "peer/node/verdict.h"
 
 #include <inttypes.h>
 
@@ -95,7 +95,7 @@ static void say_state(const struct cluster *c, uint32_t peer)
     node_size(sim_node(c->world, peer), &s);
     fprintf(c->trace, "WORKED %s beat=%" PRIu64 " live=%" PRIu32, phase[p.phase], s.beat, p.n_live);
     if (p.phase >= NODE_SETTLING) {
-        struct outcome_facts f;
+        struct verdict_facts f;
         node_facts(sim_node(c->world, peer), &f);
         fprintf(c->trace, " apart=%.2g", f.distance);
     }

@@ -2,7 +2,7 @@
  * their hashes made right, without which none would get past them.
  *
  * What is taken is written again, and is then the same label and the same sections. */
-#include "tests/unit/keep_small.h"
+#include "tests/unit/checkpoint_small.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 
@@ -35,30 +35,30 @@ static void rewrite(struct state *to, const struct state *from)
     demand(state_end(to) == 0);
 }
 
-static void check_taken(const struct image *m)
+static void check_taken(const struct checkpoint_file *m)
 {
     struct state again = {0};
-    struct image second;
+    struct checkpoint_file second;
     char error[FILE_ERROR_MAX] = "";
     size_t n;
     rewrite(&again, &m->state);
     uint8_t *bytes = small_file(&again, &m->label, &n);
-    demand(image_read(&second, bytes, n, "again", error) == 0);
+    demand(checkpoint_file_read(&second, bytes, n, "again", error) == 0);
     demand(second.label.beat == m->label.beat && strcmp(second.label.run, m->label.run) == 0);
     demand(strcmp(second.label.name, m->label.name) == 0);
     demand(second.state.n_sections == m->state.n_sections);
-    image_close(&second);
+    checkpoint_file_close(&second);
     state_close(&again);
 }
 
 static void try(uint8_t *bytes, size_t n)
 {
-    static const struct image empty;
-    struct image m;
+    static const struct checkpoint_file empty;
+    struct checkpoint_file m;
     char error[FILE_ERROR_MAX] = "";
-    if (image_read(&m, bytes, n, "fuzz", error) == 0) {
+    if (checkpoint_file_read(&m, bytes, n, "fuzz", error) == 0) {
         check_taken(&m);
-        image_close(&m);
+        checkpoint_file_close(&m);
         return;
     }
     demand(memcmp(&m, &empty, sizeof m) == 0 && strlen(error) > 8);

@@ -1,5 +1,5 @@
 /* tests/fuzz/fuzz_members_file.c -- a members file: any bytes are a sorted list, or a sentence. */
-#include "peer/admit/members_file.h"
+#include "peer/admission/allow_list.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* tests/fuzz/fuzz_moments.c -- what a member says of its columns: any bytes are moments that can be pooled
  * and named in a kind that is one, or a reason.
  */
-#include "nn/data/moments.h"
+#include "nn/data/column_statistics.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -11,13 +11,13 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-static void check_kind(struct moments *m)
+static void check_kind(struct column_statistics *m)
 {
-    char kind[DATA_KIND_MAX], why[MOMENTS_WHY_MAX];
+    char kind[DATA_KIND_MAX], why[COLUMN_STATISTICS_WHY_MAX];
     for (size_t i = 0; i < m->columns.n; i++)
         assert(isfinite(m->of[i].mean) && isfinite(m->of[i].m2) && m->of[i].m2 >= 0);
-    moments_settle(m);
-    if (moments_kind(m, kind, why) == 0)
+    column_statistics_settle(m);
+    if (column_statistics_kind(m, kind, why) == 0)
         assert(data_kind_fixed(kind));
 }
 
@@ -25,9 +25,9 @@ static void check_kind(struct moments *m)
  * is another member's. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-    static uint8_t again[MOMENTS_BYTES_MAX];
-    struct moments m[2], all;
-    const struct moments *of[2] = {&m[0], &m[1]};
+    static uint8_t again[COLUMN_STATISTICS_BYTES_MAX];
+    struct column_statistics m[2], all;
+    const struct column_statistics *of[2] = {&m[0], &m[1]};
     const char *wrong = NULL;
     size_t n_good = 0, half = n / 2;
     for (size_t i = 0; i < 2; i++) {
@@ -36,26 +36,26 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         assert(exact != NULL);
         if (len > 0)
             memcpy(exact, data + (i == 0 ? 0 : half), len);
-        int err = moments_parse(&m[n_good], exact, len, &wrong);
+        int err = column_statistics_parse(&m[n_good], exact, len, &wrong);
         assert((err == 0) == (wrong == NULL));
         if (err == 0) {
-            assert(moments_print(&m[n_good], again, sizeof again) == len);
+            assert(column_statistics_print(&m[n_good], again, sizeof again) == len);
             assert(memcmp(again, exact, len) == 0);
             n_good++;
         }
         free(exact);
     }
-    char why[MOMENTS_WHY_MAX];
-    if (n_good == 2 && !moments_differ(of[1], of[0], why)
-        && moments_reorder(&m[1], &m[0].schema) == 0)
+    char why[COLUMN_STATISTICS_WHY_MAX];
+    if (n_good == 2 && !column_statistics_differ(of[1], of[0], why)
+        && column_statistics_reorder(&m[1], &m[0].schema) == 0)
         for (uint32_t liars = 0; liars < 2; liars++) {
-            assert(moments_pool(&all, of, 2, liars) == 0);
+            assert(column_statistics_pool(&all, of, 2, liars) == 0);
             check_kind(&all);
-            moments_close(&all);
+            column_statistics_close(&all);
         }
     for (size_t i = 0; i < n_good; i++) {
         check_kind(&m[i]);
-        moments_close(&m[i]);
+        column_statistics_close(&m[i]);
     }
     return 0;
 }

@@ -4,7 +4,7 @@
  *
  * What is refused leaves the certificate as it was, and a sentence fit to print. What is taken is
  * signed by its issuer and by its own key, and is the same again. */
-#include "peer/admit/token.h"
+#include "peer/admission/token.h"
 
 #include <errno.h>
 #include <sodium.h>

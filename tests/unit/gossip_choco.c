@@ -238,9 +238,9 @@ static void test_rungs(void **state)
     beats(&w, 20);
     double delta = g->delta, value = g->value;
     assert_true(delta < 0.4);
-    for (uint32_t t = 0; t < 3 * LADDER_RUNGS; t++) {
-        w.peer[0].codec = DELTA_RUNG + t % LADDER_RUNGS;
-        w.peer[1].codec = DELTA_RUNG + t * 5 % LADDER_RUNGS;
+    for (uint32_t t = 0; t < 3 * CODEC_LEVELS_RUNGS; t++) {
+        w.peer[0].codec = DELTA_RUNG + t % CODEC_LEVELS_RUNGS;
+        w.peer[1].codec = DELTA_RUNG + t * 5 % CODEC_LEVELS_RUNGS;
         beat(&w);
         check_replicas(&w);
         assert_true(fabs(g->delta - delta) <= 0.1 + 1e-9); /* A tenth of the way, of 1. */

@@ -140,8 +140,8 @@ static inline void world_open(struct world *w, const struct world_how *how)
                                    .mixer = how->mixer,
                                    .error_feedback = how->error_feedback,
                                    .complete = true};
-    for (uint32_t i = 0; i < LADDER_RUNGS && how->ladder; i++)
-        config.spec[DELTA_RUNG + i] = ladder_spec[i];
+    for (uint32_t i = 0; i < CODEC_LEVELS_RUNGS && how->ladder; i++)
+        config.spec[DELTA_RUNG + i] = codec_levels_spec[i];
     if (how->ladder)
         config.spec[DELTA_RUN] = NULL;
     for (uint32_t i = 0; i < n; i++) {

@@ -1,6 +1,6 @@
 /* tests/unit/gossip_clip.c -- --byzantine's threshold and the trust in an edge, each against a
  * plain twin. */
-#include "gossip/exchange/trust.h"
+#include "gossip/exchange/outlier_filter.h"
 #include "gossip/mixers/clip.h"
 #include "nn/math/rng.h"
 #include "nn/math/vec.h"
@@ -97,14 +97,14 @@ static void four_neighbours(void **state)
 
 /* ---- the pass ---- */
 
-struct pass
+struct averaging_pass
 {
     float x[DIM], a[MOST][DIM], b[MOST][DIM];
     double want[DIM];
     struct correction term[MOST];
 };
 
-static void fill_pass(struct pass *p, struct rng *rng, size_t n)
+static void fill_pass(struct averaging_pass *p, struct rng *rng, size_t n)
 {
     for (size_t k = 0; k < DIM; k++)
         p->want[k] = (double)(p->x[k] = (float)rng_normal(rng));
@@ -119,7 +119,7 @@ static void fill_pass(struct pass *p, struct rng *rng, size_t n)
 }
 
 /* x += sum of 0.1 d min(1, tau / |d|), without those that are refused, in double. */
-static void plain_pass(struct pass *p, size_t n, uint32_t tolerate, double most2)
+static void plain_pass(struct averaging_pass *p, size_t n, uint32_t tolerate, double most2)
 {
     double d2[MOST], tau2 = (double)INFINITY;
     struct correction term[MOST];
@@ -138,7 +138,7 @@ static void plain_pass(struct pass *p, size_t n, uint32_t tolerate, double most2
     }
 }
 
-static void compare_pass(const struct pass *p, double tolerance)
+static void compare_pass(const struct averaging_pass *p, double tolerance)
 {
     for (size_t k = 0; k < DIM; k++)
         if (!(fabs((double)p->x[k] - p->want[k]) <= tolerance))
@@ -147,7 +147,7 @@ static void compare_pass(const struct pass *p, double tolerance)
 
 static void clipped_pass_is_the_twins(void **state)
 {
-    static struct pass p;
+    static struct averaging_pass p;
     struct rng rng = rng_stream(rng_key(1, RNG_TEST, 13, 0));
     (void)state;
     for (int trial = 0; trial < 60; trial++) {
@@ -174,7 +174,7 @@ static void clipped_pass_is_the_twins(void **state)
 /* One enormous float among the last ones: the blocks before it are taken back. */
 static void one_enormous_float_changes_nothing(void **state)
 {
-    static struct pass p;
+    static struct averaging_pass p;
     struct rng rng = rng_stream(rng_key(1, RNG_TEST, 14, 0));
     (void)state;
     for (int tolerate = 0; tolerate < 2; tolerate++) {
@@ -192,64 +192,66 @@ static void one_enormous_float_changes_nothing(void **state)
 
 /* ---- trust ---- */
 
-static double limit2(const struct trust *t, double x2, double way2, double others2)
+static double limit2(const struct outlier_filter *t, double x2, double way2, double others2)
 {
-    return trust_limit2(t, &(struct trust_view){.x2 = x2, .way2 = way2, .others2 = others2});
+    return outlier_filter_limit2(
+        t, &(struct outlier_filter_view){.x2 = x2, .way2 = way2, .others2 = others2});
 }
 
 static void limit_is_by_what_was_seen(void **state)
 {
-    struct trust t = {.most2 = 0};
-    const double times2 = TRUST_TIMES * TRUST_TIMES, apart2 = TRUST_APART * TRUST_APART;
-    const double ways2 = TRUST_WAYS * TRUST_WAYS;
+    struct outlier_filter t = {.most2 = 0};
+    const double times2 = OUTLIER_FILTER_TIMES * OUTLIER_FILTER_TIMES,
+                 apart2 = OUTLIER_FILTER_APART * OUTLIER_FILTER_APART;
+    const double ways2 = OUTLIER_FILTER_WAYS * OUTLIER_FILTER_WAYS;
     (void)state;
     assert_true(limit2(&t, 0, 0, 0) == 0); /* Nothing is known. */
     assert_true(limit2(&t, 4, 1, 0) == 4 * times2);
     assert_true(limit2(&t, 4, 1, 1e-3) == 4 * times2); /* Others count after a warning. */
     assert_true(limit2(&t, 1e-9, 1, 0) == ways2);      /* All have agreed, one comes late. */
-    assert_false(trust_saw(&t, 9, 0.2, false));
-    assert_false(trust_saw(&t, 1, 0.2, false));
+    assert_false(outlier_filter_saw(&t, 9, 0.2, false));
+    assert_false(outlier_filter_saw(&t, 1, 0.2, false));
     assert_true(limit2(&t, 4, 1, 0) == 9 * times2);
-    trust_begin(&t);
+    outlier_filter_begin(&t);
     assert_true(limit2(&t, 4, 1, 0) == 4 * times2);
-    assert_false(trust_saw(&t, 9, 0.2, false));
-    trust_warn(&t);
-    trust_begin(&t);
+    assert_false(outlier_filter_saw(&t, 9, 0.2, false));
+    outlier_filter_warn(&t);
+    outlier_filter_begin(&t);
     assert_true(limit2(&t, 4, 1, 0) == 9 * times2);
     assert_true(limit2(&t, 4, 1, 1) == apart2);
     assert_true(limit2(&t, 4, 1, 1e-9) == 0.25);
-    assert_true(trust_apart(apart2 * 1.01, 1, 1) && !trust_apart(apart2, 1, 1));
-    assert_false(trust_apart(apart2 * 1.01, 1, 5 * apart2));
+    assert_true(outlier_filter_apart(apart2 * 1.01, 1, 1) && !outlier_filter_apart(apart2, 1, 1));
+    assert_false(outlier_filter_apart(apart2 * 1.01, 1, 5 * apart2));
 }
 
 /* Only one that stays far off all the way is suspect. */
 static void suspects_stay_apart(void **state)
 {
-    struct trust t = {.most2 = 0};
+    struct outlier_filter t = {.most2 = 0};
     int n = 0;
     (void)state;
     for (int i = 0; i < 1000; i++)
-        assert_false(trust_saw(&t, 1, 0.5, i % 15 != 0));
-    assert_false(trust_saw(&t, 1, 0.5, false));
-    while (!trust_saw(&t, 1, 0.5, true))
+        assert_false(outlier_filter_saw(&t, 1, 0.5, i % 15 != 0));
+    assert_false(outlier_filter_saw(&t, 1, 0.5, false));
+    while (!outlier_filter_saw(&t, 1, 0.5, true))
         n++;
-    assert_int_equal(n, 2 * TRUST_PULL);
-    trust_warn(&t);
-    assert_false(trust_saw(&t, 1, 0.5, true));
+    assert_int_equal(n, 2 * OUTLIER_FILTER_PULL);
+    outlier_filter_warn(&t);
+    assert_false(outlier_filter_saw(&t, 1, 0.5, true));
 }
 
 /* Or goes away while the others do not. */
 static void suspects_go_away(void **state)
 {
-    struct trust t = {.most2 = 0};
-    const double grown2 = TRUST_GROWN * TRUST_GROWN;
+    struct outlier_filter t = {.most2 = 0};
+    const double grown2 = OUTLIER_FILTER_GROWN * OUTLIER_FILTER_GROWN;
     (void)state;
-    assert_false(trust_saw(&t, 1, 1e-3, true));
-    assert_false(trust_saw(&t, 0.99 * grown2, 1e-3, true));
-    assert_false(trust_saw(&t, 2 * grown2, 1e-3, false)); /* They all do. */
-    assert_false(trust_saw(&t, 2 * grown2, 1e-3, true));
-    assert_false(trust_saw(&t, 2 * grown2 * grown2, 1e-3, true));
-    assert_true(trust_saw(&t, 2.1 * grown2 * grown2, 1e-3, true));
+    assert_false(outlier_filter_saw(&t, 1, 1e-3, true));
+    assert_false(outlier_filter_saw(&t, 0.99 * grown2, 1e-3, true));
+    assert_false(outlier_filter_saw(&t, 2 * grown2, 1e-3, false)); /* They all do. */
+    assert_false(outlier_filter_saw(&t, 2 * grown2, 1e-3, true));
+    assert_false(outlier_filter_saw(&t, 2 * grown2 * grown2, 1e-3, true));
+    assert_true(outlier_filter_saw(&t, 2.1 * grown2 * grown2, 1e-3, true));
 }
 
 int main(void)

@@ -257,7 +257,8 @@ static void ref_counts(const struct arrows *a, bool *counts)
             before += away[y] != UINT32_MAX && gate[y] == gate[x] && gate[y] != y
                       && (away[y] < away[x]
                           || (away[y] == away[x] && memcmp(id_of(y), id_of(x), WIRE_ID_BYTES) < 0));
-        counts[x] = away[x] != UINT32_MAX && (gate[x] == x || before < 1 + n_firm / VOUCHES_SHARE);
+        counts[x] =
+            away[x] != UINT32_MAX && (gate[x] == x || before < 1 + n_firm / ENDORSEMENTS_SHARE);
     }
 }
 

@@ -47,8 +47,8 @@ struct cluster
     float x[N][DIM];
     struct slot slot[N * N];
     size_t n_slots;
-    uint32_t parent[SURVEY_TREES][N]; /* In the survey's trees. */
-    uint32_t commits[N];              /* Since the last beat. */
+    uint32_t parent[TREE_AGGREGATION_TREES][N]; /* In the survey's trees. */
+    uint32_t commits[N];                        /* Since the last beat. */
     uint64_t built;
     bool away[N];         /* Takes part in nothing. */
     bool lock_step, anew; /* anew: the next beat begins a window. */
@@ -60,12 +60,12 @@ static inline void place_pairs(struct cluster *c, struct slot *s)
 {
     for (int end = 0; end < 2; end++) {
         uint32_t i = end == 0 ? s->i : s->j, other = end == 0 ? s->j : s->i;
-        enum survey_role role[SURVEY_TREES];
-        for (size_t k = 0; k < SURVEY_TREES; k++)
-            role[k] = c->parent[k][other] == i   ? SURVEY_CHILD
-                      : c->parent[k][i] == other ? SURVEY_PARENT
-                                                 : SURVEY_ASIDE;
-        survey_pair_place(&s->pair[end].survey, role, c->built);
+        enum tree_aggregation_role role[TREE_AGGREGATION_TREES];
+        for (size_t k = 0; k < TREE_AGGREGATION_TREES; k++)
+            role[k] = c->parent[k][other] == i   ? TREE_AGGREGATION_CHILD
+                      : c->parent[k][i] == other ? TREE_AGGREGATION_PARENT
+                                                 : TREE_AGGREGATION_ASIDE;
+        tree_aggregation_pair_place(&s->pair[end].survey, role, c->built);
     }
 }
 
@@ -86,8 +86,8 @@ static inline void cluster_init(struct cluster *c, const char *topology, bool lo
     *c = (struct cluster){.lock_step = lock_step, .view = UINT64_C(5) << VIEW, .built = 1};
     assert_int_equal(graph_build(&c->g, topology, N, 1), 0);
     assert_int_equal(graph_spectrum(&c->g, &c->spectrum), 0);
-    for (uint32_t t = 0; t < SURVEY_TREES; t++)
-        assert_int_equal(graph_tree(&c->g, t * N / SURVEY_TREES, c->parent[t]), 0);
+    for (uint32_t t = 0; t < TREE_AGGREGATION_TREES; t++)
+        assert_int_equal(graph_tree(&c->g, t * N / TREE_AGGREGATION_TREES, c->parent[t]), 0);
     for (uint32_t i = 0; i < N; i++)
         for (uint32_t e = c->g.first[i]; e < c->g.first[i + 1]; e++)
             if (c->g.neighbour[e] > i)
@@ -146,8 +146,8 @@ static inline void beat_one(struct cluster *c, uint32_t i)
                                 .anew = c->anew,
                                 .gap = c->spectrum.gap,
                                 .round = c->round};
-    for (uint32_t t = 0; t < SURVEY_TREES; t++) {
-        now.place.root[t] = i == t * N / SURVEY_TREES;
+    for (uint32_t t = 0; t < TREE_AGGREGATION_TREES; t++) {
+        now.place.root[t] = i == t * N / TREE_AGGREGATION_TREES;
         for (uint32_t k = 0; k < N; k++)
             now.place.n_children[t] += k != i && c->parent[t][k] == i;
     }

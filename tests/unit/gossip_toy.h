@@ -2,7 +2,7 @@
 #ifndef TESTS_GOSSIP_TOY_H
 #define TESTS_GOSSIP_TOY_H
 
-#include "gossip/members/vouches.h"
+#include "gossip/members/endorsements.h"
 #include "nn/math/rng.h"
 
 #include <setjmp.h>

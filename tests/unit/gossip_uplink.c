@@ -61,8 +61,8 @@ static void test_goodput_bounds(void **state)
 /* Each rung's delta is four times as long as that of the one before: 1, 4, 16 ... 16384 bytes. */
 static void begin(struct uplink *u)
 {
-    double bytes[LADDER_RUNGS];
-    for (int i = 0; i < LADDER_RUNGS; i++)
+    double bytes[CODEC_LEVELS_RUNGS];
+    for (int i = 0; i < CODEC_LEVELS_RUNGS; i++)
         bytes[i] = ldexp(1, 2 * i);
     uplink_init(u, bytes);
 }
@@ -112,8 +112,8 @@ static void test_slow_link(void **state)
 static void test_stops_where_it_fits(void **state)
 {
     (void)state;
-    for (uint32_t drift = 0; drift < LADDER_RUNGS; drift++)
-        for (int k = 1; k < LADDER_RUNGS; k++) {
+    for (uint32_t drift = 0; drift < CODEC_LEVELS_RUNGS; drift++)
+        for (int k = 1; k < CODEC_LEVELS_RUNGS; k++) {
             struct uplink u;
             begin(&u);
             for (int i = 0; i < 100; i++)
@@ -136,15 +136,15 @@ static void test_stops_where_it_fits(void **state)
 static void test_prices(void **state)
 {
     struct uplink u;
-    double price[LADDER_RUNGS];
+    double price[CODEC_LEVELS_RUNGS];
     (void)state;
     begin(&u);
     uplink_prices(&u, price);
-    for (int i = 0; i < LADDER_RUNGS; i++)
+    for (int i = 0; i < CODEC_LEVELS_RUNGS; i++)
         assert_true(price[i] == 1); /* Nothing is known. */
     look(&u, 32, 3);                /* As long as 32 bytes take. */
     uplink_prices(&u, price);
-    for (int i = 0; i < LADDER_RUNGS; i++)
+    for (int i = 0; i < CODEC_LEVELS_RUNGS; i++)
         assert_true(fabs(price[i] - fmin(fmax(1, u.bytes[i] / 32), UPLINK_PRICE_MOST)) < 1e-12);
     assert_true(price[2] == 1 && price[3] == 2 && price[4] == UPLINK_PRICE_MOST);
     look(&u, 1e9, 3); /* One look at a link that is fast for once. */

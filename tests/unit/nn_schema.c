@@ -294,55 +294,55 @@ static void test_moments_are_pooled_by_name(void **state)
 {
     (void)state;
     struct data a, b, c;
-    struct moments all, back;
-    char why[MOMENTS_WHY_MAX], kind[DATA_KIND_MAX];
+    struct column_statistics all, back;
+    char why[COLUMN_STATISTICS_WHY_MAX], kind[DATA_KIND_MAX];
     const char *wrong;
-    static uint8_t bytes[MOMENTS_BYTES_MAX];
+    static uint8_t bytes[COLUMN_STATISTICS_BYTES_MAX];
     put("train", "a,w,c,y\n1,u,100,0\n2,v,300,1\n3,u,200,1\n4,v,100,0\n");
     put("own", "y,c,w,a\n0,100,u,1\n1,300,v,2\n1,200,u,3\n0,100,v,4\n");
     opened(&a, "train", ",test=train", (struct data_request){0});
     opened(&b, "own", ",test=own,label=y", (struct data_request){0});
-    assert_false(moments_differ(&a.moments, &b.moments, why));
-    assert_false(moments_differ(&b.moments, &a.moments, why));
-    size_t n = moments_print(&b.moments, bytes, sizeof bytes);
+    assert_false(column_statistics_differ(&a.moments, &b.moments, why));
+    assert_false(column_statistics_differ(&b.moments, &a.moments, why));
+    size_t n = column_statistics_print(&b.moments, bytes, sizeof bytes);
     assert_true(n > 0);
-    assert_int_equal(moments_parse(&back, bytes, n, &wrong), 0);
+    assert_int_equal(column_statistics_parse(&back, bytes, n, &wrong), 0);
     assert_string_equal(schema_name(&back.schema.names, 0), "c");
-    assert_int_equal(moments_reorder(&back, &a.schema), 0);
-    const struct moments *of[] = {&a.moments, &back};
-    assert_int_equal(moments_pool(&all, of, 2, 0), 0);
-    moments_settle(&all);
-    assert_int_equal(moments_kind(&all, kind, why), 0);
+    assert_int_equal(column_statistics_reorder(&back, &a.schema), 0);
+    const struct column_statistics *of[] = {&a.moments, &back};
+    assert_int_equal(column_statistics_pool(&all, of, 2, 0), 0);
+    column_statistics_settle(&all);
+    assert_int_equal(column_statistics_kind(&all, kind, why), 0);
     assert_string_equal(kind, a.train.kind);
-    moments_close(&all);
-    moments_close(&back);
+    column_statistics_close(&all);
+    column_statistics_close(&back);
     /* Names that their hash does not fit, and other things a stranger may send. */
     for (size_t i = 32; i < 50; i++) {
         bytes[i] ^= 1;
-        assert_int_equal(moments_parse(&back, bytes, n, &wrong), -EINVAL);
+        assert_int_equal(column_statistics_parse(&back, bytes, n, &wrong), -EINVAL);
         bytes[i] ^= 1;
     }
     put("own", "a,w,d,y\n1,u,100,0\n2,v,300,1\n");
     opened(&c, "own", ",test=own", (struct data_request){0});
-    assert_true(moments_differ(&c.moments, &a.moments, why));
+    assert_true(column_statistics_differ(&c.moments, &a.moments, why));
     assert_string_equal(
         why,
         "no column \"c\"; found \"a\", \"w\", \"d\", \"y\", expected \"a\", \"w\", \"c\", \"y\"");
     data_close(&c);
     put("own", "a,w,c,d,y\n1,u,100,7,0\n2,v,300,8,1\n");
     opened(&c, "own", ",test=own", (struct data_request){0});
-    assert_true(moments_differ(&a.moments, &c.moments, why));
+    assert_true(column_statistics_differ(&a.moments, &c.moments, why));
     assert_non_null(strstr(why, "no column \"d\""));
-    assert_false(moments_differ(&c.moments, &a.moments, why));
-    assert_int_equal(moments_reorder(&c.moments, &a.schema), 0); /* One column less. */
+    assert_false(column_statistics_differ(&c.moments, &a.moments, why));
+    assert_int_equal(column_statistics_reorder(&c.moments, &a.schema), 0); /* One column less. */
     of[1] = &c.moments;
-    assert_int_equal(moments_pool(&all, of, 2, 0), 0);
+    assert_int_equal(column_statistics_pool(&all, of, 2, 0), 0);
     assert_int_equal(all.columns.n, 3);
-    moments_close(&all);
+    column_statistics_close(&all);
     data_close(&c);
     put("own", "1,u,100,0\n2,v,300,1\n"); /* Without names: in order. */
     opened(&c, "own", ",test=own", (struct data_request){0});
-    assert_false(moments_differ(&c.moments, &a.moments, why));
+    assert_false(column_statistics_differ(&c.moments, &a.moments, why));
     data_close(&c);
     data_close(&a);
     data_close(&b);

@@ -80,9 +80,9 @@ static void test_statistics(void **state)
 /* ---- codes ---- */
 
 DELTA_ACT(rung_first, d.codec = DELTA_RUNG)
-DELTA_ACT(rung_last, d.codec = DELTA_RUNG + LADDER_RUNGS - 1)
+DELTA_ACT(rung_last, d.codec = DELTA_RUNG + CODEC_LEVELS_RUNGS - 1)
 DELTA_ACT(code_run, d.codec = DELTA_RUN)
-DELTA_ACT(code_after, d.codec = DELTA_RUNG + LADDER_RUNGS)
+DELTA_ACT(code_after, d.codec = DELTA_RUNG + CODEC_LEVELS_RUNGS)
 
 static void test_rung_without_ladder(void **state)
 {

@@ -501,8 +501,8 @@ static inline struct wire_delta good_delta(struct world *w, uint8_t *payload)
     for (size_t k = 0; k < DIM; k++)
         x[k] = (float)k * 0.01f;
     struct compress_input in = {.draw = 1, .x = x, .x_hat = zero};
-    assert_int_equal(compress_open(&codec, by_drift ? ladder_spec[1] : w->run.compress, segment, 1),
-                     0);
+    assert_int_equal(
+        compress_open(&codec, by_drift ? codec_levels_spec[1] : w->run.compress, segment, 1), 0);
     assert_int_equal(compress_encode(codec, &in, payload + head, &d.payload.n, &stat), 0);
     compress_close(codec);
     d.payload.n += head;

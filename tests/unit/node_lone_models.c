@@ -1,6 +1,6 @@
 /* tests/unit/node_lone_models.c -- models that a node hands out and takes in, and how it tells
  * that its own is final. */
-#include "peer/node/fetch.h"
+#include "peer/node/state_transfer.h"
 #include "peer/run/exit.h"
 #include "tests/unit/node_lone_world.h"
 
@@ -326,7 +326,7 @@ static void test_more_are_called(void **state)
     assert_int_equal(lone_progress(w).phase, NODE_GATHERING);
     for (uint32_t i = 1; i < LONE_ACTORS; i++)
         n += w->actor[i].n_dialled > 0;
-    assert_int_equal(n, FETCH_SOURCES - 1);
+    assert_int_equal(n, STATE_TRANSFER_SOURCES - 1);
     lone_close(w);
 }
 

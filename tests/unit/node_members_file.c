@@ -1,5 +1,5 @@
 /* tests/unit/node_members_file.c -- the list of identities, line by line, and what is wrong with one. */
-#include "peer/admit/members_file.h"
+#include "peer/admission/allow_list.h"
 
 #include "nn/math/rng.h"
 

@@ -159,7 +159,7 @@ static void test_no_first_loss(void **state)
 {
     struct rollback r = begin();
     float x[N] = {1, 1, 1, 1};
-    char why[VERDICT_TEXT], said[ROLLBACK_TEXT];
+    char why[DIVERGENCE_TEXT], said[ROLLBACK_TEXT];
     (void)state;
     assert_true(train(&r, 7, x, 1, (double)NAN));
     assert_int_equal(r.round, 7);

@@ -531,7 +531,7 @@ static void test_serving(void **state)
     expect(&v, SCHEDULE_LEAVE, "it does not");
     e[1] = e[0];
     expect(&v, SCHEDULE_LEAVE, "all are done");
-    v.others_end = true;
+    v.member_counts_end = true;
     expect(&v, SCHEDULE_WAIT, "somebody has not said how it ended");
     v.idle_us = SCHEDULE_STALL_US + 1;
     expect(&v, SCHEDULE_LEAVE, "for too long");

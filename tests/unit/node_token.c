@@ -1,5 +1,5 @@
 /* tests/unit/node_token.c -- join tokens: what a newcomer makes of one, and what nobody else can. */
-#include "peer/admit/token.h"
+#include "peer/admission/token.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,305 +1,418 @@
-/* tests/unit/node_verdict.c -- when training is said to have run away. */
+/* tests/unit/node_divergence.c -- how a run ended: every row of the table, its words and its code. */
 #include "peer/node/verdict.h"
+
+#include "peer/run/exit.h"
 
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
 
-enum { BATCH = 32 };
+/* Eight of eight, within the target, by estimate. */
+static const struct verdict_facts good = {.n_members = 8,
+                                          .n_among = 8,
+                                          .quorum = 0.5,
+                                          .distance = 4.1e-7,
+                                          .target = 1e-3,
+                                          .n_rounds = 400,
+                                          .rounds_claimed = 400};
 
-static char why[VERDICT_TEXT];
-
-/* `rounds` losses from `first` on, all the same. */
-static void losses(struct verdict *v, uint64_t first, int rounds, double loss)
+/* Judges, and holds kind and code against each other where they are not given apart. */
+static struct verdict judged(const struct verdict_facts *f, enum verdict_kind kind, int code)
 {
-    for (int i = 0; i < rounds; i++)
-        verdict_loss(v, first + (uint64_t)i, loss, BATCH);
+    struct verdict o;
+    memset(&o, 0x55, sizeof o);
+    verdict_judge(&o, f);
+    if (o.kind != kind || o.exit_code != code)
+        fail_msg("'%s': kind %s and code %d, expected %s and %d", o.text, verdict_word(o.kind),
+                 o.exit_code, verdict_word(kind), code);
+    return o;
 }
 
-static struct verdict begun_at(double loss)
+/* Each row spoils the good facts a little more, from the last row of the table to its
+ * first: what comes earlier in the table decides whatever comes later. */
+static void test_order(void **state)
 {
-    struct verdict v;
-    verdict_init(&v);
-    losses(&v, 0, 10, loss);
-    return v;
+    struct verdict_facts f = good;
+    (void)state;
+    judged(&f, VERDICT_CONSENSUS, 0);
+    f.distance = 0.019;
+    judged(&f, VERDICT_APART, 3);
+    f.distance = (double)NAN;
+    judged(&f, VERDICT_UNKNOWN, 3);
+    f.target = 0;
+    judged(&f, VERDICT_UNASKED, 0);
+    f.n_among = 3;
+    judged(&f, VERDICT_NO_QUORUM, 3);
+    f.lonely = true;
+    judged(&f, VERDICT_ALONE, 3);
+    f.away = true;
+    judged(&f, VERDICT_AWAY, 3);
+    f.diverged = "the loss ran away";
+    judged(&f, VERDICT_DIVERGED, 3);
+    f.stopped = true;
+    judged(&f, VERDICT_STOPPED, 0);
+    f.failed = CMD_USAGE;
+    judged(&f, VERDICT_FAILED, 2);
+    f.failed = CMD_FAILED;
+    judged(&f, VERDICT_FAILED, 1);
 }
 
-/* A nat above the mean of the first ten rounds, in most of the newest. */
-static void test_loss(void **state)
+static void test_distances(void **state)
 {
     static const struct
     {
-        double first, last;
-        int rounds;
-        bool away;
+        double distance, target;
+        enum verdict_kind kind;
     } row[] = {
-        {2.3, 0.1, 100, false},  {2.3, 2.3, 100, false}, /* Nothing learnt is not divergence. */
-        {2.3, 3.2, 100, false},  {2.3, 3.4, 100, true},
-        {2.3, 3.4, 20, true},    {2.3, 3.4, 19, false}, /* 29 rounds: too few to say. */
-        {2.3, 6.8, 19, false},   {2.3, 40, 19, true},   /* But a clear case is one. */
-        {0.01, 0.5, 100, false},
+        {0, 1e-3, VERDICT_CONSENSUS},
+        {1e-3, 1e-3, VERDICT_CONSENSUS}, /* At the target is within it. */
+        {1.001e-3, 1e-3, VERDICT_APART},
+        {(double)INFINITY, 1e-3, VERDICT_UNKNOWN},
+        {(double)NAN, 1e-3, VERDICT_UNKNOWN},
+        {(double)NAN, 0, VERDICT_UNASKED},
+        {0.5, -1, VERDICT_UNASKED},
+        {0.5, (double)NAN, VERDICT_UNASKED},
     };
     (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
-        struct verdict v = begun_at(row[i].first);
-        losses(&v, 10, row[i].rounds, row[i].last);
-        if (verdict_ran_away(&v, why) != row[i].away)
-            fail_msg("row %zu: loss %g after %g", i, row[i].last, row[i].first);
+        struct verdict_facts f = good;
+        f.distance = row[i].distance;
+        f.target = row[i].target;
+        judged(&f, row[i].kind,
+               row[i].kind == VERDICT_CONSENSUS || row[i].kind == VERDICT_UNASKED ? 0 : 3);
     }
-    struct verdict v = begun_at(2.3);
-    losses(&v, 10, 200, 41.8);
-    assert_true(verdict_ran_away(&v, why));
-    assert_string_equal(why, "the training loss ended at 41.8, having begun at 2.3");
 }
 
-static const struct trainer_report untested = {.n_samples = 0};
+/* The peers' own word is not asked where the models could be compared: estimates may have
+ * said consensus, and every peer 0. */
+static void test_exact(void **state)
+{
+    struct verdict_facts f = good;
+    (void)state;
+    struct verdict said = judged(&f, VERDICT_CONSENSUS, 0);
+    assert_string_equal(said.text, "consensus of 8 of 8 peers at relative drift 4.10e-07 "
+                                   "(estimated, target 0.001); no round skipped");
+    f.distance = 0.236;
+    f.exact = true;
+    struct verdict o = judged(&f, VERDICT_APART, 3);
+    assert_string_equal(o.text, "no consensus: relative drift 2.36e-01 (exact) is over the target "
+                                "0.001: 8 of 8 peers; no round skipped");
+}
 
-/* A loss that is far below that of guessing, and an accuracy that the most frequent label has, too: of 100
- * samples or more, which are not all of one label. */
-static void test_majority(void **state)
+static void test_infinite_loss(void **state)
+{
+    struct verdict_facts f = good;
+    (void)state;
+    f.infinite = true;
+    f.diverged = "";
+    struct verdict o = judged(&f, VERDICT_DIVERGED, 3);
+    assert_string_equal(o.text, "no consensus: the run diverged: the last loss is not finite");
+    f.diverged = "the training loss ended at 41.8, having begun at 2.3";
+    o = judged(&f, VERDICT_DIVERGED, 3);
+    assert_string_equal(o.text, "no consensus: the run diverged: the training loss ended at 41.8, "
+                                "having begun at 2.3");
+}
+
+static void test_quorum(void **state)
 {
     static const struct
     {
-        struct trainer_report tested;
-        bool nothing;
-    } row[] = {{{.accuracy = 0.97, .majority = 0.97, .n_samples = 4000}, true},
-               {{.accuracy = 0.96, .majority = 0.97, .n_samples = 100}, true},
-               {{.accuracy = 0.971, .majority = 0.97, .n_samples = 4000}, false},
-               {{.accuracy = 0.97, .majority = 0.97, .n_samples = 99}, false},
-               {{.accuracy = 1, .majority = 1, .n_samples = 4000}, false},
-               {{.accuracy = 0.97, .majority = 0, .n_samples = 4000}, false}};
+        uint32_t live, members;
+        double share;
+        bool holds;
+    } row[] = {
+        {4, 8, 0.5, true},  {3, 8, 0.5, false}, {5, 9, 0.5, true},  {4, 9, 0.5, false},
+        {1, 2, 0.5, true},  {1, 3, 0.5, false}, {7, 10, 0.7, true}, {6, 10, 0.7, false},
+        {3, 10, 0.3, true}, {0, 8, 0, true},    {1, 1024, 0, true}, {1, 1, 1, true},
+        {8, 8, 1, true},    {7, 8, 1, false},   {1, 1, 0.5, true},
+    };
     (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
-        struct verdict v = begun_at(0.69);
-        losses(&v, 10, 80, 0.13);
-        assert_false(verdict_learnt_nothing(&v, 0.6931, &row[i].tested, why)); /* Too short. */
-        losses(&v, 90, 20, 0.13);
-        if (verdict_learnt_nothing(&v, 0.6931, &row[i].tested, why) != row[i].nothing)
-            fail_msg("row %zu", i);
-        if (i == 0)
-            assert_string_equal(why,
-                                "the accuracy is 97.00 %, and the most frequent label alone gives "
-                                "97.00 %");
+        struct verdict_facts f = good;
+        f.n_among = row[i].live;
+        f.n_members = row[i].members;
+        f.quorum = row[i].share;
+        assert_int_equal(verdict_quorum(f.n_among, f.n_members, f.quorum), row[i].holds);
+        bool alone = row[i].live == 1 && row[i].members > 1;
+        enum verdict_kind kind = alone ? VERDICT_ALONE : VERDICT_CONSENSUS;
+        judged(&f, row[i].holds ? kind : VERDICT_NO_QUORUM, row[i].holds && !alone ? 0 : 3);
     }
 }
 
-/* At the end no better than guessing, by a hundredth at least: of 100 rounds or more, and
- * where guessing is known. It is what the newest losses say, whatever was before. */
+/* Both halves of an even cut have the quorum of a half: one of them may say consensus. And one model
+ * that is left over agrees with nobody, whether the others have died or left. */
+static void test_one_half_and_one_alone(void **state)
+{
+    struct verdict_facts f = good;
+    (void)state;
+    f.n_among = 4;
+    judged(&f, VERDICT_CONSENSUS, 0);
+    f.without_first = true;
+    struct verdict o = judged(&f, VERDICT_NO_QUORUM, 3);
+    assert_non_null(strstr(o.text, "half of them, and not the half of the first of them"));
+    f.n_among = 5;
+    judged(&f, VERDICT_CONSENSUS, 0);
+    f = good;
+    f.n_members = f.n_among = 1;
+    judged(&f, VERDICT_CONSENSUS, 0);
+    f.n_left = 3;
+    o = judged(&f, VERDICT_ALONE, 3);
+    assert_string_equal(o.text,
+                        "no consensus: alone at the end, with one model: 1 of 1 peer, and 3 "
+                        "left before; no round skipped");
+    f.n_failed = 1; /* Its model was ours. */
+    judged(&f, VERDICT_CONSENSUS, 0);
+}
+
+/* Newcomers that died do not count against those who were there from the beginning. */
+static void test_quorum_of_the_beginning(void **state)
+{
+    struct verdict_facts f = good;
+    (void)state;
+    f.n_members = 10;
+    f.n_among = 4;
+    judged(&f, VERDICT_NO_QUORUM, 3);
+    f.n_begun = 8;
+    judged(&f, VERDICT_CONSENSUS, 0);
+    f.n_begun = 9;
+    judged(&f, VERDICT_NO_QUORUM, 3);
+}
+
+static void test_words_of_the_dead(void **state)
+{
+    struct verdict_facts f = good;
+    (void)state;
+    verdict_add_dead(&f, "peer-3");
+    verdict_add_dead(&f, "peer-5");
+    f.n_among = 6;
+    f.rounds_skipped = 12;
+    struct verdict o = judged(&f, VERDICT_CONSENSUS, 0);
+    assert_string_equal(o.text,
+                        "consensus of 6 of 8 peers (dead: peer-3, peer-5) at relative "
+                        "drift 4.10e-07 (estimated, target 0.001); 12 of 400 rounds skipped");
+    f.n_among = 1;
+    f.rounds_skipped = 0;
+    f.joined_round = 120;
+    o = judged(&f, VERDICT_NO_QUORUM, 3);
+    assert_string_equal(o.text, "no quorum: 1 of 8 peers (dead: peer-3, peer-5), 4 of 8 needed for "
+                                "quorum 0.5; relative drift 4.10e-07 (estimated); joined at round "
+                                "120; no round skipped");
+    f.n_begun = 11;
+    f.quorum = 0.7;
+    f.joined_round = 0;
+    f.distance = (double)NAN;
+    o = judged(&f, VERDICT_NO_QUORUM, 3);
+    assert_string_equal(o.text,
+                        "no quorum: 1 of 8 peers (dead: peer-3, peer-5), 8 of 11 needed for "
+                        "quorum 0.7; no round skipped");
+}
+
+/* A count that is not full names the members that it leaves out, and says why. */
+static void test_words_of_the_absent(void **state)
+{
+    struct verdict_facts f = good;
+    (void)state;
+    verdict_add_absent(&f, "peer-4", "its worker hangs");
+    f.n_among = 7;
+    struct verdict o = judged(&f, VERDICT_CONSENSUS, 0);
+    assert_non_null(strstr(o.text, "consensus of 7 of 8 peers (peer-4: its worker hangs) at"));
+    verdict_add_dead(&f, "peer-1");
+    verdict_add_absent(&f, "peer-6", "late");
+    f.n_among = 5;
+    o = judged(&f, VERDICT_CONSENSUS, 0);
+    assert_non_null(
+        strstr(o.text, "5 of 8 peers (dead: peer-1; peer-4: its worker hangs, peer-6: late) at"));
+    for (int i = 0; i < 100; i++)
+        verdict_add_absent(&f, "x", "late");
+    o = judged(&f, VERDICT_CONSENSUS, 0);
+    assert_non_null(strstr(o.text, "peer-6: late, x: late"));
+    assert_non_null(strstr(o.text, " and 94 more) at"));
+
+    struct verdict_facts all = {.quorum = 0.5, .target = 0.001, .distance = 1e-9};
+    const struct verdict_peer peer[] = {{.name = "a", .ended = true},
+                                        {.name = "b", .ended = true},
+                                        {.name = "c"},
+                                        {.name = "d", .ended = true, .absent = "away"}};
+    for (size_t i = 0; i < sizeof peer / sizeof *peer; i++)
+        verdict_add_peer(&all, &peer[i]);
+    assert_int_equal(all.n_among, 2);
+    o = judged(&all, VERDICT_CONSENSUS, 0);
+    assert_non_null(strstr(o.text, "consensus of 2 of 4 peers (c: it has no model, d: away) at"));
+}
+
+/* Whoever dies, and however many, a sentence stays a sentence. */
+static void test_many_dead(void **state)
+{
+    struct verdict_facts f = good;
+    char name[WIRE_NAME_MAX + 1];
+    (void)state;
+    memset(name, 'n', WIRE_NAME_MAX);
+    name[WIRE_NAME_MAX] = '\0';
+    for (uint32_t i = 0; i < VERDICT_DEAD_MAX + 10; i++)
+        verdict_add_dead(&f, name);
+    assert_int_equal(f.n_dead, VERDICT_DEAD_MAX + 10);
+    assert_string_equal(f.dead[VERDICT_DEAD_MAX - 1], name);
+    f.n_members = UINT32_MAX;
+    f.n_among = UINT32_MAX - 1;
+    f.rounds_claimed = f.rounds_skipped = f.joined_round = UINT64_MAX;
+    struct verdict o = judged(&f, VERDICT_CONSENSUS, 0);
+    assert_non_null(strstr(o.text, " and 66 more) at relative drift"));
+    assert_true(strlen(o.text) < sizeof o.text - 1);
+    f.distance = 1;
+    o = judged(&f, VERDICT_APART, 3);
+    assert_true(strlen(o.text) < sizeof o.text - 1);
+}
+
+static void test_ends_of_other_kinds(void **state)
+{
+    struct verdict_facts f = good;
+    (void)state;
+    f.rounds_claimed = 120;
+    f.stopped = true;
+    struct verdict o = judged(&f, VERDICT_STOPPED, 0);
+    assert_string_equal(o.text, "stopped at round 120 of 400, no consensus claimed");
+    f.n_rounds = f.rounds_claimed = 0;
+    o = judged(&f, VERDICT_STOPPED, 0);
+    assert_string_equal(o.text, "stopped while it waited for a run");
+    f.n_rounds = 400;
+    f.rounds_claimed = 120;
+    f.failed = CMD_FAILED;
+    o = judged(&f, VERDICT_FAILED, 1);
+    assert_string_equal(o.text, "failed at round 120 of 400");
+    f.failure = "a file could not be written";
+    o = judged(&f, VERDICT_FAILED, 1);
+    assert_string_equal(o.text, "failed: a file could not be written");
+    f = good;
+    f.target = 0;
+    o = judged(&f, VERDICT_UNASKED, 0);
+    assert_string_equal(o.text, "no last phase was asked for, no consensus claimed: 8 of 8 peers; "
+                                "no round skipped");
+    f.target = 1e-3;
+    f.n_members = f.n_among = 1;
+    f.distance = (double)NAN;
+    o = judged(&f, VERDICT_UNKNOWN, 3);
+    assert_string_equal(o.text, "no consensus: the drift is not known: 1 of 1 peer; no round "
+                                "skipped");
+}
+
+/* Every peer said 0 by its estimate, but their models are apart; and what else one of them
+ * may spoil for all. */
+static void test_peers_added_up(void **state)
+{
+    struct verdict_facts all = {.quorum = 0.5, .target = 1e-3, .exact = true};
+    struct verdict_peer p = {.name = "peer-0", .ended = true, .rounds_claimed = 400};
+    struct verdict o;
+    (void)state;
+    for (int i = 0; i < 8; i++)
+        verdict_add_peer(&all, &p);
+    all.distance = 0.236;
+    o = judged(&all, VERDICT_APART, 3);
+    assert_string_equal(o.text, "no consensus: relative drift 2.36e-01 (exact) is over the target "
+                                "0.001: 8 of 8 peers; no round skipped");
+    all.distance = 1e-9;
+    judged(&all, VERDICT_CONSENSUS, 0);
+    p = (struct verdict_peer){
+        .name = "peer-8", .died = true, .ended = true, .rounds_claimed = 100, .rounds_skipped = 50};
+    verdict_add_peer(&all, &p); /* What the dead claim is not counted. */
+    p = (struct verdict_peer){.name = "peer-9", .left = true, .diverged = "went away"};
+    verdict_add_peer(&all, &p); /* It was stopped: it is no member. */
+    p = (struct verdict_peer){
+        .name = "peer-10", .ended = true, .rounds_claimed = 400, .rounds_skipped = 12};
+    verdict_add_peer(&all, &p);
+    o = judged(&all, VERDICT_CONSENSUS, 0);
+    assert_string_equal(o.text, "consensus of 9 of 10 peers (dead: peer-8) at relative drift "
+                                "1.00e-09 (exact, target 0.001); 12 of 3600 rounds skipped");
+    p = (struct verdict_peer){.name = "peer-11", .ended = true, .diverged = "ran away"};
+    verdict_add_peer(&all, &p);
+    p.diverged = "later";
+    verdict_add_peer(&all, &p);
+    o = judged(&all, VERDICT_DIVERGED, 3);
+    assert_string_equal(o.text, "no consensus: the run diverged: ran away");
+    all.diverged = NULL;
+    p = (struct verdict_peer){.name = "peer-12", .infinite = true}; /* It left no model. */
+    verdict_add_peer(&all, &p);
+    judged(&all, VERDICT_DIVERGED, 3);
+    assert_int_equal(all.n_dead, 1);
+    assert_int_equal(all.n_among, 11);
+    assert_int_equal(all.n_members, 13);
+}
+
+/* Where nobody learnt anything all are told so, and it is a success for all that; one who did
+ * speaks for all, as their models are one. */
 static void test_nothing_learnt(void **state)
 {
-    static const struct
-    {
-        double first, last, guess;
-        int rounds;
-        bool nothing;
-    } row[] = {{2.305, 2.3, 2.3026, 100, true},  {2.305, 2.27, 2.3026, 100, false},
-               {4.1, 2.29, 2.3026, 100, true},   {0.1, 2.9, 2.3026, 100, true},
-               {2.305, 2.3, 2.3026, 89, false},  {2.305, 2.3, 2.3026, 90, true},
-               {2.305, 2.3, 0, 100, false},      {0.693, 0.69, 0.6931, 100, true},
-               {2.305, 0.01, 2.3026, 100, false}};
+    struct verdict_facts all = {.quorum = 0.5, .target = 1e-3, .exact = true, .distance = 1e-9};
+    struct verdict_peer idle = {.name = "peer-0", .ended = true, .unlearnt = "the loss is flat"};
+    struct verdict_peer able = {.name = "peer-2", .ended = true, .unlearnt = ""};
     (void)state;
-    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
-        struct verdict v = begun_at(row[i].first);
-        losses(&v, 10, row[i].rounds, row[i].last);
-        if (verdict_learnt_nothing(&v, row[i].guess, &untested, why) != row[i].nothing)
-            fail_msg("row %zu: loss %g, guessing %g", i, row[i].last, row[i].guess);
-    }
-    struct verdict v = begun_at(2.4);
-    assert_false(verdict_learnt_nothing(&v, 2.3026, &untested, why));
-    losses(&v, 10, 200, 2.4);
-    assert_true(verdict_learnt_nothing(&v, 2.3026, &untested, why));
-    assert_string_equal(why, "the training loss ended at 2.4, and guessing has 2.303");
+    verdict_add_peer(&all, &idle);
+    verdict_add_peer(&all, &idle);
+    struct verdict o = judged(&all, VERDICT_CONSENSUS, 0);
+    assert_string_equal(o.text,
+                        "consensus of 2 of 2 peers at relative drift 1.00e-09 (exact, target "
+                        "0.001); no round skipped; nothing was learnt: the loss is flat");
+    verdict_add_peer(&all, &able);
+    verdict_add_peer(&all, &idle);
+    o = judged(&all, VERDICT_CONSENSUS, 0);
+    assert_null(strstr(o.text, "learnt"));
 }
 
-/* One bad batch of four samples says nothing of a model that is good; many do. */
-static void test_small_batches(void **state)
+/* Rounds before a peer was there are none that it skipped: the line of all says who joined. */
+static void test_who_joined(void **state)
 {
-    struct verdict v;
+    struct verdict_facts all = {.quorum = 0.5, .target = 1e-3, .exact = true, .distance = 1e-9};
+    struct verdict_peer p = {.name = "peer-0", .ended = true, .rounds_claimed = 400};
     (void)state;
-    verdict_init(&v);
-    for (uint64_t i = 0; i < 5000; i++)
-        verdict_loss(&v, i, i < 100 ? 2.3 : i % 40 == 39 ? 30 : 0.05, 4);
-    assert_false(verdict_learnt_nothing(&v, 2.3026, &untested, why)); /* The last was one of 30. */
-    for (uint64_t i = 5000; i < 6500; i++)
-        verdict_loss(&v, i, 2.305, 4);
-    assert_true(verdict_learnt_nothing(&v, 2.3026, &untested, why));
+    verdict_add_peer(&all, &p);
+    p = (struct verdict_peer){
+        .name = "peer-1", .ended = true, .rounds_claimed = 400, .joined_round = 120};
+    verdict_add_peer(&all, &p);
+    struct verdict o = judged(&all, VERDICT_CONSENSUS, 0);
+    assert_string_equal(o.text,
+                        "consensus of 2 of 2 peers at relative drift 1.00e-09 (exact, target "
+                        "0.001); peer-1 joined at round 120; no round skipped");
+    p.name = "peer-2";
+    p.joined_round = 80;
+    verdict_add_peer(&all, &p);
+    o = judged(&all, VERDICT_CONSENSUS, 0);
+    assert_string_equal(o.text,
+                        "consensus of 3 of 3 peers at relative drift 1.00e-09 (exact, target "
+                        "0.001); 2 peers joined, the last (peer-1) at round 120; no round "
+                        "skipped");
 }
 
-/* Losses of single samples: a nat of the means is nothing beside their noise. */
-static void test_noise(void **state)
+static void test_words(void **state)
 {
-    struct verdict v;
+    static const char *const word[] = {"failed",    "stopped", "diverged", "away",  "alone",
+                                       "no-quorum", "unasked", "unknown",  "apart", "consensus"};
     (void)state;
-    verdict_init(&v);
-    losses(&v, 0, 10, 0.1);
-    for (uint64_t i = 10; i < 400; i++)
-        verdict_loss(&v, i, i % 3 == 0 ? 9 : 0.1, 1);
-    assert_false(verdict_ran_away(&v, why)); /* 3 on average. */
-    losses(&v, 400, 100, 9);
-    assert_true(verdict_ran_away(&v, why));
-}
-
-/* A run whose losses are 2.4, 3104, 6254, ..., up to 13808. */
-static struct verdict exploded(int rounds, uint64_t n_samples)
-{
-    struct verdict v;
-    verdict_init(&v);
-    verdict_loss(&v, 0, 2.4, n_samples);
-    for (int i = 1; i < rounds; i++)
-        verdict_loss(&v, (uint64_t)i, i < 4 ? 3104 * i : 13808, n_samples);
-    return v;
-}
-
-/* Losses that run away within the first ten rounds do not hide that they did. */
-static void test_first_rounds(void **state)
-{
-    (void)state;
-    for (uint64_t n_samples = 1; n_samples < 100; n_samples *= 3) {
-        struct verdict v = exploded(100, n_samples);
-        assert_true(verdict_ran_away(&v, why));
-        assert_non_null(strstr(why, "ended at 1.381e+04, having begun at 2.4"));
-    }
-    struct verdict v;
-    verdict_init(&v); /* The mean of the first losses counts where it is less: 2.8. */
-    for (uint64_t i = 0; i < 10; i++)
-        verdict_loss(&v, i, i == 0 ? 10 : 2, BATCH);
-    losses(&v, 10, 100, 3.7);
-    assert_false(verdict_ran_away(&v, why));
-    losses(&v, 110, 100, 3.9);
-    assert_true(verdict_ran_away(&v, why));
-}
-
-/* The first loss of a single sample may be low by chance, that of many is not. */
-static void test_first_by_chance(void **state)
-{
-    static const struct
-    {
-        uint64_t n_samples;
-        bool away;
-    } row[] = {{1, false}, {64, true}};
-    (void)state;
-    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
-        struct verdict v;
-        verdict_init(&v);
-        verdict_loss(&v, 0, 0.3, row[i].n_samples);
-        losses(&v, 1, 100, 2.3);
-        if (verdict_ran_away(&v, why) != row[i].away)
-            fail_msg("%llu samples", (unsigned long long)row[i].n_samples);
-    }
-}
-
-/* Under 30 rounds: the newest third of the losses, and two at least, all three
- * times and a nat above where they began. */
-static void test_short(void **state)
-{
-    static const struct
-    {
-        int before, after;
-        double loss;
-        bool away;
-    } row[] = {
-        {1, 1, 3104, false}, {1, 2, 3104, true}, {4, 2, 40, true},   {5, 2, 40, false},
-        {10, 5, 40, true},   {12, 5, 40, false}, {19, 10, 40, true}, {90, 10, 40, true},
-        {90, 9, 40, false},  {4, 2, 3.4, false}, {4, 2, 6, false},
-    };
-    (void)state;
-    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
-        struct verdict v;
-        verdict_init(&v);
-        losses(&v, 0, row[i].before, 2.3);
-        losses(&v, (uint64_t)row[i].before, row[i].after, row[i].loss);
-        if (verdict_ran_away(&v, why) != row[i].away)
-            fail_msg("row %zu: %d losses of %g after %d", i, row[i].after, row[i].loss,
-                     row[i].before);
-    }
-    struct verdict v = exploded(3, BATCH);
-    assert_true(verdict_ran_away(&v, why));
-    assert_string_equal(why, "the training loss ended at 6208, having begun at 2.4");
-    verdict_init(&v);
-    losses(&v, 0, 10, 0.01); /* Three times as much of next to nothing is nothing. */
-    losses(&v, 10, 19, 0.9);
-    assert_false(verdict_ran_away(&v, why));
-}
-
-/* Who came in the middle does not know where the loss began. */
-static void test_joined_late(void **state)
-{
-    struct verdict v;
-    (void)state;
-    verdict_init(&v);
-    losses(&v, 500, 10, 0.1);
-    losses(&v, 510, 100, 9);
-    assert_false(verdict_ran_away(&v, why));
-}
-
-/* Models farther apart than their mean is long, in the last tenth, and three
- * times as far as in the third quarter. */
-static void test_distance(void **state)
-{
-    static const struct
-    {
-        double half, xi, relative;
-        uint64_t round;
-        bool away;
-    } row[] = {
-        {1, 5, 0.9, 950, false},
-        {1, 5, 1.1, 950, true},
-        {1, 5, 1.1, 900, true},
-        {1, 5, 1.1, 899, false},        /* It may have come back. */
-        {1, 5, 1.1, 1000, true},        /* As the last phase began. */
-        {1, 5, (double)NAN, 950, true}, /* No mean to be told. */
-        {2, 5, 1.1, 950, false},        /* Far apart all the time: noise. */
-        {(double)NAN, 5, 1.1, 950, false},
-        {0, 0, (double)NAN, 950, false},
-        {1, (double)NAN, (double)NAN, 950, false}, /* No estimate. */
-        {1, (double)NAN, 3, 950, false},
-    };
-    (void)state;
-    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
-        struct verdict v = begun_at(2.3);
-        verdict_drift(&v, row[i].half, 0.1, 600, 1000);
-        verdict_drift(&v, row[i].half / 2, 0.1, 700, 1000); /* The largest counts. */
-        verdict_drift(&v, 0.01, 0.1, 499, 1000);
-        verdict_drift(&v, 99, 0.1, 750, 1000);
-        verdict_drift(&v, row[i].xi, row[i].relative, row[i].round, 1000);
-        if (verdict_ran_away(&v, why) != row[i].away)
-            fail_msg("row %zu", i);
-    }
-    struct verdict v = begun_at(2.3);
-    verdict_drift(&v, 1, 0.3, 500, 1000);
-    verdict_drift(&v, 9, 3.11, 960, 1000);
-    verdict_drift(&v, 0.1, 0.01, 1000, 1000); /* The last phase mends nothing. */
-    assert_true(verdict_ran_away(&v, why));
-    assert_string_equal(why, "at round 960 the models were farther apart than their "
-                             "mean is long (relative drift 3.11)");
-}
-
-static void test_nothing_known(void **state)
-{
-    struct verdict v;
-    (void)state;
-    verdict_init(&v);
-    assert_false(verdict_ran_away(&v, why));
+    for (int i = 0; i <= VERDICT_CONSENSUS; i++)
+        assert_string_equal(verdict_word((enum verdict_kind)i), word[i]);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loss),
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_distances),
+        cmocka_unit_test(test_exact),
+        cmocka_unit_test(test_infinite_loss),
+        cmocka_unit_test(test_quorum),
+        cmocka_unit_test(test_one_half_and_one_alone),
+        cmocka_unit_test(test_quorum_of_the_beginning),
+        cmocka_unit_test(test_words_of_the_dead),
+        cmocka_unit_test(test_words_of_the_absent),
+        cmocka_unit_test(test_many_dead),
+        cmocka_unit_test(test_ends_of_other_kinds),
+        cmocka_unit_test(test_peers_added_up),
         cmocka_unit_test(test_nothing_learnt),
-        cmocka_unit_test(test_majority),
-        cmocka_unit_test(test_small_batches),
-        cmocka_unit_test(test_noise),
-        cmocka_unit_test(test_first_rounds),
-        cmocka_unit_test(test_first_by_chance),
-        cmocka_unit_test(test_short),
-        cmocka_unit_test(test_joined_late),
-        cmocka_unit_test(test_distance),
-        cmocka_unit_test(test_nothing_known),
+        cmocka_unit_test(test_who_joined),
+        cmocka_unit_test(test_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

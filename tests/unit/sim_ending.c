@@ -1,5 +1,5 @@
 /* tests/unit/sim_ending.c -- what a node says of its run's end, when others died, left or came back. */
-#include "peer/node/outcome.h"
+#include "peer/node/verdict.h"
 #include "peer/run/exit.h"
 #include "peer/sim/faults.h"
 #include "sim_rig.h"
@@ -41,30 +41,30 @@ static void rig_training(struct rig *r, uint32_t n, const char *topology)
 }
 
 /* How it was for this peer; its exit code is that of its own judgement. */
-static struct outcome ended(const struct rig *r, uint32_t peer, struct outcome_facts *f)
+static struct verdict ended(const struct rig *r, uint32_t peer, struct verdict_facts *f)
 {
-    struct outcome o;
+    struct verdict o;
     int code = -1;
     node_facts(sim_node(r->world, peer), f);
-    outcome_judge(&o, f);
+    verdict_judge(&o, f);
     if (!sim_ended(r->world, peer, &code) || code != o.exit_code)
         fail_msg("peer-%u: exit code %d, though '%s'", peer, code, o.text);
     return o;
 }
 
-static void check(const struct rig *r, uint32_t peer, enum outcome_kind kind, uint32_t n_among,
+static void check(const struct rig *r, uint32_t peer, enum verdict_kind kind, uint32_t n_among,
                   uint32_t n_members, const char *dead)
 {
-    char names[OUTCOME_DEAD_MAX * (WIRE_NAME_MAX + 1)] = "";
-    struct outcome_facts f;
-    struct outcome o = ended(r, peer, &f);
+    char names[VERDICT_DEAD_MAX * (WIRE_NAME_MAX + 1)] = "";
+    struct verdict_facts f;
+    struct verdict o = ended(r, peer, &f);
     for (uint32_t i = 0; i < f.n_dead; i++)
         snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i > 0 ? " " : "",
                  f.dead[i]);
     if (o.kind != kind || f.n_among != n_among || f.n_members != n_members
         || strcmp(names, dead) != 0)
         fail_msg("peer-%u: '%s', expected %s of %u of %u, dead '%s'", peer, o.text,
-                 outcome_word(kind), n_among, n_members, dead);
+                 verdict_word(kind), n_among, n_members, dead);
 }
 
 static void rig_end(struct rig *r)
@@ -79,7 +79,7 @@ static void test_all_there(void **state)
     rig_training(&r, 5, "ring");
     rig_end(&r);
     for (uint32_t i = 0; i < 5; i++)
-        check(&r, i, OUTCOME_CONSENSUS, 5, 5, "");
+        check(&r, i, VERDICT_CONSENSUS, 5, 5, "");
     rig_close(&r);
 }
 
@@ -95,7 +95,7 @@ static void test_deaths(void **state)
     rig_end(&r);
     for (uint32_t i = 0; i < 8; i++)
         if (i != 3 && i != 5)
-            check(&r, i, OUTCOME_CONSENSUS, 6, 8, "peer-3 peer-5");
+            check(&r, i, VERDICT_CONSENSUS, 6, 8, "peer-3 peer-5");
     rig_close(&r);
 }
 
@@ -114,7 +114,7 @@ static void test_no_quorum(void **state)
     }
     assert_true(held && !rig_progress(&r, 0).holds); /* For as long as it has patience. */
     rig_end(&r);
-    check(&r, 0, OUTCOME_NO_QUORUM, 1, 4, "peer-1 peer-2 peer-3");
+    check(&r, 0, VERDICT_NO_QUORUM, 1, 4, "peer-1 peer-2 peer-3");
     rig_close(&r);
 }
 
@@ -127,11 +127,11 @@ static void test_leaving(void **state)
     run_until(&r, 5 * SECOND);
     sim_ask_to_leave(r.world, 2);
     rig_end(&r);
-    struct outcome_facts f;
-    assert_int_equal(ended(&r, 2, &f).kind, OUTCOME_STOPPED);
+    struct verdict_facts f;
+    assert_int_equal(ended(&r, 2, &f).kind, VERDICT_STOPPED);
     for (uint32_t i = 0; i < 4; i++)
         if (i != 2)
-            check(&r, i, OUTCOME_CONSENSUS, 3, 3, "");
+            check(&r, i, VERDICT_CONSENSUS, 3, 3, "");
     rig_close(&r);
 }
 
@@ -149,8 +149,8 @@ static void test_coming_back(void **state)
         assert_int_equal(err, 0);
         rig_end(&r);
         for (uint32_t i = 0; i < 4; i++)
-            check(&r, i, OUTCOME_CONSENSUS, 4, 4, "");
-        struct outcome_facts f;
+            check(&r, i, VERDICT_CONSENSUS, 4, 4, "");
+        struct verdict_facts f;
         (void)ended(&r, 1, &f);
         assert_true(f.joined_round > 0 && f.rounds_claimed == ROUNDS);
         rig_close(&r);
@@ -168,10 +168,10 @@ static void test_full_disk(void **state)
     rig_end(&r);
     for (uint32_t i = 0; i < 5; i++)
         if (i != 2)
-            check(&r, i, OUTCOME_CONSENSUS, 4, 5, "peer-2");
-    struct outcome_facts f;
-    struct outcome o = ended(&r, 2, &f);
-    assert_int_equal(o.kind, OUTCOME_FAILED);
+            check(&r, i, VERDICT_CONSENSUS, 4, 5, "peer-2");
+    struct verdict_facts f;
+    struct verdict o = ended(&r, 2, &f);
+    assert_int_equal(o.kind, VERDICT_FAILED);
     assert_int_equal(o.exit_code, CMD_FAILED);
     rig_close(&r);
 }
@@ -186,7 +186,7 @@ static void test_stuck(void **state)
     sim_hang(r.world, 2, true);
     run_until(&r, 40 * (int64_t)SECOND);
     for (uint32_t i = 0; i < 4; i++) {
-        struct outcome_facts f;
+        struct verdict_facts f;
         node_facts(sim_node(r.world, i), &f);
         if (i != 2)
             assert_true(f.n_among == 3 && f.n_members == 4 && f.n_dead == 0);
@@ -204,17 +204,17 @@ static void patient(void *self, uint32_t peer, struct node_config *c)
 /* Peer 2 is away while the others finish and go: how its run ended `within` so long of its return. */
 static void check_away(struct rig *r, int64_t within_us, uint32_t n_finished, uint32_t n_dead)
 {
-    struct outcome_facts f;
+    struct verdict_facts f;
     int code;
     run_until(r, sim_now_us(r->world) + within_us);
     assert_true(sim_ended(r->world, 2, &code));
-    struct outcome o = ended(r, 2, &f);
-    if (o.kind != OUTCOME_AWAY || o.exit_code != CMD_APART || f.n_among != 1 || f.n_members != 4
+    struct verdict o = ended(r, 2, &f);
+    if (o.kind != VERDICT_AWAY || o.exit_code != CMD_APART || f.n_among != 1 || f.n_members != 4
         || f.n_finished != n_finished || f.n_dead != n_dead || f.rounds_claimed >= ROUNDS)
         fail_msg("'%s', %u finished, %u dead", o.text, f.n_finished, f.n_dead);
     for (uint32_t i = 0; i < 4; i++)
         if (i != 2)
-            check(r, i, OUTCOME_CONSENSUS, 3, 4, n_finished > 0 ? "" : "peer-2");
+            check(r, i, VERDICT_CONSENSUS, 3, 4, n_finished > 0 ? "" : "peer-2");
 }
 
 /* Whose worker hung has heard that the others finished, and ends when it is free. */
@@ -248,7 +248,7 @@ static void test_hung_at_the_end(void **state)
     rig_end(&r);
     rig_ended_well(&r, 1e-3);
     for (uint32_t i = 0; i < 4; i++)
-        check(&r, i, OUTCOME_CONSENSUS, 4, 4, "");
+        check(&r, i, VERDICT_CONSENSUS, 4, 4, "");
     rig_close(&r);
 }
 
@@ -257,7 +257,7 @@ static void test_hung_at_the_end(void **state)
 static void test_back_too_late(void **state)
 {
     struct rig r;
-    struct outcome_facts f;
+    struct verdict_facts f;
     (void)state;
     rig_with_quorum(&r, 3, "complete", 0);
     run_until(&r, 5 * SECOND);
@@ -268,7 +268,7 @@ static void test_back_too_late(void **state)
     sim_hang(r.world, 1, false);
     sim_hang(r.world, 2, false);
     rig_end(&r);
-    struct outcome o = ended(&r, 0, &f);
+    struct verdict o = ended(&r, 0, &f);
     if (o.exit_code == CMD_OK || f.n_among != 1 || isfinite(f.distance))
         fail_msg("'%s'", o.text);
     rig_close(&r);
@@ -315,7 +315,7 @@ static void test_unasked(void **state)
     r.config.run.quorum = 0.5;
     rig_run(&r, UINT64_MAX);
     for (uint32_t i = 0; i < 3; i++)
-        check(&r, i, OUTCOME_UNASKED, 3, 3, "");
+        check(&r, i, VERDICT_UNASKED, 3, 3, "");
     rig_close(&r);
 }
 
@@ -338,14 +338,14 @@ static int lossless_trainer(void *self, uint32_t peer, const struct run *run, st
 static void test_diverged(void **state)
 {
     struct rig r;
-    struct outcome_facts f;
+    struct verdict_facts f;
     (void)state;
     rig_init(&r, 1, 300, "ring", "qsgd:4", 0);
     r.config.make_trainer = lossless_trainer;
     r.config.run.final_drift = 1e-3;
     rig_run(&r, UINT64_MAX);
-    struct outcome o = ended(&r, 0, &f);
-    assert_int_equal(o.kind, OUTCOME_DIVERGED);
+    struct verdict o = ended(&r, 0, &f);
+    assert_int_equal(o.kind, VERDICT_DIVERGED);
     assert_true(f.infinite);
     assert_int_equal(f.rounds_claimed, 22);
     rig_close(&r);

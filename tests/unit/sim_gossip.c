@@ -2,7 +2,7 @@
  * round, the mean whatever fails, and exact agreement after log2(n) rounds. */
 #include "gossip/mixers/mixer.h"
 #include "sim_rig.h"
-#include "topology/rota.h"
+#include "topology/round_schedule.h"
 
 enum { PEERS_MOST = 16, DIM = 60 };
 
@@ -26,7 +26,8 @@ static void rig_gossip(struct rig *r, const char *topology, uint32_t n, uint64_t
 /* ---- against the textbook ---- */
 
 /* Who meets peer i in this round: of the exponential graph by its definition, of others as drawn. */
-static uint32_t partner(const char *topology, const struct rota *rota, uint32_t i, uint64_t round)
+static uint32_t partner(const char *topology, const struct round_schedule *rota, uint32_t i,
+                        uint64_t round)
 {
     uint32_t turn = (uint32_t)(round % rota->n_rounds), found = i;
     if (strcmp(topology, "one-peer-exponential") == 0)
@@ -39,8 +40,9 @@ static uint32_t partner(const char *topology, const struct rota *rota, uint32_t 
 }
 
 /* Local steps towards a centre of one's own, then x_i = (x_i + x_partner) / 2, in double. */
-static void naive_round(const struct rig *r, const char *topology, const struct rota *rota,
-                        uint64_t round, double x[PEERS_MOST][DIM])
+static void naive_round(const struct rig *r, const char *topology,
+                        const struct round_schedule *rota, uint64_t round,
+                        double x[PEERS_MOST][DIM])
 {
     static double made[PEERS_MOST][DIM];
     for (uint32_t i = 0; i < rota->n; i++)
@@ -65,7 +67,7 @@ static void as_naive(const char *topology, uint32_t n)
     enum { ROUNDS = 40 };
     static double x[PEERS_MOST][DIM];
     struct rig r;
-    struct rota rota;
+    struct round_schedule rota;
     memset(x, 0, sizeof x);
     rig_gossip(&r, topology, n, ROUNDS);
     r.eta = 0.1f;
@@ -73,7 +75,7 @@ static void as_naive(const char *topology, uint32_t n)
     rig_run(&r, UINT64_MAX);
     rig_ended_well(&r, 1e-4);
     assert_int_equal(r.n_errors, ROUNDS);
-    assert_int_equal(rota_build(&rota, topology, n, r.config.run.seed), 0);
+    assert_int_equal(round_schedule_build(&rota, topology, n, r.config.run.seed), 0);
     for (uint64_t t = 0; t < ROUNDS; t++) {
         double want = naive_error2(x, n);
         if (!(fabs(r.error2[t] - want) <= 1e-4 * (want + 1e-6)))
@@ -82,7 +84,7 @@ static void as_naive(const char *topology, uint32_t n)
         naive_round(&r, topology, &rota, t, x);
     }
     assert_true(r.error2[ROUNDS - 1] > 1e-3); /* Peers pull apart all the time. */
-    rota_close(&rota);
+    round_schedule_close(&rota);
     rig_close(&r);
 }
 

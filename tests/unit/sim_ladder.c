@@ -2,7 +2,7 @@
  * drift, up and down, and is a function of the seed. */
 #include "sim_rig.h"
 
-#include "gossip/exchange/ladder.h"
+#include "gossip/exchange/codec_levels.h"
 #include "peer/node/state.h" /* For what goes with every k-th delta. */
 
 enum { PEERS = 4, FLOATS = 10000, ROUNDS = 600, QUIET = 300 };
@@ -13,8 +13,8 @@ static double drift[ROUNDS + 1]; /* The excess, as peer 0 knew it. */
 
 static int place(const char *spec)
 {
-    for (int i = 0; i < LADDER_RUNGS; i++)
-        if (spec == ladder_spec[i])
+    for (int i = 0; i < CODEC_LEVELS_RUNGS; i++)
+        if (spec == codec_levels_spec[i])
             return i;
     fail_msg("%s is no rung", spec != NULL ? spec : "nothing");
     return -1;
@@ -55,7 +55,7 @@ static void all_ended_well(const struct rig *r)
 }
 
 /* A small model begins dense: it stays so where the target is close, and goes down rung by rung where
- * it is far. (Upwards: gossip_ladder.) */
+ * it is far. (Upwards: gossip_codec_levels.) */
 static void test_up_and_down(void **state)
 {
     static const double target[] = {0.3, 20};
@@ -66,7 +66,7 @@ static void test_up_and_down(void **state)
         rig_auto(&r, target[k]);
         rig_run(&r, UINT64_MAX);
         all_ended_well(&r);
-        assert_int_equal(rung[0][1], LADDER_SAFE); /* A small model. */
+        assert_int_equal(rung[0][1], CODEC_LEVELS_SAFE); /* A small model. */
         for (uint64_t t = 1; t < ROUNDS; t++) {
             last[k] = rung[0][t];
             int change = rung[0][t] - rung[0][t - 1];
@@ -78,7 +78,7 @@ static void test_up_and_down(void **state)
         rig_close(&r);
     }
     print_message("rungs at the end: %d and %d\n", last[0], last[1]);
-    assert_true(last[0] >= LADDER_SAFE && last[1] < LADDER_FIRST);
+    assert_true(last[0] >= CODEC_LEVELS_SAFE && last[1] < CODEC_LEVELS_FIRST);
 }
 
 /* The drift that was asked for is the drift that there is: a closer target
@@ -119,7 +119,7 @@ static void test_plan(void **state)
         assert_true(sim_step(r.world));
     const struct node *n = sim_node(r.world, 0);
     const struct mixing *c = &n->workshop.mixing;
-    double middle = (double)compress_nominal(c->codec[DELTA_RUNG + LADDER_MIDDLE]);
+    double middle = (double)compress_nominal(c->codec[DELTA_RUNG + CODEC_LEVELS_MIDDLE]);
     assert_true((double)c->sketch_every
                 == ceil((double)sketch_nominal(&c->sketch) / (0.05 * middle)));
     assert_null(c->codec[DELTA_RUN]);

@@ -1,7 +1,7 @@
 /* tests/unit/sim_laggard.c -- a process that is killed while others have finished already, or are
  * about to, and comes back: it ends with their model, or says that it does not. */
 #include "nn/math/vec.h"
-#include "peer/node/outcome.h"
+#include "peer/node/verdict.h"
 #include "peer/run/exit.h"
 #include "peer/sim/faults.h"
 #include "sim_rig.h"
@@ -74,23 +74,23 @@ static uint32_t kill_laggard(struct rig *r)
     return last;
 }
 
-static int code_of(const struct rig *r, uint32_t peer, struct outcome *o, struct outcome_facts *f)
+static int code_of(const struct rig *r, uint32_t peer, struct verdict *o, struct verdict_facts *f)
 {
     int code = -1;
     node_facts(sim_node(r->world, peer), f);
-    outcome_judge(o, f);
+    verdict_judge(o, f);
     if (!sim_ended(r->world, peer, &code) || code != o->exit_code)
         fail_msg("peer-%u: exit code %d, though '%s'", peer, code, o->text);
     return code;
 }
 
-static void check(const struct rig *r, uint32_t peer, enum outcome_kind kind, uint32_t n_among)
+static void check(const struct rig *r, uint32_t peer, enum verdict_kind kind, uint32_t n_among)
 {
-    struct outcome_facts f;
-    struct outcome o;
+    struct verdict_facts f;
+    struct verdict o;
     (void)code_of(r, peer, &o, &f);
     if (o.kind != kind || f.n_among != n_among || f.n_members != r->config.n_peers)
-        fail_msg("peer-%u: '%s', expected %s of %u", peer, o.text, outcome_word(kind), n_among);
+        fail_msg("peer-%u: '%s', expected %s of %u", peer, o.text, verdict_word(kind), n_among);
 }
 
 /* Those who finished are still there. */
@@ -106,7 +106,7 @@ static void test_comes_back_in_time(void **state)
         run_for(&r, 3 * SECOND);
         assert_int_equal(sim_restart(r.world, last), 0);
         run_for(&r, 120 * (int64_t)SECOND);
-        check(&r, last, OUTCOME_CONSENSUS, plans[k].n);
+        check(&r, last, VERDICT_CONSENSUS, plans[k].n);
         struct node_progress p = rig_progress(&r, last);
         assert_true(p.joined_round == ROUNDS && p.rounds_done == 0); /* It trains no more. */
         sim_drift(r.world, &c);
@@ -127,7 +127,7 @@ static void test_comes_back_at_once(void **state)
         run_for(&r, ms * 1000);
         assert_int_equal(sim_restart(r.world, last), 0);
         run_for(&r, 120 * (int64_t)SECOND);
-        check(&r, last, OUTCOME_CONSENSUS, plans[4].n);
+        check(&r, last, VERDICT_CONSENSUS, plans[4].n);
         sim_drift(r.world, &c);
         assert_true(c.trained.relative <= plans[4].drift);
         rig_close(&r);
@@ -145,7 +145,7 @@ static void test_comes_back_to_no_consensus(void **state)
     run_for(&r, 3 * SECOND);
     assert_int_equal(sim_restart(r.world, last), 0);
     run_for(&r, 120 * (int64_t)SECOND);
-    check(&r, last, OUTCOME_APART, 4);
+    check(&r, last, VERDICT_APART, 4);
     rig_close(&r);
 }
 
@@ -162,7 +162,7 @@ static void test_comes_back_too_late(void **state)
         run_for(&r, 90 * (int64_t)SECOND);
         assert_int_equal(sim_restart(r.world, last), 0);
         run_for(&r, 200 * (int64_t)SECOND);
-        check(&r, last, OUTCOME_AWAY, 1);
+        check(&r, last, VERDICT_AWAY, 1);
         rig_close(&r);
     }
 }
@@ -182,9 +182,9 @@ static void test_two_come_back_too_late(void **state)
     assert_int_equal(sim_restart(r.world, 1), 0);
     assert_int_equal(sim_restart(r.world, 3), 0);
     run_for(&r, 300 * (int64_t)SECOND);
-    check(&r, 0, OUTCOME_CONSENSUS, 3);
-    check(&r, 1, OUTCOME_NO_QUORUM, 2);
-    check(&r, 3, OUTCOME_NO_QUORUM, 2);
+    check(&r, 0, VERDICT_CONSENSUS, 3);
+    check(&r, 1, VERDICT_NO_QUORUM, 2);
+    check(&r, 3, VERDICT_NO_QUORUM, 2);
     rig_close(&r);
 }
 
@@ -195,8 +195,8 @@ static void test_they_leave_meanwhile(void **state)
     (void)state;
     for (int64_t ms = 0; ms < 60; ms++) {
         float kept[PEERS_MAX][300];
-        struct outcome_facts f;
-        struct outcome o;
+        struct verdict_facts f;
+        struct verdict o;
         struct rig r;
         rig_plan(&r, &plans[2]);
         uint32_t last = kill_laggard(&r), other = last == 0;
@@ -211,7 +211,7 @@ static void test_they_leave_meanwhile(void **state)
         memcpy(kept[1], rig_model(&r, last), sizeof kept[1]);
         bool good = code_of(&r, last, &o, &f) == CMD_OK;
         n_good += good;
-        n_away += o.kind == OUTCOME_AWAY;
+        n_away += o.kind == VERDICT_AWAY;
         double apart = sqrt(rig_error2(&kept[0][0], 2, 300) / vec_norm2(kept[0], 300));
         if (good && !(apart < 1e-3))
             fail_msg("gone after %d ms: '%s', though %.2g apart", (int)ms, o.text, apart);

@@ -3,7 +3,7 @@
 #include "sim_rig.h"
 
 #include "peer/node/state.h"
-#include "topology/rota.h"
+#include "topology/round_schedule.h"
 
 enum { SECOND = 1000 * 1000, SEEDS = 60 };
 
@@ -28,10 +28,10 @@ static void open_rig(struct rig *r, uint32_t n, const char *topology, const char
 
 static uint32_t rounds_of_pass(const char *spec, uint32_t n)
 {
-    struct rota rota;
-    assert_int_equal(rota_build(&rota, spec, n, 1), 0);
+    struct round_schedule rota;
+    assert_int_equal(round_schedule_build(&rota, spec, n, 1), 0);
     uint32_t rounds = rota.n_rounds;
-    rota_close(&rota);
+    round_schedule_close(&rota);
     return rounds;
 }
 
@@ -69,9 +69,9 @@ static void bounds_hold(const struct rig *r)
         double said = phases_own_distance(&node->phases);
         if (!(worst <= said + roundings) || !(said <= r->config.run.final_drift))
             fail_msg("peer-%u says at most %g, and some model is %g from the mean", i, said, worst);
-        if (!(worst <= pass_bound(&node->edges)))
+        if (!(worst <= averaging_pass_bound(&node->edges)))
             fail_msg("a pass leaves at most %g, and some model is %g from the mean",
-                     pass_bound(&node->edges), worst);
+                     averaging_pass_bound(&node->edges), worst);
     }
 }
 
@@ -103,7 +103,7 @@ static void run_looking_at_passes(struct rig *r)
     rig_open(r);
     while (sim_step(r->world))
         for (uint32_t i = 0; i < n; i++) {
-            const struct pass *p = &sim_node(r->world, i)->edges.pass;
+            const struct averaging_pass *p = &sim_node(r->world, i)->edges.pass;
             if (!p->over || !(p->bound > 0) || seen[i] == p->over_beat || !all_began(r))
                 continue;
             double d2 = 0;

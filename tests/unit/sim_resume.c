@@ -2,7 +2,7 @@
  * the same models, bit for bit, as one that was never interrupted. */
 #include "gossip/mixers/mixer.h"
 #include "nn/math/state.h"
-#include "peer/node/halt.h"
+#include "peer/node/graceful_stop.h"
 #include "peer/sim/faults.h"
 #include "peer/sim/state.h"
 #include "sim_rig.h"
@@ -197,7 +197,7 @@ static void ask_all(struct rig *r, struct rng *rng, uint64_t seed)
         run_until(r, now += (int64_t)(rng_unit(rng) * 20000));
         sim_ask_to_leave(r->world, i);
     }
-    run_until(r, now + HALT_US + SECOND);
+    run_until(r, now + GRACEFUL_STOP_US + SECOND);
     for (uint32_t i = 0; i < r->config.n_peers; i++) {
         uint64_t beat = r->world->peers[i].checkpoints.slot[0].beat;
         assert_true(sim_ended(r->world, i, &code));
@@ -258,7 +258,7 @@ static void told_while_coming_back(const struct plan *p, uint64_t seed)
     run_until(&b, now += (int64_t)(rng_unit(&rng) * SECOND / 2));
     for (uint32_t i = 0; i < p->n; i++)
         sim_ask_to_leave(b.world, i);
-    run_until(&b, now + HALT_US + SECOND);
+    run_until(&b, now + GRACEFUL_STOP_US + SECOND);
     for (uint32_t i = 0; i < p->n; i++) {
         int code;
         assert_true(sim_ended(b.world, i, &code));
@@ -295,7 +295,7 @@ static void test_one_is_told_to_end(void **state)
     sim_stop(r.world, 2, true);
     run_until(&r, 3 * SECOND + SECOND / 10);
     sim_ask_to_leave(r.world, 1);
-    run_until(&r, 3 * SECOND + HALT_US + SECOND / 2);
+    run_until(&r, 3 * SECOND + GRACEFUL_STOP_US + SECOND / 2);
     assert_true(sim_ended(r.world, 1, &code));
     assert_int_equal(code, 0);
     sim_stop(r.world, 2, false); /* A job of it has to end. */

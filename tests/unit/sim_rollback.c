@@ -4,7 +4,7 @@
  * goes back and on, and the second time it ends while the others go on without it.
  */
 #include "nn/math/vec.h"
-#include "peer/node/outcome.h"
+#include "peer/node/verdict.h"
 #include "sim_rig.h"
 
 enum { PEERS = 8, DIM = 512, ROUNDS = 120, BAD = 3 };
@@ -96,7 +96,7 @@ static void twice_is_the_end(void **state)
     for (uint32_t i = 0; i < PEERS; i++) {
         if (i == BAD)
             continue;
-        struct outcome_facts f;
+        struct verdict_facts f;
         assert_true(sim_ended(r.world, i, &code));
         assert_int_equal(code, 0);
         p = rig_progress(&r, i);

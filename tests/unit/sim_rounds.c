@@ -2,19 +2,20 @@
  * when, with which weight; after a pass all have the mean; members die. */
 #include "sim_rig.h"
 
-#include "topology/rota.h"
+#include "topology/round_schedule.h"
 
 enum { SECOND = 1000 * 1000 };
 
 /* ---- round by round ---- */
 
 /* x_i += sum of w_ij (x_j - x_i) over the edges of one round, in the order of the edges. */
-static void mix_round(const struct rota *r, uint32_t round, size_t dim, float *x, float *before)
+static void mix_round(const struct round_schedule *r, uint32_t round, size_t dim, float *x,
+                      float *before)
 {
     memcpy(before, x, r->n * dim * sizeof *x);
     for (size_t i = r->first[round]; i < r->first[round + 1]; i++) {
-        const struct rota_edge *e = &r->edge[i];
-        float w = (float)rota_weight(e);
+        const struct round_schedule_edge *e = &r->edge[i];
+        float w = (float)round_schedule_weight(e);
         for (size_t k = 0; k < dim; k++) {
             float d = before[e->b * dim + k] - before[e->a * dim + k];
             x[e->a * dim + k] += w * d;
@@ -27,13 +28,13 @@ static void mix_round(const struct rota *r, uint32_t round, size_t dim, float *x
 static void same_as_matrices(const char *topology, uint32_t n, uint64_t rounds)
 {
     struct rig r;
-    struct rota rota;
+    struct round_schedule rota;
     rig_init(&r, n, 64, topology, "none", 0);
     r.eta = 0.1f;
     r.config.run.rounds = rounds;
     r.config.run.final_drift = 0;
     rig_run(&r, UINT64_MAX);
-    assert_int_equal(rota_build(&rota, topology, n, r.config.run.seed), 0);
+    assert_int_equal(round_schedule_build(&rota, topology, n, r.config.run.seed), 0);
     float *x = calloc(2 * n * r.dim, sizeof *x);
     for (uint64_t round = 0; round < rounds; round++) {
         for (uint32_t i = 0; i < n; i++) {
@@ -51,7 +52,7 @@ static void same_as_matrices(const char *topology, uint32_t n, uint64_t rounds)
     if (!(worst <= 2e-5))
         fail_msg("%s of %u: differs by %g", topology, n, worst);
     free(x);
-    rota_close(&rota);
+    round_schedule_close(&rota);
     rig_close(&r);
 }
 

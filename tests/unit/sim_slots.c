@@ -1,10 +1,10 @@
 /* tests/unit/sim_slots.c -- two slots on disks that crash, fail, fill up and rot: what was said to be
  * kept is found again, and nothing else is. SEED= replays, SEEDS= is how many. */
-#include "peer/keep/slots.h"
+#include "peer/checkpoints/checkpoint_store.h"
 
 #include "peer/sim/disk.h"
 
-#include "keep_small.h"
+#include "checkpoint_small.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -20,7 +20,7 @@ enum { CRASHES = 10000, LIVES = 6, TRIES = 8, MOST = 1 << 20 };
 struct world
 {
     struct sim_disk d;
-    struct slots s;
+    struct checkpoint_store s;
     struct state state;
     uint64_t beat;   /* The last try's, kept or not. */
     uint64_t kept;   /* The last one that was said to be kept; 0: none. */
@@ -32,12 +32,12 @@ static void world_open(struct world *w, uint64_t seed)
 {
     *w = (struct world){0};
     sim_disk_open(&w->d, seed);
-    slots_open(&w->s, &w->d.disk, "out");
+    checkpoint_store_open(&w->s, &w->d.disk, "out");
 }
 
 static void world_close(struct world *w)
 {
-    slots_close(&w->s);
+    checkpoint_store_close(&w->s);
     sim_disk_close(&w->d);
     state_close(&w->state);
 }
@@ -45,10 +45,10 @@ static void world_close(struct world *w)
 /* The peer has gone on, and keeps a checkpoint. */
 static int keep(struct world *w)
 {
-    struct image_label label = small_label(++w->beat);
+    struct checkpoint_file_label label = small_label(++w->beat);
     small_state(&w->state, w->beat);
     strcpy(w->error, "");
-    int err = slots_write(&w->s, &w->state, &label, w->error);
+    int err = checkpoint_store_write(&w->s, &w->state, &label, w->error);
     if (err == 0) {
         w->before = w->kept;
         w->kept = w->beat;
@@ -60,11 +60,11 @@ static int keep(struct world *w)
 
 /* Another process begins. All that is found is whole and of one beat; the newest of it is
  * returned, 0 for none. */
-static uint64_t restart(struct world *w, struct slots_found *f)
+static uint64_t restart(struct world *w, struct checkpoint_store_found *f)
 {
-    slots_close(&w->s);
-    slots_open(&w->s, &w->d.disk, "out");
-    slots_load(&w->s, MOST, f);
+    checkpoint_store_close(&w->s);
+    checkpoint_store_open(&w->s, &w->d.disk, "out");
+    checkpoint_store_load(&w->s, MOST, f);
     for (size_t i = 0; i < f->n; i++) {
         assert_true(small_is(&f->image[i].state, f->image[i].label.beat));
         assert_true(f->image[i].label.beat <= w->beat);
@@ -77,11 +77,11 @@ static void test_newest_first(void **unused)
 {
     (void)unused;
     struct world w;
-    struct slots_found f;
+    struct checkpoint_store_found f;
     world_open(&w, 1);
     assert_true(restart(&w, &f) == 0);
     assert_int_equal(f.n + f.n_bad, 0);
-    slots_found_close(&f);
+    checkpoint_store_found_close(&f);
     for (int i = 0; i < 5; i++) {
         assert_int_equal(keep(&w), 0);
         assert_true(restart(&w, &f) == w.beat);
@@ -89,7 +89,7 @@ static void test_newest_first(void **unused)
         assert_int_equal(f.n_bad, 0);
         assert_true(i == 0 || f.image[1].label.beat == w.before);
         assert_int_equal(sim_disk_files(&w.d), f.n);
-        slots_found_close(&f);
+        checkpoint_store_found_close(&f);
     }
     world_close(&w);
 }
@@ -99,13 +99,13 @@ static void test_slots_alternate(void **unused)
 {
     (void)unused;
     struct world w;
-    struct slots_found f;
+    struct checkpoint_store_found f;
     world_open(&w, 1);
     for (int i = 0; i < 5; i++)
         assert_int_equal(keep(&w), 0);
     assert_true(restart(&w, &f) == 5);
     assert_true(f.image[1].label.beat == 4);
-    slots_found_close(&f);
+    checkpoint_store_found_close(&f);
     world_close(&w);
 }
 
@@ -114,19 +114,19 @@ static void test_resumed_from_the_older(void **unused)
 {
     (void)unused;
     struct world w;
-    struct slots_found f;
+    struct checkpoint_store_found f;
     world_open(&w, 1);
     w.beat = 8;
     for (int i = 0; i < 2; i++)
         assert_int_equal(keep(&w), 0); /* 9 and 10 */
     assert_true(restart(&w, &f) == 10);
-    slots_set_newest(&w.s, f.slot[1]);
-    slots_found_close(&f);
+    checkpoint_store_set_newest(&w.s, f.slot[1]);
+    checkpoint_store_found_close(&f);
     w.beat = 9;
     assert_int_equal(keep(&w), 0); /* 10 anew, in the place of 10 */
     assert_true(restart(&w, &f) == 10);
     assert_true(f.n == 2 && f.image[1].label.beat == 9);
-    slots_found_close(&f);
+    checkpoint_store_found_close(&f);
     world_close(&w);
 }
 
@@ -136,28 +136,28 @@ static void test_the_older_where_the_newest_rots(void **unused)
 {
     (void)unused;
     struct world w;
-    struct slots_found f;
+    struct checkpoint_store_found f;
     size_t n;
     world_open(&w, 1);
     for (int i = 0; i < 2; i++)
         assert_int_equal(keep(&w), 0);
-    uint8_t *bytes = sim_disk_file(&w.d, slots_name(1), &n);
+    uint8_t *bytes = sim_disk_file(&w.d, checkpoint_store_name(1), &n);
     assert_true(n > 500);
     for (size_t at = 0; at < n; at++) {
         bytes[at] ^= 0x10;
         assert_true(restart(&w, &f) == 1);
         assert_true(f.n == 1 && f.n_bad == 1 && f.bad[0].slot == 1 && f.bad[0].err == -EINVAL);
         assert_non_null(strstr(f.bad[0].why, "out/checkpoint-1.safetensors: "));
-        slots_found_close(&f);
+        checkpoint_store_found_close(&f);
         bytes[at] ^= 0x10;
     }
     bytes[n - 1] ^= 1;
     assert_true(restart(&w, &f) == 1);
-    slots_found_close(&f);
+    checkpoint_store_found_close(&f);
     assert_int_equal(keep(&w), 0); /* Over the bad one, not over the good one. */
     assert_true(restart(&w, &f) == 3);
     assert_true(f.n == 2 && f.image[1].label.beat == 1);
-    slots_found_close(&f);
+    checkpoint_store_found_close(&f);
     world_close(&w);
 }
 
@@ -165,22 +165,22 @@ static void test_both_bad(void **unused)
 {
     (void)unused;
     struct world w;
-    struct slots_found f;
+    struct checkpoint_store_found f;
     size_t n;
     world_open(&w, 1);
     for (int i = 0; i < 2; i++)
         assert_int_equal(keep(&w), 0);
     for (int i = 0; i < 2; i++)
-        sim_disk_file(&w.d, slots_name(i), &n)[100] ^= 1;
+        sim_disk_file(&w.d, checkpoint_store_name(i), &n)[100] ^= 1;
     assert_true(restart(&w, &f) == 0);
     assert_true(f.n == 0 && f.n_bad == 2 && f.bad[0].slot == 0 && f.bad[1].slot == 1);
     assert_int_equal(sim_disk_files(&w.d), 2); /* They stay. */
-    slots_found_close(&f);
+    checkpoint_store_found_close(&f);
     for (int i = 0; i < 2; i++)
         assert_int_equal(keep(&w), 0);
     assert_true(restart(&w, &f) == 4);
     assert_int_equal(f.n, 2);
-    slots_found_close(&f);
+    checkpoint_store_found_close(&f);
     world_close(&w);
 }
 
@@ -188,14 +188,14 @@ static void test_too_large(void **unused)
 {
     (void)unused;
     struct world w;
-    struct slots_found f;
+    struct checkpoint_store_found f;
     world_open(&w, 1);
     assert_int_equal(keep(&w), 0);
-    slots_load(&w.s, 100, &f);
+    checkpoint_store_load(&w.s, 100, &f);
     assert_true(f.n == 0 && f.n_bad == 1 && f.bad[0].err == -EFBIG);
     assert_string_equal(f.bad[0].why,
                         "out/checkpoint-0.safetensors: found more than 100 bytes, expected fewer");
-    slots_found_close(&f);
+    checkpoint_store_found_close(&f);
     world_close(&w);
 }
 
@@ -209,7 +209,7 @@ static void test_every_call_fails_once(void **unused)
     static const int errors[] = {ENOSPC, EIO, EDQUOT};
     for (uint64_t k = 0; k < 600; k++) {
         struct world w;
-        struct slots_found f;
+        struct checkpoint_store_found f;
         world_open(&w, k);
         for (int i = 0; i < 2; i++)
             assert_int_equal(keep(&w), 0);
@@ -233,7 +233,7 @@ static void test_every_call_fails_once(void **unused)
             sim_disk_lose_process(&w.d);
         assert_true(restart(&w, &f) >= w.kept);
         assert_int_equal(f.n_bad, 0);
-        slots_found_close(&f);
+        checkpoint_store_found_close(&f);
         assert_true(sim_disk_files(&w.d) <= SLOTS);
         world_close(&w);
     }
@@ -243,7 +243,7 @@ static void test_disk_full(void **unused)
 {
     (void)unused;
     struct world w;
-    struct slots_found f;
+    struct checkpoint_store_found f;
     world_open(&w, 1);
     for (int i = 0; i < 2; i++)
         assert_int_equal(keep(&w), 0);
@@ -256,7 +256,7 @@ static void test_disk_full(void **unused)
     }
     assert_true(restart(&w, &f) == 2);
     assert_int_equal(f.n, 2);
-    slots_found_close(&f);
+    checkpoint_store_found_close(&f);
     w.d.space = two + two / 2 + 64;
     assert_int_equal(keep(&w), 0);
     world_close(&w);
@@ -268,7 +268,7 @@ static void test_a_failed_sync_is_not_asked_again(void **unused)
     (void)unused;
     for (uint64_t seed = 0; seed < 50; seed++) {
         struct world w;
-        struct slots_found f;
+        struct checkpoint_store_found f;
         world_open(&w, seed);
         assert_int_equal(keep(&w), 0);
         uint64_t one = w.d.n_calls;
@@ -280,7 +280,7 @@ static void test_a_failed_sync_is_not_asked_again(void **unused)
         sim_disk_lose_power(&w.d);
         assert_true(restart(&w, &f) == 3);
         assert_int_equal(f.n, 2);
-        slots_found_close(&f);
+        checkpoint_store_found_close(&f);
         world_close(&w);
     }
 }
@@ -289,7 +289,7 @@ static void test_stopped(void **unused)
 {
     (void)unused;
     struct world w;
-    struct slots_found f;
+    struct checkpoint_store_found f;
     world_open(&w, 1);
     assert_int_equal(keep(&w), 0);
     atomic_store(&w.s.stop, true);
@@ -298,7 +298,7 @@ static void test_stopped(void **unused)
     atomic_store(&w.s.stop, false);
     assert_int_equal(keep(&w), 0);
     assert_true(restart(&w, &f) == 3);
-    slots_found_close(&f);
+    checkpoint_store_found_close(&f);
     world_close(&w);
 }
 
@@ -327,7 +327,7 @@ static int crash_course(uint64_t seed)
     int crashes = 0;
     world_open(&w, rng_u64(&r));
     for (; crashes < LIVES; crashes++) {
-        struct slots_found f;
+        struct checkpoint_store_found f;
         live(&w, &r);
         if (rng_below(&r, 2) == 0)
             sim_disk_lose_power(&w.d);
@@ -340,7 +340,7 @@ static int crash_course(uint64_t seed)
         if (f.n_bad > 0)
             fail_msg("SEED=%" PRIu64 ": crash %d: %s", seed, crashes, f.bad[0].why);
         assert_true(sim_disk_files(&w.d) <= SLOTS);
-        slots_found_close(&f);
+        checkpoint_store_found_close(&f);
     }
     world_close(&w);
     return crashes;

@@ -1,6 +1,6 @@
 /* tests/unit/sim_threads.c -- a simulated world is the same on any number of threads: models, figures, each
  * event; also where it is looked at, and where peers are killed, while jobs run. */
-#include "nn/math/crew.h"
+#include "nn/math/thread_pool.h"
 #include "sim_rig.h"
 
 enum { N = 9, DIM = 257 };
@@ -9,7 +9,7 @@ struct seen
 {
     struct rig rig; /* First: the trainer's self. */
     uint64_t figures;
-    uint32_t threads[CREW_MAX]; /* So many jobs has each done; only it writes there. */
+    uint32_t threads[THREAD_POOL_MAX]; /* So many jobs has each done; only it writes there. */
 };
 
 /* Figures in the order in which they come. */
@@ -29,7 +29,7 @@ static void works(void *self, uint32_t peer, uint32_t thread)
 {
     struct seen *s = self;
     (void)peer;
-    assert(thread < CREW_MAX);
+    assert(thread < THREAD_POOL_MAX);
     s->threads[thread]++;
 }
 
@@ -87,7 +87,7 @@ static void same(const struct world *w)
         assert_int_equal(sim_now_us(many.rig.world), sim_now_us(one.rig.world));
         assert_int_equal(many.figures, one.figures);
         uint32_t jobs = 0;
-        for (uint32_t i = 0; i < CREW_MAX; i++) {
+        for (uint32_t i = 0; i < THREAD_POOL_MAX; i++) {
             assert_true(i < threads || many.threads[i] == 0);
             jobs += many.threads[i];
         }

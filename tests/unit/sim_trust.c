@@ -1,7 +1,7 @@
 /* tests/unit/sim_trust.c -- honest peers that were behind others: whom they trust, and how all end.
  *
  * Peer i minimises |x - c_i|^2 / 2 (sim_rig.h) by steps so small that a model that has trained for
- * two rounds and one that has for a hundred are more than TRUST_TIMES the first one's way apart.
+ * two rounds and one that has for a hundred are more than OUTLIER_FILTER_TIMES the first one's way apart.
  */
 #include "sim_rig.h"
 

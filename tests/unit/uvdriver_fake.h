@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "gossip/exchange/packet.h"
-#include "peer/uv/feed.h"
+#include "peer/uv/event_adapter.h"
 
 #include <signal.h>
 #include <stdio.h>

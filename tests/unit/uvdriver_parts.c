@@ -3,8 +3,8 @@
 
 #include "peer/uv/client.h"
 #include "peer/uv/cluster.h"
+#include "peer/uv/fd_reserve.h"
 #include "peer/uv/metrics.h"
-#include "peer/uv/spare.h"
 
 #include <errno.h>
 #include <math.h>

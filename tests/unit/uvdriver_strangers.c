@@ -3,7 +3,7 @@
 #include "tests/unit/uvdriver_fake.h"
 
 #include "nn/math/rng.h"
-#include "peer/uv/feed.h"
+#include "peer/uv/event_adapter.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

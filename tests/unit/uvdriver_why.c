@@ -2,7 +2,7 @@
  * told at the other end. */
 #include "tests/unit/uvdriver_fake.h"
 
-#include "peer/uv/feed.h"
+#include "peer/uv/event_adapter.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
  * failed with a sentence, finished or given up at the end. */
 #include "peer/uv/writer.h"
 
-#include "keep_small.h"
+#include "checkpoint_small.h"
 #include "nn_scratch.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ struct world
 {
     struct scratch scratch;
     struct slow_disk slow;
-    struct slots slots;
+    struct checkpoint_store slots;
     uv_loop_t loop;
     struct uv_writer writer;
     struct state state;
@@ -115,7 +115,7 @@ static int setup(void **unused)
                                 .read = slow_read};
     assert_int_equal(uv_sem_init(&w.slow.at_sync, 0), 0);
     assert_int_equal(uv_sem_init(&w.slow.go_on, 0), 0);
-    slots_open(&w.slots, &w.slow.disk, w.scratch.dir);
+    checkpoint_store_open(&w.slots, &w.slow.disk, w.scratch.dir);
     assert_int_equal(uv_loop_init(&w.loop), 0);
     assert_int_equal(uv_writer_open(&w.writer, &w.loop, &w.slots, on_done, &w), 0);
     return 0;
@@ -128,7 +128,7 @@ static int teardown(void **unused)
         assert_int_equal(uv_writer_close(&w.writer, LONG_US, LONG_US, NULL, NULL), 0);
     uv_run(&w.loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&w.loop), 0);
-    slots_close(&w.slots);
+    checkpoint_store_close(&w.slots);
     state_close(&w.state);
     disk_close(&w.slow.below);
     uv_sem_destroy(&w.slow.at_sync);
@@ -140,7 +140,7 @@ static int teardown(void **unused)
 
 static int keep(uint64_t beat)
 {
-    struct image_label label = small_label(beat);
+    struct checkpoint_file_label label = small_label(beat);
     small_state(&w.state, beat);
     return uv_writer_keep(&w.writer, &w.state, &label);
 }
@@ -154,16 +154,16 @@ static void wait_until_done(int n)
 /* The newest on disk, 0 for none. */
 static uint64_t newest(size_t *n)
 {
-    struct slots_found f;
-    struct slots s;
-    slots_open(&s, &w.slow.disk, w.scratch.dir);
-    slots_load(&s, MOST, &f);
+    struct checkpoint_store_found f;
+    struct checkpoint_store s;
+    checkpoint_store_open(&s, &w.slow.disk, w.scratch.dir);
+    checkpoint_store_load(&s, MOST, &f);
     uint64_t beat = f.n > 0 ? f.image[0].label.beat : 0;
     assert_true(f.n == 0 || beat == 99 || small_is(&f.image[0].state, beat));
     assert_int_equal(f.n_bad, 0);
     *n = f.n;
-    slots_found_close(&f);
-    slots_close(&s);
+    checkpoint_store_found_close(&f);
+    checkpoint_store_close(&s);
     return beat;
 }
 
@@ -173,7 +173,7 @@ static void test_kept(void **unused)
     size_t n;
     for (int i = 1; i <= 4; i++) {
         const uint8_t *given;
-        struct image_label label = small_label((uint64_t)i);
+        struct checkpoint_file_label label = small_label((uint64_t)i);
         small_state(&w.state, (uint64_t)i);
         given = w.state.bytes;
         assert_int_equal(uv_writer_keep(&w.writer, &w.state, &label), 0);
@@ -203,7 +203,7 @@ static void test_one_at_a_time(void **unused)
     assert_true(uv_writer_busy(&w.writer));
     small_state(&w.state, 2);
     struct state before = w.state;
-    struct image_label label = small_label(2);
+    struct checkpoint_file_label label = small_label(2);
     assert_int_equal(uv_writer_keep(&w.writer, &w.state, &label), -EBUSY);
     assert_memory_equal(&w.state, &before, sizeof before);
     uv_sem_post(&w.slow.go_on);
@@ -262,7 +262,7 @@ static void test_given_up_at_the_end(void **unused)
 {
     (void)unused;
     static uint8_t large[LARGE];
-    struct image_label label = small_label(99);
+    struct checkpoint_file_label label = small_label(99);
     struct uv_writer_result r;
     bool last;
     size_t n;

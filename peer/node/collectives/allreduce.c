@@ -15,7 +15,7 @@ enum {
     AHEAD_STEPS = 4 * COLLECTIVE_RANKS_MAX /* and so many steps. */
 };
 
-static void *allreduce_open(struct env *env, struct sessions *s, struct workshop *w)
+static void *allreduce_open(struct env *env, struct sessions *s, struct run_context *w)
 {
     struct allreduce *c = malloc(sizeof *c);
     if (c == NULL)

@@ -48,7 +48,7 @@ struct allreduce
 {
     struct env *env;
     struct sessions *sessions;
-    struct workshop *workshop;
+    struct run_context *workshop;
     bool open; /* The vectors are there. */
 
     uint64_t round; /* The latest that was begun; 0: none. */

@@ -14,7 +14,8 @@ enum {
     ROLL_US = 250 * 1000  /* Workers speak by themselves; so long is waited for that. */
 };
 
-static void *parameter_server_open(struct env *env, struct sessions *sessions, struct workshop *w)
+static void *parameter_server_open(struct env *env, struct sessions *sessions,
+                                   struct run_context *w)
 {
     struct parameter_server *s = malloc(sizeof *s);
     if (s != NULL)

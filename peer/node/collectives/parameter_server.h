@@ -35,7 +35,7 @@ struct parameter_server
 {
     struct env *env;
     struct sessions *sessions;
-    struct workshop *workshop;
+    struct run_context *workshop;
     bool open; /* The vectors are there. */
 
     /* As a worker. */

@@ -1,7 +1,7 @@
 """hearsay.load(): the tensors of a model file, and the function that turns raw data into inputs of the model.
 
 A safetensors file consists of a length (8 bytes), a JSON header and data. The key "input" in the header's "__metadata__"
-is described in peer/diary/input.h: the shape of an input, and means and deviations of channels or columns.
+is described in peer/run_log/input.h: the shape of an input, and means and deviations of channels or columns.
 """
 import json
 import math

@@ -225,7 +225,7 @@ def _open_lock(directory: str, flags: int) -> int:
 
 
 def _is_locked(directory: str) -> bool:
-    """Whether a process holds the lock of an --out directory (peer/store/outdir.h)."""
+    """Whether a process holds the lock of an --out directory (peer/output/outdir.h)."""
     try:
         fd = _open_lock(directory, 0)
     except OSError:

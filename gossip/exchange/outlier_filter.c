@@ -1,0 +1,51 @@
+/* gossip/exchange/outlier_filter.c -- the limit of an exchange, and one edge beside the others. */
+#include "gossip/exchange/outlier_filter.h"
+
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static double square(int times)
+{
+    return (double)times * times;
+}
+
+void outlier_filter_begin(struct outlier_filter *t)
+{
+    *t = (struct outlier_filter){.most2 = t->warned ? t->most2 : 0, .warned = t->warned};
+}
+
+/* The least D^2 that may be held against an edge. */
+static double least2(double way2)
+{
+    return way2 / 4;
+}
+
+double outlier_filter_limit2(const struct outlier_filter *t, const struct outlier_filter_view *v)
+{
+    double limit2 = larger(square(OUTLIER_FILTER_TIMES) * larger(t->most2, v->x2),
+                           square(OUTLIER_FILTER_WAYS) * v->way2);
+    double near2 = larger(square(OUTLIER_FILTER_APART) * v->others2, least2(v->way2));
+    return t->warned && v->others2 > 0 && near2 < limit2 ? near2 : limit2;
+}
+
+bool outlier_filter_apart(double d2, double other2, double way2)
+{
+    return d2 > square(OUTLIER_FILTER_APART) * other2 && d2 > least2(way2);
+}
+
+bool outlier_filter_saw(struct outlier_filter *t, double d2, double pull, bool apart)
+{
+    t->most2 = larger(t->most2, d2);
+    t->last2 = d2;
+    t->from2 = apart && t->from2 > 0 ? t->from2 : apart ? d2 : 0;
+    t->pull = apart ? t->pull + pull : 0;
+    return t->pull > OUTLIER_FILTER_PULL || (apart && d2 > square(OUTLIER_FILTER_GROWN) * t->from2);
+}
+
+void outlier_filter_warn(struct outlier_filter *t)
+{
+    t->warned = true;
+    t->pull = t->from2 = 0;
+}

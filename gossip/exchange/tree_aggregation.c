@@ -1,0 +1,291 @@
+/* gossip/exchange/tree_aggregation.c -- when windows begin, how reports are put together, and what is
+ * said to whom. */
+#include "gossip/exchange/tree_aggregation.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { INDEX_BITS = 24 };
+
+/* Xi may change by so much of itself while a window spreads. */
+static const double blur = 0.1;
+
+/* ---- windows ---- */
+
+/* A report goes one hop a round: up and down again takes twice the depth, and a slot is
+ * kept for two windows at least. */
+static uint64_t period(const struct tree_aggregation_place *p)
+{
+    uint64_t way = 2 * (uint64_t)p->depth + 4;
+    return p->pace > way ? p->pace : way;
+}
+
+/* In the last phase nothing is trained and all hang on the figures. */
+static uint64_t last_period(const struct tree_aggregation_place *p)
+{
+    return (uint64_t)p->depth + 2;
+}
+
+/* The latest window that begins at or before this round. */
+static uint64_t index_at(const struct tree_aggregation_place *p, uint64_t round)
+{
+    if (round < p->n_rounds)
+        return round / period(p) + 1;
+    uint64_t trained = p->n_rounds > 0 ? (p->n_rounds - 1) / period(p) + 1 : 0;
+    return trained + 1 + (round - p->n_rounds) / last_period(p);
+}
+
+static uint64_t round_of(const struct tree_aggregation_place *p, uint64_t index)
+{
+    uint64_t trained = p->n_rounds > 0 ? (p->n_rounds - 1) / period(p) + 1 : 0;
+    return index <= trained ? (index - 1) * period(p)
+                            : p->n_rounds + (index - trained - 1) * last_period(p);
+}
+
+static size_t slot_of(uint64_t index)
+{
+    size_t v = 0;
+    while (v < TREE_AGGREGATION_SLOTS - 1 && index % 2 == 0) {
+        index /= 2;
+        v++;
+    }
+    return v;
+}
+
+/* Windows of one slot take turns, too. */
+static size_t tree_of(uint64_t index)
+{
+    return (index >> (slot_of(index) + 1)) % TREE_AGGREGATION_TREES;
+}
+
+/* Another tree: windows of the one before cannot be told apart from ours by those who have
+ * not heard of it, and are given up. What began before we came is not ours to report. */
+static void take_place(struct tree_aggregation *v, const struct tree_aggregation_place *place,
+                       uint64_t round)
+{
+    bool same = v->place.built == place->built && v->place.n > 0;
+    v->place = *place;
+    if (same)
+        return;
+    memset(v->slot, 0, sizeof v->slot);
+    v->heard = 0;
+    v->clock = round > 0 && (place->lock_step || place->root[0]) ? index_at(place, round - 1) : 0;
+}
+
+bool tree_aggregation_beat(struct tree_aggregation *v, const struct tree_aggregation_place *place,
+                           uint64_t round)
+{
+    take_place(v, place, round);
+    v->round = round;
+    if (place->lock_step || place->root[0])
+        v->heard = index_at(place, round);
+    return v->heard > v->clock;
+}
+
+/* ---- sums ---- */
+
+static void add(struct tree_aggregation_sum *a, const struct tree_aggregation_sum *b)
+{
+    double share = (double)b->n / ((double)a->n + (double)b->n), apart2 = 0;
+    for (size_t i = 0; i < SKETCH_K; i++) {
+        double d = (double)b->mean[i] - (double)a->mean[i];
+        apart2 += d * d;
+        a->mean[i] = (float)((double)a->mean[i] + share * d);
+    }
+    a->dist2 += b->dist2 + apart2 * share * (double)a->n;
+    a->norm2 += b->norm2;
+    a->n += b->n;
+    a->settling |= b->settling;
+}
+
+/* All that is below us in the tree has been counted. */
+static bool complete(const struct tree_aggregation *v, const struct tree_aggregation_slot *s)
+{
+    return s->began && !s->done && s->n_children == v->place.n_children[tree_of(s->index)];
+}
+
+/* At the root: has Xi changed little while peers, one after the other, took part in the
+ * window? At the rate at which it has since the last one. */
+static bool is_sharp(const struct tree_aggregation *v, const struct tree_aggregation_slot *s)
+{
+    double xi2 = s->sum.dist2 / s->sum.n, rounds = (double)s->round - (double)v->before_round;
+    bool known = v->before2 > 0 && xi2 > 0 && rounds > 0;
+    double change = known ? 0.5 * fabs(log(xi2 / v->before2)) / rounds : 0;
+    if (v->place.lock_step)
+        return true; /* The rounds tell when. */
+    return known && !s->sum.settling && change * (double)(v->round - s->round) <= blur;
+}
+
+static void settle(struct tree_aggregation *v, struct tree_aggregation_slot *s, bool sharp)
+{
+    s->done = true;
+    s->sharp = sharp;
+    if (v->before2 > 0 && s->round <= v->before_round)
+        return;
+    v->before2 = s->sum.dist2 / s->sum.n;
+    v->before_round = s->round;
+}
+
+/* At the root: a count of others than the members would be of another graph. */
+static void look(struct tree_aggregation *v, struct tree_aggregation_slot *s)
+{
+    if (!complete(v, s) || !v->place.root[tree_of(s->index)])
+        return;
+    if (s->sum.n != v->place.n) {
+        *s = (struct tree_aggregation_slot){.index = 0};
+        return;
+    }
+    settle(v, s, is_sharp(v, s));
+}
+
+static void begin_slot(struct tree_aggregation *v, uint64_t index,
+                       const struct tree_aggregation_slot *own)
+{
+    struct tree_aggregation_slot *s = &v->slot[slot_of(index)];
+    bool early = s->index == index && s->sum.n > 0; /* A child was ahead of us. */
+    struct tree_aggregation_slot was = *s;
+    *s = *own;
+    s->index = index;
+    if (v->place.lock_step)
+        s->round = round_of(&v->place, index);
+    if (early) {
+        add(&s->sum, &was.sum);
+        s->n_children = was.n_children;
+    }
+    look(v, s);
+}
+
+/* Where rounds were skipped the first state after them stands for all of them. */
+void tree_aggregation_begin(struct tree_aggregation *v, const float s[SKETCH_K], double norm2,
+                            double local2)
+{
+    struct tree_aggregation_slot own = {.began = true, .round = v->round, .local2 = local2};
+    uint64_t most =
+        UINT64_C(1) << TREE_AGGREGATION_SLOTS; /* More windows than that fill no more slots. */
+    uint64_t first = v->heard - v->clock > most ? v->heard - most : v->clock;
+    memcpy(own.s, s, sizeof own.s);
+    memcpy(own.sum.mean, s, sizeof own.sum.mean);
+    own.sum.n = 1;
+    own.sum.norm2 = norm2;
+    own.sum.settling = v->round >= v->place.n_rounds;
+    for (uint64_t index = first + 1; index <= v->heard; index++)
+        begin_slot(v, index, &own);
+    v->clock = v->heard;
+}
+
+const struct tree_aggregation_slot *tree_aggregation_newest(const struct tree_aggregation *v)
+{
+    const struct tree_aggregation_slot *best = NULL;
+    for (size_t i = 0; i < TREE_AGGREGATION_SLOTS; i++)
+        if (v->slot[i].done && (best == NULL || v->slot[i].index > best->index))
+            best = &v->slot[i];
+    return best;
+}
+
+/* ---- an edge ---- */
+
+void tree_aggregation_pair_place(struct tree_aggregation_pair *p,
+                                 const enum tree_aggregation_role role[TREE_AGGREGATION_TREES],
+                                 uint64_t built)
+{
+    *p = (struct tree_aggregation_pair){.built = built, .quiet = p->quiet};
+    memcpy(p->role, role, sizeof p->role);
+}
+
+void tree_aggregation_pair_reset(struct tree_aggregation_pair *p)
+{
+    memset(p->sent, 0, sizeof p->sent);
+    p->told = 0;
+}
+
+/* To a parent its report, to a child that has reported the result. The oldest first: it is
+ * what has waited longest, and what is kept longest. */
+static struct tree_aggregation_slot *due(struct tree_aggregation *v,
+                                         const struct tree_aggregation_pair *p)
+{
+    struct tree_aggregation_slot *best = NULL;
+    for (size_t i = 0; i < TREE_AGGREGATION_SLOTS; i++) {
+        struct tree_aggregation_slot *s = &v->slot[i];
+        enum tree_aggregation_role role = p->role[tree_of(s->index)];
+        bool up = role == TREE_AGGREGATION_PARENT && complete(v, s);
+        bool down = role == TREE_AGGREGATION_CHILD && s->done && p->got[i] == s->index;
+        if ((up || down) && p->sent[i] != s->index && (best == NULL || s->index < best->index))
+            best = s;
+    }
+    return best;
+}
+
+enum tree_aggregation_word tree_aggregation_say(struct tree_aggregation *v,
+                                                struct tree_aggregation_pair *p, uint64_t *index,
+                                                const struct tree_aggregation_sum **sum)
+{
+    if (p->built != v->place.built)
+        return TREE_AGGREGATION_NOTHING;
+    uint64_t pace = v->round < v->place.n_rounds ? v->place.pace : 1;
+    struct tree_aggregation_slot *s = ++p->quiet >= pace ? due(v, p) : NULL;
+    if (s != NULL) {
+        p->sent[s - v->slot] = s->index;
+        p->quiet = 0;
+        *index = s->index;
+        *sum = &s->sum;
+        return !s->done   ? TREE_AGGREGATION_UP
+               : s->sharp ? TREE_AGGREGATION_DOWN
+                          : TREE_AGGREGATION_BLURRED;
+    }
+    /* Said once on each edge, too, for those who still think that all is in step. */
+    bool news = !v->place.lock_step && v->clock > p->told;
+    if (p->told > 0 && !news)
+        return TREE_AGGREGATION_NOTHING;
+    *index = v->clock;
+    p->told = v->clock > 0 ? v->clock : 1;
+    return TREE_AGGREGATION_CLOCK;
+}
+
+/* The index nearest to what we know whose lower bits are these. */
+static uint64_t whole_index(const struct tree_aggregation *v, uint64_t low)
+{
+    uint64_t mask = (UINT64_C(1) << INDEX_BITS) - 1;
+    uint64_t ahead = (low - v->clock) & mask;
+    return ahead <= mask / 2 || v->clock + ahead <= mask ? v->clock + ahead
+                                                         : v->clock + ahead - mask - 1;
+}
+
+/* A child's report. It may be ahead of us by a beat, so that its window begins the slot. */
+static void hear_up(struct tree_aggregation *v, struct tree_aggregation_pair *p, uint64_t index,
+                    const struct tree_aggregation_sum *sum)
+{
+    size_t i = slot_of(index);
+    struct tree_aggregation_slot *s = &v->slot[i];
+    if (index > v->clock && s->index < index)
+        *s = (struct tree_aggregation_slot){.index = index};
+    if (s->index != index || s->done || p->got[i] == index || s->sum.n + sum->n > v->place.n)
+        return; /* Old news, or more than there are. */
+    p->got[i] = index;
+    if (s->sum.n == 0)
+        s->sum = *sum;
+    else
+        add(&s->sum, sum);
+    s->n_children++;
+    look(v, s);
+}
+
+void tree_aggregation_hear(struct tree_aggregation *v, struct tree_aggregation_pair *p,
+                           enum tree_aggregation_word word, uint64_t index,
+                           const struct tree_aggregation_sum *sum)
+{
+    index = whole_index(v, index);
+    struct tree_aggregation_slot *s = &v->slot[slot_of(index)];
+    if (index == 0 || p->built != v->place.built)
+        return;
+    if (!v->place.lock_step && !v->place.root[0] && index > v->heard)
+        v->heard = index;
+    enum tree_aggregation_role role = p->role[tree_of(index)];
+    if (word == TREE_AGGREGATION_UP && role == TREE_AGGREGATION_CHILD)
+        hear_up(v, p, index, sum);
+    bool result = word == TREE_AGGREGATION_DOWN || word == TREE_AGGREGATION_BLURRED;
+    if (result && role == TREE_AGGREGATION_PARENT && s->index == index && complete(v, s)
+        && sum->n == v->place.n) {
+        s->sum = *sum;
+        settle(v, s, word == TREE_AGGREGATION_DOWN);
+    }
+}

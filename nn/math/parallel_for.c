@@ -1,0 +1,148 @@
+/* nn/math/parallel_for.c -- threads that wait for a run, each do its part of it, and wait again.
+ *
+ *   caller   run++, busy = n - 1, wake all ... part 0 ...  wait until busy is 0
+ *   member   wait for a new run ... its part ... busy--, the last one wakes the caller
+ *
+ * The numbers a run works on are written before run++ and read after it under one
+ * lock, and nobody changes them before busy is 0: work() itself needs no lock.
+ */
+#include "nn/math/parallel_for.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+/* The lock guards all below it. A run is a new number of `run`; who finds one
+ * does its part and counts `busy` down. */
+struct parallel_for
+{
+    uint32_t n;
+    struct member *members; /* n - 1: parts 1 and on. */
+    uint32_t n_started;
+    pthread_mutex_t lock;
+    pthread_cond_t begin, done;
+    uint64_t run;
+    uint32_t busy;
+    bool stop;
+    void (*work)(void *self, uint32_t part);
+    void *self;
+};
+
+struct member
+{
+    struct parallel_for *team;
+    uint32_t part;
+    pthread_t thread;
+};
+
+/* Wait for a run after `last`. False: the team is closing. */
+static bool next_run(struct parallel_for *t, uint64_t *last)
+{
+    pthread_mutex_lock(&t->lock);
+    while (t->run == *last && !t->stop)
+        pthread_cond_wait(&t->begin, &t->lock);
+    bool go = !t->stop;
+    *last = t->run;
+    pthread_mutex_unlock(&t->lock);
+    return go;
+}
+
+/* The last one to end wakes the caller. */
+static void end_part(struct parallel_for *t)
+{
+    pthread_mutex_lock(&t->lock);
+    if (--t->busy == 0)
+        pthread_cond_signal(&t->done);
+    pthread_mutex_unlock(&t->lock);
+}
+
+static void *member_main(void *arg)
+{
+    struct member *m = arg;
+    uint64_t last = 0;
+    while (next_run(m->team, &last)) {
+        /* Unlocked: the caller changes neither until this part has ended. */
+        m->team->work(m->team->self, m->part);
+        end_part(m->team);
+    }
+    return NULL;
+}
+
+/* Start the threads. n_started says how many parallel_for_close() has to join. */
+static int start(struct parallel_for *t)
+{
+    for (uint32_t i = 0; i < t->n - 1; i++) {
+        struct member *m = &t->members[i];
+        *m = (struct member){.team = t, .part = i + 1};
+        if (pthread_create(&m->thread, NULL, member_main, m) != 0)
+            return -EAGAIN;
+        t->n_started++;
+    }
+    return 0;
+}
+
+int parallel_for_open(struct parallel_for **out, uint32_t n)
+{
+    assert(n >= 1);
+    *out = NULL;
+    struct parallel_for *t = calloc(1, sizeof *t);
+    struct member *members = calloc(n, sizeof *members);
+    if (t == NULL || members == NULL) {
+        free(t);
+        free(members);
+        return -ENOMEM;
+    }
+    t->n = n;
+    t->members = members;
+    int err = pthread_mutex_init(&t->lock, NULL) | pthread_cond_init(&t->begin, NULL)
+              | pthread_cond_init(&t->done, NULL);
+    assert(err == 0); /* With default attributes there is nothing to fail. */
+    if (start(t) != 0) {
+        parallel_for_close(t);
+        return -EAGAIN;
+    }
+    *out = t;
+    return 0;
+}
+
+void parallel_for_close(struct parallel_for *t)
+{
+    if (t == NULL)
+        return;
+    pthread_mutex_lock(&t->lock);
+    assert(t->busy == 0);
+    t->stop = true;
+    pthread_cond_broadcast(&t->begin);
+    pthread_mutex_unlock(&t->lock);
+    for (uint32_t i = 0; i < t->n_started; i++)
+        pthread_join(t->members[i].thread, NULL);
+    pthread_cond_destroy(&t->begin);
+    pthread_cond_destroy(&t->done);
+    pthread_mutex_destroy(&t->lock);
+    free(t->members);
+    free(t);
+}
+
+/* The caller works, too: it is part 0. A team of one needs neither lock nor thread. */
+void parallel_for_run(struct parallel_for *t, void (*work)(void *self, uint32_t part), void *self)
+{
+    if (t->n == 1) {
+        work(self, 0);
+        return;
+    }
+    pthread_mutex_lock(&t->lock);
+    assert(t->busy == 0);
+    t->work = work;
+    t->self = self;
+    t->busy = t->n - 1;
+    t->run++;
+    pthread_cond_broadcast(&t->begin);
+    pthread_mutex_unlock(&t->lock);
+    work(self, 0);
+    pthread_mutex_lock(&t->lock);
+    while (t->busy > 0)
+        pthread_cond_wait(&t->done, &t->lock);
+    pthread_mutex_unlock(&t->lock);
+}

@@ -1,0 +1,130 @@
+/* nn/math/spelling.c -- edit distances between names, and the nearest of some. */
+#include "nn/math/spelling.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    DISTANCE_MAX = 63, /* Bytes of a text that is compared. */
+    WORD_MAX = DISTANCE_MAX + 1
+};
+
+static size_t min3(size_t a, size_t b, size_t c)
+{
+    size_t m = a < b ? a : b;
+    return m < c ? m : c;
+}
+
+/* A capital is no mistake. */
+static bool same(char a, char b)
+{
+    return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
+
+size_t spelling_distance(const char *a, const char *b)
+{
+    size_t na = strlen(a), nb = strlen(b);
+    if (na > DISTANCE_MAX || nb > DISTANCE_MAX)
+        return na + nb;
+    /* now[j] is the distance of the first i bytes of a to the first j of b; a swap
+     * looks two rows back, so three rows of the table are kept. */
+    size_t rows[3][DISTANCE_MAX + 1];
+    size_t *before = rows[0], *last = rows[1], *now = rows[2];
+    for (size_t j = 0; j <= nb; j++)
+        last[j] = j;
+    for (size_t i = 1; i <= na; i++) {
+        now[0] = i;
+        for (size_t j = 1; j <= nb; j++) {
+            now[j] = min3(last[j] + 1, now[j - 1] + 1, last[j - 1] + !same(a[i - 1], b[j - 1]));
+            if (i > 1 && j > 1 && same(a[i - 1], b[j - 2]) && same(a[i - 2], b[j - 1])
+                && before[j - 2] + 1 < now[j])
+                now[j] = before[j - 2] + 1;
+        }
+        size_t *spare = before; /* The oldest row is written next. */
+        before = last;
+        last = now;
+        now = spare;
+    }
+    return last[nb];
+}
+
+/* What has nothing of b left is not near. */
+bool spelling_enough(const char *a, const char *b)
+{
+    size_t n = strlen(b), d = spelling_distance(a, b);
+    return d <= (n + 2) / 4 + 1 && d < n;
+}
+
+/* What is near enough stays before what is not: a long name may be, at more mistakes. */
+void spelling_try(struct spelling *n, const char *name)
+{
+    size_t d = spelling_distance(n->found, name);
+    bool near = spelling_enough(n->found, name), had = spelling_meant(n) != NULL;
+    if (n->best != NULL && (near != had ? had : d >= n->distance))
+        return;
+    n->best = name;
+    n->distance = d;
+}
+
+void spelling_try_choices(struct spelling *n, const char *choices, char room[SPELLING_CHOICES_MAX])
+{
+    snprintf(room, SPELLING_CHOICES_MAX, "%s", choices);
+    for (char *at = room; at != NULL;) {
+        char *bar = strchr(at, '|');
+        if (bar != NULL)
+            *bar++ = '\0';
+        spelling_try(n, at);
+        at = bar;
+    }
+}
+
+const char *spelling_meant(const struct spelling *n)
+{
+    return n->best != NULL && spelling_enough(n->found, n->best) ? n->best : NULL;
+}
+
+const char *spelling_question(const struct spelling *n, char *out, size_t cap)
+{
+    const char *meant = spelling_meant(n);
+    snprintf(out, cap, "%s%s%s", meant != NULL ? ", did you mean " : "", meant != NULL ? meant : "",
+             meant != NULL ? "?" : "");
+    return out;
+}
+
+/* The nearest name to found[0..n). */
+static struct spelling nearest(const struct spelling_specs *s, char word[WORD_MAX],
+                               const char *found, size_t n)
+{
+    struct spelling near = {.found = word};
+    const char *name;
+    memcpy(word, found, n);
+    word[n] = '\0';
+    for (size_t i = 0; (name = s->name(i)) != NULL; i++)
+        spelling_try(&near, name);
+    return near;
+}
+
+/* A name that ends in digits ("fp16") is as good as one before them ("topk0.1", where the colon
+ * was forgotten): whichever is nearer. */
+const char *spelling_spec(const struct spelling_specs *s, const char *found,
+                          char out[SPELLING_QUESTION_MAX])
+{
+    char words[2][WORD_MAX], spec[SPELLING_QUESTION_MAX / 2] = "";
+    size_t n = strcspn(found, ":"), letters = strcspn(found, ":0123456789.-");
+    out[0] = '\0';
+    if (n >= WORD_MAX)
+        return out;
+    struct spelling whole = nearest(s, words[0], found, n);
+    struct spelling front = nearest(s, words[1], found, letters);
+    bool cut = letters < n && spelling_meant(&front) != NULL
+               && (spelling_meant(&whole) == NULL || front.distance < whole.distance);
+    const char *name = spelling_meant(cut ? &front : &whole);
+    if (name == NULL || (!cut && strcmp(words[0], name) == 0)) /* The name is right. */
+        return out;
+    const char *value = cut ? found + letters + (found[letters] == '-') : found + n;
+    int len = snprintf(spec, sizeof spec, "%s%s%s", name, cut ? ":" : "", value);
+    bool whole_fits = len < (int)sizeof spec && (s->valid == NULL || s->valid(spec));
+    snprintf(out, SPELLING_QUESTION_MAX, ", did you mean %s?", whole_fits ? spec : name);
+    return out;
+}

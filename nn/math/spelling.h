@@ -1,0 +1,60 @@
+/* nn/math/spelling.h -- the name that was meant by a mistyped one.
+ *
+ * Distance counts swapped neighbours as one mistake, since that is how fingers err
+ * ("loacl"). Short names bear one mistake, longer ones one more for each four letters.
+ *
+ *   struct spelling near = {.found = "rign"};
+ *   spelling_try(&near, "ring");
+ *   spelling_try(&near, "star");
+ *   spelling_meant(&near)           "ring"
+ */
+#ifndef NN_MATH_SPELLING_H
+#define NN_MATH_SPELLING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Edit distance with swaps of neighbours (optimal string alignment), texts
+ * of up to 63 bytes, capitals as small letters; longer ones count as far apart. */
+size_t spelling_distance(const char *a, const char *b);
+
+/* Is b near enough to a to be what was meant? */
+bool spelling_enough(const char *a, const char *b);
+
+/* A search for the nearest of many. All texts are borrowed. */
+struct spelling
+{
+    const char *found; /* Set by the caller, before the first name is tried. */
+    const char *best;  /* The nearest so far, however far; NULL before the first. */
+    size_t distance;   /* How far that one is. */
+};
+
+/* Try a name; of two at one distance the first stays. */
+void spelling_try(struct spelling *n, const char *name);
+
+/* Try each of the choices "a|b|c"; one that ends in ":N" as it is written. Only the first
+ * SPELLING_CHOICES_MAX bytes of the list are looked at. `room` holds the names, and must live as long
+ * as what spelling_meant() returns is used. */
+enum { SPELLING_CHOICES_MAX = 128 };
+void spelling_try_choices(struct spelling *n, const char *choices, char room[SPELLING_CHOICES_MAX]);
+
+/* The nearest that was tried, if it is near enough; else NULL. */
+const char *spelling_meant(const struct spelling *n);
+
+/* The end of a sentence that refuses a name: ", did you mean ring?" in out[0..cap), or "" where
+ * nothing is near. Returns out. */
+const char *spelling_question(const struct spelling *n, char *out, size_t cap);
+
+/* The same for a spec, "NAME" or "NAME:VALUE": ", did you mean topk:0.1?" of "tpok:0.1" and of
+ * "topk0.1". */
+struct spelling_specs
+{
+    const char *(*name)(size_t i);   /* The i-th name; NULL behind the last. */
+    bool (*valid)(const char *spec); /* Is that a good one? NULL: not asked. Else the name alone is
+                                       * proposed where the whole is none. */
+};
+enum { SPELLING_QUESTION_MAX = 96 };
+const char *spelling_spec(const struct spelling_specs *s, const char *found,
+                          char out[SPELLING_QUESTION_MAX]);
+
+#endif

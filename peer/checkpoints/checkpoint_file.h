@@ -1,0 +1,94 @@
+/* peer/checkpoints/checkpoint_file.h -- writes and reads a state as one safetensors file. Hashes cover every byte.
+ *
+ *   length, JSON, spaces | section | section | ... | manifest
+ *   \______ head ______/
+ *
+ *   __metadata__  format  "hearsay checkpoint"
+ *                 version "1"
+ *                 run     the run description
+ *                 name    name of the peer
+ *                 owner   public key of the peer in hexadecimal; missing in files of older versions
+ *                         and of `hearsay train`
+ *                 beat    step counter of the peer in decimal; a larger number is a newer state
+ *   manifest      the last tensor, U8: BLAKE2b-128 of the head, of each section in the order of
+ *                 the file, and of the part of the manifest before this hash
+ *
+ * Sections are tensors of one dimension, F32 or U8, without their padding. The reader detects every
+ * changed byte, and the error message names the section. The hash of the head covers names, sizes
+ * and beat, so that parts of two files cannot be combined.
+ *
+ * The writer copies no section: it writes the head, the bytes of the state, and the manifest. The
+ * reader does not trust the file. It needs memory for the head, and a few kilobytes per section.
+ */
+#ifndef PEER_CHECKPOINTS_CHECKPOINT_FILE_H
+#define PEER_CHECKPOINTS_CHECKPOINT_FILE_H
+
+#include "nn/files/safetensors_table.h"
+#include "nn/math/state.h"
+
+enum { CHECKPOINT_FILE_VERSION = 1 };
+
+/* Identifies a checkpoint: the run, the peer, and the step at which the state was saved. */
+struct checkpoint_file_label
+{
+    /* Run description, and name of the peer. UTF-8. */
+    const char *run, *name;
+    uint64_t beat; /* Step counter of the peer. */
+    /* Public key of the peer in hexadecimal. NULL: not known. */
+    const char *owner;
+};
+
+/* ---- Writing ---- */
+
+/* A checkpoint file in pieces that are ready to be written. Set all bytes to zero before
+ * checkpoint_file_build(). */
+struct checkpoint_file_pieces
+{
+    const struct state *state; /* Saved state, borrowed. */
+    /* Header of the file: length and JSON. */
+    struct safetensors_text head;
+    /* Table of `n_sections` sections: the sections of the state, then the manifest. */
+    struct state_section *section;
+    size_t n_sections, cap_sections;
+    /* Hashes of all other parts of the file, `n_manifest` bytes. */
+    uint8_t *manifest;
+    size_t n_manifest, cap_manifest;
+};
+
+/* Makes the head and the manifest for a state. The state is borrowed until the next checkpoint_file_build() or
+ * checkpoint_file_pieces_close(). A second call reuses the allocated tables. Returns 0; -EINVAL if the state
+ * has failed or a section name is not allowed in a file; or -ENOMEM. */
+__attribute__((warn_unused_result)) int checkpoint_file_build(
+    struct checkpoint_file_pieces *m, const struct state *s,
+    const struct checkpoint_file_label *label, const char *path, char error[FILE_ERROR_MAX]);
+/* Returns piece `i` of the file in `*p` and `*n`, or false if `i` is past the last piece. For an
+ * empty piece `*p` may be NULL. */
+bool checkpoint_file_piece(const struct checkpoint_file_pieces *m, size_t i, const uint8_t **p,
+                           size_t *n);
+/* Returns the size of the file in bytes. */
+uint64_t checkpoint_file_bytes(const struct checkpoint_file_pieces *m);
+/* Frees the tables of the pieces and sets all bytes to zero. */
+void checkpoint_file_pieces_close(struct checkpoint_file_pieces *m);
+
+/* ---- Reading ---- */
+
+/* A checkpoint file that was read and passed all checks. */
+struct checkpoint_file
+{
+    struct checkpoint_file_label label; /* Label of the file. The strings belong to `table`. */
+    struct state state; /* State, ready for reading. It borrows `table` and `bytes`. */
+    struct safetensors_table table;
+    uint8_t *bytes; /* Content of the file, owned. */
+};
+
+/* Checks the `n` bytes of a file and takes ownership of them on success. Returns 0, -ENOMEM, or
+ * -EINVAL with a message that names the damaged section. On failure `*m` is empty and the caller
+ * still owns `bytes`. `path` is used in messages only. */
+__attribute__((warn_unused_result)) int checkpoint_file_read(struct checkpoint_file *m,
+                                                             uint8_t *bytes, size_t n,
+                                                             const char *path,
+                                                             char error[FILE_ERROR_MAX]);
+/* Frees the content and the table of the file and sets all bytes to zero. */
+void checkpoint_file_close(struct checkpoint_file *m);
+
+#endif

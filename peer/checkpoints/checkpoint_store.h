@@ -1,0 +1,105 @@
+/* peer/checkpoints/checkpoint_store.h -- keeps the last two checkpoints of a peer, so that a crash at any moment
+ * leaves one intact.
+ *
+ *   checkpoint-0.safetensors    step 120                   step 120
+ *   checkpoint-1.safetensors    step 90     -- rename -->  step 150, the newest
+ *   checkpoint.tmp              step 150: written, synced
+ *
+ * A slot is one of the two files. A new checkpoint replaces the slot that does not hold the newest
+ * one. It is written to a temporary file and synced. The temporary file is renamed over the slot,
+ * and the directory is synced. Only then checkpoint_store_write() returns 0. After a crash, checkpoint_store_load() finds
+ * the last checkpoint for which checkpoint_store_write() returned 0, or a newer one. The disk holds two
+ * checkpoints and, during a write, the temporary file.
+ *
+ * After any failure the temporary file is deleted, and the next try writes a new one. A failed
+ * write leaves both slots unchanged. The caller must make sure that one peer at a time writes a
+ * directory.
+ */
+#ifndef PEER_CHECKPOINTS_CHECKPOINT_STORE_H
+#define PEER_CHECKPOINTS_CHECKPOINT_STORE_H
+
+#include "peer/checkpoints/checkpoint_file.h"
+#include "peer/checkpoints/disk.h"
+
+#include <stdatomic.h>
+
+enum { SLOTS = 2, CHECKPOINT_STORE_PATH_MAX = 1024 };
+
+/* The checkpoint store of one peer: two slots in one directory. */
+struct checkpoint_store
+{
+    const struct disk *disk; /* Directory for the files, borrowed. */
+    const char *dir;         /* Path of the directory for messages, borrowed. */
+    /* Slot with the newest checkpoint, which the next write does not replace. -1: both slots are
+     * empty or unusable. */
+    int newest;
+    /* Pieces of the checkpoint being written. Reused, so that a write rarely allocates memory. */
+    struct checkpoint_file_pieces pieces;
+    /* Set by any thread to stop a write: the write then fails with -ECANCELED after at most 4 MiB.
+     * The owner clears the flag. */
+    atomic_bool stop;
+};
+
+/* End of a note about a directory whose checkpoints name no owner. The note begins with the
+ * path. */
+#define CHECKPOINT_STORE_UNOWNED                                                                   \
+    ": its checkpoints name no owner, because an older version wrote them; they are used"
+
+/* Checkpoints that checkpoint_store_load() found in a directory. */
+struct checkpoint_store_found
+{
+    /* Number of good checkpoints. The newest comes first; at equal step counters slot 0 comes
+     * first. */
+    size_t n;
+    /* Good checkpoints, `n` of them. */
+    struct checkpoint_file image[SLOTS];
+    int slot[SLOTS]; /* Slot number of each good checkpoint. */
+    /* Number of unusable files. They stay on disk until a write replaces them, which happens before
+     * a good one is replaced. */
+    size_t n_bad;
+    struct checkpoint_store_bad
+    {
+        int slot;
+        /* -EINVAL: the content is damaged. Other values: an I/O or memory error, and a second try
+         * may succeed. */
+        int err;
+        char why[FILE_ERROR_MAX];
+    } bad[SLOTS];
+};
+
+/* Initialises an empty store. `disk` and `dir` are borrowed and must outlive `s`. Reads no file. */
+void checkpoint_store_open(struct checkpoint_store *s, const struct disk *disk, const char *dir);
+/* Frees the memory of the store. The files stay. */
+void checkpoint_store_close(struct checkpoint_store *s);
+
+/* Returns the file name of a slot, without the directory. */
+const char *checkpoint_store_name(int slot);
+
+/* Reads both checkpoint files into `*f`, and deletes a temporary file that a crash left. Files of
+ * more than `most` bytes count as unusable. A missing file counts as neither good nor unusable. */
+void checkpoint_store_load(struct checkpoint_store *s, uint64_t most,
+                           struct checkpoint_store_found *f);
+/* Frees the checkpoints that checkpoint_store_load() found. */
+void checkpoint_store_found_close(struct checkpoint_store_found *f);
+
+/* Checks that the checkpoints found by checkpoint_store_load() belong to the peer `own`: they have its public
+ * key (`own->owner`). A checkpoint of an older version names no owner: then `*unowned` is true, and
+ * the names must be equal, unless `own->name` is NULL because the user gave no name. Returns 0; or
+ * -EINVAL with a message that names the file, both peers and the remedy. */
+__attribute__((warn_unused_result)) int checkpoint_store_check_owner(
+    const struct checkpoint_store *s, const struct checkpoint_store_found *f,
+    const struct checkpoint_file_label *own, bool *unowned, char error[FILE_ERROR_MAX]);
+
+/* Makes `slot` the one that the next write does not replace. Call this when the peer resumes from
+ * an older checkpoint because it rejected the newest one. Otherwise the rejected checkpoint would
+ * stay and be found first at every start. */
+void checkpoint_store_set_newest(struct checkpoint_store *s, int slot);
+
+/* Saves a state as the newest checkpoint. When the function returns 0, the checkpoint is durable.
+ * Otherwise it returns a negative errno with a message, and the previous checkpoints still
+ * exist. */
+__attribute__((warn_unused_result)) int checkpoint_store_write(
+    struct checkpoint_store *s, const struct state *state,
+    const struct checkpoint_file_label *label, char error[FILE_ERROR_MAX]);
+
+#endif

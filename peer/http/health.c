@@ -1,0 +1,66 @@
+/* peer/http/health.c -- from a snapshot to yes or no, with a reason. */
+#include "peer/http/health.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+/* Returns `answer`, so that a judgement and its reason stand in one line. */
+__attribute__((format(printf, 3, 4))) static bool say(char text[HEALTH_TEXT], bool answer,
+                                                      const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    if (text != NULL)
+        vsnprintf(text, HEALTH_TEXT, format, list);
+    va_end(list);
+    return answer;
+}
+
+bool health_live(const struct snapshot *s, int64_t now_us, char text[HEALTH_TEXT])
+{
+    int64_t silent_us = now_us - s->taken_us;
+    if (s->number == 0)
+        return say(text, true, "starting: it reads its data, or asks the cluster for its run");
+    if (silent_us > HEALTH_SILENT_US)
+        return say(text, false, "its loop has said nothing for %.0f s", (double)silent_us * 1e-6);
+    return say(text, true, "alive");
+}
+
+static bool gathers(const struct snapshot *s, char text[HEALTH_TEXT])
+{
+    uint32_t live = s->figures.n_live;
+    if (!s->has_run)
+        return say(text, false,
+                   "joining: this peer has no run yet, and waits for a peer that has one");
+    if (live < s->min_peers)
+        return say(text, false, "joining: %u of %u members are here", live, s->min_peers);
+    return say(
+        text, false,
+        "joining: %u members are here, %u are needed; this peer waits for their edges, or for a "
+        "model",
+        live, s->min_peers);
+}
+
+bool health_ready(const struct snapshot *s, int64_t now_us, char text[HEALTH_TEXT])
+{
+    const struct node_progress *p = &s->figures;
+    if (!health_live(s, now_us, text) || s->number == 0)
+        return false;
+    switch (p->phase) {
+    case NODE_GATHERING:
+        return gathers(s, text);
+    case NODE_TRAINING:
+        if (p->holds)
+            return say(text, false, "no-quorum: fewer members are alive than the run's quorum");
+        return say(text, true, "training: round %" PRIu64 " of %" PRIu64, p->round, p->n_rounds);
+    case NODE_SETTLING:
+        return say(text, true, "consensus: round %" PRIu64 " of the consensus phase",
+                   p->settle_rounds);
+    case NODE_SERVING:
+        return say(text, true, "finishing: its model is final");
+    case NODE_LEFT:
+        break;
+    }
+    return say(text, false, "it has left the run");
+}

@@ -1,0 +1,33 @@
+/* peer/http/hosts.h -- Host headers that the HTTP server accepts: protection against DNS rebinding.
+ *
+ * A page of another site can make a browser resolve the site's name to this machine, and can then
+ * read the pages of this server. The browser sends the site's name as the Host header. So the server
+ * accepts only known names in this header:
+ *
+ *   an IP address, with or without a port     yes: no site can redirect an address
+ *   localhost, this machine's host name       yes
+ *   a name of hosts_add(), or a subdomain     yes: a.example allows x.a.example
+ *   any other name, or two Host headers       no: 421
+ */
+#ifndef PEER_HTTP_HOSTS_H
+#define PEER_HTTP_HOSTS_H
+
+#include <stdbool.h>
+
+enum { HOSTS_MAX = 32, HOSTS_NAME_MAX = 253 };
+
+/* Names of hosts that the server answers for. Initialise with zeros. */
+struct hosts
+{
+    char name[HOSTS_MAX][HOSTS_NAME_MAX + 1]; /* In lower case, without a port or a final dot. */
+    unsigned n;
+};
+
+/* Adds the host of "host:port", "[address]:port" or "host". IP addresses are not stored, because
+ * they are always allowed. A name that is too long, and any name after the first HOSTS_MAX, is
+ * ignored: requests for it get 421. */
+void hosts_add(struct hosts *h, const char *address);
+/* True if a request with this Host header may be answered. */
+bool hosts_allow(const struct hosts *h, const char *host);
+
+#endif

@@ -1,0 +1,47 @@
+/* peer/http/routes.h -- makes the answer to a request from the path and a snapshot.
+ *
+ *   /              the live page (live.h)
+ *   /metrics       Prometheus' text format (prometheus.h)
+ *   /status.json   the same and more as JSON (status.h)
+ *   /healthz       200 while the main loop runs, else 503 (health.h)
+ *   /readyz        200 while the peer takes part in the run, else 503; with the reason
+ *   other paths    404; methods other than GET and HEAD: 405
+ *   any path       421, if hosts.h does not allow the Host header
+ *
+ * To add a page, add a row to routes.c: a function that writes the page, and its content type.
+ */
+#ifndef PEER_HTTP_ROUTES_H
+#define PEER_HTTP_ROUTES_H
+
+#include "peer/http/status.h"
+
+/* What answers are made of besides the snapshot. Begin with zeros. */
+struct routes
+{
+    struct status_history history;
+};
+
+struct routes_answer
+{
+    unsigned status;    /* As HTTP has it: 200, 404, ... */
+    const char *type;   /* Content-Type. */
+    const char *allow;  /* The methods that are allowed, with 405; else NULL. */
+    const char *policy; /* Content-Security-Policy of what a browser shows, or NULL. */
+    struct text body;   /* text_close() it. */
+    int place;          /* The same for all requests of one path that may have the same answer for
+                        * as long as the snapshot is the same; -1: make it anew each time. */
+};
+
+enum { ROUTES_KEPT = 2 /* Places are below this. */ };
+
+/* The place of what GET `path` gives, or -1. */
+int routes_place(const char *method, const char *path);
+
+/* Fills *a, whose body is empty. */
+void routes_answer(struct routes *r, const char *method, const char *path, const struct snapshot *s,
+                   int64_t now_us, struct routes_answer *a);
+/* Fills *a with the answer to a request whose Host header is not allowed: 421. */
+void routes_misdirected(struct routes_answer *a);
+void routes_close(struct routes *r);
+
+#endif

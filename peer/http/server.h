@@ -1,0 +1,45 @@
+/* peer/http/server.h -- a small HTTP server on a thread of its own (libmicrohttpd).
+ *
+ *   loop thread                    HTTP thread, of the lowest priority
+ *   server_blank() ... fill        request --> board --> routes.h --> response
+ *   server_publish() ---board--->              kept for other requests of the same second
+ *
+ * It never touches the node, and the loop never waits for it. Whoever asks too much hurts himself:
+ * SERVER_CLIENTS connections at a time, of which a new one pushes out the oldest; one that stalls
+ * for SERVER_STALL_S goes; a request has SERVER_MEMORY bytes at most. There are no files behind it, no
+ * uploads, no TLS and no passwords: where others may reach it is the operator's choice.
+ */
+#ifndef PEER_HTTP_SERVER_H
+#define PEER_HTTP_SERVER_H
+
+#include "peer/http/hosts.h"
+#include "peer/http/snapshot.h"
+
+#include <sys/socket.h>
+
+enum {
+    SERVER_CLIENTS = 32,
+    SERVER_STALL_S = 10,
+    SERVER_MEMORY = 16 * 1024, /* Bytes of a connection: its request and the answer's head. */
+    SERVER_ERROR_MAX = 200
+};
+
+struct server;
+
+/* Listens at `address`. Until the main loop begins, each request is answered with "the loop has not
+ * begun". Requests whose Host header `hosts` does not allow get 421; `hosts` is copied. Returns 0,
+ * or a negative errno with a message in `error`. */
+int server_open(struct server **s, const struct sockaddr *address, socklen_t n,
+                const struct hosts *hosts, char error[SERVER_ERROR_MAX]);
+/* Ends its thread. s may be NULL. */
+void server_close(struct server *s);
+
+/* The port, also where it was left to the system. */
+uint16_t server_port(const struct server *s);
+
+/* The loop thread's next word: fill in what server_blank() gives (which holds an older one, or zeros),
+ * then publish it. */
+struct snapshot *server_blank(struct server *s);
+void server_publish(struct server *s);
+
+#endif

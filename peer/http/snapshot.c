@@ -1,0 +1,38 @@
+/* peer/http/snapshot.c -- words for what a snapshot holds as numbers. */
+#include "peer/http/snapshot.h"
+
+const char *snapshot_member_state(enum member_state state)
+{
+    switch (state) {
+    case MEMBER_ALIVE:
+        return "alive";
+    case MEMBER_SUSPECT:
+        return "suspect";
+    case MEMBER_DEAD:
+        return "dead";
+    case MEMBER_LEFT:
+        return "left";
+    }
+    return "unknown";
+}
+
+const char *snapshot_wait(enum node_waits_for what)
+{
+    static const char *const word[NODE_WAITS] = {
+        [NODE_WAITS_RUN] = "run",         [NODE_WAITS_RESUME] = "resume",
+        [NODE_WAITS_MEMBERS] = "members", [NODE_WAITS_MODEL] = "model",
+        [NODE_WAITS_EDGES] = "edges",     [NODE_WAITS_QUORUM] = "quorum",
+        [NODE_WAITS_DISK] = "disk",       [NODE_WAITS_NEIGHBOUR] = "neighbour",
+        [NODE_WAITS_OTHERS] = "others"};
+    return word[what];
+}
+
+void snapshot_hex(char *out, const uint8_t *bytes, size_t n)
+{
+    static const char digit[] = "0123456789abcdef";
+    for (size_t i = 0; i < n; i++) {
+        out[2 * i] = digit[bytes[i] >> 4];
+        out[2 * i + 1] = digit[bytes[i] & 15];
+    }
+    out[2 * n] = '\0';
+}

@@ -1,0 +1,22 @@
+/* peer/http/text.h -- text that grows. */
+#ifndef PEER_HTTP_TEXT_H
+#define PEER_HTTP_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Begin with zeros. */
+struct text
+{
+    char *p; /* n bytes and a NUL; NULL: nothing yet. */
+    size_t n, cap;
+    bool failed; /* There was no memory, and it is not whole. */
+};
+
+__attribute__((format(printf, 2, 3))) void text_add(struct text *t, const char *format, ...);
+void text_add_bytes(struct text *t, const char *p, size_t n);
+/* Empty again; its memory stays. */
+void text_clear(struct text *t);
+void text_close(struct text *t);
+
+#endif

@@ -1,0 +1,174 @@
+/* peer/node/distance_bound.c -- a bound on all distances by those along the edges. */
+#include "peer/node/distance_bound.h"
+
+#include "nn/math/vec.h"
+#include "peer/node/member_counts.h"
+
+#include <math.h>
+
+enum { LIARS_MAX = 16 /* With more of them nothing is said of who is final. */ };
+
+/* D^2 of the edge's last exchange and E^2 of our delta of it; infinite where there was none. */
+static void measure(const struct edge *e, double *d2, double *e2)
+{
+    bool has = e->state == EDGE_OPEN && e->prev.payload != NULL && e->gamma.d2 > 0;
+    *d2 = has ? e->gamma.d2 : (double)INFINITY;
+    *e2 = has ? (double)e->prev.head.e2 : (double)INFINITY;
+}
+
+/* Writes D'^2 and E'^2 of an edge (chain.h), for models that are held in 16 bits. Infinite: not
+ * known. Must not be called while a job runs. O(dim). */
+static void measure_held(const struct mixing *m, const struct edge *e, double *d2, double *e2)
+{
+    measure(e, d2, e2);
+    bool has = isfinite(*d2) && e->a != NULL && e->b != NULL;
+    *d2 = has ? mixing_held_dist2(m, e->a->v, e->b) : (double)INFINITY;
+    *e2 = has ? mixing_held_dist2(m, m->x, e->a->v) : (double)INFINITY;
+}
+
+bool distance_bound_at_once(const struct edges *es)
+{
+    const struct run *run = &es->workshop->run;
+    return run->policy == RUN_SYNC && run->tolerate == 0 && edges_gap(es) > 0;
+}
+
+/* Models are at most so many times as far apart as along an edge: see the top of chain.h. */
+static double reach(const struct edges *es, size_t n_members)
+{
+    double along = (double)(n_members - 1);
+    bool held_in_16_bits = es->workshop->mixing.rounded != NULL;
+    return distance_bound_at_once(es) && !held_in_16_bits
+               ? fmin(along, sqrt(1 / (2 * edges_gap(es))))
+               : along;
+}
+
+double distance_bound_bound(const struct edges *es, size_t n_members)
+{
+    const struct mixing *m = &es->workshop->mixing;
+    double most_d2 = 0, most_e2 = 0, d2, e2;
+    size_t n = 0;
+    if (m->mixer->updates || n_members < 2 || es->n == 0)
+        return (double)INFINITY;
+    for (size_t i = 0; i < es->n; i++) {
+        const struct neighbour *b = edges_at(es, i);
+        const struct edge *e = &b->edge;
+        if (b->aside)
+            continue; /* What it measured is of training. */
+        if (e->state == EDGE_DONE || b->distrusted || edges_found_out(es, b))
+            continue; /* The distrusted have no part in it. */
+        if (m->rounded != NULL)
+            measure_held(m, e, &d2, &e2);
+        else
+            measure(e, &d2, &e2);
+        n++;
+        most_d2 = fmax(most_d2, d2);
+        most_e2 = fmax(most_e2, e2);
+    }
+    double n_d = m->rounded != NULL ? 1 : 3;
+    double link = n_d * sqrt(most_d2) + 2 * sqrt(most_e2), norm2 = run_context_norm2(es->workshop);
+    return n > 0 && norm2 > 0 ? reach(es, n_members) * link / sqrt(norm2) : (double)INFINITY;
+}
+
+double distance_bound_apart(const struct edges *es)
+{
+    const struct run *run = &es->workshop->run;
+    double most = 0, d2, e2, norm2 = run_context_norm2(es->workshop);
+    if (run->policy != RUN_SYNC || run->tolerate > 0)
+        return 0;
+    for (size_t i = 0; i < es->n; i++) {
+        const struct neighbour *b = edges_at(es, i);
+        measure(&b->edge, &d2, &e2);
+        /* What was long ago says nothing of now. */
+        if (b->aside || !isfinite(d2) || b->edge.run_round + 2 < es->beat)
+            continue;
+        most = fmax(most, fmax(sqrt(d2) / 2 - sqrt(e2), sqrt(e2)));
+    }
+    return norm2 > 0 ? most / sqrt(norm2) : 0;
+}
+
+double distance_bound_left(const struct edges *es)
+{
+    const struct mixing *m = &es->workshop->mixing;
+    double far2[LIARS_MAX + 1] = {0};
+    uint32_t last = es->workshop->run.tolerate;
+    if (m->mixer->updates || last > LIARS_MAX)
+        return 0;
+    for (size_t i = 0; i < es->n; i++) {
+        const struct neighbour *b = edges_at(es, i);
+        const struct member *other = members_find(es->env->members, b->edge.id);
+        bool counts = other != NULL && other->record->state == RECORD_FINISHED && !b->aside;
+        if (b->edge.state != EDGE_DONE || b->edge.b == NULL || b->distrusted || !counts)
+            continue;
+        /* An edge that was never open tells nothing of a model. */
+        double d2 = b->edge.opened ? mixing_held_dist2(m, m->x, b->edge.b) : (double)INFINITY;
+        for (uint32_t k = 0; k <= last; k++)
+            if (d2 > far2[k]) {
+                double t = far2[k];
+                far2[k] = d2;
+                d2 = t;
+            }
+    }
+    double norm2 = run_context_norm2(es->workshop);
+    return far2[last] > 0 && norm2 > 0 ? sqrt(far2[last] / norm2) / 2 : 0;
+}
+
+void distance_bound_begin(struct distance_bound *c)
+{
+    *c = (struct distance_bound){
+        .bound = (double)INFINITY, .now = (double)INFINITY, .before = (double)INFINITY};
+}
+
+/* Has a neighbour ended that was not near? Of who failed nothing is expected. Without lock step its last
+ * word may not have come. */
+static bool ended_apart(const struct edges *es)
+{
+    for (size_t i = 0; i < es->n && es->workshop->run.policy == RUN_SYNC; i++) {
+        const struct neighbour *b = edges_at(es, i);
+        const struct member *other = members_find(es->env->members, b->edge.id);
+        bool failed = other != NULL && other->record->state == RECORD_FAILED;
+        if (b->edge.state == EDGE_DONE && !failed && !b->aside && !b->distrusted
+            && neighbour_settled(b, es->beat) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Have all neighbours ended, and was none of them distrusted? Then what was known last is true still. */
+static bool all_ended(const struct edges *es)
+{
+    for (size_t i = 0; i < es->n; i++) {
+        const struct neighbour *b = edges_at(es, i);
+        if (!b->aside && (b->edge.state != EDGE_DONE || b->distrusted || edges_found_out(es, b)))
+            return false;
+    }
+    return es->n > 0 && !ended_apart(es);
+}
+
+void distance_bound_look(struct distance_bound *c, const struct edges *es, uint64_t rounds,
+                         double distance, double most)
+{
+    if (all_ended(es))
+        return;
+    bool waits = (distance_bound_at_once(es) || !(distance <= most)) && !ended_apart(es);
+    double now =
+        waits ? distance_bound_bound(es, member_counts_vertices(es->env)) : (double)INFINITY;
+    if (rounds != c->round)
+        c->before = c->now;
+    c->round = rounds;
+    c->now = now;
+    double bound = fmax(c->now, c->before);
+    /* Open edges may join those that are left, and not who has ended. */
+    bool near = bound <= most && (c->counts || !member_counts_ended(es->env));
+    if (near && !c->near)
+        c->since = rounds;
+    c->near = near;
+    bool late = near && rounds - c->since >= DISTANCE_BOUND_ROUNDS;
+    c->bound = near && (late || distance_bound_at_once(es)) ? bound : (double)INFINITY;
+    if (late && !c->counts) {
+        env_note(es->env, NOTE_WARNING,
+                 "sketches are missing, or say what cannot be: the drift is known by the edges "
+                 "alone, and is below %.2e",
+                 bound);
+        c->counts = true;
+    }
+}

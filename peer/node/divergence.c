@@ -1,0 +1,151 @@
+/* peer/node/divergence.c -- the judgement, from a few figures. */
+#include "peer/node/divergence.h"
+
+#include "nn/math/number.h"
+#include "nn/math/state.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum {
+    FIRST = 10,   /* Rounds whose mean is a loss to begin with. */
+    LEAST = 30,   /* With fewer rounds only clear cases are judged. */
+    ENOUGH = 100, /* Rounds below which a model need not have learnt anything. */
+    /* Samples below which an accuracy may equal the share of the most frequent label by chance. */
+    TESTED = 100,
+    STREAK = 10 /* Losses in a row that make a case clear in a run of 30 rounds or more. */
+};
+
+static const double newest_weight = 0.1; /* The newest loss counts so much in an average. */
+static const double steady_samples = 64; /* A loss of fewer counts less in that of the losses. */
+static const double worse_nats = 1;      /* A loss is worse so far above where it began; */
+static const double most_share = 0.7;    /* training ran away if so many of the newest are. */
+static const double clear_factor = 3;    /* So many times where it began is a clear case. */
+static const double noise_nats = 2;      /* The loss of one sample may be so low by chance. */
+static const double guess_share = 0.01;  /* Classes of unequal size, and chance, give as much. */
+static const double far_apart = 1;       /* Models are too far apart at so many times |mean|, */
+static const double grown_factor = 3;    /* if Xi is so many times that of the third quarter. */
+
+void divergence_init(struct divergence *v)
+{
+    *v = (struct divergence){.loss_first = (double)NAN,
+                             .loss_mean = (double)NAN,
+                             .loss_last = (double)NAN,
+                             .xi_half = (double)NAN,
+                             .drift = (double)NAN};
+}
+
+/* What the losses are compared with: the mean of the first ones, unless it was
+ * already raised by losses that ran away in them. The very first loss cannot
+ * have been; but where it is of few samples, it may be low by chance. NaN for
+ * who was not there from the start. */
+static double begun(const struct divergence *v)
+{
+    double first = v->loss_first + noise_nats / sqrt((double)v->n_samples);
+    return first < v->loss_mean ? first : v->loss_mean;
+}
+
+/* What the newest loss counts in loss_last: less where it is of few samples, as one bad batch of
+ * four would be the average; and a third of all losses, in a short run. */
+static double last_weight(const struct divergence *v)
+{
+    double n = (double)v->n_losses, share = (double)v->n_samples / steady_samples;
+    double least = newest_weight * LEAST / n;
+    double weight = newest_weight * (share < 1 ? share : 1);
+    return n <= 3 ? 1 : weight < least ? least : weight;
+}
+
+void divergence_loss(struct divergence *v, uint64_t round, double loss, uint64_t n_samples)
+{
+    uint64_t n = ++v->n_losses;
+    if (n == 1) {
+        v->loss_first = v->loss_mean = round == 0 ? loss : (double)NAN;
+        v->loss_last = loss;
+        v->n_samples = n_samples > 0 ? n_samples : 1;
+        return;
+    }
+    if (n <= FIRST)
+        v->loss_mean += (loss - v->loss_mean) / (double)n;
+    double limit = begun(v);
+    bool above = loss > limit + worse_nats;
+    v->above += newest_weight * ((above ? 1.0 : 0.0) - v->above);
+    v->n_clear = above && loss > clear_factor * limit ? v->n_clear + 1 : 0;
+    v->loss_last += last_weight(v) * (loss - v->loss_last);
+}
+
+/* Were the newest losses, a third of all in a short run, all clearly worse? */
+static bool clearly_worse(const struct divergence *v)
+{
+    uint64_t third = (v->n_losses + 2) / 3;
+    uint64_t least = third < 2 ? 2 : third < STREAK ? third : STREAK;
+    return v->n_clear >= least;
+}
+
+void divergence_drift(struct divergence *v, double xi, double relative, uint64_t round,
+                      uint64_t n_rounds)
+{
+    uint64_t half = n_rounds / 2, late = n_rounds - n_rounds / 10;
+    if (isfinite(xi) && round >= half && round < half + n_rounds / 4 && !(xi <= v->xi_half))
+        v->xi_half = xi;
+    if (round < late || !(xi > grown_factor * v->xi_half))
+        return;
+    double far = isfinite(relative) ? relative : xi > 0 ? (double)INFINITY : 0;
+    if (far <= v->drift)
+        return;
+    v->drift = far;
+    v->drift_round = round;
+}
+
+bool divergence_majority(const struct trainer_report *tested, char why[DIVERGENCE_TEXT])
+{
+    bool nothing =
+        tested->n_samples >= TESTED && tested->majority < 1 && tested->accuracy <= tested->majority;
+    if (nothing)
+        snprintf(why, DIVERGENCE_TEXT,
+                 "the accuracy is %.2f %%, and the most frequent label alone gives %.2f %%",
+                 100 * tested->accuracy, 100 * tested->majority);
+    return nothing;
+}
+
+bool divergence_learnt_nothing(const struct divergence *v, double guess,
+                               const struct trainer_report *tested, char why[DIVERGENCE_TEXT])
+{
+    if (v->n_losses < ENOUGH)
+        return false;
+    if (guess > 0 && v->loss_last >= (1 - guess_share) * guess) {
+        snprintf(why, DIVERGENCE_TEXT, "the training loss ended at %.4g, and guessing has %.4g",
+                 v->loss_last, guess);
+        return true;
+    }
+    return divergence_majority(tested, why);
+}
+
+bool divergence_ran_away(const struct divergence *v, char why[DIVERGENCE_TEXT])
+{
+    bool loss = (v->n_losses >= LEAST && v->above > most_share) || clearly_worse(v);
+    bool drift = v->drift > far_apart;
+    char far[NUMBER_TEXT_MAX];
+    if (loss)
+        snprintf(why, DIVERGENCE_TEXT, "the training loss ended at %.4g, having begun at %.4g",
+                 v->loss_last, v->loss_first < v->loss_mean ? v->loss_first : v->loss_mean);
+    else if (drift)
+        snprintf(why, DIVERGENCE_TEXT,
+                 "at round %llu the models were farther apart than their mean is long "
+                 "(relative drift %s)",
+                 (unsigned long long)v->drift_round, number_said(v->drift, far));
+    return loss || drift;
+}
+
+void divergence_state(struct divergence *v, struct state *s)
+{
+    state_f64(s, &v->loss_first);
+    state_f64(s, &v->loss_mean);
+    state_f64(s, &v->loss_last);
+    state_f64(s, &v->above);
+    state_u64(s, &v->n_losses);
+    state_u64(s, &v->n_samples);
+    state_u64(s, &v->n_clear);
+    state_f64(s, &v->xi_half);
+    state_f64(s, &v->drift);
+    state_u64(s, &v->drift_round);
+}

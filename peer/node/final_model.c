@@ -1,0 +1,57 @@
+/* peer/node/final_model.c -- a final model is stored, or offered to others, and that is said. */
+#include "peer/node/final_model.h"
+
+/* Only now do the others hear of our end: who has no file to show for it has not finished. Its
+ * part of the exchanges is done all the same. */
+static void say_kept(struct node *n, bool stored)
+{
+    n->kept = true;
+    n->unkept = !stored;
+    if (!stored)
+        env_note(&n->env, NOTE_WARNING,
+                 "what this peer has learnt could not be stored: it tells the others that it has "
+                 "failed");
+    bool finished = stored && n->job.rollback.n <= 1; /* Else its model is of long before. */
+    members_set_state(n->env.members, finished ? RECORD_FINISHED : RECORD_FAILED);
+    sessions_say_finished_all(&n->sessions);
+}
+
+void final_model_kept(struct node *n, bool stored)
+{
+    if (n->phases.phase != NODE_SERVING || n->job.working || n->kept || n->offers)
+        return;
+    if (stored) {
+        say_kept(n, true);
+        return;
+    }
+    n->offers = true;
+    model_handoff_begin(&n->hand);
+}
+
+void final_model_update(struct node *n)
+{
+    if (!n->offers || model_handoff_update(&n->hand))
+        return;
+    n->offers = false;
+    say_kept(n, false);
+}
+
+void final_model_hand(struct node *n, const struct link *l, const struct wire_message *m)
+{
+    bool ending = n->phases.phase == NODE_SETTLING || n->phases.phase == NODE_SERVING;
+    model_handoff_said(&n->hand, l, &m->hand, ending && !n->unkept && !n->offers, n->phases.round);
+}
+
+bool node_handed(const struct node *n, struct node_handed *h)
+{
+    const struct model_handoff *own = &n->hand;
+    if (own->taken == NULL)
+        return false;
+    *h = (struct node_handed){own->taken, own->giver[own->giving_place].name, own->taken_round};
+    return true;
+}
+
+const char *node_handed_to(const struct node *n)
+{
+    return n->hand.with[0] != '\0' ? n->hand.with : NULL;
+}

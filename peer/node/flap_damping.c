@@ -1,0 +1,31 @@
+/* peer/node/flap_damping.c -- sums that are forgotten by half. */
+#include "peer/node/flap_damping.h"
+
+#include <math.h>
+
+static const double half_life_s = 10, most_s = 3, least_s = 1;
+static const double n_half_life_s = 60, often = 1.4;
+
+struct flap_damping flap_damping_begun(int64_t now_us)
+{
+    return (struct flap_damping){.at_us = now_us, .since_us = now_us, .away = true};
+}
+
+void flap_damping_look(struct flap_damping *a, bool away, int64_t there_us, int64_t now_us)
+{
+    double dt = (double)(now_us - a->at_us) * 1e-6;
+    a->at_us = now_us;
+    a->s = a->s * exp2(-dt / half_life_s) + (away ? dt : 0);
+    a->n = a->n * exp2(-dt / n_half_life_s) + (away && !a->away);
+    a->flapping = a->s > (a->flapping ? least_s : most_s);
+    if (away && !a->away)
+        a->since_us = there_us;
+    if (away)
+        a->away_us = now_us - a->since_us;
+    a->away = away;
+}
+
+bool flap_damping_often(const struct flap_damping *a)
+{
+    return a->n > often;
+}

@@ -1,0 +1,152 @@
+/* peer/node/handshake.c -- what is said of members, by themselves and by others: merged, within limits.
+ *
+ * Whoever holds the cluster's key can make up members. So their records are merged, but count for
+ * nothing until sessions vouch for them (gossip/members/endorsements.h), and one session tells of so
+ * many in a minute. More are dropped: that is said, and is no violation, since it may be a
+ * relay that was told them itself.
+ */
+#include "peer/node/sessions.h"
+
+#include "gossip/members/endorsements.h"
+
+enum {
+    NEW_MAX = WIRE_MEMBERS_MAX, /* A table that was never seen is no more than this, */
+    NEW_US = 60 * 1000 * 1000,  /* and no honest cluster has that many newcomers in a minute. */
+    OTHER_US = 1000 * 1000      /* Who ends a session for another process does so at once. */
+};
+
+static void note_forged(struct sessions *s, const struct link *l, enum members_verdict verdict)
+{
+    if (verdict == MEMBERS_FORGED)
+        sessions_violation(s, l, "forged rumour");
+}
+
+/* A clone that does not end gets a line a minute. */
+static void say_cloned(struct sessions *s, const char *which)
+{
+    struct env *v = s->env;
+    if (v->now_us < s->cloned_us)
+        return;
+    s->cloned_us = v->now_us + CLONED_US;
+    env_note(v, NOTE_ERROR,
+             "another process runs with our identity%s should end by itself (was our directory "
+             "copied?)",
+             which);
+}
+
+/* A clone that calls only others has no session with us. Nor does its last word reach us, if they
+ * have given up its session for ours by then. But before, they have given up ours for its, and told
+ * us of it: a record of ours that we did not make, on a session that was well, and is then closed.
+ * The record alone says nothing: it may be that of a former life. */
+static void note_other(struct sessions *s, struct link *l, const struct record *r,
+                       enum members_verdict verdict)
+{
+    int64_t now_us = s->env->now_us;
+    if (verdict == MEMBERS_ABOUT_ME && r->boot != members_self(s->env->members)->boot
+        && now_us - l->up_us > SILENT_US)
+        l->other_us = now_us;
+}
+
+void handshake_lost(struct sessions *s, const struct link *l)
+{
+    if (l->other_us > 0 && !l->doomed && s->env->now_us - l->other_us <= OTHER_US)
+        say_cloned(s, ", and talks to those whom we talk to: whichever began last");
+}
+
+static enum members_verdict merge(struct sessions *s, const struct link *l, const struct record *r)
+{
+    struct env *v = s->env;
+    if (!admit_record(s, r))
+        return MEMBERS_OLD;
+    bool was_out = admit_keeps_out(s, r->id);
+    enum members_verdict verdict = members_merge(v->members, r, v->now_us);
+    dissemination_heard(s, l, r);
+    if (was_out && !admit_keeps_out(s, r->id)) /* It has a token now. */
+        members_refuse(v->members, r->id, false, v->now_us);
+    note_forged(s, l, verdict);
+    if (verdict == MEMBERS_TWICE)
+        env_note(v, NOTE_WARNING,
+                 "two processes run with the identity of %s (%02x%02x%02x%02x): the one that "
+                 "began last should end by itself",
+                 r->name, r->id[0], r->id[1], r->id[2], r->id[3]);
+    if (verdict == MEMBERS_CLONED)
+        say_cloned(s, ", and began after us: that one");
+    if (verdict == MEMBERS_CLONE) {
+        /* Not a word of leaving: it would be the other's, too. But our answer, which tells it. */
+        env_note(v, NOTE_ERROR,
+                 "another process runs with our identity, and began before us: this one ends (was "
+                 "its directory copied?)");
+        sessions_news(s);
+        env_end(v, 2);
+    }
+    return verdict;
+}
+
+/* It was forgotten, and so by others: its record is too old for them until it speaks anew. */
+static void revive(struct sessions *s, const struct link *l, const struct record *r)
+{
+    struct env *v = s->env;
+    struct wire_members m = env_batch(v);
+    if (!members_revive(v->members, r, &m.accusations[0]))
+        return;
+    m.n_accusations = 1;
+    sessions_send(s, l, false, v->commons->message,
+                  wire_put_members(v->commons->message, sizeof v->commons->message, &m), NULL);
+}
+
+enum members_verdict handshake_hello(struct sessions *s, const struct link *l,
+                                     const struct record *r)
+{
+    revive(s, l, r);
+    return merge(s, l, r);
+}
+
+void handshake_met(struct sessions *s, const struct link *l)
+{
+    members_session(s->env->members, l->id, true, s->env->now_us);
+    members_vouch(s->env->members, s->env->now_us);
+}
+
+void handshake_tick(struct sessions *s)
+{
+    members_vouch(s->env->members, s->env->now_us);
+}
+
+/* May this session tell us of one more member that we do not know? */
+static bool may_introduce(struct sessions *s, struct link *l)
+{
+    if (s->env->now_us - l->new_us >= NEW_US) {
+        l->new_us = s->env->now_us;
+        l->n_new = 0;
+    }
+    if (l->n_new++ < NEW_MAX)
+        return true;
+    if (!l->told_new)
+        env_note(s->env, NOTE_WARNING,
+                 "peer %02x%02x%02x%02x tells of more than %d new members in a minute: the rest "
+                 "is left out",
+                 l->id[0], l->id[1], l->id[2], l->id[3], NEW_MAX);
+    l->told_new = true;
+    return false;
+}
+
+void handshake_record(struct sessions *s, const struct link *link, const struct record *r)
+{
+    struct link *l = &s->links[link - s->links];
+    if (members_find(s->env->members, r->id) != NULL || may_introduce(s, l))
+        note_other(s, l, r, merge(s, l, r));
+}
+
+void sessions_members(struct sessions *s, const struct link *link, const struct wire_members *told)
+{
+    struct env *v = s->env;
+    struct link *l = &s->links[link - s->links];
+    members_expect(v->members, told->records, told->n_records);
+    for (uint32_t i = 0; i < told->n_records && !l->doomed; i++)
+        handshake_record(s, l, &told->records[i]);
+    for (uint32_t i = 0; i < told->n_vouches && !l->doomed; i++)
+        note_forged(s, l, members_vouched(v->members, &told->vouches[i]));
+    members_settle(v->members, v->now_us);
+    for (uint32_t i = 0; i < told->n_accusations && !l->doomed; i++)
+        note_forged(s, l, members_accused(v->members, &told->accusations[i], v->now_us));
+}

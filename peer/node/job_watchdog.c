@@ -1,0 +1,106 @@
+/* peer/node/job_watchdog.c -- our own worker: the pace of its jobs, and what others are told of it. */
+#include "peer/node/job_watchdog.h"
+
+#include "peer/node/member_counts.h"
+
+/* The pace of lock step is an average over so many rounds, of waits that are so many times as
+ * long at most, and so little more. */
+enum { PACE_ROUNDS = 16, PACE_MOST = 4, PACE_FINE_US = 1000 };
+
+enum {
+    LIMIT_JOBS = 20,   /* A neighbour's job may take so many times our mean one, */
+    LIMIT_LONGEST = 4, /* or so many times our longest: those that evaluate are long; */
+    LIMIT_FIRST = 6 /* and so many times --straggler-timeout, before we know how long one takes. */
+};
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+int64_t job_watchdog_mean_us(const struct phases *ph)
+{
+    return ph->done > 0 ? ph->worked_us / (int64_t)ph->done : 0;
+}
+
+int64_t job_watchdog_limit_us(const struct phases *ph)
+{
+    int64_t least = ph->env->config.worker_limit_us;
+    if (least <= 0)
+        return INT64_MAX;
+    if (ph->done == 0)
+        return LIMIT_FIRST * least;
+    return larger(least,
+                  larger(LIMIT_JOBS * job_watchdog_mean_us(ph), LIMIT_LONGEST * ph->longest_us));
+}
+
+int64_t phases_busy_us(const struct phases *ph)
+{
+    return ph->job_us > 0 ? ph->env->now_us - ph->job_us + 1 : 0;
+}
+
+int64_t phases_stuck_us(const struct phases *ph)
+{
+    return ph->job_us > 0 ? ph->env->now_us - larger(ph->job_us, ph->signed_us) + 1 : 0;
+}
+
+void phases_sign(struct phases *ph)
+{
+    ph->signed_us = ph->env->now_us;
+}
+
+static enum record_state standing(const struct phases *ph)
+{
+    return ph->phase < NODE_SETTLING ? RECORD_RUNNING : RECORD_TRAINED;
+}
+
+/* The last job evaluates on the whole test set: nobody waits for that one. */
+void phases_watch_job(struct phases *ph)
+{
+    if (ph->stalled || ph->phase == NODE_SERVING
+        || phases_stuck_us(ph) <= job_watchdog_limit_us(ph))
+        return;
+    ph->stalled = true;
+    env_note(ph->env, NOTE_WARNING,
+             "round %llu: the worker has been at one job for %.0f s; the others go on without us",
+             (unsigned long long)ph->round, (double)phases_stuck_us(ph) * 1e-6);
+    members_set_state(ph->env->members, RECORD_STALLED);
+}
+
+void job_watchdog_done(struct phases *ph, int64_t took_us)
+{
+    if (ph->stalled) {
+        ph->stalled = false;
+        env_note(ph->env, NOTE_WARNING, "round %llu: the worker is done after %.0f s",
+                 (unsigned long long)ph->round, (double)took_us * 1e-6);
+        members_set_state(ph->env->members, standing(ph));
+    } else if (took_us > ph->longest_us) {
+        ph->longest_us = took_us; /* One that hung is no measure. */
+    }
+}
+
+/* An average over the last rounds. A wait for somebody who was away is no measure: it counts as
+ * a few usual ones at most. */
+void job_watchdog_learn_pace(struct phases *ph, const struct schedule_view *v)
+{
+    int64_t most_us = PACE_MOST * ph->usual_us + PACE_FINE_US;
+    if (!schedule_in_step(v))
+        return;
+    ph->n_paced += ph->n_paced < PACE_ROUNDS;
+    bool measure = ph->n_paced < PACE_ROUNDS || v->idle_us < most_us;
+    ph->usual_us += ((measure ? v->idle_us : most_us) - ph->usual_us) / ph->n_paced;
+}
+
+/* Most are done within seconds, and then there is a consensus to be had with them. */
+bool job_watchdog_awaits(struct phases *ph)
+{
+    if (ph->phase != NODE_SETTLING || !member_counts_hang(ph->env))
+        return false;
+    if (ph->hung_us == 0) {
+        ph->hung_us = ph->env->now_us;
+        env_note(ph->env, NOTE_INFO,
+                 "the last phase waits for members whose workers hang, for %d s at most",
+                 SCHEDULE_STALL_US / 1000000);
+    }
+    return ph->env->now_us - ph->hung_us < SCHEDULE_STALL_US;
+}

@@ -1,0 +1,208 @@
+/* peer/node/membership_log.c -- compares the members with what was told of them, and tells what is new. */
+#include "peer/node/membership_log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LINES = 4,                  /* A death and a return take three. */
+    LINE_US = 60 * 1000 * 1000, /* A further one may be spent after this. */
+    NAMED = 4,                  /* A line names so many, and counts the others. */
+    NAMES = NAMED * (WIRE_NAME_MAX + 2),
+    STATES = MEMBER_LEFT + 1
+};
+
+/* Those of whom the same is to be told. */
+struct group
+{
+    uint32_t n, n_untold;
+    char names[NAMES];
+    int64_t silent_us; /* The least of them; 0: nobody here has heard it. */
+    int64_t dead_us;   /* Until the first of them is taken for dead. */
+    bool edge, died;   /* Some is a neighbour; some was dead. */
+};
+
+void membership_log_init(struct membership_log *r, struct env *env, struct sessions *s,
+                         const struct edges *es)
+{
+    *r = (struct membership_log){.env = env, .sessions = s, .edges = es};
+}
+
+void membership_log_close(struct membership_log *r)
+{
+    free(r->at);
+    r->at = NULL;
+    r->n = r->cap = 0;
+}
+
+/* ---- who ---- */
+
+static struct membership_log_entry *find(struct membership_log *r, const uint8_t *id)
+{
+    for (size_t i = 0; i < r->n; i++)
+        if (env_same_id(r->at[i].id, id))
+            return &r->at[i];
+    return NULL;
+}
+
+/* NULL without memory: then it is not told of. */
+static struct membership_log_entry *add(struct membership_log *r, const uint8_t *id)
+{
+    if (r->n == r->cap) {
+        size_t cap = 2 * r->cap + 8;
+        struct membership_log_entry *grown = realloc(r->at, cap * sizeof *grown);
+        if (grown == NULL)
+            return NULL;
+        r->at = grown;
+        r->cap = cap;
+    }
+    struct membership_log_entry *e = &r->at[r->n++];
+    *e = (struct membership_log_entry){.lines = LINES, .lines_us = r->env->now_us};
+    memcpy(e->id, id, WIRE_ID_BYTES);
+    return e;
+}
+
+/* The entry of a member of whom there may be something to tell. Who was never missed has none,
+ * whose model is final may be gone, and of whom is refused it has been said why. */
+static struct membership_log_entry *entry_of(struct membership_log *r, const struct member *m)
+{
+    if (env_same_id(m->record->id, r->env->config.id) || m->refused
+        || record_state_is_final(m->record->state))
+        return NULL;
+    struct membership_log_entry *e = find(r, m->record->id);
+    if (e != NULL || m->state == MEMBER_ALIVE || !m->counts)
+        return e;
+    return add(r, m->record->id);
+}
+
+/* ---- what ---- */
+
+static bool is_neighbour(const struct membership_log *r, const uint8_t *id)
+{
+    for (size_t i = 0; i < r->edges->n; i++)
+        if (env_same_id(edges_at(r->edges, i)->edge.id, id))
+            return true;
+    return false;
+}
+
+static void note_change(struct membership_log *r, struct membership_log_entry *e,
+                        const struct member *m)
+{
+    if (m->state == e->seen)
+        return;
+    if (e->seen == MEMBER_ALIVE)
+        e->since_us = sessions_heard_us(r->sessions, e->id);
+    e->seen = m->state;
+    e->n_untold++;
+}
+
+static void join_group(struct membership_log *r, struct group *g, struct membership_log_entry *e,
+                       const struct member *m)
+{
+    int64_t now = r->env->now_us, silent_us = e->since_us > 0 ? now - e->since_us : 0;
+    size_t len = strlen(g->names);
+    if (g->n < NAMED)
+        snprintf(g->names + len, sizeof g->names - len, "%s%s", g->n > 0 ? ", " : "",
+                 m->record->name);
+    if (g->n == 0 || silent_us < g->silent_us)
+        g->silent_us = silent_us;
+    if (g->n == 0 || m->dead_at_us - now < g->dead_us)
+        g->dead_us = m->dead_at_us - now;
+    g->edge |= is_neighbour(r, e->id);
+    g->died |= e->told == MEMBER_DEAD;
+    g->n++;
+    g->n_untold += e->n_untold - 1;
+    e->n_untold = 0;
+    e->told = e->seen;
+    e->lines--;
+}
+
+/* Has it a line left? It gets one a minute. */
+static bool may_tell(const struct membership_log *r, struct membership_log_entry *e)
+{
+    double gained = (double)(r->env->now_us - e->lines_us) / LINE_US;
+    e->lines = e->lines + gained < LINES ? e->lines + gained : LINES;
+    e->lines_us = r->env->now_us;
+    return e->lines >= 1;
+}
+
+/* ---- words ---- */
+
+/* "a, b and 3 more are" */
+static void say_who(const struct group *g, char *text, size_t size)
+{
+    if (g->n > NAMED)
+        snprintf(text, size, "%s and %u more are", g->names, (unsigned)(g->n - NAMED));
+    else
+        snprintf(text, size, "%s %s", g->names, g->n > 1 ? "are" : "is");
+}
+
+static void say_silence(const struct group *g, const char *format, char *text, size_t size)
+{
+    text[0] = '\0';
+    if (g->silent_us > 0)
+        snprintf(text, size, "%s%.0f s", format, (double)g->silent_us * 1e-6);
+}
+
+static void tell(struct membership_log *r, enum member_state state, const struct group *g)
+{
+    char who[NAMES + 32], since[48], graph[64], untold[48] = "";
+    size_t self, n = members_vertices(r->env->members, r->env->vertices, &self);
+    say_who(g, who, sizeof who);
+    snprintf(graph, sizeof graph, "the graph is drawn again over %zu member%s", n,
+             n == 1 ? "" : "s");
+    if (g->n_untold > 0)
+        snprintf(untold, sizeof untold, " (%u changes were not told)", (unsigned)g->n_untold);
+    switch (state) {
+    case MEMBER_ALIVE:
+        say_silence(g, " after ", since, sizeof since);
+        env_note(r->env, NOTE_INFO, "%s back%s%s%s%s", who, since, g->died ? ": " : "",
+                 g->died ? graph : "", untold);
+        break;
+    case MEMBER_SUSPECT:
+        say_silence(g, " for ", since, sizeof since);
+        env_note(r->env, NOTE_INFO, "%s silent%s: %sdead within %.0f s unless heard%s", who,
+                 g->silent_us > 0            ? since
+                 : sessions_any(r->sessions) ? " by the word of others"
+                                             : ", never heard here",
+                 g->edge ? "nothing is exchanged; " : "", (double)g->dead_us * 1e-6, untold);
+        break;
+    case MEMBER_DEAD:
+        say_silence(g, ", silent for ", since, sizeof since);
+        env_note(r->env, NOTE_INFO, "%s dead%s: %s%s", who, since, graph, untold);
+        break;
+    case MEMBER_LEFT:
+        env_note(r->env, NOTE_INFO, "%s gone by %s own word: %s%s", who, g->n > 1 ? "their" : "its",
+                 graph, untold);
+        break;
+    }
+}
+
+void membership_log_tick(struct membership_log *r)
+{
+    const struct members *members = r->env->members;
+    struct group group[STATES] = {{.n = 0}};
+    if (members_changes(members) == r->changes && !r->waits)
+        return;
+    if (admit_is_refused(&r->sessions->admit))
+        return; /* It has been said why nobody is heard. */
+    r->changes = members_changes(members);
+    r->waits = false;
+    for (size_t i = 0; i < members_count(members); i++) {
+        const struct member *m = members_at(members, i);
+        struct membership_log_entry *e = entry_of(r, m);
+        if (e == NULL)
+            continue;
+        note_change(r, e, m);
+        if (e->seen == e->told)
+            continue;
+        if (may_tell(r, e))
+            join_group(r, &group[e->seen], e, m);
+        else
+            r->waits = true;
+    }
+    for (int state = 0; state < STATES; state++)
+        if (group[state].n > 0)
+            tell(r, (enum member_state)state, &group[state]);
+}

@@ -1,0 +1,247 @@
+/* peer/node/model_handoff.c -- giving a model away, and taking one. */
+#include "peer/node/model_handoff.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void model_handoff_init(struct model_handoff *h, struct env *env, struct sessions *s,
+                        struct run_context *w)
+{
+    *h = (struct model_handoff){
+        .env = env, .sessions = s, .workshop = w, .to = UINT32_MAX, .from = UINT32_MAX};
+}
+
+void model_handoff_release(struct model_handoff *h)
+{
+    packet_release(h->held);
+    h->held = NULL;
+}
+
+void model_handoff_close(struct model_handoff *h)
+{
+    model_handoff_release(h);
+    free(h->taken);
+    free(h->tried);
+    h->taken = NULL;
+    h->tried = NULL;
+    h->n_tried = h->cap_tried = 0;
+    h->giving = false;
+}
+
+static void say(struct model_handoff *h, const struct link *l, enum wire_hand_word word)
+{
+    uint8_t out[16];
+    struct wire_hand m = {.word = word};
+    sessions_send(h->sessions, l, false, out, wire_put_hand(out, sizeof out, &m), NULL);
+}
+
+static const char *name_of(const struct model_handoff *h, const uint8_t *id)
+{
+    const struct member *m = members_find(h->env->members, id);
+    return m != NULL ? m->record->name : "a member";
+}
+
+/* ---- ours ---- */
+
+void model_handoff_begin(struct model_handoff *h)
+{
+    h->giving = true;
+    h->silent = false;
+    h->n_tried = 0;
+    h->n_passes = 0;
+    h->since_us = h->env->now_us;
+}
+
+static bool was_tried(const struct model_handoff *h, const uint8_t *id)
+{
+    for (size_t i = 0; i < h->n_tried; i++)
+        if (env_same_id(h->tried[i], id))
+            return true;
+    return false;
+}
+
+/* One more to be left out. Without memory nobody is asked any more. */
+static bool add_tried(struct model_handoff *h, const uint8_t *id)
+{
+    if (h->n_tried == h->cap_tried) {
+        size_t cap = 2 * h->cap_tried + 8;
+        void *grown = realloc(h->tried, cap * sizeof *h->tried);
+        if (grown == NULL)
+            return false;
+        h->tried = grown;
+        h->cap_tried = cap;
+    }
+    memcpy(h->tried[h->n_tried++], id, WIRE_ID_BYTES);
+    return true;
+}
+
+static bool offer_to_next(struct model_handoff *h)
+{
+    for (size_t i = 0; i < NODE_LINKS_MAX; i++) {
+        const struct link *l = &h->sessions->links[i];
+        if (!link_talks(l) || l->doomed || !l->same_run || was_tried(h, l->id))
+            continue;
+        if (!add_tried(h, l->id))
+            return false;
+        h->to = l->number;
+        h->to_us = h->env->now_us;
+        say(h, l, WIRE_HAND_OFFERED);
+        return true;
+    }
+    return false;
+}
+
+/* Who said nothing may have been busy with another's: then all are asked once more, for as long as
+ * --quorum-timeout is. */
+static void offer(struct model_handoff *h)
+{
+    h->to = UINT32_MAX;
+    h->sent = false;
+    if (offer_to_next(h) || !h->silent || ++h->n_passes == MODEL_HANDOFF_PASSES)
+        return;
+    if (h->env->now_us - h->since_us >= h->env->config.patience_us)
+        return;
+    h->silent = false;
+    h->n_tried = 0;
+    (void)offer_to_next(h);
+}
+
+bool model_handoff_update(struct model_handoff *h)
+{
+    if (!h->giving)
+        return false;
+    const struct link *l = h->to != UINT32_MAX ? sessions_link(h->sessions, h->to) : NULL;
+    int64_t most_us = h->sent ? MODEL_HANDOFF_MODEL_US : MODEL_HANDOFF_WORD_US;
+    bool late = l != NULL && h->env->now_us - h->to_us > most_us;
+    h->silent |= late;
+    if (l == NULL || l->doomed || late)
+        offer(h);
+    h->giving = h->to != UINT32_MAX;
+    if (!h->giving)
+        env_note(h->env, NOTE_WARNING, "nobody could store this peer's model for it: it is lost");
+    return h->giving;
+}
+
+static void send_model(struct model_handoff *h, const struct link *l, uint64_t round)
+{
+    uint8_t head[WIRE_HEAD_MAX];
+    struct packet *copy = packet_get(&h->workshop->models);
+    if (copy == NULL)
+        return; /* The time for it will be over. */
+    mixing_copy_model(&h->workshop->mixing, copy);
+    struct wire_model m = {.round = round, .piece = WIRE_PIECE_WHOLE};
+    m.payload.p = packet_bytes(copy, &m.payload.n);
+    sessions_send(h->sessions, l, true, head, wire_put_model(head, sizeof head, &m), copy);
+    h->held = copy;
+    h->sent = true;
+    h->to_us = h->env->now_us;
+}
+
+static void hear_answer(struct model_handoff *h, const struct link *l, enum wire_hand_word word,
+                        uint64_t round)
+{
+    if (!h->giving || l->number != h->to)
+        return; /* It is late. */
+    if (word == WIRE_HAND_WANTED && !h->sent && h->held == NULL) {
+        send_model(h, l, round);
+    } else if (word == WIRE_HAND_REFUSED) {
+        h->to = UINT32_MAX;
+    } else if (word == WIRE_HAND_STORED && h->sent) {
+        snprintf(h->with, sizeof h->with, "%s", name_of(h, l->id));
+        h->giving = false;
+        env_note(h->env, NOTE_WARNING,
+                 "this peer's model is with %s, as handed/%s.safetensors in its --out", h->with,
+                 h->env->config.name);
+    }
+}
+
+/* ---- theirs ---- */
+
+static bool is_busy(const struct model_handoff *h)
+{
+    const struct link *l = h->from != UINT32_MAX ? sessions_link(h->sessions, h->from) : NULL;
+    bool waits = l != NULL && !l->doomed && h->env->now_us - h->from_us < MODEL_HANDOFF_MODEL_US;
+    return h->taken != NULL || waits;
+}
+
+/* Its place among the givers, perhaps a new one; MODEL_HANDOFF_MOST: it may not give. */
+static size_t giver_of(struct model_handoff *h, const uint8_t *id, const char *name)
+{
+    size_t i = 0;
+    while (i < h->n_givers && !env_same_id(h->giver[i].id, id)) {
+        if (strcmp(h->giver[i].name, name) == 0)
+            return MODEL_HANDOFF_MOST; /* Another member's model has that name. */
+        i++;
+    }
+    return i;
+}
+
+static void hear_offer(struct model_handoff *h, const struct link *l, bool may_take)
+{
+    const struct member *m = members_find(h->env->members, l->id);
+    const char *name = m != NULL ? m->record->name : "";
+    size_t i = m != NULL ? giver_of(h, l->id, name) : MODEL_HANDOFF_MOST;
+    if (!may_take || !l->same_run || i == MODEL_HANDOFF_MOST) {
+        say(h, l, WIRE_HAND_REFUSED);
+        return;
+    }
+    if (is_busy(h))
+        return; /* With another's. They may ask again. */
+    if (i == h->n_givers) {
+        memcpy(h->giver[i].id, l->id, WIRE_ID_BYTES);
+        snprintf(h->giver[i].name, sizeof h->giver[i].name, "%s", name);
+        h->n_givers++;
+    }
+    h->giving_place = i;
+    h->from = l->number;
+    h->from_us = h->env->now_us;
+    say(h, l, WIRE_HAND_WANTED);
+}
+
+void model_handoff_said(struct model_handoff *h, const struct link *l, const struct wire_hand *m,
+                        bool may_take, uint64_t round)
+{
+    if (m->word == WIRE_HAND_OFFERED)
+        hear_offer(h, l, may_take);
+    else
+        hear_answer(h, l, m->word, round);
+}
+
+bool model_handoff_model(struct model_handoff *h, const struct link *l, const struct wire_model *m)
+{
+    const struct mixing *mixing = &h->workshop->mixing;
+    const char *wrong = NULL;
+    size_t bytes = h->workshop->ready ? mixing_model_bytes(mixing) : 0;
+    if (!h->workshop->ready || l->number != h->from || h->taken != NULL)
+        wrong = "MODEL not asked for";
+    else if (m->payload.n != bytes)
+        wrong = "bad MODEL";
+    else if ((h->taken = malloc(bytes)) == NULL)
+        say(h, l, WIRE_HAND_REFUSED);
+    else
+        memcpy(h->taken, m->payload.p, bytes);
+    if (h->taken != NULL && wrong == NULL
+        && !(vec_finite(h->taken, mixing->n_floats)
+             && statistics_proper(&mixing->statistics, h->taken + mixing->dim))) {
+        wrong = "MODEL is not finite";
+        free(h->taken);
+        h->taken = NULL;
+    }
+    if (wrong != NULL)
+        sessions_violation(h->sessions, l, wrong);
+    if (wrong != NULL || h->taken == NULL)
+        return false;
+    h->taken_round = m->round;
+    return true;
+}
+
+void model_handoff_stored(struct model_handoff *h, bool stored)
+{
+    const struct link *l = sessions_link(h->sessions, h->from);
+    free(h->taken);
+    h->taken = NULL;
+    h->from = UINT32_MAX;
+    if (l != NULL && !l->doomed)
+        say(h, l, stored ? WIRE_HAND_STORED : WIRE_HAND_REFUSED);
+}

@@ -1,0 +1,146 @@
+/* peer/node/result_facts.c -- what a node knows of how its run ended: who is there, how far apart.
+ *
+ * A peer hears of the others by rumour. So a member counts as ended with us where its own
+ * record says so, or where nobody has accused it. Whose record says that it has failed counts
+ * with the dead: there is no model of it. */
+#include "peer/node/result_facts.h"
+
+#include "peer/node/verdict.h"
+#include "peer/run/exit.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Somebody of that name is there: a machine that lost its identity came back with another. */
+static bool replaced(const struct members *all, const struct record *r)
+{
+    for (size_t i = 0; i < members_count(all); i++) {
+        const struct member *m = members_at(all, i);
+        if (m->record != r && strcmp(m->record->name, r->name) == 0 && m->state == MEMBER_ALIVE)
+            return true;
+    }
+    return false;
+}
+
+/* Who has the least id among the members of the beginning that have not left. */
+static const uint8_t *first_of(const struct node *n)
+{
+    const struct quorum *q = &n->phases.quorum;
+    const uint8_t *first = NULL;
+    for (uint32_t i = 0; i < q->n; i++) {
+        const struct member *m = members_find(n->env.members, q->id[i]);
+        bool counts = m != NULL && m->record->state != RECORD_LEFT;
+        if (counts && (first == NULL || memcmp(q->id[i], first, WIRE_ID_BYTES) < 0))
+            first = q->id[i];
+    }
+    return first;
+}
+
+static void count_member(const struct node *n, const struct member *m, const uint8_t *first,
+                         struct verdict_facts *f)
+{
+    const struct record *r = m->record;
+    if (!m->counts)
+        return;
+    bool self = env_same_id(r->id, n->env.config.id);
+    bool finished = self ? !n->unkept : r->state == RECORD_FINISHED;
+    bool lives = finished || (m->state == MEMBER_ALIVE && r->state != RECORD_FAILED);
+    f->n_left += r->state == RECORD_LEFT && !self && !replaced(n->env.members, r);
+    if (m->refused || (r->state == RECORD_LEFT && !self) || (!lives && replaced(n->env.members, r)))
+        return;
+    f->n_members++;
+    f->n_failed += r->state == RECORD_FAILED && !self;
+    if (r->state == RECORD_FAILED && first != NULL && env_same_id(r->id, first))
+        f->without_first = false;
+    if (f->away && finished && !self)
+        verdict_add_finished(f, r->name);
+    else if (f->away && !self)
+        verdict_add_dead(f, r->name);
+    else if (finished || (lives && r->state != RECORD_STALLED)) {
+        f->n_among++;
+        f->without_first &= first == NULL || !env_same_id(r->id, first);
+    } else if (!lives)
+        verdict_add_dead(f, r->name);
+    else
+        verdict_add_absent(f, r->name, "its worker hangs");
+}
+
+static bool is_unfinished(const struct node *n, const struct member *m)
+{
+    const struct record *r = m->record;
+    return m->counts && !m->refused && m->state == MEMBER_ALIVE
+           && (r->state == RECORD_RUNNING || r->state == RECORD_TRAINED)
+           && !env_same_id(r->id, n->env.config.id);
+}
+
+/* Drops the members that came back when our model was final: they did not mix with us. Their number
+ * is known. They are named only if the same number of members has not finished. */
+static void drop_late(const struct node *n, struct verdict_facts *f)
+{
+    static const char why[] = "came back when the models were final";
+    uint32_t n_late = f->n_among - n->phases.n_ended, n_unfinished = 0;
+    for (size_t i = 0; i < members_count(n->env.members); i++)
+        n_unfinished += is_unfinished(n, members_at(n->env.members, i));
+    for (size_t i = 0; i < members_count(n->env.members) && n_unfinished == n_late; i++) {
+        const struct member *m = members_at(n->env.members, i);
+        if (is_unfinished(n, m))
+            verdict_add_absent(f, m->record->name, why);
+    }
+    if (n_unfinished != n_late) {
+        char others[24];
+        snprintf(others, sizeof others, "%u other%s", (unsigned)n_late, n_late == 1 ? "" : "s");
+        verdict_add_absent(f, others, why);
+    }
+    f->n_among = n->phases.n_ended;
+}
+
+void node_facts(const struct node *n, struct verdict_facts *f)
+{
+    const struct phases *ph = &n->phases;
+    const struct node_progress *p = &n->job.figures;
+    const struct run *run = &n->workshop.run;
+    int code = n->unkept ? CMD_FAILED : n->env.over ? n->env.exit_code : CMD_OK;
+    *f = (struct verdict_facts){
+        .failed = code == CMD_APART ? CMD_OK : code,
+        .stopped = n->stopping,
+        .lonely = connection_diagnostics_lonely(&n->sessions) && !n->resume.resumed,
+        .diverged = p->diverged,
+        .unlearnt = p->unlearnt,
+        .away = n->phases.away || resume_deserted(&n->resume),
+        .infinite = ph->done > 0 && !p->loss_untold && !isfinite(p->loss),
+        .distance = (double)NAN,
+        .n_rounds = n->workshop.has_run ? run->rounds : 0,
+        .rounds_claimed = n->resume.waits ? n->env.config.resume[0].beat : ph->round,
+        .rounds_skipped = ph->skipped,
+        .joined_round = ph->joined};
+    const uint8_t *first = first_of(n);
+    f->without_first = first != NULL;
+    for (size_t i = 0; i < members_count(n->env.members); i++)
+        count_member(n, members_at(n->env.members, i), first, f);
+    if (ph->n_ended > 0 && f->n_among > ph->n_ended)
+        drop_late(n, f);
+    if (!n->workshop.ready)
+        return;
+    f->quorum = run->quorum;
+    uint32_t then = resume_begun(&n->resume); /* Whoever died since is missing all the same. */
+    uint32_t begun = quorum_members(&ph->quorum, n->env.members);
+    f->n_begun = then > begun ? then : begun;
+    /* Who came later knows the beginning from hearsay only: all that are known count for it. */
+    if (ph->joined > 0 && f->n_begun < f->n_members)
+        f->n_begun = f->n_members;
+    f->target = run->final_drift;
+    bool one = f->n_among + f->n_failed == 1 && f->n_members + f->n_left > 1;
+    f->distance = one ? (double)NAN : phases_own_distance(ph); /* One model is at no distance. */
+    /* What the edges say may also be that it is no less: then it is an estimate like any. */
+    f->at_most = (ph->by_edges && f->distance == ph->bound) || f->distance == ph->chain.bound;
+}
+
+int result_facts_code(const struct node *n)
+{
+    struct verdict_facts f;
+    struct verdict o;
+    node_facts(n, &f);
+    verdict_judge(&o, &f);
+    return o.exit_code;
+}

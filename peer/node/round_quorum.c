@@ -1,0 +1,179 @@
+/* peer/node/round_quorum.c -- what most say, and what one alone can have done. */
+#include "peer/node/round_quorum.h"
+
+enum {
+    FASTER = 8, /* Another machine may do so many rounds in the time of one of ours. */
+    LEAD =
+        80 /* Nobody in lock step is further apart than schedule_lead(), which is at most this. */
+};
+
+uint64_t round_quorum_most(uint64_t *claim, size_t n)
+{
+    for (size_t i = 1; i < n; i++)
+        for (size_t j = i; j > 0 && claim[j - 1] < claim[j]; j--) {
+            uint64_t t = claim[j];
+            claim[j] = claim[j - 1];
+            claim[j - 1] = t;
+        }
+    return n > 0 ? claim[n / 2] : 0;
+}
+
+/* ---- sessions ---- */
+
+static bool counts(const struct link *l)
+{
+    return link_talks(l) && !l->doomed && !l->mute && l->same_run && l->started;
+}
+
+/* At the pace between its last two words. One word alone has none. */
+static uint64_t now_at(const struct link *l, int64_t now_us)
+{
+    int64_t between_us = l->said_us - l->before_us;
+    if (l->before_us == 0 || between_us <= 0 || l->round <= l->before || now_us <= l->said_us)
+        return l->round;
+    double pace = (double)(l->round - l->before) / (double)between_us;
+    double more = pace * (double)(now_us - l->said_us);
+    return l->round + (more < 0x1p40 ? (uint64_t)more : UINT64_C(1) << 40);
+}
+
+static size_t claims(const struct sessions *s, uint64_t claim[NODE_LINKS_MAX])
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->n_links; i++)
+        if (counts(&s->links[i]))
+            claim[n++] = now_at(&s->links[i], s->env->now_us);
+    return n;
+}
+
+uint64_t round_quorum_sessions(const struct sessions *s, size_t *n)
+{
+    uint64_t claim[NODE_LINKS_MAX];
+    *n = claims(s, claim);
+    return round_quorum_most(claim, *n);
+}
+
+const struct link *round_quorum_furthest(const struct sessions *s, uint32_t but)
+{
+    size_t n;
+    uint64_t most = round_quorum_sessions(s, &n);
+    const struct link *best = NULL;
+    for (size_t i = 0; i < s->n_links; i++) {
+        const struct link *l = &s->links[i];
+        if (counts(l) && l->number != but && l->round <= most + LEAD
+            && (best == NULL || l->round > best->round))
+            best = l;
+    }
+    return best;
+}
+
+uint64_t round_quorum_joined(const struct sessions *s, uint64_t round)
+{
+    size_t n;
+    uint64_t most = round_quorum_sessions(s, &n);
+    return n > 0 && round > most + LEAD ? most : round;
+}
+
+/* ---- edges ---- */
+
+void round_quorum_worked(struct round_quorum *b, int64_t took_us)
+{
+    if (b->fastest_us == 0 || took_us < b->fastest_us)
+        b->fastest_us = took_us > 0 ? took_us : 1;
+}
+
+/* Whoever is heard all the time cannot have done more than we have: it would have waited. What
+ * it says once it is far ahead does not lengthen the silence that was before. */
+static uint64_t can_have_done(struct round_quorum *b, const struct schedule_view *v, uint64_t beat,
+                              int64_t now_us)
+{
+    if (b->fastest_us == 0)
+        return beat;
+    if (!b->far)
+        b->most =
+            v->beat + schedule_lead(v) + (uint64_t)(FASTER * (now_us - b->near_us) / b->fastest_us);
+    b->far = true;
+    return b->most;
+}
+
+/* The edges' own beats are exact; sessions say theirs twice a second. */
+static uint64_t believed(struct round_quorum *b, const struct sessions *s,
+                         const struct schedule_view *v)
+{
+    uint64_t claim[NODE_LINKS_MAX], most = 0;
+    size_t n = 0, n_sessions;
+    for (size_t i = 0; i < v->n_edges && n < NODE_LINKS_MAX; i++)
+        if (v->edge[i].open)
+            claim[n++] = v->edge[i].beat;
+    uint64_t by_sessions = round_quorum_sessions(s, &n_sessions);
+    if (n == 1 && n_sessions < 2)
+        return can_have_done(b, v, claim[0], s->env->now_us);
+    if (n > 1)
+        most = round_quorum_most(claim, n);
+    return n_sessions > 1 && by_sessions > most ? by_sessions : most;
+}
+
+/* More than half of the others are behind this beat. */
+static bool most_behind(const struct sessions *s, uint64_t beat)
+{
+    uint64_t claim[NODE_LINKS_MAX];
+    size_t n = claims(s, claim), n_behind = 0;
+    for (size_t i = 0; i < n; i++)
+        n_behind += claim[i] < beat;
+    return n > 1 && 2 * n_behind > n;
+}
+
+static bool far_behind(const struct schedule_view *v, const struct schedule_edge *e)
+{
+    return e->open && !e->gathers && e->beat + schedule_lead(v) < v->beat;
+}
+
+/* Were we alone for so long that most are far behind, and not fewer of our neighbours than are
+ * with us? */
+static bool alone_ahead(const struct sessions *s, const struct schedule_view *v,
+                        const struct schedule_edge *edge)
+{
+    uint64_t lead = schedule_lead(v);
+    size_t n_open = 0, n_behind = 0;
+    for (size_t i = 0; i < v->n_edges; i++) {
+        n_open += edge[i].open && !edge[i].gathers;
+        n_behind += far_behind(v, &edge[i]);
+    }
+    return n_behind > 0 && 2 * n_behind >= n_open
+           && most_behind(s, v->beat > lead ? v->beat - lead : 0);
+}
+
+/* They come to us, round by round, as long as anything new is heard of them. In training they have
+ * been away, for how long does not matter; in the last phase no rounds are lost by going on. */
+static void wait_for_most(const struct schedule_view *v, struct schedule_edge *edge)
+{
+    for (size_t i = 0; i < v->n_edges; i++)
+        if (far_behind(v, &edge[i])) {
+            edge[i].beat = v->beat - schedule_lead(v);
+            edge[i].flapping &= v->phase != NODE_TRAINING;
+        }
+}
+
+void round_quorum_look(struct round_quorum *b, const struct sessions *s,
+                       const struct schedule_view *v, struct schedule_edge *edge)
+{
+    uint64_t near = v->beat + schedule_lead(v);
+    bool open = false, far = false;
+    for (size_t i = 0; i < v->n_edges; i++) {
+        open |= edge[i].open;
+        far |= edge[i].open && edge[i].beat > near;
+    }
+    if (open && !far) {
+        b->near_us = s->env->now_us;
+        b->far = false;
+    }
+    if (!v->lock_step || v->phase == NODE_GATHERING)
+        return;
+    if (alone_ahead(s, v, edge))
+        wait_for_most(v, edge);
+    if (!far)
+        return;
+    uint64_t known = believed(b, s, v);
+    for (size_t i = 0; i < v->n_edges; i++)
+        if (edge[i].beat > near && edge[i].beat > known)
+            edge[i].beat = known > near ? known : v->beat;
+}

@@ -1,0 +1,241 @@
+/* peer/node/run_context.c -- a run is taken: its trainer, its model and its mixer are built. */
+#include "peer/node/run_context.h"
+
+#include "gossip/exchange/piece.h"
+#include "nn/math/vec.h"
+#include "peer/run/exit.h"
+#include "peer/run/layout_keys.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum sessions_run run_context_judge(const struct run_context *w, const struct wire_hello *h,
+                                    bool dialled, bool started, struct run *run)
+{
+    const struct node_config *c = &w->env->config;
+    char error[RUN_ERROR_MAX];
+    if (w->has_run && h->run.n == w->n_run_text && memcmp(h->run.p, w->run_text, h->run.n) == 0)
+        return SESSIONS_RUN_SAME;
+    if (run_from_text(run, c->flags.trainer, (const char *)h->run.p, h->run.n, error) != 0)
+        return SESSIONS_RUN_UNREADABLE;
+    int order = w->has_run ? layout_compare_initial(run, &w->run) : 0;
+    bool yields = order != 0 ? order < 0 : dialled;
+    bool begun = started || w->begun;
+    bool join = !w->has_run || (!begun && (h->has_started || yields));
+    bool stranger = h->has_started ? begun : started && order == 0;
+    if (!join) /* Where ours alone has begun, or nothing has, it is they who adopt ours. */
+        return stranger ? SESSIONS_RUN_STRANGER : SESSIONS_RUN_YIELDS;
+    if (run_check_flags(run, &c->flags, error) != 0) {
+        env_note(w->env, NOTE_ERROR, "%s", error);
+        return SESSIONS_RUN_CONTRADICTS;
+    }
+    return SESSIONS_RUN_TAKEN;
+}
+
+/* One codec a phase, and with --compress auto one a rung: whichever a delta comes in, it
+ * can be decoded. The draws of a peer follow from its name and the run. */
+static int open_mixing(struct run_context *w)
+{
+    const struct run *r = &w->run;
+    const char *name = w->env->config.name;
+    const struct mixer *own = w->env->config.mixer;
+    struct mixing_config c = {.segments = w->trainer.segments,
+                              .n_segments = w->trainer.n_segments,
+                              .x = w->trainer.x,
+                              .spec = {[DELTA_FINAL] = r->final_compress, [DELTA_CATCHUP] = "fp16"},
+                              .fixed_gamma = r->gamma_auto ? 0 : r->gamma,
+                              .tolerate = r->tolerate,
+                              .pull = r->pull,
+                              .mixer = own != NULL ? own : mixer_all[r->mixer],
+                              .error_feedback = r->error_feedback,
+                              .by_layer = r->overlap == RUN_OVERLAP_LAYER,
+                              .part_least = w->env->config.part_least,
+                              .complete = strcmp(r->topology, "complete") == 0,
+                              .run_seed = r->seed,
+                              .draw_key =
+                                  rng_key(r->seed, RNG_DRAW, rng_hash(name, strlen(name)), 0)};
+    bool by_drift = strcmp(r->compress, RUN_AUTO) == 0;
+    if (!by_drift)
+        c.spec[DELTA_RUN] = r->compress;
+    for (uint32_t i = 0; i < CODEC_LEVELS_RUNGS && by_drift; i++)
+        c.spec[DELTA_RUNG + i] = codec_levels_spec[i];
+    w->by_drift = by_drift;
+    c.step = r->gamma_auto ? 1 : r->gamma;
+    int err = mixing_init(&w->mixing, &c);
+    if (err != 0)
+        return err;
+    codec_levels_init(&w->ladder, w->mixing.survey_pace);
+    bool watches = by_drift || r->pull > 0 || r->local_steps == 0;
+    w->before = watches ? malloc(w->mixing.dim * sizeof *w->before) : NULL;
+    if (watches && w->before == NULL) {
+        mixing_close(&w->mixing);
+        return -ENOMEM;
+    }
+    w->trainer.init(w->trainer.self, w->mixing.x0);
+    w->lacks = !run_context_begins(w);
+    packet_pool_init(&w->models, mixing_model_bytes(&w->mixing));
+    layers_cut(&w->layers, w->trainer.segments, w->trainer.n_segments);
+    size_t piece = piece_bytes_max(w->mixing.n_floats),
+           sketches = w->layers.n_floats * sizeof(float);
+    packet_pool_init(&w->pieces, piece > sketches ? piece : sketches);
+    return 0;
+}
+
+void run_context_take(struct run_context *w, const struct run *run)
+{
+    const struct node_config *c = &w->env->config;
+    char error[RUN_ERROR_MAX];
+    w->run = *run;
+    w->n_run_text = run_text(run, w->run_text);
+    w->has_run = true;
+    w->begun = false;
+    w->has_norm2 = false;
+    int err = c->make_trainer(c->make_trainer_self, &w->run, &w->trainer, error);
+    if (err < 0) {
+        env_note(w->env, NOTE_ERROR, "%s", error);
+        env_end(w->env, cmd_exit_of(err));
+        return;
+    }
+    if (open_mixing(w) != 0) {
+        env_note(w->env, NOTE_ERROR, "out of memory for %zu parameters", w->trainer.n_params);
+        env_end(w->env, 1);
+        return;
+    }
+    w->ready = true;
+}
+
+void run_context_close(struct run_context *w)
+{
+    if (!w->ready)
+        return;
+    mixing_close(&w->mixing);
+    packet_pool_close(&w->models);
+    packet_pool_close(&w->pieces);
+    free(w->before);
+    w->before = NULL;
+    w->ready = w->lacks = false;
+}
+
+bool run_context_begins(struct run_context *w)
+{
+    const struct mixing *m = &w->mixing;
+    if (w->trainer.begins != NULL && !w->trainer.begins(w->trainer.self, m->x0))
+        return false;
+    w->lacks = false;
+    mixing_start(&w->mixing);
+    return true;
+}
+
+/* ---- questions ---- */
+
+/* Bounded first: the length is the sender's word. */
+static bool copy_sketch(const struct run_context *w, const struct wire_delta *d,
+                        struct sketch_message *out)
+{
+    *out = (struct sketch_message){
+        .tag = d->sketch_generation, .u = d->mean_dist2, .q = d->mean_norm2, .n = d->sketch.n};
+    if (d->sketch.n > SKETCH_BYTES_MAX)
+        return false;
+    if (d->sketch.n > 0)
+        memcpy(out->bytes, d->sketch.p, d->sketch.n);
+    return mixing_sketch_valid(&w->mixing, out);
+}
+
+bool run_context_valid(const struct run_context *w, const struct wire_delta *d,
+                       struct sketch_message *sketch)
+{
+    return mixing_valid(&w->mixing, d->codec, d->payload.p, d->payload.n)
+           && copy_sketch(w, d, sketch);
+}
+
+void run_context_codec(const struct run_context *w, const char *rung, bool settling,
+                       char text[WIRE_CODEC_MAX + 1])
+{
+    const char *spec = !w->ready      ? ""
+                       : settling     ? w->run.final_compress
+                       : rung != NULL ? rung
+                                      : w->run.compress;
+    size_t n = strnlen(spec, WIRE_CODEC_MAX);
+    memcpy(text, spec, n);
+    text[n] = '\0';
+}
+
+uint64_t run_context_window(const struct run_context *w)
+{
+    return mixing_figures(&w->mixing)->own_window;
+}
+
+bool run_context_known(const struct run_context *w, uint64_t begun)
+{
+    return mixing_figures(&w->mixing)->own_begun > begun;
+}
+
+uint64_t run_context_begun(const struct run_context *w, bool anew)
+{
+    return mixing_begun(&w->mixing, anew);
+}
+
+double run_context_rounded(const struct run_context *w, double relative)
+{
+    return hypot(relative, mixing_figures(&w->mixing)->rounding);
+}
+
+double run_context_distance(const struct run_context *w, uint64_t settling)
+{
+    const struct sketch_figures *f = mixing_figures(&w->mixing);
+    double shrunk = w->mixing.local2 / f->own_local2;
+    if (!run_context_known(w, settling))
+        return (double)INFINITY;
+    /* The distance of models rounded to 16 bits does not shrink at the rate of the distance of
+     * x. */
+    if (w->mixing.rounded != NULL || !mixing_undisturbed(&w->mixing) || !(shrunk < 0.25)
+        || f->own_begun < settling + 2)
+        return run_context_rounded(w, f->own_relative);
+    return run_context_rounded(w, 2 * sqrt(shrunk) * f->own_relative);
+}
+
+bool run_context_refutes(const struct run_context *w, uint64_t settling, double bound,
+                         uint64_t round)
+{
+    const double factor = 2; /* Figures err by a tenth or two. */
+    return run_context_known(w, settling) && run_context_measured(w) > round
+           && mixing_figures(&w->mixing)->own_relative > factor * bound;
+}
+
+uint64_t run_context_measured(const struct run_context *w)
+{
+    return mixing_figures(&w->mixing)->own_round;
+}
+
+bool run_context_lags(const struct run_context *w, const struct edge *e, double most)
+{
+    return mixing_lags(&w->mixing, e, most);
+}
+
+void run_context_settle(struct run_context *w, bool apart)
+{
+    if (w->settling2 == 0)
+        w->settling2 = run_context_norm2(w);
+    mixing_settle(&w->mixing, apart);
+}
+
+double run_context_norm2(struct run_context *w)
+{
+    if (!w->has_norm2)
+        w->norm2 = vec_norm2(w->mixing.x, w->mixing.dim);
+    w->has_norm2 = true;
+    return w->norm2;
+}
+
+void run_context_moved(struct run_context *w)
+{
+    w->has_norm2 = false;
+}
+
+bool run_context_vanished(struct run_context *w)
+{
+    const double least = 1e-3;
+    return w->settling2 > 0 && run_context_norm2(w) <= least * least * w->settling2;
+}

@@ -1,0 +1,133 @@
+/* peer/node/wait_log.c -- the words for what this peer waits for, and for what it no longer waits. */
+#include "peer/node/wait_log.h"
+
+#include <stdio.h>
+
+/* Whoever waits says so after this time, and again. */
+enum {
+    LATELY_US = 2 * 1000 * 1000, /* What came in so lately is still coming; who was not heard for so
+                                  * long misses heartbeats. */
+    TELL_US = 5 * 1000 * 1000,
+    TELL_FIRST_US = 1000 * 1000, /* Members that are missing: they may be starting. */
+    TELL_AGAIN_US = 30 * 1000 * 1000,
+    TELL_WHY = 64 /* Bytes of why somebody is waited for. */
+};
+
+static const char *name_of(const struct phases *ph, const struct neighbour *b)
+{
+    const struct member *m = members_find(ph->env->members, b->edge.id);
+    return m != NULL ? m->record->name : "a neighbour";
+}
+
+/* Who gathers waits for no exchange with anybody, and what comes then begins it anew. */
+void wait_log_excused(const struct phases *ph, const struct schedule_view *v)
+{
+    if (v->phase == NODE_GATHERING)
+        return;
+    for (size_t i = 0; i < v->n_edges && v->staleness > 0; i++) {
+        const struct neighbour *b = edges_at(ph->edges, i);
+        bool excused = v->edge[i].open && schedule_excused(v, &v->edge[i]);
+        if (excused == b->excused || !v->edge[i].open)
+            continue;
+        edges_excuse(ph->edges, i, excused);
+        if (!excused)
+            env_note(ph->env, NOTE_INFO, "%s is waited for again", name_of(ph, b));
+        else if (v->edge[i].flapping && flap_damping_often(&b->absence))
+            env_note(ph->env, NOTE_WARNING, "%s comes and goes: it is not waited for",
+                     name_of(ph, b));
+        else if (v->edge[i].flapping)
+            env_note(ph->env, NOTE_INFO,
+                     "%s was away for %.0f s: it is not waited for until it has stayed",
+                     name_of(ph, b), (double)b->absence.away_us * 1e-6);
+        else
+            env_note(ph->env, NOTE_WARNING,
+                     "%s makes no progress since round %llu: it is not waited for", name_of(ph, b),
+                     (unsigned long long)v->edge[i].beat);
+    }
+}
+
+int64_t wait_log_quorum(const struct phases *ph)
+{
+    const struct quorum *q = &ph->quorum;
+    uint32_t needed = quorum_needed(q, ph->workshop->run.quorum);
+    if (admit_is_refused(&ph->sessions->admit))
+        return ph->told_us; /* It has been said why nobody is there. */
+    if (q->state == QUORUM_HELD)
+        env_note(ph->env, NOTE_WARNING,
+                 "below the quorum: %u of %u members are heard, %u are needed; no local steps "
+                 "until there are, for %.0f s at most",
+                 q->n_live, q->n_members, needed, (double)ph->env->config.patience_us * 1e-6);
+    else if (q->state == QUORUM_THERE)
+        env_note(ph->env, NOTE_INFO, "the quorum is there again: %u of %u members are heard",
+                 q->n_live, q->n_members);
+    else
+        env_note(ph->env, NOTE_WARNING,
+                 "still below the quorum after --quorum-timeout: going on with %u of %u members",
+                 q->n_live, q->n_members);
+    return ph->env->now_us + TELL_AGAIN_US - TELL_US;
+}
+
+/* What keeps a neighbour, as far as we see. Its delta comes in over a slow link, or it has no link, or
+ * is silent on it; its worker computes; or it lives, and has nothing for us. */
+static void say_why(const struct phases *ph, const struct neighbour *b,
+                    const struct schedule_edge *seen, char out[TELL_WHY])
+{
+    int64_t now = ph->env->now_us;
+    if (b->link == NULL)
+        snprintf(out, TELL_WHY, "it is not connected");
+    else if (b->coming_us > 0 && now - b->coming_us < LATELY_US)
+        snprintf(out, TELL_WHY, "what it sends is coming in, its link is slow");
+    else if (now - b->link->heard_us >= LATELY_US)
+        snprintf(out, TELL_WHY, "it does not answer, for %.0f s",
+                 (double)(now - b->link->heard_us) * 1e-6);
+    else if (seen->busy_us > 0)
+        snprintf(out, TELL_WHY, "it computes, for %.0f s", (double)seen->busy_us * 1e-6);
+    else
+        snprintf(out, TELL_WHY, "it answers, and has sent nothing of the next round");
+}
+
+int64_t wait_log_wait(const struct phases *ph, const struct schedule_decision *d)
+{
+    char why[TELL_WHY];
+    int64_t now = ph->env->now_us;
+    bool gathers = ph->phase == NODE_GATHERING && ph->gathered_us == 0;
+    const uint8_t *kept_by = round_protocol_awaited(ph->round_protocol, ph->round);
+    bool refused = admit_is_refused(&ph->sessions->admit);
+    if (refused || now < ph->told_us + (gathers ? TELL_FIRST_US : TELL_US))
+        return ph->told_us;
+    if (ph->quorum.state == QUORUM_HELD) {
+        return wait_log_quorum(ph);
+    } else if (gathers) {
+        size_t self, n = members_vertices(ph->env->members, ph->env->vertices, &self);
+        const struct link *lacks = join_awaits(ph->join);
+        char names[CONNECTION_DIAGNOSTICS_NAMES];
+        if (n >= ph->workshop->run.min_peers && lacks != NULL) {
+            const struct member *m = members_find(ph->env->members, lacks->id);
+            env_note(ph->env, NOTE_INFO, "waiting for %s, which takes the initial model",
+                     m != NULL ? m->record->name : "a member");
+            return now + TELL_AGAIN_US - TELL_FIRST_US;
+        }
+        connection_diagnostics_names(ph->sessions, names);
+        env_note(ph->env, NOTE_INFO, "waiting for members: %zu of %u (--min-peers) are here; %s%s",
+                 n, ph->workshop->run.min_peers,
+                 names[0] != '\0' ? "looking for more at " : "others must name us in --bootstrap",
+                 names);
+        return now + TELL_AGAIN_US - TELL_FIRST_US;
+    } else if (phases_writes(ph)) {
+        env_note(ph->env, NOTE_WARNING,
+                 "waiting for the disk: the checkpoint of round %llu is being written",
+                 (unsigned long long)ph->checkpoint.taken);
+    } else if (kept_by != NULL) {
+        const struct member *m = members_find(ph->env->members, kept_by);
+        env_note(ph->env, NOTE_INFO, "waiting for %s, whose %s of round %llu is not here",
+                 m != NULL ? m->record->name : "?", ph->round_protocol->kind->part,
+                 (unsigned long long)ph->round);
+    } else if (d->for_whom != NULL) {
+        const struct neighbour *b = edges_at(ph->edges, (size_t)(d->for_whom - ph->seen));
+        say_why(ph, b, d->for_whom, why);
+        env_note(ph->env, NOTE_INFO, "waiting for %s, which is at round %llu of our %llu: %s",
+                 name_of(ph, b), (unsigned long long)d->for_whom->beat,
+                 (unsigned long long)phases_beat(ph), why);
+    }
+    return now + TELL_AGAIN_US - TELL_US;
+}

@@ -1,0 +1,106 @@
+/* peer/output/outdir.h -- an output directory, which belongs to one run.
+ *
+ *   DIR/run.txt             identity of the run that the directory belongs to (peer/output/run_lock.h)
+ *   DIR/metrics.jsonl       one line per round; each start of the run adds a first line of its own
+ *   DIR/model.safetensors   the model
+ *   DIR/summary.json        result of the run; "finished": true if a restart has nothing left to do
+ *   DIR/peer-0/ ...         the same files for each peer, if the command runs several peers
+ *   DIR/old.1/ ...          an earlier run that --fresh moved away: a directory of the same form
+ *   DIR/.lock               locked by the process that writes here; holds the number of that process
+ *
+ * Order of use: outdir_inspect() or outdir_check(), which change nothing. Then outdir_open(), which
+ * locks the directory until the process ends. Then outdir_inspect() again, outdir_write_identity(), and the
+ * other writes. Other files in DIR (an identity, a key) do not belong to the run and are never
+ * changed.
+ */
+#ifndef PEER_OUTPUT_OUTDIR_H
+#define PEER_OUTPUT_OUTDIR_H
+
+#include "peer/output/run_lock.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+enum {
+    OUTDIR_PATH_MAX = 1024,
+    OUTDIR_WHY_MAX = RUN_IDENTITY_WHY_MAX /* Size of an error message, in bytes. */
+};
+
+enum outdir_state {
+    OUTDIR_NEW,        /* The directory does not exist or holds no file of a run. */
+    OUTDIR_UNFINISHED, /* The directory belongs to this run, which has not finished. */
+    OUTDIR_FINISHED,   /* The directory belongs to this run, and summary and models exist. */
+    OUTDIR_OTHER_RUN,  /* The directory belongs to another run. */
+    OUTDIR_UNKNOWN_RUN /* The directory holds files of a run, but no run.txt. */
+};
+
+/* An output directory that this process has opened with outdir_open(). */
+struct outdir
+{
+    char path[OUTDIR_PATH_MAX];
+    int lock; /* Descriptor of the lock file while `open` is true. */
+    bool open;
+};
+
+/* Makes the directory `path` and its missing parents, like mkdir -p. New directories have mode
+ * 0700. Returns 0 or a negative errno. */
+__attribute__((warn_unused_result)) int outdir_make(const char *path);
+
+/* Says in which state the directory `path` is for the run with the identity `text` (run_identity_write()).
+ * Changes nothing. `why` gets the keys that differ (OUTDIR_OTHER_RUN), the file in the way
+ * (OUTDIR_UNKNOWN_RUN), or "" in the other states. */
+enum outdir_state outdir_inspect(const char *path, const char *text, char why[OUTDIR_WHY_MAX]);
+
+/* Reads run.txt of the directory `path` into `text`. Returns false if run.txt is missing or cannot
+ * be read. */
+bool outdir_read_identity(const char *path, char text[RUN_IDENTITY_TEXT_MAX]);
+
+/* Returns the summary of the finished run in the directory `path`, owned by the caller
+ * (json_decref()). NULL: no finished run is there. */
+json_t *outdir_read_summary(const char *path);
+
+/* Makes the directory, locks it for this process and deletes temporary files of a killed process.
+ * Returns 0, or a negative errno with a message in `why`. -EBUSY: another process has the lock, and
+ * the message gives its number. */
+__attribute__((warn_unused_result)) int outdir_open(struct outdir *d, const char *path,
+                                                    char why[OUTDIR_WHY_MAX]);
+/* Releases the lock. Does nothing if `d` is not open. */
+void outdir_close(struct outdir *d);
+
+/* Checks in advance what outdir_open() and the first writes need, and changes nothing. `peers`: the
+ * directories of the run's peers are checked, too. Whether another process has the lock is not
+ * checked, because that may change at any time. Returns 0, or a negative errno with a message. */
+__attribute__((warn_unused_result)) int outdir_check(const char *path, bool peers,
+                                                     char why[OUTDIR_WHY_MAX]);
+
+/* Returns whether any process has the directory open. `*pid` gets the number of that process, 0 if
+ * unknown. */
+bool outdir_is_locked(const char *path, long *pid);
+
+/* Moves all files of an earlier run into a new directory `old.N`. `moved` gets the path of that
+ * directory, "" if there were no files. `text` is the identity of the new run. If run.txt is
+ * missing, `text` decides whether the peers' directories move, too. run.txt moves last, so that
+ * after a crash the remaining files still have an owner. Returns 0 or a negative errno with a
+ * message. */
+__attribute__((warn_unused_result)) int outdir_move_old_run(const struct outdir *d,
+                                                            const char *text,
+                                                            char moved[OUTDIR_PATH_MAX],
+                                                            char why[OUTDIR_WHY_MAX]);
+
+/* Writes `text` to run.txt, unless run.txt holds that text already. Returns 0 or a negative errno
+ * with a message. */
+__attribute__((warn_unused_result)) int outdir_write_identity(const struct outdir *d,
+                                                              const char *text,
+                                                              char why[OUTDIR_WHY_MAX]);
+
+/* Opens metrics.jsonl of the directory `path` for appending. A torn last line, left by a kill or a
+ * full disk, is cut off first. Returns 0, or a negative errno and -1 in `*fd`. */
+__attribute__((warn_unused_result)) int outdir_open_metrics(const char *path, int *fd);
+
+/* Writes summary.json. If the summary says "finished", the next start of the run in this directory
+ * has nothing to do. Returns 0 or a negative errno. */
+__attribute__((warn_unused_result)) int outdir_write_summary(const char *path,
+                                                             const json_t *summary);
+
+#endif

@@ -1,0 +1,50 @@
+/* peer/output/run_lock.h -- run identity: the text in run.txt that says to which run an output
+ * directory belongs.
+ *
+ *   command=local         the command that writes the directory
+ *   --peers=8             flags that are not part of the run description but change the result
+ *   augment=none          from here on: the run description (peer/run/run.h), one key per line
+ *   batch=32
+ *   ...
+ *
+ * Two directories belong to the same run if their texts have the same lines. All functions here are
+ * pure: they read no file and no clock.
+ */
+#ifndef PEER_OUTPUT_RUN_LOCK_H
+#define PEER_OUTPUT_RUN_LOCK_H
+
+#include "gossip/wire/wire.h"
+
+#include <stddef.h>
+
+enum {
+    RUN_IDENTITY_VALUE_MAX = 1024, /* Longest value of a flag, in bytes. The rest is cut off. */
+    RUN_IDENTITY_TEXT_MAX = WIRE_RUN_MAX + 8 * 1024,
+    RUN_IDENTITY_WHY_MAX = 640, /* Size of a list of differences, in bytes. */
+    /* Number of keys that a list of differences names. Further keys are only counted. */
+    RUN_IDENTITY_KEYS_SHOWN = 6
+};
+
+/* A flag of the command line. A NULL value means that the flag was not given, and it gets no
+ * line. */
+struct run_identity_flag
+{
+    const char *name, *value;
+};
+
+/* Writes the identity text: the name of `command`, then `flags` up to the one with the name NULL,
+ * then `run_text`. Bytes of a flag that are not printable ASCII become '?'. Asserts that the text
+ * fits. */
+void run_identity_write(char out[RUN_IDENTITY_TEXT_MAX], const char *command,
+                        const struct run_identity_flag *flags, const char *run_text);
+
+/* Returns the run description at the end of an identity text, or "" if the text has no run
+ * description. The result points into `text`. */
+const char *run_identity_run_text(const char *text);
+
+/* Returns the number of keys with different values. `why` lists them with both values: "lr=0.02
+ * there, 0.05 here; rounds=300 there, none here". `there` may come from a damaged file: unprintable
+ * bytes become '?'. */
+size_t run_identity_differ(const char *there, const char *here, char why[RUN_IDENTITY_WHY_MAX]);
+
+#endif

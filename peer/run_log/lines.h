@@ -1,0 +1,70 @@
+/* peer/run_log/lines.h -- writes the lines of one metrics.jsonl, and makes the messages about a disk
+ * that fails.
+ *
+ *   start, put, put, ... --> peer/output/journal.h --> DIR/metrics.jsonl
+ *                 `--> copy callback
+ *
+ * There are two messages: one when lines begin to wait in memory, and one when no line waits any
+ * more, because all were written or lost. Each is made once, and the caller prints it.
+ */
+#ifndef PEER_RUN_LOG_LINES_H
+#define PEER_RUN_LOG_LINES_H
+
+#include "peer/node/node.h"
+#include "peer/output/journal.h"
+#include "peer/uv/metrics.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Size of a message, in bytes. */
+enum { DIARY_LINES_NEWS = 512 };
+
+/* One metrics.jsonl that is being written. */
+struct run_log_lines
+{
+    struct journal journal;
+    /* Receives a copy of each line of a round. NULL: none. */
+    void (*copy)(const char *line);
+    /* Limits how many rounds of a long consensus phase get a line. */
+    struct uv_metrics_pace pace;
+    /* Line of the newest round that was held back by `pace`. It is written if it turns out to be
+     * the last one. NULL: none. */
+    char *held;
+    bool started; /* True once the line for this start of the process was added. */
+    bool warned;  /* True while lines wait and the user has been warned. */
+    /* Severity of `news`. */
+    enum note_level level;
+    /* Message for the user. "": none. */
+    char news[DIARY_LINES_NEWS];
+};
+
+/* Starts writing metrics.jsonl in `dir` (borrowed). `bytes_max` and `brief`: see journal_open() in
+ * peer/output/journal.h. */
+void diary_lines_open(struct run_log_lines *l, const char *dir, size_t bytes_max, bool brief);
+
+/* Adds the line that marks a start of the process, before the first round. `text` comes from
+ * uv_metrics_start() and is freed. */
+void diary_lines_start(struct run_log_lines *l, char *text);
+
+/* Adds a line and writes all waiting lines. `text` is freed. Returns true if `l->news` has a
+ * message. */
+bool diary_lines_put(struct run_log_lines *l, char *text);
+
+/* Adds the line of a round if uv_metrics_due() says so. Otherwise the line is held back, and is
+ * written if the next round is of another phase or if no round follows. `time_s`: time of the
+ * round, in seconds. Returns true if `l->news` has a message. */
+bool diary_lines_round(struct run_log_lines *l, const struct node_progress *p, double time_s);
+
+/* Adds the line that was held back and tries again to write all waiting lines. Returns true if
+ * `l->news` has a message. */
+bool diary_lines_write(struct run_log_lines *l);
+/* Returns whether any line waits in memory. */
+bool diary_lines_wait(const struct run_log_lines *l);
+
+/* Returns the number of lines that are not in the file: lost or still waiting. */
+uint64_t diary_lines_missing(const struct run_log_lines *l);
+/* Closes the file and frees the memory. Lines that still wait are lost. */
+void diary_lines_close(struct run_log_lines *l);
+
+#endif

@@ -1,0 +1,193 @@
+/* peer/run_log/run_log.c -- writes a peer's metrics and model to the output directory, and tries again
+ * after errors. */
+#include "peer/run_log/run_log.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <uv.h>
+
+static const char model_file[] = "model.safetensors";
+
+const char *const run_log_files[] = {"metrics.jsonl", model_file, "summary.json", NULL};
+
+double run_log_seconds(const struct run_log *d)
+{
+    return (double)(uv_hrtime() - d->begin_ns) * 1e-9;
+}
+
+__attribute__((format(printf, 3, 4))) static void note(struct run_log *d, enum note_level level,
+                                                       const char *format, ...)
+{
+    char text[FILE_ERROR_MAX + 96];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    d->note(d->self, level, text);
+}
+
+/* ---- Metrics lines ---- */
+
+int run_log_reserve_space(struct run_log *d, size_t n_params, char error[RUN_ERROR_MAX])
+{
+    if (d->dir == NULL)
+        return 0;
+    int err = disk_reservation_hold(&d->reserve, d->dir, n_params, 1);
+    if (err == 0)
+        err = disk_reservation_hold(&d->last, d->dir, 0, 1);
+    if (err < 0)
+        snprintf(error, RUN_ERROR_MAX, "no room for the model in %.200s: %s", d->dir,
+                 strerror(-err));
+    return err;
+}
+
+void run_log_write_identity(struct run_log *d)
+{
+    char why[OUTDIR_WHY_MAX];
+    if (!d->unnamed)
+        return;
+    int err = outdir_write_identity(d->held, d->owner, why);
+    if (err < 0)
+        d->note(d->self, NOTE_WARNING, why);
+    d->unnamed = err < 0;
+}
+
+/* Makes the output directory belong to this run: writes run.txt and opens metrics.jsonl. Called
+ * before the first write. */
+static void claim_directory(struct run_log *d)
+{
+    if (d->claimed)
+        return;
+    d->claimed = d->unnamed = true;
+    run_log_write_identity(d);
+    diary_lines_open(&d->lines, d->dir, JOURNAL_BYTES, false);
+    d->lines.copy = d->copy;
+}
+
+static void report_lines(struct run_log *d, bool news)
+{
+    if (news)
+        d->note(d->self, d->lines.level, d->lines.news);
+}
+
+/* Writes the line that marks a start of the process. Its "from_round" is one less than the round of
+ * the first metrics line that follows. */
+static void start_lines(struct run_log *d, const struct node_progress *p)
+{
+    uv_timeval64_t now;
+    uint64_t first = p->round + p->settle_rounds;
+    int64_t at = uv_gettimeofday(&now) == 0 ? now.tv_sec : -1;
+    d->from = first - (first > 0);
+    diary_lines_start(&d->lines, uv_metrics_start(at, d->from));
+}
+
+double run_log_write_round(struct run_log *d, const struct node_progress *p)
+{
+    double time_s = run_log_seconds(d);
+    if (d->dir == NULL)
+        return time_s;
+    claim_directory(d);
+    if (!d->lines.started)
+        start_lines(d, p);
+    report_lines(d, diary_lines_round(&d->lines, p, time_s));
+    return time_s;
+}
+
+void run_log_flush_lines(struct run_log *d)
+{
+    report_lines(d, diary_lines_write(&d->lines));
+}
+
+/* Called after the peer's run has ended and its neighbours know. Metrics lines that the disk has
+ * not taken keep the process alive until `patience_us` is over, as an unsaved model does. */
+uint32_t run_log_lines_retry_ms(struct run_log *d)
+{
+    int64_t now_us = (int64_t)(uv_hrtime() / 1000);
+    bool say;
+    run_log_flush_lines(d);
+    if (!diary_lines_wait(&d->lines))
+        return 0;
+    int64_t wait_us = retry_failed(&d->retry, now_us, d->patience_us, &say);
+    if (say && wait_us > 0)
+        note(d, NOTE_WARNING, "lines of metrics.jsonl are in memory, and tried again for %lld s",
+             (long long)((retry_left_us(&d->retry, now_us) + 999999) / 1000000));
+    return (uint32_t)(wait_us / 1000) + (wait_us > 0);
+}
+
+/* ---- The model ---- */
+
+/* A failure to write some other file does not prevent this one: the process ends with an error, but
+ * the trained model is saved. */
+bool run_log_save_model(struct run_log *d, const struct node *n)
+{
+    char path[OUTDIR_PATH_MAX];
+    bool again = d->unstored;
+    if (d->dir == NULL)
+        return true;
+    claim_directory(d);
+    int length = snprintf(path, sizeof path, "%s/%s", d->dir, model_file);
+    int err = length < (int)sizeof path ? 0 : -ENAMETOOLONG;
+    if (err < 0) {
+        snprintf(d->why, sizeof d->why, "--out %.200s: %s", d->dir, strerror(-err));
+    } else {
+        disk_reservation_release(&d->reserve);
+        err = diary_model_of_node(path, n, d->name, &d->source, d->why);
+        disk_reservation_hold_again(&d->reserve, d->dir); /* The model may be written again. */
+    }
+    d->stored |= err > 0;
+    d->unstored = err < 0;
+    if (again && !d->unstored)
+        note(d, NOTE_WARNING, "the model is in %s now", d->dir);
+    return !d->unstored;
+}
+
+/* Saves another peer's model only after this peer's model, so that the disk space goes to its own
+ * model first. */
+bool run_log_save_handed_model(struct run_log *d, const struct node *n)
+{
+    char path[OUTDIR_PATH_MAX], why[FILE_ERROR_MAX];
+    if (d->dir == NULL || d->unstored)
+        return false;
+    claim_directory(d);
+    int err = diary_model_handed(path, d->dir, n, &d->source, why);
+    if (err < 0)
+        note(d, NOTE_WARNING, "another peer's model cannot be stored: %s", why);
+    else
+        note(d, NOTE_WARNING, "%s is the model of a peer whose disk did not take it", path);
+    return err == 0;
+}
+
+/* Called while the model is not saved. The model is still in memory, and the node waits until it is
+ * saved or `patience_us` is over. */
+uint32_t run_log_model_retry_ms(struct run_log *d)
+{
+    int64_t now_us = (int64_t)(uv_hrtime() / 1000);
+    bool say;
+    if (!d->unstored)
+        return 0;
+    int64_t wait_us = retry_failed(&d->retry, now_us, d->patience_us, &say);
+    long long left_s = (retry_left_us(&d->retry, now_us) + 999999) / 1000000;
+    if (wait_us == 0)
+        note(d, NOTE_WARNING, "%s; the model is offered to others", d->why);
+    else if (say)
+        note(d, NOTE_WARNING, "%s; the model is in memory, and tried again for %lld s", d->why,
+             left_s);
+    return (uint32_t)(wait_us / 1000) + (wait_us > 0);
+}
+
+/* ---- The end ---- */
+
+void run_log_release_space(struct run_log *d)
+{
+    disk_reservation_release(&d->last);
+    disk_reservation_release(&d->reserve);
+}
+
+void run_log_close(struct run_log *d)
+{
+    run_log_release_space(d);
+    if (d->claimed)
+        diary_lines_close(&d->lines);
+}

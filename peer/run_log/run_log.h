@@ -1,0 +1,115 @@
+/* peer/run_log/run_log.h -- the files that a peer writes during a run: metrics, model, and data for the
+ * summary. Shared by `hearsay peer` and libhearsay.
+ *
+ *   DIR/metrics.jsonl        one line per round, and one for each start of the process (lines.h, peer/uv/metrics.h)
+ *   DIR/model.safetensors    the final model (model.h)
+ *   DIR/summary.json         written by the caller from diary_summary() (summary.h)
+ *
+ *   run_log_reserve_space --> run_log_write_round, ... --> run_log_save_model [run_log_model_retry_ms, ...] --> run_log_lines_retry_ms, ... -->
+ *   diary_decide_verdict, diary_summary --> run_log_release_space --> caller writes summary.json --> run_log_close
+ *
+ * When a file cannot be written, the peer continues to train, because its neighbours depend on it.
+ * The run then ends with an error. A model that cannot be written at the end stays in memory and is
+ * tried again until `patience_us` is over (peer/output/retry.h). Metrics lines are treated in the
+ * same way. Without an output directory all functions do nothing and report no error. All functions
+ * run on the thread of the event loop.
+ */
+#ifndef PEER_RUN_LOG_RUN_LOG_H
+#define PEER_RUN_LOG_RUN_LOG_H
+
+#include "peer/output/disk_reservation.h"
+#include "peer/output/outdir.h"
+#include "peer/output/retry.h"
+#include "peer/run/run.h"
+#include "peer/run_log/lines.h"
+#include "peer/run_log/model.h"
+
+/* State of the files that one peer writes during a run. */
+struct run_log
+{
+    /* The caller sets these fields before the first call. Pointers are borrowed. */
+
+    /* Name of this peer, and output directory (NULL: none). */
+    const char *name, *dir;
+    /* Output directory, locked by this process. */
+    const struct outdir *held;
+    /* Run identity for run.txt, set once the run is known (peer/output/run_lock.h). */
+    const char *owner;
+    /* Training data of the model, for the metadata of the model file. */
+    struct run_log_source source;
+    /* Start of `time_s`, in nanoseconds of uv_hrtime(). */
+    uint64_t begin_ns;
+    /* How long a failed write is tried again at the end of the run, in microseconds. */
+    int64_t patience_us;
+    /* Receives messages for the user. `self` is its first argument. */
+    void (*note)(void *self, enum note_level level, const char *text);
+    void *self;
+    /* Receives a copy of each round's metrics line. NULL: none. */
+    void (*copy)(const char *line);
+
+    /* The remaining fields are private to peer/run_log. */
+    /* Writer of metrics.jsonl. */
+    struct run_log_lines lines;
+    /* Disk space reserved for the model. */
+    struct disk_reservation reserve;
+    /* Disk space reserved for summary.json, so that late metrics lines cannot take it. */
+    struct disk_reservation last;
+    /* Step counter at this start of the process. The first metrics line is of the next step. */
+    uint64_t from;
+    /* True once the output directory belongs to this run, so that files may be written. */
+    bool claimed;
+    bool unnamed; /* True if run.txt could not be written yet. */
+    bool stored;  /* True if the model file has been written. */
+    /* True if the last try to write the model failed, so that the newest model is in memory
+     * only. */
+    bool unstored;
+    /* Error message of the last failed try to write the model. */
+    char why[FILE_ERROR_MAX];
+    /* Message that names the files that could not be written. */
+    char failure[192];
+    /* Retries of the model, and later of the metrics lines. */
+    struct retry retry;
+};
+
+/* Names of the files that a run writes to its output directory, ended by NULL. */
+extern const char *const run_log_files[];
+
+/* Returns the time since `begin_ns`, in seconds. */
+double run_log_seconds(const struct run_log *d);
+
+/* Reserves disk space for a model of `n_params` floats and for summary.json. Called before
+ * training, so that a peer that could not save its model does not start. Returns 0, or a negative
+ * errno with a message. */
+__attribute__((warn_unused_result)) int run_log_reserve_space(struct run_log *d, size_t n_params,
+                                                              char error[RUN_ERROR_MAX]);
+
+/* Writes the metrics line of a completed round. The first call writes run.txt, which makes the
+ * directory belong to this run: before the first round the run is only proposed and may change.
+ * Returns the `time_s` of the round in seconds, also without a directory. */
+double run_log_write_round(struct run_log *d, const struct node_progress *p);
+
+/* Tries again to write the metrics lines that wait in memory. */
+void run_log_flush_lines(struct run_log *d);
+
+/* Tries again to write run.txt if an earlier try failed. */
+void run_log_write_identity(struct run_log *d);
+
+/* Callbacks for a driver (peer/uv/driver.h). The caller wraps them in functions that pass its
+ * diary.
+ *
+ *   run_log_save_model          writes this peer's model; true: the model is saved, or there is no directory
+ *   run_log_save_handed_model   writes a model that another peer handed over; true: saved
+ *   run_log_model_retry_ms       time until run_log_save_model should be tried again, in ms; 0: do not try again
+ *   run_log_lines_retry_ms        writes waiting metrics lines; returns the time until the next try, in ms; 0: none
+ */
+bool run_log_save_model(struct run_log *d, const struct node *n);
+bool run_log_save_handed_model(struct run_log *d, const struct node *n);
+uint32_t run_log_model_retry_ms(struct run_log *d);
+uint32_t run_log_lines_retry_ms(struct run_log *d);
+
+/* Releases the reserved disk space. Called just before the last files are written. */
+void run_log_release_space(struct run_log *d);
+/* Releases the disk space and frees the memory. Metrics lines that still wait are lost. */
+void run_log_close(struct run_log *d);
+
+#endif

@@ -1,0 +1,123 @@
+/* peer/run_log/summary.c -- determines the verdict of a peer's run and builds summary.json. */
+#include "peer/run_log/summary.h"
+
+#include "peer/run/exit.h"
+#include "peer/run_log/checkpoint_heads.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* ---- The verdict ---- */
+
+json_t *diary_verdict(const struct verdict *o, const struct verdict_facts *f)
+{
+    json_t *dead = json_array(), *absent = json_array();
+    for (uint32_t i = 0; i < f->n_dead && i < VERDICT_DEAD_MAX; i++)
+        json_array_append_new(dead, json_string(f->dead[i]));
+    for (uint32_t i = 0; i < f->n_absent && i < VERDICT_DEAD_MAX; i++)
+        json_array_append_new(absent, json_string(f->absent[i].name));
+    return json_pack("{s:s, s:s, s:i, s:I, s:I, s:o, s:o, s:o, s:b, s:b, s:I, s:b}", "kind",
+                     verdict_word(o->kind), "text", o->text, "exit_code", o->exit_code, "n_among",
+                     (json_int_t)f->n_among, "n_members", (json_int_t)f->n_members, "dead", dead,
+                     "absent", absent, "relative_drift", uv_metrics_figure(f->distance), "exact",
+                     f->exact, "at_most", f->at_most && !f->exact, "rounds_skipped",
+                     (json_int_t)f->rounds_skipped, "finite", !f->infinite);
+}
+
+/* Builds the message that names the files that could not be written. */
+static const char *missing_files_text(struct run_log *d)
+{
+    uint64_t n = diary_lines_missing(&d->lines);
+    const char *model = d->unstored ? "model.safetensors" : "", *and = "";
+    char beside[64] = "";
+    if (d->unnamed)
+        snprintf(beside, sizeof beside, "run.txt");
+    else if (n > 0)
+        snprintf(beside, sizeof beside, "%" PRIu64 " line%s of metrics.jsonl", n, n > 1 ? "s" : "");
+    if (d->unstored && beside[0] != '\0')
+        and = " and ";
+    snprintf(d->failure, sizeof d->failure, "%s%s%s could not be written%s", model, and, beside,
+             d->stored && !d->unstored ? "; the model is stored" : "");
+    return d->failure;
+}
+
+static void judge_failed(struct run_log *d, struct verdict_facts *f, struct verdict *o)
+{
+    if (f->failed != CMD_OK && f->failed != CMD_FAILED)
+        return;
+    f->failed = CMD_FAILED;
+    f->failure = missing_files_text(d);
+    verdict_judge(o, f);
+}
+
+/* The run is finished for this directory if the peer's own model is saved and the peer was not
+ * stopped. Missing metrics lines fail the exit code but do not make the run start again. */
+bool diary_decide_verdict(struct run_log *d, const struct node *n, int exit_code,
+                          struct verdict_facts *f, struct verdict *o)
+{
+    node_facts(n, f);
+    run_log_flush_lines(d);
+    run_log_write_identity(d); /* The disk may have space again. */
+    if (f->failed == CMD_OK && exit_code != CMD_APART)
+        f->failed = exit_code;
+    verdict_judge(o, f);
+    bool failed = o->exit_code == CMD_FAILED || d->unnamed || d->unstored;
+    if (d->unnamed || d->unstored || diary_lines_missing(&d->lines) > 0)
+        judge_failed(d, f, o);
+    return !failed && d->stored && !f->stopped;
+}
+
+/* ---- summary.json ---- */
+
+static void put_counts(json_t *j, struct uv_driver *driver, const struct node_progress *p)
+{
+    double seconds;
+    uint64_t n_kept = uv_driver_checkpoints(driver, &seconds);
+    json_object_set_new(j, "resets", json_integer((json_int_t)p->resets));
+    json_object_set_new(j, "violations", json_integer((json_int_t)p->violations));
+    json_object_set_new(j, "distrusted", json_integer((json_int_t)p->distrusted));
+    json_object_set_new(j, "exchanges", json_integer((json_int_t)p->exchanges));
+    json_object_set_new(j, "checkpoints", json_integer((json_int_t)n_kept));
+    json_object_set_new(j, "checkpoint_s", uv_metrics_figure(seconds));
+    json_object_set_new(j, "strangers",
+                        json_integer((json_int_t)uv_driver_counts(driver)->strangers));
+}
+
+static json_t *text_or_null(const char *text)
+{
+    return text != NULL && text[0] != '\0' ? json_string(text) : json_null();
+}
+
+/* Starts from the fields of a metrics line and adds those that are known only at the end. */
+json_t *diary_summary(const struct run_log *d, struct uv_driver *driver,
+                      const struct verdict_facts *f, const struct verdict *o)
+{
+    const struct node *n = uv_driver_node(driver);
+    struct node_progress p;
+    char text[WIRE_RUN_MAX + 1] = "";
+    uint64_t round[SLOTS] = {0};
+    node_progress(n, &p);
+    /* The byte counts in `p` end at the node's last event. The driver has counted all bytes. */
+    uv_driver_totals(driver, &p.bytes_sent, &p.bytes_received);
+    if (node_run(n) != NULL)
+        run_text(node_run(n), text);
+    if (d->dir != NULL)
+        checkpoint_heads_rounds(d->dir, round);
+    json_t *j = uv_metrics_object(&p, run_log_seconds(d));
+    if (j == NULL)
+        return NULL;
+    json_object_set_new(j, "summary", json_true());
+    json_object_set_new(j, "name", json_string(d->name));
+    uv_metrics_evaluation(j, &p);
+    put_counts(j, driver, &p);
+    json_object_set_new(j, "verdict", diary_verdict(o, f));
+    json_object_set_new(j, "diverged", text_or_null(p.diverged));
+    json_object_set_new(j, "unlearnt", text_or_null(p.unlearnt));
+    json_object_set_new(j, "model", d->stored ? json_string("model.safetensors") : json_null());
+    json_object_set_new(j, "handed_to", text_or_null(node_handed_to(n)));
+    json_object_set_new(j, "interrupted", json_boolean(f->stopped));
+    json_object_set_new(j, "resumes_at",
+                        f->stopped && round[0] > 0 ? uv_metrics_whole(round[0]) : json_null());
+    json_object_set_new(j, "run", json_string(text));
+    return j;
+}

@@ -1,0 +1,142 @@
+/* peer/uv/allow_list_watcher.c -- looks at the members file by a timer: no notification of a file system sees a
+ * rename on every one of them. */
+#include "peer/uv/allow_list_watcher.h"
+
+#include "peer/uv/event_adapter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- Reading ---------------------------------------------------------- */
+
+/* At most one byte more than a good file has. A pipe must not hang us. */
+static int read_bytes(const char *path, char *text, size_t *n)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), err = 0;
+    *n = 0;
+    if (fd < 0)
+        return -errno;
+    while (err == 0 && *n < ALLOW_LIST_BYTES_MAX + 1) {
+        ssize_t got = read(fd, text + *n, ALLOW_LIST_BYTES_MAX + 1 - *n);
+        if (got == 0)
+            break;
+        if (got > 0)
+            *n += (size_t)got;
+        else if (errno != EINTR)
+            err = -errno;
+    }
+    close(fd);
+    return err;
+}
+
+int uv_roster_read(struct allow_list *f, const char *path, char error[UV_ROSTER_ERROR_MAX])
+{
+    char why[ALLOW_LIST_ERROR_MAX] = "no memory";
+    size_t n = 0;
+    char *text = malloc(ALLOW_LIST_BYTES_MAX + 1);
+    int err = text != NULL ? read_bytes(path, text, &n) : -ENOMEM;
+    if (err == 0)
+        err = allow_list_parse(f, text, n, why);
+    else if (err != -ENOMEM)
+        snprintf(why, sizeof why, "%s", strerror(-err));
+    free(text);
+    if (err < 0)
+        snprintf(error, UV_ROSTER_ERROR_MAX, "%.200s: %s", path, why);
+    return err;
+}
+
+/* ---- Looking ---------------------------------------------------------- */
+
+static struct uv_roster_mark look_at(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) != 0)
+        return (struct uv_roster_mark){.err = -errno};
+    return (struct uv_roster_mark){
+        .device = (uint64_t)st.st_dev,
+        .inode = (uint64_t)st.st_ino,
+        .size = (uint64_t)st.st_size,
+        .modified_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec,
+        .changed_ns = (int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec};
+}
+
+static bool same(const struct uv_roster_mark *a, const struct uv_roster_mark *b)
+{
+    return a->err == b->err && a->device == b->device && a->inode == b->inode && a->size == b->size
+           && a->modified_ns == b->modified_ns && a->changed_ns == b->changed_ns;
+}
+
+static void tell_node(struct uv_roster *r)
+{
+    uv_timeval64_t now;
+    int64_t unix_ms = 0; /* No certificate expires then. */
+    if (uv_gettimeofday(&now) == 0)
+        unix_ms = now.tv_sec * 1000 + now.tv_usec / 1000;
+    uv_feed(r->driver, &(struct node_event){.type = NODE_ADMIT,
+                                            .admit = {(const uint8_t(*)[WIRE_ID_BYTES])r->file.id,
+                                                      r->file.n, unix_ms}});
+}
+
+static void note(const struct uv_roster *r, enum note_level level, const char *text)
+{
+    const struct uv_driver_config *c = r->driver->config;
+    if (c->note)
+        c->note(c->self, level, text);
+}
+
+/* The file is another one. */
+static void take(struct uv_roster *r)
+{
+    char text[UV_ROSTER_ERROR_MAX + 64], why[UV_ROSTER_ERROR_MAX];
+    struct allow_list now = {0};
+    int err = uv_roster_read(&now, r->path, why);
+    if (err < 0) {
+        snprintf(text, sizeof text, "%s; the list as it was stays in force", why);
+        note(r, NOTE_WARNING, text);
+        return;
+    }
+    bool other = now.n != r->file.n || memcmp(now.id, r->file.id, now.n * sizeof *now.id) != 0;
+    if (!other) {
+        allow_list_close(&now);
+        return;
+    }
+    allow_list_close(&r->file);
+    r->file = now;
+    snprintf(text, sizeof text, "%.200s: %zu identities from now on", r->path, now.n);
+    note(r, NOTE_INFO, text);
+    tell_node(r);
+}
+
+static void on_look(uv_timer_t *timer)
+{
+    struct uv_roster *r = timer->data;
+    struct uv_roster_mark now = look_at(r->path);
+    bool stands = same(&now, &r->seen);
+    r->seen = now;
+    if (!stands || same(&now, &r->taken) || r->driver->exiting)
+        return;
+    r->taken = now;
+    take(r);
+}
+
+void uv_roster_start(struct uv_roster *r, struct uv_driver *d, const char *path,
+                     struct allow_list *first)
+{
+    r->driver = d;
+    r->path = path;
+    r->file = *first;
+    *first = (struct allow_list){0};
+    r->timer.data = r;
+    tell_node(r);
+    uv_timer_start(&r->timer, on_look, UV_ROSTER_MS, UV_ROSTER_MS);
+}
+
+void uv_roster_close(struct uv_roster *r)
+{
+    allow_list_close(&r->file);
+}

@@ -1,0 +1,91 @@
+/* tests/unit/nn_parallel_for.c -- teams: every part is done once, on a thread of its
+ * own, and is done when a run returns. */
+#include "nn/math/parallel_for.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { TEAM_MAX = 9 };
+
+struct snapshot_exchange
+{
+    uint64_t count[TEAM_MAX][16]; /* A cache line for each part. */
+    uint64_t sum;                 /* The run before left it: parts may read it. */
+    pthread_t who[TEAM_MAX];
+};
+
+static void add(void *self, uint32_t part)
+{
+    struct snapshot_exchange *b = self;
+    b->count[part][0] += b->sum + part + 1;
+    b->who[part] = pthread_self();
+}
+
+static void subtract(void *self, uint32_t part)
+{
+    struct snapshot_exchange *b = self;
+    b->count[part][0] -= part;
+}
+
+/* Each run works on what the run before left. No lock in sight: a race here is
+ * one of the team's. */
+static void check_runs(uint32_t n)
+{
+    struct parallel_for *t;
+    struct snapshot_exchange b;
+    memset(&b, 0, sizeof b);
+    uint64_t want[TEAM_MAX] = {0}, want_sum = 0;
+    assert_int_equal(parallel_for_open(&t, n), 0);
+    for (int run = 0; run < 200; run++) {
+        parallel_for_run(t, add, &b);
+        parallel_for_run(t, subtract, &b);
+        b.sum = 0;
+        for (uint32_t k = 0; k < n; k++) {
+            want[k] += want_sum + 1;
+            b.sum += b.count[k][0] % 1000;
+            assert_true(b.count[k][0] == want[k]);
+        }
+        want_sum = b.sum;
+    }
+    for (uint32_t k = n; k < TEAM_MAX; k++)
+        assert_true(b.count[k][0] == 0);
+    assert_true(pthread_equal(b.who[0], pthread_self()));
+    for (uint32_t k = 1; k < n; k++)
+        for (uint32_t j = 0; j < k; j++)
+            assert_false(pthread_equal(b.who[k], b.who[j]));
+    parallel_for_close(t);
+}
+
+static void test_runs(void **state)
+{
+    (void)state;
+    for (uint32_t n = 1; n <= TEAM_MAX; n += n < 4 ? 1 : 5)
+        check_runs(n);
+}
+
+/* Opened and closed without a run; closing nothing is fine. */
+static void test_idle(void **state)
+{
+    (void)state;
+    for (uint32_t n = 1; n < TEAM_MAX; n++) {
+        struct parallel_for *t;
+        assert_int_equal(parallel_for_open(&t, n), 0);
+        parallel_for_close(t);
+    }
+    parallel_for_close(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_runs),
+        cmocka_unit_test(test_idle),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

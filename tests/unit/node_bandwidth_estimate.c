@@ -1,0 +1,205 @@
+/* tests/unit/node_bandwidth_estimate.c -- what links carry, through the node: deltas are never sparser than
+ * the most precise rung that hides behind computing on the slowest edge. */
+#include "tests/unit/node_lone_world.h"
+
+#include "gossip/exchange/codec_levels.h"
+#include "peer/node/state.h" /* For the prices that the ladder has. */
+
+enum {
+    LOW_ID = 0x10,
+    ROUNDS = 100000,
+    TICK_MS = 10, /* Between two looks of a job at the clock: local steps take one, mixing two. */
+    LOOKS = 40
+};
+
+/* A delta of any rung hides at this rate, and none at that. */
+static const double fast = 1e6, slow = 1;
+
+static struct lone *training_with(uint32_t n_actors, enum node_uplink uplink, double rate)
+{
+    struct lone *w = lone_new(n_actors, LOW_ID, ROUNDS);
+    strcpy(w->run.compress, RUN_AUTO);
+    w->config.uplink = uplink;
+    w->config.uplink_rate = rate;
+    lone_tick_us = 1000 * TICK_MS;
+    lone_open(w);
+    lone_run(w, 15 * SECOND);
+    assert_int_equal(lone_progress(w).phase, NODE_TRAINING);
+    return w;
+}
+
+/* A second goes by, in which the link of this actor carries bursts at that rate; 0: none. */
+static void carry(struct lone *w, uint32_t who, double bytes_per_s)
+{
+    struct node_event ev = {
+        .type = NODE_CARRIED, .link = (uint32_t)w->actor[who].link, .carried.rtt_us = 200};
+    for (int i = 0; i < 10; i++)
+        uplink_burst(&ev.carried.bursts, 1000, 200 + 1e6 * 1000 / bytes_per_s);
+    if (bytes_per_s > 0)
+        lone_step(w, &ev);
+}
+
+static void carry_both(struct lone *w, int seconds, double first, double second)
+{
+    for (int t = 0; t < seconds; t++) {
+        lone_run(w, SECOND);
+        carry(w, 0, first);
+        carry(w, 1, second);
+    }
+    lone_run(w, SECOND);
+}
+
+static bool by_link(struct lone *w)
+{
+    return strcmp(lone_progress(w).rung_by, "link") == 0;
+}
+
+/* All that is sent is of the most precise rung. */
+static void sends_the_densest(struct lone *w)
+{
+    struct node_progress p = lone_progress(w);
+    assert_true(by_link(w));
+    assert_string_equal(p.rung, codec_levels_spec[CODEC_LEVELS_RUNGS - 1]);
+    for (uint32_t i = 0; i < w->n_actors; i++)
+        assert_int_equal(w->actor[i].delta.codec, DELTA_RUNG + CODEC_LEVELS_RUNGS - 1);
+}
+
+static void test_fast_then_slow(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(2, NODE_UPLINK_AUTO, 0);
+    assert_false(by_link(w));
+    assert_true(isnan(lone_progress(w).goodput));
+    carry_both(w, LOOKS, fast, fast);
+    sends_the_densest(w);
+    assert_true(fabs(lone_progress(w).goodput / fast - 1) < 1e-6);
+    carry_both(w, 4, slow, slow);
+    assert_false(by_link(w));
+    lone_close(w);
+}
+
+/* On a slow link rungs have prices, the denser the higher; on a fast one all are free, as they are
+ * while nothing is known. */
+static void test_slow_is_dear(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(2, NODE_UPLINK_AUTO, 0);
+    const double *price = w->node->workshop.ladder.price;
+    assert_true(price[0] == 1 && price[CODEC_LEVELS_RUNGS - 1] == 1);
+    carry_both(w, LOOKS, fast, fast);
+    assert_true(price[0] == 1 && price[CODEC_LEVELS_RUNGS - 1] == 1);
+    carry_both(w, 4, slow, slow);
+    assert_true(price[CODEC_LEVELS_RUNGS - 1] == UPLINK_PRICE_MOST);
+    lone_close(w);
+}
+
+/* One encoded delta serves all edges: the slowest one decides, whichever that is. */
+static void test_slowest_edge_decides(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        struct lone *w = training_with(2, NODE_UPLINK_AUTO, 0);
+        carry_both(w, LOOKS, k ? slow : fast, k ? fast : slow);
+        assert_false(by_link(w));
+        assert_true(fabs(lone_progress(w).goodput / slow - 1) < 1e-6);
+        lone_close(w);
+    }
+}
+
+/* An edge that says nothing may be slow. */
+static void test_all_edges_are_asked(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(2, NODE_UPLINK_AUTO, 0);
+    carry_both(w, LOOKS, fast, 0);
+    assert_false(by_link(w));
+    assert_true(isnan(lone_progress(w).goodput));
+    lone_disconnect(w, w->actor[1].link, false); /* It has no edge any more. */
+    w->actor[1].answers = false;
+    carry_both(w, LOOKS, fast, 0);
+    assert_true(by_link(w));
+    lone_close(w);
+}
+
+/* A figure is good for one look. */
+static void test_figures_are_used_once(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(2, NODE_UPLINK_AUTO, 0);
+    carry_both(w, UPLINK_UP - 1, fast, fast);
+    carry_both(w, LOOKS, fast, 0);
+    assert_false(by_link(w));
+    lone_close(w);
+}
+
+/* Figures of a link that has gone say nothing of the one in its place. */
+static void test_figures_go_with_their_link(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(1, NODE_UPLINK_AUTO, 0);
+    for (int t = 0; t < LOOKS; t++) {
+        struct node_event ev = {.type = NODE_CARRIED, .link = 4000};
+        uplink_burst(&ev.carried.bursts, 1000, 1);
+        lone_run(w, SECOND);
+        lone_step(w, &ev);
+    }
+    assert_true(isnan(lone_progress(w).goodput));
+    assert_false(by_link(w));
+    lone_close(w);
+}
+
+/* A rate that is given is shared by the edges, and what is carried is not looked at. */
+static void test_given_rate(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(2, NODE_UPLINK_RATE, fast);
+    carry_both(w, LOOKS, slow, slow);
+    sends_the_densest(w);
+    assert_true(fabs(lone_progress(w).goodput / (fast / 2) - 1) < 1e-6);
+    lone_close(w);
+    w = training_with(2, NODE_UPLINK_RATE, slow);
+    carry_both(w, LOOKS, fast, fast);
+    assert_false(by_link(w));
+    lone_close(w);
+}
+
+static void test_off(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(2, NODE_UPLINK_OFF, 0);
+    carry_both(w, LOOKS, fast, fast);
+    assert_false(by_link(w));
+    assert_true(isnan(lone_progress(w).goodput));
+    lone_close(w);
+}
+
+/* A run with a codec of its own has no rungs. */
+static void test_fixed_codec(void **state)
+{
+    (void)state;
+    struct lone *w = lone_new(1, LOW_ID, ROUNDS);
+    w->config.uplink = NODE_UPLINK_AUTO;
+    lone_open(w);
+    lone_run(w, 15 * SECOND);
+    carry(w, 0, fast);
+    lone_run(w, SECOND);
+    assert_null(lone_progress(w).rung);
+    assert_null(lone_progress(w).rung_by);
+    lone_close(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fast_then_slow),
+        cmocka_unit_test(test_slowest_edge_decides),
+        cmocka_unit_test(test_slow_is_dear),
+        cmocka_unit_test(test_all_edges_are_asked),
+        cmocka_unit_test(test_figures_are_used_once),
+        cmocka_unit_test(test_figures_go_with_their_link),
+        cmocka_unit_test(test_given_rate),
+        cmocka_unit_test(test_off),
+        cmocka_unit_test(test_fixed_codec),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

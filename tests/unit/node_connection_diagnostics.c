@@ -1,0 +1,206 @@
+/* tests/unit/node_connection_diagnostics.c -- what is told of addresses at which no session comes about. */
+#include "tests/unit/node_lone_world.h"
+
+#include "peer/node/state.h"
+#include "peer/node/verdict.h"
+
+enum { LOW_ID = 0x10, ROUNDS = 1000000 };
+
+static const char *const names[] = {"one:7100", "two:7100", "three:7100"};
+
+/* Nobody answers; the names of the list resolve to addresses of their own. */
+static struct lone *alone(uint32_t n_names)
+{
+    struct lone *w = lone_new(1, LOW_ID, ROUNDS);
+    w->config.bootstrap = names;
+    w->config.n_bootstrap = n_names;
+    w->config.n_known = 0;
+    w->deaf = true; /* Its dials end when we say so. */
+    lone_open(w);
+    return w;
+}
+
+static void resolve(struct lone *w, uint32_t seed)
+{
+    char text[32];
+    const char *address = text;
+    snprintf(text, sizeof text, "10.7.7.%u:7100", (unsigned)seed);
+    struct node_event ev = {.type = NODE_RESOLVED, .resolved = {seed, &address, 1}};
+    lone_step(w, &ev);
+}
+
+/* The dial to this name has come to nothing. */
+static void fails(struct lone *w, uint32_t seed, enum node_why why)
+{
+    resolve(w, seed);
+    struct node_event ev = {
+        .type = NODE_DIAL_FAILED,
+        .dial = {w->node->sessions.seeds[seed].at[0].tag, why, WIRE_VERSION + 1, WIRE_VERSION + 2}};
+    assert_true(w->node->sessions.seeds[seed].at[0].busy);
+    lone_step(w, &ev);
+    lone_run(w, SECOND / 5);
+}
+
+/* Each reason has its sentence, with the name; those that fail alike share a line. */
+static void test_each_reason_is_told(void **state)
+{
+    (void)state;
+    static const struct
+    {
+        enum node_why why;
+        const char *said;
+    } row[] = {{NODE_WHY_REFUSED, "connection refused"},
+               {NODE_WHY_TIMEOUT, "timed out"},
+               {NODE_WHY_UNREACHABLE, "no way to the host"},
+               {NODE_WHY_CLOSED, "does not hold the same cluster key, or is no hearsay"},
+               {NODE_WHY_MUTE, "says nothing"},
+               {NODE_WHY_SLOW, "not done in time"},
+               {NODE_WHY_JUNK, "not sealed with our cluster key"}};
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        struct lone *w = alone(3);
+        for (int k = 0; k < 2; k++) {
+            fails(w, 0, row[i].why);
+            fails(w, 1, row[i].why);
+            fails(w, 2, NODE_WHY_UNKNOWN);
+        }
+        lone_run(w, 4 * SECOND);
+        if (row[i].why == NODE_WHY_MUTE || row[i].why == NODE_WHY_SLOW) { /* It may be starting. */
+            assert_int_equal(lone_said(w, row[i].said), 0);
+            lone_run(w, 7 * SECOND);
+        }
+        assert_int_equal(lone_said(w, row[i].said), 1);
+        assert_int_equal(lone_said(w, "one:7100, two:7100: "), 1);
+        lone_close(w);
+    }
+}
+
+/* 10 s, 20 s, 40 s: of an hour a handful. */
+static void test_told_ever_more_seldom(void **state)
+{
+    (void)state;
+    struct lone *w = alone(1);
+    for (int k = 0; k < 3600; k++) {
+        fails(w, 0, NODE_WHY_CLOSED);
+        lone_run(w, SECOND * 4 / 5);
+    }
+    assert_in_range(lone_said(w, "same cluster key"), 8, 13);
+    lone_close(w);
+}
+
+/* One failure is no sign of another key: the other end may be ending. */
+static void test_once_is_no_sign(void **state)
+{
+    (void)state;
+    struct lone *w = alone(1);
+    fails(w, 0, NODE_WHY_CLOSED);
+    lone_run(w, SECOND);
+    assert_int_equal(lone_said(w, "same cluster key"), 0);
+    fails(w, 0, NODE_WHY_CLOSED);
+    assert_int_equal(lone_said(w, "same cluster key"), 1);
+    lone_close(w);
+}
+
+static void test_both_ranges_are_told(void **state)
+{
+    (void)state;
+    char said[64];
+    struct lone *w = alone(1);
+    fails(w, 0, NODE_WHY_VERSION);
+    snprintf(said, sizeof said, "one:7100: it speaks versions %d to %d of the messages, and we %d",
+             WIRE_VERSION + 1, WIRE_VERSION + 2, WIRE_VERSION_LEAST);
+    assert_int_equal(lone_said(w, said), 1);
+    lone_close(w);
+}
+
+/* Who has company hears of what somebody must mend, and not of who is away. */
+static void test_in_company(void **state)
+{
+    (void)state;
+    struct lone *w = lone_new(1, LOW_ID, ROUNDS);
+    w->config.bootstrap = names;
+    w->config.n_bootstrap = 2;
+    lone_open(w);
+    lone_run(w, 5 * SECOND);
+    assert_true(w->actor[0].link != NO_LINK);
+    w->deaf = true;
+    for (int k = 0; k < 4; k++) {
+        fails(w, 0, NODE_WHY_REFUSED);
+        fails(w, 1, NODE_WHY_CLOSED);
+        lone_run(w, 3 * SECOND);
+    }
+    assert_int_equal(lone_said(w, "refused"), 0);
+    assert_true(lone_said(w, "two:7100: it ends the connection") > 0);
+    lone_close(w);
+}
+
+/* How many are here, and where others are looked for: at once, and again. */
+static void test_members_are_waited_for_aloud(void **state)
+{
+    (void)state;
+    struct lone *w = alone(3);
+    lone_run(w, 5 * SECOND); /* Three of them belong to the list, which may answer yet. */
+    assert_int_equal(lone_said(w, "waiting for members: 1 of 2 (--min-peers) are here; looking for "
+                                  "more at one:7100, two:7100 and 1 more"),
+                     1);
+    lone_run(w, 60 * SECOND);
+    assert_in_range(lone_said(w, "waiting for members: 1 of 2"), 2, 4);
+    lone_close(w);
+}
+
+/* At the end, too; and not of a peer whose list names itself alone. */
+static void test_alone_to_the_end(void **state)
+{
+    (void)state;
+    for (int named = 0; named < 2; named++) {
+        struct verdict_facts f;
+        struct verdict o;
+        struct lone *w = alone((uint32_t)named);
+        lone_run(w, 10 * SECOND);
+        node_facts(w->node, &f);
+        verdict_judge(&o, &f);
+        assert_int_equal(f.lonely, named == 1);
+        assert_int_equal(strstr(o.text, "alone from beginning to end") != NULL, named == 1);
+        assert_int_equal(o.kind == VERDICT_ALONE, named == 1);
+        lone_close(w);
+    }
+    struct verdict_facts f;
+    struct lone *w = lone_new(1, LOW_ID, ROUNDS);
+    w->config.bootstrap = names;
+    w->config.n_bootstrap = 1;
+    lone_open(w);
+    lone_run(w, 5 * SECOND);
+    node_facts(w->node, &f);
+    assert_false(f.lonely);
+    lone_close(w);
+}
+
+/* Whoever has itself in its list and nobody else hears of that, once; not where there is another. */
+static void test_own_address_only(void **state)
+{
+    (void)state;
+    for (uint32_t n = 1; n <= 2; n++) {
+        struct lone *w = alone(n);
+        resolve(w, 0);
+        w->node->sessions.seeds[0].at[0].self = true;
+        lone_run(w, 2 * SECOND);
+        assert_int_equal(lone_said(w, "names this peer itself and nobody else"), 0);
+        lone_run(w, 60 * SECOND);
+        assert_int_equal(lone_said(w, "names this peer itself and nobody else (one:7100)"), n == 1);
+        lone_close(w);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_reason_is_told),
+        cmocka_unit_test(test_told_ever_more_seldom),
+        cmocka_unit_test(test_once_is_no_sign),
+        cmocka_unit_test(test_both_ranges_are_told),
+        cmocka_unit_test(test_in_company),
+        cmocka_unit_test(test_members_are_waited_for_aloud),
+        cmocka_unit_test(test_alone_to_the_end),
+        cmocka_unit_test(test_own_address_only),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

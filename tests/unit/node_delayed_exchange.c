@@ -1,0 +1,151 @@
+/* tests/unit/node_delayed_exchange.c -- exchanges of long ago are told from those of now. */
+#include "peer/node/delayed_exchange.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { SECOND = 1000 * 1000, MADE = 10 /* The beat at which our delta was made. */ };
+
+static const double matters2 = 1e-6;
+
+/* An edge that has mixed ten times; our delta leaves little unsent. */
+static struct edge mixed_ten(struct packet_pool *pool)
+{
+    struct edge e = {.n_exchanges = 10};
+    packet_pool_init(pool, 1);
+    e.cur.payload = packet_get(pool);
+    e.cur.head.run_round = MADE;
+    assert_non_null(e.cur.payload);
+    return e;
+}
+
+static void done_with(struct edge *e, struct packet_pool *pool)
+{
+    packet_release(e->cur.payload);
+    packet_pool_close(pool);
+}
+
+/* Open again after more than a moment: stale until both ends' deltas are new and leave little. */
+static void test_away(void **state)
+{
+    (void)state;
+    struct packet_pool pool;
+    struct edge e = mixed_ten(&pool);
+    struct delayed_exchange s = {.is = false};
+    delayed_exchange_opened(&s, &e, 5 * SECOND, 6 * SECOND);
+    assert_false(delayed_exchange_look(&s, &e, matters2));
+    delayed_exchange_opened(&s, &e, 5 * SECOND, 7 * SECOND);
+    assert_true(delayed_exchange_look(&s, &e, matters2));
+    e.n_exchanges++;
+    assert_true(delayed_exchange_look(&s, &e, matters2));
+    e.n_exchanges++;
+    e.cur.head.e2 = 1.0f;
+    assert_true(delayed_exchange_look(&s, &e, matters2));
+    e.cur.head.e2 = 0;
+    assert_false(delayed_exchange_look(&s, &e, matters2));
+    done_with(&e, &pool);
+}
+
+/* Both ends say one beat: where our last delta is of it, too, nobody has moved since. */
+static void test_rested(void **state)
+{
+    (void)state;
+    struct packet_pool pool;
+    struct edge e = mixed_ten(&pool);
+    assert_true(delayed_exchange_rested(&e, MADE));
+    assert_true(delayed_exchange_rested(&e, MADE + 2));
+    assert_false(delayed_exchange_rested(&e, MADE + 3));
+    e.prev = e.cur;
+    e.cur.payload = NULL;
+    assert_true(delayed_exchange_rested(&e, MADE + 1));
+    assert_false(delayed_exchange_rested(&e, 100));
+    e.cur = e.prev;
+    e.prev.payload = NULL;
+    struct edge none = {.n_exchanges = 10};
+    assert_false(delayed_exchange_rested(&none, MADE));
+    done_with(&e, &pool);
+}
+
+/* A codec that never gets there ends it after a while, too. */
+static void test_away_and_coarse(void **state)
+{
+    (void)state;
+    struct packet_pool pool;
+    struct edge e = mixed_ten(&pool);
+    struct delayed_exchange s = {.is = false};
+    e.cur.head.e2 = 1.0f;
+    delayed_exchange_opened(&s, &e, 0, 2 * SECOND);
+    e.n_exchanges += 63;
+    assert_true(delayed_exchange_look(&s, &e, matters2));
+    e.n_exchanges++;
+    assert_false(delayed_exchange_look(&s, &e, matters2));
+    done_with(&e, &pool);
+}
+
+/* What begins anew, or for the first time, has nothing old; a first delta that waited is old. */
+static void test_anew(void **state)
+{
+    (void)state;
+    struct packet_pool pool;
+    struct edge e = mixed_ten(&pool);
+    struct delayed_exchange s = {.is = false};
+    e.reset = true;
+    delayed_exchange_opened(&s, &e, 0, 20 * SECOND);
+    assert_false(delayed_exchange_look(&s, &e, matters2));
+    e.reset = false;
+    e.n_exchanges = 0;
+    struct edge first = e;
+    first.cur.payload = NULL;
+    delayed_exchange_opened(&s, &first, 0, 20 * SECOND);
+    assert_false(delayed_exchange_look(&s, &first, matters2));
+    delayed_exchange_opened(&s, &e, 0, 20 * SECOND);
+    assert_true(delayed_exchange_look(&s, &e, matters2));
+    done_with(&e, &pool);
+}
+
+/* A delta over an edge that stayed open: late after more than a moment and some beats of ours,
+ * and of consequence where the replicas that are then mixed are far apart. */
+static void test_late(void **state)
+{
+    static const struct
+    {
+        int64_t after_us;
+        uint64_t beat;
+        double d2;
+        bool stale;
+    } row[] = {
+        {2 * SECOND, MADE + 3, 1, true},
+        {SECOND, MADE + 3, 1, false},        /* A moment. */
+        {2 * SECOND, MADE + 2, 1, false},    /* We stood, too. */
+        {2 * SECOND, MADE + 3, 1e-7, false}, /* They are near all the same. */
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        struct packet_pool pool;
+        struct edge e = mixed_ten(&pool);
+        struct delayed_exchange s = {.came_us = 0};
+        delayed_exchange_delta(&s, &e, row[i].beat, row[i].after_us);
+        e.gamma.d2 = row[i].d2;
+        assert_false(delayed_exchange_look(&s, &e, matters2)); /* It has not been mixed yet. */
+        e.n_exchanges++;
+        assert_int_equal(delayed_exchange_look(&s, &e, matters2), row[i].stale);
+        e.n_exchanges += 2;
+        assert_false(delayed_exchange_look(&s, &e, matters2));
+        done_with(&e, &pool);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_away),
+        cmocka_unit_test(test_rested),
+        cmocka_unit_test(test_away_and_coarse),
+        cmocka_unit_test(test_anew),
+        cmocka_unit_test(test_late),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

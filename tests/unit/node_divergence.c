@@ -1,0 +1,306 @@
+/* tests/unit/node_divergence.c -- when training is said to have run away. */
+#include "peer/node/divergence.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { BATCH = 32 };
+
+static char why[DIVERGENCE_TEXT];
+
+/* `rounds` losses from `first` on, all the same. */
+static void losses(struct divergence *v, uint64_t first, int rounds, double loss)
+{
+    for (int i = 0; i < rounds; i++)
+        divergence_loss(v, first + (uint64_t)i, loss, BATCH);
+}
+
+static struct divergence begun_at(double loss)
+{
+    struct divergence v;
+    divergence_init(&v);
+    losses(&v, 0, 10, loss);
+    return v;
+}
+
+/* A nat above the mean of the first ten rounds, in most of the newest. */
+static void test_loss(void **state)
+{
+    static const struct
+    {
+        double first, last;
+        int rounds;
+        bool away;
+    } row[] = {
+        {2.3, 0.1, 100, false},  {2.3, 2.3, 100, false}, /* Nothing learnt is not divergence. */
+        {2.3, 3.2, 100, false},  {2.3, 3.4, 100, true},
+        {2.3, 3.4, 20, true},    {2.3, 3.4, 19, false}, /* 29 rounds: too few to say. */
+        {2.3, 6.8, 19, false},   {2.3, 40, 19, true},   /* But a clear case is one. */
+        {0.01, 0.5, 100, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        struct divergence v = begun_at(row[i].first);
+        losses(&v, 10, row[i].rounds, row[i].last);
+        if (divergence_ran_away(&v, why) != row[i].away)
+            fail_msg("row %zu: loss %g after %g", i, row[i].last, row[i].first);
+    }
+    struct divergence v = begun_at(2.3);
+    losses(&v, 10, 200, 41.8);
+    assert_true(divergence_ran_away(&v, why));
+    assert_string_equal(why, "the training loss ended at 41.8, having begun at 2.3");
+}
+
+static const struct trainer_report untested = {.n_samples = 0};
+
+/* A loss that is far below that of guessing, and an accuracy that the most frequent label has, too: of 100
+ * samples or more, which are not all of one label. */
+static void test_majority(void **state)
+{
+    static const struct
+    {
+        struct trainer_report tested;
+        bool nothing;
+    } row[] = {{{.accuracy = 0.97, .majority = 0.97, .n_samples = 4000}, true},
+               {{.accuracy = 0.96, .majority = 0.97, .n_samples = 100}, true},
+               {{.accuracy = 0.971, .majority = 0.97, .n_samples = 4000}, false},
+               {{.accuracy = 0.97, .majority = 0.97, .n_samples = 99}, false},
+               {{.accuracy = 1, .majority = 1, .n_samples = 4000}, false},
+               {{.accuracy = 0.97, .majority = 0, .n_samples = 4000}, false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        struct divergence v = begun_at(0.69);
+        losses(&v, 10, 80, 0.13);
+        assert_false(divergence_learnt_nothing(&v, 0.6931, &row[i].tested, why)); /* Too short. */
+        losses(&v, 90, 20, 0.13);
+        if (divergence_learnt_nothing(&v, 0.6931, &row[i].tested, why) != row[i].nothing)
+            fail_msg("row %zu", i);
+        if (i == 0)
+            assert_string_equal(why,
+                                "the accuracy is 97.00 %, and the most frequent label alone gives "
+                                "97.00 %");
+    }
+}
+
+/* At the end no better than guessing, by a hundredth at least: of 100 rounds or more, and
+ * where guessing is known. It is what the newest losses say, whatever was before. */
+static void test_nothing_learnt(void **state)
+{
+    static const struct
+    {
+        double first, last, guess;
+        int rounds;
+        bool nothing;
+    } row[] = {{2.305, 2.3, 2.3026, 100, true},  {2.305, 2.27, 2.3026, 100, false},
+               {4.1, 2.29, 2.3026, 100, true},   {0.1, 2.9, 2.3026, 100, true},
+               {2.305, 2.3, 2.3026, 89, false},  {2.305, 2.3, 2.3026, 90, true},
+               {2.305, 2.3, 0, 100, false},      {0.693, 0.69, 0.6931, 100, true},
+               {2.305, 0.01, 2.3026, 100, false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        struct divergence v = begun_at(row[i].first);
+        losses(&v, 10, row[i].rounds, row[i].last);
+        if (divergence_learnt_nothing(&v, row[i].guess, &untested, why) != row[i].nothing)
+            fail_msg("row %zu: loss %g, guessing %g", i, row[i].last, row[i].guess);
+    }
+    struct divergence v = begun_at(2.4);
+    assert_false(divergence_learnt_nothing(&v, 2.3026, &untested, why));
+    losses(&v, 10, 200, 2.4);
+    assert_true(divergence_learnt_nothing(&v, 2.3026, &untested, why));
+    assert_string_equal(why, "the training loss ended at 2.4, and guessing has 2.303");
+}
+
+/* One bad batch of four samples says nothing of a model that is good; many do. */
+static void test_small_batches(void **state)
+{
+    struct divergence v;
+    (void)state;
+    divergence_init(&v);
+    for (uint64_t i = 0; i < 5000; i++)
+        divergence_loss(&v, i, i < 100 ? 2.3 : i % 40 == 39 ? 30 : 0.05, 4);
+    assert_false(
+        divergence_learnt_nothing(&v, 2.3026, &untested, why)); /* The last was one of 30. */
+    for (uint64_t i = 5000; i < 6500; i++)
+        divergence_loss(&v, i, 2.305, 4);
+    assert_true(divergence_learnt_nothing(&v, 2.3026, &untested, why));
+}
+
+/* Losses of single samples: a nat of the means is nothing beside their noise. */
+static void test_noise(void **state)
+{
+    struct divergence v;
+    (void)state;
+    divergence_init(&v);
+    losses(&v, 0, 10, 0.1);
+    for (uint64_t i = 10; i < 400; i++)
+        divergence_loss(&v, i, i % 3 == 0 ? 9 : 0.1, 1);
+    assert_false(divergence_ran_away(&v, why)); /* 3 on average. */
+    losses(&v, 400, 100, 9);
+    assert_true(divergence_ran_away(&v, why));
+}
+
+/* A run whose losses are 2.4, 3104, 6254, ..., up to 13808. */
+static struct divergence exploded(int rounds, uint64_t n_samples)
+{
+    struct divergence v;
+    divergence_init(&v);
+    divergence_loss(&v, 0, 2.4, n_samples);
+    for (int i = 1; i < rounds; i++)
+        divergence_loss(&v, (uint64_t)i, i < 4 ? 3104 * i : 13808, n_samples);
+    return v;
+}
+
+/* Losses that run away within the first ten rounds do not hide that they did. */
+static void test_first_rounds(void **state)
+{
+    (void)state;
+    for (uint64_t n_samples = 1; n_samples < 100; n_samples *= 3) {
+        struct divergence v = exploded(100, n_samples);
+        assert_true(divergence_ran_away(&v, why));
+        assert_non_null(strstr(why, "ended at 1.381e+04, having begun at 2.4"));
+    }
+    struct divergence v;
+    divergence_init(&v); /* The mean of the first losses counts where it is less: 2.8. */
+    for (uint64_t i = 0; i < 10; i++)
+        divergence_loss(&v, i, i == 0 ? 10 : 2, BATCH);
+    losses(&v, 10, 100, 3.7);
+    assert_false(divergence_ran_away(&v, why));
+    losses(&v, 110, 100, 3.9);
+    assert_true(divergence_ran_away(&v, why));
+}
+
+/* The first loss of a single sample may be low by chance, that of many is not. */
+static void test_first_by_chance(void **state)
+{
+    static const struct
+    {
+        uint64_t n_samples;
+        bool away;
+    } row[] = {{1, false}, {64, true}};
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        struct divergence v;
+        divergence_init(&v);
+        divergence_loss(&v, 0, 0.3, row[i].n_samples);
+        losses(&v, 1, 100, 2.3);
+        if (divergence_ran_away(&v, why) != row[i].away)
+            fail_msg("%llu samples", (unsigned long long)row[i].n_samples);
+    }
+}
+
+/* Under 30 rounds: the newest third of the losses, and two at least, all three
+ * times and a nat above where they began. */
+static void test_short(void **state)
+{
+    static const struct
+    {
+        int before, after;
+        double loss;
+        bool away;
+    } row[] = {
+        {1, 1, 3104, false}, {1, 2, 3104, true}, {4, 2, 40, true},   {5, 2, 40, false},
+        {10, 5, 40, true},   {12, 5, 40, false}, {19, 10, 40, true}, {90, 10, 40, true},
+        {90, 9, 40, false},  {4, 2, 3.4, false}, {4, 2, 6, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        struct divergence v;
+        divergence_init(&v);
+        losses(&v, 0, row[i].before, 2.3);
+        losses(&v, (uint64_t)row[i].before, row[i].after, row[i].loss);
+        if (divergence_ran_away(&v, why) != row[i].away)
+            fail_msg("row %zu: %d losses of %g after %d", i, row[i].after, row[i].loss,
+                     row[i].before);
+    }
+    struct divergence v = exploded(3, BATCH);
+    assert_true(divergence_ran_away(&v, why));
+    assert_string_equal(why, "the training loss ended at 6208, having begun at 2.4");
+    divergence_init(&v);
+    losses(&v, 0, 10, 0.01); /* Three times as much of next to nothing is nothing. */
+    losses(&v, 10, 19, 0.9);
+    assert_false(divergence_ran_away(&v, why));
+}
+
+/* Who came in the middle does not know where the loss began. */
+static void test_joined_late(void **state)
+{
+    struct divergence v;
+    (void)state;
+    divergence_init(&v);
+    losses(&v, 500, 10, 0.1);
+    losses(&v, 510, 100, 9);
+    assert_false(divergence_ran_away(&v, why));
+}
+
+/* Models farther apart than their mean is long, in the last tenth, and three
+ * times as far as in the third quarter. */
+static void test_distance(void **state)
+{
+    static const struct
+    {
+        double half, xi, relative;
+        uint64_t round;
+        bool away;
+    } row[] = {
+        {1, 5, 0.9, 950, false},
+        {1, 5, 1.1, 950, true},
+        {1, 5, 1.1, 900, true},
+        {1, 5, 1.1, 899, false},        /* It may have come back. */
+        {1, 5, 1.1, 1000, true},        /* As the last phase began. */
+        {1, 5, (double)NAN, 950, true}, /* No mean to be told. */
+        {2, 5, 1.1, 950, false},        /* Far apart all the time: noise. */
+        {(double)NAN, 5, 1.1, 950, false},
+        {0, 0, (double)NAN, 950, false},
+        {1, (double)NAN, (double)NAN, 950, false}, /* No estimate. */
+        {1, (double)NAN, 3, 950, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        struct divergence v = begun_at(2.3);
+        divergence_drift(&v, row[i].half, 0.1, 600, 1000);
+        divergence_drift(&v, row[i].half / 2, 0.1, 700, 1000); /* The largest counts. */
+        divergence_drift(&v, 0.01, 0.1, 499, 1000);
+        divergence_drift(&v, 99, 0.1, 750, 1000);
+        divergence_drift(&v, row[i].xi, row[i].relative, row[i].round, 1000);
+        if (divergence_ran_away(&v, why) != row[i].away)
+            fail_msg("row %zu", i);
+    }
+    struct divergence v = begun_at(2.3);
+    divergence_drift(&v, 1, 0.3, 500, 1000);
+    divergence_drift(&v, 9, 3.11, 960, 1000);
+    divergence_drift(&v, 0.1, 0.01, 1000, 1000); /* The last phase mends nothing. */
+    assert_true(divergence_ran_away(&v, why));
+    assert_string_equal(why, "at round 960 the models were farther apart than their "
+                             "mean is long (relative drift 3.11)");
+}
+
+static void test_nothing_known(void **state)
+{
+    struct divergence v;
+    (void)state;
+    divergence_init(&v);
+    assert_false(divergence_ran_away(&v, why));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_loss),
+        cmocka_unit_test(test_nothing_learnt),
+        cmocka_unit_test(test_majority),
+        cmocka_unit_test(test_small_batches),
+        cmocka_unit_test(test_noise),
+        cmocka_unit_test(test_first_rounds),
+        cmocka_unit_test(test_first_by_chance),
+        cmocka_unit_test(test_short),
+        cmocka_unit_test(test_joined_late),
+        cmocka_unit_test(test_distance),
+        cmocka_unit_test(test_nothing_known),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,340 @@
+/* tests/unit/node_failure_detector.c -- who is silent, who is called alike, and how much is told at a time. */
+#include "node_sessions_rig.h"
+
+#include "gossip/members/endorsements.h"
+
+/* ---- watching ---- */
+
+static enum member_state state_of(uint8_t who)
+{
+    uint8_t id[WIRE_ID_BYTES] = {who};
+    return members_find(rig.env.members, id)->state;
+}
+
+/* How long until the friend is asked about LOW, and from then until LOW is accused; 0: an
+ * answer has come, and it is not. */
+static void watched(bool met, bool refuses, bool answer, int64_t *asked_us, int64_t *accused_us)
+{
+    struct wire_message m;
+    begin();
+    const struct link *friend = up(HIGH, false), *low;
+    hello(friend, 1);
+    if (met) {
+        low = up(LOW, false);
+        hello(low, 1);
+        tick(friend, refuses);
+        if (refuses)
+            down(low);
+    }
+    int64_t begun = rig.env.now_us;
+    do
+        tick(friend, refuses);
+    while (!sent(friend->number, WIRE_PROBE, &m) && rig.env.now_us < begun + 20 * SECOND);
+    assert_int_equal(m.probe.id[0], LOW);
+    *asked_us = rig.env.now_us - begun;
+    *accused_us = 0;
+    begun = rig.env.now_us;
+    if (answer)
+        sessions_vouched(&rig.s, &(struct wire_heard){.id = {LOW}, .age_ms = 5});
+    while (state_of(LOW) == MEMBER_ALIVE && rig.env.now_us < begun + 15 * SECOND / 10)
+        tick(friend, refuses);
+    if (state_of(LOW) == MEMBER_SUSPECT)
+        *accused_us = rig.env.now_us - begun;
+    end();
+}
+
+static void test_who_is_silent_is_accused(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 8; k++) {
+        bool met = k & 1, refuses = k & 2, answer = k & 4;
+        int64_t asked_us, accused_us;
+        watched(met, refuses, answer, &asked_us, &accused_us);
+        int64_t most = refuses && !met ? 3 * TICK_US : SILENT_US - PROBE_US + 2 * TICK_US;
+        assert_in_range(asked_us, most - 2 * TICK_US, most);
+        if (answer)
+            assert_int_equal(accused_us, 0);
+        else
+            assert_in_range(accused_us, PROBE_US, PROBE_US + 2 * TICK_US);
+    }
+}
+
+/* Once somebody has ended the next one has a while for it: it is neither called nor accused. */
+static void test_an_ending_is_waited_for(void **state)
+{
+    (void)state;
+    begin();
+    const struct link *friend = up(HIGH, false);
+    hello(friend, 1);
+    struct record ended = record(HIGH, 2);
+    ended.state = RECORD_FINISHED;
+    members_merge(rig.env.members, &ended, rig.env.now_us);
+    int64_t begun = rig.env.now_us;
+    while (state_of(LOW) == MEMBER_ALIVE && rig.env.now_us < begun + 20 * SECOND)
+        tick(friend, false);
+    int64_t took_us = rig.env.now_us - begun, least_us = ENDING_US + SILENT_US;
+    assert_in_range(took_us, least_us, least_us + 4 * TICK_US);
+    end();
+}
+
+/* After each refutation it is let alone, for longer and longer. */
+static void test_no_war_of_words(void **state)
+{
+    (void)state;
+    begin();
+    const struct link *friend = up(HIGH, false);
+    hello(friend, 1);
+    struct record low = record(LOW, 1);
+    for (int64_t spare_us = REFUTED_US; spare_us <= 4 * REFUTED_MAX_US; spare_us *= 2) {
+        while (state_of(LOW) == MEMBER_ALIVE)
+            tick(friend, true);
+        assert_int_equal(state_of(LOW), MEMBER_SUSPECT);
+        low.incarnation++;
+        members_merge(rig.env.members, &low, rig.env.now_us);
+        int64_t begun = rig.env.now_us;
+        tick(friend, true);
+        while (state_of(LOW) == MEMBER_ALIVE && rig.env.now_us < begun + 90 * SECOND)
+            tick(friend, true);
+        int64_t least = spare_us < REFUTED_MAX_US ? spare_us : REFUTED_MAX_US;
+        assert_in_range(rig.env.now_us - begun, least, least + 2 * PROBE_US);
+    }
+    end();
+}
+
+/* A session in which one of the two refuses the other: they us, or we them, for a name that
+ * another has who talks to us. */
+static void refusal(bool theirs)
+{
+    struct wire_hello h = {.version = WIRE_VERSION, .role = WIRE_PEER, .has_run = true};
+    const struct link *low = up(LOW, false);
+    h.record = record(LOW, 1);
+    snprintf(h.record.name, sizeof h.record.name, "peer-%d", HIGH);
+    if (theirs)
+        admit_refused(&rig.s, low, &(struct wire_refused){.why = REFUSED_NAME});
+    else
+        sessions_hello(&rig.s, low, &h);
+    assert_true(low->doomed);
+    down(low);
+}
+
+/* Whoever calls only to refuse, or to be refused, lives; it is accused once it calls no more. */
+static void test_who_refuses_lives(void **state)
+{
+    (void)state;
+    for (int theirs = 0; theirs < 2; theirs++) {
+        begin();
+        const struct link *friend = up(HIGH, false);
+        hello(friend, 1);
+        for (int k = 0; k < 300; k++) {
+            if (k % 50 == 1)
+                refusal(theirs);
+            tick(friend, true);
+            assert_int_equal(state_of(LOW), MEMBER_ALIVE);
+        }
+        int64_t begun = rig.env.now_us;
+        while (state_of(LOW) == MEMBER_ALIVE && rig.env.now_us < begun + 20 * SECOND)
+            tick(friend, true);
+        assert_int_equal(state_of(LOW), MEMBER_SUSPECT);
+        assert_in_range(rig.env.now_us - begun, 1, QUIET_REFUSED_US);
+        end();
+    }
+}
+
+/* The later of two of one name has to go, and it is said once; not of a restart, whose old
+ * identity dies meanwhile. By its id a former one of that name may stand between them. */
+static void test_twins(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 4; k++) {
+        bool dies = k & 1, former = k & 2;
+        begin();
+        const struct link *friend = up(HIGH, false);
+        hello(friend, 1);
+        struct record twin = record(77, 1);
+        snprintf(twin.name, sizeof twin.name, "peer-%d", HIGH);
+        members_merge(rig.env.members, &twin, rig.env.now_us);
+        members_know(rig.env.members, twin.id, rig.env.now_us);
+        struct record gone = record(40, 1);
+        gone.state = RECORD_LEFT;
+        memcpy(gone.name, twin.name, sizeof gone.name);
+        if (former)
+            members_merge(rig.env.members, &gone, rig.env.now_us);
+        uint32_t n_notes = 0;
+        for (int t = 0; t < 300; t++) {
+            if (!dies) /* It proves to be alive, time and again. */
+                twin.incarnation++, members_merge(rig.env.members, &twin, rig.env.now_us);
+            tick(friend, true);
+            for (uint32_t i = 0; i < rig.fx.n_notes; i++)
+                n_notes += strstr(rig.fx.notes[i].text, "that is the name of") != NULL;
+        }
+        assert_int_equal(n_notes, !dies);
+        assert_int_equal(state_of(77) == MEMBER_LEFT, !dies);
+        assert_int_equal(state_of(HIGH), MEMBER_ALIVE);
+        assert_false(rig.env.over);
+        end();
+    }
+}
+
+/* Who is asked answers only for what it has heard itself, lately. */
+static void test_vouching(void **state)
+{
+    struct wire_message m;
+    (void)state;
+    begin();
+    const struct link *asks = up(HIGH, false), *low = up(LOW, false);
+    hello(asks, 1);
+    sessions_probe(&rig.s, asks, &(struct wire_probe){.id = {LOW}});
+    assert_false(sent(asks->number, WIRE_HEARD, &m)); /* It has not said who it is. */
+    hello(low, 1);
+    for (int64_t age_us = 0; age_us < 2 * SILENT_US; age_us += SECOND / 2) {
+        sessions_probe(&rig.s, asks, &(struct wire_probe){.id = {LOW}});
+        bool heard = sent(asks->number, WIRE_HEARD, &m);
+        assert_int_equal(heard, age_us <= SILENT_US);
+        if (heard) {
+            assert_int_equal(m.heard.id[0], LOW);
+            assert_int_equal(m.heard.age_ms, age_us / 1000);
+        }
+        step_at(rig.env.now_us + SECOND / 2);
+    }
+    end();
+}
+
+/* ---- telling ---- */
+
+/* The bytes and records that this step sends to a link. */
+static size_t told(uint32_t link, uint32_t *n_records)
+{
+    static struct wire_batch batch;
+    struct wire_message m;
+    size_t n_bytes = 0;
+    env_end_step(&rig.env);
+    for (uint32_t i = 0; i < rig.fx.n_sends; i++) {
+        const struct node_send *out = &rig.fx.sends[i];
+        if (out->link != link)
+            continue;
+        n_bytes += out->n_head;
+        assert_true(wire_read(out->head, out->n_head, &batch, &m));
+        *n_records += m.type == WIRE_MEMBERS ? m.members.n_records : 0;
+    }
+    return n_bytes;
+}
+
+static void fill_table(void)
+{
+    for (uint32_t i = 3; i < WIRE_MEMBERS_MAX; i++) {
+        struct record r = record(100, 1);
+        r.id[1] = (uint8_t)i;
+        r.id[2] = (uint8_t)(i >> 8);
+        r.n_addresses = WIRE_ADDRESSES_MAX;
+        for (uint32_t k = 0; k < WIRE_ADDRESSES_MAX; k++)
+            snprintf(r.address[k], sizeof r.address[k], "%0*u:7100", WIRE_ADDRESS_MAX - 5, i);
+        assert_int_equal(members_merge(rig.env.members, &r, rig.env.now_us), MEMBERS_NEWS);
+        members_know(rig.env.members, r.id, rig.env.now_us);
+        r.incarnation++; /* What all were given at the start nobody is told of. */
+        assert_int_equal(members_merge(rig.env.members, &r, rig.env.now_us), MEMBERS_NEWS);
+    }
+}
+
+/* The largest table goes out in pieces, to a peer and to an observer, and what has
+ * gone out as news is not told again; who asks for a status gets it behind the table. */
+static void test_a_full_table_is_told_in_pieces(void **state)
+{
+    (void)state;
+    begin();
+    fill_table();
+    const struct link *l = up(HIGH, false), *o = up(77, false);
+    hello(l, 1);
+    sessions_hello(&rig.s, o, &(struct wire_hello){WIRE_VERSION, WIRE_OBSERVER, .round = 0});
+    sessions_status_req(&rig.s, o);
+    sessions_news(&rig.s);
+    uint32_t n = 0, n_observer = 0;
+    assert_true(told(l->number, &n) < 128 * 1024);
+    assert_true(told(o->number, &n_observer) < 64 * 1024);
+    assert_int_equal(n_observer, WIRE_BATCH_MAX);
+    for (int k = 0; k < WIRE_MEMBERS_MAX / SESSIONS_PIECE; k++) {
+        assert_int_equal(rig.n_status, n_observer == WIRE_MEMBERS_MAX);
+        tick(l, false);
+        sessions_news(&rig.s);
+        assert_true(told(l->number, &n) < (SESSIONS_PIECE + SESSIONS_NEWS) * 1024);
+        (void)told(o->number, &n_observer);
+    }
+    assert_int_equal(n, WIRE_MEMBERS_MAX - 2); /* HIGH knows itself, and LOW. */
+    assert_int_equal(n_observer, WIRE_MEMBERS_MAX);
+    sessions_status_req(&rig.s, o);
+    assert_int_equal(rig.n_status, 2);
+    end();
+}
+
+/* Who was dropped from the table comes back as it was: it counts here at once, and is told to speak
+ * anew, since others have dropped it, too. */
+static void test_forgotten_and_back(void **state)
+{
+    (void)state;
+    struct wire_message m;
+    const uint8_t id[WIRE_ID_BYTES] = {LOW};
+    begin();
+    const struct link *friend = up(HIGH, false);
+    hello(friend, 1);
+    while (state_of(LOW) != MEMBER_DEAD)
+        tick(friend, true);
+    for (int64_t end_us = rig.env.now_us + 121 * SECOND; rig.env.now_us < end_us;)
+        tick(friend, true);
+    assert_null(members_find(rig.env.members, id));
+    struct wire_members told = {.n_records = 1, .records = &rig.known[0]};
+    sessions_members(&rig.s, friend, &told);
+    assert_null(members_find(rig.env.members, id)); /* That was old. */
+    const struct link *back = up(LOW, false);
+    hello(back, 1);
+    assert_true(members_find(rig.env.members, id)->counts);
+    env_end_step(&rig.env);
+    bool asked = false;
+    static struct wire_batch batch;
+    for (uint32_t i = 0; i < rig.fx.n_sends; i++) {
+        const struct node_send *out = &rig.fx.sends[i];
+        assert_true(wire_read(out->head, out->n_head, &batch, &m));
+        if (out->link == back->number && m.type == WIRE_MEMBERS && m.members.n_accusations == 1)
+            asked |= memcmp(m.members.accusations[0].accused, id, WIRE_ID_BYTES) == 0;
+    }
+    assert_true(asked);
+    end();
+}
+
+/* One session tells of a table's worth of new members in a minute; that it had more is said once. */
+static void test_newcomers_are_limited(void **state)
+{
+    (void)state;
+    begin();
+    const struct link *friend = up(HIGH, false);
+    hello(friend, 1);
+    struct record r = record(100, 1);
+    struct wire_members told = {.n_records = 1, .records = &r};
+    uint32_t n_notes = rig.fx.n_notes;
+    for (uint32_t i = 1; i <= WIRE_MEMBERS_MAX + 50; i++) {
+        r.id[1] = (uint8_t)i;
+        r.id[2] = (uint8_t)(i >> 8);
+        sessions_members(&rig.s, friend, &told);
+        assert_int_equal(members_find(rig.env.members, r.id) != NULL, i <= WIRE_MEMBERS_MAX);
+    }
+    assert_int_equal(rig.fx.n_notes, n_notes + 1);
+    assert_int_equal(rig.s.n_violations, 0);
+    step_at(rig.env.now_us + 60 * SECOND);
+    sessions_members(&rig.s, friend, &told);
+    assert_non_null(members_find(rig.env.members, r.id));
+    end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_who_is_silent_is_accused),
+        cmocka_unit_test(test_an_ending_is_waited_for),
+        cmocka_unit_test(test_no_war_of_words),
+        cmocka_unit_test(test_vouching),
+        cmocka_unit_test(test_who_refuses_lives),
+        cmocka_unit_test(test_twins),
+        cmocka_unit_test(test_a_full_table_is_told_in_pieces),
+        cmocka_unit_test(test_forgotten_and_back),
+        cmocka_unit_test(test_newcomers_are_limited),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,168 @@
+/* tests/unit/node_membership_log.c -- who is silent, dead, back or gone has one line each, and few of them. */
+#include "peer/node/state.h"
+
+#include "tests/unit/gossip_toy.h"
+
+struct rig
+{
+    struct env env;
+    struct node_effects fx;
+    struct sessions sessions;
+    struct edges edges;
+    struct membership_log roll;
+    char said[64][NODE_NOTE_MAX];
+    uint32_t n_said;
+};
+
+static void rig_open(struct rig *r, uint32_t n)
+{
+    memset(r, 0, sizeof *r);
+    r->env.members = open_knowing(n);
+    memcpy(r->env.config.id, members_self(r->env.members)->id, WIRE_ID_BYTES);
+    r->env.fx = &r->fx;
+    r->env.now_us = SECOND;
+    r->sessions.env = r->edges.env = &r->env;
+    membership_log_init(&r->roll, &r->env, &r->sessions, &r->edges);
+}
+
+static void rig_close(struct rig *r)
+{
+    membership_log_close(&r->roll);
+    members_close(r->env.members);
+}
+
+/* A tick at this time, with what is said in it. */
+static void look(struct rig *r, int64_t now_us)
+{
+    r->env.now_us = now_us;
+    r->fx.n_notes = 0;
+    members_tick(r->env.members, now_us);
+    membership_log_tick(&r->roll);
+    for (uint32_t i = 0; i < r->fx.n_notes; i++) {
+        assert_true(r->n_said < 64);
+        memcpy(r->said[r->n_said++], r->fx.notes[i].text, NODE_NOTE_MAX);
+    }
+}
+
+static void expect(const struct rig *r, uint32_t n, const char *last)
+{
+    if (r->n_said != n || (n > 0 && strcmp(r->said[n - 1], last) != 0))
+        fail_msg("%u lines, the last '%s', expected %u, '%s'", r->n_said,
+                 r->n_said > 0 ? r->said[r->n_said - 1] : "", n, last);
+}
+
+static void test_a_death_and_a_return(void **state)
+{
+    static struct rig r;
+    (void)state;
+    rig_open(&r, 3);
+    look(&r, SECOND);
+    expect(&r, 0, "");
+    members_accuse(r.env.members, id_of(2), 2 * SECOND);
+    look(&r, 2 * SECOND);
+    expect(&r, 1, "peer-2 is silent, never heard here: dead within 7 s unless heard");
+    look(&r, 3 * SECOND);
+    expect(&r, 1, r.said[0]);
+    look(&r, 2 * SECOND + TOY_SUSPECT_US);
+    expect(&r, 2, "peer-2 is dead: the graph is drawn again over 3 members");
+    members_session(r.env.members, id_of(2), true, 20 * SECOND);
+    look(&r, 20 * SECOND);
+    expect(&r, 3, "peer-2 is back: the graph is drawn again over 4 members");
+    assert_int_equal(merge(r.env.members, record_in(3, 2, RECORD_LEFT)), MEMBERS_NEWS);
+    look(&r, 21 * SECOND);
+    expect(&r, 4, "peer-3 is gone by its own word: the graph is drawn again over 3 members");
+    rig_close(&r);
+}
+
+/* Since when is known of whom we have heard ourselves. */
+static void test_since_when(void **state)
+{
+    static struct rig r;
+    (void)state;
+    rig_open(&r, 1);
+    struct link *l = &r.sessions.links[0];
+    r.sessions.n_links = 1;
+    *l = (struct link){.used = true, .hello = true, .heard_us = SECOND};
+    memcpy(l->id, id_of(1), WIRE_ID_BYTES);
+    members_accuse(r.env.members, id_of(1), 5 * SECOND);
+    look(&r, 5 * SECOND);
+    expect(&r, 1, "peer-1 is silent for 4 s: dead within 7 s unless heard");
+    look(&r, 12 * SECOND);
+    expect(&r, 2, "peer-1 is dead, silent for 11 s: the graph is drawn again over 1 member");
+    rig_close(&r);
+}
+
+/* Many that die at once share a line. */
+static void test_many(void **state)
+{
+    static struct rig r;
+    (void)state;
+    rig_open(&r, 20);
+    r.sessions.n_links = 1;
+    r.sessions.links[0].used = r.sessions.links[0].hello = true; /* By whose word it is. */
+    for (uint32_t i = 1; i <= 6; i++)
+        members_accuse(r.env.members, id_of(i), 2 * SECOND);
+    look(&r, 2 * SECOND);
+    expect(
+        &r, 1,
+        "peer-1, peer-2, peer-3, peer-4 and 2 more are silent by the word of others: dead within "
+        "7 s unless heard");
+    look(&r, 2 * SECOND + TOY_SUSPECT_US);
+    expect(&r, 2,
+           "peer-1, peer-2, peer-3, peer-4 and 2 more are dead: the graph is drawn again over 15 "
+           "members");
+    rig_close(&r);
+}
+
+/* Who comes and goes every ten seconds for ten minutes has a line a minute, after the first four,
+ * and the changes between are counted. Who has ended may be silent. */
+static void test_flapping(void **state)
+{
+    static struct rig r;
+    (void)state;
+    rig_open(&r, 2);
+    int64_t t = SECOND;
+    for (uint32_t i = 0; i < 60; i++, t += 10 * SECOND) {
+        members_session(r.env.members, id_of(1), i % 2 == 1, t);
+        members_accuse(r.env.members, id_of(1), t);
+        look(&r, t);
+    }
+    assert_true(r.n_said >= 10 && r.n_said <= 15);
+    assert_non_null(strstr(r.said[r.n_said - 1], " changes were not told)"));
+    uint32_t n = r.n_said;
+    assert_int_equal(merge(r.env.members, record_in(2, 2, RECORD_FINISHED)), MEMBERS_NEWS);
+    members_accuse(r.env.members, id_of(2), t);
+    look(&r, t + 1);
+    for (; n < r.n_said; n++)
+        assert_null(strstr(r.said[n], "peer-2"));
+    rig_close(&r);
+}
+
+/* Who is refused has heard why it hears nobody; what has changed is told once it is admitted. */
+static void test_refused(void **state)
+{
+    static struct rig r;
+    (void)state;
+    rig_open(&r, 3);
+    r.sessions.admit.refused_us = SECOND;
+    members_accuse(r.env.members, id_of(2), 2 * SECOND);
+    look(&r, 2 * SECOND);
+    look(&r, 3 * SECOND);
+    expect(&r, 0, "");
+    r.sessions.admit.refused_us = 0;
+    look(&r, 2 * SECOND + TOY_SUSPECT_US);
+    expect(&r, 1, "peer-2 is dead: the graph is drawn again over 3 members");
+    rig_close(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_death_and_a_return),
+        cmocka_unit_test(test_since_when),
+        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_flapping),
+        cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

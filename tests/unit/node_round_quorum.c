@@ -1,0 +1,254 @@
+/* tests/unit/node_round_quorum.c -- one that says it is far ahead moves nobody; most of them do. */
+#include "peer/node/round_quorum.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { SECOND = 1000 * 1000, BEAT = 100, FAR = 5000, JOB_US = 10 * 1000, EDGES = 5 };
+
+static struct env env;
+static struct sessions all;
+
+/* Sessions that said these rounds just now. */
+static void said(const uint64_t *round, size_t n)
+{
+    env.now_us = 100 * SECOND;
+    memset(&all, 0, sizeof all);
+    all.env = &env;
+    all.n_links = NODE_LINKS_MAX;
+    for (size_t i = 0; i < n; i++)
+        all.links[2 * i] = (struct link){.used = true,
+                                         .hello = true,
+                                         .same_run = true,
+                                         .started = true,
+                                         .number = (uint32_t)i,
+                                         .said_us = env.now_us,
+                                         .round = round[i]};
+}
+
+/* ---- most of them ---- */
+
+static void test_most(void **state)
+{
+    static const struct
+    {
+        uint64_t claim[EDGES];
+        size_t n;
+        uint64_t most;
+    } rows[] = {{{0}, 0, 0},          {{7}, 1, 7},
+                {{7, 9}, 2, 7},       {{9, 7}, 2, 7},
+                {{1, 9, 7}, 3, 7},    {{9, 9, 1, 1}, 4, 1},
+                {{9, 9, 1, 8}, 4, 8}, {{UINT64_MAX, 5, 5, 5, UINT64_MAX}, 5, 5}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        uint64_t claim[EDGES];
+        memcpy(claim, rows[i].claim, sizeof claim);
+        assert_int_equal(round_quorum_most(claim, rows[i].n), rows[i].most);
+    }
+}
+
+/* ---- edges ---- */
+
+/* What the schedule is shown of the first edge, where all n say these beats. */
+static uint64_t shown(struct round_quorum *b, enum node_phase phase, const uint64_t *beat, size_t n)
+{
+    struct schedule_edge edge[EDGES] = {{0}};
+    struct schedule_view v = {
+        .phase = phase, .lock_step = true, .beat = BEAT, .reach = 2, .edge = edge, .n_edges = n};
+    for (size_t i = 0; i < n; i++)
+        edge[i] = (struct schedule_edge){.open = true, .beat = beat[i]};
+    round_quorum_look(b, &all, &v, edge);
+    return edge[0].beat;
+}
+
+/* Sessions agree with the edges here. */
+static void test_edges(void **state)
+{
+    static const struct
+    {
+        uint64_t beat[EDGES];
+        size_t n;
+        uint64_t shown;
+        const char *what;
+    } rows[] = {{{FAR, BEAT}, 2, BEAT, "one of two lies"},
+                {{FAR, FAR - 1}, 2, FAR - 1, "we were away: both are ahead"},
+                {{FAR, BEAT, BEAT + 1, BEAT}, 4, BEAT, "one of four lies"},
+                {{FAR, FAR, BEAT + 1, BEAT}, 4, BEAT, "two of four are not most"},
+                {{FAR, FAR, FAR - 3, BEAT}, 4, FAR - 3, "three of four are"},
+                {{BEAT + 20, BEAT}, 2, BEAT + 20, "lock step's lead is believed"},
+                {{BEAT - 1, FAR}, 2, BEAT - 1, "who is behind is waited for"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct round_quorum b = {.fastest_us = JOB_US};
+        said(rows[i].beat, rows[i].n);
+        uint64_t got = shown(&b, NODE_TRAINING, rows[i].beat, rows[i].n);
+        if (got != rows[i].shown)
+            fail_msg("%s: %llu", rows[i].what, (unsigned long long)got);
+        assert_int_equal(shown(&b, NODE_SETTLING, rows[i].beat, rows[i].n), rows[i].shown);
+        assert_int_equal(shown(&b, NODE_GATHERING, rows[i].beat, rows[i].n), rows[i].beat[0]);
+    }
+}
+
+/* A minority of two was cut off: of its two neighbours one was, too, but most members are ahead. */
+static void test_a_minority_follows(void **state)
+{
+    static const uint64_t rounds[] = {FAR, BEAT, FAR + 2, FAR + 1, FAR};
+    static const uint64_t edges[] = {FAR, BEAT};
+    struct round_quorum b = {.fastest_us = JOB_US};
+    (void)state;
+    said(rounds, 5);
+    assert_int_equal(shown(&b, NODE_TRAINING, edges, 2), FAR);
+    said(rounds, 2);
+    assert_int_equal(shown(&b, NODE_TRAINING, edges, 2), BEAT);
+}
+
+/* Who went on alone is far ahead of most, and waits; a minority that is far behind, or says so, keeps
+ * nobody. Who gathers will ask for a model. */
+static void test_far_ahead(void **state)
+{
+    enum { LEAD = 20, OLD = 10 };
+    static const struct
+    {
+        uint64_t edge[EDGES], session[EDGES];
+        size_t n_edges, n_sessions;
+        bool gathers;
+        uint64_t shown;
+        const char *what;
+    } rows[] = {
+        {{OLD, OLD}, {OLD, OLD}, 2, 2, false, BEAT - LEAD, "both came back"},
+        {{OLD, OLD}, {OLD, OLD, OLD}, 2, 3, true, OLD, "one of them gathers, and counts as none"},
+        {{OLD, BEAT}, {OLD, BEAT}, 2, 2, false, OLD, "one of two"},
+        {{OLD, OLD}, {OLD, OLD, BEAT, BEAT}, 2, 4, false, OLD, "half of all"},
+        {{OLD, BEAT}, {OLD, OLD, BEAT}, 2, 3, false, BEAT - LEAD, "two live on of five"},
+        {{OLD, BEAT, BEAT}, {OLD, OLD, OLD}, 3, 3, false, OLD, "most neighbours are with us"},
+        {{BEAT - LEAD, OLD}, {OLD, OLD}, 2, 2, false, BEAT - LEAD, "who is near is as it is"},
+        {{OLD}, {OLD}, 1, 1, false, OLD, "a single one"},
+        {{OLD}, {OLD, OLD}, 1, 2, false, BEAT - LEAD, "one neighbour, and another"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct round_quorum b = {.fastest_us = JOB_US};
+        struct schedule_edge edge[EDGES];
+        struct schedule_view v = {.phase = NODE_TRAINING,
+                                  .lock_step = true,
+                                  .beat = BEAT,
+                                  .reach = 2,
+                                  .edge = edge,
+                                  .n_edges = rows[i].n_edges};
+        said(rows[i].session, rows[i].n_sessions);
+        for (int k = 0; k < 3; k++) {
+            v.lock_step = k != 1;
+            v.phase = k == 2 ? NODE_GATHERING : NODE_TRAINING;
+            for (size_t j = 0; j < rows[i].n_edges; j++)
+                edge[j] =
+                    (struct schedule_edge){.open = true, .flapping = true, .beat = rows[i].edge[j]};
+            edge[0].gathers = rows[i].gathers;
+            round_quorum_look(&b, &all, &v, edge);
+            uint64_t expected = k == 0 ? rows[i].shown : rows[i].edge[0];
+            if (edge[0].beat != expected || edge[0].flapping != (expected == rows[i].edge[0]))
+                fail_msg("%s: %llu", rows[i].what, (unsigned long long)edge[0].beat);
+        }
+    }
+}
+
+/* ---- sessions ---- */
+
+/* A word of half a second ago is moved on by the pace between the last two. */
+static void test_words_grow_old(void **state)
+{
+    static const uint64_t rounds[] = {1000, 1000, 1000};
+    size_t n;
+    (void)state;
+    said(rounds, 3);
+    assert_int_equal(round_quorum_sessions(&all, &n), 1000);
+    assert_int_equal(n, 3);
+    for (size_t i = 0; i < 3; i++) {
+        struct link *l = &all.links[2 * i];
+        l->before = 500;
+        l->before_us = l->said_us - SECOND / 2;
+    }
+    env.now_us += SECOND / 4;
+    assert_int_equal(round_quorum_sessions(&all, &n), 1250);
+    all.links[0].before = 2000; /* It has gone back: no pace. */
+    all.links[2].before_us = 0;
+    assert_int_equal(round_quorum_sessions(&all, &n), 1000);
+}
+
+static void test_who_counts(void **state)
+{
+    static const uint64_t rounds[] = {10, 20, 30};
+    size_t n;
+    (void)state;
+    bool *const out[] = {&all.links[0].observer, &all.links[0].doomed, &all.links[0].mute};
+    bool *const in[] = {&all.links[0].hello, &all.links[0].same_run, &all.links[0].started};
+    for (size_t i = 0; i < 3; i++) {
+        said(rounds, 3);
+        *out[i] = true;
+        assert_int_equal(round_quorum_sessions(&all, &n), 20);
+        assert_int_equal(n, 2);
+        said(rounds, 3);
+        *in[i] = false;
+        assert_int_equal(round_quorum_sessions(&all, &n), 20);
+        assert_int_equal(n, 2);
+    }
+}
+
+/* A newcomer asks who is furthest of the honest, and takes no round that they do not confirm. */
+static void test_joining(void **state)
+{
+    static const uint64_t rounds[] = {700, FAR, 703, 701};
+    (void)state;
+    said(rounds, 4);
+    assert_int_equal(round_quorum_furthest(&all, UINT32_MAX)->round, 703);
+    assert_int_equal(round_quorum_furthest(&all, 2)->round, 701);
+    assert_int_equal(round_quorum_joined(&all, 704), 704);
+    assert_int_equal(round_quorum_joined(&all, FAR), 701);
+    said(rounds + 1, 1); /* Nobody else is there. */
+    assert_int_equal(round_quorum_furthest(&all, UINT32_MAX)->round, FAR);
+    assert_int_equal(round_quorum_joined(&all, FAR), FAR);
+    assert_null(round_quorum_furthest(&all, 0));
+    said(rounds, 0);
+    assert_null(round_quorum_furthest(&all, UINT32_MAX));
+    assert_int_equal(round_quorum_joined(&all, FAR), FAR);
+}
+
+/* ---- two peers ---- */
+
+/* The other one is ahead by what there was time for, and that time ends with its first word. */
+static void test_two_peers(void **state)
+{
+    static const uint64_t near[] = {BEAT + 1}, later[] = {FAR};
+    uint64_t lead = 2 * 2 + 16;
+    struct round_quorum b = {0};
+    (void)state;
+    said(near, 1);
+    assert_int_equal(shown(&b, NODE_TRAINING, later, 1), FAR); /* We have just joined. */
+    round_quorum_worked(&b, 3 * JOB_US);
+    round_quorum_worked(&b, JOB_US);
+    round_quorum_worked(&b, 2 * JOB_US);
+    assert_int_equal(b.fastest_us, JOB_US);
+    assert_int_equal(shown(&b, NODE_TRAINING, near, 1), BEAT + 1);
+    assert_int_equal(shown(&b, NODE_TRAINING, later, 1), BEAT); /* No time has passed. */
+    env.now_us += 60 * SECOND;
+    assert_int_equal(shown(&b, NODE_TRAINING, later, 1), BEAT);
+    assert_int_equal(shown(&b, NODE_TRAINING, near, 1), BEAT + 1);
+    env.now_us += SECOND; /* Room for 800 rounds; then for all of them. */
+    assert_int_equal(shown(&b, NODE_TRAINING, later, 1), BEAT + lead + 800);
+    assert_int_equal(shown(&b, NODE_TRAINING, near, 1), BEAT + 1);
+    env.now_us += 60 * SECOND;
+    assert_int_equal(shown(&b, NODE_TRAINING, later, 1), FAR);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_most),           cmocka_unit_test(test_edges),
+        cmocka_unit_test(test_far_ahead),      cmocka_unit_test(test_a_minority_follows),
+        cmocka_unit_test(test_words_grow_old), cmocka_unit_test(test_who_counts),
+        cmocka_unit_test(test_joining),        cmocka_unit_test(test_two_peers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

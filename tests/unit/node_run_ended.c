@@ -1,0 +1,94 @@
+/* tests/unit/node_run_ended.c -- a run that ended without this peer: it says so, and soon. */
+#include "tests/unit/node_lone_world.h"
+
+#include "peer/node/verdict.h"
+
+enum { LOW_ID = 0x10, ROUNDS = 2000, PATIENCE_S = 20 };
+
+static struct verdict judged(struct lone *w)
+{
+    struct verdict_facts f;
+    struct verdict o;
+    node_facts(w->node, &f);
+    verdict_judge(&o, &f);
+    return o;
+}
+
+/* ---- gathering ---- */
+
+/* It was in the run before, or not; and nobody else is there. */
+static struct lone *lonely(bool was_there)
+{
+    struct lone *w = lone_new(1, LOW_ID, ROUNDS);
+    w->run.min_peers = 2;
+    w->config.n_known = 0;
+    w->config.was_there = was_there;
+    w->config.patience_us = PATIENCE_S * (int64_t)SECOND;
+    w->deaf = true;
+    lone_open(w);
+    return w;
+}
+
+static void test_the_others_do_not_come_back(void **state)
+{
+    (void)state;
+    struct lone *w = lonely(true);
+    lone_run(w, (PATIENCE_S - 2) * (int64_t)SECOND);
+    assert_false(w->over);
+    assert_int_equal(
+        lone_said(w, "has no checkpoint of it: waits for the others for --quorum-timeout"), 1);
+    lone_run(w, 4 * (int64_t)SECOND);
+    assert_true(w->over && !w->wrote_model);
+    assert_int_equal(judged(w).kind, VERDICT_AWAY);
+    lone_close(w);
+}
+
+/* Who comes for the first time waits for as long as it takes. */
+static void test_who_is_new_waits(void **state)
+{
+    (void)state;
+    struct lone *w = lonely(false);
+    lone_run(w, 10 * PATIENCE_S * (int64_t)SECOND);
+    assert_false(w->over);
+    assert_int_equal(lone_said(w, "has no checkpoint of it"), 0);
+    lone_close(w);
+}
+
+/* ---- the last phase ---- */
+
+/* Stopped in the last phase it wakes when all others have finished and gone: what it had not
+ * measured by then it never will, and there is nothing to wait for. */
+static void test_all_others_have_finished(void **state)
+{
+    (void)state;
+    struct lone *w = lone_new(1, LOW_ID, ROUNDS);
+    struct lone_actor *a = &w->actor[0];
+    w->run.final_drift = 1e-3;
+    a->blind = true; /* So that the phase goes on. */
+    lone_open(w);
+    while (lone_progress(w).phase < NODE_SETTLING)
+        lone_run(w, LONE_STEP_US);
+    lone_run(w, SECOND);
+    a->record.state = RECORD_FINISHED;
+    a->record.incarnation++;
+    lone_tell(w, 0, a->record);
+    lone_run(w, SECOND / 10);
+    w->deaf = true;
+    lone_disconnect(w, a->link, true);
+    lone_run(w, 3 * (int64_t)SECOND);
+    assert_true(w->over);
+    struct verdict o = judged(w);
+    assert_int_equal(o.kind, VERDICT_AWAY);
+    assert_non_null(strstr(o.text, "finished: "));
+    lone_close(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_others_do_not_come_back),
+        cmocka_unit_test(test_who_is_new_waits),
+        cmocka_unit_test(test_all_others_have_finished),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,359 @@
+/* tests/unit/node_statistics_aggregation.c -- before there is a run: what members say of their data is gathered, passed on
+ * and pooled; what cannot be is refused, and changes nothing.
+ */
+#include "tests/unit/node_lone_world.h"
+
+enum { LOW_ID = 0x10, ACTORS = 3, BAD = 0xee, UNLIKE = 'x' };
+
+/* The toy's moments are one byte; what is pooled is told by the run's seed. */
+struct toy
+{
+    struct node_pool pool;
+    const struct run *run;
+    uint8_t own[1];
+    uint32_t n_pools;
+    char parts[100]; /* "peer-0=a peer-1=b " */
+    bool fails;
+};
+
+static const char *toy_check(void *self, struct bytes theirs)
+{
+    (void)self;
+    return theirs.p[0] == BAD ? "moments of a toy that are bad" : NULL;
+}
+
+static bool toy_differ(void *self, struct bytes theirs, bool theirs_lead, char why[NODE_POOL_WHY])
+{
+    (void)self;
+    (void)theirs_lead;
+    snprintf(why, NODE_POOL_WHY, "column 3: found numbers, expected words");
+    return theirs.p[0] == UNLIKE;
+}
+
+static int toy_pool(void *self, const struct node_part *part, size_t n, struct run *run,
+                    char error[RUN_ERROR_MAX])
+{
+    struct toy *t = self;
+    size_t at = 0;
+    t->n_pools++;
+    *run = *t->run;
+    for (size_t i = 0; i < n; i++)
+        at += (size_t)snprintf(t->parts + at, sizeof t->parts - at, "%s=%c ", part[i].name,
+                               (char)part[i].moments.p[0]);
+    run->seed = rng_hash(t->parts, at);
+    snprintf(error, RUN_ERROR_MAX, "no room for the columns of %zu members", n);
+    return t->fails ? -EINVAL : 0;
+}
+
+static struct toy toy;
+
+/* A node that fixes its run by what `min_peers` members have said, and sessions with actors that have no
+ * run. Its name is before theirs in the order of members, or behind. */
+static struct lone *begin(const char *name, uint32_t min_peers)
+{
+    struct lone *w = lone_new(ACTORS, LOW_ID, 10);
+    w->run.min_peers = min_peers;
+    toy = (struct toy){.pool = {.self = &toy,
+                                .own = {toy.own, 1},
+                                .founds = true,
+                                .check = toy_check,
+                                .differ = toy_differ,
+                                .pool = toy_pool},
+                       .run = &w->run,
+                       .own = {'o'}};
+    w->config.name = name;
+    w->config.pool = &toy.pool;
+    for (uint32_t i = 0; i < ACTORS; i++)
+        w->actor[i].follows = w->actor[i].answers = false;
+    lone_open(w);
+    for (uint32_t i = 0; i < ACTORS; i++)
+        lone_hello_of(w, i, lone_connect(w, i, false, 0), NULL);
+    lone_flush(w);
+    return w;
+}
+
+/* What `who` has said, passed on by `teller`. */
+static void tell(struct lone *w, uint32_t teller, uint32_t who, uint8_t byte, bool founds)
+{
+    static uint8_t msg[WIRE_MOMENTS_MAX + 128];
+    uint8_t out[2048];
+    struct wire_moments m = {
+        .record = w->actor[who].record, .founds = founds, .payload = {&byte, 1}};
+    toy_signature(m.record.id, msg, wire_moments_signed(msg, sizeof msg, &m), m.signature);
+    lone_says(w, teller, out, wire_put_moments(out, sizeof out, &m));
+}
+
+static bool has_run(const struct lone *w)
+{
+    return node_run(w->node) != NULL;
+}
+
+/* For so long, with a heartbeat from everybody. */
+static void run_for(struct lone *w, int64_t us)
+{
+    for (int64_t t = 0; t < us && !w->over; t += SECOND) {
+        for (uint32_t i = 0; i < ACTORS; i++)
+            lone_ping(w, i, 0, 0);
+        lone_run(w, SECOND);
+    }
+}
+
+static void test_pools(void **state)
+{
+    (void)state;
+    static const uint8_t orders[][2] = {{0, 1}, {1, 0}};
+    uint64_t seed = 0;
+    for (size_t i = 0; i < 2; i++) {
+        struct lone *w = begin("peer-0", 3);
+        run_for(w, 2 * SECOND);
+        assert_false(has_run(w));
+        tell(w, orders[i][0], orders[i][0], (uint8_t)('a' + orders[i][0]), true);
+        run_for(w, 2 * SECOND);
+        assert_false(has_run(w));
+        tell(w, orders[i][1], orders[i][1], (uint8_t)('a' + orders[i][1]), false);
+        uint32_t n_hello = w->actor[2].n_hello;
+        run_for(w, SECOND);
+        assert_true(has_run(w) && toy.n_pools == 1);
+        assert_string_equal(toy.parts, "peer-0=o peer-1=a peer-2=b ");
+        assert_true(w->actor[2].n_hello
+                    > n_hello); /* All are told, though they have said nothing. */
+        assert_true(i == 0 || node_run(w->node)->seed == seed);
+        seed = node_run(w->node)->seed;
+        run_for(w, 2 * SECOND);
+        assert_int_equal(toy.n_pools, 1);
+        lone_close(w);
+    }
+}
+
+/* One member is enough, where --min-peers is 1: no wait. */
+static void test_alone(void **state)
+{
+    (void)state;
+    struct lone *w = begin("peer-0", 1);
+    assert_true(has_run(w) && toy.n_pools == 1);
+    assert_string_equal(toy.parts, "peer-0=o ");
+    lone_close(w);
+}
+
+/* It goes to those who do not know it, once; not back, and not to whom it is of. */
+static void test_passed_on(void **state)
+{
+    (void)state;
+    struct lone *w = begin("peer-0", 9);
+    run_for(w, SECOND);
+    for (uint32_t i = 0; i < ACTORS; i++)
+        assert_true(w->actor[i].n_moments == 1
+                    && memcmp(w->actor[i].moments_of.id, w->id, WIRE_ID_BYTES) == 0);
+    tell(w, 0, 1, 'b', false);
+    tell(w, 2, 1, 'b', false);
+    run_for(w, 3 * SECOND);
+    assert_int_equal(w->actor[0].n_moments, 1); /* It said so itself, */
+    assert_int_equal(w->actor[1].n_moments, 1); /* it has said it, */
+    assert_int_equal(w->actor[2].n_moments, 2); /* and it was a moment too late. */
+    assert_true(memcmp(w->actor[2].moments_of.id, w->actor[1].id, WIRE_ID_BYTES) == 0);
+    /* A session that is new is told all of it. */
+    lone_disconnect(w, w->actor[0].link, true);
+    w->actor[0].n_moments = 0;
+    lone_hello_of(w, 0, lone_connect(w, 0, false, 0), NULL);
+    run_for(w, SECOND);
+    assert_int_equal(w->actor[0].n_moments, 2);
+    lone_close(w);
+}
+
+static void test_hostile(void **state)
+{
+    (void)state;
+    uint8_t out[2048], byte = 'a';
+    struct lone *w = begin("peer-0", 2);
+    struct wire_moments m = {.record = w->actor[1].record, .payload = {&byte, 1}};
+    int link = w->actor[0].link;
+    lone_says(w, 0, out, wire_put_moments(out, sizeof out, &m)); /* Not signed. */
+    assert_true(w->link[link].violation);
+    assert_int_equal(lone_said(w, "broke the protocol: forged moments"), 1);
+    link = w->actor[1].link;
+    tell(w, 1, 1, BAD, true);
+    assert_true(w->link[link].violation);
+    assert_int_equal(lone_said(w, "broke the protocol: moments of a toy that are bad"), 1);
+    run_for(w, 2 * SECOND);
+    assert_false(has_run(w));
+    assert_int_equal(w->actor[2].n_moments, 1); /* Ours; neither of these was passed on. */
+    lone_close(w);
+}
+
+/* What a former process said, or one says a second time, does not count. */
+static void test_first_word(void **state)
+{
+    (void)state;
+    struct lone *w = begin("peer-0", 2);
+    struct record now = w->actor[0].record;
+    struct record old = now;
+    old.boot = 77;
+    old.incarnation = 0;
+    w->actor[0].record = signed_record(old);
+    tell(w, 1, 0, 'z', false);
+    run_for(w, SECOND);
+    assert_false(has_run(w));
+    w->actor[0].record = now;
+    tell(w, 0, 0, 'a', false);
+    tell(w, 1, 0, 'b', false);
+    run_for(w, SECOND);
+    assert_true(has_run(w));
+    assert_string_equal(toy.parts, "peer-0=o peer-1=a ");
+    lone_close(w);
+}
+
+/* Who begins again may have other files: it has to say so anew. */
+static void test_begins_again(void **state)
+{
+    (void)state;
+    struct lone *w = begin("peer-0", 2);
+    tell(w, 2, 0, 'a', false);
+    struct record again = w->actor[0].record;
+    again.boot = 77;
+    again.incarnation++;
+    lone_tell(w, 2, again);
+    run_for(w, SECOND);
+    assert_false(has_run(w));
+    w->actor[0].record = signed_record(again);
+    tell(w, 2, 0, 'c', false);
+    run_for(w, SECOND);
+    assert_string_equal(toy.parts, "peer-0=o peer-1=c ");
+    lone_close(w);
+}
+
+/* Behind another that founds, in the order of members: that one fixes the run. */
+static void test_not_the_first(void **state)
+{
+    (void)state;
+    struct lone *w = begin("peer-9", 2);
+    run_for(w, SECOND);
+    tell(w, 0, 0, 'a', true);
+    run_for(w, 12 * SECOND);
+    assert_true(!has_run(w) && toy.n_pools == 0);
+    assert_true(
+        lone_said(w, "waiting for peer-1, which fixes the run by the column moments of all: 2 are "
+                     "here, not those of peer-2, peer-3")
+        >= 1);
+    w->run.seed = 4321;
+    lone_hello(w, 0);
+    assert_true(has_run(w) && node_run(w->node)->seed == 4321);
+    lone_close(w);
+}
+
+/* It is gone: the next one does. */
+static void test_next_one(void **state)
+{
+    (void)state;
+    struct lone *w = begin("peer-9", 2);
+    tell(w, 0, 0, 'a', true);
+    tell(w, 1, 1, 'b', false);
+    run_for(w, SECOND);
+    assert_false(has_run(w));
+    struct record left = w->actor[0].record;
+    left.state = RECORD_LEFT;
+    left.incarnation++;
+    lone_tell(w, 0, left);
+    run_for(w, SECOND);
+    assert_true(has_run(w));
+    assert_string_equal(toy.parts, "peer-2=b peer-9=o ");
+    lone_close(w);
+}
+
+static void test_waits_are_said(void **state)
+{
+    (void)state;
+    struct lone *w = begin("peer-0", 3);
+    assert_int_equal(lone_said(w, "the run is fixed once the column moments of 3 members"), 1);
+    tell(w, 1, 1, 'b', false);
+    run_for(w, 3 * SECOND);
+    assert_int_equal(lone_said(w,
+                               "waiting for the column moments of peer-1, peer-3: those of 2 of 3 "
+                               "(--min-peers) are here"),
+                     1);
+    assert_int_equal(lone_said(w, "no run"), 0);
+    lone_close(w);
+    w = begin("peer-0", 9);
+    for (uint32_t i = 0; i < ACTORS; i++)
+        tell(w, i, i, 'a', false);
+    run_for(w, 3 * SECOND);
+    assert_int_equal(
+        lone_said(w, "waiting for members: the column moments of 4 of 9 (--min-peers) are here"),
+        1);
+    lone_close(w);
+}
+
+/* Whose data do not go with ours is left out, and does not count; */
+static void test_left_out(void **state)
+{
+    (void)state;
+    struct lone *w = begin("peer-0", 2);
+    tell(w, 1, 1, UNLIKE, true);
+    run_for(w, 2 * SECOND);
+    assert_false(has_run(w) || w->over);
+    assert_int_equal(lone_said(w, "the data of peer-2 do not go with ours: column 3: "
+                                  "found numbers, expected words"),
+                     1);
+    tell(w, 2, 2, 'c', false);
+    run_for(w, SECOND);
+    assert_string_equal(toy.parts, "peer-0=o peer-3=c ");
+    lone_close(w);
+}
+
+/* but where ours do not go with those of the one that fixes the run, we end. */
+static void test_unlike(void **state)
+{
+    (void)state;
+    struct lone *w = begin("peer-9", 2);
+    tell(w, 1, 1, UNLIKE, false); /* It fixes nothing. */
+    run_for(w, SECOND);
+    assert_false(w->over);
+    tell(w, 0, 0, UNLIKE, true);
+    run_for(w, SECOND);
+    assert_true(w->over && w->exit_code == 2 && !has_run(w));
+    assert_int_equal(
+        lone_said(
+            w, "column 3: found numbers, expected words (as peer-1 has it, which fixes the run)"),
+        1);
+    lone_close(w);
+}
+
+static void test_no_run_comes_of_it(void **state)
+{
+    (void)state;
+    struct lone *w = begin("peer-0", 2);
+    toy.fails = true;
+    tell(w, 1, 1, 'b', false);
+    run_for(w, SECOND);
+    assert_true(w->over && w->exit_code == 2 && !has_run(w));
+    assert_int_equal(lone_said(w, "no room for the columns of 2 members"), 1);
+    lone_close(w);
+}
+
+/* Who has a run takes it: nothing is said of data any more, and nothing heard. */
+static void test_with_a_run(void **state)
+{
+    (void)state;
+    struct lone *w = begin("peer-0", 1);
+    run_for(w, SECOND);
+    for (uint32_t i = 0; i < ACTORS; i++)
+        assert_int_equal(w->actor[i].n_moments, 0);
+    int link = w->actor[1].link;
+    tell(w, 1, 1, BAD, true);
+    assert_false(w->link[link].violation);
+    assert_int_equal(toy.n_pools, 1);
+    lone_close(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pools),          cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_passed_on),      cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_begins_again),   cmocka_unit_test(test_first_word),
+        cmocka_unit_test(test_not_the_first),  cmocka_unit_test(test_next_one),
+        cmocka_unit_test(test_waits_are_said), cmocka_unit_test(test_left_out),
+        cmocka_unit_test(test_unlike),         cmocka_unit_test(test_no_run_comes_of_it),
+        cmocka_unit_test(test_with_a_run),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

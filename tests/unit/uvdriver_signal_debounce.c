@@ -1,0 +1,68 @@
+/* tests/unit/uvdriver_signal_debounce.c -- which signals are one request, which are two, and which none. */
+#include "peer/uv/signal_debounce.h"
+#include "tests/unit/uvdriver_fake.h"
+
+#include <unistd.h>
+
+static void test_twice(void **state)
+{
+    (void)state;
+    enum { BEGIN = 7 }; /* A clock may be young: what never came is no first signal. */
+    static const struct
+    {
+        int number;
+        int64_t at_us;
+        bool echo;
+    } row[] = {
+        {SIGTERM, BEGIN, false},
+        {SIGTERM, BEGIN, true},
+        {SIGTERM, BEGIN + UV_TWICE_US - 1, true},
+        {SIGTERM, BEGIN + UV_TWICE_US, false}, /* Echoes do not put it off. */
+        {SIGTERM, BEGIN + UV_TWICE_US + 1, true},
+        {SIGINT, BEGIN + UV_TWICE_US + 2, false}, /* Another kind is another request. */
+        {SIGINT, BEGIN + UV_TWICE_US + 3, true},
+        {SIGINT, BEGIN + 3 * UV_TWICE_US, false},
+    };
+    struct uv_twice t = {0};
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+        assert_int_equal(uv_twice(&t, row[i].number, row[i].at_us), row[i].echo);
+}
+
+/* A Ctrl-C reaches a whole group, and may find who is on a leash at writing its result. */
+static void test_signals_at_the_end(void **state)
+{
+    (void)state;
+    static struct fake alone, leashed;
+    struct sigaction now;
+    int leash[2];
+    fake_init(&alone, 'a');
+    fake_init(&leashed, 'l');
+    assert_int_equal(pipe(leash), 0);
+    alone.config.signals = leashed.config.signals = true;
+    leashed.config.leash_fd = leash[0]; /* Taken over. */
+    fake_open(&alone);
+    fake_exit(&alone);
+    FAKE_RUN_UNTIL(uv_driver_done(alone.driver));
+    assert_int_equal(sigaction(SIGINT, NULL, &now), 0);
+    assert_true(now.sa_handler == SIG_DFL);
+    fake_open(&leashed);
+    fake_exit(&leashed);
+    FAKE_RUN_UNTIL(uv_driver_done(leashed.driver));
+    assert_int_equal(sigaction(SIGINT, NULL, &now), 0);
+    assert_true(now.sa_handler == SIG_IGN);
+    signal(SIGINT, SIG_DFL);
+    fake_close(&alone);
+    fake_close(&leashed);
+    close(leash[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_twice),
+        cmocka_unit_test_setup_teardown(test_signals_at_the_end, fake_setup, fake_teardown),
+    };
+    if (!fake_descriptors(128))
+        return 77;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,146 @@
+/* tests/unit/uvdriver_throughput_probe.c -- what a session has carried reaches the node, as the system counts
+ * it, and only where it is of interest. */
+#include "tests/unit/uvdriver_fake.h"
+
+#include "peer/uv/session.h"
+
+static struct fake a, b;
+static struct uplink_bursts heard; /* What b's node was told, */
+static double least_rtt_us;
+static uint32_t n_heard; /* so often. */
+
+static void note_carried(struct fake *f, const struct node_event *ev, struct node_effects *fx)
+{
+    (void)fx;
+    if (ev->type != NODE_CARRIED)
+        return;
+    assert_int_equal(ev->link, f->link[0]);
+    heard.n += ev->carried.bursts.n;
+    heard.bytes += ev->carried.bursts.bytes;
+    heard.us += ev->carried.bursts.us;
+    least_rtt_us = ev->carried.rtt_us;
+    n_heard++;
+}
+
+static void connect_both(enum node_uplink uplink)
+{
+    heard = (struct uplink_bursts){.n = 0};
+    n_heard = 0;
+    fake_init(&a, 'a');
+    fake_init(&b, 'b');
+    b.script = note_carried;
+    b.config.node.uplink = uplink;
+    fake_meet(&a, &b, 1);
+}
+
+/* One sends the other a bulk message of n bytes, which it has then. */
+static void pass_on(struct fake *from, struct fake *to, size_t n)
+{
+    static const uint8_t head[1] = {1};
+    struct packet *p = packet_get(&from->pool);
+    uint32_t before = to->n_recv;
+    assert_non_null(p);
+    p->len = n;
+    memset(p->bytes, 1, n);
+    from->asks.sends[from->asks.n_sends++] = (struct node_send){
+        .link = from->link[0], .bulk = true, .head = head, .n_head = 1, .body = p};
+    fake_poke(from);
+    packet_release(p);
+    FAKE_RUN_UNTIL(to->n_recv == before + 1);
+}
+
+static void pass(size_t n)
+{
+    pass_on(&b, &a, n);
+}
+
+/* b's job is done: before it hears of that it hears what its links carry. */
+static void work(void)
+{
+    uint32_t before = b.n_worked;
+    b.asks.work = true;
+    fake_poke(&b);
+    FAKE_RUN_UNTIL(b.n_worked == before + 1);
+}
+
+/* All that was sent by then: the kernel acknowledges by itself, sooner or later. */
+static void test_bytes_and_bursts(void **state)
+{
+    enum { N = 5, BYTES = 200000, MOST = 100000 };
+    (void)state;
+    connect_both(NODE_UPLINK_AUTO);
+    for (int i = 0; i < N; i++)
+        pass(BYTES);
+#ifdef __linux__
+    for (int i = 0; heard.bytes < 0.99 * N * BYTES; i++) { /* A short rest does not count. */
+        assert_true(i < MOST);
+        b.driver->carried_us = 0; /* As if a second had gone by. */
+        work();
+    }
+    assert_true(heard.bytes < 1.1 * N * BYTES);
+    assert_true(heard.n >= 1 && heard.n <= 4 * N + n_heard);
+    assert_true(heard.us >= 0 && heard.us < 1e6 * FAKE_GENEROUS_MS);
+    assert_true(least_rtt_us > 0);
+#endif
+    fake_part(&a, &b);
+}
+
+/* Two that talk in turns: each message is acknowledged before the answer to it, which the system
+ * would else wait for. */
+static void test_acknowledged_at_once(void **state)
+{
+    (void)state;
+    connect_both(NODE_UPLINK_AUTO);
+    struct uv_link *l = &b.driver->slot[b.link[0] % UV_DRIVER_SLOTS];
+    struct uv_carried *c = &l->session->carried;
+    for (int i = 0; i < 50; i++) {
+        uint64_t acked = c->acked;
+        pass(1000);
+        uv_carried_look(c, l->session->fd);
+#ifdef __linux__
+        assert_true(c->acked >= acked + 1000);
+#else
+        (void)acked;
+#endif
+        pass_on(&a, &b, 1000);
+    }
+    fake_part(&a, &b);
+}
+
+/* Not with every round, where rounds are short. */
+static void test_once_a_second(void **state)
+{
+    (void)state;
+    connect_both(NODE_UPLINK_AUTO);
+    pass(1000);
+    b.driver->carried_us = INT64_MAX / 2; /* It has just looked. */
+    for (int i = 0; i < 20; i++)
+        work();
+    assert_int_equal(n_heard, 0);
+    fake_part(&a, &b);
+}
+
+/* Where nobody wants to know no system call is made for it. */
+static void test_off(void **state)
+{
+    static const enum node_uplink uplink[] = {NODE_UPLINK_OFF, NODE_UPLINK_RATE};
+    (void)state;
+    for (size_t i = 0; i < sizeof uplink / sizeof *uplink; i++) {
+        connect_both(uplink[i]);
+        pass(100000);
+        work();
+        assert_int_equal(n_heard, 0);
+        fake_part(&a, &b);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_bytes_and_bursts, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_acknowledged_at_once, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_once_a_second, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_off, fake_setup, fake_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
