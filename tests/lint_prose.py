@@ -33,7 +33,7 @@ PHRASES = """so-many so-much-of that-of those-of of-which of-whom anew beside fo
 is-none are-none there-is-none has-none comes-to-nothing of-theirs of-ours is-told are-told was-told is-said-of are-said withal thereof
 is-no-such of-old by-then a-moment-ago lately is-due gets-on goes-on stands-still said-to-be as-it-stands as-they-come mend mends mended
 nor-is nor-does nor-has nor-are nor-was"""
-FORMER = "last-phase --quorum-timeout --straggler-timeout --byzantine --max-pull --member-ttl --partition --parent-fd --bandwidth"
+FORMER = "last-phase --patience --worker-limit --tolerate --pull --forget --skew --leash-fd --uplink"
 
 
 def pattern(words, prefix=r"(?<![\w-])", suffix=r"(?![\w-])", begin=False):

@@ -49,7 +49,7 @@ enum edge_state {
  * too, what the delta means to the run's mixer (mixer.h). */
 enum delta_codec {
     DELTA_RUN,     /* The run's. */
-    DELTA_FINAL,   /* --final-compress, in the last phase. */
+    DELTA_FINAL,   /* --final-compress, in the consensus phase. */
     DELTA_CATCHUP, /* First of an epoch that began in the middle of a run. */
     DELTA_RUNG,    /* With --compress auto, in place of DELTA_RUN: the first of
                     * the ladder's (ladder.h). */

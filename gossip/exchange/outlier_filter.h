@@ -24,7 +24,7 @@
  * grows about as fast as rounds do, and squared at first: of two honest models one of which has
  * trained for 5/4 as many rounds as the other none is 2 ways of the shorter off. If theirs has for
  * more (we were stopped, have skipped rounds, or are slow and do not go in lock step), the exchange
- * is refused all the same. So who was refused in training has another chance in the last phase, where all
+ * is refused all the same. So who was refused in training has another chance in the consensus phase, where all
  * have come all the way (peer/node/edges_trust.c): refused, it has moved nobody.
  *
  * Nothing here is agreed upon with the other end: each decides for itself what it lets in.

@@ -66,7 +66,7 @@ struct sketch_moment
     double gap;     /* The spectral gap of the graph, the same at all; 0: not measured. */
     bool alone;     /* No pairs because there is nobody else. */
     bool missing;   /* An edge of the graph has never been open: who is behind it has no part. */
-    uint64_t round; /* The run's, with those of the last phase. */
+    uint64_t round; /* The run's, with those of the consensus phase. */
     double local2;  /* Sum of |b - a|^2 over our edges, as just mixed. */
 };
 

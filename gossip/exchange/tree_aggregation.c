@@ -20,7 +20,7 @@ static uint64_t period(const struct tree_aggregation_place *p)
     return p->pace > way ? p->pace : way;
 }
 
-/* In the last phase nothing is trained and all hang on the figures. */
+/* In the consensus phase nothing is trained and all hang on the figures. */
 static uint64_t last_period(const struct tree_aggregation_place *p)
 {
     return (uint64_t)p->depth + 2;

@@ -7,7 +7,7 @@
  * four, with their roots a quarter of the members apart, and windows take turns: an edge
  * that cannot be had is seldom in all of them. A *window* is a moment that all peers know:
  *
- *   lock step     rounds 0, P, 2P, ...; in the last phase it begins and goes on in
+ *   lock step     rounds 0, P, 2P, ...; in the consensus phase it begins and goes on in
  *                 shorter ones: all peers compute the same ones
  *   else          the first member counts its own rounds; a peer's moment is when it hears
  *
@@ -36,7 +36,7 @@
  * Without lock step moments are as far apart as the word of a window's beginning takes
  * to spread. The root knows how long all took, and how fast Xi changes from window to
  * window: where Xi may have changed by more than a tenth meanwhile, or where some have
- * begun their last phase, the result is not `sharp`, and gives each peer its own distance but no figure for people.
+ * begun their consensus phase, the result is not `sharp`, and gives each peer its own distance but no figure for people.
  */
 #ifndef GOSSIP_EXCHANGE_TREE_AGGREGATION_H
 #define GOSSIP_EXCHANGE_TREE_AGGREGATION_H
@@ -101,7 +101,7 @@ struct tree_aggregation_place
     uint32_t reach;    /* Hops from the first member to the farthest. */
     uint32_t n_children[TREE_AGGREGATION_TREES];
     bool root[TREE_AGGREGATION_TREES], lock_step;
-    uint64_t n_rounds; /* So many are trained; later ones are of the last phase. */
+    uint64_t n_rounds; /* So many are trained; later ones are of the consensus phase. */
     uint64_t pace;     /* Deltas of training between two long words on an edge. */
 };
 

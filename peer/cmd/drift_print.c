@@ -44,7 +44,7 @@ static const char *moment_of(char out[CMD_PROGRESS_TEXT], const struct drift_com
                  (uint32_t)l->round);
     if (l->first < l->round)
         return out;
-    return l->last_phase && !l->exact ? strcpy(out, "of the last phase")
+    return l->last_phase && !l->exact ? strcpy(out, "of the consensus phase")
                                       : of_round(out, true, l->round);
 }
 

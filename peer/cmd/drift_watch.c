@@ -43,7 +43,7 @@ static bool run_has_ended(const struct cmd_observe *w)
 {
     for (uint32_t i = 0; i < w->n; i++) {
         const struct cmd_observed *m = &w->member[i];
-        bool final = m->status_ns > 0 && m->status.phase >= NODE_SERVING;
+        bool final = m->status_ns > 0 && m->status.phase >= NODE_FINISHING;
         bool left = m->record.state == RECORD_LEFT || final || m->closed;
         if (m->up || !left)
             return false;

@@ -34,7 +34,7 @@ enum {
 /* Seconds after which the progress of reading is shown on a terminal, and elsewhere. */
 static const double read_draw_s = 0.3, read_say_s = 1;
 
-static const char settling[] = "settling", training[] = "training";
+static const char consensus[] = "consensus", training[] = "training";
 
 bool cmd_progress_terminal(FILE *out)
 {
@@ -141,7 +141,7 @@ static void add_head(struct progress_line *l, const struct whole *w)
     const char *phase = w->slowest != NULL ? phase_of(w->slowest) : "dead";
     if (w->slowest != NULL && w->slowest->head[0] != '\0') {
         gauge_add(l, w->slowest->head, "");
-    } else if (in_phase(w, settling)) {
+    } else if (in_phase(w, consensus)) {
         snprintf(full, sizeof full, "%s: %llu rounds", phase, (unsigned long long)w->settle_rounds);
         gauge_add(l, full, full);
     } else {
@@ -152,7 +152,7 @@ static void add_head(struct progress_line *l, const struct whole *w)
 static void add_count(struct progress_line *l, const struct whole *w)
 {
     char full[FIGURE], rounds[CMD_PROGRESS_TEXT], percent[FIGURE];
-    if (in_phase(w, settling))
+    if (in_phase(w, consensus))
         return;
     snprintf(percent, sizeof percent, "%.0f %%", floor(100 * share_of(w)));
     snprintf(full, sizeof full, "round %s", cmd_progress_rounds(rounds, w->round, w->rounds));
@@ -224,7 +224,7 @@ static void add_drift(struct progress_line *l, const struct whole *w)
     if (s == NULL || s->no_drift)
         return;
     cmd_progress_drift_at(a, w->drift, w->drift_round);
-    if (in_phase(w, settling) && s->wanted_drift > 0)
+    if (in_phase(w, consensus) && s->wanted_drift > 0)
         snprintf(wanted, sizeof wanted, ", wanted %.2g", s->wanted_drift);
     if (s->has_exact)
         snprintf(full, sizeof full, "relative drift %s exact, %s estimated%s",
@@ -262,7 +262,7 @@ static void add_rest(struct progress_line *l, const struct whole *w)
 static void figures_of(struct progress_line *l, const struct progress_rate *g,
                        const struct whole *w, double seconds)
 {
-    bool trains = w->rounds > 0 && w->round < w->rounds && !in_phase(w, settling);
+    bool trains = w->rounds > 0 && w->round < w->rounds && !in_phase(w, consensus);
     *l = (struct progress_line){.n = 0};
     add_head(l, w);
     add_count(l, w);
@@ -270,9 +270,9 @@ static void figures_of(struct progress_line *l, const struct progress_rate *g,
         add_rate(l, progress_rate_rate(g));
     add_time(l, seconds, trains ? progress_rate_left_s(g, w->rounds) : 0);
     add_dead_peers(l, w);
-    if (!in_phase(w, settling))
+    if (!in_phase(w, consensus))
         add_loss(l, w);
-    if (!in_phase(w, settling))
+    if (!in_phase(w, consensus))
         add_accuracy(l, w);
     add_drift(l, w);
     add_rest(l, w);

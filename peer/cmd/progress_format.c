@@ -38,13 +38,6 @@ const char *cmd_progress_drift(char out[CMD_PROGRESS_TEXT], const char *format, 
 
 const char *cmd_progress_phase(const char *phase, uint64_t round, uint64_t rounds)
 {
-    static const char *const word[][2] = {{"gathering", "joining"},
-                                          {"holding", "no-quorum"},
-                                          {"settling", "consensus"},
-                                          {"serving", "finishing"}};
-    for (size_t i = 0; i < sizeof word / sizeof *word; i++)
-        if (strcmp(phase, word[i][0]) == 0)
-            return word[i][1];
     return strcmp(phase, "left") == 0 && rounds > 0 && round >= rounds ? "finished" : phase;
 }
 

@@ -150,7 +150,7 @@ static void look_at_drift(struct simulation *s, double now_s)
 static void say_progress(struct simulation *s, const struct node_progress *p)
 {
     double now_s = cmd_sim_seconds(s);
-    bool ends = p->phase == NODE_SERVING && !s->ended;
+    bool ends = p->phase == NODE_FINISHING && !s->ended;
     struct cmd_progress_row row = {.name = "peer-0",
                                    .round = p->round,
                                    .rounds = p->n_rounds,

@@ -37,7 +37,7 @@ static bool all_joining(const struct simulation *s, struct gathering *g)
             continue;
         }
         sim_progress(s->world, i, &p);
-        if (p.phase != NODE_GATHERING)
+        if (p.phase != NODE_JOINING)
             return false;
         node_wait(sim_node(s->world, i), &w);
         g->n++;

@@ -224,7 +224,7 @@ static void print_text(const struct simulation *s, const struct result *r)
         high[CMD_PROGRESS_TEXT];
     printf(
         "%u peers, %" PRIu64 " rounds and %" PRIu64
-        " of the last phase, %.2f s simulated in %.1f s\n"
+        " of the consensus phase, %.2f s simulated in %.1f s\n"
         "accuracy        %s to %s\n"
         "drift           %s, relative %s (exact); relative %s as the peers estimate it\n",
         s->n, r->rounds, r->settle_rounds, (double)sim_now_us(s->world) * 1e-6, r->seconds,
@@ -242,10 +242,11 @@ static void print_text(const struct simulation *s, const struct result *r)
                r->facts.n_left);
     cmd_progress_codecs_print(&r->rungs, stdout);
     uint64_t n_rounds = r->rounds + r->settle_rounds;
-    printf("bytes sent      %s by all peers, %s a peer and round, those of the last phase among "
-           "them\n",
-           cmd_progress_bytes(all, r->sent),
-           cmd_progress_bytes(each, n_rounds > 0 ? r->sent / s->n / n_rounds : 0));
+    printf(
+        "bytes sent      %s by all peers, %s a peer and round, those of the consensus phase among "
+        "them\n",
+        cmd_progress_bytes(all, r->sent),
+        cmd_progress_bytes(each, n_rounds > 0 ? r->sent / s->n / n_rounds : 0));
     printf("%s\n", r->outcome.text);
 }
 

@@ -108,7 +108,7 @@ static json_t *gathering_object(const struct cmd_observe *w)
     bool gathers = false;
     for (uint32_t i = 0; i < w->n; i++) {
         n += w->member[i].answered;
-        gathers |= w->member[i].answered && w->member[i].status.phase == NODE_GATHERING;
+        gathers |= w->member[i].answered && w->member[i].status.phase == NODE_JOINING;
     }
     if (!gathers || !w->has_run || n >= w->run.min_peers)
         return json_null();

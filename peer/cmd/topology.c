@@ -328,8 +328,8 @@ static void print_spectrum(const struct figures *f)
     printf("rounds        %.0f for 1/%.0f of the consensus distance, %.0f at the best gamma "
            "(without compression)\n",
            f->rounds, target, f->gamma_rounds);
-    printf("momentum      %.4f in the last phase, where that takes some %.0f rounds\n", f->momentum,
-           f->momentum_rounds);
+    printf("momentum      %.4f in the consensus phase, where that takes some %.0f rounds\n",
+           f->momentum, f->momentum_rounds);
 }
 
 /* Returns the spectral gap of a fixed graph that would leave the same share of the distance

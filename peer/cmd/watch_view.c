@@ -77,7 +77,7 @@ static void count_figures(struct tally *t, const struct watch_member *m)
 {
     const struct wire_status *s = &m->status;
     t->n_answered++;
-    t->n_gathering += s->phase == NODE_GATHERING;
+    t->n_gathering += s->phase == NODE_JOINING;
     t->rounds = s->n_rounds > t->rounds ? s->n_rounds : t->rounds;
     t->first = s->round < t->first ? s->round : t->first;
     t->last = s->round > t->last ? s->round : t->last;

@@ -48,16 +48,16 @@ bool health_ready(const struct snapshot *s, int64_t now_us, char text[HEALTH_TEX
     if (!health_live(s, now_us, text) || s->number == 0)
         return false;
     switch (p->phase) {
-    case NODE_GATHERING:
+    case NODE_JOINING:
         return gathers(s, text);
     case NODE_TRAINING:
         if (p->holds)
             return say(text, false, "no-quorum: fewer members are alive than the run's quorum");
         return say(text, true, "training: round %" PRIu64 " of %" PRIu64, p->round, p->n_rounds);
-    case NODE_SETTLING:
+    case NODE_CONSENSUS:
         return say(text, true, "consensus: round %" PRIu64 " of the consensus phase",
                    p->settle_rounds);
-    case NODE_SERVING:
+    case NODE_FINISHING:
         return say(text, true, "finishing: its model is final");
     case NODE_LEFT:
         break;

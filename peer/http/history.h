@@ -25,7 +25,7 @@ struct history_point
     double relative_drift;
     uint64_t drift_round; /* Where relative_drift is known. */
     uint64_t
-        accuracy_round; /* Where accuracy is: rounds of the model, the last phase's counted on. */
+        accuracy_round; /* Where accuracy is: rounds of the model, the consensus phase's counted on. */
     uint64_t bytes_sent;
 };
 

@@ -71,19 +71,19 @@ static const struct
     [ROUNDS_DONE] = {"rounds_done_total", counter, "Rounds whose local steps this peer did."},
     [ROUNDS_SKIPPED] = {"rounds_skipped_total", counter, "Rounds that this peer passed over to catch up with the others."},
     [JOINED_ROUND] = {"joined_round", gauge, "The round at which this peer joined."},
-    [SETTLE_ROUNDS] = {"settle_rounds", gauge, "Rounds of the last phase that are done."},
+    [SETTLE_ROUNDS] = {"settle_rounds", gauge, "Rounds of the consensus phase that are done."},
     [ROUND_AGE] = {"round_age_seconds", gauge, "Time since this peer's last round ended."},
     [LOCAL_STEPS] = {"local_steps", gauge, "Local steps of the last round."},
     [STEPS_DONE] = {"local_steps_done_total", counter, "Local steps that this peer did."},
     [LOSS] = {"loss", gauge, "Mean training loss of the last local steps."},
     [ACCURACY] = {"accuracy_ratio", gauge, "Share of held-out samples that the last evaluation got right."},
-    [ACCURACY_ROUND] = {"accuracy_round", gauge, "The round of that evaluation; rounds of the last phase count on."},
+    [ACCURACY_ROUND] = {"accuracy_round", gauge, "The round of that evaluation; rounds of the consensus phase count on."},
     [TEST_LOSS] = {"test_loss", gauge, "Mean loss on held-out samples at the last evaluation."},
     [DRIFT] = {"drift", gauge, "Estimated consensus distance of the models, absolute."},
     [RELATIVE_DRIFT] = {"relative_drift", gauge, "Estimated consensus distance, relative to the norm of the mean model."},
-    [DRIFT_ROUND] = {"drift_round", gauge, "The round whose state the drift estimates; rounds of the last phase count on."},
+    [DRIFT_ROUND] = {"drift_round", gauge, "The round whose state the drift estimates; rounds of the consensus phase count on."},
     [DRIFT_AGE] = {"drift_age_rounds", gauge, "Rounds that have been done since that one."},
-    [FINAL_DRIFT] = {"final_drift", gauge, "Relative drift at which the last phase of the run ends; 0: there is none."},
+    [FINAL_DRIFT] = {"final_drift", gauge, "Relative drift at which the consensus phase of the run ends; 0: there is none."},
     [DRIFT_EXCESS] = {"drift_excess", gauge, "Drift in units of what exact exchange would have (--compress auto)."},
     [DRIFT_TARGET] = {"drift_target", gauge, "The drift excess that the run asks for while training (--drift-target)."},
     [OWN_DISTANCE] = {"own_distance", gauge, "Estimated distance of this peer's model from the mean."},
@@ -264,8 +264,8 @@ static void write_info(struct text *t, const struct snapshot *s)
 
 static void write_phase(struct text *t, const struct node_progress *p)
 {
-    static const char *const phase[] = {"gathering", "training", "holding",
-                                        "settling",  "serving",  "left"};
+    static const char *const phase[] = {"joining",   "training",  "no-quorum",
+                                        "consensus", "finishing", "left"};
     const char *now = uv_metrics_phase(p->phase, p->holds);
     write_head(t, "phase", gauge, "1 for the phase that this peer is in, else 0.");
     for (size_t i = 0; i < sizeof phase / sizeof *phase; i++)

@@ -66,12 +66,13 @@ struct snapshot
     bool has_run;
     char run[WIRE_RUN_MAX + 1], run_id[SNAPSHOT_RUN_ID + 1];
     uint32_t min_peers;
-    double final_drift; /* 0: no last phase. */
+    double final_drift; /* 0: no consensus phase. */
 
     struct node_progress figures; /* rung and rung_by are literals, or NULL. */
     char codec[WIRE_CODEC_MAX + 1];
-    double age_s;            /* Since the last job ended. */
-    uint64_t accuracy_round; /* Rounds, with those of the last phase, at the last evaluation. */
+    double age_s; /* Since the last job ended. */
+    uint64_t
+        accuracy_round; /* Rounds, with those of the consensus phase, at the last evaluation. */
 
     uint32_t n_members, n_edges, n_violations, n_refused;
     struct snapshot_member member[WIRE_MEMBERS_MAX];

@@ -53,7 +53,7 @@ void node_status(const struct node *n, struct wire_status *s)
                               .age_s = (double)(n->env.now_us - n->phases.idle_since_us) * 1e-6,
                               .holds = p.holds,
                               .clock_ms = n->clock_ms};
-    run_context_codec(&n->workshop, p.rung, p.phase == NODE_SETTLING, s->codec);
+    run_context_codec(&n->workshop, p.rung, p.phase == NODE_CONSENSUS, s->codec);
     for (size_t i = 0; i < n->edges.n && s->n_edges < WIRE_EDGES_MAX; i++) {
         const struct neighbour *b = edges_at(&n->edges, i);
         const struct edge *e = &b->edge;

@@ -1,4 +1,4 @@
-/* peer/node/averaging_pass.h -- one clean pass ends the last phase: who goes through all rounds of base:K
+/* peer/node/averaging_pass.h -- one clean pass ends the consensus phase: who goes through all rounds of base:K
  * with whole models has the mean.
  *
  * The product of a pass of base:K is 1/n in every place (topology/base.c; so is that of
@@ -58,7 +58,7 @@ struct averaging_pass
     double bound;       /* but for this, relative to its length; 0: the job is not done yet. */
 };
 
-/* Does the last phase go by passes of whole models that are the mean, and has it begun? Where a pass
+/* Does the consensus phase go by passes of whole models that are the mean, and has it begun? Where a pass
  * is not (matching:K, one-peer-exponential but for 2^m members) estimates decide, as elsewhere. */
 bool averaging_pass_counts(const struct edges *es);
 

@@ -59,7 +59,7 @@ bool checkpoint_now(struct checkpoint *c, const struct checkpoint_view *v)
         return !c->writing;
     if (c->due < v->beat)
         c->due = 0; /* Rounds were skipped: it was missed. */
-    /* Training ends with one, as its last phase has none of its own. All know when that is. */
+    /* Training ends with one, as its consensus phase has none of its own. All know when that is. */
     if (every_us > 0 && c->due == 0 && v->beat < v->rounds
         && v->beat + ahead(v->reach, false) >= v->rounds)
         c->due = v->rounds;

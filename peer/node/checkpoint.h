@@ -14,7 +14,7 @@
  *
  * Who is about to end (halt.h) wants one at once, and hears of those that others want so.
  *
- * The last round of training is one of those beats: the last phase has none, and who is stopped
+ * The last round of training is one of those beats: the consensus phase has none, and who is stopped
  * there goes on from it.
  *
  * Without lock step each peer writes its own when that is due.

@@ -1,4 +1,4 @@
-/* peer/node/distance_bound.h -- how far apart models can be, by the edges alone: the last phase need not wait
+/* peer/node/distance_bound.h -- how far apart models can be, by the edges alone: the consensus phase need not wait
  * for sketches to go up and down a tree.
  *
  * Over an edge both ends hold the same replicas a and b. With D = |b - a|, E what a delta leaves of
@@ -21,7 +21,7 @@
  * The lesser of both is the bound, the second in lock step without --byzantine, on a graph that stands
  * still: there it counts at once. Elsewhere it is but the way out: what a liar shows of its model
  * counts like any other's, what it says of the drift does not, so that the first counts once it
- * has been below the target, and what sketches say has not, for DISTANCE_BOUND_ROUNDS rounds of the last phase.
+ * has been below the target, and what sketches say has not, for DISTANCE_BOUND_ROUNDS rounds of the consensus phase.
  * From when somebody has ended it begins to count nowhere: the chain may join the few that are left,
  * and not those. Nor does it where the phase ends late, that is, where not all have it.
  */
@@ -35,7 +35,7 @@ enum { DISTANCE_BOUND_ROUNDS = 64 };
 struct distance_bound
 {
     bool near;      /* It is below the target, */
-    uint64_t since; /* since so many rounds of the last phase; */
+    uint64_t since; /* since so many rounds of the consensus phase; */
     bool counts;    /* It once was for long enough, where that is asked. */
     double bound;   /* What it is while it counts, else INFINITY. */
     uint64_t round; /* It is the greater one of this round and of the round before: with momentum */
@@ -66,7 +66,7 @@ double distance_bound_left(const struct edges *es);
 /* Nothing is known by the edges. */
 void distance_bound_begin(struct distance_bound *c);
 
-/* After a job of the last phase, of which there were `rounds`: sets the bound on our relative distance
+/* After a job of the consensus phase, of which there were `rounds`: sets the bound on our relative distance
  * to the mean, of which sketches know that it is below `distance`; most: the target. It is none from
  * when a neighbour has ended that was not near by its last word, as then nobody says that all are. */
 void distance_bound_look(struct distance_bound *c, const struct edges *es, uint64_t rounds,

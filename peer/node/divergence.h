@@ -17,7 +17,7 @@
  *             than their mean is long and three times as far as they were when
  *             half of it was done: mixing no longer held them together
  *
- * The last phase makes one model of the wreck, whatever it is, and its drift is
+ * The consensus phase makes one model of the wreck, whatever it is, and its drift is
  * small; so a run must not be judged by that.
  */
 #ifndef PEER_NODE_DIVERGENCE_H

@@ -55,14 +55,14 @@ struct neighbour_part
 struct neighbour
 {
     struct edge edge;
-    const struct link *link;       /* NULL: none now. */
-    bool wanted;                   /* By the present topology. */
-    bool aside;                    /* In the last phase, by that of training only (edges_last.c). */
-    bool must_ask;                 /* EDGE has to be sent on this link. */
-    int64_t lost_us;               /* Since when there is no link. */
-    int64_t open_us;               /* When it was last open, or done. */
-    uint64_t beat;                 /* What they said of theirs by EDGE and BEAT, */
-    int64_t beat_us;               /* and when anything said that it had changed. */
+    const struct link *link; /* NULL: none now. */
+    bool wanted;             /* By the present topology. */
+    bool aside;              /* In the consensus phase, by that of training only (edges_last.c). */
+    bool must_ask;           /* EDGE has to be sent on this link. */
+    int64_t lost_us;         /* Since when there is no link. */
+    int64_t open_us;         /* When it was last open, or done. */
+    uint64_t beat;           /* What they said of theirs by EDGE and BEAT, */
+    int64_t beat_us;         /* and when anything said that it had changed. */
     struct neighbour_word said[2]; /* The latest for an even beat, and for an odd one. */
     int64_t coming_us;             /* When part of a message that says so came in, last. */
     struct flap_damping absence;   /* How often, and for how long, it was silent or gone lately. */
@@ -75,7 +75,7 @@ struct neighbour
     int64_t barred_us;             /* Until then the edge stays closed: it was distrusted, */
     uint32_t n_barred;             /* so many times (gossip/exchange/outlier_filter.h). */
     bool distrusted;               /* It was, and the edge has not gone well since: */
-    bool for_good;                 /* nor has it another chance in the last phase. */
+    bool for_good;                 /* nor has it another chance in the consensus phase. */
     uint32_t n_runaways; /* So many that the edge's gamma counted have been told to the user. */
     struct neighbour_part part;
     struct neighbour_told told;
@@ -83,7 +83,7 @@ struct neighbour
         [EDGES_ROUNDS_MAX]; /* By round of a pass: 0, or its weight then (round_schedule_word()). */
 };
 
-/* The last phase ends long before so many of its rounds: nobody honest says more. */
+/* The consensus phase ends long before so many of its rounds: nobody honest says more. */
 enum { EDGES_BEATS_MORE = 1 << 24 };
 
 /* An EDGE that came before we had the edge: we may come to want it, too. */
@@ -112,7 +112,7 @@ struct edges
     uint64_t beat;                       /* Our own, as phases.h last said, */
     uint64_t due;                        /* and the checkpoint's that goes along, */
     uint32_t settled;                    /* and how many hops around us are near. */
-    bool last;                           /* The last phase has begun. */
+    bool last;                           /* The consensus phase has begun. */
     struct averaging_pass pass;          /* pass.c's. */
     struct pace pace;    /* What deltas say of speeds, and what our jobs measured. */
     uint64_t heard_due;  /* The next beat after ours at which neighbours say one is due, */
@@ -167,7 +167,7 @@ void edges_finish(struct edges *es, size_t i); /* Nothing more is mixed over it.
 void edges_say_beat(struct edges *es, uint64_t beat, uint64_t due, uint32_t settled);
 /* The same to one of them, whose edge is open. */
 void edges_say_word(struct edges *es, struct neighbour *b);
-/* The last phase begins, between jobs: its edges are chosen, where they are others. */
+/* The consensus phase begins, between jobs: its edges are chosen, where they are others. */
 void edges_settle(struct edges *es);
 /* The user has been told that nobody waits for it, or that it is waited for again. */
 void edges_excuse(struct edges *es, size_t i, bool excused);
@@ -198,7 +198,7 @@ void edges_read(struct edges *es, uint64_t beat, struct state *s);
 
 /* ---- inside (edges_last.c) ---- */
 
-/* Edges to vertices that the graph of the last phase does not want are set aside. */
+/* Edges to vertices that the graph of the consensus phase does not want are set aside. */
 void edges_set_aside(struct edges *es, size_t n_vertices);
 void edges_hear_word(struct neighbour *b, const struct wire_beat *m);
 

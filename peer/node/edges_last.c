@@ -1,4 +1,4 @@
-/* peer/node/edges_last.c -- the edges of the last phase, where it has another graph (--final-topology).
+/* peer/node/edges_last.c -- the edges of the consensus phase, where it has another graph (--final-topology).
  *
  * Who has done its training asks for the edges of the new graph. Those of training that are in it
  * go on. The others stay, *aside*: what is half done on them is finished, also where a session

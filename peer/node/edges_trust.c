@@ -1,9 +1,9 @@
 /* peer/node/edges_trust.c -- who was distrusted is left alone, and asked again later.
  *
- *   what was seen of it                        barred for  in the last phase
+ *   what was seen of it                        barred for  in the consensus phase
  *   refused: its model was too far from ours   0.5 s ...   tried once more: we may not have been
  *                                                          far enough on to judge it
- *   refused in the last phase, or suspect:
+ *   refused in the consensus phase, or suspect:
  *   it pulls, and comes no nearer              5 s ...     for good: no training would mend it
  *   WELL exchanges since                       no more     as any other
  */

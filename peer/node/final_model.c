@@ -18,7 +18,7 @@ static void say_kept(struct node *n, bool stored)
 
 void final_model_kept(struct node *n, bool stored)
 {
-    if (n->phases.phase != NODE_SERVING || n->job.working || n->kept || n->offers)
+    if (n->phases.phase != NODE_FINISHING || n->job.working || n->kept || n->offers)
         return;
     if (stored) {
         say_kept(n, true);
@@ -38,7 +38,7 @@ void final_model_update(struct node *n)
 
 void final_model_hand(struct node *n, const struct link *l, const struct wire_message *m)
 {
-    bool ending = n->phases.phase == NODE_SETTLING || n->phases.phase == NODE_SERVING;
+    bool ending = n->phases.phase == NODE_CONSENSUS || n->phases.phase == NODE_FINISHING;
     model_handoff_said(&n->hand, l, &m->hand, ending && !n->unkept && !n->offers, n->phases.round);
 }
 

@@ -31,7 +31,7 @@ struct node_size
 {
     uint32_t n_steps; /* Local steps of the present job. */
     size_t n_links, n_members, n_edges, n_packets;
-    uint64_t beat;     /* Rounds done, the last phase's included. */
+    uint64_t beat;     /* Rounds done, the consensus phase's included. */
     size_t n_vertices; /* Members of the topology. */
     bool trains;       /* A job with local steps is running, */
     bool ahead;        /* or the one that makes their deltas first (--overlap). */

@@ -79,7 +79,7 @@ static void plan_edge(struct job *j, size_t i)
     struct mixing_moment now = {.round = ph->round,
                                 .n_rounds = w->run.rounds,
                                 .lock_step = w->run.policy == RUN_SYNC,
-                                .settling = ph->phase == NODE_SETTLING,
+                                .settling = ph->phase == NODE_CONSENSUS,
                                 .draining = ph->draining,
                                 .barred = edges_found_out(j->edges, edges_at(j->edges, i)),
                                 .codec = w->by_drift ? DELTA_RUNG + codec_levels_rung(&w->ladder)
@@ -110,7 +110,7 @@ static int measure_gap(struct job *j)
     const struct tree_aggregation_place *place = &j->edges->place;
     struct spectrum s;
     if (j->edges->measured == place->built || j->edges->n_rounds > 0
-        || !(mixing_undisturbed(&j->workshop->mixing) || j->phases->phase == NODE_SETTLING))
+        || !(mixing_undisturbed(&j->workshop->mixing) || j->phases->phase == NODE_CONSENSUS))
         return 0;
     int err =
         shared_scratch_spectrum(j->env->commons, edges_topology(j->edges), place->n, run->seed, &s);
@@ -453,9 +453,9 @@ static void tell_runaways(struct job *j)
         const struct member *m = members_find(j->env->members, e->id);
         if (!edges_new_runaway(j->edges, i))
             continue;
-        if (g->fixed && j->phases->phase == NODE_SETTLING)
+        if (g->fixed && j->phases->phase == NODE_CONSENSUS)
             snprintf(j->figures.diverged, DIVERGENCE_TEXT,
-                     "in the last phase the models went apart at gamma %.3g", g->value);
+                     "in the consensus phase the models went apart at gamma %.3g", g->value);
         env_note(j->env, NOTE_WARNING,
                  "round %llu: the distance to %s grows round after round: "
                  "gamma %s %.3g",

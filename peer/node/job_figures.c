@@ -17,7 +17,7 @@ static double mean_gamma(const struct edges *es)
     return count > 0 ? sum / (double)count : (double)NAN;
 }
 
-/* Is the figure that of a survey of the last phase? */
+/* Is the figure that of a survey of the consensus phase? */
 static bool surveyed_last(const struct job *j)
 {
     const struct mixing *m = &j->workshop->mixing;
@@ -62,9 +62,9 @@ void job_report(struct job *j)
     /* The last window's figure may be of long ago, and a bound is known. */
     bool passed = j->edges->pass.over;
     bool doubted = j->phases->chain.counts || passed; /* Then the bound is what there is. */
-    if (j->phases->phase == NODE_SERVING && surveyed_last(j) && !doubted) {
+    if (j->phases->phase == NODE_FINISHING && surveyed_last(j) && !doubted) {
         p->relative_drift = run_context_rounded(w, k->figures.relative);
-    } else if (j->phases->phase == NODE_SERVING) {
+    } else if (j->phases->phase == NODE_FINISHING) {
         double norm = passed                           ? sqrt(vec_norm2(w->mixing.x, w->mixing.dim))
                       : mixing_undisturbed(&w->mixing) ? sqrt(k->at.q)
                                                        : k->figures.own / k->figures.own_relative;

@@ -51,13 +51,13 @@ void phases_sign(struct phases *ph)
 
 static enum record_state standing(const struct phases *ph)
 {
-    return ph->phase < NODE_SETTLING ? RECORD_RUNNING : RECORD_TRAINED;
+    return ph->phase < NODE_CONSENSUS ? RECORD_RUNNING : RECORD_TRAINED;
 }
 
 /* The last job evaluates on the whole test set: nobody waits for that one. */
 void phases_watch_job(struct phases *ph)
 {
-    if (ph->stalled || ph->phase == NODE_SERVING
+    if (ph->stalled || ph->phase == NODE_FINISHING
         || phases_stuck_us(ph) <= job_watchdog_limit_us(ph))
         return;
     ph->stalled = true;
@@ -94,12 +94,12 @@ void job_watchdog_learn_pace(struct phases *ph, const struct schedule_view *v)
 /* Most are done within seconds, and then there is a consensus to be had with them. */
 bool job_watchdog_awaits(struct phases *ph)
 {
-    if (ph->phase != NODE_SETTLING || !member_counts_hang(ph->env))
+    if (ph->phase != NODE_CONSENSUS || !member_counts_hang(ph->env))
         return false;
     if (ph->hung_us == 0) {
         ph->hung_us = ph->env->now_us;
         env_note(ph->env, NOTE_INFO,
-                 "the last phase waits for members whose workers hang, for %d s at most",
+                 "the consensus phase waits for members whose workers hang, for %d s at most",
                  SCHEDULE_STALL_US / 1000000);
     }
     return ph->env->now_us - ph->hung_us < SCHEDULE_STALL_US;

@@ -11,7 +11,7 @@ int64_t job_watchdog_mean_us(const struct phases *ph);
 int64_t job_watchdog_limit_us(const struct phases *ph);
 /* What a round of lock step waits for its neighbours: ph->usual_us. */
 void job_watchdog_learn_pace(struct phases *ph, const struct schedule_view *v);
-/* Does the last phase wait for members who live, and whose workers hang? Not for ever. */
+/* Does the consensus phase wait for members who live, and whose workers hang? Not for ever. */
 bool job_watchdog_awaits(struct phases *ph);
 /* A job is done that took so long. Others hear it where they were told that the worker hangs. */
 void job_watchdog_done(struct phases *ph, int64_t took_us);

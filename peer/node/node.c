@@ -43,7 +43,7 @@ static void standing(void *self, struct standing *s)
 {
     const struct node *n = self;
     const struct run_context *w = &n->workshop;
-    bool began = n->phases.phase != NODE_GATHERING;
+    bool began = n->phases.phase != NODE_JOINING;
     bool has_run = w->has_run && !w->lacks; /* Nobody is to count on us before. */
     *s = (struct standing){.has_run = has_run,
                            .has_started = n->join.has_model && began,
@@ -66,7 +66,7 @@ static void look_who_has_begun(struct node *n)
 static enum sessions_run their_run(void *self, const struct wire_hello *h, bool dialled)
 {
     struct node *n = self;
-    bool started = n->workshop.has_run && (n->resume.resumed || n->phases.phase != NODE_GATHERING);
+    bool started = n->workshop.has_run && (n->resume.resumed || n->phases.phase != NODE_JOINING);
     struct run run;
     look_who_has_begun(n);
     enum sessions_run said = run_context_judge(&n->workshop, h, dialled, started, &run);
@@ -236,7 +236,7 @@ static void on_moments(struct node *n, const struct link *l, const struct wire_m
 
 static bool mixes(const struct node *n)
 {
-    return n->phases.phase == NODE_TRAINING || n->phases.phase == NODE_SETTLING;
+    return n->phases.phase == NODE_TRAINING || n->phases.phase == NODE_CONSENSUS;
 }
 
 /* While a job runs, or before training and after it, nothing comes to an end. */
@@ -394,7 +394,7 @@ static void worked(struct node *n)
     n->env.fx->measured = true;
     if (n->phases.copies)
         resume_copy(&n->resume);
-    n->env.fx->write_model |= n->phases.phase == NODE_SERVING;
+    n->env.fx->write_model |= n->phases.phase == NODE_FINISHING;
 }
 
 static void handle(struct node *n, const struct node_event *ev)

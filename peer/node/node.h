@@ -338,7 +338,7 @@ struct node_progress
 {
     enum node_phase phase;
     uint64_t round, n_rounds; /* How far it is in the run's rounds, of how many. */
-    uint64_t settle_rounds;   /* Rounds of the last phase done. */
+    uint64_t settle_rounds;   /* Rounds of the consensus phase done. */
     /* round = joined_round + rounds_done + rounds_skipped: this process began at the first,
      * did its local steps in so many, and passed over the rest to catch up. */
     uint64_t joined_round, rounds_done, rounds_skipped;
@@ -349,10 +349,11 @@ struct node_progress
     bool loss_untold;           /* Whoever trains did not say it: it is NaN, and says nothing. */
     double accuracy, test_loss; /* The last evaluation found these, */
     uint64_t accuracy_samples;  /* on so many samples (of a text: bytes), */
-    uint64_t accuracy_round; /* of the model after so many rounds, the last phase's counted on. */
+    uint64_t
+        accuracy_round; /* of the model after so many rounds, the consensus phase's counted on. */
     double drift, relative_drift; /* Estimated Xi and Xi/|mean|... */
     uint64_t drift_round;         /* ... of the state before this round's local steps, where
-                                   * rounds of the last phase count on; */
+                                   * rounds of the consensus phase count on; */
     uint64_t drift_age;           /* so many rounds have been done since. */
     double own_distance;          /* Estimated |x_i - mean|. */
     double gamma;                 /* Mean over the edges. */
@@ -420,7 +421,7 @@ struct node_wait
 {
     enum node_waits_for what;
     uint8_t id[WIRE_ID_BYTES]; /* NODE_WAITS_NEIGHBOUR: who, */
-    uint64_t beat;       /* and the round that it has done; those of the last phase count on. */
+    uint64_t beat; /* and the round that it has done; those of the consensus phase count on. */
     uint32_t have, need; /* NODE_WAITS_MEMBERS, NODE_WAITS_QUORUM. */
     double since_s;      /* For so long: since the last job ended, or the quorum was lost. */
     double busy_s;       /* Its worker has been at its job for so long; 0: there is none. */
@@ -431,7 +432,7 @@ void node_wait(const struct node *n, struct node_wait *w);
 struct node_neighbour
 {
     bool has_beat; /* It has said */
-    uint64_t beat; /* that it has done so many rounds, those of the last phase included. */
+    uint64_t beat; /* that it has done so many rounds, those of the consensus phase included. */
     double busy_s; /* Its worker has been at its job for so long; 0: it has none; NaN: it has said
                     * nothing of that since its last delta. */
 };

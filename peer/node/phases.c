@@ -17,7 +17,8 @@ static const double final_margin = 0.8;
 static const double better_factor = 0.9;
 
 enum {
-    STALL_WINDOWS = 3, /* The last phase is not without progress before so many drift windows */
+    STALL_WINDOWS =
+        3, /* The consensus phase is not without progress before so many drift windows */
     STALL_ROUNDS = 64, /* and so many of its rounds have gone by without any: on a slow network
                         * these take minutes. */
     OLD_ROUNDS = 128,  /* What sketches said so long ago may be true no more. */
@@ -37,7 +38,7 @@ void phases_init(struct phases *ph, struct env *env, const struct sessions *s,
                           .workshop = w,
                           .edges = es,
                           .join = j,
-                          .phase = NODE_GATHERING,
+                          .phase = NODE_JOINING,
                           .bound = (double)INFINITY,
                           .chain.bound = (double)INFINITY,
                           .wake_us = INT64_MAX};
@@ -76,7 +77,7 @@ uint64_t phases_beat(const struct phases *ph)
 
 uint64_t phases_next_beat(const struct phases *ph)
 {
-    return phases_beat(ph) + (ph->steps || (ph->phase == NODE_SETTLING && !held(ph)));
+    return phases_beat(ph) + (ph->steps || (ph->phase == NODE_CONSENSUS && !held(ph)));
 }
 
 /* The others' model is final, and so ours is: it is one of theirs, or made of pieces of theirs. No
@@ -128,14 +129,14 @@ static void claim(struct phases *ph, uint64_t beat)
         }
     }
     ph->round = to;
-    if (ph->phase == NODE_SETTLING)
+    if (ph->phase == NODE_CONSENSUS)
         ph->settle_rounds = beat - to;
     say_beat(ph);
 }
 
 bool phases_take_window(struct phases *ph)
 {
-    bool due = ph->window_due && ph->phase == NODE_SETTLING;
+    bool due = ph->window_due && ph->phase == NODE_CONSENSUS;
     ph->window_due = false;
     return due;
 }
@@ -150,7 +151,7 @@ static struct checkpoint_view see_checkpoint(const struct phases *ph)
                                     .lock_step = lock_step(ph)};
 }
 
-/* In the last phase there are none: from the last one of training it follows again. */
+/* In the consensus phase there are none: from the last one of training it follows again. */
 static void look_at_checkpoint(struct phases *ph, bool steps)
 {
     struct checkpoint_view v = see_checkpoint(ph);
@@ -174,7 +175,7 @@ void phases_ahead(struct phases *ph)
 void phases_job_done(struct phases *ph, bool steps)
 {
     int64_t took = phases_busy_us(ph);
-    ph->settle_rounds += ph->phase == NODE_SETTLING && !held(ph);
+    ph->settle_rounds += ph->phase == NODE_CONSENSUS && !held(ph);
     ph->round += steps;
     ph->done += steps;
     ph->worked_us += steps ? took : 0;
@@ -198,14 +199,14 @@ void phases_late(struct phases *ph, int64_t late_us)
                               &ph->signed_us,     &ph->better_us, &ph->gathered_us};
     for (size_t i = 0; i < sizeof since / sizeof *since; i++)
         *since[i] += *since[i] > 0 ? late_us : 0;
-    if (late_us > SILENT_US && ph->phase != NODE_GATHERING) /* Data may be read that long. */
+    if (late_us > SILENT_US && ph->phase != NODE_JOINING) /* Data may be read that long. */
         env_note(ph->env, NOTE_WARNING,
                  "round %llu: this process stood still for %.0f s; the others may have gone on "
                  "without it",
                  (unsigned long long)ph->round, (double)late_us * 1e-6);
 }
 
-/* ---- the last phase ---- */
+/* ---- the consensus phase ---- */
 
 /* Mixing alone only contracts: of what was known in this phase the least is true. Estimates
  * differ from window to window, and one peer's must not rise where others have believed it
@@ -304,7 +305,7 @@ static void begin_settling(struct phases *ph)
 
 static void enter_settling(struct phases *ph)
 {
-    ph->phase = NODE_SETTLING;
+    ph->phase = NODE_CONSENSUS;
     edges_settle(ph->edges);
     ph->trained = all_trained(ph);
     begin_settling(ph);
@@ -380,7 +381,7 @@ static void end_edges(struct phases *ph)
         bool quiet = b->link == NULL || since > QUIET_END_US;
         const struct member *m = quiet ? members_find(ph->env->members, b->edge.id) : NULL;
         bool final = m != NULL && record_state_is_final(m->record->state);
-        bool half_done = edge_ready(&b->edge) && ph->phase != NODE_SERVING;
+        bool half_done = edge_ready(&b->edge) && ph->phase != NODE_FINISHING;
         if ((b->edge.ending || final) && !half_done)
             edges_finish(ph->edges, i);
     }
@@ -477,10 +478,10 @@ static struct schedule_view see(struct phases *ph, bool diverged)
     if (!v.lock_step && !ph->trained) /* No faster than training was. */
         v.pace_us = job_watchdog_mean_us(ph);
     v.away = ph->away = run_ended_left_behind(ph);
-    if (ph->phase == NODE_GATHERING)
+    if (ph->phase == NODE_JOINING)
         see_gathering(ph, &v);
     /* Only a consensus is one of somebody: whoever claims none need not count the others. */
-    if (ph->phase == NODE_SERVING && phases_own_distance(ph) <= run->final_drift)
+    if (ph->phase == NODE_FINISHING && phases_own_distance(ph) <= run->final_drift)
         v.member_counts_end = member_counts_end(ph->env);
     return v;
 }
@@ -504,7 +505,7 @@ static enum phases_next begin(struct phases *ph)
 
 static enum phases_next last(struct phases *ph)
 {
-    ph->phase = NODE_SERVING;
+    ph->phase = NODE_FINISHING;
     ph->n_ended = member_counts_vertices(ph->env);
     ph->steps = false;
     ph->job_us = ph->env->now_us;
@@ -543,7 +544,7 @@ static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
          * no bound, and what edges say holds only where all have it. The last measure counts. */
         ph->unheard = !schedule_confirmed(v, false);
         ph->bound = ph->chain.bound = (double)INFINITY;
-        env_note(ph->env, NOTE_WARNING, "the last phase ended without reaching --final-drift");
+        env_note(ph->env, NOTE_WARNING, "the consensus phase ended without reaching --final-drift");
     }
     /* They ended apart, and know more than we do by what was least long ago. */
     bool old = !isfinite(ph->chain.bound) && phases_beat(ph) > ph->bound_round + OLD_ROUNDS;
@@ -555,7 +556,7 @@ static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
     switch (d->act) {
     case SCHEDULE_WAIT:
         ph->told_us = wait_log_wait(ph, d);
-        if (v->staleness > 0 && ph->phase != NODE_GATHERING && ph->env->now_us >= ph->say_us)
+        if (v->staleness > 0 && ph->phase != NODE_JOINING && ph->env->now_us >= ph->say_us)
             say_beat(ph);
         break;
     case SCHEDULE_GET_MODEL:
@@ -581,9 +582,9 @@ static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
 enum phases_next phases_update(struct phases *ph, bool diverged)
 {
     end_edges(ph);
-    if (ph->phase == NODE_SETTLING)
+    if (ph->phase == NODE_CONSENSUS)
         look_at_last_phase(ph);
-    if (ph->phase != NODE_SERVING /* Then nothing waits for it any more. */
+    if (ph->phase != NODE_FINISHING /* Then nothing waits for it any more. */
         && quorum_look(&ph->quorum, ph->env->members, ph->workshop->run.quorum,
                        ph->env->config.patience_us, ph->env->now_us))
         ph->told_us = wait_log_quorum(ph);

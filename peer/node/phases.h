@@ -4,12 +4,12 @@
  *
  *   all who live have    it takes their model (join.h) as its final one, in consensus where the
  *                        models of those that gave it are under --final-drift from it
- *   some have            it takes a model, and ends in the last phase with those who have not
+ *   some have            it takes a model, and ends in the consensus phase with those who have not
  *   none of them is      its run ended while it was away, whatever it has from its checkpoint
  *   there to give one
  *
  * Owned here, and written by phases.c, labour.c and deserted.c only: the phase, the rounds and what
- * became of them, the quorum, how far the last phase has come. The rules are in schedule.h, which also draws
+ * became of them, the quorum, how far the consensus phase has come. The rules are in schedule.h, which also draws
  * the phases. phases_update() shows it what this peer knows, notes what follows for itself
  * and says what the node has to do.
  *
@@ -46,12 +46,12 @@ struct phases
     bool resumed;             /* Its model is that of a checkpoint, which may be old. */
     bool taken;               /* It was had from others, */
     bool final;               /* who had all finished with it. */
-    uint64_t settle_rounds;   /* The last phase's. */
+    uint64_t settle_rounds;   /* The consensus phase's. */
     bool steps;               /* The next job takes local steps. */
     bool draining;            /* No new deltas: what is half done is finished. */
     uint32_t settled;         /* schedule_settled() at the last look. */
     uint64_t settling_window; /* Figures of windows after this one count. */
-    bool window_due;          /* The next job begins one: the first of a last phase in
+    bool window_due;          /* The next job begins one: the first of a consensus phase in
                                * lock step. */
     int64_t gathered_us;      /* Since when there are members enough; 0: there are not. */
     int64_t missed_us;        /* And since when there are not; 0: there are. */
@@ -65,7 +65,8 @@ struct phases
     int64_t n_paced;          /* which are so many. */
     int64_t say_us;           /* When our beat is said again to those who may wait for it. */
     int64_t wake_us;          /* Something is due then; INT64_MAX: nothing. */
-    int64_t hung_us;  /* When the last phase first waited for workers that hang; 0: it has not. */
+    int64_t
+        hung_us; /* When the consensus phase first waited for workers that hang; 0: it has not. */
     uint32_t n_ended; /* So many members were vertices when our model was final. */
     bool stalled;     /* Our worker has been at its job for too long. */
 
@@ -90,7 +91,7 @@ struct phases
     bool near;                   /* It is under the target: */
     uint64_t near_round; /* the models of this round were the first of which that is known. */
 
-    /* What counts as progress in the last phase, and when there was some. */
+    /* What counts as progress in the consensus phase, and when there was some. */
     bool trained;
     double best; /* The least distance so far. */
     double best_local2;
@@ -120,7 +121,7 @@ void phases_close(struct phases *ph);
 void phases_start(struct phases *ph);
 
 /* Look at everything, while no job runs. diverged: training ran away, there is no use in
- * going on with the last phase. */
+ * going on with the consensus phase. */
 enum phases_next phases_update(struct phases *ph, bool diverged);
 
 /* While a job runs: does its worker hang? The others are told. */
@@ -146,7 +147,7 @@ void phases_job_done(struct phases *ph, bool steps);
 
 /* See run_context_distance(). */
 double phases_own_distance(const struct phases *ph);
-/* Rounds claimed, those of the last phase included: what lock step counts. */
+/* Rounds claimed, those of the consensus phase included: what lock step counts. */
 uint64_t phases_beat(const struct phases *ph);
 /* The beat after the job that is being planned. */
 uint64_t phases_next_beat(const struct phases *ph);

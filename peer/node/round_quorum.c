@@ -143,7 +143,7 @@ static bool alone_ahead(const struct sessions *s, const struct schedule_view *v,
 }
 
 /* They come to us, round by round, as long as anything new is heard of them. In training they have
- * been away, for how long does not matter; in the last phase no rounds are lost by going on. */
+ * been away, for how long does not matter; in the consensus phase no rounds are lost by going on. */
 static void wait_for_most(const struct schedule_view *v, struct schedule_edge *edge)
 {
     for (size_t i = 0; i < v->n_edges; i++)
@@ -166,7 +166,7 @@ void round_quorum_look(struct round_quorum *b, const struct sessions *s,
         b->near_us = s->env->now_us;
         b->far = false;
     }
-    if (!v->lock_step || v->phase == NODE_GATHERING)
+    if (!v->lock_step || v->phase == NODE_JOINING)
         return;
     if (alone_ahead(s, v, edge))
         wait_for_most(v, edge);

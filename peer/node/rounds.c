@@ -74,7 +74,7 @@ uint64_t rounds_place(const struct edges *es, uint64_t beat)
     return beat > trained ? (beat - trained - 1) % rounds_cycle(es) : UINT64_MAX;
 }
 
-/* What is first mixed was made for beat 1, and in the last phase for the beat at which training is
+/* What is first mixed was made for beat 1, and in the consensus phase for the beat at which training is
  * done: with these a pass begins. */
 static uint32_t turn_of(const struct edges *es, const struct neighbour *b, uint64_t beat)
 {

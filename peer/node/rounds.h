@@ -8,7 +8,7 @@
  *                          made for t
  *
  * An edge whose turn it is not makes no delta; it stays where it is, at the round of its epoch,
- * and its ends tell each other their beats. The last phase begins its passes anew, as only whole
+ * and its ends tell each other their beats. The consensus phase begins its passes anew, as only whole
  * ones are exact; where its models go whole each is followed by beats without any (pass.h). Which weight an exchange has is said by its own two deltas, and the lesser
  * one counts: so it is the same at both ends also while one sees other members than the other,
  * and the mean is kept. What one end has begun out of turn is answered by the other, in the next
@@ -23,7 +23,7 @@
  * when? 0, -EINVAL or -ENOMEM. */
 int rounds_choose(struct edges *es, uint32_t n, uint32_t self);
 
-/* The round of its pass for which deltas of this beat of the last phase are made, n_rounds or more
+/* The round of its pass for which deltas of this beat of the consensus phase are made, n_rounds or more
  * where only words are said; UINT64_MAX before a first pass of whole models begins. */
 uint64_t rounds_place(const struct edges *es, uint64_t beat);
 

@@ -35,7 +35,7 @@ struct run_context
     struct codec_levels ladder;
     double norm2;     /* |x|^2, once somebody has asked since x last moved; */
     bool has_norm2;   /* then this is so. */
-    double settling2; /* |x|^2 as the last phase began; 0: it has not. */
+    double settling2; /* |x|^2 as the consensus phase began; 0: it has not. */
     float *
         before; /* With by_drift, --max-pull or --local-steps auto: x before the local steps of a job. Else NULL. */
 };
@@ -77,14 +77,14 @@ uint64_t run_context_begun(const struct run_context *w, bool anew);
  * nothing that is far above 2^-24 times the root of the neighbours. */
 double run_context_rounded(const struct run_context *w, double relative);
 
-/* A bound in the last phase on our own distance, |x_i - mean| / |mean|: at
+/* A bound in the consensus phase on our own distance, |x_i - mean| / |mean|: at
  * most what it was when the last window began, since mixing alone only
- * contracts. In lock step, once one window of the last phase has let the fast
+ * contracts. In lock step, once one window of the consensus phase has let the fast
  * modes of the graph die, it shrinks as our differences with the neighbours
  * do; twice that is still a bound. INFINITY where no window after `settling` is known. */
 double run_context_distance(const struct run_context *w, uint64_t settling);
 
-/* The round, with those of the last phase, whose models that distance is of. */
+/* The round, with those of the consensus phase, whose models that distance is of. */
 uint64_t run_context_measured(const struct run_context *w);
 
 /* Was `bound`, of the models of that round, none? Mixing contracts, but a codec that leaves out much
@@ -95,10 +95,10 @@ bool run_context_refutes(const struct run_context *w, uint64_t settling, double 
 /* Some replica is of no model yet: mixing parts models, whatever they measured before. */
 bool run_context_lags(const struct run_context *w, const struct edge *e, double most);
 
-/* In the last phase: are models known to be apart? For mixers that ask. */
+/* In the consensus phase: are models known to be apart? For mixers that ask. */
 void run_context_settle(struct run_context *w, bool apart);
 
-/* Has the last phase shrunk our model to nothing? Mixing keeps the mean of all models, but where one
+/* Has the consensus phase shrunk our model to nothing? Mixing keeps the mean of all models, but where one
  * answers each with noise, or with its negative: and what is relative to nothing is no drift. O(dim). */
 bool run_context_vanished(struct run_context *w);
 /* |x|^2. Between two jobs it is found once: whoever moves x says so. */

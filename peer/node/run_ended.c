@@ -28,20 +28,20 @@ void run_ended_gathers(struct phases *ph, bool complete)
 void run_ended_waits(struct phases *ph)
 {
     const struct node_config *c = &ph->env->config;
-    bool waits = ph->phase == NODE_GATHERING && ph->missed_us > 0 && c->was_there;
+    bool waits = ph->phase == NODE_JOINING && ph->missed_us > 0 && c->was_there;
     if (!waits || ph->env->now_us - ph->missed_us < c->patience_us)
         return;
     ph->away = true;
     env_end(ph->env, CMD_APART);
 }
 
-/* ---- training, and the last phase ---- */
+/* ---- training, and the consensus phase ---- */
 
-/* In the last phase all others have finished and gone, and how far we are from them is not known, or too
+/* In the consensus phase all others have finished and gone, and how far we are from them is not known, or too
  * far: nothing that would change that can come. */
 static bool left_alone(const struct phases *ph)
 {
-    return ph->phase == NODE_SETTLING && edges_open(ph->edges) == 0 && !sessions_any(ph->sessions)
+    return ph->phase == NODE_CONSENSUS && edges_open(ph->edges) == 0 && !sessions_any(ph->sessions)
            && member_counts_finished(ph->env)
            && !(phases_own_distance(ph) <= ph->workshop->run.final_drift);
 }
@@ -53,7 +53,7 @@ bool run_ended_left_behind(const struct phases *ph)
 {
     enum sessions_away away = sessions_deserted(ph->sessions);
     bool training = ph->phase == NODE_TRAINING && ph->round < ph->workshop->run.rounds;
-    if (ph->phase != NODE_TRAINING && ph->phase != NODE_SETTLING)
+    if (ph->phase != NODE_TRAINING && ph->phase != NODE_CONSENSUS)
         return ph->away;
     return ph->away || (training && (edges_open(ph->edges) == 0 && member_counts_finished(ph->env)))
            || left_alone(ph) || away == SESSIONS_STOOD

@@ -121,7 +121,7 @@ static struct schedule_decision job(const struct schedule_view *v, enum schedule
     return d;
 }
 
-/* ---- the last phase ---- */
+/* ---- the consensus phase ---- */
 
 /* Lost a moment ago: it will be back, and stands where it last said. */
 static bool briefly_lost(const struct schedule_edge *e)
@@ -153,7 +153,7 @@ static bool passes_in_vain(const struct schedule_view *v)
 uint32_t schedule_settled(const struct schedule_view *v)
 {
     uint32_t least = SCHEDULE_FAR;
-    if (v->phase != NODE_SETTLING || !v->trained || !(v->distance <= v->target)
+    if (v->phase != NODE_CONSENSUS || !v->trained || !(v->distance <= v->target)
         || incomplete(v, SCHEDULE_LOST_US))
         return 0;
     for (size_t i = 0; i < v->n_edges; i++) {
@@ -286,10 +286,10 @@ static struct schedule_decision serve(const struct schedule_view *v)
 struct schedule_decision schedule_next(const struct schedule_view *v)
 {
     static struct schedule_decision (*const of_phase[])(const struct schedule_view *) = {
-        [NODE_GATHERING] = gather,
+        [NODE_JOINING] = gather,
         [NODE_TRAINING] = train,
-        [NODE_SETTLING] = settle,
-        [NODE_SERVING] = serve};
+        [NODE_CONSENSUS] = settle,
+        [NODE_FINISHING] = serve};
     return v->phase < NODE_LEFT ? of_phase[v->phase](v)
                                 : (struct schedule_decision){.act = SCHEDULE_WAIT};
 }

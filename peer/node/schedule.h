@@ -18,7 +18,7 @@
  *       v       no edge is open any more and all that live have ended, or STALL is over
  *   LEFT
  *
- * Lock step (--policy sync) counts *beats*: rounds of training, then of the last phase.
+ * Lock step (--policy sync) counts *beats*: rounds of training, then of the consensus phase.
  * One rule corrects a skew, and the end that it falls on is decided by its size:
  *
  *   the other end is behind by    then
@@ -44,22 +44,23 @@
 #include <stdint.h>
 
 enum node_phase {
-    NODE_GATHERING, /* Waiting for min-peers, for the run, or for a model. */
+    NODE_JOINING, /* Waiting for min-peers, for the run, or for a model. */
     NODE_TRAINING,
-    NODE_SETTLING, /* Last phase: gossip without gradients to --final-drift. */
-    NODE_SERVING,  /* Our model is final; neighbours still need us. */
-    NODE_LEFT      /* Nothing more will come. */
+    NODE_CONSENSUS, /* Consensus phase: gossip without gradients to --final-drift. */
+    NODE_FINISHING, /* Our model is final; neighbours still need us. */
+    NODE_LEFT       /* Nothing more will come. */
 };
 
 /* Times, in microseconds. */
 enum schedule_time {
     SCHEDULE_OPENING_US = 10 * 1000 * 1000, /* All edges have to open, before the first round. */
-    SCHEDULE_STALL_US = 30 * 1000 * 1000,   /* The last phase may go on so long without progress. */
-    SCHEDULE_LOST_US = 15 * 1000 * 1000,    /* An edge to a member that lives by others' word may be
-                                          * missing for so long before the last phase may end
+    SCHEDULE_STALL_US =
+        30 * 1000 * 1000, /* The consensus phase may go on so long without progress. */
+    SCHEDULE_LOST_US = 15 * 1000 * 1000, /* An edge to a member that lives by others' word may be
+                                          * missing for so long before the consensus phase may end
                                           * without it. */
-    SCHEDULE_BRIEF_US = 1000 * 1000,        /* A session that is back so soon was never away. */
-    SCHEDULE_HOLD_US = 500 * 1000,          /* A peer that holds mixes at most this often, */
+    SCHEDULE_BRIEF_US = 1000 * 1000,     /* A session that is back so soon was never away. */
+    SCHEDULE_HOLD_US = 500 * 1000,       /* A peer that holds mixes at most this often, */
     SCHEDULE_SLOW_US = 250 * 1000 /* and so does one that waits for slow trainers, or for an edge
                                    * to come back. */
 };
@@ -75,7 +76,7 @@ struct schedule_edge
     bool old;        /* It is of before the moment at which we were known to be near: the
                        * exchange may part us from there. */
     bool idle;    /* The graph changes by round, and over this edge no delta will be made next. */
-    bool awaited; /* In lock step: a pass of the last phase cannot be clean without what is to
+    bool awaited; /* In lock step: a pass of the consensus phase cannot be clean without what is to
                        * come over it (pass.h). */
     bool missing; /* No pass can be clean before it is open again. */
     bool ends_later;  /* It is done, at a beat that we have not passed: what it said last counts
@@ -95,9 +96,9 @@ struct schedule_view
     bool lock_step;
     uint32_t staleness;     /* We wait for who is so many rounds behind; 0: for nobody. */
     uint64_t round, rounds; /* Claimed, and the run's. */
-    uint64_t beat;          /* With the last phase's. */
+    uint64_t beat;          /* With the consensus phase's. */
     int64_t idle_us;        /* Since the last job was done; */
-    int64_t pace_us;        /* jobs of the last phase keep such a distance, */
+    int64_t pace_us;        /* jobs of the consensus phase keep such a distance, */
     int64_t usual_us;       /* and so do rounds of training of who is bound to nobody. */
     int64_t limit_us;       /* A job of a neighbour that takes longer is stuck. */
     uint32_t n_live;        /* Members, ourselves included. */
@@ -117,10 +118,10 @@ struct schedule_view
     bool writes; /* A checkpoint has to be on disk before lock step goes on. */
     bool held;   /* Below the quorum, and --quorum-timeout is not over. */
 
-    /* The last phase. */
+    /* The consensus phase. */
     bool trained;       /* All members that live have done their training. */
     double distance;    /* A bound on ours to the mean; infinite where it is not known. */
-    double target;      /* --final-drift, less a margin; 0: no last phase. */
+    double target;      /* --final-drift, less a margin; 0: no consensus phase. */
     int64_t stalled_us; /* Nothing has got better for so long. */
     bool draining;
     bool diverged;          /* Training or mixing ran away: there is no use in going on. */
@@ -146,7 +147,7 @@ struct schedule_decision
 {
     enum schedule_act act;
     uint64_t claim;  /* Claim this beat first; 0: none. */
-    bool drain;      /* The last phase is over. */
+    bool drain;      /* The consensus phase is over. */
     bool late;       /* It ends without having come under the target, */
     bool left;       /* or because nobody is left to mix with. */
     int64_t wait_us; /* WAIT: for so long at least, or until something happens; 0: unknown. */

@@ -25,7 +25,7 @@ static int64_t lost_us(const struct phases *ph, const struct neighbour *b)
 /* A pass is worth a wait for sessions that break, and for who is not there yet but on its way. */
 static bool awaited(const struct phases *ph, const struct neighbour *b)
 {
-    if (ph->phase != NODE_SETTLING || ph->draining
+    if (ph->phase != NODE_CONSENSUS || ph->draining
         || !averaging_pass_needs(ph->edges, b, phases_beat(ph)))
         return false;
     const struct member *m = members_find(ph->env->members, b->edge.id);

@@ -112,7 +112,7 @@ struct standing
     bool finished;    /* Our model is final. */
     struct bytes run; /* The run's text. */
     uint64_t round;   /* Local rounds done. */
-    uint64_t beat;    /* Those of the last phase, too. */
+    uint64_t beat;    /* Those of the consensus phase, too. */
     int64_t busy_us;  /* The worker has been at its job for so long; 0: it waits. */
 };
 

@@ -94,17 +94,17 @@ const char *verdict_word(enum verdict_kind kind)
     case VERDICT_DIVERGED:
         return "diverged";
     case VERDICT_AWAY:
-        return "away";
+        return "ended-elsewhere";
     case VERDICT_ALONE:
-        return "alone";
+        return "never-connected";
     case VERDICT_NO_QUORUM:
         return "no-quorum";
     case VERDICT_UNASKED:
-        return "unasked";
+        return "not-requested";
     case VERDICT_UNKNOWN:
         return "unknown";
     case VERDICT_APART:
-        return "apart";
+        return "over-target";
     case VERDICT_CONSENSUS:
         return "consensus";
     }
@@ -307,7 +307,7 @@ static void say_all(struct verdict *o, const struct verdict_facts *f)
         say_quorum(o, f);
         break;
     case VERDICT_UNASKED:
-        say(o, "no last phase was asked for, no consensus claimed: ");
+        say(o, "no consensus phase was asked for, no consensus claimed: ");
         say_who(o, f);
         break;
     case VERDICT_UNKNOWN:

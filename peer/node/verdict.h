@@ -13,7 +13,7 @@
  *   there is a bootstrap list, and nobody of it,
  *   nor anybody else, was ever met                  alone       3
  *   fewer than the quorum ended together            no-quorum   3
- *   no last phase was asked for (--final-drift 0)   unasked     0
+ *   no consensus phase was asked for (--final-drift 0)   unasked     0
  *   the distance is not known                       unknown     3
  *   the distance is over the target                 apart       3
  *   else                                            consensus   0
@@ -85,7 +85,7 @@ struct verdict_facts
     double distance; /* |x - mean| / |mean| at the end; NaN or infinite: not known; */
     bool at_most;    /* a bound, which may be far above it. */
     bool exact;      /* It is of the models themselves; else it is an estimate. */
-    double target;   /* --final-drift; 0 or less: no last phase was asked for. */
+    double target;   /* --final-drift; 0 or less: no consensus phase was asked for. */
 
     uint64_t n_rounds;              /* The run has so many. */
     uint64_t rounds_claimed;        /* How far the run is; of several peers, the sum of that. */

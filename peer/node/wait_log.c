@@ -22,7 +22,7 @@ static const char *name_of(const struct phases *ph, const struct neighbour *b)
 /* Who gathers waits for no exchange with anybody, and what comes then begins it anew. */
 void wait_log_excused(const struct phases *ph, const struct schedule_view *v)
 {
-    if (v->phase == NODE_GATHERING)
+    if (v->phase == NODE_JOINING)
         return;
     for (size_t i = 0; i < v->n_edges && v->staleness > 0; i++) {
         const struct neighbour *b = edges_at(ph->edges, i);
@@ -90,7 +90,7 @@ int64_t wait_log_wait(const struct phases *ph, const struct schedule_decision *d
 {
     char why[TELL_WHY];
     int64_t now = ph->env->now_us;
-    bool gathers = ph->phase == NODE_GATHERING && ph->gathered_us == 0;
+    bool gathers = ph->phase == NODE_JOINING && ph->gathered_us == 0;
     const uint8_t *kept_by = round_protocol_awaited(ph->round_protocol, ph->round);
     bool refused = admit_is_refused(&ph->sessions->admit);
     if (refused || now < ph->told_us + (gathers ? TELL_FIRST_US : TELL_US))

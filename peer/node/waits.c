@@ -36,7 +36,7 @@ static enum node_waits_for gathering(const struct node *n, struct node_wait *w)
     return n->join.has_model ? NODE_WAITS_EDGES : NODE_WAITS_MODEL;
 }
 
-/* In training and in the last phase. A decision to work has ended the wait for whomever. */
+/* In training and in the consensus phase. A decision to work has ended the wait for whomever. */
 static enum node_waits_for mixing(const struct node *n, struct node_wait *w)
 {
     const struct phases *ph = &n->phases;
@@ -68,14 +68,14 @@ void node_wait(const struct node *n, struct node_wait *w)
     if (n->env.over)
         return;
     switch (n->phases.phase) {
-    case NODE_GATHERING:
+    case NODE_JOINING:
         w->what = gathering(n, w);
         return;
     case NODE_TRAINING:
-    case NODE_SETTLING:
+    case NODE_CONSENSUS:
         w->what = mixing(n, w);
         return;
-    case NODE_SERVING:
+    case NODE_FINISHING:
         w->what = n->job.working ? NODE_WAITS_NOTHING : NODE_WAITS_OTHERS;
         return;
     case NODE_LEFT:

@@ -273,10 +273,11 @@ static int check_final_drift(const struct run *r, char error[RUN_ERROR_MAX])
     double least = final_roundings * sketch_rounding(d.most);
     if (r->final_drift >= least)
         return 0;
-    snprintf(error, RUN_ERROR_MAX,
-             "--final-drift: found %.3g, expected %.3g or more, or 0 for no last phase: parameters "
-             "are float32, and a peer with %u neighbours cannot come nearer for sure",
-             r->final_drift, 1.005 * least, d.most);
+    snprintf(
+        error, RUN_ERROR_MAX,
+        "--final-drift: found %.3g, expected %.3g or more, or 0 for no consensus phase: parameters "
+        "are float32, and a peer with %u neighbours cannot come nearer for sure",
+        r->final_drift, 1.005 * least, d.most);
     return -EINVAL;
 }
 
@@ -364,7 +365,8 @@ static int check_final_graph(const struct run *r, char error[RUN_ERROR_MAX])
                       : r->tolerate > 0     ? "does not go with --byzantine: whom a peer has found "
                                               "out would be its neighbour no more, and others that "
                                               "lie would be"
-                      : !(r->final_drift > 0) ? "needs a last phase, that is a --final-drift over 0"
+                      : !(r->final_drift > 0)
+                          ? "needs a consensus phase, that is a --final-drift over 0"
                       : passes && !r->gamma_auto && r->gamma != 1
                           ? "needs --gamma auto or 1: a pass gives the mean by whole exchanges"
                           : NULL;
@@ -426,7 +428,7 @@ static int check_collective(const struct run *r, char error[RUN_ERROR_MAX])
                           ? "needs --topology complete: a collective is of all members, and each "
                             "has to hear of every other that it lives"
                       : run_changes_graph(r) ? "does not go with --final-topology: all models are "
-                                               "equal as the last phase begins"
+                                               "equal as the consensus phase begins"
                       : r->min_peers > COLLECTIVE_RANKS_MAX ? "is made for 256 peers at most"
                                                             : NULL;
     if (why == NULL)
@@ -515,7 +517,7 @@ const struct run_key run_core_keys[] = {
      .useless = has_one_codec, .of = "compress",
      .why = "only with --compress auto: nothing else chooses by the drift"},
     {.name = "final-compress", .kind = RUN_TEXT, .fallback = "auto",
-     .help = "compressor of the last phase; auto: the run's own, or qsgd:4 "
+     .help = "compressor of the consensus phase; auto: the run's own, or qsgd:4 "
              "where that is too coarse to agree with; none with --final-topology base:K",
      .word = "auto", .canonical = canonical_final, RUN_FIELD(final_compress),
      .resolve = resolve_final},
@@ -526,7 +528,7 @@ const struct run_key run_core_keys[] = {
      .canonical = canonical_topology, RUN_FIELD(topology),
      .fallback_by = fallback_of_topology},
     {.name = "final-topology", .kind = RUN_TEXT, .fallback = RUN_SAME,
-     .help = "graph of the last phase: same, as in training, or any other; base:K ends it after one "
+     .help = "graph of the consensus phase: same, as in training, or any other; base:K ends it after one "
              "pass of whole models, the sooner the larger K is",
      .word = RUN_SAME, .canonical = canonical_final_graph, RUN_FIELD(final_topology)},
     {.name = "mixer", .kind = RUN_CHOICE, .fallback = "choco",
@@ -606,7 +608,7 @@ const struct run_key run_core_keys[] = {
      .useless = has_one_step, .of = "local-steps",
      .why = "only with --local-steps over 1: with auto, or one, there is nothing to put off"},
     {.name = "final-drift", .kind = RUN_REAL, .fallback = "0.001",
-     .help = "relative drift at which the last phase ends; 0: no last phase; with few neighbours "
+     .help = "relative drift at which the consensus phase ends; 0: no consensus phase; with few neighbours "
              "2e-7 at least, as float32 rounds",
      .low = 0, .high = 1, RUN_FIELD(final_drift)},
     {.name = "quorum", .kind = RUN_REAL, .fallback = "0.5",

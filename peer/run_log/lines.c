@@ -77,7 +77,7 @@ static void put_held(struct run_log_lines *l)
 bool diary_lines_round(struct run_log_lines *l, const struct node_progress *p, double time_s)
 {
     char *text = uv_metrics_line(p, time_s);
-    if (p->phase != NODE_SETTLING)
+    if (p->phase != NODE_CONSENSUS)
         put_held(l);
     free(l->held);
     l->held = NULL;

@@ -243,7 +243,7 @@ uint8_t *attacker_forge(const struct attacker *a, uint8_t *bytes, size_t *n)
     if (lie_of(a) != ATTACK_ROUNDS || *n > WIRE_CONTROL_MAX)
         return bytes;
     node_progress(a->world->peers[a->peer].node, &p);
-    if (p.phase == NODE_GATHERING || !wire_read(bytes, *n, &batch, &m))
+    if (p.phase == NODE_JOINING || !wire_read(bytes, *n, &batch, &m))
         return bytes;
     uint8_t *out = malloc(WIRE_CONTROL_MAX);
     if (out == NULL)

@@ -14,14 +14,14 @@ enum { DIGITS = 9 /* Enough to tell any two floats apart. */ };
 const char *uv_metrics_phase(enum node_phase phase, bool holds)
 {
     switch (phase) {
-    case NODE_GATHERING:
-        return "gathering";
+    case NODE_JOINING:
+        return "joining";
     case NODE_TRAINING:
-        return holds ? "holding" : "training";
-    case NODE_SETTLING:
-        return "settling";
-    case NODE_SERVING:
-        return "serving";
+        return holds ? "no-quorum" : "training";
+    case NODE_CONSENSUS:
+        return "consensus";
+    case NODE_FINISHING:
+        return "finishing";
     case NODE_LEFT:
         return "left";
     }
@@ -154,7 +154,7 @@ char *uv_metrics_start(int64_t at, uint64_t from_round)
 
 bool uv_metrics_due(struct uv_metrics_pace *p, const struct node_progress *g, double time_s)
 {
-    bool long_ago = g->settle_rounds > UV_METRICS_ROUNDS && g->phase == NODE_SETTLING;
+    bool long_ago = g->settle_rounds > UV_METRICS_ROUNDS && g->phase == NODE_CONSENSUS;
     if (long_ago && time_s < p->next_s)
         return false;
     p->next_s = time_s + UV_METRICS_GAP_S;

@@ -10,10 +10,10 @@
  *    "rounds_skipped": 0, "joined_round": 0}
  *
  * Each start of a run has a line of its own before its first round, since a run that is started
- * again writes behind what is there. It goes on behind from_round (rounds of the last phase count
+ * again writes behind what is there. It goes on behind from_round (rounds of the consensus phase count
  * on): lines above it of later rounds were done once more, and are left standing. Seconds and bytes are totals since that start, bytes as
  * counted at the sockets. What is not known is null; accuracy and test_loss are given for the rounds
- * that evaluated them, of the model after accuracy_round rounds (those of the last phase count on) and on so many samples. A last phase that cannot end would fill a disk: behind its first thousand
+ * that evaluated them, of the model after accuracy_round rounds (those of the consensus phase count on) and on so many samples. A consensus phase that cannot end would fill a disk: behind its first thousand
  * rounds it gets ten lines a second, and its last one.
  */
 #ifndef PEER_UV_METRICS_H
@@ -26,17 +26,17 @@
 #define UV_METRICS_ROUNDS 1000
 #define UV_METRICS_GAP_S  0.1
 
-/* Which rounds get a line: all, but of a last phase that goes on and on a few each second. */
+/* Which rounds get a line: all, but of a consensus phase that goes on and on a few each second. */
 struct uv_metrics_pace
 {
     double next_s; /* Then the next line is due. */
 };
 
-/* Is a line due? Before its UV_METRICS_ROUNDS the last phase has one a round, behind them one each
+/* Is a line due? Before its UV_METRICS_ROUNDS the consensus phase has one a round, behind them one each
  * UV_METRICS_GAP_S. One that is not due is to be kept: it may be the last of its phase. */
 bool uv_metrics_due(struct uv_metrics_pace *p, const struct node_progress *g, double time_s);
 
-/* "gathering", "training", "settling", "serving", "left"; "holding" of one that would train
+/* "joining", "training", "consensus", "finishing", "left"; "no-quorum" of one that would train
  * but for the quorum. */
 const char *uv_metrics_phase(enum node_phase phase, bool holds);
 

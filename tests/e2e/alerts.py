@@ -13,7 +13,7 @@ def series(name, labels=""):
 
 
 def phase(which):
-    return {series("phase", ',phase="%s"' % p): "%dx120" % (p == which) for p in ("gathering", "training", "settling")}
+    return {series("phase", ',phase="%s"' % p): "%dx120" % (p == which) for p in ("joining", "training", "consensus")}
 
 
 UP = 'up{job="hearsay",instance="a"}'
@@ -53,18 +53,18 @@ CASES = [
     ("a peer does not answer", {UP: "1x30 0x90"}, ["PeerDown"]),
     ("no round for two minutes", {series("round_age_seconds"): "0+15x120"}, ["NoProgress"]),
     ("no round, as the run has not begun",
-     {**phase("gathering"), series("round_age_seconds"): "0+15x120", series("live_members"): "8x120"}, []),
+     {**phase("joining"), series("round_age_seconds"): "0+15x120", series("live_members"): "8x120"}, []),
     ("drift is held at twice the target", {series("drift_excess"): "2x120"}, []),
     ("drift is over twice the target", {series("drift_excess"): "2.5x120"}, ["DriftOverTarget"]),
     ("drift is over that, as it is worth no more time",
      {series("drift_excess"): "2.5x120", series("codec_info", ',by="drift"'): "_x120",
       series("codec_info", ',by="price"'): "1x120"}, []),
-    ("the last phase ends nowhere", phase("settling"), ["NoConsensus"]),
-    ("the last phase has ended", {**phase("settling"), series("relative_drift"): "0.001x120"}, []),
+    ("the consensus phase ends nowhere", phase("consensus"), ["NoConsensus"]),
+    ("the consensus phase has ended", {**phase("consensus"), series("relative_drift"): "0.001x120"}, []),
     ("rounds are skipped now", {series("rounds_skipped_total"): "5x110 6x9"}, ["RoundsSkipped"]),
     ("a restart counts from nothing", {series("rounds_skipped_total"): "5x110 0x9"}, []),
     ("below the quorum", {series("below_quorum"): "1x120"}, ["BelowQuorum"]),
-    ("members are missing from the start", phase("gathering"), ["NotBegun"]),
+    ("members are missing from the start", phase("joining"), ["NotBegun"]),
     ("training ran away", {series("diverged"): "1x120"}, ["Diverged"]),
     ("the disk is nearly full", {series("disk_free_bytes"): "9e8x120"}, ["Disk"]),
     ("checkpoints fail", {series("checkpoints_failed"): "1x120"}, ["Disk"]),

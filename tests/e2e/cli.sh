@@ -44,7 +44,7 @@ for command in local sim "topology ring" compressors "peer --listen 127.0.0.1:0 
         "--compress: rule '\*wieght=none': found no tensor of logreg that '\*wieght' fits, expected one" \
         $command --model logreg --compress "$typo"
 done
-refuses "sim: a rule of the last phase for no tensor" "--final-compress: rule 'conv=none': found no tensor of mlp:784-10" \
+refuses "sim: a rule of the consensus phase for no tensor" "--final-compress: rule 'conv=none': found no tensor of mlp:784-10" \
     sim --model mlp:784-10 --final-compress "qsgd:4;bias=fp16;conv=none"
 "$HEARSAY" sim --peers 2 --model logreg --rounds 1 >units.out 2>units.err
 check "sim: figures have the units that local gives them" eval \
@@ -120,7 +120,7 @@ check "sim: a file of edges for as many" eval \
 check "  whose drift is exact, and unknown or of some round as it is estimated" eval \
     'grep -qE "[0-9.e+-]+ exact, (unknown|[0-9.e+-]+ @[0-9]+) estimated" edges.err && ! grep -qi nan edges.err edges.out'
 bounded "$HEARSAY" sim --peers 80 --topology ring --model logreg --rounds 3 --json >long.out 2>long.err </dev/null
-check "sim: a last phase of $(figures json long.out settle_rounds) rounds is told in $(wc -l <long.err) lines" eval \
+check "sim: a consensus phase of $(figures json long.out settle_rounds) rounds is told in $(wc -l <long.err) lines" eval \
     '[ "$(figures json long.out settle_rounds)" -gt 150 ] && [ "$(wc -l <long.err)" -lt 50 ]'
 HEARSAY_PEERS=0 refuses "HEARSAY_PEERS=0" 'peers' local
 check "a misspelt variable is named" eval \

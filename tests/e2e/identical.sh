@@ -46,7 +46,7 @@ equal topk:0.05 --topology ring --compress topk:0.05
 equal qsgd:4 --topology ring --compress qsgd:4
 # Other partners in each round, with weights of their own.
 equal base --topology base:2 --peers 5
-# The last phase on a graph of its own: one pass.
+# The consensus phase on a graph of its own: one pass.
 equal one-pass --topology ring --final-topology base:1 --compress topk:0.05
 equal average --topology complete --mixer average --compress topk:0.05 --factor-masking true --clip 4
 equal dpsgd --topology ring --mixer dpsgd

@@ -29,7 +29,7 @@ ends()
 
 run=(--model logreg --data glyphs --rounds 30 --seed "$seed")
 
-# ---- A run that goes well, one that runs away, and one without a last phase. ----
+# ---- A run that goes well, one that runs away, and one without a consensus phase. ----
 
 for way in sim local; do
     bounded "$HEARSAY" $way --peers 3 "${run[@]}" --json >well.out 2>well.err </dev/null
@@ -164,7 +164,7 @@ check "  is named: $(figures json woken.out verdict.text)" eval \
     'jq -e ".verdict.absent == [\"peer-1\"]" woken.out >woken.jq &&
      figures json woken.out verdict.text | grep -q "consensus of 2 of 3 peers (peer-1: the run ended without it) at"'
 check "  says that it was away: $(figures json woken.out peers.1.verdict.text)" \
-    [ "$(figures json woken.out peers.1.exit_code) $(figures json woken.out peers.1.verdict.kind)" = "3 away" ]
+    [ "$(figures json woken.out peers.1.exit_code) $(figures json woken.out peers.1.verdict.kind)" = "3 ended-elsewhere" ]
 check "  and that it stood still: $(grep 'peer-1.*stood still' woken.err)" grep -q 'peer-1: round [0-9]*: this process stood still for [0-9]* s' woken.err
 
 theirs='.accuracy_min == ([.peers[] | select(.verdict.kind == "consensus") | .accuracy] | min)'

@@ -90,7 +90,7 @@ void check_event(struct cluster *c, uint32_t peer, const struct node_event *ev)
     struct node_size s;
     if (c->whole && ev->type != NODE_RECV) {
         node_size(sim_node(c->world, peer), &s);
-        bool began = cluster_progress(c, peer).phase > NODE_GATHERING;
+        bool began = cluster_progress(c, peer).phase > NODE_JOINING;
         c->whole &=
             !began || s.n_vertices == c->plan.n_peers; /* Else somebody was taken for dead. */
     }
@@ -352,11 +352,11 @@ static bool whole_at(struct cluster *c, uint32_t i, uint32_t alive, uint32_t tra
 {
     struct node_progress p = cluster_progress(c, i);
     struct node_size s;
-    bool gathers = p.phase == NODE_GATHERING && (training > 0 || alive >= c->plan.min_peers);
+    bool gathers = p.phase == NODE_JOINING && (training > 0 || alive >= c->plan.min_peers);
     if (gathers && tell)
         cluster_wrong(c, WRONG_GATHERING, "%" PRIu32 " gathers, %" PRIu32 " of %" PRIu32 " train",
                       i, training, alive);
-    if (p.phase > NODE_SETTLING)
+    if (p.phase > NODE_CONSENSUS)
         return true;
     bool open = edges_open_at(c, i, tell);
     node_size(sim_node(c->world, i), &s);
@@ -371,7 +371,7 @@ static bool whole_at(struct cluster *c, uint32_t i, uint32_t alive, uint32_t tra
     if (c->n_ghosts > 0) /* Those that one member alone vouches for share an allowance. */
         liars += 1 + alive / 16;
     bool knows = s.n_vertices <= alive + liars && s.n_vertices + stalled + forgotten >= alive;
-    knows |= p.phase == NODE_GATHERING;
+    knows |= p.phase == NODE_JOINING;
     if (!knows && tell)
         cluster_wrong(c, WRONG_VIEW, "%" PRIu32 " counts %zu of %" PRIu32 " alive", i, s.n_vertices,
                       alive);
@@ -384,7 +384,7 @@ bool check_stranded(const struct cluster *c, uint32_t i)
     for (uint32_t j = 0; j < c->plan.n_peers; j++)
         if ((told & UINT32_C(1) << j) && j != i && cluster_honest(c, j) && cluster_alive(c, j))
             return false;
-    return cluster_progress(c, i).phase == NODE_GATHERING;
+    return cluster_progress(c, i).phase == NODE_JOINING;
 }
 
 /* In lock step nobody who trains is many rounds ahead of the others, whatever it did alone. */
@@ -420,7 +420,7 @@ bool check_whole(struct cluster *c, bool tell)
             continue;
         enum node_phase phase = cluster_progress(c, i).phase;
         alive++;
-        training += phase >= NODE_TRAINING && phase <= NODE_SETTLING;
+        training += phase >= NODE_TRAINING && phase <= NODE_CONSENSUS;
     }
     for (uint32_t i = 0; i < c->plan.n_peers; i++)
         if (cluster_honest(c, i) && cluster_alive(c, i) && !check_stranded(c, i))

@@ -309,7 +309,7 @@ static bool too_late(const struct cluster *c)
         }
         if (!cluster_honest(c, i))
             continue;
-        if (cluster_progress(c, i).phase != NODE_GATHERING)
+        if (cluster_progress(c, i).phase != NODE_JOINING)
             return false;
         else {
             left++;

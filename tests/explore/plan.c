@@ -191,7 +191,7 @@ static void draw_rota(struct plan *p, uint64_t seed)
     snprintf(p->compress, PLAN_TEXT, "%s", plan_choose(&r, codec));
 }
 
-/* Likewise: the last phase may have a graph of its own, in lock step. */
+/* Likewise: the consensus phase may have a graph of its own, in lock step. */
 static void draw_last(struct plan *p, uint64_t seed)
 {
     static const char *const topology[] = {"base:1", "base:1", "base:4", "complete", "ring", NULL};

@@ -216,7 +216,7 @@ void story_event(struct story *s, uint32_t peer, const struct node_event *ev, ui
 
 void story_state(struct story *s, const struct cluster *c, uint32_t peer)
 {
-    static const char *const phase[] = {"gathering", "training", "settling", "serving", "left"};
+    static const char *const phase[] = {"joining", "training", "consensus", "finishing", "left"};
     static const char *const state[] = {"closed", "asking", "open", "paused", "done"};
     char text[STATE_TEXT];
     const struct node *n = sim_node(c->world, peer);

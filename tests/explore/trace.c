@@ -88,13 +88,13 @@ static void say_message(FILE *f, const struct wire_message *m)
 
 static void say_state(const struct cluster *c, uint32_t peer)
 {
-    static const char *const phase[] = {"gathering", "training", "settling", "serving", "left"};
+    static const char *const phase[] = {"joining", "training", "consensus", "finishing", "left"};
     static const char letter[] = "-aop.";
     struct node_progress p = cluster_progress(c, peer);
     struct node_size s;
     node_size(sim_node(c->world, peer), &s);
     fprintf(c->trace, "WORKED %s beat=%" PRIu64 " live=%" PRIu32, phase[p.phase], s.beat, p.n_live);
-    if (p.phase >= NODE_SETTLING) {
+    if (p.phase >= NODE_CONSENSUS) {
         struct verdict_facts f;
         node_facts(sim_node(c->world, peer), &f);
         fprintf(c->trace, " apart=%.2g", f.distance);

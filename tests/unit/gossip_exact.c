@@ -1,5 +1,5 @@
 /* tests/unit/gossip_exact.c -- exact averaging of whole models: D-PSGD's numbers on logistic regression,
- * the mean in any order of events, and the way into the last phase. */
+ * the mean in any order of events, and the way into the consensus phase. */
 #define WORLD_MOST 8
 #include "gossip/mixers/dpsgd.h"
 #include "gossip_choco_world.h"
@@ -156,7 +156,7 @@ static void test_missed(void **state)
     world_end(&w);
 }
 
-/* ---- the last phase ---- */
+/* ---- the consensus phase ---- */
 
 /* Corrections go on from the models that were told last, with momentum, too. */
 static void test_last_phase(void **state)

@@ -1,5 +1,5 @@
 /* tests/unit/gossip_mixer.c -- averaging of compressed updates: the textbook's
- * numbers in step, its accounts in any order, DGC's rule, the last phase. */
+ * numbers in step, its accounts in any order, DGC's rule, the consensus phase. */
 #define WORLD_MOST 8
 #include "gossip_choco_world.h"
 
@@ -415,7 +415,7 @@ static void test_any_order(void **state)
     }
 }
 
-/* ---- the last phase is CHOCO's ---- */
+/* ---- the consensus phase is CHOCO's ---- */
 
 static void test_last_phase(void **state)
 {

@@ -1,11 +1,11 @@
-/* tests/unit/gossip_momentum.c -- exchanges of the last phase with momentum: whatever arrives
+/* tests/unit/gossip_momentum.c -- exchanges of the consensus phase with momentum: whatever arrives
  * when, both ends have moved by the same, and the mean stands. */
 #include "tests/unit/gossip_choco_world.h"
 #include "tests/unit/gossip_seeds.h"
 
 #include "nn/math/state.h"
 
-/* All in the last phase. They do not agree on the momentum: graphs may be seen a beat apart. */
+/* All in the consensus phase. They do not agree on the momentum: graphs may be seen a beat apart. */
 static void settle(struct world *w, double momentum)
 {
     for (uint32_t i = 0; i < w->n; i++) {

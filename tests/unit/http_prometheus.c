@@ -208,7 +208,7 @@ static void test_unknown(void **state)
     struct node_progress *p = &shot.figures;
     p->loss = p->accuracy = p->drift = p->relative_drift = p->gamma = p->goodput = NAN;
     p->own_distance = INFINITY; /* No number either. */
-    p->phase = NODE_GATHERING;
+    p->phase = NODE_JOINING;
     shot.has_run = false;
     shot.disk_free_bytes = NAN;
     const char *text = written(RIG_TAKEN_US);

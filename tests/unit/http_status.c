@@ -220,13 +220,14 @@ static void test_health(void **state)
         bool healthy, ready;
         const char *says;
     } row[] = {
-        {NODE_GATHERING, false, false, 1, 0, true, false, "no run yet"},
-        {NODE_GATHERING, true, false, 3, 0, true, false, "joining: 3 of 8 members are here"},
-        {NODE_GATHERING, true, false, 8, 0, true, false, "waits for their edges, or for a model"},
+        {NODE_JOINING, false, false, 1, 0, true, false, "no run yet"},
+        {NODE_JOINING, true, false, 3, 0, true, false, "joining: 3 of 8 members are here"},
+        {NODE_JOINING, true, false, 8, 0, true, false, "waits for their edges, or for a model"},
         {NODE_TRAINING, true, false, 8, 0, true, true, "training: round 412 of 1563"},
         {NODE_TRAINING, true, true, 3, 0, true, false, "quorum"},
-        {NODE_SETTLING, true, false, 8, 0, true, true, "consensus: round 9 of the consensus phase"},
-        {NODE_SERVING, true, false, 8, 0, true, true, "finishing"},
+        {NODE_CONSENSUS, true, false, 8, 0, true, true,
+         "consensus: round 9 of the consensus phase"},
+        {NODE_FINISHING, true, false, 8, 0, true, true, "finishing"},
         {NODE_LEFT, true, false, 8, 0, true, false, "left"},
         {NODE_TRAINING, true, false, 8, HEALTH_SILENT_US, true, true, "training"},
         {NODE_TRAINING, true, false, 8, HEALTH_SILENT_US + 1, false, false, "nothing for 10 s"},

@@ -251,7 +251,7 @@ static void test_distance(void **state)
         {1, 5, 1.1, 950, true},
         {1, 5, 1.1, 900, true},
         {1, 5, 1.1, 899, false},        /* It may have come back. */
-        {1, 5, 1.1, 1000, true},        /* As the last phase began. */
+        {1, 5, 1.1, 1000, true},        /* As the consensus phase began. */
         {1, 5, (double)NAN, 950, true}, /* No mean to be told. */
         {2, 5, 1.1, 950, false},        /* Far apart all the time: noise. */
         {(double)NAN, 5, 1.1, 950, false},
@@ -273,7 +273,7 @@ static void test_distance(void **state)
     struct divergence v = begun_at(2.3);
     divergence_drift(&v, 1, 0.3, 500, 1000);
     divergence_drift(&v, 9, 3.11, 960, 1000);
-    divergence_drift(&v, 0.1, 0.01, 1000, 1000); /* The last phase mends nothing. */
+    divergence_drift(&v, 0.1, 0.01, 1000, 1000); /* The consensus phase mends nothing. */
     assert_true(divergence_ran_away(&v, why));
     assert_string_equal(why, "at round 960 the models were farther apart than their "
                              "mean is long (relative drift 3.11)");

@@ -101,7 +101,7 @@ static void test_bad_donor(void **state)
     (void)state;
     struct world *w = world_open(1000, 3, false);
     run_for(w, SECOND / 2);
-    assert_int_equal(progress(w, OURS).phase, NODE_GATHERING);
+    assert_int_equal(progress(w, OURS).phase, NODE_JOINING);
     float before[DIM];
     memcpy(before, model(w, OURS), sizeof before);
     for (int k = 0; k < 5; k++) {

@@ -317,7 +317,7 @@ static void test_first_round_waits_for_crossing_sessions(void **state)
     while (state_with(w, 0) != EDGE_OPEN)
         lone_run(w, SECOND / 1000);
     lone_run(w, SECOND / 10);
-    assert_int_equal(lone_progress(w).phase, NODE_GATHERING);
+    assert_int_equal(lone_progress(w).phase, NODE_JOINING);
     lone_run(w, SECOND / 2);
     assert_int_equal(lone_progress(w).phase, NODE_TRAINING);
     lone_close(w);

@@ -308,7 +308,7 @@ static void test_donors(void **state)
         assert_int_equal(w->actor[i].n_model_req, 1);
     lone_run(w, 10 * SECOND);
     assert_int_equal(w->actor[0].n_model_req, 2);
-    assert_int_equal(lone_progress(w).phase, NODE_GATHERING);
+    assert_int_equal(lone_progress(w).phase, NODE_JOINING);
     lone_close(w);
 }
 
@@ -323,7 +323,7 @@ static void test_more_are_called(void **state)
     lone_open(w);
     (void)lone_connect(w, 0, false, 0);
     lone_run(w, SECOND);
-    assert_int_equal(lone_progress(w).phase, NODE_GATHERING);
+    assert_int_equal(lone_progress(w).phase, NODE_JOINING);
     for (uint32_t i = 1; i < LONE_ACTORS; i++)
         n += w->actor[i].n_dialled > 0;
     assert_int_equal(n, STATE_TRANSFER_SOURCES - 1);
@@ -342,10 +342,10 @@ static void test_end_is_said(void **state)
     w->actor[1].answers = false;
     w->run.min_peers = 2;
     lone_open(w);
-    while (lone_progress(w).phase != NODE_SERVING && w->now_us < 60 * SECOND)
+    while (lone_progress(w).phase != NODE_FINISHING && w->now_us < 60 * SECOND)
         lone_run(w, LONE_STEP_US);
     lone_run(w, 10 * LONE_STEP_US);
-    assert_int_equal(lone_progress(w).phase, NODE_SERVING);
+    assert_int_equal(lone_progress(w).phase, NODE_FINISHING);
     assert_true(w->wrote_model);
     assert_true(w->actor[0].told_finished);
     assert_int_equal(w->actor[0].told.state, RECORD_FINISHED);
@@ -386,7 +386,7 @@ static void test_end_is_said_once_stored(void **state)
     }
 }
 
-/* In the last phase all exchanges that are half done come to their end: the node does not leave a
+/* In the consensus phase all exchanges that are half done come to their end: the node does not leave a
  * delta unanswered, and sends none that nobody will answer. */
 static void test_end_is_clean(void **state)
 {
@@ -427,7 +427,7 @@ static void test_handed(void **state)
     struct lone *w = lone_new(2, LOW_ID, 50);
     w->actor[0].goes_on = w->actor[1].goes_on = true;
     lone_open(w);
-    while (lone_progress(w).phase != NODE_SERVING && w->now_us < 60 * SECOND)
+    while (lone_progress(w).phase != NODE_FINISHING && w->now_us < 60 * SECOND)
         lone_run(w, LONE_STEP_US);
     lone_says(w, 0, out, wire_put_hand(out, sizeof out, &offer));
     lone_flush(w);

@@ -1,5 +1,5 @@
 /* tests/unit/node_lone_phases.c -- whom a node waits for, and whom not; rounds that it skips; a
- * worker that hangs, ours or a neighbour's; the quorum; how the last phase ends. */
+ * worker that hangs, ours or a neighbour's; the quorum; how the consensus phase ends. */
 #include "tests/unit/node_lone_world.h"
 
 enum { LOW_ID = 0x10, ROUNDS = 1000000, MS = 1000 };
@@ -243,7 +243,7 @@ static void test_last_evaluation_may_take_long(void **state)
     (void)state;
     struct lone *w = new_world(1, 50);
     lone_open(w);
-    while (lone_progress(w).phase != NODE_SERVING) {
+    while (lone_progress(w).phase != NODE_FINISHING) {
         lone_run(w, LONE_STEP_US / 4);
         if (lone_progress(w).round == 50)
             w->step_us = 30 * SECOND;
@@ -377,10 +377,10 @@ static void test_held_peer_mixes(void **state)
     for (int settles = 0; settles < 2; settles++) {
         struct lone *w = new_world(4, settles ? 100 : ROUNDS);
         w->run.final_drift = 1e-3;
-        w->actor[0].blind = true; /* So that the last phase goes on. */
+        w->actor[0].blind = true; /* So that the consensus phase goes on. */
         lone_open(w);
         lone_run(w, 15 * SECOND);
-        assert_int_equal(lone_progress(w).phase, settles ? NODE_SETTLING : NODE_TRAINING);
+        assert_int_equal(lone_progress(w).phase, settles ? NODE_CONSENSUS : NODE_TRAINING);
         for (uint32_t i = 1; i < 4; i++) {
             w->actor[i].answers = false;
             lone_disconnect(w, w->actor[i].link, false);
@@ -397,9 +397,9 @@ static void test_held_peer_mixes(void **state)
     }
 }
 
-/* ---- the last phase ---- */
+/* ---- the consensus phase ---- */
 
-/* Without lock step the last phase waits for those who still train, at a low rate, however long
+/* Without lock step the consensus phase waits for those who still train, at a low rate, however long
  * they take; once they say that they have trained it goes on as fast as it can. */
 static void test_slow_trainer(void **state)
 {
@@ -411,10 +411,10 @@ static void test_slow_trainer(void **state)
     lone_open(w);
     lone_run(w, 30 * SECOND);
     assert_true(a->told_trained);
-    assert_int_equal(lone_progress(w).phase, NODE_SETTLING);
+    assert_int_equal(lone_progress(w).phase, NODE_CONSENSUS);
     uint32_t n = a->n_delta;
     lone_run(w, 1600 * (int64_t)SECOND); /* More rounds than a phase without figures has. */
-    assert_int_equal(lone_progress(w).phase, NODE_SETTLING);
+    assert_int_equal(lone_progress(w).phase, NODE_CONSENSUS);
     assert_true(a->n_delta > n + 1600 && a->n_delta < n + 8000);
     a->record.state = RECORD_TRAINED;
     a->record.incarnation++;
@@ -438,7 +438,7 @@ static void finish(struct lone *w, uint32_t who, uint32_t teller)
     say_state(w, who, teller, RECORD_FINISHED);
 }
 
-/* Neighbours that let nobody measure anything, in the last phase. */
+/* Neighbours that let nobody measure anything, in the consensus phase. */
 static struct lone *settling_with_blind(uint32_t n_actors)
 {
     struct lone *w = new_world(n_actors, 100);
@@ -447,7 +447,7 @@ static struct lone *settling_with_blind(uint32_t n_actors)
         w->actor[i].blind = true;
     lone_open(w);
     lone_run(w, 60 * SECOND);
-    assert_int_equal(lone_progress(w).phase, NODE_SETTLING);
+    assert_int_equal(lone_progress(w).phase, NODE_CONSENSUS);
     return w;
 }
 
@@ -458,7 +458,7 @@ static void test_end_without_figures(void **state)
     (void)state;
     struct lone *w = settling_with_blind(1);
     lone_run(w, 1000 * SECOND);
-    assert_int_equal(lone_progress(w).phase, NODE_SETTLING);
+    assert_int_equal(lone_progress(w).phase, NODE_CONSENSUS);
     say_state(w, 0, 0, RECORD_TRAINED);
     lone_run(w, 500 * SECOND);
     assert_true(w->over && w->wrote_model);
@@ -478,10 +478,10 @@ static void test_no_end_by_old_word(void **state)
     lone_run(w, SECOND / 10);
     lone_follow_edge(w, 0);
     lone_run(w, SECOND / 10);
-    assert_int_equal(lone_progress(w).phase, NODE_SETTLING);
+    assert_int_equal(lone_progress(w).phase, NODE_CONSENSUS);
     lone_ping(w, 0, 100, 300 * 1000); /* It does hang, and there is nobody else. */
     lone_run(w, SECOND / 10);
-    assert_int_not_equal(lone_progress(w).phase, NODE_SETTLING);
+    assert_int_not_equal(lone_progress(w).phase, NODE_CONSENSUS);
     lone_close(w);
 }
 

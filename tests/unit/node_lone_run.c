@@ -296,9 +296,9 @@ static void test_bulk_limit(void **state)
     lone_close(w);
 }
 
-/* ---- the last phase ---- */
+/* ---- the consensus phase ---- */
 
-/* In lock step a window of drift begins with the last phase, wherever the one before stood: its
+/* In lock step a window of drift begins with the consensus phase, wherever the one before stood: its
  * figures must be of models that no longer train. The window is told by a sketch's tag. */
 static void test_window_of_the_last_phase(void **state)
 {

@@ -1,4 +1,4 @@
-/* tests/unit/node_lone_settling.c -- which figures the last phase believes, how fast it goes and in
+/* tests/unit/node_lone_settling.c -- which figures the consensus phase believes, how fast it goes and in
  * which codec, and what is still mixed with a neighbour that has ended. */
 #include "tests/unit/node_lone_world.h"
 
@@ -34,9 +34,9 @@ static void test_figure_of_training(void **state)
             lone_run(w, LONE_STEP_US);
 
         w->actor[0].blind = blind; /* No window ends from here on. */
-        run_to_phase(w, NODE_SETTLING);
+        run_to_phase(w, NODE_CONSENSUS);
         lone_run(w, 10 * SECOND); /* Its neighbour, who has not ended, may need its model. */
-        assert_int_equal(lone_progress(w).phase, blind ? NODE_SETTLING : NODE_SERVING);
+        assert_int_equal(lone_progress(w).phase, blind ? NODE_CONSENSUS : NODE_FINISHING);
         lone_close(w);
     }
 }
@@ -51,7 +51,7 @@ static void stall_waits_for_windows(uint32_t n_made_up)
     while (lone_progress(w).round < ROUNDS - 10)
         lone_run(w, LONE_STEP_US);
     w->actor[0].blind = true;
-    run_to_phase(w, NODE_SETTLING);
+    run_to_phase(w, NODE_CONSENSUS);
     struct record trained = w->actor[0].record;
     trained.state = RECORD_TRAINED; /* While it trains there is something to wait for. */
     trained.incarnation++;
@@ -66,9 +66,9 @@ static void stall_waits_for_windows(uint32_t n_made_up)
     }
     w->step_us = SECOND / 4; /* 64 rounds a member are more than 30 s. */
     lone_run(w, 35 * SECOND);
-    assert_int_equal(lone_progress(w).phase, NODE_SETTLING);
+    assert_int_equal(lone_progress(w).phase, NODE_CONSENSUS);
     lone_run(w, 45 * SECOND);
-    assert_true(lone_progress(w).phase > NODE_SETTLING);
+    assert_true(lone_progress(w).phase > NODE_CONSENSUS);
     assert_true(lone_progress(w).settle_rounds >= 2 * 64);
     lone_close(w);
 }
@@ -80,7 +80,7 @@ static void test_stall_waits_for_windows(void **state)
     stall_waits_for_windows(50);
 }
 
-/* Where updates were averaged, replicas are sums of them and of no model when the last phase
+/* Where updates were averaged, replicas are sums of them and of no model when the consensus phase
  * begins, so that mixing may part models: the window that begins with the phase is no bound, the
  * next one is. A window is told by a sketch's tag. */
 static void test_replicas_that_lag(void **state)
@@ -91,7 +91,7 @@ static void test_replicas_that_lag(void **state)
     w->run.mixer = 1;
     snprintf(w->run.topology, sizeof w->run.topology, "ring"); /* Updates do not reach all. */
     lone_open(w);
-    run_to_phase(w, NODE_SERVING);
+    run_to_phase(w, NODE_FINISHING);
     assert_int_equal((a->delta.sketch_generation >> 16) - (a->window[1] >> 16), 2);
     lone_close(w);
 }
@@ -106,17 +106,17 @@ static void test_pace_of_training(void **state)
     w->run.policy = RUN_ASYNC;
     w->step_us = SECOND;
     lone_open(w);
-    run_to_phase(w, NODE_SETTLING);
+    run_to_phase(w, NODE_CONSENSUS);
     w->step_us = LONE_STEP_US;
     lone_run(w, 2 * SECOND);
     uint32_t n = w->actor[0].n_delta;
     lone_run(w, 20 * SECOND);
-    assert_int_equal(lone_progress(w).phase, NODE_SETTLING);
+    assert_int_equal(lone_progress(w).phase, NODE_CONSENSUS);
     assert_true(w->actor[0].n_delta >= n + 10 && w->actor[0].n_delta <= n + 21);
     lone_close(w);
 }
 
-/* The last phase has a codec of its own on an edge whose other end is in that phase, too. */
+/* The consensus phase has a codec of its own on an edge whose other end is in that phase, too. */
 static void test_codec_waits_for_the_other_end(void **state)
 {
     (void)state;
@@ -128,7 +128,7 @@ static void test_codec_waits_for_the_other_end(void **state)
     while (lone_progress(w).round < ROUNDS / 2)
         lone_run(w, LONE_STEP_US);
     a->ahead = UINT64_MAX - ROUNDS / 4 + 1; /* It is so much behind. */
-    run_to_phase(w, NODE_SETTLING);
+    run_to_phase(w, NODE_CONSENSUS);
     lone_run(w, 2 * SECOND);
     assert_true(a->delta.run_round > ROUNDS);
     assert_int_equal(a->delta.codec, DELTA_RUN);
@@ -150,7 +150,7 @@ static void test_last_exchange_of_a_neighbour(void **state)
     struct lone_actor *a = &w->actor[0];
     a->blind = true; /* So that the phase goes on. */
     lone_open(w);
-    run_to_phase(w, NODE_SETTLING);
+    run_to_phase(w, NODE_CONSENSUS);
     lone_run(w, SECOND);
     while (w->work_us == 0)
         lone_run(w, LONE_STEP_US / 4);

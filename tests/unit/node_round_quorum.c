@@ -88,8 +88,8 @@ static void test_edges(void **state)
         uint64_t got = shown(&b, NODE_TRAINING, rows[i].beat, rows[i].n);
         if (got != rows[i].shown)
             fail_msg("%s: %llu", rows[i].what, (unsigned long long)got);
-        assert_int_equal(shown(&b, NODE_SETTLING, rows[i].beat, rows[i].n), rows[i].shown);
-        assert_int_equal(shown(&b, NODE_GATHERING, rows[i].beat, rows[i].n), rows[i].beat[0]);
+        assert_int_equal(shown(&b, NODE_CONSENSUS, rows[i].beat, rows[i].n), rows[i].shown);
+        assert_int_equal(shown(&b, NODE_JOINING, rows[i].beat, rows[i].n), rows[i].beat[0]);
     }
 }
 
@@ -141,7 +141,7 @@ static void test_far_ahead(void **state)
         said(rows[i].session, rows[i].n_sessions);
         for (int k = 0; k < 3; k++) {
             v.lock_step = k != 1;
-            v.phase = k == 2 ? NODE_GATHERING : NODE_TRAINING;
+            v.phase = k == 2 ? NODE_JOINING : NODE_TRAINING;
             for (size_t j = 0; j < rows[i].n_edges; j++)
                 edge[j] =
                     (struct schedule_edge){.open = true, .flapping = true, .beat = rows[i].edge[j]};

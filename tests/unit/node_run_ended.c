@@ -54,9 +54,9 @@ static void test_who_is_new_waits(void **state)
     lone_close(w);
 }
 
-/* ---- the last phase ---- */
+/* ---- the consensus phase ---- */
 
-/* Stopped in the last phase it wakes when all others have finished and gone: what it had not
+/* Stopped in the consensus phase it wakes when all others have finished and gone: what it had not
  * measured by then it never will, and there is nothing to wait for. */
 static void test_all_others_have_finished(void **state)
 {
@@ -66,7 +66,7 @@ static void test_all_others_have_finished(void **state)
     w->run.final_drift = 1e-3;
     a->blind = true; /* So that the phase goes on. */
     lone_open(w);
-    while (lone_progress(w).phase < NODE_SETTLING)
+    while (lone_progress(w).phase < NODE_CONSENSUS)
         lone_run(w, LONE_STEP_US);
     lone_run(w, SECOND);
     a->record.state = RECORD_FINISHED;

@@ -399,7 +399,7 @@ static void tolerance_wants_neighbours(void **state)
     assert_true(r.pull == 1 && r.tolerate == 1);
 }
 
-/* What the last phase cannot change to another graph with, by name and reason. */
+/* What the consensus phase cannot change to another graph with, by name and reason. */
 static void last_phase_has_a_graph(void **state)
 {
     static const struct
@@ -415,7 +415,7 @@ static void last_phase_has_a_graph(void **state)
                 {"base:1", "policy", "async", "needs --policy sync"},
                 {"complete", "policy", "ssp:2", "needs --policy sync"},
                 {"base:1", "mixer", "average", "needs --mixer choco"},
-                {"base:1", "final-drift", "0", "needs a last phase"},
+                {"base:1", "final-drift", "0", "needs a consensus phase"},
                 {"base:1", "final-compress", "topk:0.1",
                  "--final-compress topk:0.1: with --final-topology base:1"},
                 {"base:1", "final-compress", "qsgd:4", NULL},

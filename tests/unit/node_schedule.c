@@ -59,7 +59,7 @@ static struct schedule_view training(const struct schedule_edge *edge)
 static struct schedule_view settling(const struct schedule_edge *edge)
 {
     struct schedule_view v = training(edge);
-    v.phase = NODE_SETTLING;
+    v.phase = NODE_CONSENSUS;
     v.round = 100;
     v.beat = 150;
     return v;
@@ -265,7 +265,7 @@ static void test_gathering(void **state)
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         struct schedule_edge e[2] = {at(0), at(0)};
         struct schedule_view v = training(e);
-        v.phase = NODE_GATHERING;
+        v.phase = NODE_JOINING;
         v.round = v.beat = 0;
         v.has_model = row[i].has_model;
         v.behind = row[i].behind;
@@ -296,11 +296,11 @@ static void test_below_the_quorum_it_mixes_and_takes_no_steps(void **state)
     s.held = true;
     s.idle_us = SECOND;
     s.stalled_us = 10 * SCHEDULE_STALL_US;
-    expect(&s, SCHEDULE_MIX, "held in the last phase");
+    expect(&s, SCHEDULE_MIX, "held in the consensus phase");
     assert_false(schedule_next(&s).drain);
 }
 
-/* ---- the last phase ---- */
+/* ---- the consensus phase ---- */
 
 static void test_training_ends(void **state)
 {
@@ -428,7 +428,7 @@ static void test_the_end_without_progress(void **state)
     v.diverged = true;
     assert_true(schedule_next(&v).late);
     v.diverged = false;
-    v.target = 0; /* No last phase was asked for: only what is ready is done. */
+    v.target = 0; /* No consensus phase was asked for: only what is ready is done. */
     expect(&v, SCHEDULE_MIX, "ready still");
     assert_true(schedule_next(&v).drain);
     assert_false(schedule_next(&v).late);
@@ -520,7 +520,7 @@ static void test_serving(void **state)
     struct schedule_edge e[2] = {{.done = true}, at(150)};
     struct schedule_view v = settling(e);
     (void)state;
-    v.phase = NODE_SERVING;
+    v.phase = NODE_FINISHING;
     expect(&v, SCHEDULE_WAIT, "a neighbour mixes");
     v.idle_us = SCHEDULE_STALL_US + 1;
     expect(&v, SCHEDULE_LEAVE, "for too long");

@@ -290,8 +290,9 @@ static void test_ends_of_other_kinds(void **state)
     f = good;
     f.target = 0;
     o = judged(&f, VERDICT_UNASKED, 0);
-    assert_string_equal(o.text, "no last phase was asked for, no consensus claimed: 8 of 8 peers; "
-                                "no round skipped");
+    assert_string_equal(o.text,
+                        "no consensus phase was asked for, no consensus claimed: 8 of 8 peers; "
+                        "no round skipped");
     f.target = 1e-3;
     f.n_members = f.n_among = 1;
     f.distance = (double)NAN;
@@ -388,8 +389,9 @@ static void test_who_joined(void **state)
 
 static void test_words(void **state)
 {
-    static const char *const word[] = {"failed",    "stopped", "diverged", "away",  "alone",
-                                       "no-quorum", "unasked", "unknown",  "apart", "consensus"};
+    static const char *const word[] = {
+        "failed",    "stopped",       "diverged", "ended-elsewhere", "never-connected",
+        "no-quorum", "not-requested", "unknown",  "over-target",     "consensus"};
     (void)state;
     for (int i = 0; i <= VERDICT_CONSENSUS; i++)
         assert_string_equal(verdict_word((enum verdict_kind)i), word[i]);

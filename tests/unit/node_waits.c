@@ -121,7 +121,7 @@ static void test_others(void **state)
     struct lone *w = lone_new(1, LOW_ID, 20);
     w->actor[0].goes_on = true;
     lone_open(w);
-    while (lone_progress(w).phase != NODE_SERVING)
+    while (lone_progress(w).phase != NODE_FINISHING)
         lone_run(w, MS);
     assert_true(w->work_us != 0);
     assert_int_equal(wait_of(w).what, NODE_WAITS_NOTHING);

@@ -127,7 +127,7 @@ static void nobody_lies(void **state)
 /* ---- no more neighbours than B asks for ---- */
 
 /* Eight peers with four neighbours each. Where one is found out, the three that are left are
- * enough; where it is not, the last phase brings the honest together all the same, and soon. */
+ * enough; where it is not, the consensus phase brings the honest together all the same, and soon. */
 static void the_smallest_graph_is_enough(void **state)
 {
     static const char *const attacks[] = {"huge:5", "nan:5", "push:5", "dissensus:5"};
@@ -248,7 +248,7 @@ static void who_was_barred_is_tried_again(void **state)
     rig_close(&r);
 }
 
-/* In the last phase they are tried once more, and not again: no training would mend what they do. */
+/* In the consensus phase they are tried once more, and not again: no training would mend what they do. */
 static void who_was_barred_is_tried_once_more_in_the_last_phase(void **state)
 {
     struct rig r;

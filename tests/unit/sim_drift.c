@@ -1,5 +1,5 @@
 /* tests/unit/sim_drift.c -- the estimated consensus distance against the exact
- * one, and the last phase. */
+ * one, and the consensus phase. */
 #include "sim_rig.h"
 
 /* Sanitizers are five times slower, and look for other mistakes than figures show: there, the
@@ -104,7 +104,7 @@ static void settles(const char *topology, uint32_t n, const char *compress, doub
         most = p.settle_rounds > most ? p.settle_rounds : most;
         assert_true(sim_ended(r.world, i, &code) && code == 0);
     }
-    print_message("%-11s n=%-3u %-18s last phase %3llu rounds, drift %.2g, "
+    print_message("%-11s n=%-3u %-18s consensus phase %3llu rounds, drift %.2g, "
                   "target %.2g\n",
                   topology, n, compress, (unsigned long long)most, c.trained.relative, target);
     assert_true(most <= 200); /* By its figures, not by a limit. */
@@ -125,7 +125,7 @@ static void test_last_phase(void **state)
     settles("ring", 1, "topk:0.1", 1e-3);
 }
 
-/* However long the run was, no window that began in it ends the last phase: the
+/* However long the run was, no window that began in it ends the consensus phase: the
  * first began at round 0, where all models were equal. */
 static void test_short_runs(void **state)
 {

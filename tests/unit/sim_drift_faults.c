@@ -25,10 +25,10 @@ struct film
     int64_t *time;   /* n x DEPTH: since when; -1: it was never at that round. */
     uint64_t *spoke; /* n: the round of the last figure; UINT64_MAX: none. */
     float *seen;     /* n x DIM: the models after the last event. */
-    uint64_t *last;  /* n: the round of the last phase that was kept last, */
+    uint64_t *last;  /* n: the round of the consensus phase that was kept last, */
     bool *moved;     /* and whether its job is known to have run. */
     bool *dead;
-    uint32_t n_figures, n_last; /* Judged in all, and of the last phase. */
+    uint32_t n_figures, n_last; /* Judged in all, and of the consensus phase. */
     uint64_t n_seen, n_null;    /* Reports of peers that train, and those that know no drift. */
     double worst, sum2, worst_relative, age;
     FILE *dump; /* Each figure goes there, for a picture; or NULL. */
@@ -143,7 +143,7 @@ static void film_measured(void *self, uint32_t peer)
     bool known = isfinite(p.drift);
     film->n_seen++;
     film->n_null += !known;
-    if (!known || p.phase > NODE_SETTLING || p.drift_round == film->spoke[peer])
+    if (!known || p.phase > NODE_CONSENSUS || p.drift_round == film->spoke[peer])
         return;
     assert_true(film->spoke[peer] == UINT64_MAX || p.drift_round > film->spoke[peer]
                 || film->dead[peer]);
@@ -178,7 +178,7 @@ static void film_init(struct film *f, uint32_t n, const char *topology, const ch
     memset(f->spoke, 0xff, n * sizeof *f->spoke);
 }
 
-/* Until a job of the last phase runs, the model is that of the one before; what it leaves
+/* Until a job of the consensus phase runs, the model is that of the one before; what it leaves
  * replaces that. A round in which nothing has moved was skipped. */
 static void keep_last(uint32_t peer, uint64_t round, bool moved, const float *x)
 {
@@ -200,11 +200,11 @@ static bool film_step(struct film *f)
         if (sim_node(f->r.world, i) == NULL)
             continue;
         node_progress(sim_node(f->r.world, i), &p);
-        if (p.phase < NODE_TRAINING || p.phase > NODE_SETTLING)
+        if (p.phase < NODE_TRAINING || p.phase > NODE_CONSENSUS)
             continue;
         const float *x = rig_model(&f->r, i);
         float *seen = f->seen + (size_t)i * DIM;
-        if (p.phase == NODE_SETTLING)
+        if (p.phase == NODE_CONSENSUS)
             keep_last(i, p.round + p.settle_rounds, memcmp(seen, x, DIM * sizeof *x) != 0, x);
         memcpy(seen, x, DIM * sizeof *x);
     }
@@ -221,7 +221,7 @@ static void film_end(struct film *f, const char *what, double tolerance, uint32_
 {
     while (film_step(f) && f->last[0] < DEPTH - 1)
         ;
-    print_message("%-32s %3u figures (%3u of the last phase), worst off by %4.1f %% (relative "
+    print_message("%-32s %3u figures (%3u of the consensus phase), worst off by %4.1f %% (relative "
                   "%4.1f %%), rms %3.1f %%, %4.1f rounds old, unknown in %2.0f %% of the rounds\n",
                   what, f->n_figures, f->n_last, 100 * f->worst, 100 * f->worst_relative,
                   f->n_figures > 0 ? 100 * sqrt(f->sum2 / f->n_figures) : 0,
@@ -338,7 +338,7 @@ static void test_churn(void **state)
         fprintf(f.dump, "# %d %d\n", (int)death, (int)back);
     f.dead[5] = false;
     f.spoke[5] = UINT64_MAX;
-    while (rig_progress(&f.r, 0).phase < NODE_SETTLING && film_step(&f))
+    while (rig_progress(&f.r, 0).phase < NODE_CONSENSUS && film_step(&f))
         ;
     for (uint64_t round = 0; round < ROUNDS && f.dump != NULL; round++) {
         double relative;
@@ -353,7 +353,7 @@ static void test_churn(void **state)
     film_end(&f, "ring 16 sync, cuts and a death", tolerance(RUN_SYNC), 100);
 }
 
-/* A death in the last phase: the others know the drift again. */
+/* A death in the consensus phase: the others know the drift again. */
 static void test_death_at_the_end(void **state)
 {
     struct film f;
@@ -362,12 +362,12 @@ static void test_death_at_the_end(void **state)
     f.r.config.step_us = 20 * 1000;
     f.r.config.run.final_drift = 1e-7;
     rig_open(&f.r);
-    while (rig_progress(&f.r, 0).phase != NODE_SETTLING)
+    while (rig_progress(&f.r, 0).phase != NODE_CONSENSUS)
         film_step(&f);
     film_until(&f, sim_now_us(f.r.world) + 100 * 1000);
     sim_kill(f.r.world, 3);
     f.dead[3] = true;
-    film_end(&f, "a death in the last phase", tolerance(RUN_SYNC), 100);
+    film_end(&f, "a death in the consensus phase", tolerance(RUN_SYNC), 100);
 }
 
 int main(void)

@@ -231,7 +231,7 @@ static void test_away_and_told(void **state)
     rig_close(&r);
 }
 
-/* The last phase waits for workers that hang as it begins: they are soon done, and then all agree. */
+/* The consensus phase waits for workers that hang as it begins: they are soon done, and then all agree. */
 static void test_hung_at_the_end(void **state)
 {
     struct rig r;
@@ -242,7 +242,7 @@ static void test_hung_at_the_end(void **state)
     sim_hang(r.world, 1, true);
     sim_hang(r.world, 2, true);
     run_until(&r, sim_now_us(r.world) + 25 * (int64_t)SECOND);
-    assert_int_equal(rig_progress(&r, 0).phase, NODE_SETTLING);
+    assert_int_equal(rig_progress(&r, 0).phase, NODE_CONSENSUS);
     sim_hang(r.world, 1, false);
     sim_hang(r.world, 2, false);
     rig_end(&r);
@@ -263,7 +263,7 @@ static void test_back_too_late(void **state)
     run_until(&r, 5 * SECOND);
     sim_hang(r.world, 1, true);
     sim_hang(r.world, 2, true);
-    while (rig_progress(&r, 0).phase != NODE_SERVING)
+    while (rig_progress(&r, 0).phase != NODE_FINISHING)
         run_until(&r, sim_now_us(r.world) + SECOND / 10);
     sim_hang(r.world, 1, false);
     sim_hang(r.world, 2, false);
@@ -306,7 +306,7 @@ static void test_away_and_deserted(void **state)
     }
 }
 
-/* Without a last phase nothing is claimed of the distance. */
+/* Without a consensus phase nothing is claimed of the distance. */
 static void test_unasked(void **state)
 {
     struct rig r;

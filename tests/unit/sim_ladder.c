@@ -72,7 +72,7 @@ static void test_up_and_down(void **state)
             int change = rung[0][t] - rung[0][t - 1];
             assert_true(t == 1 || (change >= -1 && change <= 2));
         }
-        struct node_progress p; /* The last phase looks no more. */
+        struct node_progress p; /* The consensus phase looks no more. */
         node_progress(sim_node(r.world, 0), &p);
         assert_int_equal(place(p.rung), last[k]);
         rig_close(&r);

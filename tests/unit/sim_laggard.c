@@ -66,9 +66,9 @@ static uint32_t kill_laggard(struct rig *r)
     uint32_t n = r->config.n_peers, first = n, last = n;
     while (first == n && sim_step(r->world))
         for (uint32_t i = 0; i < n; i++)
-            first = rig_progress(r, i).phase == NODE_SERVING ? i : first;
+            first = rig_progress(r, i).phase == NODE_FINISHING ? i : first;
     for (uint32_t i = 0; i < n; i++)
-        last = rig_progress(r, i).phase < NODE_SERVING ? i : last;
+        last = rig_progress(r, i).phase < NODE_FINISHING ? i : last;
     assert_true(last < n);
     sim_kill(r->world, last);
     return last;
@@ -115,7 +115,7 @@ static void test_comes_back_in_time(void **state)
     }
 }
 
-/* At once: of those who are left some have finished, and others are in the last phase. */
+/* At once: of those who are left some have finished, and others are in the consensus phase. */
 static void test_comes_back_at_once(void **state)
 {
     (void)state;

@@ -94,7 +94,7 @@ static void test_last_phase(void **state)
         const char *topology;
         double final_drift;
         uint32_t corrected;
-        uint64_t most; /* Rounds of the last phase. */
+        uint64_t most; /* Rounds of the consensus phase. */
     } table[] = {
         {"complete", 1e-3, 0, 12}, {"ring", 1e-3, 8, 54}, {"complete", 1e-9, 8, UINT64_MAX}};
     (void)state;

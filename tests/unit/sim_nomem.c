@@ -160,7 +160,7 @@ static int power_cut(struct rig *r)
  * asks for, as they should. */
 static void check_waits(const struct rig *r, uint32_t peer)
 {
-    if (rig_progress(r, peer).phase != NODE_GATHERING || n_errors == 0)
+    if (rig_progress(r, peer).phase != NODE_JOINING || n_errors == 0)
         fail_msg("allocation %zu: peer-%u hangs in phase %d", failing, peer,
                  (int)rig_progress(r, peer).phase);
 }

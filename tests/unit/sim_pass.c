@@ -1,4 +1,4 @@
-/* tests/unit/sim_pass.c -- the last phase on a graph of its own: with base:K one clean pass ends it,
+/* tests/unit/sim_pass.c -- the consensus phase on a graph of its own: with base:K one clean pass ends it,
  * for all alike; a pass that is not clean ends nothing. */
 #include "sim_rig.h"
 
@@ -14,7 +14,7 @@ static uint64_t seed_of(uint64_t nth)
     return given != NULL ? strtoull(given, NULL, 10) : nth;
 }
 
-/* Models jump apart in round 0; three rounds later the last phase begins. */
+/* Models jump apart in round 0; three rounds later the consensus phase begins. */
 static void open_rig(struct rig *r, uint32_t n, const char *topology, const char *last)
 {
     rig_init(r, n, 200, topology, "none", 0);
@@ -192,7 +192,7 @@ static void test_training_of_any_kind(void **state)
         }
 }
 
-/* Some come to the last phase long after others: those wait for their edges. */
+/* Some come to the consensus phase long after others: those wait for their edges. */
 static void test_late_and_slow(void **state)
 {
     (void)state;
@@ -210,7 +210,7 @@ static void test_late_and_slow(void **state)
     }
 }
 
-/* A graph without rounds may be that of the last phase, too. */
+/* A graph without rounds may be that of the consensus phase, too. */
 static void test_another_graph(void **state)
 {
     static const char *const last[] = {"complete", "exponential", "ring"};

@@ -42,7 +42,7 @@ static void same_as_matrices(const char *topology, uint32_t n, uint64_t rounds)
             struct trainer_report report;
             rig_steps(&p, x + i * r.dim, round, 1, &report);
         }
-        uint64_t turn = round + 1 < rounds ? round : 0; /* The last phase begins anew. */
+        uint64_t turn = round + 1 < rounds ? round : 0; /* The consensus phase begins anew. */
         mix_round(&rota, (uint32_t)(turn % rota.n_rounds), r.dim, x, x + n * r.dim);
     }
     double worst = 0;
@@ -105,7 +105,7 @@ static void keeps_mean(const char *topology, uint32_t n, const char *compress)
     rig_ended_well(&r, 1e-4);
     if (!(rig_mean_error(&r) < 1e-5))
         fail_msg("%s of %u, %s: the mean moved by %g", topology, n, compress, rig_mean_error(&r));
-    print_message("%s of %u, %s: %d rounds of the last phase\n", topology, n, compress,
+    print_message("%s of %u, %s: %d rounds of the consensus phase\n", topology, n, compress,
                   (int)rig_progress(&r, 0).settle_rounds);
     rig_close(&r);
 }

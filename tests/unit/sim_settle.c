@@ -1,7 +1,7 @@
-/* tests/unit/sim_settle.c -- the last phase ends where it should, and not much later. */
+/* tests/unit/sim_settle.c -- the consensus phase ends where it should, and not much later. */
 #include "sim_rig.h"
 
-/* Models that drew near slowly would show an end that comes too early: each beat of the last phase
+/* Models that drew near slowly would show an end that comes too early: each beat of the consensus phase
  * brings them closer by two per cent or so. The exact distance is under the target, and not by
  * so much that the phase could have ended long before. */
 static void slow_end(const char *topology, uint32_t n, double gamma, double target)
@@ -123,7 +123,7 @@ static void test_soon(void **state)
     soon("star", 9, "qsgd:4", 1e-3, 32);
 }
 
-/* Models are one when the last phase begins, and its codec, which is sparse, parts them before they
+/* Models are one when the consensus phase begins, and its codec, which is sparse, parts them before they
  * are one again. Sketches of its beginning say nothing of that: the edges do. */
 static void parted(uint32_t n, const char *codec, double target, bool all)
 {

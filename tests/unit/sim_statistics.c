@@ -75,7 +75,7 @@ static void cut(const char *topology, const char *compress, enum run_policy poli
                   topology, compress, policy == RUN_SYNC ? "sync " : "async",
                   (unsigned long long)exchanges / 2, trained, beside, c.trained.relative,
                   c.statistics.relative, (double)r.lowest, (unsigned long long)n_owed);
-    /* The last exchange of the run may be half done, at the last phase's drift. */
+    /* The last exchange of the run may be half done, at the consensus phase's drift. */
     if (!(trained <= 3e-5 && beside <= 3e-5))
         fail_msg("the means have moved by %g and %g", trained, beside);
     if (!(c.trained.relative <= 2e-4 && c.statistics.relative <= 5e-3))

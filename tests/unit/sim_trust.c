@@ -93,7 +93,7 @@ static void who_began_slowly_is_no_judge(void **state)
 }
 
 /* One that everybody has accused, with reason, and that has done as the others do since then is no
- * stranger in the last phase. */
+ * stranger in the consensus phase. */
 static void who_has_done_well_since_is_as_any(void **state)
 {
     struct rig r;

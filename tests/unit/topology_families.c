@@ -297,7 +297,7 @@ static void test_small_world(void **state)
     expect_spectrum("small-world:2,0", 64, (1 + 2 * cos(2 * pi / 64)) / 3, -1.0 / 3);
 }
 
-/* ---- momentum: of the last phase (peer/node/distance_bound.h) ---- */
+/* ---- momentum: of the consensus phase (peer/node/distance_bound.h) ---- */
 
 /* The greatest factor by which momentum m leaves an error of an eigenvalue, in the long run. */
 static double root_of(double lambda, double m)

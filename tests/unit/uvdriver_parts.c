@@ -150,7 +150,7 @@ static void test_spare(void **state)
 static void test_metrics_line(void **state)
 {
     (void)state;
-    struct node_progress p = {.phase = NODE_SETTLING,
+    struct node_progress p = {.phase = NODE_CONSENSUS,
                               .round = 7,
                               .n_rounds = 9,
                               .loss = 0.5,
@@ -169,7 +169,7 @@ static void test_metrics_line(void **state)
         assert_non_null(j);
         assert_null(strchr(line, '\n'));
         assert_int_equal(json_integer_value(json_object_get(j, "round")), 7);
-        assert_string_equal(json_string_value(json_object_get(j, "phase")), "settling");
+        assert_string_equal(json_string_value(json_object_get(j, "phase")), "consensus");
         assert_true(json_is_null(json_object_get(j, "drift")));
         assert_true(json_is_null(json_object_get(j, "relative_drift")));
         assert_int_equal(json_integer_value(json_object_get(j, "bytes_sent")), INT64_C(1) << 40);
@@ -188,7 +188,7 @@ static void test_metrics_line(void **state)
     }
 }
 
-/* All rounds have lines, but those of a last phase that does not end: ten a second. */
+/* All rounds have lines, but those of a consensus phase that does not end: ten a second. */
 static void test_metrics_due(void **state)
 {
     (void)state;
@@ -196,7 +196,7 @@ static void test_metrics_due(void **state)
     struct uv_metrics_pace pace = {0};
     for (int i = 0; i < 3000; i++)
         assert_true(uv_metrics_due(&pace, &p, i * 1e-3));
-    p.phase = NODE_SETTLING;
+    p.phase = NODE_CONSENSUS;
     int n = 0;
     for (int i = 0; i < 11000; i++) {
         p.settle_rounds = (uint64_t)i + 1;
@@ -204,7 +204,7 @@ static void test_metrics_due(void **state)
         assert_true(i >= 1000 || n == i + 1);
     }
     assert_true(n >= 1095 && n <= 1101);
-    p.phase = NODE_SERVING;
+    p.phase = NODE_FINISHING;
     for (int i = 0; i < 3; i++)
         assert_true(uv_metrics_due(&pace, &p, 14));
 }
@@ -239,10 +239,10 @@ static void test_phases(void **state)
     {
         int phase;
         const char *word, *held;
-    } row[] = {{NODE_GATHERING, "gathering", "gathering"},
-               {NODE_TRAINING, "training", "holding"},
-               {NODE_SETTLING, "settling", "settling"},
-               {NODE_SERVING, "serving", "serving"},
+    } row[] = {{NODE_JOINING, "joining", "joining"},
+               {NODE_TRAINING, "training", "no-quorum"},
+               {NODE_CONSENSUS, "consensus", "consensus"},
+               {NODE_FINISHING, "finishing", "finishing"},
                {NODE_LEFT, "left", "left"},
                {77, "unknown", "unknown"}};
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {

@@ -16,7 +16,7 @@
  * are: it takes the result of a later round, and skips the rounds between.
  *
  * A member that lives, but to whom no session can be had for SCHEDULE_LOST_US, cannot be waited for: then
- * our own model stands for the mean, which is said. The last phase brings such models together.
+ * our own model stands for the mean, which is said. The consensus phase brings such models together.
  *
  * Members are believed: whatever is finite counts, as in any all-reduce. (--byzantine is refused.)
  */

@@ -13,7 +13,7 @@ NAN = float("nan")
 class Figures:
     """struct hearsay_figures. A float is NaN where it is not known."""
 
-    round: int = 0  # Done, of how many, and those of the last phase.
+    round: int = 0  # Done, of how many, and those of the consensus phase.
     rounds: int = 0
     settle_rounds: int = 0
     rounds_done: int = 0  # Of these, by this process;
@@ -35,7 +35,7 @@ class Figures:
     mix_s: float = 0.0  # applying and encoding,
     wait_s: float = 0.0  # waiting for others.
     codec: str = ""  # Of the last deltas.
-    phase: str = ""  # gathering, training, settling, serving, left.
+    phase: str = ""  # joining, training, consensus, finishing, no-quorum or left.
 
     @classmethod
     def of(cls, c: Any) -> "Figures":

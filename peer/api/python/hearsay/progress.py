@@ -7,7 +7,7 @@ from typing import Any, Optional
 
 FIRST_S = 1.0  # Time before the first line. A shorter run prints only its verdict.
 INTERVAL_S = 5.0
-PHASES = {"gathering": "joining", "settling": "consensus phase", "serving": "finishing", "holding": "waiting for a quorum",
+PHASES = {"joining": "joining", "consensus": "consensus phase", "finishing": "finishing", "no-quorum": "waiting for a quorum",
           "left": "left"}
 
 
@@ -35,11 +35,11 @@ def line(f: Any, min_peers: int, bytes_per_s: float, waits: bool = False) -> str
     """Returns the progress line for these figures. `waits`: the peer is waiting for its neighbours."""
     here = max(1, f.n_live)
     peers = f"{here} peer{'' if here == 1 else 's'}"
-    if f.phase in ("", "gathering"):
+    if f.phase in ("", "joining"):
         return f"waiting for {min_peers - here} of {min_peers} peers" if here < min_peers else f"joining: {peers}"
     words = [f"round {f.round} of {f.rounds or '?'}"]
     if f.phase in PHASES:
-        words.append(PHASES[f.phase] + (f", round {f.settle_rounds} of it" if f.phase == "settling" else ""))
+        words.append(PHASES[f.phase] + (f", round {f.settle_rounds} of it" if f.phase == "consensus" else ""))
     words += [f"{name} {value:.4g}" for name, value in (("loss", f.loss), ("accuracy", f.accuracy)) if not math.isnan(value)]
     if not math.isnan(f.relative_drift):
         words.append(f"relative drift {f.relative_drift:.2g}")
