@@ -74,19 +74,19 @@ int cmd_expand(const char *key, const char *value, char out[RUN_VALUE_MAX],
 #define CMD_ROW_INIT                                                                               \
     {                                                                                              \
         .name = "init", .kind = OPTION_TEXT, .arg = "FILE",                                        \
-        .help = "begin with this model.safetensors; every peer of a run needs "                    \
-                "the same one"                                                                     \
+        .help = "initial model (model.safetensors); all peers of a run need the same file"         \
     }
 #define CMD_ROW_THREADS                                                                            \
     {                                                                                              \
         .name = "threads", .kind = OPTION_UINT, .arg = "N", .fallback = "1", .min = 1,             \
-        .max = SGD_THREADS_MAX, .help = "that share each batch; outcomes depend on their number"   \
+        .max = SGD_THREADS_MAX,                                                                    \
+        .help = "threads per peer; results depend on N, because sums are split differently"        \
     }
 #define CMD_ROW_EPOCHS                                                                             \
     {                                                                                              \
         .name = "epochs", .kind = OPTION_REAL, .arg = "X", .fallback = "10", .min = 1e-6,          \
         .max = 1e6, .rival = "rounds",                                                             \
-        .help = "passes of all peers together over the data, where --rounds is not given"          \
+        .help = "passes of all peers together over the data, if --rounds is not given"             \
     }
 #define CMD_ROW_OUT                                                                                \
     {                                                                                              \

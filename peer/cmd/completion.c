@@ -22,7 +22,7 @@
 /* clang-format off */
 const struct option_row cmd_completion_rows[] = {
     {.name = "shell", .kind = OPTION_OPERAND, .arg = "bash", .required = true,
-     .help = "the shell that is to complete: bash"},
+     .help = "shell: bash"},
     {.name = NULL},
 };
 /* clang-format on */

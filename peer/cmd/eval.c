@@ -34,13 +34,11 @@ enum { EVAL_BATCH = 64 };
 const struct option_row cmd_eval_rows[] = {
     CMD_ROW_MODEL_FILE,
     {.name = "data", .kind = OPTION_TEXT, .arg = "SPEC",
-     .help = "glyphs, KIND:PATH or a PATH alone; must be of the run's kind (default: glyphs for a run on glyphs). "
-             "Evaluates the held-out files of SPEC, or the share held out of the training files, or all rows of other files"},
+     .help = "data to evaluate on: glyphs, KIND:PATH or a PATH, of the same kind as in training (default: glyphs for a run on glyphs). Uses the held-out files of SPEC, or the held-out share of the training files, or all rows of other files"},
     CMD_ROW_MODEL_SPEC,
     CMD_ROW_MODEL_NORM,
     {.name = "logits", .kind = OPTION_TEXT, .arg = "FILE",
-     .help = "write the held-out set's logits there, in the samples' order: float32, little-endian, "
-             "[rows][classes] and nothing else; a text has a row a byte"},
+     .help = "write the logits of the evaluated samples to this file, in their order: float32, little-endian, [rows][classes]; of text one row per byte"},
     CMD_ROW_THREADS,
     CMD_ROW_JSON,
     {.name = NULL},

@@ -23,12 +23,11 @@ enum { SHAPE_TEXT = 21 * SAFETENSORS_DIMS_MAX, RUN_ID_BYTES = 8 };
 /* clang-format off */
 const struct option_row cmd_inspect_rows[] = {
     {.name = "what", .kind = OPTION_OPERAND, .arg = "FILE|SPEC", .required = true,
-     .help = "a safetensors file, or a model spec such as resnet:20; a name with a / in it is a file's"},
+     .help = "a safetensors file, or a model spec such as resnet:20; a name with a slash is a file"},
     {.name = "data", .kind = OPTION_TEXT, .arg = "SPEC",
-     .help = "of a SPEC: the data that give it its shape (default: glyphs, or cifar10, text or a table "
-             "where the model does not take images of that size)"},
+     .help = "with a SPEC: data that determine the shapes (default: glyphs, or cifar10, text or a table if the model does not take images of that size)"},
     {.name = "norm", .kind = OPTION_CHOICE, .arg = "batch|group|layer", .fallback = "batch",
-     .help = "of a SPEC: its norms"},
+     .help = "with a SPEC: its normalisation layers"},
     CMD_ROW_JSON,
     {.name = NULL},
 };

@@ -47,14 +47,14 @@ enum {
 /* clang-format off */
 const struct option_row cmd_local_rows[] = {
     {.name = "peers", .kind = OPTION_UINT, .arg = "N", .fallback = "8", .min = 1, .max = PEERS_MAX,
-     .help = "how many"},
+     .help = "number of peers"},
     CMD_ROW_MIN_PEERS,
     {.name = "shard", .kind = OPTION_CHOICE, .arg = "split|auto", .fallback = "split",
-     .help = "part i of N for peer i, or shared out among the living"},
+     .help = "split: part i of N for peer i; auto: samples are shared among the members that are alive"},
     CMD_ROW_EPOCHS,
     CMD_ROW_INIT,
     {.name = "out", .kind = OPTION_TEXT, .arg = "DIR",
-     .help = "directory for models and metrics of this run only, peer-0/ and so on; default: a temporary one, which goes when the run has ended in consensus, and else is kept"},
+     .help = "directory of this run for models and metrics, with a folder for each peer; default: a temporary directory, which is deleted after consensus and kept otherwise"},
     CMD_ROW_FRESH,
     CMD_ROW_CHECK,
     ROWS_EVALUATE_EVERY,
@@ -65,8 +65,7 @@ const struct option_row cmd_local_rows[] = {
     ROWS_WORKER_LIMIT,
     ROWS_METRICS,
     {.name = "json", .kind = OPTION_FLAG,
-     .help = "close with one JSON object on stdout: verdict, accuracy_min, accuracy_max, drift and relative_drift (exact), "
-             "rounds, settle_rounds, seconds, bytes_sent, bytes_received (at the sockets), run, and peers: the same of each"},
+     .help = "print one JSON object at the end: verdict, accuracy_min, accuracy_max, drift and relative_drift (exact), rounds, settle_rounds, seconds, bytes_sent and bytes_received (at the sockets), run, and the same of each of the peers"},
     {.name = NULL},
 };
 /* clang-format on */

@@ -24,10 +24,9 @@
 const struct option_row cmd_predict_rows[] = {
     CMD_ROW_MODEL_FILE,
     {.name = "data", .kind = OPTION_TEXT, .arg = "SPEC",
-     .help = "samples to label: the held-out files if SPEC names them (csv:FILE,test=FILE); the share held out of training "
-             "if SPEC is the training files; else all rows, labelled or not. SPEC must be of the run's kind (default: glyphs for a run on glyphs)"},
-    {.name = "probabilities", .kind = OPTION_FLAG, .help = "write those of all classes, too, a column for each"},
-    {.name = "out", .kind = OPTION_TEXT, .arg = "FILE", .help = "where to write the labels; default: stdout"},
+     .help = "samples to label, of the same kind as in training (default: glyphs for a run on glyphs): the held-out files if SPEC names them (csv:FILE,test=FILE); the held-out share if SPEC is the training data; else all rows"},
+    {.name = "probabilities", .kind = OPTION_FLAG, .help = "also write the probability of each class, one column per class"},
+    {.name = "out", .kind = OPTION_TEXT, .arg = "FILE", .help = "file for the labels; default: stdout"},
     CMD_ROW_MODEL_SPEC,
     CMD_ROW_MODEL_NORM,
     {.name = NULL},

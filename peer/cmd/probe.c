@@ -40,12 +40,12 @@
 /* clang-format off */
 const struct option_row cmd_probe_rows[] = {
     {.name = "peer", .kind = OPTION_OPERAND, .arg = "HOST:PORT", .required = true,
-     .help = "where it listens, as in --bootstrap"},
+     .help = "address of the peer, as in --bootstrap"},
     {.name = "key", .kind = OPTION_TEXT, .arg = "FILE",
-     .help = "the cluster key; without it only the name and TCP are tried"},
+     .help = "file of the cluster key; without it only name resolution and TCP are tested"},
     CMD_ROW_OBSERVER,
     {.name = "timeout", .kind = OPTION_REAL, .arg = "SECONDS", .fallback = "5", .min = 0.1, .max = 3600,
-     .help = "how long to wait for each step"},
+     .help = "time to wait for each step"},
     CMD_ROW_JSON,
     {.name = NULL},
 };

@@ -22,20 +22,18 @@ enum { PEERS_DEFAULT = 8, PEERS_MAX = 100000 };
 /* clang-format off */
 const struct option_row cmd_topology_rows[] = {
     {.name = "spec", .kind = OPTION_OPERAND, .arg = "SPEC", .required = true,
-     .help = "ring, path, star, tree:K, trees, grid, grid:RxC, torus, torus:RxC, hypercube, exponential, "
-             "bipartite, bipartite:A,B, complete, regular:K, er:P, small-world:K,P, base:K, "
-             "one-peer-exponential, rotation:R, matching:K, edges:FILE or edges:0-1,1-2"},
+     .help = "ring, path, star, tree:K, trees, grid, grid:RxC, torus, torus:RxC, hypercube, exponential, bipartite, bipartite:A,B, complete, regular:K, er:P, small-world:K,P, base:K, one-peer-exponential, rotation:R, matching:K, edges:FILE or edges:0-1,1-2"},
     {.name = "peers", .kind = OPTION_UINT, .arg = "N", .min = 1, .max = PEERS_MAX,
-     .help = "number of peers (default: as many as the spec is made for, else 8)"},
+     .help = "number of peers (default: the number that the spec implies, else 8)"},
     {.name = "seed", .kind = OPTION_UINT, .arg = "N", .fallback = "1",
-     .help = "of random graphs"},
+     .help = "seed of random graphs"},
     {.name = "model", .kind = OPTION_TEXT, .arg = "SPEC",
-     .help = "also work out the bytes of a round for this model"},
+     .help = "also print the bytes of a round for this model"},
     {.name = "data", .kind = OPTION_TEXT, .arg = "SPEC",
-     .help = "data set that gives the model its shape"},
+     .help = "data set that determines the shapes of the model"},
     {.name = "compress", .kind = OPTION_TEXT, .arg = "SPEC",
      .help = "compressor for the bytes of a round"},
-    {.name = "dot", .kind = OPTION_FLAG, .help = "print the graph for graphviz instead"},
+    {.name = "dot", .kind = OPTION_FLAG, .help = "print the graph in the format of graphviz"},
     CMD_ROW_JSON,
     {.name = NULL},
 };

@@ -27,21 +27,19 @@ enum { TEST_LEAST = 1000 }; /* Minimum number of samples of an evaluation during
 const struct option_row cmd_train_rows[] = {
     {.name = "epochs", .kind = OPTION_REAL, .arg = "X", .fallback = "10", .min = 1e-6, .max = 1e6,
      .rival = "rounds",
-     .help = "passes over the data, where --rounds is not given"},
+     .help = "passes over the data, if --rounds is not given"},
     {.name = "evaluate-every", .kind = OPTION_UINT, .arg = "EPOCHS", .min = 0, .max = 1e9,
-     .help = "between evaluations on the held-out set; 0: at the end only. Those on the way take at most "
-             "half as many samples as were trained on since the last, or 1000; the last takes all. "
-             "Default: every tenth of the run on up to 1000, more seldom in a very short one"},
+     .help = "epochs between evaluations on the held-out set; 0: only at the end. An evaluation during training takes at most 1000 samples and half of the samples trained on since the last one; the last takes all. Default: a tenth of the run, less often in very short runs"},
     CMD_ROW_INIT,
     CMD_ROW_THREADS,
     {.name = "out", .kind = OPTION_TEXT, .arg = "DIR",
-     .help = "directory for model.safetensors, metrics.jsonl and summary.json, of this run only; default: none are written"},
+     .help = "directory of this run for model.safetensors, metrics.jsonl and summary.json; default: nothing is written"},
     CMD_ROW_FRESH,
     CMD_ROW_CHECK,
     ROWS_CHECKPOINT,
     {.name = "disk-timeout", .former = "patience", .kind = OPTION_REAL, .arg = "SECONDS", .fallback = "600", .min = 0, .max = 1e9,
-     .help = "a model that the disk does not take stays in memory, and is tried again for so long"},
-    {.name = "json", .kind = OPTION_FLAG, .help = "close with one JSON object on stdout"},
+     .help = "how long to try again if the model cannot be written (full disk)"},
+    {.name = "json", .kind = OPTION_FLAG, .help = "print one JSON object to stdout at the end"},
     {.name = NULL},
 };
 /* clang-format on */

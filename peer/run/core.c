@@ -444,23 +444,22 @@ int run_core_check(const struct run *r, char error[RUN_ERROR_MAX])
 {
     if (!sends_models(r) && !is_parameter_server(r) && r->policy != RUN_SYNC) {
         snprintf(error, RUN_ERROR_MAX,
-                 "--mixer %s: needs --policy sync: an update is made at the model that the one "
-                 "before has led to",
+                 "--mixer %s: needs --policy sync, because all updates of a round must start from "
+                 "the same model",
                  mixer_all[r->mixer]->name);
         return -EINVAL;
     }
     if (!sends_models(r) && !has_one_codec(r)) {
-        snprintf(
-            error, RUN_ERROR_MAX,
-            "--mixer %s: needs a codec by --compress, not auto: its updates do not bring models "
-            "together, whatever the drift",
-            mixer_all[r->mixer]->name);
+        snprintf(error, RUN_ERROR_MAX,
+                 "--mixer %s: needs a compressor in --compress, not auto: auto goes by the "
+                 "consensus distance, which this mixer does not control",
+                 mixer_all[r->mixer]->name);
         return -EINVAL;
     }
     if (!sends_models(r) && r->local_steps == 0) {
         snprintf(error, RUN_ERROR_MAX,
-                 "--mixer %s: needs a number of --local-steps, not auto: what it sends are sums of "
-                 "equally many steps",
+                 "--mixer %s: needs a number of --local-steps, not auto, because it adds the "
+                 "updates of equally many steps",
                  mixer_all[r->mixer]->name);
         return -EINVAL;
     }
@@ -470,17 +469,15 @@ int run_core_check(const struct run *r, char error[RUN_ERROR_MAX])
     if (err != 0)
         return err;
     if (r->overlap == RUN_OVERLAP_LAYER && r->local_steps == 0) {
-        snprintf(
-            error, RUN_ERROR_MAX,
-            "--overlap layer: needs a number of --local-steps, not auto: what steps have done is "
-            "weighed when all are done");
+        snprintf(error, RUN_ERROR_MAX,
+                 "--overlap layer: needs a number of --local-steps, not auto, because updates are "
+                 "weighted after the last step");
         return -EINVAL;
     }
     if (r->policy == RUN_ASYNC && r->local_steps == 0) {
-        snprintf(
-            error, RUN_ERROR_MAX,
-            "--policy async: needs a number of --local-steps, not auto: where nobody waits for "
-            "the slow, there is nothing to even out");
+        snprintf(error, RUN_ERROR_MAX,
+                 "--policy async: needs a number of --local-steps, not auto, because no peer waits "
+                 "for a slow one");
         return -EINVAL;
     }
     if (r->rounds > 0 && r->post_local >= r->rounds) {
@@ -505,115 +502,91 @@ int run_core_check(const struct run *r, char error[RUN_ERROR_MAX])
 /* clang-format off */
 const struct run_key run_core_keys[] = {
     {.name = "compress", .kind = RUN_TEXT, .fallback = RUN_AUTO,
-     .help = "what neighbours send: auto, as much as --drift-target needs (qsgd:4 with "
-             "--mixer average or --topology base:K); none, fp16, sign, qsgd:BITS, topk:SHARE, randk:SHARE, "
-             "topk:SHARE+qsgd:BITS, ...",
+     .help = "compressor of the deltas: auto chooses it by the consensus distance (--drift-target; qsgd:4 with --mixer average or --topology base:K); or none, fp16, sign, qsgd:BITS, topk:SHARE, randk:SHARE, topk:SHARE+qsgd:BITS, ... (see hearsay compressors)",
      .word = RUN_AUTO, .canonical = canonical_compress, RUN_FIELD(compress),
      .fallback_by = fallback_of_compress},
     {.name = "drift-target", .kind = RUN_REAL, .fallback = "1",
-     .help = "of --compress auto: the drift to keep while training, by which peers choose how "
-             "much they send; 1 is what exact exchange finds before it mixes",
+     .help = "with --compress auto: consensus distance to keep while training, relative to what exact exchange has before it mixes; less means more bytes",
      .low = 1e-6, .high = 1e6, RUN_FIELD(drift_target),
      .useless = has_one_codec, .of = "compress",
-     .why = "only with --compress auto: nothing else chooses by the drift"},
+     .why = "only with --compress auto, which chooses the compressor by the consensus distance"},
     {.name = "final-compress", .kind = RUN_TEXT, .fallback = "auto",
-     .help = "compressor of the consensus phase; auto: the run's own, or qsgd:4 "
-             "where that is too coarse to agree with; none with --final-topology base:K",
+     .help = "compressor of the consensus phase; auto: that of the run, or qsgd:4 if that one is too coarse to reach --final-drift; none with --final-topology base:K",
      .word = "auto", .canonical = canonical_final, RUN_FIELD(final_compress),
      .resolve = resolve_final},
     {.name = "topology", .kind = RUN_TEXT, .fallback = "ring",
-     .help = "ring, path, star, tree:K, trees, grid, torus, hypercube, exponential, bipartite, complete, "
-             "regular:K, er:P, small-world:K,P, or with others in each round base:K, "
-             "one-peer-exponential, rotation:R, matching:K, or edges:FILE",
+     .help = "graph of the peers: ring, path, star, tree:K, trees, grid, torus, hypercube, exponential, bipartite, complete, regular:K, er:P, small-world:K,P, edges:FILE; or with other neighbours in each round: base:K, one-peer-exponential, rotation:R, matching:K",
      .canonical = canonical_topology, RUN_FIELD(topology),
      .fallback_by = fallback_of_topology},
     {.name = "final-topology", .kind = RUN_TEXT, .fallback = RUN_SAME,
-     .help = "graph of the consensus phase: same, as in training, or any other; base:K ends it after one "
-             "pass of whole models, the sooner the larger K is",
+     .help = "graph of the consensus phase: same (as in training) or any other; base:K ends the phase after one pass of uncompressed models, in fewer rounds for larger K",
      .word = RUN_SAME, .canonical = canonical_final_graph, RUN_FIELD(final_topology)},
     {.name = "mixer", .kind = RUN_CHOICE, .fallback = "choco",
-     .help = "what an exchange does: choco moves models together by compressed differences; average adds "
-             "everybody's compressed updates (made for --topology complete); dpsgd averages whole "
-             "models with all neighbours; gossip with one partner a round (--topology rotation:R, matching:K, "
-             "one-peer-exponential); allreduce sets all to the mean of all by a --collective (not "
-             "compressed; to compare with); sma pulls all towards a centre that follows their mean, by the same means; "
-             "ps pushes compressed updates to a parameter server, the first of all peers, and pulls from it",
+     .help = "algorithm of an exchange: choco: compressed differences (CHOCO-SGD); average: sums of compressed updates (for --topology complete); dpsgd: whole models averaged with all neighbours (D-PSGD); gossip: whole models averaged with one partner a round (--topology rotation:R, matching:K or one-peer-exponential); for comparisons: allreduce (exact mean by a --collective), sma (synchronous model averaging by a --collective), ps (parameter server at the first peer)",
      .choices = "choco|average|dpsgd|allreduce|gossip|sma|ps", RUN_FIELD(mixer)},
     {.name = "collective", .kind = RUN_CHOICE, .fallback = "ring",
-     .help = "of --mixer allreduce and sma: who sends what to whom so that all have the mean of all models",
+     .help = "with --mixer allreduce or sma: all-reduce algorithm",
      .choices = "ring|butterfly|tree|round-robin|master-worker|all-to-all", RUN_FIELD(collective),
      .useless = has_no_collective, .of = "mixer",
-     .why = "only with --mixer allreduce or sma: the others exchange with their neighbours"},
+     .why = "only with --mixer allreduce or sma: the other mixers exchange with neighbours"},
     {.name = "centre-momentum", .kind = RUN_REAL, .fallback = "0.9",
-     .help = "of --mixer sma: momentum of the centre that models are pulled to",
+     .help = "with --mixer sma: momentum of the central average model",
      .low = 0, .high = 0.999, RUN_FIELD(centre_momentum),
      .useless = has_no_centre, .of = "mixer",
-     .why = "only with --mixer sma: the others have no centre"},
+     .why = "only with --mixer sma: other mixers have no central model"},
     {.name = "error-feedback", .kind = RUN_CHOICE, .fallback = "true",
-     .help = "of --mixer average and ps: what a message leaves out goes into the next",
+     .help = "with --mixer average or ps: add what the codec left out of a message to the next message",
      .choices = "false|true", RUN_FIELD(error_feedback),
      .useless = has_no_error_feedback, .of = "mixer",
-     .why = "only with --mixer average or ps: CHOCO has error feedback built in, and whole models need none"},
+     .why = "only with --mixer average or ps: choco has error feedback built in, and whole models need none"},
     {.name = "factor-masking", .kind = RUN_CHOICE, .fallback = "false",
-     .help = "of --mixer average: momentum begins anew where a message went out "
-             "(DGC)",
+     .help = "with --mixer average: reset the momentum of the coordinates that were sent (DGC)",
      .choices = "false|true", RUN_FIELD(factor_masking),
      .useless = has_no_factor_masking, .of = "mixer",
-     .why = "only with --mixer average: the others send models, not momentum"},
+     .why = "only with --mixer average: the other mixers do not send momentum"},
     {.name = "gamma", .kind = RUN_REAL, .fallback = "auto",
-     .help = "consensus step size; auto: found while running, edge by edge; of whole models 1",
+     .help = "consensus step size; auto: adapted to each edge while the run goes; 1 for whole models",
      .word = "auto", .low = 1e-9, .high = 2, RUN_FIELD(gamma)},
     {.name = "byzantine", .former = "tolerate", .kind = RUN_UINT, .fallback = "0",
-     .help = "so many neighbours of each peer may send anything: what is farther off than most "
-             "say is shortened; wants 2 N + 2 neighbours, and the mean is no longer kept exactly",
+     .help = "tolerate N Byzantine neighbours per peer: deltas that are farther away than those of most neighbours are clipped; needs 2 N + 2 neighbours; the mean of the models is then not kept exactly",
      .min = 0, .max = TOLERATE_MAX, RUN_FIELD(tolerate),
      .useless = sends_updates, .of = "mixer",
-     .why = "only with --mixer choco: updates are added up, whatever they are"},
+     .why = "only with --mixer choco: other mixers add updates without a check"},
     {.name = "max-pull", .former = "pull", .kind = RUN_REAL, .fallback = "0",
-     .help = "with --byzantine, for more liars than that: while training, neighbours together move a "
-             "model by less than X times what its own local steps do; 0: no limit",
+     .help = "with --byzantine, against more Byzantine neighbours: limit on what all neighbours together move a model in a round of training, as a multiple of the length of its own local steps; 0: no limit",
      .low = 0, .high = 1e6, RUN_FIELD(pull),
      .useless = tolerates_no_peer, .of = "byzantine",
-     .why = "only with --byzantine: alone it shortens the honest as much as liars"},
+     .why = "only with --byzantine: by itself it limits honest peers as much as Byzantine ones"},
     {.name = "policy", .kind = RUN_CHOICE, .fallback = "sync",
-     .help = "wait for every neighbour's round (sync), never (async), or where the slowest is N "
-             "rounds behind (ssp:N, stale synchronous; N from 1 to 4096)",
+     .help = "wait for the round of every neighbour (sync), for none (async), or only if the slowest is N rounds behind (ssp:N, stale synchronous, N from 1 to 4096)",
      .choices = "sync|async|ssp:N", RUN_FIELD(policy)},
     {.name = "overlap", .kind = RUN_CHOICE, .fallback = "0",
-     .help = "1: a round's exchange is under way during its local steps: it is of the model that "
-             "they start from, and a round waits only for what of it takes longer than they do; "
-             "layer: a delta goes out layer by layer as the last local step is done with them, each "
-             "compressed by itself, whatever scope the codec has for a whole model",
+     .help = "0: exchange after the local steps; 1: exchange the model from before the local steps while they run; layer: send each layer as soon as the last local step has finished it, each compressed by itself",
      .choices = "0|1|layer", RUN_FIELD(overlap),
      .useless = sends_updates, .of = "mixer",
-     .why = "only with --mixer choco: an update is what local steps have done, and there is none "
-            "before they are over"},
+     .why = "only with --mixer choco: an update is known only after the local steps"},
     {.name = "seed", .kind = RUN_UINT, .fallback = "1",
-     .help = "of every random choice of the run",
+     .help = "seed of all random choices of the run",
      .min = 0, .max = UINT64_MAX, RUN_FIELD(seed)},
     {.name = "rounds", .kind = RUN_UINT, .fallback = "0",
-     .help = "rounds of local steps and exchange",
+     .help = "number of rounds; a round is --local-steps local steps and one exchange",
      .min = 1, .max = ROUNDS_MAX, RUN_FIELD(rounds)},
     {.name = "min-peers", .kind = RUN_UINT, .fallback = "1",
-     .help = "members to wait for before the first round",
+     .help = "number of members to wait for before the first round",
      .min = 1, .max = WIRE_MEMBERS_MAX, RUN_FIELD(min_peers)},
     {.name = "local-steps", .kind = RUN_UINT, .fallback = "1",
-     .help = "local steps between exchanges; auto: each peer does what it can in the time that "
-             "the average one takes for 10, so that the slowest does not set the pace",
+     .help = "local steps per round; auto: each peer makes as many as it can in the time in which the average peer makes 10, so that slow peers do not delay the others",
      .word = "auto", .min = 1, .max = 1000000, RUN_FIELD(local_steps)},
     {.name = "post-local", .kind = RUN_UINT, .fallback = "0",
-     .help = "post-local SGD: before round N there is one local step between exchanges, and --local-steps "
-             "from then on",
+     .help = "post-local SGD: one local step per round before round N, and --local-steps from then on",
      .min = 0, .max = ROUNDS_MAX, RUN_FIELD(post_local),
      .useless = has_one_step, .of = "local-steps",
-     .why = "only with --local-steps over 1: with auto, or one, there is nothing to put off"},
+     .why = "only with --local-steps above 1"},
     {.name = "final-drift", .kind = RUN_REAL, .fallback = "0.001",
-     .help = "relative drift at which the consensus phase ends; 0: no consensus phase; with few neighbours "
-             "2e-7 at least, as float32 rounds",
+     .help = "relative consensus distance at which the consensus phase ends; 0: no consensus phase; at least 2e-7, because of float32 rounding",
      .low = 0, .high = 1, RUN_FIELD(final_drift)},
     {.name = "quorum", .kind = RUN_REAL, .fallback = "0.5",
-     .help = "share of the members, without those that left by their own word, that must be "
-             "there: below it peers hold their local rounds (see --quorum-timeout), and no run ends well",
+     .help = "least share of the members (not counting those that left cleanly) that must be connected: with fewer, peers wait for --quorum-timeout, and the run cannot succeed",
      .low = 0, .high = 1, RUN_FIELD(quorum)},
     {.name = NULL}};
 /* clang-format on */

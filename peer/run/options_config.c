@@ -13,11 +13,11 @@ const struct option_row options_shared_rows[] = {
     {.name = "config",
      .kind = OPTION_TEXT,
      .arg = "FILE",
-     .help = "settings as lines of name = value, the names being these flags'; the command line "
-             "wins over the environment, and that over the file"},
+     .help = "read options from this file, as lines of name = value; the command line takes "
+             "precedence over the environment, and the environment over the file"},
     {.name = "print-config",
      .kind = OPTION_FLAG,
-     .help = "print what was given as such a file, with the defaults as comments, and exit"},
+     .help = "print the given options as such a file, with the defaults as comments, and exit"},
     {.name = NULL}};
 
 /* ---- Reading. ---- */

@@ -8,98 +8,102 @@
 #define ROWS_LISTEN                                                                                \
     {                                                                                              \
         .name = "listen", .kind = OPTION_TEXT, .arg = "HOST:PORT", .fallback = "0.0.0.0:7100",     \
-        .help = "where to listen; the other peers are told this address, too, unless it is "       \
-                "0.0.0.0 or [::] (all addresses); fd:N takes over a listening socket"              \
+        .help = "address on which to listen; other peers are told this address, unless it is "     \
+                "0.0.0.0 or [::]; fd:N takes over a listening socket"                              \
     }
 #define ROWS_BOOTSTRAP                                                                             \
     {                                                                                              \
         .name = "bootstrap", .kind = OPTION_TEXT, .arg = "HOST:PORT,...",                          \
-        .help = "peers to ask first; names are resolved to all their addresses"                    \
+        .help = "peers to contact first; names are resolved to all their addresses"                \
     }
 #define ROWS_KEY                                                                                   \
     {                                                                                              \
         .name = "key", .kind = OPTION_TEXT, .arg = "FILE", .required = true,                       \
-        .help = "the cluster key, as hearsay key new writes it"                                    \
+        .help = "file of the cluster key (hearsay key new)"                                        \
     }
 #define ROWS_NAME                                                                                  \
     {                                                                                              \
         .name = "name", .kind = OPTION_TEXT, .arg = "NAME",                                        \
-        .help = "of this peer, [A-Za-z0-9._-]{1,32}; default: host name and port"                  \
+        .help = "name of this peer, [A-Za-z0-9._-]{1,32}; default: host name and port"             \
     }
 #define ROWS_ADVERTISE                                                                             \
     {                                                                                              \
         .name = "advertise", .kind = OPTION_TEXT, .arg = "HOST:PORT,...",                          \
-        .help = "addresses at which others can call this peer; default: that of --listen, or "     \
-                "those seen on connections"                                                        \
+        .help = "addresses at which other peers can call this one; default: the address of "       \
+                "--listen, or the local addresses of its connections"                              \
     }
 #define ROWS_IDENTITY                                                                              \
     {                                                                                              \
         .name = "identity", .kind = OPTION_TEXT, .arg = "FILE",                                    \
-        .help = "this peer's secret key, made when missing; default: identity.key under --out"     \
+        .help =                                                                                    \
+            "secret key of this peer; created if it is missing; default: identity.key under --out" \
     }
 #define ROWS_MEMBERS                                                                               \
     {                                                                                              \
         .name = "members", .kind = OPTION_TEXT, .arg = "FILE",                                     \
-        .help =                                                                                    \
-            "admit these identities only, one a line, as hearsay key identity prints them; read "  \
-            "again when it changes"                                                                \
+        .help = "admit only the identities in this file, one per line (hearsay key identity); "    \
+                "read again when it changes"                                                       \
     }
 #define ROWS_TOKEN                                                                                 \
     {                                                                                              \
         .name = "token", .kind = OPTION_TEXT, .arg = "TOKEN|@FILE",                                \
-        .help = "from hearsay key invite: be admitted though not in the others' members file"      \
+        .help = "token of hearsay key invite: be admitted without being in the members files of "  \
+                "the others"                                                                       \
     }
 #define ROWS_CHECKPOINT                                                                            \
     {                                                                                              \
         .name = "checkpoint", .kind = OPTION_TEXT, .arg = "SECONDS|off", .fallback = "30s",        \
-        .help = "write a checkpoint so often (30s, 2.5, 10m); the same command goes on from it"    \
+        .help = "interval of checkpoints (30s, 2.5, 10m); the same command continues from the "    \
+                "last one"                                                                         \
     }
 #define ROWS_FORGET                                                                                \
     {                                                                                              \
         .name = "member-ttl", .former = "forget", .kind = OPTION_TEXT, .arg = "TIME|off",          \
         .fallback = "24h",                                                                         \
-        .help = "members that are dead or gone for so long (90s, 10m, 24h) leave the table"        \
+        .help = "time after which a member that died or left is removed from the member table "    \
+                "(90s, 10m, 24h)"                                                                  \
     }
 #define ROWS_EVALUATE_EVERY                                                                        \
     {                                                                                              \
         .name = "evaluate-every", .kind = OPTION_UINT, .arg = "N", .min = 0, .max = 1e9,           \
-        .help = "rounds between evaluations while training; 0: at the end only; default: every "   \
-                "tenth of the run, more seldom in a very short one"                                \
+        .help = "rounds between evaluations during training; 0: only at the end; default: a "      \
+                "tenth of the run, less often in very short runs"                                  \
     }
 #define ROWS_EVALUATE_SAMPLES                                                                      \
     {                                                                                              \
         .name = "evaluate-samples", .kind = OPTION_UINT, .arg = "N", .min = 1, .max = 1e9,         \
-        .help = "of one evaluation while training; the last takes all; default: 1000, and where "  \
-                "--evaluate-every is not given no more than cost 2 % of the time"                  \
+        .help = "samples of an evaluation during training; the last evaluation takes all; "        \
+                "default: 1000, and without --evaluate-every at most 2 % of the time"              \
     }
 #define ROWS_PATIENCE                                                                              \
     {                                                                                              \
         .name = "quorum-timeout", .former = "patience", .kind = OPTION_REAL, .arg = "SECONDS",     \
         .fallback = "600", .min = 0, .max = 1e9,                                                   \
-        .help = "below --quorum a peer waits so long for the others, and then goes on without; "   \
-                "in lock step the longest of all peers counts"                                     \
+        .help = "how long a peer without a --quorum waits for other members before it continues "  \
+                "without them, and how long it tries again to write to a full disk; in a "         \
+                "synchronous run the largest value of all peers counts"                            \
     }
 #define ROWS_WORKER_LIMIT                                                                          \
     {                                                                                              \
         .name = "straggler-timeout", .former = "worker-limit", .kind = OPTION_REAL,                \
         .arg = "SECONDS", .fallback = "10", .min = 0, .max = 1e9,                                  \
-        .help = "a neighbour whose job runs longer than this is no longer waited for; 0: no limit" \
+        .help =                                                                                    \
+            "stop waiting for a neighbour whose computation takes longer than this; 0: no limit"   \
     }
 #define ROWS_METRICS                                                                               \
     {                                                                                              \
         .name = "metrics", .kind = OPTION_TEXT, .arg = "HOST:PORT",                                \
-        .help = "serve figures over HTTP there: a live page for browsers at /, /metrics for "      \
-                "Prometheus, /status.json, /healthz, /readyz; PORT alone is that of 127.0.0.1"     \
+        .help = "serve figures over HTTP at this address: / for browsers, /metrics for "           \
+                "Prometheus, /status.json, /healthz, /readyz; only a PORT means 127.0.0.1"         \
     }
 /* Only `hearsay peer` has --bandwidth: the codec it chooses depends on timing, so that results would
  * not be reproducible in a simulation. */
 #define ROWS_UPLINK                                                                                \
     {                                                                                              \
         .name = "bandwidth", .former = "uplink", .kind = OPTION_TEXT, .arg = "auto|RATE|off",      \
-        .help = "with --compress auto: never sparser than what the link takes beside computing, "  \
-                "and no denser than the drift is worth the time that takes; "                      \
-                "auto measures the link, 100Mbit names its rate, off goes by the drift alone; "    \
-                "default: auto"                                                                    \
+        .help = "with --compress auto: also use the link's spare bandwidth for denser deltas, if " \
+                "they do not delay training; auto measures the link, 100Mbit states its rate, "    \
+                "off goes by the consensus distance only; default: auto"                           \
     }
 
 #endif
