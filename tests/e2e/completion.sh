@@ -61,7 +61,7 @@ hearsay key invite --id => hearsay key invite --identity
 hearsay key new sets/mod => hearsay key new sets/model.safetensors 
 hearsay key  ?? new identity invite ! local --help
 hearsay  ?? local peer sim train key completion help --version ! --policy
-hearsay local --p ?? --peers --policy --quorum-timeout ! --json --listen
+hearsay local --p ?? --peers --policy --partition ! --json --listen
 hearsay peer --shard  ?? own auto ! i/n --key
 hearsay local --overlap  ?? 0 1 layer ! --json
 hearsay local --fresh -- ?? --topology --out

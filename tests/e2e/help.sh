@@ -25,7 +25,7 @@ def out(*args):
 for command in re.findall(r"^  ([a-z]+(?: [a-z]+)?)  +\S", out("--help"), re.M):
     text = re.sub(r"\n {20,}", " ", out(*command.split(), "--help", "all"))
     for name, about in re.findall(r"^  (?:-., )?--([a-z0-9-]+) (.*)$", text, re.M):
-        default = re.search(r"\(default ([^;()]+); HEARSAY_", about)
+        default = re.search(r"\((?:run; )?default ([^;()]+); HEARSAY_", about)
         if default:
             print(command, name, default.group(1), sep="\t")
 PY

@@ -171,7 +171,7 @@ static void test_figures(void **state)
         {"hearsay_activity_seconds_total{activity=\"wait\"}", 2.75},
         {"hearsay_activity_seconds_total{activity=\"mix\"}", 1.25},
         {"hearsay_phase{phase=\"training\"}", 1},
-        {"hearsay_phase{phase=\"holding\"}", 0},
+        {"hearsay_phase{phase=\"no-quorum\"}", 0},
         {"hearsay_members{state=\"alive\"}", 1},
         {"hearsay_members{state=\"suspect\"}", 1},
         {"hearsay_members{state=\"dead\"}", 0},
@@ -218,7 +218,7 @@ static void test_unknown(void **state)
             fail_msg("%s is there, and not known", name[i]);
     assert_true(isnan(value_of(text, "hearsay_own_distance")));
     assert_null(strstr(text, "run_info"));
-    assert_true(value_of(text, "hearsay_phase{phase=\"gathering\"}") == 1);
+    assert_true(value_of(text, "hearsay_phase{phase=\"joining\"}") == 1);
     text_close(&page);
 }
 

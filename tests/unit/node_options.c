@@ -18,7 +18,7 @@ static const struct option_row rows[] = {
     {.name = "peers", .short_name = 'n', .kind = OPTION_UINT, .arg = "N", .fallback = "8",
      .help = "number of peers", .min = 1, .max = 64},
     {.name = "skip", .kind = OPTION_UINT, .arg = "N", .help = "any number"},
-    {.name = "epochs", .kind = OPTION_REAL, .arg = "X", .help = "passes", .min = 0, .max = 100},
+    {.name = "epochs", .former = "passes", .kind = OPTION_REAL, .arg = "X", .help = "passes", .min = 0, .max = 100},
     {.name = "hours", .kind = OPTION_UINT, .arg = "H", .help = "how long", .rival = "epochs"},
     {.name = "out", .kind = OPTION_TEXT, .arg = "DIR", .help = "where to"},
     {.name = "json", .short_name = 'j', .kind = OPTION_FLAG, .help = "as JSON"},
@@ -111,7 +111,7 @@ static int read_file(const char *path, char out[OPTIONS_FILE_MAX], char why[OPTI
 }
 
 static const struct option_row other_rows[] = {
-    {.name = "uplink", .kind = OPTION_TEXT, .help = "the others' own"},
+    {.name = "bandwidth", .kind = OPTION_TEXT, .help = "the others' own"},
     {.name = "pear", .kind = OPTION_FLAG, .help = "nearer to --peers than to anything"},
     {.name = "where", .kind = OPTION_OPERAND, .help = "no flag"},
     {.name = NULL},
@@ -571,6 +571,54 @@ static void test_many(void **state)
     refuse(&gatherer, strcat(line, " b"), "more than 256 of REST");
 }
 
+/* An option takes its former name on the command line, in the environment and in a file. Help does not
+ * show the former name, and a mistyped name is not corrected to it. */
+static void test_former_names(void **state)
+{
+    static const char *const former[] = {"HEARSAY_PASSES", "3", NULL};
+    static const char *const both[] = {"HEARSAY_PASSES", "3", "HEARSAY_EPOCHS", "4", NULL};
+    static char text[OPTIONS_HELP_MAX];
+    (void)state;
+    accept_(&tool, "f --passes 2");
+    assert_true(options_real(&o, "epochs") == 2 && options_given(&o, "epochs"));
+    accept_(&tool, "f --passes=2 --epochs 5");
+    assert_true(options_real(&o, "epochs") == 5);
+    environment = former;
+    accept_(&tool, "f");
+    assert_true(options_real(&o, "epochs") == 3);
+    environment = both;
+    accept_(&tool, "f");
+    assert_true(options_real(&o, "epochs") == 4);
+    environment = NULL;
+    refuse(&tool, "f --passes 101", "--epochs: found '101', expected a number from 0 to 100");
+    refuse(&tool, "f --pases 1", "unknown flag --pases");
+    options_help(&tool, true, text);
+    assert_null(strstr(text, "--passes"));
+}
+
+/* A command with many options shows only the most used ones, unless all are asked for. */
+static void test_topics(void **state)
+{
+    static char text[OPTIONS_HELP_MAX];
+    (void)state;
+    assert_int_equal(parse(&runner, "--help"), OPTIONS_WANT_HELP);
+    assert_int_equal(parse(&runner, "--help all"), OPTIONS_WANT_ALL_HELP);
+    options_help(&runner, false, text);
+    assert_non_null(strstr(text, "--model SPEC"));
+    assert_null(strstr(text, "--momentum X"));
+    assert_non_null(strstr(text, "--help all"));
+    options_help(&runner, true, text);
+    const struct run_key *key;
+    for (size_t i = 0; (key = run_key_at(&sgd_keys, i)) != NULL; i++) {
+        char flag[64];
+        snprintf(flag, sizeof flag, "\n  --%s ", key->name);
+        char *first = strstr(text, flag);
+        if (first == NULL || strstr(first + 1, flag) != NULL)
+            fail_msg("--help all does not show --%s exactly once", key->name);
+    }
+    assert_null(strstr(text, "other options")); /* Each run key has a topic. */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -588,6 +636,8 @@ int main(void)
         cmocka_unit_test(test_expand),
         cmocka_unit_test(test_some_keys),
         cmocka_unit_test(test_help),
+        cmocka_unit_test(test_former_names),
+        cmocka_unit_test(test_topics),
         cmocka_unit_test(test_env_name),
         cmocka_unit_test(test_rivals),
         cmocka_unit_test(test_strays),

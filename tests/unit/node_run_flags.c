@@ -74,7 +74,7 @@ static void auto_is_of_choco(void **state)
     set(&f, "policy", "sync");
     set(&f, "mixer", "average");
     assert_int_equal(run_from_flags(&r, &f, error), -EINVAL);
-    assert_true(strncmp(error, "--mixer average: needs a codec by --compress, not auto", 54) == 0);
+    assert_true(strncmp(error, "--mixer average: needs a compressor in --compress, not auto", 58) == 0);
     assert_memory_equal(&r, &untouched, sizeof r);
 }
 
@@ -162,7 +162,7 @@ static void flags_of_another_mixer_are_refused(void **state)
         set(&f, "policy", "sync");
         set(&f, "mixer", "average");
         assert_int_equal(run_from_flags(&r, &f, error), -EINVAL);
-        assert_non_null(strstr(error, "--overlap: only with --mixer choco: an update is what"));
+        assert_non_null(strstr(error, "--overlap: only with --mixer choco: an update is known"));
     }
 }
 

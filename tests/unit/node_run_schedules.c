@@ -98,9 +98,9 @@ static void learners_are_several(void **state)
         {{{"learners", "1"}, {"overlap", "layer"}}, NULL},
         {{{"learners", "2"}, {"momentum-kind", "qg"}}, "--learners 2: not with --momentum-kind qg"},
         {{{"learners", "3"}, {"overlap", "layer"}}, "--learners 3: not with --overlap layer"},
-        {{{"learner-momentum", "0.5"}}, "--learner-momentum: only with --learners over 1"},
+        {{{"learner-momentum", "0.5"}}, "--learner-momentum: only with --learners above 1"},
         {{{"learners", "1"}, {"learner-momentum", "0.9"}},
-         "--learner-momentum: only with --learners over 1"}};
+         "--learner-momentum: only with --learners above 1"}};
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct run_flags f = {.trainer = &sgd_keys};
@@ -129,9 +129,9 @@ static void post_local_has_steps(void **state)
                 {"99", "2", "100", NULL},
                 {"100", "4", "100", "--post-local 100: the run has 100 rounds: expected fewer"},
                 {"1000", "4", "100", "--post-local 1000: the run has 100 rounds"},
-                {"10", "1", "100", "--post-local: only with --local-steps over 1"},
-                {"0", "1", "100", "--post-local: only with --local-steps over 1"},
-                {"10", "auto", "100", "--post-local: only with --local-steps over 1"}};
+                {"10", "1", "100", "--post-local: only with --local-steps above 1"},
+                {"0", "1", "100", "--post-local: only with --local-steps above 1"},
+                {"10", "auto", "100", "--post-local: only with --local-steps above 1"}};
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct run_flags f = {.trainer = &sgd_keys};

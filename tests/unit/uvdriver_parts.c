@@ -251,7 +251,7 @@ static void test_phases(void **state)
     }
     struct node_progress p = {.phase = NODE_TRAINING, .holds = true};
     char *line = uv_metrics_line(&p, 0);
-    assert_non_null(strstr(line, "\"phase\": \"holding\""));
+    assert_non_null(strstr(line, "\"phase\": \"no-quorum\""));
     free(line);
 }
 
