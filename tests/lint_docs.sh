@@ -54,7 +54,7 @@ commands_of()
             sub(/^\$ /, "")
             while (sub(/\\$/, "")) { if ((getline more) <= 0) break; $0 = $0 more }
             sub(/ *[#|>&;].*/, "")
-            if ($1 == "hearsay" && $2 != "" && $2 !~ /^[-A-Z]/ && $0 !~ /\.\.\./) print
+            if ($1 == "hearsay" && $2 != "" && $2 !~ /^[-A-Z]|:$/ && $0 !~ /\.\.\./) print
         }' "$1"
 }
 
