@@ -1,6 +1,6 @@
-"""tests/e2e/fields.py -- every field of --json that peer/README.md names of a command is in what the command prints.
+"""tests/e2e/fields.py -- every field of --json that peer/docs/json.md names of a command is in what the command prints.
 
-    fields.py README COMMAND FILE...     FILE has one JSON object, or one a line
+    fields.py PAGE COMMAND FILE...     FILE has one JSON object, or one a line
 
 Prints the fields that are in none of the files, and exits with 1 where there is one; with 2 where the page
 names none at all of the command.
@@ -48,20 +48,16 @@ def table_fields(text, command):
 
 
 def wanted(page, command):
-    part = section(page, "JSON")
     if command in ("local", "sim"):
-        fields = table_fields(part.split("close with one object:")[1], command)
+        part = section(page, "local and sim")
+        fields = table_fields(part, command)
         peers = part.split("A peer of `local` has")[1].split("```")[0]
         of_local, of_sim = peers.split("A peer of `sim` has")
         fields |= names(of_local) if command == "local" else names(of_sim) - {"metrics"}
         return fields
     if command == "peer":
-        files = page.split("### What is in them")[1].split("\n## ")[0]
-        return table_fields(files.split("**`summary.json`**")[0], command) | table_fields(files.split("**`summary.json`**")[1], command)
-    tables = re.search(r"^### `%s`$(.*?)(^### |\Z)" % re.escape(command), part, re.M | re.S)
-    if tables:
-        return table_fields(tables.group(1), command)
-    for first, about in rows(part):
+        return table_fields(section(page, "metrics.jsonl"), command) | table_fields(section(page, "summary.json"), command)
+    for first, about in rows(section(page, "Output by command")):
         if first == "`%s`" % command:
             return names(about)
     return set()
@@ -80,7 +76,7 @@ def keys(value, found):
 def main():
     page, command, files = open(sys.argv[1]).read(), sys.argv[2], sys.argv[3:]
     # Names of commands, of files, and of values that stand outside of parentheses.
-    fields = wanted(page, command) - {"local", "sim", "train", "auto", "summary", "reduce"}
+    fields = wanted(page, command) - {"local", "sim", "train", "auto", "summary"}
     found = set()
     for name in files:
         text = open(name).read()

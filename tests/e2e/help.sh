@@ -124,7 +124,7 @@ check "what takes a number takes no word$bad" [ -z "$bad" ]
 
 # ---- Fields of --json. ----
 
-page=$root/peer/README.md
+page=$root/peer/docs/json.md
 fields()
 {
     check "every field that the page names of $1 --json is there" python3 "$root/tests/e2e/fields.py" "$page" "$@"

@@ -183,7 +183,7 @@ check "the same command goes on" eval \
 check "  to the same models, bit for bit" eval '[ "$(tensors whole)" = "$(tensors asked)" ]'
 check "  from there" grep -q "^hearsay local: going on with the run in asked, from round $at of " asked.err
 once='reduce .[] as $l ([]; if $l.start then map(select(.round + .settle_rounds <= $l.from_round))
-    else . + [$l] end) | .[] | [.round, .settle_rounds, .loss]' # As peer/README.md has it.
+    else . + [$l] end) | .[] | [.round, .settle_rounds, .loss]' # As peer/docs/json.md has it.
 jq -cs "$once" whole/peer-1/metrics.jsonl >whole.lines
 jq -cs "$once" asked/peer-1/metrics.jsonl >asked.lines
 check "  each round has a line once, with the same figures" eval '[ "$(wc -l <whole.lines)" -gt 6000 ] && cmp whole.lines asked.lines'
