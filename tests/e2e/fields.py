@@ -51,8 +51,8 @@ def wanted(page, command):
     if command in ("local", "sim"):
         part = section(page, "local and sim")
         fields = table_fields(part, command)
-        peers = part.split("A peer of `local` has")[1].split("```")[0]
-        of_local, of_sim = peers.split("A peer of `sim` has")
+        peers = " ".join(part.split("```")[0].split())  # A line may end anywhere in the sentence.
+        of_local, of_sim = peers.split("A peer of `local` has")[1].split("A peer of `sim` has")
         fields |= names(of_local) if command == "local" else names(of_sim) - {"metrics"}
         return fields
     if command == "peer":
