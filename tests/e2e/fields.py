@@ -57,7 +57,11 @@ def wanted(page, command):
         return fields
     if command == "peer":
         return table_fields(section(page, "metrics.jsonl"), command) | table_fields(section(page, "summary.json"), command)
-    for first, about in rows(section(page, "Output by command")):
+    part = section(page, "Output by command" if "\n## Output by command\n" in page else "JSON")  # "JSON": the page of hearsay.lab.
+    tables = re.search(r"^### `%s`$(.*?)(^### |\Z)" % re.escape(command), part, re.M | re.S)
+    if tables:
+        return table_fields(tables.group(1), command)
+    for first, about in rows(part):
         if first == "`%s`" % command:
             return names(about)
     return set()
