@@ -168,7 +168,7 @@ check "  --json says that it was interrupted, and what is not known is null" jq 
     .exit_code == 130 and .accuracy_min == null and .relative_drift == null and .verdict.kind == "stopped" and
     ([.peers[] | .interrupted] | all)' asked.out
 check "  each had the time to store a model" [ -s asked/peer-0/model.safetensors -a -s asked/peer-2/model.safetensors ]
-sed -n '/^```python$/,/^```$/p' "$root/peer/keep/README.md" | sed '1d;$d' >read.py
+sed -n '/^```python$/,/^```$/p' "$root/peer/checkpoints/README.md" | sed '1d;$d' >read.py
 newest=$(find asked/peer-1 -name 'checkpoint-*' | head -n 1)
 check "a checkpoint is read by the lines of peer/checkpoints/README.md: $(python3 read.py "$newest" | cut -c 1-80)" \
     eval 'python3 read.py "$newest" | grep -qE "^peer-1 [0-9]+ .*manifest:U8"'
