@@ -196,7 +196,7 @@ static int parse_stage(struct codec_stage *stage, struct part text, char error[C
         struct part value = cut(&rest, ":");
         const struct codec_param *param = param_at(stage->codec, i);
         if (param == NULL || param->option)
-            return refuse_spec(error, "%.*s: %s takes %zu values at most", shown(text), text.at,
+            return refuse_spec(error, "%.*s: %s takes at most %zu values", shown(text), text.at,
                                stage->codec->name, i);
         if (!read_value(param, value, &stage->arg[i]))
             return refuse_spec(error, "%.*s: %s must be %s, found %.*s", shown(text), text.at,

@@ -245,7 +245,7 @@ static bool base_exact(uint32_t n)
 
 const struct topology topology_base = {
     .name = "base",
-    .help = "base:K -- other neighbours each round, at most K: a pass of rounds gives the mean",
+    .help = "base:K -- at most K neighbours, which change every round; exact mean after a pass",
     .canonical = base_canonical,
     .rounds = base_rounds,
     .exact = base_exact,

@@ -37,8 +37,8 @@ static int write_edges(struct topology_edges *e, char *out, size_t cap,
                          e->pair[i][1]);
         if (n < 0 || (size_t)n >= cap - at) {
             snprintf(error, TOPOLOGY_ERROR_MAX,
-                     "topology edges: %zu edges are too many: the run carries %d bytes of them, "
-                     "room for the first %zu",
+                     "topology edges: %zu edges do not fit: the run description has room for %d "
+                     "bytes, room for the first %zu",
                      e->n, (int)cap - 1, written);
             return -EINVAL;
         }
@@ -256,7 +256,7 @@ static uint32_t edges_peers(const char *arg)
 
 const struct topology topology_edges_family = {
     .name = "edges",
-    .help = "edges:FILE -- lines 'i j', or edges:0-1,1-2",
+    .help = "edges:FILE -- a file with lines 'i j', or a list as in edges:0-1,1-2",
     .canonical = edges_canonical,
     .build = edges_build,
     .peers = edges_peers,

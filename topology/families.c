@@ -13,7 +13,7 @@ int topology_no_argument(const char *family, const char *arg, char *out,
                          char error[TOPOLOGY_ERROR_MAX])
 {
     out[0] = '\0';
-    return arg != NULL ? topology_refuse(error, family, arg, "nothing behind the name") : 0;
+    return arg != NULL ? topology_refuse(error, family, arg, "no argument") : 0;
 }
 
 /* Adds an edge between each i and i + step (mod n). An edge that appears twice (if n = 2, or step =
@@ -67,7 +67,7 @@ static int star_build(struct topology_edges *e, const char *arg, uint32_t n, uin
 
 const struct topology topology_star = {
     .name = "star",
-    .help = "star -- the first peer with every other",
+    .help = "star -- the first peer is connected to every other",
     .canonical = star_canonical,
     .build = star_build,
 };
@@ -97,7 +97,7 @@ static int complete_build(struct topology_edges *e, const char *arg, uint32_t n,
 
 const struct topology topology_complete = {
     .name = "complete",
-    .help = "complete -- every peer with every other",
+    .help = "complete -- every peer is connected to every other",
     .canonical = complete_canonical,
     .build = complete_build,
 };
@@ -212,7 +212,7 @@ static int torus_build(struct topology_edges *e, const char *arg, uint32_t n, ui
 
 const struct topology topology_torus = {
     .name = "torus",
-    .help = "torus[:RxC] -- a grid closed both ways, four neighbours",
+    .help = "torus[:RxC] -- a grid closed in both directions, four neighbours per peer",
     .canonical = torus_canonical,
     .build = torus_build,
     .peers = topology_sides_peers,

@@ -28,7 +28,7 @@ static int path_build(struct topology_edges *e, const char *arg, uint32_t n, uin
 
 const struct topology topology_path = {
     .name = "path",
-    .help = "path -- one peer after the other, not closed",
+    .help = "path -- a line of peers: a ring cut at one edge",
     .canonical = path_canonical,
     .build = path_build,
 };
@@ -63,7 +63,7 @@ static int grid_build(struct topology_edges *e, const char *arg, uint32_t n, uin
 
 const struct topology topology_grid = {
     .name = "grid",
-    .help = "grid[:RxC] -- rows and columns, not closed: a peer has up to four neighbours",
+    .help = "grid[:RxC] -- rows and columns, not closed: up to four neighbours per peer",
     .canonical = grid_canonical,
     .build = grid_build,
     .peers = topology_sides_peers,
@@ -95,7 +95,8 @@ static int hypercube_build(struct topology_edges *e, const char *arg, uint32_t n
 
 const struct topology topology_hypercube = {
     .name = "hypercube",
-    .help = "hypercube -- peers whose numbers differ in one bit; incomplete for n that is no 2^m",
+    .help = "hypercube -- peers with numbers that differ in one bit; incomplete unless n is a "
+            "power of two",
     .canonical = hypercube_canonical,
     .build = hypercube_build,
 };
@@ -155,7 +156,8 @@ static uint32_t bipartite_peers(const char *arg)
 
 const struct topology topology_bipartite = {
     .name = "bipartite",
-    .help = "bipartite[:A,B] -- all of one half, or of A peers, with all of the other",
+    .help = "bipartite[:A,B] -- each peer of one half (or of A peers) is connected to each peer of "
+            "the other",
     .canonical = bipartite_canonical,
     .build = bipartite_build,
     .peers = bipartite_peers,

@@ -84,8 +84,8 @@ static bool exponential_exact(uint32_t n)
 
 const struct topology topology_one_peer = {
     .name = "one-peer-exponential",
-    .help =
-        "one-peer-exponential -- in round k peer i with i xor 2^k: a pass of 2^m peers is exact",
+    .help = "one-peer-exponential -- in round k peer i exchanges with i xor 2^k; exact after a "
+            "pass if there are 2^m peers",
     .canonical = exponential_canonical,
     .rounds = exponential_rounds,
     .exact = exponential_exact,
@@ -120,8 +120,7 @@ static int rotation_rounds(struct topology_turns *t, uint32_t *n_rounds, const c
 
 const struct topology topology_rotation = {
     .name = "rotation",
-    .help =
-        "rotation[:R] -- one-peer-exponential in R (4) orders of the peers, one after the other",
+    .help = "rotation[:R] -- one-peer-exponential, repeated in R (4) orders of the peers",
     .canonical = rotation_canonical,
     .rounds = rotation_rounds,
     .exact = exponential_exact,
@@ -191,7 +190,7 @@ static bool matching_exact(uint32_t n)
 
 const struct topology topology_matching = {
     .name = "matching",
-    .help = "matching[:K] -- in each round random pairs: a pass has K (8) matchings",
+    .help = "matching[:K] -- random pairs in each round, from K (8) matchings that are repeated",
     .canonical = matching_canonical,
     .rounds = matching_rounds,
     .exact = matching_exact,

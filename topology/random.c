@@ -86,7 +86,7 @@ static int er_canonical(const char *arg, char *out, size_t cap, char error[TOPOL
     char text[NUMBER_TEXT_MAX];
     if (arg == NULL || !number_real(arg, &p) || !(p > 0 && p <= 1))
         return topology_refuse(error, "er", arg != NULL ? arg : "",
-                               "a probability over 0, 1 at most, as in er:0.3");
+                               "a probability in (0, 1], as in er:0.3");
     number_real_text(p, text);
     snprintf(out, cap, "%s", text);
     return 0;
@@ -109,7 +109,7 @@ static int er_build(struct topology_edges *e, const char *arg, uint32_t n, uint6
 
 const struct topology topology_er = {
     .name = "er",
-    .help = "er:P -- Erdos-Renyi: every pair with probability P, from the seed",
+    .help = "er:P -- Erdos-Renyi: each pair is an edge with probability P",
     .canonical = er_canonical,
     .build = er_build,
 };
@@ -219,7 +219,8 @@ static int world_build(struct topology_edges *e, const char *arg, uint32_t n, ui
 
 const struct topology topology_small_world = {
     .name = "small-world",
-    .help = "small-world[:K,P] -- a ring with the K (4) nearest, a share P (0.1) of ends moved",
+    .help = "small-world[:K,P] -- a ring with edges to the K (4) nearest peers, each moved with "
+            "probability P (0.1)",
     .canonical = world_canonical,
     .build = world_build,
 };

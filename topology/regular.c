@@ -237,7 +237,7 @@ static int regular_canonical(const char *arg, char *out, size_t cap, char error[
 
 const struct topology topology_regular = {
     .name = "regular",
-    .help = "regular:K -- a random graph, K neighbours each",
+    .help = "regular:K -- a random graph in which each peer has K neighbours",
     .canonical = regular_canonical,
     .build = regular_build,
 };

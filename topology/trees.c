@@ -33,7 +33,7 @@ static int tree_build(struct topology_edges *e, const char *arg, uint32_t n, uin
 
 const struct topology topology_tree = {
     .name = "tree",
-    .help = "tree[:K] -- each peer has one above it and up to K (2) below",
+    .help = "tree[:K] -- each peer has one parent and up to K (2) children",
     .canonical = tree_canonical,
     .build = tree_build,
 };
@@ -83,7 +83,7 @@ static int trees_build(struct topology_edges *e, const char *arg, uint32_t n, ui
 
 const struct topology topology_trees = {
     .name = "trees",
-    .help = "trees -- two binary trees at once: who is inside one is a leaf of the other",
+    .help = "trees -- two binary trees: inner peers of one are leaves of the other",
     .canonical = trees_canonical,
     .build = trees_build,
 };

@@ -287,7 +287,7 @@ static const struct codec_selector adaq_selector = {
 extern const struct codec codec_adaq;
 const struct codec codec_adaq = {
     .name = "adaq",
-    .about = "the largest positive and negative values, as two means",
+    .about = "the largest positive and the largest negative values, sent as two means",
     .class = CODEC_CONTRACTION,
     .bound = "delta >= 1 / n",
     .source = "Dryden et al. 2016",

@@ -60,10 +60,10 @@ static const struct codec_selector adath_selector = {
 extern const struct codec codec_adath;
 const struct codec codec_adath = {
     .name = "adath",
-    .about = "coordinates of a share of the largest magnitude or more",
+    .about = "elements with at least a given share of the largest magnitude",
     .class = CODEC_CONTRACTION,
     .bound = "delta >= 1 / n",
-    .source = "layer-wise compression toolkit; AdaComp's kin",
+    .source = "layer-wise compression toolkit; similar to AdaComp",
     .params = adath_params,
     .selector = &adath_selector,
 };

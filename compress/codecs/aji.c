@@ -115,7 +115,7 @@ static const struct codec_selector aji_selector = {
 extern const struct codec codec_aji;
 const struct codec codec_aji = {
     .name = "aji",
-    .about = "coordinates above a quantile, as a sample has it",
+    .about = "elements above a quantile of |v| that is estimated from a sample",
     .class = CODEC_CONTRACTION,
     .bound = "delta >= 1 / n, and about keep",
     .source = "Aji, Heafield 2017",

@@ -323,7 +323,8 @@ static const struct codec_body atomo_body = {
 extern const struct codec codec_atomo;
 const struct codec codec_atomo = {
     .name = "atomo",
-    .about = "about r of a matrix's singular triples, drawn by their size",
+    .about = "about r singular triples of each matrix, drawn with probability proportional to "
+             "their size",
     .class = CODEC_EXPECTED,
     .bound = "each message: delta >= 0; E delta >= r / (r + min(rows, cols))",
     .unbiased = "scale=raw",

@@ -111,9 +111,9 @@ static const struct codec_values bf16_values = {
 extern const struct codec codec_bf16;
 const struct codec codec_bf16 = {
     .name = "bf16",
-    .about = "bfloat16: the upper half of a float",
+    .about = "bfloat16: the upper 16 bits of each float",
     .class = CODEC_CONTRACTION,
     .bound = "delta >= 1 - 2^-16",
-    .source = "in use in PyTorch and Horovod",
+    .source = "used in PyTorch and Horovod",
     .values = &bf16_values,
 };

@@ -236,7 +236,7 @@ static const struct codec_values dorefa_values = {
 extern const struct codec codec_dorefa;
 const struct codec codec_dorefa = {
     .name = "dorefa",
-    .about = "k bits a value on an affine grid of the largest |v|",
+    .about = "k bits per value on a grid from minus to plus the largest |v|",
     .class = CODEC_CONTRACTION,
     .bound = "delta = <v,h>^2 / (|h|^2 |v|^2) of the levels h",
     .unbiased = "round=sr,scale=raw",

@@ -219,7 +219,7 @@ static const struct codec_values dyn8_values = {
 extern const struct codec codec_dyn8;
 const struct codec codec_dyn8 = {
     .name = "dyn8",
-    .about = "sign, decade and fraction of the largest value, in a byte",
+    .about = "one byte per value: sign, decade and fraction relative to the largest value",
     .class = CODEC_CONTRACTION,
     .bound = "delta >= 1 / n",
     .source = "Dettmers 2015",

@@ -122,9 +122,9 @@ static const struct codec_values fp16_values = {
 extern const struct codec codec_fp16;
 const struct codec codec_fp16 = {
     .name = "fp16",
-    .about = "binary16 after a power-of-two shift a block of 1024",
+    .about = "binary16 with a power-of-two factor per block of 1024 values",
     .class = CODEC_CONTRACTION,
     .bound = "delta >= 1 - 2^-22",
-    .source = "in use in Horovod and PyTorch; the shift is ours",
+    .source = "used in Horovod and PyTorch; the factor per block is new here",
     .values = &fp16_values,
 };

@@ -174,10 +174,10 @@ static const struct codec_values int8_values = {
 extern const struct codec codec_int8;
 const struct codec codec_int8 = {
     .name = "int8",
-    .about = "eight-bit integers of the largest value of a block",
+    .about = "8-bit integers, scaled by the largest value of each block",
     .class = CODEC_CONTRACTION,
     .bound = "delta >= 1 - block / 64516",
-    .source = "blocks: Dettmers et al. 2022, in use in hivemind",
+    .source = "blocks: Dettmers et al. 2022; used in hivemind",
     .params = int8_params,
     .values = &int8_values,
 };

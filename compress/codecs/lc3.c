@@ -189,7 +189,7 @@ static const struct codec_body lc3_body = {
 extern const struct codec codec_lc3;
 const struct codec codec_lc3 = {
     .name = "3lc",
-    .about = "minus, zero or plus the largest |v|, runs of zeros in a byte",
+    .about = "minus, zero or plus the largest |v|, with run-length coded zeros",
     .class = CODEC_CONTRACTION,
     .bound = "delta >= max^2 / |v|^2 >= 1/n; (1 - (s-1)^2) of it for s > 1",
     .source = "Lim, Andersen, Kaminsky 2019 (3LC)",

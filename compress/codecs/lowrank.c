@@ -376,8 +376,7 @@ static const struct codec_body lowrank_body = {
 extern const struct codec codec_lowrank;
 const struct codec codec_lowrank = {
     .name = "lowrank",
-    .about = "r pairs of columns whose products sum to the matrix's leading "
-             "part; remembers",
+    .about = "two factors of rank r that approximate each matrix; part; remembers",
     .class = CODEC_EXPECTED,
     .bound = "each message: delta >= 0; from a fresh start E delta >= "
              "r / min(rows, cols)",

@@ -173,7 +173,7 @@ static const struct codec_values nat_values = {
 extern const struct codec codec_nat;
 const struct codec codec_nat = {
     .name = "nat",
-    .about = "sign and exponent, the exponent rounded at random",
+    .about = "sign and exponent of each value, rounded at random to a power of two",
     .class = CODEC_EXPECTED,
     .bound = "delta >= 8/9",
     .unbiased = "scale=raw",

@@ -81,7 +81,7 @@ static const struct codec_values none_values = {
 extern const struct codec codec_none;
 const struct codec codec_none = {
     .name = "none",
-    .about = "the values",
+    .about = "plain floats",
     .class = CODEC_CONTRACTION,
     .bound = "delta = 1",
     .unbiased = "",

@@ -186,7 +186,7 @@ static const struct codec_values onebit_values = {
 extern const struct codec codec_onebit;
 const struct codec codec_onebit = {
     .name = "onebit",
-    .about = "one bit a value and the means of v >= 0 and of v < 0 a block",
+    .about = "one bit per value, and per block the means of v >= 0 and of v < 0",
     .class = CODEC_CONTRACTION,
     .bound = "delta = (S+^2/n+ + S-^2/n-) / |v|^2 >= |v|_1^2 / (n |v|^2)",
     .source = "Seide et al. 2014",

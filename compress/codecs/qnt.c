@@ -337,10 +337,10 @@ static const struct codec_values qnt_values = {
 extern const struct codec codec_qnt;
 const struct codec codec_qnt = {
     .name = "qnt",
-    .about = "means of the buckets between a block's quantiles",
+    .about = "a codebook of the means between each block's quantiles",
     .class = CODEC_CONTRACTION,
     .bound = "delta = 1 - (squares within buckets) / |v|^2",
-    .source = "Jiang et al. 2018 (SketchML), in use in hivemind",
+    .source = "Jiang et al. 2018 (SketchML); used in hivemind",
     .params = qnt_params,
     .settle = qnt_settle,
     .values = &qnt_values,

@@ -373,7 +373,7 @@ static const struct codec_values qsgd_values = {
 extern const struct codec codec_qsgd;
 const struct codec codec_qsgd = {
     .name = "qsgd",
-    .about = "integer levels of the norm of a bucket",
+    .about = "integer levels relative to the norm of each bucket",
     .class = CODEC_CONTRACTION,
     .bound = "delta >= 1 / bucket",
     .unbiased = "round=sr,scale=raw",

@@ -150,11 +150,12 @@ static const struct codec_selector randk_selector = {
 extern const struct codec codec_randk;
 const struct codec codec_randk = {
     .name = "randk",
-    .about = "random coordinates, one of each stratum, by a seed",
+    .about =
+        "random elements, one from each stratum; the message contains a seed instead of positions",
     .class = CODEC_EXPECTED,
     .bound = "E delta = keep",
     .unbiased = "scale=unbiased",
-    .source = "Stich et al. 2018; the strata are ours",
+    .source = "Stich et al. 2018; the strata are new here",
     .params = randk_params,
     .selector = &randk_selector,
 };

@@ -155,7 +155,7 @@ static const struct codec_values sign_values = {
 extern const struct codec codec_sign;
 const struct codec codec_sign = {
     .name = "sign",
-    .about = "one bit a value and the mean of |v| a block",
+    .about = "one bit per value and the mean of |v| per block",
     .class = CODEC_CONTRACTION,
     .bound = "delta = |v|_1^2 / (n |v|^2) of each block",
     .source = "Karimireddy et al. 2019",

@@ -156,9 +156,9 @@ static const struct codec_values tern_values = {
 extern const struct codec codec_tern;
 const struct codec codec_tern = {
     .name = "tern",
-    .about = "minus, zero or plus one scale a block, five values a byte",
+    .about = "minus, zero or plus one scale per block, five values per byte",
     .class = CODEC_CONTRACTION,
-    .bound = "delta = S^2 / (k |v|^2) >= 1/n, S the sum of the k sizes sent",
+    .bound = "delta = S^2 / (k |v|^2) >= 1/n, S the sum of the k values |v| sent",
     .unbiased = "clip=0,round=sr,scale=raw",
     .source = "Wen et al. 2017 (TernGrad); packing of Lim et al. 2019",
     .params = tern_params,

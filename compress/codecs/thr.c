@@ -53,7 +53,7 @@ static const struct codec_selector thr_selector = {
 extern const struct codec codec_thr;
 const struct codec codec_thr = {
     .name = "thr",
-    .about = "coordinates of a fixed magnitude t or more",
+    .about = "elements with magnitude at least t",
     .class = CODEC_NEITHER,
     .bound = "|error| < t each; delta = 0 if all |v| < t",
     .source = "GRACE (Xu et al. 2021)",

@@ -249,11 +249,11 @@ static const struct codec_values thr2_values = {
 extern const struct codec codec_thr2;
 const struct codec codec_thr2 = {
     .name = "thr2",
-    .about = "two bits a value: plus, minus or zero by a threshold on |v|",
+    .about = "two bits per value: plus, minus or zero, by a threshold on |v|",
     .class = CODEC_CONTRACTION,
-    .bound = "delta = S^2 / (k |v|^2), S the sum of the k sizes sent; "
-             "form=mxnet: 0, and not scale-equivariant",
-    .source = "MXNet; the threshold relative to mean |v| is ours",
+    .bound = "delta = S^2 / (k |v|^2), S the sum of the k values |v| sent; form=mxnet: 0, and not "
+             "scale-equivariant",
+    .source = "MXNet; the threshold relative to mean |v| is new here",
     .params = thr2_params,
     .settle = thr2_settle,
     .values = &thr2_values,

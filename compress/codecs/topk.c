@@ -34,7 +34,7 @@ static const struct codec_selector topk_selector = {
 extern const struct codec codec_topk;
 const struct codec codec_topk = {
     .name = "topk",
-    .about = "the largest coordinates",
+    .about = "the elements of largest magnitude",
     .class = CODEC_CONTRACTION,
     .bound = "delta >= keep",
     .source = "Aji, Heafield 2017; Stich et al. 2018",

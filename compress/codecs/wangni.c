@@ -266,7 +266,7 @@ static const struct codec_selector wangni_selector = {
 extern const struct codec codec_wangni;
 const struct codec codec_wangni = {
     .name = "wangni",
-    .about = "coordinates drawn in proportion to |v|, one magnitude for all",
+    .about = "elements drawn with probability proportional to |v|, sent with one common magnitude",
     .class = CODEC_EXPECTED,
     .bound = "E delta >= keep |v|^2 n / |v|_1^2 if kappa |v| <= 1",
     .unbiased = "scale=raw",

@@ -67,9 +67,8 @@ int cmd_expand(const char *key, const char *value, char out[RUN_VALUE_MAX],
 #define CMD_ROW_OBSERVER                                                                           \
     {                                                                                              \
         .name = "identity", .kind = OPTION_TEXT, .arg = "FILE",                                    \
-        .help = "secret key of a member that the members file lists, if the cluster has a "        \
-                "members file; "                                                                   \
-                "default: a new key"                                                               \
+        .help =                                                                                    \
+            "secret key of a member on the allow-list, if the cluster has one; default: a new key" \
     }
 #define CMD_ROW_INIT                                                                               \
     {                                                                                              \

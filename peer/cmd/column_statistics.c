@@ -52,7 +52,7 @@ static bool differ(void *self, struct bytes theirs, bool theirs_lead, char why[N
 static int statistics_refuse(int err, const char *why, char error[RUN_ERROR_MAX])
 {
     snprintf(error, RUN_ERROR_MAX, "--data: %.280s",
-             err == -ENOMEM ? "out of memory for the column moments" : why);
+             err == -ENOMEM ? "out of memory for the column statistics" : why);
     return err;
 }
 

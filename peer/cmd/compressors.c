@@ -38,7 +38,7 @@ const struct option_row cmd_compressors_rows[] = {
     {.name = "bandwidth", .former = "uplink", .kind = OPTION_TEXT, .arg = "RATE",
      .help = "100Mbit, 1Gbit, ...: measure, and say whether compressing saves time at this rate"},
     {.name = "seed", .kind = OPTION_UINT, .arg = "N", .fallback = "1",
-     .help = "seed of the values, which are standard normal"},
+     .help = "seed of the random values (standard normal)"},
     CMD_ROW_JSON,
     {.name = NULL},
 };
@@ -169,11 +169,10 @@ static int read_rows(const struct options *o, struct cmd_compressors *t, const s
         word[n] = '\0';
         p += n;
         if (strcmp(word, RUN_AUTO) == 0)
-            return cmd_fail(
-                o, CMD_USAGE,
-                "--compress: auto is no codec of its own: while training it chooses one "
-                "by the drift, from %s to %s; expected the name of a codec",
-                codec_levels_spec[0], codec_levels_spec[CODEC_LEVELS_RUNGS - 1]);
+            return cmd_fail(o, CMD_USAGE,
+                            "--compress: found auto, which chooses a codec from %s to %s during "
+                            "training; expected the name of a codec",
+                            codec_levels_spec[0], codec_levels_spec[CODEC_LEVELS_RUNGS - 1]);
         struct cmd_compressors_row *r = &t->rows[t->n_rows++];
         if (compress_canonical(word, r->spec, error))
             return cmd_fail(o, CMD_USAGE, "--compress: %s", error);
@@ -181,7 +180,9 @@ static int read_rows(const struct options *o, struct cmd_compressors *t, const s
             return cmd_fail(o, CMD_USAGE, "%s", why);
         find_info(t, r);
     }
-    return t->n_rows > 0 ? CMD_OK : cmd_fail(o, CMD_USAGE, "--compress names no compressor");
+    return t->n_rows > 0 ? CMD_OK
+                         : cmd_fail(o, CMD_USAGE,
+                                    "--compress: found an empty list, expected at least one codec");
 }
 
 /* Reads the catalogue and allocates the rows. A word of --compress and the space after it take

@@ -140,8 +140,9 @@ static int first_message(struct bench *b, const char *spec, uint64_t draw)
         return 0;
     char what[160];
     snprintf(what, sizeof what,
-             "the encoder says that an error of %.9g is left, decoding leaves %.9g", b->stat.e2,
-             e2);
+             "the encoder reports a remaining error of %.9g, but decoding leaves %.9g (a bug in "
+             "this codec)",
+             b->stat.e2, e2);
     return bench_fail(b, spec, what, -EPROTO);
 }
 
@@ -220,7 +221,11 @@ static int measure_row(struct bench *b, struct cmd_compressors_row *r)
         return err;
     time_row(b, r);
     close_spec(b);
-    return b->err != 0 ? bench_fail(b, r->spec, "refuses what it took before", b->err) : 0;
+    return b->err != 0
+               ? bench_fail(b, r->spec,
+                            "a later message of the same vector failed (a bug in this codec)",
+                            b->err)
+               : 0;
 }
 
 static void say(const struct cmd_compressors *t, size_t i)

@@ -144,11 +144,10 @@ static void print_infos(const struct cmd_compressors *t)
             print_info(&t->infos[i]);
     }
     puts("\nC(v) is what a message for v adds at the receiver, delta such that |v - C(v)|^2 <= (1 "
-         "- delta) |v|^2.\n"
-         "contraction: each message has delta >= 0; expected: on average over the random choices;\n"
-         "unbiased: C(v) is v on average; neither: for reproducing what others did.\n"
-         "\n--compress auto, the default of a run, is no codec of its own: it chooses one by the "
-         "drift.");
+         "- delta) |v|^2.\ncontraction: each message has delta >= 0; expected: on average over the "
+         "random choices;\nunbiased: C(v) is v on average; neither: no guarantee; for comparison "
+         "with published results.\n\n--compress auto, the default of a run, chooses one of these "
+         "codecs by the measured drift.");
 }
 
 static void print_measured(const struct cmd_compressors *t)

@@ -75,18 +75,19 @@ static int check_round(const struct drift *d)
 {
     unsigned long long min = d->round_min, max = d->round_max;
     if (d->apart && !options_given(d->o, "round"))
-        return cmd_fail(d->o, CMD_FAILED, "the models are of rounds %llu to %llu: not compared",
-                        min, max);
+        return cmd_fail(d->o, CMD_FAILED,
+                        "models not compared: they are of different rounds, %llu to %llu", min,
+                        max);
     unsigned long long asked = options_given(d->o, "round") ? options_uint(d->o, "round") : min;
     if (min == asked && max == asked)
         return CMD_OK;
     if (min > asked && !d->apart)
-        return cmd_fail(d->o, CMD_FAILED, "round %llu is past: round %llu was compared instead",
-                        asked, max);
+        return cmd_fail(d->o, CMD_FAILED, "round %llu is over; compared round %llu instead", asked,
+                        max);
     if (max < asked && !d->apart)
         return cmd_fail(d->o, CMD_FAILED,
-                        "round %llu does not come: training ended, round %llu was compared instead",
-                        asked, max);
+                        "training ended before round %llu; compared round %llu instead", asked,
+                        max);
     return cmd_fail(d->o, CMD_FAILED,
                     "not all models are of round %llu but of rounds %llu to %llu: not compared",
                     asked, min, max);
@@ -129,7 +130,7 @@ static int check_options(const struct options *o)
     for (size_t i = 0; files && i < sizeof of_peers / sizeof *of_peers; i++)
         if (is_typed(o, of_peers[i]))
             return cmd_fail(o, CMD_USAGE,
-                            "--%s: found with model files, expected without: it is of peers",
+                            "--%s cannot be combined with model files: it applies to peers",
                             of_peers[i]);
     if (files)
         return CMD_OK;
@@ -137,7 +138,7 @@ static int check_options(const struct options *o)
         return cmd_fail(o, CMD_USAGE, "--key FILE is missing");
     if (options_given(o, "round") && options_flag(o, "watch"))
         return cmd_fail(o, CMD_USAGE,
-                        "--round: found with --watch, expected without: it is one round");
+                        "--round cannot be combined with --watch, which compares many rounds");
     int code = wants(o, "round", "exact", "layers");
     if (code == CMD_OK)
         code = wants(o, "interval", "watch", NULL);

@@ -196,17 +196,19 @@ static int no_sketches(const struct drift *d, struct drift_compare *l, const str
     if (c->n == 1)
         return no_comparison(l, "a single model has no drift");
     if (c->n > 0 && first > asked && !c->rest)
-        return no_comparison(l, "round %llu is past: sketches of round %llu came", asked, first);
+        return no_comparison(l, "round %llu is over; received sketches of round %llu", asked,
+                             first);
     if (c->n > 0 && first == last)
         return no_comparison(l, "round %llu does not come: training ended with round %llu", asked,
                              last);
     if (c->n > 0)
-        return no_comparison(l, "sketches of rounds %llu to %llu came: not compared", first, last);
+        return no_comparison(l, "sketches not compared: they are of different rounds, %llu to %llu",
+                             first, last);
     if (c->silent != NULL)
         return no_comparison(l, "%s sent no sketches in time", c->silent);
     if (c->n_silent == 0)
         return no_comparison(l, "no peer answers");
-    return no_comparison(l, "joining: %zu of %u members are here", c->n_silent,
+    return no_comparison(l, "the run has not started: %zu of %u members have joined", c->n_silent,
                          (unsigned)d->w.run.min_peers);
 }
 
@@ -244,11 +246,11 @@ int drift_compare_sketches(struct drift *d, uint32_t ms)
     static struct come c;
     drift_comparison_close(&d->look);
     if (!d->w.has_run)
-        return no_comparison(&d->look, "no peer has told of a run yet");
+        return no_comparison(&d->look, "no peer has reported a run yet");
     if (cmd_run_is_layout(&d->w.run))
-        return no_comparison(&d->look,
-                             "its tensors are known to the program that trains them alone: "
-                             "--exact compares models");
+        return no_comparison(
+            &d->look,
+            "the run trains a program's own model, whose layers are not known here; use --exact");
     int code = cut(d, &layers);
     if (code != CMD_OK)
         return code;

@@ -56,8 +56,8 @@ static int read_model(struct files *f, const char *path)
                      "%s: found no \"run\" among its metadata, expected a model of a peer", path);
     else if (cmd_run_parse(&run, text, strlen(text), error) == 0 && cmd_run_is_layout(&run))
         code = cmd_fail(f->o, CMD_USAGE,
-                        "%s: found a program's own model, expected one that hearsay has; drift "
-                        "--exact compares those of a run that goes on",
+                        "%s: the model belongs to a program that uses the library, and only that "
+                        "program knows its tensors; use drift --exact while the run is active",
                         path);
     else if (cmd_run_parse(&run, text, strlen(text), error) != 0
              || cmd_training_model(&f->model, &run, error) < 0)

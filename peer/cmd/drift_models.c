@@ -97,7 +97,8 @@ static int count_trained(const struct drift *d, size_t dim, size_t *n_trained)
     char error[RUN_ERROR_MAX];
     struct model m;
     if (!d->w.has_run)
-        return cmd_fail(d->o, CMD_FAILED, "no peer told of the run that its model is of");
+        return cmd_fail(d->o, CMD_FAILED,
+                        "no peer sent the run description, which is needed to read its model");
     if (cmd_run_model(&m, &d->w.run, error) < 0)
         return cmd_fail(d->o, CMD_FAILED, "the peers' run: %s", error);
     size_t expected = m.n_params;
@@ -212,7 +213,8 @@ static void warn_absent(const struct drift *d)
         const struct cmd_observed *m = &d->w.member[i];
         if (m->known && !m->up && m->model == NULL && !record_state_is_final(m->record.state))
             fprintf(stderr,
-                    "hearsay drift: warning: %s does not answer: its model is not compared\n",
+                    "hearsay drift: warning: %s does not answer; the figures do not include its "
+                    "model\n",
                     m->record.name);
     }
 }

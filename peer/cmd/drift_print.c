@@ -247,15 +247,14 @@ static void print_exact(const struct consensus *c, const char *when)
            cmd_progress_drift(a, "%.4e", c->trained.xi),
            cmd_progress_drift(b, "%.4e", c->trained.relative), c->n);
     if (c->statistics.dim > 0)
-        printf("%-16s %-25s drift %-10s relative %s   (running means and variances, apart from the "
-               "drift)\n",
+        printf("%-16s %-25s drift %-10s relative %s   (running means and variances, not included "
+               "in the drift)\n",
                "statistics", "", cmd_progress_drift(a, "%.4e", c->statistics.xi),
                cmd_progress_drift(b, "%.4e", c->statistics.relative));
 }
 
-static const char too_near[] =
-    "the models are nearer than sketches tell, or not finite: --exact has "
-    "them compared";
+static const char too_near[] = "the models differ by less than sketches can measure, or are not "
+                               "finite; --exact compares the models";
 
 static void print_sketched(const struct drift_compare *l)
 {

@@ -105,7 +105,7 @@ int drift_watch(struct drift *d)
         if (n_gone > 1 && run_has_ended(&d->w))
             return end(&last, "the run is over", CMD_OK);
         if (n_gone == GONE_LOOKS)
-            return end(&last, "no peer answers any more", CMD_FAILED);
+            return end(&last, "lost the connection to all peers", CMD_FAILED);
         int code = up ? look(d, &last) : CMD_OK;
         if (code != CMD_OK)
             return code;

@@ -118,7 +118,8 @@ static void say_where(char *text, size_t size, const struct cmd_local_stop *s, u
         snprintf(text, size, "goes on from each peer's own checkpoint, of rounds %llu to %llu",
                  (unsigned long long)c.round, (unsigned long long)c.last);
     else if (c.there)
-        snprintf(text, size, "begins again, as there is no round of which all have a checkpoint");
+        snprintf(text, size,
+                 "starts again from round 0, because no round has a checkpoint of every peer");
     else
         snprintf(text, size, "begins again, as there is no checkpoint yet");
 }
@@ -132,7 +133,8 @@ void cmd_local_report_resume(const struct options *o, const char *out, uint32_t 
         cmd_fail(o, CMD_OK, "going on with the run in %s, from round %llu of %llu", out,
                  (unsigned long long)c.round, (unsigned long long)run->rounds);
     else if (c.there)
-        cmd_fail(o, CMD_OK, "going on with the run in %s, from what checkpoints there are", out);
+        cmd_fail(o, CMD_OK, "resuming the run in %s; each peer continues from its own checkpoint",
+                 out);
     else
         cmd_fail(o, CMD_OK, "the run in %s has no checkpoint: it begins again", out);
 }

@@ -115,7 +115,7 @@ static const struct
 {
     const char *json, *text;
 } held_out[] = {
-    [DATA_HELD_DRAWN] = {"drawn", "drawn apart from those for training"},
+    [DATA_HELD_DRAWN] = {"drawn", "generated separately from the training samples"},
     [DATA_HELD_FILES] = {"files", "the held-out files that --data names"},
     [DATA_HELD_SHARE] = {"share", "held out of training if training had the same --data"},
     [DATA_HELD_OTHER] = {"other",

@@ -21,7 +21,7 @@ const struct option_row cmd_generate_rows[] = {
     {.name = "top-k", .kind = OPTION_UINT, .arg = "K", .fallback = "0", .min = 0, .max = GENERATE_CLASSES,
      .help = "draw among the K most likely bytes; 0: among all"},
     {.name = "seed", .kind = OPTION_UINT, .arg = "N", .fallback = "1",
-     .help = "seed of the draws: the same seed gives the same text"},
+     .help = "random seed: the same seed gives the same text"},
     {.name = "raw", .kind = OPTION_FLAG,
      .help = "print the bytes unchanged; without --raw, bytes that are not printable UTF-8 are shown as U+FFFD"},
     CMD_ROW_MODEL_SPEC,
@@ -38,9 +38,7 @@ static int check_text(const struct options *o, const struct cmd_loaded *l)
     const struct sgd_values *v = sgd_values(&l->run);
     if (data_shape(v->data, &shape) == 0 && shape.form == DATA_TEXT)
         return CMD_OK;
-    return cmd_fail(o, CMD_USAGE,
-                    "%s: %s for %s is no model of text, expected an lstm or gpt that was trained "
-                    "on one",
+    return cmd_fail(o, CMD_USAGE, "%s: found %s for %s, expected a text model: lstm or gpt",
                     options_text(o, "file"), v->model, v->data);
 }
 
@@ -79,7 +77,8 @@ static int generate(const struct options *o, struct generate *g)
     for (uint64_t i = 0; i < length && !ferror(stdout); i++) {
         int byte = generate_next(g);
         if (byte < 0)
-            return cmd_fail(o, CMD_FAILED, "%s: the model's answers are not finite",
+            return cmd_fail(o, CMD_FAILED,
+                            "%s: the model's outputs are not finite (NaN or infinite)",
                             options_text(o, "file"));
         put(&p, raw, (uint8_t)byte);
         /* The output is flushed after each byte, so that the reader sees the text while it is

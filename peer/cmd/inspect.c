@@ -259,7 +259,8 @@ static void print_file(const struct cmd_inspect *in)
         printf("round      %s\n", run_quote(q, round));
     printf("finite     %s\n", in->n_bad == 0 ? "yes" : "no");
     if (in->unlike != NULL)
-        printf("unlike     its run's model: %s\n", run_quote(q, in->unlike));
+        printf("mismatch   tensor %s differs from the model of the run\n",
+               run_quote(q, in->unlike));
 }
 
 static void print_text(const struct cmd_inspect *in)
@@ -276,7 +277,8 @@ static void print_text(const struct cmd_inspect *in)
         print_input(in->input);
     double work = in->has_model ? multiply_adds(&in->model) : NAN;
     if (isfinite(work))
-        printf("work       %.6g multiply-adds a sample forward, in products\n", work);
+        printf("work       %.6g multiply-adds per sample (forward pass, matrix products only)\n",
+               work);
     if (in->path == NULL)
         printf("layers     %zu\n", in->model.n_layers);
     print_tensors(in);

@@ -72,7 +72,7 @@ static int build(struct cmd_inspect *in, const char *spec, const char *kind, enu
     if (err == 0)
         err = model_init(&in->model, spec, norm, &shape, why);
     else
-        snprintf(why, MODEL_ERROR_MAX, "no shape for it: give --data");
+        snprintf(why, MODEL_ERROR_MAX, "the input shape is not known; give --data");
     in->has_model = err == 0;
     return err;
 }

@@ -24,9 +24,7 @@ static void read_classes(const struct options *o, const char *path,
     if (kind_rows_parse(sgd_values(&l->run)->data, "csv", &kind))
         l->classes = labels_split(&kind, text);
     if (l->classes == NULL)
-        cmd_fail(o, CMD_OK,
-                 "warning: %s: the names of its classes are not those of its run, and "
-                 "left aside",
+        cmd_fail(o, CMD_OK, "warning: %s: its class names do not match its run and are ignored",
                  path);
 }
 
@@ -75,14 +73,13 @@ static int read_run(const struct options *o, const char *path, struct cmd_loaded
     const char *text = safetensors_value(&info, "run");
     int code = CMD_OK;
     if (text == NULL)
-        code = cmd_fail(o, CMD_USAGE,
-                        "%s: no \"run\" among its metadata: say with --model what it holds", path);
+        code = cmd_fail(o, CMD_USAGE, "%s: the metadata have no \"run\"; give --model SPEC", path);
     else if (cmd_run_parse(&l->run, text, strlen(text), error))
         code = cmd_fail(o, CMD_USAGE, "%s: %s", path, error);
     else if (cmd_run_is_layout(&l->run))
         code = cmd_fail(o, CMD_USAGE,
-                        "%s: found a program's own model, expected one of ours: only that program "
-                        "knows how it is run (--model says so where it is one of ours after all)",
+                        "%s: the model belongs to a program that uses the library; only that "
+                        "program can run it (if it is a hearsay model, give --model SPEC)",
                         path);
     else {
         read_classes(o, path, &info, l);

@@ -30,7 +30,8 @@
 #define CMD_ROW_MODEL_SPEC                                                                         \
     {                                                                                              \
         .name = "model", .kind = OPTION_TEXT, .arg = "SPEC",                                       \
-        .help = "what the file holds, in place of what its run says: for files written elsewhere"  \
+        .help = "model of the file, if it was not written by hearsay; overrides the run in its "   \
+                "metadata"                                                                         \
     }
 #define CMD_ROW_MODEL_NORM                                                                         \
     {                                                                                              \

@@ -171,7 +171,7 @@ static void on_wait(uv_timer_t *timer)
             add_name(l, i, n++, names, sizeof names);
     if (n > 0) {
         cmd_progress_end_line(&l->progress);
-        cmd_fail(l->o, CMD_OK, "waiting for %s: the run has ended for others %.0f s ago", names,
+        cmd_fail(l->o, CMD_OK, "waiting for %s: the run ended for other peers %.0f s ago", names,
                  (double)(uv_hrtime() - l->over_ns) * 1e-9);
     }
     l->wait_ms = 2 * l->wait_ms < WAIT_MOST_MS ? 2 * l->wait_ms : WAIT_MOST_MS;
@@ -252,7 +252,8 @@ static void on_signal(uv_signal_t *handle, int number)
     cmd_progress_end_line(&l->progress);
     cmd_fail(l->o, CMD_OK, "%s",
              l->interrupted ? "all peers are ended at once"
-                            : "the peers finish their step and stop; once more ends them at once");
+                            : "stopping: each peer finishes its step and takes a checkpoint; press "
+                              "Ctrl-C again to end all peers now");
     if (l->interrupted)
         uv_cluster_kill(&l->cluster);
     l->interrupted = true;
@@ -566,7 +567,9 @@ static int train(struct local *l)
     fprintf(stderr, "hearsay local: %u peers, 127.0.0.1:%u to :%u, everything in %s%s\n",
             (unsigned)l->n, (unsigned)l->cluster.child[0].port,
             (unsigned)l->cluster.child[l->n - 1].port, l->out,
-            l->result.is_temporary ? ", which goes if all is well (--out keeps it)" : "");
+            l->result.is_temporary
+                ? ", deleted if the run ends in consensus (keep it with --out DIR)"
+                : "");
     spawn_all(l);
     uv_run(&l->loop, UV_RUN_DEFAULT);
     l->result.seconds = seconds(l);

@@ -252,7 +252,7 @@ static void judge(struct cmd_local_result *r)
     }
     if (r->failed) {
         f->failed = CMD_FAILED;
-        f->failure = "not every peer could end the run";
+        f->failure = "at least one peer failed before the end of the run";
     }
     f->quorum = r->run.quorum;
     f->target = r->run.final_drift;
@@ -467,7 +467,7 @@ static void print_table(const struct cmd_local_result *r, const struct totals *t
                cmd_progress_drift(a, "%.4e", trained->xi),
                cmd_progress_drift(b, "%.4e", trained->relative), r->consensus.n);
     if (statistics->dim > 0)
-        printf("statistics     %s, relative %s (running means and variances, apart from the "
+        printf("statistics     %s, relative %s (running means and variances, not included in the "
                "drift)\n",
                cmd_progress_drift(a, "%.4e", statistics->xi),
                cmd_progress_drift(b, "%.4e", statistics->relative));
@@ -476,7 +476,7 @@ static void print_table(const struct cmd_local_result *r, const struct totals *t
         cmd_progress_codecs_add(&rungs, json_string_value(json_object_get(r->summary[i], "rung")),
                                 number(r->summary[i], "drift_excess"));
     cmd_progress_codecs_print(&rungs, stdout);
-    printf("rounds         %llu, and %llu to settle\n", (unsigned long long)t->rounds,
+    printf("rounds         %llu, then %llu of the consensus phase\n", (unsigned long long)t->rounds,
            (unsigned long long)t->settle_rounds);
     print_costs(r, t);
     print_models(r);

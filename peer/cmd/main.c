@@ -30,7 +30,7 @@ static const struct command commands[] = {
      .run = cmd_local},
     {.name = "peer",
      .usage = "--key FILE [--bootstrap HOST:PORT,...] [options]",
-     .summary = "be one peer of a cluster",
+     .summary = "run one peer of a cluster",
      .notes =
          "examples:\n"
          "  hearsay key new cluster.key\n"
@@ -78,7 +78,7 @@ static const struct command commands[] = {
      .takes_run_flags = true,
      .trainer = &sgd_keys,
      .keys = cmd_train_keys,
-     .no_key = "only for peers, and hearsay train has none: see hearsay local",
+     .no_key = "applies to several peers only; use hearsay local",
      .stray = "data",
      .run = cmd_train},
     {.name = "sim",
@@ -95,7 +95,7 @@ static const struct command commands[] = {
      .group = "More about a cluster",
      .usage = "--bootstrap HOST:PORT,... --key FILE [--exact] [--layers] [--watch] [--json], or "
               "MODEL MODEL...",
-     .summary = "show how far the peers' models are apart",
+     .summary = "measure the consensus distance of the peers' models",
      .notes =
          "examples:\n"
          "  hearsay drift --bootstrap a.example:7100 --key cluster.key --watch\n"
@@ -412,9 +412,11 @@ static void warn_unknown_variables(const struct command *c)
             continue;
         if (meant != NULL)
             options_env_name(meant, proposal, sizeof proposal);
-        fprintf(stderr, "hearsay %s: warning: %s is no option of any command%s%s%s\n", c->name,
-                name, meant != NULL ? ", did you mean " : "", meant != NULL ? proposal : "",
-                meant != NULL ? "?" : "");
+        fprintf(stderr,
+                "hearsay %s: warning: environment variable %s does not match an option of any "
+                "command%s%s%s\n",
+                c->name, name, meant != NULL ? ", did you mean " : "",
+                meant != NULL ? proposal : "", meant != NULL ? "?" : "");
     }
 }
 

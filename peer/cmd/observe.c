@@ -374,13 +374,14 @@ int cmd_observe(struct cmd_observe *w, const struct options *o)
         n_answers += w->member[i].answered;
     if (n_answers == 0 && w->refused_by[0] != '\0')
         return cmd_fail(o, CMD_FAILED,
-                        "%s admits only who is in its members file: --identity FILE names the key "
-                        "of one that is",
+                        "%s admits only identities on its allow-list; give the secret key of one "
+                        "with --identity FILE",
                         w->refused_by);
     if (n_answers == 0)
-        return cmd_fail(o, CMD_FAILED,
-                        "no peer answers at %s with this key (hearsay probe HOST:PORT says why)",
-                        options_text(o, "bootstrap"));
+        return cmd_fail(
+            o, CMD_FAILED,
+            "no peer answers at %s with this key; hearsay probe HOST:PORT shows the reason",
+            options_text(o, "bootstrap"));
     /* From here on results of earlier calls are ignored: their tags are positions before
      * sorting. */
     w->sorted = true;

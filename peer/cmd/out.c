@@ -16,8 +16,8 @@ static int out_refuse(struct cmd_out *out, enum outdir_state state, const char *
         return cmd_fail(out->o, CMD_USAGE, "--out %s has another run: %s; --fresh moves it aside",
                         out->dir, why);
     return cmd_fail(out->o, CMD_USAGE,
-                    "--out %s: found %s but no run.txt, so that nobody says of which run it is; "
-                    "--fresh moves it aside",
+                    "--out %s: found %s but no run.txt, so its run is not known; choose another "
+                    "directory, or move the files aside with --fresh",
                     out->dir, why);
 }
 
@@ -65,7 +65,7 @@ int cmd_out_open(struct cmd_out *out)
     if (err < 0)
         return cmd_fail(out->o, CMD_FAILED, "--fresh: %s", why);
     if (moved[0] != '\0')
-        cmd_fail(out->o, CMD_OK, "the former run is in %s now", moved);
+        cmd_fail(out->o, CMD_OK, "moved the earlier run to %s", moved);
     return CMD_OK;
 }
 
@@ -136,7 +136,7 @@ int cmd_out_print_finished(const struct cmd_out *out)
     json_t *j = outdir_read_summary(out->dir);
     if (j == NULL)
         return cmd_fail(out->o, CMD_FAILED, "%s/summary.json is gone", out->dir);
-    cmd_fail(out->o, CMD_OK, "this run has finished before, in %s; --fresh begins it anew",
+    cmd_fail(out->o, CMD_OK, "this run has already finished, in %s; --fresh starts it again",
              out->dir);
     if (options_flag(out->o, "json")) {
         json_dumpf(j, stdout, JSON_COMPACT | JSON_REAL_PRECISION(12));

@@ -186,7 +186,8 @@ static int take_run(struct peer *p)
     bool orphan = p->settings.bootstrap.n > 0 && !epochs && run_flags_orphan(&c->flags, error);
     if (orphan)
         (void)cmd_fail(p->o, CMD_OK,
-                       "%s; so this peer begins no run, and waits for one that has it", error);
+                       "%s; this peer cannot start a run with these flags and waits to join one",
+                       error);
     c->found = !orphan && (run_flags_any(&c->flags) || epochs || p->settings.bootstrap.n == 0);
     if (!c->found && cmd_training_check_files(&p->training, error) < 0)
         return cmd_fail(p->o, CMD_USAGE, "%s", error);
@@ -237,8 +238,10 @@ static int check_out_run(struct peer *p, const struct run *there)
     /* A flag may need other data than the run in --out has before the run description is
      * complete. */
     if (!run_is_fixed(&asked))
-        return cmd_fail(p->o, CMD_USAGE, "--out %s has a run of other data; --fresh moves it aside",
-                        p->out);
+        return cmd_fail(
+            p->o, CMD_USAGE,
+            "--out %s belongs to a run on other data; choose another directory or use --fresh",
+            p->out);
     int code = cmd_out_examine(&p->dir, p->o, p->out, NULL, &asked);
     if (code == CMD_OK && c->found)
         c->run = asked;

@@ -88,7 +88,6 @@ void cmd_peers_check_load(const struct options *o, uint32_t n)
         return;
     cmd_fail(o, CMD_OK,
              "warning: %u processes share %ld processor%s: sessions between them may time out; "
-             "hearsay sim "
-             "--peers %u trains the same models, bit for bit, in one process",
+             "hearsay sim --peers %u gives identical models in one process",
              (unsigned)n, n_processors, n_processors == 1 ? "" : "s", (unsigned)n);
 }

@@ -119,7 +119,7 @@ static int predict(struct prediction *p, const struct options *o)
     put_header(p);
     int err = cmd_logits(&answers);
     if (err == -EDOM)
-        return cmd_fail(o, CMD_FAILED, "%s: the model's answers are not finite",
+        return cmd_fail(o, CMD_FAILED, "%s: the model's outputs are not finite (NaN or infinite)",
                         options_text(o, "file"));
     if (err == -EIO)
         return cmd_fail(o, CMD_FAILED, "cannot write to stdout");
@@ -157,10 +157,7 @@ static void say(const struct prediction *p)
     struct kind_rows kind;
     if (p->loaded.data.test.names == NULL && kind_rows_parse(p->loaded.data.test.kind, "csv", &kind)
         && kind.scheme == LABELS_NAMES)
-        fputs("the model file does not say what its classes are called: they are numbers, by the "
-              "order "
-              "of their names\n",
-              stderr);
+        fputs("the model file has no class names; labels are class numbers\n", stderr);
     if (p->loaded.data.test.labels == NULL) {
         fprintf(stderr, "%zu samples of %s, without labels\n", n,
                 kind_brief(p->loaded.data.test.kind).text);
@@ -170,11 +167,10 @@ static void say(const struct prediction *p)
             kind_brief(p->loaded.data.test.kind).text, p->right,
             cmd_progress_percent(percent, (double)p->right / (double)n));
     if (p->loaded.data.held_out == DATA_HELD_OTHER)
-        fputs("these are all rows: they are not the training files of the peer that wrote the "
-              "model\n",
+        fputs("labelled all rows of --data, which are not the training files of this model\n",
               stderr);
     if (p->loaded.data.held_out == DATA_HELD_NONE)
-        fputs("these are all rows, and the model was trained on them\n", stderr);
+        fputs("labelled all rows of --data; the model was trained on them\n", stderr);
     if (p->loaded.data.held_out == DATA_HELD_SHARE)
         fprintf(stderr,
                 "these are the rows held out, %g of all; all rows are those of "

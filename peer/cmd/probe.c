@@ -201,7 +201,7 @@ static void on_failed(void *self, uint32_t tag, const struct uv_link *l)
     if (failed == STEP_VERSION) {
         say(p, STEP_KEY, true, since(begin_ns), "both ends hold the cluster key");
         say(p, STEP_VERSION, false, since(begin_ns),
-            "it speaks versions %u to %u of the messages, and we %u to %u",
+            "the peer supports protocol versions %u to %u, this program %u to %u",
             (unsigned)l->theirs.least, (unsigned)l->theirs.most, (unsigned)WIRE_VERSION_LEAST,
             (unsigned)WIRE_VERSION);
     } else {
@@ -323,7 +323,8 @@ static void say_run(struct probe *p)
     } else if (!p->greeted && p->ended) {
         say(p, STEP_RUN, false, took, "%s", connection_diagnostics_why(NODE_WHY_UNWELCOME));
     } else if (!p->greeted || !p->answered) {
-        say(p, STEP_RUN, false, took, "it does not answer: it may be reading its data, or hang");
+        say(p, STEP_RUN, false, took,
+            "no answer to the status request: the peer may still be reading its data, or hangs");
     } else if (p->run[0] == '\0') {
         say(p, STEP_RUN, true, took, "%s has no run yet, and waits for one", p->name);
     } else {
@@ -347,7 +348,7 @@ static void say_rest(struct probe *p)
     say(p, STEP_MEMBERS, true, 0, "%u alive of %u that it knows", (unsigned)p->status.n_live,
         (unsigned)p->n_members);
     if (p->status.clock_ms != 0)
-        say(p, STEP_CLOCK, true, 0, "%+.3f s from ours, give or take %.3f s", off_s,
+        say(p, STEP_CLOCK, true, 0, "%+.3f s relative to this machine, +- %.3f s", off_s,
             error_s + 0.001);
 }
 
@@ -526,7 +527,7 @@ static int take_key(struct probe *p)
     p->has_key = file != NULL;
     p->has_identity = own != NULL;
     if (own != NULL && file == NULL)
-        return cmd_fail(p->o, CMD_USAGE, "--identity: found no --key, expected one beside it");
+        return cmd_fail(p->o, CMD_USAGE, "--identity needs --key");
     if (own != NULL && uv_identity_read(own, &p->identity, NULL, error) < 0)
         return cmd_fail(p->o, CMD_USAGE, "--identity: %s", error);
     if (!p->has_key || keyfile_read(file, p->psk, error) == 0)
@@ -545,7 +546,7 @@ static int probe_all(struct probe *p)
     if (p->json)
         print_json(p, failed);
     else if (failed == NULL && !p->has_key)
-        printf("%s listens; give --key to see what it is\n", p->peer);
+        printf("%s accepts TCP connections; give --key to test the session\n", p->peer);
     return failed != NULL ? CMD_FAILED : CMD_OK;
 }
 

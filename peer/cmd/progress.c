@@ -225,7 +225,7 @@ static void add_drift(struct progress_line *l, const struct whole *w)
         return;
     cmd_progress_drift_at(a, w->drift, w->drift_round);
     if (in_phase(w, consensus) && s->wanted_drift > 0)
-        snprintf(wanted, sizeof wanted, ", wanted %.2g", s->wanted_drift);
+        snprintf(wanted, sizeof wanted, ", target %.2g", s->wanted_drift);
     if (s->has_exact)
         snprintf(full, sizeof full, "relative drift %s exact, %s estimated%s",
                  cmd_progress_drift(b, "%.2e", s->exact_drift), a, wanted);

@@ -319,7 +319,8 @@ static int read_rule(const struct reading *r, bool is_link, char *text)
         err = read_peers(r, next_word(&at), &rule->b);
     for (; err == 0 && (word = next_word(&at)) != NULL; n++)
         err = read_word(r, rule, word);
-    return err == 0 && n == 0 ? scenario_refuse(r, "expected what is so of them, as name=value")
+    return err == 0 && n == 0 ? scenario_refuse(
+               r, "expected at least one property as name=value, such as latency-us=5000")
                               : err;
 }
 
@@ -356,16 +357,15 @@ static int read_scheduled_action(const struct reading *r, char *text)
     if (err == 0 && m->action->times)
         err = read_number(r, "times", next_word(&at), 1e-3, 1e6, &m->times);
     word = next_word(&at);
-    return err == 0 && word != NULL
-               ? scenario_refuse(r, "found '%.32s', expected nothing behind it", word)
-               : err;
+    return err == 0 && word != NULL ? scenario_refuse(
+               r, "found '%.32s' after the last argument, expected the end of the line", word)
+                                    : err;
 }
 
 static int add_line(const struct reading *r, const struct options_setting *found)
 {
     if (r->s->n_rules + r->s->n_scheduled == SCENARIO_LINES_MAX)
-        return scenario_refuse(r, "found more than %d lines, expected at most so many",
-                               SCENARIO_LINES_MAX);
+        return scenario_refuse(r, "found too many lines, expected at most %d", SCENARIO_LINES_MAX);
     if (strcmp(found->name, "link") == 0)
         return read_rule(r, true, found->value);
     if (strcmp(found->name, "peer") == 0)
@@ -404,8 +404,10 @@ static int check_life(struct reading *r, uint32_t peer)
     }
     if (stopped != NULL) {
         r->line = stopped->line;
-        return scenario_refuse(r, "stop: peer %u never goes on, and the simulation would not end",
-                               peer);
+        return scenario_refuse(
+            r,
+            "stop: peer %u needs a later \"go\" or \"kill\", otherwise the simulation never ends",
+            peer);
     }
     return 0;
 }

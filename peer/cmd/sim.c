@@ -364,10 +364,9 @@ static int choose_threads(struct simulation *s)
     if (strcmp(options_text(s->o, "shard"), "split") != 0)
         alone = "--shard auto";
     if (alone != NULL && asked > 1)
-        return cmd_fail(
-            s->o, CMD_USAGE,
-            "--threads: found %llu, expected 1 with %s, as peers then look at what others own",
-            (unsigned long long)asked, alone);
+        return cmd_fail(s->o, CMD_USAGE,
+                        "--threads: found %llu, expected 1 with %s, because peers then share state",
+                        (unsigned long long)asked, alone);
     long processors = alone != NULL ? 1 : sysconf(_SC_NPROCESSORS_ONLN);
     if (asked == 0)
         asked = processors < 1                 ? 1

@@ -63,8 +63,8 @@ static void say(struct simulation *s, const struct gathering *g)
     /* If some peers have already ended the run, the simulation has a verdict from them. */
     if (g->n_done > 0) {
         cmd_fail(s->o, CMD_OK,
-                 "warning: %u peers have ended the run and are gone, and %u wait for others for "
-                 "ever: they count as dead",
+                 "warning: %u peers have ended the run and left; %u peers wait for them and count "
+                 "as dead",
                  g->n_done, g->n);
         return;
     }
@@ -77,8 +77,9 @@ static void say(struct simulation *s, const struct gathering *g)
                  g->n, g->need);
     else if (g->need > 0)
         snprintf(s->never_begins, sizeof s->never_begins,
-                 "the run never begins: no more than %u of the %u peers of --min-peers meet", here,
-                 g->need);
+                 "the run never begins: at most %u of the %u peers that --min-peers requires find "
+                 "each other",
+                 here, g->need);
     else
         snprintf(s->never_begins, sizeof s->never_begins,
                  "the run never begins: each of the %u peers that live waits for others", g->n);

@@ -92,7 +92,7 @@ static void judge_no_end(const struct simulation *s, struct result *r)
         f->rounds_claimed = r->rounds;
     } else {
         f->failed = CMD_FAILED;
-        f->failure = "nobody ended the run";
+        f->failure = "no peer reached the end of the run";
     }
 }
 
@@ -125,7 +125,7 @@ static void judge(const struct simulation *s, struct result *r)
         verdict_add_peer(&r->facts, &p);
         if (sim_ended(s->world, i, &code) && !has_ended(s, i, &code)) {
             r->facts.failed = CMD_FAILED;
-            r->facts.failure = "not every peer could end the run";
+            r->facts.failure = "at least one peer failed before the end of the run";
         }
         r->facts.quorum = own.quorum;
         r->facts.target = own.target;
@@ -224,16 +224,15 @@ static void print_text(const struct simulation *s, const struct result *r)
         high[CMD_PROGRESS_TEXT];
     printf(
         "%u peers, %" PRIu64 " rounds and %" PRIu64
-        " of the consensus phase, %.2f s simulated in %.1f s\n"
-        "accuracy        %s to %s\n"
-        "drift           %s, relative %s (exact); relative %s as the peers estimate it\n",
+        " of the consensus phase, %.2f s simulated in %.1f s\naccuracy        %s to %s\ndrift      "
+        "     %s, relative %s (exact); estimated by the peers: relative %s\n",
         s->n, r->rounds, r->settle_rounds, (double)sim_now_us(s->world) * 1e-6, r->seconds,
         cmd_progress_percent(low, r->accuracy_min), cmd_progress_percent(high, r->accuracy_max),
         cmd_progress_drift(xi, "%.4g", r->exact.trained.xi),
         cmd_progress_drift(relative, "%.3g", r->exact.trained.relative),
         cmd_progress_drift_at(estimated, cmd_drift_mean_value(&r->estimated), r->estimated.round));
     if (r->exact.statistics.dim > 0)
-        printf("statistics      %s, relative %s (running means and variances, apart from the "
+        printf("statistics      %s, relative %s (running means and variances, not included in the "
                "drift)\n",
                cmd_progress_drift(xi, "%.4g", r->exact.statistics.xi),
                cmd_progress_drift(relative, "%.3g", r->exact.statistics.relative));

@@ -290,7 +290,9 @@ static int judge(struct cmd_train *t)
 {
     if (t->diverged[0] == '\0' && !divergence_ran_away(&t->verdict, t->diverged)) {
         if (divergence_learnt_nothing(&t->verdict, t->trainer.guess, &t->tested, t->unlearnt))
-            fprintf(stderr, "hearsay train: nothing was learnt: %s. Another --lr may help\n",
+            fprintf(stderr,
+                    "hearsay train: warning: the model is no better than guessing: %s. Try another "
+                    "--lr\n",
                     t->unlearnt);
         return CMD_OK;
     }

@@ -78,7 +78,7 @@ static int resume(struct cmd_train *t)
     if (state_end(&s) != 0)
         return checkpoint_refuse(t, m, s.why, s.no_memory);
     k->kept = t->round;
-    cmd_fail(t->o, CMD_OK, "going on from the checkpoint of round %llu of %llu, in %s",
+    cmd_fail(t->o, CMD_OK, "resuming from the checkpoint of round %llu of %llu in %s",
              (unsigned long long)t->round, (unsigned long long)t->run.rounds, t->out);
     return CMD_OK;
 }
@@ -137,7 +137,7 @@ static void write_one(struct cmd_train *t)
     if (err == 0)
         err = uv_writer_keep(&k->writer, &k->copy, &label);
     if (err < 0)
-        cmd_fail(t->o, CMD_OK, "warning: a checkpoint of round %llu could not be begun: %s",
+        cmd_fail(t->o, CMD_OK, "warning: cannot start to write a checkpoint of round %llu: %s",
                  (unsigned long long)t->round, strerror(-err));
     k->last_ns = uv_hrtime();
 }
@@ -232,13 +232,12 @@ int cmd_train_write_model(struct cmd_train *t)
                             t->keep.kept > 0 ? ", and the same command goes on from a checkpoint"
                                              : "");
         if (say)
-            cmd_fail(t->o, CMD_OK,
-                     "warning: %s; the model is in memory, and tried again for %lld s", why,
-                     (long long)((retry_left_us(&retry, now_us) + 999999) / 1000000));
+            cmd_fail(t->o, CMD_OK, "warning: %s; the model stays in memory; retrying for %lld s",
+                     why, (long long)((retry_left_us(&retry, now_us) + 999999) / 1000000));
         wait_for(wait_us);
     }
     if (retry.begun)
-        cmd_fail(t->o, CMD_OK, "the model is in %s now", t->out);
+        cmd_fail(t->o, CMD_OK, "wrote the model to %s after a retry", t->out);
     return CMD_OK;
 }
 

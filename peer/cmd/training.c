@@ -137,8 +137,8 @@ int cmd_training_data(struct cmd_training *t, const char *kind, uint64_t seed,
     if (t->reading != NULL && t->data.note[0] != '\0')
         fprintf(t->reading->out, "--data: %s\n", t->data.note);
     if (t->reading != NULL && t->shard_spec.mode == SHARD_OWN && strchr(kind, ':') != NULL)
-        fprintf(t->reading->out,
-                "--shard own: means, scales and categories of the columns are the run's\n");
+        fprintf(t->reading->out, "--shard own: column means, scales and categories come from the "
+                                 "run, not from this file\n");
     t->has_data = true;
     t->seed = seed;
     return 0;
@@ -236,8 +236,8 @@ static int take_init(struct cmd_training *t, const struct run *run, char error[R
         return 0;
     if (t->init_path == NULL) {
         snprintf(error, RUN_ERROR_MAX,
-                 "--init is missing: the run begins with the model of a file (init=%s), which "
-                 "every peer needs",
+                 "--init is missing: the run starts from a given model (init=%s); every peer needs "
+                 "its file",
                  sgd_values(run)->init);
         return -EINVAL;
     }

@@ -266,7 +266,7 @@ uint32_t watch_view(FILE *out, const struct watch_facts *f, uint32_t width, uint
         put_member(&p, f, &f->member[i]);
     if (shown < f->n) {
         char line[LINE];
-        snprintf(line, sizeof line, "and %u more, for which this terminal has no lines",
+        snprintf(line, sizeof line, "%u more members do not fit on this terminal",
                  (unsigned)(f->n - shown));
         put(&p, line);
     }

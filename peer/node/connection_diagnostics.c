@@ -167,7 +167,8 @@ static void tell_version(struct sessions *s, uint32_t i)
 {
     const struct connection_diagnostics_entry *e = &s->seek.at[i];
     env_note(s->env, NOTE_WARNING,
-             "no session with %.80s: it speaks versions %u to %u of the messages, and we %u to %u",
+             "no session with %.80s: the peer supports protocol versions %u to %u, this program %u "
+             "to %u",
              s->seeds[i].name, (unsigned)e->least, (unsigned)e->most, (unsigned)WIRE_VERSION_LEAST,
              (unsigned)WIRE_VERSION);
 }

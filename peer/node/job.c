@@ -539,7 +539,8 @@ void job_judge(struct job *j)
                  why);
     else if (divergence_learnt_nothing(&j->verdict, j->workshop->trainer.guess, &j->tested,
                                        j->figures.unlearnt))
-        env_note(j->env, NOTE_WARNING, "nothing was learnt: %s. Another --lr may help",
+        env_note(j->env, NOTE_WARNING,
+                 "warning: the model is no better than guessing: %s. Try another --lr",
                  j->figures.unlearnt);
 }
 

@@ -461,7 +461,7 @@ static void go_on(struct resume *r, const struct node_resume *from)
         return;
     }
     r->env->fx->resumed = (uint32_t)(from - r->env->config.resume) + 1;
-    env_note(r->env, NOTE_INFO, "going on from the checkpoint of round %llu of %llu%s",
+    env_note(r->env, NOTE_INFO, "resuming from the checkpoint of round %llu of %llu%s",
              (unsigned long long)r->phases->round, (unsigned long long)r->workshop->run.rounds,
              from != r->env->config.resume ? ", the latest that all have" : "");
 }

@@ -278,7 +278,7 @@ static bool fix(struct statistics_aggregation *p, const struct gathering *g, str
     struct env *v = p->env;
     const struct node_pool *pool = v->config.pool;
     struct node_part *parts = calloc(g->n_fit, sizeof *parts);
-    char error[RUN_ERROR_MAX] = "out of memory for the column moments", names[NAMES];
+    char error[RUN_ERROR_MAX] = "out of memory for the column statistics", names[NAMES];
     size_t n = 0;
     for (size_t i = 0; i < g->n && parts != NULL; i++)
         if (g->said[i] != NULL && !g->said[i]->lacks)

@@ -327,7 +327,7 @@ static void say_all(struct verdict *o, const struct verdict_facts *f)
     }
     say_rounds(o, f);
     if (is_said(f->unlearnt))
-        say(o, "; nothing was learnt: %s", f->unlearnt);
+        say(o, "; warning: the model is no better than guessing: %s", f->unlearnt);
 }
 
 void verdict_judge(struct verdict *o, const struct verdict_facts *f)

@@ -139,7 +139,7 @@ bool run_log_save_model(struct run_log *d, const struct node *n)
     d->stored |= err > 0;
     d->unstored = err < 0;
     if (again && !d->unstored)
-        note(d, NOTE_WARNING, "the model is in %s now", d->dir);
+        note(d, NOTE_WARNING, "wrote the model to %s after a retry", d->dir);
     return !d->unstored;
 }
 
@@ -172,8 +172,7 @@ uint32_t run_log_model_retry_ms(struct run_log *d)
     if (wait_us == 0)
         note(d, NOTE_WARNING, "%s; the model is offered to others", d->why);
     else if (say)
-        note(d, NOTE_WARNING, "%s; the model is in memory, and tried again for %lld s", d->why,
-             left_s);
+        note(d, NOTE_WARNING, "%s; the model stays in memory; retrying for %lld s", d->why, left_s);
     return (uint32_t)(wait_us / 1000) + (wait_us > 0);
 }
 

@@ -76,8 +76,8 @@ static void write_text(char text[REJECTION_LOG_TEXT], enum rejection_log_kind ki
         break;
     case REJECTION_LOG_VERSION:
         snprintf(text, REJECTION_LOG_TEXT,
-                 "a connection from %s was refused: it speaks versions %u to %u of the messages, "
-                 "and we %u to %u (%llu so far)",
+                 "a connection from %s was refused: the peer supports protocol versions %u to %u, "
+                 "this program %u to %u (%llu so far)",
                  host, (unsigned)l->theirs.least, (unsigned)l->theirs.most,
                  (unsigned)l->net->versions.least, (unsigned)l->net->versions.most, n);
         break;

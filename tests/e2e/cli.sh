@@ -125,7 +125,7 @@ check "sim: a consensus phase of $(figures json long.out settle_rounds) rounds i
 HEARSAY_PEERS=0 refuses "HEARSAY_PEERS=0" 'peers' local
 check "a misspelt variable is named" eval \
     'HEARSAY_TOPLOGY=complete HEARSAY_PEERS=3 "$HEARSAY" topology ring >stray.out 2>stray.err &&
-        grep -qx "hearsay topology: warning: HEARSAY_TOPLOGY is no option of any command, did you mean HEARSAY_TOPOLOGY?" stray.err &&
+        grep -qx "hearsay topology: warning: HEARSAY_TOPLOGY does not match an option of any command, did you mean HEARSAY_TOPOLOGY?" stray.err &&
         [ "$(wc -l <stray.err)" = 1 ]'
 refuses "topology of an unknown family" 'heap' topology heap
 refuses "compressors: --compress zip" 'zip' compressors --compress zip

@@ -58,7 +58,7 @@ for way in train "sim --peers 2" "local --peers 2"; do
         >flat.out 2>flat.err </dev/null
     check "$way: --lr 1e-9 ends with 0" [ $? = 0 ]
     check "  and says that nothing was learnt" \
-        grep -q 'nothing was learnt: the training loss ended at 2\.3[0-9]*, and guessing has 2\.303' flat.err
+        grep -q 'warning: the model is no better than guessing: the training loss ended at 2\.3[0-9]*, and guessing has 2\.303' flat.err
     check "  in JSON, too" grep -q '"unlearnt": *"the training loss ended at' flat.out
 done
 
@@ -71,11 +71,11 @@ for way in train "sim --peers 2" "local --peers 2"; do
         >rare.out 2>rare.err </dev/null
     check "$way: with a label that 5 % of the samples have, the exit code is 0" [ $? = 0 ]
     check "  and says that nothing was learnt" \
-        grep -q 'nothing was learnt: the accuracy is [0-9.]* %, and the most frequent label alone gives 95\.[0-9]* %' rare.err
+        grep -q 'warning: the model is no better than guessing: the accuracy is [0-9.]* %, and the most frequent label alone gives 95\.[0-9]* %' rare.err
     check "  in JSON, too" grep -q '"unlearnt": *"the accuracy is [0-9.]* %' rare.out
 done
 "$HEARSAY" eval rare-train/model.safetensors --data csv:rare.csv,test=rare.csv --json >rare.out 2>rare.err
-check "eval prints the same warning" grep -q 'nothing was learnt: the accuracy is [0-9.]* %, and the most frequent label alone gives 95\.00 %' rare.err
+check "eval prints the same warning" grep -q 'warning: the model is no better than guessing: the accuracy is [0-9.]* %, and the most frequent label alone gives 95\.00 %' rare.err
 check "  and the share of the most frequent label in JSON" [ "$(figures json rare.out majority)" = 0.95 ]
 
 e2e_end

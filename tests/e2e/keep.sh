@@ -42,7 +42,7 @@ value()
 run=(train --model logreg --data glyphs --rounds 30 --seed "$seed")
 ends "train" 0 '^epoch' "${run[@]}" --out alone
 contents alone >before
-ends "train, finished" 0 'finished before, in alone; --fresh begins it anew$' "${run[@]}" --out alone --json
+ends "train, finished" 0 'finished before, in alone; --fresh starts it again$' "${run[@]}" --out alone --json
 check "  with the same result, as JSON" [ "$(value ends.out test_accuracy)" = "$(value alone/summary.json test_accuracy)" ]
 ends "  and for people" 0 'finished before' "${run[@]}" --out alone
 check "  with its accuracy" grep -qE '^accuracy +[0-9.]+ %$' ends.out
@@ -54,7 +54,7 @@ for command in "sim --peers 2" "local --peers 2"; do
     ends "${command%% *} there" 2 "command=train there, ${command%% *} here; " $command --model logreg --rounds 30 --out alone
 done
 unchanged "none of them has changed a thing" alone
-ends "train --fresh" 0 'the former run is in alone/old.1 now' "${run[@]}" --lr 0.05 --out alone --fresh
+ends "train --fresh" 0 'moved the earlier run to alone/old.1 now' "${run[@]}" --lr 0.05 --out alone --fresh
 grep -v /run.txt before | sed 's, alone/, alone/old.1/,' | sha256sum --check --quiet >moved.out 2>&1
 check "  which is all there" [ $? = 0 ]
 ends "  and a run still" 0 'finished before' "${run[@]}" --out alone/old.1
@@ -65,7 +65,7 @@ contents foreign >before
 ends "files of nobody" 2 '--out foreign: found model.safetensors but no run.txt, .* --fresh moves it aside$' "${run[@]}" --out foreign
 unchanged "  are left alone" foreign
 check "  and no lock is made" [ ! -e foreign/.lock ]
-ends "  but for --fresh" 0 'the former run is in foreign/old.1 now' "${run[@]}" --out foreign --fresh
+ends "  but for --fresh" 0 'moved the earlier run to foreign/old.1 now' "${run[@]}" --out foreign --fresh
 mkdir -p foreign-peers/peer-5 && cp alone/model.safetensors foreign-peers/peer-5
 ends "a peer's files of nobody" 2 'found peer-5 but no run.txt' sim --peers 2 --model logreg --rounds 5 --out foreign-peers
 
@@ -139,11 +139,11 @@ rm killed/summary.json
 ends "killed behind the end of the peers" 0 'all peers of this run have finished before' local --peers 3 "${several[@]}" --out killed
 check "  the result is found again" grep -q '^consensus of 3 of 3 peers' ends.out
 rm killed/summary.json killed/peer-1/summary.json
-ends "killed when some had finished" 0 'the former run is in killed/peer-2/old.1 now' local --peers 3 "${several[@]}" --out killed
+ends "killed when some had finished" 0 'moved the earlier run to killed/peer-2/old.1 now' local --peers 3 "${several[@]}" --out killed
 for i in 0 1 2; do
     check "  peer $i: the same model" cmp killed/peer-$i/model.safetensors sim/peer-$i/model.safetensors
 done
-ends "a smaller run --fresh" 0 'the former run is in killed/old.1 now' local --peers 2 --model logreg --rounds 5 --out killed --fresh
+ends "a smaller run --fresh" 0 'moved the earlier run to killed/old.1 now' local --peers 2 --model logreg --rounds 5 --out killed --fresh
 check "  has its own peers only" [ -s killed/peer-1/model.safetensors -a ! -e killed/peer-2 ]
 check "  the larger one's are aside" cmp killed/old.1/peer-2/model.safetensors sim/peer-2/model.safetensors
 
@@ -175,9 +175,9 @@ check "peer b ends with 0" finish "$b" 60
 contents a >before
 contents b >>before
 # Nobody is there, and nobody is waited for.
-ends "a, finished" 0 '^hearsay peer: this run has finished before, in a; ' "${founder[@]}" --json
+ends "a, finished" 0 '^hearsay peer: this run has already finished, in a; ' "${founder[@]}" --json
 check "  with the same verdict" [ "$(value ends.out verdict.text)" = "$(value a/summary.json verdict.text)" ]
-ends "b, finished" 0 '^hearsay peer: this run has finished before, in b; ' "${guest[@]}"
+ends "b, finished" 0 '^hearsay peer: this run has already finished, in b; ' "${guest[@]}"
 ends "a of another run" 2 'rounds=2000 there, 30 here; ' "${founder[@]}" --rounds 30
 contents a >after
 contents b >>after
@@ -217,7 +217,7 @@ start full "$HEARSAY" peer --listen 127.0.0.1:0 --key cluster.key "${full[@]}" -
 pid=$started
 check "a peer trains" wait_until 60 round_at_least full/metrics.jsonl 1
 limit "$pid" 100000
-check "its model cannot be written: it says so" wait_until 120 grep -q 'File too large; the model is in memory, and tried again for 600 s$' full.err
+check "its model cannot be written: it says so" wait_until 120 grep -q 'File too large; the model stays in memory; retrying for 600 s$' full.err
 check "  it goes on" alive "$pid"
 check "  and leaves no half" eval '! ls full | grep -q tmp'
 limit "$pid" -1

@@ -46,7 +46,7 @@ for k in 1 2 3; do
 done
 check "the same command goes on (SEED=$SEED)" eval \
     'bounded "$HEARSAY" "${run[@]}" --out killed >killed.out 2>killed.err'
-check "and says so" grep -q "going on with the run in killed" killed.err
+check "and says so" grep -q "resuming the run in killed" killed.err
 check "from a checkpoint" eval \
     '[ "$(sed -n "/\"start\"/{n;p}" killed/peer-0/metrics.jsonl | tail -n 1 | jq .round)" -gt 100 ]'
 check "to the same models, bit for bit (SEED=$SEED)" eval '[ "$(tensors whole)" = "$(tensors killed)" ]'
@@ -181,7 +181,7 @@ first=$(tail -qn 1 asked/peer-?/metrics.jsonl | jq -s 'map(.bytes_sent) | add')
 check "the same command goes on" eval \
     'bounded "$HEARSAY" "${run[@]}" --out asked --json >asked.out 2>asked.err'
 check "  to the same models, bit for bit" eval '[ "$(tensors whole)" = "$(tensors asked)" ]'
-check "  from there" grep -q "^hearsay local: going on with the run in asked, from round $at of " asked.err
+check "  from there" grep -q "^hearsay local: resuming the run in asked, from round $at of " asked.err
 once='reduce .[] as $l ([]; if $l.start then map(select(.round + .settle_rounds <= $l.from_round))
     else . + [$l] end) | .[] | [.round, .settle_rounds, .loss]' # As peer/docs/json.md has it.
 jq -cs "$once" whole/peer-1/metrics.jsonl >whole.lines
@@ -221,14 +221,14 @@ check "a peer alone says from where it goes on: $(tail -n 1 single.err)" eval \
     'at=$(jq .resumes_at single/summary.json) && [ "$at" = "$(jq .round single/summary.json)" ] && jq -e .interrupted single/summary.json >single.jq &&
     grep -q "s: the same command goes on from round $at$" single.err'
 start single "$HEARSAY" "${alone[@]}"
-check "  and goes on there" eval 'wait_until 30 grep -q "going on from the checkpoint of round $at " single.err'
+check "  and goes on there" eval 'wait_until 30 grep -q "resuming from the checkpoint of round $at " single.err'
 kill -KILL "$started"
 wait "$started" 2>/dev/null
 forget "$started"
 rm -rf mixed && cp -r single mixed
 mixed_peer=(peer --listen 127.0.0.1:0 --key killed/cluster.key --model logreg --data glyphs --rounds 1000000 --out mixed)
 start renamed "$HEARSAY" "${mixed_peer[@]}" --name t
-check "peer: the same identity goes on under another name" eval 'wait_until 30 grep -q "going on from the checkpoint of round $at " renamed.err'
+check "peer: the same identity goes on under another name" eval 'wait_until 30 grep -q "resuming from the checkpoint of round $at " renamed.err'
 kill -KILL "$started"
 wait "$started" 2>/dev/null
 forget "$started"

@@ -117,7 +117,7 @@ check "  nor does one begin where peers never meet" [ "$code" = 2 ]
 sim lone 'at = "0 cut 0 *"'
 check "  who alone never meets the others is dead to them ($(of lone .verdict.text))" \
     [ "$code $(of lone '.verdict | "\(.n_among) of \(.n_members) \(.dead)"')" = '0 7 of 8 ["peer-0"]' ]
-check "    with a warning" grep -q 'warning: 7 peers have ended the run and are gone, and 1 wait' lone.err
+check "    with a warning" grep -q 'warning: 7 peers have ended the run and left; 1 wait' lone.err
 sim mended 'at = "0 cut * *"' 'at = "300 heal * *"'
 check "  but where paths are there again, it does" [ "$code $(of mended .verdict.n_among)" = "0 8" ]
 sim awaited 'at = "0 kill 1"' 'at = "300 restart 1"'
@@ -142,7 +142,7 @@ refused()
 refused 'at = "1 restart 2"' 'restart: peer 2 has not been killed before'
 refused 'at = "1 stop 2"' 'stop: peer 2 never goes on'
 refused 'at = "1 explode 2"' "found 'explode', expected one of kill"
-refused 'at = "1 kill 2 3"' "found '3', expected nothing behind it"
+refused 'at = "1 kill 2 3"' "found '3' after the last argument, expected the end of the line"
 refused 'at = "-1 kill 2"' "seconds: found '-1', expected a number from 0"
 refused 'at = "1 slow 2"' "times: found ''"
 refused 'at = "1 cut 2"' "found '', expected peers from 0 to 7"

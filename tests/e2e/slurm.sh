@@ -100,7 +100,7 @@ further()
     round_at_least again/rank-0/metrics.jsonl $((stopped + 5))
 }
 check "submitted again it goes on behind round $stopped" wait_until 60 further
-check "  all four from their checkpoints" [ "$(grep -cE "going on from the checkpoint of round [1-9]" job.log)" = 4 ]
+check "  all four from their checkpoints" [ "$(grep -cE "resuming from the checkpoint of round [1-9]" job.log)" = 4 ]
 scancel --signal=TERM "$job"
 check "  until it is cancelled" wait_until 60 over
 [ $failed = 0 ] || sed 's/^/# /' job.log sbatch.err

@@ -56,7 +56,7 @@ for k in 1 2 3; do
 done
 check "killed three times, the same command goes on" eval \
     'bounded "$HEARSAY" "${run[@]}" --out killed >killed.out 2>killed.err'
-check "  $(head -n 1 killed.err)" grep -qE '^hearsay train: going on from the checkpoint of round [1-9][0-9]* of 20000, in killed$' killed.err
+check "  $(head -n 1 killed.err)" grep -qE '^hearsay train: resuming from the checkpoint of round [1-9][0-9]* of 20000, in killed$' killed.err
 same "  and ends" killed
 once whole | jq -c '.[] | [.round, .loss, .test_loss]' >whole.lines
 once killed | jq -c '.[] | [.round, .loss, .test_loss]' >killed.lines

@@ -142,7 +142,7 @@ kill -STOP "${children[1]}"
 finish "$parent" 120
 ends "a peer that is stopped for good" halted.out 1 "failed 1 2/3 peer-1 exact"
 check "  it was waited for by name: $(grep 'waiting for' halted.err | head -n 1)" \
-    grep -q 'waiting for peer-1 (stopped): the run has ended for others [0-9]* s ago' halted.err
+    grep -q 'waiting for peer-1 (stopped): the run ended for other peers [0-9]* s ago' halted.err
 check "  and ended: $(grep 'than --quorum-timeout' halted.err)" \
     grep -q 'peer-1 has been stopped for longer than --quorum-timeout: it is ended' halted.err
 check "  none is left" none_alive "${children[@]}"

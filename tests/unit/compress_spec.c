@@ -112,7 +112,7 @@ static void test_errors(void **state)
         {"topk:nan", "topk:nan: keep must be in (0, 1], found nan"},
         {"topk:0.0000000001", "topk:0.0000000001: keep must be in (0, 1], found 0.0000000001"},
         {"topk:", "topk:: keep must be in (0, 1], found "},
-        {"topk:0.1:2", "topk:0.1:2: topk takes 1 values at most"},
+        {"topk:0.1:2", "topk:0.1:2: topk takes at most 1 values"},
         {"", "the compressor is empty"},
         {"sign:7", "sign:7: block must be 0 (all) or a multiple of 8 up to "
                    "1048576, found 7"},

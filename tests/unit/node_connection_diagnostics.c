@@ -103,10 +103,11 @@ static void test_once_is_no_sign(void **state)
 static void test_both_ranges_are_told(void **state)
 {
     (void)state;
-    char said[64];
+    char said[128];
     struct lone *w = alone(1);
     fails(w, 0, NODE_WHY_VERSION);
-    snprintf(said, sizeof said, "one:7100: it speaks versions %d to %d of the messages, and we %d",
+    snprintf(said, sizeof said,
+             "one:7100: the peer supports protocol versions %d to %d, this program %d",
              WIRE_VERSION + 1, WIRE_VERSION + 2, WIRE_VERSION_LEAST);
     assert_int_equal(lone_said(w, said), 1);
     lone_close(w);

@@ -74,7 +74,8 @@ static void auto_is_of_choco(void **state)
     set(&f, "policy", "sync");
     set(&f, "mixer", "average");
     assert_int_equal(run_from_flags(&r, &f, error), -EINVAL);
-    assert_true(strncmp(error, "--mixer average: needs a compressor in --compress, not auto", 58) == 0);
+    assert_true(strncmp(error, "--mixer average: needs a compressor in --compress, not auto", 58)
+                == 0);
     assert_memory_equal(&r, &untouched, sizeof r);
 }
 

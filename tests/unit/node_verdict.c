@@ -1,4 +1,4 @@
-/* tests/unit/node_divergence.c -- how a run ended: every row of the table, its words and its code. */
+/* tests/unit/node_verdict.c -- how a run ended: every row of the table, its words and its code. */
 #include "peer/node/verdict.h"
 
 #include "peer/run/exit.h"
@@ -356,7 +356,8 @@ static void test_nothing_learnt(void **state)
     struct verdict o = judged(&all, VERDICT_CONSENSUS, 0);
     assert_string_equal(o.text,
                         "consensus of 2 of 2 peers at relative drift 1.00e-09 (exact, target "
-                        "0.001); no round skipped; nothing was learnt: the loss is flat");
+                        "0.001); no round skipped; warning: the model is no better than guessing: "
+                        "the loss is flat");
     verdict_add_peer(&all, &able);
     verdict_add_peer(&all, &idle);
     o = judged(&all, VERDICT_CONSENSUS, 0);

@@ -33,7 +33,7 @@ static const char expected[] =
     "out: DIR\n"
     "key: FILE\n"
     "shard: own auto\n"
-    "uplink: auto off\n"
+    "bandwidth: auto off\n"
     "token: \n"
     "policy: sync ssp: 0 a+b\n"
     "last: off\n"
