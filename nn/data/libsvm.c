@@ -20,7 +20,7 @@ enum {
 
 /* One pass over the files. The first counts and notes labels, the second has a
  * set to fill. */
-struct averaging_pass
+struct pass
 {
     const struct kind_rows *kind;
     const char *kind_text;
@@ -65,7 +65,7 @@ static struct piece next_token(struct piece *line)
     return token;
 }
 
-static int refuse_token(const struct averaging_pass *s, const char *where, struct piece found,
+static int refuse_token(const struct pass *s, const char *where, struct piece found,
                         const char *wanted)
 {
     return lines_refuse(&s->spot, where, found.p, (size_t)(found.end - found.p), wanted);
@@ -85,8 +85,7 @@ static bool read_index(struct piece *token, uint32_t *index)
 }
 
 /* An entry whose index is wrong: say what is. */
-static int refuse_index(const struct averaging_pass *s, struct piece token, uint32_t index,
-                        uint32_t before)
+static int refuse_index(const struct pass *s, struct piece token, uint32_t index, uint32_t before)
 {
     char wanted[120];
     if ((size_t)(token.end - token.p) >= 4 && memcmp(token.p, "qid:", 4) == 0)
@@ -103,7 +102,7 @@ static int refuse_index(const struct averaging_pass *s, struct piece token, uint
 }
 
 /* One token "index:value". */
-static int read_entry(struct averaging_pass *s, struct piece token, uint32_t *before)
+static int read_entry(struct pass *s, struct piece token, uint32_t *before)
 {
     struct piece rest = token;
     uint32_t index;
@@ -131,7 +130,7 @@ static int read_entry(struct averaging_pass *s, struct piece token, uint32_t *be
 
 /* The label of a row: noted in the first pass, turned into a class in the second. Only looking
  * (no labels), any number will do. */
-static int read_label(struct averaging_pass *s, struct piece token)
+static int read_label(struct pass *s, struct piece token)
 {
     size_t n = (size_t)(token.end - token.p);
     char wanted[LABELS_WHY_MAX] = "a number";
@@ -150,7 +149,7 @@ static int read_label(struct averaging_pass *s, struct piece token)
 
 /* A row without a label begins with an entry. One without entries, too, is an empty line, and no row of
  * those behind it would be told by its number: so none may be. */
-static int check_bare(struct averaging_pass *s, struct piece token)
+static int check_bare(struct pass *s, struct piece token)
 {
     if (s->rows == READER_MAYBE)
         s->rows = memchr(token.p, ':', (size_t)(token.end - token.p)) != NULL ? READER_BARE
@@ -164,7 +163,7 @@ static int check_bare(struct averaging_pass *s, struct piece token)
 }
 
 /* One line without its newline: a row, or nothing. */
-static int read_line(struct averaging_pass *s, struct piece line)
+static int read_line(struct pass *s, struct piece line)
 {
     const struct piece whole = line;
     struct piece token = next_token(&line);
@@ -215,7 +214,7 @@ static struct piece behind_mark(const uint8_t *bytes, size_t n)
 }
 
 /* Reads one file. A file without rows is an error, not an empty part of the set. */
-static int read_file(struct averaging_pass *s, const struct lines_file *f, size_t *n_rows)
+static int read_file(struct pass *s, const struct lines_file *f, size_t *n_rows)
 {
     size_t before = s->n_rows;
     struct piece rest = behind_mark(f->bytes, f->n), line;
@@ -236,8 +235,7 @@ static int read_file(struct averaging_pass *s, const struct lines_file *f, size_
 }
 
 /* All files in order, counted from zero: both passes go through here. */
-static int read_files(struct averaging_pass *s, const struct lines_file *files, size_t n,
-                      size_t *n_rows)
+static int read_files(struct pass *s, const struct lines_file *files, size_t n, size_t *n_rows)
 {
     int err = 0;
     s->n_rows = s->n_entries = s->longest = 0;
@@ -247,8 +245,8 @@ static int read_files(struct averaging_pass *s, const struct lines_file *files, 
 }
 
 /* The first pass is over: what kind is it? */
-static int kind_from_rows(const struct averaging_pass *s, const struct reader *r,
-                          struct kind_rows *kind, char text[DATA_KIND_MAX])
+static int kind_from_rows(const struct pass *s, const struct reader *r, struct kind_rows *kind,
+                          char text[DATA_KIND_MAX])
 {
     int err = lines_settle(s->rows == READER_BARE ? NULL : s->labels, kind, s->n_rows, &s->spot);
     if (err < 0)
@@ -262,7 +260,7 @@ static int kind_from_rows(const struct averaging_pass *s, const struct reader *r
 }
 
 /* The second pass: all has been checked and counted, so it cannot fail on an entry. */
-static int fill_entries(struct averaging_pass *s, struct dataset *d, const char *kind,
+static int fill_entries(struct pass *s, struct dataset *d, const char *kind,
                         const struct lines_file *files, const struct reader *r, size_t *n_rows)
 {
     int err = dataset_init(d, kind, s->n_rows, s->n_entries);
@@ -295,11 +293,11 @@ int libsvm_parse(struct dataset *d, const struct reader *r, const struct lines_f
     if (err < 0)
         return err;
     uint32_t given = kind.fixed ? kind.features : r->features;
-    struct averaging_pass s = {.kind = &kind,
-                               .kind_text = r->kind,
-                               .most = given ? given : DATA_FEATURES_MAX,
-                               .rows = r->rows,
-                               .spot = {.path = files->path, .error = error}};
+    struct pass s = {.kind = &kind,
+                     .kind_text = r->kind,
+                     .most = given ? given : DATA_FEATURES_MAX,
+                     .rows = r->rows,
+                     .spot = {.path = files->path, .error = error}};
     size_t *n_rows = calloc(r->n_paths, sizeof *n_rows);
     s.labels = labels_open(&kind, NULL, false);
     char text[DATA_KIND_MAX];
@@ -340,10 +338,10 @@ static bool looks(const uint8_t *bytes, size_t n, bool whole)
 {
     const struct kind_rows kind = {.divide = 1};
     char error[DATA_ERROR_MAX];
-    struct averaging_pass s = {.kind = &kind,
-                               .kind_text = "",
-                               .most = DATA_FEATURES_MAX,
-                               .spot = {.path = "", .error = error}};
+    struct pass s = {.kind = &kind,
+                     .kind_text = "",
+                     .most = DATA_FEATURES_MAX,
+                     .spot = {.path = "", .error = error}};
     struct piece rest = behind_mark(bytes, n), line;
     for (int i = 0; i < LOOK_LINES && next_line(&rest, &line); i++) {
         if (rest.p == rest.end && !whole) { /* Cut off somewhere: to the last space. */

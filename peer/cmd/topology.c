@@ -57,7 +57,7 @@ struct message
 
 /* Properties of a topology that changes from round to round (topology/round_schedule.h), over one pass:
  * its sequence of rounds, which is repeated. */
-struct averaging_pass
+struct pass
 {
     /* Number of rounds in a pass. 0: the topology is fixed, and the other fields are unused. */
     uint32_t n_rounds;
@@ -77,7 +77,7 @@ struct figures
     uint32_t n, degree_min, degree_max, diameter;
     uint64_t n_edges;
     double degree_mean;
-    struct averaging_pass pass;
+    struct pass pass;
     struct spectrum spectrum;
     double gamma; /* Best consensus step size without compression. */
     /* Rounds until the target at consensus step size 1 and at the best one. */
@@ -332,13 +332,13 @@ static void print_spectrum(const struct figures *f)
 
 /* Returns the spectral gap of a fixed graph that would leave the same share of the distance
  * after as many rounds as a pass has. */
-static double pass_gap(const struct averaging_pass *p)
+static double pass_gap(const struct pass *p)
 {
     return p->exact ? 1.0 : 1.0 - pow(p->share, 1.0 / p->n_rounds);
 }
 
 /* Returns the rounds until the target, rounded up to whole passes. */
-static double pass_rounds_to_target(const struct averaging_pass *p)
+static double pass_rounds_to_target(const struct pass *p)
 {
     return p->exact ? p->n_rounds : p->n_rounds * rounds_to_target(1.0 - p->share);
 }
@@ -347,7 +347,7 @@ static double pass_rounds_to_target(const struct averaging_pass *p)
  * because in some rounds not all peers are matched. */
 static void print_pass(const struct figures *f)
 {
-    const struct averaging_pass *p = &f->pass;
+    const struct pass *p = &f->pass;
     if (p->exact)
         printf("rounds        %" PRIu32 " of a pass, after which all hold the mean "
                "(without compression)\n",
@@ -434,7 +434,7 @@ static json_t *spectrum_json(const struct figures *f)
 
 static json_t *pass_json(const struct figures *f)
 {
-    const struct averaging_pass *p = &f->pass;
+    const struct pass *p = &f->pass;
     return json_pack("{s:b, s:f, s:f, s:I, s:I, s:I, s:f, s:I, s:f}", "pass_is_exact", p->exact,
                      "pass_leaves", p->share, "spectral_gap", pass_gap(p), "rounds_to_1e-3",
                      (json_int_t)pass_rounds_to_target(p), "pass_rounds", (json_int_t)p->n_rounds,

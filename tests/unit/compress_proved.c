@@ -14,7 +14,7 @@ enum { N_MAX = 4097 };
 static float v[N_MAX];
 
 /* A block, and what was made of it. */
-struct verdict
+struct outcome
 {
     const float *v, *c;
     size_t n;
@@ -22,31 +22,31 @@ struct verdict
     double arg; /* What the claim is proved for: its row's argument. */
 };
 
-static double error_of(const struct verdict *o, size_t i)
+static double error_of(const struct outcome *o, size_t i)
 {
     return fabs((double)o->v[i] - (double)o->c[i]);
 }
 
-static double size_of(const struct verdict *o, size_t i)
+static double size_of(const struct outcome *o, size_t i)
 {
     return fabs((double)o->v[i]);
 }
 
 /* ---- the error of a block, exactly ---- */
 
-static double exact_none(const struct verdict *o)
+static double exact_none(const struct outcome *o)
 {
     (void)o;
     return 0.0;
 }
 
-static double exact_sign(const struct verdict *o)
+static double exact_sign(const struct outcome *o)
 {
     return o->x2 - o->l1 * o->l1 / (double)o->n;
 }
 
 /* Means of v >= 0 and of v < 0. */
-static double exact_onebit(const struct verdict *o)
+static double exact_onebit(const struct outcome *o)
 {
     double plus = 0.0, minus = 0.0, n_plus = 0.0;
     for (size_t i = 0; i < o->n; i++) {
@@ -60,7 +60,7 @@ static double exact_onebit(const struct verdict *o)
 }
 
 /* Squares below a magnitude. */
-static double squares_below(const struct verdict *o, double least)
+static double squares_below(const struct outcome *o, double least)
 {
     double sum = 0.0;
     for (size_t i = 0; i < o->n; i++)
@@ -68,12 +68,12 @@ static double squares_below(const struct verdict *o, double least)
     return sum;
 }
 
-static double exact_threshold(const struct verdict *o)
+static double exact_threshold(const struct outcome *o)
 {
     return squares_below(o, o->arg);
 }
 
-static double exact_share_of_max(const struct verdict *o)
+static double exact_share_of_max(const struct outcome *o)
 {
     return squares_below(o, o->arg * o->max);
 }
@@ -86,7 +86,7 @@ static int by_size(const void *a, const void *b)
 }
 
 /* The n - k smallest squares. */
-static double exact_topk(const struct verdict *o)
+static double exact_topk(const struct outcome *o)
 {
     static float sorted[N_MAX];
     size_t rest = o->n - (size_t)ceil(o->arg * (double)o->n - 1e-9);
@@ -100,68 +100,68 @@ static double exact_topk(const struct verdict *o)
 
 /* ---- bounds of the error of a block ---- */
 
-static double at_most_none(const struct verdict *o)
+static double at_most_none(const struct outcome *o)
 {
     return o->x2;
 }
 
 /* delta >= 1/n: the largest value is exact. */
-static double at_most_largest(const struct verdict *o)
+static double at_most_largest(const struct outcome *o)
 {
     return o->x2 - o->max * o->max;
 }
 
-static double at_most_nth(const struct verdict *o)
+static double at_most_nth(const struct outcome *o)
 {
     return o->x2 * (1.0 - 1.0 / (double)o->n);
 }
 
-static double at_most_share(const struct verdict *o)
+static double at_most_share(const struct outcome *o)
 {
     return o->x2 * o->arg;
 }
 
-static double at_most_int8(const struct verdict *o)
+static double at_most_int8(const struct outcome *o)
 {
     return o->x2 * fmin((double)o->n / 64516.0, 1.0 - 1.0 / (double)o->n);
 }
 
-static double at_most_3lc(const struct verdict *o)
+static double at_most_3lc(const struct outcome *o)
 {
     double s = o->arg;
     return o->x2 - (1.0 - (s - 1.0) * (s - 1.0)) * o->max * o->max;
 }
 
-static double at_most_sign(const struct verdict *o)
+static double at_most_sign(const struct outcome *o)
 {
     return exact_sign(o);
 }
 
 /* ---- bounds of the error of an element ---- */
 
-static double each_own(const struct verdict *o, size_t i)
+static double each_own(const struct outcome *o, size_t i)
 {
     return size_of(o, i);
 }
 
-static double each_share(const struct verdict *o, size_t i)
+static double each_share(const struct outcome *o, size_t i)
 {
     return o->arg * size_of(o, i);
 }
 
-static double each_int8(const struct verdict *o, size_t i)
+static double each_int8(const struct outcome *o, size_t i)
 {
     return fmin(size_of(o, i), o->max / 254.0);
 }
 
 /* 2^-11 relative, and 2^-38 of the largest below 2^-28 of it. */
-static double each_fp16(const struct verdict *o, size_t i)
+static double each_fp16(const struct outcome *o, size_t i)
 {
     return fmax(0x1p-11 * size_of(o, i), 0x1p-38 * o->max);
 }
 
 /* The relative error of each decade below the largest value. */
-static double each_dyn8(const struct verdict *o, size_t i)
+static double each_dyn8(const struct outcome *o, size_t i)
 {
     double a = size_of(o, i) / o->max;
     double most = a > 0.1 ? 0.07 : a > 0.01 ? 0.11 : a > 1e-3 ? 0.19 : 1.0;
@@ -169,7 +169,7 @@ static double each_dyn8(const struct verdict *o, size_t i)
 }
 
 /* Half a level of the largest value. */
-static double each_level(const struct verdict *o, size_t i)
+static double each_level(const struct outcome *o, size_t i)
 {
     (void)i;
     return o->max / o->arg;
@@ -181,9 +181,9 @@ static const struct claim
 {
     const char *spec;
     size_t block; /* 0: all. */
-    double (*exact)(const struct verdict *);
-    double (*most)(const struct verdict *);
-    double (*each)(const struct verdict *, size_t);
+    double (*exact)(const struct outcome *);
+    double (*most)(const struct outcome *);
+    double (*each)(const struct outcome *, size_t);
     double arg;
 } claims[] = {
     {"none", 0, exact_none, NULL, NULL, 0},
@@ -231,9 +231,9 @@ static const struct claim
     {"randk:0.1", 0, NULL, at_most_none, each_own, 0},
 };
 
-static struct verdict outcome_of(const float *from, const float *c, size_t n, double arg)
+static struct outcome outcome_of(const float *from, const float *c, size_t n, double arg)
 {
-    struct verdict o = {.v = from, .c = c, .n = n, .arg = arg};
+    struct outcome o = {.v = from, .c = c, .n = n, .arg = arg};
     o.x2 = vec_norm2(from, n);
     o.e2 = vec_dist2(from, c, n);
     for (size_t i = 0; i < n; i++) {
@@ -248,7 +248,7 @@ static bool within(double found, double most, double x2)
     return found <= most * (1.0 + 1e-5) + 1e-6 * x2;
 }
 
-static const char *broken(const struct claim *c, const struct verdict *o)
+static const char *broken(const struct claim *c, const struct outcome *o)
 {
     if (c->exact != NULL) {
         double exact = c->exact(o);
@@ -272,7 +272,7 @@ static void check_claim(const struct claim *c, int kind, size_t n)
         assert_int_equal(rig_code(&r, draw, v), 0);
         for (size_t at = 0; at < n; at += block) {
             size_t m = n - at < block ? n - at : block;
-            struct verdict o = outcome_of(v + at, r.out + at, m, c->arg);
+            struct outcome o = outcome_of(v + at, r.out + at, m, c->arg);
             const char *what = broken(c, &o);
             if (what != NULL)
                 fail_msg("%s: n=%zu vector=%d block at %zu: %s", c->spec, n, kind, at, what);

@@ -8,15 +8,15 @@ static float v[N_MAX];
 
 enum { D = 64, DRAWS = 4096 };
 
-struct column_statistics
+struct moments
 {
     double sum[D], e2, k;
 };
 
-static void draw_many(const char *spec, struct column_statistics *m)
+static void draw_many(const char *spec, struct moments *m)
 {
     struct bench_rig r;
-    *m = (struct column_statistics){0};
+    *m = (struct moments){0};
     rig_open(&r, spec, D);
     for (uint64_t draw = 0; draw < DRAWS; draw++) {
         assert_int_equal(rig_code(&r, draw, v), 0);
@@ -30,7 +30,7 @@ static void draw_many(const char *spec, struct column_statistics *m)
 }
 
 /* Is the mean of the draws v, given the variance of each element? */
-static bool unbiased(const struct column_statistics *m, const double var[D])
+static bool unbiased(const struct moments *m, const double var[D])
 {
     double worst = 0.0, square = 0.0;
     size_t free = 0;
@@ -61,7 +61,7 @@ static void test_randk_unbiased(void **state)
                  {"randk:0.05,scale=unbiased", "randk:0.05", 4},
                  {"randk:0.5,scale=unbiased", "randk:0.5", 32}};
     for (size_t j = 0; j < 3; j++) {
-        struct column_statistics m;
+        struct moments m;
         double var[D];
         double omega = D / known[j].k - 1.0;
         vector_fill(v, D, VECTOR_GAUSS, j);
@@ -184,7 +184,7 @@ static void test_wangni_unbiased(void **state)
         {"wangni:0.5+none,scale=raw", "wangni:0.5+none", 32, VECTOR_HEAVY},
     };
     for (size_t j = 0; j < sizeof known / sizeof known[0]; j++) {
-        struct column_statistics m;
+        struct moments m;
         double p[D], var[D];
         double total = 0.0;
         vector_fill(v, D, known[j].kind, 7);

@@ -19,7 +19,7 @@ static float v[N_MAX];
 /* Anything that turns v into a draw of C(v). */
 typedef void draw_fn(void *self, uint64_t draw, float *out);
 
-struct divergence
+struct verdict
 {
     double worst; /* The largest |z|, */
     double z2;    /* and the sum of squares: n if all is well. */
@@ -29,12 +29,12 @@ struct divergence
 /* z of each coordinate's mean over DRAWS draws. The deviation is the sample's,
  * but not below what a single hit of the largest error would make it: of rarer
  * events a sample knows nothing. Coordinates that never err have to be exact. */
-static struct divergence z_test(draw_fn *draw_one, void *self)
+static struct verdict z_test(draw_fn *draw_one, void *self)
 {
     static double sum[N_MAX], squares[N_MAX];
     static float out[N_MAX];
     double largest = 0.0;
-    struct divergence verdict = {0};
+    struct verdict verdict = {0};
     memset(sum, 0, sizeof sum);
     memset(squares, 0, sizeof squares);
     for (uint64_t draw = 0; draw < DRAWS; draw++) {
@@ -80,7 +80,7 @@ static void check_codec(const char *spec)
                                              VECTOR_CONSTANT};
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
         vector_fill(v, n, kinds[k], 5);
-        struct divergence verdict = z_test(draw_codec, &r);
+        struct verdict verdict = z_test(draw_codec, &r);
         if (!verdict.unbiased)
             fail_msg("%s on vector %d: largest |z| %.1f, sum of z^2 %.0f", spec, (int)kinds[k],
                      verdict.worst, verdict.z2);

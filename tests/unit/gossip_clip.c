@@ -97,14 +97,14 @@ static void four_neighbours(void **state)
 
 /* ---- the pass ---- */
 
-struct averaging_pass
+struct pass
 {
     float x[DIM], a[MOST][DIM], b[MOST][DIM];
     double want[DIM];
     struct correction term[MOST];
 };
 
-static void fill_pass(struct averaging_pass *p, struct rng *rng, size_t n)
+static void fill_pass(struct pass *p, struct rng *rng, size_t n)
 {
     for (size_t k = 0; k < DIM; k++)
         p->want[k] = (double)(p->x[k] = (float)rng_normal(rng));
@@ -119,7 +119,7 @@ static void fill_pass(struct averaging_pass *p, struct rng *rng, size_t n)
 }
 
 /* x += sum of 0.1 d min(1, tau / |d|), without those that are refused, in double. */
-static void plain_pass(struct averaging_pass *p, size_t n, uint32_t tolerate, double most2)
+static void plain_pass(struct pass *p, size_t n, uint32_t tolerate, double most2)
 {
     double d2[MOST], tau2 = (double)INFINITY;
     struct correction term[MOST];
@@ -138,7 +138,7 @@ static void plain_pass(struct averaging_pass *p, size_t n, uint32_t tolerate, do
     }
 }
 
-static void compare_pass(const struct averaging_pass *p, double tolerance)
+static void compare_pass(const struct pass *p, double tolerance)
 {
     for (size_t k = 0; k < DIM; k++)
         if (!(fabs((double)p->x[k] - p->want[k]) <= tolerance))
@@ -147,7 +147,7 @@ static void compare_pass(const struct averaging_pass *p, double tolerance)
 
 static void clipped_pass_is_the_twins(void **state)
 {
-    static struct averaging_pass p;
+    static struct pass p;
     struct rng rng = rng_stream(rng_key(1, RNG_TEST, 13, 0));
     (void)state;
     for (int trial = 0; trial < 60; trial++) {
@@ -174,7 +174,7 @@ static void clipped_pass_is_the_twins(void **state)
 /* One enormous float among the last ones: the blocks before it are taken back. */
 static void one_enormous_float_changes_nothing(void **state)
 {
-    static struct averaging_pass p;
+    static struct pass p;
     struct rng rng = rng_stream(rng_key(1, RNG_TEST, 14, 0));
     (void)state;
     for (int tolerate = 0; tolerate < 2; tolerate++) {

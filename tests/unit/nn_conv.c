@@ -21,7 +21,7 @@ enum {
 static const float guard = 12345.0f;
 
 /* All arrays of one pass; each with `guard` behind it. */
-struct averaging_pass
+struct pass
 {
     struct layer l;
     struct layer_pass p;
@@ -77,9 +77,9 @@ static struct layer make_layer(struct shape_of s, struct options of)
     return l;
 }
 
-static void open_pass(struct averaging_pass *t, struct shape_of s, struct options of, uint32_t n)
+static void open_pass(struct pass *t, struct shape_of s, struct options of, uint32_t n)
 {
-    *t = (struct averaging_pass){.l = make_layer(s, of)};
+    *t = (struct pass){.l = make_layer(s, of)};
     size_t n_in = n * shape_size(t->l.in), n_out = n * shape_size(t->l.out);
     size_t n_x = t->l.at[1] + s.o;
     size_t n_scratch = layer_conv.scratch(&t->l, n, true);
@@ -104,7 +104,7 @@ static void open_pass(struct averaging_pass *t, struct shape_of s, struct option
                                .scratch = t->arrays[3]};
 }
 
-static void close_pass(struct averaging_pass *t)
+static void close_pass(struct pass *t)
 {
     for (size_t i = 0; i < ARRAYS; i++) {
         for (size_t j = 0; j < GUARD; j++)
@@ -129,7 +129,7 @@ static double *zeros(size_t n)
     return v;
 }
 
-static struct reference open_reference(const struct averaging_pass *t)
+static struct reference open_reference(const struct pass *t)
 {
     struct reference r = {t->floats[0],        t->floats[1],        t->floats[2],
                           zeros(t->floats[0]), zeros(t->floats[1]), zeros(t->floats[2]),
@@ -147,13 +147,13 @@ static void close_reference(struct reference *r)
     free(r->d_out);
 }
 
-typedef void term_fn(const struct averaging_pass *t, struct reference *r, size_t out, size_t in,
+typedef void term_fn(const struct pass *t, struct reference *r, size_t out, size_t in,
                      size_t weight);
 
 /* Calls `term` for each product that there is between an output, an input and
  * a weight. */
-static void each_output(const struct averaging_pass *t, struct reference *r, size_t out, size_t s,
-                        size_t y, size_t x, term_fn *term)
+static void each_output(const struct pass *t, struct reference *r, size_t out, size_t s, size_t y,
+                        size_t x, term_fn *term)
 {
     const struct layer *l = &t->l;
     for (size_t c = 0; c < l->in.c; c++)
@@ -169,7 +169,7 @@ static void each_output(const struct averaging_pass *t, struct reference *r, siz
             }
 }
 
-static void each_term(const struct averaging_pass *t, struct reference *r, term_fn *term)
+static void each_term(const struct pass *t, struct reference *r, term_fn *term)
 {
     size_t out = 0;
     for (size_t s = 0; s < t->p.n; s++)
@@ -179,20 +179,20 @@ static void each_term(const struct averaging_pass *t, struct reference *r, term_
                     each_output(t, r, out++, s, y, x, term);
 }
 
-static void forward_term(const struct averaging_pass *t, struct reference *r, size_t out, size_t in,
+static void forward_term(const struct pass *t, struct reference *r, size_t out, size_t in,
                          size_t weight)
 {
     r->out[out] += (double)t->in[in] * (double)t->x[weight];
 }
 
-static void backward_term(const struct averaging_pass *t, struct reference *r, size_t out,
-                          size_t in, size_t weight)
+static void backward_term(const struct pass *t, struct reference *r, size_t out, size_t in,
+                          size_t weight)
 {
     r->grad[weight] += r->d_out[out] * (double)t->in[in];
     r->d_in[in] += r->d_out[out] * (double)t->x[weight];
 }
 
-static void forward_ref(const struct averaging_pass *t, struct reference *r)
+static void forward_ref(const struct pass *t, struct reference *r)
 {
     each_term(t, r, forward_term);
     for (size_t i = 0; i < r->n_out; i++) {
@@ -204,7 +204,7 @@ static void forward_ref(const struct averaging_pass *t, struct reference *r)
 }
 
 /* The ReLU's mask is that of the layer's own output: near 0 it may differ. */
-static void backward_ref(const struct averaging_pass *t, struct reference *r)
+static void backward_ref(const struct pass *t, struct reference *r)
 {
     for (size_t i = 0; i < r->n_out; i++) {
         bool off = t->l.relu && !(t->p.out[i] > 0);
@@ -216,8 +216,8 @@ static void backward_ref(const struct averaging_pass *t, struct reference *r)
 }
 
 /* Within 1e-5 of the largest there is. */
-static void close_to(const char *what, const struct averaging_pass *t, const float *got,
-                     const double *want, size_t n)
+static void close_to(const char *what, const struct pass *t, const float *got, const double *want,
+                     size_t n)
 {
     double most = 1e-3;
     for (size_t i = 0; i < n; i++)
@@ -232,7 +232,7 @@ static void close_to(const char *what, const struct averaging_pass *t, const flo
 
 static void check(struct shape_of s, struct options of, uint32_t n)
 {
-    struct averaging_pass t;
+    struct pass t;
     open_pass(&t, s, of, n);
     struct reference r = open_reference(&t);
     forward_ref(&t, &r);
@@ -333,7 +333,7 @@ static void test_fits(void **state)
  * gradients by the weights add up. */
 static void check_alone(struct shape_of of, uint32_t n)
 {
-    struct averaging_pass t, one;
+    struct pass t, one;
     struct options options = {.relu = true, .bias = true};
     open_pass(&t, of, options, n);
     size_t n_in = shape_size(t.l.in), n_out = shape_size(t.l.out);
@@ -382,7 +382,7 @@ static void test_without(void **state)
 {
     (void)state;
     for (size_t i = 0; i < N_SHAPES; i++) {
-        struct averaging_pass t;
+        struct pass t;
         open_pass(&t, shapes[i], (struct options){.bias = true}, 2);
         size_t n = layer_conv.scratch(&t.l, 2, false);
         assert_true(n <= t.floats[3]);
@@ -408,7 +408,7 @@ static void test_nan(void **state)
 {
     (void)state;
     for (size_t i = 0; i < N_SHAPES; i++) {
-        struct averaging_pass t;
+        struct pass t;
         open_pass(&t, shapes[i], (struct options){.relu = true}, 3);
         size_t n_out = shape_size(t.l.out), nans = 0;
         t.in[shape_size(t.l.in)] = NAN;

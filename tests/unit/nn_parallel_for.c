@@ -13,7 +13,7 @@
 
 enum { TEAM_MAX = 9 };
 
-struct snapshot_exchange
+struct board
 {
     uint64_t count[TEAM_MAX][16]; /* A cache line for each part. */
     uint64_t sum;                 /* The run before left it: parts may read it. */
@@ -22,14 +22,14 @@ struct snapshot_exchange
 
 static void add(void *self, uint32_t part)
 {
-    struct snapshot_exchange *b = self;
+    struct board *b = self;
     b->count[part][0] += b->sum + part + 1;
     b->who[part] = pthread_self();
 }
 
 static void subtract(void *self, uint32_t part)
 {
-    struct snapshot_exchange *b = self;
+    struct board *b = self;
     b->count[part][0] -= part;
 }
 
@@ -38,7 +38,7 @@ static void subtract(void *self, uint32_t part)
 static void check_runs(uint32_t n)
 {
     struct parallel_for *t;
-    struct snapshot_exchange b;
+    struct board b;
     memset(&b, 0, sizeof b);
     uint64_t want[TEAM_MAX] = {0}, want_sum = 0;
     assert_int_equal(parallel_for_open(&t, n), 0);
