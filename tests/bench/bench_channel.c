@@ -1,4 +1,5 @@
-/* tests/bench/bench_channel.c -- what the channel costs: handshake, refusal, records. */
+/* tests/bench/bench_channel.c -- measures handshakes, refused handshakes and records of the
+ * secure channel. */
 #include "peer/secure/channel.h"
 
 #include <sodium.h>

@@ -23,11 +23,11 @@
 #include <string.h>
 
 enum {
-    ROWS = 256, /* The rows of each matrix that a model of 2^17 and more is made of. */
+    ROWS = 256, /* Number of rows of each matrix in a model of 2^17 parameters or more. */
     MATRIX = 1 << 17
 };
 
-/* A length and what memory does at it, Gelem/s. */
+/* A vector length and the speed of memcpy and axpy at this length, in Gelem/s. */
 struct yard
 {
     size_t n;
@@ -78,11 +78,11 @@ static void yard_close(struct yard *y)
 
 struct speed
 {
-    double encode, validate, apply; /* Gelem/s. */
+    double encode, validate, apply; /* Speeds in Gelem/s. */
     double ratio, delta;
 };
 
-/* How fast a message is written by who does not ask what it leaves over, Gelem/s. */
+/* Returns the speed of encoding without the measurement of the error, in Gelem/s. */
 static double unmeasured_speed(const struct yard *y, const char *spec)
 {
     struct compress *c;
@@ -109,7 +109,7 @@ static struct speed speed_of(const struct yard *y, const char *spec)
     assert(err == 0);
     uint8_t *bytes = malloc(compress_bound(c));
     assert(bytes != NULL);
-    memset(bytes, 1, compress_bound(c)); /* Its pages are there. */
+    memset(bytes, 1, compress_bound(c)); /* Touch the pages before the measurement. */
     memset(y->x_hat, 0, y->n * sizeof *y->x_hat);
     struct compress_input in = {.draw = 7, .x = y->x, .x_hat = y->x_hat};
     struct compress_stat stat;
@@ -157,7 +157,8 @@ static bool listed(const char *name)
     return false;
 }
 
-/* The way that is taken where the sample misleads, Gelem/s. */
+/* Returns the speed of the histogram method, which is used when the sample gives a wrong
+ * threshold, in Gelem/s. */
 static double histogram_speed(const struct yard *y, size_t k)
 {
     struct codec_source s = {.x = y->x, .x_hat = y->x_hat, .n = y->n};
@@ -177,7 +178,7 @@ static double histogram_speed(const struct yard *y, size_t k)
     return 1e-9 * (double)y->n / t;
 }
 
-/* Exact top-1 % beside a quickselect. */
+/* Measures exact top-1 % against a quickselect. */
 static void bench_top(struct yard *y)
 {
     measure_yard(y);
@@ -196,7 +197,8 @@ static void bench_top(struct yard *y)
            slow >= TARGET_SLACK * target ? "ok" : "SHORT");
 }
 
-/* randk reads only what it sends where its error is not asked for. */
+/* Measures randk without the error measurement: it then reads only the coordinates that it
+ * sends. */
 static void bench_unmeasured(struct yard *y)
 {
     static const char *const specs[] = {"randk", "randk:0.1"};

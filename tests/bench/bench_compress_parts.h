@@ -1,5 +1,5 @@
-/* tests/bench/bench_compress_parts.h -- a stop watch, the selection that is not
- * shipped, and the coders of positions alone. */
+/* tests/bench/bench_compress_parts.h -- a stopwatch, a reference implementation of top-k, and
+ * the position coders by themselves. */
 #ifndef TESTS_BENCH_BENCH_COMPRESS_PARTS_H
 #define TESTS_BENCH_BENCH_COMPRESS_PARTS_H
 
@@ -22,8 +22,8 @@ static inline double now_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Repeat a call until `limit` seconds have gone; the fastest counts, as others
- * share the machine. */
+/* Repeats a call for `limit` seconds and keeps the shortest time, because other processes only
+ * add time. */
 #define BEST_OF(limit, seconds, call)                                                              \
     do {                                                                                           \
         (seconds) = 1e9;                                                                           \
@@ -46,7 +46,7 @@ static inline void swap_floats(float *a, float *b)
     *b = t;
 }
 
-/* Hoare's: the k-th largest of a, which is left in disorder. */
+/* Hoare's quickselect: returns the k-th largest element of `a`. The order of `a` changes. */
 static inline float quickselect(float *a, size_t n, size_t k)
 {
     ptrdiff_t low = 0, high = (ptrdiff_t)n - 1, at = (ptrdiff_t)k - 1;
@@ -71,7 +71,7 @@ static inline float quickselect(float *a, size_t n, size_t k)
     return a[at];
 }
 
-/* The textbook's top-k: magnitudes, quickselect, collect. */
+/* Top-k as in a textbook: magnitudes, quickselect, collect. */
 static inline size_t naive_top(const float *x, const float *x_hat, size_t n, size_t k,
                                float *scratch, float *value, uint32_t *index)
 {
@@ -117,7 +117,7 @@ static inline bool read_positions(enum positions_how how, const uint8_t *src, si
     return proper;
 }
 
-/* Random positions of a share of n, by each coder. */
+/* Measures each coder on random positions, a `share` of `n`. */
 static inline void bench_positions(size_t n, double share, double rice_put, double rice_get)
 {
     uint32_t *index = malloc(n * sizeof *index);

@@ -16,11 +16,12 @@ enum { PLACE_L2, PLACE_MEMORY, PLACES };
 
 struct speed_target
 {
-    const char *spec; /* As it is given, not canonical. */
+    const char *spec; /* Spec as given, not in canonical form. */
     double encode[PLACES], apply[PLACES];
 };
 
-/* Codecs that are not here are timed at their defaults. */
+/* Speed targets. Codecs without a row are measured with their default parameters and have no
+ * target. */
 static const struct speed_target speed_targets[] = {
     {"none", {0, 0}, {0.92, 0.93}},
     {"fp16", {0.50, 0.64}, {1.0, 1.2}},
@@ -51,10 +52,10 @@ static const struct speed_target speed_targets[] = {
 
 enum { N_TARGETS = sizeof speed_targets / sizeof speed_targets[0] };
 
-/* Selection: exact top-1 % against a quickselect. Positions: Rice, in millions
- * a second. */
+/* Targets of exact top-1 % against a quickselect, and of Rice coding in millions of positions
+ * per second. */
 #define TARGET_QUICKSELECT 8.0
-#define TARGET_TOPK_GELEM  1.0 /* Where axpy does 2 or more. */
+#define TARGET_TOPK_GELEM  1.0 /* Applies if axpy reaches 2 Gelem/s or more. */
 static const double target_histogram[PLACES] = {0.117, 0.32};
 #define TARGET_RICE_PUT 500.0
 #define TARGET_RICE_GET 250.0

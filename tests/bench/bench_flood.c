@@ -33,7 +33,7 @@ static const char *const word[KINDS] = {"connect", "random", "replay", "hold", "
 enum { OPEN_MAX = 8000 };
 static const double stay_s[KINDS] = {0.2, 0.2, 0.2, 1e9, 1e9};
 
-/* A ring: the oldest stands at `first`. */
+/* Ring buffer of open connections. `first` is the index of the oldest one. */
 static struct
 {
     int fd;
@@ -54,7 +54,7 @@ static int die(const char *what)
     exit(2);
 }
 
-/* Without lingering, so that no port stays behind. */
+/* Closes the oldest connection without lingering, so that its port is free at once. */
 static void drop_first(void)
 {
     close(ring[first].fd);
@@ -86,7 +86,7 @@ static void send_all(enum kind kind, int fd, const uint8_t msg1[CHANNEL_MSG1])
     (void)!send(fd, kind == RANDOM ? random : msg1, CHANNEL_MSG1, MSG_NOSIGNAL);
 }
 
-/* A byte for each that has had none for a second. */
+/* Sends one byte on each connection that sent none for a second. */
 static void drip(double now)
 {
     for (size_t i = 0; i < n_open; i++) {

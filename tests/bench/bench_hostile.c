@@ -24,7 +24,7 @@ static double now_ns(void)
     return 1e9 * (double)t.tv_sec + (double)t.tv_nsec;
 }
 
-/* Check and, if it passes, apply. */
+/* Checks a message and applies it if it is valid. Returns the time in nanoseconds. */
 static double cost_once(const struct bench_rig *r, const uint8_t *m, size_t len, bool *proper)
 {
     double start = now_ns();
@@ -34,7 +34,8 @@ static double cost_once(const struct bench_rig *r, const uint8_t *m, size_t len,
     return now_ns() - start;
 }
 
-/* The least of some: the machine's other work is not the message's. */
+/* Returns the shortest time of several calls, because other processes on the machine only add
+ * time. */
 static double cost(const struct bench_rig *r, const uint8_t *m, size_t len, size_t times,
                    bool *proper)
 {
@@ -50,7 +51,7 @@ struct worst
     size_t len, passed;
 };
 
-/* Edits of one honest message. */
+/* Measures edited copies of one valid message. */
 static void try_mutants(struct bench_rig *r, struct rng *rng, double honest, struct worst *w)
 {
     size_t room = r->len + 64;
@@ -66,7 +67,8 @@ static void try_mutants(struct bench_rig *r, struct rng *rng, double honest, str
         w->passed += proper;
         if (!(ns > w->ratio * honest))
             continue;
-        ns = cost(r, m, len, 15, &proper); /* Or was it an interruption? */
+        /* Measure again: the first time may include an interruption. */
+        ns = cost(r, m, len, 15, &proper);
         if (ns > w->ratio * honest)
             *w = (struct worst){ns, ns / honest, len, w->passed};
     }
@@ -84,7 +86,7 @@ static bool bench_one(const char *spec)
     double honest = 0.0;
     bool proper;
     rig_open_model(&r, spec, &square, 1);
-    for (size_t i = 0; i < SEEDS; i++) { /* The dearest honest one. */
+    for (size_t i = 0; i < SEEDS; i++) { /* The slowest valid message is the reference. */
         vector_fill(v, N, kinds[i], i);
         int err = rig_code(&r, i, v);
         assert(err == 0);

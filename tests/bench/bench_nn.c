@@ -35,10 +35,11 @@ struct bench_options
 struct times
 {
     double forward, backward, update;
-    double layer[LAYERS_MAX][2]; /* What --layers asks for: forward and backward. */
+    /* Seconds of the forward and the backward pass of each layer, with --layers. */
+    double layer[LAYERS_MAX][2];
 };
 
-/* A model and all that a step works on. */
+/* A model and the memory of a training step. */
 struct subject
 {
     const struct bench_options *options;
@@ -76,7 +77,8 @@ static float *noise(size_t n, uint64_t a)
     return v;
 }
 
-/* Flops a second of a large product, the best of a few. */
+/* Returns the floating-point operations per second of a large matrix product: the best of
+ * several. */
 static double sgemm_peak(void)
 {
     size_t n = PEAK_CUBE;
@@ -166,8 +168,7 @@ static void subject_close(struct subject *s)
     model_close(&s->m);
 }
 
-/* ---- Passes with a clock between the layers: model_forward() and
- * model_backward() again. ---- */
+/* ---- Forward and backward passes with a clock around each layer. ---- */
 
 static struct layer_pass layer_at(const struct subject *s, size_t i)
 {
@@ -252,7 +253,7 @@ static void one_step(struct subject *s, struct times *t)
     t->forward = t1 - t0;
     t->backward = t2 - t1;
     t->update = now_s() - t2;
-    if (!(loss.sum >= 0)) { /* Times of NaNs say nothing. */
+    if (!(loss.sum >= 0)) { /* Training with NaN takes other times, so the measurement stops. */
         fprintf(stderr, "bench_nn: %s diverged\n", s->m.spec);
         exit(1);
     }
@@ -269,7 +270,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The median step; *best is the shortest. */
+/* Returns the median time of a step. *best receives the times of the fastest step. */
 static double run(struct subject *s, struct times *best)
 {
     static double steps[STEPS_MAX];
@@ -290,7 +291,7 @@ static double run(struct subject *s, struct times *best)
     return steps[n / 2];
 }
 
-/* ---- What it prints. ---- */
+/* ---- Output. ---- */
 
 static double layer_flops(const struct subject *s, size_t i)
 {
@@ -300,8 +301,8 @@ static double layer_flops(const struct subject *s, size_t i)
     return 2.0 * products * s->pass.n;
 }
 
-/* Products of a layer's backward pass for each of its forward pass: where
- * nothing before it has parameters, its input has no gradient. */
+/* Returns the number of matrix products in a layer's backward pass per product of its forward
+ * pass. The input of the first layer with parameters needs no gradient. */
 static int backs_of(const struct subject *s, size_t i)
 {
     int from = s->m.layers[i].from;
@@ -388,7 +389,7 @@ static enum model_norm norm_of(const char *word)
     return MODEL_BATCH_NORM;
 }
 
-/* Sets the option at argv[i]; returns how many words it took. */
+/* Sets the option at argv[i]. Returns the number of words used. */
 static int option(struct bench_options *o, char **argv, int left)
 {
     if (strcmp(argv[0], "--json") == 0)

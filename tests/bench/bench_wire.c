@@ -12,7 +12,7 @@
  * shaped here: tc tbf does that on eth0. Prints "ready" once the devices are there, and runs until it is
  * ended; the devices go with it. Costs a copy and two system calls a packet: for WANs, not for a gigabit.
  * For tests/bench/race. */
-#define _GNU_SOURCE /* setns, ppoll */
+#define _GNU_SOURCE /* For setns() and ppoll(). */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if.h>
@@ -37,12 +37,12 @@ struct packet
     unsigned char bytes[];
 };
 
-/* What is on its way to one namespace, in the order in which it is due. */
+/* Packets on the way to one namespace, in the order of their delivery times. */
 struct cable
 {
     int fd;
     struct packet *first, **end;
-    int64_t free_us; /* Until then its queue is being emptied. */
+    int64_t free_us; /* Time until which the cable is busy with queued packets. */
 };
 
 static struct cable cables[HOSTS_MAX];
@@ -63,7 +63,8 @@ static void die(const char *what)
     exit(2);
 }
 
-/* A TUN device in the namespace of this name. This process stays there until the next call. */
+/* Creates a TUN device in the namespace `name`. The process stays in this namespace until the
+ * next call. */
 static int device_in(const char *name)
 {
     char path[256];
@@ -79,7 +80,8 @@ static int device_in(const char *name)
     return fd;
 }
 
-/* Puts a packet on the cable to where it is addressed; what is addressed to nobody here is lost. */
+/* Queues a packet for the namespace of its destination address. Packets for other addresses are
+ * dropped. */
 static void forward(const unsigned char *bytes, size_t n)
 {
     if (n < IPV4_HEADER || bytes[0] >> 4 != 4)
@@ -102,14 +104,14 @@ static void forward(const unsigned char *bytes, size_t n)
     c->end = &p->next;
 }
 
-/* Delivers what is due. When the next packet is, or INT64_MAX. */
+/* Delivers the packets whose time has come. Returns the time of the next packet, or INT64_MAX. */
 static int64_t deliver(struct cable *c)
 {
     int64_t now = now_us();
     while (c->first != NULL && c->first->due_us <= now) {
         struct packet *p = c->first;
         if (write(c->fd, p->bytes, p->n) < 0 && errno != EAGAIN && errno != EIO)
-            die("write"); /* EIO: the device is not up yet. */
+            die("write"); /* EIO means that the device is not up yet. */
         c->first = p->next;
         if (c->first == NULL)
             c->end = &c->first;
@@ -129,7 +131,7 @@ static void take_in(int fd)
     }
 }
 
-/* Waits for a packet at one of the devices, or until `until_us`. */
+/* Waits for a packet from one of the devices, or until `until_us`. */
 static void await(struct pollfd *polls, int64_t until_us)
 {
     int64_t left = until_us == INT64_MAX ? 1000000 : until_us - now_us();

@@ -24,7 +24,7 @@
 
 enum { HEAD = 3, N_SHAPES = 5, TARGETS_MAX = 256 };
 
-/* The file that includes this one defines it. */
+/* Returns whether the target fuzzes this codec. The including file defines the function. */
 static bool in_family(const struct codec *codec);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -37,7 +37,7 @@ static void demand(bool ok)
         abort();
 }
 
-/* One compressor in one shape, opened when first asked for. */
+/* One compressor for one shape of model. It is opened at its first use. */
 struct target_of
 {
     char spec[SPEC_LONG];
@@ -88,8 +88,8 @@ static struct target_of *target_in(const uint8_t *data)
     return target_of_hash((uint16_t)(data[0] | data[1] << 8));
 }
 
-/* The shapes: 100 elements; three tensors as one unit, one by one, or as a unit
- * in two pieces; 3,000 elements. */
+/* Opens a compressor for a shape: 100 elements; three tensors as one unit, as three units, or as
+ * one unit in two pieces; 3,000 elements. */
 static struct compress *open_shape(const char *spec, size_t shape)
 {
     static const struct segment small[] = {{.n = 100, .rows = 10, .cols = 10}};
@@ -118,7 +118,7 @@ static struct compress *compressor_in(const uint8_t *data)
     return t->c[shape];
 }
 
-/* The length of the vectors that it compresses. */
+/* Returns the length of the vectors that the input's compressor takes. */
 static size_t length_in(const uint8_t *data)
 {
     static const size_t lengths[N_SHAPES] = {100, 300, 300, 300, 3000};
@@ -136,7 +136,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < HEAD)
         return 0;
     const struct compress *c = compressor_in(data);
-    /* The copy has exactly its length: the sanitizer sees a byte read behind it. */
+    /* The message is copied to a block of exactly its size, so that a sanitizer detects a read
+     * beyond it. */
     size_t len = size - HEAD;
     uint8_t *message = malloc(len + (len == 0));
     demand(message != NULL);
@@ -163,8 +164,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
-/* An honest message for the head of data, behind it. Returns the size, 0 where
- * there is no room. */
+/* Writes a valid message after the head of the input. Returns its size, or 0 if the buffer is
+ * too small. */
 static size_t put_honest(uint8_t *data, size_t max_size, uint64_t seed)
 {
     struct compress *c = compressor_in(data);
@@ -202,7 +203,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
     if (size <= HEAD || rng_below(&r, 8) == 0) {
         put_head(data, &r);
         size_t honest = put_honest(data, max_size, rng_below(&r, 1000));
-        if (honest == 0) { /* Not in this shape. */
+        if (honest == 0) { /* The codec does not apply to this shape. */
             data[2] = 0;
             honest = put_honest(data, max_size, rng_below(&r, 1000));
         }

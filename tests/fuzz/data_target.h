@@ -1,10 +1,10 @@
-/* tests/fuzz/data_target.h -- what the fuzz targets of data files share: files without a disk,
- * and what a set must be like that was taken. */
+/* tests/fuzz/data_target.h -- shared by the fuzz targets of data files: files in memory, and the
+ * properties of every data set that was read. */
 #ifndef TESTS_FUZZ_DATA_TARGET_H
 #define TESTS_FUZZ_DATA_TARGET_H
 
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* memfd_create() */
+#define _GNU_SOURCE /* For memfd_create(). */
 #endif
 
 #include "nn/data/data.h"
@@ -24,7 +24,7 @@ static inline void demand(bool ok)
         abort();
 }
 
-/* A file in memory, with a name. All zero is one that is not yet made. */
+/* A named file in memory. All bytes zero: the file is not created yet. */
 struct memory_file
 {
     char path[32];
@@ -55,7 +55,7 @@ static inline void check_sparse(const struct dataset *d)
     }
 }
 
-/* The bytes of a set's arrays. */
+/* Returns the number of bytes in the arrays of a data set. */
 static inline size_t bytes_of(const struct dataset *d)
 {
     size_t dim = (size_t)d->shape.channels * d->shape.height * d->shape.width;
@@ -68,8 +68,8 @@ static inline size_t bytes_of(const struct dataset *d)
     return n;
 }
 
-/* What holds of every set that was read, from n bytes of files. Sums up what
- * it is made of, so that sanitizers see each byte read. Closes it. */
+/* Checks the properties of a data set that was read from `n_bytes` bytes of files, and closes
+ * it. Reads every value, so that sanitizers check each byte. */
 static inline void check_and_close(struct dataset *d, size_t n_bytes)
 {
     size_t dim = (size_t)d->shape.channels * d->shape.height * d->shape.width;
@@ -92,7 +92,7 @@ static inline void check_and_close(struct dataset *d, size_t n_bytes)
     dataset_close(d);
 }
 
-/* What was refused: one printable line, and nothing in the set. */
+/* Checks a refused input: the error is one printable line, and the data set is empty. */
 static inline void check_refused(const struct dataset *d, const char *error)
 {
     static const struct dataset empty;

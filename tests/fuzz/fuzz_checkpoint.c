@@ -21,7 +21,7 @@ static uint8_t *copy_of(const uint8_t *p, size_t n)
     return copy;
 }
 
-/* The same sections in a state that is written. */
+/* Writes the sections of a state that was read to another state. */
 static void rewrite(struct state *to, const struct state *from)
 {
     state_write(to);

@@ -1,5 +1,5 @@
-/* tests/fuzz/fuzz_compress_bodies.c -- libFuzzer's entry: bodies of codecs with
- * rules of their own (runs, factors) from a stranger. */
+/* tests/fuzz/fuzz_compress_bodies.c -- fuzzes the decoders of codecs with their own message
+ * format (runs, factors). */
 #include "tests/fuzz/compress_target.h"
 
 static bool in_family(const struct codec *codec)

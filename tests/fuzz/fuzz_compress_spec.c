@@ -19,7 +19,7 @@ static void demand(bool ok)
         abort();
 }
 
-/* A small model: one message there and back. */
+/* Encodes and decodes one message of a small model. */
 static void exchange(const char *spec)
 {
     static const struct segment model[] = {

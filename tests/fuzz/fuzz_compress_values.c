@@ -1,5 +1,4 @@
-/* tests/fuzz/fuzz_compress_values.c -- libFuzzer's entry: blocks of values
- * from a stranger. */
+/* tests/fuzz/fuzz_compress_values.c -- fuzzes the decoders of blocks of values. */
 #include "tests/fuzz/compress_target.h"
 
 static bool in_family(const struct codec *codec)

@@ -1,11 +1,11 @@
-/* tests/fuzz/fuzz_data_csv.c -- libFuzzer entry: tables, as one file or two. The first byte
- * says how to read the rest. */
+/* tests/fuzz/fuzz_data_csv.c -- fuzzes the reader of tables in one or two files. The first byte
+ * of the input selects the reader's options. */
 #include "tests/fuzz/data_target.h"
 
 #include "nn/data/lines.h"
 #include "nn/data/scale.h"
 
-/* How to read: the first byte modulo as many as there are. */
+/* Options of the reader. The first byte of the input, modulo the number of rows, selects one. */
 static const struct reader readers[] = {
     {.kind = "csv", .header = "auto", .divide = 1},
     {.kind = "csv", .header = "auto", .divide = 16, .label = "y"},
@@ -16,7 +16,8 @@ static const struct reader readers[] = {
     {.kind = "csv/2x2/names-0123456789abcdef", .header = "auto", .divide = 1},
 };
 
-/* A fixed kind reads a table of names again, with and without the list. */
+/* Reads a table with column names again with the kind that the first reading fixed, with and
+ * without the list of names. */
 static void check_again(const struct dataset *first, struct reader r,
                         const struct lines_file *files)
 {
@@ -33,7 +34,8 @@ static void check_again(const struct dataset *first, struct reader r,
     }
 }
 
-/* A set with columns of every sort is scaled, and then is of its kind, which takes the files again. */
+/* Scales a set with columns of every type. The kind of the scaled set must accept the same files
+ * again. */
 static void check_scaled(struct scale *s, struct dataset *train, struct reader r,
                          const struct lines_file *files, size_t n)
 {
@@ -42,7 +44,8 @@ static void check_scaled(struct scale *s, struct dataset *train, struct reader r
     char error[DATA_ERROR_MAX], note[SCALE_NOTE_MAX];
     r.kind = train->kind;
     r.names = train->names;
-    /* A header that is told by its looks may be a row to who knows what words there are. */
+    /* With header=auto, a first line may look like a header at the first reading and like a row
+     * at the second, when the words of the columns are known. */
     bool told = strcmp(r.header, "auto") != 0;
     int err = csv_parse(&test, &r, files, error);
     demand(err == 0 || !told);
@@ -76,7 +79,7 @@ static void check_scaled(struct scale *s, struct dataset *train, struct reader r
     check_and_close(train, n);
 }
 
-/* The same files, where columns may be of every sort. */
+/* Reads the same files with columns of every type. */
 static void run_columns(struct reader r, enum columns_scale wanted, const struct lines_file *files,
                         size_t n)
 {

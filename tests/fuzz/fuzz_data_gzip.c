@@ -1,12 +1,12 @@
-/* tests/fuzz/fuzz_data_gzip.c -- libFuzzer entry: a file of any bytes, most of all gzip,
- * read whole, piece by piece, and with a limit. */
+/* tests/fuzz/fuzz_data_gzip.c -- fuzzes the file reader, mostly with gzip: the whole file, in
+ * pieces, and with a size limit. */
 #include "tests/fuzz/data_target.h"
 
 #include "nn/files/file.h"
 
 enum { PIECE = 7, LIMIT = 1 << 10, DEFLATE_MOST = 1032 };
 
-/* The same in small pieces gives the same. */
+/* Reads the file in small pieces. The bytes must equal those of one reading. */
 static void check_pieces(const char *path, const uint8_t *bytes, size_t n, bool good)
 {
     struct file *f;

@@ -13,7 +13,7 @@ enum { DEFLATE_MOST = 1032 };
 
 static const char *const kinds[] = {"mnist", "idx", "idx/1x2x3/3", "cifar10", "cifar100"};
 
-/* Such a file unpacks to DEFLATE_MOST times its size, at most. */
+/* A gzip file may unpack to at most DEFLATE_MOST times its size. */
 static bool is_gzip(const uint8_t *p, size_t n)
 {
     return n >= 2 && p[0] == 0x1f && p[1] == 0x8b;

@@ -1,10 +1,10 @@
-/* tests/fuzz/fuzz_data_libsvm.c -- libFuzzer entry: libsvm's text and plain text, as one
- * file or two. The first byte says how to read the rest. */
+/* tests/fuzz/fuzz_data_libsvm.c -- fuzzes the readers of libsvm files and of plain text, in one
+ * or two files. The first byte of the input selects the reader's options. */
 #include "tests/fuzz/data_target.h"
 
 #include "nn/data/lines.h"
 
-/* How to read: the first byte modulo as many as there are. */
+/* Options of the reader. The first byte of the input, modulo the number of rows, selects one. */
 static const struct reader readers[] = {
     {.kind = "libsvm", .divide = 1},
     {.kind = "libsvm", .divide = 1e-30},
@@ -14,7 +14,7 @@ static const struct reader readers[] = {
     {.kind = "text/4", .divide = 1},
 };
 
-/* Two files where the first byte's top bit is set, cut in the middle. */
+/* Splits the input in the middle into two files if the top bit of its first byte is set. */
 static size_t cut(const uint8_t *p, size_t n, bool two, struct lines_file files[2])
 {
     size_t first = two ? n / 2 : n;
@@ -41,7 +41,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
         check_and_close(&d, n);
     bool looks = libsvm_looks(p + 1, n - 1, true);
     if (err == 0 && strcmp(r.kind, "libsvm") == 0 && r.features == 0 && r.n_paths == 1)
-        demand(looks || n > 32); /* It has an entry, perhaps behind what is looked at. */
+        /* The line has an index:value entry, possibly after the 32 bytes that are inspected. */
+        demand(looks || n > 32);
     (void)libsvm_looks(p + 1, n - 1, false);
     return 0;
 }

@@ -33,7 +33,8 @@ static size_t u16(const uint8_t *p)
     return (size_t)p[0] | (size_t)p[1] << 8;
 }
 
-/* What the reference says of a record: 1 whole, 0 not yet, -EPROTO. */
+/* Returns the reference's result for a record: 1 message complete, 0 more records needed,
+ * -EPROTO invalid. */
 static int expected(uint8_t kind, const uint8_t *data, size_t n, enum frame_lane *which)
 {
     if (kind < CHANNEL_CONTROL || kind > CHANNEL_BULK_END || n == 0)
@@ -46,7 +47,7 @@ static int expected(uint8_t kind, const uint8_t *data, size_t n, enum frame_lane
     return kind == CHANNEL_CONTROL_END || kind == CHANNEL_BULK_END;
 }
 
-/* The same message, cut at `head` into two parts and made one again. */
+/* Splits a message at `head` into two records and joins them again. */
 static void cut_again(const uint8_t *bytes, size_t n, size_t head, enum frame_lane which)
 {
     static uint8_t data[CHANNEL_OPEN_MAX];
@@ -72,7 +73,7 @@ static void cut_again(const uint8_t *bytes, size_t n, size_t head, enum frame_la
     frame_close(&f);
 }
 
-/* One record. Returns false where the session ends. */
+/* Pushes one record. Returns false if the session ends. */
 static bool push(struct frame *f, const uint8_t *p, uint8_t number, bool deep)
 {
     uint8_t kind = p[0];
@@ -109,7 +110,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
     }
     frame_init(&f, lane[FRAME_CONTROL].max, lane[FRAME_BULK].max);
     uint8_t number = 1;
-    size_t budget = 1 << 18; /* Bytes of one input: it is the order of records that matters. */
+    /* Limit on the bytes of one input. Long inputs are not needed, because the order of the
+     * records matters. */
+    size_t budget = 1 << 18;
     for (size_t at = HEAD; n - at >= RECORD && number != 0; at += RECORD, number++) {
         size_t length = u16(p + at + 1);
         if (length > budget || !push(&f, p + at, number, number < 16))

@@ -31,7 +31,7 @@ size_t LLVMFuzzerMutate(uint8_t *p, size_t n, size_t max);
 
 enum { OP = 3, OPS_MAX = 64 };
 
-/* Places of one byte, and bits to turn there. */
+/* Flips bits of a message. Each pair in `pairs` is a position and a mask of bits. */
 static void spoil(uint8_t *m, size_t n, const uint8_t *pairs, size_t n_pairs, size_t wide)
 {
     for (; n_pairs >= wide + 1 && n > 0; pairs += wide + 1, n_pairs -= wide + 1) {
@@ -49,7 +49,7 @@ static void op_shake(const uint8_t *p, size_t n, size_t piece)
     world_arrive(m, length, piece);
 }
 
-/* As channel_seal() would, but of any kind and length. */
+/* Seals a record as channel_seal() does, but with any kind and length. */
 static void op_record(const uint8_t *p, size_t n, size_t piece)
 {
     static uint8_t m[CHANNEL_HEADER + 4096 + 1 + NOISE_TAG];
@@ -143,7 +143,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
     return 0;
 }
 
-/* Whole ops that lead somewhere, put in at the end or instead of all; else any change of bytes. */
+/* Inserts whole operations at the end or as the whole input, because random bytes rarely form
+ * valid ones. Otherwise mutates the bytes. */
 size_t LLVMFuzzerCustomMutator(uint8_t *p, size_t n, size_t max, unsigned seed)
 {
     static const uint8_t shake[] = {1, 0, 0}, hello[] = {4, 1, 0, 0};
@@ -163,7 +164,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *p, size_t n, size_t max, unsigned seed)
         (uint8_t)(4 | (seed >> 8 & 0x38)), 4, 0, (uint8_t)(seed >> 14), (uint8_t)(seed >> 18), 0,
         (uint8_t)(1u << (seed >> 26 & 7))};
     if (seed & 4)
-        made[1] = 1; /* Not spoilt. */
+        made[1] = 1; /* The message is not modified. */
     memcpy(p + n, made, OP + made[1]);
     return n + OP + made[1];
 }

@@ -1,4 +1,5 @@
-/* tests/fuzz/fuzz_members_file.c -- a members file: any bytes are a sorted list, or a sentence. */
+/* tests/fuzz/fuzz_members_file.c -- fuzzes the parser of allow-lists: any bytes give a sorted
+ * list or an error message. */
 #include "peer/admission/allow_list.h"
 
 #include <assert.h>
@@ -8,7 +9,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-/* In a block of their very size, so that a sanitizer sees any read beyond them. */
+/* The bytes are copied to a block of exactly their size, so that a sanitizer detects a read
+ * beyond them. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     char why[ALLOW_LIST_ERROR_MAX] = "", *text = malloc(n > 0 ? n : 1);

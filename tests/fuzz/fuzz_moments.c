@@ -1,6 +1,5 @@
-/* tests/fuzz/fuzz_moments.c -- what a member says of its columns: any bytes are moments that can be pooled
- * and named in a kind that is one, or a reason.
- */
+/* tests/fuzz/fuzz_moments.c -- fuzzes the column statistics of a member: any bytes give
+ * statistics that can be pooled and form a valid kind, or an error message. */
 #include "nn/data/column_statistics.h"
 
 #include <assert.h>
@@ -21,8 +20,8 @@ static void check_kind(struct column_statistics *m)
         assert(data_kind_fixed(kind));
 }
 
-/* In a block of their very size, so that a sanitizer sees any read beyond them. The second half of the input
- * is another member's. */
+/* The bytes are copied to blocks of exactly their size, so that a sanitizer detects a read
+ * beyond them. The second half of the input is the message of another member. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     static uint8_t again[COLUMN_STATISTICS_BYTES_MAX];

@@ -28,7 +28,8 @@ static void check_sentence(const char *error)
         demand((unsigned char)*c >= 0x20 && *c != 0x7f);
 }
 
-/* A sentence that begins empty, so that one which is not written is seen. */
+/* Checks that an error has a message. The message is empty before the call, so that a missing
+ * one is detected. */
 static int check(int err, const char *error)
 {
     demand(err == 0 || err == -EINVAL);
@@ -37,10 +38,11 @@ static int check(int err, const char *error)
     return err;
 }
 
-/* The flag that the input gives, by itself and against the run. */
+/* Gives the flag of the input, first by itself and then against the run. */
 static void give_flag(const struct run *r, uint8_t place, const char *value)
 {
-    static struct run_flags flags; /* Large, and as it was after each input. */
+    /* The flags are static because they are large. Each input leaves them empty. */
+    static struct run_flags flags;
     static struct run out;
     char error[RUN_ERROR_MAX] = "";
     size_t n_keys = 0;
@@ -71,7 +73,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
     if (end == NULL)
         return 0;
     size_t n_text = n - (size_t)(end + 1 - p);
-    /* In a block of its very size: a byte read behind it is seen. */
+    /* The text is copied to a block of exactly its size, so that a sanitizer detects a read
+     * beyond it. */
     char *text = malloc(n_text + (n_text == 0));
     demand(text != NULL);
     memcpy(text, end + 1, n_text);

@@ -66,7 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
     return 0;
 }
 
-/* A good token every now and then, else nothing gets past the signature. */
+/* Produces a valid token for some inputs, because mutated tokens never have a valid signature. */
 size_t LLVMFuzzerCustomMutator(uint8_t *p, size_t n, size_t max, unsigned seed)
 {
     struct channel_identity issuer;

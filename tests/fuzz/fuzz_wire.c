@@ -24,7 +24,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
     size_t n_once = recode(p, n, once, sizeof once, &type);
     if (n_once == 0)
         return 0;
-    demand(n_once <= n); /* Ours is the shortest encoding. */
+    /* The writer uses the shortest encoding, so its message is not longer than the input. */
+    demand(n_once <= n);
     size_t n_twice = recode(once, n_once, twice, sizeof twice, &again);
     demand(again == type && n_twice == n_once && memcmp(once, twice, n_once) == 0);
     return 0;

@@ -32,18 +32,19 @@ static struct
     struct uv_link link;
     struct replay answered;
     struct channel_identity ours, theirs;
-    struct channel evil; /* The other end; also when it is us who dial. */
+    struct channel evil; /* The other end of the connection, also if the peer under test dials. */
     uint32_t number;
-    bool node_knows;   /* It has heard of the link. */
-    bool listed, over; /* There is a list; the node has ended. */
+    bool node_knows;   /* The node was told that the link exists. */
+    bool listed, over; /* listed: the peer has a members file. over: the node has ended. */
     uint8_t list[2][WIRE_ID_BYTES];
     size_t n_list;
     bool evil_listed;
-    size_t base_total; /* toy.n_total when the connection came. */
-    bool honest;       /* Nothing spoilt has come on it, and its first message is new. */
-    bool judged;       /* Its first message was entered in: */
+    size_t base_total; /* Value of toy.n_total when the connection began. */
+    /* No modified byte was sent on this connection, and its first message is new. */
+    bool honest;
+    bool judged; /* The first message of this connection was recorded: */
     uint8_t answered_to[ANSWERS_MAX][32], n_connections, n_answered;
-    uint32_t n_steps; /* The present op took so many. */
+    uint32_t n_steps; /* Number of node steps in the current operation. */
     struct run run;
     char text[WIRE_RUN_MAX + 1];
     size_t n_text;
@@ -122,7 +123,7 @@ static void check_note(const struct node_note *note)
         demand((unsigned char)*c >= 0x20 && *c != 0x7f);
 }
 
-/* What the node asks of its driver. Its effects are good until the next step only. */
+/* Performs the effects of the last node step. They are valid only until the next step. */
 static void obey(void)
 {
     struct node_effects *fx = world.fx;
@@ -152,7 +153,7 @@ static void obey(void)
     }
 }
 
-/* Enough of it: a job that runs must be done before the node is closed. */
+/* Ends the input early. A running job must be finished before the node is closed. */
 static void end_early(void)
 {
     struct node_event ev = {.type = NODE_STOP, .now_us = (int64_t)toy.now_ms * 1000};
@@ -165,7 +166,8 @@ static void end_early(void)
     }
 }
 
-/* At most so many steps an op, jobs apart, which must be done: a peer alone would train for ever. */
+/* Limits the node steps of an operation, not counting the end of running jobs, because a peer by
+ * itself would train without end. */
 static void feed(struct node_event ev)
 {
     if (world.over && ev.type != NODE_WORKED)
@@ -224,7 +226,8 @@ static size_t limit(void *self, bool bulk)
     return bulk ? node_bulk_max(world.node) : node_control_max(world.node);
 }
 
-/* A connection comes, or we make one. again: with a first message that was there before. */
+/* Opens a connection in one of the two directions. again: the other end sends a first message
+ * that it sent before. */
 static void world_connect(bool dialled, bool again)
 {
     uint8_t ephemeral[32] = {3, 1, 4};
@@ -263,7 +266,7 @@ static void world_arrive(const uint8_t *p, size_t n, size_t piece)
         toy.n_written = 0;
 }
 
-/* What evil says next in the handshake; 0 bytes where it has nothing to say. */
+/* Writes the next handshake message of the other end. Returns 0 if there is none. */
 static size_t world_shake(uint8_t out[CHANNEL_MSG2])
 {
     size_t n = 0, wants = channel_wants(&world.evil);
@@ -280,7 +283,7 @@ static size_t world_shake(uint8_t out[CHANNEL_MSG2])
 static void world_time(uint64_t ms)
 {
     world.n_steps = 0;
-    world.honest = false; /* It may be too late. */
+    world.honest = false; /* The message may arrive after the time limit of the handshake. */
     toy_uv_time(ms);
     feed((struct node_event){.type = NODE_TIMER});
     toy_uv_settle();
@@ -352,10 +355,10 @@ static struct record record_of_evil(uint64_t incarnation)
         r.certificate.expires_ms = 1700000001000;
         r.certificate.key[0] = 5;
     }
-    return r; /* A signature of zeros is genuine. */
+    return r; /* A signature of zeros counts as valid in this test. */
 }
 
-/* What an honest peer might say, in canonical bytes. */
+/* Writes a message that an honest peer might send, in canonical encoding. */
 static size_t world_template(uint8_t which, uint8_t *out, size_t cap)
 {
     static struct record records[4];
@@ -422,7 +425,7 @@ static size_t world_template(uint8_t which, uint8_t *out, size_t cap)
 
 /* ---- what must hold ---- */
 
-/* No first message is answered twice, on whatever connection it comes. */
+/* Checks that no first message is answered twice, on the same or on another connection. */
 static void check_replay(void)
 {
     const struct channel *c = &world.link.channel;

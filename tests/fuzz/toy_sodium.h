@@ -18,7 +18,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Read all of it, for a sanitizer to see; the sum is of no use. */
+/* Sums all bytes, so that a sanitizer checks each read. The sum itself is not used. */
 static volatile uint8_t toy_sum;
 
 static inline void toy_read(const unsigned char *p, unsigned long long n)
@@ -108,7 +108,7 @@ int crypto_aead_chacha20poly1305_ietf_encrypt(unsigned char *c, unsigned long lo
     if (n > 0)
         memmove(c, m, n);
     memset(c + n, 0, 16);
-    c[n] = npub[4]; /* Noise: four zeros, then the number. */
+    c[n] = npub[4]; /* The nonce of Noise: four zero bytes, then the message number. */
     if (n_c != NULL)
         *n_c = n + 16;
     return 0;

@@ -17,13 +17,13 @@ enum { TOY_HANDLES = 8, TOY_REQUESTS = 64, TOY_WRITTEN = 256 * 1024 };
 
 struct toy_handle
 {
-    uv_handle_t *handle; /* NULL: a free place. */
+    uv_handle_t *handle; /* The registered handle. NULL: the entry is free. */
     bool timer, closing, reading;
     uv_close_cb on_closed;
     uv_alloc_cb on_room;
     uv_read_cb on_read;
     uv_timer_cb on_time;
-    uint64_t due_ms; /* 0: it does not run. */
+    uint64_t due_ms; /* Time at which the timer fires, in milliseconds. 0: the timer is stopped. */
 };
 
 struct toy_request
@@ -41,9 +41,10 @@ static struct
     struct toy_handle at[TOY_HANDLES];
     struct toy_request asked[TOY_REQUESTS];
     uint32_t n_asked;
-    int status;      /* What asked writes and dials come to. */
-    uint64_t random; /* The next bytes. */
-    /* What links have written and nobody has taken yet; and how much in all. */
+    int status;      /* Result of the write and connect requests made from now on. */
+    uint64_t random; /* State of the random number generator. */
+    /* Bytes that links wrote and the test has not taken yet, and the total number of bytes
+     * written. */
     uint8_t written[TOY_WRITTEN];
     size_t n_written, n_total;
 } toy;
@@ -150,7 +151,8 @@ int uv_read_start(uv_stream_t *h, uv_alloc_cb room, uv_read_cb read)
 int uv_write(uv_write_t *r, uv_stream_t *h, const uv_buf_t *buf, unsigned n, uv_write_cb cb)
 {
     assert(toy_find((uv_handle_t *)h) != NULL && n == 1);
-    if (buf->len <= sizeof toy.written - toy.n_written) /* Else nobody reads it. */
+    /* Bytes that do not fit are dropped: the test does not read them. */
+    if (buf->len <= sizeof toy.written - toy.n_written)
         memcpy(toy.written + toy.n_written, buf->base, buf->len);
     toy.n_written += buf->len <= sizeof toy.written - toy.n_written ? buf->len : 0;
     toy.n_total += buf->len;
@@ -178,7 +180,7 @@ int uv_random(uv_loop_t *loop, uv_random_t *r, void *out, size_t n, unsigned fla
 int uv_fileno(const uv_handle_t *h, uv_os_fd_t *fd)
 {
     (void)h, (void)fd;
-    return UV_EBADF; /* So no option is set on any. */
+    return UV_EBADF; /* No socket exists, so no socket option is set. */
 }
 
 int uv_tcp_getpeername(const uv_tcp_t *h, struct sockaddr *name, int *n)
@@ -206,7 +208,7 @@ uint64_t uv_hrtime(void)
 
 /* ---- what the test calls ---- */
 
-/* All that is owed: requests, then closed handles, until there are none. */
+/* Runs all pending callbacks: of requests first, then of closed handles. */
 static void toy_uv_settle(void)
 {
     bool more = true;
@@ -251,7 +253,8 @@ static void toy_uv_time(uint64_t ms)
     toy_uv_settle();
 }
 
-/* Bytes arrive at a stream, at most `piece` at a time: as many as it takes. */
+/* Delivers bytes to a stream, at most `piece` bytes per callback, until the stream stops
+ * reading. */
 static void toy_uv_arrive(uv_handle_t *h, const uint8_t *p, size_t n, size_t piece)
 {
     while (n > 0) {

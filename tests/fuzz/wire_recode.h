@@ -11,7 +11,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* The payload goes behind the head. */
+/* Appends the payload to the head. */
 static inline size_t recode_with_payload(uint8_t *out, size_t cap, size_t head,
                                          struct bytes payload)
 {
@@ -21,7 +21,7 @@ static inline size_t recode_with_payload(uint8_t *out, size_t cap, size_t head,
     return head + payload.n;
 }
 
-/* The message's bytes in out[0..cap); their number. */
+/* Encodes a message into out[0..cap). Returns its length. */
 static inline size_t recode_write(uint8_t *out, size_t cap, const struct wire_message *m)
 {
     switch (m->type) {
@@ -72,9 +72,9 @@ static inline size_t recode_write(uint8_t *out, size_t cap, const struct wire_me
     return 0;
 }
 
-/* Read p[0..n) and write it to out[0..cap): the length there, or 0 where p is
- * refused. cap is enough for any writing: n and a little. *type is what p says
- * to be, taken or not. */
+/* Reads p[0..n) and encodes it into out[0..cap). Returns the length, or 0 if the message is
+ * refused. `cap` must be a little larger than `n`. *type receives the message type in p, also if
+ * the message is refused. */
 static inline size_t recode(const uint8_t *p, size_t n, uint8_t *out, size_t cap,
                             enum wire_type *type)
 {
