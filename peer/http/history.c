@@ -8,7 +8,8 @@ enum {
     ROOM = HISTORY_MAX - 2 /* Even, so that points thin in pairs; and the newest has a place. */
 };
 
-/* Which of two points that share a place stays? */
+/* Returns the better of two points that share a place: the one with an evaluation, or the later
+ * one. */
 static const struct history_point *better(const struct history_point *a,
                                           const struct history_point *b)
 {

@@ -1,9 +1,9 @@
-/* peer/http/history.h -- a run's curve in bounded memory: a thousand of its rounds at most.
+/* peer/http/history.h -- the curve of a run in bounded memory: at most 1,000 rounds.
  *
- * One round in `stride` is kept; when there is no more room every second one of these goes, and the
- * stride doubles. Of the rounds that share a place the last one stays, or the last that was
- * evaluated, as those are few. A point's figures are all of one round, as in metrics.jsonl. The
- * newest round is there beside them, whatever the stride.
+ * The history keeps one round in `stride`. When the array is full, every second point is removed and
+ * the stride doubles. Among the rounds that share a place, the last evaluated round is kept, or the
+ * last round if none was evaluated. All figures of a point belong to one round, as in metrics.jsonl.
+ * The newest round is kept in addition to these points.
  *
  *   rounds  1 2 3 4 5 6 7 8 9        stride 4, 8 was not evaluated and 6 was
  *   points        4     6     9      9 is the newest
@@ -23,9 +23,11 @@ struct history_point
     uint64_t round, settle_rounds;
     double time_s, loss, accuracy;
     double relative_drift;
-    uint64_t drift_round; /* Where relative_drift is known. */
+    uint64_t drift_round; /* Round that relative_drift describes. */
     uint64_t
-        accuracy_round; /* Where accuracy is: rounds of the model, the consensus phase's counted on. */
+        /* Step counter of the model that accuracy describes, including rounds of the consensus
+         * phase. */
+        accuracy_round;
     uint64_t bytes_sent;
 };
 
@@ -33,10 +35,11 @@ struct history_point
 struct history
 {
     struct history_point point[HISTORY_MAX];
-    size_t n;                  /* Points that stay until they are thinned, */
-    uint64_t thinned;          /* which has happened so often. */
-    uint64_t n_here;           /* So many rounds share the place of point[n] so far, */
-    struct history_point here; /* of which this one would stay. */
+    /* The kept points. When the array is full, every second point is removed. */
+    size_t n;
+    uint64_t thinned;          /* Number of times that every second point was removed. */
+    uint64_t n_here;           /* Rounds so far that share the place of point[n]. */
+    struct history_point here; /* The point that represents these rounds so far. */
     struct history_point newest;
     bool any; /* newest is one. */
 };
@@ -47,7 +50,8 @@ void history_add(struct history *h, const struct history_point *p);
 /* Copy what there is of it; O(n). */
 void history_copy(struct history *to, const struct history *from);
 
-/* The newest round, unless it is the last of the points; NULL where there is none. */
+/* Returns the point of the newest round, or NULL if that round is the last one in `point` or
+ * there is none. */
 const struct history_point *history_newest(const struct history *h);
 
 #endif

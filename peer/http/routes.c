@@ -9,7 +9,7 @@
 
 static const char plain[] = "text/plain; charset=utf-8";
 
-/* ---- What is there ----------------------------------------------------- */
+/* ---- Contents of the paths ---- */
 
 static unsigned write_page(struct routes *r, struct text *t, const struct snapshot *s,
                            int64_t now_us)
@@ -58,7 +58,8 @@ static const struct route
 {
     const char *path, *type;
     unsigned (*write)(struct routes *r, struct text *t, const struct snapshot *s, int64_t now_us);
-    int place; /* As in the answer: what takes long to write is kept. */
+    /* Lifetime of the response, as in struct routes_answer. Expensive responses are reused. */
+    int place;
     const char *policy;
 } route[] = {
     {"/", "text/html; charset=utf-8", write_page, -1, live_policy},
@@ -68,7 +69,7 @@ static const struct route
     {"/readyz", plain, write_ready, -1, NULL},
 };
 
-/* ---- Which it is ------------------------------------------------------- */
+/* ---- Choosing the path ---- */
 
 static bool is_read(const char *method)
 {

@@ -15,7 +15,7 @@
 
 #include "peer/http/status.h"
 
-/* What answers are made of besides the snapshot. Begin with zeros. */
+/* State from which answers are made, in addition to the snapshot. Initialise with zeros. */
 struct routes
 {
     struct status_history history;
@@ -23,13 +23,14 @@ struct routes
 
 struct routes_answer
 {
-    unsigned status;    /* As HTTP has it: 200, 404, ... */
+    unsigned status;    /* HTTP status code: 200, 404, ... */
     const char *type;   /* Content-Type. */
     const char *allow;  /* The methods that are allowed, with 405; else NULL. */
     const char *policy; /* Content-Security-Policy of what a browser shows, or NULL. */
     struct text body;   /* text_close() it. */
-    int place;          /* The same for all requests of one path that may have the same answer for
-                        * as long as the snapshot is the same; -1: make it anew each time. */
+    /* Index under which an equal answer may be reused while the snapshot is the same. -1: the
+     * answer is made for each request. */
+    int place;
 };
 
 enum { ROUTES_KEPT = 2 /* Places are below this. */ };
@@ -37,10 +38,10 @@ enum { ROUTES_KEPT = 2 /* Places are below this. */ };
 /* The place of what GET `path` gives, or -1. */
 int routes_place(const char *method, const char *path);
 
-/* Fills *a, whose body is empty. */
+/* Writes the answer to a request into *a. The body of *a must be empty. */
 void routes_answer(struct routes *r, const char *method, const char *path, const struct snapshot *s,
                    int64_t now_us, struct routes_answer *a);
-/* Fills *a with the answer to a request whose Host header is not allowed: 421. */
+/* Writes the answer to a request whose Host header is not allowed: status 421. */
 void routes_misdirected(struct routes_answer *a);
 void routes_close(struct routes *r);
 

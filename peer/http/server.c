@@ -21,7 +21,8 @@ enum {
     /* Long enough that a burst of connections does not drop an honest client's SYN. */
     BACKLOG = 512,
     KEPT_US = 1000 * 1000, /* A response is good for so long, if there is no newer snapshot. */
-    HARD_MAX = 2 * SERVER_CLIENTS, /* Those that were pushed out have not gone yet. */
+    /* Includes connections that were replaced and are still closing. */
+    HARD_MAX = 2 * SERVER_CLIENTS,
     LEAST_URGENT = 19
 };
 
@@ -29,7 +30,7 @@ enum {
 struct kept
 {
     struct MHD_Response *response; /* NULL: none. */
-    uint64_t number;               /* Made of this snapshot, */
+    uint64_t number;               /* Number of the snapshot from which the response was made. */
     int64_t made_us;               /* at this time. */
     unsigned status;
 };
@@ -47,7 +48,7 @@ struct server
     struct
     {
         int fd;         /* -1: free. */
-        uint64_t since; /* Connections are numbered as they come. */
+        uint64_t since; /* Sequence number of the connection. */
     } client[HARD_MAX];
     uint64_t n_clients;
 };
@@ -147,7 +148,7 @@ static const struct kept *find_kept(const struct server *s, int place, const str
     return good ? k : NULL;
 }
 
-/* The library counts who still sends a response that is given up here. */
+/* Gives up the previous response. libmicrohttpd frees it after the last client has received it. */
 static void keep(struct kept *k, struct MHD_Response *r, unsigned status, uint64_t number,
                  int64_t now)
 {

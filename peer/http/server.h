@@ -26,9 +26,9 @@ enum {
 
 struct server;
 
-/* Listens at `address`. Until the main loop begins, each request is answered with "the loop has not
- * begun". Requests whose Host header `hosts` does not allow get 421; `hosts` is copied. Returns 0,
- * or a negative errno with a message in `error`. */
+/* Opens the server at `address`. Until the main loop begins, each request is answered with "the
+ * loop has not begun". Requests whose Host header is not in `hosts` get status 421; `hosts` is
+ * copied. Returns 0, or a negative errno with a message in `error`. */
 int server_open(struct server **s, const struct sockaddr *address, socklen_t n,
                 const struct hosts *hosts, char error[SERVER_ERROR_MAX]);
 /* Ends its thread. s may be NULL. */

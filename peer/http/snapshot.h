@@ -23,9 +23,9 @@ struct snapshot_member
     char name[WIRE_NAME_MAX + 1], id[SNAPSHOT_ID + 1];
     enum member_state state;
     bool own, connected;
-    bool has_round; /* It has done so many rounds of the run. */
+    bool has_round; /* The member reported its round: the number of rounds that it has finished. */
     uint64_t round;
-    uint16_t vertex; /* Its place in the graph, or SNAPSHOT_NO_VERTEX. */
+    uint16_t vertex; /* Vertex of the member in the graph. SNAPSHOT_NO_VERTEX: none. */
 };
 
 struct snapshot_edge
@@ -38,7 +38,7 @@ struct snapshot_edge
     struct node_neighbour neighbour;
 };
 
-/* Who is whose neighbour, ours and all others'. */
+/* All edges of the graph, of this peer and of all others. */
 struct snapshot_graph
 {
     char topology[RUN_VALUE_MAX]; /* "": not known. */
@@ -57,10 +57,10 @@ struct snapshot_count
 struct snapshot
 {
     uint64_t number;  /* Grows from one snapshot to the next; 0: the loop has not begun. */
-    int64_t taken_us; /* By the monotonic clock. */
+    int64_t taken_us; /* Time of the snapshot by the monotonic clock, in microseconds. */
     double time_s;    /* Since the process began. */
 
-    /* Who speaks; constant. */
+    /* Name and identity of this peer. They never change. */
     char name[WIRE_NAME_MAX + 1], id[SNAPSHOT_ID + 1];
 
     bool has_run;
@@ -72,7 +72,8 @@ struct snapshot
     char codec[WIRE_CODEC_MAX + 1];
     double age_s; /* Since the last job ended. */
     uint64_t
-        accuracy_round; /* Rounds, with those of the consensus phase, at the last evaluation. */
+        /* Step counter at the last evaluation, including rounds of the consensus phase. */
+        accuracy_round;
 
     uint32_t n_members, n_edges, n_violations, n_refused;
     struct snapshot_member member[WIRE_MEMBERS_MAX];
@@ -86,7 +87,7 @@ struct snapshot
     uint64_t unkept;        /* Could not be stored since the last that was. */
     uint64_t lines_missing; /* Lines that are not in metrics.jsonl: lost, or they still wait. */
     bool unstored;          /* The model could not be stored, and is in memory. */
-    double disk_free_bytes; /* Where --out is, for us; NaN: not known. */
+    double disk_free_bytes; /* Free bytes on the file system of --out. NaN: not known. */
 
     struct node_wait wait;
     struct snapshot_graph graph;

@@ -1,4 +1,4 @@
-/* peer/http/snapshot_exchange.h -- the loop's last word, for another thread: neither waits for the other.
+/* peer/http/snapshot_exchange.h -- passes the newest snapshot to the HTTP thread without locks.
  *
  *   loop thread                                      HTTP thread
  *   snapshot_exchange_blank() ... fill ... snapshot_exchange_publish()       snapshot_exchange_read()
@@ -30,9 +30,9 @@ struct snapshot_exchange
 int snapshot_exchange_open(struct snapshot_exchange *b);
 void snapshot_exchange_close(struct snapshot_exchange *b);
 
-/* Where the next snapshot is to be written: it holds an older one, or zeros. */
+/* Returns the buffer for the next snapshot. It contains an older snapshot or zeros. */
 struct snapshot *snapshot_exchange_blank(struct snapshot_exchange *b);
-/* It is whole: numbers it. */
+/* Publishes the filled buffer as the newest snapshot and numbers it. */
 void snapshot_exchange_publish(struct snapshot_exchange *b);
 
 /* The newest that is whole; all zeros before the first. Valid until the next call. */

@@ -1,4 +1,5 @@
-/* peer/http/snapshot_graph.c -- edges of everybody, from what all peers know: spec, members, seed. */
+/* peer/http/snapshot_graph.c -- computes all edges of the graph from the topology spec, the
+ * members and the seed. */
 #include "peer/http/snapshot_graph.h"
 
 #include "topology/topology.h"

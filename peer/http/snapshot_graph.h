@@ -1,4 +1,4 @@
-/* peer/http/snapshot_graph.h -- the whole graph of a moment, for whoever looks at one peer only. */
+/* peer/http/snapshot_graph.h -- the whole graph at one time, as this peer knows it. */
 #ifndef PEER_HTTP_SNAPSHOT_GRAPH_H
 #define PEER_HTTP_SNAPSHOT_GRAPH_H
 

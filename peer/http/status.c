@@ -23,7 +23,7 @@ static void set(json_t *j, const char *name, json_t *value)
 
 /* ---- Lists -------------------------------------------------------------- */
 
-/* Losses of others are not known: nobody tells them to a neighbour. */
+/* The losses of other members are not known, because members do not send them to each other. */
 static json_t *members_of(const struct snapshot *s)
 {
     json_t *all = json_array();
@@ -179,7 +179,8 @@ static void set_figures(json_t *j, const struct snapshot *s, double late_s)
     const struct node_progress *p = &s->figures;
     bool tested = isfinite(p->accuracy);
     set(j, "accuracy",
-        uv_metrics_figure(p->accuracy)); /* That of accuracy_round, as `status` has it. */
+        /* Accuracy of the round accuracy_round, as in `hearsay status`. */
+        uv_metrics_figure(p->accuracy));
     set(j, "accuracy_round", tested ? uv_metrics_whole(s->accuracy_round) : json_null());
     set(j, "test_loss", uv_metrics_figure(p->test_loss));
     set(j, "final_drift", s->has_run ? uv_metrics_number(s->final_drift) : json_null());
@@ -206,7 +207,7 @@ static void set_figures(json_t *j, const struct snapshot *s, double late_s)
                                      : json_null());
 }
 
-/* Who speaks, of which run, and whether it is well: known also before there are figures. */
+/* Writes the name of the peer, its run and its health. They are known before there are figures. */
 static void set_standing(json_t *j, const struct snapshot *s, int64_t now_us)
 {
     char text[HEALTH_TEXT];
@@ -233,7 +234,8 @@ static json_t *object_of(const struct snapshot *s, int64_t now_us)
     set(j, "violations_by_reason", counts_of(s->violation, s->n_violations));
     set(j, "refused_connections", counts_of(s->refused, s->n_refused));
     set(j, "members", members_of(s));
-    set(j, "edges", edges_of(s)); /* As `status` has it; their number is in open_edges. */
+    /* The list of edges, as in `hearsay status`. Their number is in open_edges. */
+    set(j, "edges", edges_of(s));
     return j;
 }
 

@@ -1,9 +1,7 @@
-/* peer/http/status.h -- a snapshot as one JSON object, for pages and scripts.
- *
- * Names are those of metrics.jsonl and of `hearsay status --json` where the same is meant;
- * peer/http/README.md lists the others. What is not known is null. The history is the longest part
- * and changes least: its text is kept, and only what came since is made anew.
- */
+/* peer/http/status.h -- a snapshot as one JSON object, for pages and scripts. Names are those of
+ * metrics.jsonl and of `hearsay status --json`; peer/http/README.md lists the others. Values
+ * that are not known are null. The history is the longest part, so its text is kept, and only
+ * new points are appended. */
 #ifndef PEER_HTTP_STATUS_H
 #define PEER_HTTP_STATUS_H
 
@@ -14,8 +12,8 @@
 struct status_history
 {
     struct text points;
-    size_t n;         /* So many are in it, */
-    uint64_t thinned; /* as they were after so many thinnings. */
+    size_t n;         /* Number of points in the text. */
+    uint64_t thinned; /* Value of history.thinned when the text was made. */
 };
 
 /* Appends the object, as it is at now_us (the clock of taken_us), and a newline. */

@@ -10,7 +10,7 @@ struct text
 {
     char *p; /* n bytes and a NUL; NULL: nothing yet. */
     size_t n, cap;
-    bool failed; /* There was no memory, and it is not whole. */
+    bool failed; /* Memory ran out, so the text is not complete. */
 };
 
 __attribute__((format(printf, 2, 3))) void text_add(struct text *t, const char *format, ...);

@@ -23,7 +23,8 @@ static const struct noise_pattern pattern = {
 
 static const uint8_t prologue[] = {'h', 'e', 'a', 'r', 's', 'a', 'y', '/', '1'};
 
-static const char static_domain[] = "hearsay static key"; /* Its NUL is not signed. */
+/* Domain string of the signature over a static key, without its NUL. */
+static const char static_domain[] = "hearsay static key";
 enum { DOMAIN_BYTES = sizeof static_domain - 1, BINDING_BYTES = DOMAIN_BYTES + NOISE_KEY };
 
 /* ---- Identity. ---- */
@@ -56,7 +57,7 @@ bool channel_verify(const uint8_t pk[32], const uint8_t *msg, size_t n, const ui
     return crypto_sign_verify_detached(sig, msg, n, pk) == 0;
 }
 
-/* What ties an Ed25519 identity to a Noise static key: domain | noise_pk. */
+/* Writes the text that binds an Ed25519 identity to a Noise static key: domain | noise_pk. */
 static void binding(const uint8_t noise_pk[32], uint8_t out[BINDING_BYTES])
 {
     memcpy(out, static_domain, DOMAIN_BYTES);
@@ -142,7 +143,8 @@ size_t channel_wants(const struct channel *c)
     return 0;
 }
 
-/* The highest version that both ends have; false: there is none. Both compute the same. */
+/* Chooses the highest version that both ends have, so that both ends choose the same one.
+ * Returns false if there is none. */
 static bool agree(struct channel *c, const uint8_t v[4])
 {
     c->theirs.least = (uint16_t)(v[0] << 8 | v[1]);
@@ -153,7 +155,7 @@ static bool agree(struct channel *c, const uint8_t v[4])
     return least <= most;
 }
 
-/* Their hello is genuine: it ends the handshake. */
+/* Ends the handshake after a valid hello of the other end. */
 static void end_handshake(struct channel *c, const uint8_t hello[CHANNEL_PAYLOAD])
 {
     bool open = agree(c, hello + VERSIONS_AT);

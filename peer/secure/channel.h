@@ -35,7 +35,7 @@
 
 enum {
     CHANNEL_KEY = 32,
-    CHANNEL_ID = 32, /* Ed25519 public key: who the peer is. */
+    CHANNEL_ID = 32, /* Ed25519 public key: the identity of a peer. */
     CHANNEL_PAYLOAD =
         CHANNEL_ID + 64 + 4, /* id, its signature over the Noise static key (domain-separated),
                               * versions. */
@@ -46,12 +46,12 @@ enum {
     CHANNEL_PLAIN_MAX = CHANNEL_RECORD_MAX - 16 - 1, /* Data in one record. */
     CHANNEL_OPEN_MAX = CHANNEL_RECORD_MAX - 16, /* Room that channel_open() needs: data and kind. */
     CHANNEL_HEADER = 2,
-    CHANNEL_OVERHEAD = CHANNEL_HEADER + 1 + 16 /* What channel_seal() adds to data. */
+    CHANNEL_OVERHEAD = CHANNEL_HEADER + 1 + 16 /* Bytes that channel_seal() adds to the data. */
 };
 
-/* What a record is. A message is cut into records of its lane; the last has
- * the END kind. Control records may come between the bulk records of one
- * message: a heartbeat never waits behind a model. */
+/* Kind of a record. A message is cut into records of one lane, and its last record has the END
+ * kind. Control records may come between the bulk records of one message, so that a heartbeat
+ * does not wait for the end of a model. */
 enum channel_kind {
     CHANNEL_CONTROL = 1,
     CHANNEL_CONTROL_END,
@@ -61,8 +61,8 @@ enum channel_kind {
     CHANNEL_CLOSE  /* Authenticated end, nothing follows. No data. An end without it is abnormal. */
 };
 
-/* Who I am: an Ed25519 identity, and an X25519 static key of its own, signed
- * by it. Wiped by channel_identity_close(). */
+/* Identity of this peer: an Ed25519 key pair, and an X25519 static key that is signed with it.
+ * channel_identity_close() wipes the secrets. */
 struct channel_identity
 {
     uint8_t sign_pk[32], sign_sk[64];
@@ -83,7 +83,7 @@ enum channel_state {
     CHANNEL_FAILED
 };
 
-/* Which versions of the messages an end speaks. */
+/* Range of message versions that one end supports. */
 struct channel_versions
 {
     uint16_t least, most;
@@ -121,12 +121,12 @@ void channel_close(struct channel *c); /* Wipes every secret. */
  * failed, or when it is its turn to write). */
 size_t channel_wants(const struct channel *c);
 
-/* Take exactly channel_wants() bytes; write the reply, if there is one, into
- * out[0..CHANNEL_MSG2). Returns 0 (look at the state: without a common version the reply is
- * to be sent, and then the connection closed), or -EPROTO: then state is FAILED, *n_out 0,
- * and the connection is to be closed without a byte. An initiator starts with
- * in == NULL, n_in == 0 to get msg1. A channel that neither waits nor is to
- * begin refuses any bytes. */
+/* Processes exactly channel_wants() bytes of the handshake and writes the reply, if there is
+ * one, to out[0..CHANNEL_MSG2). An initiator starts with in == NULL and n_in == 0 to get message
+ * 1. Returns 0, or -EPROTO: then the state is FAILED, *n_out is 0, and the caller must close the
+ * connection without sending a byte. After 0 the caller checks the state: without a common
+ * version it sends the reply and then closes the connection. A channel that neither waits for a
+ * message nor can start refuses all bytes. */
 __attribute__((warn_unused_result)) int channel_handshake(struct channel *c, const uint8_t *in,
                                                           size_t n_in, uint8_t *out, size_t *n_out);
 

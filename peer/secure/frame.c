@@ -23,7 +23,7 @@ void frame_limit(struct frame *f, enum frame_lane lane, size_t max)
     f->lane[lane].max = max;
 }
 
-/* What was sealed on its way is not left behind in freed memory. */
+/* Wipes memory before it is freed, because it held plaintext of a sealed message. */
 static void wipe_and_free(uint8_t *bytes, size_t n)
 {
     if (bytes != NULL)
@@ -38,7 +38,7 @@ void frame_close(struct frame *f)
     *f = (struct frame){0};
 }
 
-/* Which lane a kind belongs to, and whether it ends a message. */
+/* Sets the lane of a record kind, and whether the record ends a message. */
 static bool lane_of(enum channel_kind kind, enum frame_lane *lane, bool *end)
 {
     switch (kind) {

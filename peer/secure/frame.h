@@ -55,8 +55,8 @@ void frame_init(struct frame *f, size_t max_control, size_t max_bulk);
 void frame_limit(struct frame *f, enum frame_lane lane, size_t max);
 void frame_close(struct frame *f);
 
-/* Where to open the next record: CHANNEL_OPEN_MAX bytes, until the next call of
- * frame_room() or frame_push(). NULL without memory. */
+/* Returns the buffer for the next record: CHANNEL_OPEN_MAX bytes, valid until the next call of
+ * frame_room() or frame_push(). Returns NULL if there is no memory. */
 uint8_t *frame_room(struct frame *f);
 
 /* Take one opened record, in frame_room() or anywhere else. Returns

@@ -1,8 +1,6 @@
-/* peer/secure/hash.h -- 128-bit BLAKE2b checksum that detects corrupted data.
- *
- * The hash is not a signature: an attacker who can write a file can also write its hash. Call sodium_init()
- * once before hash_128(), so that libsodium selects its fast implementation (about 1 GB/s).
- */
+/* peer/secure/hash.h -- 128-bit BLAKE2b checksum that detects corrupted data. The hash is not a
+ * signature: an attacker with write access to a file can also write its hash. Call sodium_init()
+ * once before hash_128(), so that libsodium selects its fast implementation (about 1 GB/s). */
 #ifndef PEER_SECURE_HASH_H
 #define PEER_SECURE_HASH_H
 

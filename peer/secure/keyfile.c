@@ -1,5 +1,5 @@
-/* peer/secure/keyfile.c -- reads and writes 32 secret bytes as hexadecimal text that nobody else
- * may read. */
+/* peer/secure/keyfile.c -- reads and writes files of 32 secret bytes as hexadecimal text,
+ * readable by the owner only. */
 #include "peer/secure/keyfile.h"
 
 #include <errno.h>

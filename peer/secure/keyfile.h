@@ -22,7 +22,7 @@ __attribute__((warn_unused_result)) int keyfile_write(const char *path,
                                                       const uint8_t key[KEYFILE_BYTES],
                                                       char error[KEYFILE_ERROR_MAX]);
 
-/* The same with one line of secret text, to which a newline is added. */
+/* Writes one line of secret text, followed by a newline, in the same way as keyfile_write(). */
 __attribute__((warn_unused_result)) int keyfile_write_text(const char *path, const char *text,
                                                            char error[KEYFILE_ERROR_MAX]);
 

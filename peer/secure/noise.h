@@ -26,7 +26,7 @@ enum {
     NOISE_KEY = 32, /* DHLEN, HASHLEN and the cipher's key. */
     NOISE_TAG = 16,
     NOISE_MESSAGE_MAX = 65535,
-    NOISE_MESSAGES_MAX = 4, /* One pattern has so many at most. */
+    NOISE_MESSAGES_MAX = 4, /* Largest number of messages in a pattern. */
     NOISE_TOKENS_MAX = 8,   /* One message, with its NOISE_END. */
     NOISE_PSKS_MAX = 2
 };
@@ -50,7 +50,7 @@ struct noise_cipher
     bool keyed;
 };
 
-/* What the caller brings; copied, but for the pattern. */
+/* Parameters of a handshake. All are copied except the pattern. */
 struct noise_config
 {
     const struct noise_pattern *pattern;
@@ -112,7 +112,7 @@ __attribute__((warn_unused_result)) int noise_open(struct noise_cipher *c, const
                                                    size_t n_ad, const uint8_t *in, size_t n,
                                                    uint8_t *out);
 
-/* REKEY (section 4.2); the nonce goes on. */
+/* Replaces the key (REKEY, section 4.2). The nonce counter is kept. */
 void noise_rekey(struct noise_cipher *c);
 
 #endif

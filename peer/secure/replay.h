@@ -32,8 +32,8 @@ enum {
 struct replay
 {
     uint8_t key[REPLAY_KEY];
-    uint32_t young;                 /* Which of the two tables it is, */
-    uint32_t n_young;               /* and how many it holds. */
+    uint32_t young;                 /* Index of the table that new entries go to. */
+    uint32_t n_young;               /* Number of entries in the young table. */
     uint64_t slot[2][REPLAY_SLOTS]; /* 0: free. */
 };
 
