@@ -4,9 +4,10 @@
  *   # TYPE hearsay_round gauge
  *   hearsay_round 412
  *
- * Base units, `_total` behind counters, each with HELP and TYPE. A figure that is not known has no
- * sample, and a name without samples no HELP: absent() finds it. What is counted begins anew with the
- * process, but for what a checkpoint brings back (rounds, steps and their seconds).
+ * Units are base units, names of counters end in `_total`, and each name has HELP and TYPE. A figure
+ * that is not known has no sample, and a name without samples has no HELP, so that absent() works.
+ * Counters start at 0 with the process, except those that a checkpoint restores (rounds, steps and
+ * their seconds).
  */
 #ifndef PEER_HTTP_PROMETHEUS_H
 #define PEER_HTTP_PROMETHEUS_H

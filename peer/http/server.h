@@ -4,10 +4,10 @@
  *   server_blank() ... fill        request --> board --> routes.h --> response
  *   server_publish() ---board--->              kept for other requests of the same second
  *
- * It never touches the node, and the loop never waits for it. Whoever asks too much hurts himself:
- * SERVER_CLIENTS connections at a time, of which a new one pushes out the oldest; one that stalls
- * for SERVER_STALL_S goes; a request has SERVER_MEMORY bytes at most. There are no files behind it, no
- * uploads, no TLS and no passwords: where others may reach it is the operator's choice.
+ * The server never accesses the node, and the loop never waits for the server. Limits: SERVER_CLIENTS
+ * connections, of which a new one replaces the oldest; a connection without progress for
+ * SERVER_STALL_S seconds is closed; a request has at most SERVER_MEMORY bytes. The server has no
+ * files, uploads, TLS or passwords: the operator decides who can reach its address.
  */
 #ifndef PEER_HTTP_SERVER_H
 #define PEER_HTTP_SERVER_H

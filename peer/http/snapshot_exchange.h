@@ -4,9 +4,9 @@
  *   snapshot_exchange_blank() ... fill ... snapshot_exchange_publish()       snapshot_exchange_read()
  *        [ back ]  <---swap--->  [ middle ]  <---swap--->  [ front ]
  *
- * Three places go round: one is being written, one is the newest whole one, one is being read. A
- * swap is one atomic exchange, so that the loop never stands still for a reader, and a reader has
- * a whole snapshot for as long as it likes.
+ * There are three buffers: one is being written, one is the newest complete snapshot, and one is being
+ * read. A swap is one atomic exchange. The loop never waits for a reader, and a reader may use its
+ * snapshot for any time.
  */
 #ifndef PEER_HTTP_SNAPSHOT_EXCHANGE_H
 #define PEER_HTTP_SNAPSHOT_EXCHANGE_H

@@ -10,18 +10,18 @@
  *
  *   hello: id (32) | signature (64) | least version (u16) | most version (u16)
  *
- * The versions are those of the messages that will be sent in records, each end's range; what is
- * spoken is the highest that both have. Where there is none, both ends still learn the other's
- * range and identity (msg3 is sent all the same), and no record is sealed or opened.
+ * The hello has the range of message versions that the sender supports. The channel uses the highest
+ * version that both ends support. If there is none, message 3 is sent all the same, so that both ends
+ * learn the range and identity of the other; no record is sealed or opened.
  *
- * then records both ways: u16 big-endian length of the ciphertext | ciphertext
- * (plaintext = data | u8 kind; 16-byte tag), nonce = counter. The kind comes
- * last so that opening in place leaves the data where it is to be.
+ * After the handshake both ends send records: u16 big-endian length of the ciphertext | ciphertext.
+ * The plaintext is data | u8 kind, the tag has 16 bytes, and the nonce is a counter. The kind is the
+ * last byte, so that a record can be opened in place without moving its data.
  *
- * Every handshake message has one fixed size: the reader before authentication
- * is one fixed buffer. msg1 is sealed with the cluster key: a stranger's fails
- * before any Diffie-Hellman and gets no byte back. So does one that has been
- * answered before, where the responder remembers it (peer/secure/replay.h).
+ * Each handshake message has a fixed size, so that a fixed buffer holds all bytes before
+ * authentication. Message 1 is sealed with the cluster key: a message without the key is rejected
+ * before any Diffie-Hellman operation and gets no reply. A message 1 that was answered before and is
+ * still remembered gets no reply either (peer/secure/replay.h).
  */
 #ifndef PEER_SECURE_CHANNEL_H
 #define PEER_SECURE_CHANNEL_H

@@ -1,20 +1,20 @@
-/* peer/secure/replay.h -- which first messages of a handshake have been answered already.
+/* peer/secure/replay.h -- remembers the first handshake messages that were answered, to refuse copies.
  *
- * The first message of XXpsk0 is sealed with the cluster key, but nothing in it is fresh from
- * us: whoever has recorded one can send it again, and the answer costs key agreements and
- * tells that a peer of the cluster is here. (No session comes of it: the third message
- * needs the secret of the ephemeral key.) An honest initiator never uses an ephemeral key
- * twice, so the second message with the same one is refused.
+ * The first message of XXpsk0 is sealed with the cluster key, but it contains nothing from the
+ * responder. An attacker with a recording can therefore send the message again. The reply costs key
+ * agreements and shows that a peer of the cluster is at this address. (The attacker gets no session,
+ * because message 3 needs the secret of the ephemeral key.) An honest initiator uses each ephemeral
+ * key once, so a second message with the same key is refused.
  *
  *   young: what has been answered since --- REPLAY_EACH reached ---> old, and a new young
  *   old:   the REPLAY_EACH before that                             (what was old is forgotten)
  *
- * So at least the last REPLAY_EACH answered are known, and at most twice as many: as long as
- * the process lives, since a restart forgets. Only messages that hold the cluster key's seal
- * are entered, so that a stranger's flood makes nothing be forgotten.
+ * Between REPLAY_EACH and 2 REPLAY_EACH answered messages are remembered while the process runs. A
+ * restart forgets all. Only messages with a valid seal are stored, so that a flood without the
+ * cluster key cannot displace entries.
  *
- * An entry is the SipHash-2-4 of the ephemeral key, under a key of the process: nobody
- * outside can aim at a slot, and one message in 2^50 is refused by mistake.
+ * An entry is the SipHash-2-4 of the ephemeral key under a random key of the process, so that an
+ * attacker cannot choose a slot. One message in 2^50 is refused by mistake.
  */
 #ifndef PEER_SECURE_REPLAY_H
 #define PEER_SECURE_REPLAY_H

@@ -80,8 +80,8 @@ static uint32_t n_from(const struct uv_accept *a, uint64_t host)
     return n;
 }
 
-/* One of the address that has most goes. Whoever waits longest is no better than others there: by
- * chance, so that a flood cannot aim. */
+/* Closes a random half-open connection of the address that has the most of them. The choice is
+ * random, so that a flood cannot predict it. */
 static void evict_one(struct uv_accept *a)
 {
     uint32_t most = 0;
@@ -101,7 +101,7 @@ static void evict_one(struct uv_accept *a)
             return;
         }
     }
-    assert(false); /* So many are of that address. */
+    assert(false); /* Number of half-open connections of that address. */
 }
 
 static bool over_for_address(const struct uv_accept *a, const struct uv_link *l)
@@ -113,13 +113,14 @@ static bool over_for_address(const struct uv_accept *a, const struct uv_link *l)
 
 /* ---- Connections ------------------------------------------------------ */
 
-/* Whoever comes too often has no time: where its first message has come, and may be opened, it is
- * answered or refused at once. What comes through the sieve does not use up the calm of others. */
+/* Decides about a connection of an address over its rate: its first message must have arrived
+ * already and is answered or refused at once. sieved: the connection passed the SYN filter; it
+ * does not count against the rate of all addresses. */
 static bool let_in(struct uv_accept *a, struct uv_link *l, bool sieved)
 {
     uint64_t now_ms = uv_now(a->net->loop);
     if (l->remote.any.sa_family == AF_UNSPEC)
-        return false; /* It is gone already. */
+        return false; /* The other end has closed the connection already. */
     if (!sieved && rate_limit_knock(&a->crowd, &l->remote, now_ms) == RATE_LIMIT_WELCOME)
         return true;
     if (!uv_link_look(l) || !rate_limit_look(&a->crowd, &l->remote, now_ms))
@@ -135,7 +136,8 @@ static void refuse(struct uv_accept *a, struct uv_link *l)
     uv_link_hangup(l, false);
 }
 
-/* Once a window while anybody is sieved, so that it ends with the flood. */
+/* Counts connections once per window while an address is filtered, so that the filter ends with
+ * the flood. */
 static void on_sift(uv_timer_t *timer);
 
 static void sift(struct uv_accept *a)
@@ -170,7 +172,7 @@ static void take_connection(struct uv_accept *a)
         return;
     }
     if (l->state != UV_LINK_HANDSHAKE)
-        return; /* Its first message was bad. */
+        return; /* The first message of the connection was invalid. */
     if (a->n_half_open >= a->limits.half_open)
         evict_one(a);
     count(a, l);
@@ -204,13 +206,14 @@ static void on_connection(uv_stream_t *server, int status)
     uint64_t now_ms = uv_now(a->net->loop);
     bool thick = rate_limit_is_thick(&a->crowd, now_ms) || syn_filter_is_on(&a->sieve);
     if (status == 0 && now_ms > a->batch_ms + 1 && thick) {
-        a->pausing = true; /* As long as this one waits, libuv polls for no other. */
+        a->pausing = true; /* While this connection waits, libuv does not poll for others. */
         uv_timer_start(&a->batch, on_batch, a->limits.batch_ms, 0);
     } else if (status == 0) {
         take_connection(a);
     } else if (status == UV_EMFILE || status == UV_ENFILE || status == UV_ENOMEM
                || status == UV_ENOBUFS) {
-        /* libuv would try again at once, for ever: the socket closes, a copy of it waits. */
+        /* libuv would retry at once and without end. So the socket is closed, and a duplicate of
+         * it waits. */
         a->counts.rests++;
         a->resting = true;
         a->waiting = false;

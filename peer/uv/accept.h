@@ -1,21 +1,22 @@
-/* peer/uv/accept.h -- the door: listens, and bounds what strangers can cost.
+/* peer/uv/accept.h -- accepts connections and limits what they can cost before they are authenticated.
  *
  *   connection --> a free slot, half-open --handshake--> session
  *                        |
  *                        +-- bad bytes, silence until the deadline, end,
  *                            or pushed out by a newer one: counted, closed
  *
- * At most limits.half_open handshakes at a time; when one more comes, a random
- * one of the address that has most of them goes: a flood pushes out its own,
- * and cannot keep the door shut for an honest peer (whose handshake takes a
- * millisecond). While connections come faster than is calm (peer/uv/rate_limit.h)
- * they are taken in batches, one every batch_ms, so that the process is not
- * woken for each; and of an address over its rate only those are let in whose
- * first message has come by then and is sealed with the cluster key. Most of what comes still faster
- * from one address the kernel drops for us (peer/uv/syn_filter.h). Slots are preallocated by the
- * owner; without a free one the connection waits in the kernel and nobody
- * polls for it. When file descriptors run out, listening rests for a moment:
- * the connections wait in the backlog, the sessions go on.
+ * At most limits.half_open handshakes are open. A further connection replaces a random one of the
+ * address with the most open handshakes, so that a flood replaces its own connections. An honest peer
+ * needs about one millisecond for its handshake and is not locked out.
+ *
+ * If connections arrive faster than the limits of peer/uv/rate_limit.h, they are accepted in batches,
+ * one every batch_ms, so that the process does not wake up for each of them. From an address over its
+ * rate, only connections are accepted whose first message has arrived and is sealed with the cluster
+ * key. If an address is still faster, the kernel drops most of its connections (peer/uv/syn_filter.h).
+ *
+ * The owner preallocates the slots. Without a free slot, connections wait in the kernel and are not
+ * polled. If file descriptors run out, the acceptor pauses: connections wait in the backlog, and
+ * sessions continue.
  */
 #ifndef PEER_UV_ACCEPT_H
 #define PEER_UV_ACCEPT_H
@@ -29,8 +30,8 @@ enum { UV_ACCEPT_HALF_OPEN_MAX = 256 };
 struct uv_accept_limits
 {
     uint32_t half_open;    /* At most UV_ACCEPT_HALF_OPEN_MAX. */
-    uint32_t per_address;  /* So many half-open ones may come from one address, */
-    uint32_t per_loopback; /* and so many from this very host. */
+    uint32_t per_address;  /* Largest number of half-open connections of one address. */
+    uint32_t per_loopback; /* The same for connections from this host. */
     uint32_t reserve;      /* Free slots left for dialling. */
     uint32_t rest_ms;      /* How long to rest when file descriptors have run out. */
     uint32_t batch_ms;
@@ -63,11 +64,11 @@ struct uv_accept
     struct syn_filter sieve;
     uint64_t batch_ms; /* When the present batch was begun. */
     int fd;            /* A second descriptor of the listening socket, for after a rest. */
-    bool waiting;      /* A connection waits for a slot, */
-    bool pausing;      /* or for the next batch. */
+    bool waiting;      /* A connection waits for a free slot. */
+    bool pausing;      /* A connection waits for the next batch. */
     bool resting, closing;
     uint64_t random;
-    uint16_t port; /* Where it listens, whether asked for or given by the kernel. */
+    uint16_t port; /* Port on which the peer listens, as requested or as chosen by the kernel. */
 };
 
 /* Listen on `address`, or on the inherited socket `fd` where fd >= 0 (taken

@@ -18,10 +18,10 @@
 
 enum { UV_ROSTER_MS = 200, UV_ROSTER_ERROR_MAX = 512 };
 
-/* What a version of the file is told by. */
+/* Properties by which a changed file is recognised. */
 struct uv_roster_mark
 {
-    int err; /* What stat() said: 0 or a negative errno. */
+    int err; /* Result of stat(): 0 or a negative errno. */
     uint64_t device, inode, size;
     int64_t modified_ns, changed_ns;
 };
@@ -33,7 +33,7 @@ struct uv_roster
     uv_timer_t timer;
     struct uv_driver *driver;
     const char *path;
-    struct allow_list file; /* What the node was last told. */
+    struct allow_list file; /* The list that the node received last. */
     struct uv_roster_mark seen, taken;
 };
 
@@ -42,8 +42,8 @@ struct uv_roster
 __attribute__((warn_unused_result)) int uv_roster_read(struct allow_list *f, const char *path,
                                                        char error[UV_ROSTER_ERROR_MAX]);
 
-/* Tell the node of `first`, which it takes over, and look from now on. The timer has been initialised;
- * whoever closes it calls uv_roster_close() behind it. */
+/* Passes the list `first` to the node, takes ownership of it, and starts to watch the file. The
+ * timer must be initialised. After closing the timer the caller calls uv_roster_close(). */
 void uv_roster_start(struct uv_roster *r, struct uv_driver *d, const char *path,
                      struct allow_list *first);
 void uv_roster_close(struct uv_roster *r);

@@ -101,7 +101,8 @@ int uv_client_open(struct uv_client **out, const uint8_t *psk,
     return 0;
 }
 
-/* A turn of the loop runs due timers first and then polls: without the stop it would poll for ever. */
+/* One iteration of the loop runs due timers and then polls. Without uv_stop() the poll would
+ * block. */
 static void on_late(uv_timer_t *timer)
 {
     struct uv_client *c = timer->data;
@@ -120,7 +121,7 @@ void uv_client_close(struct uv_client *c)
     uv_close((uv_handle_t *)&c->timer, NULL);
     channel_identity_close(&c->identity);
     if (hangs)
-        return; /* A lookup goes on in a thread of libuv's; its memory stays. */
+        return; /* The lookup still runs in a thread of libuv, so its memory cannot be freed. */
     uv_run(&c->loop, UV_RUN_DEFAULT);
     (void)uv_loop_close(&c->loop);
     free(c);

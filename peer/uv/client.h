@@ -14,7 +14,9 @@
 enum {
     UV_CLIENT_SESSIONS_MAX = 1024,
     UV_CLIENT_LOOKUPS_MAX = 64,
-    UV_CLIENT_BULK_MAX = 1 << 30 /* Bytes of a model. Buffered as they come, not as announced. */
+    /* Largest size of a model. The buffer grows with the received bytes, not by the announced
+     * size. */
+    UV_CLIENT_BULK_MAX = 1 << 30
 };
 
 struct uv_client;
@@ -26,7 +28,8 @@ struct uv_client_calls
     void (*up)(void *self, uint32_t tag, uint32_t session, const uint8_t id[WIRE_ID_BYTES]);
     /* Borrowed for the call. What cannot be read is dropped without a word. */
     void (*message)(void *self, uint32_t session, const struct wire_message *m);
-    /* It ended, or never came up (then session is UINT32_MAX); tag as in the dial. */
+    /* The session ended, or the dial failed: then `session` is UINT32_MAX. `tag` is that of the
+     * dial. */
     void (*ended)(void *self, uint32_t tag, uint32_t session);
     /* Called before ended() of a dial that never came up; may be NULL. */
     void (*failed)(void *self, uint32_t tag, const struct uv_link *l);

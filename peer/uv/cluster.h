@@ -32,9 +32,9 @@ struct uv_cluster_child
     uv_process_t process;
     uv_pipe_t output;
     bool spawned, running, reading;
-    bool ending;    /* It was asked to end, and is killed if it stays. */
-    int64_t status; /* Exit code, once it has ended by itself; */
-    int signal;     /* or the signal that ended it. */
+    bool ending;    /* The process was asked to end. It is killed if it does not. */
+    int64_t status; /* Exit code of a process that ended by itself. */
+    int signal;     /* Signal that ended the process. 0: none. */
     int listen_fd;
     uint16_t port;
     uint32_t n_line;
@@ -52,7 +52,7 @@ struct uv_cluster
     bool stopping;
     void *self;
     void (*line)(void *self, uint32_t i, char *text);
-    void (*ended)(void *self, uint32_t i); /* And all its output was read. */
+    void (*ended)(void *self, uint32_t i); /* The process has ended, and all its output was read. */
 };
 
 /* Makes n listening sockets and the leash. 0 or a negative errno: then nothing
@@ -63,11 +63,13 @@ int uv_cluster_open(struct uv_cluster *c, uv_loop_t *loop, uint32_t n);
  * then ended() does not come. */
 int uv_cluster_spawn(struct uv_cluster *c, uint32_t i, char **args, char **env);
 
-/* SIGTERM to all, and SIGKILL to those that stay. Who is stopped goes on, so that it can end. */
+/* Sends SIGTERM to all processes, and SIGKILL to those that do not end in time. Stopped
+ * processes are continued first, so that they can end. */
 void uv_cluster_stop(struct uv_cluster *c);
-/* The same for one. */
+/* Does the same for one process. */
 void uv_cluster_stop_one(struct uv_cluster *c, uint32_t i);
-/* Has somebody stopped its process (SIGSTOP, a debugger)? False where that cannot be told. */
+/* Returns whether the process is stopped (SIGSTOP, a debugger). Returns false if the system
+ * cannot tell. */
 bool uv_cluster_stopped(const struct uv_cluster *c, uint32_t i);
 /* SIGKILL to all, now. */
 void uv_cluster_kill(struct uv_cluster *c);

@@ -1,5 +1,5 @@
-/* peer/uv/driver.c -- the driver's life: open, signals, the leash, the deadline of a stop, and an
- * end that waits for nobody. */
+/* peer/uv/driver.c -- the driver's life cycle: open, signals, the parent's pipe, the deadline of
+ * a stop, and close. */
 #include "peer/uv/driver.h"
 
 #include "peer/uv/event_adapter.h"
@@ -13,11 +13,14 @@
 #include <unistd.h>
 
 enum {
-    STOP_MS = 4200, /* And half a second for the links: 5 s in all. */
+    /* Deadline of a stop. Closing the links takes up to 0.5 s more, so that a stop takes 5 s at
+     * most. */
+    STOP_MS = 4200,
     FINISH_US =
-        3 * 1000 * 1000,    /* A checkpoint that is being written has so long to be finished, */
-    LIMIT_US = 1000 * 1000, /* and its thread to give up. */
-    N_HANDLES = 9           /* Those in struct uv_driver itself: close_handles() names them. */
+        /* Time for a checkpoint that is being written to finish, in microseconds. */
+    3 * 1000 * 1000,
+    LIMIT_US = 1000 * 1000, /* Time for the writer thread to give up after that, in microseconds. */
+    N_HANDLES = 9           /* Number of handles in struct uv_driver. close_handles() lists them. */
 };
 
 void uv_driver_defaults(struct uv_driver_config *c)
@@ -39,9 +42,9 @@ static void on_closed(uv_handle_t *h)
     d->n_open--;
 }
 
-/* libuv lets a signal through again once its last handle stops: what comes while the result is written
- * would end us unsaid. An echo of the signal that stopped us means nothing, nor does a SIGINT to who is
- * on a leash. */
+/* Ignores further signals. libuv restores the default action when its last handle stops, so a
+ * signal during the writing of the result would end the process without a message. A second copy
+ * of the signal that stopped the peer is ignored, and so is SIGINT in a peer with a parent pipe. */
 static void stop_signals(struct uv_driver *d)
 {
     bool leashed = d->config->signals && d->config->leash_fd >= 0;
@@ -194,7 +197,7 @@ static void on_leash(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
     (void)s;
     (void)buf;
     if (n < 0)
-        _exit(1); /* Whoever started us has gone. */
+        _exit(1); /* The parent process has ended. */
 }
 
 /* ---- Begin and close -------------------------------------------------- */
@@ -238,8 +241,9 @@ static int start_signals(struct uv_driver *d)
         err = uv_signal_start(&d->on_hup, leashed ? on_others : on_signal, SIGHUP);
     if (err < 0)
         return err;
-    /* A terminal's Ctrl-C reaches all its processes. Who is on a leash leaves it to the one that holds
-     * it, whose SIGTERM follows: the two together would look like somebody who asks twice. */
+    /* Ctrl-C in a terminal reaches all processes. A peer with a parent pipe ignores SIGINT and
+     * waits for SIGTERM from its parent, because both signals together would look like two
+     * requests. */
     return uv_signal_start(&d->on_int, leashed ? on_others : on_signal, SIGINT);
 }
 
@@ -303,7 +307,7 @@ static int open_parts(struct uv_driver *d, enum uv_driver_part *failed)
         return 0;
     close_handles(d);
 no_signals:
-    (void)close_writer(d); /* It has had nothing to write. */
+    (void)close_writer(d); /* The writer had nothing to write. */
 no_writer:
     uv_worker_close(&d->worker);
 no_worker:

@@ -47,9 +47,10 @@ struct uv_driver_config
     struct checkpoint_store
         *slots; /* Checkpoints go there, if node.checkpoint_us says that there are any. */
 
-    /* The members file and what was in it; NULL: everybody may be a member. */
+    /* Path of the members file. NULL: the cluster has no allow-list. */
     const char *members;
-    struct allow_list *listed; /* Its contents are taken over by uv_driver_start(). */
+    /* Initial contents of the members file. uv_driver_start() takes ownership. */
+    struct allow_list *listed;
 
     /* All may be NULL. From the loop thread, within a step: they must not call the driver. */
     void *self;
@@ -59,8 +60,8 @@ struct uv_driver_config
     bool (*write_model)(void *self, const struct node *n);
     /* Another peer's model (node_handed()). True: it is stored. NULL: none can be. */
     bool (*write_handed)(void *self, const struct node *n);
-    /* It is not: in how many milliseconds is it to be tried again, while the node waits? 0, or
-     * no such function: no more. A stop waits for nothing. */
+    /* Returns the number of milliseconds after which the write is tried again while the node
+     * waits. 0 or no function: it is not tried again. A stop does not wait. */
     uint32_t (*again_ms)(void *self);
     /* The node is at its end, and its links are: for how many milliseconds is the loop to go on
      * before this is asked again, as there is something to write? 0: for none. A stop ends it. */
@@ -70,7 +71,7 @@ struct uv_driver_config
 /* Defaults for everything but identity, psk, listen and node. */
 void uv_driver_defaults(struct uv_driver_config *c);
 
-/* What could not be opened, for a message that names it. */
+/* Part of the driver that could not be opened, for an error message. */
 enum uv_driver_part {
     UV_DRIVER_DOOR,  /* The listening socket. */
     UV_DRIVER_LEASH, /* The pipe of config.leash_fd. */
@@ -90,11 +91,11 @@ struct node *uv_driver_node(struct uv_driver *d);
 /* Bytes at the sockets so far. */
 void uv_driver_totals(const struct uv_driver *d, uint64_t *sent, uint64_t *received);
 const struct uv_accept_counts *uv_driver_counts(const struct uv_driver *d);
-/* The part of these that went over sessions with the peer of this id. It begins anew with a peer
- * without a session that many others have come after (traffic.h). */
+/* Returns the bytes exchanged in sessions with one peer. The counts start at 0 again if the peer
+ * had no session while many other peers connected (traffic.h). */
 void uv_driver_traffic(const struct uv_driver *d, const uint8_t id[WIRE_ID_BYTES], uint64_t *sent,
                        uint64_t *received);
-/* So many connections ended before they were sessions, and were of this kind. */
+/* Returns how many connections of a kind ended before they were sessions. */
 uint64_t uv_driver_refused(const struct uv_driver *d, enum rejection_log_kind kind);
 /* Checkpoints that could not be written, since the last that could. */
 uint64_t uv_driver_unkept(const struct uv_driver *d);
@@ -104,7 +105,7 @@ uint64_t uv_driver_checkpoints(const struct uv_driver *d, double *seconds);
 
 /* Feed START. The driver then lives on the loop's callbacks. */
 void uv_driver_start(struct uv_driver *d);
-/* As SIGTERM does. */
+/* Stops the driver, as SIGTERM does. */
 void uv_driver_stop(struct uv_driver *d);
 /* All handles are closed: the loop no longer knows of it. */
 bool uv_driver_done(const struct uv_driver *d);

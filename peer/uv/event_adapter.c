@@ -48,7 +48,7 @@ void uv_feed(struct uv_driver *d, struct node_event *ev)
 static void on_keep(uv_timer_t *timer)
 {
     struct uv_driver *d = timer->data;
-    assert(!d->worker.busy); /* A model that is final is nobody's to change. */
+    assert(!d->worker.busy); /* The worker must not run, because a final model does not change. */
     if (!d->exiting)
         tell_kept(d, d->config->write_model(d->config->self, d->node));
 }
@@ -196,7 +196,7 @@ void uv_feed_signed(void *self)
     uv_feed(self, &(struct node_event){.type = NODE_SIGNED});
 }
 
-/* Those known by now: the node may dial again in these very steps. */
+/* Reports the dials that have failed so far. The node may dial again in the same steps. */
 static void tell_failed(struct uv_driver *d)
 {
     uint32_t n = d->n_failed, tag[NODE_DIALS_MAX];
@@ -252,8 +252,8 @@ static void on_wake(uv_timer_t *timer)
     tell_ripe(d);
     int64_t lag = uv_worker_clock_us() - d->wake_us;
     if (lag < 0 || (lag > LAG_US && !d->polled)) {
-        /* libuv runs due timers before it polls: after a stop (or a long
-         * pause) judge nobody silent before what has arrived is read. */
+        /* libuv runs due timers before it polls. After a stop or a long pause, received data
+         * must be read before members are judged silent. */
         d->polled = lag > LAG_US;
         schedule_wake(d);
         return;
@@ -262,7 +262,7 @@ static void on_wake(uv_timer_t *timer)
     uv_feed(d, &(struct node_event){.type = NODE_TIMER});
 }
 
-/* At least 1 ms: a timer that is due at once would starve the sockets. */
+/* Waits at least 1 ms, because a timer that is always due would starve the sockets. */
 static void schedule_wake(struct uv_driver *d)
 {
     int64_t us = d->wake_us - uv_worker_clock_us();

@@ -33,9 +33,11 @@ struct uv_driver
     struct log_backoff unkept; /* Checkpoints that could not be written, since the last that was. */
     struct uv_worker worker;
     struct uv_writer writer; /* Open where there are slots. */
-    struct state copy;       /* Its memory goes round: node, writer, node. */
-    int64_t copy_us;         /* So long has the node stood still to be copied, in all. */
-    uint64_t unwritten;      /* The checkpoint of this beat was not even begun; 0: none. */
+    /* State of a checkpoint. Its memory is passed from the node to the writer and back. */
+    struct state copy;
+    /* Total time for which the node was paused to copy its state, in microseconds. */
+    int64_t copy_us;
+    uint64_t unwritten; /* The checkpoint of this beat was not even begun; 0: none. */
     uv_timer_t wake, stop, end, keep;
     struct uv_roster roster; /* Started where there is a members file. */
     uv_signal_t on_term, on_int, on_hup;
@@ -52,9 +54,10 @@ struct uv_driver
     int64_t carried_us; /* When the node last heard what links carry. */
     bool polled;        /* The late wake-up has had its poll. */
     bool feeding;       /* node_step() and its effects are not re-entered. */
-    bool stored;        /* What the last step asked to write, or there was nobody to write it. */
-    bool handed;        /* The same of another peer's model. */
-    bool late;          /* All has ended but for what is still to be written. */
+    /* The model that the last step asked to write was written, or no writer exists. */
+    bool stored;
+    bool handed; /* The same for a model of another peer. */
+    bool late;   /* All has ended but for what is still to be written. */
     bool stopping, exiting, ended;
     bool stuck;
     int exit_code;
@@ -71,10 +74,12 @@ void uv_feed(struct uv_driver *d, struct node_event *ev);
 
 /* Fill in the links' callbacks. */
 void uv_feed_net(struct uv_driver *d);
-void uv_feed_part(void *driver, size_t n); /* The worker's callbacks: */
-void uv_feed_worked(void *driver);         /* there is more, it is done, */
-void uv_feed_signed(void *driver);         /* it gets on; */
-void uv_feed_written(void *driver, const struct uv_writer_result *r); /* and the writer's. */
+/* Callback of the worker: more bytes of the delta are ready. */
+void uv_feed_part(void *driver, size_t n);
+void uv_feed_worked(void *driver); /* Callback of the worker: the job has ended. */
+void uv_feed_signed(void *driver); /* Callback of the worker: the job makes progress. */
+/* Callback of the writer: a checkpoint was written or failed. */
+void uv_feed_written(void *driver, const struct uv_writer_result *r);
 
 /* In driver.c: the links say CLOSE, then everything closes. */
 void uv_driver_end(struct uv_driver *d, int exit_code);

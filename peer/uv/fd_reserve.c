@@ -9,7 +9,7 @@ enum {
     LOOP_DESCRIPTORS =
         8,               /* libuv 1.44 opens an epoll, an event and two pipes; some are to spare. */
     POOL_THREADS = 4,    /* libuv's default, */
-    POOL_STACK = 8 << 20 /* and the stack that it gives each of them. */
+    POOL_STACK = 8 << 20 /* Stack size that libuv gives each thread, in bytes. */
 };
 
 static int spare_descriptors(void)

@@ -24,7 +24,7 @@ __attribute__((warn_unused_result)) int uv_identity_read(const char *path,
 /* Signing by it; it must outlive what is made. */
 struct members_crypto uv_identity_crypto(struct channel_identity *id);
 
-/* Its public half, as a members file has it. */
+/* Writes the public key as text, in the form of a members file. */
 void uv_identity_text(const uint8_t id[WIRE_ID_BYTES], char text[2 * WIRE_ID_BYTES + 1]);
 
 #endif

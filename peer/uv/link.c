@@ -46,12 +46,12 @@ static void on_closed(uv_handle_t *h)
         finish(l);
 }
 
-/* What people are told of a link that never came up. */
+/* Returns the reason that is reported for a link that was never connected. */
 static enum node_why why(const struct uv_link *l, int error)
 {
     bool late = error == -ETIMEDOUT;
     if (error == -ECANCELED)
-        return NODE_WHY_UNKNOWN; /* It was we who ended it. */
+        return NODE_WHY_UNKNOWN; /* This peer ended the link. */
     if (l->reached_ns == 0)
         return late                     ? NODE_WHY_TIMEOUT
                : error == -ECONNREFUSED ? NODE_WHY_REFUSED
@@ -205,7 +205,8 @@ static void take_handshake(struct uv_link *l, size_t n)
         err = handshake(l, l->in, n_in);
     l->knows_key |= err == 0;
     if (err == 0 && l->channel.state == CHANNEL_NO_VERSION)
-        err = -EPROTONOSUPPORT; /* What we have said, with our versions in it, is on its way. */
+        /* The last message of this end, with its versions, is being sent. */
+        err = -EPROTONOSUPPORT;
     if (err < 0)
         uv_link_end(l, err, false);
     else if (l->channel.state == CHANNEL_OPEN)

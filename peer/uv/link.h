@@ -51,17 +51,17 @@ extern const struct uv_link_limits uv_link_limits_default;
 
 struct uv_link;
 
-/* What all links of one owner share. Callbacks come from libuv's callbacks
- * only, never from within a call of the owner into a link. */
+/* Settings and callbacks that all links of an owner share. Callbacks are made only from libuv's
+ * callbacks, never during a call of the owner into a link. */
 struct uv_link_net
 {
     uv_loop_t *loop;
     const struct channel_identity *identity;
     const uint8_t *psk;               /* CHANNEL_KEY bytes; NULL: a dial only connects, and ends. */
-    struct channel_versions versions; /* Which we speak. */
+    struct channel_versions versions; /* Message versions of this peer. */
     struct replay *answered; /* First messages that links have answered; NULL where none accepts. */
     struct uv_link_limits limits;
-    bool watches; /* What links carry is of interest (carried.h). */
+    bool watches; /* Measure the throughput of sessions (throughput_probe.h). */
     void *self;
     void (*up)(void *self, struct uv_link *l);
     /* `bytes` is borrowed for the call. The link may be hung up in it. */
@@ -70,8 +70,8 @@ struct uv_link_net
      * them. Every UV_LINK_HEARD_MS at most. */
     void (*heard)(void *self, struct uv_link *l, bool record);
     void (*sent)(void *self, struct uv_link *l); /* A bulk message has left. */
-    /* Its handles are closed: the slot may be used anew. See was_up, clean,
-     * error. */
+    /* All handles are closed, and the slot may be reused. was_up, clean and error describe the
+     * end. */
     void (*ended)(void *self, struct uv_link *l);
     /* The longest message to take now, by lane. */
     size_t (*limit)(void *self, bool bulk);
@@ -86,16 +86,17 @@ struct uv_link
     bool dialled;
     bool was_up;
     bool clean;
-    uint64_t reached_ns; /* uv_hrtime() when TCP was connected; 0: it never was, */
-    bool heard;          /* and the other end has said something in the handshake, */
-    bool knows_key;      /* whose first message, or answer, was sealed with the cluster key. */
-    bool counted;        /* The acceptor's: counts among its half-open ones. */
-    uint64_t host;       /* Likewise: where it comes from (rate_limit_key()). */
-    int error;           /* Why it ended: 0, or a negative errno. -EPROTO: bad bytes. */
-    enum node_why why;   /* The same in words, of a link that never came up. */
-    struct channel_versions theirs;      /* With NODE_WHY_VERSION: what they speak. */
-    uint32_t number;                     /* The owner's. */
-    uint32_t tag;                        /* The owner's, of a dial. */
+    uint64_t reached_ns; /* Time of the TCP connection by uv_hrtime(). 0: never connected. */
+    bool heard;          /* The other end has sent a handshake message. */
+    /* The other end's first message or reply was sealed with the cluster key. */
+    bool knows_key;
+    bool counted;                   /* The acceptor's: counts among its half-open ones. */
+    uint64_t host;                  /* Likewise: where it comes from (rate_limit_key()). */
+    int error;                      /* Why it ended: 0, or a negative errno. -EPROTO: bad bytes. */
+    enum node_why why;              /* Reason for the end of a link that was never a session. */
+    struct channel_versions theirs; /* With NODE_WHY_VERSION: what they speak. */
+    uint32_t number;                /* The owner's. */
+    uint32_t tag;                   /* The owner's, of a dial. */
     uint64_t bytes_sent, bytes_received; /* At its socket, the handshake included. */
     union uv_address remote;
 
@@ -113,7 +114,7 @@ struct uv_link
     uint32_t n_addresses, next_address;
     uint8_t in[CHANNEL_MSG2];
     uint32_t n_in;
-    uint8_t out[CHANNEL_MSG1 + CHANNEL_MSG2]; /* At most two messages of ours. */
+    uint8_t out[CHANNEL_MSG1 + CHANNEL_MSG2]; /* Room for two handshake messages of this end. */
     uint32_t n_out;
     uv_write_t write[2];
     uint32_t write_size[2], n_writes;
@@ -126,13 +127,12 @@ int uv_link_accept(struct uv_link *l, struct uv_link_net *net, uv_stream_t *serv
 /* A link that was accepted just now: is its first message there already, whole? What of it is there
  * has been read; where it is not whole, the link is good for nothing but to be hung up. */
 bool uv_link_look(struct uv_link *l);
-/* It is: take it. */
+/* Accepts the connection that waits on the listening socket. */
 void uv_link_take(struct uv_link *l);
 
-/* Try the addresses in their order (at most UV_LINK_DIAL_MAX are kept) until
- * one connects. Failure is told by ended() alone, like every other end. With
- * n == 0 the link ends with -ENOENT. Returns a negative errno only where the
- * slot could not be set up and is FREE. */
+/* Tries the addresses in order (at most UV_LINK_DIAL_MAX are kept) until one connects. Failures
+ * are reported by ended() only. With n == 0 the link ends with -ENOENT. Returns a negative errno
+ * only if the slot could not be set up and is FREE. */
 int uv_link_dial(struct uv_link *l, struct uv_link_net *net, const union uv_address *address,
                  uint32_t n);
 
@@ -145,11 +145,11 @@ void uv_link_send(struct uv_link *l, bool bulk, const uint8_t *head, size_t n_he
  * at once without a word. ended() follows. */
 void uv_link_hangup(struct uv_link *l, bool politely);
 
-/* What an open link has carried since this was last asked; n = 0: nothing, or it is not known.
- * *rtt_us: its least round trip. */
+/* Returns the bursts of an open link since the last call. n = 0: none, or the throughput is not
+ * known. rtt_us: smallest round-trip time, in microseconds. */
 struct uplink_bursts uv_link_carried(struct uv_link *l, double *rtt_us);
 
-/* So many bytes have gone through its socket. */
+/* Adds bytes that went through the link's socket. */
 static inline void uv_link_count(struct uv_link *l, uint64_t sent, uint64_t received)
 {
     l->bytes_sent += sent;

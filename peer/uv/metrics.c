@@ -25,7 +25,7 @@ const char *uv_metrics_phase(enum node_phase phase, bool holds)
     case NODE_LEFT:
         return "left";
     }
-    return "unknown"; /* A number from a peer may be none of ours. */
+    return "unknown"; /* A peer may send a phase number that this version does not know. */
 }
 
 const char *uv_metrics_edge(uint32_t state)

@@ -1,4 +1,4 @@
-/* peer/uv/metrics.h -- metrics.jsonl: one JSON line a round.
+/* peer/uv/metrics.h -- writes metrics.jsonl: one JSON object per line and round.
  *
  *   {"start": true, "at": "2026-11-22T13:33:02Z", "version": "0.9", "from_round": 11}
  *   {"round": 12, "rounds": 400, "phase": "training", "time_s": 3.41,
@@ -9,12 +9,13 @@
  *    "live": 8, "edges": 2, "settle_rounds": 0, "rounds_done": 12,
  *    "rounds_skipped": 0, "joined_round": 0}
  *
- * Each start of a run has a line of its own before its first round, since a run that is started
- * again writes behind what is there. It goes on behind from_round (rounds of the consensus phase count
- * on): lines above it of later rounds were done once more, and are left standing. Seconds and bytes are totals since that start, bytes as
- * counted at the sockets. What is not known is null; accuracy and test_loss are given for the rounds
- * that evaluated them, of the model after accuracy_round rounds (those of the consensus phase count on) and on so many samples. A consensus phase that cannot end would fill a disk: behind its first thousand
- * rounds it gets ten lines a second, and its last one.
+ * Each start of the process writes a "start" line, because a restarted run appends to the file. The run
+ * continues after round from_round (rounds of the consensus phase are counted, too). If earlier lines
+ * describe later rounds, these rounds are done again, and the earlier lines remain. Seconds and bytes
+ * are totals since the start line; bytes are counted at the sockets. Values that are not known are
+ * null. accuracy and test_loss are given for rounds with an evaluation: they describe the model after
+ * accuracy_round rounds, on accuracy_samples samples. A consensus phase that cannot end would fill the
+ * disk: after its first 1,000 rounds it writes at most ten lines per second, and its last line.
  */
 #ifndef PEER_UV_METRICS_H
 #define PEER_UV_METRICS_H
@@ -26,10 +27,11 @@
 #define UV_METRICS_ROUNDS 1000
 #define UV_METRICS_GAP_S  0.1
 
-/* Which rounds get a line: all, but of a consensus phase that goes on and on a few each second. */
+/* Selects the rounds that get a line: all rounds, except in a long consensus phase, where a few
+ * per second get one. */
 struct uv_metrics_pace
 {
-    double next_s; /* Then the next line is due. */
+    double next_s; /* Time from which the next line is written, in seconds. */
 };
 
 /* Is a line due? Before its UV_METRICS_ROUNDS the consensus phase has one a round, behind them one each
@@ -56,7 +58,7 @@ json_t *uv_metrics_whole(uint64_t n);
  * a float has. Figures that are compared between runs go through it. */
 double uv_metrics_rounded(double x);
 
-/* The same as a value: null where it is not finite. */
+/* Returns a number as a JSON value: null if it is not finite. */
 json_t *uv_metrics_figure(double x);
 
 /* The object of one line, its figures rounded; NULL without memory. */

@@ -1,4 +1,4 @@
-/* peer/uv/rate_limit.c -- token buckets for those who knock at the door. */
+/* peer/uv/rate_limit.c -- token buckets for new connections. */
 #include "peer/uv/rate_limit.h"
 
 #include "nn/math/rng.h"
@@ -7,7 +7,7 @@
 
 static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
-/* So many tokens are there now. */
+/* Returns the number of tokens in a bucket at `now_ms`. */
 static double level(const struct rate_limit_bucket *b, uint32_t per_s, uint32_t burst,
                     uint64_t now_ms)
 {
@@ -77,7 +77,8 @@ bool rate_limit_is_thick(const struct rate_limit *c, uint64_t now_ms)
     return level(&c->all, c->limits.calm_per_s, c->limits.calm_burst, now_ms) < 1;
 }
 
-/* The address pays in calm times, too: whoever brings the crowd about is the first to feel it. */
+/* Takes a token from the address's bucket also while the total rate is low, so that the address
+ * that causes a flood is limited first. */
 enum rate_limit_welcome rate_limit_knock(struct rate_limit *c, const union uv_address *a,
                                          uint64_t now_ms)
 {

@@ -1,13 +1,13 @@
-/* peer/uv/rate_limit.h -- who knocks how often: token buckets, one for all and one an address.
+/* peer/uv/rate_limit.h -- limits the rate of new connections: one token bucket for all, and one per address.
  *
  *   all together slower than calm_per_s           WELCOME: has the whole deadline for its handshake
  *   faster, and this address within its own rate  WELCOME
  *   faster, and this address over its rate        HASTY: its first message must be there already
  *
- * An address is an IPv4 address, or the first 64 bits of an IPv6 address, which one host may have
- * to itself. Addresses are kept in a table of sets, where a new one takes the place of the one that
- * was quiet for longest: it then has a full bucket, so a flood from thousands of addresses is held
- * by the acceptor's other limits only. Pure: the time is given.
+ * An address is an IPv4 address or the first 64 bits of an IPv6 address, because one host may own such
+ * a prefix. Addresses are kept in a set-associative table; a new address replaces the one that was idle
+ * for the longest time, and starts with a full bucket. A flood from thousands of addresses is therefore
+ * limited only by the acceptor's other limits. The module is pure: callers pass the time.
  */
 #ifndef PEER_UV_RATE_LIMIT_H
 #define PEER_UV_RATE_LIMIT_H
@@ -20,15 +20,16 @@ struct rate_limit_limits
 {
     uint32_t calm_per_s,
         calm_burst;        /* Connections of all together: below this nothing is limited. */
-    uint32_t per_s, burst; /* One address's, once there are more, */
-    uint32_t loopback_per_s, loopback_burst; /* and of this very host, where many peers may run. */
+    uint32_t per_s, burst; /* Rate per address, and burst, used when the total rate is exceeded. */
+    /* The same for connections from this host, on which many peers may run. */
+    uint32_t loopback_per_s, loopback_burst;
     uint32_t looks_per_s; /* First messages of an address over its rate that are opened. */
 };
 
 struct rate_limit_bucket
 {
     double tokens;
-    uint64_t at_ms; /* As of then. */
+    uint64_t at_ms; /* Time of the last update, in milliseconds. */
 };
 
 struct rate_limit_entry
@@ -40,7 +41,7 @@ struct rate_limit_entry
 struct rate_limit
 {
     struct rate_limit_limits limits;
-    uint64_t salt; /* Secret, so that nobody can choose whom to share a set with. */
+    uint64_t salt; /* Random secret, so that an attacker cannot choose addresses of the same set. */
     struct rate_limit_bucket all;
     struct rate_limit_entry at[RATE_LIMIT_SETS][RATE_LIMIT_WAYS];
 };
@@ -55,7 +56,7 @@ enum rate_limit_welcome rate_limit_knock(struct rate_limit *c, const union uv_ad
 bool rate_limit_look(struct rate_limit *c, const union uv_address *a, uint64_t now_ms);
 /* Do connections come faster than calm_per_s? */
 bool rate_limit_is_thick(const struct rate_limit *c, uint64_t now_ms);
-/* The same host, as far as limits go: the port does not count. */
+/* Returns the key of an address for the limits. The port is not part of it. */
 uint64_t rate_limit_key(const struct rate_limit *c, const union uv_address *a);
 
 #endif

@@ -1,4 +1,5 @@
-/* peer/uv/rejection_log.c -- the words for strangers, and how often they are said. */
+/* peer/uv/rejection_log.c -- messages about refused connections, and the times at which they are
+ * printed. */
 #include "peer/uv/rejection_log.h"
 
 #include "gossip/wire/wire.h"

@@ -1,8 +1,7 @@
-/* peer/uv/rejection_log.h -- what people are told of strangers: one line a kind, at growing intervals.
- *
- * A kind has its own intervals (calm.h), and its number so far: a flood does not flood the log. Who only connects, as health checks and port scanners do, is counted and
- * not told of.
- */
+/* peer/uv/rejection_log.h -- reports refused connections: one line per kind, at growing
+ * intervals. Each kind has its own intervals (log_backoff.h) and count, so that a flood does not
+ * fill the log. Connections that send nothing, such as health checks and port scans, are counted
+ * and not reported. */
 #ifndef PEER_UV_REJECTION_LOG_H
 #define PEER_UV_REJECTION_LOG_H
 
@@ -11,11 +10,14 @@
 
 enum rejection_log_kind {
     REJECTION_LOG_QUIET,    /* Nothing to tell. */
-    REJECTION_LOG_UNSEALED, /* Its first message is not sealed with our cluster key. */
-    REJECTION_LOG_UNENDED,  /* That one was, and it gave up at our answer. */
-    REJECTION_LOG_SLOW,     /* That one was, and the handshake was not done in time. */
-    REJECTION_LOG_VERSION,  /* No version of the messages in common. */
-    REJECTION_LOG_CROWD,    /* Refused or pushed out, because too many come. */
+    REJECTION_LOG_UNSEALED, /* The first message is not sealed with the cluster key. */
+    /* The first message was sealed with the cluster key, and the other end closed the connection
+     * after the reply. */
+    REJECTION_LOG_UNENDED,
+    /* The first message was sealed with the cluster key, and the handshake timed out. */
+    REJECTION_LOG_SLOW,
+    REJECTION_LOG_VERSION, /* No version of the messages in common. */
+    REJECTION_LOG_CROWD,   /* Refused or pushed out, because too many come. */
     REJECTION_LOG_KINDS
 };
 
@@ -29,7 +31,7 @@ struct rejection_log
 /* A kind in a word: "unsealed", "slow", ... */
 const char *rejection_log_word(enum rejection_log_kind kind);
 
-/* What kind is this end of a link that was accepted and never came up? */
+/* Returns the kind of rejection for an accepted link that never became a session. */
 enum rejection_log_kind rejection_log_kind(const struct uv_link *l);
 /* One more of that kind. True: `text` is to be told. */
 bool rejection_log_count(struct rejection_log *d, enum rejection_log_kind kind,

@@ -117,7 +117,7 @@ static bool room_for(const struct uv_session_chunk *c, size_t n)
     return c->n + n + UV_SESSION_EMPTY <= UV_SESSION_CHUNK;
 }
 
-/* By time or volume; the next record is under the next key. */
+/* Changes the key after a time or a number of bytes. The next record uses the new key. */
 static void rekey_if_due(struct uv_link *l, struct uv_session_chunk *c)
 {
     struct uv_session *s = l->session;

@@ -57,7 +57,7 @@ struct uv_session_chunk
     struct uv_link *link;
     bool flying;
     uint32_t n;
-    uint32_t n_ended; /* Bulk messages whose last record it carries. */
+    uint32_t n_ended; /* Number of bulk messages whose last record is in the chunk. */
     uint8_t bytes[UV_SESSION_CHUNK];
 };
 
@@ -69,11 +69,12 @@ struct uv_session
     uint32_t n_spare;
     struct uv_session_chunk chunk[UV_SESSION_CHUNKS];
     uv_shutdown_t shutdown;
-    bool closing; /* CLOSE is to be sent, */
-    bool closed;  /* and has been sealed. */
+    bool closing; /* A CLOSE record is to be sent. */
+    bool closed;  /* The CLOSE record was sealed. */
     int fd;       /* The socket's. */
     struct uv_carried carried;
-    uint64_t rekey_at_ms, heard_ms; /* When either is due again. */
+    /* Times of the next rekeying and of the last received record, in milliseconds. */
+    uint64_t rekey_at_ms, heard_ms;
     bool opened, whole; /* A record of a part of a message, since the last word; a message, in what
                          * has just been read. */
     uint32_t n_in;
@@ -83,14 +84,14 @@ struct uv_session
 /* For peer/uv/link.c. Open: -ENOMEM, nothing else. */
 __attribute__((warn_unused_result)) int uv_session_open(struct uv_link *l);
 void uv_session_free(struct uv_link *l); /* When the handles are closed. */
-/* Where the next bytes go; at least one fits. */
+/* Returns the buffer for received bytes, with room for at least one byte. */
 uv_buf_t uv_session_room(struct uv_link *l);
 /* n bytes have come there: open, deliver. May end the link. */
 void uv_session_read(struct uv_link *l, size_t n);
 /* Queue one message, as uv_link_send() does. May end the link. */
 void uv_session_send(struct uv_link *l, enum frame_lane lane, const uint8_t *head, size_t n_head,
                      struct packet *body);
-/* As uv_link_carried(). */
+/* Does the same as uv_link_carried(). */
 struct uplink_bursts uv_session_carried(struct uv_link *l, double *rtt_us);
 /* No more messages: what control is queued, then CLOSE, then a half-close. */
 void uv_session_hangup(struct uv_link *l);

@@ -39,8 +39,8 @@ int settings_begin(struct settings *s, struct uv_driver_config *c, char error[SE
         return refuse(error, -EIO, "the system gives no time or no random bytes");
     c->node.boot = random[0];
     c->node.own_seed = random[1];
-    /* Who begins later than another has the higher one, however often the other was raised
-     * since. */
+    /* The incarnation is the start time, so that a process that starts later has the larger one,
+     * whatever the former process raised its own to. */
     c->node.incarnation = ((uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_usec / 1000) << 20;
     c->node.crypto = &s->crypto;
     c->identity = &s->identity;
@@ -137,7 +137,7 @@ static bool names_local(const char *address, uint16_t port)
     return local;
 }
 
-/* Returns the next free port above that of `a`. 0: the next SPARE_PORTS ports are all in use. */
+/* Returns the next free port above the port of `a`. 0: the next SPARE_PORTS ports are in use. */
 static uint16_t next_free_port(const union uv_address *a)
 {
     union uv_address next = *a;
@@ -261,7 +261,7 @@ void settings_not_listening(const struct settings *s, const struct uv_driver_con
     }
 }
 
-/* ---- Who we are, and who may join --------------------------------------- */
+/* ---- Identity and admission ---- */
 
 /* Host name and port; without a port the process's number. */
 static void default_name(char name[WIRE_NAME_MAX + 1], unsigned port)
@@ -340,7 +340,7 @@ int settings_members(struct settings *s, struct uv_driver_config *c, char error[
     return 0;
 }
 
-/* It ends with a newline, as hearsay key invite writes it. */
+/* The token file ends with a newline, as hearsay key invite writes it. */
 static int read_token(const char *path, char text[TOKEN_TEXT + 64], char error[SETTINGS_ERROR_MAX])
 {
     FILE *f = fopen(path, "re");

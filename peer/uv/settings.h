@@ -1,10 +1,10 @@
 /* peer/uv/settings.h -- the options of one peer: from checked texts to a driver's configuration.
  *
- *   bootstrap advertise listen name key identity members token forget patience worker-limit
+ *   bootstrap advertise listen name key identity members token member-ttl quorum-timeout straggler-timeout
  *   evaluate-every evaluate-samples uplink     --settings_take()-->     struct uv_driver_config
  *
- * For whoever has such options: `hearsay peer` by its command line, a program by libhearsay. Every
- * error is one sentence that begins with the option.
+ * Used by `hearsay peer` for its command line, and by libhearsay for the options of a program. Each
+ * error is one sentence that begins with the name of the option.
  */
 #ifndef PEER_UV_SETTINGS_H
 #define PEER_UV_SETTINGS_H
@@ -25,7 +25,8 @@ struct settings_list
     uint32_t n;
 };
 
-/* What the configuration borrows. Zeros but for `o`, and not moved once something is taken. */
+/* Memory that the configuration refers to. All zeros except `o`; must not be moved after
+ * settings_take(). */
 struct settings
 {
     const struct options *o;
@@ -38,8 +39,8 @@ struct settings
     struct channel_identity identity;
     bool locks; /* The identity's file is locked, by this descriptor. */
     int lock;
-    struct certificate certificate; /* What --token makes of us. */
-    struct allow_list listed;       /* What --members held. */
+    struct certificate certificate; /* Certificate made from --token. */
+    struct allow_list listed;       /* Contents of the file of --members. */
     struct members_crypto crypto;
 };
 

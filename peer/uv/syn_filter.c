@@ -1,4 +1,5 @@
-/* peer/uv/syn_filter.c -- who knocks too often, and the program that drops most of it. */
+/* peer/uv/syn_filter.c -- finds addresses with too many connections and makes the BPF program
+ * that drops most of them. */
 #include "peer/uv/syn_filter.h"
 
 #include <assert.h>
@@ -16,7 +17,7 @@ void syn_filter_init(struct syn_filter *s, const struct syn_filter_limits *limit
     *s = (struct syn_filter){.limits = *limits, .since_ms = now_ms};
 }
 
-/* ---- who knocks most --------------------------------------------------- */
+/* ---- Most frequent addresses ---- */
 
 static uint32_t word(const uint8_t *p)
 {
@@ -31,7 +32,7 @@ static struct syn_filter_entry key_of(const union uv_address *a)
     if (a->any.sa_family == AF_INET) {
         e.prefix[0] = ntohl(a->v4.sin_addr.s_addr);
     } else if (memcmp(v6, mapped, sizeof mapped) == 0) {
-        e.prefix[0] = word(v6 + sizeof mapped); /* Its packets are IPv4's. */
+        e.prefix[0] = word(v6 + sizeof mapped); /* The address is IPv4, mapped to IPv6. */
     } else {
         e.v6 = true;
         e.prefix[0] = word(v6);
@@ -70,7 +71,8 @@ bool syn_filter_knock(struct syn_filter *s, const union uv_address *a)
     return false;
 }
 
-/* A program says the share anew only where it has changed by a lot: chance moves it always. */
+/* The program is replaced only if the kept share changes by much, because the estimate always
+ * varies. */
 static bool settle(struct syn_filter_entry *e, const struct syn_filter_limits *l,
                    uint64_t window_ms)
 {
@@ -114,7 +116,7 @@ bool syn_filter_is_on(const struct syn_filter *s)
 #ifdef __linux__
 
 enum {
-    ALL = 0x7fffffff,  /* So many bytes of the packet are kept: it comes through. */
+    ALL = 0x7fffffff,  /* Number of bytes of the packet to keep: all, so that the packet passes. */
     TCP_FLAGS_AT = 13, /* In the TCP header, where the packet begins for such a filter. */
     TCP_SYN = 0x02,
     TCP_SYN_OR_ACK = 0x12
@@ -142,7 +144,7 @@ static void give_back(struct writer *w, uint32_t n)
     put(w, BPF_RET | BPF_K, 0, 0, n);
 }
 
-/* By lot: five instructions, in which the program ends. */
+/* Keeps a random share of the packets: the last five instructions of the program. */
 enum { LOT = 4 };
 static void draw(struct writer *w, double kept)
 {

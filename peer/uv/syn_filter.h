@@ -1,22 +1,23 @@
-/* peer/uv/syn_filter.h -- connections that the kernel is asked to drop, so that a flood wakes nobody.
+/* peer/uv/syn_filter.h -- lets the kernel drop connections of a flood before they wake up the process.
  *
- * A connection that is accepted only to be closed costs 15 microseconds of this process; at
- * thousands a second a trainer beside it feels that. So an address from which more than per_s come
- * is sieved: a classic BPF program on the listening socket drops its SYNs by lot, all but about
- * pass_per_s. The kernel does that without us, and before the other side has a socket.
+ * A connection that is accepted only to be closed costs 15 microseconds of CPU; thousands per second
+ * slow down the training. An address with more than per_s connections per second is therefore
+ * filtered: a classic BPF program on the listening socket drops its SYN packets at random, except about
+ * pass_per_s per second. The kernel drops them without waking up the process and before the other side
+ * has a connection.
  *
  *   knocks of a window (window_ms)  --> rate of each address that may have most of them
  *        rate > per_s               --> kept is pass_per_s / rate of its SYNs
  *        else                       --> all, as before
  *
- * While an address is sieved, its rate is what comes, over what is kept; so the sieve is lifted one
- * window after the flood. Whoever is honest at that very address gets through by the lot, or when TCP
- * asks again a second later; all others notice nothing, and nor does a connection that stands. Which
- * addresses come most often is known for SYN_FILTER_PLACES of them, by the counting of Misra and Gries
- * (1982): whoever makes more than a ninth of all is among them. A flood from thousands of addresses is
- * left to the acceptor's other limits.
+ * While an address is filtered, its rate is estimated as the rate of accepted connections divided by
+ * the kept share, so that the filter is removed one window after the flood. An honest peer at the same
+ * address connects by chance, or when TCP retries a second later. Other addresses and established
+ * connections are not affected. The SYN_FILTER_PLACES most frequent addresses are found by the
+ * algorithm of Misra and Gries (1982): every address with more than a ninth of all connections is among
+ * them. A flood from thousands of addresses is limited by the acceptor's other limits.
  *
- * Pure but for syn_filter_attach(), which does nothing where the system has no such filters.
+ * All functions are pure except syn_filter_attach(), which does nothing on systems without such filters.
  */
 #ifndef PEER_UV_SYN_FILTER_H
 #define PEER_UV_SYN_FILTER_H
@@ -27,7 +28,8 @@ enum { SYN_FILTER_PLACES = 8, SYN_FILTER_PROGRAM_MAX = 16 + 8 * SYN_FILTER_PLACE
 
 struct syn_filter_limits
 {
-    uint32_t per_s, pass_per_s; /* These are of one address; per_s = 0 sieves nobody. */
+    /* Limits per address, in connections per second. per_s = 0: the filter is off. */
+    uint32_t per_s, pass_per_s;
     uint32_t window_ms;
 };
 
@@ -60,7 +62,8 @@ void syn_filter_init(struct syn_filter *s, const struct syn_filter_limits *limit
 bool syn_filter_knock(struct syn_filter *s, const union uv_address *a);
 /* Has the window ended? Then the next one begins. True: the program has changed. */
 bool syn_filter_turn(struct syn_filter *s, uint64_t now_ms);
-/* Is any address sieved? Then syn_filter_turn() must be called each window, whoever knocks. */
+/* Returns whether an address is filtered. If so, syn_filter_turn() must be called in each
+ * window, also without connections. */
 bool syn_filter_is_on(const struct syn_filter *s);
 /* The program for the present addresses; the number of its instructions, 0: none is needed. */
 size_t syn_filter_program(const struct syn_filter *s,

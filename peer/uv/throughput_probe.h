@@ -1,9 +1,9 @@
-/* peer/uv/throughput_probe.h -- what a session's socket has carried, by the system's own account.
+/* peer/uv/throughput_probe.h -- measures the throughput of a session's socket with figures of the kernel.
  *
- * Linux counts the bytes of a connection that were acknowledged and the time in which any were
- * not (TCP_INFO: tcpi_bytes_acked, tcpi_busy_time). Read whenever something is sent over a
- * connection on which nothing is outstanding, these give one *burst* after the other
- * (gossip/exchange/uplink.h). A system call a burst is the price.
+ * Linux counts the acknowledged bytes of a connection, and the time during which some bytes were not
+ * acknowledged (TCP_INFO: tcpi_bytes_acked, tcpi_busy_time). The probe reads both whenever something is
+ * sent on an idle connection, which gives one *burst* after the other (gossip/exchange/uplink.h). The
+ * cost is one system call per burst.
  *
  *   bytes  ----####-------#---####-----
  *   read       ^          ^   ^        ^ and when somebody asks
@@ -23,7 +23,7 @@
 struct uv_carried
 {
     uint64_t acked, busy_us;     /* The connection's totals when it was last read. */
-    struct uplink_bursts bursts; /* Those since they were last taken. */
+    struct uplink_bursts bursts; /* Bursts since they were last read. */
     double rtt_us;               /* The least round trip; 0: not known. */
 };
 

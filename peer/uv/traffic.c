@@ -1,4 +1,5 @@
-/* peer/uv/traffic.c -- a table by id, of which the row that was used longest ago gives way. */
+/* peer/uv/traffic.c -- byte counts by peer identity, in a table that replaces the least recently
+ * used row. */
 #include "peer/uv/traffic.h"
 
 #include <string.h>

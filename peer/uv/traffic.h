@@ -1,8 +1,7 @@
-/* peer/uv/traffic.h -- how many bytes went to and came from each peer, over sessions that have ended.
- *
- * A peer that comes back goes on where it was. The table is bounded: who is not in it takes the place
- * of the one that was counted longest ago, so that observers, each of a new identity, fill it in vain.
- */
+/* peer/uv/traffic.h -- bytes sent to and received from each peer in sessions that have ended. If
+ * a peer connects again, its counts continue. The table has a fixed size: a new peer replaces
+ * the one that was counted longest ago, so that observers with new identities cannot make it
+ * grow. */
 #ifndef PEER_UV_TRAFFIC_H
 #define PEER_UV_TRAFFIC_H
 

@@ -24,7 +24,8 @@ struct uv_worker
     bool posted; /* Under the mutex, like the next four. */
     bool finished;
     bool gets_on; /* uv_worker_sign() was called since sign() was. */
-    size_t part;  /* What uv_worker_part() was told since part_ready() was called; 0: nothing. */
+    /* Sum of the bytes passed to uv_worker_part() since the last call of part_ready(). 0: none. */
+    size_t part;
     bool quit;
     struct uv_worker_calls
     {

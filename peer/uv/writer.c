@@ -26,7 +26,7 @@ struct uv_writer_job
     /* The thread's while POSTED, else the loop's. */
     struct checkpoint_store *slots;
     struct state state;
-    struct checkpoint_file_label label; /* Its texts are `text`. */
+    struct checkpoint_file_label label; /* Label of the checkpoint. Its strings are in `text`. */
     char *text;
     size_t cap_text;
     struct uv_writer_result result;

@@ -15,18 +15,19 @@
 
 #include <uv.h>
 
-/* What became of one checkpoint. */
+/* Result of writing one checkpoint. */
 struct uv_writer_result
 {
     uint64_t beat;
     int err;                  /* 0: it is on the disk; else a negative errno, and why. */
-    char why[FILE_ERROR_MAX]; /* One sentence, that of a success too. */
+    char why[FILE_ERROR_MAX]; /* One sentence about the result, also after success. */
     uint64_t n_bytes;         /* The file's. */
-    int64_t time_us;          /* From taking it up to its end, */
-    int64_t cpu_us;           /* and what the thread computed of that: a disk costs none of it. */
+    int64_t time_us;          /* Time from the request to the end, in microseconds. */
+    /* CPU time of the writer thread, in microseconds. Waiting for the disk does not count. */
+    int64_t cpu_us;
 };
 
-struct uv_writer_job; /* What both threads see. */
+struct uv_writer_job; /* State that both threads access. */
 
 struct uv_writer
 {
@@ -53,12 +54,12 @@ bool uv_writer_busy(const struct uv_writer *w);
 __attribute__((warn_unused_result)) int uv_writer_keep(struct uv_writer *w, struct state *s,
                                                        const struct checkpoint_file_label *label);
 
-/* End the thread: a checkpoint that is being written has finish_us to be finished, then is given
- * up at the next few megabytes, for which limit_us are waited. 0; -ETIMEDOUT where even that took
- * longer (a disk that does not answer): then thread, memory and slots have to stay, and this is
- * called again, or the process ends. *last (may be NULL): done() has not been told what became of
- * the last one, and will not be; *result (may be NULL) is told.
- * Begins to close the async handle: run the loop once more before the memory goes. */
+/* Ends the thread. A checkpoint that is being written has finish_us to finish; after that it is
+ * given up after a few more megabytes, for which the call waits limit_us. Returns 0, or
+ * -ETIMEDOUT if the disk did not answer even then: thread, memory and store must stay, and the
+ * caller calls again or ends the process. *last (may be NULL) is set if done() was not called
+ * for the last checkpoint and will not be; *result (may be NULL) receives its result. Starts to
+ * close the async handle: the loop must run once more before the memory is freed. */
 int uv_writer_close(struct uv_writer *w, int64_t finish_us, int64_t limit_us,
                     struct uv_writer_result *result, bool *last);
 
