@@ -43,9 +43,9 @@ void augment_print(const struct augment *a, char spec[AUGMENT_SPEC_MAX])
     memcpy(spec, text, strlen(text) + 1);
 }
 
-/* What is done to one image: out's place (y, x) is the image's place
- * (y + down, x + right), or in a flipped one (y + down, w - 1 - x + right);
- * black where there is none. */
+/* How an image is changed. Pixel (y, x) of the output is pixel (y + down, x + right) of the
+ * image, or (y + down, w - 1 - x + right) if it is flipped. Pixels outside of the image are
+ * black. */
 struct view
 {
     const struct dataset *d;
@@ -78,8 +78,8 @@ static void blacken(float *out, float black, size_t n, size_t channels)
         out[x * channels] = black;
 }
 
-/* One channel of one row of the cut, black where row is NULL. Its places from
- * `from` up to `to` show the image, the others lie beside it and are black. */
+/* Writes one channel of one row. The pixels from `from` up to `to` come from the image, the
+ * others are black. row NULL: the whole row is black. */
 static void view_row(const struct view *v, const uint8_t *row, const float *value, float *out)
 {
     size_t channels = v->d->shape.channels, w = v->d->shape.width;

@@ -1,8 +1,6 @@
-/* nn/data/cells.c -- records and cells of a table in a text, with quotes as in RFC 4180.
- *
- * A cursor and no copies: a cell is a pointer into the file and a length, with its
- * quotes left out. Only who wants the text of a cell with "" in it copies it.
- */
+/* nn/data/cells.c -- records and cells of a table in a text, with quotes as in RFC 4180. A cell
+ * is a pointer into the file and a length, without its quotes. The text of a cell is copied only
+ * if it contains "". */
 #include "nn/data/cells.h"
 
 #include "nn/data/notation.h"
@@ -108,7 +106,8 @@ static void plain_cell(struct cells *c, struct cells_cell *cell)
     cell->n = (size_t)(end - cell->p);
 }
 
-/* Behind the cell, p stands at the next one, or behind the line end where there is none. */
+/* Reads the cell at p. Afterwards p is at the next cell, or after the line end if the cell is
+ * the last of its record. */
 int cells_next(struct cells *c, struct cells_cell *cell)
 {
     *cell = (struct cells_cell){0};

@@ -16,8 +16,7 @@
 
 enum { IMAGE = 3 * 32 * 32, RECORDS_AT_ONCE = 64, COARSE_CLASSES = 20 };
 
-/* A record of either set: labels, of which the last is the one that is learned, then IMAGE
- * bytes. */
+/* A record of CIFAR-10 or CIFAR-100: labels, of which the last one is learned, then IMAGE bytes. */
 struct record
 {
     const char *kind, *other;
@@ -38,7 +37,7 @@ static size_t record_size(const struct record *r)
     return r->n_labels + IMAGE;
 }
 
-/* ---- Which of them is it? ---- */
+/* ---- Which of the two sets is it? ---- */
 
 /* Could these be the labels of a record? That is all there is to know a batch by. */
 static bool labels_fit(const struct record *r, const uint8_t *record)
@@ -81,7 +80,7 @@ struct batch
     struct image_set *set;
     const char *path;
     struct file *file;
-    uint32_t number; /* Which of the set's files it is, from 0. */
+    uint32_t number; /* Index of the file among the files of the set. */
     uint64_t n;      /* Records so far. */
     uint8_t *bytes;  /* RECORDS_AT_ONCE records. */
 };

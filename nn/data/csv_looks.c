@@ -18,8 +18,8 @@ static void cut_partial(struct cells *c)
     c->end = end > c->p ? end - 1 : end;
 }
 
-/* All cells are numbers (or missing) but those of one column, *odd. False where
- * two are not. The header may be all words. */
+/* Returns true if all cells are numbers or gaps except those of at most one column, *odd. The
+ * first record may be a header of words. */
 static bool looks_row(struct cells *c, bool first, size_t *n, size_t *odd)
 {
     struct cells_cell cell = {.more = true};

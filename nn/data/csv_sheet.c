@@ -143,7 +143,7 @@ static int read_cells(const struct table *t, struct cells c, struct schema_names
     return err;
 }
 
-/* As read_cells(), but refuses two equal names. */
+/* Does the same as read_cells(), but refuses two equal names. */
 static int read_names(const struct table *t, struct cells c, struct schema_names *names)
 {
     bool twice = false;

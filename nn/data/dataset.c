@@ -52,7 +52,7 @@ static bool take_room(struct dataset *d, size_t n, size_t entries)
     case DATA_ROWS:
         d->stride = entries > 0 ? entries : dim;
         return (d->rows = room(n, d->stride * sizeof *d->rows)) != NULL;
-    case DATA_TEXT: /* And the byte behind the last. */
+    case DATA_TEXT: /* The array includes one byte after the last row. */
         return n < SIZE_MAX / 2 / dim && (d->text = room(n * dim + 1, 1)) != NULL;
     case DATA_SPARSE:
         d->start = room(n + 1, sizeof *d->start);
@@ -77,7 +77,7 @@ int dataset_init(struct dataset *d, const char *kind, size_t n, size_t entries)
     return -ENOMEM;
 }
 
-/* Each form has its own arrays; those of the others are NULL. */
+/* Each form has its own arrays; the arrays of the other forms are NULL. */
 void dataset_close(struct dataset *d)
 {
     free(d->labels);

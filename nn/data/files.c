@@ -70,7 +70,8 @@ static bool ends_in(const char *name, const char *ending)
     return n > n_ending && memcmp(name + n - n_ending, ending, n_ending) == 0;
 }
 
-/* What tells files of one sort: the ending with its dot, or all of a name that has none. */
+/* Returns the part of a name that files of one kind share: the ending with its dot, or the whole
+ * name if it has no dot. */
 static const char *tail(const char *name, size_t *n)
 {
     size_t at = stem(name);
@@ -97,7 +98,7 @@ static bool named_alike(const char *a, const char *b)
     }
 }
 
-/* These lie beside data of any format, under any ending. */
+/* Files with these names accompany data of any format, with any ending. */
 static bool is_about(const char *name)
 {
     static const char *const words[] = {"readme", "license", "licence", "copying"};
@@ -117,8 +118,8 @@ bool files_named(const char *name, const struct data_format *format)
     return named;
 }
 
-/* By name without .gz, so that samples come in the same order from either; the
- * plain one first. */
+/* Orders files by name without .gz, so that samples have the same order in packed and plain
+ * files. The plain file comes first. */
 static int by_stem(const void *a, const void *b)
 {
     const char *x = *(char *const *)a, *y = *(char *const *)b;
@@ -173,7 +174,7 @@ static void filter(struct files *f, bool (*keep)(const char *name, void *arg), v
     f->n = n;
 }
 
-/* Where a file lies there twice, plain and packed, drop the packed one. */
+/* Drops a packed file if the same file is there unpacked. */
 static void drop_twins(struct files *f)
 {
     size_t n = 0;
@@ -203,7 +204,7 @@ static int list_directory(struct files *f, const char *dir, char error[DATA_ERRO
     return err;
 }
 
-/* ---- Which of them are of the format? ---- */
+/* ---- Which files are of the format? ---- */
 
 static bool keep_ending(const char *name, void *arg)
 {
@@ -217,18 +218,18 @@ static bool keep_images(const char *name, void *arg)
     return idx_names_images(name);
 }
 
-/* The same test for both halves, so that no file is in neither. */
+/* Both halves use the same test, so that each file is in one of them. */
 static bool keep_held_out(const char *name, void *arg)
 {
     return files_held_out(name) == *(bool *)arg;
 }
 
-/* What is known of a file of a directory. */
+/* Result of the first look at a file of a directory. */
 enum look {
-    LOOK_OTHER, /* It does not begin like the format, */
+    LOOK_OTHER, /* The file does not begin like the format. */
     LOOK_EMPTY, /* having nothing in it. */
-    LOOK_SO,    /* It begins like the format, */
-    LOOK_NAMED  /* or is only named so. */
+    LOOK_SO,    /* The file begins like the format. */
+    LOOK_NAMED  /* The file has the name of the format but does not begin like it. */
 };
 
 /* Does a file begin like the format? No more than FILES_HEAD bytes of it are read. */
@@ -246,8 +247,8 @@ static int look_at(const char *path, const struct data_format *f, enum look *loo
     return err;
 }
 
-/* Does the name of file i say that it is of the format, by its ending or by that of a file that
- * looks like the format? */
+/* Returns whether the name of file i shows that it is of the format: by the ending of the
+ * format, or by the ending of another file that begins like the format. */
 static bool says_format(const struct files *f, const enum look *look, size_t i,
                         const struct data_format *format)
 {
@@ -369,7 +370,7 @@ static int check_labels(const struct files *f, char error[DATA_ERROR_MAX])
 
 /* ---- Paths. ---- */
 
-/* There is no such file, or perhaps no such option (`format` may be NULL). */
+/* Reports a missing file, or an unknown option in its place. `format` may be NULL. */
 static int refuse_missing(const char *path, const struct data_format *format,
                           char error[DATA_ERROR_MAX])
 {
@@ -396,7 +397,7 @@ static int take_one_file(struct files *f, const char *path, const struct data_fo
     return append_path(f, NULL, path, error);
 }
 
-/* Those of a directory that are of the format. */
+/* Finds the files of a directory that are of the format. */
 static int find_in_directory(struct files *f, const char *dir, const struct data_format *format,
                              bool split_wanted, char error[DATA_ERROR_MAX])
 {
@@ -437,8 +438,8 @@ static size_t count_held_out(const struct files *f)
     return n;
 }
 
-/* What PATH or test= means: a file is itself, a directory those of its files that are of the
- * format. */
+/* Finds the files that PATH or test= means: the file itself, or the files of a directory that
+ * are of the format. */
 static int find_at_path(struct files *f, const char *path, const struct data_format *format,
                         bool split_wanted, char error[DATA_ERROR_MAX])
 {
@@ -448,8 +449,8 @@ static int find_at_path(struct files *f, const char *path, const struct data_for
                                    : take_one_file(f, path, format, error);
 }
 
-/* What test= names: all of it, unless it is a directory with files named held out. Then those:
- * somebody who points at a whole data set means its held-out part. */
+/* Finds the files of test=: all files, or only those named as held out if the directory has such
+ * files, because test=DIR with a whole data set means its held-out part. */
 static int find_test(struct files *test, const struct data_spec *s, char error[DATA_ERROR_MAX])
 {
     int err = find_at_path(test, s->test, s->format, false, error);

@@ -45,9 +45,9 @@ bool files_held_out(const char *name);
 /* Does its ending say that a file is of the format? */
 bool files_named(const char *name, const struct data_format *format);
 
-/* Find the files of a spec that has a format and a path. test->n = 0: nobody is
- * held out, a split is wanted. 0, or -EINVAL, -ENOMEM or an errno with a
- * sentence and both empty. */
+/* Finds the files of a spec that has a format and a path. test->n = 0: no file is held out, so
+ * that the caller splits the training set. Returns 0, or -EINVAL, -ENOMEM or another errno with
+ * a message; then both lists are empty. */
 __attribute__((warn_unused_result)) int files_find(struct files *train, struct files *test,
                                                    const struct data_spec *s,
                                                    char error[DATA_ERROR_MAX]);
@@ -58,8 +58,8 @@ void files_close(struct files *f);
 __attribute__((warn_unused_result)) int files_all(struct files *f, const char *path,
                                                   char error[DATA_ERROR_MAX]);
 
-/* The other file of an IDX pair, which lies beside `path`: plain, or else with .gz. 0, -ENOENT
- * where there is neither, or -EINVAL where the path is too long, with a sentence. */
+/* Finds the other file of an IDX pair in the same directory: plain, or with .gz. Returns 0,
+ * -ENOENT if there is none, or -EINVAL if the path is too long, with a message. */
 __attribute__((warn_unused_result)) int files_partner(const char *path, char found[DATA_SPEC_MAX],
                                                       char error[DATA_ERROR_MAX]);
 

@@ -33,7 +33,7 @@ struct data_format
 {
     const struct kind_family *family;
     const char *expected; /* How to write it in a spec. */
-    const char *contents; /* What its files hold, for a sentence. */
+    const char *contents; /* Description of the contents, for error messages. */
     enum data_files files;
     const char *ending[DATA_ENDINGS]; /* Names that end so say the format; NULL behind the last. */
     uint32_t keys;                    /* Bits of enum data_key: which it takes. */
@@ -43,7 +43,7 @@ struct data_format
 
 extern const struct data_format data_formats[KIND_NAMES];
 
-/* The format of that name; NULL where there is none. */
+/* Returns the format with a name. NULL: there is none. */
 const struct data_format *data_format_named(const char *name, size_t n);
 
 #endif

@@ -161,7 +161,7 @@ static float cosine(float turns)
     return sine(turns + .25f);
 }
 
-/* Where a point of the box comes to lie in the image. */
+/* Maps a point of the glyph's box to a point of the image. */
 struct warp
 {
     float bend_x[5], bend_y[5];             /* Factors of u^2, uv, v^2, u^2 v, u v^2. */

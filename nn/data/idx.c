@@ -23,8 +23,8 @@ enum {
 
 /* ---- Names and looks. ---- */
 
-/* Where "WHAT" begins in PREFIX-WHAT, '.' standing for '-' too; NULL: it is no
- * such name. */
+/* Returns the position of "WHAT" in a name of the form PREFIX-WHAT, in which '.' may replace
+ * '-'. NULL: the name has another form. */
 static const char *find_part(const char *name, const char *what, const char *rest)
 {
     size_t len = strlen(name), n_what = strlen(what), n_rest = strlen(rest);
@@ -38,13 +38,15 @@ static const char *find_part(const char *name, const char *what, const char *res
     return ok ? p : NULL;
 }
 
-/* Where "images" begins in a name of a file of images, else NULL. */
+/* Returns the position of "images" in the name of a file of images. NULL: the name has another
+ * form. */
 static const char *images_part(const char *name)
 {
     return find_part(name, "images", "idx3-ubyte");
 }
 
-/* The same for "labels". */
+/* Returns the position of "labels" in the name of a file of labels. NULL: the name has another
+ * form. */
 static const char *labels_part(const char *name)
 {
     return find_part(name, "labels", "idx1-ubyte");
@@ -110,7 +112,7 @@ struct pair
     struct image_set *set;
     const struct reader *reader;
     bool open;       /* The classes are those that are found. */
-    uint32_t number; /* Which of the set's pairs it is, from 0. */
+    uint32_t number; /* Index of the pair among the pairs of the set. */
     size_t n;        /* Images it announces. */
 };
 
@@ -183,8 +185,8 @@ static int check_counts(const struct pair *p, uint32_t n_images, uint32_t n_labe
     return 0;
 }
 
-/* Both headers are read before a pixel is, so that files which do not belong together are
- * refused at once. The sides of the first pair are those of all. */
+/* Reads both headers before any pixel, so that two files that do not match are refused at once.
+ * The first pair fixes the size of the images. */
 static int get_headers(struct pair *p, char error[DATA_ERROR_MAX])
 {
     struct data_shape *shape = &p->set->d->shape;
@@ -304,8 +306,8 @@ static int read_pair(struct pair *p, char error[DATA_ERROR_MAX])
     return err;
 }
 
-/* What the files showed is the kind: the classes are those up to the largest
- * label, at least two. */
+/* Makes the kind from the labels that were found: the number of classes is the largest label
+ * plus 1, and at least 2. */
 static void kind_from_labels(struct dataset *d)
 {
     uint32_t n = 2;

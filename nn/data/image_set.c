@@ -57,5 +57,5 @@ void image_set_end(struct image_set *s)
 {
     assert(s->d->n >= 1);
     if (s->cap > s->d->n)
-        (void)resize(s, s->d->n); /* Where it fails, all is as it was. */
+        (void)resize(s, s->d->n); /* If shrinking fails, the array keeps its size. */
 }

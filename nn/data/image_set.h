@@ -10,7 +10,7 @@
 
 #include "nn/data/dataset.h"
 
-#define IMAGE_SET_BYTES_MAX (UINT64_C(8) << 30) /* A set's pixels take at most so many. */
+#define IMAGE_SET_BYTES_MAX (UINT64_C(8) << 30) /* Largest size of the pixels of a set, in bytes. */
 
 enum {
     IMAGE_SET_STEP = 4 << 20 /* Bytes of pixels read at a time. */
@@ -18,7 +18,7 @@ enum {
 
 struct image_set
 {
-    struct dataset *d; /* Its shape is known; n counts what is there. */
+    struct dataset *d; /* The set to fill. Its shape is known; n counts the images read so far. */
     size_t cap;        /* Images there is room for. */
     bool by_file;      /* Note which file each is from. */
 };

@@ -76,7 +76,7 @@ static int hold_part(struct shard *s)
     return err < 0 ? err : hold_owned(s, s->spec.part);
 }
 
-/* Fixed parts and private sets do not care who lives. */
+/* Fixed parts and private sets do not depend on the live members. */
 int shard_members(struct shard *s, const uint64_t *keys, size_t n, uint64_t own)
 {
     if (s->spec.mode != SHARD_AUTO)
@@ -96,7 +96,7 @@ static int open_owners(struct shard *s, const struct shard_config *config,
     return shard_owners_open(&s->owners, set, &config->split, config->seed);
 }
 
-/* What a shard has when it is opened. */
+/* Selects the samples of a shard when it is opened. */
 static int first_samples(struct shard *s)
 {
     switch (s->spec.mode) {
@@ -190,8 +190,8 @@ uint64_t shard_step(const struct shard *s, uint64_t round, uint32_t step)
     return before + step;
 }
 
-/* What ends beyond an epoch goes on in the next one: no sample is left out, however batches divide the
- * shard. */
+/* A batch that exceeds an epoch continues in the next epoch, so that each sample is used once
+ * per epoch for every batch size. */
 void shard_samples(struct shard *s, uint64_t at, uint32_t n, uint32_t *indices)
 {
     assert(s->count >= 1 && n >= 1);

@@ -46,12 +46,12 @@ struct shard
     struct shard_spec spec;
     uint64_t seed, peer;  /* Run seed and peer key: the order's stream. */
     uint32_t local_steps; /* Batches a round, from round */
-    uint64_t post_local;  /* this one on; one in each before. */
+    uint64_t post_local;  /* First round with `local_steps` batches. Each earlier round has one. */
     struct shard_owners *owners;
     bool owners_mine; /* Made by shard_open(), closed by shard_close(). */
     size_t n_set;     /* Samples of the whole set. */
     size_t count;     /* Samples of this shard; at least one. */
-    uint32_t *sample; /* Its samples, ascending; NULL: all of the set. */
+    uint32_t *sample; /* Samples of the shard, ascending. NULL: all samples of the set. */
     uint32_t *order;  /* Permutation of them in epoch `epoch`. */
     uint64_t epoch;   /* UINT64_MAX: order[] is stale. */
 };

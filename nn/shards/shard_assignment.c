@@ -1,9 +1,6 @@
-/* nn/shards/shard_assignment.c -- the table of owners: by parts, or by bids of the live members.
- *
- * A table remembers who owned what only to save time. Each outcome is the same as if
- * the table had been made anew for these members: tests/unit/nn_shard.c holds
- * changed tables to fresh ones.
- */
+/* nn/shards/shard_assignment.c -- assigns samples to parts or to live members. The table keeps
+ * earlier results only to save time. Each result equals that of a new table for the same
+ * members; tests/unit/nn_shard.c compares both. */
 #include "nn/shards/shard_assignment.h"
 
 #include "nn/math/dirichlet.h"
@@ -28,7 +25,7 @@ enum {
     DRAW_CLASSES
 };
 
-/* First word of the keys of orders that are not those of a class. */
+/* First word of the random keys for orders of all samples, which are not orders of one class. */
 enum { ALL_SAMPLES = 256 };
 
 enum holds { NOTHING, PARTS, MEMBERS };
@@ -43,9 +40,9 @@ struct shard_owners
     uint64_t *keys;   /* MEMBERS: sorted, each once. */
     size_t n_keys;
     uint64_t *owner;   /* A part or a key for each sample. */
-    double *cost;      /* MEMBERS: its owner's; INFINITY while it has none. */
+    double *cost;      /* MEMBERS: cost of the owner. INFINITY: the sample has no owner. */
     uint32_t *scratch; /* One number a sample. */
-    double *by_class;  /* What a member's bids for each class hang on. */
+    double *by_class;  /* Factors of a member's costs by class. */
 };
 
 int shard_owners_open(struct shard_owners **out, const struct dataset *set,
@@ -100,7 +97,7 @@ static void count_up(uint32_t *v, size_t n)
         v[i] = (uint32_t)i;
 }
 
-/* A random order cut into n_parts runs whose lengths differ by one at most. */
+/* Cuts a random order of all samples into n_parts runs whose lengths differ by at most one. */
 static void parts_iid(struct shard_owners *o, uint32_t n_parts)
 {
     size_t n = o->set->n;
@@ -129,8 +126,8 @@ static void class_edges(const struct shard_owners *o, uint64_t class, uint32_t n
         edge[j] /= sum;
 }
 
-/* scratch[] = all samples, class by class, those of a class in random order;
- * first[c] is where class c begins, first[n_classes] = n. */
+/* Fills scratch[] with all samples, sorted by class, in random order within each class. first[c]
+ * is the position of the first sample of class c; first[n_classes] = n. */
 static void sort_by_class(struct shard_owners *o, size_t *first)
 {
     const struct dataset *set = o->set;
@@ -278,8 +275,8 @@ int shard_owners_parts(struct shard_owners *o, uint32_t n_parts)
 
 /* ---- Members ---- */
 
-/* What one member bids: a cost for each sample it is asked about. The part of it that a
- * sample's class decides is in the table's by_class[]. */
+/* One member that computes its cost for each sample. The factor of a sample's class is in
+ * by_class[] of the table. */
 struct bidder
 {
     uint64_t key;    /* The member's. */
@@ -326,7 +323,7 @@ static struct bidder bidder_of(const struct shard_owners *o, uint64_t key)
     return (struct bidder){key, rng_key(o->seed, RNG_SHARD, key, DRAW_COST)};
 }
 
-/* What a member would pay for a sample: the lower, the more it wants it. */
+/* Returns the cost of a sample for a member. The member with the lowest cost gets the sample. */
 static double bid(const struct bidder *b, const struct shard_owners *o, uint32_t sample)
 {
     uint64_t at = o->split.fall == SHARD_FILE ? file_of(o->set, sample) : sample;
@@ -386,8 +383,8 @@ static uint64_t *sorted_keys(const uint64_t *keys, size_t n, uint64_t own, size_
     return v;
 }
 
-/* Samples whose owner is not among keys[] lose it; they are listed in scratch.
- * Returns how many. */
+/* Removes the owner of each sample whose owner is not in keys[], and lists these samples in
+ * scratch. Returns their number. */
 static size_t orphan(struct shard_owners *o, const uint64_t *keys, size_t n_keys)
 {
     size_t n = 0;
@@ -417,7 +414,8 @@ static void change_members(struct shard_owners *o, const uint64_t *keys, size_t 
     }
 }
 
-/* The same members as before cost a comparison and nothing more: in a simulator every peer asks. */
+/* Returns after one comparison if the members are the same as before, because in a simulator
+ * every peer calls this function. */
 int shard_owners_members(struct shard_owners *o, const uint64_t *keys, size_t n, uint64_t own)
 {
     size_t n_keys;
@@ -437,7 +435,7 @@ int shard_owners_members(struct shard_owners *o, const uint64_t *keys, size_t n,
     return 0;
 }
 
-/* ---- What it came to ---- */
+/* ---- Results ---- */
 
 VEC_CLONES static size_t count_equal(const uint64_t *v, size_t n, uint64_t x)
 {

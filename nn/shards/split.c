@@ -1,4 +1,4 @@
-/* nn/shards/split.c -- the text that says how a set falls to those who share it. */
+/* nn/shards/split.c -- parses and prints the text of a partition. */
 #include "nn/shards/split.h"
 
 #include "nn/math/number.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What stands behind a prefix; NULL where the text begins otherwise. */
+/* Returns the text after a prefix. NULL: the text does not begin with the prefix. */
 static const char *behind(const char *text, const char *prefix)
 {
     size_t n = strlen(prefix);
@@ -65,8 +65,8 @@ int shard_split_parse(struct shard_split *s, const char *text, char error[DATA_E
     return -EINVAL;
 }
 
-/* As few digits as read back as the same number, but no exponent, which would be another
- * spelling of the same split. */
+/* Prints the fewest digits that are read back as the same number, without an exponent, so that
+ * each partition has one spelling. */
 static void print_alpha(double alpha, char text[SHARD_SPLIT_MAX])
 {
     const char *number = text + sizeof "dirichlet:" - 1;
@@ -96,7 +96,7 @@ void shard_split_print(const struct shard_split *s, char text[SHARD_SPLIT_MAX])
     assert(false);
 }
 
-/* Then a set without labels cannot be shared out. */
+/* Such a partition needs a set with labels. */
 bool shard_split_by_label(const struct shard_split *s)
 {
     return s->fall == SHARD_DIRICHLET || s->fall == SHARD_LABEL;

@@ -37,11 +37,10 @@ struct shard_split
 __attribute__((warn_unused_result)) int shard_split_parse(struct shard_split *s, const char *text,
                                                           char error[DATA_ERROR_MAX]);
 
-/* Its canonical text; ALPHA in the fewest digits that read back as the same
- * number. */
+/* Writes the canonical text. ALPHA has the fewest digits that are read back as the same number. */
 void shard_split_print(const struct shard_split *s, char text[SHARD_SPLIT_MAX]);
 
-/* Does it look at labels, of which a text has none? */
+/* Returns whether the partition depends on labels. Text has no labels. */
 bool shard_split_by_label(const struct shard_split *s);
 
 #endif

@@ -96,7 +96,7 @@ void learners_end(struct learners *l, uint32_t j, uint32_t k, const float *z)
         apart[i] = x[i] - z[i];
 }
 
-/* Velocity has the sum already; that of statistics is made here. */
+/* The velocity of parameters contains the sum already; that of statistics is computed here. */
 void learners_move(const struct learners *l, float *z, size_t from, size_t to)
 {
     size_t n = l->config.n_trained, held = to < n ? to : n, rest = from > n ? from : n;

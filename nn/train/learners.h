@@ -32,8 +32,8 @@ enum { LEARNERS_MAX = 64 };
 
 struct learners_config
 {
-    uint32_t n;       /* K, at least 2 and at most LEARNERS_MAX; */
-    uint32_t at_once; /* so many of them compute at the same time. */
+    uint32_t n;       /* Number of learners K, from 2 to LEARNERS_MAX. */
+    uint32_t at_once; /* Number of learners that compute at the same time. */
     size_t n_params;
     size_t n_trained; /* The first of them; the rest are running statistics. */
     double momentum;  /* mu, in [0, 1). */
@@ -60,7 +60,7 @@ void learners_close(struct learners *l);
 void learners_pull(struct learners *l, size_t from, size_t to);
 /* The j-th learner's model, in the place of the k-th of those that compute at once: to be stepped. */
 float *learners_begin(struct learners *l, uint32_t j, uint32_t k, const float *z);
-/* It has been. */
+/* Ends the step of learner j, whose gradient was computed. */
 void learners_end(struct learners *l, uint32_t j, uint32_t k, const float *z);
 /* The centre moves in [from, to). */
 void learners_move(const struct learners *l, float *z, size_t from, size_t to);

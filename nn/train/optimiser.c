@@ -27,8 +27,8 @@ struct rates
     float lr, decay;
     float momentum;     /* Adam's beta1. */
     float pull;         /* The factor of an m that is held; gain is then the gradient's. */
-    float gain;         /* The rest of this is Adam's: 1 - beta1, */
-    float beta2, gain2; /* beta2 and 1 - beta2, */
+    float gain;         /* The following fields are for Adam: 1 - beta1. */
+    float beta2, gain2; /* beta2 and 1 - beta2 of Adam. */
     float spread;       /* 1 / sqrt(1 - beta2^t). */
     float shrink;       /* AdamW: lr * decay. */
 };
@@ -155,7 +155,7 @@ static void step_segment(const struct optimiser *o, const struct place *p, const
 {
     switch (o->kind) {
     case OPTIMISER_SGD:
-        if (o->momentum == 0) /* m would be the gradient: nobody needs it. */
+        if (o->momentum == 0) /* Without momentum, m equals the gradient and is not stored. */
             step_bare(p, r, n);
         else if (o->held)
             step_held(p, r, n);

@@ -65,7 +65,7 @@ struct optimiser
 /* The learning rate of round 0, 1, ... A round past the run's end has the last one's. */
 double schedule_lr(const struct schedule *s, uint64_t round);
 
-/* What one step works on: the whole vectors, each of the model's length. */
+/* Arguments of a step. All vectors have the length of the model. */
 struct optimiser_step
 {
     const struct segment *segments;

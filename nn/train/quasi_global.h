@@ -31,7 +31,8 @@ struct quasi_global
     float *begin;   /* The model as the last round began: n floats. */
     size_t n;       /* Trained parameters. */
     uint64_t round; /* That round, */
-    double way;     /* and its lr * H; 0: there was none, or it took no way. */
+    /* Learning rate times H of that round. 0: no such round, or its learning rate was 0. */
+    double way;
 };
 
 /* 0 or -ENOMEM. Close what was opened, or is all zero. */

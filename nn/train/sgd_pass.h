@@ -14,15 +14,16 @@ struct sgd_batch
     const struct model *model;
     const struct dataset *set;
     uint32_t n;
-    const uint32_t *index; /* Their numbers; NULL: `first` and on. */
+    const uint32_t *index; /* Indices of the samples. NULL: samples `first`, `first` + 1, ... */
     size_t first;
     const struct augment *augment;
     uint64_t seed, peer,
-        position; /* What augmentation is a function of: the first one's place in the
-                                    * peer's endless sequence of samples is one of them. */
+        /* Inputs of the random augmentation: seed, peer, and position of the first sample in the
+         * peer's sequence of samples. */
+        position;
     float smoothing;
     size_t n_mean;                         /* Rows that the gradient is a mean of. */
-    void (*done)(void *self, size_t from); /* As of a model_pass. */
+    void (*done)(void *self, size_t from); /* Called as model_pass.done. */
     void *done_self;
 };
 

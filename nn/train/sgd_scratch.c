@@ -55,7 +55,7 @@ static void cut_segments(struct sgd_part *p, const struct model *m)
     }
 }
 
-/* What one thread needs. On failure sgd_scratch_close() frees what is there. */
+/* Allocates the memory of one thread. After a failure, sgd_scratch_close() frees the rest. */
 static bool part_open(struct sgd_part *p, const struct sgd_scratch *s, const struct model *m)
 {
     size_t most = s->train.n > s->eval.n ? s->train.n : s->eval.n;

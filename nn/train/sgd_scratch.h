@@ -14,8 +14,8 @@
 
 enum { SGD_EVAL_BATCH_MAX = 256, SGD_THREADS_MAX = 64 };
 
-/* What one thread has for itself: the memory of a pass over its part of a
- * batch, and a range of the flat vector, which it adds up and updates. */
+/* Memory of one thread: for a pass over its part of a batch, and for the range of the parameter
+ * vector that it sums and updates. */
 struct sgd_part
 {
     float *arena;
@@ -24,10 +24,10 @@ struct sgd_part
     size_t *start;           /* Sparse rows, gathered: train.n + 1, ... */
     uint32_t *column;        /* ... train.n * longest, ... */
     float *value;            /* ... likewise. */
-    size_t from, to;         /* Its range, and ... */
+    size_t from, to;         /* Range of parameters [from, to) that the thread updates. */
     struct segment *segment; /* ... the segments' pieces in it. */
     size_t n_segments;
-    bool idle; /* It had nothing of the last batch. */
+    bool idle; /* The thread had no sample of the last batch. */
     struct loss loss;
 };
 
@@ -41,18 +41,17 @@ struct sgd_scratch
     struct parallel_for *team;
 };
 
-/* Scratch for trainers of this model on data whose rows have at most `longest`
- * entries (of sparse data; else 0), with batches of up to `batch`, on
- * `threads` threads: at least 1, at most SGD_THREADS_MAX, and no more than
- * `batch`. An evaluation takes the largest batch that fits in the same memory.
- * 0, -ENOMEM or -EAGAIN (no threads). */
+/* Allocates scratch for trainers of this model. longest: largest number of entries in a row of
+ * sparse data, else 0. batch: largest batch. threads: 1 to SGD_THREADS_MAX, and at most `batch`.
+ * An evaluation uses the largest batch that fits in the same memory. Returns 0, -ENOMEM or
+ * -EAGAIN (no threads). */
 __attribute__((warn_unused_result)) int sgd_scratch_open(struct sgd_scratch **s,
                                                          const struct model *m, uint32_t batch,
                                                          uint32_t threads, size_t longest);
 void sgd_scratch_close(struct sgd_scratch *s);
 
-/* Where part k of n things begins, k from 0 to `parts`. Part 0 is never smaller
- * than another. */
+/* Returns the first index of part k of n items, for k from 0 to `parts`. Part 0 is at least as
+ * large as the others. */
 static inline size_t sgd_scratch_cut(size_t n, uint32_t parts, uint32_t k)
 {
     return (n * k + parts - 1) / parts;

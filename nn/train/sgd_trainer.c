@@ -54,11 +54,12 @@ static void report_finish(struct trainer_report *r)
 struct step
 {
     struct sgd_trainer *t;
-    uint64_t position; /* The batch's first sample's, */
-    uint32_t learner;  /* and the learner's whose batch it is. */
+    uint64_t position; /* Position of the first sample of the batch in the peer's sequence. */
+    uint32_t learner;  /* Learner that the batch belongs to. */
     struct optimiser_step update;
-    bool by_layer; /* Trained segments move as soon as their layer is done, */
-    size_t n_left; /* but for so many, the first ones. */
+    bool by_layer; /* Trained segments are updated as soon as their layer is finished. */
+    /* Number of segments at the beginning that are updated at the end of the step. */
+    size_t n_left;
 };
 
 /* Running statistics come as differences to a part's mean: what adds up to the
@@ -69,7 +70,7 @@ static void weigh_statistics(const struct model *m, float *grad, float share)
         grad[i] *= share;
 }
 
-/* What lies at `from` or behind it moves, and is told. */
+/* Updates the parameters from index `from` on, and reports that they are final. */
 static void step_layer(void *self, size_t from)
 {
     struct step *step = self;
@@ -84,7 +85,8 @@ static void step_layer(void *self, size_t from)
     t->done(t->done_arg, from);
 }
 
-/* What no layer has moved: the first segments, if any, and running statistics. */
+/* Updates the parameters that no layer updated: the first segments, if any, and running
+ * statistics. */
 static void step_others(const struct step *step)
 {
     const struct optimiser *o = &step->t->config.optimiser;
@@ -181,7 +183,8 @@ static void run_step(struct step *step)
     parallel_for_run(s->team, step_gradient, step);
     if (step->by_layer) {
         step_others(step);
-    } else if (c->optimiser.clip > 0) { /* It must know the whole gradient. */
+    /* Clipping needs the whole gradient, so the parameters are updated at the end. */
+    } else if (c->optimiser.clip > 0) {
         parallel_for_run(s->team, step_add, step);
         optimiser_clip(&c->optimiser, c->model->segments, c->model->n_segments, s->part[0].grad);
         parallel_for_run(s->team, step_update, step);
@@ -225,7 +228,8 @@ static void centre_move(void *self, uint32_t k)
     learners_move(&step->t->learners, step->update.x, p->from, p->to);
 }
 
-/* The k-th of those who compute at once: a whole batch, a gradient, momentum and a model of its own. */
+/* Runs the step of the k-th learner of those that compute at the same time: a whole batch, with
+ * its own gradient, momentum and model. */
 static void learner_step(void *self, uint32_t k)
 {
     const struct step *step = self;
@@ -384,8 +388,9 @@ struct evaluation
     size_t n;
 };
 
-/* Where the sample lies in the file that is the at-th of e->n: those of a part of the set come from all
- * of it, SPREAD by SPREAD, as files may be in the order of their labels. */
+/* Returns the index in the file of sample `at` of the e->n samples of an evaluation. The samples
+ * of a partial evaluation are spread over the whole file in groups of SPREAD, because files may
+ * be sorted by label. */
 static size_t place(const struct evaluation *e, size_t at)
 {
     size_t all = e->t->config.test->n, block = at / SPREAD;

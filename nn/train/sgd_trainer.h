@@ -55,7 +55,7 @@ struct sgd_config
     struct optimiser optimiser;
     struct schedule schedule;
     struct augment augment;
-    double label_smoothing; /* In training only: an evaluation has none. */
+    double label_smoothing; /* Label smoothing in training. Evaluations do not use it. */
     uint32_t learners; /* 0 is 1. With more no optimiser is held, and watch() is never heard of. */
     double learner_momentum; /* With several: of their centre. */
 };
@@ -67,7 +67,7 @@ struct sgd_trainer
     float *second;              /* ... Adam's second moment (else NULL) ... */
     uint64_t t;                 /* ... and its number of steps. */
     struct quasi_global global; /* Makes a momentum that is held; else all zero. */
-    struct learners learners;   /* Where there are several; else all zero. */
+    struct learners learners;   /* State of several learners. All zero: one learner. */
     struct sgd_scratch *own;
     void (*done)(void *arg, size_t from); /* In the next steps(); or NULL. */
     void *done_arg;
@@ -88,7 +88,7 @@ static inline uint32_t sgd_trainer_samples(uint32_t batch, uint32_t learners, ui
     return learners > 1 ? batch * threads : batch;
 }
 
-/* Its face to a node; borrows t. */
+/* Returns the trainer interface for a node. Borrows `t`. */
 struct trainer sgd_trainer_face(struct sgd_trainer *t);
 
 #endif

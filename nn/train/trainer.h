@@ -46,9 +46,10 @@ struct trainer
      * writes the same bits. But see `begins`. */
     void (*init)(void *self, float *x);
 
-    /* Is x the run's initial model, to the last bit? x may come from anybody. May be NULL: what
-     * init() writes is. Where there is this, what init() writes may be another one; then the right
-     * one is had from the others before anything begins. O(n_params). */
+    /* Returns whether x is the run's initial model, to the last bit. x may come from an
+     * untrusted peer. May be NULL: then init() writes the initial model. If the function exists,
+     * init() may write another model, and the node gets the right one from other peers before
+     * training. O(n_params). */
     bool (*begins)(void *self, const float *x);
 
     /* n_steps local SGD steps on x, at learning-rate schedule position
@@ -63,9 +64,9 @@ struct trainer
      * and those before go on. Perhaps it is never called. May be NULL: then it never is. */
     void (*watch)(void *self, void (*done)(void *arg, size_t from), void *arg);
 
-    /* From now on call sign(arg), from whichever thread computes, after each batch of steps() and
-     * evaluate(): whoever watches over them sees that they get on. May be NULL: then they are as
-     * long as they are. */
+    /* Sets a function that is called after each batch of steps() and evaluate(), from the
+     * computing thread, so that a watchdog sees progress. May be NULL: then a job has no sign of
+     * progress until it ends. */
     void (*signs)(void *self, void (*sign)(void *arg), void *arg);
 
     /* Trained coordinates with sent[k] != 0 have gone out, and with them all that the
@@ -78,10 +79,9 @@ struct trainer
     void (*evaluate)(void *self, const float *x, uint64_t max_samples,
                      struct trainer_report *report);
 
-    /* The live members changed: for --shard auto, the samples are shared out
-     * anew. keys[0..n) are one 64-bit key a member; own is this peer's. May
-     * be NULL where the shard does not depend on who lives. 0, or -ENOMEM: all
-     * is as it was. */
+    /* Reports new live members. With --shard auto the samples are assigned again. keys[0..n): a
+     * 64-bit key per member; own: the key of this peer. May be NULL if the shard does not depend
+     * on the members. Returns 0, or -ENOMEM: nothing has changed. */
     int (*members)(void *self, const uint64_t *keys, size_t n, uint64_t own);
 
     /* Between calls: what it keeps besides x (momentum, step counts), for a restart, in
