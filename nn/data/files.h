@@ -1,4 +1,4 @@
-/* nn/data/files.h -- which files a data spec means: for training, and held out.
+/* nn/data/files.h -- finds the files of a data spec: for training, and held out.
  *
  *   PATH is    training                     held out
  *   a file     it                           test=; else a split
@@ -14,14 +14,13 @@
  * without case: t, te, tes, test, testing, val, valid, validation, heldout,
  * t10k; or by beginning with "test".
  *
- * In a directory, IDX files are known by their names, CIFAR's by .bin, and the
- * rest by their first bytes, or by names: an ending of the format's (.csv), or that of a file
- * that looks like the format ("part-00" and "part-01" are named alike). A file so named is read,
- * or refused by its line, so that no samples are left out without a word; README, LICENSE and
- * COPYING need an ending of the format's. All else that does not look like the format is passed
- * over, unless its name says held out: that is refused, since nobody wants to be tested on other
- * data than he thinks. Where both a.csv and a.csv.gz are
- * there, a.csv is taken.
+ * In a directory, IDX files are recognised by their names and CIFAR files by .bin. Other files are
+ * recognised by their first bytes or by their names: an ending of the format (.csv), or the ending of
+ * another file that looks like the format (as in "part-00" and "part-01"). A file with such a name is
+ * read, or refused with an error, so that no samples are left out silently; README, LICENSE and COPYING
+ * need an ending of the format. Other files are ignored, except files that are named as held out: these
+ * cause an error, because a test on the wrong data would not be noticed. If both a.csv and a.csv.gz
+ * exist, a.csv is used.
  */
 #ifndef NN_DATA_FILES_H
 #define NN_DATA_FILES_H

@@ -15,7 +15,7 @@
 #include <string.h>
 
 enum {
-    LOOK_LINES = 32 /* libsvm_looks() looks at so many. */
+    LOOK_LINES = 32 /* Number of lines that libsvm_looks() inspects. */
 };
 
 /* One pass over the files. The first counts and notes labels, the second has a
@@ -46,14 +46,14 @@ static bool is_space(uint8_t c)
     return c == ' ' || c == '\t';
 }
 
-/* Where the line's tokens end: at its newline (and the return before it), a
- * comment, or the file's end. */
+/* Returns whether the tokens of a line end here: at the newline (with a return before it), at a
+ * comment, or at the end of the file. */
 static bool is_behind(struct piece line)
 {
     return line.p == line.end || *line.p == '#' || (*line.p == '\r' && line.p + 1 == line.end);
 }
 
-/* The next token of the line, empty at its end; `line` goes on behind it. */
+/* Returns the next token of the line, empty at the end of the line. `line` moves past the token. */
 static struct piece next_token(struct piece *line)
 {
     while (line->p < line->end && is_space(*line->p))
@@ -71,8 +71,8 @@ static int refuse_token(const struct pass *s, const char *where, struct piece fo
     return lines_refuse(&s->spot, where, found.p, (size_t)(found.end - found.p), wanted);
 }
 
-/* The index before the colon, which the token is cut behind. False where there
- * is none. One that is too large becomes some number too large. */
+/* Reads the index before the colon and removes it from the token. Returns false if there is no
+ * index. An index that is too large becomes a number that is too large. */
 static bool read_index(struct piece *token, uint32_t *index)
 {
     const uint8_t *p = token->p;
@@ -84,7 +84,7 @@ static bool read_index(struct piece *token, uint32_t *index)
     return true;
 }
 
-/* An entry whose index is wrong: say what is. */
+/* Reports an entry with a wrong index. */
 static int refuse_index(const struct pass *s, struct piece token, uint32_t index, uint32_t before)
 {
     char wanted[120];

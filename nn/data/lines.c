@@ -1,4 +1,4 @@
-/* nn/data/lines.c -- what the readers of lines of text share. */
+/* nn/data/lines.c -- functions shared by the readers of text files. */
 #include "nn/data/lines.h"
 
 #include "nn/data/encoding.h"
@@ -99,8 +99,8 @@ static bool equal(double a, double b)
     return a >= b && a <= b;
 }
 
-/* A fixed kind has said how many features there are and what values are divided by. Who says it
- * again in a spec must say the same; a divisor of 1 is what a spec has that says nothing. */
+/* A fixed kind states the number of features and the divisor. A spec that states them again must
+ * give the same values; a divisor of 1 means that the spec states none. */
 int lines_kind(const struct reader *r, const char *format, const char *path, struct kind_rows *kind,
                char error[DATA_ERROR_MAX])
 {

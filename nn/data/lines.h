@@ -1,13 +1,13 @@
-/* nn/data/lines.h -- what the readers of lines of text share: files in memory, places, kinds.
+/* nn/data/lines.h -- shared by the readers of text files: files in memory, positions for error messages, kinds.
  *
  * Each reader of text is a pure function of bytes in memory (libsvm_parse(),
  * csv_parse(), text_parse() of nn/data/reader.h) behind one that reads the files:
  *
  *   paths --lines_load--> struct lines_file[n_paths] --*_parse--> dataset
  *
- * They go over the bytes twice: the first time to check everything and to
- * count, the second to fill arrays of exactly the right size. So a file that is
- * refused costs its own bytes and no more, and no array of samples ever grows.
+ * Each reader makes two passes over the bytes: the first checks and counts, and the second fills arrays
+ * of exactly the right size. A refused file therefore costs only the memory of its bytes, and no array
+ * grows.
  */
 #ifndef NN_DATA_LINES_H
 #define NN_DATA_LINES_H

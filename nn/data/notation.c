@@ -158,7 +158,7 @@ static bool reads(const char *body, char mark, char group)
     for (size_t i = 0; i < n; i++)
         n_digits += digit(body[i]);
     if (body[n] != '\0')
-        group = mark; /* Which is not in body[0..whole). */
+        group = mark; /* The group separator is a character that is not in body[0..whole). */
     return n_digits > 0 && (whole == 0 || grouped(body, whole, group));
 }
 

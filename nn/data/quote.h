@@ -19,7 +19,7 @@ struct quote
 /* "nothing" (without quotes) where n is 0. */
 struct quote quote_bytes(const uint8_t *bytes, size_t n);
 
-/* The same for a string. */
+/* Quotes a string in the same way. */
 struct quote quote_string(const char *text);
 
 #endif

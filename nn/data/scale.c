@@ -12,7 +12,7 @@
 
 enum { NAMED = 12 /* Columns that a sentence names. */ };
 
-/* Which kind of rows is it? NULL: of images or text, which have no columns. */
+/* Returns the kind of rows, or NULL for images and text, which have no columns. */
 static const char *parse_rows(const char *kind, struct kind_rows *k)
 {
     return kind_rows_parse(kind, "csv", k)      ? "csv"
@@ -22,7 +22,7 @@ static const char *parse_rows(const char *kind, struct kind_rows *k)
 
 /* ---- Before. ---- */
 
-/* What nobody has said: tables are standardised, unless their values are divided by hand. */
+/* Default: tables are standardised, unless the spec divides their values. */
 static enum columns_scale by_default(const char *format, enum columns_scale wanted, double divide)
 {
     if (wanted != COLUMNS_SCALE_AUTO || strcmp(format, "csv") != 0)
@@ -205,7 +205,7 @@ static int warn_of_reach(const struct dataset *train, size_t label, char note[SC
     return 0;
 }
 
-/* ---- What columns come to. ---- */
+/* ---- Statistics of the columns ---- */
 
 /* Moments of the training set, and means and scales by them. A set that is too wide for a run is pooled
  * with no other, so that its moments are not kept. */
@@ -344,7 +344,7 @@ int scale_sets(struct scale *s, struct dataset *train, struct dataset *test, con
         note_columns(&s->columns, note);
     size_t label = sparse             ? dataset_dim(train)
                    : s->columns.n > 0 ? s->columns.label
-                                      : SIZE_MAX; /* Nobody has noted it. */
+                                      : SIZE_MAX; /* No reader has noted the label's column. */
     if (err == 0 && s->wanted == COLUMNS_SCALE_NONE)
         err = warn_of_reach(train, label, note);
     if (err == 0 && s->columns.n > 0 && !is_plain(s)) {

@@ -1,11 +1,11 @@
-/* nn/data/scale.h -- a set that has been read: its columns brought to one scale, and that said in its kind.
+/* nn/data/scale.h -- scales the columns of a data set that was read, and writes the scales to its kind.
  *
- *   csv      what columns are (nn/data/columns.h), means and scales of the training set
- *   libsvm   scales only, so that rows stay sparse; by itself where one column reaches more than
- *            COLUMN_STATISTICS_WILD times as far as another
+ *   csv      types of the columns (nn/data/columns.h), means and scales of the training set
+ * libsvm   scales only, so that rows stay sparse; by default only if the range of one column is
+ *          more than COLUMN_STATISTICS_WILD times that of another
  *
- * A kind with a text brings them along, and the set is taken as that says, whatever is in it. One with
- * a hash is that of a set too wide for a text: who is to be of it has the same training set.
+ * If the kind contains the scales, the set is scaled by them. A kind of a set with too many columns has
+ * a hash instead; then all peers need the same training set.
  */
 #ifndef NN_DATA_SCALE_H
 #define NN_DATA_SCALE_H
@@ -16,16 +16,17 @@
 
 enum { SCALE_NOTE_MAX = 640 };
 
-/* What is to be done with the columns of a set. */
+/* How the columns of a set are scaled. */
 struct scale
 {
     enum columns_scale wanted;
     bool given;             /* A kind's text says what columns are. */
     bool strict;            /* Numbers as they are, and nothing else: of csv only. */
-    uint64_t hash;          /* That of a kind without a text; else 0. */
+    uint64_t hash;          /* Hash in a kind without a text. 0: the kind has a text. */
     struct columns columns; /* A table's: for the reader to find out, or as a kind says. */
     struct column_statistics
-        moments; /* Those of the training set, where it is we who have fitted them; else none. */
+        /* Statistics of the training set, if this process computed the scales. Otherwise empty. */
+        moments;
 };
 
 /* `kind` is what the set is to be of, open or fixed; `wanted` and `divide` are the spec's. 0; -EINVAL with

@@ -1,4 +1,4 @@
-/* nn/data/shape.h -- what one sample looks like: all that a model has to know of its data.
+/* nn/data/shape.h -- the shape of one sample: everything that a model must know about its data.
  *
  *   form     channels x height x width            n_classes
  *   images   as the files say, at most 4 channels
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What is read beyond these limits is refused, so that sizes multiply without overflow. */
+/* Larger data are refused, so that products of sizes do not overflow. */
 enum {
     DATA_CHANNELS_MAX = 4,
     DATA_SIDE_MAX = 1024, /* Height and width of an IDX image. */

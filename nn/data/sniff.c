@@ -1,7 +1,5 @@
-/* nn/data/sniff.c -- which KIND is a path?
- *
- * IDX and CIFAR files lie in directories of their own and have names that tell; all others are
- * told by their first bytes. */
+/* nn/data/sniff.c -- finds the KIND of a path. IDX and CIFAR files have known names; other files
+ * are recognised by their first bytes. */
 #include "nn/data/sniff.h"
 
 #include "nn/data/cifar.h"
@@ -21,8 +19,9 @@ struct sniff
 {
     const char *path;
     const char *kind; /* NULL: not yet known. */
-    const char *said; /* What the first name with a format's ending says; or NULL. */
-    uint8_t *head;    /* FILES_HEAD bytes of a file: */
+    /* Kind that belongs to the ending of the first file name with such an ending. NULL: none. */
+    const char *said;
+    uint8_t *head; /* The first FILES_HEAD bytes of a file. */
     size_t n;
     bool whole;
 };
@@ -116,7 +115,7 @@ static int sniff_binary(struct sniff *s, const char *path, char error[DATA_ERROR
     return 0;
 }
 
-/* By its name, with or without .gz. */
+/* Recognises the file by its name, with or without .gz. */
 static bool is_binary(const char *path)
 {
     size_t n = strlen(path);
@@ -126,8 +125,8 @@ static bool is_binary(const char *path)
 
 /* ---- All files. ---- */
 
-/* What one file looks like that no name tells. The strictest kinds
- * come first, as a file of rows would pass for text, too. */
+/* Returns the kind that a file without a known name looks like. The strictest kinds are tried
+ * first, because a file of rows is also valid text. */
 static const char *looks_like(const struct sniff *s)
 {
     static const enum kind_name order[] = {KIND_IDX,    KIND_CIFAR10, KIND_CIFAR100,
@@ -138,7 +137,7 @@ static const char *looks_like(const struct sniff *s)
     return NULL;
 }
 
-/* What a name's ending says. */
+/* Returns the kind that belongs to the ending of a name. */
 static const char *named(const char *path)
 {
     for (size_t i = 0; i < KIND_NAMES; i++)
@@ -147,7 +146,8 @@ static const char *named(const char *path)
     return NULL;
 }
 
-/* Rows outdo text: a README lies beside them, and rows seldom lie beside texts. */
+/* Prefers rows to text, because a directory of rows often contains a README, and a directory of
+ * texts seldom contains rows. */
 static bool outdoes(const char *kind, const char *other)
 {
     return kind != NULL

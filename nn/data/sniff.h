@@ -1,4 +1,4 @@
-/* nn/data/sniff.h -- which KIND is a path? Its files' names and first bytes tell. */
+/* nn/data/sniff.h -- finds the KIND of a path from the names and the first bytes of its files. */
 #ifndef NN_DATA_SNIFF_H
 #define NN_DATA_SNIFF_H
 

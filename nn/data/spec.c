@@ -41,7 +41,7 @@ static_assert(DATA_FEATURES_MAX == 16777216 && DATA_CONTEXT_MAX == 4096, "as sai
 
 /* ---- Options. ---- */
 
-/* What keys are made of. */
+/* Returns whether a character may be part of a key. */
 static bool is_letter(char c)
 {
     return (c >= 'a' && c <= 'z') || c == '_';
@@ -56,7 +56,7 @@ static size_t key_length(const char *p)
     return p[n] == '=' ? n : 0;
 }
 
-/* Which key is p[0..n)? DATA_KEYS: none. */
+/* Returns the key with the name p[0..n). DATA_KEYS: there is none. */
 static enum data_key find_key(const char *p, size_t n)
 {
     enum data_key k = 0;
@@ -78,8 +78,8 @@ static char *cut_value(char *p, bool any_word)
     return NULL;
 }
 
-/* Whoever mistypes a key after a PATH finds it taken for a part of the PATH; the sentence about
- * the missing file then asks whether a key was meant. */
+/* A mistyped key after a PATH is read as a part of the PATH. The error about the missing file
+ * then asks whether a key was meant. */
 bool data_spec_stray(const char *path, char key[32])
 {
     const char *p = strchr(path, ',');
@@ -116,7 +116,7 @@ static bool number_between(const char *p, double low, double high, double *v)
     return number_is((const uint8_t *)p, strlen(p), v) && *v > low && *v < high;
 }
 
-/* Take one value. False where it is none of this key. */
+/* Stores one value. Returns false if the value is not valid for the key. */
 static bool store_value(struct data_spec *s, enum data_key key, const char *value)
 {
     const char *end = NULL;
@@ -235,7 +235,7 @@ static const char *name_at(size_t i)
     return i < KIND_NAMES ? kind_families[i].name : NULL;
 }
 
-/* It is neither a spec nor a kind: what should it be? */
+/* Reports a spec that is neither a format nor a kind, with the most similar name. */
 static int refuse_spec(const char *spec, char error[DATA_ERROR_MAX])
 {
     static const struct spelling_specs specs = {.name = name_at};
@@ -276,7 +276,7 @@ int data_spec_parse(struct data_spec *s, const char *text, char error[DATA_ERROR
         s->format = is_glyphs(text) ? &data_formats[KIND_GLYPHS]
                     : kind          ? data_format_named(text, n)
                                     : NULL;
-    bool drawn = s->format == &data_formats[KIND_GLYPHS]; /* Then there is no PATH. */
+    bool drawn = s->format == &data_formats[KIND_GLYPHS]; /* A drawn set has no PATH. */
     if (!path_alone && (s->format == NULL || drawn == kind))
         return refuse_spec(text, error);
     char *path = s->text + (path_alone ? 0 : kind ? n + 1 : strlen("glyphs"));

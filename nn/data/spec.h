@@ -1,12 +1,11 @@
-/* nn/data/spec.h -- what a data spec says, word by word.
+/* nn/data/spec.h -- parses a data spec.
  *
  *   "csv:/data/a,b.csv,label=class,test=/data/c.csv"
  *    KIND|PATH        |key   value |key  value
  *
- * PATH, and that of test=, end where a comma is followed by a key of the table
- * and "=": they may have commas in them. All other values end where a comma is
- * followed by any word and "=". Nothing here looks at a file: a spec may come
- * from a stranger.
+ * PATH and the value of test= may contain commas: they end at a comma that is followed by a known key
+ * and "=". All other values end at a comma that is followed by any word and "=". The parser does not
+ * access files, because a spec may come from another peer.
  */
 #ifndef NN_DATA_SPEC_H
 #define NN_DATA_SPEC_H
@@ -38,8 +37,8 @@ struct data_spec
 __attribute__((warn_unused_result)) int data_spec_parse(struct data_spec *s, const char *text,
                                                         char error[DATA_ERROR_MAX]);
 
-/* The first option in a path whose key is none of the table's ("a,b=c"), for a
- * sentence about a path that is not there: its name goes to key. */
+/* Finds the first option in a path whose name is not a key ("a,b=c"), for the error about a
+ * missing path. Its name is written to `key`. */
 bool data_spec_stray(const char *path, char key[32]);
 
 /* The keys a format takes (NULL: all there are), as a list for a sentence. */

@@ -1,8 +1,6 @@
-/* nn/data/split.c -- some samples of a set moved to another, chosen alike by everybody.
- *
- * Two passes of the same choices: the first counts what the held-out samples need,
- * the second moves them there, and the others down to fill the gaps, in place.
- */
+/* nn/data/split.c -- moves some samples of a set to another set; all peers choose the same
+ * samples. The first pass counts the memory of the held-out samples. The second pass makes the
+ * same choices, moves these samples, and closes the gaps in place. */
 #include "nn/data/split.h"
 
 #include "nn/data/labels.h"
@@ -125,7 +123,7 @@ static void part_text(struct dataset *train, struct dataset *test)
     train->n = left;
 }
 
-/* Room for k samples like those of `train`. */
+/* Allocates a set for k samples like those of `train`. */
 static int open_like(struct dataset *test, const struct dataset *train, size_t k, size_t entries)
 {
     int err = dataset_init(test, train->kind, k, entries);

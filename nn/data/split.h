@@ -1,10 +1,8 @@
-/* nn/data/split.h -- holding out a share of a set where no file does.
- *
- * Which samples is a function of the set alone, so that whoever reads the same
- * files holds out the same: of a text its end; of all else exactly
- * round(share * n) samples, chosen by Knuth's algorithm S (The Art of Computer
- * Programming, vol. 2, 3.4.2) with a fixed seed. Both parts get at least one.
- */
+/* nn/data/split.h -- holds out a share of a set that has no held-out files. The choice depends
+ * on the set alone, so that all processes with the same files hold out the same samples: of a
+ * text its end, of other data exactly round(share * n) samples, chosen by Knuth's algorithm S
+ * (The Art of Computer Programming, vol. 2, 3.4.2) with a fixed seed. Both parts get at least
+ * one sample. */
 #ifndef NN_DATA_SPLIT_H
 #define NN_DATA_SPLIT_H
 

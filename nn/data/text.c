@@ -44,7 +44,7 @@ static void join(uint8_t *text, size_t n, const struct lines_file *files)
     }
 }
 
-/* Which file each sample begins in. */
+/* Stores the file in which each sample begins. */
 static int mark_files(struct dataset *d, uint32_t context, const struct lines_file *files,
                       size_t n_files)
 {
@@ -103,8 +103,8 @@ int text_read(struct dataset *d, const struct reader *r, char error[DATA_ERROR_M
     return err;
 }
 
-/* Bytes of the UTF-8 sequence of two to four bytes that begins at p; 0 where
- * there is none. One that is cut off at the end counts as whole. */
+/* Returns the length of the UTF-8 sequence of two to four bytes at p, or 0 if there is none. A
+ * sequence that is cut off by the end counts as complete. */
 static size_t utf8(const uint8_t *p, const uint8_t *end)
 {
     size_t n = (*p & 0xe0) == 0xc0 ? 2 : (*p & 0xf0) == 0xe0 ? 3 : (*p & 0xf8) == 0xf0 ? 4 : 0;
@@ -114,8 +114,8 @@ static size_t utf8(const uint8_t *p, const uint8_t *end)
     return i == n || (n > 0 && p + i == end) ? i : 0;
 }
 
-/* What a text has none of, or little: control characters, and bytes beyond
- * ASCII that are no UTF-8 (older texts have some). */
+/* Counts bytes that texts rarely contain: control characters, and bytes beyond ASCII that are
+ * not UTF-8 (older texts have some). */
 bool text_looks(const uint8_t *bytes, size_t n, bool whole)
 {
     (void)whole;

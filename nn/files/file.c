@@ -1,9 +1,7 @@
-/* nn/files/file.c -- data files, plain or gzip; sentences about files; lists of directories.
- *
- * A gzip file may be several members one behind the other, each with a checksum.
- * Only when the last one's has been found right is the file's end an end; anything
- * else is a truncated or corrupt file, so that nobody trains on half a set.
- */
+/* nn/files/file.c -- reads plain and gzip files, formats error messages about files, and lists
+ * directories. A gzip file may have several members, each with a checksum. The end of the file
+ * is valid only after a correct checksum; otherwise the file is truncated or corrupt, and an
+ * error prevents training on a part of a set. */
 #include "nn/files/file.h"
 
 #include "nn/files/replace.h"
@@ -23,7 +21,7 @@
 
 enum {
     CHUNK = 64 * 1024,     /* Compressed bytes read at a time. */
-    STEP = 4 << 20,        /* Progress is reported each so many bytes of the file. */
+    STEP = 4 << 20,        /* Number of bytes between two progress reports. */
     DEFLATE_FACTOR = 1032, /* Deflate expands no more than this. */
     PATH_SHOWN = 160,      /* Bytes of a path that a sentence shows: its end. */
     GZIP_WINDOW = 15 + 16  /* inflateInit2: gzip wrapper only. */
@@ -120,7 +118,8 @@ static void report(struct file *f, size_t n)
     if (n > 0 && f->done - f->said < STEP)
         return;
     f->said = n > 0 ? f->done : UINT64_MAX;
-    uint64_t total = f->done > f->size ? f->done : f->size; /* It may grow. */
+    /* The file may grow while it is read. */
+    uint64_t total = f->done > f->size ? f->done : f->size;
     f->progress.call(f->progress.self, f->path, f->done, n > 0 ? total : f->done);
 }
 
@@ -144,7 +143,7 @@ static int read_some(struct file *f, uint8_t *dst, size_t n, size_t *got,
     return 0;
 }
 
-/* What kind of file it is: its first two bytes are looked at and put back. */
+/* Detects gzip by the first two bytes, and puts them back. */
 static int sniff(struct file *f, char error[FILE_ERROR_MAX])
 {
     uint8_t magic[2] = {0};
@@ -395,7 +394,7 @@ bool file_exists(const char *path)
     return stat(path, &st) == 0;
 }
 
-/* What cannot be looked at is no directory. */
+/* A path that cannot be inspected is not a directory. */
 bool file_is_directory(const char *path)
 {
     struct stat st;
@@ -444,8 +443,8 @@ void file_list_free(char **names, size_t n)
     free(names);
 }
 
-/* Is it a name to list? What cannot be looked at is listed: who opens it will
- * say why. */
+/* Returns whether a name is listed. A name that cannot be inspected is listed, and opening it
+ * will give the error. */
 static bool lists(DIR *d, const char *name)
 {
     struct stat st;

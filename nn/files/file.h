@@ -1,9 +1,8 @@
 /* nn/files/file.h -- a data file, plain or gzip, read front to back.
  *
- * The one door to zlib. What a file is, its first two bytes say; a name that
- * ends in .gz and is no gzip is refused. A gzip file must end in a whole
- * member with a right checksum: a truncated or corrupt one is an error, not a
- * short file.
+ * Only this module uses zlib. The first two bytes of a file show whether it is gzip; a name that ends
+ * in .gz with other contents is refused. A gzip file must end with a complete member and a correct
+ * checksum: a truncated or corrupt file is an error, not a short file.
  *
  *   path --file_open--> size bound --file_get, file_get, ...--> 0 at the end
  *
@@ -76,8 +75,8 @@ __attribute__((warn_unused_result)) int file_read(const char *path, size_t limit
 bool file_exists(const char *path);
 bool file_is_directory(const char *path);
 
-/* Which file a path leads to, links followed: equal for two names of one file. inode 0: cannot be looked
- * at. */
+/* Identity of the file that a path leads to, after following links. Equal for two names of one
+ * file. inode 0: the file cannot be inspected. */
 struct file_id
 {
     uint64_t device, inode;
@@ -101,7 +100,7 @@ void file_list_free(char **names, size_t n);
 /* The version of the zlib that is loaded, "1.2.13". */
 const char *file_zlib_version(void);
 
-/* What is behind the last slash of a path. */
+/* Returns the part of a path after the last slash. */
 const char *file_base_name(const char *path);
 
 /* Write "PATH: message" into error, a long path cut at its front so that the

@@ -24,7 +24,8 @@ enum { WALK_VALUES = 1 << 12 };
 static const struct safetensors_rules model_file = {.tensors_max = SAFETENSORS_TENSORS_MAX,
                                                     .header_max = SAFETENSORS_HEADER_MAX};
 
-/* The length, then the header's bytes, whose first has been read with the length. */
+/* Reads the length, then the bytes of the header. The first byte of the header was read together
+ * with the length. */
 static int load_header(struct safetensors_header *h, struct file *f, const char *path,
                        char error[FILE_ERROR_MAX])
 {
@@ -87,8 +88,8 @@ static struct shape_text shape_text(const uint64_t *dims, uint32_t n_dims)
     return out;
 }
 
-/* The same number of floats in another shape is another tensor: a transposed weight would load
- * and be nonsense. */
+/* Refuses a tensor with the right number of floats and another shape, because a transposed
+ * weight would load and give wrong results. */
 static int check_shape(const struct safetensors_tensor *t, const struct segment *s,
                        const char *path, char error[FILE_ERROR_MAX])
 {

@@ -29,10 +29,10 @@ enum {
     SAFETENSORS_TENSORS_MAX = 1 << 20
 };
 
-/* Write x, cut into the n tiling segments s[] (by their dims), with metadata
- * pairs up to the one whose key is NULL (meta may be NULL). 0; -EINVAL for
- * metadata that are not UTF-8 or too long; or a negative errno. Whatever
- * happens, `path` is the whole old file or the whole new one. */
+/* Writes x, divided into the n segments s[] with their dims, and metadata pairs up to the one
+ * whose key is NULL (meta may be NULL). Returns 0; -EINVAL for metadata that are not UTF-8 or
+ * too long; or another negative errno. After any result, `path` is the complete old file or the
+ * complete new one. */
 __attribute__((warn_unused_result)) int safetensors_write(const char *path, const float *x,
                                                           const struct segment *s, size_t n,
                                                           const struct safetensors_meta *meta,
@@ -72,7 +72,7 @@ __attribute__((warn_unused_result)) int safetensors_walk(const char *path,
                                                          const struct safetensors_walker *w,
                                                          char error[FILE_ERROR_MAX]);
 
-/* The value of a key; NULL where there is none. */
+/* Returns the value of a key. NULL: there is none. */
 const char *safetensors_value(const struct safetensors_info *info, const char *key);
 void safetensors_info_close(struct safetensors_info *info);
 

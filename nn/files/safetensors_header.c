@@ -171,7 +171,7 @@ static int check_meta(const json_t *meta, const char *path, char error[FILE_ERRO
 static int parse_header(struct safetensors_header *h, const struct safetensors_rules *rules,
                         const char *path, char error[FILE_ERROR_MAX])
 {
-    assert(json_is_object(h->root)); /* It begins with '{'. */
+    assert(json_is_object(h->root)); /* The header begins with '{', so the root is an object. */
     size_t n = json_object_size(h->root);
     if (n > rules->tensors_max)
         return file_error(error, path, "header: found %zu tensors, expected at most %zu", n,
@@ -298,7 +298,8 @@ static int no_memory(const char *path, char error[FILE_ERROR_MAX])
     return file_world_error(error, path, "cannot write", ENOMEM);
 }
 
-/* Metadata as "__metadata__"; none is written where there is none, as the format has it. */
+/* Writes the metadata as "__metadata__". Without metadata the key is missing, as the format
+ * requires. */
 int safetensors_header_put_meta(struct json_t *root, const struct safetensors_meta *meta,
                                 const char *path, char error[FILE_ERROR_MAX])
 {

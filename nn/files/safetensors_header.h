@@ -93,19 +93,20 @@ __attribute__((warn_unused_result)) int safetensors_header_read(
     char error[FILE_ERROR_MAX]);
 void safetensors_header_close(struct safetensors_header *h);
 
-/* Copy the metadata, for safetensors_meta_close(). 0 or -ENOMEM: then there are none. */
+/* Copies the metadata. The caller frees them with safetensors_meta_close(). Returns 0, or
+ * -ENOMEM: then there are none. */
 __attribute__((warn_unused_result)) int safetensors_header_meta(const struct safetensors_header *h,
                                                                 struct safetensors_meta **meta,
                                                                 size_t *n, const char *path,
                                                                 char error[FILE_ERROR_MAX]);
-/* The value of a key; NULL where there is none. */
+/* Returns the value of a key. NULL: there is none. */
 const char *safetensors_meta_value(const struct safetensors_meta *meta, size_t n, const char *key);
 void safetensors_meta_close(struct safetensors_meta *meta, size_t n);
 
 /* ---- Writing ---- */
 
-/* Add metadata up to the pair whose key is NULL; `meta` may be NULL. 0; -EINVAL for what is not
- * UTF-8 or too much; or -ENOMEM. */
+/* Adds metadata pairs up to the one whose key is NULL; `meta` may be NULL. Returns 0; -EINVAL if
+ * they are not UTF-8 or too long; or -ENOMEM. */
 __attribute__((warn_unused_result)) int safetensors_header_put_meta(
     struct json_t *root, const struct safetensors_meta *meta, const char *path,
     char error[FILE_ERROR_MAX]);

@@ -19,14 +19,15 @@ enum {
     SAFETENSORS_TABLE_HEADER_MAX = 2 << 20          /* Bytes of JSON. */
 };
 
-/* The first bytes of a file whose data are the sections, one behind the other (`at` is not
- * looked at): all up to the data. `head` is for free(). 0; -EINVAL for names that are empty, there
- * twice or no UTF-8, too many of them, or floats that are cut; or -ENOMEM. */
+/* Writes the first bytes of a file whose data are the sections in order (`at` is ignored):
+ * everything before the data. The caller frees `head`. Returns 0; -EINVAL for names that are
+ * empty, repeated or not UTF-8, for too many names, or for sections that are not whole floats;
+ * or -ENOMEM. */
 __attribute__((warn_unused_result)) int safetensors_table_head(
     const struct state_section *s, size_t n, const struct safetensors_meta *meta,
     struct safetensors_text *head, const char *path, char error[FILE_ERROR_MAX]);
 
-/* What a file's header says. */
+/* Contents of a file's header. */
 struct safetensors_table
 {
     struct state_section *section; /* In the order of the file; `at` counts from the data. */

@@ -1,13 +1,13 @@
-/* nn/shards/shard.h -- which samples a peer trains on, and in which order.
+/* nn/shards/shard.h -- the samples of a peer and their order.
  *
  *   --shard i/n    part i (from 1) of n of a set that every peer has
  *   --shard own    all of a private set
  *   --shard auto   rendezvous hashing: a sample belongs to the live member
- *                  with the least cost(member, sample), so that a dead
- *                  member's samples, and no others, find new owners, and a
- *                  newcomer takes its share, with nobody in charge
+ *                  with the least cost(member, sample). If a member dies, only
+ * its samples get new owners; a new member takes its share.
+ * No coordinator is needed.
  *
- * How samples fall to parts or members is part of the run: nn/shards/split.h.
+ * The partition of samples among parts or members belongs to the run: nn/shards/split.h.
  *
  *   sample -> owner    nn/shards/shard_assignment.h, one table for many shards
  *   owner  -> samples  struct shard: sample[0..count)

@@ -1,6 +1,6 @@
-/* nn/shards/shard_assignment.h -- who owns which sample, for all shards of one process.
+/* nn/shards/shard_assignment.h -- the owner of each sample, for all shards of one process.
  *
- * Two ways to share a set out; a table holds the outcome of one at a time:
+ * A set is assigned in one of two ways, and a table holds the result of one of them:
  *
  *   parts     sample -> 0..n_parts, fixed. iid: a random permutation cut into
  *             n equal pieces. dirichlet: for each class, its samples in random
@@ -11,20 +11,19 @@
  *             sample of another's.
  *   members   sample -> key of the live member whose cost(key, sample) is
  *             least (rendezvous hashing: Thaler, Ravishankar 1998). The cost
- *             hangs on that one member alone, so that a death moves only the
- *             dead member's samples and a newcomer takes only its own.
+ * depends on that member alone, so that a death moves only the
+ * samples of the dead member, and a new member takes only its own.
  *             dirichlet: the cost is -log(uniform) / weight, and a member's
  *             weight for each class a Gamma(alpha) draw; the least of such
  *             costs falls on a member in proportion to its weight, and gamma
- *             draws in proportion are Dirichlet. label:K: a member bids for K
- *             classes that its key picks; what others bid is so high that it
- *             counts only where nobody picked a class. file: one bid for all
- *             samples of a file.
+ *             draws in proportion are Dirichlet. label:K: a member has a low
+ * cost for K classes that its key selects; its cost for the other
+ * classes is so high that it counts only for a class that no
+ * member selected. file: one cost for all samples of a file.
  *
- * Both are pure functions of (run seed, split, labels, parts or members): every
- * machine finds the same. Peers that live in one process (the simulator's)
- * share one table: the same members again cost nothing, and one more or one
- * less costs O(samples), not O(samples x members).
+ * Both results are pure functions of (run seed, split, labels, parts or members), so that every machine
+ * computes the same. The peers of a simulator share one table: unchanged members cost nothing, and a
+ * change by one member costs O(samples) instead of O(samples x members).
  */
 #ifndef NN_SHARDS_SHARD_ASSIGNMENT_H
 #define NN_SHARDS_SHARD_ASSIGNMENT_H

@@ -1,14 +1,14 @@
-/* nn/shards/split.h -- how a set's samples fall to those who share it.
+/* nn/shards/split.h -- the partition of a set's samples among the shards.
  *
  *   iid              at random
  *   dirichlet:ALPHA  each class in Dirichlet(ALPHA) proportions (Hsu, Qi,
  *                    Brown 2019)
  *   label:K          sorted by label, cut into K pieces for each, K pieces at
- *                    random to each (McMahan et al. 2017, section 3): nobody
- *                    sees many more than K classes
- *   file             what stands in one file stays together
+ *                    random to each (McMahan et al. 2017, section 3): a peer
+ * sees little more than K classes
+ *   file             the samples of a file stay together
  *
- * A split is part of the run. What it comes to: nn/shards/shard_assignment.h.
+ * The partition belongs to the run. nn/shards/shard_assignment.h computes its result.
  */
 #ifndef NN_SHARDS_SPLIT_H
 #define NN_SHARDS_SPLIT_H

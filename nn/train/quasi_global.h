@@ -1,21 +1,22 @@
-/* nn/train/quasi_global.h -- a momentum made of where the model went, not of our own gradients alone.
+/* nn/train/quasi_global.h -- momentum computed from the change of the model over a round.
  *
- * Lin, Karimireddy, Stich, Jaggi 2021, "Quasi-Global Momentum". Where peers have different data, the
- * velocity of a peer's own gradients points away from where all together go. What its model did over a
- * whole round, local steps and the neighbours' pull, is nearer to that, and costs no message:
+ * Lin, Karimireddy, Stich, Jaggi 2021, "Quasi-Global Momentum". If peers have different data, the
+ * momentum of a peer's own gradients differs from the direction of all peers. The change of its model
+ * over a whole round, with local steps and exchange, is closer to that direction and needs no message:
  *
  *   round t     x(t)  --H local steps-->  x'  --exchange-->  x(t+1)
  *
  *   a step      x <- x - lr (g + mu m)           Nesterov:  x <- x - lr (g + mu (g + mu m))
  *   a round     m <- mu m + (1 - mu) (x(t) - x(t+1)) / (lr H)
  *
- * m stands still within a round (optimiser.h: `held`). A round is known to be over when the next one
- * begins, and its lr and H are those that it had. Rounds that were left out, by who was away or joins,
- * have no x(t) or no x(t+1): m stays as it is.
+ * m is constant within a round (optimiser.h: `held`). It is updated when the next round begins, with
+ * the lr and H of the finished round. A peer that skipped a round or has just joined lacks x(t) or
+ * x(t+1): then m does not change.
  *
- * Where models are mixed, m remembers the pull, too. With an eigenvalue l of the mixing matrix that part
- * dies out wherever l > -(1 + mu) / (1 + 3 mu - 2 mu^2), which is -0.74 at worst (mu = 0.43) and -0.91 at
- * mu = 0.9: any l of a ring or a torus, not any of a step that goes beyond the neighbours' mean.
+ * The exchange also enters m. For an eigenvalue l of the mixing matrix this part decays if
+ * l > -(1 + mu) / (1 + 3 mu - 2 mu^2), which is -0.74 in the worst case (mu = 0.43) and -0.91 at
+ * mu = 0.9. All eigenvalues of a ring or a torus satisfy this; a step beyond the mean of the neighbours
+ * may not.
  */
 #ifndef NN_TRAIN_QUASI_GLOBAL_H
 #define NN_TRAIN_QUASI_GLOBAL_H

@@ -183,7 +183,7 @@ static void run_step(struct step *step)
     parallel_for_run(s->team, step_gradient, step);
     if (step->by_layer) {
         step_others(step);
-    /* Clipping needs the whole gradient, so the parameters are updated at the end. */
+        /* Clipping needs the whole gradient, so the parameters are updated at the end. */
     } else if (c->optimiser.clip > 0) {
         parallel_for_run(s->team, step_add, step);
         optimiser_clip(&c->optimiser, c->model->segments, c->model->n_segments, s->part[0].grad);

@@ -1,9 +1,11 @@
-/* nn/train/trainer.h -- the trainer seam: all that a node sees of a model.
+/* nn/train/trainer.h -- the interface between a node and the training of its model.
  *
- * nn/ is one trainer (nn/train/sgd_trainer.h), a test's quadratic is another, a
- * program that brings its own model is a third. The vector x belongs to the
- * caller; momentum, data order and scratch belong to the trainer. Calls come
- * from one thread at a time.
+ * A node knows its model only through this interface. There are three kinds of trainers: the SGD
+ * trainer of nn/ (nn/train/sgd_trainer.h), a program that uses libhearsay (peer/api), and trainers of
+ * tests. The caller owns the vector x. The trainer owns its momentum, its data and its scratch
+ * memory. Calls come from one thread at a time.
+ *
+ *   init() or state transfer --> x --> steps() --> exchange --> steps() --> ... --> evaluate()
  */
 #ifndef NN_TRAIN_TRAINER_H
 #define NN_TRAIN_TRAINER_H
@@ -34,16 +36,16 @@ struct trainer
      * last: the trained parameters are the first segments_trained() floats. */
     const struct segment *segments;
     size_t n_segments;
-    float *x; /* Memory for the model, n_params floats, that outlives the node: where it lies is
-               * the trainer's to say. NULL: the node's own. */
+    float *
+        x; /* Memory for the model, n_params floats, that outlives the node. NULL: the node allocates it. */
     void *self;
     /* Loss, in nats, of a model that gives every answer the same probability: ln(number of
      * answers). 0: not defined. */
     double guess;
     uint32_t batch; /* Samples of one local step; 0: not known. */
 
-    /* Write the run's initial model, a function of the run alone: every peer
-     * writes the same bits. But see `begins`. */
+    /* Writes the run's initial model, which depends on the run alone, so that every peer writes the
+     * same bits. `begins` is an exception. */
     void (*init)(void *self, float *x);
 
     /* Returns whether x is the run's initial model, to the last bit. x may come from an
@@ -52,16 +54,15 @@ struct trainer
      * training. O(n_params). */
     bool (*begins)(void *self, const float *x);
 
-    /* n_steps local SGD steps on x, at learning-rate schedule position
-     * `round` (of the run, not of the peer's age). Batches are a function of
-     * (run seed, peer, round, step), so a peer that skips rounds still draws
-     * what it would have drawn. */
+    /* Makes n_steps local steps on x, with the learning rate of round `round` of the run. Batches are
+     * a function of (run seed, peer, round, step), so that a peer that skips rounds draws the same
+     * batches in later rounds. */
     void (*steps)(void *self, float *x, uint64_t round, uint32_t n_steps,
                   struct trainer_report *report);
 
-    /* In the last step of the next steps() call done(arg, from), each time that x[from..] of the
-     * trained parameters is as steps() will leave it, with falling `from`: their layers are done,
-     * and those before go on. Perhaps it is never called. May be NULL: then it never is. */
+    /* Sets a function that the last local step of the next steps() calls when the trained parameters
+     * x[from..] are final, because their layers are finished. `from` decreases from call to call. The
+     * function may never be called. May be NULL: then it is never called. */
     void (*watch)(void *self, void (*done)(void *arg, size_t from), void *arg);
 
     /* Sets a function that is called after each batch of steps() and evaluate(), from the
@@ -69,13 +70,13 @@ struct trainer
      * progress until it ends. */
     void (*signs)(void *self, void (*sign)(void *arg), void *arg);
 
-    /* Trained coordinates with sent[k] != 0 have gone out, and with them all that the
-     * momentum held of them: forget it (DGC's factor masking, Lin et al. 2018).
-     * May be NULL: then there is no momentum. */
+    /* Resets the momentum of the trained coordinates with sent[k] != 0, because a message has sent
+     * their whole update (factor masking of DGC, Lin et al. 2018). May be NULL: then there is no
+     * momentum. */
     void (*sent)(void *self, const float *sent);
 
-    /* Loss and accuracy on the held-out set; at most max_samples of it, from all over it
-     * (0: all). x is not changed. */
+    /* Computes loss and accuracy on the held-out set, or on max_samples samples spread over it (0:
+     * all). Does not change x. */
     void (*evaluate)(void *self, const float *x, uint64_t max_samples,
                      struct trainer_report *report);
 
@@ -84,9 +85,9 @@ struct trainer
      * on the members. Returns 0, or -ENOMEM: nothing has changed. */
     int (*members)(void *self, const uint64_t *keys, size_t n, uint64_t own);
 
-    /* Between calls: what it keeps besides x (momentum, step counts), for a restart, in
-     * sections of its own (nn/math/state.h). Read into a trainer of the same run, which is
-     * good for closing only where that fails. May be NULL: then there is nothing. */
+    /* Reads or writes the trainer's state besides x (momentum, step counts) in its own sections of a
+     * checkpoint (nn/math/state.h). Called between other calls. If reading fails, the trainer can
+     * only be closed. May be NULL: then there is no such state. */
     void (*state)(void *self, struct state *s);
 };
 
