@@ -154,8 +154,8 @@ VEC_CLONES static void row_scale(float *s, size_t n, float by)
         s[j] *= by;
 }
 
-/* The future of row r of a block is minus infinity, whose exponential is 0; so
- * is what makes lanes whole. */
+/* Sets the positions after row r of a block to minus infinity, whose exponential is 0. The
+ * positions that pad the row to whole vectors are set in the same way. */
 static void row_mask(const struct block *b, float *s, size_t r)
 {
     for (size_t j = b->from + r + 1; j < b->whole; j++)

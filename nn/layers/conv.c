@@ -32,7 +32,8 @@
 #include <string.h>
 
 enum {
-    COLUMNS_FLOATS = 1 << 14 /* Columns made at once hold about so many. */
+    /* Approximate number of floats in the columns that are made at once. */
+    COLUMNS_FLOATS = 1 << 14
 };
 
 /* The sizes of one pass, and its parts of the scratch. */

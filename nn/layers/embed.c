@@ -32,8 +32,8 @@ static size_t embed_params(const struct layer *l, struct layer_param p[LAYER_PAR
     return l->positions ? 2 : 1;
 }
 
-/* The places in the order of their ids. Scratch comes in floats; a place is a uint32_t, which has
- * the size of one, and nobody reads it as another type than it was written in. */
+/* Floats of scratch: positions sorted by id. A position is a uint32_t, which has the size of a
+ * float and is always accessed as uint32_t. */
 static size_t embed_scratch(const struct layer *l, uint32_t n, bool training)
 {
     return training ? n * shape_places(l->out) : 0;
@@ -88,7 +88,7 @@ static void tokens_gradient(const struct layer *l, const struct layer_pass *p)
 {
     uint32_t n = (uint32_t)(p->n * shape_places(l->out));
     size_t c = l->out.c;
-    uint32_t end[LAYER_VOCABULARY] = {0}; /* Where each id's places end in the order. */
+    uint32_t end[LAYER_VOCABULARY] = {0}; /* End of the positions of each id in the sorted order. */
     uint32_t *sorted = (uint32_t *)p->scratch;
     for (uint32_t i = 0; i < n; i++)
         end[token(p->in[i])]++;

@@ -82,7 +82,7 @@ typedef float floats __attribute__((vector_size(64), aligned(4), may_alias));
 
 enum {
     SUM_LANES = 16,
-    SUM_COLUMNS = 4 * SUM_LANES, /* So many columns' sums are held in registers. */
+    SUM_COLUMNS = 4 * SUM_LANES, /* Number of columns whose sums are held in registers. */
     SUM_ROWS = 16,               /* Rows summed in float before double takes over. */
     SUM_BLOCK = 4 * SUM_ROWS     /* Rows of all columns at a time, which stay in the cache. */
 };
@@ -105,7 +105,7 @@ VEC_CLONES static void sum_columns(double *restrict total, const float *restrict
     }
 }
 
-/* The same for n columns, less than SUM_COLUMNS. */
+/* Sums n columns, with n less than SUM_COLUMNS. */
 VEC_CLONES static void sum_rest(double *restrict total, const float *restrict v, size_t rows,
                                 size_t stride, size_t n)
 {
@@ -129,7 +129,8 @@ static void sum_many(float *sum, const float *v, size_t rows, size_t cols)
     }
 }
 
-/* Few columns: so many rows are one that SUM_COLUMNS divides it. */
+/* With few columns, several rows are treated as one row whose length is a multiple of
+ * SUM_COLUMNS. */
 static void sum_few(float *sum, const float *v, size_t rows, size_t cols)
 {
     double total[SUM_COLUMNS * SUM_COLUMNS / 2]; /* 16 KiB. */

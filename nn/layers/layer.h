@@ -35,9 +35,9 @@ enum {
 
 enum layer_kind {
     LAYER_DENSE,     /* out = in * weight^T + bias, at every place */
-    LAYER_SPARSE,    /* the same of sparse rows: a model's first layer */
+    LAYER_SPARSE,    /* Dense layer on sparse rows. Only the first layer of a model. */
     LAYER_CONV,      /* square kernel, zeros around */
-    LAYER_NORM,      /* by batch, group or place; then + with; then ReLU */
+    LAYER_NORM,      /* Normalises by batch, group or position, adds `with`, then applies ReLU. */
     LAYER_MAXPOOL,   /* 2x2, stride 2, even maps; then ReLU */
     LAYER_AVGPOOL,   /* the mean over all places */
     LAYER_FLATTEN,   /* [h][w][c] to PyTorch's order c,h,w */
@@ -70,17 +70,19 @@ struct layer
     bool positions;               /* LAYER_EMBED: a second table, by time. */
     bool relu;                    /* At the end; where the kind says so, and
                                    * of DENSE, SPARSE and CONV. */
-    size_t at[LAYER_PARAMS_MAX];  /* Where its parameters begin in the flat vector. */
+    size_t at[LAYER_PARAMS_MAX];  /* Index of each of the layer's parameters in the flat vector. */
 };
 
 /* One parameter tensor of a layer. */
 struct layer_param
 {
-    const char *of;                    /* Its own part of the name: "weight", "bias_ih_l0". */
+    /* Last part of the parameter's name: "weight", "bias_ih_l0". */
+    const char *of;
     uint32_t n_dims, dims[4];          /* PyTorch's layout. */
-    bool decays, trained, nonnegative; /* As of a segment (nn/math/vec.h). */
-    float bound;                       /* It begins uniform in +-bound, as PyTorch's does ... */
-    float value;                       /* ... around this. */
+    bool decays, trained, nonnegative; /* Properties of the segment (nn/math/vec.h). */
+    /* Initial values are uniform in [-bound, bound], as in PyTorch. */
+    float bound;
+    float value; /* ... around this. */
 };
 
 /* Sparse rows of a batch: row i is entries start[i] to start[i + 1]. */
@@ -96,13 +98,14 @@ struct layer_pass
     uint32_t n;     /* Samples. */
     bool training;  /* Batch statistics; `keep` is there for backward. */
     const float *x; /* The model's flat vector. */
-    float *grad;    /* Its gradient: the layer writes all of its own part. Running
-                      * statistics have (running - batch's) for a gradient. */
+    /* Gradient of the parameters. The layer writes all of its own part. For running statistics
+     * the layer writes (running - batch). */
+    float *grad;
     const float *in, *with;
     const struct sparse_rows *rows; /* LAYER_SPARSE's input. */
     float *out;
     float *d_out;          /* Gradient by `out`; the layer may spoil it. */
-    float *d_in, *d_with;  /* NULL where nobody needs it. */
+    float *d_in, *d_with;  /* NULL: the gradient is not needed. */
     bool add_in, add_with; /* Add to d_in, d_with; else write all of it. */
     float *keep;           /* op->keep() floats, from forward to backward; NULL
                       * where !training. */
@@ -113,8 +116,8 @@ struct layer_op
 {
     const char *name;
 
-    /* Its parameters, in the order of layer.at[]; returns how many. NULL:
-     * none. */
+    /* Writes the parameters of the layer in the order of layer.at[]. Returns their number. NULL:
+     * the layer has none. */
     size_t (*params)(const struct layer *l, struct layer_param p[LAYER_PARAMS_MAX]);
 
     /* Floats of a batch of n; NULL: none. Both grow with n. */

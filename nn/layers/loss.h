@@ -19,7 +19,7 @@ struct loss
 {
     double sum;       /* Over the rows, not their mean; without smoothing's
                        * part where smoothing is 0. */
-    uint64_t n_right; /* Where the label is the first of the largest. */
+    uint64_t n_right; /* Number of rows whose label is the first of the largest logits. */
 };
 
 struct loss_batch

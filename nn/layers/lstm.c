@@ -120,7 +120,7 @@ static void gather(float *to, const float *v, const struct lstm *m, size_t w, si
             memcpy(to, v + (s * m->times + t) * w, w * sizeof *to);
 }
 
-/* The same rows of h, but each of one time earlier: before the first time h is 0. */
+/* Copies the rows of h of the previous time step. Before the first time step, h is 0. */
 static void gather_before(float *to, const float *h, const struct lstm *m, size_t from, size_t some)
 {
     if (from > 0) {
@@ -278,8 +278,8 @@ VEC_CLONES static void cell_backward(const float *restrict gates, const float *r
         d_c[j] *= f[j];
 }
 
-/* One time: d_out of this time is complete, and that of the time before gets
- * its part by way of the gates. */
+/* Computes one time step backward. d_out of this time step is complete, and the gates add their
+ * part to d_out of the previous time step. */
 static void step_backward(const struct lstm *m, const struct layer_pass *p, size_t t,
                           const float *c_before, float *d_c, float *d_gates)
 {

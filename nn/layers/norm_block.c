@@ -11,7 +11,7 @@ typedef int32_t bits __attribute__((vector_size(64), aligned(4), may_alias));
 
 enum {
     LANES = 16,
-    WIDE = LAYER_NORM_WIDE, /* Columns whose sums are registers. */
+    WIDE = LAYER_NORM_WIDE, /* Number of columns whose sums are held in registers. */
     SHORT = 16              /* Rows summed in float before double. */
 };
 
@@ -36,7 +36,7 @@ static inline void pair_backward(const struct layer_norm_sums *s, size_t at, siz
     to[1] = g * x;
 }
 
-/* What has been summed in float goes over to double before it gets long. */
+/* Adds float sums to double sums before the float sums lose precision. */
 static inline void add_lanes(double *restrict to, const floats *from)
 {
     float f[WIDE];
@@ -88,7 +88,7 @@ VEC_CLONES static void sum_backward(const struct layer_norm_sums *s, size_t rows
     }
 }
 
-/* What is left behind the last whole period: n floats. */
+/* Sums the n floats after the last whole period. */
 static void sum_rest(const struct layer_norm_sums *s, size_t n)
 {
     for (size_t j = 0; j < n; j++) {

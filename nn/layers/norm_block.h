@@ -1,5 +1,5 @@
-/* nn/layers/norm_block.h -- loops of nn/layers/norm_columns.c over a part of a
- * span: values beside what is known of their columns, over and over. */
+/* nn/layers/norm_block.h -- inner loops of nn/layers/norm_columns.c over a part of a span, with
+ * per-column constants repeated along the values. */
 #ifndef NN_LAYERS_NORM_BLOCK_H
 #define NN_LAYERS_NORM_BLOCK_H
 

@@ -62,11 +62,11 @@ static struct span span_of(const struct layer *l, uint32_t n)
     };
 }
 
-/* What is known of the channels, each a period long. */
+/* Per-channel values, each repeated to the length of a period. */
 struct periods
 {
     float *mean, *scale, *bias, *slope, *level;
-    double *sum, *square; /* Or of g and g (x - mean). */
+    double *sum, *square; /* In the backward pass: sums of g and of g (x - mean). */
     /* c long, one for each channel: the statistics, where there is no keep, and the gradients
      * by weight and bias, summed over all spans. */
     float *own;
@@ -126,8 +126,8 @@ static void sums_end(const struct layer_norm_sums *s, const struct span *of)
     fold(s->second, of);
 }
 
-/* The mean of what comes first, for the sums to be around: without it, a mean
- * that is large beside the deviation would eat up the variance. */
+/* Takes the mean of the first values as the centre of the sums. Without a centre, the variance
+ * would be lost in rounding if the mean is much larger than the deviation. */
 static void centre(const struct span *s, const struct periods *t, const float *x)
 {
     size_t n = layer_lesser(s->block, s->rows * s->c);
@@ -142,7 +142,7 @@ static void centre(const struct span *s, const struct periods *t, const float *x
     repeat(t->mean, s);
 }
 
-/* What the channels of one group share (mean, 1 / deviation, variance), from their sums around
+/* Computes mean, 1 / deviation and variance of the channels of a group from their sums around
  * t->mean. */
 static void group_statistics(const struct periods *t, double rows, const size_t range[2],
                              float own[3])
@@ -183,8 +183,8 @@ static void span_statistics(const struct layer *l, const struct span *s, const s
     }
 }
 
-/* The same, of a batch norm that does not train. Peers mix running statistics:
- * a variance may have come out below zero. */
+/* Computes the same from running statistics, for a batch norm in evaluation. A variance may be
+ * negative, because peers mix running statistics. */
 static void running_statistics(const struct layer *l, const struct layer_pass *p, float *own)
 {
     const float *mean = p->x + l->at[2], *variance = p->x + l->at[3];

@@ -102,8 +102,8 @@ static void maxpool_forward(const struct layer *l, const struct layer_pass *p)
                  p->in + 4 * r * width, l);
 }
 
-/* What input k of the four gets, of RUN outputs. Unrolled, gcc would not see
- * vectors in it. */
+/* Writes input k of each group of four from RUN outputs. The loop is not unrolled by hand,
+ * because gcc would then not vectorise it. */
 static inline __attribute__((always_inline)) void give_run(float *restrict to,
                                                            const float *restrict d,
                                                            const word *restrict which, int32_t k)

@@ -45,7 +45,7 @@ const struct layer_op layer_flatten = {
 
 /* --- shortcut: He et al. 2016, section 3.3, option A --- */
 
-/* Where place (y, x) of sample i's output lies in the input. */
+/* Returns the index in the input of position (y, x) of sample i's output. */
 static size_t shortcut_from(const struct layer *l, size_t i, size_t y, size_t x)
 {
     size_t step = l->in.h / l->out.h;

@@ -14,10 +14,11 @@ enum {
     APART = 16,             /* Floats between two matrices: their sizes are powers of two,
                   * and the same place of all 16 would share a cache set. */
     U_FLOATS = 1 << 20,     /* Transformed weights of a slice, about. */
-    U_CACHED = 1 << 16,     /* More than this is read anew for each block. */
-    BLOCK_FLOATS = 1 << 17, /* A block's V and M hold about so many ... */
-    BLOCK_TILES = 128,      /* ... but at least this where U is not cached;
-                              * twice that where it is made anew. */
+    U_CACHED = 1 << 16,     /* More transformed weights than this are read again for each block. */
+    BLOCK_FLOATS = 1 << 17, /* Approximate number of floats in V and M of a block. */
+    /* Least number of tiles in a block if U is not cached, and half of that number if U is
+     * computed again. */
+    BLOCK_TILES = 128,
     WEIGHTS_FLOATS = TAPS * WINOGRAD_LANES * WINOGRAD_LANES
 };
 
@@ -40,8 +41,9 @@ static size_t slice_channels(size_t from, size_t to)
     return fit < WINOGRAD_LANES ? WINOGRAD_LANES : layer_lesser(fit, to);
 }
 
-/* Strips at a time: as many as keep V and M in the cache, but where the weights are read anew
- * for each block, enough that reading them does not cost more than the products. */
+/* Returns the number of strips in a block: as many as fit in the cache with V and M. If the
+ * weights are read again for each block, the number is larger, so that reading them costs less
+ * than the products. */
 static size_t block_strips(const struct winograd *g)
 {
     size_t tiles = BLOCK_FLOATS / (XI * (g->from + g->slice));
@@ -111,7 +113,7 @@ static void maps_in(const struct winograd *g, const float *maps, size_t first, s
     }
 }
 
-/* Where a slice's outputs go. */
+/* Destination of the outputs of a slice. */
 struct target
 {
     float *maps;
@@ -179,7 +181,7 @@ static void weights_forward(const struct winograd *g, const float *weights, size
         }
 }
 
-/* The gradient of the weights of a slice of o, from that of U. */
+/* Computes the gradient of the weights of a slice of o from the gradient of U. */
 static void weights_gradient(const struct winograd *g, float *grad, size_t slice)
 {
     size_t columns = layer_lesser(g->slice, g->to - slice), row = g->from * TAPS;
@@ -280,7 +282,7 @@ void winograd_d_in(const struct layer *l, const struct layer_pass *p)
     convolve(&g, p->d_out, p->x + l->at[0], &to, true);
 }
 
-/* Where the batch is one block, V serves all slices. */
+/* If the batch is one block, V is used for all slices. */
 void winograd_d_weight(const struct layer *l, const struct layer_pass *p)
 {
     struct winograd g = plan_blocks(l, p->n, false, p->scratch);

@@ -24,7 +24,7 @@ struct winograd_strip
     size_t channels;    /* Floats from one place to the next. */
     size_t columns;     /* Channels at work, from the pointers on. */
     size_t apart;       /* Floats from one matrix to the next. */
-    float *matrix;      /* Its first tile's row in the first of them. */
+    float *matrix;      /* Row of the first tile in the first matrix. */
     const float *in[4]; /* Rows of the map. */
     float *out[2];
     const float *bias; /* Or NULL. */

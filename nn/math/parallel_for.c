@@ -14,8 +14,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* The lock guards all below it. A run is a new number of `run`; who finds one
- * does its part and counts `busy` down. */
+/* State shared by the threads; the lock guards all fields below it. A new value of `run` starts
+ * a run: each thread does its part and decrements `busy`. */
 struct parallel_for
 {
     uint32_t n;

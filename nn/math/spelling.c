@@ -49,14 +49,15 @@ size_t spelling_distance(const char *a, const char *b)
     return last[nb];
 }
 
-/* What has nothing of b left is not near. */
+/* A text with no part of b in common is not similar. */
 bool spelling_enough(const char *a, const char *b)
 {
     size_t n = strlen(b), d = spelling_distance(a, b);
     return d <= (n + 2) / 4 + 1 && d < n;
 }
 
-/* What is near enough stays before what is not: a long name may be, at more mistakes. */
+/* A name that is similar enough takes precedence over one that is not: a long name may be
+ * similar with more differences. */
 void spelling_try(struct spelling *n, const char *name)
 {
     size_t d = spelling_distance(n->found, name);

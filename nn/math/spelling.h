@@ -45,13 +45,14 @@ const char *spelling_meant(const struct spelling *n);
  * nothing is near. Returns out. */
 const char *spelling_question(const struct spelling *n, char *out, size_t cap);
 
-/* The same for a spec, "NAME" or "NAME:VALUE": ", did you mean topk:0.1?" of "tpok:0.1" and of
- * "topk0.1". */
+/* Proposes a spec "NAME" or "NAME:VALUE": for "tpok:0.1" and for "topk0.1" the text is ", did
+ * you mean topk:0.1?". */
 struct spelling_specs
 {
-    const char *(*name)(size_t i);   /* The i-th name; NULL behind the last. */
-    bool (*valid)(const char *spec); /* Is that a good one? NULL: not asked. Else the name alone is
-                                       * proposed where the whole is none. */
+    const char *(*name)(size_t i); /* The i-th name; NULL behind the last. */
+    /* Returns whether a spec is valid. NULL: not checked. If the whole proposal is not valid,
+     * only the name is proposed. */
+    bool (*valid)(const char *spec);
 };
 enum { SPELLING_QUESTION_MAX = 96 };
 const char *spelling_spec(const struct spelling_specs *s, const char *found,

@@ -27,14 +27,14 @@
 enum {
     STATE_NAME_MAX = 80,      /* Bytes of a section's name, with the NUL. */
     STATE_ERROR_MAX = 160,    /* Bytes of what state_end() says. */
-    STATE_SECTIONS_MAX = 8192 /* A state has at most so many. */
+    STATE_SECTIONS_MAX = 8192 /* Largest number of sections of a state. */
 };
 
 struct state_section
 {
     char name[STATE_NAME_MAX];
     bool floats;  /* n / 4 float32, else n bytes. */
-    size_t at, n; /* Its bytes: bytes[at..at + n). n is without the padding. */
+    size_t at, n; /* Bytes of the section: bytes[at..at + n), without padding. */
 };
 
 struct state
@@ -76,7 +76,8 @@ void state_i64(struct state *s, int64_t *v);
 void state_size(struct state *s, size_t *v); /* As 64 bits. */
 void state_bool(struct state *s, bool *v);   /* 0 or 1, nothing else. */
 void state_f32(struct state *s, float *v);
-void state_f64(struct state *s, double *v); /* Its bits: NaN and infinities too. */
+/* Stores the bits of the value, also of NaN and infinities. */
+void state_f64(struct state *s, double *v);
 /* n float32 within the section. */
 void state_f32s(struct state *s, float *v, size_t n);
 /* A section of n float32, which must be finite where they are read. */
@@ -85,10 +86,10 @@ void state_floats(struct state *s, float *v, size_t n, const char *format, ...)
 
 /* Reading: what was just read cannot be. Writing: nothing. */
 void state_refuse(struct state *s, const char *why);
-/* The same where `good` is false. */
+/* Does the same if `good` is false. */
 void state_expect(struct state *s, bool good, const char *why);
 
-/* What is read needs memory that is not to be had. */
+/* Fails because memory for the value is not available. */
 void state_no_memory(struct state *s);
 
 /* All is written, or has been read: 0; -EINVAL where reading failed, why[] says where;

@@ -1,5 +1,5 @@
-/* nn/math/thread_pool.c -- threads that wait for jobs. A queue under one lock: a job is a peer's round, and
- * takes long beside that. */
+/* nn/math/thread_pool.c -- threads that wait for jobs in a queue. One lock guards the queue: a
+ * job is the round of a peer and takes much longer than the lock. */
 #include "nn/math/thread_pool.h"
 
 #include "nn/math/c_locale.h"

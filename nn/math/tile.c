@@ -6,7 +6,7 @@
 
 enum { SLIM_K = 16, SLIM_ROWS = 8 };
 
-/* What a tile is worked out from, and where to. */
+/* Inputs and output of one tile. */
 struct tile_at
 {
     const float *a, *b, *bias;
@@ -62,7 +62,7 @@ size_t tile_lanes(void)
     return choose()->lanes;
 }
 
-/* What every kernel is held to. */
+/* Reference for the tests of all kernels. */
 void tile_product_ref(const struct tile_product *t)
 {
     size_t runs = t->runs == 0 ? 1 : t->runs;

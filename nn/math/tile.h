@@ -50,7 +50,7 @@ struct tile_product
 
 void tile_product(const struct tile_product *t);
 
-/* The same by plain loops, summed in double. */
+/* Computes the same with plain loops, with sums in double. */
 void tile_product_ref(const struct tile_product *t);
 
 /* One build of the kernels; tile_product() takes the first that runs here. */

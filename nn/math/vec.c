@@ -85,8 +85,7 @@ VEC_CLONES bool vec_finite(const float *a, size_t n)
     return bad == 0;
 }
 
-/* It finds two replicas that differ by accident, and is no defence against somebody who wants two
- * to look alike. */
+/* The hash detects accidental differences between replicas. An attacker can make collisions. */
 uint64_t vec_hash(const float *a, size_t n)
 {
     uint64_t h[4] = {1, 2, 3, 4}; /* Four chains: multiplies overlap. */

@@ -58,8 +58,8 @@ struct segment
 {
     char name[SEGMENT_NAME_MAX];             /* PyTorch's: "conv1.weight". */
     size_t offset, n;                        /* In floats. Segments tile the vector. */
-    size_t rows, cols;                       /* As a matrix; rows * cols == n. */
-    uint32_t n_dims, dims[SEGMENT_DIMS_MAX]; /* As a tensor, for safetensors. */
+    size_t rows, cols;                       /* Size as a matrix; rows * cols == n. */
+    uint32_t n_dims, dims[SEGMENT_DIMS_MAX]; /* Shape as a tensor, for safetensors. */
     bool decays;                             /* Weight decay applies (weights, not biases). */
     bool trained;                            /* False: running statistics, averaged only. */
     bool nonnegative;                        /* A statistic that is never below 0: a variance. */

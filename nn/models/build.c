@@ -19,7 +19,7 @@ struct shape build_shape(const struct build *b, int at)
     return at == LAYER_INPUT ? b->m->in : b->m->layers[at].out;
 }
 
-/* Make room for `more` elements behind n; false where there is none. */
+/* Makes room for `more` elements after the first n. Returns false if there is no memory. */
 static bool reserve(void **v, size_t *cap, size_t n, size_t more, size_t size)
 {
     if (n + more <= *cap)
@@ -47,7 +47,7 @@ static bool reserve_segments(struct build *b, size_t more)
     return true;
 }
 
-/* What tensors a layer has, as its kind says; none for most. */
+/* Lists the tensors of a layer. Most kinds have none. */
 static size_t layer_params(const struct layer *l, struct layer_param p[LAYER_PARAMS_MAX])
 {
     const struct layer_op *op = layer_op(l->kind);

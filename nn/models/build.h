@@ -22,7 +22,7 @@ struct model_begin
     enum begin_kind kind;
     float spread; /* Bound, or standard deviation. */
     float value;  /* Centre. */
-    size_t at, n; /* Its floats, once it has been placed. */
+    size_t at, n; /* Position and number of its floats, valid after build_place(). */
 };
 
 struct build
@@ -42,8 +42,8 @@ enum {
  * place in the list. */
 int build_add(struct build *b, struct layer l, const char *name);
 
-/* The place of the last layer, LAYER_INPUT where there is none; what comes out
- * of a place. */
+/* build_last() returns the index of the last layer, or LAYER_INPUT if there is none.
+ * build_shape() returns the output shape of a layer. */
 int build_last(const struct build *b);
 struct shape build_shape(const struct build *b, int at);
 

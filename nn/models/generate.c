@@ -32,7 +32,7 @@ void generate_close(struct generate *g)
     g->arena = NULL;
 }
 
-/* What no longer fits is forgotten from the front. */
+/* Drops the oldest bytes if the text is longer than the context. */
 void generate_feed(struct generate *g, const uint8_t *text, size_t n)
 {
     if (n > g->context) {

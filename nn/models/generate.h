@@ -20,9 +20,9 @@ enum { GENERATE_CLASSES = 256 };
 struct generate_config
 {
     const struct model *m; /* Borrowed, of DATA_TEXT. */
-    const float *x;        /* Its parameters, borrowed. */
+    const float *x;        /* Parameters of the model, borrowed. */
     double temperature;    /* 0: always the likeliest; 1: as the model has it. */
-    uint32_t top_k;        /* Draw among so many likeliest; 0: among all. */
+    uint32_t top_k;        /* Number of the most likely bytes among which one is drawn. 0: all. */
     uint64_t seed;
 };
 

@@ -90,7 +90,7 @@ int build_mlp(struct build *b, const struct model_sizes *sizes, char error[MODEL
 
 /* --- convolutional networks --- */
 
-/* They take square images with sides from a list that ends in 0. */
+/* Checks that the images are square, with a side from a list that ends in 0. */
 static int check_images(const struct build *b, const uint32_t *sides, const char *expected,
                         char error[MODEL_ERROR_MAX])
 {
@@ -189,7 +189,7 @@ int build_vgg11(struct build *b, const struct model_sizes *sizes, char error[MOD
             at++;
             continue;
         }
-        bool pooled = plan[i + 1] == 0; /* There ReLU can wait. */
+        bool pooled = plan[i + 1] == 0; /* Pooling follows, so that ReLU is applied after it. */
         char name[BUILD_NAME_MAX];
         snprintf(name, sizeof name, "features.%u", at);
         conv(b,

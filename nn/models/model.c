@@ -48,9 +48,9 @@ float *model_forward(const struct model *m, const struct model_pass *p)
     return p->arena + p->plan->out[m->n_layers - 1];
 }
 
-/* Where the gradient by the output of layer `of` is gathered, for its reader
- * i; NULL where nobody needs it. Readers come in falling order: the last one
- * writes, the others add. */
+/* Returns the place of the gradient by the output of layer `of` for its reader i, or NULL if it
+ * is not needed. Readers are called in falling order: the last one writes the gradient, the
+ * others add to it. */
 static float *gradient_of(const struct model_pass *p, int of, size_t i, bool *add)
 {
     const struct model_plan *a = p->plan;
@@ -60,8 +60,8 @@ static float *gradient_of(const struct model_pass *p, int of, size_t i, bool *ad
     return p->arena + a->d_out[of];
 }
 
-/* The other way round: whoever read an output has added its part of the gradient before the
- * layer that made it is asked. */
+/* Runs the layers in reverse order. All readers of an output have added their gradients before
+ * the layer that made the output is called. */
 void model_backward(const struct model *m, const struct model_pass *p, float *d_logits)
 {
     const struct model_plan *a = p->plan;

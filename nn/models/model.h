@@ -45,8 +45,8 @@ enum {
     MODEL_WIDTH_MAX = 1 << 16 /* The widest layer of an mlp. */
 };
 
-/* Which norm a convolutional network has, if it has norms. MODEL_GROUP_NORM: 8
- * channels a group; MODEL_LAYER_NORM: one group. */
+/* Normalisation of a convolutional network. MODEL_GROUP_NORM: 8 channels per group;
+ * MODEL_LAYER_NORM: one group. */
 enum model_norm { MODEL_BATCH_NORM, MODEL_GROUP_NORM, MODEL_LAYER_NORM };
 
 struct model
@@ -54,7 +54,7 @@ struct model
     char spec[MODEL_SPEC_MAX]; /* Canonical. */
     struct data_shape data;
     struct shape in; /* One sample's, from the data. */
-    bool sparse;     /* Its input are sparse rows. */
+    bool sparse;     /* The input are sparse rows. */
     uint32_t n_classes;
     uint32_t n_rows; /* Rows of logits a sample: 1, or the context. */
     struct layer *layers;
@@ -86,7 +86,7 @@ void model_close(struct model *m);
  * for resnet and vgg11; N(0, 0.02) for gpt. */
 void model_params(const struct model *m, uint64_t seed, float *x);
 
-/* Where everything lies in an arena, for batches of up to n samples. */
+/* Places of all buffers in an arena, for batches of up to n samples. */
 struct model_plan
 {
     uint32_t n;
@@ -99,7 +99,8 @@ struct model_plan
     size_t scratch;
 };
 
-#define MODEL_NOWHERE SIZE_MAX /* d_out of a layer whose gradient goes nowhere. */
+/* Place of the output gradient of a layer whose gradient is not used. */
+#define MODEL_NOWHERE SIZE_MAX
 
 /* 0 or -ENOMEM. */
 __attribute__((warn_unused_result)) int model_plan_init(struct model_plan *plan,
@@ -122,8 +123,8 @@ struct model_pass
     void *done_self;
 };
 
-/* Where sample i goes, [h][w][c] floats (dataset_sample() of nn/data/dataset.h writes
- * that). A pass leaves the input as it is. */
+/* Returns the place of sample i in the input, [h][w][c] floats (dataset_sample() of
+ * nn/data/dataset.h writes it). A pass does not change the input. */
 static inline float *model_input(const struct model *m, const struct model_pass *p, uint32_t i)
 {
     return p->arena + i * shape_size(m->in);

@@ -1,11 +1,8 @@
-/* nn/models/plan.c -- where a pass keeps what: places in the arena, shared by
- * what is never alive at the same time.
- *
- * Time runs over the layers, forward 0 to L - 1 and back L to 2 L - 1 (layer i
- * at 2 L - 1 - i). Each buffer is alive from the step that writes it to the
- * last step that reads it, and gets the lowest place that is free all that
- * time. With a few hundred layers looking at all pairs costs nothing.
- */
+/* nn/models/plan.c -- assigns the buffers of a pass to places in the arena; buffers that are not
+ * used at the same time may share a place. Time runs over the layers, forward from 0 to L - 1
+ * and backward from L to 2 L - 1 (layer i at 2 L - 1 - i). A buffer is alive from the step that
+ * writes it to the last step that reads it, and gets the lowest place that is free for all that
+ * time. All pairs of buffers are compared, which is cheap for some hundred layers. */
 #include "nn/models/model.h"
 
 #include <errno.h>
@@ -27,7 +24,7 @@ struct places
 {
     struct buffer *all; /* Ascending by place. */
     size_t n;
-    size_t end; /* Where the highest one ends: floats of the arena. */
+    size_t end; /* End of the highest buffer: the size of the arena, in floats. */
 };
 
 /* Put one buffer in: the first gap between those that it meets in time. */

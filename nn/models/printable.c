@@ -20,7 +20,8 @@ static size_t length(uint8_t first)
                                             : 0;
 }
 
-/* The second byte's bounds: who has other first bytes has 80 to BF. */
+/* Ranges of the second byte after special first bytes. After other first bytes the range is 80
+ * to BF. */
 static bool continues(const struct printable *p, uint8_t byte)
 {
     static const struct
@@ -30,7 +31,7 @@ static bool continues(const struct printable *p, uint8_t byte)
                   {0xe0, 0xa0, 0xbf},  /* nothing overlong, */
                   {0xed, 0x80, 0x9f},  /* no surrogates, */
                   {0xf0, 0x90, 0xbf},  /* nothing overlong, */
-                  {0xf4, 0x80, 0x8f}}; /* and nothing over U+10FFFF. */
+                  {0xf4, 0x80, 0x8f}}; /* Excludes code points above U+10FFFF. */
     for (size_t i = 0; i < sizeof narrow / sizeof *narrow && p->n == 1; i++)
         if (p->held[0] == narrow[i].first)
             return byte >= narrow[i].low && byte <= narrow[i].high;

@@ -19,14 +19,14 @@ enum { PRINTABLE_MAX = 8 }; /* Bytes that one call writes at most. */
 /* Begins with zeros. */
 struct printable
 {
-    uint8_t held[4]; /* The beginning of a character, */
-    size_t n, need;  /* its bytes so far, and in all. */
+    uint8_t held[4]; /* First bytes of a character that is not complete yet. */
+    size_t n, need;  /* Number of bytes so far, and of the whole character. */
 };
 
 /* Take a byte and write what is certain now, with no NUL. Returns how many bytes that are. */
 size_t printable_put(struct printable *p, uint8_t byte, char out[PRINTABLE_MAX]);
 
-/* There are no more: a character that was begun is none. */
+/* Ends the text. An incomplete character is replaced. */
 size_t printable_end(struct printable *p, char out[PRINTABLE_MAX]);
 
 #endif

@@ -18,7 +18,7 @@ static const char *parse_size(const char *p, uint32_t *size)
     return v > 0 ? p : NULL;
 }
 
-/* --- what follows each name: NULL, or why it is refused --- */
+/* ---- Parsers of the text after each name. They return NULL, or the reason of a refusal. ---- */
 
 static const char *parse_nothing(const char *p, struct model_sizes *sizes)
 {
@@ -99,12 +99,12 @@ static const char *parse_gpt(const char *p, struct model_sizes *sizes)
                : why;
 }
 
-/* In the order of enum model_kind. `p` is what follows the colon; NULL where
- * there is none. */
+/* Names in the order of enum model_kind. `p` is the text after the colon, or NULL if there is
+ * none. */
 static const struct
 {
     const char *name;
-    const char *example; /* A right spec, for who wrote a wrong one. */
+    const char *example; /* Example of a valid spec, for error messages. */
     char between;        /* Printed between its sizes. */
     const char *(*parse)(const char *p, struct model_sizes *sizes);
 } kinds[MODEL_KINDS] = {
@@ -117,8 +117,8 @@ static const struct
     [MODEL_GPT] = {"gpt", "gpt:4x128", 'x', parse_gpt},
 };
 
-/* What follows a kind's name is wrong: a spec that is right is the shortest way to say how. The
- * spec is cut short where it is long. */
+/* Reports an invalid text after a kind's name, with a valid spec as example. A long spec is
+ * shortened. */
 static int refuse_sizes(char error[MODEL_ERROR_MAX], const char *spec, const char *why, size_t kind)
 {
     snprintf(error, MODEL_ERROR_MAX, "model \"%.80s\": %s, as in %s", spec, why,

@@ -33,8 +33,8 @@ enum model_kind {
     MODEL_KINDS
 };
 
-/* What follows a name. mlp: the widths. vgg11: n is 1 with norms, else 0.
- * resnet: layers. lstm, gpt: layers, width. */
+/* Numbers after the name. mlp: the widths. vgg11: n is 1 with norms, else 0. resnet: layers.
+ * lstm, gpt: layers, width. */
 struct model_sizes
 {
     size_t n;

@@ -36,8 +36,8 @@ struct trainer
      * last: the trained parameters are the first segments_trained() floats. */
     const struct segment *segments;
     size_t n_segments;
-    float *
-        x; /* Memory for the model, n_params floats, that outlives the node. NULL: the node allocates it. */
+    /* Memory for the model, n_params floats, that outlives the node. NULL: the node allocates it. */
+    float *x;
     void *self;
     /* Loss, in nats, of a model that gives every answer the same probability: ln(number of
      * answers). 0: not defined. */
