@@ -43,8 +43,8 @@ void blas_gemm_ref(const struct blas_gemm *g)
         }
 }
 
-/* LAPACK's, out of the same library, whose headers of it are a package of
- * their own. Fortran: all by reference, and the length of a text at the end. */
+/* LAPACK function of the same library. Its header is in another package, so the function is
+ * declared here. Fortran passes all arguments by reference, and the length of a text last. */
 extern void sgesdd_(const char *jobz, const int *m, const int *n, float *a, const int *lda,
                     float *s, float *u, const int *ldu, float *vt, const int *ldvt, float *work,
                     const int *lwork, int *iwork, int *info, size_t jobz_len);

@@ -34,7 +34,8 @@ void blas_init(void);
 
 void blas_gemm(const struct blas_gemm *g);
 
-/* The same by three loops, summed in double: what blas_gemm is held to. */
+/* Computes the same with three loops, with sums in double. Reference for the tests of
+ * blas_gemm(). */
 void blas_gemm_ref(const struct blas_gemm *g);
 
 /* Thin singular value decomposition, k = min(m, n):
@@ -56,13 +57,13 @@ enum {
 
 size_t blas_svd_work(size_t m, size_t n);
 
-/* By LAPACK's divide and conquer (sgesdd), on the calling thread. Values far
- * from 1 should be scaled first. Returns 0, or -EDOM where `a` is not finite
- * or the iteration does not converge. */
+/* Uses LAPACK's divide and conquer method (sgesdd) on the calling thread. Scale values that are
+ * far from 1 before. Returns 0, or -EDOM if `a` is not finite or the iteration does not
+ * converge. */
 int blas_svd(const struct blas_svd *d);
 
-/* What OpenBLAS says of itself, "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH ...", and the kind of CPU
- * whose kernels it has chosen here, "SkylakeX". */
+/* blas_library() returns the version text of OpenBLAS, "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH
+ * ...". blas_kernels() returns the CPU type whose kernels it uses, "SkylakeX". */
 const char *blas_library(void);
 const char *blas_kernels(void);
 

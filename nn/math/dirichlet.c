@@ -1,5 +1,6 @@
-/* nn/math/dirichlet.c -- logarithm, exponential and the draws that need them, the same on every
- * machine: libm's last bits differ, and who owns a sample must not hang on them. */
+/* nn/math/dirichlet.c -- logarithm, exponential and random draws with the same bits on every
+ * machine. The last bits of libm differ between machines, and the owner of a sample must not
+ * depend on them. */
 #include "nn/math/dirichlet.h"
 
 #include <assert.h>
@@ -50,7 +51,7 @@ double dirichlet_normal(struct rng *r)
     }
 }
 
-/* The same for alpha >= 1. */
+/* Draws for alpha >= 1. */
 static double log_gamma_draw(struct rng *r, double alpha)
 {
     double d = alpha - 1.0 / 3, c = 1 / sqrt(9 * d);

@@ -1,9 +1,6 @@
-/* nn/math/dirichlet.h -- gamma and Dirichlet draws that are the same everywhere.
- *
- * Peers on different machines must agree to the last bit who owns a sample,
- * and the C library's log() and exp() do not: these use + - * / and sqrt of
- * doubles only, in a fixed order.
- */
+/* nn/math/dirichlet.h -- gamma and Dirichlet draws with the same bits on every machine. Peers
+ * must agree on the owner of each sample, and log() and exp() of C libraries differ in the last
+ * bits. The functions use + - * / and sqrt of doubles only, in a fixed order. */
 #ifndef NN_MATH_DIRICHLET_H
 #define NN_MATH_DIRICHLET_H
 

@@ -211,7 +211,7 @@ void number_real_text(double value, char out[NUMBER_TEXT_MAX])
     }
 }
 
-/* Where `text` is the choice "word:N" with a number for N: that number. Else 0. */
+/* Returns the number N if `text` is the choice "word:N", else 0. */
 static uint32_t numbered(const char *choice, size_t length, const char *text)
 {
     uint32_t n;

@@ -24,10 +24,11 @@ enum {
  * them; NULL where there is no digit or the number is larger. */
 const char *number_digits(const char *p, uint64_t most, uint64_t *value);
 
-/* The same for a number that has one spelling only: without leading zeros. */
+/* Parses a number that has only one spelling: without leading zeros. */
 const char *number_plain(const char *p, uint32_t most, uint32_t *value);
 
-/* The same for a number from 1 to `most`. NULL also if p is NULL, so that calls can be chained. */
+/* Parses a number from 1 to `most`. Returns NULL also if p is NULL, so that calls can be
+ * chained. */
 const char *number_count(const char *p, uint32_t most, uint32_t *value);
 
 /* Is the whole text digits, of a number that fits? */
