@@ -1,5 +1,5 @@
-/* tests/explore/admission.c -- who may be a member: lists that change, tokens, copied identities, names
- * that are taken, members that do not exist, and restarts with new identities. */
+/* tests/explore/admission.c -- faults of admission: allow-lists that change, tokens, copied
+ * identities, names in use, members that do not exist, and restarts with new identities. */
 #include "cluster.h"
 
 #include "nn/math/rng.h"
@@ -10,10 +10,14 @@
 #include <string.h>
 
 enum {
-    LIST_US = 2 * PLAN_SECOND,   /* A changed list is everywhere within this, */
-    ALIKE_US = 3 * PLAN_SECOND,  /* Who began first is not told where it was no longer before. */
-    BACK_US = 15 * PLAN_SECOND,  /* Who was refused may end so long after it is listed again. */
-    OUTSIDE_US = 1 * PLAN_SECOND /* and so long later nobody outside it is a vertex. */
+    LIST_US = 2 * PLAN_SECOND, /* Time within which a changed list has reached every peer. */
+    /* Difference of start times below which either of two rival processes may be the one that
+     * ends. */
+    ALIKE_US = 3 * PLAN_SECOND,
+    /* Time after its return to the list in which a refused peer may still end. */
+    BACK_US = 15 * PLAN_SECOND,
+    /* Time after a change of the list from which no peer outside the list may be a vertex. */
+    OUTSIDE_US = 1 * PLAN_SECOND
 };
 
 /* ---- drawing ---- */
@@ -65,7 +69,7 @@ void plan_draw_admission(struct plan *p)
 {
     struct rng r = rng_stream(rng_key(p->seed, RNG_TEST, 0xe8, 4));
     double length_s = fmax(1e-6 * (double)p->step_us * (double)(p->rounds * p->local_steps), 1);
-    p->guests = false; /* Who brings the run may be kept out. */
+    p->guests = false; /* No guests, because the peer that brings the run may be excluded. */
     if (p->n_peers < 3)
         p->n_peers++;
     if (plan_chance(&r, 0.6))
@@ -112,14 +116,14 @@ static int by_id(const void *a, const void *b)
     return memcmp(a, b, WIRE_ID_BYTES);
 }
 
-/* Who signs tokens has an identity on every list, and no process. */
+/* Writes the identity that signs tokens. The identity is on every list and has no process. */
 static void issuer(uint8_t id[WIRE_ID_BYTES])
 {
     for (size_t k = 0; k < WIRE_ID_BYTES; k++)
         id[k] = (uint8_t)rng_at(0x155, k);
 }
 
-/* The present identities but for those of tokens and those that are out. */
+/* Lists the present identities, without those admitted by a token and without revoked ones. */
 static size_t make_list(const struct cluster *c, uint8_t id[PLAN_PEERS_MAX + 1][WIRE_ID_BYTES])
 {
     size_t n = 0;
@@ -168,8 +172,8 @@ uint32_t admission_later(const struct plan *p)
     return later;
 }
 
-/* Somebody lives under the identity, or the name, of a peer that is started again: it is the
- * later one now. */
+/* Records that another process lives under the identity or name of a restarted peer, which is
+ * now the later one. */
 void admission_rival(struct cluster *c, uint32_t peer)
 {
     for (uint32_t k = 0; k < c->plan.n_faults; k++) {
@@ -189,7 +193,7 @@ static void begin_double(struct cluster *c, const struct fault *f, uint32_t peer
     c->peer[peer].named_as = of;
     c->peer[peer].absent = false;
     c->peer[peer].since_us = sim_now_us(c->world);
-    /* Where others under its name or identity live, the age of its record is no longer its own. */
+    /* If other processes live under its name or identity, the age of its record is not its own. */
     bool others = false;
     for (uint32_t i = 0; i < c->plan.n_peers; i++)
         others |= i != peer && i != of && c->peer[i].named_as == of && cluster_alive(c, i);
@@ -207,7 +211,7 @@ static void restart_listed(struct cluster *c, uint32_t peer)
 {
     struct watched *w = &c->peer[peer];
     int code;
-    if (w->listed_us != 0 && w->hurt) /* It cannot end until its worker moves again. */
+    if (w->listed_us != 0 && w->hurt) /* The process cannot end while its worker hangs. */
         w->listed_us = sim_now_us(c->world);
     if (w->listed_us == 0 || sim_now_us(c->world) - w->listed_us > BACK_US
         || sim_node(c->world, peer) == NULL || !sim_ended(c->world, peer, &code) || code != 2)
@@ -250,7 +254,7 @@ void admission_apply(struct cluster *c, uint32_t k, bool on)
     }
 }
 
-/* ---- what a process is given ---- */
+/* ---- configuration of a process ---- */
 
 void admission_configure(struct cluster *c, uint32_t peer, struct node_config *n)
 {
@@ -284,7 +288,8 @@ void admission_look(struct cluster *c, uint32_t peer)
              || (refused && (late || w->rival));
 }
 
-/* Whoever was started when the token's time was over, and remembers nobody, admits none that has one. */
+/* Returns how many peers may refuse each other because a token has expired: a process that was
+ * started after the expiry, and remembers no members, does not admit a peer with that token. */
 uint32_t admission_forgotten(const struct cluster *c, uint32_t peer)
 {
     int64_t over_us = (int64_t)(c->plan.token_s * 1e6);
@@ -338,8 +343,8 @@ void admission_check(struct cluster *c)
     }
 }
 
-/* 30 s after the last fault: of two processes with one identity, or one name, one has ended; and
- * who has been gone for longer than --member-ttl is forgotten. */
+/* Checks 30 s after the last fault: of two processes with one identity or name, one has ended,
+ * and a member that was gone for longer than --member-ttl was removed. */
 void admission_settled(struct cluster *c)
 {
     uint32_t alive = 0;

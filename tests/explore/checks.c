@@ -1,4 +1,5 @@
-/* tests/explore/checks.c -- what must hold always, and what once faults are over. */
+/* tests/explore/checks.c -- properties that hold at all times, and properties that hold after
+ * the faults. */
 #include "cluster.h"
 
 #include "nn/math/vec.h"
@@ -83,7 +84,8 @@ void check_exchanges(struct cluster *c, uint32_t peer)
 
 /* ---- each event ---- */
 
-/* With everybody, both ways, several times a second: more is no trying again. */
+/* Limit on messages per second: several to every other peer in both directions. More would be a
+ * loop. */
 void check_event(struct cluster *c, uint32_t peer, const struct node_event *ev)
 {
     struct watched *w = &c->peer[peer];
@@ -92,7 +94,8 @@ void check_event(struct cluster *c, uint32_t peer, const struct node_event *ev)
         node_size(sim_node(c->world, peer), &s);
         bool began = cluster_progress(c, peer).phase > NODE_JOINING;
         c->whole &=
-            !began || s.n_vertices == c->plan.n_peers; /* Else somebody was taken for dead. */
+            /* With fewer vertices, some peer was taken for dead. */
+            !began || s.n_vertices == c->plan.n_peers;
     }
     if (ev->type != NODE_LINK_UP || !cluster_honest(c, peer))
         return;
@@ -100,7 +103,8 @@ void check_event(struct cluster *c, uint32_t peer, const struct node_event *ev)
         w->second_us = ev->now_us;
         w->n_sessions = 0;
     }
-    /* Who came back with new identities is called under all of them, until the old ones are dead. */
+    /* A peer that returned with new identities has an address entry for each of them until the
+     * old ones are dead. */
     node_size(sim_node(c->world, peer), &s);
     size_t known = s.n_members > c->plan.n_peers ? s.n_members : c->plan.n_peers;
     if (++w->n_sessions > 20 * known)
@@ -118,8 +122,8 @@ static bool hurt(const struct cluster *c, uint32_t peer)
     return c->peer[peer].starts_us != 0;
 }
 
-/* Who trains waits for others for as long as a worker may take, which slow jobs raise; three times
- * that where it is not the neighbour that hangs; and for a few seconds more. */
+/* Returns how long a training peer may wait for others: the limit of a worker, which slow jobs
+ * raise; three times as long if the hung peer is not a neighbour; and a few seconds. */
 static int64_t patience_us(const struct plan *p)
 {
     double job = (double)p->step_us * p->local_steps * (1 + p->step_spread);
@@ -127,8 +131,9 @@ static int64_t patience_us(const struct plan *p)
     return (int64_t)(3 * (limit > 20 * job ? limit : 20 * job)) + 10 * PLAN_SECOND;
 }
 
-/* In lock step whoever trains waits for those that are below the quorum, and have more patience:
- * the quorum is a share of those that were there when a peer began. */
+/* Returns whether a peer without a quorum holds up the others. In lock step, training peers wait
+ * for peers that wait for a quorum, because the quorum is a share of the members at a peer's
+ * start. */
 static bool held_up(const struct cluster *c)
 {
     bool held = false;
@@ -233,7 +238,7 @@ static const float *model_at(const struct watched *w, uint64_t round, bool later
     return NULL;
 }
 
-/* Whom a peer counts as members now. */
+/* Returns the set of members that a peer counts now. */
 uint32_t check_counted(const struct cluster *c, uint32_t peer)
 {
     uint32_t set = 0;
@@ -243,7 +248,8 @@ uint32_t check_counted(const struct cluster *c, uint32_t peer)
     return set;
 }
 
-/* Among those of the set. NaN where the model of one was forgotten with its process. */
+/* Returns the exact drift of the peers in a set. NaN: the model of one was lost with its
+ * process. */
 static double exact_drift(const struct cluster *c, uint32_t set, uint64_t round, bool later)
 {
     double d2 = 0, m2 = 0;
@@ -268,8 +274,8 @@ static double exact_drift(const struct cluster *c, uint32_t set, uint64_t round,
     return n == 0 ? (double)NAN : d2 > 0 ? sqrt(d2 / m2) : 0;
 }
 
-/* Whom it counted as members when the round's models were kept: with --overlap 1 that is before its local
- * steps, and behind those of the last round. */
+/* Returns the members that a peer counted when the models of the round were stored. With
+ * --overlap 1 they are stored before the local steps of the round. */
 static uint32_t counted_at(const struct watched *w, uint64_t round)
 {
     bool before = w->cluster->plan.overlap == RUN_OVERLAP_ROUND && round > 0 && w->has[round - 1];
@@ -368,7 +374,7 @@ static bool whole_at(struct cluster *c, uint32_t i, uint32_t alive, uint32_t tra
     uint32_t liars = 0; /* Are known, or not, also when they have ended. */
     for (uint32_t j = 0; j < c->plan.n_peers; j++)
         liars += !cluster_honest(c, j) && !c->peer[j].absent;
-    if (c->n_ghosts > 0) /* Those that one member alone vouches for share an allowance. */
+    if (c->n_ghosts > 0) /* Members that only one member has endorsed share an allowance. */
         liars += 1 + alive / 16;
     bool knows = s.n_vertices <= alive + liars && s.n_vertices + stalled + forgotten >= alive;
     knows |= p.phase == NODE_JOINING;
@@ -387,7 +393,8 @@ bool check_stranded(const struct cluster *c, uint32_t i)
     return cluster_progress(c, i).phase == NODE_JOINING;
 }
 
-/* In lock step nobody who trains is many rounds ahead of the others, whatever it did alone. */
+/* Checks that in lock step no training peer is many rounds ahead of the others, also if it
+ * trained alone for a time. */
 static bool together(struct cluster *c, bool tell)
 {
     enum { MOST = 80 };
@@ -415,7 +422,7 @@ bool check_whole(struct cluster *c, bool tell)
         if (!cluster_honest(c, i))
             continue;
         if (!cluster_alive(c, i) && !c->peer[i].absent)
-            return true; /* Somebody has ended: the rest go their ways. */
+            return true; /* A peer has ended, so that the others may continue separately. */
         if (!cluster_alive(c, i) || check_stranded(c, i))
             continue;
         enum node_phase phase = cluster_progress(c, i).phase;
@@ -482,7 +489,8 @@ static double drift_among(const struct cluster *c, uint32_t set)
     return n == 0 ? (double)NAN : d2 > 0 ? sqrt(d2 / m2) : 0;
 }
 
-/* Did it do all rounds, and end with 3? Who claims a consensus of all members speaks of it, too. */
+/* Returns whether a peer took part in the end of the run: it did all rounds and ended with code
+ * 3, or it claims a consensus of all members. */
 static bool took_part(struct cluster *c, uint32_t i)
 {
     int code;
@@ -494,7 +502,8 @@ static bool took_part(struct cluster *c, uint32_t i)
     return code == CMD_APART && p.joined_round == 0 && p.rounds_done == c->plan.rounds;
 }
 
-/* Who said 0 is in consensus with all that said so and that it does not name as dead. */
+/* Checks a peer that ended with code 0: it is in consensus with all peers that ended with code 0
+ * and that it does not report as dead. */
 static void check_claim(struct cluster *c, uint32_t i, uint32_t good)
 {
     struct verdict_facts f;
@@ -513,14 +522,14 @@ static void check_claim(struct cluster *c, uint32_t i, uint32_t good)
                       i, f.distance, f.n_among, f.n_members, drift, __builtin_popcount(set));
 }
 
-/* Who has made up members counts them, and draws another graph than the others: edges that only
- * they draw never open, and how far away its model is nobody can know. */
+/* A peer with invented members counts them and draws another graph. Edges that only this peer
+ * draws never open, and its distance from the others is unknown. */
 static bool drawn_apart(const struct cluster *c, const struct verdict *o)
 {
     return o->kind == VERDICT_UNKNOWN && c->insiders != 0;
 }
 
-/* Its token was over, or nobody whom it was told of was left that could admit it. */
+/* The peer's token had expired, or no peer that could admit it was left. */
 static bool shut_out(const struct cluster *c, const struct verdict *o)
 {
     return o->kind == VERDICT_ALONE && c->plan.listed;
@@ -532,7 +541,7 @@ static void exit_code(struct cluster *c, uint32_t i, int code)
     struct verdict o;
     node_facts(sim_node(c->world, i), &f);
     verdict_judge(&o, &f);
-    /* Too few, the half that does not count, or nobody else. */
+    /* The peer was alone, in the part without a quorum, or among too few peers. */
     bool alone = code == CMD_APART
                  && (o.kind == VERDICT_NO_QUORUM || (o.kind == VERDICT_ALONE && f.n_among == 1));
     if (!alone && !(code == CMD_APART && (drawn_apart(c, &o) || shut_out(c, &o))))
@@ -548,8 +557,8 @@ static bool disk_full(const struct cluster *c, uint32_t i)
     return false;
 }
 
-/* Where all began together as they ended, half of them is the quorum at least, and nobody left: is
- * there one consensus at most? */
+/* Returns whether at most one consensus is possible: all peers began together, the quorum is at
+ * least half of them, and none left. */
 static bool one_at_most(const struct cluster *c)
 {
     bool one = c->plan.quorum >= 0.5 && c->plan.min_peers == c->plan.n_peers && !c->plan.listed

@@ -1,4 +1,4 @@
-/* tests/explore/cluster.c -- a cluster of real nodes whose model is a quadratic, and its faults. */
+/* tests/explore/cluster.c -- a cluster of real nodes that train a quadratic model, with faults. */
 #include "cluster.h"
 
 #include "story.h"
@@ -103,7 +103,7 @@ static void evaluate(void *self, const float *x, uint64_t most, struct trainer_r
     *report = (struct trainer_report){.loss = 1, .n_samples = 1};
 }
 
-/* Nobody has samples here, so that only the story hears of new shares. */
+/* The model has no samples, so a new assignment of shards is only reported to the story. */
 static int members(void *self, const uint64_t *keys, size_t n, uint64_t own)
 {
     const struct watched *p = self;
@@ -132,7 +132,7 @@ static int make_trainer(void *self, uint32_t peer, const struct run *run, struct
     return 0;
 }
 
-/* ---- what nodes tell ---- */
+/* ---- callbacks of nodes ---- */
 
 static void note(void *self, uint32_t peer, const struct node_note *n)
 {
@@ -180,8 +180,8 @@ static void watch(void *self, uint32_t peer, const struct node_event *ev, uint32
 
 static const char *const seeds[] = {"seed-0:1", "seed-1:1"};
 
-/* So many are known from the start: those who come late are known to nobody, and those behind
- * them. */
+/* Returns how many peers are known at the start. Peers that start later, and all peers after
+ * them, are not known. */
 static uint32_t n_known(const struct cluster *c)
 {
     uint32_t first = 0, late = admission_later(&c->plan);

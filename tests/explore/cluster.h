@@ -10,7 +10,7 @@
 
 enum { DIM_MAX = 1208, TEXT = 200 };
 
-/* What went wrong. The first are checked at all times, the rest once faults are over. */
+/* Kinds of failures. The first are checked at all times, the others after the faults. */
 enum wrong {
     WRONG_CRASH,      /* The program died. */
     WRONG_PROTOCOL,   /* A correct peer was taken for a violator. */
@@ -20,16 +20,18 @@ enum wrong {
     WRONG_ROUNDS,     /* Rounds claimed are not those done and those counted as skipped. */
     WRONG_STORM,      /* A peer dials, or is dialled, without end. */
     WRONG_STANDSTILL, /* A peer to which nothing was done does no round for long. */
-    WRONG_ADMITTED,   /* Who may be no member is one, or two of one identity or name are. */
-    WRONG_MEMORY,     /* Links, members, edges or packets beyond any need. */
-    WRONG_DRIFT,      /* A published drift is not that of its round. */
-    WRONG_GATHERING,  /* 30 s after the last fault somebody still gathers. */
-    WRONG_EDGES,      /* ... an edge that both ends want is not open. */
-    WRONG_VIEW,       /* ... peers do not agree on who is there. */
-    WRONG_APART,      /* ... peers in lock step are many rounds apart. */
-    WRONG_END,        /* The run does not end. */
-    WRONG_EXIT,       /* A peer ended with another exit code than 0. */
-    WRONG_CONSENSUS,  /* All said 0, and the models are apart. */
+    /* A peer is a member although it may not be, or two peers with one identity or name are
+     * members. */
+    WRONG_ADMITTED,
+    WRONG_MEMORY,    /* Links, members, edges or packets beyond any need. */
+    WRONG_DRIFT,     /* A published drift differs from the exact drift of its round. */
+    WRONG_GATHERING, /* A peer is still joining 30 s after the last fault. */
+    WRONG_EDGES,     /* ... an edge that both ends want is not open. */
+    WRONG_VIEW,      /* ... two peers disagree about the members. */
+    WRONG_APART,     /* ... peers in lock step are many rounds apart. */
+    WRONG_END,       /* The run does not end. */
+    WRONG_EXIT,      /* A peer ended with another exit code than 0. */
+    WRONG_CONSENSUS, /* All said 0, and the models are apart. */
     WRONG_KINDS
 };
 extern const char *const wrong_name[WRONG_KINDS];
@@ -49,7 +51,7 @@ struct explored
     uint64_t n_rounds, n_skipped; /* Over all peers and lives. */
     double drift;                 /* Exact, at the end, of those that ended with 0; or NaN. */
     double healed_s;              /* After the last fault until all was whole again; or NaN. */
-    uint32_t n_drifts;            /* Published figures that were compared; */
+    uint32_t n_drifts;            /* Number of published drift figures that were compared. */
     double worst_drift;           /* the farthest ratio from 1 among them. */
 };
 
@@ -66,31 +68,33 @@ struct watched
     struct cluster *cluster;
     uint32_t index;
     bool absent, joined, left; /* Not there now; took a model; was asked to leave. */
-    bool out;                  /* It may be no member now: nothing is expected of it. */
-    bool rival;                /* Somebody had its identity or name when it was started. */
-    int64_t since_us;          /* When its process was started, */
-    int64_t listed_us;         /* and when it was put back on the list; 0: it was not. */
-    uint32_t named_as;         /* It has this peer's name, mostly its own. */
+    /* The peer is not allowed to be a member now, so nothing is expected of it. */
+    bool out;
+    bool rival;        /* Another process had its identity or name when it was started. */
+    int64_t since_us;  /* Start time of its process. */
+    int64_t listed_us; /* Time at which it was put back on the allow-list. 0: never. */
+    uint32_t named_as; /* Peer whose name it has, usually its own. */
     char name[WIRE_NAME_MAX + 1];
-    bool resumes; /* It goes on from a checkpoint: its counts are what that says. */
-    void (*done_layer)(void *arg, size_t from); /* As struct trainer's watch; NULL: nobody does. */
+    bool resumes; /* The peer continues from a checkpoint, with the counts in it. */
+    void (*done_layer)(void *arg, size_t from); /* Function of trainer.watch. NULL: none. */
     void *done_arg;
     uint64_t joined_round, done, drift_round, said_round;
     uint64_t n_lives;
-    uint64_t seen;       /* Its beat, */
-    int64_t moved_us;    /* and when that last changed. */
-    uint64_t beat;       /* The same, as it was last seen to change where it was not hurt, */
-    bool hurt;           /* By a fault, or by what it left behind. */
+    uint64_t seen;    /* Its beat, */
+    int64_t moved_us; /* Time of the last change of `seen`. */
+    /* Step counter when it last changed while the peer was not affected by a fault. */
+    uint64_t beat;
+    bool hurt;           /* A fault, or its after-effects, hinder the peer. */
     int64_t beat_us;     /* at this time. */
     uint64_t n_sessions; /* Sessions begun since `second_us`. */
     int64_t second_us;
-    int64_t starts_us; /* Its process has been started, and lives from then on; 0: it does. */
+    int64_t starts_us; /* Time from which its process exists. 0: from the beginning. */
     float target[DIM_MAX];
-    struct exchange (*kept)[KEPT]; /* Of each other peer. */
+    struct exchange (*kept)[KEPT]; /* Last exchanges with each other peer. */
     uint32_t *n_kept;
     float *history; /* (rounds + 1) x dim: before this round's local steps. */
     uint8_t *has;
-    uint32_t *counted; /* Whom it counted as members then. */
+    uint32_t *counted; /* Members that the peer counted at that time. */
 };
 
 struct cluster
@@ -98,21 +102,23 @@ struct cluster
     struct plan plan;
     struct sim_config config;
     bool liar[PLAN_PEERS_MAX];
-    uint32_t outside;  /* Revocations under way, by fault; */
-    uint32_t insiders; /* who has made up members; */
-    uint32_t revoked;  /* Who is not on the list, */
-    int64_t listed_us; /* which changed then. */
+    uint32_t outside;  /* Faults that revoke a peer and are active now, as a set of bits. */
+    uint32_t insiders; /* Peers with invented members. */
+    uint32_t revoked;  /* Peers that are not on the allow-list. */
+    int64_t listed_us; /* Time of the last change of the allow-list. */
     uint32_t n_ghosts; /* Members that were made up. */
     struct sim_world *world;
     struct watched peer[PLAN_PEERS_MAX];
     struct segment segment[3];
-    double moved[DIM_MAX]; /* What local steps have done to the sum over peers. */
+    double moved[DIM_MAX]; /* Sum of all local updates over the peers. */
     bool
-        whole; /* No exchange was left half done: nobody died or was taken for dead, came late or ended early. */
-    uint32_t down[PLAN_FAULTS_MAX]; /* Whom a fault took. */
-    uint32_t hurt[PLAN_FAULTS_MAX]; /* Whose loop or worker it holds up now. */
-    bool settled;     /* 30 s have passed since the last fault, and nobody has ended. */
-    uint32_t unnamed; /* Who resolves names wrongly, */
+        /* No exchange was interrupted: no peer died, was taken for dead, started late or ended
+         * early. */
+        whole;
+    uint32_t down[PLAN_FAULTS_MAX]; /* Peers that each fault has taken down. */
+    uint32_t hurt[PLAN_FAULTS_MAX]; /* Peers whose loop or worker each fault holds up now. */
+    bool settled;     /* 30 s have passed since the last fault, and no peer has ended. */
+    uint32_t unnamed; /* Peers that resolve names to wrong addresses. */
     double names;     /* and how. */
     FILE *trace;
     struct story *story; /* Or NULL. */
@@ -134,10 +140,10 @@ static inline bool cluster_honest(const struct cluster *c, uint32_t peer)
 {
     return !(c->plan.liars & UINT32_C(1) << peer) && !c->peer[peer].out;
 }
-/* The run of a plan. Ends the program where a text of it is none. */
+/* Makes the run of a plan. Ends the program if a text in the plan is invalid. */
 void cluster_set_run(struct run *r, const struct plan *p);
 
-/* The peers that a process is told of when it starts, by records or by names. */
+/* Returns the set of peers that a process knows at its start, from records or names. */
 uint32_t cluster_told(const struct cluster *c);
 
 /* course.c: from beginning to end. */
@@ -148,17 +154,18 @@ uint32_t check_counted(const struct cluster *c, uint32_t peer);
 void check_event(struct cluster *c, uint32_t peer, const struct node_event *ev);
 void check_exchanges(struct cluster *c, uint32_t peer);
 void check_progress(struct cluster *c, uint32_t peer);
-/* Now and then: does everybody do something? */
+/* Checks from time to time that every peer makes progress. */
 void check_pace(struct cluster *c);
-/* Are all edges between those alive open, does nobody gather, do all know who is there? With
- * `tell` what is not so is a finding. */
+/* Returns whether all edges between live peers are open, no peer is joining, and all peers agree
+ * on the members. tell: each violation is reported as a failure. */
 bool check_whole(struct cluster *c, bool tell);
-/* A peer that has found nobody, and all that it was told of are gone: no rule can help it. */
+/* Returns whether a peer has found no other peer and all peers in its bootstrap list have ended,
+ * so that it cannot continue. */
 bool check_stranded(const struct cluster *c, uint32_t i);
 void check_end(struct cluster *c);
 
-/* liars.c: who lies, in the world's configuration; after a job of an honest peer; a line for
- * people of one. */
+/* liars.c: liars_set() configures the Byzantine peers; the checks are called after each job of
+ * an honest peer and for each of its messages to the user. */
 void liars_set(struct cluster *c);
 void liars_check_model(struct cluster *c, uint32_t peer);
 void liars_check_note(struct cluster *c, uint32_t peer, const char *text);
@@ -168,8 +175,8 @@ bool liars_excuse(const struct cluster *c);
 bool liars_part(const struct cluster *c, uint32_t peer);
 double liars_claim(const struct cluster *c);
 
-/* admission.c: what a process is given; it has been started; the list of members is another one;
- * faults; who is there only later, and who was started beside one of its name. */
+/* admission.c: configuration of a process, start of a process, changes of the allow-list,
+ * faults, peers that start later, and rivals of one name. */
 void admission_configure(struct cluster *c, uint32_t peer, struct node_config *n);
 void admission_started(struct cluster *c, uint32_t peer);
 void admission_changed(struct cluster *c);
@@ -180,7 +187,8 @@ void admission_rival(struct cluster *c, uint32_t peer);
 void admission_check(struct cluster *c);
 void admission_look(struct cluster *c, uint32_t peer);
 void admission_settled(struct cluster *c);
-/* So many that live may be refused by this peer, or refuse it, for a token whose time is over. */
+/* Returns how many live peers may refuse this peer, or be refused by it, because a token has
+ * expired. */
 uint32_t admission_forgotten(const struct cluster *c, uint32_t peer);
 /* course.c: a process of this peer ends, if it has not, and another begins. */
 void cluster_start_again(struct cluster *c, uint32_t peer, bool as_new);

@@ -29,7 +29,7 @@ static bool someone_trains(const struct cluster *c)
     return false;
 }
 
-/* Everybody has been killed: with them the run has gone, and it begins anew. */
+/* Returns whether all peers were killed, so that the run is lost and starts again. */
 static bool all_gone(const struct cluster *c)
 {
     for (uint32_t i = 0; i < c->plan.n_peers; i++)
@@ -70,7 +70,7 @@ void cluster_start_again(struct cluster *c, uint32_t i, bool as_new)
     memset(p->kept, 0, c->plan.n_peers * sizeof *p->kept);
     if (c->plan.checkpoint_s == 0)
         memset(p->has, 0,
-               c->plan.rounds + 1); /* Else what it did before holds, if it goes on from there. */
+               c->plan.rounds + 1); /* Its earlier rounds count if it continues from them. */
     int err = as_new ? sim_restart_as_new(c->world, i) : sim_restart(c->world, i);
     assert(err == 0);
     if (as_new)
@@ -82,8 +82,8 @@ void cluster_start_again(struct cluster *c, uint32_t i, bool as_new)
     p->starts_us = sim_now_us(c->world) + c->plan.startup_us;
 }
 
-/* Nobody starts a peer again for a run that the others have finished: they are gone, and it
- * would wait for them. */
+/* A peer is not restarted for a run that the others have finished, because it would wait for
+ * peers that have ended. */
 static void bring_up(struct cluster *c, uint32_t k, uint32_t i)
 {
     const struct fault *f = &c->plan.fault[k];
@@ -270,7 +270,7 @@ static size_t make_turns(const struct plan *p, struct turn turn[TURNS_MAX])
     return n;
 }
 
-/* Its loop or its worker has stopped for good: no end is to be expected of it. */
+/* Returns whether the peer's loop or worker stopped permanently, so that it cannot end. */
 static bool is_lost(const struct cluster *c, uint32_t peer)
 {
     for (uint32_t k = 0; k < c->plan.n_faults; k++)
@@ -296,9 +296,9 @@ static bool someone_ended(const struct cluster *c)
     return false;
 }
 
-/* Some have ended, and those that are left came back too late to be in it: they wait for more
- * peers, as they should, or know nobody who is left. So do guests for somebody who brings a run,
- * where all who knew it died. */
+/* Returns whether the remaining peers came back too late: others have ended, and these peers
+ * wait for more members or know no live peer. The same holds for peers without flags of the run
+ * if all peers that knew the run died. */
 static bool too_late(const struct cluster *c)
 {
     uint32_t ended = 0, left = 0, stranded = 0;
@@ -347,7 +347,7 @@ static bool ends_in_deaths(const struct plan *p)
     return any && deaths;
 }
 
-/* Does somebody live from the first fault to the last? Then whoever comes back finds the run going on. */
+/* Returns whether some peer lives through all faults, so that a returning peer finds the run. */
 static bool someone_lives_on(const struct plan *p)
 {
     uint32_t gone = 0;
@@ -360,7 +360,7 @@ static bool someone_lives_on(const struct plan *p)
     return gone != (UINT32_C(1) << p->n_peers) - 1;
 }
 
-/* Who comes under another's identity or name is not there yet. */
+/* Takes down the peers that start later under the identity or name of another peer. */
 static void take_down_later(struct cluster *c)
 {
     for (uint32_t i = 0; i < c->plan.n_peers; i++)
@@ -377,7 +377,8 @@ void course_run(struct cluster *c)
     assert(turn != NULL);
     size_t n = make_turns(&c->plan, turn), next = 0;
     int64_t over = plan_end_us(&c->plan), limit = limit_us(&c->plan);
-    /* Who goes on from a checkpoint waits so long for those that were there then, where all died. */
+    /* If all peers died, a peer that continues from a checkpoint waits for the members of that
+     * time. */
     bool waits = c->plan.checkpoint_s > 0 && !someone_lives_on(&c->plan);
     int64_t settled =
         over + SETTLED_US + (waits ? RESUME_US : 0) + (int64_t)(c->plan.forget_s * 1e6);
@@ -398,7 +399,7 @@ void course_run(struct cluster *c)
         if (now >= over)
             sim_lose(c->world, 0);
         else if (c->whole && someone_ended(c))
-            c->whole = false; /* An exchange may stay half done for ever. */
+            c->whole = false; /* Some exchange may stay incomplete. */
         if (now >= over && !isfinite(c->out->healed_s) && check_whole(c, false))
             c->out->healed_s = (double)(now - over) * 1e-6;
         if (now >= repaired) {

@@ -21,7 +21,7 @@ struct options
     uint32_t jobs;
 };
 
-/* What a child writes for each seed: first that it begins, then what came of it. */
+/* Messages of a child process: one at the start of a seed, and one with its result. */
 struct word
 {
     uint64_t seed;
@@ -120,7 +120,8 @@ static void start(const struct options *o, struct child *c)
     c->busy = true;
 }
 
-/* The child is gone. Had it begun a seed, that one killed it; another goes on behind. */
+/* Handles the end of a child process. A seed that it had started has crashed; another child
+ * continues after that seed. */
 static void end(const struct options *o, struct tally *t, struct child *c)
 {
     int status;
@@ -191,7 +192,7 @@ static int explore(const struct options *o)
 
 /* ---- one ---- */
 
-/* What is not known (NaN), or of nothing, is not said as a figure. */
+/* Values that are unknown (NaN) or empty are not printed. */
 static void say_run(const struct explored *out)
 {
     printf("%.1f s simulated, %" PRIu64 " events, %" PRIu64 " rounds, %" PRIu64

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* With --byzantine an honest model is no farther from the initial one than so many times the
- * farthest optimum. Local steps alone keep it within once, and noise and what liars add a share
- * of the distances between honest models. */
+/* With --byzantine, the distance of an honest model from the initial model is at most this
+ * factor times the distance of the farthest optimum. Local steps alone keep it within factor 1;
+ * noise and Byzantine peers add a part of the distances between honest models. */
 static const double most_ways = 4;
 
 /* ---- drawing ---- */
@@ -33,7 +33,7 @@ static bool is_borne(const struct plan *p)
     return run_core_check(&run, error) == 0;
 }
 
-/* Those that are there in the end, if they are honest. */
+/* Returns the number of honest peers that are there at the end. */
 static uint32_t n_staying(const struct plan *p)
 {
     uint32_t gone = p->liars, all = (UINT32_C(1) << p->n_peers) - 1;
@@ -69,7 +69,7 @@ static void draw_graph(struct plan *p, struct rng *r)
         snprintf(p->topology, PLAN_TEXT, "complete");
 }
 
-/* From a stream of its own. Whoever brings the run is honest. */
+/* Draws from a separate random stream. The peer that brings the run is honest. */
 void plan_draw_liars(struct plan *p)
 {
     struct rng r = rng_stream(rng_key(p->seed, RNG_TEST, 0xe8, 3));
@@ -77,7 +77,7 @@ void plan_draw_liars(struct plan *p)
     while (attack_all[n_attacks].name != NULL)
         n_attacks++;
     snprintf(p->attack, PLAN_TEXT, "%s", attack_all[rng_below(&r, n_attacks)].name);
-    p->average = false; /* It takes part in everything as CHOCO has it. */
+    p->average = false; /* All peers use CHOCO, which is the mixer that the attacks target. */
     if (plan_chance(&r, 0.5)) {
         draw_tolerance(p, &r);
         n = 1 + (uint32_t)rng_below(&r, p->tolerate);
@@ -88,7 +88,9 @@ void plan_draw_liars(struct plan *p)
         p->liars |= UINT32_C(2) << rng_below(&r, p->n_peers - 1);
     if (p->tolerate > 0)
         draw_graph(p, &r);
-    if (p->min_peers > n_staying(p)) /* They can do without: a liar may be hung up on for good. */
+    /* The others can reach a quorum without the Byzantine peers, whose sessions may be refused
+     * permanently. */
+    if (p->min_peers > n_staying(p))
         p->min_peers = n_staying(p);
     if (p->tolerate > 0 && !is_borne(p))
         snprintf(p->topology, PLAN_TEXT, "complete");
@@ -155,23 +157,24 @@ void liars_check_note(struct cluster *c, uint32_t peer, const char *text)
     }
 }
 
-/* Models are pulled at to the very end: then they may be apart, and whoever sees it says so; and
- * with --byzantine honest ones alone may stay apart, as what is clipped may be all. Else who lies
- * about all but its model keeps nobody from ending well, where nothing else goes wrong, in lock step:
- * else what the edges alone say begins to count for one after another, and not once one has ended. */
+/* Returns whether the attack excuses a failed end. An attacker that pulls models until the end
+ * can keep them apart, and a peer that sees it may say so; with --byzantine even honest models
+ * may stay apart, because everything may be clipped. Other attackers cannot prevent a good end
+ * in lock step without further faults. */
 bool liars_excuse(const struct cluster *c)
 {
     const struct attack *a = c->config.attack;
     struct run run;
     cluster_set_run(&run, &c->plan);
-    /* Where a pass leaves all equal, edges have no length that would bound anything. */
+    /* An exact averaging pass makes all models equal, so that edges give no bound on distances. */
     bool else_wrong =
         c->plan.n_faults > 0 || c->plan.async || round_schedule_of(run_final_topology(&run));
     return c->plan.tolerate > 0 || (a != NULL && (a->lie == ATTACK_MODEL || else_wrong));
 }
 
-/* Honest peers whose models a liar has pulled at, or that were apart for long, may distrust each
- * other for a while. A refusal of a model that is much farther on is not counted as distrust. */
+/* Returns whether honest peers may distrust each other for a while: an attacker pulled at their
+ * models, or they were disconnected for long. The refusal of a model that is far ahead does not
+ * count as distrust. */
 bool liars_part(const struct cluster *c, uint32_t peer)
 {
     struct node_edge e;

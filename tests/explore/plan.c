@@ -53,7 +53,7 @@ static uint32_t draw_set(struct rng *r, uint32_t n)
 int64_t plan_draw_us(struct rng *r, double low_s, double high_s)
 {
     int64_t ms = (int64_t)(log_uniform(r, low_s, high_s) * 1e3);
-    return ms * 1000; /* As its text has it. */
+    return ms * 1000; /* Rounded to milliseconds, as in the text of a plan. */
 }
 
 static void draw_pair(struct rng *r, uint32_t n, struct fault *f)
@@ -118,7 +118,7 @@ static void draw_fault(struct rng *r, const struct plan *p, int64_t length_us, s
     }
 }
 
-/* Who is never there again cannot be waited for. */
+/* Makes some peers leave. Peers that never return cannot be waited for. */
 static void leave_some(struct plan *p)
 {
     uint32_t gone = 0, all = (UINT32_C(1) << p->n_peers) - 1;
@@ -258,7 +258,7 @@ int64_t plan_end_us(const struct plan *p)
     for (uint32_t i = 0; i < p->n_faults; i++) {
         const struct fault *f = &p->fault[i];
         int64_t until = f->at_us + (f->for_us == PLAN_EVER ? 0 : f->for_us);
-        double late = 0; /* A job that was begun slowly goes on so. */
+        double late = 0; /* A job that began slowly continues slowly. */
         if (f->kind == FAULT_RESET)
             late = 1e6 * fmax(f->x, f->y);
         else if (f->kind == FAULT_SLOW && f->for_us != PLAN_EVER)

@@ -22,7 +22,7 @@ enum { PLAN_PEERS_MAX = 24, PLAN_FAULTS_MAX = 24, PLAN_TEXT = 64, PLAN_SECOND = 
 /* Each lasts from `at` for so long. A and B are sets of peers. */
 enum fault_kind {
     FAULT_KILL,    /* A's processes; then started again. */
-    FAULT_REPLACE, /* The same, and come back with new identities. */
+    FAULT_REPLACE, /* The processes are killed and come back with new identities. */
     FAULT_OFF,     /* A's hosts; then on again. */
     FAULT_LEAVE,   /* A are asked to; then started again. */
     FAULT_LATE,    /* A are not there before that (at is 0). */
@@ -31,18 +31,19 @@ enum fault_kind {
     FAULT_SLOW,    /* A's workers take x times as long. */
     FAULT_CUT,     /* Paths from A to B. */
     FAULT_SPLIT,   /* Paths between A and B, both ways. */
-    FAULT_FLAP,    /* The same, on and off every x seconds. */
+    FAULT_FLAP,    /* Paths between A and B are cut and restored every x seconds. */
     FAULT_RESET,   /* Sessions between A and B: x, y seconds until A, B hear; under 0: never. */
-    FAULT_NAMES,   /* Names stand for nothing (x = 0) or for nobody's address (1), as A see it. */
-    FAULT_FLIP,    /* A bit of what A hold of B's models. */
-    FAULT_FULL,    /* A's disks take nothing. */
-    FAULT_REVOKE,  /* A are not on the list of members. */
-    FAULT_CLONE,   /* A, one that is not there before, is started with B's identity. */
-    FAULT_TWIN,    /* The same with B's name only. */
-    FAULT_FLOOD,   /* A tells of x members that do not exist. */
-    FAULT_CHURN,   /* A die, and come back with new identities, every x seconds. */
+    /* For the peers A, names do not resolve (x = 0) or resolve to an unused address (1). */
+    FAULT_NAMES,
+    FAULT_FLIP,   /* A bit of what A hold of B's models. */
+    FAULT_FULL,   /* A's disks take nothing. */
+    FAULT_REVOKE, /* A are not on the list of members. */
+    FAULT_CLONE,  /* A, one that is not there before, is started with B's identity. */
+    FAULT_TWIN,   /* The same with the name of B only. */
+    FAULT_FLOOD,  /* A tells of x members that do not exist. */
+    FAULT_CHURN,  /* A die, and come back with new identities, every x seconds. */
     FAULT_KINDS,
-    FAULT_DRAWN = FAULT_FLIP /* Those before are drawn at random. */
+    FAULT_DRAWN = FAULT_FLIP /* Number of kinds that are drawn at random: those above. */
 };
 
 struct fault
@@ -59,22 +60,23 @@ struct plan
     uint32_t n_peers, min_peers, local_steps, dim;
     uint64_t rounds;
     char topology[PLAN_TEXT], final_topology[PLAN_TEXT], compress[PLAN_TEXT];
-    uint32_t overlap;                     /* As the program's option. */
+    uint32_t overlap;                     /* Value of --overlap. */
     bool async, average, by_name, guests; /* by_name: through bootstrap names. guests: only */
     double gamma, final_drift;            /* peer 0 brings the run. gamma 0: auto. */
     int64_t step_us, latency_us, jitter_us;
     int64_t startup_us; /* A process that is started listens at once, and lives after so long. */
     double step_spread, bytes_per_s, cut_rate;
-    double quorum, patience_s, worker_limit_s; /* As the program's options. */
-    double checkpoint_s;                       /* Likewise; 0: none. */
-    int64_t disk_us;                           /* One is on its disk after so long. */
-    char attack[PLAN_TEXT]; /* What the peers of `liars` do (peer/sim/attack.h); "": nobody lies. */
+    /* Values of --quorum, --quorum-timeout and --straggler-timeout. */
+    double quorum, patience_s, worker_limit_s;
+    double checkpoint_s;    /* Likewise; 0: none. */
+    int64_t disk_us;        /* One is on its disk after so long. */
+    char attack[PLAN_TEXT]; /* Attack of the peers in `liars` (peer/sim/attack.h). "": none. */
     uint32_t liars;         /* Bit i: peer i. */
-    uint32_t tolerate;      /* As the program's option. */
-    bool listed;            /* There is a list of members, with all that are not revoked. */
-    uint32_t tokens;        /* They are on no list, and have a token */
-    double token_s;         /* that is good until so long after the beginning. */
-    double forget_s;        /* As the program's option; 0: never. */
+    uint32_t tolerate;      /* Value of --byzantine. */
+    bool listed;            /* The cluster has an allow-list of all peers that are not revoked. */
+    uint32_t tokens;        /* Peers that are not on the allow-list and have a token. */
+    double token_s;         /* Lifetime of the tokens, in seconds from the beginning. */
+    double forget_s;        /* Value of --member-ttl, in seconds. 0: off. */
     uint32_t n_faults;
     struct fault fault[PLAN_FAULTS_MAX];
 };
@@ -86,13 +88,15 @@ void plan_draw_disks(struct plan *p);
 void plan_draw_liars(struct plan *p);
 /* Lists, tokens, copied identities, made-up members (admission.c). */
 void plan_draw_admission(struct plan *p);
-/* Whom nobody may wait for: those that lie, are outside at some time, or go for ever. */
+/* Returns the peers that no peer may wait for: Byzantine ones, those that are off the allow-list
+ * at some time, and those that leave permanently. */
 uint32_t plan_out(const struct plan *p);
 void plan_print(const struct plan *p, FILE *f);
 /* False, with a line on stderr, where it is no plan. */
 bool plan_read(struct plan *p, FILE *f);
 
-/* When the last fault is over. Who stays away for ever is a fact from then on. */
+/* Returns the time at which the last fault is over. A peer that does not return counts as gone
+ * from that time on. */
 int64_t plan_end_us(const struct plan *p);
 
 extern const char *const fault_name[FAULT_KINDS];
@@ -104,6 +108,6 @@ const char *plan_choose(struct rng *r, const char *const *of);
 /* A number of seconds, uniform in its logarithm, in microseconds that a plan's text can say. */
 int64_t plan_draw_us(struct rng *r, double low_s, double high_s);
 void plan_print_set(FILE *f, const char *before, uint32_t set);
-uint32_t plan_read_set(const char *s); /* 0: it is none. */
+uint32_t plan_read_set(const char *s); /* Reads a set of peers. 0: the text is not a set. */
 
 #endif

@@ -72,7 +72,7 @@ static bool follows(struct story *s, uint32_t peer, uint32_t other, const struct
     return next;
 }
 
-/* Which piece of a model, or what else of it. */
+/* Describes a fragment of a model, or another part of it. */
 static const char *piece_text(uint32_t piece, uint64_t key, uint64_t round)
 {
     static char text[32];
@@ -100,7 +100,7 @@ static bool members_text(char out[MESSAGE_TEXT], const struct wire_members *m)
     return news;
 }
 
-/* What a story says of the message; false: it repeats itself, and is left out. */
+/* Describes a message. Returns false if it repeats an earlier one and is left out. */
 static bool message_text(struct story *s, uint32_t peer, uint32_t other,
                          const struct wire_message *m, char out[MESSAGE_TEXT])
 {
@@ -212,7 +212,7 @@ void story_event(struct story *s, uint32_t peer, const struct node_event *ev, ui
     story_say(s, ev->now_us, peer, text);
 }
 
-/* ---- what has become of a peer ---- */
+/* ---- state of a peer ---- */
 
 void story_state(struct story *s, const struct cluster *c, uint32_t peer)
 {

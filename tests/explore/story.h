@@ -15,7 +15,7 @@ struct story;
 struct story *story_open(FILE *f);
 void story_close(struct story *s); /* NULL is allowed. */
 
-/* A line at this time; peer UINT32_MAX: of nobody. */
+/* Writes a line with this time. peer UINT32_MAX: the line belongs to no peer. */
 void story_say(struct story *s, int64_t now_us, uint32_t peer, const char *text);
 /* Before the event: what reaches the peer. */
 void story_event(struct story *s, uint32_t peer, const struct node_event *ev, uint32_t other);
