@@ -1,8 +1,6 @@
-/* tests/unit/alloc_count.h -- counts the calls of the allocator, whoever makes them.
- *
- * In a build without sanitizers on glibc, which has its own allocator under a
- * second name. Elsewhere ALLOC_COUNTS is 0: a test says so and skips.
- */
+/* tests/unit/alloc_count.h -- counts all calls of the allocator. Works in builds without
+ * sanitizers on glibc, which offers its allocator under a second name. Otherwise ALLOC_COUNTS is
+ * 0, and tests skip with a message. */
 #ifndef TESTS_UNIT_ALLOC_COUNT_H
 #define TESTS_UNIT_ALLOC_COUNT_H
 

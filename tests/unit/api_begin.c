@@ -1,10 +1,10 @@
-/* tests/unit/api_begin.c -- programs that begin with different values: the run's initial model is one of
- * theirs, and all begin with it. */
+/* tests/unit/api_begin.c -- programs with different initial values: all of them begin with the
+ * model of one of them. */
 #include "tests/unit/api_rig.h"
 
 static const char run_words[] = "topology=ring compress=topk:0.3 rounds=40 local_steps=2 seed=7";
 
-/* As from a generator that nobody has seeded. */
+/* Fills the model with different values for each peer, like a random generator without a seed. */
 static void spread(struct rig_peer *p)
 {
     for (int k = 0; k < RIG_N; k++)
@@ -74,7 +74,7 @@ static void test_simulated_peers_begin_with_the_first_ones_model(void **state)
     }
 }
 
-/* Nobody has trained before all have it. */
+/* No peer trains before all have the initial model. */
 static void test_what_is_given_first_is_the_model(void **state)
 {
     static struct rig_peer p[3];
@@ -150,7 +150,7 @@ static void open_tcp(struct rig_peer *p, uint32_t n, const char *words, const ch
     }
 }
 
-/* The others are told where it is: it gives the model, whatever the hashes are. */
+/* Over TCP, the peer without a bootstrap list gives the initial model, whatever the hashes are. */
 static void test_over_tcp_the_one_without_a_list_gives_its_model(void **state)
 {
     static struct rig_peer p[4];
@@ -230,7 +230,7 @@ static void test_who_comes_late_takes_the_initial_model_first(void **state)
     assert_int_equal(n_late, 1);
     assert_int_equal(p[1].rounds, 4);
     for (int k = 0; k < RIG_N;
-         k++) /* Where the first one's steps lead to, and not where it began. */
+         k++) /* The model is the result of the first peer's steps, not its initial values. */
         assert_true(fabsf(p[1].first[k] - 1) < 0.1f);
     rig_close_all(p, 2);
     unlink(key);
@@ -258,7 +258,7 @@ static void open_with_out(struct rig_peer *p, float more, const char *key, const
         fail_msg("%s", hearsay_error(p->h));
 }
 
-/* Nobody else is left who has it: the checkpoint does. */
+/* No other peer with the model is left, but the checkpoint has it. */
 static void test_a_program_that_begins_otherwise_goes_on(void **state)
 {
     struct rig_peer p;
@@ -284,8 +284,8 @@ static void test_a_program_that_begins_otherwise_goes_on(void **state)
     unlink(key);
 }
 
-/* It was stopped before its first checkpoint: its directory names the run that began with what it drew
- * then, or with what it took from another. */
+/* A program that was stopped before its first checkpoint can start again: its directory names
+ * the run that began with its former values, or with those of another peer. */
 static void test_a_program_without_a_checkpoint_begins_again(void **state)
 {
     struct rig_peer p;
@@ -308,7 +308,8 @@ static void test_a_program_without_a_checkpoint_begins_again(void **state)
         assert_int_equal(p.rounds, start == 0 ? 4 : 20);
         hearsay_close(p.h);
     }
-    rig_init(&p, 0, false, text); /* What differs in more is another run still. */
+    /* A run that differs in more than the initial values is another run. */
+    rig_init(&p, 0, false, text);
     assert_int_equal(hearsay_set(p.h, "out", dir), HEARSAY_OK);
     snprintf(text, sizeof text, "rm -f '%s/summary.json'", dir);
     assert_int_equal(system(text), 0);
@@ -356,7 +357,7 @@ static void test_tensors_of_16_bits_take_it_exactly(void **state)
         assert_non_null(good);
         hearsay_close(h[i]);
     }
-    const uint16_t first[3] = {0x3c00, 0xc100, 0x0001}; /* Nobody has trained anything. */
+    const uint16_t first[3] = {0x3c00, 0xc100, 0x0001}; /* No peer has trained. */
     assert_memory_equal(half[0], first, sizeof first);
     assert_memory_equal(half[1], first, sizeof first);
 }

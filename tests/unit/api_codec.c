@@ -229,7 +229,8 @@ static void bad_openings(void **state)
     refuses(HEARSAY_USAGE, "fewer than 2^32", "none", layers, SIZE_MAX);
 }
 
-/* Sizes whose product or sum is too large, also by wrapping round to a small one. */
+/* Sizes whose product or sum is too large are refused, also if the product overflows to a small
+ * number. */
 static void sizes_that_overflow(void **state)
 {
     static const struct hearsay_layer large[] = {{"a", UINT64_C(1) << 32, UINT64_C(1) << 32},

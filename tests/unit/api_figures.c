@@ -1,16 +1,17 @@
-/* tests/unit/api_figures.c -- what a program says of its steps, and what it is told of the run. */
+/* tests/unit/api_figures.c -- the figures that a program reports for its steps, and those that
+ * it receives about the run. */
 #include "tests/unit/api_rig.h"
 
 enum { N = 3, ROUNDS = 12, SAMPLES = 32 };
 
-/* What a peer says of its steps: a loss of each round, and how many samples it is of. */
+/* A peer that reports a loss and a number of samples for each round. */
 struct said
 {
     struct rig_peer peer;
     double (*loss)(uint64_t round);
     uint64_t samples;
-    uint64_t turns; /* Rounds that were its turn, */
-    uint64_t late;  /* and turns whose number was not that of the rounds done before. */
+    uint64_t turns; /* Number of rounds in which the program was asked to train. */
+    uint64_t late;  /* Number of these rounds whose number differed from the rounds done before. */
 };
 
 static double unknown(uint64_t round)

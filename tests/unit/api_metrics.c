@@ -23,7 +23,7 @@ static void open_one(struct rig_peer *p, const char *key, const char *metrics)
     assert_int_equal(hearsay_on_note(p->h, on_note, NULL), HEARSAY_OK);
 }
 
-/* Which signals a thread of ours has blocked. */
+/* Returns the set of signals that a thread of this process blocks. */
 static unsigned long long blocked(const char *task)
 {
     char path[128], line[256];
@@ -75,7 +75,7 @@ static void test_signals_are_the_programs(void **state)
     (void)state;
     rig_key(key);
     if (count_threads(0) != 1)
-        skip(); /* There is no /proc, or somebody else has threads here. */
+        skip(); /* There is no /proc, or the process has other threads. */
     open_one(&p, key, "0");
     assert_int_equal(hearsay_open(p.h), HEARSAY_OK);
     assert_int_equal(hearsay_wait(p.h, -1), HEARSAY_OK);

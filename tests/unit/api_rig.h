@@ -26,13 +26,13 @@ struct rig_peer
 {
     struct hearsay *h;
     uint32_t i;
-    float x[RIG_N];     /* Two tensors, one behind the other, */
-    float apart[RIG_B]; /* or the second one here. */
-    float first[RIG_N]; /* What it was given to train from first. */
+    float x[RIG_N];     /* Memory of two tensors, one after the other. */
+    float apart[RIG_B]; /* Memory of the second tensor, if it is separate. */
+    float first[RIG_N]; /* The model before the first local steps. */
     bool separate;
     uint64_t rounds,
         stop_at; /* Rounds that were its turn; it leaves before this one. 0: it does not. */
-    int code;    /* What the last call returned. */
+    int code;    /* Result of the last call. */
     pthread_t thread;
 };
 
@@ -116,7 +116,8 @@ static inline void rig_key(char path[64])
     assert_int_equal(keyfile_write(path, key, error), 0);
 }
 
-/* n of them over TCP: the first listens, the others are told where. */
+/* Opens n peers over TCP: the first listens, and the others have its address in their bootstrap
+ * lists. */
 static inline void rig_open_tcp(struct rig_peer *p, uint32_t n, const char *options,
                                 const char *key)
 {

@@ -26,7 +26,7 @@ static void expect_near(const struct rig_peer *p, double mean)
             fail_msg("coordinate %d is %g, expected near %g", k, (double)p->x[k], mean);
 }
 
-/* ---- The same bits, however it runs ------------------------------------------------ */
+/* ---- Equal bits over TCP and in the simulator ---- */
 
 static void test_tcp_and_simulation_have_the_same_bits(void **state)
 {
@@ -66,7 +66,7 @@ static void test_two_simulations_and_tensors_apart_have_the_same_bits(void **sta
     simulate(p, 5, true, run_words, NULL);
     rig_expect_same(&p[3], x, "with tensors apart");
     assert_int_equal(hearsay_figures(p[3].h, &f), HEARSAY_OK);
-    /* There and back in each round, and the final model. */
+    /* Each round copies the model twice, and the final model is copied once. */
     assert_int_equal(f.bytes_copied, (2 * 40 + 1) * RIG_N * sizeof(float));
     rig_close_all(p, 5);
 }
@@ -100,11 +100,12 @@ static void test_a_timeout_leaves_the_steps_handed_over(void **state)
     assert_int_equal(hearsay_open(p.h), HEARSAY_OK);
     assert_int_equal(hearsay_open(p.h), HEARSAY_USAGE);
     assert_int_equal(hearsay_set(p.h, "rounds", "4"), HEARSAY_USAGE);
-    assert_int_equal(hearsay_round(p.h, &did, 0), HEARSAY_USAGE); /* It has not got them. */
+    /* The peer does not have the requested data. */
+    assert_int_equal(hearsay_round(p.h, &did, 0), HEARSAY_USAGE);
     assert_int_equal(hearsay_wait(p.h, 0.01), HEARSAY_TIMEOUT);
     hearsay_interrupt(p.h);
     assert_int_equal(hearsay_wait(p.h, -1), HEARSAY_INTERRUPTED);
-    hearsay_close(p.h); /* It never had a second member. */
+    hearsay_close(p.h); /* The run never had a second member. */
     unlink(key);
 }
 
@@ -122,7 +123,7 @@ static void test_who_leaves_is_gone_and_the_others_go_on(void **state)
         rig_join(&p[i]);
     assert_int_equal(p[2].code, HEARSAY_OVER);
     assert_non_null(strstr(hearsay_verdict(p[2].h), "stop"));
-    assert_int_equal(p[2].rounds, 19); /* And claims no more: */
+    assert_int_equal(p[2].rounds, 19); /* The verdict claims no more than that the peer stopped. */
     struct hearsay_figures f = {.size = sizeof f};
     assert_int_equal(hearsay_figures(p[2].h, &f), HEARSAY_OK);
     assert_int_equal(f.rounds_done, 19);
@@ -204,7 +205,7 @@ static void test_evaluations_are_the_callers(void **state)
     assert_true(judge.calls >= 4);
     assert_float_equal(f.accuracy, 0.25, 0);
     assert_int_equal(hearsay_figures(h[1], &f), HEARSAY_OK);
-    assert_true(isnan(f.accuracy)); /* Nobody was asked. */
+    assert_true(isnan(f.accuracy)); /* No evaluation was requested. */
     rig_close_all(p, 2);
 }
 
@@ -272,7 +273,7 @@ static void test_no_handle_is_no_crash(void **state)
     hearsay_close(NULL);
 }
 
-/* ---- What does not go together ------------------------------------------------------------ */
+/* ---- Combinations that are refused ---- */
 
 static void expect_refusal(struct rig_peer *p, const char *what)
 {
@@ -282,7 +283,8 @@ static void expect_refusal(struct rig_peer *p, const char *what)
         fail_msg("found '%s', expected '%s' in it", hearsay_error(p->h), what);
 }
 
-/* The first peer has a, b and c; the others differ in one thing each, and are told in which. */
+/* The first peer has the tensors a, b and c. Each other peer differs in one property, and the
+ * error names this property. */
 static void test_tensors_that_differ_are_refused_by_name(void **state)
 {
     static struct rig_peer p[5];
@@ -329,7 +331,7 @@ static void test_tensors_that_differ_are_refused_by_name(void **state)
     unlink(key);
 }
 
-/* In one simulation nobody would be left to begin with. */
+/* In a simulation all peers are refused, because no peer would be left to begin. */
 static void test_simulated_peers_that_differ_are_refused(void **state)
 {
     static struct rig_peer p[3];
@@ -467,13 +469,13 @@ static void test_a_checkpoint_holds_the_callers_bytes(void **state)
     assert_int_equal(n, sizeof got);
     memcpy(got, kept, n);
     assert_int_equal(got[0], round);
-    assert_int_equal(round, at - 1); /* They were given during the round before. */
+    assert_int_equal(round, at - 1); /* The data were passed during the previous round. */
     assert_int_equal(got[1], 12345);
     rig_train(&p);
     assert_int_equal(p.code, HEARSAY_OVER);
     assert_int_equal(access(file, F_OK), 0);
     hearsay_close(p.h);
-    rig_init(&p, 0, false, text); /* It has finished. */
+    rig_init(&p, 0, false, text); /* The run in this directory has finished. */
     assert_int_equal(hearsay_open(p.h), HEARSAY_USAGE);
     assert_non_null(strstr(hearsay_error(p.h), "finished"));
     hearsay_close(p.h);

@@ -22,7 +22,7 @@ static void add(struct tensors *t, const char *name, void *data, enum hearsay_ty
         fail_msg("%s", error);
 }
 
-/* ---- There and back ---------------------------------------------------------------------- */
+/* ---- Copying in both directions ---- */
 
 static void test_trained_ones_come_first_and_in_place_where_they_lie_so(void **state)
 {
@@ -56,7 +56,8 @@ static void test_trained_ones_come_first_and_in_place_where_they_lie_so(void **s
     add(&t, "var", wide + 10, HEARSAY_FLOAT32, HEARSAY_VARIANCE, 1);
     assert_int_equal(tensors_lay(&t, error), 0);
     assert_null(t.flat);
-    assert_true(tensors_layout(&t) == layout); /* Where they lie is nobody else's. */
+    /* The tensors are in separate memory, so there is no flat vector. */
+    assert_true(tensors_layout(&t) == layout);
     tensors_close(&t);
 
     add(&t, "a", x, HEARSAY_FLOAT32, HEARSAY_TRAINED, 4);
@@ -147,7 +148,7 @@ static void test_what_is_not_finite_is_found_by_its_tensor(void **state)
     tensors_close(&t);
 }
 
-/* ---- As a model has them -------------------------------------------------------------------- */
+/* ---- Order of the tensors of a model ---- */
 
 static void test_a_models_order_is_found_by_names(void **state)
 {
@@ -168,7 +169,8 @@ static void test_a_models_order_is_found_by_names(void **state)
     assert_int_equal(tensors_lay_as(&t, s, 2, error), 0);
     assert_ptr_equal(t.flat, x);
     assert_true(t.segment[1].nonnegative);
-    assert_int_equal(tensors_lay_as(&t, s, 1, error), -EINVAL); /* One too many, */
+    /* One tensor too many is refused. */
+    assert_int_equal(tensors_lay_as(&t, s, 1, error), -EINVAL);
     struct segment other[2] = {s[0], s[1]};
     other[0].dims[0] = 2;
     other[0].dims[1] = 2;

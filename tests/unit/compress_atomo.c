@@ -92,7 +92,7 @@ static void test_unbiased(void **state)
     known = (struct known){.m = 8, .n = 8, .k = 8, .sigma = {4, 3, 2.5, 2, 1.5, 1, 0.7, 0.3}};
     known_make(&known, 11);
     for (size_t i = 0; i < 8; i++) {
-        p[i] = known.sigma[i] / 15.0; /* They sum to 15. */
+        p[i] = known.sigma[i] / 15.0; /* The singular values sum to 15. */
         one[i] = 1.0;
     }
     double z = largest_z(4096, p, one);

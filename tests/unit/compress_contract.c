@@ -17,7 +17,7 @@ static const size_t sizes[] = {0,  1,   2,   3,   5,   7,   8,   15,   16,   17,
 static float vectors[VECTOR_KINDS][N_MAX];
 static float large[N_LARGE], x[N_MAX], x_hat[N_MAX];
 
-/* Where we are, for a failure's message. */
+/* Codec, length and kind of data of the current check, for failure messages. */
 static const char *at_spec;
 static size_t at_n;
 static int at_kind;
@@ -84,8 +84,8 @@ static void check_lengths(struct bench_rig *r)
         check(!compress_validate(r->c, r->bytes, cut), "a truncation passes");
 }
 
-/* Who does not ask what is left over gets the same bytes; only where they add nothing may there be
- * none. x_hat is r->out, which is left as zeros. */
+/* Encoding without the error measurement gives the same bytes, or no bytes if they would add
+ * nothing. x_hat is r->out, which stays zero. */
 static void check_unmeasured(struct bench_rig *r, const float *v)
 {
     size_t len;
@@ -103,7 +103,7 @@ static void check_unmeasured(struct bench_rig *r, const float *v)
     free(other);
 }
 
-/* The same call again, from the same past, gives the same bytes. */
+/* The same call with the same memory gives the same bytes. */
 static void check_repeats(struct bench_rig *r, const struct tested *t, const float *v)
 {
     size_t len = r->len;
@@ -159,8 +159,8 @@ static void check_vector(struct bench_rig *r, const struct tested *t, const floa
         check_repeats(r, t, v);
 }
 
-/* x_hat is not zero: two holders of a replica stay equal bit for bit, and
- * what is left is what was told. */
+/* Two holders of a replica that is not zero stay equal bit for bit, and the remaining error is
+ * the reported one. */
 static void check_replica(struct bench_rig *r)
 {
     float *a = r->out;
@@ -188,8 +188,8 @@ static void check_replica(struct bench_rig *r)
     free(b);
 }
 
-/* What is not finite, or too large, is refused wherever it stands, and leaves
- * no trace: the next message is as if it had not been. */
+/* Values that are not finite or too large are refused at every position, and the next message is
+ * not affected. */
 static void check_refusals(struct bench_rig *r, const struct tested *t)
 {
     static const float bad[] = {NAN, INFINITY, -INFINITY, 0x1p64f, -3e38f};
@@ -347,7 +347,7 @@ static void test_expected(void **state)
     end_of_test();
 }
 
-/* Each codec fills one of the three roles and says what users are told. */
+/* Each codec has one of the three roles, and all texts for users. */
 static void test_table(void **state)
 {
     (void)state;

@@ -23,8 +23,8 @@ static float x[N], x_hat[N];
 static struct tested list[SPECS_MAX];
 static size_t n_specs;
 
-/* About normal, without the mathematical library, whose last bit is not the
- * same everywhere: a sum of uniforms, every 50th ten times as large. */
+/* Fills a vector with roughly normal values: sums of uniform numbers, every 50th value ten times
+ * as large. The mathematical library is not used, because its last bits differ between machines. */
 static void fill(float *v, uint64_t key)
 {
     for (uint64_t i = 0; i < N; i++) {
@@ -35,8 +35,8 @@ static void fill(float *v, uint64_t key)
     }
 }
 
-/* What atomo sends hangs on LAPACK's singular vectors, whose last bits are not
- * the same on all machines (only the sender computes them). */
+/* Returns whether a codec's messages are equal on all machines. Those of atomo depend on the
+ * singular vectors of LAPACK, whose last bits differ (only the sender computes them). */
 static bool has_one_message(const struct tested *t)
 {
     return strcmp(t->codec->name, "atomo") != 0;

@@ -27,7 +27,7 @@ struct honest
     struct compress *c;
     size_t n, len;
     uint8_t *bytes;
-    float *out; /* Exactly n floats, to see one written beside them. */
+    float *out; /* Output of exactly n floats, so that a sanitizer detects a write beyond them. */
 };
 
 /* Three segments as one unit, each by itself, or the outer two as one unit in
@@ -229,8 +229,8 @@ static void test_chosen(void **state)
         {"topk:0.1", 20, 9, {1, 1, 3, 1, 0x1e, 0, 0, 0x80, 0x7f}, false},
         {"topk:0.1", 20, 10, {1, 0x81, 0, 3, 1, 0x1e, 0, 0, 0x80, 0x3f}, false},
         {"topk:0.1", 20, 10, {1, 1, 3, 2, 0x1e, 0, 0, 0, 0x80, 0x3f}, false},
-        /* The same position at a dearer parameter, at one no cheaper, and by
-         * the codes of the other ways. */
+        /* The same positions with a parameter that makes a longer message, with one that makes
+         * an equally long one, and with the codes of the other encodings. */
         {"topk:0.1", 20, 9, {1, 1, 4, 1, 0x1f, 0, 0, 0x80, 0x3f}, false},
         {"topk:0.1", 20, 9, {1, 1, 5, 1, 0x1f, 0, 0, 0x80, 0x3f}, false},
         {"topk:0.1", 20, 9, {1, 1, 32, 1, 0x1f, 0, 0, 0x80, 0x3f}, false},

@@ -113,8 +113,8 @@ static void test_contraction(void **state)
     }
 }
 
-/* The same matrix again and again: what is remembered follows its leading
- * singular vectors, up to the best there is. */
+/* For the same matrix in every round, the remembered factor converges to its leading singular
+ * vectors. */
 static void test_warm_start(void **state)
 {
     (void)state;
@@ -219,7 +219,8 @@ static void test_replicas(void **state)
     rig_close(&rig);
 }
 
-/* The same P, and Q' times 2^k, bit for bit, also of what is remembered. */
+/* Scaling by 2^k gives the same P and Q' times 2^k, bit for bit, also in the memory of the
+ * codec. */
 static void test_scales(void **state)
 {
     (void)state;

@@ -31,14 +31,14 @@ static void fill_segments(void)
     }
 }
 
-/* x as a caller has it who knows it from `from` on. */
+/* Makes x known from index `from` on, as a caller does. */
 static void show(size_t from)
 {
     for (size_t k = 0; k < N; k++)
         hidden[k] = k >= from ? x[k] : (float)NAN;
 }
 
-/* In parts[], as they come together. */
+/* Encodes into parts[], in the order in which the parts become known. */
 static int encode_parts(struct compress *c, uint64_t draw, size_t *len, struct compress_stat *stat)
 {
     struct compress_input in = {.draw = draw, .round = 5, .x = hidden, .x_hat = x_hat};
@@ -104,7 +104,7 @@ static void parts_are_the_message(void **state)
     same("topk:0.1;conv1.*=int8;<20=none", false);
 }
 
-/* By layers: a unit for each segment, so that most of a message is there before the first layer is. */
+/* With one unit per segment, most of the message is written before the first layer is known. */
 static void layers_go_ahead(void **state)
 {
     struct compress *c;
@@ -126,7 +126,8 @@ static void layers_go_ahead(void **state)
     }
 }
 
-/* What is not finite is refused by the part that meets it, and the next message is as any other. */
+/* Values that are not finite are refused in the part that contains them, and the next message is
+ * not affected. */
 static void the_next_one_begins_anew(void **state)
 {
     struct compress *a, *b;

@@ -168,9 +168,9 @@ static bool read_all(enum positions_how how, size_t most, size_t n, const uint8_
     return positions_end(p);
 }
 
-/* What is accepted is in order, in range, and what the encoder would have
- * written: a set has one encoding. The bytes are read from a block of their
- * own, so that a sanitizer sees a byte too many. */
+/* An accepted message is sorted, in range, and equal to the encoder's bytes, because a set has
+ * one encoding. The bytes are in a block of exactly their size, so that a sanitizer detects a
+ * read beyond it. */
 static bool check_foreign(enum positions_how how, size_t most, size_t n, const uint8_t *src,
                           size_t len)
 {
@@ -219,7 +219,7 @@ static void check_set(size_t k, size_t n)
             assert_false(check_foreign(hows[h], k - 1, n, bytes, len));
         assert_false(check_foreign(hows[h], n, set[k - 1], bytes, len));
         assert_false(check_foreign(hows[h], n, set[k / 2], bytes, len));
-        bytes[len] = 0x5a; /* What follows is not looked at. */
+        bytes[len] = 0x5a; /* The bytes after the positions are not read. */
         assert_true(check_foreign(hows[h], n, n, bytes, len + 1));
     }
     /* Auto is the shortest. */
@@ -257,7 +257,7 @@ static void test_round_trips(void **state)
             for (size_t i = 0; i < k; i++) /* All at the start. */
                 set[i] = (uint32_t)i;
             check_set(k, n);
-            set[k - 1] = (uint32_t)n - 1; /* But the last. */
+            set[k - 1] = (uint32_t)n - 1; /* All positions except the last. */
             check_set(k, n);
             for (size_t i = 0; i < k; i++) /* All at the end. */
                 set[i] = (uint32_t)(n - k + i);
@@ -330,7 +330,7 @@ static void test_costs(void **state)
         }
 }
 
-/* A set whose gaps are of one adversary's choosing. */
+/* Makes a set with gaps that are bad for the coder. */
 static size_t gap_set(struct rng *r, size_t n)
 {
     size_t k = 0;
@@ -381,7 +381,7 @@ static void test_bounds(void **state)
             }
 }
 
-/* ---- what may arrive ---- */
+/* ---- messages from other peers ---- */
 
 /* Every truncation, every bit turned, bytes put in and cut out. */
 static void test_edits(void **state)

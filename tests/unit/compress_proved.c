@@ -1,6 +1,5 @@
-/* tests/unit/compress_proved.c -- what is proved of a codec's error, held
- * against every vector: identities of the whole error, bounds of it, and bounds
- * of each element's. */
+/* tests/unit/compress_proved.c -- proved properties of codecs, tested on every kind of vector:
+ * identities and bounds of the whole error, and bounds of each element's error. */
 #include "tests/unit/compress_specs.h"
 #include "tests/unit/compress_vectors.h"
 
@@ -19,7 +18,7 @@ struct outcome
     const float *v, *c;
     size_t n;
     double x2, e2, max, l1;
-    double arg; /* What the claim is proved for: its row's argument. */
+    double arg; /* Parameter for which the claim is proved: the argument in its row. */
 };
 
 static double error_of(const struct outcome *o, size_t i)

@@ -1,5 +1,5 @@
-/* tests/unit/compress_quantisers_wire.c -- bf16, int8, dyn8, qnt and nat: how
- * they round, what each byte says, and the messages that are none. */
+/* tests/unit/compress_quantisers_wire.c -- bf16, int8, dyn8, qnt and nat: rounding, meaning of
+ * each byte, and invalid messages. */
 #include "tests/unit/compress_vectors.h"
 
 #include "compress/codec.h"
@@ -148,7 +148,7 @@ static void test_nat_rounding(void **state)
 
 /* ---- the tree ---- */
 
-/* By the definition, bit by bit. */
+/* Computes the value from the definition, bit by bit. */
 static double tree_entry(unsigned code)
 {
     int zeros = 0;
@@ -191,7 +191,7 @@ static void test_dyn8_nearest(void **state)
     v[0] = -7.5f;
     for (size_t i = 1; i < N; i++)
         v[i] = (float)(7.5 * pow(10.0, -7.5 * rng_unit(&rng)) * (i % 2 == 0 ? 1 : -1));
-    for (size_t z = 1; z < 7; z++) /* Where decades meet. */
+    for (size_t z = 1; z < 7; z++) /* Values at the borders of decades. */
         v[z] = (float)(7.5 * 0.1028 * pow(10.0, 1 - (double)z));
     assert_int_equal(rig_code(&r, 1, v), 0);
     assert_true(r.out[0] == v[0]);
@@ -373,7 +373,7 @@ static void test_add_is_decode(void **state)
     }
 }
 
-/* ---- messages that are none ---- */
+/* ---- invalid messages ---- */
 
 struct edit
 {

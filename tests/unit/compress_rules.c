@@ -209,7 +209,7 @@ static void test_layer_scope(void **state)
     static struct tested list[SPECS_MAX];
     size_t n_specs = specs_all(list);
     vector_fill(v, D, VECTOR_LAPLACE, 2);
-    memset(v + lenet[2].offset, 0, 2400 * sizeof *v); /* One stands still. */
+    memset(v + lenet[2].offset, 0, 2400 * sizeof *v); /* One segment does not change. */
     for (size_t i = 0; i < n_specs; i++) {
         static const char *const names[] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
         char spec[SPEC_LONG];
@@ -329,7 +329,8 @@ static void test_idle_rules(void **state)
     (void)state;
     static const struct
     {
-        const char *spec, *idle; /* The text of the rule; NULL: there is none. */
+        /* Spec of the rule that leaves the segment idle. NULL: there is none. */
+        const char *spec, *idle;
     } row[] = {{"sign", NULL},
                {"sign;bias=fp16", NULL},
                {"sign;conv=fp16;fc?.bias=none", NULL},

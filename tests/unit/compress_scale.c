@@ -1,5 +1,5 @@
-/* tests/unit/compress_scale.c -- what a compressor may not notice: the scale,
- * signs, order, threads. */
+/* tests/unit/compress_scale.c -- results of a compressor do not depend on scale, signs, order
+ * and threads. */
 #include "tests/unit/compress_specs.h"
 #include "tests/unit/compress_vectors.h"
 

@@ -12,8 +12,8 @@ enum { MILLION = 1000000, SMALL_MAX = 300 };
 
 static float v[MILLION];
 
-/* The sizes are those of one million Gaussian values, the unit's first byte
- * included; bound and nominal say the same where a message has one length. */
+/* The sizes are those of one million Gaussian values, with the unit's first byte. If all
+ * messages have one length, bound and nominal size are equal to it. */
 static void test_exact_sizes(void **state)
 {
     (void)state;
@@ -119,8 +119,7 @@ static void test_budget(void **state)
     rig_close(&r);
 }
 
-/* Vectors of n whose positions are as far from random as can be, or whose
- * values are. */
+/* Fills vectors whose positions or values are far from random. */
 static void fill_odd(struct rng *r, size_t n)
 {
     size_t how = rng_below(r, 6);

@@ -7,7 +7,7 @@
 enum { N_MAX = 1 << 20, WARM = 4 };
 
 static float v[N_MAX];
-static bool want[N_MAX]; /* What the reference takes. */
+static bool want[N_MAX]; /* Positions that the reference selects. */
 static uint32_t order[N_MAX];
 
 /* Exactly those that the reference wants. */
@@ -205,7 +205,7 @@ static void check_aji(size_t n, int kind)
     }
 }
 
-/* Where the sample of n looks, as aji.c has it. */
+/* Marks the positions that aji.c samples. */
 static void mark_sample(size_t n, size_t m, bool *looks)
 {
     memset(looks, 0, n * sizeof looks[0]);
@@ -255,7 +255,7 @@ static void test_aji(void **state)
     chosen_close(&c);
 }
 
-/* ---- what all have in common ---- */
+/* ---- properties of all sparsifiers ---- */
 
 static const char *const all[] = {"topk", "randk", "thr", "aji", "adaq", "adath", "wangni"};
 enum { ALL = sizeof all / sizeof all[0] };

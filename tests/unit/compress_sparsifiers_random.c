@@ -113,7 +113,7 @@ static void test_randk_size(void **state)
     assert_int_equal(compress_bound(r.c), r.len);
     assert_int_equal(compress_nominal(r.c), r.len);
     rig_close(&r);
-    rig_open(&r, "randk,warm=3", 1000000); /* And k, in three bytes. */
+    rig_open(&r, "randk,warm=3", 1000000); /* The message also contains k, in three bytes. */
     struct compress_input in = {.round = 3, .x = v, .x_hat = r.out};
     memset(r.out, 0, 4000000);
     assert_int_equal(compress_encode(r.c, &in, r.bytes, &r.len, &r.stat), 0);
@@ -122,7 +122,7 @@ static void test_randk_size(void **state)
     rig_close(&r);
 }
 
-/* What is not sent is not read: it may be NaN, unless somebody asks for the error. */
+/* Values that are not sent are not read and may be NaN, unless the error is requested. */
 static void test_randk_reads(void **state)
 {
     (void)state;
@@ -290,7 +290,7 @@ static void test_wangni_numbers(void **state)
     chosen_close(&c);
 }
 
-/* So much of Gaussian and of Laplacian data gets across at 10 %. */
+/* Contraction at 10 % for Gaussian and for Laplacian data. */
 static void test_wangni_delta(void **state)
 {
     (void)state;

@@ -319,7 +319,8 @@ static void random_rule(struct rng *r, char *text, bool other)
     strcat(text, scopes[rng_below(r, 4)]);
 }
 
-/* What is accepted says the same again; most random texts are. */
+/* The canonical text of an accepted spec is accepted and unchanged. Most random texts are
+ * accepted. */
 static void test_fixed_points(void **state)
 {
     (void)state;

@@ -110,7 +110,7 @@ static const struct further further_specs[] = {
     {"qsgd:4,scope=block:100", CODEC_CONTRACTION, 0},
 };
 
-/* What defaults cannot be asked for. */
+/* Codecs that need parameters other than the default ones. */
 static const struct
 {
     const char *name;

@@ -102,8 +102,8 @@ static const size_t lengths[] = {1,    2,    3,    4,    5,    6,     7,    8,  
                                  16,   17,   24,   25,   33,   257,   1023, 1024, 1025,
                                  4097, 5119, 5120, 5121, 6145, 10241, 65536};
 
-/* No message has more error than there was, the error is what was told, and
- * the largest value is not lost, but where that is the historic form's way. */
+/* No message increases the error, the reported error is right, and the largest value is kept,
+ * except in the historic form of the codec. */
 static void check_message(const char *spec, size_t n, int kind)
 {
     struct bench_rig r;
@@ -155,7 +155,7 @@ static void test_onebit_beats_sign(void **state)
         }
 }
 
-/* One tiny class beside a huge one keeps its mean. */
+/* A tiny class next to a huge one keeps its mean. */
 static void test_onebit_classes_apart(void **state)
 {
     (void)state;
@@ -170,7 +170,7 @@ static void test_onebit_classes_apart(void **state)
     rig_close(&r);
 }
 
-/* A single value, equal values, and values of one sign are told exactly. */
+/* Single values, equal values, and values of one sign are encoded exactly. */
 static void test_degenerate(void **state)
 {
     (void)state;
@@ -358,7 +358,7 @@ static void test_scale_equivariance(void **state)
         }
 }
 
-/* What is not finite, or becomes too large by its scale, is refused. */
+/* Values that are not finite, or become too large by their scale, are refused. */
 static void test_out_of_range(void **state)
 {
     (void)state;

@@ -232,8 +232,10 @@ static const struct
     {"onebit", 3, 10, {1, ZERO, ONE, 3}, true},  /* A zero is not < 0. */
     {"onebit", 3, 10, {1, ZERO, ZERO, 0}, true}, /* A mean below floats. */
     {"onebit", 3, 10, {1, HALF_LIMIT, HALF_LIMIT, 2}, true},
-    {"onebit", 3, 10, {1, ONE, ONE, 0}, false},  /* minus of nobody */
-    {"onebit", 3, 10, {1, ONE, ONE, 7}, false},  /* plus of nobody */
+    /* The mean of negative values is given, but there are none. */
+    {"onebit", 3, 10, {1, ONE, ONE, 0}, false},
+    /* The mean of positive values is given, but there are none. */
+    {"onebit", 3, 10, {1, ONE, ONE, 7}, false},
     {"onebit", 3, 10, {1, ONE, ZERO, 2}, false}, /* -0 */
     {"onebit", 3, 10, {1, ONE, ONE, 10}, false}, /* Padding. */
     {"onebit", 3, 10, {1, MINUS_ONE, ONE, 2}, false},
@@ -248,7 +250,8 @@ static const struct
     {"onebit", 8, 10, {1, ZERO, ONE, 0xff}, true},
     {"onebit", 8, 10, {1, ONE, ONE, 0xff}, false},
     {"onebit", 9, 11, {1, ONE, ONE, 0xff, 0}, true},
-    {"onebit", 9, 11, {1, ONE, ONE, 0xff, 1}, false}, /* plus of nobody */
+    /* The mean of positive values is given, but there are none. */
+    {"onebit", 9, 11, {1, ONE, ONE, 0xff, 1}, false},
 
     /* Five codes in two bytes: 0 2 4 - and 1 3 - -. */
     {"thr2", 5, 7, {1, ONE, 0x3e, 0x0b}, true},

@@ -22,7 +22,7 @@ typedef void draw_fn(void *self, uint64_t draw, float *out);
 struct verdict
 {
     double worst; /* The largest |z|, */
-    double z2;    /* and the sum of squares: n if all is well. */
+    double z2;    /* Sum of z^2. Expected: n. */
     bool unbiased;
 };
 
@@ -89,7 +89,7 @@ static void check_codec(const char *spec)
     n = SIDE * SIDE;
 }
 
-/* What each codec's own options make of it. */
+/* Each codec with its own options for unbiased messages. */
 static void test_codecs(void **state)
 {
     (void)state;
@@ -127,7 +127,7 @@ static void test_further(void **state)
         check_codec(specs[i]);
 }
 
-/* And what is biased is seen to be. */
+/* The test detects codecs that are biased. */
 static void test_biased(void **state)
 {
     (void)state;

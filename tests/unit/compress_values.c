@@ -103,7 +103,7 @@ static void test_level_overflow(void **state)
     assert_true(naive > 1000000); /* The data do provoke it. */
 }
 
-/* The same of other forms, fewer. */
+/* The same for other forms, with fewer values. */
 static void test_lone_values(void **state)
 {
     (void)state;

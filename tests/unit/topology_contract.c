@@ -233,7 +233,7 @@ static void test_degrees(void **state)
     expect_degree("torus", 8, 3);      /* 2 x 4 */
     expect_degree("torus", 13, 4);     /* Prime: twisted. */
     expect_degree("torus:2x7", 14, 3); /* As asked, */
-    expect_degree("torus", 14, 4);     /* where the free choice is twisted. */
+    expect_degree("torus", 14, 4);     /* Without sizes in the spec, the torus is twisted. */
     expect_degree("torus:1x14", 14, 2);
     expect_degree("complete", 17, 16);
     expect_degree("exponential", 16, 7); /* +-1, +-2, +-4, 8 */

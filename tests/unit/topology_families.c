@@ -161,7 +161,8 @@ static void test_bipartite(void **state)
     (void)state;
     for (uint32_t m = 2; m <= 40; m++)
         expect_spectrum("bipartite", 2 * m, 1.0 / (1 + m), (1.0 - m) / (1 + m));
-    /* Where a < b the weight is 1 / (1 + b): 1 - L / (1 + b), and L has a, b and a + b. */
+    /* For a < b the weight is 1 / (1 + b), so that W = 1 - L / (1 + b), and the Laplacian L has
+     * the eigenvalues a, b and a + b. */
     expect_spectrum("bipartite:3,5", 8, 1 - 3.0 / 6, 1 - 8.0 / 6);
     expect_spectrum("bipartite:1,7", 8, 1 - 1.0 / 8, 0);
     expect_diameter("bipartite", 64, 2);
@@ -170,7 +171,7 @@ static void test_bipartite(void **state)
     assert_int_equal(n_edges(&g), 6 * 11);
     assert_int_equal(graph_degree(&g, 0), 11);
     graph_close(&g);
-    g = build("bipartite:1,999", 10, SEED); /* Nobody is alone: one stays. */
+    g = build("bipartite:1,999", 10, SEED); /* No peer is isolated: one stays in the other half. */
     assert_int_equal(n_edges(&g), 9);
     graph_close(&g);
     g = build("bipartite:999,1", 10, SEED);
@@ -261,8 +262,8 @@ static void test_er(void **state)
     graph_close(&g);
 }
 
-/* What joins components is as few edges as can be: almost none of the pairs is drawn here, so that
- * the graph is a tree. A tree of 300 in which each hangs on a random one before is some 20 deep. */
+/* Components are joined by as few edges as possible: here almost no pair is drawn, so that the
+ * graph is a tree. A random recursive tree of 300 vertices is about 20 deep. */
 static void test_joined(void **state)
 {
     (void)state;
@@ -274,8 +275,8 @@ static void test_joined(void **state)
     }
 }
 
-/* The ends that stay are those of the ring; of 1,000 peers the share is that of P to five standard
- * deviations (2,000 ends, 0.1: 67 moved more or less). */
+/* The ends that stay are those of the ring. With 1,000 peers their share is P within five
+ * standard deviations (2,000 ends, P = 0.1: about 67). */
 static void test_small_world(void **state)
 {
     uint32_t stayed = 0;
@@ -285,7 +286,7 @@ static void test_small_world(void **state)
         stayed += has_edge(&g, v, (v + 1) % 1000) + has_edge(&g, v, (v + 2) % 1000);
     assert_in_range(stayed, 1800 - 67, 1800 + 67 + 8); /* Some come back to where they were. */
     assert_int_equal(n_edges(&g), 2000);
-    assert_true(graph_diameter(&g) < 40); /* That of the ring is 250. */
+    assert_true(graph_diameter(&g) < 40); /* The diameter of the ring is 250. */
     graph_close(&g);
     g = build("small-world:6,0", 30, SEED);
     for (uint32_t v = 0; v < 30; v++)
@@ -306,8 +307,8 @@ static double root_of(double lambda, double m)
     return d < 0 ? sqrt(m) : (fabs(b) + sqrt(d)) / 2;
 }
 
-/* It shrinks all errors by sqrt(m), where the gap is tiny and where eigenvalues are near -1, too;
- * and no other m does better. */
+/* The best momentum shrinks all errors by sqrt(m) per round, also with a tiny gap and with
+ * eigenvalues near -1. No other m is better. */
 static void test_momentum(void **state)
 {
     static const struct

@@ -1,5 +1,5 @@
-/* tests/unit/topology_matching.c -- one partner a round: matchings, how much of a distance their passes
- * leave, who says of a pass that it is exact, and who of a graph that it is of pairs. */
+/* tests/unit/topology_matching.c -- schedules with one partner per round: the matchings, the
+ * contraction of a pass, which passes are exact, and which graphs consist of pairs. */
 #include "topology/round_schedule.h"
 #include "topology/topology.h"
 
@@ -23,7 +23,7 @@ static struct round_schedule build(const char *spec, uint32_t n, uint64_t seed)
     return r;
 }
 
-/* Nobody has two partners in a round, and both move half the way. */
+/* Each peer has at most one partner in a round, and both move half of the distance. */
 static void expect_matchings(const struct round_schedule *r, const char *spec)
 {
     uint32_t *partners = calloc(r->n, sizeof *partners);
@@ -64,7 +64,7 @@ static double product(const struct round_schedule *r, double p[DENSE][DENSE])
     return worst;
 }
 
-/* The greatest |P x| / |x| of x whose mean is 0: many steps of the power method on P' P. */
+/* Returns the largest |P x| / |x| for x with mean 0, by many steps of the power method on P' P. */
 static double greatest(double p[DENSE][DENSE], uint32_t n)
 {
     double x[DENSE], y[DENSE], norm = 0;
@@ -95,7 +95,7 @@ static double greatest(double p[DENSE][DENSE], uint32_t n)
     return sqrt(norm);
 }
 
-/* Who says exact is, and who does not is not; the share is that of the matrix. */
+/* A schedule is exact if and only if it says so. The contraction is that of its matrix. */
 static void test_passes(void **state)
 {
     static const char *const specs[] = {
@@ -110,7 +110,7 @@ static void test_passes(void **state)
             if (strncmp(specs[i], "base", 4) != 0)
                 expect_matchings(&r, specs[i]);
             assert_int_equal(round_schedule_share(&r, &share), 0);
-            /* Some random matchings of 2^m peers are those of a hypercube. */
+            /* Some random matchings of 2^m peers happen to be those of a hypercube. */
             bool lucky = (n & (n - 1)) == 0 && strncmp(specs[i], "matching", 8) == 0;
             if (r.exact != round_schedule_exact(specs[i], n) || (r.exact && worst > 1e-12)
                 || (!r.exact && !lucky && worst < 1e-12))
@@ -147,9 +147,10 @@ static void test_one_peer(void **state)
     assert_true(round_schedule_exact("one-peer-exponential", 1));
 }
 
-/* As many pairs as can be; an odd one waits. The first two rounds alone connect all, for any n. */
-/* Each log2(n) rounds are one-peer-exponential of some order of the peers; the first is that of their
- * numbers. As many orders as are asked for, or as a pass has room for. */
+/* Each round has as many pairs as possible; with an odd number, one peer waits. For every n, the
+ * first two rounds connect all peers. */
+/* Each log2(n) rounds are one-peer-exponential in some order of the peers; the first order is
+ * that of their numbers. There are as many orders as requested, or as fit in a pass. */
 static void expect_rotation(const char *spec, uint32_t n, uint32_t orders, uint32_t bits)
 {
     struct round_schedule r = build(spec, n, SEED), again = build(spec, n, SEED);
@@ -159,7 +160,8 @@ static void expect_rotation(const char *spec, uint32_t n, uint32_t orders, uint3
     assert_int_equal(r.n_rounds, orders * bits);
     expect_matchings(&r, spec);
     assert_memory_equal(r.edge, plain.edge, each * sizeof *r.edge);
-    for (uint32_t k = 0; k <= r.n_rounds; k++) /* As many pairs in each order's rounds. */
+    /* The rounds of each order have the same number of pairs. */
+    for (uint32_t k = 0; k <= r.n_rounds; k++)
         assert_int_equal(r.first[k], k / bits * each + plain.first[k % bits]);
     assert_memory_equal(r.edge, again.edge, r.first[r.n_rounds] * sizeof *r.edge);
     if (n > 8)
@@ -217,7 +219,8 @@ static void test_orders_are_uniform(void **state)
             assert_true(fabs(count[a][b] - mean) <= most);
 }
 
-/* Families whose rounds are such pairs say so, and no other; not for a lucky number of peers only. */
+/* A family is marked as one of pairs if and only if its rounds are pairs, for every number of
+ * peers. */
 static void test_pairs_are_said(void **state)
 {
     static const char *const pairs[] = {"one-peer-exponential", "rotation", "matching:2", NULL};
@@ -250,8 +253,8 @@ static void test_matching(void **state)
     }
 }
 
-/* Every pair is as likely as any in every round, the second, too, and so is who waits: 3,000 draws,
- * five standard deviations. */
+/* Each pair is equally likely in every round, also in the second, and so is each waiting peer:
+ * 3,000 draws, five standard deviations. */
 static void uniform(uint32_t n, double p)
 {
     enum { N = 9, ROUNDS = 3, DRAWS = 3000 };

@@ -115,8 +115,8 @@ static bool is_mean(const struct round_schedule *r, uint32_t begin, uint32_t n_r
 
 /* ---- one pass ---- */
 
-/* Every matrix is symmetric by construction, as an edge moves both ends alike; here, that rows
- * keep a part of their own and that nobody has more than k neighbours. */
+/* Each matrix is symmetric, because an edge moves both ends equally. Checked here: each row
+ * keeps a part of its own value, and each peer has at most k neighbours. */
 static void check_rounds(const struct round_schedule *r, const char *spec, uint32_t k)
 {
     double *own = calloc(r->n, sizeof *own);
@@ -168,7 +168,8 @@ static void test_a_pass_is_the_mean(void **state)
         }
 }
 
-/* Mean once, mean for ever after; but from another round on a pass may fall short of it. */
+/* After an exact pass the models stay equal. A pass that begins in another round may not be
+ * exact. */
 static void test_order_matters(void **state)
 {
     (void)state;
@@ -186,7 +187,7 @@ static void test_lengths(void **state)
     (void)state;
     static const struct
     {
-        uint32_t n, rounds[3]; /* Those of base:1, base:2 and base:4. */
+        uint32_t n, rounds[3]; /* Rounds of base:1, base:2 and base:4. */
     } known[] = {{8, {3, 3, 2}},    {16, {4, 4, 2}},     {64, {6, 6, 3}}, {25, {9, 6, 2}},
                  {100, {11, 8, 3}}, {1000, {16, 12, 5}}, {2, {1, 1, 1}},  {3, {3, 1, 1}}};
     static const char *const specs[] = {"base:1", "base:2", "base:4"};

@@ -157,7 +157,7 @@ static void test_refused(void **state)
     assert_int_equal(graph_build(&g, "small-world:90000,0.1", 100000, 1), -EINVAL);
 }
 
-/* What was found is shown, cut short and printable. */
+/* Error messages show the text that was found, shortened and printable. */
 static void test_error_text(void **state)
 {
     (void)state;
@@ -165,7 +165,7 @@ static void test_error_text(void **state)
     assert_int_equal(topology_canonical("regular:0", canonical, error), -EINVAL);
     assert_string_equal(error,
                         "regular: found '0', expected K neighbours, 2 or more, as in regular:4");
-    /* Whatever is no kind is told of all there are, and what may have been meant. */
+    /* An unknown family is answered with the list of families and the most similar name. */
     assert_int_equal(topology_canonical("smal-world:4,0.1", canonical, error), -EINVAL);
     for (size_t i = 0; topology_all[i] != NULL; i++)
         assert_non_null(strstr(error, topology_all[i]->name));

@@ -67,8 +67,8 @@ static void test_circulants(void **state)
     circulant("torus", 997); /* Prime: twisted, and circulant. */
 }
 
-/* The matrix of a star is 1 - L / n, whose Laplacian L has the eigenvalues 0, 1 (n - 2 times) and
- * n. */
+/* The matrix of a star is 1 - L / n, and its Laplacian L has the eigenvalues 0, 1 (n - 2 times)
+ * and n. */
 static void test_star(void **state)
 {
     (void)state;
@@ -113,7 +113,8 @@ static void test_known_gaps(void **state)
 
 /* ---- momentum ---- */
 
-/* How much is left after so many rounds of exact averaging with momentum m, from noise. */
+/* Returns the remaining distance after a number of rounds of exact averaging with momentum m,
+ * starting from noise. */
 static double left(const struct graph *g, double m, int rounds)
 {
     static double x[DENSE * 4], before[DENSE * 4], next[DENSE * 4];
@@ -143,15 +144,15 @@ static double left(const struct graph *g, double m, int rounds)
     return sqrt(sum);
 }
 
-/* It never does worse than none, far better where the gap is small, and neither more nor less of
- * it does any better in the long run. */
+/* The chosen momentum is never worse than none and much better if the gap is small. A larger or
+ * smaller momentum is not better in the long run. */
 static void test_momentum(void **state)
 {
     static const struct
     {
         const char *spec;
         uint32_t n;
-        double most; /* As a share of what is left without. */
+        double most; /* As a share of the distance that remains without momentum. */
     } known[] = {{"ring", 8, 1e-6},       {"ring", 64, 1e-6},        {"torus", 64, 1e-9},
                  {"regular:4", 40, 1e-9}, {"exponential", 64, 1e-3}, {NULL, 0, 0}};
     (void)state;
@@ -277,8 +278,8 @@ static void test_large(void **state)
     assert_true(s.lambda_2 < (1 + 2 * sqrt(3)) / 5 + 0.01 && s.lambda_2 > 0.85);
 }
 
-/* Where all vertices are alike, spread^2 = mean over the eigenvalues but 1 of
- * W of 1 / (1 - lambda^2). */
+/* If all vertices are alike, spread^2 is the mean of 1 / (1 - lambda^2) over the eigenvalues of
+ * W other than 1. */
 static void test_spread_of_rings(void **state)
 {
     static const uint32_t sizes[] = {2, 3, 4, 8, 25};
@@ -299,8 +300,8 @@ static void test_spread_of_rings(void **state)
     }
 }
 
-/* Exact averaging in one round leaves the newest step only; one peer has nobody
- * to be apart from. */
+/* After exact averaging in one round only the newest step remains. A single peer has no
+ * distance. */
 static void test_spread_of_others(void **state)
 {
     struct graph g;
@@ -311,7 +312,7 @@ static void test_spread_of_others(void **state)
     assert_int_equal(graph_build(&g, "ring", 1, SEED), 0);
     near(graph_spread(&g, 0), 0, "spread", "ring", 1);
     graph_close(&g);
-    /* The middle of a star hears everybody; a tip hears only the middle. */
+    /* The centre of a star hears all peers; a leaf hears only the centre. */
     assert_int_equal(graph_build(&g, "edges:0-1,0-2,0-3,0-4,0-5", 6, SEED), 0);
     assert_true(graph_spread(&g, 1) > graph_spread(&g, 0));
     graph_close(&g);
