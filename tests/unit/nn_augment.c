@@ -16,7 +16,7 @@ enum { N = 3, SIZE_MOST = 4 * 33 * 33, DRAWS = 300 };
 static uint8_t pixels[N * SIZE_MOST];
 static uint16_t labels[N];
 
-/* A set of n x c x h x w noise whose pixels, normalised, tell the channel. */
+/* Makes n images of c x h x w noise, whose normalised pixels show their channel. */
 static struct dataset set_of(uint32_t c, uint32_t h, uint32_t w)
 {
     struct dataset d = {.kind = "cifar10",
@@ -113,7 +113,7 @@ static void test_views(void **state)
             check_views(&all[i], shapes[k][0], shapes[k][1], shapes[k][2]);
 }
 
-/* Where nothing is asked, or of rows: the sample as it is. */
+/* Without augmentation, and for rows, samples do not change. */
 static void test_untouched(void **state)
 {
     (void)state;

@@ -93,7 +93,7 @@ static void test_libsvm(void **state)
     (void)rows_mutate(&svm, r, "1:1 3:2\n2:4 # one\n5:0.5\n", 2000, 1);
 }
 
-/* The names as a text, and back, if they are those of the hash. */
+/* Names are written as a text and read back, if they have the hash of the kind. */
 static void test_names(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* tests/unit/nn_column_statistics.c -- moments of columns: pooled they are those of the union, bytes of strangers. */
+/* tests/unit/nn_column_statistics.c -- statistics of columns: pooled statistics equal those of
+ * the union, and hostile bytes are refused. */
 #include "nn/data/data.h"
 #include "nn/math/rng.h"
 
@@ -38,7 +39,7 @@ static bool close_to(double a, double b, double width)
     return fabs(a - b) <= 1e-12 * fmax(width, fabs(b));
 }
 
-/* Columns whose means are up to a million deviations from 0, with gaps. */
+/* Draws columns with gaps, whose means are up to a million deviations from 0. */
 static void draw_rows(uint64_t seed, float *rows)
 {
     for (size_t i = 0; i < (size_t)ROWS * COLUMNS; i++) {
@@ -48,8 +49,9 @@ static void draw_rows(uint64_t seed, float *rows)
     }
 }
 
-/* Where the parts end, two of them of one row, and in which order they are pooled. None has more rows than
- * COLUMN_STATISTICS_WEIGHT times the median one, which test_weight() is about. */
+/* Draws the borders of the parts, two of them with one row, and the order of pooling. No part
+ * has more rows than COLUMN_STATISTICS_WEIGHT times the median part; test_weight() tests larger
+ * ones. */
 static void cut(uint64_t seed, size_t end[PARTS], size_t order[PARTS])
 {
     enum { LEAST = 5 };
@@ -66,7 +68,7 @@ static void cut(uint64_t seed, size_t end[PARTS], size_t order[PARTS])
     }
 }
 
-/* However rows are dealt out, and in whatever order: the moments are those of all of them. */
+/* Pooled statistics equal those of all rows, for every division into parts and every order. */
 static void test_union(void **state)
 {
     (void)state;
@@ -104,7 +106,8 @@ static void test_union(void **state)
     }
 }
 
-/* Whoever says that it has a trillion rows counts for 64 times the median member, not for all. */
+/* A member that reports a trillion rows has 64 times the weight of the median member, and not
+ * more. */
 static void test_weight(void **state)
 {
     (void)state;
@@ -218,11 +221,12 @@ static void test_words(void **state)
     check_words(0, 40, 40, 24, 0, false, 64);
     check_words(0, 40, 40, 25, 0, true, 0); /* The 65th. */
     check_words(0, 3, 100, 70, 0, true, 0); /* More already at one of them. */
-    check_words(0, 4, 2, 60, 1, false, 4);  /* What one of three has alone does not count, */
+    /* Words that only one of three members has do not count. */
+    check_words(0, 4, 2, 60, 1, false, 4);
     check_words(0, 4, 100, 70, 1, false, 4);
 }
 
-/* ---- Which go together. ---- */
+/* ---- Which statistics can be pooled ---- */
 
 static void differ(const struct column_statistics *a, const struct column_statistics *b,
                    const char *want)
@@ -334,7 +338,8 @@ static size_t print_sample(uint8_t *out, size_t cap)
 
 static int parse(const uint8_t *p, size_t n, struct column_statistics *m, const char **wrong)
 {
-    uint8_t *exact = malloc(n > 0 ? n : 1); /* A sanitizer sees whoever reads beyond it. */
+    /* The block has exactly the size of the bytes, so that a sanitizer detects a read beyond it. */
+    uint8_t *exact = malloc(n > 0 ? n : 1);
     assert_non_null(exact);
     memcpy(exact, p, n);
     int err = column_statistics_parse(m, exact, n, wrong);
@@ -367,7 +372,7 @@ static void test_bytes(void **state)
     assert_string_equal(wrong, "moments with extra bytes at the end");
 }
 
-/* What numbers cannot be is refused, each for its reason. */
+/* Values that no set of numbers has are refused, each with its own message. */
 static void test_hostile(void **state)
 {
     (void)state;
@@ -478,7 +483,7 @@ static void open_file(struct data *d, const char *format, const char *name)
         fail_msg("%s: %s", name, error);
 }
 
-/* The kind of n files pooled is that of the file that has all of their lines. */
+/* The pooled kind of n files equals the kind of one file with all their lines. */
 static void check_files(const char *format, const char *head, const char *const *part, size_t n)
 {
     struct data d[4], whole;
@@ -505,7 +510,7 @@ static void check_files(const char *format, const char *head, const char *const 
     assert_int_equal(column_statistics_kind(&all, kind, why), 0);
     assert_string_equal(kind, whole.train.kind);
     assert_string_not_equal(kind, d[0].train.kind);
-    /* And each file is of that kind. */
+    /* Each file is of the pooled kind. */
     for (size_t i = 0; i < n; i++) {
         struct data again;
         char spec[2000];
@@ -535,7 +540,7 @@ static void test_files(void **state)
     scratch_close(&s);
 }
 
-/* What has no room in a run is refused, and said. */
+/* A kind that is too long for a run description is refused with a message. */
 static void test_no_room(void **state)
 {
     (void)state;

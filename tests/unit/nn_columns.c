@@ -74,7 +74,9 @@ static void test_cells(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         size_t n = strlen(cases[i].cell);
-        uint8_t *exact = malloc(n + 1); /* A sanitizer sees whoever reads beyond it. */
+        /* The block has exactly the size of the cell, so that a sanitizer detects a read beyond
+         * it. */
+        uint8_t *exact = malloc(n + 1);
         memcpy(exact, cases[i].cell, n);
         exact = realloc(exact, n > 0 ? n : 1);
         if (columns_look(exact, n) != cases[i].is)
@@ -203,7 +205,8 @@ static void test_fit(void **state)
     }
 }
 
-/* What is all the same here may not be so elsewhere; what is far out is not further than so far. */
+/* A column that is constant in the training set may vary in other sets; values far from the mean
+ * are limited. */
 static void test_constant_and_far(void **state)
 {
     (void)state;
@@ -307,7 +310,7 @@ static void test_texts(void **state)
     assert_false(columns_check("1~2", COLUMNS_SCALE_NONE, 1));
 }
 
-/* What does not fit is cut, and its length told. */
+/* A text that does not fit is truncated, and its length is returned. */
 static void test_cut_text(void **state)
 {
     (void)state;

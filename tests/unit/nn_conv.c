@@ -115,7 +115,7 @@ static void close_pass(struct pass *t)
     free(t->in);
 }
 
-/* What a reference is worked out on: d_out masked, in double throughout. */
+/* Buffers of the reference computation, in double, with masked d_out. */
 struct reference
 {
     size_t n_out, n_in, n_x;
@@ -203,7 +203,8 @@ static void forward_ref(const struct pass *t, struct reference *r)
     }
 }
 
-/* The ReLU's mask is that of the layer's own output: near 0 it may differ. */
+/* The mask of the ReLU is that of the layer's own output, because the reference may differ near
+ * 0. */
 static void backward_ref(const struct pass *t, struct reference *r)
 {
     for (size_t i = 0; i < r->n_out; i++) {
@@ -319,7 +320,7 @@ static void test_slices(void **state)
     check((struct shape_of){160, 512, 2, 4, 3, 1, 1}, (struct options){false, true, false}, 2);
 }
 
-/* Which way is taken. */
+/* Checks which of the two implementations is used. */
 static void test_fits(void **state)
 {
     (void)state;

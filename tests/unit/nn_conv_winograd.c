@@ -205,8 +205,8 @@ static void test_weights(void **state)
     with_all(weights_both);
 }
 
-/* Additions, and multiplications by powers of two, in one order: the bits are
- * those of the plain build. */
+/* The transforms consist of additions and multiplications by powers of two in a fixed order, so
+ * that all builds give the bits of the plain build. */
 static void same_bits(const struct winograd_kernels *kernels)
 {
     static float v[XI * APART], y[2][W * C], g[9 * LANES];

@@ -151,12 +151,14 @@ static void test_fixed_kind(void **state)
                 "divide=1e-30");
 }
 
-/* What is said where the last column is no label, and nobody said that it is. */
+/* End of the error message if the last column is not a valid label and the spec does not name
+ * one. */
 #define LABEL_HINT " (is another column the label? csv:PATH,label=NAME or label=NUMBER)"
-/* What is said where the first row was taken for data, and has a cell that is no number. */
+/* End of the error message if the first row was taken for data and has a cell that is not a
+ * number. */
 #define HEADER_HINT " (is the first row a header? csv:PATH,header=yes)"
 
-/* What is refused, and how it says so. */
+/* A refused text and its error message. */
 struct refusal
 {
     const char *text, *sentence, *header, *label;

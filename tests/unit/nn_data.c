@@ -141,7 +141,7 @@ static void test_forms(void **state)
     assert_null(d.pixels);
 }
 
-/* What no machine has room for is refused, not wrapped around. */
+/* Sizes beyond the memory of any machine are refused and do not overflow. */
 static void test_huge(void **state)
 {
     (void)state;
@@ -485,7 +485,7 @@ static void test_bomb(void **state)
     free(zeros);
 }
 
-/* What file_read() and the readers say on their way. */
+/* Messages of file_read() and of the readers. */
 struct seen
 {
     size_t n_calls;

@@ -1,5 +1,5 @@
-/* tests/unit/nn_data_files.c -- which files are trained on and which are held
- * out, what a path is taken for, and how a set without held-out files is split. */
+/* tests/unit/nn_data_files.c -- selection of training files and held-out files, detection of a
+ * path's kind, and splits of sets without held-out files. */
 #include "nn/data/data.h"
 
 #include "nn/data/files.h"
@@ -63,7 +63,7 @@ static void refused(const char *kind, const char *rest, const char *a, const cha
     assert_null(d.test.labels);
 }
 
-/* "1,0\n2,1\n...": n rows whose value is `from` and on. */
+/* Writes the table "1,0\n2,1\n...": n rows with the values `from`, `from` + 1, ... */
 static void put_table(const char *name, int from, int n)
 {
     char text[4096] = "";
@@ -187,7 +187,7 @@ static void test_wrong_directories(void **state)
     refused("csv", "", "test: found no csv at its beginning, expected it as its name says",
             "test=");
     struct data d;
-    opened(&d, "csv", ",holdout=0.5"); /* Nobody asks for it. */
+    opened(&d, "csv", ",holdout=0.5"); /* No file was asked for. */
     assert_true(d.train.n == 2 && d.test.n == 2);
     assert_true(d.held_out == DATA_HELD_SHARE && d.share > 0.49 && d.share < 0.51);
     data_close(&d);
@@ -195,7 +195,7 @@ static void test_wrong_directories(void **state)
     scratch_remove(&s, "a.csv");
     refused("csv", "", "a.csv.gz", "no gzip file");
     scratch_count(&s, 1);
-    put("only.csv", "1\n2\n"); /* Its reader says what is wrong. */
+    put("only.csv", "1\n2\n"); /* The reader reports the error. */
     refused("csv", "", "only.csv: line 1: found 1 cell", "expected at least 2");
     assert_int_equal(symlink("nowhere", scratch_path(&s, "b.csv")), 0);
     refused("csv", "", "b.csv: cannot open", "No such file");
@@ -241,7 +241,7 @@ static void test_split_rows(void **state)
     data_close(&d);
 }
 
-/* What is chosen by takes the place of what is tested on, and is of the training samples alone. */
+/* The validation set replaces the test set and consists of training samples only. */
 static void test_validate(void **state)
 {
     (void)state;
@@ -418,7 +418,7 @@ static void test_run_kind(void **state)
     data_close(&d);
 }
 
-/* ---- What is a path? ---- */
+/* ---- Kind of a path ---- */
 
 static void sniffed(const char *name, const char *want)
 {
@@ -523,8 +523,8 @@ static void test_sniff_images(void **state)
     free(b);
 }
 
-/* Labels in order: what tells twelve classes from MNIST's ten stands at the end. Four classes are
- * not MNIST's either, unless others lie beside them. */
+/* With sorted labels, the labels that distinguish twelve classes from the ten of MNIST are at
+ * the end. Four classes are not MNIST either, unless other files are in the directory. */
 static void test_sniff_sorted(void **state)
 {
     (void)state;

@@ -19,7 +19,7 @@ static int open_all(struct data *d)
     return data_open(d, &(struct data_request){.spec = spec}, error);
 }
 
-/* "1,0\n2,1\n...": n rows whose value is `from` and on. */
+/* Writes the table "1,0\n2,1\n...": n rows with the values `from`, `from` + 1, ... */
 static void put_table(const char *name, int from, int n)
 {
     char text[4096] = "";

@@ -1,6 +1,5 @@
-/* tests/unit/nn_data_memory.c -- what reading a file costs: at most
- * DATA_MEMORY_FACTOR times its size, and a constant; and what it announces costs
- * nothing. */
+/* tests/unit/nn_data_memory.c -- memory for reading a file: at most DATA_MEMORY_FACTOR times its
+ * size plus a constant, whatever its header announces. */
 #include "nn/data/data.h"
 
 #include "nn_scratch.h"
@@ -19,7 +18,7 @@ enum {
 
 static struct scratch s;
 
-/* What the program and its libraries have taken already; 0: not known. */
+/* Returns the memory that the program and its libraries use already. 0: not known. */
 static size_t taken(void)
 {
     char line[128];

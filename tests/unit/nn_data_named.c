@@ -1,5 +1,5 @@
-/* tests/unit/nn_data_named.c -- files whose names say a format that their beginnings do not: they
- * are read, or refused by line and column, and never left out in silence. */
+/* tests/unit/nn_data_named.c -- files whose names show a format that their first bytes do not:
+ * they are read, or refused with line and column, and never left out silently. */
 #include "nn/data/data.h"
 
 #include "nn_scratch.h"
@@ -44,7 +44,7 @@ static void test_table(void **state)
     for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
         char wanted[120], rest[40];
         scratch_count(&s, 1);
-        put("a-00", whole); /* It has no ending that they could share. */
+        put("a-00", whole); /* The name has no ending in common with other files. */
         put("README", "Nothing but\nwords\n");
         put("d.names", "1. height\n2. width\n");
         look("csv", "", 3, "");
@@ -53,7 +53,7 @@ static void test_table(void **state)
                  named[i]);
         look("csv", "", 0, wanted);
         snprintf(rest, sizeof rest, "/%s", named[i]);
-        look("", rest, 0, wanted); /* Its first bytes would pass for text. */
+        look("", rest, 0, wanted); /* The first bytes are also valid text. */
     }
 }
 
@@ -91,7 +91,7 @@ static void test_text(void **state)
     look("text", ",context=4", 0, "b.txt: found no text at its beginning, expected it as it is");
 }
 
-/* What is in a file tells more than its name, and rows more than text. */
+/* The contents of a file have precedence over its name, and rows over text. */
 static void test_told(void **state)
 {
     (void)state;

@@ -70,7 +70,7 @@ static void test_kind(void **state)
         {"cifar100:a,b", "cifar100"},
         {"libsvm:a,features=9,divide=2.5,test=b,c", "libsvm"},
         {"csv:a,label=x=y,header=no,holdout=.25", "csv"},
-        {"csv:x,y=1,label=3", "csv"}, /* y is no key: the path goes on. */
+        {"csv:x,y=1,label=3", "csv"}, /* y is not a key, so the path continues. */
         {"text:a", "text/128"},
         {"text:a,context=64,holdout=1e-3", "text/64"},
         {"text:a,test=b,context=7", "text/7"},
@@ -135,7 +135,7 @@ static void test_options(void **state)
         refused(wrong[i][0], wrong[i][1]);
 }
 
-/* Where paths with commas end. */
+/* Ends of paths with commas. */
 static void test_parse(void **state)
 {
     (void)state;
@@ -335,8 +335,8 @@ static void test_agrees(void **state)
     assert_false(data_kind_agrees("", ""));
 }
 
-/* Specs put together by chance out of pieces of right ones: a sentence or a
- * kind that says itself again, whose shape is within the limits. */
+/* Random combinations of pieces of valid specs give an error message, or a kind that is
+ * canonical and whose shape is within the limits. */
 static void test_random(void **state)
 {
     (void)state;

@@ -31,7 +31,7 @@ static void the_likeliest_without_temperature(void **state)
     assert_int_equal(generate_pick(l, 0, 0, 0.5), 'a'); /* The lower of equals. */
 }
 
-/* Shares of many even draws are those of the softmax. */
+/* The frequencies of many draws with evenly spaced random numbers are those of the softmax. */
 static void draws_have_the_softmax_of_the_temperature(void **state)
 {
     (void)state;
@@ -72,8 +72,8 @@ static void what_is_not_finite_is_refused(void **state)
     assert_int_equal(generate_pick(l, 1, 0, 0), -EDOM);
 }
 
-/* The same text in one piece, byte by byte, or behind what the window has forgotten gives the
- * same bytes. */
+/* The same text gives the same bytes if it is fed at once, byte by byte, or after a text that
+ * has left the window. */
 static void the_window_is_the_last_of_the_text(void **state)
 {
     (void)state;

@@ -17,8 +17,8 @@ enum { PIXELS = GLYPHS_SIDE * GLYPHS_SIDE, N = 4000, N_TEST = 1000, EPOCHS = 4 }
 
 static struct dataset set, test;
 
-/* Golden: changes only if the drawing does, and then every cluster's data do.
- * Measured figures in nn/data/glyphs.h must be taken anew then. */
+/* Golden value. It changes only with the drawing, which changes the data of all clusters; then
+ * the measured figures in nn/data/glyphs.h must be measured again. */
 static void test_golden(void **state)
 {
     (void)state;
@@ -56,7 +56,7 @@ static void test_classes(void **state)
         assert_true(count[c] > N / 10 * 8 / 10 && count[c] < N / 10 * 12 / 10);
 }
 
-/* The kind's mean and std are those of its images. */
+/* Mean and standard deviation of the kind are those of its images. */
 static void test_normalised(void **state)
 {
     (void)state;
@@ -74,7 +74,7 @@ static void test_normalised(void **state)
     assert_true(fabs(squares / (N * (double)PIXELS) - mean * mean - 1) <= 0.03);
 }
 
-/* As data_open() gives them: default sizes, no image in both sets. */
+/* data_open() gives the default sizes, and no image is in both sets. */
 static void test_open(void **state)
 {
     (void)state;

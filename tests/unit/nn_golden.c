@@ -137,7 +137,7 @@ static void pair_open(struct pair *p, const struct golden_model *g)
         p->labels[i] = (uint16_t)((word(k, i) >> 8) % g->data.n_classes);
 }
 
-/* A plan, an arena full of what nobody may rely on, and the input. */
+/* Prepares a plan, an arena filled with arbitrary values, and the input. */
 static struct model_pass begin(struct pair *p, bool training)
 {
     assert_int_equal(model_plan_init(&p->plan, &p->m, p->golden->n, training), 0);
@@ -240,8 +240,7 @@ static void check_training(struct pair *p)
     end(p);
 }
 
-/* Running statistics instead of the batch's, in a plan whose outputs share
- * memory. */
+/* Evaluation with running statistics, in a plan whose outputs share memory. */
 static void check_evaluation(struct pair *p)
 {
     struct model_pass pass = begin(p, false);

@@ -41,8 +41,9 @@ struct golden_tensor
     const char *name;
     uint32_t n_dims, dims[4];
     float centre, scale; /* How the parameter's values are spread. */
-    double norm, dot;    /* Those of its gradient; running statistics: of
-                          * (running - of this batch). */
+    /* Norm and inner product of the gradient. For running statistics: of (running - statistics
+     * of this batch). */
+    double norm, dot;
     const double *values;
 };
 

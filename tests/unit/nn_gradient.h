@@ -34,8 +34,8 @@ enum {
 
 static const double gradient_tol = 2e-5;
 
-/* What a reference works on: the layer's own layouts, in double. The input of
- * sparse rows is dense here. */
+/* Buffers of a reference, in the layouts of the layer and in double. The input of sparse rows is
+ * dense here. */
 struct gradient_values
 {
     uint32_t n;
@@ -112,7 +112,7 @@ static inline void gradient_noise(struct gradient_run *r, uint64_t key, double s
     }
 }
 
-/* Parameters lie one behind the other, with a float between that is nobody's. */
+/* Parameters are stored one after the other, with one unused float between them. */
 static inline void gradient_params(struct gradient_bed *b)
 {
     b->n_params = b->op->params ? b->op->params(&b->l, b->params) : 0;
@@ -313,7 +313,7 @@ static inline void gradient_check_add(struct gradient_bed *b, float *to, size_t 
     free(grad);
 }
 
-/* Nobody needs d_in or d_with: the parameters' gradients are as ever. */
+/* Without d_in and d_with, the gradients of the parameters are the same. */
 static inline void gradient_check_alone(struct gradient_bed *b)
 {
     float *grad = gradient_floats(b->grad.n);

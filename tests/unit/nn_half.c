@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-/* By IEEE 754: sign, exponent and fraction, one by one. */
+/* Computes the value from the definition of IEEE 754: sign, exponent and fraction. */
 static double half_value(uint16_t h)
 {
     int exponent = h >> 10 & 31, fraction = h & 1023;
@@ -32,7 +32,8 @@ static void test_halves_are_read_as_ieee_has_them(void **state)
     }
 }
 
-/* v between two neighbours, the lower of which is h: at this share of the way it is rounded up. */
+/* Returns whether the value at this share of the distance from h to its upper neighbour is
+ * rounded up. */
 static bool goes_up(double low, double high, double share, uint16_t h, uint16_t (*to)(float v))
 {
     float v = (float)(low + share * (high - low));

@@ -59,8 +59,8 @@ static void test_place(void **state)
         check_all(norm(NORM_PLACE, channels[i], 7, 1));
 }
 
-/* The gradient of a running statistic says how far it is from the batch's; the
- * variance is the unbiased one, but of a single value, which has none. */
+/* The gradient of a running statistic is its distance from the statistic of the batch. The
+ * variance is the unbiased one, except for a single value, which has none. */
 static void test_running(void **state)
 {
     (void)state;

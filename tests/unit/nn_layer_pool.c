@@ -35,8 +35,8 @@ static void pool_once(const struct layer *l, const float *in, float *out, float 
     free(keep);
 }
 
-/* The first of equal maxima takes the gradient, all of it; behind a ReLU that is
- * shut, or on its edge, nobody does. */
+/* The first of equal maxima gets the whole gradient. If the ReLU is closed or at its border, no
+ * input gets a gradient. */
 static void test_maxpool_tie(void **state)
 {
     (void)state;

@@ -5,7 +5,8 @@
 struct seen
 {
     const struct bed *bed;
-    float *x; /* As it was told, from `from` on. */
+    /* The parameters from index `from` on, as they were when they were reported as final. */
+    float *x;
     size_t from, n_calls;
 };
 
@@ -20,7 +21,7 @@ static void done(void *arg, size_t from)
     s->n_calls++;
 }
 
-/* Five rounds of three steps beside a trainer that nobody watches. */
+/* Compares five rounds of three steps with a trainer without the callback. */
 static void check(const char *spec, const char *kind, enum optimiser_kind kind_of)
 {
     struct bed a, b;

@@ -140,7 +140,7 @@ static void check_rule(uint32_t k, double mu)
             most = fmax(most, fabs(v.z[i] - v.before[i]));
         }
     }
-    assert_true(most > 0.005); /* It still moves. */
+    assert_true(most > 0.005); /* The centre still moves. */
     for (uint32_t j = 0; j < k; j++)
         free(way[j]);
     naive_close(&v);
@@ -264,7 +264,8 @@ static void check_trainer(const char *spec, const char *kind, uint32_t k, double
         }
         if (!(sqrt(apart2) <= most * sqrt(norm2)))
             fail_msg("%s, round %d: %g apart", spec, (int)round, sqrt(apart2 / norm2));
-        for (size_t i = 0; i < n_trained && round % 2 == 0; i++) { /* Somebody else's pull. */
+        /* Simulates the exchange with a neighbour. */
+        for (size_t i = 0; i < n_trained && round % 2 == 0; i++) {
             float d = 0.01f * (float)noise(7, round, i);
             b.x[i] += d;
             naive_exchange(&v, i, (double)d);
@@ -405,7 +406,7 @@ static void check_restart(enum optimiser_kind kind)
         assert_true(steps(&whole, round, 2).loss == steps(&again, round, 2).loss);
         same_x(&whole, &again);
     }
-    /* It is not taken where there is another number of learners. */
+    /* The state is refused by a trainer with another number of learners. */
     struct bed other;
     several(&other, "resnet:8", "cifar10", 4);
     other.config.optimiser = whole.config.optimiser;

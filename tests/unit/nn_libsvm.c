@@ -1,5 +1,5 @@
-/* tests/unit/nn_libsvm.c -- libsvm's text: what is a row, what is none and why,
- * kinds, broken files. */
+/* tests/unit/nn_libsvm.c -- the reader of libsvm files: valid and invalid rows, kinds, broken
+ * files. */
 #include "nn_rows.h"
 
 static const struct rows_format svm = {"libsvm", libsvm_parse, libsvm_read};
@@ -36,7 +36,7 @@ static void test_rows(void **state)
     dataset_close(&d);
 }
 
-/* What the labels found make of an open kind. */
+/* An open kind is fixed by the labels that are found. */
 static void test_open_kinds(void **state)
 {
     (void)state;
@@ -219,8 +219,8 @@ static void test_looks(void **state)
     (void)state;
     static const struct rows_look cases[] = {
         {"-1 3:1 11:1\n+1 5:1\n", true, true},
-        {"-1 3:1 11:1\n+1 5:1 6", false, true}, /* Cut in a token, */
-        {"-1 3:1 11:1\n+1 5:1 6", true, false}, /* or this is the file. */
+        {"-1 3:1 11:1\n+1 5:1 6", false, true}, /* The text is cut off within a token. */
+        {"-1 3:1 11:1\n+1 5:1 6", true, false}, /* The same bytes are the whole file. */
         {"1 3:1 11:1 14:", false, true},        /* One long line. */
         {"# comment\n\n2 1:0.5\n", true, true},
         {"1 0:1\n1.5 2:1 2:2\n", true, true}, /* Wrong, but none other. */

@@ -74,7 +74,7 @@ static void test_numbers(void **state)
     }
 }
 
-/* A number ends where it ends; one that is too long is none. */
+/* A number ends at the first byte that is not part of it. A number that is too long is refused. */
 static void test_number_ends(void **state)
 {
     (void)state;

@@ -91,7 +91,7 @@ static void test_nan_is_wrong(void **state)
 
 enum { ROWS = 9, CLASSES_MAX = 4096 };
 
-/* The same by the header's formulas; z[] is changed by `by` at one place. */
+/* Computes the same from the formulas in the header, with z[] changed by `by` at one position. */
 static double loss_ref(const struct loss_batch *b, size_t at, double by, size_t *n_right)
 {
     double total = 0, n = (double)b->n_classes, s = (double)b->smoothing;

@@ -24,7 +24,8 @@ static void ends_with_example(const char *spec)
     char canonical[MODEL_SPEC_MAX], why[MODEL_ERROR_MAX];
     char *question = strstr(error, ", did you mean ");
     if (question != NULL)
-        *question = '\0'; /* That names a kind, or a spec with the values that were found. */
+        /* The question names a kind, or a spec with the values that were found. */
+        *question = '\0';
     const char *example = strrchr(error, ' ') + 1;
     size_t name = strcspn(spec, ":");
     if (model_spec(example, canonical, why) != 0)
@@ -35,7 +36,7 @@ static void ends_with_example(const char *spec)
             fail_msg("%s: \"%s\" ends with a spec of another kind", spec, error);
 }
 
-/* Who names no kind is shown one spec of each. */
+/* An unknown kind is answered with one example spec of each kind. */
 static void test_unknown_kind(void **state)
 {
     (void)state;
@@ -284,7 +285,7 @@ static bool ends_with(const char *name, const char *end)
     return n >= k && strcmp(name + n - k, end) == 0;
 }
 
-/* A layer's parameters are where it says, and there are those of one module. */
+/* The parameters of a layer are at its indices and belong to one module. */
 static void check_layer_order(const struct layer *l)
 {
     struct layer_param p[LAYER_PARAMS_MAX];
@@ -340,7 +341,8 @@ static void test_order(void **state)
     check_order("lenet5", 0);
 }
 
-/* Norms choose by model_norm; who has them says so. */
+/* The kind of normalisation follows model_norm, and a model says whether it has normalisation
+ * layers. */
 static void test_norms(void **state)
 {
     (void)state;

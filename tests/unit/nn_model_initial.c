@@ -1,5 +1,5 @@
-/* tests/unit/nn_model_initial.c -- what models begin with: the same at every
- * peer, spread as it should be. */
+/* tests/unit/nn_model_initial.c -- initial values of models: equal at all peers, with the right
+ * distribution. */
 #include "tests/unit/nn_model.h"
 
 static void test_initial_values(void **state)

@@ -197,7 +197,7 @@ static void test_adam_by_hand(void **state)
     }
 }
 
-/* What is not finite is not hidden. */
+/* Values that are not finite are kept. */
 static void test_nan(void **state)
 {
     (void)state;

@@ -155,8 +155,8 @@ static void momentum_is(const struct bed *b, const float *was, const float *from
         assert_true(b->trainer.momentum[k] == 0); /* Statistics have none. */
 }
 
-/* Between rounds others move the model: that is in m, by the rate and the steps of that round. A round
- * that was left out teaches nothing, nor does the first. */
+/* Between rounds the exchange moves the model, and m contains that change divided by the
+ * learning rate and steps of the round. Skipped rounds and the first round do not change m. */
 static void check_rounds(const char *spec, const char *kind)
 {
     struct bed b;
@@ -200,7 +200,8 @@ static void test_rounds(void **state)
     check_rounds("resnet:8", "cifar10");
 }
 
-/* A step is one of momentum, but m stands still in it; alone it learns as well as any. */
+/* A step uses the momentum, and m is constant within a round. A single peer learns as well as
+ * with other momentum. */
 static void test_learns(void **state)
 {
     (void)state;
@@ -248,7 +249,7 @@ static void test_ways_to_step(void **state)
 
 /* ---- a restart ---- */
 
-/* What another trainer reads is what it goes on with, bit for bit. */
+/* Another trainer that reads the state continues with the same bits. */
 static void test_restart(void **state)
 {
     (void)state;
@@ -278,7 +279,7 @@ static void test_restart(void **state)
     bed_close(&b);
 }
 
-/* A way that is none, and a state of a trainer with a momentum of its own, are refused. */
+/* An invalid value, and the state of a trainer with local momentum, are refused. */
 static void test_bad_state(void **state)
 {
     (void)state;
@@ -305,7 +306,7 @@ static void test_bad_state(void **state)
     }
 }
 
-/* ---- where the pull that m remembers dies out ---- */
+/* ---- convergence of the exchange within m ---- */
 
 /* One direction of the models' differences, with the eigenvalue l and no gradients: how long it is
  * after many rounds. */

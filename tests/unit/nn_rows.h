@@ -49,8 +49,8 @@ static inline struct reader rows_reader(const struct rows_format *f)
         .n_paths = 1, .kind = f->kind, .header = "auto", .divide = 1, .context = 4};
 }
 
-/* Parse n files called f0, f1, ... Each gets a block of its very size, so that
- * a sanitizer sees whoever reads beyond it. */
+/* Parses n files called f0, f1, ... Each is in a block of exactly its size, so that a sanitizer
+ * detects a read beyond it. */
 static inline int rows_parse(const struct rows_format *f, struct reader r, struct dataset *d,
                              const char *const *text, const size_t *n, char *error)
 {
@@ -127,7 +127,7 @@ static inline void rows_check_sparse(const struct dataset *d)
     assert_int_equal(longest, d->longest);
 }
 
-/* What holds of every set that was taken. */
+/* Properties of every accepted set. */
 static inline void rows_check(const struct dataset *d)
 {
     assert_true(d->n >= 1 && d->n_files >= 1);

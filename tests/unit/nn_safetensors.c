@@ -228,7 +228,7 @@ static void test_headers(void **state)
     refused(".", &w, 1, "expected a regular file");
 }
 
-/* A variance below 0 is no model, though it is a number; -0 is none below. */
+/* A model with a variance below 0 is refused, although the value is a number; -0 is accepted. */
 static void test_negative_variance(void **state)
 {
     (void)state;
@@ -253,7 +253,8 @@ static void test_negative_variance(void **state)
     assert_true(y[1] == 0 && signbit(y[1]));
 }
 
-/* What is something else, or too short for a header, is told so. */
+/* A file of another kind, or one that is too short for a header, is refused with the right
+ * message. */
 static void test_other_files(void **state)
 {
     (void)state;
@@ -464,7 +465,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Who has another model in mind is told what there is, and the name that is nearest. */
+/* A file with other tensors is refused with the names that were found and the most similar one. */
 static void test_names(void **state)
 {
     (void)state;
@@ -490,7 +491,7 @@ static void test_names(void **state)
             "found 1 tensors, expected 3: conv1.weight of the model is not there");
 }
 
-/* What a walk has seen, tensor by tensor. */
+/* Tensors that the walk has visited. */
 struct seen
 {
     const struct safetensors_tensor *last;

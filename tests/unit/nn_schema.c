@@ -153,7 +153,8 @@ static void test_tags_of_a_kind_match_columns(void **state)
     same_rows(&d.train, &train.train);
     same_rows(&d.test, &train.test);
     assert_non_null(strstr(d.note, "matched by name; column \"new\" is ignored"));
-    assert_string_equal(schema_name(&d.schema.names, 0), "a"); /* It has learnt them. */
+    /* The schema has learned the names. */
+    assert_string_equal(schema_name(&d.schema.names, 0), "a");
     assert_string_equal(schema_name(&d.schema.names, 3), "y");
     data_close(&d);
     /* Without a label, to be labelled. */
@@ -236,7 +237,7 @@ static void test_wide_tables_have_a_hash(void **state)
     data_close(&wide);
 }
 
-/* A known order of an open kind: that of a model to begin with. */
+/* An open kind accepts a known order of columns: that of the initial model. */
 static void test_an_open_kind_takes_a_known_order(void **state)
 {
     (void)state;

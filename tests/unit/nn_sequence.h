@@ -179,7 +179,7 @@ static inline void sequence_check(struct layer l, uint32_t n, sequence_ref ref)
     sequence_close(&b);
 }
 
-/* d_in can be added to; where nobody needs it, the rest is the same. */
+/* d_in can be added to; without d_in, the other results are the same. */
 static inline void sequence_check_adds(struct layer l, uint32_t n)
 {
     struct sequence b;
@@ -225,7 +225,7 @@ static inline void sequence_check_evaluation(struct layer l, uint32_t n)
     sequence_close(&b);
 }
 
-/* What comes after time t has no part in what is put out up to t. */
+/* Inputs after time t do not influence outputs up to t. */
 static inline void sequence_check_causal(struct layer l, uint32_t n, size_t t)
 {
     struct sequence b;
@@ -245,7 +245,7 @@ static inline void sequence_check_causal(struct layer l, uint32_t n, size_t t)
         else
             same += equal;
     }
-    assert_true(same < b.n_out / 10 + 1); /* And later outputs did change. */
+    assert_true(same < b.n_out / 10 + 1); /* Later outputs have changed. */
     free(before);
     sequence_close(&b);
 }

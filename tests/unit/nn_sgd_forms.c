@@ -64,8 +64,8 @@ static void test_sparse_is_dense(void **state)
     bed_close(&sparse);
 }
 
-/* A text's rows are its bytes, each of which predicts the next: with all
- * parameters 0 but nothing known, each costs log 256. */
+/* The rows of a text are its bytes, each of which predicts the next one. With all parameters 0,
+ * each byte costs log 256. */
 static void test_text_rows(void **state)
 {
     (void)state;
@@ -140,9 +140,8 @@ static void test_threads(void **state)
     check_threads("gpt:1x32", "text/12", 0);
 }
 
-/* Running means of the first norm, which reads nothing that differs between
- * parts, are those of the whole batch; parts of 3, 2 and 2 count by their
- * size. */
+/* Running means of the first normalisation layer, whose input does not depend on the parts,
+ * equal those of the whole batch. Parts of 3, 2 and 2 samples are weighted by their size. */
 static void test_statistics(void **state)
 {
     (void)state;

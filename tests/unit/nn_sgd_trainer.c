@@ -256,7 +256,7 @@ static void count(void *arg)
     ++*n;
 }
 
-/* Whoever watches is told of each batch, by one thread of however many. */
+/* The sign function is called after each batch, by one of the threads. */
 static void test_signs(void **state)
 {
     (void)state;

@@ -73,7 +73,7 @@ static void test_spec(void **state)
     }
 }
 
-/* A hash of who owns what, of eight parts or members. */
+/* Returns a hash of the owners of all samples, for eight parts or members. */
 static uint64_t outcome(const struct shard_split *split, bool members)
 {
     static uint32_t sample[N];
@@ -93,7 +93,7 @@ static uint64_t outcome(const struct shard_split *split, bool members)
     return hash;
 }
 
-/* Published figures hang on who trains on what: these may never change. */
+/* Published figures depend on the assignment of samples, so these values must not change. */
 static void test_pinned(void **state)
 {
     (void)state;
@@ -231,7 +231,7 @@ static void test_gamma(void **state)
     assert_true(fabs(dirichlet_exp(-1) - exp(-1)) <= 1e-16);
 }
 
-/* Who owns each sample, by opening each member's shard. */
+/* Finds the owner of each sample by opening the shard of each member. */
 static void owners_of(const uint64_t *keys, size_t n, const struct shard_split *split,
                       struct shard_owners *shared, uint64_t owner[N])
 {
@@ -351,7 +351,7 @@ static void test_auto_fair(void **state)
     }
 }
 
-/* More members than samples: who owns nothing may draw from everything. */
+/* With more members than samples, a member without samples draws from all samples. */
 static void test_auto_crowd(void **state)
 {
     (void)state;

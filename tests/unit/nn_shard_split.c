@@ -32,7 +32,7 @@ static struct shard_split split_of(const char *spec)
     return s;
 }
 
-/* What is typed, and its canonical text. */
+/* Texts as typed, and their canonical forms. */
 static void test_texts(void **state)
 {
     (void)state;
@@ -200,8 +200,8 @@ static void test_file_parts(void **state)
     owners(&set, "file", NULL, FILES + 9, false, owner); /* The last take one. */
 }
 
-/* With members enough every class is owned by those who picked it, and nobody
- * sees more than K; with few, the classes left over are shared by all. */
+/* With enough members, every class is owned by members that selected it, and no member has more
+ * than K classes. With few members, the remaining classes are shared by all. */
 static void test_label_members(void **state)
 {
     (void)state;
@@ -219,7 +219,7 @@ static void test_label_members(void **state)
     assert_int_equal(idle, 0);
     owners(&set, "label:2", keys, 2, true, owner);
     assert_true(classes_of(owner, 0, &count) >= CLASSES - 4);
-    owners(&set, "label:100", keys, 3, true, owner); /* As good as iid. */
+    owners(&set, "label:100", keys, 3, true, owner); /* The partition is as good as iid. */
     for (uint32_t k = 0; k < 3; k++) {
         assert_int_equal(classes_of(owner, k, &count), CLASSES);
         assert_true(count > N / 4 && count < N * 5 / 12);
@@ -319,7 +319,7 @@ static void test_refused(void **state)
     assert_non_null(strstr(error, "as there are samples"));
 }
 
-/* Labels beyond a byte; a class that nobody has. */
+/* More labels than fit in a byte, and a class without samples. */
 static void test_many_classes(void **state)
 {
     (void)state;

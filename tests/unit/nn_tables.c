@@ -1,7 +1,7 @@
-/* tests/unit/nn_tables.c -- tables as they come: from files to inputs, and the kind that says how. */
+/* tests/unit/nn_tables.c -- tables from files to inputs, and the kinds that describe them. */
 #include "nn_tables.h"
 
-/* Is it the kind BASE/columns-...REST, whose columns have names? */
+/* Checks that the kind is BASE/columns-...REST and that its columns have names. */
 static void is_kind(const char *kind, const char *base, const char *rest)
 {
     size_t n = strlen(base);
@@ -11,7 +11,7 @@ static void is_kind(const char *kind, const char *base, const char *rest)
         fail_msg("%s: expected %s/columns-...%s", kind, base, rest);
 }
 
-/* Means and deviations are those of the training rows, for both sets; gaps become the mean. */
+/* Means and deviations are those of the training rows, for both sets. Gaps become the mean. */
 static void test_standard(void **state)
 {
     (void)state;
@@ -52,7 +52,7 @@ static void test_standard(void **state)
     data_close(&d);
 }
 
-/* What is held out of a set says nothing of means: it is scaled by those of the rest. */
+/* Held-out rows do not influence the means: they are scaled by the statistics of the other rows. */
 static void test_share(void **state)
 {
     (void)state;
@@ -178,7 +178,8 @@ static void test_refused(void **state)
     refused("a", "", NULL, "a: line 2, column 2: found \"-inf\", expected a number");
     put("a", "1,red,0\n1,5,1\n");
     refused("a", "", NULL, "a: line 2, column 2: found \"5\", expected a category");
-    put("a", "u,v,y\n1,2,0\n3,4,1\n"); /* Not said to be a header: its words are no categories. */
+    /* Without header=yes, the words of the first row are not categories. */
+    put("a", "u,v,y\n1,2,0\n3,4,1\n");
     refused("a", ",header=no", NULL, "a: line 2, column 1: found \"1\", expected a category");
 }
 

@@ -1,4 +1,5 @@
-/* tests/unit/nn_tables.h -- what tests of tables share: files written, opened, refused, and their inputs. */
+/* tests/unit/nn_tables.h -- shared by the tests of tables: writing files, opening them, errors,
+ * and inputs. */
 #ifndef NN_TABLES_H
 #define NN_TABLES_H
 
@@ -13,7 +14,7 @@
 
 #include <cmocka.h>
 
-static struct scratch s; /* Where the files are written. */
+static struct scratch s; /* Directory of the files. */
 static char error[DATA_ERROR_MAX];
 
 static inline void put(const char *name, const char *text)

@@ -25,12 +25,15 @@ static void test_notations(void **state)
         {";", {"0,134", "-1,250", "3"}, {0.134f, -1.25f, 3}},
         {";", {"0,134", "1,250", "2,5"}, {0.134f, 1.25f, 2.5f}},
         {",", {"\"1,957.25\"", "\"12\"", "-3.5"}, {1957.25f, 12, -3.5f}},
-        {",", {"\"1,957\"", "\"12\"", "3"}, {1957, 12, 3}}, /* A comma parts cells: */
+        {",", {"\"1,957\"", "\"12\"", "3"}, {1957, 12, 3}}, /* The comma separates cells. */
         {";", {"1,957", "12", "3"}, {1.957f, 12, 3}},       /* or numbers. */
-        {";", {"1.713", "0.250", "3"}, {1.713f, 0.25f, 3}}, /* Thousands have no leading 0, */
-        {"\t", {"1.713", "12.5", "3"}, {1.713f, 12.5f, 3}}, /* come in threes, */
+        /* Groups of thousands do not begin with 0. */
+        {";", {"1.713", "0.250", "3"}, {1.713f, 0.25f, 3}},
+        /* Groups of thousands have three digits. */
+        {"\t", {"1.713", "12.5", "3"}, {1.713f, 12.5f, 3}},
         {";", {"1.713", "1234.567", "3"}, {1.713f, 1234.567f, 3}},
-        {";", {"1.713e+02", "2.370e+00", "3"}, {171.3f, 2.37f, 3}}, /* and have no exponent. */
+        /* Numbers with groups have no exponent. */
+        {";", {"1.713e+02", "2.370e+00", "3"}, {171.3f, 2.37f, 3}},
         {";", {"1.713", "1.234.567", "3"}, {1713, 1234567, 3}},
         {",", {"1.713 \xe2\x82\xac", "3 \xe2\x82\xac", "4 \xe2\x82\xac"}, {1.713f, 3, 4}},
         {"\t", {"1,957", "12,5", "3"}, {1.957f, 12.5f, 3}}, /* Told by another cell. */
@@ -181,7 +184,8 @@ static void test_points_of_a_file(void **state)
     struct data d;
     char kind[DATA_KIND_MAX];
     scratch_count(&s, 1);
-    put("a", "f;v;d;y\n7;0.27;1.001;0\n8;0.30;1.713;1\n"); /* As UCI wine quality. */
+    /* The format of the wine quality set of UCI. */
+    put("a", "f;v;d;y\n7;0.27;1.001;0\n8;0.30;1.713;1\n");
     put("test", "f;v;d;y\n7;0.27;1.002;0\n");
     opened(&d, "a", ",scale=none", NULL);
     check_sample(&d.train, 1, (float[]){8, 0.3f, 1.713f}, 3);

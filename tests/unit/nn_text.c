@@ -70,7 +70,7 @@ static void test_files(void **state)
     rows_is_empty(&d);
 }
 
-/* By the definition: sample i begins at byte i * context. */
+/* By definition, sample i begins at byte i * context. */
 static void test_file_of_each_sample(void **state)
 {
     (void)state;

@@ -198,8 +198,8 @@ static void test_empty(void **state)
     with_all(empty);
 }
 
-/* What follows a row of b or c may be anything: rows of exact size at the end
- * of memory of exact size, with NaN between rows of b. */
+/* The bytes after a row of b or c may have any value: rows of exact size at the end of exact
+ * memory, with NaN between the rows of b. */
 static void ends(const struct tile_kernels *kernels)
 {
     for (size_t n = 1; n <= 40; n++) {

@@ -119,7 +119,7 @@ static void does_exp_never_fall(void **state)
     float before = 0;
     for (uint32_t i = 0; i < 2000000; i++) {
         float y = vec_exp((float)i * 1e-4f - 100.0f);
-        /* Where pieces meet, each may be off by its own rounding. */
+        /* At the border of two pieces, each may have its own rounding error. */
         assert_true(y >= before * (1 - 0x1p-23f));
         before = y;
     }
