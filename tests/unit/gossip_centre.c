@@ -1,4 +1,5 @@
-/* tests/unit/gossip_centre.c -- the server of --mixer ps by itself: who is told what, and when. */
+/* tests/unit/gossip_centre.c -- the parameter server of --mixer ps by itself: which worker gets
+ * which answer, and when. */
 #include "gossip/collectives/centre.h"
 #include "nn/math/rng.h"
 
@@ -17,10 +18,10 @@ static const struct segment segments[] = {
 
 struct bench
 {
-    struct mixing mixing; /* As far as a centre reads it. */
+    struct mixing mixing; /* The part of the mixing state that the server reads. */
     struct centre centre;
     uint8_t id[N][WIRE_ID_BYTES];
-    float told[N][DIM]; /* What each worker makes of its answers. */
+    float told[N][DIM]; /* Model that each worker has from its answers. */
     uint32_t n_whole, n_coded;
     bool varied; /* A push has many values. */
 };
@@ -75,7 +76,8 @@ static enum centre_verdict push(struct bench *b, uint32_t i, uint64_t clock, flo
     return verdict;
 }
 
-/* Adds up, answers all who are due; returns them as a set of bits. */
+/* Adds up the pushes and answers all workers that are due. Returns these workers as a set of
+ * bits. */
 static uint32_t look(struct bench *b)
 {
     uint8_t coded[1024];
@@ -111,7 +113,7 @@ static void test_sync_waits_for_all(void **state)
     (void)state;
     open_bench(&b, "none", true, false, 0);
     push(&b, 0, 1, 3);
-    assert_int_equal(look(&b), 0); /* Nobody has said where it is. */
+    assert_int_equal(look(&b), 0); /* No worker has reported its position yet. */
     close_bench(&b);
 
     open_bench(&b, "none", true, false, 0);
@@ -142,7 +144,7 @@ static void test_a_death_in_a_round(void **state)
     push(&b, 1, 1, 5);
     assert_int_equal(look(&b), 3);
     assert_true(b.told[0][0] == 4);
-    /* It is back, and has its old push: that is late. */
+    /* The worker is back with its old push, which is too late. */
     (void)centre_count(&b.centre, b.id[2]);
     centre_here(&b.centre, worker(&b, 2), 1, 0);
     assert_int_equal(push(&b, 2, 1, 300), CENTRE_TAKEN);
@@ -173,7 +175,7 @@ static void test_ssp_is_bounded(void **state)
     close_bench(&b);
 }
 
-/* But after the last round there is one model for all. */
+/* After the last round all workers get the same model. */
 static void test_async_waits_for_nobody_but_at_the_end(void **state)
 {
     struct bench b;
@@ -197,7 +199,8 @@ static void test_async_waits_for_nobody_but_at_the_end(void **state)
     close_bench(&b);
 }
 
-/* The same push twice, on two sessions, and twice without an answer; bytes that are no push. */
+/* A push counts once: if it arrives twice on two sessions, or twice without an answer. Bytes
+ * that are not a push are refused. */
 static void test_pushes_count_once(void **state)
 {
     struct bench b;
@@ -209,7 +212,8 @@ static void test_pushes_count_once(void **state)
     for (size_t n = 0; n < sizeof rubbish; n++)
         assert_int_equal(centre_push(&b.centre, worker(&b, 0), 1, rubbish, n), CENTRE_BAD);
     assert_int_equal(push(&b, 0, 1, 3), CENTRE_TAKEN);
-    assert_int_equal(push(&b, 0, 2, 3), CENTRE_BAD); /* It has not been told of the first. */
+    /* The worker has not got the answer to its first push. */
+    assert_int_equal(push(&b, 0, 2, 3), CENTRE_BAD);
     assert_int_equal(look(&b), 1);
     centre_here(&b.centre, worker(&b, 0), 1, 0); /* The answer was lost. */
     assert_int_equal(push(&b, 0, 1, 3), CENTRE_TAKEN);
@@ -217,7 +221,7 @@ static void test_pushes_count_once(void **state)
     assert_int_equal(look(&b), 1);
     assert_int_equal(b.n_whole, 1);
     assert_int_equal(b.centre.n_pushes, 1);
-    /* A new process has begun anew: what it pushes is new. */
+    /* A new process of the worker has started again, so that its push is new. */
     centre_here(&b.centre, worker(&b, 0), 0, 0);
     assert_int_equal(push(&b, 0, 1, 3), CENTRE_TAKEN);
     assert_int_equal(look(&b), 1);
@@ -263,7 +267,7 @@ static void test_copies(void **state)
     close_bench(&b);
 }
 
-/* Slots are bounded; whoever counts keeps its own. */
+/* The number of slots is limited; a worker that counts keeps its slot. */
 static void test_many_workers(void **state)
 {
     struct bench b;

@@ -6,8 +6,9 @@
 
 /* ---- in step, and out of it ---- */
 
-/* In step an exchange costs one encoding and one packet for all edges; an edge
- * that stands still is split off, and joins again only by a reset of all. */
+/* In lock step an exchange costs one encoding and one packet for all edges. An edge that misses
+ * a round gets a replica of its own, and shares the common one again only after a reset of all
+ * edges. */
 static void test_replicas(void **state)
 {
     struct world w;
@@ -224,8 +225,9 @@ static void test_consensus(void **state)
 
 /* ---- gamma ---- */
 
-/* The rungs of the ladder are one codec to gamma, which goes on from rung to
- * rung; another codec begins anew. Both ends agree whoever takes which. */
+/* For gamma, all levels of the codec list are one codec, and gamma continues from level to
+ * level. With another codec gamma starts again. Both ends of an edge agree, whatever each of
+ * them selects. */
 static void test_rungs(void **state)
 {
     struct world w;
@@ -259,7 +261,8 @@ static void test_rungs(void **state)
     world_close(&w);
 }
 
-static float common; /* What the two models share, beside parts that are orthogonal. */
+/* Part that the two models have in common. Their other parts are orthogonal. */
+static float common;
 
 static void local_growth(struct world *w, uint32_t i, float *x)
 {
@@ -350,7 +353,7 @@ static void test_divergence(void **state)
     diverge((float)INFINITY, 1);
     diverge(3e38f, 1);
     diverge(1e25f, 1);
-    diverge(0x1p63f, 300); /* Each square is a float, but their sum is none. */
+    diverge(0x1p63f, 300); /* Each square is a finite float, but their sum is not. */
 }
 
 /* ---- the fused pass ---- */
@@ -408,7 +411,7 @@ static void test_mix_terms(void **state)
         }
 }
 
-/* A spec that is none leaves nothing open (LeakSanitizer looks). */
+/* An invalid spec leaves nothing open (checked by LeakSanitizer). */
 static void test_bad_spec(void **state)
 {
     struct mixing c;

@@ -1,5 +1,5 @@
-/* tests/unit/gossip_choco_statistics.c -- jobs of a model with running statistics:
- * beside the weights they are averaged, and the weights do not notice. */
+/* tests/unit/gossip_choco_statistics.c -- jobs of a model with running statistics: the
+ * statistics are averaged, and the weights are the same as without statistics. */
 #include "gossip_choco_world.h"
 #include "tests/unit/gossip_seeds.h"
 
@@ -64,8 +64,8 @@ static void test_nothing_beside(void **state)
     }
 }
 
-/* With statistics in front of it, or with the byte that says there are none,
- * the message is the same, and so are the weights: ten rounds of each. */
+/* A message with statistics, or with the byte that says that there are none, contains the same
+ * delta, and gives the same weights: ten rounds of each. */
 static void test_weights_do_not_notice(void **state)
 {
     (void)state;
@@ -164,7 +164,7 @@ static void test_valid(void **state)
         assert_false(mixing_valid(c, DELTA_RUN, spoilt, n + 1));
         spoilt[0] = 2;
         assert_false(mixing_valid(c, DELTA_RUN, spoilt, n));
-        spoilt[0] = 0; /* Then a message begins at the next byte. */
+        spoilt[0] = 0; /* Without statistics, the delta begins at the next byte. */
         assert_false(mixing_valid(c, DELTA_RUN, spoilt, n));
         assert_false(mixing_valid(c, DELTA_RUNG, good, n)); /* Not of this run. */
         free(spoilt);

@@ -53,8 +53,8 @@ struct peer
     struct mixing c;
     struct edge e[MOST]; /* e[own] is unused. */
     bool works;
-    uint32_t codec;    /* Which codec it encodes with. */
-    uint32_t momentum; /* What it announces. */
+    uint32_t codec;    /* Codec with which the peer encodes. */
+    uint32_t momentum; /* Momentum that the peer announces. */
     uint64_t round, n_encoded;
 };
 
@@ -64,7 +64,7 @@ struct world_how
     uint32_t n;
     const char *spec;
     double gamma; /* 0: the rule. */
-    double step;  /* That of exact averaging. */
+    double step;  /* Step size of exact averaging. */
     float spread; /* x_i starts at noise of this size around x0. */
     const struct mixer *mixer;
     bool error_feedback;
@@ -85,7 +85,7 @@ struct world
     struct rng rng;
     double sum[DIM]; /* The sum of the x, as the local steps alone would have it. */
     bool statistics;
-    uint64_t with; /* So many of 3 deltas, chosen at random, have statistics. */
+    uint64_t with; /* Number of deltas, of 3 drawn at random, that carry statistics. */
     struct rng statistics_rng;
     double statistics_sum[STATS]; /* As `sum`. */
 };
@@ -235,7 +235,7 @@ static inline void job_start(struct world *w, uint32_t i)
     local_statistics(w, i);
     memcpy(stepped, p->c.x, sizeof stepped);
     mixing_encode(&p->c);
-    /* What an update leaves out without error feedback is gone. */
+    /* Without error feedback, the part that an update leaves out is lost. */
     bool loses = p->c.mixer->updates && average_withheld(&p->c) == NULL;
     for (size_t k = 0; k < DIM; k++)
         w->sum[k] += (double)(loses ? p->c.x[k] : stepped[k]) - (double)mixed[k];
@@ -317,7 +317,7 @@ static inline void hold(struct world *w, uint32_t i, uint32_t j, bool held)
     w->held[i][j] = w->held[j][i] = held;
 }
 
-/* ---- what must hold ---- */
+/* ---- invariants ---- */
 
 static inline void check_replicas(struct world *w)
 {
@@ -353,7 +353,7 @@ static inline void check_mean(struct world *w, double tolerance)
         fail_msg("the mean has moved by %g", worst);
 }
 
-/* So is that of the statistics, less what is owed; and no variance is below 0. */
+/* The mean of the statistics is kept, apart from pending parts, and no variance is below 0. */
 static inline void check_statistics(struct world *w, double tolerance)
 {
     double worst = 0;
@@ -393,7 +393,7 @@ static inline uint32_t distinct_replicas(struct world *w, uint32_t i)
     return n;
 }
 
-/* Deliver and work until nobody can do more; no new deltas. */
+/* Delivers messages and runs jobs until nothing is left to do, without new deltas. */
 static inline void drain(struct world *w)
 {
     for (int turn = 0; turn < 4; turn++)

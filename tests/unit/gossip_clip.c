@@ -73,8 +73,8 @@ static void threshold_is_the_twins(void **state)
     }
 }
 
-/* Degree 4, equal weights, B = 1: the second-smallest, whoever it is that lies, and in the last
- * phase the second-largest. */
+/* Degree 4, equal weights, B = 1: the threshold is the second-smallest distance, whichever
+ * neighbour is Byzantine, and the second-largest in the consensus phase. */
 static void four_neighbours(void **state)
 {
     static const double d2[][6] = {{1, 2, 3, 4, 2, 3},
@@ -240,7 +240,7 @@ static void suspects_stay_apart(void **state)
     assert_false(outlier_filter_saw(&t, 1, 0.5, true));
 }
 
-/* Or goes away while the others do not. */
+/* The suspect leaves while the others stay. */
 static void suspects_go_away(void **state)
 {
     struct outlier_filter t = {.most2 = 0};
@@ -248,7 +248,7 @@ static void suspects_go_away(void **state)
     (void)state;
     assert_false(outlier_filter_saw(&t, 1, 1e-3, true));
     assert_false(outlier_filter_saw(&t, 0.99 * grown2, 1e-3, true));
-    assert_false(outlier_filter_saw(&t, 2 * grown2, 1e-3, false)); /* They all do. */
+    assert_false(outlier_filter_saw(&t, 2 * grown2, 1e-3, false)); /* All neighbours moved. */
     assert_false(outlier_filter_saw(&t, 2 * grown2, 1e-3, true));
     assert_false(outlier_filter_saw(&t, 2 * grown2 * grown2, 1e-3, true));
     assert_true(outlier_filter_saw(&t, 2.1 * grown2 * grown2, 1e-3, true));

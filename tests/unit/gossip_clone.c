@@ -14,9 +14,10 @@ static struct members *open_process(uint64_t boot, uint64_t incarnation)
     return m;
 }
 
-/* Two processes of one identity hear of each other, at once or through a third. Whatever the clocks
- * on the wall: the younger finds that it is, the older one that it has a clone, and both at most
- * once they have been answered; nobody else is judged. */
+/* Two processes with one identity hear of each other, directly or through a third peer.
+ * Independently of the clocks, the younger process learns that it is the younger one, and the
+ * older one that it has a duplicate; each learns it once, after an answer. No other peer is
+ * judged. */
 static void test_clone(void **state)
 {
     (void)state;
@@ -53,7 +54,8 @@ static void test_clone(void **state)
     }
 }
 
-/* Others are told by the first word of the former process after the later one's. */
+/* Other peers learn of the duplicate from the first record of the former process after the later
+ * one's. */
 static void test_runs_twice(void **state)
 {
     (void)state;
@@ -61,16 +63,18 @@ static void test_runs_twice(void **state)
     struct record r = unsigned_record(0, 10), n = unsigned_record(0, 20);
     n.boot = 99;
     assert_int_equal(merge(m, signed_record(r)), MEMBERS_NEWS);
-    assert_int_equal(merge(m, signed_record(n)), MEMBERS_NEWS); /* As if restarted. */
+    /* The record looks like that of a restart. */
+    assert_int_equal(merge(m, signed_record(n)), MEMBERS_NEWS);
     r.incarnation = 30;
     assert_int_equal(merge(m, signed_record(r)), MEMBERS_TWICE);
     n.incarnation = 40;
-    assert_int_equal(merge(m, signed_record(n)), MEMBERS_NEWS); /* It has been said. */
+    /* The duplicate was reported already. */
+    assert_int_equal(merge(m, signed_record(n)), MEMBERS_NEWS);
     members_close(m);
 }
 
-/* Who is refused is no vertex, final or not, accuses nobody, and nobody is told of it, until it is
- * refused no more or has a session. */
+/* A refused member is not a vertex, also if its model is final. Its accusations do not count,
+ * and its records are not passed on, until it is accepted again or has a session. */
 static void test_refused(void **state)
 {
     (void)state;

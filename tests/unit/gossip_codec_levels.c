@@ -1,4 +1,4 @@
-/* tests/unit/gossip_codec_levels.c -- which rung for which drift, look by look. */
+/* tests/unit/gossip_codec_levels.c -- the codec level for each sequence of drift estimates. */
 #include "compress/compress.h"
 #include "gossip/exchange/codec_levels.h"
 #include "gossip/exchange/edge.h"
@@ -29,7 +29,7 @@ static void test_table(void **state)
     static const struct
     {
         double ratio[LOOKS];
-        uint32_t rung[LOOKS]; /* It begins at 3. */
+        uint32_t rung[LOOKS]; /* Levels after each look. The first level is 3. */
     } row[] = {
         /* Between 1/2 and 1, both included, it stays. */
         {{0.5, 0.51, 0.75, 0.99, 1, 0.5, 1, 0.5}, {3, 3, 3, 3, 3, 3, 3, 3}},
@@ -39,16 +39,16 @@ static void test_table(void **state)
         {{2.001, 0.7, 0.7, 100, 0.7, 0.7, 0.7, 0.7}, {5, 5, 5, 7, 7, 7, 7, 7}},
         /* Under half: one sparser, at the second look in a row. */
         {{0.499, 0.499, 0.7, 0.1, 0.6, 0.1, 0.1, 0.7}, {3, 2, 2, 2, 2, 2, 1, 1}},
-        /* Two looks anew for the next one. */
+        /* The next level needs two new looks. */
         {{0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.7, 0.7}, {3, 2, 2, 1, 1, 0, 0, 0}},
-        /* What was low before a step up does not count after it. */
+        /* A low drift before a step up does not count after it. */
         {{0.1, 3, 0.1, 0.1, 1.5, 0.1, 0.5, 0.1}, {3, 5, 5, 4, 5, 5, 5, 5}},
         {{0.1, 1.5, 0.1, 0.7, 0.1, 0.1, 0.1, 0.1}, {3, 4, 4, 4, 4, 3, 3, 2}},
         /* The upper end. */
         {{9, 9, 9, 1.5, 0.7, 0.1, 0.1, 9}, {5, 7, 7, 7, 7, 7, 6, 7}},
         /* The lower end, and back; 0 is a drift. */
         {{0, 0, 0, 0, 0, 0, 0, 0}, {3, 2, 2, 1, 1, 0, 0, 0}},
-        /* What is not known is no look, and does not break a row. */
+        /* An unknown drift is not a look and does not interrupt a sequence. */
         {{0.1, (double)NAN, 0.1, (double)NAN, (double)INFINITY, 1.5, -INFINITY, 0.7},
          {3, 3, 2, 2, 2, 3, 3, 3}},
     };
@@ -88,7 +88,7 @@ static void test_lag(void **state)
             l.motion2 = 1;
             l.lag2 = lag * lag;
             codec_levels_mark(&l, 10 * t);
-            l.lag2 = 100 - l.lag2; /* What it is at the look is of no account. */
+            l.lag2 = 100 - l.lag2; /* The value at the time of the look does not matter. */
             codec_levels_look(&l, 1, 2, xi, 10 * t, 10 * t + 3);
         }
         if (l.rung != row[i].rung)
@@ -121,13 +121,13 @@ static void test_far_over(void **state)
     }
 }
 
-/* A rung with a price is worth it where the drift is so many times over the target, and low where it is
- * under half of that; nothing else changes. */
+/* A level with a price is used if the drift is above the target by that factor, and given up if
+ * it is under half of that. Nothing else changes. */
 static void test_prices(void **state)
 {
     static const struct
     {
-        double price[3]; /* Those of rungs 3, 4 and 5. */
+        double price[3]; /* Prices of the levels 3, 4 and 5. */
         double ratio, lag;
         uint32_t rung; /* After three looks that have this ratio. */
         const char *by;
@@ -211,7 +211,7 @@ static void test_dear_from_the_start(void **state)
         codec_levels_init(&l, k == 2 ? CODEC_LEVELS_BLIND + 1 : 1);
         codec_levels_set_prices(&l, price[k], 5);
         assert_int_equal(l.rung, k == 0 ? CODEC_LEVELS_FIRST : CODEC_LEVELS_MIDDLE);
-        codec_levels_set_prices(&l, price[0], 6); /* It was slow for a moment only. */
+        codec_levels_set_prices(&l, price[0], 6); /* The link was slow for a moment only. */
         assert_int_equal(l.rung, CODEC_LEVELS_FIRST);
     }
     codec_levels_init(&l, 1);
@@ -253,11 +253,11 @@ static void test_old_figures(void **state)
     for (uint64_t of = 9; of <= 21; of++) /* All of before the change at 21. */
         look(&l, 1, 9, of, 22);
     assert_int_equal(l.rung, 2);
-    look(&l, 1, 0.1, 22, 30); /* That is a look, but no change: */
+    look(&l, 1, 0.1, 22, 30); /* This is a look without a change. */
     assert_int_equal(l.rung, 2);
     look(&l, 1, 9, 22, 31);
     assert_int_equal(l.rung, 2);
-    look(&l, 1, 9, 23, 32); /* what is newer counts at once. */
+    look(&l, 1, 9, 23, 32); /* A newer estimate counts at once. */
     assert_int_equal(l.rung, 4);
     look(&l, 1, 9, 32, 40);
     assert_int_equal(l.rung, 4);
@@ -314,8 +314,8 @@ static void test_no_unit(void **state)
     assert_int_equal(l.rung, CODEC_LEVELS_FIRST + 2);
 }
 
-/* The floor is what is sent, and the drift goes on from there: up as ever, and never to what
- * nobody has tried. */
+/* The floor is the level that is sent. The drift then continues from the floor: up as usual, and
+ * never to a level that was not tried. */
 static void test_floor(void **state)
 {
     struct codec_levels l;
@@ -343,7 +343,7 @@ static void test_floor(void **state)
     codec_levels_set_floor(&l, 6, 90);
     look(&l, 1, 0.1, 91, 92);
     look(&l, 1, 0.1, 92, 93);
-    assert_int_equal(l.rung, 6); /* As dense as the floor: the same. */
+    assert_int_equal(l.rung, 6); /* A level as dense as the floor gives the same result. */
 }
 
 /* Every rung is a codec by its canonical name, denser than the one before, and
@@ -369,7 +369,7 @@ static void test_rungs(void **state)
                 && CODEC_LEVELS_MIDDLE < CODEC_LEVELS_RUNGS);
 }
 
-/* Where figures come seldom nothing may be lost before the first. */
+/* If estimates are rare, the first level must not lose much before the first estimate. */
 static void begins_dense_where_it_is_blind(void **state)
 {
     struct codec_levels l;

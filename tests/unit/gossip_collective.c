@@ -20,7 +20,7 @@ struct rank
 };
 static struct rank at[RANKS];
 
-/* Numbers whose sum depends on the order. */
+/* Fills the vectors with numbers whose sum depends on the order. */
 static void begin(uint32_t n)
 {
     uint32_t h = 1;
@@ -31,7 +31,7 @@ static void begin(uint32_t n)
         }
 }
 
-/* What `from` sends `to` in this step: its place among the ops, which must be the only one. */
+/* Returns the operation by which `from` sends to `to` in this step. There must be exactly one. */
 static const struct collective_op *sent(uint32_t from, uint32_t to)
 {
     const struct collective_op *found = NULL;

@@ -20,14 +20,14 @@ static void test_story(void **state)
     assert_int_equal(a->state, EDGE_OPEN);
     assert_true(a->epoch != 0 && a->epoch == b->epoch);
     assert_true(a->reset && b->reset);
-    assert_int_equal(a->n_resets + b->n_resets, 0); /* The first is none. */
+    assert_int_equal(a->n_resets + b->n_resets, 0); /* The first reset is not counted. */
     assert_true(edge_wants_delta(a) && !edge_ready(a));
     for (int k = 0; k < 2; k++) {
         job_start(&w, k);
         job_finish(&w, k);
     }
     assert_false(edge_wants_delta(a));
-    assert_false(edge_ready(a)); /* Theirs is still under way. */
+    assert_false(edge_ready(a)); /* The delta of the other end is still on the way. */
     deliver(&w, 1);
     assert_true(edge_ready(a));
     assert_int_equal(a->round, 0);
@@ -37,14 +37,14 @@ static void test_story(void **state)
     assert_int_equal(a->round, 1);
     assert_int_equal(a->n_exchanges, 1);
     deliver(&w, 0);
-    deliver(&w, 0); /* Their round 1, while b is at 0: kept. */
+    deliver(&w, 0); /* The delta of their round 1, which arrives while b is at round 0, is kept. */
     assert_int_equal(b->round, 0);
     assert_true(b->got[0].full && b->got[1].full);
     edge_pause(b, false); /* Silent: paused, and open again when heard. */
     assert_int_equal(b->state, EDGE_PAUSED);
-    assert_true(edge_ready(b)); /* What is complete may be committed still. */
+    assert_true(edge_ready(b)); /* A complete exchange may still be committed. */
     job_start(&w, 1);
-    assert_false(w.end[1].job.encode); /* But no delta is made for it. */
+    assert_false(w.end[1].job.encode); /* No delta is made for a paused edge. */
     job_finish(&w, 1);
     b->state = EDGE_OPEN;
     assert_int_equal(b->round, 1);
@@ -79,7 +79,7 @@ static void test_story(void **state)
     assert_int_equal(a->n_resets, 1);
     assert_int_equal(b->n_resets, 0);
 
-    end_ask(&w, 0, true); /* The replicas differ: a wants to begin anew. */
+    end_ask(&w, 0, true); /* The replicas differ, so that end a asks for a reset. */
     run_fair(&w, 3);
     assert_int_equal(a->n_resets, 2);
     assert_int_equal(b->n_resets, 1);
@@ -253,7 +253,7 @@ static void test_restored_and_cut(void **state)
 
 static const struct sketch_message no_sketch;
 
-/* An open edge at round 0 in epoch 77, as the other end of nobody. */
+/* Opens an edge at round 0 in epoch 77 whose other end does not exist. */
 static void open_edge(struct edge *e, struct packet_pool *pool)
 {
     uint8_t self[WIRE_ID_BYTES] = {1}, other[WIRE_ID_BYTES] = {2};
@@ -287,7 +287,7 @@ static void test_verdicts(void **state)
     d = good, d.payload.n = 0; /* Short is the codec's business. */
     assert_int_equal(edge_check(&e, &d), EDGE_ACCEPT);
 
-    d = good, d.round = 1; /* They cannot have our round 0: it was not made. */
+    d = good, d.round = 1; /* The other end cannot have our round 0, because it was not made. */
     assert_int_equal(edge_check(&e, &d), EDGE_VIOLATION);
     e.cur.payload = packet_get(&pool);
     assert_int_equal(edge_check(&e, &d), EDGE_ACCEPT);
@@ -311,7 +311,7 @@ static void test_verdicts(void **state)
     packet_pool_close(&pool);
 }
 
-/* What a job works on stays, whatever arrives or is reset meanwhile. */
+/* The bytes that a job works on stay the same, whatever arrives or is reset meanwhile. */
 static void test_take(void **state)
 {
     struct edge e;
@@ -326,7 +326,7 @@ static void test_take(void **state)
     const uint8_t *taken = edge_take(&e);
     d.round = 1;
     memset(bytes, 0xa1, sizeof bytes);
-    edge_store(&e, &d, &no_sketch); /* They are one ahead. */
+    edge_store(&e, &d, &no_sketch); /* The other end is one round ahead. */
     struct wire_edge m;
     edge_ask(&e, 5, 6, true, &m);
     assert_int_equal(m.epoch, 0);
@@ -343,7 +343,7 @@ static void test_take(void **state)
     }
     for (int i = 0; i < PAYLOAD; i++)
         assert_int_equal(taken[i], 0xa0);
-    assert_false(edge_ready(&e)); /* Not before the replicas have begun anew. */
+    assert_false(edge_ready(&e)); /* The round is not ready before the replicas have been reset. */
     e.reset = false;
     assert_true(edge_ready(&e));
     const uint8_t *next = edge_take(&e);
@@ -369,7 +369,8 @@ static void test_epochs(void **state)
             edge_ask(&e[k], 4 * nonce[k], boot[k], false, &m[k]);
         }
         for (int k = 0; k < 2; k++) {
-            assert_false(edge_agree(&e[k], boot[k])); /* Theirs is not here. */
+            /* The answer of the other end has not arrived. */
+            assert_false(edge_agree(&e[k], boot[k]));
             assert_false(edge_hear(&e[k], &m[1 - k]));
             assert_true(edge_agree(&e[k], boot[k]));
             assert_false(edge_agree(&e[k], boot[k])); /* Once. */
@@ -383,8 +384,8 @@ static void test_epochs(void **state)
     }
 }
 
-/* One of two ends in one epoch may be a single exchange behind. Further apart something was
- * forgotten, and the edge begins anew. */
+/* In one epoch, one end may be one exchange behind the other. A larger difference means that
+ * something was lost, and the edge is reset. */
 static void test_rounds_apart(void **state)
 {
     (void)state;
@@ -411,9 +412,10 @@ static void test_rounds_apart(void **state)
     }
 }
 
-/* An edge that is as a checkpoint has it goes on with another such only: who lived on may have
- * applied what the other does not know any more. A commit ends that, and it does not matter between
- * two processes that have gone on with the edge before. */
+/* An edge restored from a checkpoint continues only with an end that was restored, too: a
+ * process that was not restarted may have applied an exchange that the other no longer knows. A
+ * commit ends this state. It does not matter between two processes that have already continued
+ * the edge. */
 static void test_restored(void **state)
 {
     static const uint64_t met[] = {0, 5, 9};
@@ -443,8 +445,8 @@ static void test_restored(void **state)
     }
 }
 
-/* A job commits between our EDGE and theirs: both ends go by what was said. What a former
- * process of theirs sent is not what this one will. */
+/* A job commits between the two EDGE messages: both ends act on the messages. Messages of a
+ * former process do not describe the new one. */
 static void test_commit_after_ask(void **state)
 {
     struct edge e;
@@ -494,7 +496,8 @@ static void test_parts(void **state)
     open_edge(&e, &pool);
     const struct edge_got *g = &e.got[0];
     assert_int_equal(hear_part(&e, 76, 0, 0, bytes, 1), EDGE_STALE);
-    assert_int_equal(hear_part(&e, 77, 1, 0, bytes, 1), EDGE_VIOLATION); /* Ours is not made yet. */
+    /* Our delta of the round is not made yet. */
+    assert_int_equal(hear_part(&e, 77, 1, 0, bytes, 1), EDGE_VIOLATION);
     assert_int_equal(hear_part(&e, 77, 2, 0, bytes, 1), EDGE_VIOLATION);
     assert_int_equal(hear_part(&e, 77, UINT64_MAX, 0, bytes, 1), EDGE_VIOLATION);
     assert_int_equal(hear_part(&e, 77, 0, 1, bytes, 1), EDGE_VIOLATION); /* Nothing came before. */
@@ -526,7 +529,7 @@ static void test_parts(void **state)
     assert_int_equal(d.payload.n, 2);
     assert_memory_equal(d.payload.p, bytes, 2);
 
-    /* They begin anew; a delta with a payload is whole, whatever came before. */
+    /* Fragments start again. A delta with a payload is complete, whatever fragments came before. */
     assert_int_equal(hear_part(&e, 77, 1, 0, bytes + 4, 2), EDGE_ACCEPT);
     assert_int_equal(hear_part(&e, 77, 1, 0, bytes + 2, 1), EDGE_ACCEPT);
     assert_int_equal(e.got[1].n_parts, 1);
@@ -534,7 +537,7 @@ static void test_parts(void **state)
     edge_gather(&e, &d);
     assert_ptr_equal(d.payload.p, bytes);
     assert_int_equal(e.got[1].n_parts, 0);
-    d = empty, d.round = 1; /* And one without, which has none at all, is left as it is. */
+    d = empty, d.round = 1; /* A delta without a payload does not change the fragments. */
     edge_gather(&e, &d);
     assert_int_equal(d.payload.n, 0);
 

@@ -68,7 +68,7 @@ struct end
     uint64_t boot, serial;
     struct packet_pool pool;
     bool present, linked;
-    bool stored; /* Their EDGE came while we had no edge. */
+    bool stored; /* The other end's EDGE message arrived while this end had no edge. */
     struct wire_edge early;
     struct edge e;
     struct job job;
@@ -107,7 +107,7 @@ static inline void end_ask(struct world *w, int k, bool anew)
     put(w, k, &m);
 }
 
-/* As edges_update(): what is to be sent again, or for the first time. */
+/* Does what edges_update() does: sends what must be sent again or for the first time. */
 static inline void end_send(struct world *w, int k)
 {
     struct end *d = &w->end[k];
@@ -170,7 +170,7 @@ static inline void job_start(struct world *w, int k)
         assert_int_equal(g->head.epoch, e->epoch);
         j->n = g->n_bytes;
         memcpy(&j->other, g->bytes, sizeof j->other);
-        assert_int_equal(g->sketch.tag, j->other); /* It stayed with its delta. */
+        assert_int_equal(g->sketch.tag, j->other); /* The sketch stayed with its delta. */
         memcpy(j->copy, g->bytes, j->n);
         j->theirs = edge_take(e);
         j->ours = e->cur.payload;
@@ -370,7 +370,7 @@ static inline void world_close(struct world *w)
     }
 }
 
-/* ---- what must always hold ---- */
+/* ---- invariants ---- */
 
 static inline void check(const struct world *w)
 {

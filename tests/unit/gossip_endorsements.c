@@ -1,4 +1,5 @@
-/* tests/unit/gossip_endorsements.c -- who counts, who gives way, who is forgotten. */
+/* tests/unit/gossip_endorsements.c -- which members are accepted, which are replaced when the
+ * table is full, and which are removed. */
 #include "gossip/members/monitor_rings.h"
 #include "tests/unit/gossip_seeds.h"
 #include "tests/unit/gossip_toy.h"
@@ -11,7 +12,7 @@ static enum members_verdict vouched(struct members *m, uint32_t voucher, uint32_
     return members_vouched(m, &v);
 }
 
-/* Heard of, from whomever. */
+/* Merges a record that was heard from any peer. */
 static enum members_verdict told(struct members *m, uint32_t number, uint64_t incarnation)
 {
     struct record r = record(number, incarnation);
@@ -43,7 +44,7 @@ static void test_a_record_is_nobody(void **state)
     assert_int_equal(told(m, 3, 1), MEMBERS_NEWS);
     members_tick(m, 0);
     assert_false(is_vertex(m, 3));
-    assert_false(members_dirty(m, &out, 10)); /* Nor is it told of. */
+    assert_false(members_dirty(m, &out, 10)); /* The member is not passed on either. */
     for (size_t cursor = 0; members_batch(m, &cursor, &out, 10);)
         for (uint32_t i = 0; i < out.n_records; i++)
             assert_memory_not_equal(out.records[i].id, id_of(3), WIRE_ID_BYTES);
@@ -75,7 +76,7 @@ static void test_a_record_is_nobody(void **state)
     members_close(m);
 }
 
-/* A key holder makes 300 members, has them vouch for each other and for everybody. */
+/* A holder of the cluster key invents 300 members that endorse each other and all other members. */
 static void test_ghosts(void **state)
 {
     (void)state;
@@ -93,7 +94,7 @@ static void test_ghosts(void **state)
     }
     members_settle(m, 0);
     assert_int_equal(n_vertices(m), HONEST + 1);
-    /* They hide nobody: on each ring the next that counts is watched. */
+    /* Invented members hide no real ones: on each ring the next accepted member is monitored. */
     struct monitor_rings rings;
     monitor_rings_look(&rings, m);
     for (uint32_t ring = 0; ring < RINGS; ring++) {
@@ -103,7 +104,7 @@ static void test_ghosts(void **state)
             n_count += members_find(m, id[i])->counts;
         assert_true(n_count >= 1);
     }
-    /* And few of them are told of. */
+    /* Few of the invented members are passed on. */
     struct wire_members out = batch();
     uint32_t n_told = 0;
     for (size_t cursor = 0; members_batch(m, &cursor, &out, WIRE_BATCH_MAX);)
@@ -159,7 +160,8 @@ static uint32_t n_vouches_told(struct members *m)
     return n;
 }
 
-/* We vouch for whom we talk with, where others need it, and it has an address of its own. */
+/* A peer endorses a member with which it has a session, if the member needs it and has an
+ * address of its own. */
 static void test_own_vouches(void **state)
 {
     (void)state;
@@ -168,12 +170,13 @@ static void test_own_vouches(void **state)
     assert_int_equal(n_vouches_told(m), 0); /* All were known from the start. */
     meet(m, NEWCOMER, 0);
     assert_true(is_vertex(m, NEWCOMER));
-    assert_int_equal(n_vouches_told(m), 2); /* It does not know 1, either. */
+    assert_int_equal(n_vouches_told(m), 2); /* The newcomer is not endorsed by member 1 either. */
     (void)told(m, NEWCOMER + 1, 1);
     (void)vouched(m, 1, NEWCOMER + 1);
     (void)vouched(m, 2, NEWCOMER + 1);
     meet(m, NEWCOMER + 1, 0);
-    assert_int_equal(n_vouches_told(m), 2); /* Those two: it needs none of ours. */
+    /* Two endorsements are enough, so that this peer adds none. */
+    assert_int_equal(n_vouches_told(m), 2);
     for (uint32_t i = 0; i < ENDORSEMENTS_AT_ADDRESS + 3; i++) {
         struct record r = unsigned_record(GHOST + i, 1);
         snprintf(r.address[0], sizeof r.address[0], "10.9.9.9:7100");
@@ -187,7 +190,7 @@ static void test_own_vouches(void **state)
     members_close(m);
 }
 
-/* Two members of which each knows the other only, and a third that comes. */
+/* Two members that know only each other, and a third that joins. */
 static void test_first_members(void **state)
 {
     (void)state;
@@ -228,7 +231,8 @@ static void test_full_of_ghosts(void **state)
         assert_true(is_vertex(m, NEWCOMER + i));
     }
     (void)told(m, NEWCOMER + 20, 1);
-    members_session(m, id_of(NEWCOMER + 20), true, 0); /* Nobody vouches for it, but it is here. */
+    /* No member endorses it, but it has a session with this peer. */
+    members_session(m, id_of(NEWCOMER + 20), true, 0);
     for (uint32_t g = GHOST; g < GHOST + 1048; g++)
         (void)told(m, g, 2); /* Another flood. */
     assert_non_null(members_find(m, id_of(NEWCOMER + 20)));
@@ -246,7 +250,8 @@ static void die(struct members *m, uint32_t number, int64_t now_us)
     assert_int_equal(state_of(m, number), MEMBER_DEAD);
 }
 
-/* Where there are no ghosts, those that left go first, and then the longest dead. */
+/* Without invented members, members that left are replaced first, and then the one that is dead
+ * for the longest time. */
 static void test_who_gives_way(void **state)
 {
     (void)state;
@@ -283,7 +288,8 @@ static void test_restarts(void **state)
         drain(m);
     }
     check_invariants(m);
-    assert_int_equal(told(m, FIRST + RESTARTS - 1100, 1), MEMBERS_OLD); /* It has a tombstone. */
+    /* The member has a tombstone. */
+    assert_int_equal(told(m, FIRST + RESTARTS - 1100, 1), MEMBERS_OLD);
     for (uint32_t i = 0; i < 8; i++)
         assert_true(is_vertex(m, i));
     members_close(m);
@@ -313,7 +319,8 @@ static void test_forget(void **state)
     members_tick(m, 2 * TOY_FORGET_US);
     assert_int_equal(members_count(m), 7);
     assert_int_equal(members_view(m), view);
-    assert_int_equal(state_of(m, 3), MEMBER_DEAD); /* It has finished, and stays a vertex. */
+    /* The member has finished, and stays a vertex. */
+    assert_int_equal(state_of(m, 3), MEMBER_DEAD);
     assert_true(members_find(m, id_of(5))->connected);
     check_invariants(m);
     drain(m);
@@ -321,11 +328,12 @@ static void test_forget(void **state)
     assert_int_equal(told(m, 2, 1), MEMBERS_OLD); /* A rumour from somewhere. */
     assert_int_equal(told(m, 9, 1), MEMBERS_OLD);
     assert_null(members_find(m, id_of(2)));
-    assert_int_equal(told(m, 4, 2), MEMBERS_NEWS); /* It has spoken since. */
+    assert_int_equal(told(m, 4, 2), MEMBERS_NEWS); /* The member has sent a newer record since. */
     struct accusation a;
     struct record back = record(2, 1), other = record(7, 1);
     assert_false(members_revive(m, &other, &a));
-    assert_true(members_revive(m, &back, &a)); /* It is here as it was: it has to speak anew. */
+    /* The same record does not revive it: it needs a newer one. */
+    assert_true(members_revive(m, &back, &a));
     meet(m, 2, 2 * TOY_FORGET_US);
     assert_true(is_vertex(m, 2));
     struct members *itself = open_in(NULL, 2, 1);

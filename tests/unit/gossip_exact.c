@@ -97,7 +97,7 @@ static void as_naive(uint32_t n, const char *spec, double step, double tolerance
     }
     for (size_t k = 0; k < DIM; k++)
         moved = fmax(moved, fabs(x[0][k] - first));
-    assert_true(moved > 0.1); /* It was a training. */
+    assert_true(moved > 0.1); /* The local steps changed the model. */
     world_end(&w);
 }
 

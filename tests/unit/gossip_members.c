@@ -124,7 +124,8 @@ static void test_ties(void **state)
     assert_int_equal(merge(m, all[1]), MEMBERS_OLD);
     assert_int_equal(state_of(m, 1), MEMBER_LEFT);
     assert_false(is_vertex(m, 1));
-    assert_int_equal(merge(m, record(1, 5)), MEMBERS_NEWS); /* But for a new life. */
+    /* Only a new incarnation is accepted. */
+    assert_int_equal(merge(m, record(1, 5)), MEMBERS_NEWS);
     assert_int_equal(state_of(m, 1), MEMBER_ALIVE);
     assert_true(is_vertex(m, 1));
     members_close(m);
@@ -148,7 +149,8 @@ static void test_about_me(void **state)
     clone.boot = 99;
     assert_int_equal(merge(m, signed_record(clone)), MEMBERS_ABOUT_ME);
     assert_int_equal(members_self(m)->incarnation, 1022); /* Clear of its older words. */
-    struct record now = unsigned_record(0, 1022);         /* Signed anew, and news. */
+    /* The record is signed again, and is news. */
+    struct record now = unsigned_record(0, 1022);
     now.over = 99;
     now = signed_record(now);
     assert_memory_equal(members_self(m)->signature, now.signature, WIRE_SIGNATURE_BYTES);
@@ -174,7 +176,8 @@ static bool next_news(struct members *m, struct wire_members *out)
     return members_dirty(m, out, WIRE_BATCH_MAX);
 }
 
-/* Nobody is told what it has said itself, or was told; and what all know is no news. */
+/* A listener does not get news that it sent or received itself, and what all members know is not
+ * news. */
 static void test_listeners(void **state)
 {
     (void)state;
@@ -183,7 +186,7 @@ static void test_listeners(void **state)
     drain(m);
     members_audience(m, 3);
     merge(m, record(1, 5));
-    members_heard(m, 0, &(struct record){.n_addresses = 0}); /* It is a record of nobody. */
+    members_heard(m, 0, &(struct record){.n_addresses = 0}); /* The record belongs to no member. */
     struct record said = record(1, 5), older = record(1, 4);
     members_heard(m, 0, &older);
     members_heard(m, 0, &said);
@@ -191,9 +194,9 @@ static void test_listeners(void **state)
     assert_int_equal(out.n_records, 1);
     assert_int_equal(members_known(m, 0), 1);
     assert_int_equal(members_known(m, 1), 0);
-    assert_int_equal(members_known(m, 1), 1); /* It was told. */
+    assert_int_equal(members_known(m, 1), 1); /* The listener has received it. */
     assert_int_equal(members_known(m, MEMBERS_LISTENERS), 0);
-    merge(m, record(1, 6)); /* Another word, which nobody knows. */
+    merge(m, record(1, 6)); /* A newer record, which no listener knows. */
     assert_true(next_news(m, &out));
     assert_int_equal(members_known(m, 0), 0);
     said = record(1, 7);
@@ -201,14 +204,14 @@ static void test_listeners(void **state)
     members_heard(m, 0, &said);
     members_heard(m, 1, &said);
     assert_false(next_news(m, &out));
-    members_audience(m, 0); /* Somebody listens who has no place. */
+    members_audience(m, 0); /* A listener without a slot needs the news. */
     merge(m, record(1, 8));
     members_heard(m, 0, &said);
     assert_true(next_news(m, &out));
     members_close(m);
 }
 
-/* Told all there is: but for that, unless it is somebody new. */
+/* After all news were sent nothing is left, except for a new listener. */
 static void test_tell(void **state)
 {
     (void)state;
@@ -229,7 +232,8 @@ static void test_tell(void **state)
     assert_true(members_tell(m, 4, &cursor, &out, WIRE_BATCH_MAX));
     assert_int_equal(out.n_records, members_count(m));
     members_listener(m, 4, false);
-    members_listener(m, 4, true); /* What all were given at the start it has, too. */
+    /* The listener has the records that all members were given at the start. */
+    members_listener(m, 4, true);
     cursor = 0;
     assert_true(members_tell(m, 4, &cursor, &out, WIRE_BATCH_MAX));
     assert_int_equal(out.n_records, 2);
@@ -258,7 +262,7 @@ static void test_refute(void **state)
     assert_int_equal(out.n_records, 1);
     assert_int_equal(out.n_accusations, 0);
     assert_int_equal(out.records[0].incarnation, 2);
-    members_set_state(m, RECORD_LEFT); /* Whoever has left does not argue. */
+    members_set_state(m, RECORD_LEFT); /* A member that has left does not refute accusations. */
     assert_int_equal(accused(m, accusation(0, 1, 3), 0), MEMBERS_OLD);
     assert_int_equal(members_self(m)->incarnation, 3);
     members_close(m);
@@ -294,7 +298,7 @@ static void test_suspect_then_dead(void **state)
     assert_int_equal(accused(m, accusation(3, 4, 1), 0), MEMBERS_NEWS);
     assert_int_equal(accused(m, accusation(3, 2, 1), TOY_SUSPECT_US - 5), MEMBERS_NEWS);
     assert_int_equal(members_tick(m, TOY_SUSPECT_US - 5),
-                     TOY_SUSPECT_US); /* And never lengthens. */
+                     TOY_SUSPECT_US); /* The time never becomes longer. */
 
     /* A newer word brings the dead back, and the old accusations are void. */
     assert_int_equal(merge(m, record(1, 2)), MEMBERS_NEWS);
@@ -313,11 +317,11 @@ static void test_bad_accusations(void **state)
     struct members *m = open_knowing(2);
     drain(m);
     assert_int_equal(accused(m, accusation(1, 1, 1), 0),
-                     MEMBERS_FORGED); /* Nobody accuses himself. */
+                     MEMBERS_FORGED); /* A member cannot accuse itself. */
     assert_int_equal(accused(m, accusation(9, 1, 1), 0),
-                     MEMBERS_OLD); /* The accused is a stranger, */
+                     MEMBERS_OLD); /* The accused member is not known. */
     assert_int_equal(accused(m, accusation(1, 9, 1), 0),
-                     MEMBERS_OLD); /* and here the accuser is. */
+                     MEMBERS_OLD); /* The accusing member is not known. */
     struct accusation a = accusation(1, 2, 1);
     a.signature[0] ^= 1;
     assert_int_equal(accused(m, a, 0), MEMBERS_FORGED);
@@ -325,7 +329,8 @@ static void test_bad_accusations(void **state)
     a.incarnation = 1; /* Signed for another incarnation. */
     assert_int_equal(accused(m, a, 0), MEMBERS_FORGED);
     merge(m, record_in(2, 2, RECORD_LEFT));
-    assert_int_equal(accused(m, accusation(2, 1, 2), 0), MEMBERS_OLD); /* It said so itself. */
+    /* The member said itself that it left. */
+    assert_int_equal(accused(m, accusation(2, 1, 2), 0), MEMBERS_OLD);
     assert_int_equal(state_of(m, 1), MEMBER_ALIVE);
     assert_int_equal(state_of(m, 2), MEMBER_LEFT);
     members_close(m);
@@ -375,7 +380,7 @@ static void test_session_overrides(void **state)
     members_session(m, id_of(1), true, 0);
     assert_int_equal(accused(m, accusation(1, 2, 1), 0), MEMBERS_NEWS); /* Passed on, */
     assert_int_equal(accused(m, accusation(1, 3, 1), 0), MEMBERS_NEWS);
-    assert_int_equal(state_of(m, 1), MEMBER_ALIVE); /* but not believed. */
+    assert_int_equal(state_of(m, 1), MEMBER_ALIVE); /* The accusation is known but not believed. */
     assert_int_equal(members_tick(m, 100 * (int64_t)SECOND), INT64_MAX);
     assert_int_equal(state_of(m, 1), MEMBER_ALIVE);
     struct wire_members out = batch();
@@ -383,7 +388,8 @@ static void test_session_overrides(void **state)
     assert_int_equal(out.n_accusations, 2);
     members_session(m, id_of(3), true, 0);
     members_accuse(m, id_of(1), 0);
-    members_accuse(m, id_of(3), 0); /* Nor do we accuse whom we talk to. */
+    /* A peer does not accuse a member with which it has a session. */
+    members_accuse(m, id_of(3), 0);
     assert_false(members_dirty(m, &out, WIRE_BATCH_MAX));
     members_session(m, id_of(3), false, 0);
     assert_int_equal(state_of(m, 3), MEMBER_ALIVE);
@@ -402,8 +408,10 @@ static void test_session_overrides(void **state)
 
     members_session(m, id_of(2), true, 0);
     assert_int_equal(merge(m, record_in(2, 2, RECORD_LEFT)), MEMBERS_NEWS);
-    assert_int_equal(state_of(m, 2), MEMBER_LEFT); /* Its own word is above all. */
-    members_session(m, id_of(77), true, 0);        /* Nobody: nothing happens. */
+    /* A member's own record has precedence over accusations. */
+    assert_int_equal(state_of(m, 2), MEMBER_LEFT);
+    /* The identity is unknown, so nothing happens. */
+    members_session(m, id_of(77), true, 0);
     members_session(m, id_of(0), true, 0);
     assert_false(members_find(m, id_of(0))->connected);
     check_invariants(m);
@@ -461,7 +469,8 @@ static void test_finished(void **state)
     members_close(m);
 }
 
-/* Who had ended is refused, and forgotten in time: it is no longer counted among those who have. */
+/* A finished member that is refused is removed after a time, and no longer counted among the
+ * finished members. */
 static void test_tally_forgets(void **state)
 {
     (void)state;

@@ -104,7 +104,8 @@ static void hear(struct members *m, const struct rumour *x)
         members_vouched(m, &x->vouch);
 }
 
-/* The reference's word on who: the last record, and how many accuse that. */
+/* Returns the state of a member in the reference: its last record, and the number of its
+ * accusers. */
 static const struct record *ref_record(const struct rumour *all, uint32_t who)
 {
     const struct record *best = NULL;
@@ -164,7 +165,7 @@ static void check_random(uint64_t seed)
     static struct rumour all[N_RUMOURS];
     for (uint32_t i = 0; i < N_RUMOURS; i++)
         all[i] = random_rumour(&r);
-    for (uint32_t i = 0; i < N_PEERS; i++) /* Everybody is known from the start. */
+    for (uint32_t i = 0; i < N_PEERS; i++) /* All members are known from the start. */
         all[i] = (struct rumour){.kind = RECORD, .record = record(i + 1, 0)};
     struct members *m[N_TABLES];
     uint32_t order[N_RUMOURS];
@@ -196,8 +197,8 @@ static void test_random_orders(void **state)
     for_seeds(check_random, 60);
 }
 
-/* ---- Vouches in random orders, against a reference that leaves out one member after the other
- * and looks whom it still reaches. ---- */
+/* ---- Endorsements in random orders, against a reference that removes one member after the
+ * other and checks which others are still reached. ---- */
 
 enum { N_GRAPH = 28, N_ARROWS = 70 };
 
@@ -229,7 +230,8 @@ static void ref_cuts(const struct arrows *a, bool cut[N_GRAPH][N_GRAPH], uint32_
     }
 }
 
-/* The first on the way of those through whom alone x is reached: x itself, if there is none. */
+/* Returns the first member on the path to x without which x is not reached. Returns x if there
+ * is none. */
 static uint32_t ref_gate(bool cut[N_GRAPH][N_GRAPH], uint32_t x)
 {
     for (uint32_t v = 1; v < N_GRAPH; v++) {
@@ -252,7 +254,7 @@ static void ref_counts(const struct arrows *a, bool *counts)
         n_firm += away[x] != UINT32_MAX && gate[x] == x;
     }
     for (uint32_t x = 1; x < N_GRAPH; x++) {
-        uint32_t before = 0; /* So many behind the same gate come first. */
+        uint32_t before = 0; /* Number of members behind the same gate that come first. */
         for (uint32_t y = 1; y < N_GRAPH; y++)
             before += away[y] != UINT32_MAX && gate[y] == gate[x] && gate[y] != y
                       && (away[y] < away[x]
@@ -354,7 +356,7 @@ static void deliver(struct cluster *c, uint32_t to, const struct wire_members *n
         assert_true(members_accused(c->m[to], &batch.accusations[i], c->now_us) != MEMBERS_FORGED);
 }
 
-/* Everybody passes its news on until there is none, in random order. */
+/* All members pass on their news in random order until there is none. */
 static void spread(struct cluster *c)
 {
     bool any = true;
@@ -392,7 +394,7 @@ static void set_session(struct cluster *c, uint32_t i, uint32_t k, bool up)
     members_vouch(c->m[k], c->now_us);
 }
 
-/* A HELLO: the two know each other, and nobody has spoken of them yet. */
+/* Exchanges HELLO messages: the two peers know each other, and no news about them was sent yet. */
 static void introduce(struct cluster *c, uint32_t i, uint32_t k)
 {
     members_merge(c->m[i], members_self(c->m[k]), c->now_us);
@@ -430,8 +432,8 @@ static void check_cluster(uint64_t seed)
     check_agreed(&c, 3, MEMBER_ALIVE);
     uint64_t whole = members_view(c.m[0]);
 
-    /* One link of 5 breaks: its neighbour accuses it, it hears of it and
-     * refutes; everywhere it is alive, and nobody ever took it for dead. */
+    /* One of the five links of a peer breaks. A neighbour accuses the peer, and the peer
+     * refutes. It is alive for all members, and none took it for dead. */
     set_session(&c, 5, 6, false);
     members_accuse(c.m[6], id_of(5), c.now_us);
     assert_int_equal(state_of(c.m[6], 5), MEMBER_SUSPECT);
@@ -456,8 +458,8 @@ static void check_cluster(uint64_t seed)
     check_agreed(&c, 3, MEMBER_DEAD);
     assert_true(members_view(c.m[9]) != whole);
 
-    /* It comes back as it was, over one link: the batch it gets tells it what
-     * is said of it, it refutes, and is alive everywhere. */
+    /* The peer comes back over one link. The batch of records tells it that it is accused; it
+     * refutes, and is alive for all members. */
     c.down[3] = false;
     set_session(&c, 3, 4, true);
     struct wire_members news = batch();

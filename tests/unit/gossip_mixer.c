@@ -76,7 +76,7 @@ static void textbook_round(struct textbook *t, uint64_t round)
         descend(i, x);
         for (size_t k = 0; k < DIM; k++)
             p[k] = (float)(t->e[i][k] + ((double)x[k] - t->x[k]));
-        /* The same draw as job.c's: key, round, first turn. */
+        /* The same random draw as in job.c: key, round, first turn. */
         struct compress_input in = {
             .draw = rng_at(rng_at(i, round), 0), .round = round, .x = p, .x_hat = zero};
         assert_int_equal(compress_encode(t->q, &in, msg, &len, &stat), 0);
@@ -175,7 +175,7 @@ static void sum_told(struct world *world, uint32_t i)
         told[i][k] += (double)sent[k];
 }
 
-/* What was told and what is remembered is all that was done. */
+/* The sum of the sent and the remembered parts equals all updates. */
 static void test_nothing_is_lost(void **state)
 {
     static const char *const specs[] = {"topk:0.02", "randk:0.05", "sign:64", "qsgd:3"};
@@ -214,7 +214,7 @@ static void test_nothing_is_lost(void **state)
     }
 }
 
-/* Without memory: what was told is what has moved the mean, and no more. */
+/* Without error feedback, the mean moves by the sent parts only. */
 static void test_without_memory(void **state)
 {
     (void)state;
@@ -294,8 +294,8 @@ static double largest_gap(void)
     return worst;
 }
 
-/* An edge that stood still is told later what it missed: models are equal again
- * and where all updates lead. */
+/* An edge that missed rounds gets them later: the models are equal again, and equal to the sum
+ * of all updates. */
 static void test_catches_up(void **state)
 {
     (void)state;
@@ -324,7 +324,7 @@ static void test_catches_up(void **state)
     world_close(&w);
 }
 
-/* Who has no edge to tell keeps its own updates, and only those. */
+/* A peer without open edges applies its own updates and no others. */
 static void test_alone(void **state)
 {
     (void)state;
@@ -335,7 +335,7 @@ static void test_alone(void **state)
     float withheld[DIM], was[DIM];
     struct peer *p = &w.peer[0];
     hold(&w, 0, 1, true);
-    beat(&w); /* What had arrived is committed; now both wait. */
+    beat(&w); /* Deltas that had arrived are committed; now both ends wait. */
     memcpy(withheld, average_withheld(&p->c), sizeof withheld);
     for (int t = 0; t < 3; t++) {
         memcpy(was, p->c.x, sizeof was);

@@ -64,7 +64,7 @@ static void test_any_order(void **state)
     for_seeds(check_any_order, 6);
 }
 
-/* The lesser of the two counts, and an end that has none at all stops the other. */
+/* The smaller of the two momenta is used, and an end without momentum turns it off for both. */
 static void test_lesser_counts(void **state)
 {
     struct world w;
@@ -154,7 +154,7 @@ static void pass_state(struct world *from, struct world *to, uint32_t i)
     state_close(&s);
 }
 
-/* What a checkpoint keeps goes on as if nothing had been. */
+/* A restored checkpoint continues with the same results. */
 static void test_state(void **state)
 {
     struct world w, u;

@@ -1,4 +1,5 @@
-/* tests/unit/gossip_piece.c -- how a model is cut, and which of those who sent pieces can be right. */
+/* tests/unit/gossip_piece.c -- the pieces of a model, and which of several sources of pieces can
+ * be right. */
 #include "gossip/exchange/piece.h"
 #include "nn/math/rng.h"
 
@@ -61,7 +62,8 @@ static float *sketch_of(uint64_t key, const float *x)
     return s;
 }
 
-/* Distances of sketches are those of pieces; a key tells nothing of another. */
+/* Distances of sketches estimate distances of pieces. Sketches with different keys are
+ * independent. */
 static void test_sketch(void **state)
 {
     static float x[N], y[N];
@@ -87,8 +89,8 @@ static void test_sketch(void **state)
         assert_true(fabs(s2[p] / d2[p] - 1) < 0.14);
 }
 
-/* So are those of pieces that differ by the same in all places: random signs leave as much of it in
- * a bucket as of anything else. */
+/* The same holds for pieces that differ by a constant, because random signs distribute it over
+ * the buckets. */
 static void test_sketch_of_a_shift(void **state)
 {
     static float x[N], y[N];
@@ -145,8 +147,9 @@ static void end_scene(struct scene *s)
     free(s->initial);
 }
 
-/* Honest sources confirm each other, near or as far apart as their ways; a liar is refused by
- * three, disputed by one, and refuses nobody. */
+/* Honest sources confirm each other, near or at the distance that their local updates explain. A
+ * Byzantine source is refused by three others and disputed by one, and cannot get others
+ * refused. */
 static void test_verdicts(void **state)
 {
     static const float lies[] = {-10, 10, 100, -1, 1e18f};
@@ -172,7 +175,8 @@ static void test_verdicts(void **state)
     float two[] = {1, -10};
     size_t other;
     set_scene(&s, 2, two, 0.02f);
-    assert_int_equal(piece_judge(&s.v, 0), PIECE_CONFIRMED); /* By one that claims a long way. */
+    /* Confirmed by a source that reports a long update. */
+    assert_int_equal(piece_judge(&s.v, 0), PIECE_CONFIRMED);
     assert_int_equal(piece_judge(&s.v, 1), PIECE_DISPUTED);
     assert_true(piece_further(&s.v, 1, &other));
     assert_int_equal(other, 0);
@@ -183,7 +187,8 @@ static void test_verdicts(void **state)
     end_scene(&s);
 }
 
-/* Whoever has not answered is no witness; and NaN, which no reader lets pass, is no agreement. */
+/* A source that has not answered is not a witness. NaN, which no reader accepts, is not
+ * agreement. */
 static void test_witnesses(void **state)
 {
     static const float scale[] = {1, 1, 1, 1};
@@ -192,7 +197,7 @@ static void test_witnesses(void **state)
     set_scene(&s, 4, scale, 0.02f);
     s.v.own[1] = s.v.own[3] = NULL;
     memcpy(s.own[2], s.initial,
-           SKETCHES * sizeof *s.initial); /* It claims to have learnt nothing. */
+           SKETCHES * sizeof *s.initial); /* The source reports that it has not trained. */
     assert_int_equal(piece_judge(&s.v, 0), PIECE_DISPUTED);
     s.v.own[1] = s.own[1];
     assert_int_equal(piece_judge(&s.v, 0), PIECE_CONFIRMED);

@@ -279,8 +279,8 @@ static inline size_t sample(enum wire_type type, bool large)
     return 0;
 }
 
-/* The same bytes in a heap block of their very size, so that a sanitizer sees
- * any read beyond them. */
+/* Copies the bytes to a heap block of exactly their size, so that a sanitizer detects a read
+ * beyond them. */
 static inline uint8_t *exactly(const uint8_t *p, size_t n)
 {
     uint8_t *copy = malloc(n > 0 ? n : 1);
@@ -322,8 +322,8 @@ static inline void assert_msgpack(const uint8_t *p, size_t n)
     msgpack_unpacked_destroy(&value);
 }
 
-/* Where the reader takes these bytes, msgpack-c takes them, too, and writing
- * what was read is a fixed point. Returns whether it did. */
+/* Checks that bytes which the reader accepts are also accepted by msgpack-c, and that writing
+ * them is a fixed point. Returns whether the reader accepted them. */
 static inline bool check_sound(const uint8_t *p, size_t n)
 {
     static uint8_t twice[CAP];

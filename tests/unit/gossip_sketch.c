@@ -132,8 +132,8 @@ static void test_lock_step(void **state)
     lock_step_on("edges:0-1,0-2,1-2,0-3,3-4,4-5,4-6,5-6,5-7,6-7");
 }
 
-/* The first beat of a window is plain: there is no beat before it to go on from. What it mixes is
- * raw, so that the average is that of the weights, to rounding. */
+/* The first step of a window has no momentum, because no step comes before it. It mixes the raw
+ * values, so that the average is that of the weights, up to rounding. */
 static void test_first_beat_is_plain(void **state)
 {
     struct cluster c;
@@ -154,8 +154,8 @@ static void test_first_beat_is_plain(void **state)
     cluster_close(&c);
 }
 
-/* A window that the owner begins anew cuts the one before short: that one says nothing, and
- * figures that count are of the new one. */
+/* A window that its owner starts again ends the previous one: that one gives no figure, and
+ * figures are of the new one. */
 static void test_anew(void **state)
 {
     struct cluster c;
@@ -188,7 +188,7 @@ static void test_anew(void **state)
 
 /* ---- not in step: by surveys ---- */
 
-/* What is not in step is seen at the first beat after it, by the peer itself. */
+/* A peer notices a step out of order at the first step after it. */
 static void test_disturbances(void **state)
 {
     (void)state;
@@ -213,8 +213,8 @@ static void test_disturbances(void **state)
     }
 }
 
-/* Exchanges are put off at random, and committed at one end before the other; now and then
- * an edge begins anew, and what one end had committed the other never will. */
+/* Delays exchanges at random and commits them at one end before the other. Sometimes an edge is
+ * reset, so that a commit of one end never happens at the other. */
 static void lossy_beat(struct cluster *c, struct rng *r, uint64_t late)
 {
     for (size_t s = 0; s < c->n_slots; s++)
@@ -258,13 +258,12 @@ static void test_lossy(void **state)
         print_message("seed %d\n", (int)seed);
         cluster_init(&c, seed % 2 ? "ring" : "torus", seed != 3);
         recover(&c, &r, 2 * seed - 1);
-        check_figures(&c, 1e-4); /* What the sketches have, exactly. */
+        check_figures(&c, 1e-4); /* The exact value for the sketches. */
         cluster_close(&c);
     }
 }
 
-/* An edge that skips one beat: from then on nobody averages, and no figure in between
- * is wrong. */
+/* An edge skips one step: after it no peer averages, and no figure in between is wrong. */
 static void test_disturbed(void **state)
 {
     struct cluster c;
@@ -313,7 +312,7 @@ static void test_late_joiner(void **state)
     late_joiner("ring", false);
 }
 
-/* The members change: the old view's messages are dead, whoever hears of it when. */
+/* The members change: messages of the old view are ignored, whenever they arrive. */
 static void test_view_change(void **state)
 {
     struct cluster c;
@@ -333,7 +332,7 @@ static void test_view_change(void **state)
     cluster_close(&c);
 }
 
-/* Nobody else: the mean is our own. */
+/* A single peer: the mean is its own model. */
 static void test_alone(void **state)
 {
     struct sketch k;
@@ -438,11 +437,11 @@ static void test_hostile_averages(void **state)
                 m->n++;
             }
             if (!sketch_valid(&c.k[0], m))
-                *m = said; /* It would be refused. */
+                *m = said; /* The message would be refused. */
         }
         beat(&c); /* Asserts that every message put is valid. */
         for (size_t i = 1; i < N; i++) {
-            /* What is absurd is left out: the others' averages are of models still. */
+            /* Absurd values are left out: the averages of the others describe real models. */
             double n2 = vec_norm2(c.x[i], DIM);
             assert_true(fabs(c.k[i].at.u) <= 1e3 * n2 && c.k[i].at.q <= 1e3 * n2);
         }

@@ -31,7 +31,7 @@ static inline void fill(float *x, size_t n, uint64_t seed)
 
 /* ---- a cluster ---- */
 
-struct slot /* One edge: what both ends have put, and who has committed it. */
+struct slot /* One edge: the values that both ends sent, and which ends have committed them. */
 {
     uint32_t i, j;
     struct sketch_pair pair[2];
@@ -51,7 +51,7 @@ struct cluster
     uint32_t commits[N];                        /* Since the last beat. */
     uint64_t built;
     bool away[N];         /* Takes part in nothing. */
-    bool lock_step, anew; /* anew: the next beat begins a window. */
+    bool lock_step, anew; /* anew: the next step begins a window. */
     uint64_t view, round;
 };
 
@@ -183,7 +183,7 @@ static inline void beat(struct cluster *c)
     c->round++;
 }
 
-/* What the estimate would be if averaging were perfect: of the sketches. */
+/* Returns the estimate for exact averaging of the sketches. */
 static inline double sketched_xi(struct cluster *c)
 {
     float s[N][SKETCH_K];
@@ -242,8 +242,8 @@ static inline double sum_q(const struct cluster *c)
     return sum;
 }
 
-/* Every peer's figures are those of the sketches to `tolerance`, and of the
- * models to the sketches' own error. */
+/* Checks that the figures of each peer equal those of the sketches up to `tolerance`, and those
+ * of the models up to the error of sketches. */
 static inline void check_figures(struct cluster *c, double tolerance)
 {
     double truth = sketched_xi(c), relative, exact = exact_xi(c, &relative);

@@ -15,9 +15,9 @@
 #include <cmocka.h>
 
 enum {
-    N = 6,        /* Statistics of the model below, */
-    VARIANCE = 2, /* of which [2..4] are variances, */
-    MEANS = 5,    /* and [0], [1] and [5] are means. */
+    N = 6,        /* Number of statistics of the model. */
+    VARIANCE = 2, /* Elements [2..4] are variances. */
+    MEANS = 5,    /* Elements [0], [1] and [5] are means. */
     HEAD = 1 + 4 * N
 };
 
@@ -64,7 +64,8 @@ static void test_layout(void **state)
     statistics_close(&s);
 }
 
-/* The first len bytes, at the end of a buffer: ASan sees who reads on. */
+/* Checks the first `len` bytes at the end of a buffer, so that AddressSanitizer detects a read
+ * beyond them. */
 static size_t check(const struct statistics *s, const uint8_t *p, size_t len)
 {
     uint8_t *whole = malloc(16 + len);
@@ -82,7 +83,8 @@ static void test_truncations(void **state)
     uint8_t out[HEAD + 3] = {0};
     (void)state;
     (void)statistics_put(&s, true, x, out);
-    for (size_t len = 0; len <= sizeof out; len++) /* What is behind is the message. */
+    /* The bytes after the statistics are the delta. */
+    for (size_t len = 0; len <= sizeof out; len++)
         assert_int_equal(check(&s, out, len), len < HEAD ? SIZE_MAX : HEAD);
     (void)statistics_put(&s, false, x, out);
     for (size_t len = 0; len <= sizeof out; len++)
@@ -127,7 +129,7 @@ static void test_values(void **state)
                 fail_msg("%g at %zu", (double)row[i].v, k);
             (void)statistics_put(&s, true, x, out);
             assert_int_equal(check(&s, out, HEAD), want ? HEAD : SIZE_MAX);
-            (void)statistics_put(&s, false, x, out); /* Then it is not said. */
+            (void)statistics_put(&s, false, x, out); /* The flag of statistics is not set. */
             assert_int_equal(check(&s, out, HEAD), 1);
         }
     statistics_close(&s);
@@ -230,7 +232,7 @@ static void test_values_apart(void **state)
     statistics_close(&s);
 }
 
-/* Where one end sent none, nothing happens at either. */
+/* If one end sent no statistics, neither end changes. */
 static void test_absent(void **state)
 {
     struct statistics s = open_all();
@@ -247,7 +249,7 @@ static void test_absent(void **state)
         statistics_mix(&s, x);
         assert_true(isnan(statistics_apart(&s)));
     }
-    term_of(&s, 0.5, 5, 7); /* Beside one that has them, too. */
+    term_of(&s, 0.5, 5, 7); /* The same next to an edge with statistics. */
     statistics_term(&s, 0.5, with, without);
     assert_int_equal(s.n_terms, 1);
     statistics_mix(&s, x);
@@ -303,7 +305,7 @@ static void run_jobs(float begin, const struct job *job, size_t n)
             bool variance = s.nonnegative[k];
             near(x[k], variance ? job[i].x : mean);
             near(s.owed[k], variance ? job[i].owed : 0);
-            near(x[k] - s.owed[k], mean); /* What is owed is not lost. */
+            near(x[k] - s.owed[k], mean); /* Pending parts are not lost. */
         }
     }
     statistics_close(&s);
@@ -314,16 +316,16 @@ static void test_floor(void **state)
     /* x has fallen since 10 was sent: half of what it is stays. */
     static const struct job own_least[] = {
         {{10, 10}, {1, 10}, 0.05, 4.45},  /* 0.1 - 4.5 = 0.05 - 4.45 */
-        {{10, 1}, {1, 10}, 0.025, 4.425}, /* Nothing more is due; half stays. */
+        {{10, 1}, {1, 10}, 0.025, 4.425}, /* Nothing more is pending; half stays. */
         {{1, 1}, {2, 1}, 0.0125, 3.9125}, /* 0.5 is paid, and half of what was. */
         {{1, 1}, {9, 2}, 0.6, 0},         /* 4.5 pays it all. */
         {{1, 1}, {1, 2}, 1.1, 0}};
     /* Another's is the least: of the first edge, or of the second. */
     static const struct job first[] = {{{10, 3}, {0.2f, 3}, 0.1, 1}},
                             second[] = {{{3, 10}, {3, 0.2f}, 0.1, 1}};
-    /* What is left is above 0, but under half of the least. */
+    /* The remaining value is above 0 but under half of the smallest variance. */
     static const struct job positive[] = {{{2.4f, 5}, {1, 5}, 0.5, 0.2}};
-    /* Half of the least is far under what is due: no floor. */
+    /* Half of the smallest variance is far below the pending part, so there is no floor. */
     static const struct job free_of[] = {{{10, 4}, {0.2f, 4}, 1.1, 0}};
     /* 0 is a variance as well. */
     static const struct job zero[] = {{{1, 1}, {0, 0}, 0, 0.5}, {{0, 0}, {3, 0}, 1, 0}};
@@ -369,7 +371,7 @@ static void test_apart(void **state)
     statistics_mix(&s, x);
     near((float)statistics_apart(&s), 2); /* |4 ...| / |2 ...| */
     statistics_mix(&s, x);
-    near((float)statistics_apart(&s), 2); /* As long as nothing new is known. */
+    near((float)statistics_apart(&s), 2); /* No new value is known. */
     term_of(&s, 0.25, 4, 3);              /* A term counts for this averaging alone. */
     statistics_mix(&s, x);
     near((float)statistics_apart(&s), 0.25);
@@ -391,7 +393,7 @@ static void test_apart(void **state)
 
 enum { PEERS = 4 };
 
-/* An exchange of two peers: what each sent, and who has committed it. */
+/* An exchange of two peers: the values that each sent, and which peers have committed them. */
 struct exchange
 {
     uint8_t sent[2][HEAD];
@@ -403,7 +405,7 @@ struct cluster
     struct statistics s[PEERS];
     float x[PEERS][N];
     struct exchange e[PEERS][PEERS]; /* [low][high] */
-    double sum[N];                   /* As local steps alone would have it. */
+    double sum[N];                   /* The statistics after local steps alone. */
     double owed;                     /* The most ever owed. */
     uint64_t floors;                 /* How often something was. */
     struct rng rng;
@@ -489,7 +491,7 @@ static void send(struct cluster *c, int i, int j)
     e->full[own] = true;
 }
 
-/* Their session is lost: an exchange that nobody has committed never was. */
+/* The session is lost, so that an exchange which no end has committed is dropped. */
 static void lose(struct cluster *c, int i, int j)
 {
     struct exchange *e = between(c, i, j);

@@ -183,7 +183,7 @@ static inline void drain(struct members *m)
 }
 
 /* All that must hold whatever has happened. */
-/* What is counted as it changes is what a count of all members finds. */
+/* The counts that are kept up to date equal a new count of all members. */
 static inline void check_tally(const struct members *m, const uint32_t *at, size_t n,
                                size_t self_at)
 {

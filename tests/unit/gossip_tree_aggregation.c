@@ -1,5 +1,5 @@
-/* tests/unit/gossip_tree_aggregation.c -- whom a survey counts: each peer once, all of them, and nobody who is
- * no member. One peer is under test, and the test says what its neighbours say. */
+/* tests/unit/gossip_tree_aggregation.c -- the aggregation counts each member once, all members,
+ * and no other peer. One peer is under test, and the test plays its neighbours. */
 #include "gossip/exchange/tree_aggregation.h"
 
 #include <setjmp.h>
@@ -33,7 +33,7 @@ static void open_peer(struct peer *p, bool root, uint32_t n_children,
     tree_aggregation_begin(&p->v, s, 1, 0);
 }
 
-/* A neighbour says this of the first window, for so many peers whose models are all 0. */
+/* A neighbour reports for the first window: `n` peers, whose models are all 0. */
 static void say(struct peer *p, size_t who, enum tree_aggregation_word word, uint32_t n)
 {
     struct tree_aggregation_sum sum = {.n = n};
@@ -82,7 +82,7 @@ static void test_root_wants_all_members(void **state)
     }
 }
 
-/* Nor is a result that a parent has of another number. */
+/* A result of a parent for another number of members is ignored as well. */
 static void test_result_is_of_all_members(void **state)
 {
     (void)state;
@@ -102,8 +102,8 @@ static void test_blurred(void **state)
     (void)state;
     static const struct
     {
-        uint64_t rounds; /* So many later all have reported on the second window. */
-        float model;     /* Ours in it; it was 1 in the first. */
+        uint64_t rounds; /* Number of rounds until all have reported for the second window. */
+        float model;     /* Our model in the second window. It was 1 in the first. */
         bool sharp;
     } cases[] = {{20, 1, true}, {10, 1.05f, true}, {20, 1.05f, false}, {2, 1.5f, false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

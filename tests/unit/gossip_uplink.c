@@ -1,4 +1,5 @@
-/* tests/unit/gossip_uplink.c -- what bursts tell of a link, and which floor follows, look by look. */
+/* tests/unit/gossip_uplink.c -- the bandwidth that bursts show, and the floor of the codec level
+ * for it. */
 #include "gossip/exchange/uplink.h"
 
 #include <math.h>
@@ -9,7 +10,7 @@
 
 #include <cmocka.h>
 
-/* ---- what a link has carried ---- */
+/* ---- bursts of a link ---- */
 
 /* n bursts over a link of that rate, on top of an overhead. */
 static void carry(struct uplink_bursts *b, int n, double bytes, double bytes_per_s, double over_us)
@@ -25,7 +26,7 @@ static void near_rate(const struct uplink_bursts *b, double rtt_us, double bytes
         fail_msg("%g s a byte, expected %g", s, 1 / bytes_per_s);
 }
 
-/* What latency takes is no part of it, however long bursts are. */
+/* Latency does not count, for any length of bursts. */
 static void test_goodput(void **state)
 {
     (void)state;
@@ -40,7 +41,7 @@ static void test_goodput(void **state)
     }
 }
 
-/* Where all is latency nothing is left for the bytes. Heartbeats do not count. */
+/* If all time is latency, the bandwidth is not known. Heartbeats do not count. */
 static void test_goodput_bounds(void **state)
 {
     (void)state;
@@ -58,7 +59,8 @@ static void test_goodput_bounds(void **state)
 
 /* ---- the floor ---- */
 
-/* Each rung's delta is four times as long as that of the one before: 1, 4, 16 ... 16384 bytes. */
+/* The delta of each level is four times as long as that of the one before: 1, 4, 16, ..., 16384
+ * bytes. */
 static void begin(struct uplink *u)
 {
     double bytes[CODEC_LEVELS_RUNGS];
@@ -132,7 +134,7 @@ static void test_stops_where_it_fits(void **state)
         }
 }
 
-/* What is dear has a price: its time by the budget, averaged over the last looks. */
+/* An expensive level has a price: its time relative to the budget, averaged over the last looks. */
 static void test_prices(void **state)
 {
     struct uplink u;
@@ -142,7 +144,7 @@ static void test_prices(void **state)
     uplink_prices(&u, price);
     for (int i = 0; i < CODEC_LEVELS_RUNGS; i++)
         assert_true(price[i] == 1); /* Nothing is known. */
-    look(&u, 32, 3);                /* As long as 32 bytes take. */
+    look(&u, 32, 3);                /* The time of 32 bytes. */
     uplink_prices(&u, price);
     for (int i = 0; i < CODEC_LEVELS_RUNGS; i++)
         assert_true(fabs(price[i] - fmin(fmax(1, u.bytes[i] / 32), UPLINK_PRICE_MOST)) < 1e-12);
@@ -235,7 +237,7 @@ static void test_flapping_link(void **state)
     for (int i = 0; i < UPLINK_WAIT_MOST + 100; i++)
         look(&u, roomy(5), 3);
     assert_int_equal(u.floor, 5);
-    /* So long was it kept that a fall costs no more than the first. */
+    /* The floor was kept long enough that a fall costs no more than the first one. */
     for (int i = 0; i < 2; i++)
         look(&u, over(5), 3);
     assert_int_equal(u.floor, 4);

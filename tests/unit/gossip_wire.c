@@ -249,7 +249,8 @@ static void test_signed_bytes(void **state)
     }
 }
 
-/* A signature of moments covers whose, of which process, that it would fix a run, and every byte of them. */
+/* The signature of column statistics covers the identity, the process, the flag that the member
+ * would fix the run, and all bytes. */
 static void test_signed_moments(void **state)
 {
     (void)state;

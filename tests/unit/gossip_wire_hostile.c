@@ -45,8 +45,8 @@ static size_t ping_of(const uint8_t *value, size_t n)
     return n + 4;
 }
 
-/* Bytes that are no value of ours are refused alone, in the place of a field,
- * of the type, and of an element. */
+/* Bytes that are not a value of the protocol are refused: alone, in the place of a field, of the
+ * type, and of an element. */
 static void assert_hostile(const uint8_t *p, size_t n)
 {
     assert(n <= CAP - 8);
@@ -133,8 +133,8 @@ static void test_long_forms(void **state)
         assert_true(check_sound(buffer, row[i].n + 1));
         assert_int_equal(read_sound(buffer, row[i].n + 1)->ping.round, 1);
     }
-    /* A MODEL whose payload is announced in 1, 2 and 4 bytes; and an observer's HELLO
-     * whose empty run is. */
+    /* A MODEL whose payload length has 1, 2 and 4 bytes, and an observer's HELLO whose empty run
+     * description has such a length. */
     static const uint8_t bin[][5] = {{0xc4, 4}, {0xc5, 0, 4}, {0xc6, 0, 0, 0, 4}};
     static const uint8_t str[][5] = {{0xd9, 0}, {0xda, 0, 0}, {0xdb, 0, 0, 0, 0}};
     static const size_t size[] = {2, 3, 5};
@@ -345,7 +345,7 @@ static void test_bad_hello(void **state)
 {
     (void)state;
     struct wire_hello h = sample_hello(false);
-    h.role = WIRE_OBSERVER; /* Its record is not sent: fine. */
+    h.role = WIRE_OBSERVER; /* A missing record is allowed. */
     assert_true(check_sound(buffer, wire_put_hello(buffer, CAP, &h)));
     h.role = (enum wire_role)2;
     assert_refused(buffer, wire_put_hello(buffer, CAP, &h));
@@ -431,7 +431,7 @@ static void test_bad_status(void **state)
     s->age_s = -1;
     assert_refused(buffer, wire_put_status(buffer, CAP, s));
     s = sample_status(false);
-    strcpy(s->codec, "qsgd\x1b[2J"); /* It would be shown on a terminal. */
+    strcpy(s->codec, "qsgd\x1b[2J"); /* The text would be printed on a terminal. */
     assert_refused(buffer, wire_put_status(buffer, CAP, s));
     s = sample_status(false);
     s->phase = WIRE_CODE_MAX + 1;
