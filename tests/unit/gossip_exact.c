@@ -124,7 +124,8 @@ static void test_one_exchange(void **state)
 
 /* ---- in any order ---- */
 
-/* Links fail and hold, edges begin anew, jobs overlap: what one end adds the other takes away. */
+/* Links fail, sessions pause, edges are reset and jobs overlap: one end always subtracts what
+ * the other adds. */
 static void test_random_events(void **state)
 {
     static const char *const spec[] = {"none", "fp16"};
@@ -138,7 +139,7 @@ static void test_random_events(void **state)
     }
 }
 
-/* An edge out of step is told the next model, which needs nothing of those it missed. */
+/* An edge that missed rounds gets the next model, which does not depend on them. */
 static void test_missed(void **state)
 {
     (void)state;

@@ -33,7 +33,7 @@ static void test_first(void **state)
     } row[] = {
         {{4, 3, 4, 3, 0}, 0.375},  /* delta 1/4 at both */
         {{4, 3, 10, 1, 0}, 0.375}, /* the smaller delta counts */
-        {{10, 1, 4, 3, 0}, 0.375}, /* whoever has it */
+        {{10, 1, 4, 3, 0}, 0.375}, /* The smaller delta counts, at either end. */
         {{4, 1, 4, 1, 0}, 1},      /* delta 3/4: 1.125, cut to 1 */
         {{4, 4. / 3, 9, 3, 0}, 1}, /* delta 2/3: just 1 */
         {{7, 0, 3, 0, 0}, 1},      /* exact */
@@ -51,8 +51,8 @@ static void test_first(void **state)
     }
 }
 
-/* One in the middle of its bounds, delta/2 = 0.125 and 3 delta/2 = 0.375, whose
- * last exchange left e2 at each end and measured d2. */
+/* Returns a gamma in the middle of its bounds, delta/2 = 0.125 and 3 delta/2 = 0.375, whose last
+ * exchange left e2 at each end and measured d2. */
 static struct gamma begun(double e2, double d2)
 {
     return (struct gamma){
@@ -85,7 +85,7 @@ static void test_then(void **state)
     struct gamma g = begun(0.36, 1), h = begun(0.36, 1);
     near(next(&g, 0.75), 0.25, 1e-9);
     near(next(&h, 0.75), 0.25, 1e-9);
-    gamma_measured(&g, 0.75); /* rho 1, of an exchange of these very functions: */
+    gamma_measured(&g, 0.75); /* rho is 1 for an exchange that these functions describe. */
     gamma_measured(&h, 1e9);
     near(next(&g, 0.75), 0.25 * 0.9502002165056764, 1e-9);
     near(next(&h, 0.75), 0.25 * 1.05, 1e-9);
@@ -128,18 +128,18 @@ static void test_bounds(void **state)
             {
                 {0.4, 0.4, 1, LARGE, 0.36}, /* Between them the ratio finds it. */
                 {0.4, 0.4, 1, SMALL, 0.42},
-                {0.4, 0.21, 1, LARGE, 0.2}, /* Never under delta/2, however large rho, */
+                {0.4, 0.21, 1, LARGE, 0.2}, /* Never below delta/2, however large rho is. */
                 {0.4, 0.2, 1, LARGE, 0.2},  /* however often. */
                 {0.4, 0.1, 1, LARGE, 0.2},
-                {0.4, 0.1, 1, FITS, 0.2},   /* Where delta has grown, it follows. */
+                {0.4, 0.1, 1, FITS, 0.2},   /* A larger delta raises the lower bound. */
                 {0.4, 0.59, 1, SMALL, 0.6}, /* Never above 3 delta/2, however small. */
                 {0.4, 0.6, 1, SMALL, 0.6},
                 {0.4, 0.9, 1, FITS, 0.6},
                 {0.4, 0.9, 1, LARGE, 0.6},
                 {0.9, 0.99, 1, SMALL, 1},   /* Never above 1. */
-                {0.4, 0.4, 0.3, FITS, 0.3}, /* `most` wins against the upper bound, */
+                {0.4, 0.4, 0.3, FITS, 0.3}, /* `most` takes precedence over the upper bound. */
                 {0.4, 0.7, 0.59, SMALL, 0.59},
-                {0.4, 0.4, 0.05, FITS, 0.05}, /* and against the lower one. */
+                {0.4, 0.4, 0.05, FITS, 0.05}, /* `most` takes precedence over the lower bound. */
                 {0.4, 0.05, 0.05, LARGE, 0.05},
                 {0.4, 0.4, 0.9, FITS, 0.4}, /* Above both it changes nothing. */
             };
@@ -170,7 +170,7 @@ static void test_smoothing(void **state)
         gamma_measured(&g, 1e-9); /* rho is large: gamma goes to its lower bound. */
         double got = gamma_next(&g, t % 2 ? &x : &y);
         near(g.delta, 0.7 - 0.5 * pow(0.9, t), 1e-12);
-        if (t > 6) /* It began at 3 delta/2, and falls by a tenth. */
+        if (t > 6) /* delta begins at 3 delta/2 and falls by a tenth per exchange. */
             near(got, g.delta / 2, 1e-12);
     }
 }
@@ -192,7 +192,7 @@ static void test_cap(void **state)
     near(next(&g, 4), 0.81, 1e-15);
 }
 
-/* An exchange whose mixing was never measured changes nothing. */
+/* An exchange whose distance was not measured changes nothing. */
 static void test_unmeasured(void **state)
 {
     struct gamma g;
@@ -220,7 +220,7 @@ static void test_fixed(void **state)
     assert_true(next(&g, 0) == 1.308);
 }
 
-/* Another codec has another contraction: begin anew, from its first delta. */
+/* Another codec has another contraction, so gamma starts again from its first delta. */
 static void test_codec_change(void **state)
 {
     struct gamma g;
@@ -233,13 +233,14 @@ static void test_codec_change(void **state)
     gamma_measured(&g, 0.5 / 0.36);
     near(gamma_next(&g, &fine), 0.75, 1e-9);
     gamma_measured(&g, 1e-9);
-    near(gamma_next(&g, &coarse), 0.15, 1e-12); /* Back again: anew, too. */
-    near(g.delta, 0.1, 1e-12);                  /* Nothing of the other codec's is left. */
+    /* The return to the first codec starts gamma again, too. */
+    near(gamma_next(&g, &coarse), 0.15, 1e-12);
+    near(g.delta, 0.1, 1e-12); /* Nothing of the other codec's is left. */
     g.most = 0.01;
     gamma_measured(&g, 1);
     near(gamma_next(&g, &coarse), 0.01, 1e-12);
     gamma_measured(&g, 1);
-    near(gamma_next(&g, &fine), 0.75, 1e-12); /* Nor of a runaway of that. */
+    near(gamma_next(&g, &fine), 0.75, 1e-12); /* The runaway of the former codec does not count. */
     near(g.most, 1, 0);
 }
 
@@ -256,7 +257,7 @@ static void test_nothing_to_say(void **state)
     near(next(&g, 0.9), 0.15, 1e-12);
 }
 
-/* A threshold may let nothing pass: a step of 0 must not stay for ever. */
+/* A threshold codec may send nothing. A step size of 0 must not stay. */
 static void test_nothing_came_through(void **state)
 {
     struct gamma g;
@@ -272,16 +273,16 @@ static void test_nothing_came_through(void **state)
 
 /* ---- a runaway ---- */
 
-/* GAMMA_WINDOW exchanges, of which the last measures d2: is the edge to be
- * judged? Only that one may say so. */
+/* Does GAMMA_WINDOW exchanges, of which the last measures d2. Returns whether the edge is to be
+ * judged, which only the last one may say. */
 static bool window(struct gamma *g, double d2)
 {
-    for (int t = 1; t < GAMMA_WINDOW; t++) /* What lies between does not count. */
+    for (int t = 1; t < GAMMA_WINDOW; t++) /* Distances in between do not count. */
         assert_false(gamma_measured(g, t % 2 ? 1e30 : 0));
     return gamma_measured(g, d2);
 }
 
-/* Two windows in a row, in each of which D^2 grew by more than 2.25. */
+/* Two windows in a row in which D^2 grows by a factor of more than 2.25. */
 static void test_growth(void **state)
 {
     static const struct
@@ -304,7 +305,7 @@ static void test_growth(void **state)
         for (int k = 0; k < 6; k++)
             if (window(&g, row[i].d2[k]) != row[i].want[k])
                 fail_msg("row %zu, window %d", i, k);
-        assert_int_equal(g.n_runaways, 0); /* That is for gamma_judge() to say. */
+        assert_int_equal(g.n_runaways, 0); /* gamma_judge() decides about a runaway. */
     }
 }
 
@@ -322,7 +323,7 @@ static void test_runaway(void **state)
     assert_false(gamma_judge(&g, (double)NAN));
     near(g.most, 1, 0);
     assert_int_equal(g.n_runaways, 0);
-    assert_true(window(&g, 27)); /* It still grows: judged at each look. */
+    assert_true(window(&g, 27)); /* The distance still grows, so the edge is judged at each look. */
     assert_true(gamma_judge(&g, 26.9));
     assert_int_equal(g.n_runaways, 1);
     near(g.most, 0.3, 1e-12);
@@ -349,7 +350,7 @@ static void test_recovery(void **state)
     }
 }
 
-/* A fixed one is told of, and stays: the user's word goes. */
+/* A fixed gamma is kept after a warning, because the user chose it. */
 static void test_fixed_runs_away(void **state)
 {
     struct gamma g;

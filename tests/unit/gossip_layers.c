@@ -1,5 +1,5 @@
-/* tests/unit/gossip_layers.c -- how a model is cut into layers, what is told of them, and what is made
- * of the answers: against a stupid reference, and where nothing can be told. */
+/* tests/unit/gossip_layers.c -- the layers of a model, their sketches, and the distances
+ * computed from the answers, compared with a simple reference; also cases without a result. */
 #include "gossip/exchange/layers.h"
 #include "gossip_seeds.h"
 #include "nn/math/rng.h"
@@ -203,8 +203,8 @@ static void test_exact(void **state)
 
 static double off2, n_off;
 
-/* By sketches small parts are exact and others within four of the stated errors, which are no less
- * than what is found in all. */
+/* With sketches, small parts are exact and others are within four stated errors, which are not
+ * smaller than the real ones. */
 static void check_sketches(uint64_t seed)
 {
     struct cast c;
@@ -239,8 +239,8 @@ static void test_sketches(void **state)
                 <= 1.2 * n_off); /* The mean of n squares of 1: 90 of them are within 1 +- 0.15. */
 }
 
-/* Models nearer to each other than floats can tell by sketches: there is no figure, of what goes as it is
- * there is. A model that is not finite has none at all. */
+/* If models differ by less than sketches can measure, there is no figure, except for exact
+ * parts. A model that is not finite has no figure. */
 static void test_unknown(void **state)
 {
     struct cast c;

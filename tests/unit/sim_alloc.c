@@ -70,7 +70,7 @@ static void check(const char *topology, const char *compress, const char *mixer,
     run_to(&r, WARM_ROUNDS);
     n_in_steps = n_in_work = n_steps = 0;
     run_to(&r, ROUNDS);
-    assert_true(n_steps > 9 * (ROUNDS - WARM_ROUNDS)); /* They came this way. */
+    assert_true(n_steps > 9 * (ROUNDS - WARM_ROUNDS)); /* The steps were counted. */
     if (n_in_steps + n_in_work > 0)
         fail_msg("%s on a %s, %s: %zu allocations in steps, %zu in jobs", compress, topology, mixer,
                  n_in_steps, n_in_work);
@@ -92,10 +92,10 @@ static void test_steps_allocate_nothing(void **state)
     check("ring", RUN_AUTO, "choco", RUN_SYNC, true);
     size_t before = alloc_calls;
     free(calloc(1, 100));
-    assert_int_equal(alloc_calls, before + 1); /* It does count. */
+    assert_int_equal(alloc_calls, before + 1); /* Checks that allocations are counted. */
 }
 
-/* ---- what cannot be had is asked for again ---- */
+/* ---- a failed allocation is tried again ---- */
 
 static uint32_t n_shares, n_warnings;
 

@@ -61,8 +61,8 @@ static double run_attack(const char *attack, const char *compress, uint32_t tole
 static const char *const codecs[] = {"none", "qsgd:4", "topk:0.1"};
 enum { CODECS = sizeof codecs / sizeof codecs[0] };
 
-/* What is left where nothing is tolerated: the fuse or the reader of messages keeps it out,
- * it does little in any case, or it ruins the run. */
+/* Effect of an attack without --byzantine: the plausibility check or the message reader stops
+ * it, it has little effect, or it ruins the run. */
 enum harm { KEPT_OUT, LITTLE, RUIN };
 static const struct
 {
@@ -78,7 +78,8 @@ static bool is_so(enum harm harm, double off2)
     return off2 >= from[harm] && off2 <= to[harm];
 }
 
-/* The fuse closes all four edges of who is beyond all reason at once, and says so. */
+/* The plausibility check closes all four edges of a peer with absurd deltas at once, and reports
+ * it. */
 static void one_liar_untolerated(void **state)
 {
     (void)state;
@@ -201,9 +202,9 @@ static void more_liars_than_that(void **state)
     }
 }
 
-/* ---- an honest peer whose data are not like the others' ---- */
+/* ---- an honest peer with other data ---- */
 
-/* Peer 5's own optimum is 10,000 times as far away, as of a table that nobody has scaled. */
+/* The optimum of peer 5 is 10,000 times as far away, as with an unscaled table. */
 static void rig_unscaled(struct rig *r, uint64_t rounds)
 {
     rig_init(r, PEERS, DIM, "torus", "none", 0);
@@ -248,7 +249,8 @@ static void who_was_barred_is_tried_again(void **state)
     rig_close(&r);
 }
 
-/* In the consensus phase they are tried once more, and not again: no training would mend what they do. */
+/* In the consensus phase a closed edge is tried once more and not again, because without
+ * training the deltas do not become better. */
 static void who_was_barred_is_tried_once_more_in_the_last_phase(void **state)
 {
     struct rig r;
@@ -269,7 +271,8 @@ static void specs_are_read(void **state)
     static const struct
     {
         const char *spec;
-        const char *who; /* "1" for each of eight that lies. NULL: refused, and why: */
+        /* One digit per peer; "1" marks a Byzantine one. NULL: the spec is refused. */
+        const char *who;
         const char *why;
     } rows[] = {{"huge", "00000001", NULL},
                 {"nan:0", "10000000", NULL},

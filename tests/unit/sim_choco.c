@@ -45,7 +45,7 @@ static void textbook_close(struct textbook *t)
     free(t->copy);
 }
 
-/* Everybody says how far its model is from what is known of it. */
+/* Each peer sends the compressed difference between its model and its replica. */
 static void textbook_say(struct textbook *t, struct rng *rng)
 {
     uint8_t *msg = malloc(compress_bound(t->q));
@@ -183,7 +183,7 @@ static void test_must_diverge(void **state)
     (void)state;
     uint64_t t = rounds_to_1e6("qsgd:5:0:l2,round=sr,scale=raw", 0.34, 44, &last);
     print_message("raw QSGD: error times %g by round %llu\n", last, (unsigned long long)t - 1);
-    assert_true(t > 20); /* It did run, and never came near. */
+    assert_true(t > 20); /* The runs took several rounds, and the models stayed apart. */
     assert_true(last >= 1e4);
 }
 
@@ -208,7 +208,7 @@ static void test_gamma_auto(void **state)
     }
 }
 
-static char told[2][NODE_NOTE_MAX]; /* The last warning of each peer, */
+static char told[2][NODE_NOTE_MAX]; /* Last warning of each peer. */
 static uint32_t n_told[2];
 
 static void note_warning(void *self, uint32_t peer, const struct node_note *note)
@@ -220,8 +220,8 @@ static void note_warning(void *self, uint32_t peer, const struct node_note *note
     snprintf(told[peer], sizeof told[peer], "%s", note->text);
 }
 
-/* Two peers whose steps part them for ever: each is told, and of what has become
- * of gamma. Both ends come to the same. */
+/* Two peers whose step size drives their models apart: each gets a warning with the new gamma,
+ * and both ends use the same gamma. */
 static void runs_away(double gamma, const char *text)
 {
     struct rig r;
@@ -285,7 +285,7 @@ static void test_aborted_exchanges(void **state)
     rig_close(&r);
 }
 
-/* The same loss breaks the textbook form for good, at 1 % already. */
+/* The same loss makes the textbook form fail permanently, already at 1 %. */
 static void test_textbook_breaks(void **state)
 {
     struct rig r;

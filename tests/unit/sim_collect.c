@@ -3,7 +3,11 @@
 #include "gossip/mixers/mixer.h"
 #include "sim_rig.h"
 
-enum { DIM = 211, ROUNDS = 30, MOST = 1000 * 1000 /* Events: none of these runs needs so many. */ };
+enum {
+    DIM = 211,
+    ROUNDS = 30,
+    MOST = 1000 * 1000 /* Limit of events, which none of these runs reaches. */
+};
 
 static uint32_t allreduce(void)
 {
@@ -72,7 +76,7 @@ static void test_statistics(void **state)
     rig_close(&r);
 }
 
-/* What a peer sends is what its schedule says, but for framing and lock step. */
+/* Without framing and synchronisation, a peer sends the bytes of its schedule. */
 static void test_bytes_are_the_formula(void **state)
 {
     enum { N = 8, LARGE = 200 * 1000 };
@@ -93,7 +97,7 @@ static void test_bytes_are_the_formula(void **state)
     }
 }
 
-/* Wherever a peer dies, those who live have one model, and lose no round. */
+/* If a peer dies at any time, the others have one model and lose no round. */
 static void test_deaths(void **state)
 {
     enum { N = 5 };
@@ -117,8 +121,8 @@ static void test_deaths(void **state)
         }
 }
 
-/* A peer that is back before anybody missed it is in its first attempt again, as it was when it died, and
- * gets what came of that. */
+/* A peer that returns before its absence is noticed continues its attempt as it was, and gets
+ * the result. */
 static void test_restarts(void **state)
 {
     (void)state;
@@ -157,8 +161,8 @@ static void test_lost_sessions(void **state)
     }
 }
 
-/* Once it is known to be dead the others go on; until then they say whom they wait for, each step of
- * every schedule. */
+/* After the death is known, the others continue. Until then they report the peer that they wait
+ * for, in each step of every schedule. */
 static void test_who_is_waited_for(void **state)
 {
     enum { N = 4, STOPPED = 2 };

@@ -107,7 +107,7 @@ static void settles(const char *topology, uint32_t n, const char *compress, doub
     print_message("%-11s n=%-3u %-18s consensus phase %3llu rounds, drift %.2g, "
                   "target %.2g\n",
                   topology, n, compress, (unsigned long long)most, c.trained.relative, target);
-    assert_true(most <= 200); /* By its figures, not by a limit. */
+    assert_true(most <= 200); /* The phase ended because of its figures, not because of a limit. */
     if (!(c.trained.relative <= target))
         fail_msg("drift %g, target %g", c.trained.relative, target);
     rig_close(&r);

@@ -21,12 +21,12 @@ struct film
 {
     struct rig r;
     void (*steps)(void *self, float *x, uint64_t round, uint32_t n, struct trainer_report *report);
-    float *state;    /* n x DEPTH x DIM: the model at a round, */
+    float *state;    /* n x DEPTH x DIM: the models of the last DEPTH rounds. */
     int64_t *time;   /* n x DEPTH: since when; -1: it was never at that round. */
     uint64_t *spoke; /* n: the round of the last figure; UINT64_MAX: none. */
     float *seen;     /* n x DIM: the models after the last event. */
-    uint64_t *last;  /* n: the round of the consensus phase that was kept last, */
-    bool *moved;     /* and whether its job is known to have run. */
+    uint64_t *last;  /* n: last stored round of the consensus phase. */
+    bool *moved;     /* The job of that round has run. */
     bool *dead;
     uint32_t n_figures, n_last; /* Judged in all, and of the consensus phase. */
     uint64_t n_seen, n_null;    /* Reports of peers that train, and those that know no drift. */
@@ -62,8 +62,8 @@ static int film_trainer(void *self, uint32_t peer, const struct run *run, struct
     return err;
 }
 
-/* Its model at `round`, or at that time; NULL: it had none. A round that was skipped has that
- * of the next one, or (`before`) of the one before. */
+/* Returns the peer's model at a round or at a time. NULL: it had none. For a skipped round it
+ * returns the model of the next round, or with `before` of the previous one. */
 static const float *model_at(uint32_t peer, uint64_t round, int64_t time_us, bool before)
 {
     const int64_t *time = film->time + (size_t)peer * DEPTH;
@@ -107,8 +107,9 @@ static double exact(uint32_t speaker, uint64_t round, bool dead_count, bool befo
     return c.trained.xi;
 }
 
-/* Who died since the round may have been counted, or not: the figure is of the members that
- * its window had. A round that all have skipped is that before it, or the next. */
+/* Compares a figure with the exact distance. A member that died since the round may or may not
+ * be counted: the figure describes the members of its window. For a round that all peers
+ * skipped, the previous or the next round counts. */
 static void judge(uint32_t peer, const struct node_progress *p)
 {
     double off = INFINITY, relative_off = 0, truth = 0;
@@ -178,8 +179,8 @@ static void film_init(struct film *f, uint32_t n, const char *topology, const ch
     memset(f->spoke, 0xff, n * sizeof *f->spoke);
 }
 
-/* Until a job of the consensus phase runs, the model is that of the one before; what it leaves
- * replaces that. A round in which nothing has moved was skipped. */
+/* Stores the model of a round of the consensus phase. Until the job of the phase runs, the model
+ * is that of the previous round. A round without a change was skipped. */
 static void keep_last(uint32_t peer, uint64_t round, bool moved, const float *x)
 {
     uint64_t was = film->last[peer];
@@ -242,8 +243,8 @@ static void film_end(struct film *f, const char *what, double tolerance, uint32_
     free(f->dead);
 }
 
-/* In lock step the sketches' own error is all there is; else there is that of the moment,
- * which is not quite the same at all peers, too. */
+/* In lock step the only error is that of the sketches. Otherwise the models of one time differ
+ * slightly from those of one round. */
 enum { SYNC_PERCENT = 15, ASYNC_PERCENT = 20 };
 
 static double tolerance(enum run_policy policy)
@@ -271,7 +272,7 @@ static void test_cuts(void **state)
     static const struct
     {
         double rate;
-        uint32_t ring, torus, async; /* So many figures at least. */
+        uint32_t ring, torus, async; /* Least number of figures. */
     } table[] = {
         {0, 100, 100, 20},   {0.001, 200, 150, 20}, {0.01, 200, 150, 15},
         {0.05, 150, 100, 0}, {0.3, 20, 20, 0}, /* Without lock step it takes too long to be of one moment. */

@@ -25,7 +25,7 @@ static void cut(void)
     assert_int_equal(layers.n, LAYERS);
 }
 
-/* By whole models, in the layers' own parts. */
+/* Computes the figures from whole models, with the parts of the layers. */
 static void exact(const float *const *x, struct layers_figure *figure)
 {
     struct layers_part whole[LAYERS];

@@ -1,4 +1,4 @@
-/* tests/unit/sim_ending.c -- what a node says of its run's end, when others died, left or came back. */
+/* tests/unit/sim_ending.c -- verdicts of a node after other peers died, left or came back. */
 #include "peer/node/verdict.h"
 #include "peer/run/exit.h"
 #include "peer/sim/faults.h"
@@ -12,7 +12,7 @@ static void run_until(struct rig *r, int64_t t_us)
         ;
 }
 
-/* With patience of a second the last one goes on alone; who hangs is found out after two. */
+/* With a quorum timeout of 1 s, the last peer continues alone. A hung peer is noticed after 2 s. */
 static void impatient(void *self, uint32_t peer, struct node_config *c)
 {
     (void)self, (void)peer;
@@ -40,7 +40,7 @@ static void rig_training(struct rig *r, uint32_t n, const char *topology)
     rig_with_quorum(r, n, topology, 0.5);
 }
 
-/* How it was for this peer; its exit code is that of its own judgement. */
+/* Returns the verdict of a peer, with the exit code of its own result. */
 static struct verdict ended(const struct rig *r, uint32_t peer, struct verdict_facts *f)
 {
     struct verdict o;
@@ -118,7 +118,7 @@ static void test_no_quorum(void **state)
     rig_close(&r);
 }
 
-/* Who leaves by its word is no member any more, and has claimed nothing. */
+/* A peer that leaves cleanly is no longer a member and claims nothing. */
 static void test_leaving(void **state)
 {
     struct rig r;
@@ -157,8 +157,8 @@ static void test_coming_back(void **state)
     }
 }
 
-/* Who cannot store its model has failed, and is in nobody's consensus; the others' ends are as good
- * as without it. */
+/* A peer that cannot store its model has failed and belongs to no consensus. The verdicts of the
+ * others do not depend on it. */
 static void test_full_disk(void **state)
 {
     struct rig r;
@@ -176,7 +176,7 @@ static void test_full_disk(void **state)
     rig_close(&r);
 }
 
-/* Who hangs is not dead, but does not end with the others either. */
+/* A hung peer is not dead, but it does not end with the others. */
 static void test_stuck(void **state)
 {
     struct rig r;
@@ -217,7 +217,8 @@ static void check_away(struct rig *r, int64_t within_us, uint32_t n_finished, ui
             check(r, i, VERDICT_CONSENSUS, 3, 4, n_finished > 0 ? "" : "peer-2");
 }
 
-/* Whose worker hung has heard that the others finished, and ends when it is free. */
+/* A peer whose worker hung has learned that the others finished, and ends when the worker is
+ * free. */
 static void test_away_and_told(void **state)
 {
     struct rig r;
@@ -252,8 +253,8 @@ static void test_hung_at_the_end(void **state)
     rig_close(&r);
 }
 
-/* Two of three hang until the third has ended by itself. Then they are back, and well: it is of one mind
- * with nobody all the same. */
+/* Two of three peers hang until the third has ended by itself. When they continue, they have no
+ * consensus with it. */
 static void test_back_too_late(void **state)
 {
     struct rig r;
@@ -274,7 +275,8 @@ static void test_back_too_late(void **state)
     rig_close(&r);
 }
 
-/* Who was stopped, or cut off, meets nobody any more, and finds that out long before --quorum-timeout. */
+/* A peer that was stopped or disconnected finds no other peer, and notices long before --quorum-
+ * timeout that the run has ended. */
 static void test_away_and_deserted(void **state)
 {
     (void)state;

@@ -134,8 +134,9 @@ static void test_step(void **state)
 
 /* ---- faults ---- */
 
-/* Everybody jumps to a vector of its own and never moves again, while three sessions of ten are cut: an
- * exchange that only one end had done would move the mean for ever. */
+/* Each peer sets its model to a vector of its own in round 0 and does not train, while three of
+ * ten sessions are cut. An exchange that only one end had done would change the mean
+ * permanently. */
 static void test_cuts_keep_the_mean(void **state)
 {
     static const char *const topology[] = {"ring", "torus", "complete"};

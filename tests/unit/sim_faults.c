@@ -37,7 +37,7 @@ static void death(const char *compress, enum run_policy policy)
     uint64_t before = rig_progress(&r, 0).round;
     sim_kill(r.world, 3);
     run_until(&r, 11 * SECOND);
-    if (policy == RUN_SYNC) /* They notice at once and do not wait. */
+    if (policy == RUN_SYNC) /* The peers notice the end of the session at once and do not wait. */
         assert_true(rig_progress(&r, 0).round >= before + 15);
     run_until(&r, 30 * SECOND);
     assert_int_equal(rig_progress(&r, 0).n_live, 7);
@@ -157,7 +157,7 @@ static void test_cut_sessions(void **state)
 
 enum { LINKS_MAX = 1 << 16 };
 
-/* Which ends of each link have heard that it is down: bit 0 is that of the lower peer. */
+/* Ends of each link that were told of its end. Bit 0: the peer with the lower number. */
 static uint8_t ended[LINKS_MAX];
 
 static void watch_ends(void *self, uint32_t peer, const struct node_event *ev, uint32_t other)
@@ -172,7 +172,8 @@ static void watch_ends(void *self, uint32_t peer, const struct node_event *ev, u
     }
 }
 
-/* As with a socket, nothing comes over a session after its end; what was on its way is lost. */
+/* After the end of a session nothing arrives on it, as with a socket. Messages on the way are
+ * lost. */
 static void test_nothing_after_the_end(void **state)
 {
     (void)state;
@@ -187,7 +188,7 @@ static void test_nothing_after_the_end(void **state)
     rig_close(&r);
 }
 
-/* A slow peer holds nobody up in an asynchronous run. */
+/* A slow peer does not delay the others in an asynchronous run. */
 static void test_straggler(void **state)
 {
     struct rig r;

@@ -9,7 +9,7 @@
 
 enum { SECOND = 1000 * 1000, DIM = 320 * 1000, RATE = 80 * 1000, SOURCES = 4 };
 
-/* What a source's MODELs are multiplied with: its pieces, its sketches. */
+/* Factors by which a source's MODEL messages are multiplied: pieces and sketches. */
 struct lie
 {
     uint32_t liar;
@@ -19,7 +19,7 @@ struct lie
 
 static struct lie lie;
 static uint32_t n_struck, n_givers;
-static uint64_t n_pieces; /* That have reached the joiner. */
+static uint64_t n_pieces; /* Number that has reached the joining peer. */
 static uint32_t joiner;
 
 static void hear(void *self, uint32_t peer, const struct node_note *note)
@@ -32,7 +32,8 @@ static void hear(void *self, uint32_t peer, const struct node_note *note)
         n_givers = n;
 }
 
-/* What the liar says is changed on its way: it holds the cluster key, so that no channel minds. */
+/* Changes the messages of the Byzantine source. It holds the cluster key, so that the channel
+ * accepts them. */
 static void tamper(void *self, uint32_t peer, const struct node_event *ev, uint32_t other)
 {
     static struct wire_batch batch;
@@ -54,7 +55,7 @@ static void tamper(void *self, uint32_t peer, const struct node_event *ev, uint3
     }
 }
 
-/* The joiner knows one name, and takes the run from whom it finds there. */
+/* The joining peer has one address in its bootstrap list and takes the run from the peer there. */
 static void configure(void *self, uint32_t peer, struct node_config *c)
 {
     static const char *const name[] = {"first"};
@@ -168,21 +169,23 @@ static void test_as_good(void **state)
     assert_true(join_within(&r, 60 * SECOND) > 0);
     double d2 = distance(&r, joiner, UINT32_MAX);
     print_message("|z - mean|^2 is %.2f times that of a source\n", d2);
-    assert_true(d2 < 4); /* It is some rounds old, and they move on. */
+    assert_true(d2 < 4); /* The joined model is some rounds old, and the others have moved on. */
     assert_int_equal(n_struck, 0);
     assert_in_range(n_pieces, 16, 22); /* The last ones may be asked for twice. */
     assert_int_equal(rig_progress(&r, joiner).violations, 0);
     rig_close(&r);
 }
 
-/* Whatever one of four says, the model is of the others, and it is said who was struck. */
+/* Whatever one of four sources sends, the joined model is that of the others, and the refused
+ * source is reported. */
 static void test_liar(void **state)
 {
-    static const struct lie lies[] = {{1, -10, -10, UINT32_MAX}, /* All that it says; */
-                                      {2, -10, 1, UINT32_MAX},   /* what it sends, not what it */
-                                      {3, 100, 1, UINT32_MAX},   /* says that it has; */
+    /* Everything that it sends is wrong. */
+    static const struct lie lies[] = {{1, -10, -10, UINT32_MAX},
+                                      {2, -10, 1, UINT32_MAX}, /* The pieces are wrong and */
+                                      {3, 100, 1, UINT32_MAX}, /* the sketches are right, or */
                                       {0, -1, -1, UINT32_MAX},
-                                      {1, 1, 1000, UINT32_MAX}}; /* or the other way round. */
+                                      {1, 1, 1000, UINT32_MAX}}; /* the other way round. */
     (void)state;
     for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
         struct rig r;
@@ -213,7 +216,7 @@ static void test_one_piece(void **state)
             first += n_struck;
             rig_close(&r);
             if (n_struck > 0)
-                break; /* It was this one who was asked for it. */
+                break; /* The joining peer had asked this source. */
         }
     assert_int_equal(first, 4);
 }

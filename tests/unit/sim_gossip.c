@@ -25,7 +25,8 @@ static void rig_gossip(struct rig *r, const char *topology, uint32_t n, uint64_t
 
 /* ---- against the textbook ---- */
 
-/* Who meets peer i in this round: of the exponential graph by its definition, of others as drawn. */
+/* Returns the partner of peer i in a round: for the exponential graph by its definition, for
+ * others from the schedule. */
 static uint32_t partner(const char *topology, const struct round_schedule *rota, uint32_t i,
                         uint64_t round)
 {
@@ -120,7 +121,8 @@ static void test_all_hear_all(void **state)
 
 /* ---- faults ---- */
 
-/* Sessions break all the time: an exchange that only one end had done would move the mean for ever. */
+/* Sessions break all the time. An exchange that only one end had done would change the mean
+ * permanently. */
 static void test_cuts_keep_the_mean(void **state)
 {
     static const char *const topology[] = {"rotation:3", "matching:4", "one-peer-exponential"};
@@ -140,7 +142,7 @@ static void test_cuts_keep_the_mean(void **state)
     }
 }
 
-/* Who dies takes its turns along: the others meet in the pairs of those who live. */
+/* If a peer dies, the others meet in the pairs of the live members. */
 static void test_a_member_dies(void **state)
 {
     (void)state;

@@ -104,7 +104,7 @@ static void rig_neighbours(struct rig *r, const char *topology)
     n_open = n_mixed = 0;
 }
 
-/* Every peer ended well, and nobody asked the rule for CHOCO's step. */
+/* Every peer ended well, and the rule for CHOCO's step size was not used. */
 static void all_ended_well(const struct rig *r)
 {
     rig_ended_well(r, r->config.run.final_drift);
@@ -138,8 +138,8 @@ static double error2_of(const double *x)
     return sum;
 }
 
-/* Every peer jumps to its own vector in round 0. From then on the spread is in each
- * round that of the matrix, until floats can tell no difference, and the mean is kept. */
+/* Each peer sets its model to its own vector in round 0. From then on the spread in each round
+ * is that of the mixing matrix, up to float rounding, and the mean is kept. */
 static void test_ring_is_its_matrix(void **state)
 {
     static double x[PEERS * DIM];
@@ -166,8 +166,8 @@ static void test_ring_is_its_matrix(void **state)
     assert_true(n_mixed >= PEERS * (ROUNDS - 1));
 }
 
-/* Gradient steps, and sessions cut all the time: edges begin anew, or resend, and the
- * transactions of struct mixing keep the mean for this guest as for the others. */
+/* With gradient steps and cut sessions, edges are reset or resend deltas, and the transactions
+ * of struct mixing keep the mean for this mixer as for the others. */
 static void test_cut_sessions(void **state)
 {
     (void)state;

@@ -1,10 +1,12 @@
-/* tests/unit/sim_hand.c -- final models that disks do not take, and who stores them. */
+/* tests/unit/sim_hand.c -- final models that a full disk does not take, and the peers that store
+ * them. */
 #include "peer/run/exit.h"
 #include "sim_rig.h"
 
 enum { PEERS = 4, DIM = 300 };
 
-static uint32_t n_with, n_lost; /* Words of those whose model another has, and nobody has. */
+/* Number of messages that another peer has stored the model, and that no peer has. */
+static uint32_t n_with, n_lost;
 
 static void hear(void *self, uint32_t peer, const struct node_note *note)
 {
@@ -63,7 +65,8 @@ static void end_with(struct rig *r, uint32_t n_full)
     }
 }
 
-/* One full disk: the first whom it asks has the model; the peer has failed all the same. */
+/* One full disk: the first peer that is asked stores the model. The peer with the full disk has
+ * failed all the same. */
 static void test_handed(void **state)
 {
     struct rig r;
@@ -78,7 +81,7 @@ static void test_handed(void **state)
     rig_close(&r);
 }
 
-/* Who is full itself refuses, and the next is asked; one has room for all. */
+/* A peer with a full disk refuses, and the next one is asked. One peer stores all models. */
 static void test_next_is_asked(void **state)
 {
     struct rig r;
@@ -91,7 +94,8 @@ static void test_next_is_asked(void **state)
     rig_close(&r);
 }
 
-/* Who has room is busy with one; the others do not ask again when their patience is over. */
+/* The peer with free space is busy with one model. The others stop asking after their quorum
+ * timeout. */
 static void test_patience_is_over(void **state)
 {
     struct rig r;
@@ -115,7 +119,7 @@ static void test_lost(void **state)
     rig_close(&r);
 }
 
-/* What is no model is refused as a violation; another gets it whole. */
+/* Bytes that are not a model are refused as a violation. Another peer gets the complete model. */
 static void test_spoilt(void **state)
 {
     struct rig r;

@@ -1,5 +1,5 @@
-/* tests/unit/sim_idle.c -- who waits does not turn in circles: messages and wake-ups of a cluster that has
- * nothing to do are a few a second, whatever it waits for. */
+/* tests/unit/sim_idle.c -- an idle cluster sends and wakes up only a few times per second,
+ * whatever it waits for. */
 #include "sim_rig.h"
 
 enum { PEERS = 3, SECOND = 1000 * 1000, WAIT = 60, MOST = 40 /* Events a second and peer. */ };
@@ -59,7 +59,7 @@ static void test_a_quorum_that_is_gone(void **state)
     rig_close(&r);
 }
 
-/* Its own worker hangs in a job. */
+/* The peer's own worker hangs in a job. */
 static void test_a_job_that_does_not_end(void **state)
 {
     (void)state;

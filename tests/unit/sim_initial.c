@@ -6,12 +6,14 @@
 enum { PEERS = 5, DIM = 70000, PIECES = 5 };
 
 static uint32_t n_taken[PEERS], n_refused, n_given_up, n_strange, n_resumed;
-static float first[PEERS]; /* What the first local step of each found, in every coordinate. */
-static uint32_t mute;      /* Whose pieces are of no use; PEERS: nobody's. */
-static uint32_t liar;      /* Who serves wrong bytes; PEERS: nobody. */
+static float first[PEERS]; /* Value of every coordinate at the first local step of each peer. */
+static uint32_t mute;      /* Peer whose pieces are useless. PEERS: none. */
+static uint32_t liar;      /* Peer that sends wrong bytes. PEERS: none. */
 static uint32_t n_pieces[PEERS],
-    giver_of[PEERS];                    /* Pieces that reached it; who sent the last one. */
-static char begin[PEERS][LAYOUT_BEGIN]; /* What each proposes; the third digit says whose it is. */
+    /* Number of pieces that reached each peer, and the sender of the last one. */
+    giver_of[PEERS];
+/* Initial model that each peer proposes. The third digit shows the peer. */
+static char begin[PEERS][LAYOUT_BEGIN];
 
 static void hear(void *self, uint32_t peer, const struct node_note *note)
 {
@@ -26,7 +28,7 @@ static void hear(void *self, uint32_t peer, const struct node_note *note)
 static bool
     relabel; /* The fourth piece that comes is of no use; the fifth, which is shorter, says it is that. */
 
-/* Its number stands before the key and the head of the payload. */
+/* The number of the piece precedes the key and the head of the payload. */
 static void give_number(const struct wire_message *m, uint8_t *floats, uint8_t other)
 {
     uint8_t *number = floats - (m->model.payload.n > UINT16_MAX ? 5 : 3) - 2;
@@ -48,7 +50,7 @@ static void watch(void *self, uint32_t peer, const struct node_event *ev, uint32
     uint8_t *floats = (uint8_t *)ev->recv.bytes + (m.model.payload.p - ev->recv.bytes);
     if (other == liar)
         floats[5] ^= 1;
-    if (other == mute) /* Who waits for another one has no use for it. */
+    if (other == mute) /* A piece for another peer is not used. */
         give_number(&m, floats, 9);
     if (relabel && m.model.piece >= 3)
         give_number(&m, floats, m.model.piece == 3 ? 9 : 3);
@@ -64,7 +66,7 @@ static void fill(void *self, float *x)
         x[k] = (float)(p->index + 1) + drawn;
 }
 
-static uint32_t founder[PEERS]; /* Whose model the run of each begins with. */
+static uint32_t founder[PEERS]; /* Peer whose model the run of each peer begins with. */
 
 static bool begins(void *self, const float *x)
 {
@@ -147,9 +149,9 @@ static void expect_first(uint32_t n, uint32_t giver)
             fail_msg("peer-%u began with %g, expected that of peer-%u", i, (double)first[i], giver);
 }
 
-/* ---- Whose it is ------------------------------------------------------------------------------ */
+/* ---- The owner of the initial model ---- */
 
-/* Whoever dials whom, and however many proposals go round: the first by its hash is everybody's. */
+/* In every order of sessions and proposals, all peers agree on the first model by hash. */
 static void test_all_agree_on_the_first(void **state)
 {
     static const char *const orders[] = {"01234", "43210", "31024", "24013", "10432"};
@@ -198,7 +200,7 @@ static int make_right(void *self, uint32_t peer, const struct run *run, struct t
     return err;
 }
 
-/* The last peer lacks it. Whoever it asks first, what one of the others serves is not believed. */
+/* The last peer lacks the model. Whichever peer it asks first, wrong bytes are not accepted. */
 static void test_who_serves_wrong_bytes_is_not_believed(void **state)
 {
     uint32_t refused = 0;
@@ -227,7 +229,7 @@ static void test_who_serves_wrong_bytes_is_not_believed(void **state)
     free(x);
 }
 
-/* Nobody else is there: the run does not begin with what a liar says. */
+/* There is no other peer: the run does not begin with wrong bytes. */
 static void test_a_single_liar_is_waited_out(void **state)
 {
     struct rig r;
@@ -238,7 +240,7 @@ static void test_a_single_liar_is_waited_out(void **state)
     liar = 0;
     rig_open(&r);
     sim_run_to(r.world, 100 * INT64_C(1000000));
-    assert_in_range(n_refused, 2, 4); /* It is asked again, now and then. */
+    assert_in_range(n_refused, 2, 4); /* The peer is asked again from time to time. */
     assert_true(first[0] == 0 && first[1] == 0);
     liar = PEERS;
     rig_run(&r, UINT64_MAX);
@@ -248,7 +250,8 @@ static void test_a_single_liar_is_waited_out(void **state)
     rig_close(&r);
 }
 
-/* What comes from one and does not go on is had from the next, and need not come twice. */
+/* If a source stops, the rest is fetched from the next source, and received pieces are not
+ * fetched again. */
 static void test_who_falls_silent_is_replaced(void **state)
 {
     struct rig r;
@@ -276,7 +279,7 @@ static void test_who_falls_silent_is_replaced(void **state)
     rig_close(&r);
 }
 
-/* It ends the session, and the next one goes on. */
+/* The piece ends the session, and the next source continues. */
 static void test_a_piece_of_another_size_is_a_violation(void **state)
 {
     struct rig r;
@@ -297,7 +300,7 @@ static void test_a_piece_of_another_size_is_a_violation(void **state)
 
 /* ---- The founder dies ------------------------------------------------------------------------- */
 
-/* One has it by then: it gives it to the others. */
+/* Another peer has the model by now and gives it to the others. */
 static void test_another_one_has_it(void **state)
 {
     struct rig r;
@@ -321,7 +324,7 @@ static void test_another_one_has_it(void **state)
     rig_close(&r);
 }
 
-/* Nobody has it: those who are left agree on another one. */
+/* No peer has the model: the remaining peers agree on another one. */
 static void test_nobody_has_it(void **state)
 {
     struct rig r;
@@ -336,7 +339,7 @@ static void test_nobody_has_it(void **state)
     rig_run(&r, UINT64_MAX);
     assert_true(n_given_up >= 1);
     for (uint32_t i = 1; i < 4; i++)
-        assert_true(first[i] == 3); /* That of peer-2, whose hash is the next one. */
+        assert_true(first[i] == 3); /* The model is that of peer-2, whose hash is the next one. */
     rig_ended_well(&r, 1);
     least = "5";
     rig_close(&r);
@@ -352,8 +355,8 @@ static void run_to(struct rig *r, uint64_t round)
         assert_true(sim_step(r->world));
 }
 
-/* Its process is another one, and has drawn other values: in the middle of the run it takes the initial
- * model, and then what the others have. */
+/* The new process has drawn other values. In the middle of the run it takes the initial model,
+ * and then the current model of the others. */
 static void test_who_is_killed_comes_back(void **state)
 {
     struct rig r;
@@ -429,7 +432,8 @@ static void open_two_runs(struct rig *r, const char *order)
     least = "5";
 }
 
-/* It joins the first that it meets, stays there, and the other one's peers are no members. */
+/* The peer joins the first run that it meets and stays there. The peers of the other run are not
+ * members. */
 static void test_who_meets_two_runs_joins_one(void **state)
 {
     static const char *const orders[] = {"01234", "20134", "43210"};
@@ -452,7 +456,7 @@ static void test_who_meets_two_runs_joins_one(void **state)
     }
 }
 
-/* ---- Which run goes first ----------------------------------------------------------------------- */
+/* ---- Order of runs ---- */
 
 static void test_order(void **state)
 {
@@ -466,7 +470,8 @@ static void test_order(void **state)
     assert_true(layout_compare_initial(&run[1], &run[0]) > 0);
     assert_int_equal(layout_compare_initial(&run[0], &run[0]), 0);
     assert_int_equal(layout_compare_initial(&run[0], &run[2]), 0);
-    assert_int_equal(layout_compare_initial(&run[1], &run[2]), 0); /* They differ in more. */
+    /* The runs differ in other properties, too. */
+    assert_int_equal(layout_compare_initial(&run[1], &run[2]), 0);
     layout_copy_initial(&run[1], &run[0]);
     assert_int_equal(layout_compare_initial(&run[1], &run[0]), 0);
     free(run);
@@ -474,7 +479,8 @@ static void test_order(void **state)
 
 /* ---- Another kind of run ------------------------------------------------------------------------- */
 
-/* A text with the keys of another trainer is told from one that no peer says. */
+/* A run description with the keys of another trainer is recognised and differs from an invalid
+ * text. */
 static void test_other_kind(void **state)
 {
     static const struct run_key other_keys[] = {{.name = "zeal"}, {.name = NULL}};
@@ -490,7 +496,8 @@ static void test_other_kind(void **state)
     assert_string_equal(found, "begin");
     assert_string_equal(expected, "zeal");
     assert_false(
-        run_text_is_of_other_trainer(&layout_keys, text, n, found, &expected)); /* It is ours. */
+        /* The text belongs to this trainer. */
+        run_text_is_of_other_trainer(&layout_keys, text, n, found, &expected));
     assert_false(run_text_is_of_other_trainer(NULL, text, n, found, &expected));
     const char *last = strstr(text, "\ntopology="); /* The core's. */
     assert_non_null(last);

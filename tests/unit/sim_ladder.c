@@ -46,7 +46,7 @@ static void rig_auto(struct rig *r, double target)
     memset(rung, 0, sizeof rung);
 }
 
-/* Every peer ended well, and no edge had to begin anew. */
+/* Every peer ended well, and no edge was reset. */
 static void all_ended_well(const struct rig *r)
 {
     rig_ended_well(r, 1e-3);
@@ -107,8 +107,8 @@ static void test_target(void **state)
     assert_true(rungs[0] < rungs[1] && rungs[1] < rungs[2]);
 }
 
-/* How often sketches go along is planned by the rung in the middle, whichever is
- * taken; and the run has no codec but the ladder's and those of other phases. */
+/* The interval of sketches is planned for the middle level, whichever is used. The run has only
+ * the codecs of the list and those of other phases. */
 static void test_plan(void **state)
 {
     struct rig r;
@@ -162,8 +162,8 @@ static void test_same_seed(void **state)
     }
 }
 
-/* Each sender chooses for itself, and others may have other rungs: also where
- * nobody waits and sessions are lost. */
+/* Each sender chooses its own level, and others may use other levels, also without lock step and
+ * with lost sessions. */
 static void test_asynchronous(void **state)
 {
     struct rig r;

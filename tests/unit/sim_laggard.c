@@ -60,7 +60,7 @@ static void rig_plan(struct rig *r, const struct plan *p)
     rig_open(r);
 }
 
-/* Somebody's model is final: kill one of those whose model is not. Which one that was. */
+/* Some peer's model is final: kills one of the peers whose model is not, and returns its number. */
 static uint32_t kill_laggard(struct rig *r)
 {
     uint32_t n = r->config.n_peers, first = n, last = n;
@@ -93,7 +93,7 @@ static void check(const struct rig *r, uint32_t peer, enum verdict_kind kind, ui
         fail_msg("peer-%u: '%s', expected %s of %u", peer, o.text, verdict_word(kind), n_among);
 }
 
-/* Those who finished are still there. */
+/* The finished peers are still there. */
 static void test_comes_back_in_time(void **state)
 {
     (void)state;
@@ -108,14 +108,16 @@ static void test_comes_back_in_time(void **state)
         run_for(&r, 120 * (int64_t)SECOND);
         check(&r, last, VERDICT_CONSENSUS, plans[k].n);
         struct node_progress p = rig_progress(&r, last);
-        assert_true(p.joined_round == ROUNDS && p.rounds_done == 0); /* It trains no more. */
+        /* The peer does not train again. */
+        assert_true(p.joined_round == ROUNDS && p.rounds_done == 0);
         sim_drift(r.world, &c);
         assert_true(c.trained.relative <= plans[k].drift);
         rig_close(&r);
     }
 }
 
-/* At once: of those who are left some have finished, and others are in the consensus phase. */
+/* The peer returns at once, while some of the others have finished and some are in the consensus
+ * phase. */
 static void test_comes_back_at_once(void **state)
 {
     (void)state;
@@ -134,7 +136,7 @@ static void test_comes_back_at_once(void **state)
     }
 }
 
-/* Those who finished did so without consensus, and the model of one of them makes none. */
+/* The finished peers have no consensus, and the model of one of them gives none. */
 static void test_comes_back_to_no_consensus(void **state)
 {
     static const struct plan plan = {"ring", "qsgd:4", 4, 50 * 1000, 2 * SECOND, 1e-9};
@@ -149,7 +151,7 @@ static void test_comes_back_to_no_consensus(void **state)
     rig_close(&r);
 }
 
-/* They have left: nobody can say what they finished with. */
+/* The finished peers have left, so that their result is not known. */
 static void test_comes_back_too_late(void **state)
 {
     (void)state;
@@ -167,7 +169,8 @@ static void test_comes_back_too_late(void **state)
     }
 }
 
-/* So do two, who find each other: the quorum is one of all that their checkpoints know. */
+/* Two peers that find each other have no quorum either, because the quorum counts all members in
+ * their checkpoints. */
 static void test_two_come_back_too_late(void **state)
 {
     struct rig r;
@@ -188,7 +191,8 @@ static void test_two_come_back_too_late(void **state)
     rig_close(&r);
 }
 
-/* They go while it asks for their model, whenever that is: success is said with their model only. */
+/* The finished peers leave while the peer fetches their model. At any time of their leave,
+ * success is reported only with their model. */
 static void test_they_leave_meanwhile(void **state)
 {
     uint32_t n_good = 0, n_away = 0;

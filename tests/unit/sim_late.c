@@ -1,5 +1,5 @@
-/* tests/unit/sim_late.c -- who comes late trains at the learning rate of the run's round, not of its
- * own first steps. */
+/* tests/unit/sim_late.c -- a peer that joins late trains with the learning rate of the run's
+ * round, not with that of its first steps. */
 #include "nn/train/optimiser.h"
 #include "sim_rig.h"
 
@@ -7,8 +7,10 @@ enum { PEERS = 5, LATE = 4, DIM = 50, ROUNDS = 1000, SECOND = 1000 * 1000 };
 
 static const struct schedule schedule = {
     .kind = SCHEDULE_COSINE, .lr = 0.2, .warmup = 100, .rounds = ROUNDS};
-static uint64_t first[PEERS], last[PEERS], count[PEERS]; /* Rounds whose steps a peer has done. */
-static double rate[PEERS];                               /* Its last steps had it. */
+/* First, last and number of rounds in which each peer trained. */
+static uint64_t first[PEERS], last[PEERS], count[PEERS];
+/* Learning rate of the peer's last steps. */
+static double rate[PEERS];
 
 /* A gradient step of |x - c|^2 / 2, and which round it was asked for. */
 static void steps(void *self, float *x, uint64_t round, uint32_t n_steps,

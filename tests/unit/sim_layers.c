@@ -28,7 +28,8 @@ static void watch(void *self, void (*done)(void *arg, size_t from), void *arg)
     watcher[p->index] = (struct watcher){done, arg};
 }
 
-/* The rig's steps, whose outcome arrives in x layer by layer. Before its time a value is not there. */
+/* Local steps whose result is written to x layer by layer. An element is not final before it is
+ * reported. */
 static void layered_steps(void *self, float *x, uint64_t round, uint32_t n_steps,
                           struct trainer_report *report)
 {
@@ -113,7 +114,7 @@ static void open_layers(struct rig *r, const char *topology, const char *compres
     r->config.step_us = 1000;
 }
 
-/* ---- the same models ---- */
+/* ---- equal models ---- */
 
 static void same_models(const char *topology, const char *compress, uint32_t local_steps,
                         enum run_policy policy)
@@ -147,9 +148,9 @@ static void same_models(const char *topology, const char *compress, uint32_t loc
             fail_msg("%s %s: another model at peer %u", topology, compress, i);
 }
 
-/* Where each layer is compressed by itself without parts, too. The codecs: without state, with random
- * draws, of matrices with a memory of their own, and rules whose units do not lie in the order of the
- * vector. */
+/* If each layer is compressed by itself, sending in parts changes no bit. The codecs are:
+ * without state, with random draws, for matrices with memory, and rules whose units are not in
+ * the order of the vector. */
 static void parts_change_no_bit(void **state)
 {
     (void)state;
@@ -161,8 +162,8 @@ static void parts_change_no_bit(void **state)
     same_models("base:1", "qsgd:8,scope=layer", 1, RUN_SYNC);
 }
 
-/* The steps lead nowhere, which is known when they are over and all parts are out: they are of no use,
- * and the delta is that of the model before. */
+/* The steps diverge, which is known only after all parts were sent. The parts are not used, and
+ * the delta is that of the model before. */
 static void a_runaway_is_sent_whole(void **state)
 {
     (void)state;
@@ -172,7 +173,7 @@ static void a_runaway_is_sent_whole(void **state)
     runs_away = 0;
 }
 
-/* Nothing is told, and nothing sent ahead, in other runs. */
+/* In other runs no layer is reported, and nothing is sent ahead. */
 static void others_have_no_parts(void **state)
 {
     (void)state;
@@ -274,8 +275,8 @@ static void the_mean_stands(void **state)
     }
 }
 
-/* Sessions end and are there again while the last step of a job goes on: what it tells of then goes out
- * over none of the new ones, as their other ends have not heard the beginning. */
+/* Sessions end and are opened again during the last step of a job. Layers that finish then are
+ * not sent over new sessions, because the other ends lack the first parts. */
 static void another_session_begins_anew(void **state)
 {
     enum { RESETS = 80, STEP_US = 4000 * 1000 };

@@ -54,7 +54,7 @@ static const struct
     const char *topology;
 } clusters[] = {{2, "ring"}, {3, "ring"}, {4, "ring"}, {8, "ring"}, {16, "torus"}};
 
-/* All but an edge to the liar go in lock step; nobody jumps to the end. */
+/* All edges except those to the Byzantine peer are in lock step, and no peer skips to the end. */
 static void false_rounds_move_nobody(void **state)
 {
     (void)state;
@@ -69,7 +69,8 @@ static void false_rounds_move_nobody(void **state)
 
 /* ---- sketches ---- */
 
-/* Missing or false, they keep nobody from knowing that all are near: soon, and it is true. */
+/* Missing or false sketches do not prevent the others from finding soon, and correctly, that all
+ * models are close. */
 static void false_sketches_hold_up_nobody(void **state)
 {
     static const char *const kinds[] = {"mute-sketch:1", "false-sketch:1", "settled:1"};
@@ -84,7 +85,8 @@ static void false_sketches_hold_up_nobody(void **state)
             sim_drift(r.world, &c);
             for (uint32_t p = 0; p < clusters[i].n; p++) {
                 double says = rig_progress(&r, p).relative_drift, is = c.trained.relative;
-                bool low = is > 1e-5 && !(says >= 0.5 * is); /* Rounding is told to nobody. */
+                /* Distances below float rounding are not reported. */
+                bool low = is > 1e-5 && !(says >= 0.5 * is);
                 if (!liar[p] && (low || !(says <= 1e-3)))
                     fail_msg("%s, %u peers: peer-%u says %g, and it is %g", kinds[k], clusters[i].n,
                              p, says, is);

@@ -38,7 +38,8 @@ static void the_queue_stays_short(void **state)
     rig_run(&r, UINT64_MAX);
     print_message("%.0f s, %llu deltas, at most %u words behind one\n",
                   (double)sim_now_us(r.world) * 1e-6, (unsigned long long)n_deltas, most_words);
-    assert_true((double)sim_now_us(r.world) * 1e-6 > 30.0 * ROUNDS); /* They were long. */
+    /* The deltas took long to send. */
+    assert_true((double)sim_now_us(r.world) * 1e-6 > 30.0 * ROUNDS);
     assert_true(n_deltas >= 2 * PEERS * (ROUNDS - 1));
     assert_true(most_words <= MOST_WORDS);
     for (uint32_t i = 0; i < PEERS; i++) {
