@@ -96,7 +96,7 @@ static void refused(const uint8_t *bytes, size_t n)
         assert_true((unsigned char)*c >= 0x20 && *c != 0x7f);
 }
 
-/* Where in the file is a byte? */
+/* Returns the section of the file that contains a byte. */
 static const char *section_of(const struct safetensors_table *t, size_t at)
 {
     if (at < t->n_head)
@@ -270,7 +270,7 @@ static void test_forged_headers(void **unused)
     }
 }
 
-/* What a writer cannot write, it refuses. */
+/* A state that cannot be written is refused. */
 static void test_states_that_are_no_file(void **unused)
 {
     (void)unused;
@@ -294,7 +294,7 @@ static void test_states_that_are_no_file(void **unused)
     assert_string_equal(error, "ck: metadata \"name\": expected UTF-8");
     label.name = "a";
     assert_int_equal(checkpoint_file_build(&m, &s, &label, "ck", error),
-                     0); /* The same pieces again. */
+                     0); /* The same pieces are made again. */
     checkpoint_file_pieces_close(&m);
     state_close(&s);
 }

@@ -51,7 +51,7 @@ static int keep(uint64_t beat)
     return checkpoint_store_write(&s, &state, &label, error);
 }
 
-/* What lies in slot 0 is refused with these words; slot 1 is not disturbed. */
+/* The file in slot 0 is refused with this message, and slot 1 is not changed. */
 static void bad_slot_0(const char *words)
 {
     struct checkpoint_store_found f;
@@ -169,7 +169,7 @@ static void test_an_owner_with_two_names(void **unused)
     checkpoint_store_found_close(&f);
 }
 
-/* What a killed process has left of a third file goes at the next start. */
+/* The temporary file of a killed process is deleted at the next start. */
 static void test_a_temporary_one(void **unused)
 {
     (void)unused;
@@ -210,8 +210,8 @@ static void test_no_directory(void **unused)
     assert_int_equal(disk_open(&d, scratch_path(&dir, "none")), -ENOENT);
 }
 
-/* Go on from what is there for so many beats; each that is kept is said on stdout. Exit code 1
- * where what is there is bad. */
+/* Continues from the stored state for this number of steps, and prints each stored checkpoint.
+ * Exit code 1: the stored state is wrong. */
 static int drive(const char *path, uint64_t beats)
 {
     struct checkpoint_store_found f;

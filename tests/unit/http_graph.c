@@ -1,4 +1,5 @@
-/* tests/unit/http_graph.c -- everybody's edges as one peer tells them, against the graph itself. */
+/* tests/unit/http_graph.c -- the edges of all peers as one peer reports them, compared with the
+ * graph. */
 #include "peer/http/snapshot_graph.h"
 
 #include "tests/unit/http_rig.h"
@@ -42,7 +43,7 @@ static void test_graphs(void **state)
     assert_false(out.whole);
 }
 
-/* It follows members, seed and phase, and is not made anew where none of them changed. */
+/* The graph follows members, seed and phase, and is not computed again if none of them changed. */
 static void test_changes(void **state)
 {
     (void)state;

@@ -22,7 +22,7 @@ static bool same(double a, double b)
     return a == b || (isnan(a) && isnan(b));
 }
 
-/* Each figure of a point is that of its own round. */
+/* All figures of a point belong to its round. */
 static void check_point(const struct history_point *p)
 {
     struct history_point want = point_of(p->round);

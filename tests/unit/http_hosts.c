@@ -1,4 +1,4 @@
-/* tests/unit/http_hosts.c -- which Host headers are answered. */
+/* tests/unit/http_hosts.c -- which Host headers are accepted. */
 #include "peer/http/hosts.h"
 
 #include <setjmp.h>

@@ -33,14 +33,16 @@ static void test_loads_nothing(void **state)
         "insertAdjacent", "document.wri", "eval(",       "Function(", "import(",   "XMLHttpRequest",
         "WebSocket",      "localStorage", "sendBeacon",  " style=",   " onclick",  "cookie",
         "createContext",  "DOMParser",    "setTimeout('"};
-    const char *own = strstr(live_html, "http:"); /* The name of SVG, which nobody fetches. */
+    /* The only URL is the namespace of SVG, which no browser fetches. */
+    const char *own = strstr(live_html, "http:");
     for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
         if (strstr(live_html, absent[i]) != NULL)
             fail_msg("found '%s' in the page", absent[i]);
     assert_non_null(own);
     assert_memory_equal(own, "http://www.w3.org/2000/svg\"", 27);
     assert_null(strstr(own + 1, "http:"));
-    assert_null(strstr(live_html, "fetch(\"/")); /* It may lie under another path behind a proxy. */
+    /* The page may be served under another path by a proxy. */
+    assert_null(strstr(live_html, "fetch(\"/"));
     assert_true(live_html_bytes < 64 * 1024);
 }
 
@@ -75,7 +77,7 @@ static void test_policy(void **state)
     assert_null(strstr(live_policy, "*"));
 }
 
-/* It is served also before the loop has begun, with its policy, which no other path has. */
+/* The page is served also before the loop runs, and only the page has a content security policy. */
 static void test_route(void **state)
 {
     (void)state;

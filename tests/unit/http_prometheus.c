@@ -17,7 +17,7 @@ static const char *written(int64_t now_us)
     return page.p;
 }
 
-/* The number behind `series`, which is a whole line without it; NaN where there is no such line. */
+/* Returns the number after `series`, which is the rest of the line. NaN: there is no such line. */
 static double value_of(const char *text, const char *series)
 {
     size_t n = strlen(series);
@@ -48,7 +48,7 @@ static const char *skip_labels(const char *p)
         assert_true(n > 0 && p[n] == '=' && p[n + 1] == '"');
         for (p += n + 2; *p != '"'; p++) {
             assert_true(*p != '\n' && *p != '\0');
-            p += *p == '\\'; /* What is escaped is no end. */
+            p += *p == '\\'; /* An escaped character does not end the value. */
         }
         p++;
     } while (*p == ',');
@@ -102,7 +102,7 @@ static void test_format(void **state)
     assert_true(value_of(page.p, "hearsay_ready") == 0);
 }
 
-/* What a codec or a name might hold is no line of its own. */
+/* Special characters in a codec or a name do not begin a new line. */
 static void test_escapes(void **state)
 {
     (void)state;
@@ -194,7 +194,7 @@ static void test_figures(void **state)
     assert_true(value_of(text, series) == 409);
 }
 
-/* What is not known has no sample, and never a number. */
+/* A value that is not known has no sample. */
 static void test_unknown(void **state)
 {
     (void)state;

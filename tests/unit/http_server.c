@@ -41,13 +41,13 @@ static int dial(void)
     return fd;
 }
 
-/* As much of it as the server takes. */
+/* Sends as much of the text as the server takes. */
 static void say(int fd, const char *p, size_t n)
 {
     while (n > 0 && ready(fd, POLLOUT)) {
         ssize_t k = send(fd, p, n, MSG_NOSIGNAL);
         if (k < 0)
-            return; /* It has heard enough. */
+            return; /* The server has closed the connection. */
         p += k;
         n -= (size_t)k;
     }
@@ -66,8 +66,8 @@ static void hear(int fd)
     close(fd);
 }
 
-/* One request, whose client then says that it has nothing more to say. Returns the status; 0: it was
- * hung up on without one. */
+/* Sends one request and shuts down the sending direction. Returns the status. 0: the connection
+ * was closed without one. */
 static int ask(const char *request, size_t n)
 {
     int fd = dial(), status = 0;
@@ -110,7 +110,7 @@ static int close_server(void **state)
     return 0;
 }
 
-/* As the loop would: taken now. */
+/* Publishes a snapshot that is taken now, as the loop does. */
 static void publish(uint64_t round)
 {
     struct timespec t;
@@ -149,7 +149,7 @@ static void test_answers(void **state)
     assert_non_null(strstr(answer, "X-Content-Type-Options: nosniff\r\n"));
     assert_memory_equal(body(), "<!DOCTYPE html>", 15);
     assert_non_null(strstr(body(), "</html>\n"));
-    publish(413); /* What was kept of the older one is given up. */
+    publish(413); /* The stored response of the older snapshot is not used any more. */
     assert_int_equal(get("GET", "/metrics"), 200);
     assert_non_null(strstr(body(), "\nhearsay_round 413\n"));
 }
@@ -177,7 +177,7 @@ static void test_methods(void **state)
             fail_msg("%s: %.60s", unknown[i], answer);
 }
 
-/* A page of another site, whose name was made to stand for this machine, reads nothing. */
+/* A page of another site, whose host name resolves to this machine, gets no data. */
 static void test_other_hosts(void **state)
 {
     (void)state;
@@ -279,7 +279,7 @@ static void test_junk(void **state)
     free(endless);
 }
 
-/* What has no end is given up, and the others do not wait for that. */
+/* A request without an end is given up, and other requests do not wait for it. */
 static void test_unfinished(void **state)
 {
     (void)state;
@@ -300,7 +300,7 @@ static void test_unfinished(void **state)
     }
 }
 
-/* A body behind a request is nobody's: it is neither read nor taken for the next request. */
+/* The body of a request is neither read nor taken for the next request. */
 static void test_bodies(void **state)
 {
     (void)state;
@@ -338,8 +338,8 @@ static void test_mutated(void **state)
     assert_int_equal(get("GET", "/status.json"), 200);
 }
 
-/* Far more than are let in hold on, by a byte now and then, so that none of them stalls: who comes
- * after them is served. */
+/* Many more clients than allowed send a byte from time to time, so that none times out. A later
+ * client is served. */
 static void test_crowd(void **state)
 {
     (void)state;
@@ -366,7 +366,7 @@ static void test_crowd(void **state)
     assert_int_equal(get("GET", "/metrics"), 200);
 }
 
-/* Who asks and reads nothing keeps neither the loop nor others. */
+/* A client that sends a request and does not read delays neither the loop nor other clients. */
 static void test_deaf(void **state)
 {
     (void)state;

@@ -49,7 +49,8 @@ static void test_two_threads(void **state)
         last = read_one(last);
     pthread_join(writer, NULL);
     assert_int_equal(read_one(last), PUBLISHED);
-    assert_int_equal(read_one(last), PUBLISHED); /* It stays while there is none newer. */
+    /* A snapshot stays readable while there is no newer one. */
+    assert_int_equal(read_one(last), PUBLISHED);
     snapshot_exchange_close(&board);
 }
 

@@ -108,7 +108,7 @@ static void test_waiting(void **state)
     json_decref(w);
 }
 
-/* Edges of everybody, by vertices; null where they are not known, or too many. */
+/* Edges of all peers, by vertices. null: not known, or too many. */
 static void test_graph(void **state)
 {
     (void)state;
@@ -247,7 +247,7 @@ static void test_health(void **state)
     }
     char text[HEALTH_TEXT];
     memset(&shot, 0, sizeof shot);
-    assert_true(health_live(&shot, INT64_MAX / 2, text)); /* It may read data for long. */
+    assert_true(health_live(&shot, INT64_MAX / 2, text)); /* Reading data may take long. */
     assert_false(health_ready(&shot, INT64_MAX / 2, text));
     assert_non_null(strstr(text, "starting"));
 }

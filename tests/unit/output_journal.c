@@ -36,7 +36,7 @@ static int tear_down(void **state)
     return rmdir(dir);
 }
 
-/* The disk takes so many bytes of a file; RLIM_INFINITY: as many as come. */
+/* Limits the size of a file to `bytes`. RLIM_INFINITY: no limit. */
 static void disk(rlim_t bytes)
 {
     struct rlimit limit;
@@ -106,7 +106,7 @@ static void test_part(void **state)
     assert_int_equal(journal_write(&j), 0); /* Nothing waits. */
 }
 
-/* The oldest stay, behind the first that is lost all are, and then it goes on. */
+/* The oldest lines stay. After the first lost line all lines are lost until the disk has room. */
 static void test_bound(void **state)
 {
     (void)state;
@@ -115,7 +115,7 @@ static void test_bound(void **state)
     assert_int_equal(put("one"), -EFBIG);
     assert_int_equal(put("two"), -EFBIG);
     assert_int_equal(put("three"), -EFBIG);
-    assert_int_equal(put(""), -EFBIG); /* It would fit. */
+    assert_int_equal(put(""), -EFBIG); /* This line would fit. */
     assert_int_equal(j.n_waiting, 2);
     assert_int_equal(j.n_lost, 2);
     disk(RLIM_INFINITY);
@@ -129,7 +129,7 @@ static void test_bound(void **state)
     assert_int_equal(j.n_lost, 4);
 }
 
-/* Where the directory is not there, the file is not; where it comes, they do. */
+/* Without the directory there is no file. When the directory appears, the lines are written. */
 static void test_missing_directory(void **state)
 {
     (void)state;

@@ -83,7 +83,7 @@ static struct outdir opened(void)
     return d;
 }
 
-/* ---- Whose it is. ---- */
+/* ---- The run of a directory ---- */
 
 static void test_states(void **state)
 {
@@ -98,7 +98,8 @@ static void test_states(void **state)
     assert_int_equal(look(ours), OUTDIR_UNFINISHED);
     assert_int_equal(look(other), OUTDIR_OTHER_RUN);
     assert_string_equal(why, "--peers=2 there, 4 here");
-    assert_int_equal(outdir_write_identity(&d, other, why), 0); /* Whoever claims has looked. */
+    /* The caller checks the directory before it claims it. */
+    assert_int_equal(outdir_write_identity(&d, other, why), 0);
     assert_int_equal(look(ours), OUTDIR_OTHER_RUN);
     outdir_close(&d);
 }
@@ -114,7 +115,7 @@ static void test_foreign_files(void **state)
         assert_string_equal(why, files[i]);
         assert_int_equal(unlink(path_of(files[i])), 0);
     }
-    /* Peers' directories are in the way of those who have peers only, and only with results. */
+    /* Directories of peers prevent only runs with peers, and only if they contain results. */
     assert_int_equal(mkdir(path_of("peer-3"), 0700), 0);
     assert_int_equal(look(ours), OUTDIR_NEW);
     put("peer-3/model.safetensors", "x");
@@ -142,7 +143,7 @@ static void test_finished(void **state)
     assert_int_equal(outdir_write_identity(&d, alone, why), 0);
     put("model.safetensors", "x");
     assert_int_equal(look(alone), OUTDIR_UNFINISHED);
-    finish("{\"finished\": false}"); /* It was stopped. */
+    finish("{\"finished\": false}"); /* The run was stopped. */
     assert_int_equal(look(alone), OUTDIR_UNFINISHED);
     finish("{\"finished\": true, \"exit_code\": 0}");
     assert_int_equal(look(alone), OUTDIR_FINISHED);
@@ -207,7 +208,7 @@ static void test_killed(void **state)
         if (outdir_open(&d, dir, why) == 0)
             (void)!write(ends[1], "x", 1);
         close(leash[1]);
-        (void)!read(leash[0], &byte, 1); /* It outlives no parent. */
+        (void)!read(leash[0], &byte, 1); /* The child ends with its parent. */
         _exit(1);
     }
     close(ends[1]);
@@ -262,7 +263,7 @@ static void test_fresh(void **state)
     outdir_close(&d);
 }
 
-/* What nobody names is moved, too; peers' directories only by those who have peers. */
+/* Unknown files are moved, too; directories of peers only by commands with peers. */
 static void test_fresh_foreign(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* tests/unit/output_run_lock.c -- whose a directory is: peer/output/run_lock.h. */
+/* tests/unit/output_run_lock.c -- which run a directory belongs to: peer/output/run_lock.h. */
 #include "peer/output/run_lock.h"
 
 #include <setjmp.h>
@@ -55,7 +55,7 @@ static void test_differences(void **state)
     } rows[] = {
         {"", "", "", 0},
         {"a=1\nb=2\n", "a=1\nb=2\n", "", 0},
-        {"a=1\nb=2\n", "b=2\na=1", "", 0}, /* Their order says nothing. */
+        {"a=1\nb=2\n", "b=2\na=1", "", 0}, /* The order of the lines does not matter. */
         {"lr=0.02\nn=3\n", "lr=0.05\nn=3\n", "lr=0.02 there, 0.05 here", 1},
         {"a=1\nb=2\n", "a=2\nb=3\n", "a=1 there, 2 here; b=2 there, 3 here", 2},
         {"a=1\n", "a=1\n--peers=4\n", "--peers=none there, 4 here", 1},

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-/* Nothing is known at first; then the rate is that of the last five to ten seconds, whatever was
- * before. */
+/* At first the rate is not known. Later it is that of the last five to ten seconds, whatever
+ * came before. */
 static void test_rate(void **state)
 {
     (void)state;
@@ -18,18 +18,19 @@ static void test_rate(void **state)
     progress_rate_update(&g, 0, 100);
     assert_true(isnan(progress_rate_rate(&g)));
     assert_true(isnan(progress_rate_left_s(&g, 10)));
-    for (int i = 1; i <= 200; i++) /* Ten a second for twenty seconds, */
+    for (int i = 1; i <= 200; i++) /* Ten per second for 20 s. */
         progress_rate_update(&g, (uint64_t)i, 100 + 0.1 * i);
     assert_true(fabs(progress_rate_rate(&g) - 10) < 1e-6);
     assert_true(fabs(progress_rate_left_s(&g, 400) - 20) < 1e-6);
-    for (int i = 1; i <= 60; i++) /* and four a second for fifteen. */
+    for (int i = 1; i <= 60; i++) /* Four per second for 15 s. */
         progress_rate_update(&g, 200 + (uint64_t)i, 120 + 0.25 * i);
     assert_true(fabs(progress_rate_rate(&g) - 4) < 1e-6);
     assert_true(progress_rate_left_s(&g, 260) == 0);
     assert_true(progress_rate_left_s(&g, 100) == 0);
 }
 
-/* While nothing gets done the rate falls and the end is farther off; a beginning anew has its own. */
+/* Without progress the rate falls and the remaining time grows. A new run starts with a new
+ * rate. */
 static void test_standstill(void **state)
 {
     (void)state;
@@ -45,7 +46,8 @@ static void test_standstill(void **state)
     assert_true(fabs(progress_rate_rate(&g) - 2) < 1e-9);
 }
 
-/* How many lines work of so many seconds gets that is looked at ten times a second. */
+/* Returns the number of progress lines for work of this number of seconds that is looked at ten
+ * times per second. */
 static uint32_t lines(double seconds, uint64_t total)
 {
     struct progress_rate g = {.begun = false};
@@ -66,7 +68,7 @@ static void test_lines(void **state)
     assert_in_range(lines(3600, 0), 8, 11); /* The length is unknown: by silences alone. */
 }
 
-/* What has no end gets a line at each doubling. */
+/* Work without a known end gets a line at each doubling. */
 static void test_more(void **state)
 {
     (void)state;

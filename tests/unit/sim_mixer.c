@@ -50,8 +50,8 @@ static struct mixed train(const char *topology, const char *compress, bool memor
     return o;
 }
 
-/* Every update reaches everybody: models are equal to rounding, and error
- * feedback is what brings them home. */
+/* Every update reaches all peers: the models are equal up to rounding, and error feedback makes
+ * them converge. */
 static void test_complete(void **state)
 {
     (void)state;
@@ -188,7 +188,7 @@ static void test_death_and_return(void **state)
     }
 }
 
-/* Nobody to exchange with: plain SGD, to the bit what CHOCO does alone. */
+/* A single peer: plain SGD, with the bits that CHOCO gives for one peer. */
 static void test_one_peer(void **state)
 {
     struct rig r[2];

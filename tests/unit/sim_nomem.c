@@ -26,9 +26,9 @@ enum { ALLOC_STEP = 1 };
 /* ---- the allocator ---- */
 
 static bool inside;           /* A node runs. */
-static size_t n_calls;        /* So often has a node called the allocator since the run began. */
-static size_t failing;        /* This one gets nothing; 0: none does. */
-static size_t failing_behind; /* Nor do so many after it. */
+static size_t n_calls;        /* Number of allocations by nodes since the run began. */
+static size_t failing;        /* Number of the allocation that fails. 0: none. */
+static size_t failing_behind; /* Number of further allocations that fail. */
 static long live;             /* Blocks that are held. */
 
 void *__real_malloc(size_t n);
@@ -142,7 +142,7 @@ static bool run_until(struct rig *r, int64_t t_us)
     return true;
 }
 
-/* Who has not ended by itself is killed. 0, or what starting anew came to. */
+/* Kills the peers that have not ended by themselves. Returns 0, or the result of the restart. */
 static int power_cut(struct rig *r)
 {
     int code, err = 0;
@@ -156,8 +156,8 @@ static int power_cut(struct rig *r)
     return err;
 }
 
-/* Where somebody has ended for want of memory before the run began, others wait for as many as it
- * asks for, as they should. */
+/* If a peer has ended without memory before the run began, the others wait for --min-peers
+ * members, as they should. */
 static void check_waits(const struct rig *r, uint32_t peer)
 {
     if (rig_progress(r, peer).phase != NODE_JOINING || n_errors == 0)
@@ -165,7 +165,7 @@ static void check_waits(const struct rig *r, uint32_t peer)
                  (int)rig_progress(r, peer).phase);
 }
 
-/* True: everybody ended well. */
+/* Returns true if all peers ended well. */
 static bool once(const char *compress, uint32_t mixer, enum run_policy policy)
 {
     struct rig r;
@@ -230,7 +230,7 @@ static void each(const char *compress, uint32_t mixer, enum run_policy policy, s
     failing = 0;
     print_message("%s: %zu of %zu allocations, %zu runs ended well all the same\n", compress,
                   n_runs, all, n_well);
-    assert_true(n_well < n_runs); /* It did matter to some. */
+    assert_true(n_well < n_runs); /* Some failures had an effect. */
 }
 
 static void test_one_fails(void **state)

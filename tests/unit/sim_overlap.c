@@ -52,7 +52,7 @@ static void rounds_take_the_longer(void **state)
     {
         uint32_t steps;
         int64_t latency_us;
-        double bytes_per_s, way; /* That is how long a delta takes, in steps. */
+        double bytes_per_s, way; /* Time of a delta, in local steps. */
         bool sessions;
     } rows[] = {{10, 4000, 0, 4, false},  {10, 4000, 0, 4, true},     {1, 4000, 0, 4, false},
                 {4, 12000, 0, 12, true},  {10, 0, 400e3, 5.49, true}, {2, 0, 400e3, 5.49, false},
@@ -190,11 +190,11 @@ static void the_mean_stands(void **state)
     print_message("SEED=%llu: %llu exchanges in %.1f s; the sum of the models is off by %.2g\n",
                   (unsigned long long)r.config.seed, (unsigned long long)exchanges, seconds, worst);
     assert_true(worst <= 1e-3);
-    assert_true(seconds <= 29); /* It is 25; words that are only said again take 7 more. */
+    assert_true(seconds <= 29); /* The time is 25 s; repeated messages take 7 s more. */
     rig_close(&r);
 }
 
-/* ---- what goes over the network ---- */
+/* ---- bytes on the network ---- */
 
 enum { SAMPLES = 5 };
 
@@ -240,7 +240,7 @@ static void evaluations_come_later(void **state)
     }
 }
 
-/* The same number of bytes: no word more than deltas say. */
+/* The number of bytes is the same: deltas need no further messages. */
 static void nothing_more_is_sent(void **state)
 {
     uint64_t bytes[2] = {0, 0};

@@ -57,7 +57,8 @@ static double seconds(uint32_t local_steps, uint64_t steps[PEERS])
     return s;
 }
 
-/* Each does what it can: nobody waits for the slow one, which does a fifth of their steps. */
+/* Each peer makes as many steps as it can: no peer waits for the slow one, which makes a fifth
+ * of the steps of the others. */
 static void test_steps_by_speed(void **state)
 {
     uint64_t even[PEERS], own[PEERS];

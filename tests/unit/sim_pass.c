@@ -57,7 +57,8 @@ static double farthest(const struct rig *r)
     return worst;
 }
 
-/* Nobody says less than is true of its distance. (What sketches say may be off by some roundings.) */
+/* No peer reports less than its real distance. (Figures from sketches may differ by some
+ * roundings.) */
 static void bounds_hold(const struct rig *r)
 {
     const double roundings = 5e-7;
@@ -75,8 +76,9 @@ static void bounds_hold(const struct rig *r)
     }
 }
 
-/* Who joins in the middle has its neighbours' model, and not its own, which the mean is of. Nor is
- * that kept where an end of an edge distrusts the other: what it refuses counts there. */
+/* Returns whether all peers began with their own models. A peer that joined late has the model
+ * of its neighbours, so that the mean does not contain its own. If an end of an edge distrusts
+ * the other, a refused model counts at that end only. */
 static bool all_began(const struct rig *r)
 {
     bool all = true;
@@ -88,8 +90,8 @@ static bool all_began(const struct rig *r)
     return all;
 }
 
-/* Whose pass has just been clean to its end holds the mean of what all began with, whatever became
- * of the others'. */
+/* A peer whose averaging pass was complete holds the mean of the models at the start of the
+ * pass, whatever happened to the passes of others. */
 static void run_looking_at_passes(struct rig *r)
 {
     uint64_t seen[16] = {0}, n_clean = 0;
@@ -172,7 +174,7 @@ static void test_passes_all_along(void **state)
     one_pass(11, "base:1", "base:1");
 }
 
-/* What was sent while training left much out, and comes before its local steps. */
+/* The deltas of training were lossy and were sent before the local steps. */
 static void test_training_of_any_kind(void **state)
 {
     static const char *const codec[] = {"topk:0.05", "sign", RUN_AUTO};
@@ -210,7 +212,7 @@ static void test_late_and_slow(void **state)
     }
 }
 
-/* A graph without rounds may be that of the consensus phase, too. */
+/* A graph with fixed edges may be that of the consensus phase, too. */
 static void test_another_graph(void **state)
 {
     static const char *const last[] = {"complete", "exponential", "ring"};
@@ -234,7 +236,7 @@ static void run_to_settled(struct rig *r, uint32_t peer, uint64_t rounds)
         ;
 }
 
-/* In the middle of a pass; those who live make one of their own. */
+/* A peer dies in the middle of a pass. The others make a pass of their own. */
 static void test_a_death(void **state)
 {
     (void)state;
@@ -289,8 +291,8 @@ static void test_cuts(void **state)
     }
 }
 
-/* Two who should meet cannot for longer than anybody waits: that pass tells nobody that it was
- * clean. (They may take each other for dead: then the mean may move.) */
+/* Two peers of a pair cannot meet for longer than any peer waits: no peer takes this pass for
+ * complete. (The two may take each other for dead; then the mean may change.) */
 static void test_a_path_is_cut(void **state)
 {
     (void)state;

@@ -32,7 +32,7 @@ static void logistic_step(uint32_t i, uint64_t step, double x[DIM])
 }
 
 static float seen[ROUNDS][PEERS][DIM]; /* Models as steps begin. */
-static uint32_t asked[ROUNDS][PEERS];  /* So many steps were asked for. */
+static uint32_t asked[ROUNDS][PEERS];  /* Number of local steps requested in each round. */
 static uint64_t done[PEERS];           /* Steps of this peer so far. */
 
 static void steps(void *self, float *x, uint64_t round, uint32_t n_steps,
@@ -121,7 +121,8 @@ static void as_naive(const char *mixer, const char *topology, uint32_t n_steps, 
                 for (uint32_t j = 0; j < PEERS; j++)
                     x[i][k] += w[i][j] * (made[j][k] - made[i][k]);
     }
-    assert_true((apart > 0.05) == (strcmp(mixer, "allreduce") != 0)); /* They do pull apart. */
+    /* The local steps of the peers differ. */
+    assert_true((apart > 0.05) == (strcmp(mixer, "allreduce") != 0));
     for (uint32_t i = 0; i < PEERS; i++)
         assert_int_equal(rig_progress(&r, i).steps_done, n);
     rig_close(&r);

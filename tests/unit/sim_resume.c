@@ -14,7 +14,7 @@ enum { SEEDS = 33, TOLD = 14 };
 #endif
 enum { SECOND = 1000 * 1000, ROUNDS = 400, KILLS = 3 };
 
-/* What a run is made of. */
+/* Settings of a run. */
 struct plan
 {
     const char *topology, *compress;
@@ -96,7 +96,7 @@ static void patient(void *self, uint32_t peer, struct node_config *c)
     c->patience_us = 60 * (int64_t)SECOND;
 }
 
-/* A twentieth of a second a round; a checkpoint is two seconds old when the next is due. */
+/* A round takes 50 ms, and a checkpoint is written every 2 s. */
 static void rig_plan(struct rig *r, const struct plan *p, uint64_t rounds)
 {
     rig_init(r, p->n, 60, p->topology, p->compress, 0);
@@ -185,9 +185,9 @@ static void test_all_are_killed(void **state)
         }
 }
 
-/* ---- all are told to end ---- */
+/* ---- all peers are asked to stop ---- */
 
-/* As Ctrl-C of `local` does: each hears of it a moment later than the one before. */
+/* Asks all peers to stop, each a moment after the one before, as Ctrl-C of `local` does. */
 static void ask_all(struct rig *r, struct rng *rng, uint64_t seed)
 {
     int64_t now = sim_now_us(r->world);
@@ -211,7 +211,7 @@ static void ask_all(struct rig *r, struct rng *rng, uint64_t seed)
         assert_int_equal(sim_restart(r->world, i), 0);
 }
 
-/* Nothing is lost, and the run goes on as if it had not been stopped. */
+/* Nothing is lost, and the run continues as if it had not been stopped. */
 static void test_all_are_told_to_end(void **state)
 {
     const char *given = getenv("SEED");
@@ -237,8 +237,8 @@ static void test_all_are_told_to_end(void **state)
     }
 }
 
-/* Some have gone on from their checkpoint, and others wait to, when all are told to end: those that
- * have trained a little without the others keep no checkpoint of that. */
+/* Some peers have continued from their checkpoints, and others wait to, when all are asked to
+ * stop. A peer that has trained a little without the others writes no checkpoint of that. */
 static void told_while_coming_back(const struct plan *p, uint64_t seed)
 {
     struct rng rng = rng_stream(rng_key(seed, RNG_TEST, p->n, 23));
@@ -284,7 +284,7 @@ static void test_told_to_end_while_coming_back(void **state)
         }
 }
 
-/* Who can do no round any more, since a neighbour says nothing, ends all the same. */
+/* A peer that cannot finish a round, because a neighbour is silent, stops all the same. */
 static void test_one_is_told_to_end(void **state)
 {
     struct rig r;
@@ -303,9 +303,9 @@ static void test_one_is_told_to_end(void **state)
     rig_close(&r);
 }
 
-/* ---- what a checkpoint may say, where its hashes were made to fit ---- */
+/* ---- checkpoints with false contents and correct hashes ---- */
 
-/* Bring peer 1 up from a checkpoint of which these bytes are not what was written. */
+/* Starts peer 1 from a checkpoint in which these bytes were changed. */
 static void bring_up(struct rig *r, const char *what)
 {
     int code = 0;
@@ -345,7 +345,7 @@ static void test_a_delta_that_does_not_decode(void **state)
     rig_close(&r);
 }
 
-/* Any byte may be another: the peer goes on or says that it cannot, and the others go on. */
+/* Any byte may be changed: the peer continues or reports the error, and the others continue. */
 static void test_any_byte_may_be_another(void **state)
 {
     const char *given = getenv("SEED");

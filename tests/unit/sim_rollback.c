@@ -78,7 +78,7 @@ static void once_it_goes_on(void **state)
     assert_int_equal(hash[0], hash[1]);
 }
 
-/* It has its last good model, says how it ended, and is nobody's dead weight. */
+/* The peer has its last good model, reports how it ended, and does not hinder the others. */
 static void twice_is_the_end(void **state)
 {
     struct rig r;

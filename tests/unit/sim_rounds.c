@@ -42,7 +42,8 @@ static void same_as_matrices(const char *topology, uint32_t n, uint64_t rounds)
             struct trainer_report report;
             rig_steps(&p, x + i * r.dim, round, 1, &report);
         }
-        uint64_t turn = round + 1 < rounds ? round : 0; /* The consensus phase begins anew. */
+        /* The schedule starts again in the consensus phase. */
+        uint64_t turn = round + 1 < rounds ? round : 0;
         mix_round(&rota, (uint32_t)(turn % rota.n_rounds), r.dim, x, x + n * r.dim);
     }
     double worst = 0;
@@ -94,7 +95,7 @@ static void test_a_pass_is_exact(void **state)
     exact_after_a_pass("base:4", 25, 2);
 }
 
-/* Whatever the codec, and whoever has his turn: the mean is kept. */
+/* The mean is kept for every codec and every order of pairs. */
 static void keeps_mean(const char *topology, uint32_t n, const char *compress)
 {
     struct rig r;
@@ -141,7 +142,7 @@ static void test_statistics(void **state)
 
 /* ---- faults ---- */
 
-/* Who dies takes its turns along: the others make a pass of those who live. */
+/* If a peer dies, the others make a pass of the live members. */
 static void test_a_member_dies(void **state)
 {
     (void)state;
@@ -164,8 +165,8 @@ static void test_a_member_dies(void **state)
     }
 }
 
-/* Sessions that break all the time: exchanges are done once or not at all, and none out of turn
- * hangs for ever. */
+/* Sessions break all the time: each exchange is done once or not at all, and no exchange blocks
+ * the schedule. */
 static void test_cuts(void **state)
 {
     (void)state;

@@ -9,7 +9,7 @@
 enum {
     DIM = 211,
     ROUNDS = 30,
-    MOST = 2000 * 1000 /* Events: none of these runs needs so many. */
+    MOST = 2000 * 1000 /* Limit of events, which none of these runs reaches. */
 };
 
 static const char *const codecs[] = {"none", "qsgd:4", "topk:0.1"};
@@ -144,7 +144,7 @@ static void test_the_naive_server(void **state)
             }
 }
 
-/* What a session has lost is said again, and added once. */
+/* A push that was lost with a session is sent again and added once. */
 static void test_lost_sessions(void **state)
 {
     (void)state;
@@ -236,8 +236,8 @@ static void test_staleness(void **state)
 
 /* ---- faults ---- */
 
-/* Wherever a worker or the server dies, those who live end with one model. Back at once: as it was, or as
- * a new process without a checkpoint. */
+/* If a worker or the server dies at any time, the others end with one model. The process returns
+ * at once as it was, or as a new process without a checkpoint. */
 static void test_deaths_and_restarts(void **state)
 {
     enum { N = 5 };
@@ -266,7 +266,8 @@ static void test_deaths_and_restarts(void **state)
     }
 }
 
-/* Workers say that they wait for the server, and the server for whom it waits. */
+/* A worker reports that it waits for the server, and the server reports the worker that it waits
+ * for. */
 static void test_who_is_waited_for(void **state)
 {
     enum { N = 4 };
@@ -297,7 +298,7 @@ static void test_who_is_waited_for(void **state)
     }
 }
 
-/* The server lives, and one worker cannot speak with it for long: it goes on alone, and comes back. */
+/* A worker cannot reach the server for long: it continues alone and comes back. */
 static void test_a_link_that_is_cut(void **state)
 {
     struct rig r;
@@ -377,7 +378,8 @@ static void lie_once(struct rig *r, struct rng *rng)
     }
 }
 
-/* Whatever it says, as a worker or to workers: nothing crashes or waits for ever, and models are finite. */
+/* Whatever a Byzantine worker or server sends, nothing crashes or waits without end, and models
+ * are finite. */
 static void test_a_liar(void **state)
 {
     (void)state;

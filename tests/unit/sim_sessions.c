@@ -1,10 +1,11 @@
-/* tests/unit/sim_sessions.c -- the network with sessions: what each end of one is told, and when. */
+/* tests/unit/sim_sessions.c -- sessions in the simulated network: the events at each end, and
+ * their times. */
 #include "peer/sim/state.h"
 #include "sim_rig.h"
 
 enum { SECOND = 1000 * 1000, LAG = 1000, SEEN = 4096 };
 
-/* What nodes were told of their sessions, in order. */
+/* Events of sessions that nodes received, in order. */
 struct seen
 {
     int64_t at_us;
@@ -85,7 +86,8 @@ static void narrow(void *self, uint32_t from, uint32_t to, struct sim_path *path
     path->headers = 700;
 }
 
-/* With headers a line carries what the channel makes of a message, and them for each segment; */
+/* With headers, a line carries the bytes that the channel makes of a message, and a header for
+ * each segment. */
 static void test_line_bytes(void **state)
 {
     const struct sim_path bare = {.bytes_per_s = 1e6}, path = {.headers = 66};
@@ -100,7 +102,7 @@ static void test_line_bytes(void **state)
     assert_int_equal(sim_line_bytes(&path, 100000), sim_socket_bytes(100000) + 70 * 66);
 }
 
-/* and a segment without a message is long enough to take its time. */
+/* A segment without a message also takes time on the line. */
 static void test_headers(void **state)
 {
     static struct story s;
@@ -148,26 +150,27 @@ static void test_dials(void **state)
     run_to(&s, SECOND);
     sim_kill(s.r.world, 2);
     s.n = 0;
-    run_to(&s, 4 * SECOND); /* Whose id is the larger one leaves the first dial to the other. */
+    /* The peer with the larger identity leaves the first dial to the other. */
+    run_to(&s, 4 * SECOND);
     assert_non_null(first(&s, 0, 0, NODE_DIAL_FAILED));
     assert_int_equal(sim_restart(s.r.world, 2), 0);
     run_to(&s, 6 * SECOND);
     sim_power_off(s.r.world, 2);
     s.n = 0;
     run_to(&s, 8 * SECOND);
-    assert_null(first(&s, 0, 0, NODE_LINK_DOWN)); /* Nobody has told them. */
+    assert_null(first(&s, 0, 0, NODE_LINK_DOWN)); /* The nodes were not told of the end. */
     assert_null(first(&s, 0, 0, NODE_DIAL_FAILED));
     run_to(&s, 40 * SECOND);
     const struct seen *down = first(&s, 0, 0, NODE_LINK_DOWN);
-    assert_non_null(down); /* Their own silence rules have. */
+    assert_non_null(down); /* The nodes' own failure detection ends the session. */
     const struct seen *failed = first(&s, down->at_us, 0, NODE_DIAL_FAILED);
     assert_non_null(failed);
     assert_true(failed->at_us >= down->at_us + 3 * SECOND);
     rig_close(&s.r);
 }
 
-/* What is sent into a cut arrives in order once it heals: no exchange is lost, and the edges
- * go on in their epochs. */
+/* Messages that are sent during a cut arrive in order after it: no exchange is lost, and the
+ * edges continue in their epochs. */
 static void test_held(void **state)
 {
     static struct story s;
@@ -189,8 +192,8 @@ static void test_held(void **state)
     rig_close(&s.r);
 }
 
-/* A reset is heard by one end now, by the other later; one that a middlebox has forgotten by
- * nobody, until the nodes' own rules end it. */
+/* A reset is seen by one end at once and by the other later. If a middlebox has forgotten a
+ * session, neither end sees it until the nodes' failure detection ends the session. */
 static void test_reset(void **state)
 {
     static struct story s;
@@ -215,8 +218,8 @@ static void test_reset(void **state)
     rig_close(&s.r);
 }
 
-/* A loop that stands still gets everything afterwards, its clock having jumped; a worker that
- * hangs keeps the loop going. */
+/* A stopped loop receives everything afterwards, with a jump of its clock. A hung worker does
+ * not stop the loop. */
 static void test_stops(void **state)
 {
     static struct story s;

@@ -23,7 +23,7 @@ struct world
     struct checkpoint_store s;
     struct state state;
     uint64_t beat;   /* The last try's, kept or not. */
-    uint64_t kept;   /* The last one that was said to be kept; 0: none. */
+    uint64_t kept;   /* The last checkpoint that was reported as stored. 0: none. */
     uint64_t before; /* The one before that. */
     char error[FILE_ERROR_MAX];
 };
@@ -123,7 +123,7 @@ static void test_resumed_from_the_older(void **unused)
     checkpoint_store_set_newest(&w.s, f.slot[1]);
     checkpoint_store_found_close(&f);
     w.beat = 9;
-    assert_int_equal(keep(&w), 0); /* 10 anew, in the place of 10 */
+    assert_int_equal(keep(&w), 0); /* Checkpoint 10 is written again, in place of the first one. */
     assert_true(restart(&w, &f) == 10);
     assert_true(f.n == 2 && f.image[1].label.beat == 9);
     checkpoint_store_found_close(&f);

@@ -10,7 +10,7 @@ static void with_limit(void *self, uint32_t peer, struct node_config *c)
     c->worker_limit_us = 10 * INT64_C(1000000);
 }
 
-/* A delta takes so many seconds. */
+/* A delta takes this number of seconds. */
 static void slow(double delta_s)
 {
     struct rig r;

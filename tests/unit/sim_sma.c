@@ -6,7 +6,7 @@ enum {
     DIM = 97,
     PEERS = 5,
     ROUNDS = 30,
-    MOST = 1000 * 1000 /* Events: none of these needs so many. */
+    MOST = 1000 * 1000 /* Limit of events, which none of these runs reaches. */
 };
 
 static uint32_t sma(void)
@@ -70,8 +70,8 @@ static void test_the_papers_update(void **state)
         }
 }
 
-/* Wherever a peer dies: its centre is lost with it. One that is back before it was missed is alone in
- * beginning anew, and ends within the target. */
+/* A peer dies at any time, and its average model is lost. If it returns before its absence is
+ * noticed, only this peer starts again, and it ends within the target. */
 static void test_deaths_and_restarts(void **state)
 {
     (void)state;

@@ -3,7 +3,11 @@
 #include "gossip/mixers/mixer.h"
 #include "sim_rig.h"
 
-enum { DIM = 40, ROUNDS = 12, MOST = 1000 * 1000 /* Events: none of these runs needs so many. */ };
+enum {
+    DIM = 40,
+    ROUNDS = 12,
+    MOST = 1000 * 1000 /* Limit of events, which none of these runs reaches. */
+};
 
 static void rig_small(struct rig *r, uint32_t n, const char *topology, const char *mixer,
                       const char *compress)
@@ -18,7 +22,8 @@ static void rig_small(struct rig *r, uint32_t n, const char *topology, const cha
     rig_recording(r);
 }
 
-/* Who is alone mixes with nobody, and comes to the end. (sma has a centre of its own to pull.) */
+/* A single peer exchanges with no other and ends normally. (With sma it is pulled to its own
+ * average model.) */
 static void test_one(void **state)
 {
     static const char *const mixer[] = {"choco", "average", "dpsgd", "allreduce", "ps"};
@@ -33,8 +38,8 @@ static void test_one(void **state)
     }
 }
 
-/* The spread by rounds is that of W^t c, where a vertex has weight w to each neighbour that the table
- * of coordinates says, once. */
+/* The distance in each round is that of W^t c, where W has weight w for each neighbour in the
+ * table of coordinates. */
 static void as_by_hand(const char *topology, uint32_t rows, uint32_t cols, const char *mixer)
 {
     struct rig r;

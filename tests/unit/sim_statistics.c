@@ -2,7 +2,7 @@
  * holds under faults, they agree in the end, and the drift is of the weights. */
 #include "sim_rig.h"
 
-#include "peer/node/state.h" /* For what is owed, which a node tells nobody. */
+#include "peer/node/state.h" /* For the pending parts, which a node does not report. */
 
 static double size(const double *v, size_t n)
 {
@@ -177,8 +177,8 @@ static void note_with(void *self, uint32_t peer)
     n_checked++;
 }
 
-/* Where they are much beside a sparse message, they go with every k-th delta:
- * at most a twentieth of the bytes. */
+/* If statistics are large relative to a sparse message, they go with every k-th delta: at most a
+ * twentieth of the bytes. */
 static void test_every(void **state)
 {
     (void)state;

@@ -9,7 +9,8 @@ struct seen
 {
     struct rig rig; /* First: the trainer's self. */
     uint64_t figures;
-    uint32_t threads[THREAD_POOL_MAX]; /* So many jobs has each done; only it writes there. */
+    /* Number of jobs of each thread, written by that thread only. */
+    uint32_t threads[THREAD_POOL_MAX];
 };
 
 /* Figures in the order in which they come. */
@@ -41,8 +42,10 @@ struct world
     double step_spread, cut_rate;
     bool sessions;
     uint64_t
-        kill_at; /* After so many events a peer is killed, 200 later it comes back; 0: never. */
-    uint64_t look_every; /* The models are compared after so many events; 0: never. */
+        /* Number of events after which a peer is killed; it comes back 200 events later. 0:
+         * never. */
+        kill_at;
+    uint64_t look_every; /* Number of events between two comparisons of the models. 0: never. */
 };
 
 static void run_world(struct seen *s, const struct world *w, uint32_t threads)

@@ -146,8 +146,8 @@ struct world
 {
     struct sim_config config;
     struct sim_world *sim;
-    struct run_flags joining; /* What the last peer was given. */
-    bool joins;               /* It brings no run. */
+    struct run_flags joining; /* Flags of the last peer. */
+    bool joins;               /* The last peer has no flags of the run. */
     struct quadratic seen[PEERS + 1];
     uint64_t seed;
     struct bowl_of
@@ -314,8 +314,8 @@ static void its_values_are_checked(void **state)
     assert_string_equal(why, "--curvature 0.01: too flat to come from --start far");
 }
 
-/* Everybody ends near the mean of the centers, 1.5 above the first, with the
- * curvature and noise that were given. */
+/* All peers end near the mean of the optima, 1.5 above the first, with the given curvature and
+ * noise. */
 static void a_cluster_trains_it(void **state)
 {
     (void)state;

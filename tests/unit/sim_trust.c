@@ -14,7 +14,7 @@ struct scene
     enum run_policy policy;
     uint32_t tolerate;
     uint64_t rounds;        /* Each takes 1 ms. */
-    int64_t from_us[TIMES]; /* From one of these on peer LATE stands still */
+    int64_t from_us[TIMES]; /* Times from which peer LATE stands still. */
     int64_t for_us;         /* so long. */
 };
 
@@ -52,8 +52,8 @@ static void open_scene(struct rig *r, const struct scene *s)
     r->config.run.quorum = 0.5;
 }
 
-/* Training is over before who is barred is tried again; or goes on for long after that; or the late
- * one skips thousands of rounds, which the others have done together. */
+/* Training ends before an excluded peer is tried again; or continues for long after that; or the
+ * late peer skips thousands of rounds, which the others have done together. */
 static const struct scene scenes[] = {
     {3, "ring", RUN_ASYNC, 0, 3000, {2000, 8000, 32000, 512000}, 800000},
     {4, "ring", RUN_ASYNC, 0, 20000, {2000, 8000, 32000, 512000}, 2000000},
@@ -92,8 +92,8 @@ static void who_began_slowly_is_no_judge(void **state)
     }
 }
 
-/* One that everybody has accused, with reason, and that has done as the others do since then is no
- * stranger in the consensus phase. */
+/* A peer that all others accused with reason, and that has behaved as the others since, is
+ * treated as the others in the consensus phase. */
 static void who_has_done_well_since_is_as_any(void **state)
 {
     struct rig r;

@@ -1,4 +1,5 @@
-/* tests/unit/uvdriver_rate_limit.c -- who is let in while too many knock, and what is said of it. */
+/* tests/unit/uvdriver_rate_limit.c -- which connections are accepted while there are too many,
+ * and the messages about it. */
 #include "tests/unit/uvdriver_fake.h"
 
 #include "peer/uv/event_adapter.h"
@@ -26,7 +27,7 @@ static const struct rate_limit_limits limits = {.calm_per_s = 100,
                                                 .loopback_burst = 10,
                                                 .looks_per_s = 50};
 
-/* So many of n knocks of one address are welcome, spread over a second. */
+/* Returns how many of n connections of one address, spread over a second, are accepted. */
 static uint32_t welcome(struct rate_limit *c, const union uv_address *a, uint32_t n,
                         uint64_t from_ms)
 {
@@ -97,7 +98,7 @@ static void test_what_one_address_is(void **state)
     }
 }
 
-/* A thousand addresses do not make the table forget whoever knocks at the same time. */
+/* A thousand addresses do not displace an address that connects at the same time. */
 static void test_full_table(void **state)
 {
     (void)state;
@@ -156,7 +157,7 @@ static void close_door(int *fd, uint32_t n)
     fake_part(&a, &b);
 }
 
-/* Whoever fills the half-open slots loses its own, whatever came first. */
+/* An address that fills the half-open slots loses its own connections, whatever came first. */
 static void test_a_flood_pushes_out_its_own(void **state)
 {
     (void)state;
@@ -192,8 +193,8 @@ static void crowd_at_once(void)
     fake_open(&b);
 }
 
-/* Over its rate an address has no half-open connections at all, and who holds the key comes in from
- * there all the same. */
+/* An address over its rate has no half-open connections, and a peer with the cluster key
+ * connects from there all the same. */
 static void test_the_key_opens_in_a_crowd(void **state)
 {
     (void)state;
@@ -210,7 +211,7 @@ static void test_the_key_opens_in_a_crowd(void **state)
     close_door(fd, 60);
 }
 
-/* So many first messages of an address are opened, and no more. */
+/* The number of first messages that are opened for an address is limited. */
 static void test_looks_are_counted(void **state)
 {
     (void)state;

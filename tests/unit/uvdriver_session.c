@@ -1,5 +1,5 @@
-/* tests/unit/uvdriver_session.c -- a session's bounds: when keys change, how much may wait and
- * arrive, what goes first, and who is let in while there is little room. */
+/* tests/unit/uvdriver_session.c -- limits of a session: key changes, queues, priorities, and
+ * free slots. */
 #include "tests/unit/uvdriver_fake.h"
 
 #include "peer/uv/client.h"
@@ -48,8 +48,8 @@ static struct packet *packet_of(size_t n)
 
 enum { MESSAGE = 100 };
 
-/* b sends `n` messages one by one. Returns how many records without data were among what came:
- * they are REKEYs, since nothing else is that short and nobody hangs up. */
+/* b sends `n` messages one by one. Returns the number of received records without data. They are
+ * REKEY records, because no other record is so short and the session stays open. */
 static uint64_t rekeys_in(uint32_t n)
 {
     fake_meet(&a, &b, 1);
@@ -126,7 +126,7 @@ static void test_bulk_waits_for_all_control(void **state)
     fake_part(&a, &b);
 }
 
-/* As many bulk messages as may wait go through, and one too many ends the link. */
+/* The allowed number of bulk messages may wait, and one more ends the link. */
 static void test_bulk_queue_is_bounded(void **state)
 {
     (void)state;
@@ -165,7 +165,7 @@ static void test_hangup_drops_bulk(void **state)
     fake_part(&a, &b);
 }
 
-/* Control has a limit of its own, far below that of bulk. */
+/* Control messages have their own limit, far below that of bulk messages. */
 static void test_over_long_control(void **state)
 {
     (void)state;
@@ -213,8 +213,8 @@ static void note_turns(struct fake *f, const struct node_event *ev, struct node_
         order[0] = 't';
 }
 
-/* A node that wakes up late hears what has arrived before it looks at the clock, and so takes
- * nobody for silent who is not. */
+/* A node that wakes up late processes received messages before it checks the time, so that it
+ * takes no live peer for silent. */
 static void test_late_wake_reads_first(void **state)
 {
     (void)state;
@@ -229,7 +229,7 @@ static void test_late_wake_reads_first(void **state)
     a.script = note_turns;
     int64_t begin = uv_worker_clock_us();
     while (uv_worker_clock_us() < begin + 3000)
-        ; /* Until the timer is due. */
+        ; /* Wait until the timer is due. */
     FAKE_RUN_UNTIL(order[0] != 0);
     assert_int_equal(order[0], 'r');
     FAKE_RUN_UNTIL(a.n_timer > 2); /* Put off, not forgotten. */
@@ -238,7 +238,8 @@ static void test_late_wake_reads_first(void **state)
 
 /* ---- room ---- */
 
-/* The node's table of links is full: who comes is let go with a CLOSE, and never heard of. */
+/* The node's table of links is full: a new link is closed with a CLOSE record and not reported
+ * to the node. */
 static void test_no_more_links_than_the_node_takes(void **state)
 {
     (void)state;
@@ -266,8 +267,8 @@ static int knock(void)
     return fd;
 }
 
-/* Strangers never get the slots that are kept for dialling; who waits for one comes in when one
- * of theirs is free. */
+/* Unauthenticated connections never use the slots for dialling. A waiting connection is accepted
+ * when one of its own slots is free. */
 static void test_slots_kept_for_dialling(void **state)
 {
     (void)state;

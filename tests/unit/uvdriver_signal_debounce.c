@@ -1,4 +1,5 @@
-/* tests/unit/uvdriver_signal_debounce.c -- which signals are one request, which are two, and which none. */
+/* tests/unit/uvdriver_signal_debounce.c -- which sequences of signals count as one request, as
+ * two, or as none. */
 #include "peer/uv/signal_debounce.h"
 #include "tests/unit/uvdriver_fake.h"
 
@@ -28,7 +29,7 @@ static void test_twice(void **state)
         assert_int_equal(uv_twice(&t, row[i].number, row[i].at_us), row[i].echo);
 }
 
-/* A Ctrl-C reaches a whole group, and may find who is on a leash at writing its result. */
+/* Ctrl-C reaches a whole process group, and may reach a child while it writes its result. */
 static void test_signals_at_the_end(void **state)
 {
     (void)state;

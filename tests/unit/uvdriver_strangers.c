@@ -1,5 +1,5 @@
-/* tests/unit/uvdriver_strangers.c -- what comes to an open port: not one byte
- * back, no allocation, a counter. */
+/* tests/unit/uvdriver_strangers.c -- connections without the cluster key: they get no byte,
+ * cause no allocation, and are counted. */
 #include "tests/unit/uvdriver_fake.h"
 
 #include "nn/math/rng.h"
@@ -128,8 +128,8 @@ static void ping(uint32_t n_before)
     FAKE_RUN_UNTIL(a.n_recv > n_before);
 }
 
-/* a and b with a session between them. Only those who knock later have `handshake_ms`: on a
- * busy machine an honest handshake takes longer than strangers are to be waited for. */
+/* Opens a and b with a session. Only later connections have the limit `handshake_ms`, because on
+ * a busy machine an honest handshake takes longer. */
 static void open_with_session(uint32_t handshake_ms)
 {
     fake_init(&a, 'a');
@@ -179,7 +179,7 @@ static size_t bytes_back(int fd)
     return n;
 }
 
-/* A first message that somebody has recorded gets no second answer. */
+/* A copy of a first message gets no second answer. */
 static void test_recorded_message_is_answered_once(void **state)
 {
     (void)state;
@@ -201,7 +201,7 @@ static void test_recorded_message_is_answered_once(void **state)
     close(first);
     FAKE_RUN_UNTIL(uv_driver_counts(a.driver)->strangers == 4);
     channel_close(&c);
-    fake_dial(&b, a.address, 2); /* The door is open to everybody else. */
+    fake_dial(&b, a.address, 2); /* Other peers can still connect. */
     FAKE_RUN_UNTIL(a.n_up == 2);
     fake_part(&a, &b);
 }
@@ -331,7 +331,7 @@ static void test_no_descriptor_for_the_copy(void **state)
     assert_int_equal(fcntl(fd, F_GETFD), -1); /* Taken over, also on failure. */
 }
 
-/* What cannot be listened on has left nothing on the loop by the time that the error is there. */
+/* If the socket cannot listen, nothing is left in the loop when the error is returned. */
 static void test_no_socket_to_listen_on(void **state)
 {
     (void)state;

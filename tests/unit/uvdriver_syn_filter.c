@@ -1,4 +1,5 @@
-/* tests/unit/uvdriver_syn_filter.c -- who is sieved, for how long, and what the kernel then drops. */
+/* tests/unit/uvdriver_syn_filter.c -- which addresses are filtered, for how long, and what the
+ * kernel drops. */
 #include "tests/unit/uvdriver_fake.h"
 
 #include "peer/uv/event_adapter.h"
@@ -52,7 +53,7 @@ static void test_a_flood_is_sieved(void **state)
     struct syn_filter s;
     syn_filter_init(&s, &limits, 5000);
     knock(&s, "192.0.2.1:1", 1250); /* 5,000 a second, */
-    knock(&s, "192.0.2.2:1", 250);  /* just as many as may be, */
+    knock(&s, "192.0.2.2:1", 250);  /* Exactly the allowed rate. */
     knock(&s, "[2001:db8::1]:1", 2500);
     assert_false(syn_filter_turn(&s, 5249));
     assert_false(syn_filter_is_on(&s));
@@ -61,11 +62,13 @@ static void test_a_flood_is_sieved(void **state)
     assert_true(fabs(kept(&s, "192.0.2.1:2") - 0.05) < 1e-9);
     assert_true(kept(&s, "192.0.2.2:1") == 1);
     assert_true(kept(&s, "[::ffff:192.0.2.1]:1") < 1);
-    assert_true(kept(&s, "[2001:db8::ffff]:1") < 0.03); /* Its first 64 bits are the same. */
+    /* The first 64 bits of the addresses are equal. */
+    assert_true(kept(&s, "[2001:db8::ffff]:1") < 0.03);
     assert_true(kept(&s, "[2001:db8:0:1::1]:1") == 1);
 }
 
-/* What comes is what was kept: the same flood stays sieved, with the same program. */
+/* The rate is computed from the accepted connections: during the same flood the filter stays,
+ * with the same program. */
 static void test_it_ends_with_the_flood(void **state)
 {
     (void)state;
@@ -81,21 +84,22 @@ static void test_it_ends_with_the_flood(void **state)
     knock(&s, "192.0.2.1:1", 250); /* Four times the flood. */
     assert_true(syn_filter_turn(&s, 5000));
     assert_true(fabs(kept(&s, "192.0.2.1:1") - 0.0125) < 1e-9);
-    knock(&s, "192.0.2.1:1", 3); /* 960 a second, of which so many came through. */
+    /* 960 connections per second, of which this number was accepted. */
+    knock(&s, "192.0.2.1:1", 3);
     assert_true(syn_filter_turn(&s, 5250));
     assert_false(syn_filter_is_on(&s));
     struct syn_filter_code code[SYN_FILTER_PROGRAM_MAX];
     assert_int_equal(syn_filter_program(&s, code), 0);
 }
 
-/* Many others take no place from whoever comes most often. */
+/* Many other addresses do not displace the most frequent one. */
 static void test_the_worst_is_found_among_many(void **state)
 {
     (void)state;
     struct syn_filter s;
     char text[32];
     syn_filter_init(&s, &limits, 0);
-    for (uint32_t i = 0; i < SYN_FILTER_PLACES; i++) { /* They were there before it. */
+    for (uint32_t i = 0; i < SYN_FILTER_PLACES; i++) { /* These addresses came first. */
         snprintf(text, sizeof text, "10.1.0.%u:1", (unsigned)i);
         knock(&s, text, 1);
     }
@@ -115,7 +119,7 @@ static void test_the_worst_is_found_among_many(void **state)
     assert_false(syn_filter_turn(&s, 250));
 }
 
-/* ---- What the kernel does ------------------------------------------------ */
+/* ---- The filter in the kernel ---- */
 
 static int listen_at(int family, uint16_t *port)
 {
@@ -168,7 +172,7 @@ static void sieve_all_of(struct syn_filter *s, const char *text, int fd)
     none.pass_per_s = 0;
     syn_filter_init(s, &none, 0);
     knock(s, text, 1000);
-    knock(s, "192.0.2.77:1", 1000); /* The program has other entries, too, */
+    knock(s, "192.0.2.77:1", 1000); /* The program has other entries, too. */
     knock(s, "[2001:db8::1]:1", 1000);
     assert_true(syn_filter_turn(s, 250));
     int err = syn_filter_attach(s, fd);
@@ -214,13 +218,14 @@ static void test_who_comes_through_stands(void **state)
     assert_true(fd >= 0);
     sieve_all_of(&s, "127.0.0.9:1", fd);
     for (int i = 0; i < SYN_FILTER_PLACES; i++)
-        s.at[i].kept = 1; /* By lot, all of it. */
+        s.at[i].kept = 1; /* All addresses are dropped at random. */
     assert_int_equal(syn_filter_attach(&s, fd), 0);
     assert_true(stands("127.0.0.9:0", port, &there));
     int accepted = accept(fd, NULL, NULL);
     for (int i = 0; i < SYN_FILTER_PLACES; i++)
         s.at[i].kept = 0;
-    assert_int_equal(syn_filter_attach(&s, accepted), 0); /* As if it had been there by then. */
+    /* The filter is attached as if this address had been in it before. */
+    assert_int_equal(syn_filter_attach(&s, accepted), 0);
     assert_int_equal(send(there, &byte, 1, 0), 1);
     assert_int_equal(recv(accepted, &byte, 1, MSG_DONTWAIT), 1); /* On one host it is there. */
     close(there);

@@ -1,11 +1,11 @@
-/* tests/unit/uvdriver_throughput_probe.c -- what a session has carried reaches the node, as the system counts
- * it, and only where it is of interest. */
+/* tests/unit/uvdriver_throughput_probe.c -- the node receives the bytes and times of a session
+ * as the kernel counts them, if it wants them. */
 #include "tests/unit/uvdriver_fake.h"
 
 #include "peer/uv/session.h"
 
 static struct fake a, b;
-static struct uplink_bursts heard; /* What b's node was told, */
+static struct uplink_bursts heard; /* Bursts that the node of b received. */
 static double least_rtt_us;
 static uint32_t n_heard; /* so often. */
 
@@ -63,7 +63,7 @@ static void work(void)
     FAKE_RUN_UNTIL(b.n_worked == before + 1);
 }
 
-/* All that was sent by then: the kernel acknowledges by itself, sooner or later. */
+/* All bytes that were sent. The kernel acknowledges them sooner or later. */
 static void test_bytes_and_bursts(void **state)
 {
     enum { N = 5, BYTES = 200000, MOST = 100000 };
@@ -74,7 +74,7 @@ static void test_bytes_and_bursts(void **state)
 #ifdef __linux__
     for (int i = 0; heard.bytes < 0.99 * N * BYTES; i++) { /* A short rest does not count. */
         assert_true(i < MOST);
-        b.driver->carried_us = 0; /* As if a second had gone by. */
+        b.driver->carried_us = 0; /* Simulates that a second has passed. */
         work();
     }
     assert_true(heard.bytes < 1.1 * N * BYTES);
@@ -113,14 +113,14 @@ static void test_once_a_second(void **state)
     (void)state;
     connect_both(NODE_UPLINK_AUTO);
     pass(1000);
-    b.driver->carried_us = INT64_MAX / 2; /* It has just looked. */
+    b.driver->carried_us = INT64_MAX / 2; /* The bursts were read just now. */
     for (int i = 0; i < 20; i++)
         work();
     assert_int_equal(n_heard, 0);
     fake_part(&a, &b);
 }
 
-/* Where nobody wants to know no system call is made for it. */
+/* Without the option, no system call is made. */
 static void test_off(void **state)
 {
     static const enum node_uplink uplink[] = {NODE_UPLINK_OFF, NODE_UPLINK_RATE};

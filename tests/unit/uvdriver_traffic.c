@@ -35,7 +35,7 @@ static void add(struct traffic *t, uint32_t peer, uint64_t sent, uint64_t receiv
     traffic_add(t, id, sent, received);
 }
 
-/* As many peers as there is room for: nothing is ever forgotten, in whatever order they come. */
+/* With as many peers as there are rows, no count is lost, in any order. */
 static void test_sums(void **state)
 {
     (void)state;
@@ -63,13 +63,13 @@ static void test_full(void **state)
     static struct traffic t;
     for (uint32_t i = 0; i < TRAFFIC_PEERS; i++)
         add(&t, i, i + 1, 2 * i + 1);
-    add(&t, 0, 10, 20); /* It was heard of again, */
+    add(&t, 0, 10, 20); /* The peer is counted again. */
     add(&t, 100000, 5, 6);
     expect(&t, 0, 11, 21);
     expect(&t, 1, 0, 0); /* so that this one is the oldest. */
     expect(&t, 2, 3, 5);
     expect(&t, 100000, 5, 6);
-    add(&t, 1, 7, 8); /* It begins anew. */
+    add(&t, 1, 7, 8); /* The counts of this peer start again. */
     expect(&t, 1, 7, 8);
     expect(&t, 2, 0, 0);
 }

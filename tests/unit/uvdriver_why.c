@@ -1,5 +1,5 @@
-/* tests/unit/uvdriver_why.c -- why no session came about, as the node hears it and as people are
- * told at the other end. */
+/* tests/unit/uvdriver_why.c -- reasons for failed sessions, as the node gets them and as both
+ * ends report them. */
 #include "tests/unit/uvdriver_fake.h"
 
 #include "peer/uv/event_adapter.h"
@@ -50,7 +50,7 @@ static void test_nobody_listens(void **state)
     fake_part(&a, &b);
 }
 
-/* Both ends say so, and the dialler's sentence is not that of a wrong address. */
+/* Both ends report another cluster key, and the dialling end does not report a wrong address. */
 static void test_another_key(void **state)
 {
     (void)state;
@@ -104,7 +104,7 @@ static void test_versions(void **state)
     fake_part(&a, &b);
 }
 
-/* What takes the connection and is no hearsay: silence, an answer of its own, half of one. */
+/* Other programs at the address: silence, a reply of their own, half of a reply. */
 static void test_others_answer(void **state)
 {
     (void)state;
@@ -163,8 +163,8 @@ static uint64_t n_strangers(void)
     return uv_driver_counts(a.driver)->strangers;
 }
 
-/* Who holds the key and comes to nothing: gone before we have read its message, as from a peer that
- * was busy; gone at our answer; or never done. */
+/* Handshakes with the right key that do not end: the other end closes before its message was
+ * read, closes after the reply, or sends nothing more. */
 static void test_handshakes_that_do_not_end(void **state)
 {
     (void)state;

@@ -13,7 +13,7 @@
 
 enum { LONG_US = 600 * 1000 * 1000, MOST = 64 << 20, LARGE = 10 << 20 };
 
-/* The machine's disk, of which one call waits or fails. */
+/* The machine's disk, with one call that waits or fails. */
 struct slow_disk
 {
     struct disk below, disk;
@@ -178,7 +178,8 @@ static void test_kept(void **unused)
         given = w.state.bytes;
         assert_int_equal(uv_writer_keep(&w.writer, &w.state, &label), 0);
         assert_true(w.state.bytes != given && w.state.n == 0 && w.state.n_sections == 0);
-        assert_true((w.state.bytes != NULL) == (i > 1)); /* It has memory from the second on. */
+        /* The state has memory from the second time on. */
+        assert_true((w.state.bytes != NULL) == (i > 1));
         wait_until_done(i);
         assert_int_equal(w.result.err, 0);
         assert_true(w.result.beat == (uint64_t)i && w.result.n_bytes > 500);
@@ -291,7 +292,7 @@ static void test_a_disk_that_does_not_answer(void **unused)
     assert_false(last);
     uv_sem_post(&w.slow.go_on);
     assert_int_equal(uv_writer_close(&w.writer, LONG_US, LONG_US, &r, &last), 0);
-    assert_true(last && r.err == 0 && newest(&n) == 5); /* It was past its last write. */
+    assert_true(last && r.err == 0 && newest(&n) == 5); /* The last write was already done. */
 }
 
 int main(void)
