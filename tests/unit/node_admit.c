@@ -1,11 +1,12 @@
-/* tests/unit/node_admit.c -- who gets a session: the list, certificates, names; and being refused. */
+/* tests/unit/node_admit.c -- admission to sessions: allow-list, certificates, names; and the
+ * behaviour of a refused peer. */
 #include "node_sessions_rig.h"
 
 enum { ISSUER = 3, STRANGER = 20 };
 
 static const int64_t unix_ms = 1700000000500;
 
-static bool valid; /* What certificates' signatures are. */
+static bool valid; /* Result of all signature checks of certificates. */
 
 static bool verify_certificate(void *self, const uint8_t id[WIRE_ID_BYTES], const uint8_t *msg,
                                size_t n, const uint8_t signature[WIRE_SIGNATURE_BYTES])
@@ -58,7 +59,7 @@ static enum member_state state_of(uint8_t who)
     return m != NULL ? m->state : MEMBER_LEFT;
 }
 
-/* It is told why, and hung up on, and no member. */
+/* Checks that the peer gets the reason, that its session is closed, and that it is not a member. */
 static void assert_refused(const struct link *l, enum wire_refusal why)
 {
     struct wire_message m;
@@ -94,7 +95,7 @@ static void test_listed_or_not(void **state)
     assert_int_equal(rig.fx.n_notes, 1);
     assert_non_null(strstr(rig.fx.notes[0].text, " 14000000000000000000000000000000000000000000000"
                                                  "00000000000000000 "));
-    for (int k = 0; k < 20; k++) { /* It comes again and again: it is said once. */
+    for (int k = 0; k < 20; k++) { /* The peer comes again and again, and is reported once. */
         step_at(rig.env.now_us + SECOND);
         other = up(STRANGER, false);
         hello(other, 1);
@@ -102,7 +103,7 @@ static void test_listed_or_not(void **state)
         assert_int_equal(rig.fx.n_notes, 0);
         down(other);
     }
-    /* Nor does it become one by the word of others, nor is it believed. */
+    /* Records from other members do not admit it either, and its accusations do not count. */
     struct record r = record(STRANGER, 1);
     struct accusation a = {.accused = {LOW}, .accuser = {STRANGER}, .incarnation = 1};
     struct wire_members told = {
@@ -138,18 +139,19 @@ static void test_certificates(void **state)
         else
             assert_refused(l, (enum wire_refusal)cases[i].why);
         assert_int_equal(rig.fx.n_notes, cases[i].why >= 0);
-        /* By the word of an admitted member its time does not count, all else does. */
+        /* In a record from an admitted member the expiry of the certificate does not count;
+         * everything else does. */
         const struct link *low = up(LOW, false);
         hello(low, 1);
         struct wire_members told = {.n_records = 1, .records = &r};
         sessions_members(&rig.s, low, &told);
         bool member = cases[i].why < 0 || cases[i].late;
         assert_int_equal(state_of(STRANGER), member ? MEMBER_ALIVE : MEMBER_LEFT);
-        if (cases[i].late) { /* And who is one already may come late. */
+        if (cases[i].late) { /* A peer that is a member already may come after the expiry. */
             l = up(STRANGER, false);
             hello_with(l, &r);
             assert_false(l->doomed);
-            r.certificate.presented[0] = 1; /* But not with another certificate. */
+            r.certificate.presented[0] = 1; /* The same peer is refused with another certificate. */
             l = up(STRANGER, false);
             hello_with(l, &r);
             assert_true(l->doomed);
@@ -158,8 +160,8 @@ static void test_certificates(void **state)
     }
 }
 
-/* A new list ends sessions and members at once, those of a token with its issuer; and lets them be
- * again. */
+/* A new allow-list ends sessions and memberships at once, those of a token together with its
+ * issuer, and a later list restores them. */
 static void test_revocation(void **state)
 {
     (void)state;
@@ -169,7 +171,7 @@ static void test_revocation(void **state)
     hello(low, 1);
     hello(high, 1);
     hello_with(guest, &r);
-    step_at(rig.env.now_us + 100 * SECOND); /* Its time is over: it stays. */
+    step_at(rig.env.now_us + 100 * SECOND); /* The token has expired, and the member stays. */
     list((uint8_t[]){LOW, ISSUER, OURS, HIGH, 0});
     assert_false(low->doomed || high->doomed || guest->doomed);
     assert_int_equal(rig.fx.n_notes, 0);
@@ -190,7 +192,7 @@ static void test_revocation(void **state)
     end();
 }
 
-/* Whoever is not on its own list is told so, once, and goes on. */
+/* A peer that is not on its own list is warned once, and continues. */
 static void test_own_identity(void **state)
 {
     (void)state;
@@ -237,8 +239,8 @@ static struct record named(uint8_t who, const char *name, uint64_t incarnation)
     return r;
 }
 
-/* Whose name has a member that talks to us is refused; where that one is silent or gone, it is a
- * restart. */
+/* A peer is refused if a member with the same name has a session. If that member is silent or
+ * gone, the peer counts as its restart. */
 static void test_taken_name(void **state)
 {
     struct wire_message m;
@@ -247,7 +249,7 @@ static void test_taken_name(void **state)
         begin();
         const struct link *high = up(HIGH, false);
         hello(high, 1);
-        if (k == 1) { /* Its heartbeats have come to an end. */
+        if (k == 1) { /* Its heartbeats have stopped. */
             step_at(rig.env.now_us + SILENT_US + 1);
             sessions_tick(&rig.s);
         } else if (k == 2) {
@@ -317,8 +319,8 @@ static void test_two_of_our_name(void **state)
 
 /* ---- being refused ---- */
 
-/* Who is refused wherever it comes ends, and says why; not so where somebody talks to it, or where
- * nobody refuses it any longer. */
+/* A peer that is refused everywhere ends and reports the reason. It continues if a member has a
+ * session with it, or if no member refuses it any longer. */
 static void test_being_refused(void **state)
 {
     struct wire_refused no = {.why = REFUSED_EXPIRED, .name = "peer-9"};

@@ -114,7 +114,7 @@ static void test_all_edges_are_asked(void **state)
     carry_both(w, LOOKS, fast, 0);
     assert_false(by_link(w));
     assert_true(isnan(lone_progress(w).goodput));
-    lone_disconnect(w, w->actor[1].link, false); /* It has no edge any more. */
+    lone_disconnect(w, w->actor[1].link, false); /* The member has no edge any more. */
     w->actor[1].answers = false;
     carry_both(w, LOOKS, fast, 0);
     assert_true(by_link(w));

@@ -10,7 +10,7 @@ static struct lone *called_by(uint32_t n)
 {
     struct lone *w = lone_new(n, LOW_ID, ROUNDS);
     w->config.calls_back = true;
-    w->deaf = true; /* Its dials end when we say so. */
+    w->deaf = true; /* The test ends the dials of the node. */
     lone_open(w);
     for (uint32_t i = 0; i < n; i++) {
         (void)lone_connect(w, i, false, 0);
@@ -19,7 +19,7 @@ static struct lone *called_by(uint32_t n)
     return w;
 }
 
-/* The call that is under way to this member's address; NULL: there is none. */
+/* Returns the address of the running call to this member. NULL: there is none. */
 static const char *call_to(const struct lone *w, uint32_t who, uint32_t *tag)
 {
     const struct callback *b = &w->node->sessions.callback;
@@ -66,7 +66,7 @@ static void test_refused_is_told_at_both_ends(void **state)
     lone_run(w, 2 * SECOND);
     assert_string_equal(call_to(w, 0, &tag), w->actor[0].record.address[0]);
     assert_true(fails(w, 0, NODE_WHY_REFUSED));
-    assert_int_equal(w->actor[0].n_callback, 0); /* It may be restarting. */
+    assert_int_equal(w->actor[0].n_callback, 0); /* The member may be restarting. */
     lone_run(w, 2 * SECOND);
     assert_true(fails(w, 0, NODE_WHY_REFUSED));
     lone_run(w, SECOND);
@@ -79,7 +79,7 @@ static void test_refused_is_told_at_both_ends(void **state)
     assert_string_equal(w->actor[0].callback.address, w->actor[0].record.address[0]);
     lone_run(w, 60 * SECOND);
     assert_int_equal(lone_said(w, "cannot be called"), 1);
-    assert_false(fails(w, 0, NODE_WHY_REFUSED)); /* It is not called again. */
+    assert_false(fails(w, 0, NODE_WHY_REFUSED)); /* The member is not called again. */
     lone_close(w);
 }
 
@@ -135,7 +135,7 @@ static void test_another_peer_answers(void **state)
     lone_close(w);
 }
 
-/* A peer without room for the call says nothing about its address; nor does one that is slow. */
+/* A peer without room for the call, or a slow one, says nothing about its address. */
 static void test_what_does_not_tell(void **state)
 {
     (void)state;
@@ -153,7 +153,7 @@ static void test_what_does_not_tell(void **state)
     }
 }
 
-/* Where hundreds of members have one fault, some are named. */
+/* If hundreds of members have the same fault, the warning names some of them. */
 static void test_many_share_a_line(void **state)
 {
     (void)state;

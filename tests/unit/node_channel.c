@@ -1,4 +1,5 @@
-/* tests/unit/node_channel.c -- the handshake against everyone who should not get in. */
+/* tests/unit/node_channel.c -- the handshake with every kind of peer that must not get a
+ * session. */
 #include "tests/unit/channel_talk.h"
 
 /* The channel refuses the bytes: failed, wiped, and not one byte is written. */
@@ -70,7 +71,7 @@ static void every_wrong_length_is_refused(void **state)
     assert_refused(&t.b_before_1, longer, CHANNEL_MSG1 + 1);
     struct channel start;
     begin(&start, true, &t.ia, t.psk);
-    assert_refused(&start, longer, CHANNEL_MSG1); /* It is ours to begin. */
+    assert_refused(&start, longer, CHANNEL_MSG1); /* The initiator must send the first message. */
     assert_refused(&t.a, longer, 1);              /* Open. */
 }
 
@@ -88,7 +89,7 @@ static void another_cluster_key_is_refused_at_once(void **state)
         begin(&stranger, true, &t.ia, psk);
         assert_int_equal(channel_handshake(&stranger, NULL, 0, msg1, &n), 0);
         assert_refused(&t.b_before_1, msg1, n);
-        /* And a stranger who answers. */
+        /* A responder with another cluster key is refused. */
         begin(&stranger, false, &t.ib, psk);
         assert_refused(&stranger, t.msg1, CHANNEL_MSG1);
     }
@@ -154,7 +155,7 @@ static void cheat_begin(struct noise *s, bool initiator, const struct talk *t,
                                          .psk = {t->psk}});
 }
 
-/* A hello for `id`, whose signature is over `noise_pk` behind `domain`. */
+/* Writes a hello for `id` with a signature over `noise_pk` after `domain`. */
 static void hello(uint8_t out[CHANNEL_PAYLOAD], const struct channel_identity *id,
                   const char *domain, const uint8_t noise_pk[32])
 {
@@ -176,7 +177,7 @@ static bool hello_is_believed(const struct talk *t, const struct channel_identit
     struct channel c;
     uint8_t in[CHANNEL_MSG2], out[CHANNEL_MSG2], theirs[CHANNEL_PAYLOAD];
     size_t n;
-    cheat_begin(&cheat, false, t, id); /* As the one who answers. */
+    cheat_begin(&cheat, false, t, id); /* The test acts as the responder. */
     begin(&c, true, &t->ia, t->psk);
     assert_int_equal(channel_handshake(&c, NULL, 0, out, &n), 0);
     assert_int_equal(noise_read(&cheat, out, n, theirs), 0);
@@ -186,7 +187,7 @@ static bool hello_is_believed(const struct talk *t, const struct channel_identit
     if (!answered)
         assert_refused(&before, in, CHANNEL_MSG2);
 
-    cheat_begin(&cheat, true, t, id); /* As the one who dials. */
+    cheat_begin(&cheat, true, t, id); /* The test acts as the initiator. */
     begin(&c, false, &t->ib, t->psk);
     assert_int_equal(noise_write(&cheat, NULL, 0, in), 0);
     assert_int_equal(channel_handshake(&c, in, CHANNEL_MSG1, out, &n), 0);
@@ -281,7 +282,7 @@ static void the_highest_common_version(void **state)
         versions_agree((struct channel_versions){7, 9}, (struct channel_versions){5, 6}, &v));
 }
 
-/* A second writing of msg1, for ephemerals that nobody has a secret of. */
+/* Writes message 1 by another implementation, for ephemeral keys whose secret is not known. */
 static void forge_msg1(const struct talk *t, const uint8_t e[32], uint8_t out[CHANNEL_MSG1])
 {
     uint8_t h[32], ck[32], temp[32], part[65], o1[32], o2[32], o3[32], both[64], nonce[12] = {0};
@@ -290,7 +291,7 @@ static void forge_msg1(const struct talk *t, const uint8_t e[32], uint8_t out[CH
     memcpy(both, h, 32);
     memcpy(both + 32, "hearsay/1", 9);
     crypto_hash_sha256(h, both, 41);
-    /* MixKeyAndHash(psk): HKDF with three outputs, of which the third is not needed. */
+    /* MixKeyAndHash(psk): HKDF with three outputs, of which the third is not used. */
     crypto_auth_hmacsha256(temp, t->psk, 32, ck);
     crypto_auth_hmacsha256(o1, (const uint8_t *)"\1", 1, temp);
     memcpy(part, o1, 32);
@@ -339,7 +340,7 @@ static void low_order_ephemerals_are_refused(void **state)
         assert_int_equal(noise_write(&s, t.msg3, CHANNEL_PAYLOAD, out), -EPROTO);
         assert_true(sodium_is_zero(out, sizeof out));
         assert_refused(&t.b_before_1, msg1, sizeof msg1);
-        /* And the same key as the answer's ephemeral. */
+        /* The responder's ephemeral key is the same one. */
         uint8_t msg2[CHANNEL_MSG2];
         memcpy(msg2, t.msg2, sizeof msg2);
         memcpy(msg2, e, sizeof e);

@@ -160,7 +160,7 @@ static void rekeying_keeps_step(void **state)
         n = seal(to, CHANNEL_CONTROL_END, "back", wire);
         assert_opens(from, wire, n, CHANNEL_CONTROL_END, "back");
     }
-    /* Whoever misses the REKEY cannot follow. */
+    /* A receiver that misses the REKEY record cannot open the next one. */
     uint8_t rekey[64];
     size_t n_rekey = seal(&t.a, CHANNEL_REKEY, "", rekey);
     size_t n = seal(&t.a, CHANNEL_BULK, "after", wire);
@@ -173,7 +173,7 @@ static void close_is_the_end(void **state)
     struct talk t;
     uint8_t more[64];
     talk_open(&t);
-    struct channel cheat = t.a; /* Goes on after its CLOSE. */
+    struct channel cheat = t.a; /* The sender continues after its CLOSE record. */
     size_t n = seal(&t.a, CHANNEL_CLOSE, "", wire);
     assert_int_equal(channel_seal(&t.a, CHANNEL_CONTROL_END, more, 1, NULL, 0, more), 0);
     assert_opens(&t.b, wire, n, CHANNEL_CLOSE, "");

@@ -1,5 +1,5 @@
-/* tests/unit/node_checkpoint.c -- when a checkpoint is due: the beat that all agree on, and the wait
- * for a disk that is slow. */
+/* tests/unit/node_checkpoint.c -- the step at which all peers write a checkpoint, and the wait
+ * for a slow disk. */
 #include "peer/node/checkpoint.h"
 
 #include <setjmp.h>
@@ -9,7 +9,7 @@
 
 enum { SECOND = 1000 * 1000, EVERY = 30 * SECOND, REACH = 4 };
 
-/* A machine whose last checkpoint is so old. */
+/* A node whose last checkpoint has a given age. */
 struct rig
 {
     struct env env;
@@ -78,8 +78,9 @@ static void test_not_behind_the_last_round(void **state)
     assert_int_equal(r.c.due, 0);
 }
 
-/* The earlier of two words counts, in whatever order they come; what is over does not. One that
- * comes soon after a checkpoint does: that one may have been a liar's, and nobody else's. */
+/* Of two announced steps the earlier one counts, in every order; steps in the past do not count.
+ * A step soon after a checkpoint counts, because that checkpoint may have been announced by a
+ * Byzantine peer alone. */
 static void test_words_of_others(void **state)
 {
     struct rig r;
@@ -140,7 +141,8 @@ static void test_missed(void **state)
     assert_int_equal(r.c.due, 0);
 }
 
-/* Before an end, one is due as soon as word of it can be everywhere, however old the last is; and once. */
+/* Before a requested stop, a checkpoint is due as soon as its announcement can have reached all
+ * peers, whatever the age of the last one; and only once. */
 static void test_asked_for_at_an_end(void **state)
 {
     struct rig r;
@@ -149,7 +151,7 @@ static void test_asked_for_at_an_end(void **state)
     checkpoint_ask(&r.c);
     assert_false(now(&r, 10));
     assert_int_equal(r.c.due, 10 + 4 * REACH + 2);
-    hear(&r, 20, 11); /* Somebody else who ends was first. */
+    hear(&r, 20, 11); /* Another stopping peer announced its step first. */
     assert_true(now(&r, 20));
     checkpoint_taken(&r.c, 20);
     checkpoint_written(&r.c, 20);

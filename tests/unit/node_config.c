@@ -78,7 +78,9 @@ static void any_text_ends(void **state)
     struct rng r = rng_stream(rng_key(seed, RNG_TEST, 0, 0));
     for (int round = 0; round < 20000; round++) {
         size_t n = rng_below(&r, 40);
-        char *text = malloc(n + 1), *at = text; /* As large as it is, for the sanitizer. */
+        /* The text has a block of exactly its size, so that a sanitizer detects a read beyond
+         * it. */
+        char *text = malloc(n + 1), *at = text;
         for (size_t i = 0; i < n; i++)
             text[i] = letters[rng_below(&r, sizeof letters - 1)];
         text[n] = '\0';

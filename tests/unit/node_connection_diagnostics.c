@@ -1,4 +1,5 @@
-/* tests/unit/node_connection_diagnostics.c -- what is told of addresses at which no session comes about. */
+/* tests/unit/node_connection_diagnostics.c -- messages about addresses at which no session is
+ * established. */
 #include "tests/unit/node_lone_world.h"
 
 #include "peer/node/state.h"
@@ -8,14 +9,15 @@ enum { LOW_ID = 0x10, ROUNDS = 1000000 };
 
 static const char *const names[] = {"one:7100", "two:7100", "three:7100"};
 
-/* Nobody answers; the names of the list resolve to addresses of their own. */
+/* Makes a node without neighbours. The names in its bootstrap list resolve to different
+ * addresses. */
 static struct lone *alone(uint32_t n_names)
 {
     struct lone *w = lone_new(1, LOW_ID, ROUNDS);
     w->config.bootstrap = names;
     w->config.n_bootstrap = n_names;
     w->config.n_known = 0;
-    w->deaf = true; /* Its dials end when we say so. */
+    w->deaf = true; /* The test ends the dials of the node. */
     lone_open(w);
     return w;
 }
@@ -64,7 +66,8 @@ static void test_each_reason_is_told(void **state)
             fails(w, 2, NODE_WHY_UNKNOWN);
         }
         lone_run(w, 4 * SECOND);
-        if (row[i].why == NODE_WHY_MUTE || row[i].why == NODE_WHY_SLOW) { /* It may be starting. */
+        /* The peer may be starting. */
+        if (row[i].why == NODE_WHY_MUTE || row[i].why == NODE_WHY_SLOW) {
             assert_int_equal(lone_said(w, row[i].said), 0);
             lone_run(w, 7 * SECOND);
         }
@@ -113,7 +116,7 @@ static void test_both_ranges_are_told(void **state)
     lone_close(w);
 }
 
-/* Who has company hears of what somebody must mend, and not of who is away. */
+/* A peer with sessions reports only problems that a person must fix, and not absent peers. */
 static void test_in_company(void **state)
 {
     (void)state;
@@ -148,7 +151,7 @@ static void test_members_are_waited_for_aloud(void **state)
     lone_close(w);
 }
 
-/* At the end, too; and not of a peer whose list names itself alone. */
+/* The verdict reports it, too; except for a peer whose list contains only itself. */
 static void test_alone_to_the_end(void **state)
 {
     (void)state;
@@ -175,7 +178,8 @@ static void test_alone_to_the_end(void **state)
     lone_close(w);
 }
 
-/* Whoever has itself in its list and nobody else hears of that, once; not where there is another. */
+/* A peer whose bootstrap list contains only itself reports this once; not if the list has
+ * another address. */
 static void test_own_address_only(void **state)
 {
     (void)state;

@@ -46,7 +46,7 @@ static struct consensus measure(struct models *m, size_t n_trained)
     return c;
 }
 
-/* Coordinates `from` to `to`, one at a time; NaN where there are none. */
+/* Checks the coordinates from `from` to `to` one by one. NaN: there are none. */
 static void check_part(const struct models *m, const struct consensus_part *p, size_t from,
                        size_t to)
 {
@@ -96,7 +96,7 @@ static void test_equal(void **state)
     }
 }
 
-/* Whatever statistics are, the drift is that of the weights; and the other way. */
+/* Statistics do not influence the drift of the weights, nor the weights that of the statistics. */
 static void test_apart(void **state)
 {
     (void)state;
@@ -114,7 +114,7 @@ static void test_apart(void **state)
     assert_true(b.trained.xi > 1e5);
 }
 
-/* A model that cannot be had, in either pass: nothing is said. */
+/* If a model is missing in one of the passes, there is no figure. */
 static void test_missing(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* tests/unit/node_delayed_exchange.c -- exchanges of long ago are told from those of now. */
+/* tests/unit/node_delayed_exchange.c -- distinguishes exchanges that were delayed for long from
+ * recent ones. */
 #include "peer/node/delayed_exchange.h"
 
 #include <setjmp.h>
@@ -49,7 +50,8 @@ static void test_away(void **state)
     done_with(&e, &pool);
 }
 
-/* Both ends say one beat: where our last delta is of it, too, nobody has moved since. */
+/* Both ends report the same step. If our last delta belongs to it, neither end has continued
+ * since. */
 static void test_rested(void **state)
 {
     (void)state;
@@ -85,7 +87,7 @@ static void test_away_and_coarse(void **state)
     done_with(&e, &pool);
 }
 
-/* What begins anew, or for the first time, has nothing old; a first delta that waited is old. */
+/* A new or reset edge has no delayed exchange. A first delta that waited is delayed. */
 static void test_anew(void **state)
 {
     (void)state;
@@ -106,8 +108,8 @@ static void test_anew(void **state)
     done_with(&e, &pool);
 }
 
-/* A delta over an edge that stayed open: late after more than a moment and some beats of ours,
- * and of consequence where the replicas that are then mixed are far apart. */
+/* A delta over an open edge is delayed after a time and some steps of this peer, and it matters
+ * if the replicas that it mixes are far apart. */
 static void test_late(void **state)
 {
     static const struct
@@ -120,7 +122,7 @@ static void test_late(void **state)
         {2 * SECOND, MADE + 3, 1, true},
         {SECOND, MADE + 3, 1, false},        /* A moment. */
         {2 * SECOND, MADE + 2, 1, false},    /* We stood, too. */
-        {2 * SECOND, MADE + 3, 1e-7, false}, /* They are near all the same. */
+        {2 * SECOND, MADE + 3, 1e-7, false}, /* The replicas are close all the same. */
     };
     (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
@@ -129,7 +131,8 @@ static void test_late(void **state)
         struct delayed_exchange s = {.came_us = 0};
         delayed_exchange_delta(&s, &e, row[i].beat, row[i].after_us);
         e.gamma.d2 = row[i].d2;
-        assert_false(delayed_exchange_look(&s, &e, matters2)); /* It has not been mixed yet. */
+        /* The exchange has not been mixed yet. */
+        assert_false(delayed_exchange_look(&s, &e, matters2));
         e.n_exchanges++;
         assert_int_equal(delayed_exchange_look(&s, &e, matters2), row[i].stale);
         e.n_exchanges += 2;

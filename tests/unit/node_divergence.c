@@ -37,10 +37,15 @@ static void test_loss(void **state)
         int rounds;
         bool away;
     } row[] = {
-        {2.3, 0.1, 100, false},  {2.3, 2.3, 100, false}, /* Nothing learnt is not divergence. */
-        {2.3, 3.2, 100, false},  {2.3, 3.4, 100, true},
-        {2.3, 3.4, 20, true},    {2.3, 3.4, 19, false}, /* 29 rounds: too few to say. */
-        {2.3, 6.8, 19, false},   {2.3, 40, 19, true},   /* But a clear case is one. */
+        {2.3, 0.1, 100, false},
+        {2.3, 2.3, 100, false}, /* Nothing learnt is not divergence. */
+        {2.3, 3.2, 100, false},
+        {2.3, 3.4, 100, true},
+        {2.3, 3.4, 20, true},
+        {2.3, 3.4, 19, false}, /* 29 rounds: too few to say. */
+        /* A large increase is divergence also after few rounds. */
+        {2.3, 6.8, 19, false},
+        {2.3, 40, 19, true},
         {0.01, 0.5, 100, false},
     };
     (void)state;
@@ -58,8 +63,8 @@ static void test_loss(void **state)
 
 static const struct trainer_report untested = {.n_samples = 0};
 
-/* A loss that is far below that of guessing, and an accuracy that the most frequent label has, too: of 100
- * samples or more, which are not all of one label. */
+/* A loss far below that of guessing, with the accuracy of the most frequent label, on 100
+ * samples or more with different labels. */
 static void test_majority(void **state)
 {
     static const struct
@@ -130,7 +135,7 @@ static void test_small_batches(void **state)
     assert_true(divergence_learnt_nothing(&v, 2.3026, &untested, why));
 }
 
-/* Losses of single samples: a nat of the means is nothing beside their noise. */
+/* With losses of single samples, a difference of 1 in the means is within their noise. */
 static void test_noise(void **state)
 {
     struct divergence v;
@@ -144,7 +149,7 @@ static void test_noise(void **state)
     assert_true(divergence_ran_away(&v, why));
 }
 
-/* A run whose losses are 2.4, 3104, 6254, ..., up to 13808. */
+/* Makes a run whose losses are 2.4, 3104, 6254, ..., up to 13808. */
 static struct divergence exploded(int rounds, uint64_t n_samples)
 {
     struct divergence v;
@@ -174,7 +179,7 @@ static void test_first_rounds(void **state)
     assert_true(divergence_ran_away(&v, why));
 }
 
-/* The first loss of a single sample may be low by chance, that of many is not. */
+/* The first loss may be low by chance if it is of a single sample, not if it is of many. */
 static void test_first_by_chance(void **state)
 {
     static const struct
@@ -226,7 +231,7 @@ static void test_short(void **state)
     assert_false(divergence_ran_away(&v, why));
 }
 
-/* Who came in the middle does not know where the loss began. */
+/* A peer that joined in the middle does not know the loss at the beginning. */
 static void test_joined_late(void **state)
 {
     struct divergence v;
@@ -250,8 +255,8 @@ static void test_distance(void **state)
         {1, 5, 0.9, 950, false},
         {1, 5, 1.1, 950, true},
         {1, 5, 1.1, 900, true},
-        {1, 5, 1.1, 899, false},        /* It may have come back. */
-        {1, 5, 1.1, 1000, true},        /* As the consensus phase began. */
+        {1, 5, 1.1, 899, false},        /* The loss may have come down again. */
+        {1, 5, 1.1, 1000, true},        /* At the beginning of the consensus phase. */
         {1, 5, (double)NAN, 950, true}, /* No mean to be told. */
         {2, 5, 1.1, 950, false},        /* Far apart all the time: noise. */
         {(double)NAN, 5, 1.1, 950, false},
@@ -273,7 +278,8 @@ static void test_distance(void **state)
     struct divergence v = begun_at(2.3);
     divergence_drift(&v, 1, 0.3, 500, 1000);
     divergence_drift(&v, 9, 3.11, 960, 1000);
-    divergence_drift(&v, 0.1, 0.01, 1000, 1000); /* The consensus phase mends nothing. */
+    /* The consensus phase does not reduce divergence. */
+    divergence_drift(&v, 0.1, 0.01, 1000, 1000);
     assert_true(divergence_ran_away(&v, why));
     assert_string_equal(why, "at round 960 the models were farther apart than their "
                              "mean is long (relative drift 3.11)");

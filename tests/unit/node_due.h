@@ -1,4 +1,4 @@
-/* tests/unit/node_due.h -- virtual time: which event of which node under test is due next. */
+/* tests/unit/node_due.h -- virtual time: the next event of the nodes under test. */
 #ifndef TESTS_UNIT_NODE_DUE_H
 #define TESTS_UNIT_NODE_DUE_H
 
@@ -8,13 +8,15 @@
 struct node_due
 {
     const int64_t *wake_us; /* When its timer fires; INT64_MAX: never. */
-    int64_t *work_us;       /* When its job is done; 0: there is none. */
-    const bool *over;       /* It has ended: no timer fires, but its job is still done. */
+    int64_t *work_us;       /* Time at which its job is done. 0: no job is running. */
+    /* The node has ended: its timer is off, but its job is still finished. */
+    const bool *over;
     size_t n;
 };
 
-/* Takes the earliest event up to end_us out of `d`: its node is returned, its kind is in `ev`,
- * and *now_us is not before it. At one time jobs come before timers. Where nothing is due, n. */
+/* Takes the earliest event up to end_us out of `d`. Returns its node and sets *ev to its kind;
+ * *now_us is at least its time. Jobs precede timers of the same time. Returns n if no event is
+ * due. */
 static inline size_t node_due_take(const struct node_due *d, int64_t end_us, int64_t *now_us,
                                    struct node_event *ev)
 {

@@ -50,7 +50,8 @@ static void test_cost(void **state)
             assert_true(n > 0 || rounds == 1 || trained < EVALUATION_LEAST / 0.06);
             assert_true(n <= EVALUATION_PARTS - 1);
         }
-    assert_int_equal(evaluation_plan(1000, 0).parts, 1); /* Nobody knows how much is trained. */
+    /* The number of training samples is not known. */
+    assert_int_equal(evaluation_plan(1000, 0).parts, 1);
 }
 
 static void test_every(void **state)
@@ -63,7 +64,7 @@ static void test_every(void **state)
     }
 }
 
-/* Who looks at the ends of epochs alone misses none of the parts, but two within one epoch. */
+/* An observer that looks only at the ends of epochs misses no part, except two within one epoch. */
 static void test_passed(void **state)
 {
     (void)state;

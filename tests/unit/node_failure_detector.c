@@ -1,4 +1,5 @@
-/* tests/unit/node_failure_detector.c -- who is silent, who is called alike, and how much is told at a time. */
+/* tests/unit/node_failure_detector.c -- silent members, duplicate names, and the number of
+ * records sent at once. */
 #include "node_sessions_rig.h"
 
 #include "gossip/members/endorsements.h"
@@ -59,7 +60,8 @@ static void test_who_is_silent_is_accused(void **state)
     }
 }
 
-/* Once somebody has ended the next one has a while for it: it is neither called nor accused. */
+/* After a member has ended, its successor on the ring gets some time: it is neither called nor
+ * accused. */
 static void test_an_ending_is_waited_for(void **state)
 {
     (void)state;
@@ -101,8 +103,8 @@ static void test_no_war_of_words(void **state)
     end();
 }
 
-/* A session in which one of the two refuses the other: they us, or we them, for a name that
- * another has who talks to us. */
+/* Makes a session in which one end refuses the other, because another member with the same name
+ * has a session. */
 static void refusal(bool theirs)
 {
     struct wire_hello h = {.version = WIRE_VERSION, .role = WIRE_PEER, .has_run = true};
@@ -117,7 +119,8 @@ static void refusal(bool theirs)
     down(low);
 }
 
-/* Whoever calls only to refuse, or to be refused, lives; it is accused once it calls no more. */
+/* A member that calls only to refuse, or to be refused, is alive. It is accused after its calls
+ * stop. */
 static void test_who_refuses_lives(void **state)
 {
     (void)state;
@@ -140,8 +143,9 @@ static void test_who_refuses_lives(void **state)
     }
 }
 
-/* The later of two of one name has to go, and it is said once; not of a restart, whose old
- * identity dies meanwhile. By its id a former one of that name may stand between them. */
+/* The later one of two members with one name must leave, and this is reported once; not after a
+ * restart, whose old identity dies meanwhile. The identity of an older process may be between
+ * the two. */
 static void test_twins(void **state)
 {
     (void)state;
@@ -161,7 +165,7 @@ static void test_twins(void **state)
             members_merge(rig.env.members, &gone, rig.env.now_us);
         uint32_t n_notes = 0;
         for (int t = 0; t < 300; t++) {
-            if (!dies) /* It proves to be alive, time and again. */
+            if (!dies) /* The member proves again and again that it is alive. */
                 twin.incarnation++, members_merge(rig.env.members, &twin, rig.env.now_us);
             tick(friend, true);
             for (uint32_t i = 0; i < rig.fx.n_notes; i++)
@@ -175,7 +179,8 @@ static void test_twins(void **state)
     }
 }
 
-/* Who is asked answers only for what it has heard itself, lately. */
+/* A member that is asked about another one answers only for what it has received itself
+ * recently. */
 static void test_vouching(void **state)
 {
     struct wire_message m;
@@ -184,7 +189,7 @@ static void test_vouching(void **state)
     const struct link *asks = up(HIGH, false), *low = up(LOW, false);
     hello(asks, 1);
     sessions_probe(&rig.s, asks, &(struct wire_probe){.id = {LOW}});
-    assert_false(sent(asks->number, WIRE_HEARD, &m)); /* It has not said who it is. */
+    assert_false(sent(asks->number, WIRE_HEARD, &m)); /* The other end has not sent its identity. */
     hello(low, 1);
     for (int64_t age_us = 0; age_us < 2 * SILENT_US; age_us += SECOND / 2) {
         sessions_probe(&rig.s, asks, &(struct wire_probe){.id = {LOW}});
@@ -230,13 +235,13 @@ static void fill_table(void)
             snprintf(r.address[k], sizeof r.address[k], "%0*u:7100", WIRE_ADDRESS_MAX - 5, i);
         assert_int_equal(members_merge(rig.env.members, &r, rig.env.now_us), MEMBERS_NEWS);
         members_know(rig.env.members, r.id, rig.env.now_us);
-        r.incarnation++; /* What all were given at the start nobody is told of. */
+        r.incarnation++; /* Records that all members were given at the start are not sent. */
         assert_int_equal(members_merge(rig.env.members, &r, rig.env.now_us), MEMBERS_NEWS);
     }
 }
 
-/* The largest table goes out in pieces, to a peer and to an observer, and what has
- * gone out as news is not told again; who asks for a status gets it behind the table. */
+/* The largest table is sent in parts, to a peer and to an observer. Records that were sent as
+ * news are not sent again. A requested status is sent after the table. */
 static void test_a_full_table_is_told_in_pieces(void **state)
 {
     (void)state;
@@ -265,8 +270,8 @@ static void test_a_full_table_is_told_in_pieces(void **state)
     end();
 }
 
-/* Who was dropped from the table comes back as it was: it counts here at once, and is told to speak
- * anew, since others have dropped it, too. */
+/* A member that was removed from the table comes back: it counts here at once, and is asked for
+ * a newer record, because others have removed it, too. */
 static void test_forgotten_and_back(void **state)
 {
     (void)state;
@@ -282,7 +287,7 @@ static void test_forgotten_and_back(void **state)
     assert_null(members_find(rig.env.members, id));
     struct wire_members told = {.n_records = 1, .records = &rig.known[0]};
     sessions_members(&rig.s, friend, &told);
-    assert_null(members_find(rig.env.members, id)); /* That was old. */
+    assert_null(members_find(rig.env.members, id)); /* The record was old. */
     const struct link *back = up(LOW, false);
     hello(back, 1);
     assert_true(members_find(rig.env.members, id)->counts);

@@ -114,8 +114,8 @@ static void every_split_gives_the_message(void **state)
     }
 }
 
-/* As a session does it: every record is opened in frame_room(). Bulk is then in
- * its place, and control that passes between does not harm it. */
+/* As in a session, each record is opened in frame_room(). The data of a bulk message are then in
+ * place, and control records in between do not change them. */
 static void opened_in_place(void **state)
 {
     (void)state;
@@ -260,7 +260,7 @@ static void memory_follows_what_has_come(void **state)
         assert_true(capacity >= come && (capacity <= 2 * come || capacity <= 4096));
     }
     frame_close(&f);
-    frame_init(&f, 100, 5000); /* And never more than the limit. */
+    frame_init(&f, 100, 5000); /* The buffer is never larger than the limit. */
     for (size_t n = 0; n < 5000; n += 100)
         assert_int_equal(push(&f, CHANNEL_BULK, data, 100, &m), 0);
     assert_int_equal(f.lane[FRAME_BULK].capacity, 5000);

@@ -50,8 +50,8 @@ static void test_out_of_turn(void **state)
 
 /* ---- the whole run ---- */
 
-/* Evil, never let into an edge, does its worst; the models are those of a run
- * without evil, bit for bit. */
+/* A hostile member without an edge sends everything it can. The models equal those of a run
+ * without it, bit for bit. */
 static void test_same_models(void **state)
 {
     static uint8_t out[SCRATCH];
@@ -124,17 +124,17 @@ static void test_bad_donor(void **state)
     evil_says(w, out, model_now(out, DIM, 7));
     assert_false(w->hung_up);
     assert_memory_equal(before, model(w, OURS), sizeof before);
-    run_for(w, 4 * SECOND); /* Nobody else could be asked about it. */
+    run_for(w, 4 * SECOND); /* No other member could be asked about it. */
     assert_true(model(w, OURS)[DIM / 2] == 7);
-    assert_int_equal(progress(w, OURS).round, 50); /* As its HELLO said, and nobody else. */
+    assert_int_equal(progress(w, OURS).round, 50); /* The initial model is that of its HELLO. */
     evil_says(w, out, model_now(out, DIM, 8));     /* Once. */
     assert_true(w->violation);
     assert_true(model(w, OURS)[DIM / 2] == 7);
     world_close(w);
 }
 
-/* Our proposal gives way to the cluster's run while a model that somebody
- * asked for is still being sent. */
+/* The node's proposal gives way to the cluster's run while a requested model is still being
+ * sent. */
 static void test_run_gives_way(void **state)
 {
     static uint8_t out[SCRATCH];

@@ -26,7 +26,7 @@ VALUE_ACT(value_large, 0, 0x1p64f)
 
 DELTA_ACT(head_flag_2, payload[0] = 2)
 DELTA_ACT(head_flag_255, payload[0] = 255)
-DELTA_ACT(head_denied, payload[0] = 0) /* Then the message begins too early. */
+DELTA_ACT(head_denied, payload[0] = 0) /* The message then begins one byte too early. */
 DELTA_ACT(head_only, d.payload.n = 1 + 4 * STATISTICS)
 DELTA_ACT(head_cut, d.payload.n = 4 * STATISTICS)
 DELTA_ACT(head_flag_alone, d.payload.n = 1)
@@ -92,7 +92,8 @@ static void test_rung_without_ladder(void **state)
         {"DELTA", delta_good, true, TAKEN},
     };
     (void)state;
-    try_all(act, sizeof act / sizeof act[0], "topk:0.01+qsgd:4"); /* As a rung, even. */
+    /* The codec is also a level of the codec list. */
+    try_all(act, sizeof act / sizeof act[0], "topk:0.01+qsgd:4");
 }
 
 static void test_ladder_without_run(void **state)

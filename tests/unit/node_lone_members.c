@@ -1,5 +1,5 @@
-/* tests/unit/node_lone_members.c -- what a node says of itself and of others, to whom, how often;
- * whose run it takes. */
+/* tests/unit/node_lone_members.c -- what a node sends about itself and about others, to which
+ * peers and how often; and whose run it takes. */
 #include "tests/unit/node_lone_world.h"
 
 enum { LOW_ID = 0x10, HIGH_ID = 0xe0, ROUNDS = 1000000 };
@@ -13,9 +13,10 @@ static struct lone *training_with(uint32_t n_actors, uint8_t first_id)
     return w;
 }
 
-/* ---- what is said ---- */
+/* ---- messages of the node ---- */
 
-/* Two heartbeats a second, and all that is known to somebody every ten, news or no news. */
+/* The node sends two heartbeats per second, and the whole table to some member every 10 s, with
+ * or without news. */
 static void test_heartbeats_and_entropy(void **state)
 {
     (void)state;
@@ -29,7 +30,7 @@ static void test_heartbeats_and_entropy(void **state)
     lone_close(w);
 }
 
-/* Who comes is told of all others at once: of what it was not given at the start. */
+/* A new member gets all records at once that it was not given at the start. */
 static void test_newcomer_is_told(void **state)
 {
     (void)state;
@@ -58,7 +59,7 @@ static void test_newcomer_is_told(void **state)
     }
 }
 
-/* Where nothing is advertised, a node is reachable where its sessions end, at its own port. */
+/* Without --advertise, the node announces the local address of its sessions with its own port. */
 static void test_address_is_learnt(void **state)
 {
     (void)state;
@@ -117,7 +118,7 @@ static void test_rest_of_a_forged_message(void **state)
     uint8_t out[4096];
     struct lone *w = training_with(2, LOW_ID);
     struct record r[2] = {w->actor[0].record, w->actor[1].record};
-    r[0].incarnation += 5; /* Not signed anew. */
+    r[0].incarnation += 5; /* The records are not signed again. */
     r[1].incarnation += 5;
     r[1].state = RECORD_LEFT;
     r[1] = signed_record(r[1]);
@@ -140,7 +141,7 @@ static void test_a_clone_ends_us(void **state)
         lone_run(w, LONE_STEP_US / 10);
     assert_true(w->work_us != 0);
     struct record clone = w->actor[0].told;
-    clone.over = clone.boot; /* It has heard us, and is the older one. */
+    clone.over = clone.boot; /* The duplicate has heard of this process and is the older one. */
     clone.boot = 99;
     clone.incarnation += 10;
     clone.age_ms = 3600 * 1000;
@@ -155,7 +156,7 @@ static void test_a_clone_ends_us(void **state)
 
 /* ---- whose run ---- */
 
-/* Neither run has begun: the end that dialled gives way, and tells everybody. */
+/* Neither run has begun: the end that dialled takes the run of the other, and tells all peers. */
 static void test_run_of_who_was_dialled(void **state)
 {
     (void)state;
@@ -179,8 +180,8 @@ static void test_run_of_who_was_dialled(void **state)
     }
 }
 
-/* No edge opens to a peer whose run is not the node's, be it that theirs gives way and they have
- * not said so yet, or that the node's has given way and they may not know. */
+/* No edge opens to a peer with another run: the peer may give way without having said so, or the
+ * node has given way and the peer may not know. */
 static void test_no_edge_before_one_run(void **state)
 {
     (void)state;
@@ -190,7 +191,7 @@ static void test_no_edge_before_one_run(void **state)
             w->actor[i].answers = w->actor[i].follows = false;
         w->run.min_peers = 3;
         lone_open(w);
-        uint32_t who = node_dials ? 1 : 0; /* Who has another run than the node in the end. */
+        uint32_t who = node_dials ? 1 : 0; /* The peer that keeps another run in the end. */
         struct run other = w->run;
         other.seed++;
         (void)lone_connect(w, 1, false, 0);
@@ -207,8 +208,8 @@ static void test_no_edge_before_one_run(void **state)
     }
 }
 
-/* What another one has begun is not given up for a third one's run, be its session there or lost, and
- * whoever dialled; once that one has left, nobody is there who has begun it. */
+/* A run that another peer has begun is not given up for a third run, with or without a session
+ * to that peer and whoever dialled. After that peer has left, no other has begun the run. */
 static void test_run_that_another_has_begun(void **state)
 {
     (void)state;

@@ -84,8 +84,8 @@ static void orders_layers(struct lone *w, uint32_t who, uint64_t round, uint64_t
     lone_says(w, who, out, wire_put_model_req(out, sizeof out, &m));
 }
 
-/* An observer gets sketches of the layers, of the round that it names; these are so small that they go as
- * they are. Who is a member has no use for them. */
+/* An observer gets sketches of the layers for the round that it requests. These layers are so
+ * small that they are sent as they are. A member does not use them. */
 static void test_layers(void **state)
 {
     (void)state;
@@ -139,7 +139,7 @@ static void observer_waits(bool early)
     assert_true(w->work_us == 0 && lone_progress(w).round == round); /* It waits. */
     assert_int_equal(w->actor[0].n_model, 1);
     assert_int_equal(a->n_model, 0);
-    lone_run(w, 20 * SECOND); /* It waits no longer for who is silent. */
+    lone_run(w, 20 * SECOND); /* The node stops waiting for a silent peer. */
     assert_int_equal(a->n_model, 1);
     assert_int_equal(a->model_round, round);
     lone_close(w);
@@ -152,7 +152,7 @@ static void test_observer_waits(void **state)
     observer_waits(true);
 }
 
-/* Who orders a later model gets that, though another gets one now. */
+/* A peer that requests a later model gets it, although another peer gets one now. */
 static void test_orders_of_two(void **state)
 {
     (void)state;
@@ -198,14 +198,14 @@ static void test_model_of_its_round(void **state)
     const struct segment *segment;
     size_t n_segments, n;
     float before[LONE_DIM];
-    w->pull = 0; /* x stands still: both ends have the same model, and mixing changes nothing. */
+    w->pull = 0; /* x does not change: both ends have the same model. */
     lone_run(w, SECOND);
     memcpy(before, node_model(w->node, &segment, &n_segments, &n), sizeof before);
     uint64_t round = lone_progress(w).round + 10;
     orders(w, 0, round);
     while (lone_progress(w).round + 1 < round)
         lone_run(w, LONE_STEP_US / 4);
-    w->pull = 0.5f; /* The next step that is taken is that of the round. */
+    w->pull = 0.5f; /* The next step belongs to the round. */
     lone_run(w, 5 * LONE_STEP_US);
     assert_int_equal(a->n_model, 1);
     assert_int_equal(a->model_round, round);
@@ -263,7 +263,7 @@ static uint64_t piece_round(struct lone *w, uint32_t who)
     return a->model_round;
 }
 
-/* One copy serves all who ask within ten seconds, though rounds go by; then there is a new one. */
+/* One copy serves all requests within 10 s, also if rounds pass. After that a new copy is made. */
 static void test_pieces_of_one_copy(void **state)
 {
     (void)state;
@@ -312,7 +312,8 @@ static void test_donors(void **state)
     lone_close(w);
 }
 
-/* While it has a model of one it calls some of the others, whom it would not call else. */
+/* While a node fetches a model from one member, it calls some of the others, which it would
+ * otherwise not call. */
 static void test_more_are_called(void **state)
 {
     (void)state;
@@ -332,8 +333,8 @@ static void test_more_are_called(void **state)
 
 /* ---- final ---- */
 
-/* At the end a node says by a word and by its record that its model is final; to those who come
- * later, too, while it stays for a neighbour that still mixes. */
+/* At the end a node announces that its model is final, by a message and by its record; also to
+ * later sessions, while it stays for a neighbour that still mixes. */
 static void test_end_is_said(void **state)
 {
     (void)state;
@@ -375,7 +376,7 @@ static void test_end_is_said_once_stored(void **state)
         lone_kept(w, stored);
         lone_flush(w);
         assert_int_equal(w->actor[0].told_finished, stored);
-        if (!stored) /* It offers its model first, and nobody answers. */
+        if (!stored) /* The node offers its model first, and no peer answers. */
             lone_run(w, 100 * SECOND);
         assert_true(w->actor[0].told_finished);
         assert_int_equal(w->actor[0].told.state, stored ? RECORD_FINISHED : RECORD_FAILED);
@@ -386,8 +387,8 @@ static void test_end_is_said_once_stored(void **state)
     }
 }
 
-/* In the consensus phase all exchanges that are half done come to their end: the node does not leave a
- * delta unanswered, and sends none that nobody will answer. */
+/* In the consensus phase all half-done exchanges are completed: the node answers each delta, and
+ * sends none that will not be answered. */
 static void test_end_is_clean(void **state)
 {
     (void)state;
@@ -407,7 +408,7 @@ static void test_end_is_clean(void **state)
     }
 }
 
-/* A whole model of zeros, which nobody has asked a late joiner for. */
+/* Sends a complete model of zeros, which a peer that joins late did not request. */
 static void hands(struct lone *w, uint32_t who)
 {
     uint8_t out[64 + LONE_DIM * sizeof(float)] = {0};
@@ -418,7 +419,7 @@ static void hands(struct lone *w, uint32_t who)
     lone_flush(w);
 }
 
-/* At the end a neighbour may hand its model over. Only who was told that it is wanted. */
+/* At the end a neighbour may hand over its model, if it was told that the model is wanted. */
 static void test_handed(void **state)
 {
     (void)state;

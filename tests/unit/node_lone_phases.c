@@ -1,5 +1,5 @@
-/* tests/unit/node_lone_phases.c -- whom a node waits for, and whom not; rounds that it skips; a
- * worker that hangs, ours or a neighbour's; the quorum; how the consensus phase ends. */
+/* tests/unit/node_lone_phases.c -- which peers a node waits for; skipped rounds; a hung worker,
+ * its own or a neighbour's; the quorum; the end of the consensus phase. */
 #include "tests/unit/node_lone_world.h"
 
 enum { LOW_ID = 0x10, ROUNDS = 1000000, MS = 1000 };
@@ -53,7 +53,7 @@ static void test_rounds_add_up(void **state)
             assert_true(p.joined_round >= 500);
         else
             assert_true(p.joined_round == 0 && p.rounds_skipped > 400);
-        assert_true(w->actor[0].beat >= 500); /* It has said so. */
+        assert_true(w->actor[0].beat >= 500); /* The node has announced it. */
         lone_close(w);
     }
 }
@@ -77,17 +77,17 @@ static void test_beats_let_us_go_on(void **state)
                                          .run_round = round + 10});
         } else {
             lone_beat(w, 0, round + 10);
-            lone_beat(w, 0, round - 5); /* Nobody goes back. */
+            lone_beat(w, 0, round - 5); /* The step counter never decreases. */
         }
         lone_run(w, 500 * MS);
-        uint64_t now = lone_progress(w).round; /* It may be one beat ahead. */
+        uint64_t now = lone_progress(w).round; /* The neighbour may be one step ahead. */
         assert_true(now == round + 10 || now == round + 11);
         lone_close(w);
     }
 }
 
-/* Who waits says its beat twice a second, and when it opens an edge, so that no wait rests on a
- * message that got lost. */
+/* A waiting node sends its step twice per second, and when it opens an edge, so that a lost
+ * message does not block a wait. */
 static void test_waiting_is_said(void **state)
 {
     (void)state;
@@ -107,8 +107,8 @@ static void test_waiting_is_said(void **state)
     lone_close(w);
 }
 
-/* A beat never comes before the delta of its round: who has read it knows that none is on its
- * way, and would go on without the exchange. */
+/* A step announcement never precedes the delta of its round: a receiver would assume that no
+ * delta is coming, and continue without the exchange. */
 static void test_beats_overtake_no_delta(void **state)
 {
     (void)state;
@@ -125,7 +125,7 @@ static void test_beats_overtake_no_delta(void **state)
     lone_close(w);
 }
 
-/* An edge that was paused is told our beat when it is heard again. */
+/* When a paused edge is heard again, the node sends its step. */
 static void test_beat_after_silence(void **state)
 {
     (void)state;
@@ -143,8 +143,9 @@ static void test_beat_after_silence(void **state)
 
 /* ---- workers that hang ---- */
 
-/* A neighbour whose loop lives and whose worker has been at one job for too long is not waited
- * for; nor, after three times as long, is one of which nothing comes; and both are again. */
+/* A neighbour whose worker is at one job for too long is not waited for, although its loop
+ * responds; nor, after three times as long, one whose deltas do not come. Both are waited for
+ * again when they recover. */
 static void test_stuck_neighbour(void **state)
 {
     (void)state;
@@ -163,7 +164,7 @@ static void test_stuck_neighbour(void **state)
         }
         lone_ping(w, 1, 1, busy ? (uint32_t)(least_us / 1000) + 1000 : 0);
         assert_true(rounds_in(w, SECOND) >= 30);
-        w->actor[1].follows = true; /* It is back. */
+        w->actor[1].follows = true; /* The neighbour has recovered. */
         lone_ping(w, 1, 1, 0);
         lone_answer(w, 1);
         lone_run(w, SECOND);
@@ -237,7 +238,8 @@ static void test_own_worker_hangs(void **state)
     own_job(0, 0, 20 * SECOND, true);
 }
 
-/* The last evaluation takes all of the test set: nobody waits, and nothing hangs. */
+/* The last evaluation uses the whole test set: no peer waits for it, and it does not count as
+ * hanging. */
 static void test_last_evaluation_may_take_long(void **state)
 {
     (void)state;
@@ -255,7 +257,7 @@ static void test_last_evaluation_may_take_long(void **state)
     lone_close(w);
 }
 
-/* ---- who comes and goes ---- */
+/* ---- members that come and go ---- */
 
 static void absence(struct lone *w, uint32_t who, bool session, int64_t us)
 {
@@ -288,8 +290,8 @@ static bool goes_on(struct lone *w)
     return on;
 }
 
-/* A neighbour that is away every other second, without a session or silent on one, is not waited
- * for until it has been there for a while. Being away once is no such thing. */
+/* A neighbour that is away every other second, without a session or silent, is not waited for
+ * until it has been stable for a while. A single absence does not count. */
 static void test_flapping(void **state)
 {
     (void)state;
@@ -308,7 +310,7 @@ static void test_flapping(void **state)
     }
 }
 
-/* Who was away once, for however long, is told as that. */
+/* A single absence, however long, is reported as such. */
 static void test_one_long_absence(void **state)
 {
     (void)state;
@@ -318,7 +320,7 @@ static void test_one_long_absence(void **state)
         absence(w, 1, session, 5 * SECOND);
         assert_int_equal(lone_said(w, "was away for"), 1);
         assert_int_equal(lone_said(w, "comes and goes"), 0);
-        assert_true(goes_on(w)); /* And not waited for until it has stayed. */
+        assert_true(goes_on(w)); /* The neighbour is not waited for until it has been stable. */
         lone_close(w);
     }
 }
@@ -369,15 +371,15 @@ static void test_quorum(void **state)
     lone_close(w);
 }
 
-/* Who holds goes on mixing, slowly, with those who are there; no round comes of it, in training
- * or after. */
+/* A peer without a quorum continues to mix slowly with the peers that are there, without
+ * counting rounds, in training and after it. */
 static void test_held_peer_mixes(void **state)
 {
     (void)state;
     for (int settles = 0; settles < 2; settles++) {
         struct lone *w = new_world(4, settles ? 100 : ROUNDS);
         w->run.final_drift = 1e-3;
-        w->actor[0].blind = true; /* So that the consensus phase goes on. */
+        w->actor[0].blind = true; /* The consensus phase continues. */
         lone_open(w);
         lone_run(w, 15 * SECOND);
         assert_int_equal(lone_progress(w).phase, settles ? NODE_CONSENSUS : NODE_TRAINING);
@@ -399,8 +401,8 @@ static void test_held_peer_mixes(void **state)
 
 /* ---- the consensus phase ---- */
 
-/* Without lock step the consensus phase waits for those who still train, at a low rate, however long
- * they take; once they say that they have trained it goes on as fast as it can. */
+/* Without lock step, the consensus phase waits at a low rate for peers that still train, however
+ * long they take. When they report the end of training, it runs at full speed. */
 static void test_slow_trainer(void **state)
 {
     (void)state;
@@ -421,7 +423,7 @@ static void test_slow_trainer(void **state)
     lone_tell(w, 0, a->record);
     n = a->n_delta;
     lone_run(w, 10 * SECOND);
-    assert_true(a->n_delta > n + 350); /* As fast as exchanges go. */
+    assert_true(a->n_delta > n + 350); /* At the speed of the exchanges. */
     lone_close(w);
 }
 
@@ -438,7 +440,7 @@ static void finish(struct lone *w, uint32_t who, uint32_t teller)
     say_state(w, who, teller, RECORD_FINISHED);
 }
 
-/* Neighbours that let nobody measure anything, in the consensus phase. */
+/* Makes neighbours without sketches, so that no distance can be measured in the consensus phase. */
 static struct lone *settling_with_blind(uint32_t n_actors)
 {
     struct lone *w = new_world(n_actors, 100);
@@ -451,8 +453,8 @@ static struct lone *settling_with_blind(uint32_t n_actors)
     return w;
 }
 
-/* What cannot be measured is not claimed: the phase goes on for some minutes, and then the run
- * ends with a word and a code that say so. These are minutes in which nobody trains any more. */
+/* A distance that cannot be measured is not claimed: the phase continues for some minutes in
+ * which no peer trains, and then the run ends with a message and an exit code. */
 static void test_end_without_figures(void **state)
 {
     (void)state;
@@ -479,7 +481,7 @@ static void test_no_end_by_old_word(void **state)
     lone_follow_edge(w, 0);
     lone_run(w, SECOND / 10);
     assert_int_equal(lone_progress(w).phase, NODE_CONSENSUS);
-    lone_ping(w, 0, 100, 300 * 1000); /* It does hang, and there is nobody else. */
+    lone_ping(w, 0, 100, 300 * 1000); /* The neighbour hangs, and there is no other. */
     lone_run(w, SECOND / 10);
     assert_int_not_equal(lone_progress(w).phase, NODE_CONSENSUS);
     lone_close(w);
@@ -494,7 +496,8 @@ static void test_end_after_another(void **state)
     say_state(w, 0, 0, RECORD_TRAINED);
     finish(w, 1, 1);
     lone_run(w, 60 * SECOND);
-    assert_true(w->wrote_model); /* It is final, and known to be of no consensus. */
+    /* The model is final, and it is known that there is no consensus. */
+    assert_true(w->wrote_model);
     finish(w, 0, 0);
     lone_run(w, 60 * SECOND);
     assert_true(w->over);
@@ -545,7 +548,7 @@ static void test_finished_by_record(void **state)
 
 /* ---- joining ---- */
 
-/* A run that has begun is joined by whoever comes, though fewer are there than it began with. */
+/* A peer may join a running run although fewer members are there than --min-peers. */
 static void test_joins_below_min_peers(void **state)
 {
     (void)state;

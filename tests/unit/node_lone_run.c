@@ -1,12 +1,12 @@
-/* tests/unit/node_lone_run.c -- what a node does in its run: edges that begin anew, rounds that
- * it catches up with, what its trainer is told, how it ends. */
+/* tests/unit/node_lone_run.c -- a node in its run: reset edges, rounds that it catches up with,
+ * calls of its trainer, and its end. */
 #include "tests/unit/node_lone_world.h"
 
 #include "gossip/mixers/mixer.h"
 
 enum { LOW_ID = 0x10, ROUNDS = 100000 };
 
-/* A node that is in the middle of its run, with so many neighbours. */
+/* Makes a node in the middle of its run with `n_actors` neighbours. */
 static struct lone *training_with(uint32_t n_actors)
 {
     struct lone *w = lone_new(n_actors, LOW_ID, ROUNDS);
@@ -20,8 +20,8 @@ static struct lone *training_with(uint32_t n_actors)
 
 /* ---- edges ---- */
 
-/* A neighbour's hash says that the two ends hold different replicas: the edge begins anew, and
- * says so by an EDGE of no epoch. */
+/* A neighbour's hash shows that the replicas of the two ends differ: the edge is reset, and the
+ * node sends an EDGE without an epoch. */
 static void test_mismatch_begins_anew(void **state)
 {
     (void)state;
@@ -43,7 +43,8 @@ static void test_mismatch_begins_anew(void **state)
     lone_close(w);
 }
 
-/* It says so by itself: the other end may have seen the same, and be waiting, too. */
+/* The node sends the EDGE unasked, because the other end may have seen the same and be waiting,
+ * too. */
 static void test_mismatch_is_said(void **state)
 {
     (void)state;
@@ -59,8 +60,8 @@ static void test_mismatch_is_said(void **state)
     lone_close(w);
 }
 
-/* The first delta of an epoch carries all of the way from the run's initial model. At the run's
- * start there is no such way, and the run's codec will do. */
+/* The first delta of an epoch describes the whole change since the run's initial model. At the
+ * start of the run there is no change, and the run's codec is used. */
 static void test_catch_up_codec(void **state)
 {
     (void)state;
@@ -78,7 +79,8 @@ static void test_catch_up_codec(void **state)
 
 /* ---- rounds ---- */
 
-/* Who was away for long claims the others' round, and does not train through all those between. */
+/* A peer that was away for long continues at the round of the others, and does not train the
+ * rounds in between. */
 static void test_rounds_are_caught_up(void **state)
 {
     (void)state;
@@ -109,7 +111,7 @@ static void test_one_word_skips_nothing(void **state)
 
 /* ---- the trainer ---- */
 
-/* --shard auto: who dies leaves its samples to those who live. */
+/* With --shard auto, the samples of a dead member are assigned to live members. */
 static void test_shares_of_the_dead(void **state)
 {
     (void)state;
@@ -123,7 +125,7 @@ static void test_shares_of_the_dead(void **state)
     lone_close(w);
 }
 
-/* Where there was no memory for a new share, it is asked for again with the next job. */
+/* If there was no memory for a new share, the share is requested again with the next job. */
 static void test_share_is_asked_for_again(void **state)
 {
     (void)state;
@@ -166,7 +168,7 @@ static void test_degree_is_of_open_edges(void **state)
     assert_int_equal(w->actor[0].delta.degree, 2);
     w->actor[1].answers = false;
     lone_disconnect(w, w->actor[1].link, false);
-    lone_run(w, SECOND); /* It is not even accused. */
+    lone_run(w, SECOND); /* The neighbour is not accused either. */
     assert_int_equal(lone_progress(w).n_live, 3);
     assert_int_equal(w->actor[0].delta.degree, 1);
     lone_close(w);
@@ -188,7 +190,7 @@ static void test_loss_not_finite(void **state)
     }
 }
 
-/* Nor may the model be, whatever the loss says. */
+/* A model that is not finite is divergence, whatever the loss is. */
 static void test_model_not_finite(void **state)
 {
     (void)state;
@@ -222,8 +224,8 @@ static void test_last_evaluation_takes_all(void **state)
 
 /* ---- jobs that are long for a reason ---- */
 
-/* An evaluation says about once a second that it gets on, and so do the steps of the first job; not
- * those of the others, which are held to what jobs before them took. */
+/* An evaluation reports progress about once per second, and so do the steps of the first job.
+ * Later jobs do not: their limit comes from the jobs before. */
 static void test_long_jobs_sign(void **state)
 {
     (void)state;
@@ -247,7 +249,8 @@ static void test_long_jobs_sign(void **state)
     lone_close(w);
 }
 
-/* A job that gets on does not hang, however long it takes; one that was seen to, and then is not, does. */
+/* A job that makes progress does not hang, however long it takes. A job whose progress stops
+ * does. */
 static void test_signs_count(void **state)
 {
     (void)state;
@@ -298,8 +301,9 @@ static void test_bulk_limit(void **state)
 
 /* ---- the consensus phase ---- */
 
-/* In lock step a window of drift begins with the consensus phase, wherever the one before stood: its
- * figures must be of models that no longer train. The window is told by a sketch's tag. */
+/* In lock step a window of drift begins with the consensus phase, wherever the previous one was,
+ * because its figures must describe models that no longer train. The tag of a sketch shows the
+ * window. */
 static void test_window_of_the_last_phase(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* tests/unit/node_lone_sessions.c -- whom a node calls, which of two sessions it keeps, whose run
- * it takes, and what it says when it goes. */
+/* tests/unit/node_lone_sessions.c -- which members a node calls, which of two sessions it keeps,
+ * whose run it takes, and what it sends when it leaves. */
 #include "tests/unit/node_lone_world.h"
 
 enum { LOW_ID = 0x10, HIGH_ID = 0xe0 };
@@ -40,8 +40,8 @@ static void test_crossed_sessions(void **state)
     }
 }
 
-/* Two in one direction: who dials again has lost the first, be it the other end; the node itself
- * has not while the first lives. */
+/* Two sessions in one direction: if the other end dials again, it has lost the first one; the
+ * node itself has not while the first one lives. */
 static void test_second_session(void **state)
 {
     (void)state;
@@ -59,8 +59,8 @@ static void test_second_session(void **state)
     }
 }
 
-/* A new process takes the place of its dead one, and a new session that of one that has been
- * silent, though the old session would win if it lived. */
+/* A new process replaces its dead predecessor, and a new session replaces one that is silent,
+ * although the old session would win if it were alive. */
 static void test_dead_session_gives_way(void **state)
 {
     (void)state;
@@ -68,7 +68,8 @@ static void test_dead_session_gives_way(void **state)
         struct lone *w = training_with(LOW_ID);
         lone_disconnect(w, w->actor[0].link, false);
         w->actor[0].follows = false;
-        int first = lone_connect(w, 0, false, 0); /* That of the smaller id. */
+        /* The session that the peer with the smaller identity dialled. */
+        int first = lone_connect(w, 0, false, 0);
         lone_hello(w, 0);
         if (silent) {
             lone_run(w, 4 * SECOND);
@@ -112,7 +113,7 @@ static void test_contradiction(void **state)
 
 /* ---- leaving ---- */
 
-/* Who is stopped says so by its own word, writes its model and ends well. */
+/* A stopped node announces that it leaves, writes its model and ends with success. */
 static void test_leaving_is_said(void **state)
 {
     (void)state;
@@ -141,8 +142,8 @@ static void resolved(struct lone *w, uint32_t seed, const char *address)
     lone_step(w, &ev);
 }
 
-/* A name is resolved again and again, for ever: soon while nobody is there, and every half a
- * minute or so once somebody is. */
+/* Names are resolved again without end: soon while no peer is found, and about every 30 s after
+ * one is found. */
 static void test_names_are_resolved_again(void **state)
 {
     (void)state;
@@ -154,8 +155,9 @@ static void test_names_are_resolved_again(void **state)
     lone_open(w);
     lone_run(w, SECOND);
     assert_int_equal(w->n_resolves[0], 1);
-    assert_int_equal(w->n_resolves[1], 1); /* It still hangs, and is not asked again. */
-    for (uint32_t i = 1; i <= 20; i++) {   /* It stands for nothing, then for a dead host. */
+    assert_int_equal(w->n_resolves[1], 1); /* The lookup still hangs and is not started again. */
+    /* The name resolves to no address, then to a dead host. */
+    for (uint32_t i = 1; i <= 20; i++) {
         resolved(w, 0, i % 2 ? NULL : "10.9.9.9:7100");
         lone_run(w, 3 * SECOND);
         assert_int_equal(w->n_resolves[0], i + 1);
@@ -202,8 +204,8 @@ static uint32_t calls(bool violates)
     return n;
 }
 
-/* Sessions of no use are sought at growing distances; who breaks the protocol is left alone for
- * as long as anybody is, from the first time on. */
+/* Sessions that fail are tried again at growing intervals. A peer that violates the protocol is
+ * left alone for the longest interval from the first time on. */
 static void test_back_off(void **state)
 {
     (void)state;

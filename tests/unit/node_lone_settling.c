@@ -35,14 +35,15 @@ static void test_figure_of_training(void **state)
 
         w->actor[0].blind = blind; /* No window ends from here on. */
         run_to_phase(w, NODE_CONSENSUS);
-        lone_run(w, 10 * SECOND); /* Its neighbour, who has not ended, may need its model. */
+        lone_run(w, 10 * SECOND); /* Its neighbour, which has not ended, may need its model. */
         assert_int_equal(lone_progress(w).phase, blind ? NODE_CONSENSUS : NODE_FINISHING);
         lone_close(w);
     }
 }
 
-/* Time alone is no stall: while exchanges are committed and no window has ended, the phase goes on
- * for 64 rounds a member. Members that exist by one word alone are no vertices, and do not count. */
+/* Time alone does not end the phase: while exchanges are committed and no window has ended, the
+ * phase continues for 64 rounds per member. Members known from one other member only are not
+ * vertices and do not count. */
 static void stall_waits_for_windows(uint32_t n_made_up)
 {
     struct lone *w = new_world(ROUNDS);
@@ -98,7 +99,8 @@ static void test_replicas_that_lag(void **state)
 
 /* ---- pace ---- */
 
-/* Without lock step who waits for slow trainers goes no faster than its own training was. */
+/* Without lock step, a peer that waits for slow trainers is not faster than its own training
+ * was. */
 static void test_pace_of_training(void **state)
 {
     (void)state;
@@ -116,7 +118,8 @@ static void test_pace_of_training(void **state)
     lone_close(w);
 }
 
-/* The consensus phase has a codec of its own on an edge whose other end is in that phase, too. */
+/* In the consensus phase an edge uses the codec of that phase only after the other end is in the
+ * phase, too. */
 static void test_codec_waits_for_the_other_end(void **state)
 {
     (void)state;
@@ -127,7 +130,7 @@ static void test_codec_waits_for_the_other_end(void **state)
     run_to_phase(w, NODE_TRAINING);
     while (lone_progress(w).round < ROUNDS / 2)
         lone_run(w, LONE_STEP_US);
-    a->ahead = UINT64_MAX - ROUNDS / 4 + 1; /* It is so much behind. */
+    a->ahead = UINT64_MAX - ROUNDS / 4 + 1; /* The neighbour is behind by that number of steps. */
     run_to_phase(w, NODE_CONSENSUS);
     lone_run(w, 2 * SECOND);
     assert_true(a->delta.run_round > ROUNDS);
@@ -140,22 +143,22 @@ static void test_codec_waits_for_the_other_end(void **state)
 
 /* ---- the other end is final ---- */
 
-/* Its word comes behind its last delta: an exchange of which both halves are here is done, at
- * our end as at that one, and then there is nobody left to wait for. */
+/* The announcement of the end comes after the last delta: an exchange with both halves here is
+ * committed at both ends, and then no peer is waited for. */
 static void test_last_exchange_of_a_neighbour(void **state)
 {
     (void)state;
     uint8_t out[64];
     struct lone *w = new_world(ROUNDS);
     struct lone_actor *a = &w->actor[0];
-    a->blind = true; /* So that the phase goes on. */
+    a->blind = true; /* The phase continues. */
     lone_open(w);
     run_to_phase(w, NODE_CONSENSUS);
     lone_run(w, SECOND);
     while (w->work_us == 0)
         lone_run(w, LONE_STEP_US / 4);
     a->follows = false;
-    struct wire_delta d = a->delta; /* Its half of the exchange that this job begins. */
+    struct wire_delta d = a->delta; /* The neighbour's half of the exchange that this job begins. */
     struct wire_ping last = {.round = 1, .finished = true};
     uint64_t n_exchanges = lone_progress(w).exchanges;
     d.round++;

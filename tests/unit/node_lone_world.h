@@ -15,7 +15,7 @@
 #include "tests/unit/node_due.h"
 #include "tests/unit/node_lone_driver.h"
 
-/* ---- what actors say ---- */
+/* ---- messages of actors ---- */
 
 /* The message arrives at once. */
 static inline void lone_says_on(struct lone *w, int link, const uint8_t *bytes, size_t n)
@@ -82,7 +82,7 @@ static inline void lone_tell(struct lone *w, uint32_t teller, struct record r)
     lone_says(w, teller, out, wire_put_members(out, sizeof out, &m));
 }
 
-/* ---- what actors hear ---- */
+/* ---- messages to actors ---- */
 
 static inline void lone_follow_edge(struct lone *w, uint32_t who)
 {
@@ -90,7 +90,7 @@ static inline void lone_follow_edge(struct lone *w, uint32_t who)
     struct wire_edge m = a->edge;
     m.nonce = (a->nonce += 2) | 1;
     m.run_round += a->ahead;
-    if (!(a->edge.nonce & 1)) /* Else it answers one of ours. */
+    if (!(a->edge.nonce & 1)) /* Otherwise the EDGE answers one of ours. */
         lone_edge(w, who, m);
 }
 
@@ -279,7 +279,7 @@ static inline void lone_flush(struct lone *w)
         uint8_t *bytes = w->mail[w->first].bytes;
         size_t n = w->mail[w->first].n;
         uint32_t who = w->link[link].actor;
-        assert_true(budget < 100 * 1000); /* No message begets others for ever. */
+        assert_true(budget < 100 * 1000); /* A message must not cause others without end. */
         w->first = (w->first + 1) % LONE_MAIL;
         w->n_mail--;
         if (w->link[link].up && w->actor[who].link == (int)link)
@@ -309,7 +309,7 @@ static inline struct node_progress lone_progress(const struct lone *w)
     return p;
 }
 
-/* What the node says of its edge to an actor, asked by STATUS_REQ; NULL: it has none. */
+/* Returns what the node reports about its edge to an actor after STATUS_REQ. NULL: it has none. */
 static inline const struct wire_status_edge *lone_edge_to(struct lone *w, uint32_t who)
 {
     uint8_t out[16];
