@@ -147,8 +147,7 @@ static void test_mutations(void **state)
     world_close(w);
 }
 
-/* The same, but every message is cut short: each one that is not whole must be
- * a violation. */
+/* The same messages, cut at every length: each incomplete one must be a violation. */
 static void test_truncations(void **state)
 {
     static uint8_t whole[SCRATCH];

@@ -1,12 +1,12 @@
-/* tests/unit/node_hostile_ghosts.c -- a key holder that makes up members, and a newcomer beside them.
- *
- * Ours and the friend train on a ring, on which the ghosts' names put them between the two. */
+/* tests/unit/node_hostile_ghosts.c -- a key holder that invents members, and a real peer that
+ * joins. The node and its friend train on a ring, on which the names of the invented members
+ * would put these between the two. */
 #include "peer/node/inspect.h"
 #include "tests/unit/node_hostile_says.h"
 
 enum { GHOST = 1000, GHOSTS = 300, FLOOD = 1100, PIECE = 20 };
 
-/* Its name is ours, and its id stands behind ours in the order of those. */
+/* Its name is that of the node, and its identity comes after the node's in their order. */
 static struct record ghost(const struct world *w, uint32_t number)
 {
     struct record r = unsigned_record(number, 1);
@@ -111,7 +111,8 @@ static void test_newcomer(void **state)
     say(w, w->watch, out, wire_put_hello(out, sizeof out, &h));
     assert_true(node_counts(w->node[OURS], w->key[WATCH]));
     run_for(w, SECOND);
-    assert_true(node_counts(w->node[FRIEND], w->key[WATCH])); /* It has heard of it. */
+    /* The friend has heard of the new member. */
+    assert_true(node_counts(w->node[FRIEND], w->key[WATCH]));
     evil_tells_of(w, GHOST + FLOOD, 200);
     assert_true(node_counts(w->node[OURS], w->key[WATCH]));
     assert_true(size_of(w, OURS).n_members <= WIRE_MEMBERS_MAX);

@@ -1,5 +1,5 @@
-/* tests/unit/node_hostile_says.h -- what evil may say: messages, good and bad,
- * and a table of those that are to be taken, dropped, or hung up on. */
+/* tests/unit/node_hostile_says.h -- messages of a hostile member, valid and invalid, and a table
+ * of those that are accepted, dropped, or end the session. */
 #ifndef TESTS_UNIT_NODE_HOSTILE_SAYS_H
 #define TESTS_UNIT_NODE_HOSTILE_SAYS_H
 
@@ -106,7 +106,8 @@ static inline size_t members_accuses_as_other(struct world *w, uint8_t *out)
 }
 static inline size_t members_accuses_friend(struct world *w, uint8_t *out)
 {
-    struct accusation a = {.incarnation = 2}; /* By its own word: a session overrides it. */
+    /* The member says so itself, which a session overrides. */
+    struct accusation a = {.incarnation = 2};
     uint8_t msg[2048];
     memcpy(a.accused, w->key[FRIEND], WIRE_ID_BYTES);
     memcpy(a.accuser, w->key[EVIL], WIRE_ID_BYTES);
@@ -175,7 +176,7 @@ static inline size_t model_initial_unasked(struct world *w, uint8_t *out)
     static const uint8_t floats[DIM * 4];
     struct wire_model m = {.round = WIRE_ROUND_INITIAL, .payload = {floats, sizeof floats}};
     (void)w;
-    size_t n = wire_put_model(out, SCRATCH, &m); /* Its payload comes behind. */
+    size_t n = wire_put_model(out, SCRATCH, &m); /* The payload follows. */
     memcpy(out + n, floats, sizeof floats);
     return n + sizeof floats;
 }
@@ -264,7 +265,8 @@ static inline size_t status_req(struct world *w, uint8_t *out)
     (void)w;
     return wire_put_status_req(out, SCRATCH);
 }
-static inline size_t delta_echo(struct world *w, uint8_t *out) /* Ours own, sketch and all. */
+/* The node's own delta, with its sketch. */
+static inline size_t delta_echo(struct world *w, uint8_t *out)
 {
     if (w->delta == NULL)
         return delta_good(w, out);
@@ -330,8 +332,8 @@ static const struct act acts[] = {
     {"half a DELTA", delta_cut, true, VIOLATION},
 };
 
-/* Evil does it; ours takes, drops or refuses it, goes on with the friend, and
- * its model is as it was. */
+/* The hostile member sends a message. The node accepts, drops or refuses it, continues with its
+ * friend, and its model is unchanged. */
 static inline void try_act(struct world *w, const struct act *a)
 {
     static uint8_t out[SCRATCH];
@@ -365,7 +367,7 @@ static inline void try_act(struct world *w, const struct act *a)
         assert_true(edge_with(w, EVIL) == NULL || edge_with(w, EVIL)->round == 0);
 }
 
-/* Ours has come late: evil says that it is in the middle of the run, and is
+/* The node has joined late: the hostile member says that it is in the middle of the run, and is
  * asked for its model. */
 static inline void evil_is_asked(struct world *w)
 {

@@ -30,7 +30,7 @@ enum {
     OURS,
     FRIEND,
     EVIL,
-    WATCH, /* Who; also the members' numbers. */
+    WATCH, /* Actors; also the numbers of the members. */
     NODES = 2,
     LINKS = 1 << 16,
     STEP_US = 20 * 1000,
@@ -72,7 +72,7 @@ struct world
         uint32_t end[2];
         bool up;
     } link[LINKS];
-    uint32_t n_links, evil, watch; /* Their links to ours; UINT32_MAX: none. */
+    uint32_t n_links, evil, watch; /* Links of the actors to the node. UINT32_MAX: none. */
     struct mail mail[PENDING];
     uint32_t first, n_mail;
     bool hung_up, violation; /* Evil's link, by ours. */
@@ -209,7 +209,7 @@ static inline void step(struct world *w, uint32_t who, struct node_event *ev)
         step(w, who, &(struct node_event){.type = NODE_KEPT, .kept = {true}});
 }
 
-/* What the two parts played by the test are told. */
+/* Records the messages that the two actors receive. */
 static inline void overhear(struct world *w, const uint8_t *p, size_t n)
 {
     struct wire_seen *s = &w->seen;
@@ -276,7 +276,7 @@ static inline void flush(struct world *w)
 {
     for (uint32_t budget = 0; w->n_mail > 0; budget++) {
         struct mail m = w->mail[w->first];
-        assert_true(budget < 100 * 1000); /* No message begets others for ever. */
+        assert_true(budget < 100 * 1000); /* A message must not cause others without end. */
         w->first = (w->first + 1) % PENDING;
         w->n_mail--;
         uint32_t to = other_end(w, m.link, m.from);
@@ -359,7 +359,8 @@ static inline struct world *world_open(uint64_t rounds, uint32_t min_peers, bool
     assert_non_null(w->fx);
     w->now_us = 1000;
     w->evil = w->watch = UINT32_MAX;
-    for (uint32_t i = 0; i < 4; i++) /* Ours must dial evil: the smaller id. */
+    /* The node must dial the hostile member, because it has the smaller identity. */
+    for (uint32_t i = 0; i < 4; i++)
         memcpy(w->key[i], id_of(i), WIRE_ID_BYTES);
     w->key[EVIL][0] = 0xff;
     for (uint32_t i = 0; i < 3; i++) {
@@ -398,7 +399,7 @@ static inline void world_close(struct world *w)
     free(w);
 }
 
-/* ---- what evil does ---- */
+/* ---- actions of the hostile member ---- */
 
 /* The message arrives at ours at once. What ours answers is overheard. */
 static inline void say(struct world *w, uint32_t link, const uint8_t *bytes, size_t n)
@@ -472,7 +473,7 @@ static inline void evil_opens(struct world *w)
     assert_int_equal(w->seen.last_delta.round, 0);
 }
 
-/* What a payload begins with. Returns its bytes. */
+/* Writes the beginning of a payload. Returns its length. */
 static inline size_t good_head(uint8_t *payload)
 {
     static const uint8_t one[4] = {0, 0, 0x80, 0x3f};
@@ -519,7 +520,7 @@ static inline size_t put_delta(uint8_t *out, const struct wire_delta *d)
     return n + d->payload.n;
 }
 
-/* ---- what must hold ---- */
+/* ---- invariants ---- */
 
 static const float *model(const struct world *w, uint32_t who)
 {
@@ -577,7 +578,7 @@ static inline void check_alive(struct world *w)
 {
     uint64_t round = progress(w, OURS).round, mixed = edge_with(w, FRIEND)->round;
     assert_int_equal(progress(w, OURS).phase, NODE_TRAINING);
-    /* It waits for who says that it is a little behind, but not for ever. */
+    /* The node waits for a peer that says it is a little behind, but not without end. */
     for (int k = 0; k < 40 && progress(w, OURS).round < round + 4; k++)
         run_for(w, SECOND);
     run_for(w, 10 * STEP_US);
@@ -586,11 +587,11 @@ static inline void check_alive(struct world *w)
         fail_msg("ours does not get on: round %llu", (unsigned long long)progress(w, OURS).round);
 }
 
-/* Ours and the friend train; evil, which they know by name, has not come. */
+/* The node and its friend train. The hostile member, which they know by name, has not come. */
 static inline struct world *world_in_training(uint64_t rounds)
 {
     struct world *w = world_open(rounds, 2, true);
-    run_for(w, 11 * SECOND); /* They wait for evil to open its edges. */
+    run_for(w, 11 * SECOND); /* They wait for the hostile member to open its edges. */
     assert_int_equal(progress(w, OURS).phase, NODE_TRAINING);
     check_friend(w);
     return w;

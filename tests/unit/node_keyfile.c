@@ -130,7 +130,8 @@ static void test_no_file(void **state)
     assert_int_equal(keyfile_read(path, key, error), -ENOENT);
     assert_int_equal(keyfile_read(dir, key, error), -EINVAL);
     assert_non_null(strstr(error, "regular"));
-    assert_int_equal(mkfifo(path, 0600), 0); /* Nobody writes: it must not wait. */
+    /* No process writes to the FIFO, and reading must not block. */
+    assert_int_equal(mkfifo(path, 0600), 0);
     refuse("regular");
     assert_int_equal(keyfile_write("no-such-dir/key", key, error), -ENOENT);
 }

@@ -1,4 +1,5 @@
-/* tests/unit/node_lone_dials.c -- whom a node calls, when, and where; which sessions it lets go. */
+/* tests/unit/node_lone_dials.c -- which members a node calls, when and at which address; which
+ * sessions it closes. */
 #include "tests/unit/node_lone_world.h"
 
 #include "peer/node/state.h"
@@ -32,7 +33,7 @@ static void test_who_calls(void **state)
     }
 }
 
-/* Whoever is in touch already, even before its HELLO, is not called. */
+/* A peer with a session, even before its HELLO, is not called. */
 static void test_no_call_beside_a_session(void **state)
 {
     (void)state;
@@ -85,7 +86,7 @@ static void test_called_at_once_after_use(void **state)
     lone_close(w);
 }
 
-/* The dead are called for ever, and seldom. */
+/* Dead members are called without end, and seldom. */
 static void test_the_dead_are_called(void **state)
 {
     (void)state;
@@ -128,7 +129,7 @@ static struct lone *with_name(void)
     return w;
 }
 
-/* What the node says of itself comes back to it on its first link. */
+/* Returns the node's own HELLO on its first link. */
 static void lone_own_hello(struct lone *w)
 {
     uint8_t out[4096];
@@ -155,7 +156,7 @@ static void test_own_name(void **state)
     lone_close(w);
 }
 
-/* Who is there already is not called again by its name. */
+/* A peer with a session is not called again by its bootstrap name. */
 static void test_name_of_who_is_there(void **state)
 {
     (void)state;
@@ -185,7 +186,7 @@ static void test_answer_while_calling(void **state)
     lone_close(w);
 }
 
-/* Who has a bootstrap list gives it three seconds before it begins by itself. */
+/* A peer with a bootstrap list waits 3 s for it before it begins a run. */
 static void test_waits_for_bootstrap(void **state)
 {
     (void)state;
@@ -204,8 +205,8 @@ static void test_waits_for_bootstrap(void **state)
 
 /* ---- sessions that are let go ---- */
 
-/* On a ring of six the node has two neighbours. A session that it dialled to anybody else is of
- * no use, and ends after a quarter of a minute; one that was dialled to it is the other's. */
+/* On a ring of six the node has two neighbours. A session that it dialled to another peer is not
+ * needed and ends after 15 s; a session that was dialled by the other end is left to that end. */
 static void test_surplus_sessions(void **state)
 {
     (void)state;

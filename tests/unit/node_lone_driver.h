@@ -31,41 +31,42 @@ struct lone_actor
     int link;         /* The session that it talks on, or NO_LINK. */
     bool answers;     /* Takes dials, */
     uint32_t nth;     /* at this address of its record only. */
-    bool follows;     /* As an honest peer; else it is silent. */
-    bool goes_on;     /* It is not finished when the node is. */
-    uint64_t started; /* What its HELLO says: rounds done; 0: the run has not begun. */
+    bool follows;     /* The actor behaves as an honest peer. false: it is silent. */
+    bool goes_on;     /* The actor does not finish when the node does. */
+    uint64_t started; /* Rounds done according to its HELLO. 0: the run has not begun. */
     uint64_t ahead;   /* Added to the run_round of its deltas. */
     bool lies;        /* Its next hash is wrong, once. */
-    bool blind;       /* It sends no sketches. */
+    bool blind;       /* The actor sends no sketches. */
     bool vouches;     /* Asked about another, it says that it has heard it just now. */
     uint64_t nonce;
-    /* What the node said to it. */
+    /* Counts of the messages that the node sent to the actor. */
     uint32_t hand[WIRE_HAND_END];
     uint32_t n_hello, n_edge, n_delta, n_ping, n_model_req, n_close, n_model, n_members, n_dialled;
-    struct record told; /* What it says of itself. */
-    bool told_finished; /* That its model is final, */
-    bool told_trained;  /* its training done, */
-    bool told_stalled;  /* its worker stuck: ever. */
+    struct record told; /* Last record of the node that the actor received. */
+    bool told_finished; /* The node has announced that its model is final. */
+    bool told_trained;  /* The node has announced the end of its training. */
+    bool told_stalled;  /* The node has announced that its worker hangs. */
     uint32_t n_beat, busy_ms;
-    uint32_t n_moments; /* So many MOMENTS, the last one of this member. */
+    uint32_t n_moments; /* Number of MOMENTS messages; the last one described this member. */
     struct record moments_of;
-    uint32_t n_refused;            /* How often the node refused it, */
+    uint32_t n_refused;            /* Number of times that the node refused the actor. */
     struct wire_refused refused;   /* last so. */
     uint32_t n_callback;           /* Its CALLBACKs, */
-    struct wire_callback callback; /* and the last of them. */
-    uint32_t n_heard;              /* How often the node vouched for somebody. */
-    uint32_t n_early;              /* Beats that came before their delta. */
-    uint64_t beat;                 /* The last BEAT. */
-    bool told_others;              /* Records of others. */
-    uint32_t n_accusations;        /* Those of actor 1. */
+    struct wire_callback callback; /* The last CALLBACK message. */
+    /* Number of times that the node confirmed another member as heard. */
+    uint32_t n_heard;
+    uint32_t n_early;       /* Beats that came before their delta. */
+    uint64_t beat;          /* The last BEAT. */
+    bool told_others;       /* Records of others. */
+    uint32_t n_accusations; /* Number of accusations against actor 1. */
     struct wire_edge edge;
     struct wire_delta delta, first; /* The newest, and the newest epoch's first. */
     uint64_t window[2]; /* The last tag of a sketch in training, and the first one after. */
     struct wire_status status;
     uint64_t model_round;
     float model[LONE_DIM];
-    uint32_t model_piece; /* As the last MODEL says, */
-    uint64_t model_key;   /* and so is this. */
+    uint32_t model_piece; /* Piece number in the last MODEL message. */
+    uint64_t model_key;   /* Key in the last MODEL message. */
     uint8_t last[8192];   /* The payload of the newest delta. */
     size_t n_last;
 };
@@ -101,21 +102,24 @@ struct lone
     bool deaf;                             /* Dials have no answer. */
     bool alone;                            /* Any address but the actors' is the node's own. */
     bool over, wrote_model;
-    bool slow_disk, full_disk; /* Nobody says yet whether the model is stored; it cannot be. */
+    /* slow_disk: the result of storing the model is not reported yet. full_disk: storing fails. */
+    bool slow_disk, full_disk;
     int exit_code;
     /* The trainer. */
-    float loss;       /* What it reports. */
-    float pull;       /* A step goes so much of the way to where it wants to be. */
+    float loss;       /* Loss that the trainer reports. */
+    float pull;       /* Share of the distance to its optimum that a step moves. */
     uint64_t n_steps; /* Calls. */
     uint64_t n_evaluations, evaluated_most; /* The last one's limit. */
-    uint64_t n_shares;                      /* Calls; the last good one had so many keys. */
+    /* Number of calls; the last successful one had n_keys keys. */
+    uint64_t n_shares;
     size_t n_keys;
-    uint32_t share_fails; /* So many calls fail. */
+    uint32_t share_fails; /* Number of calls that fail. */
     uint64_t n_masked;    /* Calls that mask momentum. */
-    uint32_t n_batches;   /* It says so often that it gets on, in steps and in an evaluation; */
+    /* Number of progress signs that the trainer gives in steps and in an evaluation. */
+    uint32_t n_batches;
     void (*sign)(void *arg);
     void *sign_arg;
-    uint32_t n_signs; /* and so often the node passed it on. */
+    uint32_t n_signs; /* Number of signs that the node passed on. */
 };
 
 static const struct segment lone_segment = {.name = "x",
@@ -220,7 +224,7 @@ static inline int lone_trainer(void *self, const struct run *run, struct trainer
 
 /* ---- the driver ---- */
 
-/* Whoever looks at the clock while working finds it moved by so much. */
+/* Time that passes with each call of the clock during work, in microseconds. */
 static int64_t lone_tick_us;
 
 static inline int64_t lone_clock(void)
@@ -327,7 +331,7 @@ static inline void lone_take_dial(struct lone *w, const struct node_dial *d)
 
 static inline void lone_step(struct lone *w, struct node_event *ev);
 
-/* So many notes had this in them. */
+/* Returns the number of notes that contained a text. */
 static inline uint32_t lone_said(const struct lone *w, const char *text)
 {
     uint32_t n = 0;

@@ -4,7 +4,7 @@
 
 enum { LOW_ID = 0x10, HIGH_ID = 0xe0, ROUNDS = 100000 };
 
-/* A node that is in the middle of its run, with so many neighbours. */
+/* Makes a node in the middle of its run with `n_actors` neighbours. */
 static struct lone *training_with(uint32_t n_actors, uint8_t first_id)
 {
     struct lone *w = lone_new(n_actors, first_id, ROUNDS);
@@ -79,7 +79,7 @@ static void test_early_edge_is_void(void **state)
 
 /* ---- EDGE on an open edge ---- */
 
-/* Who asks anew is answered, once, and the edge goes on where it was. */
+/* A repeated EDGE is answered once, and the edge continues in its epoch. */
 static void test_edge_is_answered(void **state)
 {
     (void)state;
@@ -115,7 +115,7 @@ static void test_closed_edge_is_asked_for(void **state)
 
 /* ---- sessions come and go ---- */
 
-/* A session is lost: the node calls again at once, and the edge goes on in its epoch. */
+/* A session is lost: the node calls again at once, and the edge continues in its epoch. */
 static void test_edge_survives_a_session(void **state)
 {
     (void)state;
@@ -127,7 +127,7 @@ static void test_edge_survives_a_session(void **state)
         lone_disconnect(w, a->link, false);
         lone_run(w, SECOND / 10);
         assert_int_equal(a->n_dialled, n_dialled + 1);
-        assert_int_equal(a->n_edge, n_edge); /* Its HELLO has to come first. */
+        assert_int_equal(a->n_edge, n_edge); /* The HELLO must come first. */
         lone_hello(w, 0);
         lone_run(w, SECOND);
         assert_int_equal(a->n_edge, n_edge + 1);
@@ -138,10 +138,10 @@ static void test_edge_survives_a_session(void **state)
     lone_close(w);
 }
 
-/* ---- who is silent ---- */
+/* ---- silent peers ---- */
 
-/* Nobody waits for long for a neighbour that says nothing, on a session that stands or on none. It
- * is not accused before three seconds are over, and given up in the end. */
+/* No peer waits long for a silent neighbour, with or without a session. The neighbour is not
+ * accused before 3 s, and given up in the end. */
 static void test_silent_neighbour(void **state)
 {
     (void)state;
@@ -165,7 +165,8 @@ static void test_silent_neighbour(void **state)
     }
 }
 
-/* Somebody else hears it still: then it is our path to it that is broken, and it is not accused. */
+/* Another member still hears it: then only the path of this node is broken, and the member is
+ * not accused. */
 static void test_vouched_for(void **state)
 {
     (void)state;
@@ -180,7 +181,7 @@ static void test_vouched_for(void **state)
     lone_close(w);
 }
 
-/* The node vouches for whom it has heard lately, and for nobody else. */
+/* The node confirms members that it has heard recently, and no others. */
 static void test_vouches(void **state)
 {
     (void)state;
@@ -200,7 +201,7 @@ static void test_vouches(void **state)
     lone_close(w);
 }
 
-/* Silent for a moment, then heard again: the edge goes on, with nothing asked. */
+/* Silent for a moment, then heard again: the edge continues without a new EDGE. */
 static void test_heard_again(void **state)
 {
     (void)state;
@@ -218,7 +219,7 @@ static void test_heard_again(void **state)
     lone_close(w);
 }
 
-/* A node whose loop stood still for a minute blames nobody for it. */
+/* A node whose loop was stopped for a minute accuses no other peer. */
 static void test_own_stop(void **state)
 {
     (void)state;
@@ -251,8 +252,8 @@ static void test_no_figure_without_a_neighbour(void **state)
     lone_close(w);
 }
 
-/* Actor 0 brings word that actor 1 lives, whom the node cannot reach and accuses. Returns how long
- * the node believes it. */
+/* Actor 0 reports that actor 1 is alive, which the node cannot reach and accuses. Returns how
+ * long the node believes the report. */
 static int64_t believed_us(struct lone *w)
 {
     struct record *r = &w->actor[1].record;
@@ -267,8 +268,8 @@ static int64_t believed_us(struct lone *w)
     return w->now_us - from_us;
 }
 
-/* Whose path to us alone is cut refutes each time that it is accused. So it is accused less and
- * less often: after 5 seconds, after 10, and at least once a minute. */
+/* A member whose path to this node alone is cut refutes each accusation. It is therefore accused
+ * less and less often: after 5 s, after 10 s, and at least once a minute. */
 static void test_refuted_word(void **state)
 {
     (void)state;
@@ -288,7 +289,7 @@ static void test_refuted_word(void **state)
 
 /* ---- who leaves ---- */
 
-/* Who says that it leaves is no neighbour any more, though its session stands. */
+/* A member that announces its leave is no longer a neighbour, although its session is open. */
 static void test_edge_to_who_leaves(void **state)
 {
     (void)state;

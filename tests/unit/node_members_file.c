@@ -83,13 +83,13 @@ static void test_broken_files(void **state)
         assert_int_equal(parse(&f, files[i].text), -EINVAL);
         if (strncmp(why, files[i].why, strlen(files[i].why)) != 0)
             fail_msg("'%s' is said, and not '%s'", why, files[i].why);
-        assert_int_equal(f.n, 1); /* What was held before stays. */
+        assert_int_equal(f.n, 1); /* The former list is kept. */
     }
     assert_int_equal(allow_list_parse(&f, ID_A " a\0b", strlen(ID_A) + 4, why), -EINVAL);
     allow_list_close(&f);
 }
 
-/* As many as there may be, in any order, and one more; more bytes than a file may have. */
+/* The largest number of identities in any order, and one more; more bytes than a file may have. */
 static void test_limits(void **state)
 {
     enum { LINE = 2 * WIRE_ID_BYTES + 1 };

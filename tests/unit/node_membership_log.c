@@ -1,4 +1,5 @@
-/* tests/unit/node_membership_log.c -- who is silent, dead, back or gone has one line each, and few of them. */
+/* tests/unit/node_membership_log.c -- one line each for members that are silent, dead, back or
+ * gone, and a limited number of lines. */
 #include "peer/node/state.h"
 
 #include "tests/unit/gossip_toy.h"
@@ -74,7 +75,7 @@ static void test_a_death_and_a_return(void **state)
     rig_close(&r);
 }
 
-/* Since when is known of whom we have heard ourselves. */
+/* The time of the silence is known for members that this node has heard itself. */
 static void test_since_when(void **state)
 {
     static struct rig r;
@@ -99,7 +100,8 @@ static void test_many(void **state)
     (void)state;
     rig_open(&r, 20);
     r.sessions.n_links = 1;
-    r.sessions.links[0].used = r.sessions.links[0].hello = true; /* By whose word it is. */
+    /* The member whose report it is. */
+    r.sessions.links[0].used = r.sessions.links[0].hello = true;
     for (uint32_t i = 1; i <= 6; i++)
         members_accuse(r.env.members, id_of(i), 2 * SECOND);
     look(&r, 2 * SECOND);
@@ -114,8 +116,8 @@ static void test_many(void **state)
     rig_close(&r);
 }
 
-/* Who comes and goes every ten seconds for ten minutes has a line a minute, after the first four,
- * and the changes between are counted. Who has ended may be silent. */
+/* A member that comes and goes every 10 s for 10 min gets one line per minute after the first
+ * four, and the changes in between are counted. A finished member may be silent. */
 static void test_flapping(void **state)
 {
     static struct rig r;
@@ -138,7 +140,7 @@ static void test_flapping(void **state)
     rig_close(&r);
 }
 
-/* Who is refused has heard why it hears nobody; what has changed is told once it is admitted. */
+/* A refused peer knows why it hears no other peer. Changes are reported after it is admitted. */
 static void test_refused(void **state)
 {
     static struct rig r;

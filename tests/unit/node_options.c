@@ -100,7 +100,7 @@ static int expand(const char *key, const char *value, char out[RUN_VALUE_MAX],
     return 1;
 }
 
-/* The tests' one file: its text, or NULL where there is none. */
+/* Contents of the only file in these tests. NULL: the file does not exist. */
 static const char *file;
 static int read_file(const char *path, char out[OPTIONS_FILE_MAX], char why[OPTIONS_ERROR_MAX])
 {
@@ -249,13 +249,14 @@ static void test_errors(void **state)
     refuse(&tool, "f --colour o", "--colour: found 'o', expected auto|on|off, did you mean on?");
     refuse(&tool, "f --colour auto|on", "--colour: found 'auto|on', expected auto|on|off");
     refuse(&tool, "f g h", "unexpected argument 'h'");
-    refuse(&tool, "f g -- h", "unexpected argument 'h'"); /* It suits no --peers. */
+    /* The argument is not a valid number of peers. */
+    refuse(&tool, "f g -- h", "unexpected argument 'h'");
     refuse(&tool, "f g 65", "unexpected argument '65'");
     refuse(&tool, "f g 64", "unexpected argument '64', did you mean --peers 64?");
     refuse(&tool, "--json", "FILE is missing");
     refuse(&tool, "", "FILE is missing");
     refuse(&runner, "", "--key FILE is missing");
-    refuse(&runner, "--data", "--data needs a value (SPEC)"); /* As its help calls it. */
+    refuse(&runner, "--data", "--data needs a value (SPEC)"); /* The placeholder in the help. */
     refuse(&runner, "--lr", "--lr needs a value (X)");
     refuse(&runner, "--policy --seed 3",
            "--policy needs a value (sync|async|ssp:N), found the flag --seed");
@@ -320,7 +321,8 @@ static void test_file(void **state)
     static const char *const set[] = {"HEARSAY_BATCH", "8", "HEARSAY_SEED", "6", NULL};
     environment = set;
     accept_(&runner, "--config f --seed 9");
-    assert_string_equal(options_text(&o, "key"), "from-file"); /* It must be given, and is. */
+    /* The required option is given in the file. */
+    assert_string_equal(options_text(&o, "key"), "from-file");
     assert_true(options_given(&o, "lr"));
     assert_string_equal(run_flags_value(&o.run, "lr"), "0.1");
     assert_string_equal(run_flags_value(&o.run, "batch"), "8");
@@ -341,7 +343,8 @@ static void test_file(void **state)
     refuse(&tool, "f --config f", "unknown flag --config");
 }
 
-/* What is printed is what was given, in quotes but for numbers and truths; all else is a comment. */
+/* The printed text has the given options, quoted except numbers and booleans. Everything else is
+ * a comment. */
 static void test_config_text(void **state)
 {
     (void)state;
@@ -488,7 +491,7 @@ static void test_some_keys(void **state)
     refuse(&alone, "--polcy sync", "unknown flag --polcy");
     refuse(&alone, "--modl x", "unknown flag --modl, did you mean --model?");
     static const char *const set[] = {"HEARSAY_POLICY", "sync", "HEARSAY_MODEL", "logreg", NULL};
-    environment = set; /* It may be meant for others. */
+    environment = set; /* The variable may be meant for another command. */
     accept_(&alone, "");
     environment = NULL;
     assert_string_equal(run_value("policy"), "");

@@ -41,7 +41,7 @@ static void the_slow_does_less(void **state)
     assert_int_equal(pace_steps(&p[3], AVERAGE, MOST), 2);
     assert_true(shortest > 0.75 * longest); /* Whole steps: the slow one's are long. */
     assert_true(fabs(sum / PEERS - AVERAGE) < 1);
-    for (int k = 0; k < BEATS; k++) /* Its machine has nothing else to do any more. */
+    for (int k = 0; k < BEATS; k++) /* Its machine has no other work any more. */
         for (int i = 0; i < PEERS; i++) {
             work(&p[i], 1000);
             pace_heard(&p[i], p[(i + 1) % PEERS].mean);
@@ -50,7 +50,7 @@ static void the_slow_does_less(void **state)
         assert_int_equal(pace_steps(&p[i], AVERAGE, MOST), AVERAGE);
 }
 
-/* It has measured nothing, or nobody says anything. */
+/* Without measurements or reports, a peer makes the average number of steps. */
 static void without_word_it_does_the_average(void **state)
 {
     (void)state;
@@ -92,7 +92,7 @@ static void ways_weigh_alike(void **state)
     assert_true(pace_weight(10, 10) == 1);
     assert_true(pace_weight(20, 10) == 0.5);
     assert_true(pace_weight(8, 10) == 1.25);
-    assert_true(pace_weight(2, 10) == 2); /* And no longer. */
+    assert_true(pace_weight(2, 10) == 2); /* The weight is not larger. */
 }
 
 int main(void)

@@ -31,12 +31,12 @@ static void test_grows(void **state)
         now += want * second;
         assert_false(quarantine_holds(&q, id(1), now));
     }
-    now += 600 * second; /* It has behaved. */
+    now += 600 * second; /* The peer has kept the protocol since. */
     quarantine_add(&q, id(1), now);
     assert_false(quarantine_holds(&q, id(1), now + second));
 }
 
-/* The one whose last violation is the oldest gives way to a newcomer. */
+/* A new entry replaces the one with the oldest violation. */
 static void test_full(void **state)
 {
     static struct quarantine q;

@@ -1,4 +1,5 @@
-/* tests/unit/node_quorum.c -- who counts for the quorum, and what becomes of a peer below it. */
+/* tests/unit/node_quorum.c -- which members count for the quorum, and what a peer without a
+ * quorum does. */
 #include "peer/node/quorum.h"
 
 #include "tests/unit/gossip_toy.h"
@@ -46,7 +47,7 @@ static void test_held_and_resigned(void **state)
     assert_false(look(&q, m, 30 + 9 * (int64_t)PATIENCE));
     struct record r = record(9, 1);
     assert_int_equal(members_merge(m, &r, 0), MEMBERS_NEWS);
-    assert_false(look(&q, m, 30 + 9 * (int64_t)PATIENCE)); /* Nobody has spoken with it. */
+    assert_false(look(&q, m, 30 + 9 * (int64_t)PATIENCE)); /* No peer has had a session with it. */
     members_know(m, r.id, 0);
     assert_true(look(&q, m, 30 + 9 * (int64_t)PATIENCE));
     expect(&q, QUORUM_THERE, 4, 8);
@@ -54,7 +55,8 @@ static void test_held_and_resigned(void **state)
     members_close(m);
 }
 
-/* Enough come back for a moment each time: patience goes on; not so once they have stayed. */
+/* If enough members return only for a moment, the timeout continues; if they stay, it starts
+ * again. */
 static void test_moments(void **state)
 {
     (void)state;
@@ -90,8 +92,8 @@ static void suspect(struct members *m, uint32_t number, int64_t now_us)
     assert_int_equal(state_of(m, number), MEMBER_SUSPECT);
 }
 
-/* Several that are silent are missed before they are dead, one alone is not; but who holds goes on
- * only when somebody is heard. */
+/* Several silent members are missed before they are dead, a single one is not. A peer without a
+ * quorum continues only when a member is heard. */
 static void test_suspects(void **state)
 {
     (void)state;
@@ -129,7 +131,7 @@ static void test_suspects(void **state)
     members_close(m);
 }
 
-/* Who has left by its own word is not waited for; who has finished is there for ever. */
+/* A member that left cleanly is not waited for. A finished member counts permanently. */
 static void test_who_counts(void **state)
 {
     (void)state;
@@ -148,7 +150,7 @@ static void test_who_counts(void **state)
     members_close(m);
 }
 
-/* Who comes back under another identity but the old name takes the dead one's place. */
+/* A member with a new identity and the old name takes the place of the dead one. */
 static void test_replaced(void **state)
 {
     (void)state;
@@ -186,7 +188,7 @@ static void test_beginning(void **state)
     members_close(m);
 }
 
-/* Whose worker hangs is not there until it is done, whatever else is known of it. */
+/* A member whose worker hangs does not count until the worker is done. */
 static void test_hung(void **state)
 {
     (void)state;
@@ -199,7 +201,8 @@ static void test_hung(void **state)
     assert_int_equal(merge(m, record_in(2, 2, RECORD_STALLED)), MEMBERS_NEWS);
     assert_true(look(&q, m, 2));
     expect(&q, QUORUM_HELD, 1, 3);
-    members_accuse(m, id_of(2), 3); /* It is silent, too: still nobody who is missed for a slip. */
+    /* The member is silent, too, and a single silent member is not missed. */
+    members_accuse(m, id_of(2), 3);
     assert_false(look(&q, m, 3));
     expect(&q, QUORUM_HELD, 1, 3);
     assert_int_equal(merge(m, record_in(1, 3, RECORD_RUNNING)), MEMBERS_NEWS);

@@ -51,7 +51,7 @@ static void the_last_are_known(void **state)
     }
 }
 
-/* It is bounded: what is twice as old as is promised has gone. */
+/* The memory is limited: messages twice as old as guaranteed are forgotten. */
 static void the_oldest_are_forgotten(void **state)
 {
     (void)state;
@@ -88,8 +88,8 @@ static void a_channel_answers_once(void **state)
     channel_close(&second);
 }
 
-/* Nor does one without the cluster key's seal enter anything: else a stranger who sees a
- * first message on its way could have it refused. */
+/* A message without a valid seal is not stored; otherwise an attacker could have a first message
+ * on its way refused. */
 static void a_bad_seal_enters_nothing(void **state)
 {
     (void)state;

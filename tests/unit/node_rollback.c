@@ -86,7 +86,7 @@ static void test_goes_back(void **state)
         if (train(&r, 70, x, rows[i].v, rows[i].loss) != rows[i].away)
             fail_msg("%g, loss %g", (double)rows[i].v, rows[i].loss);
         assert_int_equal(r.n, rows[i].away);
-        float want = rows[i].away ? 1.063f : rows[i].v; /* As round 63 left it. */
+        float want = rows[i].away ? 1.063f : rows[i].v; /* As after round 63. */
         for (size_t k = 0; k < N; k++)
             assert_true(x[k] == want);
         assert_int_equal(count, rows[i].away ? 64 : 71);
@@ -118,13 +118,14 @@ static void test_the_first_step(void **state)
     assert_true(train(&r, 0, x, 1e6f, 2));
     assert_true(x[0] == 0 && r.loss == 1e6 && r.first == 2);
     held_out_loss = 2;
-    assert_false(train(&r, 1, x, 0.01f, 2)); /* From zero any way is long; this one is fine, */
+    /* From zero every change is large; this one is good. */
+    assert_false(train(&r, 1, x, 0.01f, 2));
     assert_int_equal(n_evaluated, 2);
     assert_false(train(&r, 2, x, 0.02f, 2));
     assert_false(train(&r, 3, x, 0.3f, 2));
     assert_int_equal(n_evaluated, 2);
     held_out_loss = (double)NAN;
-    n_held_out = 0; /* and without samples nobody can tell. */
+    n_held_out = 0; /* Without samples it cannot be judged. */
     assert_false(train(&r, 4, x, 100, 2));
     assert_int_equal(n_evaluated, 3);
     n_held_out = 1;
@@ -154,7 +155,7 @@ static void test_what_is_kept(void **state)
     rollback_close(&r);
 }
 
-/* Who was not there from the start, or begins with a loss that is none, has no measure yet. */
+/* A peer that joined later, or whose first loss is not finite, has no reference yet. */
 static void test_no_first_loss(void **state)
 {
     struct rollback r = begin();

@@ -1,4 +1,5 @@
-/* tests/unit/node_round_quorum.c -- one that says it is far ahead moves nobody; most of them do. */
+/* tests/unit/node_round_quorum.c -- one peer that claims a far round does not move the others; a
+ * majority does. */
 #include "peer/node/round_quorum.h"
 
 #include <setjmp.h>
@@ -53,7 +54,8 @@ static void test_most(void **state)
 
 /* ---- edges ---- */
 
-/* What the schedule is shown of the first edge, where all n say these beats. */
+/* Returns the step of the first edge that the scheduler sees if the n neighbours claim these
+ * steps. */
 static uint64_t shown(struct round_quorum *b, enum node_phase phase, const uint64_t *beat, size_t n)
 {
     struct schedule_edge edge[EDGES] = {{0}};
@@ -106,8 +108,8 @@ static void test_a_minority_follows(void **state)
     assert_int_equal(shown(&b, NODE_TRAINING, edges, 2), BEAT);
 }
 
-/* Who went on alone is far ahead of most, and waits; a minority that is far behind, or says so, keeps
- * nobody. Who gathers will ask for a model. */
+/* A peer that continued alone is far ahead of most, and waits. A minority that is far behind, or
+ * claims to be, delays no peer. A peer that is joining will request a model. */
 static void test_far_ahead(void **state)
 {
     enum { LEAD = 20, OLD = 10 };
@@ -172,7 +174,7 @@ static void test_words_grow_old(void **state)
     }
     env.now_us += SECOND / 4;
     assert_int_equal(round_quorum_sessions(&all, &n), 1250);
-    all.links[0].before = 2000; /* It has gone back: no pace. */
+    all.links[0].before = 2000; /* The step counter has decreased, so the pace is not known. */
     all.links[2].before_us = 0;
     assert_int_equal(round_quorum_sessions(&all, &n), 1000);
 }
@@ -196,7 +198,8 @@ static void test_who_counts(void **state)
     }
 }
 
-/* A newcomer asks who is furthest of the honest, and takes no round that they do not confirm. */
+/* A joining peer asks the farthest peer among the honest ones, and takes no round that they do
+ * not confirm. */
 static void test_joining(void **state)
 {
     static const uint64_t rounds[] = {700, FAR, 703, 701};
@@ -206,7 +209,7 @@ static void test_joining(void **state)
     assert_int_equal(round_quorum_furthest(&all, 2)->round, 701);
     assert_int_equal(round_quorum_joined(&all, 704), 704);
     assert_int_equal(round_quorum_joined(&all, FAR), 701);
-    said(rounds + 1, 1); /* Nobody else is there. */
+    said(rounds + 1, 1); /* There is no other peer. */
     assert_int_equal(round_quorum_furthest(&all, UINT32_MAX)->round, FAR);
     assert_int_equal(round_quorum_joined(&all, FAR), FAR);
     assert_null(round_quorum_furthest(&all, 0));

@@ -73,7 +73,7 @@ static void defaults_may_be_given(void **state)
         struct run_flags f = {.trainer = &sgd_keys};
         assert_true(strlen(k->help) > 0);
         if (strcmp(k->name, "rounds") == 0)
-            continue; /* Its 0 stands for none. */
+            continue; /* The value 0 means that rounds are not given. */
         set(&f, k->name, k->fallback);
         if (k->kind != RUN_TEXT)
             assert_string_equal(f.value[i], k->fallback);
@@ -457,7 +457,7 @@ static void contradictions_name_both_values(void **state)
         assert_int_equal(run_check_flags(&r, &f, error), -EINVAL);
         assert_string_equal(error, want);
     }
-    /* What is not given is no contradiction; what is spelt otherwise is none. */
+    /* A flag that is not given does not contradict the run, and neither does another spelling. */
     struct run_flags f = {.trainer = &sgd_keys};
     assert_int_equal(run_check_flags(&r, &f, error), 0);
     set(&f, "gamma", "0.03750");
@@ -601,7 +601,7 @@ static void other_texts_are_refused(void **state)
     assert_false(is_safe(changed, WIRE_RUN_MAX));
 }
 
-/* What fits each value's limit but not the message is said so, and refused. */
+/* A value within its own limit that does not fit in the message is refused with a message. */
 static void a_run_fits_its_message(void **state)
 {
     (void)state;

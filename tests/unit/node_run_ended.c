@@ -16,7 +16,7 @@ static struct verdict judged(struct lone *w)
 
 /* ---- gathering ---- */
 
-/* It was in the run before, or not; and nobody else is there. */
+/* Makes a node without other peers that was a member of the run before, or not. */
 static struct lone *lonely(bool was_there)
 {
     struct lone *w = lone_new(1, LOW_ID, ROUNDS);
@@ -43,7 +43,7 @@ static void test_the_others_do_not_come_back(void **state)
     lone_close(w);
 }
 
-/* Who comes for the first time waits for as long as it takes. */
+/* A new peer waits without a limit. */
 static void test_who_is_new_waits(void **state)
 {
     (void)state;
@@ -56,15 +56,15 @@ static void test_who_is_new_waits(void **state)
 
 /* ---- the consensus phase ---- */
 
-/* Stopped in the consensus phase it wakes when all others have finished and gone: what it had not
- * measured by then it never will, and there is nothing to wait for. */
+/* A peer that is stopped in the consensus phase continues when all others have finished and
+ * gone. It can no longer measure its distance, and does not wait. */
 static void test_all_others_have_finished(void **state)
 {
     (void)state;
     struct lone *w = lone_new(1, LOW_ID, ROUNDS);
     struct lone_actor *a = &w->actor[0];
     w->run.final_drift = 1e-3;
-    a->blind = true; /* So that the phase goes on. */
+    a->blind = true; /* The phase continues. */
     lone_open(w);
     while (lone_progress(w).phase < NODE_CONSENSUS)
         lone_run(w, LONE_STEP_US);

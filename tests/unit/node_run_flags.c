@@ -1,5 +1,5 @@
-/* tests/unit/node_run_flags.c -- what flags make of each other: "auto"s, what
- * goes with what, open kinds. */
+/* tests/unit/node_run_flags.c -- dependencies between flags: "auto" values, flags that need
+ * others, open kinds. */
 #include "tests/unit/node_run_flags.h"
 #include "nn/math/rng.h"
 
@@ -122,8 +122,7 @@ static void whole_models_are_whole(void **state)
         }
 }
 
-/* What says something of one mixer only is refused with another, also where it
- * would say the default. */
+/* A flag of one mixer is refused with another mixer, also with its default value. */
 static void flags_of_another_mixer_are_refused(void **state)
 {
     (void)state;
@@ -167,7 +166,7 @@ static void flags_of_another_mixer_are_refused(void **state)
     }
 }
 
-/* Whose outcome is not known before all is computed has nothing to send early. */
+/* A codec whose result depends on the whole model cannot send layers early. */
 static void layers_must_stand_when_they_are_done(void **state)
 {
     static const struct
@@ -260,7 +259,8 @@ static void orphans_may_join(void **state)
 {
     (void)state;
     static const char *const own[][5] = {
-        /* flag, value, the key that it goes with, a value that has use for it, one that has none */
+        /* Flag, value, key that it depends on, a value of that key with which it is used, and
+         * one with which it is not. */
         {"beta2", "0.9", "optimiser", "adam", "sgd"},
         {"norm", "group", "model", "resnet:20", "logreg"},
         {"factor-masking", "true", "mixer", "average", "choco"}};
@@ -290,7 +290,7 @@ static void orphans_may_join(void **state)
         assert_false(run_flags_orphan(&f, why));
     }
     struct run_flags f = plain_flags(), r_flags = plain_flags();
-    set(&f, "drift-target", "0.5"); /* It goes with auto, the default: it is no orphan. */
+    set(&f, "drift-target", "0.5"); /* The flag belongs to auto, which is the default. */
     assert_false(run_flags_orphan(&f, why));
     assert_true(make(&f).drift_target == 0.5);
     set(&r_flags, "compress", "auto");
@@ -299,7 +299,7 @@ static void orphans_may_join(void **state)
     assert_int_equal(run_check_flags(&r, &f, error), -EINVAL);
     assert_string_equal(
         error, "--drift-target 0.5 contradicts the cluster's run, which has drift-target=0.25");
-    set(&f, "policy", "async"); /* These two contradict each other in any run. */
+    set(&f, "policy", "async"); /* These two contradict each other in every run. */
     set(&f, "mixer", "average");
     assert_false(run_flags_orphan(&f, why));
 }
@@ -360,7 +360,7 @@ static void tolerance_wants_neighbours(void **state)
                 {"1", "ring", "16", "every peer needs 4 neighbours, and in 'ring' of 16 peers"},
                 {"1", "complete", "5", NULL},
                 {"1", "complete", "4", "needs 4 neighbours"},
-                {"1", "complete", "1", NULL}, /* Nobody knows how many there will be. */
+                {"1", "complete", "1", NULL}, /* The number of peers is not known. */
                 {"1", "ring", "1", "needs 4 neighbours"},
                 {"2", "torus", "16",
                  "needs 6 neighbours, and in 'torus' of 16 peers some have 4: "
@@ -400,7 +400,7 @@ static void tolerance_wants_neighbours(void **state)
     assert_true(r.pull == 1 && r.tolerate == 1);
 }
 
-/* What the consensus phase cannot change to another graph with, by name and reason. */
+/* Settings with which the consensus phase cannot use another graph: each by name and reason. */
 static void last_phase_has_a_graph(void **state)
 {
     static const struct
@@ -543,7 +543,8 @@ static void open_kinds_agree_with_fixed_ones(void **state)
     assert_non_null(strstr(error, "fixes no shapes"));
 }
 
-/* What is not given is as in the run; a value in other words, or an open one, is no other. */
+/* Flags that are not given keep the run's values. Another spelling, or an open value, is no
+ * difference. */
 static void flags_over_a_run(void **state)
 {
     (void)state;

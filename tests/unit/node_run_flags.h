@@ -32,7 +32,7 @@ static inline struct run make(const struct run_flags *f)
     return r;
 }
 
-/* What SGD has of it. */
+/* Returns the SGD values of a run. */
 static inline struct sgd_values made(const struct run_flags *f)
 {
     struct run r = make(f);

@@ -1,7 +1,7 @@
 /* tests/unit/node_run_schedules.c -- the run's keys of momentum and local steps: what goes with what. */
 #include "tests/unit/node_run_flags.h"
 
-/* Quasi-global momentum: what it cannot be had with, by name and reason. */
+/* Settings that exclude quasi-global momentum: each by name and reason. */
 static void momentum_is_of_a_kind(void **state)
 {
     static const struct

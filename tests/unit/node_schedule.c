@@ -114,18 +114,20 @@ static void test_beats_are_claimed_beyond_the_lead(void **state)
     (void)state;
     assert_int_equal(schedule_lead(&v), 24);
     assert_int_equal(schedule_next(&v).claim, 35);
-    w.beat = w.round = 35; /* And that one goes on meanwhile. */
+    w.beat = w.round = 35; /* The other peer continues meanwhile. */
     expect(&w, SCHEDULE_TRAIN, "far ahead");
     v.lock_step = false, v.staleness = 0;
     assert_int_equal(schedule_next(&v).claim, 0);
     v.lock_step = true, v.staleness = 1;
-    e[0].open = false; /* What a lost neighbour said last may be of another run's end. */
+    /* The last announcement of a lost neighbour may belong to the end of another run. */
+    e[0].open = false;
     assert_int_equal(schedule_next(&v).claim, 0);
     v.reach = 1000;
     assert_int_equal(schedule_lead(&v), 64 + 16);
 }
 
-/* Stale synchronous: it goes on until a neighbour is so many rounds behind, in training only. */
+/* Stale synchronous: a peer continues until a neighbour is `staleness` rounds behind, in
+ * training only. */
 static void test_stale_synchronous_waits_at_its_bound(void **state)
 {
     struct schedule_edge e[2] = {at(7), at(12)};
@@ -143,16 +145,16 @@ static void test_stale_synchronous_waits_at_its_bound(void **state)
     e[0].open = false;
     expect(&v, SCHEDULE_TRAIN, "it is gone");
     e[0].open = true;
-    e[1].beat = 90; /* It was away for long: nobody claims what it has not done, */
+    e[1].beat = 90; /* The neighbour was away for long: it claims no rounds that it has not done. */
     v.beat = v.round = 90;
-    expect(&v, SCHEDULE_WAIT, "far behind"); /* and the bound holds again. */
+    expect(&v, SCHEDULE_WAIT, "far behind"); /* The bound holds again. */
     assert_int_equal(schedule_next(&v).claim, 0);
 }
 
 static void test_nobody_waits_for_who_is_excused(void **state)
 {
     (void)state;
-    for (int k = 0; k < 9; k++) { /* 7 and 8: it says that it gets on at its job. */
+    for (int k = 0; k < 9; k++) { /* In rows 7 and 8 the neighbour reports progress of its job. */
         struct schedule_edge e[2] = {at(9), at(10)};
         struct schedule_view v = training(e);
         e[0].busy_us = k == 1 ? LIMIT : k == 2 ? LIMIT + 1 : k >= 7;
@@ -167,7 +169,8 @@ static void test_nobody_waits_for_who_is_excused(void **state)
     }
 }
 
-/* Lock step that binds to nobody goes on at the usual pace, and not as fast as it can. */
+/* A peer in lock step without neighbours keeps the usual pace, and does not run as fast as it
+ * can. */
 static void test_who_is_alone_keeps_the_pace(void **state)
 {
     (void)state;
@@ -181,7 +184,7 @@ static void test_who_is_alone_keeps_the_pace(void **state)
             e[1] = at(10);
         e[1].flapping = k == 1;
         e[1].busy_us = k == 2 ? LIMIT + 1 : 0;
-        if (k == 3) /* It was away, and has yet to claim our beat. */
+        if (k == 3) /* The neighbour was away and has not claimed our step yet. */
             v.beat = v.round = 35, e[1] = at(10);
         if (k == 4)
             e[1] = at(10);
@@ -201,7 +204,7 @@ static void test_who_is_alone_keeps_the_pace(void **state)
     }
 }
 
-/* The pace is learned from such rounds: with somebody, and not while rounds are made up for. */
+/* The pace is learned from rounds with neighbours, and not while rounds are caught up. */
 static void test_in_step(void **state)
 {
     static const struct
@@ -222,7 +225,7 @@ static void test_in_step(void **state)
     }
 }
 
-/* Who has not begun is waited for at the start of a run, not in its middle. */
+/* A joining neighbour is waited for at the start of a run, not in its middle. */
 static void test_who_gathers(void **state)
 {
     struct schedule_edge e[2] = {at(4), at(10)};
@@ -311,7 +314,8 @@ static void test_training_ends(void **state)
     expect(&v, SCHEDULE_SETTLE, "after the last round");
 }
 
-/* It ends where the word that everybody is under the target has come from all around. */
+/* The phase ends when the announcements that all models are under the target have arrived from
+ * all around. */
 static void test_settled_by_hops(void **state)
 {
     static const struct
@@ -328,12 +332,12 @@ static void test_settled_by_hops(void **state)
         v.distance = row[i].distance;
         assert_int_equal(schedule_settled(&v), row[i].settled);
         assert_int_equal(schedule_next(&v).drain, row[i].over);
-        v.trained = false; /* Somebody still trains: nothing is settled. */
+        v.trained = false; /* A peer still trains, so nothing is settled. */
         assert_int_equal(schedule_settled(&v), 0);
     }
 }
 
-/* Who is stuck has nothing to say of how far word has come. */
+/* A hung neighbour does not say how far the announcement has come. */
 static void test_settled_without_the_stuck(void **state)
 {
     struct schedule_edge e[2] = {settled(150, 0), settled(150, 3)};
@@ -356,7 +360,7 @@ static void test_settled_after_what_is_old(void **state)
     e[0].old = true;
     assert_int_equal(schedule_settled(&v), 0);
     assert_false(schedule_next(&v).drain);
-    e[0].busy_us = LIMIT + 1; /* That one would take for ever. */
+    e[0].busy_us = LIMIT + 1; /* Waiting for it would never end. */
     assert_int_equal(schedule_settled(&v), 6);
 }
 
@@ -409,7 +413,7 @@ static void test_draining_finishes_what_is_half_done(void **state)
     expect(&v, SCHEDULE_MIX, "to be committed");
     e[0] = e[1] = (struct schedule_edge){.open = true, .beat = 150};
     expect(&v, SCHEDULE_LAST, "drained");
-    e[0] = at(149); /* A worker that hangs holds nobody. */
+    e[0] = at(149); /* A hung worker delays no peer. */
     e[0].busy_us = LIMIT + 1;
     expect(&v, SCHEDULE_LAST, "drained but for one that hangs");
 }
@@ -434,7 +438,7 @@ static void test_the_end_without_progress(void **state)
     assert_false(schedule_next(&v).late);
 }
 
-/* Alone with those that are final, or whose workers hang. */
+/* Only neighbours with final models or hung workers are left. */
 static void test_nobody_is_left_to_mix_with(void **state)
 {
     struct schedule_edge e[2] = {{.done = true}, {.done = true}};
@@ -449,7 +453,8 @@ static void test_nobody_is_left_to_mix_with(void **state)
     expect(&v, SCHEDULE_LAST, "alone");
 }
 
-/* In lock step who is behind goes on by empty beats, or both would wait for ever. */
+/* In lock step a peer that is behind continues with empty steps; otherwise both would wait
+ * without end. */
 static void test_the_last_phase_in_lock_step(void **state)
 {
     struct schedule_edge e[2] = {at(152), at(150)};
@@ -464,7 +469,7 @@ static void test_the_last_phase_in_lock_step(void **state)
     expect(&v, SCHEDULE_WAIT, "no delta is made any more");
 }
 
-/* Where the graph changes by round: an edge whose turn it is not makes no delta. */
+/* If the graph changes by round, an edge without a turn makes no delta. */
 static void test_whose_turn_it_is_not(void **state)
 {
     struct schedule_edge e[2] = {at(150), at(150)};

@@ -15,7 +15,7 @@ static void test_crossed_sessions(void **state)
         hello(first, 1);
         const struct link *second = up(who, !first_is_ours);
         hello(second, 1);
-        bool keep_ours = who == HIGH; /* Then the smaller id is ours. */
+        bool keep_ours = who == HIGH; /* Then the node has the smaller identity. */
         const struct link *kept = first_is_ours == keep_ours ? first : second;
         assert_true(first->doomed != second->doomed);
         assert_false(kept->doomed);
@@ -25,8 +25,8 @@ static void test_crossed_sessions(void **state)
     }
 }
 
-/* Who dials again has lost the first session, whether or not we have noticed; and whoever
- * we have dialled ourselves while that session lives is not even greeted again. */
+/* A peer that dials again has lost the first session, whether or not the node has noticed. A
+ * peer that the node dialled is not greeted again while that session lives. */
 static void test_second_session(void **state)
 {
     (void)state;
@@ -34,7 +34,7 @@ static void test_second_session(void **state)
         begin();
         bool dialled = k >= 2, silent = k % 2 == 1;
         const struct link *first = up(LOW, dialled);
-        if (!dialled) /* Its HELLO may still be on its way. */
+        if (!dialled) /* Its HELLO may still be on the way. */
             hello(first, 1);
         step_at(rig.env.now_us + SILENT_US - !silent);
         uint32_t n_sends = rig.fx.n_sends;
@@ -61,8 +61,8 @@ static void hello_of(const struct link *l, uint64_t boot, uint64_t incarnation)
     sessions_hello(&rig.s, l, &h);
 }
 
-/* The newer one has the session; the other is told of it each time, and when it speaks again
- * after that it is no restart: we say so, once. */
+/* The newer process has the session, and the other one is told each time. If it speaks again
+ * after that, it is not a restart: the node reports it, once. */
 static void test_two_processes_of_one_identity(void **state)
 {
     struct wire_message m;
@@ -90,7 +90,7 @@ static void test_two_processes_of_one_identity(void **state)
     end();
 }
 
-/* What another process of our identity says where it has heard our word; it is so old. */
+/* Makes the answer of another process with the node's identity and this age. */
 static struct record answer(uint64_t age_ms)
 {
     struct record r = record(OURS, 99);
@@ -100,8 +100,8 @@ static struct record answer(uint64_t age_ms)
     return r;
 }
 
-/* The younger of two ends, at once, says a last word to the other and does not leave in its name.
- * The older one says so, once a minute, and goes on. */
+/* The younger of two duplicates ends at once; it tells the other and does not leave in its name.
+ * The older one reports it, at most once a minute, and continues. */
 static void test_a_clone_of_us(void **state)
 {
     struct wire_message m;
@@ -189,7 +189,7 @@ static void test_no_clone_in_a_restart(void **state)
         struct record r = record(OURS, 99);
         struct wire_members told = {.n_records = 1, .records = &r};
         step_at(rig.env.now_us + delay_ms * 1000);
-        for (uint64_t k = 0; k < 6; k++) { /* Its words, and those of the life before it. */
+        for (uint64_t k = 0; k < 6; k++) { /* Its announcements, and those of its former process. */
             r.boot = 99 + k / 3;
             r.over = k % 3 * 50;
             r.age_ms = (uint64_t)delay_ms * k;
@@ -209,7 +209,7 @@ static void say_own(const struct link *l, const struct record *r)
     sessions_hello(&rig.s, l, &h);
 }
 
-/* Two processes of our identity that know nobody else: each meets the other as itself. */
+/* Two processes with one identity that know no other peer: each meets the other as itself. */
 static void test_alone_with_a_clone(void **state)
 {
     struct wire_message m;
@@ -221,7 +221,7 @@ static void test_alone_with_a_clone(void **state)
         assert_true(sent(l->number, WIRE_HELLO, &m));
         r.boot = 99;
         r.incarnation--;
-        say_own(l, &r); /* Their clock is behind: they are the first to answer. */
+        say_own(l, &r); /* Their clock is behind, so they answer first. */
         step_at(rig.env.now_us);
         r = answer(younger ? 30 * 1000 : 0);
         step_at(rig.env.now_us + 10 * SECOND);
@@ -300,7 +300,8 @@ static void test_names_are_resolved_for_ever(void **state)
         assert_in_range(until_resolve(), SEED_US * 4 / 5, SEED_US * 6 / 5 + TICK_US);
         sessions_heard(&rig.s, l->number);
     }
-    resolved(NULL); /* It stands for nothing: soon again, with one word about it. */
+    /* The name resolves to no address: it is resolved again soon, with one message. */
+    resolved(NULL);
     assert_int_equal(rig.fx.n_notes, 1);
     assert_in_range(until_resolve(), SEED_ALONE_US * 4 / 5, SEED_ALONE_US * 6 / 5 + TICK_US);
     resolved(NULL);
@@ -351,7 +352,7 @@ static void test_back_off(void **state)
     end();
 }
 
-/* Who has just been lost is called every half second for a while, and then less and less. */
+/* A member that was just lost is called every 0.5 s for a while, and then less often. */
 static void test_a_restart_is_found_soon(void **state)
 {
     (void)state;
@@ -447,8 +448,8 @@ static void test_runs(void **state)
     }
 }
 
-/* Ours has come before theirs, and made us a member: whoever leaves over their run has to
- * say so to them, too. */
+/* The node's HELLO came first and made it a member: if it leaves because of the other run, it
+ * must say so to these peers, too. */
 static void test_leaving_over_the_first_word(void **state)
 {
     struct wire_message m;
@@ -463,7 +464,7 @@ static void test_leaving_over_the_first_word(void **state)
     end();
 }
 
-/* A member that turns out to be of another run is none any more, at once, until it is of ours. */
+/* A member with another run is no longer a member at once, until it has the same run. */
 static void test_refused_is_no_member(void **state)
 {
     (void)state;
@@ -487,8 +488,8 @@ static void test_refused_is_no_member(void **state)
     end();
 }
 
-/* What others share with us is not given up for somebody's contradicting proposal; a run that
- * has begun is, and so is ours while nobody shares it. */
+/* A run that other members share is not given up for a contradicting proposal. It is given up
+ * for a run that has begun, or if no other member shares it. */
 static void test_contradiction_in_company(void **state)
 {
     (void)state;
@@ -526,7 +527,7 @@ static void test_leaving_and_finishing_are_said(void **state)
     rig.standing.finished = true;
     sessions_say_finished_all(&rig.s);
     assert_true(sent(l->number, WIRE_PING, &m) && m.ping.finished);
-    sessions_ping(&rig.s, l, &m.ping); /* And is heard. */
+    sessions_ping(&rig.s, l, &m.ping); /* The member is heard. */
     assert_true(l->finished && rig.n_finished == 1);
     step_at(rig.env.now_us);
     sessions_leave(&rig.s);

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-/* First bytes of ids: ours is between those of the two others. */
+/* First bytes of identities. The node's identity is between the other two. */
 enum { LOW = 1, OURS = 5, HIGH = 9, SECOND = 1000 * 1000 };
 
 struct rig
@@ -21,7 +21,7 @@ struct rig
     struct sessions s;
     struct node_effects fx;
     struct standing standing;
-    enum sessions_run said; /* What the owner says to a run. */
+    enum sessions_run said; /* Answer of the owner to a run. */
     uint32_t n_runs, n_lost, n_finished, n_status;
     uint32_t next_link;
     struct record known[2];

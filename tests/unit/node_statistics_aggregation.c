@@ -5,7 +5,7 @@
 
 enum { LOW_ID = 0x10, ACTORS = 3, BAD = 0xee, UNLIKE = 'x' };
 
-/* The toy's moments are one byte; what is pooled is told by the run's seed. */
+/* The statistics of this test are one byte, and the run's seed shows which were pooled. */
 struct toy
 {
     struct node_pool pool;
@@ -72,7 +72,7 @@ static struct lone *begin(const char *name, uint32_t min_peers)
     return w;
 }
 
-/* What `who` has said, passed on by `teller`. */
+/* Passes on a message of `who` by `teller`. */
 static void tell(struct lone *w, uint32_t teller, uint32_t who, uint8_t byte, bool founds)
 {
     static uint8_t msg[WIRE_MOMENTS_MAX + 128];
@@ -88,7 +88,7 @@ static bool has_run(const struct lone *w)
     return node_run(w->node) != NULL;
 }
 
-/* For so long, with a heartbeat from everybody. */
+/* Runs for this time, with heartbeats from all actors. */
 static void run_for(struct lone *w, int64_t us)
 {
     for (int64_t t = 0; t < us && !w->over; t += SECOND) {
@@ -116,7 +116,7 @@ static void test_pools(void **state)
         assert_true(has_run(w) && toy.n_pools == 1);
         assert_string_equal(toy.parts, "peer-0=o peer-1=a peer-2=b ");
         assert_true(w->actor[2].n_hello
-                    > n_hello); /* All are told, though they have said nothing. */
+                    > n_hello); /* All are sent the message, although they have sent none. */
         assert_true(i == 0 || node_run(w->node)->seed == seed);
         seed = node_run(w->node)->seed;
         run_for(w, 2 * SECOND);
@@ -135,7 +135,8 @@ static void test_alone(void **state)
     lone_close(w);
 }
 
-/* It goes to those who do not know it, once; not back, and not to whom it is of. */
+/* A message is passed on once to the members that do not know it; not back, and not to its
+ * origin. */
 static void test_passed_on(void **state)
 {
     (void)state;
@@ -147,11 +148,11 @@ static void test_passed_on(void **state)
     tell(w, 0, 1, 'b', false);
     tell(w, 2, 1, 'b', false);
     run_for(w, 3 * SECOND);
-    assert_int_equal(w->actor[0].n_moments, 1); /* It said so itself, */
-    assert_int_equal(w->actor[1].n_moments, 1); /* it has said it, */
-    assert_int_equal(w->actor[2].n_moments, 2); /* and it was a moment too late. */
+    assert_int_equal(w->actor[0].n_moments, 1); /* This member said it itself. */
+    assert_int_equal(w->actor[1].n_moments, 1); /* This member has sent it. */
+    assert_int_equal(w->actor[2].n_moments, 2); /* The message was a moment too late. */
     assert_true(memcmp(w->actor[2].moments_of.id, w->actor[1].id, WIRE_ID_BYTES) == 0);
-    /* A session that is new is told all of it. */
+    /* A new session gets all messages. */
     lone_disconnect(w, w->actor[0].link, true);
     w->actor[0].n_moments = 0;
     lone_hello_of(w, 0, lone_connect(w, 0, false, 0), NULL);
@@ -176,11 +177,12 @@ static void test_hostile(void **state)
     assert_int_equal(lone_said(w, "broke the protocol: moments of a toy that are bad"), 1);
     run_for(w, 2 * SECOND);
     assert_false(has_run(w));
-    assert_int_equal(w->actor[2].n_moments, 1); /* Ours; neither of these was passed on. */
+    /* The node's own message. Neither of these two was passed on. */
+    assert_int_equal(w->actor[2].n_moments, 1);
     lone_close(w);
 }
 
-/* What a former process said, or one says a second time, does not count. */
+/* Messages of a former process, and second messages of a process, do not count. */
 static void test_first_word(void **state)
 {
     (void)state;
@@ -202,7 +204,7 @@ static void test_first_word(void **state)
     lone_close(w);
 }
 
-/* Who begins again may have other files: it has to say so anew. */
+/* A restarted peer may have other files, so that it must send its statistics again. */
 static void test_begins_again(void **state)
 {
     (void)state;
@@ -240,7 +242,7 @@ static void test_not_the_first(void **state)
     lone_close(w);
 }
 
-/* It is gone: the next one does. */
+/* The founder is gone: the next one fixes the run. */
 static void test_next_one(void **state)
 {
     (void)state;
@@ -282,7 +284,7 @@ static void test_waits_are_said(void **state)
     lone_close(w);
 }
 
-/* Whose data do not go with ours is left out, and does not count; */
+/* A member whose data do not match those of this node is left out and does not count. */
 static void test_left_out(void **state)
 {
     (void)state;
@@ -299,12 +301,12 @@ static void test_left_out(void **state)
     lone_close(w);
 }
 
-/* but where ours do not go with those of the one that fixes the run, we end. */
+/* If the data of this node do not match those of the founder, the node ends. */
 static void test_unlike(void **state)
 {
     (void)state;
     struct lone *w = begin("peer-9", 2);
-    tell(w, 1, 1, UNLIKE, false); /* It fixes nothing. */
+    tell(w, 1, 1, UNLIKE, false); /* The member does not fix the run. */
     run_for(w, SECOND);
     assert_false(w->over);
     tell(w, 0, 0, UNLIKE, true);
@@ -329,7 +331,7 @@ static void test_no_run_comes_of_it(void **state)
     lone_close(w);
 }
 
-/* Who has a run takes it: nothing is said of data any more, and nothing heard. */
+/* A peer with a run neither sends nor processes statistics. */
 static void test_with_a_run(void **state)
 {
     (void)state;

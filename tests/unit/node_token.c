@@ -1,4 +1,4 @@
-/* tests/unit/node_token.c -- join tokens: what a newcomer makes of one, and what nobody else can. */
+/* tests/unit/node_token.c -- join tokens: what a new peer makes of one, and what others cannot. */
 #include "peer/admission/token.h"
 
 #include <errno.h>
@@ -46,15 +46,15 @@ static void test_certificate(void **state)
     assert_true(c.expires_ms == UINT64_C(0x123456789a));
     assert_true(is_issued(&c));
     assert_true(is_of(&c, newcomer.sign_pk));
-    assert_false(is_of(&c, issuer.sign_pk)); /* It is of no use to another, */
+    assert_false(is_of(&c, issuer.sign_pk)); /* The certificate is useless for another identity. */
     other = c;
-    other.expires_ms++; /* nor for longer, */
+    other.expires_ms++; /* It is not valid for longer. */
     assert_false(is_issued(&other));
     other = c;
-    memcpy(other.key, newcomer.sign_pk, WIRE_ID_BYTES); /* nor with a key of one's own, */
+    memcpy(other.key, newcomer.sign_pk, WIRE_ID_BYTES); /* It is not valid with another key. */
     assert_false(is_issued(&other));
     other = c;
-    memcpy(other.issuer, newcomer.sign_pk, WIRE_ID_BYTES); /* nor of another issuer. */
+    memcpy(other.issuer, newcomer.sign_pk, WIRE_ID_BYTES); /* It is not valid for another issuer. */
     assert_false(is_issued(&other));
     assert_int_equal(token_certify(&other, text, issuer.sign_pk, why),
                      0); /* Any number may use it. */

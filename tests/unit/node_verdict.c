@@ -144,8 +144,8 @@ static void test_quorum(void **state)
     }
 }
 
-/* Both halves of an even cut have the quorum of a half: one of them may say consensus. And one model
- * that is left over agrees with nobody, whether the others have died or left. */
+/* Both halves of an even partition have a quorum of one half: one of them may claim consensus. A
+ * single remaining model agrees with no other, whether the others have died or left. */
 static void test_one_half_and_one_alone(void **state)
 {
     struct verdict_facts f = good;
@@ -165,11 +165,11 @@ static void test_one_half_and_one_alone(void **state)
     assert_string_equal(o.text,
                         "no consensus: alone at the end, with one model: 1 of 1 peer, and 3 "
                         "left before; no round skipped");
-    f.n_failed = 1; /* Its model was ours. */
+    f.n_failed = 1; /* Its model was equal to ours. */
     judged(&f, VERDICT_CONSENSUS, 0);
 }
 
-/* Newcomers that died do not count against those who were there from the beginning. */
+/* Later members that died do not count against the initial members. */
 static void test_quorum_of_the_beginning(void **state)
 {
     struct verdict_facts f = good;
@@ -245,7 +245,7 @@ static void test_words_of_the_absent(void **state)
     assert_non_null(strstr(o.text, "consensus of 2 of 4 peers (c: it has no model, d: away) at"));
 }
 
-/* Whoever dies, and however many, a sentence stays a sentence. */
+/* The sentence stays complete for any number of dead members. */
 static void test_many_dead(void **state)
 {
     struct verdict_facts f = good;
@@ -319,9 +319,9 @@ static void test_peers_added_up(void **state)
     judged(&all, VERDICT_CONSENSUS, 0);
     p = (struct verdict_peer){
         .name = "peer-8", .died = true, .ended = true, .rounds_claimed = 100, .rounds_skipped = 50};
-    verdict_add_peer(&all, &p); /* What the dead claim is not counted. */
+    verdict_add_peer(&all, &p); /* Claims of dead members do not count. */
     p = (struct verdict_peer){.name = "peer-9", .left = true, .diverged = "went away"};
-    verdict_add_peer(&all, &p); /* It was stopped: it is no member. */
+    verdict_add_peer(&all, &p); /* The member was stopped, so it is not a member. */
     p = (struct verdict_peer){
         .name = "peer-10", .ended = true, .rounds_claimed = 400, .rounds_skipped = 12};
     verdict_add_peer(&all, &p);
@@ -335,7 +335,7 @@ static void test_peers_added_up(void **state)
     o = judged(&all, VERDICT_DIVERGED, 3);
     assert_string_equal(o.text, "no consensus: the run diverged: ran away");
     all.diverged = NULL;
-    p = (struct verdict_peer){.name = "peer-12", .infinite = true}; /* It left no model. */
+    p = (struct verdict_peer){.name = "peer-12", .infinite = true}; /* The member left no model. */
     verdict_add_peer(&all, &p);
     judged(&all, VERDICT_DIVERGED, 3);
     assert_int_equal(all.n_dead, 1);
@@ -343,8 +343,8 @@ static void test_peers_added_up(void **state)
     assert_int_equal(all.n_members, 13);
 }
 
-/* Where nobody learnt anything all are told so, and it is a success for all that; one who did
- * speaks for all, as their models are one. */
+/* If no peer learnt anything, all report it, and the run is a success all the same. A peer that
+ * learnt speaks for all, because the models are equal. */
 static void test_nothing_learnt(void **state)
 {
     struct verdict_facts all = {.quorum = 0.5, .target = 1e-3, .exact = true, .distance = 1e-9};
@@ -364,7 +364,8 @@ static void test_nothing_learnt(void **state)
     assert_null(strstr(o.text, "learnt"));
 }
 
-/* Rounds before a peer was there are none that it skipped: the line of all says who joined. */
+/* Rounds before a peer joined are not skipped rounds: the summary line names the peers that
+ * joined. */
 static void test_who_joined(void **state)
 {
     struct verdict_facts all = {.quorum = 0.5, .target = 1e-3, .exact = true, .distance = 1e-9};

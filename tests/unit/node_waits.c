@@ -1,4 +1,4 @@
-/* tests/unit/node_waits.c -- what a node says that it waits for, from the beginning to the end. */
+/* tests/unit/node_waits.c -- what a node reports that it waits for, from beginning to end. */
 #include "tests/unit/node_lone_world.h"
 
 enum { LOW_ID = 0x10, ROUNDS = 1000000, MS = 1000 };
@@ -63,13 +63,13 @@ static void test_neighbour(void **state)
         node_neighbour(w->node, i, &b);
         assert_true(silent ? b.busy_s >= 0.7 && b.busy_s < 0.9 : b.busy_s == 0);
     }
-    lone_answer(w, 1); /* That job is over. */
+    lone_answer(w, 1); /* That job is finished. */
     for (size_t i = 0; i < 2; i++) {
         node_neighbour(w->node, i, &b);
         if (memcmp(status.edges[i].id, w->actor[1].id, WIRE_ID_BYTES) == 0)
             assert_true(isnan(b.busy_s));
     }
-    lone_disconnect(w, w->actor[1].link, false); /* It is waited for no more. */
+    lone_disconnect(w, w->actor[1].link, false); /* The neighbour is not waited for any more. */
     w->actor[1].answers = false;
     lone_run(w, 200 * MS);
     assert_int_not_equal(wait_of(w).what, NODE_WAITS_NEIGHBOUR);

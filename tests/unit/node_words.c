@@ -1,4 +1,5 @@
-/* tests/unit/node_words.c -- what a shell completes: options_completions() of peer/run/options.h. */
+/* tests/unit/node_words.c -- completions of flags and values: options_completions() of
+ * peer/run/options.h. */
 #include "peer/run/options.h"
 #include "peer/sgd/sgd_keys.h"
 
