@@ -1,10 +1,7 @@
-/* tests/bench/bench_compress_targets.h -- what is timed, and how fast it is
- * meant to be, as a share of axpy on the same machine in the same run.
- *
- * Shares are those of good loops measured on one AVX-512 core, whose axpy ran
- * at 10.9 Gelem/s in the L2 cache and at 2.04 from memory. Reached is what
- * comes within TARGET_SLACK of them. 0: no target.
- */
+/* tests/bench/bench_compress_targets.h -- codecs to measure and their target speeds, as a share
+ * of the speed of axpy in the same run. Targets are the speeds of good loops on one AVX-512
+ * core, whose axpy ran at 10.9 Gelem/s in the L2 cache and at 2.04 Gelem/s from memory. A target
+ * is reached within TARGET_SLACK. 0: no target. */
 #ifndef TESTS_BENCH_BENCH_COMPRESS_TARGETS_H
 #define TESTS_BENCH_BENCH_COMPRESS_TARGETS_H
 

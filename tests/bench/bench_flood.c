@@ -1,16 +1,16 @@
-/* tests/bench/bench_flood.c -- bad connections, so many a second, of one kind.
+/* tests/bench/bench_flood.c -- opens bad connections of one kind at a given rate.
  *
  *   bench_flood KIND PORT SOURCE RATE SECONDS KEYFILE
  *
- *   connect   connects, says nothing, and is gone after 0.2 s
- *   random    sends as many random bytes as a first message has
- *   replay    sends a first message that is sealed with the cluster key, always the same
- *   hold      connects and stays, until it is put out
- *   slow      the same, and sends a byte a second
+ *   connect   connects, sends nothing, and closes after 0.2 s
+ * random    sends as many random bytes as a first message has
+ * replay    always sends the same first message, which is sealed with the cluster key
+ * hold      connects and stays until it is disconnected
+ * slow      the same, and sends one byte per second
  *
- * To 127.0.0.1:PORT, from the address SOURCE (127.0.0.2, say). The cluster key is for `replay`, which needs
- * what an eavesdropper would have recorded. Prints how many connections there were, and how many
- * could not be made. For tests/bench/flood. */
+ * Connections go to 127.0.0.1:PORT from the address SOURCE (such as 127.0.0.2). `replay` needs the
+ * cluster key to make the message that an attacker could have recorded. Prints the number of
+ * connections, and of those that failed. Used by tests/bench/flood. */
 #include "peer/secure/channel.h"
 #include "peer/secure/keyfile.h"
 

@@ -1,12 +1,10 @@
-/* tests/bench/bench_hostile.c -- can a stranger's message cost more than an
- * honest one?
+/* tests/bench/bench_hostile.c -- compares the cost of hostile and valid messages.
  *
  *   bench_hostile [SPEC...]
  *
- * For each compressor: nanoseconds to check and apply an honest message, and
- * those of the worst of many edited ones, checked and, where they pass, applied.
- * A message over 4 times as dear as an honest one is marked and makes the exit
- * code 1. */
+ * Prints for each compressor the nanoseconds to check and apply a valid message, and the largest time of
+ * many edited messages, which are checked and, if they are valid, applied. A message that takes more than
+ * 4 times as long as a valid one is marked, and the exit code is 1. */
 #include "tests/unit/compress_mutate.h"
 #include "tests/unit/compress_specs.h"
 #include "tests/unit/compress_vectors.h"

@@ -1,6 +1,6 @@
 /* tests/bench/bench_nn.c -- milliseconds per SGD step (forward, loss, backward,
- * update with Nesterov momentum) of each model on one thread, beside the sgemm
- * peak.
+ * update with Nesterov momentum) of each model on one thread, with the peak speed of
+ * sgemm for comparison.
  *
  *   bench_nn [--json] [--layers] [--batch N] [--context N] [--norm KIND]
  *            [--seconds S] [--cpu-time] [SPEC ...]

@@ -2,16 +2,16 @@
  *
  *   bench_wire DELAY_US KBIT NAMESPACE...
  *
- * The kernel's own delay (netem) is not built everywhere. So each namespace gets a TUN device eth0 whose
- * other end is this process, which hands every IPv4 packet on to namespace (last byte of its destination
- * - 1), as if it had gone through two cables:
+ * Some kernels lack netem, which would delay packets. So each namespace gets a TUN device eth0, whose
+ * other end is this process. The process forwards each IPv4 packet to the namespace with the number
+ * (last byte of the destination - 1), as if it had gone through two cables:
  *
  *   namespace i --- DELAY_US ---> a queue for each namespace, emptied at KBIT kbit/s ---> namespace j
  *
- * What waits in a queue for more than 0.1 s beyond the delay is dropped. The way into the cable is not
- * shaped here: tc tbf does that on eth0. Prints "ready" once the devices are there, and runs until it is
- * ended; the devices go with it. Costs a copy and two system calls a packet: for WANs, not for a gigabit.
- * For tests/bench/race. */
+ * A packet that waits in a queue for more than 0.1 s beyond the delay is dropped. The sending side is
+ * shaped by tc tbf on eth0, not here. Prints "ready" when the devices exist, and runs until it is ended,
+ * which removes the devices. A packet costs one copy and two system calls: fast enough for a WAN, not for
+ * a gigabit link. Used by tests/bench/race. */
 #define _GNU_SOURCE /* For setns() and ppoll(). */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* tests/fuzz/compress_target.h -- what the fuzz targets of compress/ share.
+/* tests/fuzz/compress_target.h -- shared by the fuzz targets of compress/.
  *
  * A target names a family of codecs; all of codec_all[] that are of it are
  * fuzzed, in several shapes of model.

@@ -1,11 +1,11 @@
-/* tests/fuzz/fuzz_handshake.c -- libFuzzer entry: whoever comes to a peer's door, from its first byte
- * to its words as a session.
+/* tests/fuzz/fuzz_handshake.c -- fuzzes a connection to a peer, from its first byte to the messages
+ * of a session.
  *
  *     input --ops--> bytes in pieces --> peer/uv/link.c, session.c --> channel, frame --> node
  *                                        (toy_uv.h)      (toy_sodium.h)
  *
- * All is the peer's own code but libuv and libsodium's primitives, whose toys let a fuzzer through
- * where a holder of the cluster key gets through.
+ * All code is that of a peer, except libuv and the primitives of libsodium. Their replacements let the
+ * fuzzer get as far as a holder of the cluster key gets.
  *
  *   input:   setup u8 | op, op, ...
  *   op:      what u8 | length u16 | payload      what: op of the table below (low three bits);
@@ -20,9 +20,9 @@
  *   6 END        how u8: the connection ends; ours hangs up; a new one comes; ours dials
  *   7 ADMIT      who u8: the list of members changes
  *
- * What must hold: a stranger gets no byte and no session, an honest peer gets one; no first message
- * is answered twice; what is spoken is a version that both
- * have; whoever is not admitted is no vertex; the table of members and the model stay in bounds. */
+ * Invariants: a connection without the cluster key gets no byte and no session, and an honest peer gets
+ * a session; no first message is answered twice; the version of the session is one that both ends have;
+ * a peer that is not admitted is not a vertex; the table of members and the model stay within limits. */
 #include "tests/fuzz/handshake_world.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);

@@ -1,11 +1,11 @@
-/* tests/fuzz/handshake_world.h -- a peer behind one connection of a stranger, for fuzz_handshake.c.
+/* tests/fuzz/handshake_world.h -- a peer with one hostile connection, for fuzz_handshake.c.
  *
  *     evil (a struct channel) <-- toy.written --- link --- node "ours"
  *                             --- arrive -------->
  *
  * The setup byte: bit 0, ours dials; bits 1, 2, evil's versions; bit 3, there is a list of members;
  * bit 4, evil is on it; bit 5, evil is of our own identity; bit 6, evil's records have a certificate;
- * bit 7, the run waits for nobody. */
+ * bit 7, the run does not wait for other members. */
 #ifndef TESTS_FUZZ_HANDSHAKE_WORLD_H
 #define TESTS_FUZZ_HANDSHAKE_WORLD_H
 
@@ -42,7 +42,7 @@ static struct
     size_t base_total; /* Value of toy.n_total when the connection began. */
     /* No modified byte was sent on this connection, and its first message is new. */
     bool honest;
-    bool judged; /* The first message of this connection was recorded: */
+    bool judged; /* Result of the first message of this connection was recorded. */
     uint8_t answered_to[ANSWERS_MAX][32], n_connections, n_answered;
     uint32_t n_steps; /* Number of node steps in the current operation. */
     struct run run;

@@ -21,7 +21,7 @@ static void say(struct fake *f, struct node_effects *fx, bool bulk, size_t n_hea
         .link = f->link[0], .bulk = bulk, .head = text, .n_head = n_head, .body = packet};
 }
 
-/* Who has heard the other's last word of a round begins the next. */
+/* A peer begins its next round after it has received the other's last message of the round. */
 static void answer(struct fake *f, const struct node_event *ev, struct node_effects *fx)
 {
     bool first = ev->type == NODE_LINK_UP && f == &a;
@@ -62,7 +62,7 @@ static void test_messages_allocate_nothing(void **state)
         fail_msg("%zu allocations in %d rounds", n, ROUNDS - WARM_ROUNDS);
     a.script = b.script = NULL;
     free(calloc(1, 100));
-    assert_int_equal(alloc_calls, before + 1); /* It does count. */
+    assert_int_equal(alloc_calls, before + 1); /* Checks that allocations are counted. */
     fake_exit(&a);
     fake_exit(&b);
     FAKE_RUN_UNTIL(uv_driver_done(a.driver) && uv_driver_done(b.driver));

@@ -41,25 +41,26 @@ struct fake
     size_t control_max, bulk_max;
     bool runs; /* node_run() is not NULL. */
     bool disk_full;
-    uint32_t n_refused;      /* The disk is full for the first so many models. */
-    uint32_t n_again, tries; /* A model that is not stored is tried so often again, of so many. */
+    uint32_t n_refused; /* Number of models for which the disk is full. */
+    /* n_again: number of retries so far; tries: largest number of retries. */
+    uint32_t n_again, tries;
 
     uint32_t n_up, n_down, n_clean, n_dial_failed, n_recv, n_sent, n_timer, n_worked, n_resolved,
         n_stop, n_kept, n_stored;
     uint32_t link[FAKE_LINKS]; /* The links that LINK_UP told of, in order. */
-    uint8_t id[WIRE_ID_BYTES]; /* Whose the last of them is. */
+    uint8_t id[WIRE_ID_BYTES]; /* Identity of the other end of the last link. */
     bool dialled;
     uint32_t tag;
     uint32_t version;         /* The last session's. */
-    enum node_why why;        /* The last failed dial's, */
-    uint32_t least, most;     /* and what they speak. */
+    enum node_why why;        /* Reason of the last failed dial. */
+    uint32_t least, most;     /* Range of message versions of the other end. */
     char note[NODE_NOTE_MAX]; /* The last. */
     char local_host[64], remote_host[64];
     uint64_t bytes_sent, bytes_received, n_strangers;
     uint32_t n_models, n_notes;
     void (*work)(void);
 
-    /* What the next event of any kind is to bring about. */
+    /* Effects that the next event produces. */
     struct node_effects asks;
     struct packet_pool pool;
     struct uv_driver_config config;
@@ -81,7 +82,7 @@ int node_open(struct node **n, const struct node_config *config)
     return 0;
 }
 
-/* It never asks for a checkpoint. */
+/* The fake node never requests a checkpoint. */
 uint64_t node_checkpoint(struct node *n, struct state *s)
 {
     (void)n, (void)s;
@@ -252,7 +253,9 @@ static inline void fake_init(struct fake *f, uint8_t seed)
     f->config.note = fake_note;
     f->config.link.connect_ms = f->config.link.handshake_ms = FAKE_GENEROUS_MS;
     f->config.link.drain_ms = FAKE_GENEROUS_MS;
-    f->config.accept.sieve.per_s = 0; /* Tests knock fast, and count who was let in. */
+    /* Tests connect at a high rate and count the accepted connections, so the limits are
+     * generous. */
+    f->config.accept.sieve.per_s = 0;
     assert_int_equal(uv_resolve_numeric("127.0.0.1:0", &f->config.listen), 0);
 }
 
@@ -330,8 +333,8 @@ static inline void fake_part(struct fake *a, struct fake *b)
     fake_close(b);
 }
 
-/* As many descriptors as we may have; false where they are fewer than n. Without them
- * connections wait for ever, and so would the tests: skip them (77). */
+/* Raises the limit of file descriptors. Returns false if fewer than n are available:
+ * connections, and so the tests, would then wait without end, and the tests are skipped (77). */
 static inline bool fake_descriptors(rlim_t n)
 {
     struct rlimit limit;

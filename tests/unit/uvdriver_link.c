@@ -218,7 +218,7 @@ static void test_control_overtakes_bulk(void **state)
     close_both();
 }
 
-/* What was sent in the step that hangs up still arrives, before the end. */
+/* Messages sent in the step that closes the session still arrive before its end. */
 static void test_last_words_arrive(void **state)
 {
     (void)state;
@@ -270,7 +270,7 @@ static void test_control_queue_is_bounded(void **state)
     b.asks.n_sends = 10; /* 600,000 bytes: 128 KiB are sealed, the rest is over 256 KiB. */
     fake_poke(&b);
     FAKE_RUN_UNTIL(a.n_down == 1 && b.n_down == 1);
-    assert_int_equal(b.n_notes, 1); /* It says so. */
+    assert_int_equal(b.n_notes, 1); /* The peer reports it. */
     assert_int_equal(b.n_clean, 0);
     close_both();
 }
@@ -296,8 +296,8 @@ static void test_wrong_key(void **state)
     close_both();
 }
 
-/* A port of the loopback where nobody listens, and nobody else can while the descriptor that
- * is returned lives: a test beside this one may be given any port that is free. */
+/* Reserves a port of the loopback on which no process listens. No other process can listen there
+ * while the returned descriptor is open, although other tests use random free ports. */
 static int hold_deaf_port(char address[32])
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -330,7 +330,7 @@ static void test_dials_that_fail(void **state)
     fake_close(&b);
 }
 
-/* A name may have several addresses, of which not all listen. */
+/* A name may have several addresses, of which some do not listen. */
 static void test_dial_by_name(void **state)
 {
     (void)state;
@@ -415,7 +415,8 @@ static void test_kept_or_not(void **state)
     fake_close(&a);
 }
 
-/* The disk is full for the first `full` of four tries at most: so many are needed. */
+/* The disk is full for at most the first `full` of four tries, and this number of tries is
+ * needed. */
 static void keep(uint32_t full, uint32_t n_tries)
 {
     init_both();
@@ -424,7 +425,7 @@ static void keep(uint32_t full, uint32_t n_tries)
     fake_open(&a);
     a.asks.write_model = true;
     fake_poke(&a);
-    assert_int_equal(a.n_kept, 0); /* It hears nothing as long as there is hope. */
+    assert_int_equal(a.n_kept, 0); /* The node gets no result while a retry is possible. */
     FAKE_RUN_UNTIL(a.n_kept > 0);
     assert_int_equal(a.n_models, n_tries);
     assert_int_equal(a.n_stored, full < n_tries);

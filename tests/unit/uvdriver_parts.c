@@ -76,7 +76,8 @@ static void on_ripe(struct uv_resolve *r, const union uv_address *a, uint32_t n)
     n_answers++;
 }
 
-/* No thread and no turn of the loop, which is none here; but never within the call that asks. */
+/* Numeric addresses need neither a thread nor the loop, but the result is never delivered within
+ * the call. */
 static void test_numeric_needs_no_lookup(void **state)
 {
     (void)state;
@@ -110,7 +111,7 @@ static void test_numeric_seed(void **state)
     fake_close(&f);
 }
 
-/* ---- What libuv takes for granted ------------------------------------- */
+/* ---- Resources that libuv requires ---- */
 
 static void with_limit(int resource, rlim_t soft, int (*ask)(void), int expected)
 {
@@ -188,7 +189,7 @@ static void test_metrics_line(void **state)
     }
 }
 
-/* All rounds have lines, but those of a consensus phase that does not end: ten a second. */
+/* All rounds have lines, except in a long consensus phase: ten lines per second. */
 static void test_metrics_due(void **state)
 {
     (void)state;
@@ -255,7 +256,7 @@ static void test_phases(void **state)
     free(line);
 }
 
-/* What a peer says of itself may be any 64 bits. */
+/* A number from a peer may be any 64 bits. */
 static void test_whole(void **state)
 {
     (void)state;
@@ -379,10 +380,10 @@ static void test_observer(void **state)
     memset(model->bytes, 1, model->len);
     assert_int_equal(uv_client_open(&c, fake_psk, NULL, &calls), 0);
     assert_int_equal(uv_resolve_numeric(a.address, &at), 0);
-    assert_false(uv_client_wait(c, 1, never)); /* It ends all the same. */
+    assert_false(uv_client_wait(c, 1, never)); /* The wait ends all the same. */
     assert_int_equal(uv_client_dial(c, 9, &at, 1), 0);
     wait_until(c, client_is_up);
-    /* The session has no timer and nothing to say: whose time is up before the poll polls for ever. */
+    /* The session has no timer and no message, so that a poll after the deadline would block. */
     assert_false(uv_client_wait(c, 0, never));
     uv_client_send(c, seen_session, ask, wire_put_status_req(ask, sizeof ask));
     wait_until(c, client_done);
@@ -444,7 +445,7 @@ static void test_child_speaks_and_ends(void **state)
     run_child(&c, "echo one; echo two; printf half; exit 3", 1);
     assert_true(c.child[0].port > 0);
     FAKE_RUN_UNTIL(n_children_ended == 1);
-    assert_int_equal(n_lines, 2); /* What has no end is no line. */
+    assert_int_equal(n_lines, 2); /* Text without a newline is not a line. */
     assert_string_equal(last_line, "two");
     assert_int_equal(c.child[0].status, 3);
     close_cluster(&c);
@@ -462,8 +463,8 @@ static void test_child_is_stopped(void **state)
     close_cluster(&c);
 }
 
-/* The leash: its end is told to the child by the parent's death, here by the
- * closing of the parent's end. */
+/* The parent's pipe: a child learns of its parent's death by the end of the pipe, which the test
+ * closes here. */
 static void test_leash(void **state)
 {
     (void)state;
