@@ -51,9 +51,9 @@ check "sim: figures have the units that local gives them" eval \
     'grep -qE "^bytes sent +[0-9.]+ [kM]B by all peers" units.out && grep -qE "^accuracy +[0-9.]+ % to [0-9.]+ %$" units.out'
 check "a rule for a tensor that the model has" eval \
     '"$HEARSAY" sim --peers 2 --model logreg --rounds 1 --compress "qsgd:4;*weight=none" >rule.out 2>rule.err'
-refuses "--drift-target of one codec" '--drift-target: only with --compress auto: nothing else chooses by the drift' \
+refuses "--drift-target of one codec" '--drift-target: only with --compress auto, which chooses the compressor' \
     local --compress sign --drift-target 0.1
-refuses "--compress auto of updates" '--mixer average: needs a codec by --compress, not auto: its updates' \
+refuses "--compress auto of updates" '--mixer average: needs a compressor in --compress, not auto' \
     sim --compress auto --mixer average
 refuses "--drift-target 0" "--drift-target: found '0', expected a number from 1e-06 to 1e.06" \
     local --compress auto --drift-target 0
