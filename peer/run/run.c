@@ -148,23 +148,22 @@ static void field_text(const struct run *r, const struct run_key *key, char out[
 
 /* ---- The canonical text. ---- */
 
-/* The names of keys in a text: of this version, or of the version before some keys were renamed. */
-enum naming { PRESENT, FORMER };
-
-static const char *key_name(const struct run_key *key, enum naming n)
+/* Returns the name of a key in a run description. It is the former name if the key has one: the
+ * description must not change between versions, because peers, checkpoints and model files compare
+ * and parse it. */
+static const char *text_name(const struct run_key *key)
 {
-    return n == FORMER && key->former != NULL ? key->former : key->name;
+    return key->former != NULL ? key->former : key->name;
 }
 
 /* Returns the run's next key after `last` in the order of names. `last` NULL: the first key. NULL:
  * no more keys. */
-static const struct run_key *next_key(const struct run *r, const struct run_key *last,
-                                      enum naming n)
+static const struct run_key *next_key(const struct run *r, const struct run_key *last)
 {
     const struct run_key *next = NULL, *k;
     for (size_t i = 0; (k = run_key_at(r->trainer, i)) != NULL; i++)
-        if ((last == NULL || strcmp(key_name(k, n), key_name(last, n)) > 0)
-            && (next == NULL || strcmp(key_name(k, n), key_name(next, n)) < 0))
+        if ((last == NULL || strcmp(text_name(k), text_name(last)) > 0)
+            && (next == NULL || strcmp(text_name(k), text_name(next)) < 0))
             next = k;
     return next;
 }
@@ -187,16 +186,14 @@ static const struct run_key *open_key(const struct run *r, char value[RUN_VALUE_
 /* Writes every key once, sorted by name over both tables, so that the text does not depend on the
  * table in which a key is. Returns the length; if it is over WIRE_RUN_MAX, the text is
  * truncated. */
-static size_t write_text(const struct run *r, enum naming naming, char out[WIRE_RUN_MAX + 1])
+static size_t write_text(const struct run *r, char out[WIRE_RUN_MAX + 1])
 {
     char value[RUN_VALUE_MAX];
     size_t n = 0;
-    for (const struct run_key *k = next_key(r, NULL, naming); k != NULL;
-         k = next_key(r, k, naming)) {
+    for (const struct run_key *k = next_key(r, NULL); k != NULL; k = next_key(r, k)) {
         field_text(r, k, value);
         size_t at = n < WIRE_RUN_MAX ? n : WIRE_RUN_MAX;
-        n += (size_t)snprintf(out + at, WIRE_RUN_MAX + 1 - at, "%s=%s\n", key_name(k, naming),
-                              value);
+        n += (size_t)snprintf(out + at, WIRE_RUN_MAX + 1 - at, "%s=%s\n", text_name(k), value);
     }
     return n;
 }
@@ -360,7 +357,7 @@ static int fill_run(struct run *r, const struct run_flags *f, char error[RUN_ERR
     if (err != 0)
         return err;
     /* Rounds that are not known yet are counted with the largest number of digits they may get. */
-    size_t n = write_text(&made, PRESENT, canonical) + (made.rounds == 0 ? 2 * ROUNDS_DIGITS : 0);
+    size_t n = write_text(&made, canonical) + (made.rounds == 0 ? 2 * ROUNDS_DIGITS : 0);
     if (n > WIRE_RUN_MAX) {
         snprintf(error, RUN_ERROR_MAX,
                  "the run's text would have %zu bytes, at most %d are allowed: shorten --topology, "
@@ -409,7 +406,7 @@ bool run_is_fixed(const struct run *r)
 size_t run_text(const struct run *r, char out[WIRE_RUN_MAX + 1])
 {
     assert(run_is_fixed(r));
-    size_t n = write_text(r, PRESENT, out);
+    size_t n = write_text(r, out);
     assert(n <= WIRE_RUN_MAX); /* Checked by run_from_flags(). */
     return n;
 }
@@ -470,9 +467,7 @@ int run_from_text(struct run *r, const struct run_trainer *t, const char *text, 
                  key->name, value);
         return -EINVAL;
     }
-    bool same = run_text(&parsed, again) == n && memcmp(again, text, n) == 0;
-    /* A text that an older version wrote has the former names, and is sorted by them. */
-    if (!same && !(write_text(&parsed, FORMER, again) == n && memcmp(again, text, n) == 0)) {
+    if (run_text(&parsed, again) != n || memcmp(again, text, n) != 0) {
         snprintf(error, RUN_ERROR_MAX, "the run's text is not canonical");
         return -EINVAL;
     }

@@ -199,7 +199,8 @@ struct run_key
 
     /* The following fields are NULL in most rows. */
 
-    /* Former name of the key. Flags, and run descriptions written by older versions, may use it. */
+    /* Former name of the key. Flags may use it, and the run description does, so that it does not
+     * change between versions. */
     const char *former;
     /* Returns a default that depends on other flags. Used instead of `fallback`. */
     const char *(*fallback_by)(const struct run_flags *f);

@@ -77,7 +77,7 @@ for got in layer["drift"], s["sketches"]["drift"]:
 bounded "$HEARSAY" drift "${observe[@]}" --layers --round 3 >past.out 2>past.err
 code=$?
 check "layers of a round that is past: exit code $code, $(cat past.err)" [ "$code" = 1 ]
-check "  and says so" grep -qE '^hearsay drift: round 3 is over; received sketches of round [0-9]+ came|of rounds' past.err
+check "  and says so" grep -qE '^hearsay drift: round 3 is over; received sketches of round [0-9]+|of different rounds' past.err
 start stopped "$HEARSAY" drift "${observe[@]}" --watch --interval 0.2
 watching=$started
 check "a look comes" wait_until 60 grep -q 'farthest' stopped.out

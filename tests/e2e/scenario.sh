@@ -117,7 +117,7 @@ check "  nor does one begin where peers never meet" [ "$code" = 2 ]
 sim lone 'at = "0 cut 0 *"'
 check "  who alone never meets the others is dead to them ($(of lone .verdict.text))" \
     [ "$code $(of lone '.verdict | "\(.n_among) of \(.n_members) \(.dead)"')" = '0 7 of 8 ["peer-0"]' ]
-check "    with a warning" grep -q 'warning: 7 peers have ended the run and left; 1 wait' lone.err
+check "    with a warning" grep -q 'warning: 7 peers have ended the run and left; 1 peers wait' lone.err
 sim mended 'at = "0 cut * *"' 'at = "300 heal * *"'
 check "  but where paths are there again, it does" [ "$code $(of mended .verdict.n_among)" = "0 8" ]
 sim awaited 'at = "0 kill 1"' 'at = "300 restart 1"'
@@ -140,7 +140,7 @@ refused()
     check "  it says: line 2: $2" grep -qF "bad.toml: line 2: $2" bad.err
 }
 refused 'at = "1 restart 2"' 'restart: peer 2 has not been killed before'
-refused 'at = "1 stop 2"' 'stop: peer 2 never goes on'
+refused 'at = "1 stop 2"' 'stop: peer 2 needs a later'
 refused 'at = "1 explode 2"' "found 'explode', expected one of kill"
 refused 'at = "1 kill 2 3"' "found '3' after the last argument, expected the end of the line"
 refused 'at = "-1 kill 2"' "seconds: found '-1', expected a number from 0"
@@ -148,7 +148,7 @@ refused 'at = "1 slow 2"' "times: found ''"
 refused 'at = "1 cut 2"' "found '', expected peers from 0 to 7"
 refused 'at = ""' "seconds: found ''"
 refused 'link = "0 9 loss=0.1"' "found '9', expected peers from 0 to 7"
-refused 'link = "0 1"' 'expected what is so of them'
+refused 'link = "0 1"' 'expected at least one property'
 refused 'link = "0 1 loss=0.9"' "loss: found '0.9', expected a number from 0 to 0.5"
 refused 'link = "0 1 loss=nan"' "loss: found 'nan'"
 refused 'link = "0 1 loss"' "loss: found ''"

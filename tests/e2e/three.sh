@@ -47,7 +47,7 @@ observe=(--bootstrap "127.0.0.1:$pa" --key cluster.key --exact --round 1)
 bounded "$HEARSAY" drift "${observe[@]}" --json >past.out 2>past.err
 check "hearsay drift of a round that is over ends with 1" [ $? = 1 ]
 check "  and says so: $(tail -n 1 past.err)" \
-    grep -qE '^hearsay drift: round 1 is past: round [0-9]+ instead$' past.err
+    grep -qE '^hearsay drift: round 1 is over; compared round [0-9]+ instead$' past.err
 check "hearsay drift of a round that is over: models are compared" \
     within "$(figures json past.out exact.relative_drift)" 1e-9 1
 # By chance an estimate is of just that round.

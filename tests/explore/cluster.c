@@ -145,7 +145,7 @@ static void note(void *self, uint32_t peer, const struct node_note *n)
         story_say(c->story, sim_now_us(c->world), peer, n->text);
     if (c->plan.liars != 0 && cluster_honest(c, peer))
         liars_check_note(c, peer, n->text);
-    p->resumes |= strncmp(n->text, "going on from the checkpoint", 28) == 0;
+    p->resumes |= strncmp(n->text, "resuming from the checkpoint", 28) == 0;
     if (sscanf(n->text, "joined the run at round %" SCNu64, &p->joined_round) != 1)
         return;
     p->joined = true;

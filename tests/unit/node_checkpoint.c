@@ -78,7 +78,7 @@ static void test_not_behind_the_last_round(void **state)
     assert_int_equal(r.c.due, 0);
 }
 
-/* Of two announced steps the earlier one counts, in every order; steps in the past do not count.
+/* If two steps are announced, the earlier one counts, in every order; steps in the past do not count.
  * A step soon after a checkpoint counts, because that checkpoint may have been announced by a
  * Byzantine peer alone. */
 static void test_words_of_others(void **state)

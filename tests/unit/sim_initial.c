@@ -21,7 +21,7 @@ static void hear(void *self, uint32_t peer, const struct node_note *note)
     n_taken[peer] += strstr(note->text, "took the initial model from ") != NULL;
     n_refused += strstr(note->text, "has another hash than the run says") != NULL;
     n_strange += strstr(note->text, "a peer of another run") != NULL;
-    n_resumed += strstr(note->text, "going on from the checkpoint") != NULL;
+    n_resumed += strstr(note->text, "resuming from the checkpoint") != NULL;
     n_given_up += strstr(note->text, "it is given up") != NULL;
 }
 

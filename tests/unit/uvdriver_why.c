@@ -94,10 +94,10 @@ static void test_versions(void **state)
     assert_int_equal(b.least, WIRE_VERSION);
     assert_int_equal(b.most, WIRE_VERSION);
     assert_int_equal(a.n_notes, 1);
-    char range[32];
-    snprintf(range, sizeof range, "versions %d to %d ", WIRE_VERSION + 1, WIRE_VERSION + 2);
+    char range[64];
+    snprintf(range, sizeof range, "versions %d to %d, ", WIRE_VERSION + 1, WIRE_VERSION + 2);
     assert_non_null(strstr(a.note, range));
-    snprintf(range, sizeof range, "we %d to %d ", WIRE_VERSION, WIRE_VERSION);
+    snprintf(range, sizeof range, "this program %d to %d ", WIRE_VERSION, WIRE_VERSION);
     assert_non_null(strstr(a.note, range));
     assert_int_equal(a.n_up + b.n_up, 2);
     assert_int_equal(a.n_down + b.n_down, 0);
