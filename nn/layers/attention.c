@@ -20,24 +20,26 @@
 #include <string.h>
 
 enum {
-    BLOCK = 32, /* Rows of S; a multiple of LANES. */
+    BLOCK = 32, /* Number of rows of S in a block. A multiple of LANES. */
     LANES = 16
 };
 
-/* One sample's head, all but `out` with 3C floats from a time to the next. */
+/* One attention head of one sample. All arrays except `out` have 3C floats per time step. */
 struct head
 {
     size_t times, d, stride, out_stride;
     float scale;
     const float *q, *k, *v;
-    float *out, *keep; /* keep: NULL in evaluation. */
+    float *out, *keep; /* keep is NULL in evaluation. */
 };
 
-/* Rows of S from..from + rows, and keys 0..keys. */
+/* A block of S: rows from..from + rows, and keys 0..keys. */
 struct block
 {
     size_t from, rows, keys;
-    size_t whole, stride; /* Keys in whole lanes; from a row to the next. */
+    /* whole: number of keys, rounded up to whole vectors; stride: floats from one row to the
+     * next. */
+    size_t whole, stride;
     float *s, *d_s;
 };
 
@@ -218,7 +220,7 @@ VEC_CLONES static void row_backward(float *restrict s, float *restrict d_s, size
     }
 }
 
-/* Lanes in float, as row_exp's. */
+/* Dot product with float sums in lanes, as in row_exp(). */
 VEC_CLONES static float row_dot(const float *a, const float *b, size_t n)
 {
     float sum[LANES] = {0};
@@ -244,7 +246,7 @@ static void softmax_backward(const struct head *h, const struct block *b, const 
     }
 }
 
-/* d (+)= p[rows][keys]^T a[rows][d], for all keys of a block. */
+/* Computes d (+)= p[rows][keys]^T a[rows][d] for all keys of a block. */
 static void keys_backward(const struct head *h, const struct block *b, const float *p,
                           const float *a, size_t a_stride, float *d, bool add)
 {
@@ -301,7 +303,7 @@ static void attention_backward(const struct layer *l, const struct layer_pass *p
         }
 }
 
-/* Half of it, as far as attention is causal. */
+/* Half of the full product counts, because attention is causal. */
 static double attention_products(const struct layer *l)
 {
     return (double)l->in.h * (l->in.h + 1.0) * l->out.c;

@@ -36,19 +36,21 @@ enum {
     COLUMNS_FLOATS = 1 << 14
 };
 
-/* The sizes of one pass, and its parts of the scratch. */
+/* Sizes of one pass, and its parts of the scratch memory. */
 struct geometry
 {
     size_t c, o, kernel, stride, pad;
-    size_t h, w, ph, pw, oh, ow; /* Map, frame, output. */
-    size_t run;                  /* kernel * c. */
-    size_t map, out;             /* Floats of a sample's input, output. */
-    size_t wide, rows;           /* Columns: floats of one, and output rows done at once. */
+    /* Height and width of the map, of the padded frame, and of the output. */
+    size_t h, w, ph, pw, oh, ow;
+    size_t run;      /* kernel * c. */
+    size_t map, out; /* Floats of one sample's input map and output. */
+    /* Floats of one column matrix row, and number of output rows processed at once. */
+    size_t wide, rows;
     size_t frame_floats;
     float *frame, *weights, *columns;
 };
 
-/* Whole vectors: keeps what follows aligned, too. */
+/* Rounds up to whole vectors, which also keeps the next area aligned. */
 static size_t whole(size_t floats)
 {
     return (floats + LAYER_SLACK - 1) / LAYER_SLACK * LAYER_SLACK;
@@ -123,7 +125,7 @@ static void pack_weights(const struct geometry *g, const float *weights)
                 g->weights[(i * g->c + c) * g->o + o] = *weights++;
 }
 
-/* The way back. */
+/* Converts weights [rows][cols][c][o] back to [o][c][rows][cols]. */
 static void unpack_weights(const struct geometry *g, float *weights)
 {
     size_t taps = g->kernel * g->kernel;
@@ -145,13 +147,13 @@ static void turn_weights(const struct geometry *g, const float *weights)
                 g->weights[o * g->wide + i / k * run + i % k * g->c + c] = *weights++;
 }
 
-/* Clear the frame: once a pass, where only its inside changes. */
+/* Clears the frame once per pass, because later only its inside changes. */
 static void clear_frame(const struct geometry *g)
 {
     memset(g->frame, 0, g->frame_floats * sizeof *g->frame);
 }
 
-/* The frame of a map; where nothing is padded, the map. */
+/* Returns the padded frame of a map. Without padding it is the map itself. */
 static const float *framed(const struct geometry *g, const float *map)
 {
     if (g->pad == 0)
@@ -217,7 +219,7 @@ static void d_weight(const struct layer *l, const struct layer_pass *p)
     unpack_weights(&g, p->grad + l->at[0]);
 }
 
-/* Add the columns of an output row onto a frame, from `frame` on. */
+/* Adds the columns of an output row to a frame, beginning at `frame`. */
 VEC_CLONES static void add_columns(const struct geometry *g, float *frame,
                                    const float *restrict from)
 {
@@ -231,7 +233,7 @@ VEC_CLONES static void add_columns(const struct geometry *g, float *frame,
         }
 }
 
-/* The inside of the frame to a map, or added to it. */
+/* Copies the inside of the frame to a map, or adds it. */
 static void unframe(const struct geometry *g, float *map, bool add)
 {
     const float *from = g->frame + (g->pad * g->pw + g->pad) * g->c;
@@ -239,7 +241,7 @@ static void unframe(const struct geometry *g, float *map, bool add)
         layer_give(map + y * g->w * g->c, from + y * g->pw * g->c, g->w * g->c, add);
 }
 
-/* Columns of output rows y to y + count, and onto the frame. */
+/* Computes the columns of output rows y to y + count and adds them to the frame. */
 static void add_rows(const struct geometry *g, const float *d_out, float *frame, size_t y,
                      size_t count)
 {

@@ -12,8 +12,10 @@
 #include <math.h>
 
 enum {
-    ROWS = 96,  /* Places at a time forward: their rows stay in L1 ... */
-    BLOCK = 256 /* ... and backward: in L2. */
+    /* Positions processed at once in the forward pass, so that their rows stay in the L1 cache. */
+    ROWS = 96,
+    /* Positions processed at once in the backward pass, so that their rows stay in the L2 cache. */
+    BLOCK = 256
 };
 
 static size_t dense_params(const struct layer *l, struct layer_param p[LAYER_PARAMS_MAX])
@@ -37,11 +39,12 @@ static bool by_input(const struct layer *l, size_t places)
     return places < l->out.c;
 }
 
-/* Enough for both ways to do it, whichever a batch will take. */
+/* The size is enough for both methods, because it does not depend on which one a batch uses. */
 static size_t dense_scratch(const struct layer *l, uint32_t n, bool training)
 {
     size_t places = n * shape_places(l->in), i = l->in.c, o = l->out.c;
-    size_t most = places < o ? places : o; /* A smaller batch may turn round. */
+    /* A smaller batch may use the other order of the factors. */
+    size_t most = places < o ? places : o;
     (void)training;
     return most * i + LAYER_SLACK + most * o;
 }

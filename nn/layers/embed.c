@@ -14,7 +14,7 @@
 static_assert(sizeof(uint32_t) == sizeof(float), "scratch in floats has room for as many places");
 
 enum {
-    RUN = 64 /* Channels that are summed at a time. */
+    RUN = 64 /* Number of channels that are summed at once. */
 };
 
 static size_t embed_params(const struct layer *l, struct layer_param p[LAYER_PARAMS_MAX])
@@ -39,7 +39,7 @@ static size_t embed_scratch(const struct layer *l, uint32_t n, bool training)
     return training ? n * shape_places(l->out) : 0;
 }
 
-/* Ids are whole numbers that a float holds exactly. */
+/* Token ids are whole numbers that a float represents exactly. */
 static uint32_t token(float id)
 {
     assert(id >= 0.0f && id < (float)LAYER_VOCABULARY);
@@ -95,7 +95,8 @@ static void tokens_gradient(const struct layer *l, const struct layer_pass *p)
     for (uint32_t id = 1; id < LAYER_VOCABULARY; id++)
         end[id] += end[id - 1];
     for (uint32_t i = n; i-- > 0;)
-        sorted[--end[token(p->in[i])]] = i; /* `end` becomes `begin`. */
+        /* Decrementing turns the ends of the ids into their beginnings. */
+        sorted[--end[token(p->in[i])]] = i;
     for (uint32_t id = 0; id < LAYER_VOCABULARY; id++) {
         uint32_t stop = id + 1 < LAYER_VOCABULARY ? end[id + 1] : n;
         sum_rows(p->grad + l->at[0] + id * c, p->d_out, c, sorted + end[id], stop - end[id]);

@@ -24,7 +24,7 @@ const struct layer_op *layer_op(enum layer_kind kind)
     return ops[kind];
 }
 
-/* "v < 0 ? 0 : v", not fmaxf: a NaN must pass. */
+/* Written as "v < 0 ? 0 : v" instead of fmaxf(), so that NaN is kept. */
 VEC_CLONES static void relu(float *v, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -48,7 +48,7 @@ VEC_CLONES static void add_rows(float *restrict v, const float *restrict bias, s
 }
 
 enum {
-    PERIOD = 256 /* Floats of a bias repeated, at most. */
+    PERIOD = 256 /* Largest number of floats of a repeated bias. */
 };
 
 /* Few columns are repeated to a longer row, as a loop over 6 floats spends most of its time on
@@ -83,11 +83,13 @@ typedef float floats __attribute__((vector_size(64), aligned(4), may_alias));
 enum {
     SUM_LANES = 16,
     SUM_COLUMNS = 4 * SUM_LANES, /* Number of columns whose sums are held in registers. */
-    SUM_ROWS = 16,               /* Rows summed in float before double takes over. */
-    SUM_BLOCK = 4 * SUM_ROWS     /* Rows of all columns at a time, which stay in the cache. */
+    /* Number of rows that are summed in float before the sum is added in double. */
+    SUM_ROWS = 16,
+    /* Number of rows of all columns that are processed at once and stay in the cache. */
+    SUM_BLOCK = 4 * SUM_ROWS
 };
 
-/* total[j] += the sum of column j, for SUM_COLUMNS of `stride`. */
+/* Adds the sum of column j to total[j], for SUM_COLUMNS of `stride` columns. */
 VEC_CLONES static void sum_columns(double *restrict total, const float *restrict v, size_t rows,
                                    size_t stride)
 {
@@ -114,7 +116,7 @@ VEC_CLONES static void sum_rest(double *restrict total, const float *restrict v,
             total[j] += (double)v[r * stride + j];
 }
 
-/* Columns by the block, each block from the first row to the last. */
+/* Sums blocks of columns, each block over all rows. */
 static void sum_many(float *sum, const float *v, size_t rows, size_t cols)
 {
     for (size_t at = 0; at < cols; at += SUM_COLUMNS) {

@@ -28,25 +28,25 @@
 enum {
     LAYER_SLACK = 16, /* Floats. */
     LAYER_PARAMS_MAX = 4,
-    LAYER_VOCABULARY = 256, /* Token ids of LAYER_EMBED: bytes. */
-    LAYER_INPUT = -1,       /* `from`: the model's input. */
+    LAYER_VOCABULARY = 256, /* Number of token ids of LAYER_EMBED: one per byte value. */
+    LAYER_INPUT = -1,       /* Value of `from` for the input of the model. */
     LAYER_NONE = -2         /* `with`: nothing. */
 };
 
 enum layer_kind {
-    LAYER_DENSE,     /* out = in * weight^T + bias, at every place */
+    LAYER_DENSE,     /* out = in * weight^T + bias, at every position. */
     LAYER_SPARSE,    /* Dense layer on sparse rows. Only the first layer of a model. */
-    LAYER_CONV,      /* square kernel, zeros around */
+    LAYER_CONV,      /* Convolution with a square kernel and zero padding. */
     LAYER_NORM,      /* Normalises by batch, group or position, adds `with`, then applies ReLU. */
-    LAYER_MAXPOOL,   /* 2x2, stride 2, even maps; then ReLU */
-    LAYER_AVGPOOL,   /* the mean over all places */
-    LAYER_FLATTEN,   /* [h][w][c] to PyTorch's order c,h,w */
-    LAYER_SHORTCUT,  /* every second place, zeros for new channels */
+    LAYER_MAXPOOL,   /* 2x2 max-pooling with stride 2 of maps with even sides, then ReLU. */
+    LAYER_AVGPOOL,   /* Mean over all positions. */
+    LAYER_FLATTEN,   /* Reorders [h][w][c] to PyTorch's order c,h,w. */
+    LAYER_SHORTCUT,  /* Takes every second position; new channels are zero. */
     LAYER_ADD,       /* in + with */
     LAYER_GELU,      /* tanh form */
-    LAYER_EMBED,     /* token ids to rows of a table; + positions */
-    LAYER_LSTM,      /* one layer over time, from zero state */
-    LAYER_ATTENTION, /* causal, many heads, of q,k,v side by side */
+    LAYER_EMBED,     /* Looks up token ids in a table, and adds position vectors. */
+    LAYER_LSTM,      /* One LSTM layer over time, starting from a zero state. */
+    LAYER_ATTENTION, /* Causal multi-head attention on concatenated q, k and v. */
     LAYER_KINDS
 };
 
@@ -64,13 +64,15 @@ struct layer
     int from, with;
     uint32_t kernel, stride, pad; /* LAYER_CONV. */
     enum norm_kind norm;          /* LAYER_NORM. */
-    uint32_t groups;              /* NORM_GROUP; LAYER_ATTENTION: heads. */
-    uint32_t depth;               /* LAYER_LSTM: 0, 1, ...: "weight_ih_l0". */
-    bool bias;                    /* DENSE, SPARSE, CONV have one. */
-    bool positions;               /* LAYER_EMBED: a second table, by time. */
-    bool relu;                    /* At the end; where the kind says so, and
-                                   * of DENSE, SPARSE and CONV. */
-    size_t at[LAYER_PARAMS_MAX];  /* Index of each of the layer's parameters in the flat vector. */
+    /* Number of groups for NORM_GROUP; number of heads for LAYER_ATTENTION. */
+    uint32_t groups;
+    /* Index of an LSTM layer: 0, 1, ..., as in the parameter name "weight_ih_l0". */
+    uint32_t depth;
+    bool bias;      /* The layer has a bias. Used by DENSE, SPARSE and CONV. */
+    bool positions; /* LAYER_EMBED has a second table, indexed by time. */
+    /* Apply ReLU at the end. Used by DENSE, SPARSE, CONV and by kinds that mention it. */
+    bool relu;
+    size_t at[LAYER_PARAMS_MAX]; /* Index of each of the layer's parameters in the flat vector. */
 };
 
 /* One parameter tensor of a layer. */
@@ -85,31 +87,31 @@ struct layer_param
     float value; /* ... around this. */
 };
 
-/* Sparse rows of a batch: row i is entries start[i] to start[i + 1]. */
+/* Sparse rows of a batch. Row i has the entries start[i] to start[i + 1]. */
 struct sparse_rows
 {
     const size_t *start;    /* n + 1 */
-    const uint32_t *column; /* Ascending in a row, each < in.c. */
+    const uint32_t *column; /* Column of each entry, ascending within a row and below in.c. */
     const float *value;
 };
 
 struct layer_pass
 {
     uint32_t n;     /* Samples. */
-    bool training;  /* Batch statistics; `keep` is there for backward. */
-    const float *x; /* The model's flat vector. */
+    bool training;  /* Use batch statistics, and store `keep` for the backward pass. */
+    const float *x; /* Flat parameter vector of the model. */
     /* Gradient of the parameters. The layer writes all of its own part. For running statistics
      * the layer writes (running - batch). */
     float *grad;
     const float *in, *with;
-    const struct sparse_rows *rows; /* LAYER_SPARSE's input. */
+    const struct sparse_rows *rows; /* Input of LAYER_SPARSE. */
     float *out;
-    float *d_out;          /* Gradient by `out`; the layer may spoil it. */
+    float *d_out;          /* Gradient of the output. The layer may overwrite it. */
     float *d_in, *d_with;  /* NULL: the gradient is not needed. */
-    bool add_in, add_with; /* Add to d_in, d_with; else write all of it. */
-    float *keep;           /* op->keep() floats, from forward to backward; NULL
-                      * where !training. */
-    float *scratch;        /* op->scratch() floats, of this call. */
+    bool add_in, add_with; /* Add to d_in and d_with. false: overwrite them. */
+    /* Memory of op->keep() floats from the forward to the backward pass. NULL if !training. */
+    float *keep;
+    float *scratch; /* Memory of op->scratch() floats, valid during the call. */
 };
 
 struct layer_op
@@ -120,17 +122,18 @@ struct layer_op
      * the layer has none. */
     size_t (*params)(const struct layer *l, struct layer_param p[LAYER_PARAMS_MAX]);
 
-    /* Floats of a batch of n; NULL: none. Both grow with n. */
+    /* Return the floats for a batch of n. NULL: none. Both grow with n. */
     size_t (*keep)(const struct layer *l, uint32_t n);
     size_t (*scratch)(const struct layer *l, uint32_t n, bool training);
 
-    /* in, with -> out, keep */
+    /* Computes out and keep from in and with. */
     void (*forward)(const struct layer *l, const struct layer_pass *p);
 
-    /* d_out -> grad, d_in, d_with; in, with, out, keep as forward left them. */
+    /* Computes grad, d_in and d_with from d_out and the values of the forward pass. */
     void (*backward)(const struct layer *l, const struct layer_pass *p);
 
-    /* Multiply-adds of one sample's forward pass in products: for benches. */
+    /* Returns the multiply-adds in the matrix products of one sample's forward pass. Used by
+     * benchmarks. */
     double (*products)(const struct layer *l);
 };
 
@@ -158,20 +161,20 @@ static inline size_t layer_lesser(size_t a, size_t b)
 /* For the layers (nn/layers/layer.c). NaN stays NaN in a ReLU: it must reach the loss
  * and be seen there. */
 
-/* v[rows][cols] += bias[cols] (NULL: nothing), then ReLU if asked. */
+/* Adds bias[cols] (NULL: nothing) to v[rows][cols], then applies ReLU if requested. */
 void layer_bias(float *v, const float *bias, size_t rows, size_t cols, bool relu);
 
-/* d = 0 wherever out is not positive. */
+/* Sets d to 0 where out is not positive. */
 void layer_relu_mask(float *restrict d, const float *restrict out, size_t n);
 
 /* sum[cols] = the column sums of v[rows][cols]: 16 rows in float, these in
  * double; error at most 2^-20 of the sum of |v|. */
 void layer_column_sums(float *sum, const float *v, size_t rows, size_t cols);
 
-/* to [cols][rows] = the transpose of from [rows][cols]. */
+/* Writes the transpose of from[rows][cols] to to[cols][rows]. */
 void layer_transpose(float *restrict to, const float *restrict from, size_t rows, size_t cols);
 
-/* to = from, or to += from. */
+/* Copies from[] to to[], or adds it. */
 void layer_give(float *restrict to, const float *restrict from, size_t n, bool add);
 
 #endif

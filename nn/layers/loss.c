@@ -10,10 +10,10 @@
 
 enum {
     LANES = 16,
-    CHUNK = 256 /* Floats of a row that are worked on at a time. */
+    CHUNK = 256 /* Number of floats of a row that are processed at once. */
 };
 
-/* The lanes' total, pairwise. */
+/* Sums the lanes pairwise. */
 static double lanes_sum(const double l[LANES])
 {
     double s[4];
@@ -22,7 +22,7 @@ static double lanes_sum(const double l[LANES])
     return (s[0] + s[2]) + (s[1] + s[3]);
 }
 
-/* The largest of z[0..n), NaN anywhere aside. */
+/* Returns the largest of z[0..n). NaN is ignored. */
 VEC_CLONES static float largest(const float *z, size_t n)
 {
     float l[LANES];
@@ -39,7 +39,7 @@ VEC_CLONES static float largest(const float *z, size_t n)
     return l[0];
 }
 
-/* Is z[label] the first of the largest, and nothing NaN? */
+/* Returns whether z[label] is the first of the largest elements, and no element is NaN. */
 VEC_CLONES static bool is_right(const float *z, size_t n, size_t label)
 {
     float z_label = z[label];
@@ -51,7 +51,7 @@ VEC_CLONES static bool is_right(const float *z, size_t n, size_t label)
     return wrong == 0;
 }
 
-/* In double and in lanes: a softmax over many classes must add up to 1. */
+/* Sums in double and in lanes, because a softmax over many classes must add up to 1. */
 VEC_CLONES static double sum_of(const float *v, size_t n)
 {
     double l[LANES] = {0};
@@ -64,7 +64,7 @@ VEC_CLONES static double sum_of(const float *v, size_t n)
     return lanes_sum(l);
 }
 
-/* e = exp(z - top); e may be z. */
+/* Computes e = exp(z - top). e may be the same memory as z. */
 VEC_CLONES static void exponentials(float *e, const float *z, float top, size_t n)
 {
     for (size_t j = 0; j < n; j++)

@@ -22,21 +22,22 @@
 #include <string.h>
 
 enum {
-    CHUNK = 256, /* Rows of a chunk, of several times; a time at least. */
-    PANEL = 32,  /* Columns of a panel, a whole tile's. */
+    CHUNK = 256, /* Number of rows in a chunk of several time steps; at least one time step. */
+    PANEL = 32,  /* Number of columns in a panel: the width of a tile. */
     DEPTHS = 8
 };
 
-/* Sizes of a pass, and what its steps share. */
+/* Sizes of a pass, and memory that its steps share. */
 struct lstm
 {
     size_t n, times, in, wide; /* wide: H */
-    size_t chunk;              /* Times of a chunk. */
+    size_t chunk;              /* Number of time steps in a chunk. */
     const float *weight_ih, *weight_hh;
-    float *ih_t;   /* Forward: weight_ih transposed. */
-    float *panels; /* weight_hh in panels: transposed forward, as it is backward. */
-    float *bias;   /* Forward: both biases in one. Backward: an area. */
-    bool add_grad; /* Backward: a chunk is there already. */
+    float *ih_t; /* Forward pass: transposed weight_ih. */
+    /* weight_hh in panels: transposed in the forward pass, unchanged in the backward pass. */
+    float *panels;
+    float *bias;   /* Forward pass: sum of both biases. Backward pass: scratch area. */
+    bool add_grad; /* Backward pass: add to the gradient, because a chunk was processed already. */
 };
 
 static struct lstm lstm_of(const struct layer *l, const struct layer_pass *p)
@@ -77,14 +78,14 @@ static size_t lstm_keep(const struct layer *l, uint32_t n)
     return (size_t)n * l->in.h * 5 * l->out.c;
 }
 
-/* At most this many rows are in a chunk. */
+/* Returns the largest number of rows in a chunk. */
 static size_t chunk_rows(const struct layer *l, size_t n)
 {
     size_t most = n > CHUNK ? n : CHUNK, all = n * l->in.h;
     return most < all ? most : all;
 }
 
-/* Cut the next area of n floats off the scratch that is left. */
+/* Takes the next n floats of the scratch memory. */
 static float *cut_area(float **rest, size_t n)
 {
     float *area = *rest;
@@ -97,13 +98,13 @@ static size_t whole_panels(size_t cols)
     return (cols + PANEL - 1) / PANEL * PANEL;
 }
 
-/* Backward has more columns to fill up. */
+/* The backward pass pads more columns. */
 static size_t panels_size(size_t wide)
 {
     return 4 * wide * whole_panels(wide);
 }
 
-/* The sum of the areas that lstm_forward() and lstm_backward() cut off. */
+/* Returns the sum of the areas that lstm_forward() and lstm_backward() use. */
 static size_t lstm_scratch(const struct layer *l, uint32_t n, bool training)
 {
     size_t rows = chunk_rows(l, n), wide = l->out.c;
@@ -111,7 +112,7 @@ static size_t lstm_scratch(const struct layer *l, uint32_t n, bool training)
     return rows * a_row + 4 * n * wide + 4 * wide + panels_size(wide) + 4 * wide * l->in.c;
 }
 
-/* Rows of some times of v[n][times][w], time first. */
+/* Copies the rows of some time steps from v[n][times][w], ordered by time. */
 static void gather(float *to, const float *v, const struct lstm *m, size_t w, size_t from,
                    size_t some)
 {
@@ -131,7 +132,7 @@ static void gather_before(float *to, const float *h, const struct lstm *m, size_
     gather(to + m->n * m->wide, h, m, m->wide, 0, some - 1);
 }
 
-/* v[k][cols], with any two strides, to panels [k][PANEL] of columns. */
+/* Copies v[k][cols], with any two strides, to panels [k][PANEL] of columns. */
 static void cut_panels(float *to, const float *v, size_t k, size_t cols, const size_t strides[2])
 {
     for (size_t from = 0; from < cols; from += PANEL, to += k * PANEL) {
@@ -160,7 +161,7 @@ static void panels_product(const struct lstm *m, const float *a, size_t k, float
                                             .add = true});
 }
 
-/* One row's gates, from sums to values. */
+/* Computes the gates of one row from their sums. */
 VEC_CLONES static void squash(float *restrict gates, const float *restrict bias, size_t wide)
 {
     for (size_t j = 0; j < 2 * wide; j++)
@@ -196,7 +197,7 @@ static void step_forward(const struct lstm *m, float *gates, const float *c_befo
     }
 }
 
-/* The inputs' part of a chunk's gates. */
+/* Computes the contribution of the inputs to the gates of a chunk. */
 static void inputs_forward(const struct lstm *m, const float *in, size_t rows, float *gates)
 {
     tile_product(&(struct tile_product){.m = rows,
@@ -211,7 +212,7 @@ static void inputs_forward(const struct lstm *m, const float *in, size_t rows, f
                                         .ldc = 4 * m->wide});
 }
 
-/* Both biases, in one. */
+/* Adds both biases to one vector. */
 static void add_biases(float *bias, const float *x, const struct layer *l)
 {
     for (size_t j = 0; j < 4 * (size_t)l->out.c; j++)
@@ -298,7 +299,7 @@ static void step_backward(const struct lstm *m, const struct layer_pass *p, size
         panels_product(m, d_gates, 4 * wide, d_h - wide, stride, wide);
 }
 
-/* d weight (+)= d_gates^T v, of a chunk's rows v[rows][w]. */
+/* Computes d weight (+)= d_gates^T v for the rows v[rows][w] of a chunk. */
 static void weight_backward(const struct lstm *m, float *d_weight, const float *d_gates,
                             const float *v, size_t w, size_t rows)
 {
@@ -315,7 +316,7 @@ static void weight_backward(const struct lstm *m, float *d_weight, const float *
                                         .add = m->add_grad});
 }
 
-/* d_in of a chunk, by way of an area for its rows. */
+/* Computes d_in of a chunk, with scratch memory for its rows. */
 static void inputs_backward(const struct lstm *m, const struct layer_pass *p, const float *d_gates,
                             float *area, size_t from, size_t some)
 {
@@ -334,7 +335,7 @@ static void inputs_backward(const struct lstm *m, const struct layer_pass *p, co
             layer_give(p->d_in + (s * m->times + t) * m->in, area, m->in, p->add_in);
 }
 
-/* A chunk's part of the biases' gradient; each chunk's sum is rounded once. */
+/* Adds a chunk's part of the bias gradient. The sum of each chunk is rounded once. */
 static void biases_backward(const struct lstm *m, float *grad, float *area, const float *d_gates,
                             size_t rows)
 {

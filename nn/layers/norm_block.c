@@ -12,10 +12,11 @@ typedef int32_t bits __attribute__((vector_size(64), aligned(4), may_alias));
 enum {
     LANES = 16,
     WIDE = LAYER_NORM_WIDE, /* Number of columns whose sums are held in registers. */
-    SHORT = 16              /* Rows summed in float before double. */
+    /* Number of rows that are summed in float before the sum is added in double. */
+    SHORT = 16
 };
 
-/* (x - mean), its square. */
+/* Computes x - mean and its square. */
 static inline void pair_forward(const struct layer_norm_sums *s, size_t at, size_t j, floats to[2])
 {
     floats x = *(const floats *)(s->x + at) - *(const floats *)(s->mean + j);
@@ -45,7 +46,7 @@ static inline void add_lanes(double *restrict to, const floats *from)
         to[i] += (double)f[i];
 }
 
-/* WIDE columns, from j on, of rows of a period. */
+/* Sums WIDE columns, from column j on, over some rows of a period. */
 static inline __attribute__((always_inline)) void sum_columns(const struct layer_norm_sums *s,
                                                               size_t j, size_t rows, size_t period,
                                                               bool backward)
@@ -67,7 +68,7 @@ static inline __attribute__((always_inline)) void sum_columns(const struct layer
     }
 }
 
-/* Whole periods: sums of x - mean and its square. */
+/* Sums x - mean and its square over whole periods. */
 VEC_CLONES static void sum_forward(const struct layer_norm_sums *s, size_t rows, size_t period)
 {
     for (size_t j = 0; j < period; j += WIDE)
@@ -76,7 +77,7 @@ VEC_CLONES static void sum_forward(const struct layer_norm_sums *s, size_t rows,
 
 VEC_CLONES static void sum_backward(const struct layer_norm_sums *s, size_t rows, size_t period)
 {
-    struct layer_norm_sums k = *s; /* So that the branch is outside the loops. */
+    struct layer_norm_sums k = *s; /* The branch on this value is outside of the loops. */
     k.masked = false;
     if (s->masked) {
         k.masked = true;
@@ -103,7 +104,7 @@ static void sum_rest(const struct layer_norm_sums *s, size_t n)
     }
 }
 
-/* Whole periods go by the block; what is left is less than one. */
+/* Processes whole periods in blocks; the rest is less than a period. */
 void layer_norm_add_sums(const struct layer_norm_sums *s, size_t n, size_t period)
 {
     struct layer_norm_sums rest = *s;
@@ -132,7 +133,7 @@ static inline __attribute__((always_inline)) void line_period(const struct layer
     }
 }
 
-/* Each case has a loop without branches. */
+/* Each case has its own loop without branches. */
 VEC_CLONES void layer_norm_line(const struct layer_norm_line *k, size_t at, size_t n)
 {
     if (k->with != NULL && k->relu)
@@ -163,7 +164,7 @@ static inline __attribute__((always_inline)) void line_back_period(const struct 
     }
 }
 
-/* Each case has a loop without branches. */
+/* Each case has its own loop without branches. */
 VEC_CLONES void layer_norm_back(const struct layer_norm_back *k, size_t at, size_t n)
 {
     if (k->masked && k->add)
@@ -176,7 +177,7 @@ VEC_CLONES void layer_norm_back(const struct layer_norm_back *k, size_t at, size
         line_back_period(k, at, n, false, false);
 }
 
-/* g = d where the output is positive. */
+/* Sets g = d where the output is positive. */
 VEC_CLONES void layer_norm_mask(float *restrict g, const float *restrict d,
                                 const float *restrict out, size_t n)
 {

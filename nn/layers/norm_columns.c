@@ -30,18 +30,18 @@
 #include <string.h>
 
 enum {
-    LONG = 256,  /* Floats of a period, at least. */
-    BLOCK = 4096 /* Floats of a block, if a period is not longer. */
+    LONG = 256,  /* Smallest length of a period, in floats. */
+    BLOCK = 4096 /* Length of a block in floats, unless a period is longer. */
 };
 
 /* --- spans and periods --- */
 
 struct span
 {
-    size_t n; /* Spans of a batch. */
+    size_t n; /* Number of spans in a batch. */
     size_t rows, c;
     size_t times, period; /* period = times * c. */
-    size_t block;         /* Floats; whole periods. */
+    size_t block;         /* Floats of a block: whole periods. */
 };
 
 static struct span span_of(const struct layer *l, uint32_t n)
@@ -74,8 +74,8 @@ struct periods
 };
 
 enum {
-    FLOATS_A_COLUMN = 5 + 2 * 2, /* struct periods: for each column of a period ... */
-    FLOATS_A_CHANNEL = 3 + 2 * 2 /* ... and for each channel. */
+    FLOATS_A_COLUMN = 5 + 2 * 2, /* Floats in struct periods for each column of a period. */
+    FLOATS_A_CHANNEL = 3 + 2 * 2 /* Floats in struct periods for each channel. */
 };
 
 static struct periods periods_in(float *scratch, const struct span *s)
@@ -113,7 +113,8 @@ static void fold(double *v, const struct span *s)
 
 /* --- a span --- */
 
-/* Begin with nothing; add a block of n floats; all columns to channels. */
+/* sums_begin() clears the sums; the next functions add a block of n floats, and reduce columns
+ * to channels. */
 static void sums_begin(const struct layer_norm_sums *s, const struct span *of)
 {
     memset(s->first, 0, of->period * sizeof(double));
@@ -195,7 +196,7 @@ static void running_statistics(const struct layer *l, const struct layer_pass *p
     }
 }
 
-/* mean, scale and bias from a span's own[] and the parameters. */
+/* Fills mean, scale and bias from own[] of a span and the parameters. */
 static void fill_periods(const struct layer *l, const struct span *s, const struct periods *t,
                          const float *x, const float *own)
 {
@@ -224,7 +225,7 @@ static size_t columns_scratch(const struct layer *l, uint32_t n, bool training)
     return FLOATS_A_COLUMN * s.period + FLOATS_A_CHANNEL * s.c;
 }
 
-/* Write a span's output, from its end. */
+/* Writes the output of a span, from the end to the beginning. */
 static void span_out(const struct layer *l, const struct layer_pass *p, const struct span *s,
                      const struct periods *t, size_t from)
 {
@@ -303,7 +304,7 @@ static void group_coefficients(const struct layer *l, const struct layer_pass *p
     }
 }
 
-/* The sums of a span; returns where its g is. */
+/* Computes the sums of a span. Returns the position of its g. */
 static const float *span_sums(const struct layer *l, const struct layer_pass *p,
                               const struct span *s, const struct periods *t, size_t from)
 {

@@ -14,10 +14,10 @@ typedef float floats __attribute__((vector_size(64), aligned(4), may_alias));
 
 enum {
     LANES = 16,
-    SHORT = 16 /* Rows summed in float before they go to double. */
+    SHORT = 16 /* Number of rows that are summed in float before the sum is added in double. */
 };
 
-/* The sum of a vector's 16 floats, pairwise. */
+/* Sums the 16 floats of a vector pairwise. */
 static inline float total(const floats *v)
 {
     float f[LANES];
@@ -30,7 +30,7 @@ static inline float total(const floats *v)
 
 /* --- forward --- */
 
-/* Two passes, as the deviation is from the mean: {mean, 1 / deviation}. */
+/* Computes {mean, 1 / deviation} in two passes, because the deviation needs the mean. */
 VEC_CLONES static void row_statistics(const float *v, size_t n, float own[2])
 {
     floats s = {0}, q = {0};
@@ -52,7 +52,7 @@ VEC_CLONES static void row_statistics(const float *v, size_t n, float own[2])
     own[1] = 1.0f / sqrtf(squares / (float)n + (float)LAYER_NORM_EPS);
 }
 
-/* A row of c channels. */
+/* Arguments for one row of c channels. */
 struct row
 {
     const float *in, *weight, *bias, *with; /* with: may be NULL. */
@@ -62,7 +62,7 @@ struct row
     bool relu;
 };
 
-/* One row, from statistics to output, while it is in L1. */
+/* Normalises one row, while it is in the L1 cache. */
 VEC_CLONES static void row_out(const struct row *k)
 {
     const float *restrict in = k->in, *restrict weight = k->weight;
@@ -100,7 +100,7 @@ static void place_forward(const struct layer *l, const struct layer_pass *p)
 
 struct row_back
 {
-    const float *in, *d, *weight; /* d: the gradient behind the ReLU. */
+    const float *in, *d, *weight; /* d: gradient after the ReLU. */
     float *d_in;                  /* May be NULL. */
     float *d_weight, *d_bias;     /* Added to. */
     size_t c;
@@ -108,7 +108,7 @@ struct row_back
     bool add;
 };
 
-/* Means over the row of g = d weight and of g x_hat. */
+/* Computes the means over the row of g = d weight and of g x_hat. */
 VEC_CLONES static void row_means(const struct row_back *k, float means[2])
 {
     floats s = {0}, q = {0};
@@ -143,7 +143,7 @@ static inline __attribute__((always_inline)) void row_d_in(const struct row_back
     }
 }
 
-/* One row's part of the gradients by weight and bias. */
+/* Adds one row's part of the gradients of weight and bias. */
 VEC_CLONES static void row_gradients(const struct row_back *k)
 {
     const float *restrict in = k->in, *restrict d = k->d;
@@ -163,7 +163,7 @@ VEC_CLONES static void row_backward(const struct row_back *k, const float means[
         row_d_in(k, means, false);
 }
 
-/* Up to SHORT rows, from `first` on: d_in, and gradients added to v[2 c]. */
+/* Processes up to SHORT rows from `first` on: d_in, and gradients, which are added to v[2 c]. */
 static void rows_backward(const struct layer *l, const struct layer_pass *p, size_t first,
                           size_t rows, float *v)
 {

@@ -18,10 +18,10 @@
 
 enum { RUN = LAYER_SLACK, NOBODY = 4 };
 
-/* In the memory of a float. */
+/* An index stored in the memory of a float. */
 typedef int32_t word __attribute__((may_alias));
 
-/* The four places under an output are `next` and `down` floats apart. */
+/* The four input positions of an output are `next` and `down` floats apart. */
 struct window
 {
     size_t next, down;
@@ -33,13 +33,13 @@ static struct window window_of(const struct layer *l)
     return (struct window){l->in.c, (size_t)l->in.w * l->in.c};
 }
 
-/* The first channel of run r of a place. */
+/* Returns the first channel of run r of a position. */
 static inline size_t run_at(size_t r, size_t c)
 {
     return (r + 1) * RUN <= c || c < RUN ? r * RUN : c - RUN;
 }
 
-/* RUN outputs. The first of equals, as PyTorch has it; a NaN beats all. */
+/* Computes RUN outputs. The first of equal values wins, as in PyTorch; NaN wins over all values. */
 static inline __attribute__((always_inline)) void pool_run(float *restrict out,
                                                            word *restrict which,
                                                            const float *restrict in,
@@ -69,7 +69,7 @@ static inline __attribute__((always_inline)) void pool_run(float *restrict out,
     }
 }
 
-/* One row of `places` outputs; the upper input row begins at `in`. */
+/* Computes one row of `places` outputs. `in` is the beginning of the upper input row. */
 VEC_CLONES static void pool_row(float *out, word *which, const float *in, const struct layer *l)
 {
     struct window w = window_of(l);

@@ -106,7 +106,7 @@ static void add_forward(const struct layer *l, const struct layer_pass *p)
     sum_of(p->out, p->in, p->with, p->n * shape_size(l->out));
 }
 
-/* A sum hands its gradient on to both sides as it is. */
+/* The gradient of a sum is passed unchanged to both inputs. */
 static void add_backward(const struct layer *l, const struct layer_pass *p)
 {
     size_t n = p->n * shape_size(l->out);
@@ -131,7 +131,7 @@ const struct layer_op layer_add = {
 #define GELU_SCALE 1.5957691216057308f /* 2 sqrt(2 / pi) */
 #define GELU_CUBE  0.044715f
 
-/* The share of x that gets through: sigmoid(2 u). */
+/* Returns sigmoid(2 u), the factor of x in the GELU. */
 static inline float gelu_share(float x)
 {
     return vec_sigmoid(GELU_SCALE * (x + GELU_CUBE * x * x * x));
@@ -143,7 +143,7 @@ VEC_CLONES static void gelu(float *restrict out, const float *restrict in, size_
         out[i] = in[i] * gelu_share(in[i]);
 }
 
-/* Beyond 10 the slope is 0 or 1, and what it is made of overflows. */
+/* Beyond 10 the slope is 0 or 1, and its terms would overflow. */
 static inline float gelu_slope(float x)
 {
     x = vec_math_select(x > 10.0f, 10.0f, x);

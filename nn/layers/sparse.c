@@ -17,19 +17,19 @@
 #include <string.h>
 
 enum {
-    SOME = 4 /* Outputs at a time: sums that do not wait for each other. */
+    SOME = 4 /* Number of outputs processed at once, whose sums are independent. */
 };
 
-/* A batch, and some outputs of it. */
+/* A batch and some of its outputs. */
 struct part
 {
     const struct sparse_rows *rows;
     uint32_t n;
     size_t i_n, o_n;
-    size_t o, some; /* From o on, 1 to SOME. */
+    size_t o, some; /* First output, and number of outputs from 1 to SOME. */
 };
 
-/* Products of one row with `some` rows of weights, in double. */
+/* Computes the products of one row with `some` rows of weights, in double. */
 static inline __attribute__((always_inline)) void row_products(const struct part *k,
                                                                const float *weight, size_t row,
                                                                double sum[SOME], size_t some)

@@ -9,11 +9,11 @@
 #include <string.h>
 
 enum {
-    XI = 16, /* Matrices: the elements of a transformed tile. */
+    XI = 16, /* Number of matrices: the elements of a transformed tile. */
     TAPS = 9,
     APART = 16,             /* Floats between two matrices: their sizes are powers of two,
                   * and the same place of all 16 would share a cache set. */
-    U_FLOATS = 1 << 20,     /* Transformed weights of a slice, about. */
+    U_FLOATS = 1 << 20,     /* Approximate number of transformed weights of a slice. */
     U_CACHED = 1 << 16,     /* More transformed weights than this are read again for each block. */
     BLOCK_FLOATS = 1 << 17, /* Approximate number of floats in V and M of a block. */
     /* Least number of tiles in a block if U is not cached, and half of that number if U is
@@ -22,16 +22,17 @@ enum {
     WEIGHTS_FLOATS = TAPS * WINOGRAD_LANES * WINOGRAD_LANES
 };
 
-/* One pass: maps of `from` channels to maps of `to` channels. */
+/* Sizes of one pass from maps of `from` channels to maps of `to` channels. */
 struct winograd
 {
     const struct winograd_kernels *kernels;
     size_t h, w, from, to;
-    size_t strips, strip_tiles; /* Strips in the batch, tiles in a strip. */
-    size_t block, slice;        /* Strips, and channels of `to`, at a time. */
+    size_t strips, strip_tiles; /* Number of strips in the batch, and of tiles in a strip. */
+    /* Number of strips in a block, and of channels of `to` in a slice. */
+    size_t block, slice;
     size_t apart_u, apart_v, apart_m;
     float *zeros, *weights, *u, *v, *m;
-    size_t floats; /* Scratch that all this takes. */
+    size_t floats; /* Floats of scratch for the pass. */
 };
 
 /* Channels of `to` in a slice: all of them, or as many as U_FLOATS hold. */
@@ -95,7 +96,7 @@ size_t winograd_scratch(const struct layer *l, uint32_t n, bool training)
     return forward > back ? forward : back;
 }
 
-/* V of `count` strips from the first on. */
+/* Transforms `count` strips, from strip `first` on, to V. */
 static void maps_in(const struct winograd *g, const float *maps, size_t first, size_t count)
 {
     size_t row = g->w * g->from;
@@ -143,7 +144,7 @@ static void maps_out(const struct winograd *g, const struct target *to, size_t s
     }
 }
 
-/* The transformed gradient by a slice's outputs, in M's place. */
+/* Transforms the gradient of a slice's outputs, in the memory of M. */
 static void gradient_in(const struct winograd *g, const float *maps, size_t slice, size_t first,
                         size_t count)
 {
@@ -158,7 +159,7 @@ static void gradient_in(const struct winograd *g, const float *maps, size_t slic
     }
 }
 
-/* to[cols][rows] = the transpose of from[rows][cols]. */
+/* Writes the transpose of from[rows][cols] to to[cols][rows]. */
 static void transpose(float *restrict to, size_t ld_to, const float *restrict from, size_t ld_from,
                       size_t rows, size_t cols)
 {
@@ -167,7 +168,7 @@ static void transpose(float *restrict to, size_t ld_to, const float *restrict fr
             to[j * ld_to + i] = from[i * ld_from + j];
 }
 
-/* U (c x slice of o) of weights [o][c][9]; lanes are output channels. */
+/* Transforms weights [o][c][9] to U (c x slice of o). Lanes are output channels. */
 static void weights_forward(const struct winograd *g, const float *weights, size_t slice)
 {
     size_t columns = layer_lesser(g->slice, g->to - slice), row = g->from * TAPS;
@@ -229,7 +230,7 @@ static void products(const struct winograd *g, size_t slice, size_t count, bool 
     }
 }
 
-/* The gradient by U = V^T * that by M, or added to it. */
+/* Computes the gradient of U as V^T times the gradient of M, or adds it. */
 static void gradient_products(const struct winograd *g, size_t slice, size_t count, bool add)
 {
     size_t columns = layer_lesser(g->slice, g->to - slice);

@@ -36,7 +36,7 @@
  * sixteens. */
 bool winograd_fits(const struct layer *l);
 
-/* Floats of scratch for a batch of n; backward too where `training`. */
+/* Returns the floats of scratch for a batch of n, with `training` also for the backward pass. */
 size_t winograd_scratch(const struct layer *l, uint32_t n, bool training);
 
 /* The layer's forward pass; and backward in its two parts, with p->d_out

@@ -15,27 +15,27 @@
 #include <stddef.h>
 
 enum {
-    WINOGRAD_LANES = 16 /* Channels come in runs of this. */
+    WINOGRAD_LANES = 16 /* Channels are processed in runs of this length. */
 };
 
 struct winograd_strip
 {
-    size_t w;           /* Places of a row, even. */
-    size_t channels;    /* Floats from one place to the next. */
-    size_t columns;     /* Channels at work, from the pointers on. */
+    size_t w;           /* Number of positions in a row; even. */
+    size_t channels;    /* Floats from one position to the next. */
+    size_t columns;     /* Number of channels to process, from the pointers on. */
     size_t apart;       /* Floats from one matrix to the next. */
     float *matrix;      /* Row of the first tile in the first matrix. */
-    const float *in[4]; /* Rows of the map. */
+    const float *in[4]; /* Rows of the input map. */
     float *out[2];
     const float *bias; /* Or NULL. */
-    bool add, relu;    /* Output: add to what is there; then ReLU. */
+    bool add, relu;    /* add: add to the output; relu: then apply ReLU. */
 };
 
 struct winograd_kernels
 {
     bool (*runs_here)(void);
 
-    /* in[0..3] -> V: rows 2y - 1 to 2y + 2 of the map, zeros left and right. */
+    /* Transforms in[0..3], rows 2y - 1 to 2y + 2 of the map with zeros left and right, to V. */
     void (*strip_in)(const struct winograd_strip *s);
 
     /* M -> out[0..1]: rows 2y, 2y + 1. */
@@ -45,14 +45,15 @@ struct winograd_kernels
      * as weights_out() expects them. */
     void (*strip_gradient)(const struct winograd_strip *s);
 
-    /* Weights of 16 pairs of channels, g[9][16], to and from 16 matrices. */
+    /* Transforms the weights of 16 pairs of channels, g[9][16], to 16 matrices and back. */
     void (*weights_in)(float *u, size_t apart, const float *g);
     void (*weights_out)(float *g, const float *m, size_t apart);
 };
 
-extern const struct winograd_kernels *const winograd_all[]; /* NULL at end. */
+/* All kernels, the best first. NULL ends the list. */
+extern const struct winograd_kernels *const winograd_all[];
 
-/* The first that runs here. */
+/* Returns the first kernels that this CPU supports. */
 const struct winograd_kernels *winograd_kernels(void);
 
 #endif

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <limits.h>
 
-/* BLAS counts in int. */
+/* BLAS uses int for sizes. */
 static int dim(size_t n)
 {
     assert(n >= 1 && n <= INT_MAX);

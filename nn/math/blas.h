@@ -17,19 +17,19 @@
 
 struct blas_gemm
 {
-    size_t m, n, k; /* Each at least 1. */
-    const float *a; /* m x k, or k x m where a_transposed. */
+    size_t m, n, k; /* Sizes, each at least 1. */
+    const float *a; /* Matrix m x k, or k x m if a_transposed. */
     size_t lda;     /* Floats from one row of a to the next. */
     bool a_transposed;
-    const float *b; /* k x n, or n x k where b_transposed. */
+    const float *b; /* Matrix k x n, or n x k if b_transposed. */
     size_t ldb;
     bool b_transposed;
-    float *c; /* m x n; overlaps neither a nor b. */
+    float *c; /* Matrix m x n, which overlaps neither a nor b. */
     size_t ldc;
-    float beta; /* 0: c is written only, and may hold anything. */
+    float beta; /* Factor of the old c. 0: c is only written and may contain anything. */
 };
 
-/* Hold OpenBLAS to the calling thread. Idempotent; before the first product. */
+/* Makes OpenBLAS use the calling thread only. Called before the first product; may be repeated. */
 void blas_init(void);
 
 void blas_gemm(const struct blas_gemm *g);
@@ -44,15 +44,15 @@ void blas_gemm_ref(const struct blas_gemm *g);
  */
 struct blas_svd
 {
-    size_t m, n; /* Each at least 1; k at most BLAS_SVD_MAX, m n a 31-bit
-                   * number. */
-    float *a;    /* Destroyed. */
+    /* Sizes, each at least 1; k = min(m, n) is at most BLAS_SVD_MAX, and m n fits in 31 bits. */
+    size_t m, n;
+    float *a; /* Destroyed. */
     float *s, *u, *vt;
-    void *work; /* blas_svd_work() bytes, aligned as for a double. */
+    void *work; /* Memory of blas_svd_work() bytes, aligned for double. */
 };
 
 enum {
-    BLAS_SVD_MAX = 16384 /* LAPACK counts its work space in an int. */
+    BLAS_SVD_MAX = 16384 /* LAPACK uses int for the size of its work space. */
 };
 
 size_t blas_svd_work(size_t m, size_t n);

@@ -21,7 +21,7 @@ const char *number_digits(const char *p, uint64_t most, uint64_t *value)
     for (; *p >= '0' && *p <= '9'; p++) {
         uint64_t digit = (uint64_t)(*p - '0');
         if (digit > most || v > (most - digit) / 10)
-            return NULL; /* Asked before it is added, so that nothing wraps around. */
+            return NULL; /* Checked before the addition, so that the value does not overflow. */
         v = 10 * v + digit;
     }
     if (p == begin)

@@ -31,7 +31,7 @@ const char *number_plain(const char *p, uint32_t most, uint32_t *value);
  * chained. */
 const char *number_count(const char *p, uint32_t most, uint32_t *value);
 
-/* Is the whole text digits, of a number that fits? */
+/* Returns true if the whole text consists of digits of a number that fits in 64 bits. */
 bool number_whole(const char *text, uint64_t *value);
 
 /* Parses the decimal number at p, at most up to end, to the nearest double:

@@ -19,7 +19,7 @@
 struct parallel_for
 {
     uint32_t n;
-    struct member *members; /* n - 1: parts 1 and on. */
+    struct member *members; /* The n - 1 threads for the parts from 1 on. */
     uint32_t n_started;
     pthread_mutex_t lock;
     pthread_cond_t begin, done;
@@ -37,7 +37,7 @@ struct member
     pthread_t thread;
 };
 
-/* Wait for a run after `last`. False: the team is closing. */
+/* Waits for a run after `last`. Returns false if the threads are to end. */
 static bool next_run(struct parallel_for *t, uint64_t *last)
 {
     pthread_mutex_lock(&t->lock);
@@ -49,7 +49,7 @@ static bool next_run(struct parallel_for *t, uint64_t *last)
     return go;
 }
 
-/* The last one to end wakes the caller. */
+/* The last thread to finish wakes the caller. */
 static void end_part(struct parallel_for *t)
 {
     pthread_mutex_lock(&t->lock);
@@ -63,7 +63,7 @@ static void *member_main(void *arg)
     struct member *m = arg;
     uint64_t last = 0;
     while (next_run(m->team, &last)) {
-        /* Unlocked: the caller changes neither until this part has ended. */
+        /* Read without the lock, because the caller changes neither before this part has ended. */
         m->team->work(m->team->self, m->part);
         end_part(m->team);
     }
@@ -98,7 +98,7 @@ int parallel_for_open(struct parallel_for **out, uint32_t n)
     t->members = members;
     int err = pthread_mutex_init(&t->lock, NULL) | pthread_cond_init(&t->begin, NULL)
               | pthread_cond_init(&t->done, NULL);
-    assert(err == 0); /* With default attributes there is nothing to fail. */
+    assert(err == 0); /* With default attributes this call cannot fail. */
     if (start(t) != 0) {
         parallel_for_close(t);
         return -EAGAIN;

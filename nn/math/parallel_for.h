@@ -13,11 +13,13 @@
 
 struct parallel_for; /* Opaque. */
 
-/* A team of n >= 1, the caller counted. 0, -ENOMEM or -EAGAIN. */
+/* Starts n - 1 threads (n >= 1 parts, one of them in the calling thread). Returns 0, -ENOMEM or
+ * -EAGAIN. */
 __attribute__((warn_unused_result)) int parallel_for_open(struct parallel_for **team, uint32_t n);
 void parallel_for_close(struct parallel_for *team);
 
-/* Allocates nothing. One caller at a time. */
+/* Runs work(self, part) for each part and waits for all. Allocates nothing. One caller at a
+ * time. */
 void parallel_for_run(struct parallel_for *team, void (*work)(void *self, uint32_t part),
                       void *self);
 

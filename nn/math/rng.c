@@ -1,4 +1,4 @@
-/* nn/math/rng.c -- random streams by counter, and what is drawn from them. */
+/* nn/math/rng.c -- random streams by counter, and distributions. */
 #include "nn/math/rng.h"
 
 #include <assert.h>
@@ -30,7 +30,7 @@ double rng_unit(struct rng *r)
  * stream. */
 double rng_normal(struct rng *r)
 {
-    double u = 1.0 - rng_unit(r); /* In (0, 1]: the logarithm is finite. */
+    double u = 1.0 - rng_unit(r); /* The value is in (0, 1], so that its logarithm is finite. */
     double v = rng_unit(r);
     return sqrt(-2.0 * log(u)) * cos(6.283185307179586477 * v);
 }

@@ -56,7 +56,7 @@ static inline bool simd_runs_4(void)
 #define SIMD_FN          SIMD_JOIN(SIMD_TARGET, SIMD_LANES)
 #define SIMD_INLINE      SIMD_FN static inline __attribute__((always_inline))
 
-/* Loose: a vector may lie at any float. */
+/* Vector types without alignment: a vector may begin at any float. */
 typedef float vec_16 __attribute__((vector_size(64), aligned(4), may_alias, unused));
 typedef float vec_8 __attribute__((vector_size(32), aligned(4), may_alias, unused));
 typedef float vec_4 __attribute__((vector_size(16), aligned(4), may_alias, unused));

@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-    DISTANCE_MAX = 63, /* Bytes of a text that is compared. */
+    DISTANCE_MAX = 63, /* Largest number of bytes of a text that is compared. */
     WORD_MAX = DISTANCE_MAX + 1
 };
 
@@ -16,7 +16,7 @@ static size_t min3(size_t a, size_t b, size_t c)
     return m < c ? m : c;
 }
 
-/* A capital is no mistake. */
+/* Compares letters without case. */
 static bool same(char a, char b)
 {
     return tolower((unsigned char)a) == tolower((unsigned char)b);
@@ -41,7 +41,7 @@ size_t spelling_distance(const char *a, const char *b)
                 && before[j - 2] + 1 < now[j])
                 now[j] = before[j - 2] + 1;
         }
-        size_t *spare = before; /* The oldest row is written next. */
+        size_t *spare = before; /* The memory of the oldest row is used for the next one. */
         before = last;
         last = now;
         now = spare;
@@ -93,7 +93,7 @@ const char *spelling_question(const struct spelling *n, char *out, size_t cap)
     return out;
 }
 
-/* The nearest name to found[0..n). */
+/* Returns the most similar name to found[0..n). */
 static struct spelling nearest(const struct spelling_specs *s, char word[WORD_MAX],
                                const char *found, size_t n)
 {
@@ -121,7 +121,7 @@ const char *spelling_spec(const struct spelling_specs *s, const char *found,
     bool cut = letters < n && spelling_meant(&front) != NULL
                && (spelling_meant(&whole) == NULL || front.distance < whole.distance);
     const char *name = spelling_meant(cut ? &front : &whole);
-    if (name == NULL || (!cut && strcmp(words[0], name) == 0)) /* The name is right. */
+    if (name == NULL || (!cut && strcmp(words[0], name) == 0)) /* The name itself is right. */
         return out;
     const char *value = cut ? found + letters + (found[letters] == '-') : found + n;
     int len = snprintf(spec, sizeof spec, "%s%s%s", name, cut ? ":" : "", value);

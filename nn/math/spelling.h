@@ -18,18 +18,19 @@
  * of up to 63 bytes, capitals as small letters; longer ones count as far apart. */
 size_t spelling_distance(const char *a, const char *b);
 
-/* Is b near enough to a to be what was meant? */
+/* Returns whether b is similar enough to a to be proposed. */
 bool spelling_enough(const char *a, const char *b);
 
-/* A search for the nearest of many. All texts are borrowed. */
+/* A search for the most similar of many names. All texts are borrowed. */
 struct spelling
 {
-    const char *found; /* Set by the caller, before the first name is tried. */
-    const char *best;  /* The nearest so far, however far; NULL before the first. */
-    size_t distance;   /* How far that one is. */
+    /* The text that was found. Set by the caller before the first name is tried. */
+    const char *found;
+    const char *best; /* The most similar name so far. NULL before the first. */
+    size_t distance;  /* Distance of `best`. */
 };
 
-/* Try a name; of two at one distance the first stays. */
+/* Tries a name. Of two names at the same distance the first is kept. */
 void spelling_try(struct spelling *n, const char *name);
 
 /* Try each of the choices "a|b|c"; one that ends in ":N" as it is written. Only the first
@@ -38,7 +39,7 @@ void spelling_try(struct spelling *n, const char *name);
 enum { SPELLING_CHOICES_MAX = 128 };
 void spelling_try_choices(struct spelling *n, const char *choices, char room[SPELLING_CHOICES_MAX]);
 
-/* The nearest that was tried, if it is near enough; else NULL. */
+/* Returns the most similar name that was tried if it is similar enough, else NULL. */
 const char *spelling_meant(const struct spelling *n);
 
 /* The end of a sentence that refuses a name: ", did you mean ring?" in out[0..cap), or "" where
@@ -49,7 +50,7 @@ const char *spelling_question(const struct spelling *n, char *out, size_t cap);
  * you mean topk:0.1?". */
 struct spelling_specs
 {
-    const char *(*name)(size_t i); /* The i-th name; NULL behind the last. */
+    const char *(*name)(size_t i); /* Returns the i-th name. NULL: no more names. */
     /* Returns whether a spec is valid. NULL: not checked. If the whole proposal is not valid,
      * only the name is proposed. */
     bool (*valid)(const char *spec);

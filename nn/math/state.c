@@ -33,7 +33,7 @@ void state_close(struct state *s)
     *s = (struct state){0};
 }
 
-/* The first failure counts. */
+/* Only the first failure is reported. */
 __attribute__((format(printf, 2, 3))) static void fail(struct state *s, const char *format, ...)
 {
     va_list ap;

@@ -26,26 +26,26 @@
 
 enum {
     STATE_NAME_MAX = 80,      /* Bytes of a section's name, with the NUL. */
-    STATE_ERROR_MAX = 160,    /* Bytes of what state_end() says. */
+    STATE_ERROR_MAX = 160,    /* Size of the error message of state_end(), in bytes. */
     STATE_SECTIONS_MAX = 8192 /* Largest number of sections of a state. */
 };
 
 struct state_section
 {
     char name[STATE_NAME_MAX];
-    bool floats;  /* n / 4 float32, else n bytes. */
+    bool floats;  /* The section has n / 4 float32 values. false: n bytes. */
     size_t at, n; /* Bytes of the section: bytes[at..at + n), without padding. */
 };
 
 struct state
 {
     bool reading;
-    uint8_t *bytes; /* Owned where it is written; borrowed where it is read. */
+    uint8_t *bytes; /* Owned by a state that is written; borrowed by one that is read. */
     size_t n, cap;
     struct state_section *section; /* Likewise. */
     size_t n_sections, cap_sections;
 
-    /* Reading: the open section, and how far it has been read. */
+    /* While reading: the open section, and the position in it. */
     const struct state_section *open;
     size_t at;
     bool failed;
@@ -55,17 +55,17 @@ struct state
 
 /* Empty, to be written. A state may be used again: what it has allocated is kept. */
 void state_write(struct state *s);
-/* To be read. bytes and sections are borrowed, and lie within each other. */
+/* Prepares a state for reading. bytes and sections are borrowed and must be consistent. */
 void state_read(struct state *s, uint8_t *bytes, size_t n, struct state_section *section,
                 size_t n_sections);
-/* Frees what a written state owns. */
+/* Frees the memory of a written state. */
 void state_close(struct state *s);
 
-/* Begin a section of bytes; the one before has to have been read to its end. */
+/* Begins a section of bytes. When reading, the previous section must have been read to its end. */
 void state_section(struct state *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Reading: is there more in the open section? */
+/* While reading: returns whether the open section has more bytes. */
 bool state_more(const struct state *s);
-/* Is there one of that name? Writing: true. */
+/* Returns whether a section of this name exists. While writing: true. */
 bool state_has(const struct state *s, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -74,17 +74,18 @@ void state_u32(struct state *s, uint32_t *v);
 void state_u64(struct state *s, uint64_t *v);
 void state_i64(struct state *s, int64_t *v);
 void state_size(struct state *s, size_t *v); /* As 64 bits. */
-void state_bool(struct state *s, bool *v);   /* 0 or 1, nothing else. */
+/* Stores a bool as 0 or 1. Other values are refused when reading. */
+void state_bool(struct state *s, bool *v);
 void state_f32(struct state *s, float *v);
 /* Stores the bits of the value, also of NaN and infinities. */
 void state_f64(struct state *s, double *v);
 /* n float32 within the section. */
 void state_f32s(struct state *s, float *v, size_t n);
-/* A section of n float32, which must be finite where they are read. */
+/* A section of n float32 values, which must be finite when they are read. */
 void state_floats(struct state *s, float *v, size_t n, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Reading: what was just read cannot be. Writing: nothing. */
+/* While reading: refuses the value that was just read. While writing: does nothing. */
 void state_refuse(struct state *s, const char *why);
 /* Does the same if `good` is false. */
 void state_expect(struct state *s, bool good, const char *why);

@@ -21,9 +21,10 @@ struct thread_pool
 {
     pthread_mutex_t lock;
     pthread_cond_t given, done;
-    struct thread_pool_job *first, *last; /* Under the lock, like `quit` and each job's state. */
+    /* Queue of jobs. Guarded by the lock, like `quit` and the state of each job. */
+    struct thread_pool_job *first, *last;
     bool quit;
-    uint32_t n_members, n_started; /* Threads: members but for the caller. */
+    uint32_t n_members, n_started; /* Number of threads besides the caller. */
     struct member members[THREAD_POOL_MAX];
 };
 
@@ -47,14 +48,14 @@ static struct thread_pool_job *take(struct thread_pool *c, const struct thread_p
     return job;
 }
 
-/* Under the lock, which is let go meanwhile. */
+/* Called with the lock held; the lock is released while the job runs. */
 static void run(struct thread_pool *c, struct thread_pool_job *job, uint32_t member)
 {
     pthread_mutex_unlock(&c->lock);
     job->run(job->self, member);
     pthread_mutex_lock(&c->lock);
     job->state = THREAD_POOL_DONE;
-    pthread_cond_signal(&c->done); /* The caller alone waits for it. */
+    pthread_cond_signal(&c->done); /* Only the caller waits for this condition. */
 }
 
 static void *member_main(void *arg)

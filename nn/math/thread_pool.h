@@ -24,18 +24,19 @@ enum thread_pool_state {
  * where it is from thread_pool_give() until thread_pool_await(). */
 struct thread_pool_job
 {
-    void (*run)(void *self, uint32_t member); /* On the thread of this member; 0: the caller's. */
+    /* Runs on the thread of this member. 0: the caller's thread. */
+    void (*run)(void *self, uint32_t member);
     void *self;
     enum thread_pool_state state;
     struct thread_pool_job *next;
 };
 
-struct thread_pool; /* Opaque. Its functions are called by one thread. */
+struct thread_pool; /* The thread pool. Its functions are called by one thread. */
 
 /* n_members from 1 to THREAD_POOL_MAX, the caller among them. 0, -ENOMEM or -EAGAIN (no threads). */
 __attribute__((warn_unused_result)) int thread_pool_open(struct thread_pool **c,
                                                          uint32_t n_members);
-/* All jobs must have been awaited. NULL is fine. */
+/* Ends the threads. All jobs must have been awaited. NULL is allowed. */
 void thread_pool_close(struct thread_pool *c);
 
 /* Asserts that it is neither queued nor running. A crew of one does it at once. */
