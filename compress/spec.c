@@ -284,8 +284,8 @@ static int parse_option(struct parser *p, struct part text)
         return 0;
     }
     if (known == NULL)
-        return refuse_spec(p->error, "%.*s: there is no option %.*s here", shown(text), text.at,
-                           shown(name), name.at);
+        return refuse_spec(p->error, "%.*s: unknown option %.*s", shown(text), text.at, shown(name),
+                           name.at);
     if (twice)
         return refuse_spec(p->error, "%.*s: %s is given twice", shown(text), text.at, known->name);
     return refuse_spec(p->error, "%.*s: %s must be %s, found %.*s", shown(text), text.at,
@@ -487,7 +487,7 @@ static int order_rules(struct spec *s, const char *text, char *error)
     }
     if (at == s->n_rules)
         return refuse_spec(
-            error, "there is no default rule, expected one in front, such as none;%.80s", text);
+            error, "found no default rule, expected one in front, such as none;%.80s", text);
     struct spec_rule first = s->rule[at];
     memmove(&s->rule[1], &s->rule[0], at * sizeof first);
     s->rule[0] = first;

@@ -197,7 +197,7 @@ static void head_fields(struct wire_delta *h, struct state *s)
     state_f32(s, &h->x2);
     state_f32(s, &h->e2);
     state_u32(s, &h->momentum);
-    state_expect(s, h->momentum < WIRE_MOMENTUM_ONE, "a momentum that is none");
+    state_expect(s, h->momentum < WIRE_MOMENTUM_ONE, "an invalid momentum");
     state_u64(s, &h->hash);
     state_u32(s, &h->settled);
 }

@@ -140,7 +140,7 @@ static double get_double(struct in *in)
     uint64_t bits = get(in, sizeof bits);
     double v;
     memcpy(&v, &bits, sizeof v);
-    demand(in, isfinite(v), "moments with a value that is no number");
+    demand(in, isfinite(v), "moments with a value that is not a number");
     return in->wrong == NULL ? v : 0;
 }
 

@@ -211,8 +211,9 @@ static int note_cell(struct columns *c, struct column *column, enum columns_cell
                 : cell == COLUMNS_BROKEN && column->form != COLUMN_CATEGORIES
                     ? "a number such as 1957.25 or 1,957.25, or a category with a letter in it "
                       "(v1.2.3)"
-                : column->form == COLUMN_CATEGORIES ? "a category: the column begins with one"
-                                                    : "a number";
+                : column->form == COLUMN_CATEGORIES
+                    ? "a category, because the first cell of the column is one"
+                    : "a number";
     if (cell == COLUMNS_DATE || cell == COLUMNS_BROKEN)
         return -EINVAL;
     if (column->form == COLUMN_CATEGORIES) {

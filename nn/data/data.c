@@ -264,16 +264,15 @@ static int open_files(struct data *d, const struct data_spec *s, const char *kin
         err = read_both(d, s, &r, &train, &test, request->trained, error);
     bool all = is_bare(&d->train) || holds_all(d);
     if (err == 0 && is_bare(&d->train) && scale.hash != 0)
-        err =
-            file_error(error, s->path,
-                       "found no labels, expected the training files, and these files after "
-                       "test=: the table has so many columns that the run has no means and scales");
-    if (err == 0 && d->held_out == DATA_HELD_OTHER && scale.hash != 0)
         err = file_error(
             error, s->path,
-            "found files that are not the training files, expected the training files, and "
-            "these files after test=: the table has so many columns that the run has no means "
-            "and scales");
+            "found no labels, expected the training files, and these files after test=: the table "
+            "has too many columns for the run description to hold their means and scales");
+    if (err == 0 && d->held_out == DATA_HELD_OTHER && scale.hash != 0)
+        err = file_error(error, s->path,
+                         "found files that are not the training files, expected the training "
+                         "files, and these files after test=: the table has too many columns for "
+                         "the run description to hold their means and scales");
     if (err == 0)
         err = all ? 0 : validate(d, s->validate, s->path, error);
     if (err == 0 && d->train.shape.form == DATA_IMAGES && !data_kind_fixed(kind))

@@ -276,8 +276,8 @@ static int judge_name(const struct files *f, enum look *look, size_t i,
                           kind);
     else if (says && look[i] != LOOK_EMPTY)
         return file_error(error, path,
-                          "found no %s at its beginning, expected it as it is named like a file "
-                          "of %s beside it",
+                          "found no %s at the start of the file, expected it because the file's "
+                          "name matches a file of %s in the same directory",
                           kind, kind);
     return 0;
 }
@@ -332,7 +332,8 @@ int files_partner(const char *path, char found[DATA_SPEC_MAX], char error[DATA_E
     }
     if (!ok)
         return file_error(error, path, "the name is too long");
-    file_error(error, path, "found no %s beside it, expected that plain or with .gz", name);
+    file_error(error, path, "found no %s in the same directory, expected it plain or with .gz",
+               name);
     return -ENOENT;
 }
 

@@ -155,8 +155,7 @@ static int sniff(struct file *f, char error[FILE_ERROR_MAX])
     if (!f->gzip && named_gz(f->path))
         return got < 2 ? file_error(error, f->path, "found %zu bytes, expected gzip data", got)
                        : file_error(error, f->path,
-                                    "found first bytes %02x %02x, expected "
-                                    "1f 8b: it is no gzip file",
+                                    "found first bytes %02x %02x, expected 1f 8b: not a gzip file",
                                     magic[0], magic[1]);
     if (lseek(f->fd, 0, SEEK_SET) < 0)
         return file_world_error(error, f->path, "cannot seek", errno);

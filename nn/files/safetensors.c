@@ -132,10 +132,10 @@ static int refuse_name(const char *name, const struct segment *s, size_t n, cons
     spelling_question(&near, question, sizeof question);
     if (listed < n)
         return file_error(error, path,
-                          "tensor %.48s: the model has none of that name%s%s %s and %zu more", name,
-                          question, question[0] ? " It has" : ", but", list, n - listed);
-    return file_error(error, path, "tensor %.48s: the model has none of that name%s%s %s", name,
-                      question, question[0] ? " It has" : ", but", list);
+                          "tensor %.48s: the model has no tensor of that name%s%s %s and %zu more",
+                          name, question, question[0] ? " It has" : ", but", list, n - listed);
+    return file_error(error, path, "tensor %.48s: the model has no tensor of that name%s%s %s",
+                      name, question, question[0] ? " It has" : ", but", list);
 }
 
 /* A segment that is no tensor of the file, where there is one. */

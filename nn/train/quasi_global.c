@@ -46,6 +46,6 @@ void quasi_global_state(struct quasi_global *q, struct state *s)
 {
     state_u64(s, &q->round);
     state_f64(s, &q->way);
-    state_expect(s, isfinite(q->way) && q->way >= 0, "a round's way is no length");
+    state_expect(s, isfinite(q->way) && q->way >= 0, "the path length of a round is not a number");
     state_floats(s, q->begin, q->n, "optimizer.begin");
 }

@@ -61,8 +61,8 @@ int token_certify(struct certificate *c, const char *text, const uint8_t id[WIRE
     uint8_t raw[TOKEN_BYTES], msg[SIGNED_MAX], sk[64];
     if (!decode(raw, text)) {
         snprintf(error, TOKEN_ERROR_MAX,
-                 "found %zu characters that are no token, expected the %d that hearsay key invite "
-                 "prints",
+                 "found %zu characters that are not a token, expected the %d that hearsay key "
+                 "invite prints",
                  strlen(text), TOKEN_TEXT);
         sodium_memzero(raw, sizeof raw);
         return -EINVAL;

@@ -82,12 +82,12 @@ static int take_layers(struct segment **segments, const struct hearsay_layer *la
                        size_t *floats, char *error)
 {
     if (layers == NULL || n == 0)
-        return refuse(error, HEARSAY_USAGE, "there is no layer, expected one or more");
+        return refuse(error, HEARSAY_USAGE, "found no layer, expected one or more");
     if (n > UINT32_MAX) /* Each layer has at least one float. */
         return refuse(error, HEARSAY_USAGE, "there are %zu layers, expected fewer than 2^32", n);
     *segments = calloc(n, sizeof **segments);
     if (*segments == NULL)
-        return refuse(error, HEARSAY_SYSTEM, "there is no memory for %zu layers", n);
+        return refuse(error, HEARSAY_SYSTEM, "out of memory for %zu layers", n);
     for (size_t i = 0; i < n; i++) {
         int code = take_layer(&(*segments)[i], &layers[i], i, floats, error);
         if (code != HEARSAY_OK)
@@ -104,8 +104,7 @@ static int allocate(struct hearsay_codec *c, const struct segment *segments, siz
     int err = c->zeros == NULL ? -ENOMEM : compress_open(&c->compress, c->spec, segments, n);
     if (err == 0)
         return HEARSAY_OK;
-    return refuse(error, HEARSAY_SYSTEM, "there is no memory for %s and %zu floats", c->spec,
-                  c->floats);
+    return refuse(error, HEARSAY_SYSTEM, "out of memory for %s and %zu floats", c->spec, c->floats);
 }
 
 static int open_codec(struct hearsay_codec *c, const char *spec, const struct hearsay_layer *layers,
@@ -113,7 +112,7 @@ static int open_codec(struct hearsay_codec *c, const char *spec, const struct he
 {
     char sentence[COMPRESS_ERROR_MAX];
     if (spec == NULL)
-        return refuse(error, HEARSAY_USAGE, "there is no spec, expected one such as topk:0.01");
+        return refuse(error, HEARSAY_USAGE, "found no spec, expected one such as topk:0.01");
     if (compress_canonical(spec, c->spec, sentence) != 0)
         return refuse(error, HEARSAY_USAGE, "%s", sentence);
     struct segment *segments = NULL;
@@ -129,11 +128,11 @@ int hearsay_codec_open(struct hearsay_codec **out, const char *spec,
 {
     C_LOCALE_HERE;
     if (out == NULL)
-        return refuse(error, HEARSAY_USAGE, "there is no place for the codec: c is NULL");
+        return refuse(error, HEARSAY_USAGE, "c is NULL, expected a place for the codec");
     *out = NULL;
     struct hearsay_codec *c = calloc(1, sizeof *c);
     if (c == NULL)
-        return refuse(error, HEARSAY_SYSTEM, "there is no memory for a codec");
+        return refuse(error, HEARSAY_SYSTEM, "out of memory for a codec");
     int code = open_codec(c, spec, layers, n_layers, error);
     if (code != HEARSAY_OK) {
         hearsay_codec_close(c);

@@ -446,7 +446,7 @@ const void *hearsay_kept(const struct hearsay *h, size_t *n, uint64_t *round)
 
 const char *hearsay_error(const struct hearsay *h)
 {
-    return h != NULL ? h->error : "there is no handle";
+    return h != NULL ? h->error : "the handle is NULL";
 }
 
 const char *hearsay_verdict(const struct hearsay *h)

@@ -18,7 +18,7 @@ static const uint64_t most_bytes = UINT64_C(64) << 30;
 #define ROWS_INITIAL                                                                               \
     {                                                                                              \
         .name = "initial", .kind = OPTION_CHOICE, .arg = "false|true", .fallback = "false",        \
-        .help = "true: a run that has not begun yet begins with the model of this peer"            \
+        .help = "true: a run that has not started yet starts with the model of this peer"          \
     }
 
 /* clang-format off */
@@ -234,9 +234,9 @@ static int check_initial(struct hearsay *h)
     if (!handle_is_initial(h))
         return HEARSAY_OK;
     if (h->by_model)
-        return handle_fail(h, HEARSAY_USAGE,
-                           "--initial: found it with --model, whose initial model follows from "
-                           "--seed or --init; expected --initial or --model, not both");
+        return handle_fail(
+            h, HEARSAY_USAGE,
+            "--initial: not with --model, whose initial model comes from --seed or --init");
     if (!h->config.node.found)
         return handle_fail(h, HEARSAY_USAGE,
                            "--initial: found a peer that takes the run from others, expected a "

@@ -160,10 +160,10 @@ static int check_overlap(const struct tensors *t, char error[TENSORS_ERROR_MAX])
     for (size_t i = 1; i < t->n && err == 0; i++)
         if ((uintptr_t)at[i]->data - (uintptr_t)at[i - 1]->data
             < at[i - 1]->n * width(at[i - 1]->type))
-            err = refuse(error, -EINVAL,
-                         "tensors %s and %s: found memory that both have, expected each to have "
-                         "its own",
-                         at[i - 1]->name, at[i]->name);
+            err = refuse(
+                error, -EINVAL,
+                "tensors %s and %s: found shared memory, expected memory of its own for each",
+                at[i - 1]->name, at[i]->name);
     free(at);
     return err;
 }

@@ -99,7 +99,7 @@ int cmd_checkpoint_check_owner(const struct cmd_checkpoint *k, const struct opti
     bool unowned;
     uv_identity_text(id, owner);
     if (checkpoint_store_check_owner(&k->slots, &k->found, &own, &unowned, error) < 0)
-        return cmd_fail(o, CMD_USAGE, "%s; --fresh moves it aside and begins anew", error);
+        return cmd_fail(o, CMD_USAGE, "%s; --fresh moves it aside and starts the run again", error);
     if (unowned)
         cmd_fail(o, CMD_OK, "note: %s" CHECKPOINT_STORE_UNOWNED, k->slots.dir);
     return CMD_OK;

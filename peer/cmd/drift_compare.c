@@ -248,9 +248,9 @@ int drift_compare_sketches(struct drift *d, uint32_t ms)
     if (!d->w.has_run)
         return no_comparison(&d->look, "no peer has reported a run yet");
     if (cmd_run_is_layout(&d->w.run))
-        return no_comparison(
-            &d->look,
-            "the run trains a program's own model, whose layers are not known here; use --exact");
+        return no_comparison(&d->look,
+                             "the run trains the model of a program that uses the library, so its "
+                             "layers are unknown to this command; use --exact");
     int code = cut(d, &layers);
     if (code != CMD_OK)
         return code;

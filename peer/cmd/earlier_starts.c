@@ -113,15 +113,15 @@ static void say_where(char *text, size_t size, const struct cmd_local_stop *s, u
     cmd_checkpoint_rounds(&c, s->out, s->n_peers, lock_step);
     *resumes = c.all ? c.round : 0;
     if (c.all)
-        snprintf(text, size, "goes on from round %llu", (unsigned long long)c.round);
+        snprintf(text, size, "resumes from round %llu", (unsigned long long)c.round);
     else if (c.there && !lock_step)
-        snprintf(text, size, "goes on from each peer's own checkpoint, of rounds %llu to %llu",
+        snprintf(text, size, "resumes from each peer's own checkpoint, of rounds %llu to %llu",
                  (unsigned long long)c.round, (unsigned long long)c.last);
     else if (c.there)
         snprintf(text, size,
                  "starts again from round 0, because no round has a checkpoint of every peer");
     else
-        snprintf(text, size, "begins again, as there is no checkpoint yet");
+        snprintf(text, size, "starts again, because there is no checkpoint yet");
 }
 
 void cmd_local_report_resume(const struct options *o, const char *out, uint32_t n,
@@ -130,7 +130,7 @@ void cmd_local_report_resume(const struct options *o, const char *out, uint32_t 
     struct cmd_checkpoint_rounds c;
     cmd_checkpoint_rounds(&c, out, n, run->policy == RUN_SYNC);
     if (c.all)
-        cmd_fail(o, CMD_OK, "going on with the run in %s, from round %llu of %llu", out,
+        cmd_fail(o, CMD_OK, "resuming the run in %s, from round %llu of %llu", out,
                  (unsigned long long)c.round, (unsigned long long)run->rounds);
     else if (c.there)
         cmd_fail(o, CMD_OK, "resuming the run in %s; each peer continues from its own checkpoint",

@@ -176,7 +176,7 @@ static void warn_majority(const struct options *o, const struct evaluation *e)
 {
     char why[DIVERGENCE_TEXT];
     if (divergence_majority(&e->report, why))
-        cmd_fail(o, CMD_OK, "warning: nothing was learnt: %s", why);
+        cmd_fail(o, CMD_OK, "warning: the model is no better than guessing: %s", why);
 }
 
 /* Reads the run, the data and the model, evaluates the model and prints the result. Returns the

@@ -120,14 +120,14 @@ static void say_resumption(const struct cmd_peer_report *r, const struct node *n
     checkpoint_heads_rounds(r->diary.dir, round);
     fprintf(stderr, "hearsay peer: %s: the same command ", r->diary.name);
     if (round[0] == 0)
-        fprintf(stderr, "begins again, or joins the others, as there is no checkpoint\n");
+        fprintf(stderr, "starts again, or joins the other peers, because there is no checkpoint\n");
     else if (run != NULL && run->policy == RUN_SYNC && round[1] != 0)
         fprintf(stderr,
-                "goes on from round %" PRIu64 ", or from %" PRIu64
+                "resumes from round %" PRIu64 ", or from %" PRIu64
                 " where others have no checkpoint of that\n",
                 round[0], round[1]);
     else
-        fprintf(stderr, "goes on from round %" PRIu64 "\n", round[0]);
+        fprintf(stderr, "resumes from round %" PRIu64 "\n", round[0]);
 }
 
 /* Prints the last messages for people. Not called after a usage error, because its message says

@@ -173,7 +173,7 @@ static void say(const struct prediction *p)
         fputs("labelled all rows of --data; the model was trained on them\n", stderr);
     if (p->loaded.data.held_out == DATA_HELD_SHARE)
         fprintf(stderr,
-                "these are the rows held out, %g of all; all rows are those of "
+                "labelled the held-out rows, a share of %g; to label all rows, give "
                 "csv:FILE,test=FILE or libsvm:FILE,test=FILE\n",
                 p->loaded.data.share);
 }

@@ -317,7 +317,7 @@ static void say_run(struct probe *p)
     char keys[TEXT_MAX / 2];
     double took = since(p->begun_ns);
     if (p->refused) {
-        say(p, STEP_RUN, false, took, "%s admits only who is in its members file: %s", p->name,
+        say(p, STEP_RUN, false, took, "%s admits only identities on its allow-list: %s", p->name,
             p->has_identity ? "that identity is not"
                             : "--identity FILE names the key of one that is");
     } else if (!p->greeted && p->ended) {

@@ -106,8 +106,8 @@ void cmd_progress_codecs_print(const struct cmd_progress_codecs *r, FILE *out)
     }
     fprintf(out, ", chosen by --compress auto%s\n", r->by_link ? ", as its link takes it" : "");
     if (r->n_looked == 0 && !r->by_link)
-        fputs("the drift was not known while it trained (figures take a window of rounds, and come "
-              "seldom for small models and without lock step): the codec is the one that auto "
-              "begins with\n",
+        fputs("the consensus distance was not known during training (an estimate takes a window of "
+              "rounds, and is rare for small models and without --policy sync), so auto kept its "
+              "first codec\n",
               out);
 }

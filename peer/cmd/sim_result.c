@@ -242,8 +242,7 @@ static void print_text(const struct simulation *s, const struct result *r)
     cmd_progress_codecs_print(&r->rungs, stdout);
     uint64_t n_rounds = r->rounds + r->settle_rounds;
     printf(
-        "bytes sent      %s by all peers, %s a peer and round, those of the consensus phase among "
-        "them\n",
+        "bytes sent      %s by all peers, %s per peer and round, including the consensus phase\n",
         cmd_progress_bytes(all, r->sent),
         cmd_progress_bytes(each, n_rounds > 0 ? r->sent / s->n / n_rounds : 0));
     printf("%s\n", r->outcome.text);

@@ -56,9 +56,10 @@ static void fields(struct cmd_train *t, struct state *s)
 static int checkpoint_refuse(const struct cmd_train *t, const struct checkpoint_file *m,
                              const char *why, bool no_memory)
 {
-    return cmd_fail(t->o, no_memory ? CMD_FAILED : CMD_USAGE,
-                    "the checkpoint of round %llu in %s cannot be used: %s; --fresh begins anew",
-                    (unsigned long long)m->label.beat, t->out, why);
+    return cmd_fail(
+        t->o, no_memory ? CMD_FAILED : CMD_USAGE,
+        "the checkpoint of round %llu in %s cannot be used: %s; --fresh starts the run again",
+        (unsigned long long)m->label.beat, t->out, why);
 }
 
 /* Restores the training from the newest checkpoint. Refuses a checkpoint of a cluster's peer or
@@ -92,7 +93,7 @@ static void on_written(void *self, const struct uv_writer_result *r)
         *warns = (struct log_backoff){0};
     } else if (log_backoff_count(warns, uv_hrtime() / 1000000)) {
         cmd_train_end_line(t);
-        cmd_fail(t->o, CMD_OK, "warning: %s; training goes on (%llu so far)", r->why,
+        cmd_fail(t->o, CMD_OK, "warning: %s; training continues (%llu so far)", r->why,
                  (unsigned long long)warns->n);
     }
 }
@@ -229,7 +230,7 @@ int cmd_train_write_model(struct cmd_train *t)
         int64_t wait_us = retry_failed(&retry, now_us, patience_us, &say);
         if (cmd_stop_asked() || wait_us == 0)
             return cmd_fail(t->o, CMD_FAILED, "%s; the model is lost%s", why,
-                            t->keep.kept > 0 ? ", and the same command goes on from a checkpoint"
+                            t->keep.kept > 0 ? ", and the same command resumes from a checkpoint"
                                              : "");
         if (say)
             cmd_fail(t->o, CMD_OK, "warning: %s; the model stays in memory; retrying for %lld s",

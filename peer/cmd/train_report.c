@@ -270,9 +270,9 @@ int cmd_train_result(struct cmd_train *t, int exit_code)
 
 int cmd_train_interrupted(struct cmd_train *t)
 {
-    char how[CMD_PROGRESS_TEXT * 2] = "begins again, as there is no checkpoint";
+    char how[CMD_PROGRESS_TEXT * 2] = "starts again, because there is no checkpoint";
     if (t->keep.kept > 0)
-        snprintf(how, sizeof how, "goes on from round %" PRIu64, t->keep.kept);
+        snprintf(how, sizeof how, "resumes from round %" PRIu64, t->keep.kept);
     cmd_fail(t->o, CMD_OK, "interrupted at round %" PRIu64 " of %" PRIu64 "%s%s%s%s", t->round,
              t->run.rounds, t->out ? ", the model so far is in " : "", t->out ? t->out : "",
              t->out ? "; the same command " : "", t->out ? how : "");

@@ -246,7 +246,7 @@ static int take_init(struct cmd_training *t, const struct run *run, char error[R
         return err;
     if (strcmp(text, sgd_values(run)->init) != 0) {
         snprintf(error, RUN_ERROR_MAX,
-                 "--init %.160s: found the model %s, but the run begins with %s%s", t->init_path,
+                 "--init %.160s: found the model %s, but the run starts with %s%s", t->init_path,
                  text, wanted ? "" : "no file: init=", sgd_values(run)->init);
         return -EINVAL;
     }

@@ -34,12 +34,11 @@ static bool gathers(const struct snapshot *s, char text[HEALTH_TEXT])
         return say(text, false,
                    "joining: this peer has no run yet, and waits for a peer that has one");
     if (live < s->min_peers)
-        return say(text, false, "joining: %u of %u members are here", live, s->min_peers);
-    return say(
-        text, false,
-        "joining: %u members are here, %u are needed; this peer waits for their edges, or for a "
-        "model",
-        live, s->min_peers);
+        return say(text, false, "joining: %u of %u members are present", live, s->min_peers);
+    return say(text, false,
+               "joining: %u members are present, %u are needed; this peer waits for their edges or "
+               "for a model",
+               live, s->min_peers);
 }
 
 bool health_ready(const struct snapshot *s, int64_t now_us, char text[HEALTH_TEXT])

@@ -81,15 +81,15 @@ static const struct
     [TEST_LOSS] = {"test_loss", gauge, "Mean loss on held-out samples at the last evaluation."},
     [DRIFT] = {"drift", gauge, "Estimated consensus distance of the models, absolute."},
     [RELATIVE_DRIFT] = {"relative_drift", gauge, "Estimated consensus distance, relative to the norm of the mean model."},
-    [DRIFT_ROUND] = {"drift_round", gauge, "The round whose state the drift estimates; rounds of the consensus phase count on."},
+    [DRIFT_ROUND] = {"drift_round", gauge, "Round that the drift estimate describes; rounds of the consensus phase are added."},
     [DRIFT_AGE] = {"drift_age_rounds", gauge, "Rounds that have been done since that one."},
-    [FINAL_DRIFT] = {"final_drift", gauge, "Relative drift at which the consensus phase of the run ends; 0: there is none."},
+    [FINAL_DRIFT] = {"final_drift", gauge, "Relative drift at which the consensus phase ends; 0: no consensus phase."},
     [DRIFT_EXCESS] = {"drift_excess", gauge, "Drift in units of what exact exchange would have (--compress auto)."},
     [DRIFT_TARGET] = {"drift_target", gauge, "The drift excess that the run asks for while training (--drift-target)."},
     [OWN_DISTANCE] = {"own_distance", gauge, "Estimated distance of this peer's model from the mean."},
     [STATISTICS] = {"statistics_disagreement", gauge, "Relative distance of running statistics over the worst edge."},
     [GAMMA] = {"gamma", gauge, "Consensus step size, mean over the edges."},
-    [GOODPUT] = {"goodput_bytes_per_second", gauge, "What the slowest edge takes beside what is latency."},
+    [GOODPUT] = {"goodput_bytes_per_second", gauge, "Transmission time of the slowest edge without its latency."},
     [BYTES_AHEAD] = {"ahead_bytes_total", counter, "Bytes of deltas that went out before their round's local steps were over."},
     [LIVE] = {"live_members", gauge, "Members that live and count, this peer included."},
     [MIN_PEERS] = {"run_min_peers", gauge, "Members that the run waits for before its first round."},
@@ -105,7 +105,7 @@ static const struct
     [CHECKPOINT_SECONDS] = {"checkpoint_seconds_total", counter, "Time that checkpoints took from training."},
     [CHECKPOINTS_FAILED] = {"checkpoints_failed", gauge, "Checkpoints that could not be stored since the last one that was."},
     [LINES_MISSING] = {"lines_missing", gauge, "Lines of metrics.jsonl that wait for the disk, or are lost."},
-    [MODEL_UNSTORED] = {"model_unstored", gauge, "1 while the model is in memory only, as the disk did not take it."},
+    [MODEL_UNSTORED] = {"model_unstored", gauge, "1 while the model is in memory only, because writing it failed."},
     [DISK_FREE] = {"disk_free_bytes", gauge, "Room on the disk of --out."},
     [UPTIME] = {"uptime_seconds", gauge, "Time since this process began."},
     [SNAPSHOT_AGE] = {"snapshot_age_seconds", gauge, "Time since the peer's loop was last heard of: about 1 at most."},
@@ -255,7 +255,7 @@ static void write_info(struct text *t, const struct snapshot *s)
     write_run(t, s);
     if (s->codec[0] == '\0')
         return;
-    write_head(t, "codec_info", gauge, "What this peer's deltas come in now, and who chose that.");
+    write_head(t, "codec_info", gauge, "Codec of this peer's deltas, and what chose it.");
     text_add(t, "hearsay_codec_info");
     write_label(t, "{", "codec", s->codec);
     write_label(t, ",", "by", s->figures.rung_by != NULL ? s->figures.rung_by : "run");

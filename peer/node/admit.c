@@ -134,16 +134,16 @@ static void say_refused(struct sessions *s, const char *name, const uint8_t id[W
         break;
     case REFUSED_ISSUER:
         env_note(s->env, NOTE_WARNING,
-                 "refused %s (%.8s): its token is of %s, which is not in the members file", name,
-                 hex(id, x), hex(other, y));
+                 "refused %s (%.8s): its token was signed by %s, which is not in the members file",
+                 name, hex(id, x), hex(other, y));
         break;
     case REFUSED_FORGED:
         env_note(s->env, NOTE_WARNING, "refused %s (%.8s): its token is forged", name, hex(id, x));
         break;
     case REFUSED_NAME:
         env_note(s->env, NOTE_WARNING,
-                 "refused %s (%.8s): that is the name of %.8s, which lives; each member needs a "
-                 "name of its own",
+                 "refused %s (%.8s): that name belongs to %.8s, which is alive; each member needs "
+                 "its own name",
                  name, hex(id, x), hex(other, y));
         break;
     }
@@ -205,9 +205,10 @@ void admit_one_of_two(struct sessions *s, const struct record *a, const struct r
     const struct link *l = sessions_to(s, gone.id);
     char x[2 * WIRE_ID_BYTES + 1], y[2 * WIRE_ID_BYTES + 1];
     if (env_same_id(gone.id, v->config.id)) {
-        env_note(v, NOTE_ERROR,
-                 "two members are called %s: %.8s, and this one, %.8s, which began later, and ends",
-                 gone.name, hex(other->id, x), hex(gone.id, y));
+        env_note(
+            v, NOTE_ERROR,
+            "two members are called %s: %.8s and this one, %.8s, which started later and ends now",
+            gone.name, hex(other->id, x), hex(gone.id, y));
         sessions_leave(s);
         env_end(v, 2);
         return;
@@ -258,12 +259,12 @@ static void revoke(struct sessions *s, const struct record *r, enum wire_refusal
     char x[2 * WIRE_ID_BYTES + 1], y[2 * WIRE_ID_BYTES + 1];
     if (why == REFUSED_ISSUER)
         env_note(s->env, NOTE_WARNING,
-                 "%s (%.8s) is a member no longer: its token is of %.8s, which is not in the "
-                 "members file",
+                 "%s (%.8s) is no longer a member: its token was signed by %.8s, which is not in "
+                 "the members file",
                  r->name, hex(r->id, x), hex(r->certificate.issuer, y));
     else
         env_note(s->env, NOTE_WARNING,
-                 "%s (%.8s) is a member no longer: it is not in the members file", r->name,
+                 "%s (%.8s) is no longer a member: it is not in the members file", r->name,
                  hex(r->id, x));
     members_refuse(s->env->members, r->id, true, s->env->now_us);
 }
@@ -303,7 +304,8 @@ void admit_list(struct sessions *s, const struct node_event *ev)
     char x[2 * WIRE_ID_BYTES + 1];
     uint8_t(*id)[WIRE_ID_BYTES] = malloc((ev->admit.n + 1) * sizeof *id);
     if (id == NULL) {
-        env_note(s->env, NOTE_ERROR, "no memory for the members file; the one before counts");
+        env_note(s->env, NOTE_ERROR,
+                 "out of memory for the members file; the previous one stays in use");
         return;
     }
     if (ev->admit.n > 0)
@@ -362,7 +364,7 @@ static void say_why(struct sessions *s, const struct wire_refused *m)
         break;
     case REFUSED_ISSUER:
         env_note(v, NOTE_WARNING,
-                 "%s does not admit this peer: whoever made its token is not in the members file",
+                 "%s does not admit this peer: the signer of its token is not in the members file",
                  m->name);
         break;
     case REFUSED_FORGED:
@@ -370,8 +372,8 @@ static void say_why(struct sessions *s, const struct wire_refused *m)
         break;
     case REFUSED_NAME:
         env_note(v, NOTE_WARNING,
-                 "%s does not admit this peer, %.8s: the name %s is that of %.8s, which lives; "
-                 "--name gives it another",
+                 "%s does not admit this peer, %.8s: the name %s belongs to %.8s, which is alive; "
+                 "choose another with --name",
                  m->name, hex(v->config.id, x), v->config.name, hex(m->other, y));
         break;
     }
@@ -413,7 +415,7 @@ void admit_tick(struct sessions *s)
     if (has_session(s) || now - a->last_us > QUIET_REFUSED_US) {
         a->refused_us = 0;
     } else if (now - a->refused_us >= REFUSED_END_US) {
-        env_note(s->env, NOTE_ERROR, "nobody admits this peer: it ends");
+        env_note(s->env, NOTE_ERROR, "no peer admits this peer: it ends");
         env_end(s->env, 2);
     }
 }

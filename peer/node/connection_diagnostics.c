@@ -25,26 +25,27 @@ const char *connection_diagnostics_why(enum node_why why)
     case NODE_WHY_REFUSED:
         return "nothing listens there (connection refused)";
     case NODE_WHY_UNREACHABLE:
-        return "there is no way to the host";
+        return "no route to the host";
     case NODE_WHY_TIMEOUT:
         return "no answer (timed out)";
     case NODE_WHY_CLOSED:
-        return "it ends the connection at our first message: it does not hold the same cluster "
-               "key, or is no hearsay";
+        return "it closes the connection at the first message: it does not have the same cluster "
+               "key, or is not a hearsay peer";
     case NODE_WHY_MUTE:
-        return "it accepts the connection and says nothing: it is still reading its data, hangs, "
-               "or "
-               "is no hearsay peer";
+        return "it accepts the connection and sends nothing: it is still reading its data, hangs, "
+               "or is not a hearsay peer";
     case NODE_WHY_SLOW:
-        return "its handshake was not done in time: an older release, or a lossy network";
+        return "its handshake did not finish in time: an older release, or a lossy network";
     case NODE_WHY_BROKEN:
-        return "the connection broke in the handshake";
+        return "the connection broke during the handshake";
     case NODE_WHY_JUNK:
-        return "its answer is not sealed with our cluster key: it is no hearsay";
+        return "its answer is not encrypted with this cluster key: it is not a peer of this "
+               "cluster";
     case NODE_WHY_VERSION:
-        return "it speaks other versions";
+        return "it supports other protocol versions";
     case NODE_WHY_UNWELCOME:
-        return "it lets us in and hangs up: it does not admit us, or is ending";
+        return "it completes the handshake and closes the connection: it does not admit this peer, "
+               "or is ending";
     case NODE_WHY_OTHER:
         return "another peer answers there";
     case NODE_WHY_UNKNOWN:
@@ -195,7 +196,7 @@ static void tell_all(struct sessions *s, enum node_why why)
     add_rest(names, sizeof names, n);
     if (why != NODE_WHY_VERSION)
         env_note(s->env, NOTE_WARNING,
-                 "no session with %s: %s; tried %u time%s in %.0f s, going on", names,
+                 "no session with %s: %s; tried %u time%s in %.0f s, still trying", names,
                  connection_diagnostics_why(why), (unsigned)tries, tries == 1 ? "" : "s",
                  (double)(s->env->now_us - since_us) * 1e-6);
 }
@@ -213,8 +214,8 @@ static void tell_no_run(struct sessions *s, bool has_run)
         k->run_gap_us = AGAIN_US;
     } else if (now >= k->run_us) {
         env_note(s->env, NOTE_WARNING,
-                 "still no run: none of the %u peer%s that we talk to has one; one of all must be "
-                 "started with flags of the run, such as --rounds or --model",
+                 "still no run: none of the %u connected peer%s has one; start one peer with "
+                 "options of the run, such as --rounds or --model",
                  (unsigned)n, n == 1 ? "" : "s");
         k->run_us = now + k->run_gap_us;
         k->run_gap_us = 2 * k->run_gap_us < AGAIN_MOST_US ? 2 * k->run_gap_us : AGAIN_MOST_US;
@@ -232,7 +233,7 @@ static void tell_own(struct sessions *s)
         return;
     k->told_own = true;
     env_note(s->env, NOTE_INFO,
-             "--bootstrap names this peer itself and nobody else (%.80s): others must name us",
+             "--bootstrap names only this peer (%.80s): the other peers must name this one",
              s->seeds[0].name);
 }
 

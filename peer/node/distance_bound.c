@@ -166,8 +166,8 @@ void distance_bound_look(struct distance_bound *c, const struct edges *es, uint6
     c->bound = near && (late || distance_bound_at_once(es)) ? bound : (double)INFINITY;
     if (late && !c->counts) {
         env_note(es->env, NOTE_WARNING,
-                 "sketches are missing, or say what cannot be: the drift is known by the edges "
-                 "alone, and is below %.2e",
+                 "sketches are missing or impossible: the consensus distance is estimated from the "
+                 "edges alone and is below %.2e",
                  bound);
         c->counts = true;
     }

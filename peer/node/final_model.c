@@ -9,8 +9,8 @@ static void say_kept(struct node *n, bool stored)
     n->unkept = !stored;
     if (!stored)
         env_note(&n->env, NOTE_WARNING,
-                 "what this peer has learnt could not be stored: it tells the others that it has "
-                 "failed");
+                 "this peer's model could not be written: it reports to the other peers that it "
+                 "has failed");
     bool finished = stored && n->job.rollback.n <= 1; /* Else its model is of long before. */
     members_set_state(n->env.members, finished ? RECORD_FINISHED : RECORD_FAILED);
     sessions_say_finished_all(&n->sessions);

@@ -18,7 +18,7 @@ enum {
 static void note_forged(struct sessions *s, const struct link *l, enum members_verdict verdict)
 {
     if (verdict == MEMBERS_FORGED)
-        sessions_violation(s, l, "forged rumour");
+        sessions_violation(s, l, "forged member record");
 }
 
 /* A clone that does not end gets a line a minute. */
@@ -29,8 +29,8 @@ static void say_cloned(struct sessions *s, const char *which)
         return;
     s->cloned_us = v->now_us + CLONED_US;
     env_note(v, NOTE_ERROR,
-             "another process runs with our identity%s should end by itself (was our directory "
-             "copied?)",
+             "another process uses this peer's identity%s should end by itself (was this peer's "
+             "directory copied?)",
              which);
 }
 
@@ -50,7 +50,7 @@ static void note_other(struct sessions *s, struct link *l, const struct record *
 void handshake_lost(struct sessions *s, const struct link *l)
 {
     if (l->other_us > 0 && !l->doomed && s->env->now_us - l->other_us <= OTHER_US)
-        say_cloned(s, ", and talks to those whom we talk to: whichever began last");
+        say_cloned(s, " and talks to the same peers: the one that started last");
 }
 
 static enum members_verdict merge(struct sessions *s, const struct link *l, const struct record *r)
@@ -66,16 +66,16 @@ static enum members_verdict merge(struct sessions *s, const struct link *l, cons
     note_forged(s, l, verdict);
     if (verdict == MEMBERS_TWICE)
         env_note(v, NOTE_WARNING,
-                 "two processes run with the identity of %s (%02x%02x%02x%02x): the one that "
-                 "began last should end by itself",
+                 "two processes use the identity of %s (%02x%02x%02x%02x): the one that started "
+                 "last should end by itself",
                  r->name, r->id[0], r->id[1], r->id[2], r->id[3]);
     if (verdict == MEMBERS_CLONED)
-        say_cloned(s, ", and began after us: that one");
+        say_cloned(s, " and started later: that process");
     if (verdict == MEMBERS_CLONE) {
         /* Not a word of leaving: it would be the other's, too. But our answer, which tells it. */
         env_note(v, NOTE_ERROR,
-                 "another process runs with our identity, and began before us: this one ends (was "
-                 "its directory copied?)");
+                 "another process uses this peer's identity and started earlier: this process ends "
+                 "(was its directory copied?)");
         sessions_news(s);
         env_end(v, 2);
     }
@@ -123,8 +123,8 @@ static bool may_introduce(struct sessions *s, struct link *l)
         return true;
     if (!l->told_new)
         env_note(s->env, NOTE_WARNING,
-                 "peer %02x%02x%02x%02x tells of more than %d new members in a minute: the rest "
-                 "is left out",
+                 "peer %02x%02x%02x%02x announces more than %d new members in a minute: the others "
+                 "are ignored",
                  l->id[0], l->id[1], l->id[2], l->id[3], NEW_MAX);
     l->told_new = true;
     return false;

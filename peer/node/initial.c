@@ -183,11 +183,10 @@ static enum initial_said judge(struct initial *in, const struct link *l)
         size_t at = in->next_liar++ % INITIAL_LIARS;
         memcpy(in->liar[at].id, l->id, WIRE_ID_BYTES);
         in->liar[at].until_us = in->env->now_us + LIAR_US;
-        env_note(
-            in->env, NOTE_WARNING,
-            "what %s sent as the run's initial model has another hash than the run says: it is "
-            "not used, and another is asked",
-            name_of(in, l));
+        env_note(in->env, NOTE_WARNING,
+                 "the initial model from %s does not have the hash that the run names: it is "
+                 "discarded, and another member is asked",
+                 name_of(in, l));
     }
     begin_anew(in);
     return INITIAL_WAITS;

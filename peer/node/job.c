@@ -217,8 +217,8 @@ static void tell_few(struct job *j, uint32_t degree)
     bool few = degree < need;
     if (few && !j->few)
         env_note(j->env, NOTE_WARNING,
-                 "round %llu: %u edges are open, and --byzantine %u wants %u: what comes over "
-                 "them hardly counts until there are more",
+                 "round %llu: %u edges are open, but --byzantine %u needs %u: models of neighbours "
+                 "get little weight until more are open",
                  (unsigned long long)j->phases->round, degree, tolerate, need);
     j->few = few;
 }
@@ -455,10 +455,10 @@ static void tell_runaways(struct job *j)
             continue;
         if (g->fixed && j->phases->phase == NODE_CONSENSUS)
             snprintf(j->figures.diverged, DIVERGENCE_TEXT,
-                     "in the consensus phase the models went apart at gamma %.3g", g->value);
+                     "the models diverged from each other in the consensus phase at gamma %.3g",
+                     g->value);
         env_note(j->env, NOTE_WARNING,
-                 "round %llu: the distance to %s grows round after round: "
-                 "gamma %s %.3g",
+                 "round %llu: the distance to %s grows every round: gamma %s %.3g",
                  (unsigned long long)j->round, m != NULL ? m->record->name : "a neighbour",
                  g->fixed ? "is fixed at" : "lowered to", g->fixed ? g->value : g->most);
     }

@@ -62,7 +62,8 @@ void phases_watch_job(struct phases *ph)
         return;
     ph->stalled = true;
     env_note(ph->env, NOTE_WARNING,
-             "round %llu: the worker has been at one job for %.0f s; the others go on without us",
+             "round %llu: the worker thread has run one job for %.0f s; the other peers continue "
+             "without this one",
              (unsigned long long)ph->round, (double)phases_stuck_us(ph) * 1e-6);
     members_set_state(ph->env->members, RECORD_STALLED);
 }
@@ -71,7 +72,7 @@ void job_watchdog_done(struct phases *ph, int64_t took_us)
 {
     if (ph->stalled) {
         ph->stalled = false;
-        env_note(ph->env, NOTE_WARNING, "round %llu: the worker is done after %.0f s",
+        env_note(ph->env, NOTE_WARNING, "round %llu: the worker thread has finished after %.0f s",
                  (unsigned long long)ph->round, (double)took_us * 1e-6);
         members_set_state(ph->env->members, standing(ph));
     } else if (took_us > ph->longest_us) {
@@ -98,9 +99,10 @@ bool job_watchdog_awaits(struct phases *ph)
         return false;
     if (ph->hung_us == 0) {
         ph->hung_us = ph->env->now_us;
-        env_note(ph->env, NOTE_INFO,
-                 "the consensus phase waits for members whose workers hang, for %d s at most",
-                 SCHEDULE_STALL_US / 1000000);
+        env_note(
+            ph->env, NOTE_INFO,
+            "the consensus phase waits for members whose worker threads hang, for at most %d s",
+            SCHEDULE_STALL_US / 1000000);
     }
     return ph->env->now_us - ph->hung_us < SCHEDULE_STALL_US;
 }

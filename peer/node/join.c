@@ -48,7 +48,8 @@ static bool take(struct join *j)
     if (err != 0)
         return false;
     j->has_model = true;
-    env_note(j->env, NOTE_INFO, "joined the run at round %llu of %llu, with pieces of %zu model%s",
+    env_note(j->env, NOTE_INFO,
+             "joined the run at round %llu of %llu, with a model fetched from %zu member%s",
              (unsigned long long)(j->round < run->rounds ? j->round : run->rounds),
              (unsigned long long)run->rounds, n, n == 1 ? "" : "s");
     return true;

@@ -150,10 +150,9 @@ static void tell(struct membership_log *r, enum member_state state, const struct
     char who[NAMES + 32], since[48], graph[64], untold[48] = "";
     size_t self, n = members_vertices(r->env->members, r->env->vertices, &self);
     say_who(g, who, sizeof who);
-    snprintf(graph, sizeof graph, "the graph is drawn again over %zu member%s", n,
-             n == 1 ? "" : "s");
+    snprintf(graph, sizeof graph, "the topology now has %zu member%s", n, n == 1 ? "" : "s");
     if (g->n_untold > 0)
-        snprintf(untold, sizeof untold, " (%u changes were not told)", (unsigned)g->n_untold);
+        snprintf(untold, sizeof untold, " (%u changes were not reported)", (unsigned)g->n_untold);
     switch (state) {
     case MEMBER_ALIVE:
         say_silence(g, " after ", since, sizeof since);
@@ -162,19 +161,18 @@ static void tell(struct membership_log *r, enum member_state state, const struct
         break;
     case MEMBER_SUSPECT:
         say_silence(g, " for ", since, sizeof since);
-        env_note(r->env, NOTE_INFO, "%s silent%s: %sdead within %.0f s unless heard%s", who,
+        env_note(r->env, NOTE_INFO, "%s silent%s: %sdeclared dead in %.0f s unless heard%s", who,
                  g->silent_us > 0            ? since
-                 : sessions_any(r->sessions) ? " by the word of others"
-                                             : ", never heard here",
-                 g->edge ? "nothing is exchanged; " : "", (double)g->dead_us * 1e-6, untold);
+                 : sessions_any(r->sessions) ? " according to other members"
+                                             : ", never heard by this peer",
+                 g->edge ? "no exchange with it; " : "", (double)g->dead_us * 1e-6, untold);
         break;
     case MEMBER_DEAD:
         say_silence(g, ", silent for ", since, sizeof since);
         env_note(r->env, NOTE_INFO, "%s dead%s: %s%s", who, since, graph, untold);
         break;
     case MEMBER_LEFT:
-        env_note(r->env, NOTE_INFO, "%s gone by %s own word: %s%s", who, g->n > 1 ? "their" : "its",
-                 graph, untold);
+        env_note(r->env, NOTE_INFO, "%s gone, having left the run: %s%s", who, graph, untold);
         break;
     }
 }

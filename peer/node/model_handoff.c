@@ -119,7 +119,7 @@ bool model_handoff_update(struct model_handoff *h)
         offer(h);
     h->giving = h->to != UINT32_MAX;
     if (!h->giving)
-        env_note(h->env, NOTE_WARNING, "nobody could store this peer's model for it: it is lost");
+        env_note(h->env, NOTE_WARNING, "no other peer could store this peer's model: it is lost");
     return h->giving;
 }
 
@@ -151,8 +151,8 @@ static void hear_answer(struct model_handoff *h, const struct link *l, enum wire
         snprintf(h->with, sizeof h->with, "%s", name_of(h, l->id));
         h->giving = false;
         env_note(h->env, NOTE_WARNING,
-                 "this peer's model is with %s, as handed/%s.safetensors in its --out", h->with,
-                 h->env->config.name);
+                 "this peer's model is stored by %s, as handed/%s.safetensors in its --out",
+                 h->with, h->env->config.name);
     }
 }
 

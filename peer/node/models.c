@@ -31,13 +31,13 @@ void models_asked(struct node *n, const struct link *l, const struct wire_messag
     bool initial = q->round == WIRE_ROUND_INITIAL && !whole && !layers;
     if (initial) {
         if (!model_server_send_initial(&n->orders, l, q))
-            sessions_violation(&n->sessions, l, "MODEL_REQ for no piece of ours");
+            sessions_violation(&n->sessions, l, "MODEL_REQ for a piece that does not exist");
         return;
     }
     if (whole || (layers && l->observer))
         model_server_take(&n->orders, l, q);
     else if (layers || !model_server_take_piece(&n->orders, l, q))
-        sessions_violation(&n->sessions, l, "MODEL_REQ for no piece of ours");
+        sessions_violation(&n->sessions, l, "MODEL_REQ for a piece that does not exist");
     models_serve(n, l);
 }
 

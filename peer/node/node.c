@@ -282,7 +282,7 @@ static void receive(struct node *n, const struct link *l, const uint8_t *p, size
     bool in_turn = l->observer ? handler_of[m.type].observers_too
                                : l->hello || m.type == WIRE_HELLO || m.type == WIRE_NONE;
     if (!in_turn)
-        sessions_violation(&n->sessions, l, "out of turn");
+        sessions_violation(&n->sessions, l, "message in the wrong phase");
     else if (!readable)
         sessions_violation(&n->sessions, l, handler_of[m.type].unreadable);
     else if (handler_of[m.type].handle == NULL)
@@ -312,7 +312,7 @@ static void start(struct node *n)
         go_on(n);
     else if (statistics_aggregation_start(&n->pooling))
         env_note(&n->env, NOTE_INFO,
-                 "the run is fixed once the column moments of %u members (--min-peers) are here",
+                 "the run starts once the column moments of %u members (--min-peers) have arrived",
                  n->env.config.run.min_peers);
     else if (n->env.config.found)
         take_run(n, &n->env.config.run);
@@ -339,7 +339,7 @@ static void stop(struct node *n)
 static void give_up_run(struct node *n)
 {
     env_note(&n->env, NOTE_WARNING,
-             "nobody is left who has the initial model of the run: it is given up");
+             "no member has the initial model of the run any more: the run is abandoned");
     close_run(n);
     n->workshop.has_run = false;
     n->given_up_us = n->env.now_us;

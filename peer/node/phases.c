@@ -88,7 +88,8 @@ static void take_final(struct phases *ph)
     ph->final = true;
     ph->bound = sole ? 0 : ph->join->apart;
     ph->settling_window = UINT64_MAX;
-    env_note(ph->env, NOTE_INFO, "the others have finished: their model is taken as it is");
+    env_note(ph->env, NOTE_INFO,
+             "the other peers have finished: this peer takes their model unchanged");
 }
 
 void phases_join(struct phases *ph)
@@ -115,14 +116,14 @@ static void claim(struct phases *ph, uint64_t beat)
     uint64_t last = ph->workshop->run.rounds, to = beat < last ? beat : last;
     if (ph->done + ph->skipped == 0) {
         if (to > ph->joined)
-            env_note(ph->env, NOTE_INFO, "joins at round %llu: so far the run has come meanwhile",
+            env_note(ph->env, NOTE_INFO, "joining at round %llu, which the run has reached",
                      (unsigned long long)to);
         ph->joined = to;
     } else if (to > ph->round) {
         ph->skipped += to - ph->round;
         if (ph->env->now_us >= ph->skip_us) {
             env_note(ph->env, NOTE_WARNING,
-                     "skipped rounds %llu to %llu: the run was that far ahead; %llu in all so far",
+                     "skipped rounds %llu to %llu, because the run was ahead; %llu skipped so far",
                      (unsigned long long)ph->round + 1, (unsigned long long)to,
                      (unsigned long long)ph->skipped);
             ph->skip_us = ph->env->now_us + SKIP_US;
@@ -201,8 +202,8 @@ void phases_late(struct phases *ph, int64_t late_us)
         *since[i] += *since[i] > 0 ? late_us : 0;
     if (late_us > SILENT_US && ph->phase != NODE_JOINING) /* Data may be read that long. */
         env_note(ph->env, NOTE_WARNING,
-                 "round %llu: this process stood still for %.0f s; the others may have gone on "
-                 "without it",
+                 "round %llu: this process was paused for %.0f s; the other peers may have "
+                 "continued without it",
                  (unsigned long long)ph->round, (double)late_us * 1e-6);
 }
 

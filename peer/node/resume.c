@@ -157,7 +157,7 @@ uint64_t resume_take_copy(struct resume *r, struct state *s)
 static void refuse(struct resume *r, const struct state *s)
 {
     env_note(r->env, NOTE_ERROR,
-             "the checkpoint of round %llu cannot be used: %s; --fresh begins anew",
+             "the checkpoint of round %llu cannot be used: %s; --fresh starts the run again",
              (unsigned long long)r->env->config.resume[0].beat, s->why);
     env_end(r->env, s->no_memory ? CMD_FAILED : CMD_USAGE);
 }
@@ -189,7 +189,7 @@ int resume_run(struct resume *r, struct run *run)
     if (run_from_text(run, c->flags.trainer, text->run_text, text->n_run_text, error) == 0
         && run_check_flags(run, &c->flags, error) == 0)
         return 0;
-    env_note(r->env, NOTE_ERROR, "the checkpoint of round %llu: %s; --fresh begins anew",
+    env_note(r->env, NOTE_ERROR, "the checkpoint of round %llu: %s; --fresh starts the run again",
              (unsigned long long)c->resume[0].beat, error);
     env_end(r->env, CMD_USAGE);
     return -EINVAL;
@@ -352,8 +352,8 @@ static void tell(struct resume *r)
             who = members_find(r->env->members, r->member[i].id);
     int64_t left_us = limit_us(r) - (r->env->now_us - r->since_us);
     env_note(r->env, NOTE_INFO,
-             "at round %llu, waiting for the members of then: %u of %u are not back%s%s; goes on "
-             "without them in %.0f s",
+             "round %llu: waiting for the members of the checkpoint: %u of %u are not back%s%s; "
+             "continuing without them in %.0f s",
              (unsigned long long)r->env->config.resume[0].beat, count(r, BACK_AWAY),
              r->n_members + 1, who != NULL ? ", such as " : "",
              who != NULL ? who->record->name : "", left_us > 0 ? (double)left_us * 1e-6 : 0.0);
@@ -439,7 +439,7 @@ static void come_late(struct resume *r, const struct member *to)
     r->resumed = false;
     members_set_beats(r->env->members, 0, 0);
     env_note(r->env, NOTE_INFO,
-             "%s went on without this peer, to round %llu at least: joining it there; the "
+             "%s continued without this peer, to round %llu or later: joining it there; the "
              "checkpoint of round %llu is not used",
              to->record->name, (unsigned long long)to->record->beat[0],
              (unsigned long long)r->env->config.resume[0].beat);
@@ -450,7 +450,7 @@ static void begin_again(struct resume *r)
 {
     r->resumed = false;
     members_set_beats(r->env->members, 0, 0);
-    env_note(r->env, NOTE_INFO, "not all have a checkpoint: the run begins again");
+    env_note(r->env, NOTE_INFO, "not all peers have a checkpoint: the run starts again");
 }
 
 static void go_on(struct resume *r, const struct node_resume *from)
@@ -463,7 +463,7 @@ static void go_on(struct resume *r, const struct node_resume *from)
     r->env->fx->resumed = (uint32_t)(from - r->env->config.resume) + 1;
     env_note(r->env, NOTE_INFO, "resuming from the checkpoint of round %llu of %llu%s",
              (unsigned long long)r->phases->round, (unsigned long long)r->workshop->run.rounds,
-             from != r->env->config.resume ? ", the latest that all have" : "");
+             from != r->env->config.resume ? ", the latest that all peers have" : "");
 }
 
 bool resume_look(struct resume *r)

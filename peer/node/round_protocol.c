@@ -43,7 +43,7 @@ void round_protocol_hear(struct round_protocol *p, struct sessions *s, const str
     if (p->kind != NULL)
         p->kind->hear(p->self, l, m, round, idle);
     else
-        sessions_violation(s, l, "ROUND_PROTOCOL that nobody can mean");
+        sessions_violation(s, l, "ROUND_PROTOCOL with invalid fields");
 }
 
 bool round_protocol_waits(const struct round_protocol *p, uint64_t round)

@@ -316,7 +316,7 @@ static void refuse_run(struct sessions *s, const struct link *l, const struct re
                        const char *why)
 {
     if (!admit_run_is_told(s, l->id))
-        env_note(s->env, NOTE_WARNING, "refused %s (%s), a peer of another %s", r->name,
+        env_note(s->env, NOTE_WARNING, "refused %s (%s): it belongs to another %s", r->name,
                  r->n_addresses > 0 ? r->address[0] : "no address", why);
     sessions_hang_up(s, l, false);
     members_refuse(s->env->members, l->id, true, s->env->now_us);
@@ -447,7 +447,7 @@ void sessions_hello(struct sessions *s, const struct link *link, const struct wi
     } else if (own && env_same_id(h->record.id, l->id)) {
         own_hello(s, l, h);
     } else if (observer && l->hello) {
-        sessions_violation(s, l, "a peer that turns observer");
+        sessions_violation(s, l, "a peer that becomes an observer");
     } else if (observer) {
         l->hello = l->observer = true;
         if (admit_observer(s, l))

@@ -439,7 +439,7 @@ static const char *name_of(const struct state_transfer *f, size_t k)
 static void strike(struct state_transfer *f, size_t k, const char *why)
 {
     env_note(f->env, NOTE_WARNING,
-             "%s %s: what it sent of its model is not used, and is fetched from others",
+             "%s %s: the model pieces from it are discarded and fetched from other members",
              name_of(f, k), why);
     f->source[k].struck = true;
     free_pieces(f, k);

@@ -104,7 +104,8 @@ static void keep(struct statistics_aggregation *p, const struct wire_moments *m,
     if (!said->lacks || !pool->founds || p->left_out)
         return;
     p->left_out = true;
-    env_note(p->env, NOTE_WARNING, "the data of %s do not go with ours: %s", m->record.name, why);
+    env_note(p->env, NOTE_WARNING, "the data of %s do not match this peer's data: %s",
+             m->record.name, why);
 }
 
 bool statistics_aggregation_start(struct statistics_aggregation *p)
@@ -248,17 +249,17 @@ static void tell(struct statistics_aggregation *p, const struct gathering *g)
     p->tell_us = v->now_us + AGAIN_US;
     list(g, false, names);
     if (!ours)
-        env_note(
-            v, NOTE_INFO,
-            "waiting for %s, which fixes the run by the column moments of all: %zu are here%s%s",
-            g->founder_name, g->n_said, names[0] != '\0' ? ", not those of " : "", names);
+        env_note(v, NOTE_INFO,
+                 "waiting for %s, which collects the column moments of all members: %zu have "
+                 "arrived%s%s",
+                 g->founder_name, g->n_said, names[0] != '\0' ? ", missing: " : "", names);
     else if (names[0] != '\0')
         env_note(v, NOTE_INFO,
-                 "waiting for the column moments of %s: those of %zu of %u (--min-peers) are here",
+                 "waiting for the column moments of %s: %zu of %u (--min-peers) have arrived",
                  names, g->n_fit, v->config.run.min_peers);
     else
         env_note(v, NOTE_INFO,
-                 "waiting for members: the column moments of %zu of %u (--min-peers) are here",
+                 "waiting for members: the column moments of %zu of %u (--min-peers) have arrived",
                  g->n_fit, v->config.run.min_peers);
 }
 
@@ -268,7 +269,7 @@ static void part(struct statistics_aggregation *p, const struct gathering *g)
     const struct node_pool *pool = p->env->config.pool;
     char why[NODE_POOL_WHY] = "";
     (void)pool->differ(pool->self, (struct bytes){g->founder->bytes, g->founder->n}, true, why);
-    env_note(p->env, NOTE_ERROR, "%s (as %s has it, which fixes the run)", why, g->founder_name);
+    env_note(p->env, NOTE_ERROR, "%s (according to %s, which fixes the run)", why, g->founder_name);
     sessions_leave(p->sessions);
     env_end(p->env, 2);
 }
@@ -292,7 +293,7 @@ static bool fix(struct statistics_aggregation *p, const struct gathering *g, str
         return false;
     }
     list(g, true, names);
-    env_note(v, NOTE_INFO, "the run is fixed by the column moments of %zu members: %s", n, names);
+    env_note(v, NOTE_INFO, "the run uses the column moments of %zu members: %s", n, names);
     return true;
 }
 

@@ -216,9 +216,8 @@ static void say_away(struct verdict *o, const struct verdict_facts *f)
         say_names(o, "; finished: ", f->finished, f->n_finished);
     if (f->n_dead > 0)
         say_names(o,
-                  f->n_finished > 0
-                      ? "; dead: "
-                      : "; not heard since, whether they finished, died or refuse this peer: ",
+                  f->n_finished > 0 ? "; dead: "
+                                    : "; not heard since (finished, dead or refusing this peer): ",
                   f->dead, f->n_dead);
 }
 
@@ -233,7 +232,7 @@ static void say_quorum(struct verdict *o, const struct verdict_facts *f)
 {
     double needed = ceil(f->quorum * (double)base_of(f) - rounding);
     if (is_other_half(f))
-        say(o, ", which is half of them, and not the half of the first of them");
+        say(o, ", exactly half of the members, without the first member, which breaks the tie");
     else
         say(o, ", %.0f of %u needed for quorum %g", needed, (unsigned)base_of(f), f->quorum);
     if (isfinite(f->distance))
@@ -299,7 +298,7 @@ static void say_all(struct verdict *o, const struct verdict_facts *f)
         if (!f->lonely)
             say_left_over(o, f);
         else
-            say(o, "from beginning to end, no peer of the bootstrap list was ever met");
+            say(o, "during the whole run: no peer of the bootstrap list was reached");
         break;
     case VERDICT_NO_QUORUM:
         say(o, "no quorum: ");
@@ -307,7 +306,7 @@ static void say_all(struct verdict *o, const struct verdict_facts *f)
         say_quorum(o, f);
         break;
     case VERDICT_UNASKED:
-        say(o, "no consensus phase was asked for, no consensus claimed: ");
+        say(o, "no consensus phase was requested, so no consensus is claimed: ");
         say_who(o, f);
         break;
     case VERDICT_UNKNOWN:
@@ -336,5 +335,5 @@ void verdict_judge(struct verdict *o, const struct verdict_facts *f)
     o->exit_code = code_of(o->kind, f->failed);
     say_all(o, f);
     if (f->lonely && (o->kind == VERDICT_STOPPED || o->kind == VERDICT_DIVERGED))
-        say(o, "; alone from beginning to end: no peer of the bootstrap list was ever met");
+        say(o, "; alone during the whole run: no peer of the bootstrap list was reached");
 }

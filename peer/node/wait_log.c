@@ -31,18 +31,19 @@ void wait_log_excused(const struct phases *ph, const struct schedule_view *v)
             continue;
         edges_excuse(ph->edges, i, excused);
         if (!excused)
-            env_note(ph->env, NOTE_INFO, "%s is waited for again", name_of(ph, b));
+            env_note(ph->env, NOTE_INFO, "waiting for %s again", name_of(ph, b));
         else if (v->edge[i].flapping && flap_damping_often(&b->absence))
-            env_note(ph->env, NOTE_WARNING, "%s comes and goes: it is not waited for",
-                     name_of(ph, b));
+            env_note(ph->env, NOTE_WARNING,
+                     "%s disconnects repeatedly: this peer does not wait for it", name_of(ph, b));
         else if (v->edge[i].flapping)
-            env_note(ph->env, NOTE_INFO,
-                     "%s was away for %.0f s: it is not waited for until it has stayed",
-                     name_of(ph, b), (double)b->absence.away_us * 1e-6);
+            env_note(
+                ph->env, NOTE_INFO,
+                "%s was away for %.0f s: this peer waits for it again once it has stayed connected",
+                name_of(ph, b), (double)b->absence.away_us * 1e-6);
         else
             env_note(ph->env, NOTE_WARNING,
-                     "%s makes no progress since round %llu: it is not waited for", name_of(ph, b),
-                     (unsigned long long)v->edge[i].beat);
+                     "%s has made no progress since round %llu: this peer does not wait for it",
+                     name_of(ph, b), (unsigned long long)v->edge[i].beat);
     }
 }
 
@@ -54,15 +55,15 @@ int64_t wait_log_quorum(const struct phases *ph)
         return ph->told_us; /* It has been said why nobody is there. */
     if (q->state == QUORUM_HELD)
         env_note(ph->env, NOTE_WARNING,
-                 "below the quorum: %u of %u members are heard, %u are needed; no local steps "
-                 "until there are, for %.0f s at most",
+                 "below the quorum: %u of %u members are reachable, %u are needed; local steps "
+                 "stop until then, for at most %.0f s",
                  q->n_live, q->n_members, needed, (double)ph->env->config.patience_us * 1e-6);
     else if (q->state == QUORUM_THERE)
-        env_note(ph->env, NOTE_INFO, "the quorum is there again: %u of %u members are heard",
+        env_note(ph->env, NOTE_INFO, "the quorum is restored: %u of %u members are reachable",
                  q->n_live, q->n_members);
     else
         env_note(ph->env, NOTE_WARNING,
-                 "still below the quorum after --quorum-timeout: going on with %u of %u members",
+                 "still below the quorum after --quorum-timeout: continuing with %u of %u members",
                  q->n_live, q->n_members);
     return ph->env->now_us + TELL_AGAIN_US - TELL_US;
 }
@@ -110,7 +111,8 @@ int64_t wait_log_wait(const struct phases *ph, const struct schedule_decision *d
         connection_diagnostics_names(ph->sessions, names);
         env_note(ph->env, NOTE_INFO, "waiting for members: %zu of %u (--min-peers) are here; %s%s",
                  n, ph->workshop->run.min_peers,
-                 names[0] != '\0' ? "looking for more at " : "others must name us in --bootstrap",
+                 names[0] != '\0' ? "looking for more at "
+                                  : "other peers must name this one in --bootstrap",
                  names);
         return now + TELL_AGAIN_US - TELL_FIRST_US;
     } else if (phases_writes(ph)) {
@@ -119,7 +121,7 @@ int64_t wait_log_wait(const struct phases *ph, const struct schedule_decision *d
                  (unsigned long long)ph->checkpoint.taken);
     } else if (kept_by != NULL) {
         const struct member *m = members_find(ph->env->members, kept_by);
-        env_note(ph->env, NOTE_INFO, "waiting for %s, whose %s of round %llu is not here",
+        env_note(ph->env, NOTE_INFO, "waiting for %s, whose %s of round %llu has not arrived",
                  m != NULL ? m->record->name : "?", ph->round_protocol->kind->part,
                  (unsigned long long)ph->round);
     } else if (d->for_whom != NULL) {

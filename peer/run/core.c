@@ -359,17 +359,16 @@ static int check_rota(const struct run *r, char error[RUN_ERROR_MAX])
 static int check_final_graph(const struct run *r, char error[RUN_ERROR_MAX])
 {
     bool passes = round_schedule_of(r->final_topology);
-    const char *why = r->policy != RUN_SYNC ? "needs --policy sync: all change edges at one beat"
-                      : sends_updates(r)    ? "needs --mixer choco: an update that is under way on "
-                                              "an edge of training would be added at one end only"
-                      : r->tolerate > 0     ? "does not go with --byzantine: whom a peer has found "
-                                              "out would be its neighbour no more, and others that "
-                                              "lie would be"
-                      : !(r->final_drift > 0)
-                          ? "needs a consensus phase, that is a --final-drift over 0"
-                      : passes && !r->gamma_auto && r->gamma != 1
-                          ? "needs --gamma auto or 1: a pass gives the mean by whole exchanges"
-                          : NULL;
+    const char *why =
+        r->policy != RUN_SYNC ? "needs --policy sync: all change edges at one beat"
+        : sends_updates(r)    ? "needs --mixer choco: an update that is under way on "
+                                "an edge of training would be added at one end only"
+        : r->tolerate > 0 ? "not with --byzantine: a rotating topology would replace neighbours "
+                            "that the peer has found to be faulty by other faulty ones"
+        : !(r->final_drift > 0) ? "needs a consensus phase, that is a --final-drift over 0"
+        : passes && !r->gamma_auto && r->gamma != 1
+            ? "needs --gamma auto or 1: a pass gives the mean by whole exchanges"
+            : NULL;
     if (why != NULL)
         return refuse_graph("final-topology", r->final_topology, why, error);
     return !passes ? 0
@@ -408,10 +407,11 @@ static int check_pairs(const struct run *r, char error[RUN_ERROR_MAX])
 {
     char gamma[32];
     if (!round_schedule_pairs(r->topology))
-        return refuse_whole(r, "topology", r->topology,
-                            "it wants one partner a round, who takes half: expected rotation:R, "
-                            "matching:K or one-peer-exponential (dpsgd averages with several)",
-                            error);
+        return refuse_whole(
+            r, "topology", r->topology,
+            "it needs one partner per round, which takes half: expected rotation:R, matching:K or "
+            "one-peer-exponential (dpsgd averages with several)",
+            error);
     if (r->gamma_auto || r->gamma == 1)
         return 0;
     snprintf(gamma, sizeof gamma, "%g", r->gamma);
@@ -425,8 +425,8 @@ static int check_collective(const struct run *r, char error[RUN_ERROR_MAX])
     const char *why = strcmp(r->compress, "none") != 0 && !is_parameter_server(r)
                           ? "needs --compress none: partial sums are float32"
                       : strcmp(r->topology, "complete") != 0
-                          ? "needs --topology complete: a collective is of all members, and each "
-                            "has to hear of every other that it lives"
+                          ? "needs --topology complete: a collective operation has all members, "
+                            "and each needs a session with every other"
                       : run_changes_graph(r) ? "does not go with --final-topology: all models are "
                                                "equal as the consensus phase begins"
                       : r->min_peers > COLLECTIVE_RANKS_MAX ? "is made for 256 peers at most"
@@ -511,7 +511,7 @@ const struct run_key run_core_keys[] = {
      .useless = has_one_codec, .of = "compress",
      .why = "only with --compress auto, which chooses the compressor by the consensus distance"},
     {.name = "final-compress", .kind = RUN_TEXT, .fallback = "auto",
-     .help = "compressor of the consensus phase; auto: that of the run, or qsgd:4 if that one is too coarse to reach --final-drift; none with --final-topology base:K",
+     .help = "compressor of the consensus phase; auto: the compressor of the run, or qsgd:4 if that is too coarse to reach --final-drift; none with --final-topology base:K",
      .word = "auto", .canonical = canonical_final, RUN_FIELD(final_compress),
      .resolve = resolve_final},
     {.name = "topology", .kind = RUN_TEXT, .fallback = "ring",
@@ -548,7 +548,7 @@ const struct run_key run_core_keys[] = {
      .help = "consensus step size; auto: adapted to each edge while the run goes; 1 for whole models",
      .word = "auto", .low = 1e-9, .high = 2, RUN_FIELD(gamma)},
     {.name = "byzantine", .former = "tolerate", .kind = RUN_UINT, .fallback = "0",
-     .help = "tolerate N Byzantine neighbours per peer: deltas that are farther away than those of most neighbours are clipped; needs 2 N + 2 neighbours; the mean of the models is then not kept exactly",
+     .help = "tolerate N Byzantine neighbours per peer: deltas farther away than most neighbours' deltas are clipped; needs 2 N + 2 neighbours; the mean of the models is then not kept exactly",
      .min = 0, .max = TOLERATE_MAX, RUN_FIELD(tolerate),
      .useless = sends_updates, .of = "mixer",
      .why = "only with --mixer choco: other mixers add updates without a check"},

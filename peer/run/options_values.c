@@ -38,7 +38,7 @@ uint64_t options_uint(const struct options *o, const char *name)
     uint64_t u = 0;
     assert(v->row->kind == OPTION_UINT);
     if (v->text != NULL && !number_whole(v->text, &u))
-        assert(false && "a fallback that is no number");
+        assert(false && "a fallback that is not a number");
     return u;
 }
 
@@ -48,7 +48,7 @@ double options_real(const struct options *o, const char *name)
     double d = 0.0;
     assert(v->row->kind == OPTION_REAL);
     if (v->text != NULL && !number_real(v->text, &d))
-        assert(false && "a fallback that is no number");
+        assert(false && "a fallback that is not a number");
     return d;
 }
 
@@ -58,7 +58,7 @@ bool options_flag(const struct options *o, const char *name)
     bool on = false;
     assert(v->row->kind == OPTION_FLAG);
     if (v->text != NULL && !options_read_flag(v->text, &on))
-        assert(false && "a fallback that is no flag");
+        assert(false && "a fallback that is not a flag");
     return on;
 }
 

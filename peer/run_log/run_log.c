@@ -155,7 +155,8 @@ bool run_log_save_handed_model(struct run_log *d, const struct node *n)
     if (err < 0)
         note(d, NOTE_WARNING, "another peer's model cannot be stored: %s", why);
     else
-        note(d, NOTE_WARNING, "%s is the model of a peer whose disk did not take it", path);
+        note(d, NOTE_WARNING, "%s is the model of a peer that could not write it to its own disk",
+             path);
     return err == 0;
 }
 

@@ -74,7 +74,8 @@ static int parse(const char *path, const char *text, size_t n, uint8_t key[KEYFI
     if (sodium_hex2bin(key, KEYFILE_BYTES, text, n, NULL, &n_bytes, NULL)
         || n_bytes != KEYFILE_BYTES)
         return refuse(error, -EINVAL, path,
-                      "not all of it is hexadecimal, expected %d digits and a newline", HEX);
+                      "found characters that are not hexadecimal, expected %d digits and a newline",
+                      HEX);
     return 0;
 }
 

@@ -127,7 +127,7 @@ static int check_global(const struct run *r, char error[RUN_ERROR_MAX])
         v->momentum == 0 ? "needs a --momentum over 0"
         : r->local_steps == 0
             ? "needs a number of --local-steps, not auto: a round's way is weighed by them"
-        : r->factor_masking    ? "not with --factor-masking true: what is sent is no part of it"
+        : r->factor_masking    ? "not with --factor-masking true, which sends no momentum"
         : run_may_overshoot(r) ? "needs a --gamma of at most 1 (as --gamma 1): it remembers each "
                                  "exchange, and one that "
                                  "goes beyond the neighbours' mean would grow"
@@ -146,10 +146,10 @@ static int check_learners(const struct run *r, char error[RUN_ERROR_MAX])
     const struct sgd_values *v = sgd_values(r);
     const char *why = NULL;
     if (v->quasi_global)
-        why = "not with --momentum-kind qg: a learner's momentum is of its own steps";
+        why = "not with --momentum-kind qg: each learner has its own momentum";
     else if (r->overlap == RUN_OVERLAP_LAYER)
-        why =
-            "not with --overlap layer: no layer of their centre is done before the last of them is";
+        why = "not with --overlap layer: a layer of the average is complete only when all learners "
+              "are";
     if (v->learners == 1 || why == NULL)
         return 0;
     snprintf(error, RUN_ERROR_MAX, "--learners %u: %s", (unsigned)v->learners, why);
@@ -163,10 +163,8 @@ static int check(const struct run *r, char error[RUN_ERROR_MAX])
     const struct sgd_values *v = sgd_values(r);
     struct data_shape shape;
     if (r->overlap == RUN_OVERLAP_LAYER && v->clip > 0) {
-        snprintf(
-            error, RUN_ERROR_MAX,
-            "--overlap layer: not with --clip %g: a gradient is cut when the whole of it is there",
-            v->clip);
+        snprintf(error, RUN_ERROR_MAX,
+                 "--overlap layer: not with --clip %g: clipping needs the whole gradient", v->clip);
         return -EINVAL;
     }
     int err = check_global(r, error);

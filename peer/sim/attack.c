@@ -121,7 +121,7 @@ const struct attack attack_all[] = {
     {"random", "noise, as long as the victim's model", claim_random, ATTACK_MODEL},
     {"push", "as far from the victim as an honest neighbour, always to one side", claim_push,
      ATTACK_MODEL},
-    {"nan", "messages that are no numbers", NULL, ATTACK_MODEL},
+    {"nan", "messages with values that are not numbers", NULL, ATTACK_MODEL},
     {"ipm", "inner product manipulation: -0.1 times the mean of the honest", claim_ipm,
      ATTACK_MODEL},
     {"alie", "a little is enough: 10 standard deviations from the mean of the honest", claim_alie,
@@ -162,7 +162,7 @@ int attack_read(const char *spec, uint32_t n, const struct attack **attack, bool
     for (uint32_t i = 0; i < n; i++)
         honest += !liar[i];
     if (err == 0 && honest == 0) {
-        snprintf(error, ATTACK_ERROR_MAX, "found '%.32s', which leaves nobody honest", spec);
+        snprintf(error, ATTACK_ERROR_MAX, "found '%.32s', which leaves no honest peer", spec);
         return -EINVAL;
     }
     return err;

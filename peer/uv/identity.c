@@ -20,7 +20,7 @@ static int lock_file(const char *path, char error[KEYFILE_ERROR_MAX])
         close(fd);
     snprintf(error, KEYFILE_ERROR_MAX, "%.300s: %s", path,
              err == -EWOULDBLOCK
-                 ? "another process is this peer; give each its own --out or --identity"
+                 ? "another process has this identity; give each peer its own --out or --identity"
                  : strerror(-err));
     return err == -EWOULDBLOCK ? -EBUSY : err;
 }

@@ -216,7 +216,7 @@ int settings_listen(struct settings *s, struct uv_driver_config *c, char error[S
         c->listen_fd = (int)fd;
         if (fcntl((int)fd, F_GETFD) >= 0)
             return 0;
-        return refuse(error, -EINVAL, "--listen: there is no open file descriptor %d", (int)fd);
+        return refuse(error, -EINVAL, "--listen: file descriptor %d is not open", (int)fd);
     }
     if (uv_resolve_numeric(text, &c->listen) < 0) {
         int err = look_up(text, &c->listen, error);

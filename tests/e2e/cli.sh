@@ -70,7 +70,7 @@ sys.exit(not (o["compress"] == "auto" and "message_bytes" not in o and len(bytes
               and list(bytes_of.values()) == sorted(bytes_of.values()) and 0 <= bytes_of["fp16"] - 2 * o["n_params"] < 200
               and all(r["bytes_sent_a_round"] == 16 * r["message_bytes"] for r in o["rungs"])))
 END
-refuses "compressors: --compress auto" 'auto is no codec of its own' compressors --compress auto
+refuses "compressors: --compress auto" 'found auto, which chooses a codec' compressors --compress auto
 check "compressors: auto is named as the default" eval '"$HEARSAY" compressors | grep -q -e "^--compress auto, the default"'
 refuses "--compress AUTO" 'found .AUTO., expected auto or a compressor, did you mean auto' local --compress AUTO
 refuses "--final-compress AUTO" 'AUTO: unknown compressor, expected one of none' local --final-compress AUTO
@@ -125,7 +125,7 @@ check "sim: a consensus phase of $(figures json long.out settle_rounds) rounds i
 HEARSAY_PEERS=0 refuses "HEARSAY_PEERS=0" 'peers' local
 check "a misspelt variable is named" eval \
     'HEARSAY_TOPLOGY=complete HEARSAY_PEERS=3 "$HEARSAY" topology ring >stray.out 2>stray.err &&
-        grep -qx "hearsay topology: warning: HEARSAY_TOPLOGY does not match an option of any command, did you mean HEARSAY_TOPOLOGY?" stray.err &&
+        grep -qx "hearsay topology: warning: environment variable HEARSAY_TOPLOGY does not match an option of any command, did you mean HEARSAY_TOPOLOGY?" stray.err &&
         [ "$(wc -l <stray.err)" = 1 ]'
 refuses "topology of an unknown family" 'heap' topology heap
 refuses "compressors: --compress zip" 'zip' compressors --compress zip
@@ -343,7 +343,7 @@ check "--drift-target that contradicts the run: $(tail -n 1 joins.err)" eval '[ 
     grep -q -e "--drift-target 0.25 contradicts the cluster.s run, which has drift-target=0.5"'
 joins "$port" 0.5
 check "--drift-target of a run of one codec: $(tail -n 1 joins.err)" eval '[ $status = 2 ] && tail -n 1 joins.err |
-    grep -q -e "--drift-target: only with --compress auto: .*, and the cluster.s run has compress=qsgd:4"'
+    grep -q -e "--drift-target: only with --compress auto, .*, and the cluster.s run has compress=qsgd:4"'
 check "--drift-target alone, with nobody to join, begins a run: auto is the default" eval \
     'timeout 60 "$HEARSAY" peer --listen 127.0.0.1:0 --key cluster.key --data mnist:good --epochs 0.1 --out c \
         --drift-target 0.5 --json 2>begins.err | tail -n 1 | grep -q "drift-target=0.5"'

@@ -8,10 +8,10 @@ run=(--peers 4 --model logreg --data glyphs --rounds 30 --compress topk:0.1 --ga
 for way in sim local; do
     bounded "$HEARSAY" "$way" "${run[@]}" --out "$way" --json >"$way.out" 2>"$way.err" </dev/null
     check "$way: --gamma 2 ends by itself with 3" [ $? = 3 ]
-    check "  and says why" grep -q 'the run diverged: in the consensus phase the models went apart at gamma 2' "$way.err"
+    check "  and says why" grep -q 'the run diverged: the models diverged from each other in the consensus phase at gamma 2' "$way.err"
     check "  and not that it agreed" within "$(figures json "$way.out" relative_drift)" 1 1e30
     said=$(figures json "$way.out" peers.0.diverged)
-    check "  and in JSON: $said" [ "$said" = "in the consensus phase the models went apart at gamma 2" ]
+    check "  and in JSON: $said" [ "$said" = "the models diverged from each other in the consensus phase at gamma 2" ]
     check "  soon: $(figures json "$way.out" settle_rounds) rounds of the consensus phase" \
         within "$(figures json "$way.out" settle_rounds)" 1 500
 done

@@ -37,7 +37,7 @@ sys.exit(any(honest - {n} - {e["name"] for e in seen.get(n, {}).get("edges", [])
 }
 for k in 1 2 3; do
     at=$(last_round peer-0/metrics.jsonl)
-    check "$ghosts ghosts, look $k: training goes on from round $at" \
+    check "$ghosts ghosts, look $k: training resumes from round $at" \
         wait_until 60 round_at_least peer-0/metrics.jsonl $((at + 100))
     check "  every honest edge is open" wait_until 20 honest_edges
 done

@@ -42,9 +42,9 @@ value()
 run=(train --model logreg --data glyphs --rounds 30 --seed "$seed")
 ends "train" 0 '^epoch' "${run[@]}" --out alone
 contents alone >before
-ends "train, finished" 0 'finished before, in alone; --fresh starts it again$' "${run[@]}" --out alone --json
+ends "train, finished" 0 'already finished, in alone; --fresh starts it again$' "${run[@]}" --out alone --json
 check "  with the same result, as JSON" [ "$(value ends.out test_accuracy)" = "$(value alone/summary.json test_accuracy)" ]
-ends "  and for people" 0 'finished before' "${run[@]}" --out alone
+ends "  and for people" 0 'already finished' "${run[@]}" --out alone
 check "  with its accuracy" grep -qE '^accuracy +[0-9.]+ %$' ends.out
 ends "train, another run" 2 '^hearsay train: --out alone has another run: lr=0.02 there, 0.05 here; --fresh moves it aside$' \
     "${run[@]}" --lr 0.05 --out alone
@@ -54,23 +54,23 @@ for command in "sim --peers 2" "local --peers 2"; do
     ends "${command%% *} there" 2 "command=train there, ${command%% *} here; " $command --model logreg --rounds 30 --out alone
 done
 unchanged "none of them has changed a thing" alone
-ends "train --fresh" 0 'moved the earlier run to alone/old.1 now' "${run[@]}" --lr 0.05 --out alone --fresh
+ends "train --fresh" 0 'moved the earlier run to alone/old.1' "${run[@]}" --lr 0.05 --out alone --fresh
 grep -v /run.txt before | sed 's, alone/, alone/old.1/,' | sha256sum --check --quiet >moved.out 2>&1
 check "  which is all there" [ $? = 0 ]
-ends "  and a run still" 0 'finished before' "${run[@]}" --out alone/old.1
+ends "  and a run still" 0 'already finished' "${run[@]}" --out alone/old.1
 check "  while the new one is another" eval '! cmp -s alone/model.safetensors alone/old.1/model.safetensors'
 
 mkdir foreign && cp alone/model.safetensors foreign
 contents foreign >before
-ends "files of nobody" 2 '--out foreign: found model.safetensors but no run.txt, .* --fresh moves it aside$' "${run[@]}" --out foreign
+ends "files of nobody" 2 '--out foreign: found model.safetensors but no run.txt, .* move the files aside with --fresh$' "${run[@]}" --out foreign
 unchanged "  are left alone" foreign
 check "  and no lock is made" [ ! -e foreign/.lock ]
-ends "  but for --fresh" 0 'moved the earlier run to foreign/old.1 now' "${run[@]}" --out foreign --fresh
+ends "  but for --fresh" 0 'moved the earlier run to foreign/old.1' "${run[@]}" --out foreign --fresh
 mkdir -p foreign-peers/peer-5 && cp alone/model.safetensors foreign-peers/peer-5
 ends "a peer's files of nobody" 2 'found peer-5 but no run.txt' sim --peers 2 --model logreg --rounds 5 --out foreign-peers
 
 ends "a run that diverged" 3 'the run diverged' train --model logreg --rounds 60 --lr 1000 --seed "$seed" --out diverged
-ends "  has finished, too, with its exit code" 3 'finished before' train --model logreg --rounds 60 --lr 1000 --seed "$seed" --out diverged
+ends "  has finished, too, with its exit code" 3 'already finished' train --model logreg --rounds 60 --lr 1000 --seed "$seed" --out diverged
 
 start stopped "$HEARSAY" train --model logreg --rounds 100000000 --epochs 1 --out stopped
 finish "$started" 20
@@ -102,7 +102,7 @@ several=(--model logreg --data glyphs --rounds "${ROUNDS:-60}" --local-steps 300
 bounded "$HEARSAY" sim --peers 3 "${several[@]}" --out sim --json >sim.out 2>sim.err </dev/null
 check "sim" [ $? = 0 ]
 contents sim >before
-ends "sim, finished" 0 'finished before' sim --peers 3 "${several[@]}" --out sim --json
+ends "sim, finished" 0 'already finished' sim --peers 3 "${several[@]}" --out sim --json
 check "  with the same result" [ "$(value ends.out relative_drift)" = "$(value sim.out relative_drift)" ]
 ends "sim of other links" 2 '--latency-us=200 there, 300 here; ' sim --peers 3 "${several[@]}" --out sim --latency-us 300
 ends "sim of fewer peers" 2 '--peers=3 there, 2 here; ' sim --peers 2 --min-peers 2 "${several[@]}" --out sim
@@ -129,9 +129,9 @@ for i in 0 1 2; do
     check "  and the model of a run that was not" cmp killed/peer-$i/model.safetensors sim/peer-$i/model.safetensors
 done
 contents killed >before
-ends "local, finished" 0 'finished before' local --peers 3 "${several[@]}" --out killed --json
+ends "local, finished" 0 'already finished' local --peers 3 "${several[@]}" --out killed --json
 check "  with the same verdict" [ "$(value ends.out verdict.text)" = "$(value killed.out verdict.text)" ]
-ends "  and for people" 0 'finished before' local --peers 3 "${several[@]}" --out killed
+ends "  and for people" 0 'already finished' local --peers 3 "${several[@]}" --out killed
 check "  in words" grep -q '^consensus of 3 of 3 peers' ends.out
 ends "a smaller run over it" 2 '--peers=3 there, 2 here; min-peers=3 there, 2 here' local --peers 2 "${several[@]}" --out killed
 unchanged "  has changed nothing" killed
@@ -139,11 +139,11 @@ rm killed/summary.json
 ends "killed behind the end of the peers" 0 'all peers of this run have finished before' local --peers 3 "${several[@]}" --out killed
 check "  the result is found again" grep -q '^consensus of 3 of 3 peers' ends.out
 rm killed/summary.json killed/peer-1/summary.json
-ends "killed when some had finished" 0 'moved the earlier run to killed/peer-2/old.1 now' local --peers 3 "${several[@]}" --out killed
+ends "killed when some had finished" 0 'moved the earlier run to killed/peer-2/old.1' local --peers 3 "${several[@]}" --out killed
 for i in 0 1 2; do
     check "  peer $i: the same model" cmp killed/peer-$i/model.safetensors sim/peer-$i/model.safetensors
 done
-ends "a smaller run --fresh" 0 'moved the earlier run to killed/old.1 now' local --peers 2 --model logreg --rounds 5 --out killed --fresh
+ends "a smaller run --fresh" 0 'moved the earlier run to killed/old.1' local --peers 2 --model logreg --rounds 5 --out killed --fresh
 check "  has its own peers only" [ -s killed/peer-1/model.safetensors -a ! -e killed/peer-2 ]
 check "  the larger one's are aside" cmp killed/old.1/peer-2/model.safetensors sim/peer-2/model.safetensors
 
@@ -225,7 +225,7 @@ check "  until there is room: it ends with 0" finish "$pid" 60
 check "  and says so" grep -q 'the model is in full now$' full.err
 # shellcheck disable=SC2016
 check "  it is a model" eval '"$HEARSAY" eval full/model.safetensors --data glyphs >eval.out 2>eval.err'
-ends "  and that run has finished" 0 'finished before' peer --listen 127.0.0.1:0 --key cluster.key "${full[@]}" --name full --out full
+ends "  and that run has finished" 0 'already finished' peer --listen 127.0.0.1:0 --key cluster.key "${full[@]}" --name full --out full
 
 # Its metrics alone cannot be written, for a while: they are late, and that is all.
 start part "$HEARSAY" peer --listen 127.0.0.1:0 --key cluster.key "${full[@]}" --name part --out part
@@ -270,7 +270,7 @@ for way in later never; do
     [ $way = never ] || named_code=$code
 done
 check "named at the end: exit code 0, a run that has finished" eval '[ "${named_code-}" = 0 ]'
-ends "  and says so when started again" 0 'finished before' peer "${named[@]}" --name later --out later
+ends "  and says so when started again" 0 'already finished' peer "${named[@]}" --name later --out later
 check "never named: exit code 1, and no summary" eval '[ "$code" = 1 ] && [ ! -e never/summary.json ] && [ -s never/model.safetensors ]'
 
 # They cannot at all: what is lost is said, and the result is one.
@@ -284,7 +284,7 @@ check "its last lines are lost, it ends with 1, and says so: $(tail -n 1 lossy.e
 check "  the run has finished: $(figures json lossy/summary.json finished) $(figures json lossy/summary.json exit_code)" \
     [ "$(figures json lossy/summary.json finished) $(figures json lossy/summary.json exit_code)" = "True 1" ]
 contents lossy >before
-ends "  started again it says so, with the same exit code" 1 'finished before' peer "${small[@]}" --name lossy --out lossy --quorum-timeout 1
+ends "  started again it says so, with the same exit code" 1 'already finished' peer "${small[@]}" --name lossy --out lossy --quorum-timeout 1
 unchanged "  and touches nothing" lossy
 
 # A stop waits for nothing.
@@ -304,7 +304,7 @@ code=$?
 check "sim: lines are lost, models are not: exit code $code" eval \
     '[ "$code" = 1 ] && grep -q "lines of metrics.jsonl could not be written; the models are stored$" lossy-sim.err'
 contents lossy-sim >before
-ends "  started again" 1 'finished before' "${lossy[@]}"
+ends "  started again" 1 'already finished' "${lossy[@]}"
 unchanged "  it touches nothing" lossy-sim
 
 start local "$HEARSAY" local --peers 3 "${full[@]}" --quorum-timeout 1 --out local
@@ -315,8 +315,8 @@ check "a peer's disk takes no model: exit code $code" [ "$code" = 1 ]
 check "  it says so" grep -q 'peer-1: .*model.safetensors: cannot write: .*; the model is offered to others$' local.err
 handed=$(echo local/peer-?/handed/peer-1.safetensors)
 with=$(basename "$(dirname "$(dirname "$handed")")")
-check "  another has stored it, and says so: $with" grep -q "$with: $handed is the model of a peer whose disk did not take it$" local.err
-check "  and so does the first" grep -q "peer-1: this peer's model is with $with, as handed/peer-1.safetensors in its --out$" local.err
+check "  another has stored it, and says so: $with" grep -q "$with: $handed is the model of a peer that could not write it to its own disk$" local.err
+check "  and so does the first" grep -q "peer-1: this peer's model is stored by $with, as handed/peer-1.safetensors in its --out$" local.err
 check "  and local: $(grep '^models in' local.out)" grep -q '^models in  *local, of 2 of 3 peers: none of peer-1$' local.out
 check "    $(grep 'that of peer-1' local.out)" grep -q "that of peer-1 is $handed$" local.out
 check "  the verdict is that of a failure" eval '[ "$(value local/summary.json exit_code)" = 1 ] && [ "$(value local/summary.json peers.1.handed_to)" = "$with" ]'
@@ -342,6 +342,6 @@ mkdir nowhere/peer-1/model.safetensors
 finish "$started" 120
 check "  where nobody can, it is lost: exit code $code" [ "$code" = 1 ]
 check "  the others end well" eval '! grep -q signal nowhere.err'
-check "  and that is said" grep -q "peer-1: nobody could store this peer's model for it: it is lost$" nowhere.err
+check "  and that is said" grep -q "peer-1: no other peer could store this peer's model: it is lost$" nowhere.err
 
 e2e_end

@@ -133,7 +133,7 @@ check "Ctrl-C: exit code 130, and what was done is shown" eval \
 check "  no mean of what was not done" [ "$(figures json long.out settings.1.accuracy_mean)" = None ]
 HEARSAY_LIBRARY=$library PYTHONPATH=$root/peer/api/python start killed "$python" -m hearsay.lab sweep "${long[@]}"
 pid=$started
-check "it continues from its checkpoint" wait_until 30 grep -q 'going on with the run' long/rounds=200000/seed-1.log
+check "it continues from its checkpoint" wait_until 30 grep -q 'resuming the run' long/rounds=200000/seed-1.log
 inner=$(children_of "$pid")
 kill -KILL "$pid"
 wait "$pid" 2>/dev/null

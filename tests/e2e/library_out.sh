@@ -156,5 +156,5 @@ check "hearsay inspect says whose model it is: $("$HEARSAY" inspect alone/model.
     eval '"$HEARSAY" inspect alone/model.safetensors | grep -q "^run .*: a program.s own model, seed="'
 check "  and has the run's number" eval '"$HEARSAY" inspect alone/model.safetensors --json | jq -e ".run_id != null and .model == null" >inspect.jq'
 check "hearsay eval refuses it in a sentence" eval \
-    '"$HEARSAY" eval alone/model.safetensors --data glyphs 2>eval.err; [ $? = 2 ] && grep -q "found a program.s own model" eval.err'
+    '"$HEARSAY" eval alone/model.safetensors --data glyphs 2>eval.err; [ $? = 2 ] && grep -q "belongs to a program that uses the library" eval.err'
 e2e_end

@@ -53,7 +53,7 @@ TMPDIR=$PWD/scratch bounded "$HEARSAY" local "${few[@]}" >few.out 2>few.err </de
 check "without --out it ends with 0" [ $? = 0 ]
 check "  leaves nothing behind" [ -z "$(ls scratch)" ]
 check "  says so: out is $(figures json few.out out)" grep -q '"out": *null' few.out
-check "  and has said so at its start" grep -q 'which goes if all is well' few.err
+check "  and has said so at its start" grep -q 'deleted if the run ends in consensus' few.err
 TMPDIR=$PWD/scratch bounded "$HEARSAY" local "${few[@]}" --lr 1000 >few.out 2>few.err </dev/null
 check "without consensus it ends with 3" [ $? = 3 ]
 check "  and its models are kept" [ -s "$(figures json few.out out)/peer-0/model.safetensors" ]

@@ -62,7 +62,7 @@ check "  and says no more than that: nothing of silence or quorum" \
 observe=(--bootstrap "127.0.0.1:$pa" --key cluster.key --json)
 check "nor does status see anything with the key alone" \
     eval '! bounded "$HEARSAY" status "${observe[@]}" >status.out 2>status.err'
-check "  and says why: $(tail -n 1 status.err)" grep -q "a admits only who is in its members file" status.err
+check "  and says why: $(tail -n 1 status.err)" grep -q "a admits only identities on its allow-list" status.err
 bounded "$HEARSAY" status "${observe[@]}" --identity b/identity.key >status.out 2>status.err
 check "  but with a member's: $(figures json status.out members) members" \
     [ "$(figures json status.out members)" = 2 ]
@@ -75,7 +75,7 @@ check "  or with one that is not in the file" \
 check "  with a member's it sees all" \
     eval '"${probe[@]}" --identity b/identity.key >probe.out && grep -qE "^members +ok .* 2 alive of 2" probe.out'
 check "  without a key there is no use for one" \
-    eval '! "$HEARSAY" probe "127.0.0.1:$pa" --identity b/identity.key 2>probe.err && grep -q "no --key" probe.err'
+    eval '! "$HEARSAY" probe "127.0.0.1:$pa" --identity b/identity.key 2>probe.err && grep -q -e "--identity needs --key" probe.err'
 
 # ---- tokens ----
 
@@ -96,7 +96,7 @@ peer c "$pc" c-damaged --out c --token "$(sed 's/.\{9\}$/AAAAAAAAA/' token)"
 check "a damaged token is refused at the start" ended_with "$pc" 'token that is damaged' c-damaged
 peer c "$pc" c-issuer --out c --token "@token.unlisted"
 check "a token of one that is not in the file does not help" \
-    ended_with "$pc" 'does not admit this peer: whoever made its token is not' c-issuer
+    ended_with "$pc" 'does not admit this peer: the signer of its token is not' c-issuer
 peer c "$pc" c-late --out c --token "@token.late" # More than a second has gone.
 check "nor does one whose time is over" \
     ended_with "$pc" 'does not admit this peer: its token has expired' c-late
@@ -121,11 +121,11 @@ check "  for nobody" eval '! grep -q "member no longer" a.err b.err c.err'
 printf '%s a\n' "${id[a]}" >next.txt
 begun=$(now_ms)
 mv next.txt members.txt
-check "who is no longer in it is out" wait_until 10 said "b \(${id[b]:0:8}\) is a member no longer" a.err
+check "who is no longer in it is out" wait_until 10 said "b \(${id[b]:0:8}\) is no longer a member" a.err
 took=$(($(now_ms) - begun))
 echo "# a session was cut after $took ms"
 check "  soon: $took ms" within "$took" 0 $((1000 * patience))
-check "  and ends, as nobody has it" ended_with "$pb" 'nobody admits this peer' b
+check "  and ends, as nobody has it" ended_with "$pb" 'no peer admits this peer' b
 check "  whoever came by a token of a's stays" trains c
 printf '%s a\n%s b\n' "${id[a]}" "${id[b]}" >members.txt # Written in place.
 wait_until 10 said 'members.txt: 2 identities from now on' a.err
@@ -138,9 +138,9 @@ printf '%s\n' "${id[d]}" >>members.txt
 wait_until 10 said 'members.txt: 3 identities from now on' b-again.err
 peer b "$pd" twin --members members.txt --out d
 check "a second b ends with 2" \
-    ended_with "$pd" "this peer, ${id[d]:0:8}: the name b is that of ${id[b]:0:8}" twin
+    ended_with "$pd" "this peer, ${id[d]:0:8}: the name b belongs to ${id[b]:0:8}" twin
 check "  told at the other end, too" \
-    grep -qE "refused b \(${id[d]:0:8}\): that is the name of ${id[b]:0:8}" a.err b-again.err c.err
+    grep -qE "refused b \(${id[d]:0:8}\): that name belongs to ${id[b]:0:8}" a.err b-again.err c.err
 check "  while the first one trains on" trains b
 kill -KILL "${pid[pb]}"
 wait "${pid[pb]}" 2>/dev/null
@@ -156,7 +156,7 @@ check "b is back under its name" trains b
 # shellcheck disable=SC2317 # By wait_until.
 found_out()
 {
-    grep -qE 'runs with our identity, and began after us|two processes run with the identity of b' \
+    grep -qE 'uses this peer.s identity and started later|two processes use the identity of b' \
         a.err b-third.err c.err
 }
 # By way of a only, which both know; and by its own address, too.
@@ -166,7 +166,7 @@ for list in "127.0.0.1:$pa" "127.0.0.1:$pa,127.0.0.1:$pb"; do
     cp b/identity.key copy/identity.key
     peer b "$pd" copy --members members.txt --out copy --bootstrap "$list"
     check "a copy of b ends with 2" \
-        ended_with "$pd" 'another process runs with our identity, and began before us' copy
+        ended_with "$pd" 'another process uses this peer's identity and started earlier' copy
     # Its last word reaches b, unless a has hung up on it for b's sake; then a has found it out.
     check "  the others say so, too" wait_until 10 found_out
     check "  and trains on" trains b
@@ -175,7 +175,7 @@ kill -KILL "${pid[pb]}"
 wait "${pid[pb]}" 2>/dev/null
 peer b "$pb" b-fourth --members members.txt --out b
 check "a restart is no copy" trains b
-check "  nobody says so" eval '! grep -q "runs with our identity" b-fourth.err'
+check "  nobody says so" eval '! grep -q "uses this peer's identity" b-fourth.err'
 
 for port in "$pa" "$pb" "$pc"; do
     kill "${pid[port]}"

@@ -151,7 +151,7 @@ refused "inspect: --norm of a model without" '^hearsay inspect: --norm: only wit
 
 # ---- A file that is not the model's ----
 
-refused "eval: another model's file" 'tensor conv1.weight: the model has none of that name.* fc1.weight, fc1.bias' \
+refused "eval: another model's file" 'tensor conv1.weight: the model has no tensor of that name.* fc1.weight, fc1.bias' \
     eval "$model" --model logreg
 refused "train: --init of another shape" 'shape of conv1.weight: found 6x1x5x5, expected 16x1x3x3' \
     train --model resnet:20 --rounds 1 --init "$model"
@@ -280,11 +280,11 @@ open("bare.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + raw[8
 PY
 run bare generate bare.safetensors --model gpt:1x32 --data text/32 --length 30 --temperature 0
 check "generate: a file without a run says the same" cmp -s bare.out likeliest.out
-refused "generate: without a run" 'no "run" among its metadata' generate bare.safetensors
+refused "generate: without a run" 'the metadata have no "run"' generate bare.safetensors
 refused "generate: a context that the file has not" 'shape of transformer.wpe.weight: found 32x32, expected 128x32' \
     generate bare.safetensors --model gpt:1x32
 refused "predict: of text" 'gpt/model.safetensors is of text: see hearsay generate' predict gpt/model.safetensors --data text:period.txt,context=32
-refused "generate: a model of images" 'trained/model.safetensors: lenet5 for glyphs is no model of text' generate "$model"
+refused "generate: a model of images" 'trained/model.safetensors: found lenet5 for glyphs, expected a text model' generate "$model"
 refused "generate: data that its run says" '--data: only with --model' generate gpt/model.safetensors --data text/16
 
 e2e_end

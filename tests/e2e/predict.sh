@@ -93,9 +93,9 @@ write("false.safetensors", dict(meta, classes="a\nb\nc"))
 PY
 label former former.safetensors --data csv:bare.csv
 check "  classes are numbers then, which is said" eval \
-    'grep -q "does not say what its classes are called" former.err && [ "$(cut -d, -f2 former.csv | sed 1d | sort -u | paste -sd,)" = 0,1,2 ]'
+    'grep -q "has no class names; labels are class numbers" former.err && [ "$(cut -d, -f2 former.csv | sed 1d | sort -u | paste -sd,)" = 0,1,2 ]'
 label false false.safetensors --data csv:bare.csv
-check "  names that are not the run's are left aside, with a warning" eval 'cmp -s false.csv former.csv && grep -q "warning: false.safetensors: the names of its classes" false.err'
+check "  names that are not the run's are left aside, with a warning" eval 'cmp -s false.csv former.csv && grep -q "warning: false.safetensors: its class names do not match its run" false.err'
 label former-beside former.safetensors --data csv:old.csv,test=bare.csv
 check "  the training file has them" eval 'cut -d, -f1-3 alone.csv | cut -c 1-12 | cmp -s - <(cut -c 1-12 former-beside.csv)'
 bounded "$HEARSAY" eval former.safetensors --data csv:old.csv,test=rows.csv >former-eval.out 2>former-eval.err
@@ -115,14 +115,14 @@ used "the training file" 40 share "$model" csv:old.csv
 used "  packed" 40 share "$model" csv:old.csv.gz
 used "  under another name" 40 share "$model" elsewhere.csv
 used "labelled rows that were never trained on" 100 other "$model" csv:rows.csv
-check "  and a note of predict says so" grep -q 'these are all rows: they are not the training files' used.err
+check "  and a note of predict says so" grep -q 'labelled all rows of --data, which are not the training files' used.err
 used "  with a share" 50 share "$model" csv:rows.csv,holdout=0.5
 used "  as held-out files" 100 files "$model" csv:old.csv,test=rows.csv
 bounded "$HEARSAY" train --model logreg --data csv:old.csv,test=rows.csv --rounds 10 --out whole >whole.out 2>whole.err
 used "a file of which nothing was held out" 400 none whole/model.safetensors csv:old.csv
 bounded "$HEARSAY" train --model logreg --data csv:old.csv,holdout=0.25 --rounds 10 --out quarter >quarter.out 2>quarter.err
 used "a file of which a quarter was held out" 100 share quarter/model.safetensors csv:old.csv
-used "a model file that says nothing" 10 share former.safetensors csv:rows.csv
+used "a model file that sends nothing" 10 share former.safetensors csv:rows.csv
 
 # Columns without words, and sparse rows.
 python3 - <<'PY'

@@ -157,10 +157,10 @@ wait_until 60 lines asked/peer-0/metrics.jsonl 500
 echoed INT "$pid" "-$pid" # As timeout(1) does: the child, and at once its whole group: one request.
 wait "$pid" 2>/dev/null
 check "Ctrl-C ends with 130" [ $? = 130 ]
-check "  it is said that peers stop" grep -q 'finish their step and stop; once more ends them at once' asked.err
+check "  it is said that peers stop" grep -q 'stopping: each peer finishes its step and takes a checkpoint' asked.err
 check "  which is not taken for two requests" eval '! grep -q "ended at once" asked.err'
 check "  and how to go on: $(tail -n 1 asked.err | cut -c 1-120)" grep -qE \
-    '^hearsay local: interrupted at round [0-9]+ of [0-9]+: the same command goes on from round [0-9]+$' asked.err
+    '^hearsay local: interrupted at round [0-9]+ of [0-9]+: the same command resumes from round [0-9]+$' asked.err
 at=$(jq .resumes_at asked.out)
 check "  from a round that all agreed on while they stopped: $at of $(jq .rounds asked.out)" eval \
     '[ "$at" -ge 500 ] && [ "$at" -ge $(($(jq .rounds asked.out) - 20)) ] && grep -q "from round $at\$" asked.err'
@@ -219,7 +219,7 @@ echoed INT "$started" # One request, though it comes as several.
 finish "$started" 30
 check "a peer alone says from where it goes on: $(tail -n 1 single.err)" eval \
     'at=$(jq .resumes_at single/summary.json) && [ "$at" = "$(jq .round single/summary.json)" ] && jq -e .interrupted single/summary.json >single.jq &&
-    grep -q "s: the same command goes on from round $at$" single.err'
+    grep -q "s: the same command resumes from round $at$" single.err'
 start single "$HEARSAY" "${alone[@]}"
 check "  and goes on there" eval 'wait_until 30 grep -q "resuming from the checkpoint of round $at " single.err'
 kill -KILL "$started"
@@ -254,7 +254,7 @@ for path in sys.argv[1:]:
     open(path, "wb").write(first + raw[n:n + begin] + sums + hashed(sums))
 PY
 start mixed "$HEARSAY" "${mixed_peer[@]}" --name s
-check "peer: checkpoints without an owner are used" wait_until 30 grep -q "going on from the checkpoint of round" mixed.err
+check "peer: checkpoints without an owner are used" wait_until 30 grep -q "resuming from the checkpoint of round" mixed.err
 check "  with a note" grep -q "note: mixed: its checkpoints name no owner, because an older version wrote them" mixed.err
 kill -KILL "$started"
 wait "$started" 2>/dev/null
@@ -283,7 +283,7 @@ printf 'a,b,c\n1,2,0\n2,1,1\n' >other.csv
 check "other data than those of --out, and no flags" eval \
     '"$HEARSAY" peer --name f --listen 127.0.0.1:0 --key killed/cluster.key --data csv:other.csv \
         --bootstrap 127.0.0.1:9 --out alone >alone.out 2>alone.err; [ $? = 2 ] &&
-    grep -q -e "--out alone has" alone.err'
+    grep -q -e "--out alone belongs to a run on other data" alone.err'
 
 check "off writes none" eval \
     'bounded "$HEARSAY" "${run[@]}" --rounds 50 --checkpoint off --out off >off.out 2>off.err &&

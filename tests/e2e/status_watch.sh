@@ -37,7 +37,7 @@ check "status says the same" grep -qE '^2 members: 2 joining +joining: 2 of 3 \(
 check "  and JSON" eval '"$HEARSAY" status --bootstrap "$bootstrap" --key cluster.key --json 2>status.err \
     | python3 -c "import json, sys; assert json.load(sys.stdin)[\"gathering\"] == {\"here\": 2, \"min_peers\": 3}"'
 check "a watch of the drift says it, too" eval '"$HEARSAY" drift --bootstrap "$bootstrap" --key cluster.key --watch \
-    --count 1 2>watch.err | grep -q "drift unknown: joining: 2 of 3 members are here"'
+    --count 1 2>watch.err | grep -q "drift unknown: the run has not started: 2 of 3 members have joined"'
 kill -KILL "${pid[b]}"
 wait "${pid[b]}" 2>/dev/null
 # shellcheck disable=SC2317 # By wait_until.

@@ -72,7 +72,7 @@ echoed TERM "$started" # One request, as timeout(1) makes it.
 finish "$started" 60
 at=$(jq .round stopped.out)
 check "SIGTERM at round $at: exit code 130" [ "$code" = 130 ]
-check "  $(tail -n 1 stopped.err)" grep -q "^hearsay train: interrupted at round $at of 20000, .*; the same command goes on from round $at$" stopped.err
+check "  $(tail -n 1 stopped.err)" grep -q "^hearsay train: interrupted at round $at of 20000, .*; the same command resumes from round $at$" stopped.err
 check "  --json says so" jq -e '.interrupted and .resumes_at == .round and (.test_loss == null) == (.test_round == null) and .exit_code == 130 and (.finished | not)' stopped.out
 check "  and goes on there" eval 'bounded "$HEARSAY" "${run[@]}" --out stopped --json >again.out 2>again.err;
     grep -q "checkpoint of round $at of 20000" again.err && jq -e "(.interrupted | not) and .resumes_at == null" again.out >again.jq'
@@ -110,7 +110,7 @@ cp "$(find peers/peer-0 -name 'checkpoint-?.safetensors' | head -n 1)" other/che
 bounded "$HEARSAY" "${run[@]}" --out other >other.out 2>other.err
 code=$?
 check "one of another run is refused: $(tail -n 1 other.err | cut -c 1-120)" eval \
-    '[ "$code" = 2 ] && grep -q "cannot be used: a peer of a cluster wrote it; --fresh begins anew$" other.err'
+    '[ "$code" = 2 ] && grep -q "cannot be used: a peer of a cluster wrote it; --fresh starts the run again$" other.err'
 
 # A disk that takes none says so for each: it is told at once, and then ever more seldom.
 # told NAME LINES ARGS...: in a run that tries some twenty times a second, until it has so many lines of metrics.
@@ -157,9 +157,9 @@ wait_until 60 there lost
 mkdir lost/model.safetensors
 finish "$started" 120
 check "beyond --quorum-timeout it is lost: $(tail -n 1 lost.err | cut -c 1-160)" eval \
-    '[ "$code" = 1 ] && grep -q "the model is lost, and the same command goes on from a checkpoint$" lost.err'
+    '[ "$code" = 1 ] && grep -q "the model is lost, and the same command resumes from a checkpoint$" lost.err'
 rmdir lost/model.safetensors
-check "  which it does" eval 'bounded "$HEARSAY" "${run[@]}" --out lost >lost.out 2>lost.err; grep -q "^hearsay train: going on from" lost.err'
+check "  which it does" eval 'bounded "$HEARSAY" "${run[@]}" --out lost >lost.out 2>lost.err; grep -q "^hearsay train: resuming from" lost.err'
 same "  and ends" lost
 
 e2e_end

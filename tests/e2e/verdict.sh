@@ -46,7 +46,7 @@ for way in sim local; do
     ends "$way, of figures that are not finite" away.out 3 "diverged 3 3/3  exact" # Of the last good models.
     bounded "$HEARSAY" $way --peers 3 "${run[@]}" --final-drift 0 --json >unasked.out 2>unasked.err </dev/null
     code=$?
-    ends "$way --final-drift 0" unasked.out 0 "unasked 0 3/3  exact"
+    ends "$way --final-drift 0" unasked.out 0 "not-requested 0 3/3  exact"
 done
 
 # ---- One peer alone: it agrees with itself; stopped, it claims nothing. ----
@@ -81,7 +81,7 @@ kill -TERM "$started"
 finish "$started" 60
 check "  and ends without: $(grep ' round ' guest.err)" grep -qE '^left  round -  [0-9.]+ s  loss -' guest.err
 check "  and says so: $(tail -n 1 guest.err)" \
-    eval "tail -n 1 guest.err | grep -q '^hearsay peer: guest: stopped while it waited for a run; alone from beginning to end: '"
+    eval "tail -n 1 guest.err | grep -q '^hearsay peer: guest: stopped while it waited for a run; alone during the whole run: '"
 
 # ---- Every peer says 0, but the models are apart: one file is changed before they are compared. ----
 
@@ -108,7 +108,7 @@ open(sys.argv[1], "wb").write(raw[: 8 + n] + array.array("f", [v + 0.1 for v in 
 PY
 kill -CONT "$parent"
 finish "$parent" 60
-ends "a model that is not the others'" swapped.out 3 "apart 3 3/3  exact"
+ends "a model that is not the others'" swapped.out 3 "over-target 3 3/3  exact"
 for i in 0 1 2; do
     check "  though peer $i ended with 0 and consensus by its estimate" \
         [ "$(figures json swapped.out peers.$i.exit_code) $(figures json swapped.out peers.$i.verdict.kind)" = "0 consensus" ]
@@ -165,7 +165,7 @@ check "  is named: $(figures json woken.out verdict.text)" eval \
      figures json woken.out verdict.text | grep -q "consensus of 2 of 3 peers (peer-1: the run ended without it) at"'
 check "  says that it was away: $(figures json woken.out peers.1.verdict.text)" \
     [ "$(figures json woken.out peers.1.exit_code) $(figures json woken.out peers.1.verdict.kind)" = "3 ended-elsewhere" ]
-check "  and that it stood still: $(grep 'peer-1.*stood still' woken.err)" grep -q 'peer-1: round [0-9]*: this process stood still for [0-9]* s' woken.err
+check "  and that it stood still: $(grep 'peer-1.*was paused' woken.err)" grep -q 'peer-1: round [0-9]*: this process was paused for [0-9]* s' woken.err
 
 theirs='.accuracy_min == ([.peers[] | select(.verdict.kind == "consensus") | .accuracy] | min)'
 check "  the accuracies are those of the others: $(jq -c '[.accuracy_min, .peers[].accuracy]' woken.out)" \

@@ -86,7 +86,7 @@ static void test_no_two_share_memory(void **state)
         add(&t, "last", x + 8, HEARSAY_FLOAT32, HEARSAY_STATISTIC, 4);
         assert_int_equal(tensors_lay(&t, error), over ? -EINVAL : 0);
         if (over)
-            assert_non_null(strstr(error, "tensors half and late: found memory"));
+            assert_non_null(strstr(error, "tensors half and late: found shared memory"));
         tensors_close(&t);
     }
 }

@@ -122,8 +122,8 @@ static void test_errors(void **state)
         {"qsgd:4,round=sr,round=sr", "round=sr: round is given twice"},
         {"qsgd:4,", ": an option must be name=value"},
         {"qsgd:4,fast", "fast: an option must be name=value"},
-        {"topk:0.1,round=sr", "round=sr: there is no option round here"},
-        {"qsgd:4,bits=4", "bits=4: there is no option bits here"},
+        {"topk:0.1,round=sr", "round=sr: unknown option round"},
+        {"qsgd:4,bits=4", "bits=4: unknown option bits"},
         {"qsgd:4,levels=16", "qsgd:4,levels=16: levels=16 takes 6 bits with "
                              "the sign, found 4"},
         {"sign+topk:0.1", "sign+topk:0.1: nothing may follow sign, found +topk:0.1"},
@@ -147,7 +147,7 @@ static void test_errors(void **state)
         {"sign,scope=block:0", "scope=block:0: scope must be model, layer or "
                                "block:N, found block:0"},
         {"sign,scope=layer,scope=layer", "scope=layer: scope is given twice"},
-        {"biass=fp16", "there is no default rule, expected one in front, such as none;biass=fp16"},
+        {"biass=fp16", "found no default rule, expected one in front, such as none;biass=fp16"},
         {"sign;none", "there are two default rules"},
         {"default=sign;none", "there are two default rules"},
         {"sign;", "a rule is empty"},

@@ -327,10 +327,12 @@ static void test_directories(void **state)
     refused("cifar10", "data_batch_1.bin", "found no");
     put_mnist();
     scratch_remove(&s, "train-labels-idx1-ubyte.gz"); /* Images without labels. */
-    refused("mnist", "found no train-labels-idx1-ubyte beside", "train-images-idx3-ubyte:");
+    refused("mnist", "found no train-labels-idx1-ubyte in the same directory",
+            "train-images-idx3-ubyte:");
     put_mnist();
     scratch_remove(&s, "t10k-images-idx3-ubyte.gz");
-    refused("mnist", "found no t10k-images-idx3-ubyte beside", "t10k-labels-idx1-ubyte:");
+    refused("mnist", "found no t10k-images-idx3-ubyte in the same directory",
+            "t10k-labels-idx1-ubyte:");
     assert_int_equal(mkdir(scratch_path(&s, "t10k-images-idx3-ubyte"), 0700), 0);
     refused("mnist", "t10k-images-idx3-ubyte", "found no");
     assert_int_equal(rmdir(scratch_path(&s, "t10k-images-idx3-ubyte")), 0);
@@ -425,7 +427,7 @@ static void test_no_gzip(void **state)
     put_mnist();
     size_t n = make_images(b, N_TEST);
     scratch_put(&s, "t10k-images-idx3-ubyte.gz", b, n);
-    refused("mnist", "t10k-images-idx3-ubyte.gz", "no gzip file");
+    refused("mnist", "t10k-images-idx3-ubyte.gz", "not a gzip file");
     scratch_put(&s, "t10k-images-idx3-ubyte.gz", b, 0);
     refused("mnist", "t10k-images-idx3-ubyte.gz", "expected gzip data");
     scratch_put_gz(&s, "t10k-images-idx3-ubyte.gz", b, n);

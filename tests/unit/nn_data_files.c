@@ -193,7 +193,7 @@ static void test_wrong_directories(void **state)
     data_close(&d);
     put("a.csv.gz", "no gzip");
     scratch_remove(&s, "a.csv");
-    refused("csv", "", "a.csv.gz", "no gzip file");
+    refused("csv", "", "a.csv.gz", "not a gzip file");
     scratch_count(&s, 1);
     put("only.csv", "1\n2\n"); /* The reader reports the error. */
     refused("csv", "", "only.csv: line 1: found 1 cell", "expected at least 2");
@@ -554,7 +554,7 @@ static void test_sniff_sorted(void **state)
     scratch_remove(&s, "train-labels-idx1-ubyte.gz");
     char kind[DATA_KIND_MAX];
     assert_int_equal(data_sniff(s.dir, kind, error), -ENOENT);
-    assert_non_null(strstr(error, "found no train-labels-idx1-ubyte beside it"));
+    assert_non_null(strstr(error, "found no train-labels-idx1-ubyte in the same directory"));
     free(labels);
     free(images);
 }

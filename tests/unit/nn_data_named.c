@@ -88,7 +88,7 @@ static void test_text(void **state)
     scratch_put(&s, "picture.png", "\0\1\2", 3);
     look("text", ",context=4", 100, "");
     scratch_put(&s, "b.txt", "\0\1\2", 3);
-    look("text", ",context=4", 0, "b.txt: found no text at its beginning, expected it as it is");
+    look("text", ",context=4", 0, "b.txt: found no text at the start of the file, expected it");
 }
 
 /* The contents of a file have precedence over its name, and rows over text. */

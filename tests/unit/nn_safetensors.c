@@ -203,7 +203,7 @@ static void test_headers(void **state)
         {"{\"__metadata__\":[]}", 0, 0, "__metadata__: expected a map"},
         {"{\"__metadata__\":{\"a\":1}}", 0, 0, "__metadata__.a: expected a string"},
         {"{\"v\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}}", 0, 0,
-         "tensor v: the model has none"},
+         "tensor v: the model has no tensor"},
         {"{\"\\u001b[2J\\n\":5}", 0, 0, "dtype of \\x1b[2J\\x0a: found none"},
     };
     const struct segment w = {.name = "w", .n = 2, .rows = 1, .cols = 2, .n_dims = 1, .dims = {2}};
@@ -284,7 +284,7 @@ static void test_lookalike(void **state)
     char error[FILE_ERROR_MAX] = "";
     assert_int_equal(safetensors_read(scratch_path(&s, "lookalike"), ab, 2, y, error), 0);
     assert_true(y[2] == y[0]);
-    refused("lookalike", ab, 1, "tensor b: the model has none");
+    refused("lookalike", ab, 1, "tensor b: the model has no tensor");
     struct segment abc[3] = {ab[0], ab[1], {.name = "c", .offset = 3}};
     refused("lookalike", abc, 3, "found 2 tensors, expected 3");
 }
@@ -476,7 +476,7 @@ static void test_names(void **state)
         {"con1.weight", "did you mean conv1.weight? It has conv1.weight, conv1.bias, scale"},
         {"module.conv1.bias", "did you mean conv1.bias?"},
         {"a.b.scale", "did you mean scale?"},
-        {"lstm", "the model has none of that name, but conv1.weight, conv1.bias, scale"},
+        {"lstm", "the model has no tensor of that name, but conv1.weight, conv1.bias, scale"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char header[200];

@@ -53,11 +53,11 @@ static void test_each_reason_is_told(void **state)
         const char *said;
     } row[] = {{NODE_WHY_REFUSED, "connection refused"},
                {NODE_WHY_TIMEOUT, "timed out"},
-               {NODE_WHY_UNREACHABLE, "no way to the host"},
-               {NODE_WHY_CLOSED, "does not hold the same cluster key, or is no hearsay"},
+               {NODE_WHY_UNREACHABLE, "no route to the host"},
+               {NODE_WHY_CLOSED, "does not have the same cluster key, or is not a hearsay"},
                {NODE_WHY_MUTE, "says nothing"},
-               {NODE_WHY_SLOW, "not done in time"},
-               {NODE_WHY_JUNK, "not sealed with our cluster key"}};
+               {NODE_WHY_SLOW, "did not finish in time"},
+               {NODE_WHY_JUNK, "not encrypted with this cluster key"}};
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         struct lone *w = alone(3);
         for (int k = 0; k < 2; k++) {
@@ -133,7 +133,7 @@ static void test_in_company(void **state)
         lone_run(w, 3 * SECOND);
     }
     assert_int_equal(lone_said(w, "refused"), 0);
-    assert_true(lone_said(w, "two:7100: it ends the connection") > 0);
+    assert_true(lone_said(w, "two:7100: it closes the connection") > 0);
     lone_close(w);
 }
 
@@ -163,7 +163,7 @@ static void test_alone_to_the_end(void **state)
         node_facts(w->node, &f);
         verdict_judge(&o, &f);
         assert_int_equal(f.lonely, named == 1);
-        assert_int_equal(strstr(o.text, "alone from beginning to end") != NULL, named == 1);
+        assert_int_equal(strstr(o.text, "alone during the whole run") != NULL, named == 1);
         assert_int_equal(o.kind == VERDICT_ALONE, named == 1);
         lone_close(w);
     }
@@ -188,9 +188,9 @@ static void test_own_address_only(void **state)
         resolve(w, 0);
         w->node->sessions.seeds[0].at[0].self = true;
         lone_run(w, 2 * SECOND);
-        assert_int_equal(lone_said(w, "names this peer itself and nobody else"), 0);
+        assert_int_equal(lone_said(w, "names only this peer"), 0);
         lone_run(w, 60 * SECOND);
-        assert_int_equal(lone_said(w, "names this peer itself and nobody else (one:7100)"), n == 1);
+        assert_int_equal(lone_said(w, "names only this peer (one:7100)"), n == 1);
         lone_close(w);
     }
 }

@@ -169,7 +169,7 @@ static void test_twins(void **state)
                 twin.incarnation++, members_merge(rig.env.members, &twin, rig.env.now_us);
             tick(friend, true);
             for (uint32_t i = 0; i < rig.fx.n_notes; i++)
-                n_notes += strstr(rig.fx.notes[i].text, "that is the name of") != NULL;
+                n_notes += strstr(rig.fx.notes[i].text, "that name belongs to") != NULL;
         }
         assert_int_equal(n_notes, !dies);
         assert_int_equal(state_of(77) == MEMBER_LEFT, !dies);

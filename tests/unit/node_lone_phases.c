@@ -303,7 +303,7 @@ static void test_flapping(void **state)
         for (int i = 0; i < 12; i++)
             absence(w, 1, session, 1500 * MS);
         assert_true(goes_on(w));
-        assert_int_equal(lone_said(w, "comes and goes"), 1);
+        assert_int_equal(lone_said(w, "disconnects repeatedly"), 1);
         lone_run(w, 60 * SECOND);
         assert_false(goes_on(w));
         lone_close(w);
@@ -319,7 +319,7 @@ static void test_one_long_absence(void **state)
         w->actor[1].answers = false;
         absence(w, 1, session, 5 * SECOND);
         assert_int_equal(lone_said(w, "was away for"), 1);
-        assert_int_equal(lone_said(w, "comes and goes"), 0);
+        assert_int_equal(lone_said(w, "disconnects repeatedly"), 0);
         assert_true(goes_on(w)); /* The neighbour is not waited for until it has been stable. */
         lone_close(w);
     }
@@ -338,9 +338,9 @@ static void test_own_standstill(void **state)
         lone_run(w, LONE_STEP_US);
     w->now_us += 60 * SECOND;
     lone_run(w, 5 * SECOND);
-    assert_int_equal(lone_said(w, "this process stood still for 60 s"), 1);
+    assert_int_equal(lone_said(w, "this process was paused for 60 s"), 1);
     assert_int_equal(lone_said(w, "the worker"), 0);
-    assert_int_equal(lone_said(w, "it is not waited for"), 0);
+    assert_int_equal(lone_said(w, "this peer does not wait for it"), 0);
     assert_false(w->actor[0].told_stalled);
     assert_int_equal(lone_progress(w).n_edges, 2);
     lone_close(w);

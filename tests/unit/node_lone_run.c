@@ -272,7 +272,7 @@ static void test_signs_count(void **state)
             assert_true(a->told_stalled || a->busy_ms <= 4500);
         }
         assert_int_equal(a->told_stalled, until == 1);
-        assert_int_equal(lone_said(w, "has been at one job"), until == 1);
+        assert_int_equal(lone_said(w, "has run one job"), until == 1);
         lone_run(w, 3 * SECOND);
         assert_int_equal(a->told.state, RECORD_RUNNING);
         lone_close(w);

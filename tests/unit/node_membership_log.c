@@ -61,17 +61,17 @@ static void test_a_death_and_a_return(void **state)
     expect(&r, 0, "");
     members_accuse(r.env.members, id_of(2), 2 * SECOND);
     look(&r, 2 * SECOND);
-    expect(&r, 1, "peer-2 is silent, never heard here: dead within 7 s unless heard");
+    expect(&r, 1, "peer-2 is silent, never heard by this peer: declared dead in 7 s unless heard");
     look(&r, 3 * SECOND);
     expect(&r, 1, r.said[0]);
     look(&r, 2 * SECOND + TOY_SUSPECT_US);
-    expect(&r, 2, "peer-2 is dead: the graph is drawn again over 3 members");
+    expect(&r, 2, "peer-2 is dead: the topology now has 3 members");
     members_session(r.env.members, id_of(2), true, 20 * SECOND);
     look(&r, 20 * SECOND);
-    expect(&r, 3, "peer-2 is back: the graph is drawn again over 4 members");
+    expect(&r, 3, "peer-2 is back: the topology now has 4 members");
     assert_int_equal(merge(r.env.members, record_in(3, 2, RECORD_LEFT)), MEMBERS_NEWS);
     look(&r, 21 * SECOND);
-    expect(&r, 4, "peer-3 is gone by its own word: the graph is drawn again over 3 members");
+    expect(&r, 4, "peer-3 is gone, having left the run: the topology now has 3 members");
     rig_close(&r);
 }
 
@@ -87,9 +87,9 @@ static void test_since_when(void **state)
     memcpy(l->id, id_of(1), WIRE_ID_BYTES);
     members_accuse(r.env.members, id_of(1), 5 * SECOND);
     look(&r, 5 * SECOND);
-    expect(&r, 1, "peer-1 is silent for 4 s: dead within 7 s unless heard");
+    expect(&r, 1, "peer-1 is silent for 4 s: declared dead in 7 s unless heard");
     look(&r, 12 * SECOND);
-    expect(&r, 2, "peer-1 is dead, silent for 11 s: the graph is drawn again over 1 member");
+    expect(&r, 2, "peer-1 is dead, silent for 11 s: the topology now has 1 member");
     rig_close(&r);
 }
 
@@ -105,14 +105,12 @@ static void test_many(void **state)
     for (uint32_t i = 1; i <= 6; i++)
         members_accuse(r.env.members, id_of(i), 2 * SECOND);
     look(&r, 2 * SECOND);
-    expect(
-        &r, 1,
-        "peer-1, peer-2, peer-3, peer-4 and 2 more are silent by the word of others: dead within "
-        "7 s unless heard");
+    expect(&r, 1,
+           "peer-1, peer-2, peer-3, peer-4 and 2 more are silent according to other members: "
+           "declared dead in 7 s unless heard");
     look(&r, 2 * SECOND + TOY_SUSPECT_US);
     expect(&r, 2,
-           "peer-1, peer-2, peer-3, peer-4 and 2 more are dead: the graph is drawn again over 15 "
-           "members");
+           "peer-1, peer-2, peer-3, peer-4 and 2 more are dead: the topology now has 15 members");
     rig_close(&r);
 }
 
@@ -130,7 +128,7 @@ static void test_flapping(void **state)
         look(&r, t);
     }
     assert_true(r.n_said >= 10 && r.n_said <= 15);
-    assert_non_null(strstr(r.said[r.n_said - 1], " changes were not told)"));
+    assert_non_null(strstr(r.said[r.n_said - 1], " changes were not reported)"));
     uint32_t n = r.n_said;
     assert_int_equal(merge(r.env.members, record_in(2, 2, RECORD_FINISHED)), MEMBERS_NEWS);
     members_accuse(r.env.members, id_of(2), t);
@@ -153,7 +151,7 @@ static void test_refused(void **state)
     expect(&r, 0, "");
     r.sessions.admit.refused_us = 0;
     look(&r, 2 * SECOND + TOY_SUSPECT_US);
-    expect(&r, 1, "peer-2 is dead: the graph is drawn again over 3 members");
+    expect(&r, 1, "peer-2 is dead: the topology now has 3 members");
     rig_close(&r);
 }
 

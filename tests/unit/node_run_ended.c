@@ -36,7 +36,10 @@ static void test_the_others_do_not_come_back(void **state)
     lone_run(w, (PATIENCE_S - 2) * (int64_t)SECOND);
     assert_false(w->over);
     assert_int_equal(
-        lone_said(w, "has no checkpoint of it: waits for the others for --quorum-timeout"), 1);
+        lone_said(
+            w,
+            "has no checkpoint of it: waiting for the other members, for at most --quorum-timeout"),
+        1);
     lone_run(w, 4 * (int64_t)SECOND);
     assert_true(w->over && !w->wrote_model);
     assert_int_equal(judged(w).kind, VERDICT_AWAY);

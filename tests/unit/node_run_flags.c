@@ -438,7 +438,7 @@ static void last_phase_has_a_graph(void **state)
     set(&f, "final-topology", "base:1");
     struct run r;
     assert_int_equal(run_from_flags(&r, &f, error), -EINVAL);
-    assert_non_null(strstr(error, "does not go with --byzantine"));
+    assert_non_null(strstr(error, "not with --byzantine"));
     f = plain_flags();
     r = make(&f);
     assert_string_equal(run_final_topology(&r), r.topology);

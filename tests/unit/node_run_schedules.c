@@ -53,7 +53,7 @@ static void pairs_want_pairs(void **state)
                 {{{"topology", "rotation:2"}, {"compress", "fp16"}}, NULL},
                 {{{"topology", "one-peer-exponential"}, {"gamma", "1"}}, NULL},
                 {{{"momentum-kind", "qg"}}, NULL},
-                {{{"topology", "ring"}}, "--topology ring: not with --mixer gossip: it wants one"},
+                {{{"topology", "ring"}}, "--topology ring: not with --mixer gossip: it needs one"},
                 {{{"topology", "base:1"}}, "--topology base:1: not with --mixer gossip"},
                 {{{"gamma", "0.5"}}, "--gamma 0.5: not with --mixer gossip"},
                 {{{"compress", "qsgd:4"}}, "not with --mixer gossip"},

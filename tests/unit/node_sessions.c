@@ -171,7 +171,8 @@ static void test_a_clone_elsewhere(void **state)
         down(l);
         assert_int_equal(rig.fx.n_notes, cases[i].said);
         if (cases[i].said)
-            assert_non_null(strstr(rig.fx.notes[0].text, "another process runs with our identity"));
+            assert_non_null(
+                strstr(rig.fx.notes[0].text, "another process uses this peer's identity"));
         assert_false(rig.env.over);
         end();
     }

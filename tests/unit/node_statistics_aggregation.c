@@ -232,10 +232,9 @@ static void test_not_the_first(void **state)
     tell(w, 0, 0, 'a', true);
     run_for(w, 12 * SECOND);
     assert_true(!has_run(w) && toy.n_pools == 0);
-    assert_true(
-        lone_said(w, "waiting for peer-1, which fixes the run by the column moments of all: 2 are "
-                     "here, not those of peer-2, peer-3")
-        >= 1);
+    assert_true(lone_said(w, "waiting for peer-1, which collects the column moments of all "
+                             "members: 2 have arrived, missing: peer-2, peer-3")
+                >= 1);
     w->run.seed = 4321;
     lone_hello(w, 0);
     assert_true(has_run(w) && node_run(w->node)->seed == 4321);
@@ -265,13 +264,14 @@ static void test_waits_are_said(void **state)
 {
     (void)state;
     struct lone *w = begin("peer-0", 3);
-    assert_int_equal(lone_said(w, "the run is fixed once the column moments of 3 members"), 1);
+    assert_int_equal(lone_said(w, "the run starts once the column moments of 3 members"), 1);
     tell(w, 1, 1, 'b', false);
     run_for(w, 3 * SECOND);
-    assert_int_equal(lone_said(w,
-                               "waiting for the column moments of peer-1, peer-3: those of 2 of 3 "
-                               "(--min-peers) are here"),
-                     1);
+    assert_int_equal(
+        lone_said(
+            w,
+            "waiting for the column moments of peer-1, peer-3: 2 of 3 (--min-peers) have arrived"),
+        1);
     assert_int_equal(lone_said(w, "no run"), 0);
     lone_close(w);
     w = begin("peer-0", 9);
@@ -279,7 +279,8 @@ static void test_waits_are_said(void **state)
         tell(w, i, i, 'a', false);
     run_for(w, 3 * SECOND);
     assert_int_equal(
-        lone_said(w, "waiting for members: the column moments of 4 of 9 (--min-peers) are here"),
+        lone_said(w,
+                  "waiting for members: the column moments of 4 of 9 (--min-peers) have arrived"),
         1);
     lone_close(w);
 }
@@ -292,7 +293,7 @@ static void test_left_out(void **state)
     tell(w, 1, 1, UNLIKE, true);
     run_for(w, 2 * SECOND);
     assert_false(has_run(w) || w->over);
-    assert_int_equal(lone_said(w, "the data of peer-2 do not go with ours: column 3: "
+    assert_int_equal(lone_said(w, "the data of peer-2 do not match this peer's data: column 3: "
                                   "found numbers, expected words"),
                      1);
     tell(w, 2, 2, 'c', false);
@@ -314,7 +315,8 @@ static void test_unlike(void **state)
     assert_true(w->over && w->exit_code == 2 && !has_run(w));
     assert_int_equal(
         lone_said(
-            w, "column 3: found numbers, expected words (as peer-1 has it, which fixes the run)"),
+            w,
+            "column 3: found numbers, expected words (according to peer-1, which fixes the run)"),
         1);
     lone_close(w);
 }

@@ -154,7 +154,7 @@ static void test_one_half_and_one_alone(void **state)
     judged(&f, VERDICT_CONSENSUS, 0);
     f.without_first = true;
     struct verdict o = judged(&f, VERDICT_NO_QUORUM, 3);
-    assert_non_null(strstr(o.text, "half of them, and not the half of the first of them"));
+    assert_non_null(strstr(o.text, "exactly half of the members, without the first member"));
     f.n_among = 5;
     judged(&f, VERDICT_CONSENSUS, 0);
     f = good;
@@ -290,9 +290,8 @@ static void test_ends_of_other_kinds(void **state)
     f = good;
     f.target = 0;
     o = judged(&f, VERDICT_UNASKED, 0);
-    assert_string_equal(o.text,
-                        "no consensus phase was asked for, no consensus claimed: 8 of 8 peers; "
-                        "no round skipped");
+    assert_string_equal(o.text, "no consensus phase was requested, so no consensus is claimed: 8 "
+                                "of 8 peers; no round skipped");
     f.target = 1e-3;
     f.n_members = f.n_among = 1;
     f.distance = (double)NAN;

@@ -17,7 +17,8 @@ static uint64_t n_notes; /* Warnings that name a liar. */
 static void hear(void *self, uint32_t peer, const struct node_note *note)
 {
     (void)self, (void)peer;
-    n_notes += strstr(note->text, "peer-5 sends what no model of this run can be") != NULL;
+    n_notes +=
+        strstr(note->text, "peer-5 sent a delta that no model of this run can produce") != NULL;
 }
 
 /* A run with this attack, or none; what the honest ones' mean is off by. */

@@ -214,7 +214,7 @@ static uint32_t n_told[2];
 static void note_warning(void *self, uint32_t peer, const struct node_note *note)
 {
     (void)self;
-    if (note->level != NOTE_WARNING || strstr(note->text, "grows round after round") == NULL)
+    if (note->level != NOTE_WARNING || strstr(note->text, "grows every round") == NULL)
         return;
     n_told[peer]++;
     snprintf(told[peer], sizeof told[peer], "%s", note->text);

@@ -26,9 +26,9 @@ static void hear(void *self, uint32_t peer, const struct node_note *note)
 {
     (void)self, (void)peer;
     unsigned n;
-    n_struck += strstr(note->text, "what it sent of its model is not used") != NULL;
-    const char *with = strstr(note->text, "with pieces of ");
-    if (with != NULL && sscanf(with, "with pieces of %u model", &n) == 1)
+    n_struck += strstr(note->text, "the model pieces from it are discarded") != NULL;
+    const char *with = strstr(note->text, "with a model fetched from ");
+    if (with != NULL && sscanf(with, "with a model fetched from %u member", &n) == 1)
         n_givers = n;
 }
 

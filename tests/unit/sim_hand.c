@@ -11,8 +11,8 @@ static uint32_t n_with, n_lost;
 static void hear(void *self, uint32_t peer, const struct node_note *note)
 {
     (void)self, (void)peer;
-    n_with += strstr(note->text, "this peer's model is with ") != NULL;
-    n_lost += strstr(note->text, "nobody could store this peer's model") != NULL;
+    n_with += strstr(note->text, "this peer's model is stored by ") != NULL;
+    n_lost += strstr(note->text, "no other peer could store this peer's model") != NULL;
 }
 
 static uint32_t last_word; /* A HAND that reaches a peer. */

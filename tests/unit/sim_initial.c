@@ -19,10 +19,10 @@ static void hear(void *self, uint32_t peer, const struct node_note *note)
 {
     (void)self;
     n_taken[peer] += strstr(note->text, "took the initial model from ") != NULL;
-    n_refused += strstr(note->text, "has another hash than the run says") != NULL;
-    n_strange += strstr(note->text, "a peer of another run") != NULL;
+    n_refused += strstr(note->text, "does not have the hash that the run names") != NULL;
+    n_strange += strstr(note->text, "it belongs to another run") != NULL;
     n_resumed += strstr(note->text, "resuming from the checkpoint") != NULL;
-    n_given_up += strstr(note->text, "it is given up") != NULL;
+    n_given_up += strstr(note->text, "the run is abandoned") != NULL;
 }
 
 static bool

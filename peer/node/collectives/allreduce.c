@@ -134,7 +134,7 @@ static void again(struct allreduce *c)
     c->n_again++;
     take_attempt(c, c->attempt + 1);
     env_note(c->env, NOTE_INFO,
-             "round %llu: the collective begins anew: the members or a session changed",
+             "round %llu: the collective operation restarts: the members or a session changed",
              (unsigned long long)c->round);
     tell_attempt(c);
 }
@@ -160,7 +160,8 @@ static void finish(struct allreduce *c, uint64_t round)
 static void keep_own(struct allreduce *c, const char *why)
 {
     c->n_alone++;
-    env_note(c->env, NOTE_WARNING, "round %llu: no mean of all models: %s; ours stays as it is",
+    env_note(c->env, NOTE_WARNING,
+             "round %llu: no mean of all models: %s; this peer's model is unchanged",
              (unsigned long long)c->round, why);
     memcpy(c->result, c->workshop->mixing.x, model_bytes(c));
     finish(c, c->round);
@@ -198,7 +199,7 @@ static void start(struct allreduce *c)
     } else if (c->missing_us == 0) {
         c->missing_us = now;
     } else if (now - c->missing_us > SCHEDULE_LOST_US) {
-        keep_own(c, "there is no session with a member that lives");
+        keep_own(c, "there is no session with a member that is alive");
     }
 }
 
@@ -499,7 +500,7 @@ static void hear_result(struct allreduce *c, const struct link *l,
     c->started = false; /* The stage was the attempt's. */
     if (!vec_finite(c->stage, x->n_floats)
         || !statistics_proper(&x->statistics, c->stage + x->dim)) {
-        sessions_violation(c->sessions, l, "ROUND_PROTOCOL with a result that is no model");
+        sessions_violation(c->sessions, l, "ROUND_PROTOCOL with a result that is not a model");
         return;
     }
     float *result = c->stage;
@@ -517,7 +518,7 @@ static void allreduce_hear(void *self, const struct link *l, const struct wire_r
     struct allreduce *c = self;
     (void)round;
     if (!is_sound(c, m)) {
-        sessions_violation(c->sessions, l, "ROUND_PROTOCOL that nobody can mean");
+        sessions_violation(c->sessions, l, "ROUND_PROTOCOL with invalid fields");
         return;
     }
     bool waits = idle && c->open && allreduce_waits(c, c->round);

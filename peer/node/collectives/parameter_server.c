@@ -124,11 +124,10 @@ static void finish(struct parameter_server *s, uint64_t round)
 static void keep_own(struct parameter_server *s, uint64_t round)
 {
     s->n_alone++;
-    env_note(
-        s->env, NOTE_WARNING,
-        "round %llu: there is no session with the parameter server, which lives; our model stays "
-        "as it is",
-        (unsigned long long)round);
+    env_note(s->env, NOTE_WARNING,
+             "round %llu: no session with the parameter server, which is alive; this peer's model "
+             "is unchanged",
+             (unsigned long long)round);
     memcpy(s->result, mixing_of(s)->x, model_bytes(s));
     finish(s, round);
     s->told = PARAMETER_SERVER_NO_LINK;
@@ -434,7 +433,7 @@ static void hear_worker(struct parameter_server *s, const struct link *l,
     if (v == CENTRE_NO_MEMORY)
         no_memory(s);
     else if (v == CENTRE_BAD)
-        sessions_violation(s->sessions, l, "ROUND_PROTOCOL with a push that nobody can mean");
+        sessions_violation(s->sessions, l, "ROUND_PROTOCOL with an invalid push");
 }
 
 /* Moves `result`; false: the bytes are of no model. */
@@ -463,7 +462,7 @@ static void hear_answer(struct parameter_server *s, const struct link *l,
         return;
     }
     s->told = PARAMETER_SERVER_NO_LINK;
-    sessions_violation(s->sessions, l, "ROUND_PROTOCOL with an answer that is no model");
+    sessions_violation(s->sessions, l, "ROUND_PROTOCOL with an answer that is not a model");
 }
 
 /* One was told after us: all begin with its model. In sync it is ahead of our worker, too. */
@@ -476,7 +475,7 @@ static void take_over(struct parameter_server *s, const struct link *l,
     s->wanted_us = 0;
     if (!take_answer(s, m)) {
         memcpy(s->result, mixing_of(s)->x, model_bytes(s));
-        sessions_violation(s->sessions, l, "ROUND_PROTOCOL with a result that is no model");
+        sessions_violation(s->sessions, l, "ROUND_PROTOCOL with a result that is not a model");
         return;
     }
     s->taken = m->round;
@@ -502,7 +501,7 @@ static void parameter_server_hear(void *self, const struct link *l,
 {
     struct parameter_server *s = self;
     if (!is_sound(s, m)) {
-        sessions_violation(s->sessions, l, "ROUND_PROTOCOL that nobody can mean");
+        sessions_violation(s->sessions, l, "ROUND_PROTOCOL with invalid fields");
         return;
     }
     if (!s->open)

@@ -219,7 +219,7 @@ def _tie(model: Any, named: List[Tuple[str, int, Any]]) -> Tuple[List[Tuple[str,
             moves = _lib.OPAQUE not in (role, other_role) or min(role, other_role) not in (-1, _lib.OPAQUE)
             ties = min(role, other_role) >= 0 and _same_view(x, y)
             if moves and not ties and not (role == -1 and other_role == -1):
-                raise UsageError(f"tensors {one} and {other}: found memory that both have, expected each to have its own (x.clone()), "
+                raise UsageError(f"tensors {one} and {other}: found shared memory, expected memory of its own for each (x.clone()), "
                                  "or both to be one object")
             if ties and _lib.OPAQUE not in (role, other_role):
                 first[id(y)] = first.get(id(x), x)

@@ -164,4 +164,4 @@ def speak(sentence: str) -> str:
         name = found.group(1).replace("-", "_")
         return name if name in RUN_NAMES else found.group(0)
 
-    return FLAG.sub(keyword, sentence.replace("--fresh begins anew", "another directory as out begins again"))
+    return FLAG.sub(keyword, sentence.replace("--fresh starts the run again", "another directory as out begins again"))

@@ -218,7 +218,7 @@ class Peer:
         self._progress: Optional[_progress.Progress] = None
         handle = lib.hearsay_new()
         if handle is None:
-            raise MemoryError("hearsay_new: there is no memory for a handle")
+            raise MemoryError("hearsay_new: out of memory for a handle")
         self._handle = ctypes.c_void_p(handle)
         self._finalizer = weakref.finalize(self, _close, self._handle, self._pid, self._opened,
                                            (self._callbacks, self._model))

@@ -43,7 +43,7 @@ def ignored() -> List[str]:
 def flags(program: str, command: str) -> List[str]:
     """The names of all flags of a command, read from its help."""
     try:
-        done = subprocess.run([program, command, "--help"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        done = subprocess.run([program, command, "--help", "all"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, env=environment(), timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise InputError(f"cannot run {program}: {error}") from error
