@@ -1,10 +1,10 @@
-/* tests/unit/api_begin.c -- programs with different initial values: all of them begin with the
- * model of one of them. */
+/* tests/unit/api_begin.c -- programs whose models have different initial values: all peers of a
+ * run start from the model of one peer. */
 #include "tests/unit/api_rig.h"
 
 static const char run_words[] = "topology=ring compress=topk:0.3 rounds=40 local_steps=2 seed=7";
 
-/* Fills the model with different values for each peer, like a random generator without a seed. */
+/* Gives each peer different initial values, like a random generator without a seed. */
 static void spread(struct rig_peer *p)
 {
     for (int k = 0; k < RIG_N; k++)
@@ -23,7 +23,8 @@ static void hear(void *self, int level, const char *text)
     pthread_mutex_unlock(&lock);
 }
 
-static uint32_t initial = UINT32_MAX; /* The peer with the option "initial". */
+/* Index of the peer with the option "initial". UINT32_MAX: none. */
+static uint32_t initial = UINT32_MAX;
 
 static void simulate(struct rig_peer *p, uint32_t n, bool alike, const char *words,
                      float first[RIG_N])
@@ -74,7 +75,8 @@ static void test_simulated_peers_begin_with_the_first_ones_model(void **state)
     }
 }
 
-/* No peer trains before all have the initial model. */
+/* In a simulation, every peer has the initial model of the first peer before its first local
+ * step. */
 static void test_what_is_given_first_is_the_model(void **state)
 {
     static struct rig_peer p[3];
@@ -150,7 +152,7 @@ static void open_tcp(struct rig_peer *p, uint32_t n, const char *words, const ch
     }
 }
 
-/* Over TCP, the peer without a bootstrap list gives the initial model, whatever the hashes are. */
+/* Over TCP, all peers start from the model of the peer without a bootstrap list. */
 static void test_over_tcp_the_one_without_a_list_gives_its_model(void **state)
 {
     static struct rig_peer p[4];
@@ -172,7 +174,7 @@ static void test_over_tcp_the_one_without_a_list_gives_its_model(void **state)
     unlink(key);
 }
 
-/* ---- Late, and again ------------------------------------------------------------------------- */
+/* ---- Late joins and restarts ----------------------------------------------------------------- */
 
 static bool is_over;
 
@@ -193,7 +195,8 @@ static bool look(void)
     return over;
 }
 
-/* The first peer has begun alone; then another one comes, with other values, for a few rounds. */
+/* A peer with other initial values that joins late takes over the model of the run, and then
+ * trains for a few rounds. */
 static void test_who_comes_late_takes_the_initial_model_first(void **state)
 {
     static struct rig_peer p[2];
@@ -230,7 +233,9 @@ static void test_who_comes_late_takes_the_initial_model_first(void **state)
     assert_int_equal(n_late, 1);
     assert_int_equal(p[1].rounds, 4);
     for (int k = 0; k < RIG_N;
-         k++) /* The model is the result of the first peer's steps, not its initial values. */
+         /* The late peer starts with the model that the first peer has trained, not with that
+          * peer's initial values. */
+         k++)
         assert_true(fabsf(p[1].first[k] - 1) < 0.1f);
     rig_close_all(p, 2);
     unlink(key);
@@ -258,7 +263,8 @@ static void open_with_out(struct rig_peer *p, float more, const char *key, const
         fail_msg("%s", hearsay_error(p->h));
 }
 
-/* No other peer with the model is left, but the checkpoint has it. */
+/* A program that restarts with other initial values resumes from its checkpoint, although no
+ * other peer has the model. */
 static void test_a_program_that_begins_otherwise_goes_on(void **state)
 {
     struct rig_peer p;
@@ -284,8 +290,9 @@ static void test_a_program_that_begins_otherwise_goes_on(void **state)
     unlink(key);
 }
 
-/* A program that was stopped before its first checkpoint can start again: its directory names
- * the run that began with its former values, or with those of another peer. */
+/* A program that was stopped before its first checkpoint can start again in the same output
+ * directory with other initial values, although the directory names the run with the former
+ * ones. */
 static void test_a_program_without_a_checkpoint_begins_again(void **state)
 {
     struct rig_peer p;
@@ -308,7 +315,8 @@ static void test_a_program_without_a_checkpoint_begins_again(void **state)
         assert_int_equal(p.rounds, start == 0 ? 4 : 20);
         hearsay_close(p.h);
     }
-    /* A run that differs in more than the initial values is another run. */
+    /* A run that differs in more than the initial values is another run, so its start in this
+     * output directory fails. */
     rig_init(&p, 0, false, text);
     assert_int_equal(hearsay_set(p.h, "out", dir), HEARSAY_OK);
     snprintf(text, sizeof text, "rm -f '%s/summary.json'", dir);
@@ -323,7 +331,7 @@ static void test_a_program_without_a_checkpoint_begins_again(void **state)
     unlink(key);
 }
 
-/* ---- Floats of 16 bits ------------------------------------------------------------------------- */
+/* ---- Tensors of 16-bit floats ---------------------------------------------------------------- */
 
 static void *train_half(void *self)
 {
@@ -357,7 +365,8 @@ static void test_tensors_of_16_bits_take_it_exactly(void **state)
         assert_non_null(good);
         hearsay_close(h[i]);
     }
-    const uint16_t first[3] = {0x3c00, 0xc100, 0x0001}; /* No peer has trained. */
+    /* All peers hold exactly the initial model, because no peer trains. */
+    const uint16_t first[3] = {0x3c00, 0xc100, 0x0001};
     assert_memory_equal(half[0], first, sizeof first);
     assert_memory_equal(half[1], first, sizeof first);
 }

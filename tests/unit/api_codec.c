@@ -1,5 +1,5 @@
-/* tests/unit/api_codec.c -- libhearsay's codecs: what they add is compress's own, and no caller and
- * no message gets further than a code. */
+/* tests/unit/api_codec.c -- codecs of libhearsay: they give the same results as the codecs of
+ * compress/, and wrong calls and hostile messages only cause an error code. */
 #include "peer/api/hearsay.h"
 #include "tests/unit/compress_mutate.h"
 #include "tests/unit/compress_specs.h"
@@ -41,8 +41,9 @@ static void same_bits(const char *spec, const float *a, const float *b)
         fail_msg("%s: two replicas differ", spec);
 }
 
-/* A second codec of the same spec, with the same seeds, says the same; compress_apply() adds the
- * same; and what is left is what is left. */
+/* A second codec with the same spec and seed gives the same bytes, compress_apply() adds the
+ * same values to a replica, and the reported fraction of the squared distance that remains is
+ * right. */
 static void one_codec(const char *spec, bool contracts)
 {
     struct hearsay_codec *c = open_codec(spec), *d = open_codec(spec);
@@ -86,7 +87,7 @@ static void every_codec(void **state)
     one_codec("topk:0.1;bias=fp16;conv1.*=qsgd:4;<8=none", true);
 }
 
-/* The catalogue is all of compress's, each preset opens and is its own canonical text. */
+/* The catalogue lists all codecs of compress/. Each preset opens and is its own canonical text. */
 static void catalogue(void **state)
 {
     const char *preset, *about;
@@ -108,7 +109,7 @@ static void catalogue(void **state)
     assert_int_equal(hearsay_codec_at(0, NULL, NULL), HEARSAY_OK);
 }
 
-/* Random choices hang on the seed and on the round, and nothing else does. */
+/* The random choices of a codec depend on the seed and on the round only. */
 static void seeds_and_rounds(void **state)
 {
     struct hearsay_codec *c = open_codec("randk:0.1");
@@ -126,7 +127,8 @@ static void seeds_and_rounds(void **state)
     hearsay_codec_close(c);
 }
 
-/* x_hat left out is 0, and nothing is left of nothing. */
+/* A NULL replica counts as zeros, and the reported remaining distance is 0 if the model equals
+ * the replica. */
 static void without_a_replica(void **state)
 {
     struct hearsay_codec *c = open_codec("none");
@@ -149,10 +151,12 @@ static void without_a_replica(void **state)
     hearsay_codec_close(c);
 }
 
-/* Offer bytes: taken only if they check, and what does not check changes nothing. */
+/* Gives a message to hearsay_codec_add(), which must accept it if and only if
+ * hearsay_codec_check() does. A refused message must not change the replica. Returns whether the
+ * message was accepted. */
 static bool offer(const struct hearsay_codec *c, const uint8_t *bytes, size_t n)
 {
-    memset(replica, 0x55, sizeof replica); /* No codec leaves this, and it is finite. */
+    memset(replica, 0x55, sizeof replica); /* A finite pattern that no codec produces. */
     memcpy(theirs, replica, sizeof replica);
     int proper = hearsay_codec_check(c, bytes, n);
     int code = hearsay_codec_add(c, bytes, n, replica);
@@ -188,11 +192,13 @@ static void hostile_messages(void **state)
     }
 }
 
-/* Refused with this code and a sentence that has these words. */
+/* hearsay_codec_open() must refuse `spec` and `layer` with `code` and an error message that
+ * contains `words`. */
 static void refuses(int code, const char *words, const char *spec,
                     const struct hearsay_layer *layer, size_t n)
 {
-    struct hearsay_codec *c = (void *)error; /* Anything but NULL. */
+    /* Any pointer but NULL, because hearsay_codec_open() must set it to NULL. */
+    struct hearsay_codec *c = (void *)error;
     error[0] = '\0';
     assert_int_equal(hearsay_codec_open(&c, spec, layer, n, error), code);
     assert_null(c);
@@ -288,7 +294,7 @@ static void bad_calls(void **state)
     free(out);
 }
 
-/* randk need not read what it does not send, and says all the same that it is not finite. */
+/* randk reports a value that is not finite, even in a coordinate that it does not send. */
 static void not_finite_where_nothing_is_sent(void **state)
 {
     struct hearsay_codec *c = open_codec("randk:0.01");

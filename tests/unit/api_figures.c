@@ -1,5 +1,5 @@
-/* tests/unit/api_figures.c -- the figures that a program reports for its steps, and those that
- * it receives about the run. */
+/* tests/unit/api_figures.c -- the loss and number of samples that a program reports for its
+ * local steps, and the figures about the run that the library returns. */
 #include "tests/unit/api_rig.h"
 
 enum { N = 3, ROUNDS = 12, SAMPLES = 32 };
@@ -11,7 +11,8 @@ struct said
     double (*loss)(uint64_t round);
     uint64_t samples;
     uint64_t turns; /* Number of rounds in which the program was asked to train. */
-    uint64_t late;  /* Number of these rounds whose number differed from the rounds done before. */
+    /* Number of turns whose round number differed from the number of turns before. */
+    uint64_t late;
 };
 
 static double unknown(uint64_t round)
@@ -41,7 +42,7 @@ static void *train(void *self)
     return NULL;
 }
 
-/* The loop of a program that trains nothing. */
+/* The main loop of a program that makes no local steps. */
 static void *stand_still(void *self)
 {
     struct said *s = self;
@@ -51,7 +52,8 @@ static void *stand_still(void *self)
     return NULL;
 }
 
-/* All of them to the end, in one simulated run, each with this loop; the handles stay open. */
+/* Runs all N peers to the end in one simulation, each with `loop` in its own thread. The handles
+ * stay open. */
 static void run_all(struct said *s, void *(*loop)(void *))
 {
     struct hearsay *h[N] = {0};
@@ -89,7 +91,8 @@ static void close_all(struct said *s)
         hearsay_close(s[i].peer.h);
 }
 
-/* A NaN without samples is a loss that is not known; one with samples is divergence. */
+/* A NaN loss with 0 samples means that the loss is unknown. A NaN loss with samples means
+ * divergence. */
 static void test_an_unknown_loss_is_no_divergence(void **state)
 {
     static struct said silent[N], diverged[N];
@@ -132,7 +135,8 @@ static void test_figures_are_of_the_round_they_name(void **state)
     close_all(s);
 }
 
-/* A caller that was built with an older header gets no more than it has room for. */
+/* hearsay_figures() writes at most `size` bytes, so a caller that was built with an older header
+ * gets only the fields that it knows. */
 static void test_figures_of_an_older_caller(void **state)
 {
     static struct said s[N];
@@ -151,7 +155,8 @@ static void test_figures_of_an_older_caller(void **state)
     close_all(s);
 }
 
-/* Models of zeros alone agree, though nothing can be relative to their length. */
+/* Models of zeros are in consensus, although no distance can be measured relative to their norm
+ * 0. */
 static void test_zeros_agree(void **state)
 {
     static struct said s[N];

@@ -1,12 +1,12 @@
-/* tests/unit/api_metrics.c -- option "metrics" of a program's peer: an address that is taken, signals that are
- * the program's, and a simulation, which serves nothing. */
+/* tests/unit/api_metrics.c -- the option "metrics" of libhearsay: an address in use is refused,
+ * signals still go to the program's own thread, and a simulation refuses the option. */
 #include "tests/unit/api_rig.h"
 
 #include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 
-static char page[96]; /* HOST:PORT of the last note about a page. */
+static char page[96]; /* HOST:PORT of the metrics page, from the last note that announced one. */
 
 static void on_note(void *self, int level, const char *text)
 {
@@ -62,7 +62,8 @@ static void test_an_address_is_taken_once(void **state)
     assert_int_equal(hearsay_open(b.h), HEARSAY_USAGE);
     assert_non_null(strstr(hearsay_error(b.h), "--metrics: cannot listen on 127.0.0.1:"));
     assert_int_equal(hearsay_set(b.h, "metrics", "0"), HEARSAY_OK);
-    assert_int_equal(hearsay_open(b.h), HEARSAY_OK); /* Nothing of the first try is left. */
+    /* The failed hearsay_open() has no lasting effect. */
+    assert_int_equal(hearsay_open(b.h), HEARSAY_OK);
     hearsay_close(a.h);
     hearsay_close(b.h);
     unlink(key);
@@ -75,12 +76,12 @@ static void test_signals_are_the_programs(void **state)
     (void)state;
     rig_key(key);
     if (count_threads(0) != 1)
-        skip(); /* There is no /proc, or the process has other threads. */
+        skip(); /* The test needs /proc and a process with one thread. */
     open_one(&p, key, "0");
     assert_int_equal(hearsay_open(p.h), HEARSAY_OK);
     assert_int_equal(hearsay_wait(p.h, -1), HEARSAY_OK);
     int n = count_threads(0);
-    assert_true(n >= 4); /* The caller's, the peer's, its worker's, and the page's. */
+    assert_true(n >= 4); /* Threads of the caller, the peer, its worker and the metrics page. */
     assert_int_equal(count_threads(1ULL << (SIGTERM - 1) | 1ULL << (SIGINT - 1)), n - 1);
     hearsay_close(p.h);
     unlink(key);

@@ -1,5 +1,6 @@
-/* tests/unit/api_rig.h -- programs with a model of their own, each in a thread of this process: their local
- * steps pull the weights towards a point of their own, so that all should end near the mean of these. */
+/* tests/unit/api_rig.h -- test programs with models of their own, each in a thread of this
+ * process. The local steps of each program pull its weights towards a different point, so all
+ * models should end near the mean of these points. */
 #ifndef TESTS_UNIT_API_RIG_H
 #define TESTS_UNIT_API_RIG_H
 
@@ -26,13 +27,16 @@ struct rig_peer
 {
     struct hearsay *h;
     uint32_t i;
-    float x[RIG_N];     /* Memory of two tensors, one after the other. */
-    float apart[RIG_B]; /* Memory of the second tensor, if it is separate. */
-    float first[RIG_N]; /* The model before the first local steps. */
+    /* Memory of the first tensor, followed by the second one unless `separate` is set. */
+    float x[RIG_N];
+    float apart[RIG_B]; /* Memory of the second tensor if `separate` is set. */
+    float first[RIG_N]; /* Copy of the model before the first local step. */
     bool separate;
     uint64_t rounds,
-        stop_at; /* Rounds that were its turn; it leaves before this one. 0: it does not. */
-    int code;    /* Result of the last call. */
+        /* rounds: number of rounds trained so far. stop_at: the peer leaves before this round,
+         * counted from 1. 0: the peer does not leave. */
+        stop_at;
+    int code; /* Result of the last call of the library. */
     pthread_t thread;
 };
 
@@ -56,7 +60,8 @@ static inline void rig_init(struct rig_peer *p, uint32_t i, bool separate, const
                      HEARSAY_OK);
 }
 
-/* One local step: a tenth of the way to i + 1. */
+/* One local step: moves each weight a tenth of the way to i + 1, where i is the number of the
+ * peer. */
 static inline void rig_step(struct rig_peer *p)
 {
     for (int k = 0; k < RIG_N; k++) {
@@ -71,14 +76,16 @@ static inline void rig_copy_model(const struct rig_peer *p, float out[RIG_N])
     memcpy(out + RIG_A, p->separate ? p->apart : p->x + RIG_A, RIG_B * sizeof *out);
 }
 
-/* The loop of a program. */
+/* The main loop of a test program: trains until the run ends or the peer leaves. */
 static inline void *rig_train(void *self)
 {
     struct rig_peer *p = self;
     p->code = hearsay_wait(p->h, -1);
     while (p->code == HEARSAY_OK) {
         struct hearsay_did did = {.loss =
-                                      (double)NAN}; /* Some losses rise: the mean is elsewhere. */
+                                      /* NaN: not reported. The loss of a single peer may rise,
+                                       * because the mean of the models is not its optimum. */
+                                  (double)NAN};
         if (p->stop_at > 0 && p->rounds + 1 == p->stop_at) {
             p->code = hearsay_leave(p->h, 30);
             break;
@@ -103,7 +110,7 @@ static inline void rig_join(struct rig_peer *p)
     assert_int_equal(pthread_join(p->thread, NULL), 0);
 }
 
-/* A cluster key in a file of its own; the caller unlinks it. */
+/* Writes a cluster key to a new file and returns the path. The caller unlinks the file. */
 static inline void rig_key(char path[64])
 {
     char error[KEYFILE_ERROR_MAX];

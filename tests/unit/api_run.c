@@ -1,5 +1,6 @@
-/* tests/unit/api_run.c -- programs with a model of their own in a run: over TCP, simulated, in place and
- * by copies, left in the middle, with what is not finite, with evaluations and checkpoints. */
+/* tests/unit/api_run.c -- programs that train their own models with libhearsay: over TCP and
+ * simulated, with and without copies of the model, early leaves, values that are not finite,
+ * evaluations and checkpoints. */
 #include "tests/unit/api_rig.h"
 
 #include <sys/wait.h>
@@ -26,7 +27,7 @@ static void expect_near(const struct rig_peer *p, double mean)
             fail_msg("coordinate %d is %g, expected near %g", k, (double)p->x[k], mean);
 }
 
-/* ---- Equal bits over TCP and in the simulator ---- */
+/* ---- Equal bits over TCP and in the simulator ------------------------------------------------ */
 
 static void test_tcp_and_simulation_have_the_same_bits(void **state)
 {
@@ -71,7 +72,8 @@ static void test_two_simulations_and_tensors_apart_have_the_same_bits(void **sta
     rig_close_all(p, 5);
 }
 
-/* With overlap the correction of a round is in the tensors one round later: models of the mean still. */
+/* With overlap=1, corrections reach the tensors one round late. The models still end near the
+ * mean of the peers' optima. */
 static void test_overlap_and_async_reach_consensus(void **state)
 {
     static struct rig_peer p[RIG_PEERS];
@@ -84,7 +86,7 @@ static void test_overlap_and_async_reach_consensus(void **state)
     rig_close_all(p, 4);
 }
 
-/* ---- Turns --------------------------------------------------------------------------- */
+/* ---- Calls of hearsay_wait() and hearsay_round() --------------------------------------------- */
 
 static void test_a_timeout_leaves_the_steps_handed_over(void **state)
 {
@@ -100,12 +102,12 @@ static void test_a_timeout_leaves_the_steps_handed_over(void **state)
     assert_int_equal(hearsay_open(p.h), HEARSAY_OK);
     assert_int_equal(hearsay_open(p.h), HEARSAY_USAGE);
     assert_int_equal(hearsay_set(p.h, "rounds", "4"), HEARSAY_USAGE);
-    /* The peer does not have the requested data. */
+    /* hearsay_round() is refused because the run has not begun. */
     assert_int_equal(hearsay_round(p.h, &did, 0), HEARSAY_USAGE);
     assert_int_equal(hearsay_wait(p.h, 0.01), HEARSAY_TIMEOUT);
     hearsay_interrupt(p.h);
     assert_int_equal(hearsay_wait(p.h, -1), HEARSAY_INTERRUPTED);
-    hearsay_close(p.h); /* The run never had a second member. */
+    hearsay_close(p.h); /* The peer closes before the run has a second member. */
     unlink(key);
 }
 
@@ -123,7 +125,7 @@ static void test_who_leaves_is_gone_and_the_others_go_on(void **state)
         rig_join(&p[i]);
     assert_int_equal(p[2].code, HEARSAY_OVER);
     assert_non_null(strstr(hearsay_verdict(p[2].h), "stop"));
-    assert_int_equal(p[2].rounds, 19); /* The verdict claims no more than that the peer stopped. */
+    assert_int_equal(p[2].rounds, 19); /* 19 rounds: the peer left before its 20th round. */
     struct hearsay_figures f = {.size = sizeof f};
     assert_int_equal(hearsay_figures(p[2].h, &f), HEARSAY_OK);
     assert_int_equal(f.rounds_done, 19);
@@ -154,7 +156,9 @@ static void test_what_is_not_finite_is_refused_by_name_and_can_be_mended(void **
     assert_int_equal(hearsay_round(h[0], NULL, -1), HEARSAY_NOT_FINITE);
     assert_non_null(strstr(hearsay_error(h[0]), "tensor b"));
     p[0].x[RIG_A] = was;
-    rig_start(&p[0]); /* The tensors were ours still. */
+    /* The call that failed with HEARSAY_NOT_FINITE left the tensors to the program, which
+     * corrects the value and continues. */
+    rig_start(&p[0]);
     rig_join(&p[0]);
     rig_join(&p[1]);
     assert_int_equal(p[0].code, HEARSAY_OVER);
@@ -194,7 +198,7 @@ static void test_evaluations_are_the_callers(void **state)
     assert_int_equal(hearsay_open_simulated(h, 2, NULL), HEARSAY_OK);
     rig_start(&p[1]);
     rig_train(&p[0]);
-    assert_int_equal(p[0].code, HEARSAY_CALLBACK); /* The second one failed. */
+    assert_int_equal(p[0].code, HEARSAY_CALLBACK); /* The second evaluation failed. */
     struct hearsay_figures f = {.size = sizeof f};
     p[0].code = hearsay_wait(h[0], -1);
     while (p[0].code == HEARSAY_OK)
@@ -205,7 +209,7 @@ static void test_evaluations_are_the_callers(void **state)
     assert_true(judge.calls >= 4);
     assert_float_equal(f.accuracy, 0.25, 0);
     assert_int_equal(hearsay_figures(h[1], &f), HEARSAY_OK);
-    assert_true(isnan(f.accuracy)); /* No evaluation was requested. */
+    assert_true(isnan(f.accuracy)); /* This peer was not asked to evaluate. */
     rig_close_all(p, 2);
 }
 
@@ -273,7 +277,7 @@ static void test_no_handle_is_no_crash(void **state)
     hearsay_close(NULL);
 }
 
-/* ---- Combinations that are refused ---- */
+/* ---- Combinations that are refused ----------------------------------------------------------- */
 
 static void expect_refusal(struct rig_peer *p, const char *what)
 {
@@ -454,7 +458,8 @@ static void test_a_checkpoint_holds_the_callers_bytes(void **state)
         assert_int_equal(hearsay_keep(p.h, mine, sizeof mine), HEARSAY_OK);
         assert_int_equal(hearsay_round(p.h, NULL, -1), HEARSAY_OK);
     }
-    rig_step(&p); /* In place, and never handed over: a model of no round. */
+    /* hearsay_round() never receives this local step, so no model file may contain it. */
+    rig_step(&p);
     hearsay_close(p.h);
     snprintf(file, sizeof file, "%s/model.safetensors", dir);
     assert_int_not_equal(access(file, F_OK), 0);
@@ -469,13 +474,16 @@ static void test_a_checkpoint_holds_the_callers_bytes(void **state)
     assert_int_equal(n, sizeof got);
     memcpy(got, kept, n);
     assert_int_equal(got[0], round);
-    assert_int_equal(round, at - 1); /* The data were passed during the previous round. */
+    /* The bytes belong to the last completed round. Its index is `at` - 1, as rounds count from
+     * 0. */
+    assert_int_equal(round, at - 1);
     assert_int_equal(got[1], 12345);
     rig_train(&p);
     assert_int_equal(p.code, HEARSAY_OVER);
     assert_int_equal(access(file, F_OK), 0);
     hearsay_close(p.h);
-    rig_init(&p, 0, false, text); /* The run in this directory has finished. */
+    /* The run in this output directory has finished, so hearsay_open() fails. */
+    rig_init(&p, 0, false, text);
     assert_int_equal(hearsay_open(p.h), HEARSAY_USAGE);
     assert_non_null(strstr(hearsay_error(p.h), "finished"));
     hearsay_close(p.h);

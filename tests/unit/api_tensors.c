@@ -1,5 +1,5 @@
-/* tests/unit/api_tensors.c -- the caller's tensors as one vector: order, places, and what mixing adds below
- * the last digit of 16 bits. */
+/* tests/unit/api_tensors.c -- the caller's tensors as one vector: their order and memory, and
+ * corrections smaller than the precision of 16-bit floats. */
 #include "peer/api/tensors.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ static void add(struct tensors *t, const char *name, void *data, enum hearsay_ty
         fail_msg("%s", error);
 }
 
-/* ---- Copying in both directions ---- */
+/* ---- Tensors as one vector ------------------------------------------------------------------- */
 
 static void test_trained_ones_come_first_and_in_place_where_they_lie_so(void **state)
 {
@@ -49,14 +49,14 @@ static void test_trained_ones_come_first_and_in_place_where_they_lie_so(void **s
     uint64_t layout = tensors_layout(&t);
     tensors_close(&t);
 
-    float wide[12] = {0}; /* With a gap of one float before the last. */
+    float wide[12] = {0}; /* A gap of one float lies before the last tensor. */
     add(&t, "a", wide, HEARSAY_FLOAT32, HEARSAY_TRAINED, 3);
     add(&t, "b", wide + 3, HEARSAY_FLOAT32, HEARSAY_TRAINED, 4);
     add(&t, "mean", wide + 7, HEARSAY_FLOAT32, HEARSAY_STATISTIC, 2);
     add(&t, "var", wide + 10, HEARSAY_FLOAT32, HEARSAY_VARIANCE, 1);
     assert_int_equal(tensors_lay(&t, error), 0);
     assert_null(t.flat);
-    /* The tensors are in separate memory, so there is no flat vector. */
+    /* The tensors are not contiguous in memory, so there is no flat vector. */
     assert_true(tensors_layout(&t) == layout);
     tensors_close(&t);
 
@@ -73,7 +73,8 @@ static void test_trained_ones_come_first_and_in_place_where_they_lie_so(void **s
     tensors_close(&t);
 }
 
-/* Bytes, not floats: the halves end where the next one begins. */
+/* Overlap is measured in bytes: a tensor of 8 halves ends where the next tensor begins, and one
+ * of 9 halves is refused. */
 static void test_no_two_share_memory(void **state)
 {
     (void)state;
@@ -91,7 +92,8 @@ static void test_no_two_share_memory(void **state)
     }
 }
 
-/* A thousand corrections of a tenth of the last digit are a hundred digits in the end. */
+/* 1000 corrections, each of a tenth of the last digit of a 16-bit float, add up to 100 units of
+ * this digit. */
 static void small_corrections(enum hearsay_type type, uint16_t one, double digit)
 {
     char error[TENSORS_ERROR_MAX];
@@ -106,7 +108,8 @@ static void small_corrections(enum hearsay_type type, uint16_t one, double digit
         x[0] += (float)(digit / 10);
         tensors_scatter(&t, x);
         if (i == 499)
-            h[1] = (uint16_t)(h[1] + 3); /* A step of the caller's: three digits. */
+            /* A local step of the caller: three units of the last digit. */
+            h[1] = (uint16_t)(h[1] + 3);
         tensors_gather(&t, x);
     }
     assert_true(fabs((double)x[0] - (1 + 100 * digit)) <= digit);
@@ -169,16 +172,18 @@ static void test_a_models_order_is_found_by_names(void **state)
     assert_int_equal(tensors_lay_as(&t, s, 2, error), 0);
     assert_ptr_equal(t.flat, x);
     assert_true(t.segment[1].nonnegative);
-    /* One tensor too many is refused. */
+    /* A caller with one tensor more than the model is refused. */
     assert_int_equal(tensors_lay_as(&t, s, 1, error), -EINVAL);
     struct segment other[2] = {s[0], s[1]};
     other[0].dims[0] = 2;
     other[0].dims[1] = 2;
     other[0].n_dims = 2;
-    assert_int_equal(tensors_lay_as(&t, other, 2, error), -EINVAL); /* another shape, */
+    /* The tensor has another shape than in the model. */
+    assert_int_equal(tensors_lay_as(&t, other, 2, error), -EINVAL);
     assert_non_null(strstr(error, "found the shape 4, expected the model's 2x2"));
     snprintf(other[0].name, sizeof other[0].name, "v");
-    assert_int_equal(tensors_lay_as(&t, other, 2, error), -EINVAL); /* another name. */
+    /* The model has another name for the tensor. */
+    assert_int_equal(tensors_lay_as(&t, other, 2, error), -EINVAL);
     assert_non_null(strstr(error, "found no tensor v"));
     tensors_close(&t);
 }

@@ -1,4 +1,5 @@
-/* tests/unit/channel_talk.h -- two channels of fixed keys, as the channel's tests begin. */
+/* tests/unit/channel_talk.h -- opens two channels with fixed keys, for the tests of the
+ * encrypted channel. */
 #ifndef TESTS_UNIT_CHANNEL_TALK_H
 #define TESTS_UNIT_CHANNEL_TALK_H
 
@@ -15,12 +16,13 @@
 
 #include <cmocka.h>
 
-/* A handshake of fixed keys, with copies of both channels before each step. */
+/* A handshake with fixed keys, and a copy of the receiving channel before each handshake
+ * message. */
 struct talk
 {
     struct channel_identity ia, ib;
     uint8_t psk[CHANNEL_KEY];
-    struct channel a, b; /* Open. a dialled. */
+    struct channel a, b; /* Both ends after the handshake. `a` is the initiator. */
     struct channel b_before_1, a_before_2, b_before_3;
     uint8_t msg1[CHANNEL_MSG1], msg2[CHANNEL_MSG2], msg3[CHANNEL_MSG2];
 };

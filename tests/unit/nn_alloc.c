@@ -1,5 +1,5 @@
-/* tests/unit/nn_alloc.c -- once a trainer is there, steps and evaluations
- * allocate nothing: alloc_count.h counts every call of the allocator. */
+/* tests/unit/nn_alloc.c -- local steps and evaluations of a started trainer allocate no memory:
+ * alloc_count.h counts every call of the allocator. */
 #include "alloc_count.h"
 #include "nn_training.h"
 
@@ -14,11 +14,13 @@ static void check(const char *spec, const char *kind, uint32_t threads, uint32_t
     b.config.optimiser.clip = 1;
     b.config.augment = (struct augment){.crop = true, .flip = true};
     bed_start(&b);
-    (void)steps(&b, 0, 1); /* OpenBLAS takes its buffers at first use. */
+    /* OpenBLAS allocates its buffers at first use, so the first step and evaluation are not
+     * counted. */
+    (void)steps(&b, 0, 1);
     (void)evaluate(&b, 0);
     size_t before = alloc_calls;
     (void)steps(&b, 1, 2);
-    (void)steps(&b, 20, 2); /* These rounds belong to another epoch. */
+    (void)steps(&b, 20, 2); /* Steps in another epoch. */
     (void)evaluate(&b, 0);
     if (alloc_calls != before)
         fail_msg("%s, %u threads, %u learners: %zu allocations in a step", spec, (unsigned)threads,

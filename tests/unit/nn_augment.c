@@ -1,5 +1,5 @@
-/* tests/unit/nn_augment.c -- augmentation against padding, cutting and turning
- * done pixel by pixel. */
+/* tests/unit/nn_augment.c -- augmentation by crops and flips gives the same images as a plain
+ * version that works pixel by pixel. */
 #include "nn/data/augment.h"
 
 #include "nn/math/rng.h"
@@ -16,7 +16,8 @@ enum { N = 3, SIZE_MOST = 4 * 33 * 33, DRAWS = 300 };
 static uint8_t pixels[N * SIZE_MOST];
 static uint16_t labels[N];
 
-/* Makes n images of c x h x w noise, whose normalised pixels show their channel. */
+/* Returns N images of c x h x w random bytes. The normalised values of different channels do not
+ * overlap. */
 static struct dataset set_of(uint32_t c, uint32_t h, uint32_t w)
 {
     struct dataset d = {.kind = "cifar10",
@@ -33,7 +34,7 @@ static struct dataset set_of(uint32_t c, uint32_t h, uint32_t w)
     return d;
 }
 
-/* Place (y, x) of channel c of image i, moved by (down, right); black beyond. */
+/* Returns pixel (y, x) of channel c of image i. Pixels outside of the image are black. */
 static float pixel_at(const struct dataset *d, size_t i, size_t c, int y, int x)
 {
     int h = (int)d->shape.height, w = (int)d->shape.width;
@@ -60,8 +61,8 @@ static bool is_view(const struct dataset *d, size_t i, const float *out, int dow
     return true;
 }
 
-/* Each outcome is one of the 9 x 9 x 2 views, all of them come about as often
- * as they should, and nothing behind the image is touched. */
+/* Each augmented image is one of 9 x 9 shifts, flipped or not. All of them occur about equally
+ * often, and nothing after the image's memory is changed. */
 static void check_views(const struct augment *a, uint32_t c, uint32_t h, uint32_t w)
 {
     struct dataset d = set_of(c, h, w);
@@ -77,7 +78,7 @@ static void check_views(const struct augment *a, uint32_t c, uint32_t h, uint32_
         augment_sample(a, &d, i, k, out);
         augment_sample(a, &d, i, k, again);
         assert_memory_equal(out, again, sizeof out);
-        assert_true(out[dim] != out[dim]); /* Still NaN. */
+        assert_true(out[dim] != out[dim]); /* The float after the image is still NaN. */
         size_t found = 0;
         for (int v = 0; v < 162 && !found; v++) {
             int down = v / 18 - 4, right = v / 2 % 9 - 4;
@@ -93,7 +94,8 @@ static void check_views(const struct augment *a, uint32_t c, uint32_t h, uint32_
         }
         assert_true(found);
     }
-    if (w < 12) /* Small images look alike, moved far. */
+    /* Large shifts of a small image look alike, so their frequencies are not checked. */
+    if (w < 12)
         return;
     assert_true(a->flip ? flips > DRAWS * 2 / 5 && flips < DRAWS * 3 / 5 : flips == 0);
     assert_true(a->crop ? places > 70 : places == 1);
@@ -113,7 +115,7 @@ static void test_views(void **state)
             check_views(&all[i], shapes[k][0], shapes[k][1], shapes[k][2]);
 }
 
-/* Without augmentation, and for rows, samples do not change. */
+/* Samples do not change without augmentation, and rows of numbers never change. */
 static void test_untouched(void **state)
 {
     (void)state;

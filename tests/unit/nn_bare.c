@@ -1,4 +1,4 @@
-/* tests/unit/nn_bare.c -- rows without labels, and the names of classes as a text. */
+/* tests/unit/nn_bare.c -- data sets of rows without labels, and class names as a text. */
 #include "nn/data/data.h"
 #include "nn_rows.h"
 
@@ -15,7 +15,8 @@ static struct reader reader_of(const struct rows_format *f, const char *kind, en
     return r;
 }
 
-/* Told by the number of cells, or said; with a header and without. */
+/* CSV rows without labels are recognised by their number of cells, or because the caller says
+ * so, with and without a header. */
 static void test_csv(void **state)
 {
     (void)state;
@@ -35,7 +36,7 @@ static void test_csv(void **state)
         assert_string_equal(dataset_class(&d, 1, number), k == 0 ? "b" : "1");
         dataset_close(&d);
     }
-    /* Rows with labels stay so, and may lack classes where the names are known. */
+    /* Rows with labels keep them. Not all classes need to occur if the class names are known. */
     struct reader r = reader_of(&csv, train.kind, READER_MAYBE);
     r.names = train.names;
     struct dataset d = rows_take(&csv, r, "9,10,c\n11,12,a\n");
@@ -47,7 +48,8 @@ static void test_csv(void **state)
     dataset_close(&train);
 }
 
-/* One file of a set without labels is as the others. */
+/* Rows with too many cells, too few cells or a cell that is no number are refused, and so are
+ * truncated files. */
 static void test_csv_broken(void **state)
 {
     (void)state;
@@ -65,7 +67,7 @@ static void test_csv_broken(void **state)
     dataset_close(&train);
 }
 
-/* Told by the first row; then all are. */
+/* libsvm: the first row decides whether all rows have labels. */
 static void test_libsvm(void **state)
 {
     (void)state;
@@ -93,7 +95,7 @@ static void test_libsvm(void **state)
     (void)rows_mutate(&svm, r, "1:1 3:2\n2:4 # one\n5:0.5\n", 2000, 1);
 }
 
-/* Names are written as a text and read back, if they have the hash of the kind. */
+/* Class names are written as a text, and read back if the text has the hash in the kind. */
 static void test_names(void **state)
 {
     (void)state;
@@ -157,7 +159,8 @@ static void test_open(void **state)
         assert_int_equal(new.train.n, k == 2 ? 4 : 0);
         assert_string_equal(new.test.kind, kind);
         assert_string_equal(dataset_class(&new.test, 1, number), k == 1 ? "1" : "q");
-        /* Scaled as the run says: the row 3,300,z is in the training file, too. */
+        /* Rows are scaled with the figures of the run: the row 3,300,z, which is also in the
+         * training file, has the same values in both sets. */
         dataset_sample(&new.test, 0, x);
         bool found = false;
         for (size_t i = 0; i < old.train.n + old.test.n; i++) {

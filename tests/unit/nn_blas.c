@@ -1,5 +1,5 @@
-/* tests/unit/nn_blas.c -- blas_gemm against three loops in double, on odd sizes
- * and strides; blas_svd put together again. */
+/* tests/unit/nn_blas.c -- blas_gemm against three loops in double precision, on odd sizes and
+ * strides, and blas_svd, whose factors must multiply to the matrix. */
 #include "nn_ref.h"
 
 #include "nn/math/blas.h"
@@ -17,7 +17,9 @@ static const size_t sizes[] = {1, 2, 3, 7, 8, 15, 17, 33};
 
 enum {
     N_SIZES = sizeof sizes / sizeof sizes[0],
-    STRIDE = 40, /* Wider than any matrix: the gap must stay as it is. */
+    /* Floats per row of a buffer, more than any matrix has columns. The gap after each row must
+     * not change. */
+    STRIDE = 40,
     CELLS = STRIDE * STRIDE
 };
 
@@ -65,7 +67,7 @@ static void test_gemm(void **state)
     }
 }
 
-/* The reference itself, by hand: [1 2; 3 4] [5; 6] + 10 * [1; 1]. */
+/* Checks the reference by hand-computed values: [1 2; 3 4] [5; 6] + 10 * [1; 1]. */
 static void test_ref(void **state)
 {
     (void)state;
@@ -81,7 +83,7 @@ static void test_ref(void **state)
     assert_true(c[0] == 23 && c[1] == 34);
 }
 
-/* Largest |a[i][j]| off the identity of rows (of vt) or columns (of u). */
+/* Largest difference of a a^T (by_rows, for vt) or a^T a (for u) from the identity. */
 static double skew(const float *a, size_t k, size_t n, bool by_rows)
 {
     double worst = 0;
@@ -100,7 +102,8 @@ static void check_svd(size_t m, size_t n, const float *a)
 {
     size_t k = m < n ? m : n;
     float copy[CELLS], s[STRIDE], u[CELLS], vt[CELLS];
-    void *work = malloc(blas_svd_work(m, n)); /* Exact, for the sanitizer. */
+    /* Has exactly the required size, so that a sanitizer detects a write beyond it. */
+    void *work = malloc(blas_svd_work(m, n));
     assert_non_null(work);
     memcpy(copy, a, m * n * sizeof *a);
     struct blas_svd d = {.m = m, .n = n, .a = copy, .s = s, .u = u, .vt = vt, .work = work};
@@ -131,7 +134,7 @@ static void test_svd(void **state)
     for (size_t i = 0; i < N_SIZES * N_SIZES; i++)
         check_svd(sizes[i % N_SIZES], sizes[i / N_SIZES], a);
     for (size_t i = 0; i < CELLS; i++)
-        a[i] = i == 40 ? 1e6f : 1; /* The rank is 2. */
+        a[i] = i == 40 ? 1e6f : 1; /* All ones but for one entry, so the rank is 2. */
     check_svd(15, 33, a);
     a[3] = NAN;
     float s[3], u[9], vt[9];

@@ -1,5 +1,5 @@
-/* tests/unit/nn_column_statistics.c -- statistics of columns: pooled statistics equal those of
- * the union, and hostile bytes are refused. */
+/* tests/unit/nn_column_statistics.c -- statistics of table columns: the pooled statistics of
+ * several members equal those of all their rows, and hostile bytes are refused. */
 #include "nn/data/data.h"
 #include "nn/math/rng.h"
 
@@ -19,7 +19,7 @@ enum { COLUMNS = 5, ROWS = 240, PARTS = 7 };
 static const struct kind_rows two_classes = {
     .fixed = true, .n_classes = 2, .scheme = LABELS_ZERO, .divide = 1};
 
-/* Moments of n rows of numbers. */
+/* Computes the statistics of n rows of numbers. */
 static void make(struct column_statistics *m, const float *rows, size_t n,
                  const struct kind_rows *k)
 {
@@ -49,7 +49,7 @@ static void draw_rows(uint64_t seed, float *rows)
     }
 }
 
-/* Draws the borders of the parts, two of them with one row, and the order of pooling. No part
+/* Draws the bounds of the parts, two of which have one row, and the order of pooling. No part
  * has more rows than COLUMN_STATISTICS_WEIGHT times the median part; test_weight() tests larger
  * ones. */
 static void cut(uint64_t seed, size_t end[PARTS], size_t order[PARTS])
@@ -106,8 +106,7 @@ static void test_union(void **state)
     }
 }
 
-/* A member that reports a trillion rows has 64 times the weight of the median member, and not
- * more. */
+/* A member that reports 10^12 rows weighs no more than 64 times the median member. */
 static void test_weight(void **state)
 {
     (void)state;
@@ -127,14 +126,17 @@ static void test_weight(void **state)
                  (2 * 4.5 + COLUMN_STATISTICS_WEIGHT * 100) / (COLUMN_STATISTICS_WEIGHT + 2), 100));
     column_statistics_close(&all);
     assert_int_equal(column_statistics_pool(&all, of, 2, 0),
-                     0); /* Between two neither is the measure. */
+                     /* Of two members, the larger one weighs at most COLUMN_STATISTICS_WEIGHT
+                      * times the smaller one. */
+                     0);
     assert_true(all.of[0].n <= 10 * (COLUMN_STATISTICS_WEIGHT + 1) + 1e-6);
     column_statistics_close(&all);
     for (size_t i = 0; i < 3; i++)
         column_statistics_close(&m[i]);
 }
 
-/* With liars among them no figure leaves the range of what honest ones say. */
+/* With one Byzantine member of five, no pooled mean or variance leaves the range of the other
+ * four members. */
 static void test_liars(void **state)
 {
     (void)state;
@@ -177,9 +179,9 @@ static void test_liars(void **state)
     }
 }
 
-/* ---- Words. ---- */
+/* ---- Columns of categories. ---- */
 
-/* One set with one column of words from `first` on, n of them. */
+/* Makes statistics of one column with n categories, named "w" and a number from `first` on. */
 static void make_words(struct column_statistics *m, uint32_t first, uint32_t n)
 {
     struct columns c;
@@ -219,9 +221,9 @@ static void test_words(void **state)
     check_words(0, 4, 2, 4, 0, false, 6);
     check_words(0, 4, 0, 4, 0, false, 4);
     check_words(0, 40, 40, 24, 0, false, 64);
-    check_words(0, 40, 40, 25, 0, true, 0); /* The 65th. */
-    check_words(0, 3, 100, 70, 0, true, 0); /* More already at one of them. */
-    /* Words that only one of three members has do not count. */
+    check_words(0, 40, 40, 25, 0, true, 0); /* 65 different words, one more than the limit of 64. */
+    check_words(0, 3, 100, 70, 0, true, 0); /* One member alone has more than 64 words. */
+    /* With one possible Byzantine member, words that only one of three members has do not count. */
     check_words(0, 4, 2, 60, 1, false, 4);
     check_words(0, 4, 100, 70, 1, false, 4);
 }
@@ -248,7 +250,8 @@ static void test_differ(void **state)
     b.columns.at[3].form = COLUMN_OPEN;
     differ(&a, &b, NULL);
     b.columns.at[3].form = COLUMN_CATEGORIES;
-    differ(&a, &b, "column 5: found numbers, expected categories"); /* Behind the label. */
+    /* at[3] is the fifth column, because column 1 is the label. */
+    differ(&a, &b, "column 5: found numbers, expected categories");
     b.columns.label = 4;
     differ(&a, &b, "found 6 columns and the label in column 1, expected 6 and column 5");
     b.columns.label = 0;
@@ -278,7 +281,8 @@ static void test_differ(void **state)
     column_statistics_close(&b);
 }
 
-/* A part that lacks the label 0, or the last one, is of the set still. */
+/* A part of the data in which the first or the last label does not occur can be pooled with the
+ * others. */
 static void test_classes(void **state)
 {
     (void)state;
@@ -312,7 +316,7 @@ static void test_classes(void **state)
     }
 }
 
-/* ---- Bytes. ---- */
+/* ---- Wire format. ---- */
 
 static size_t print_sample(uint8_t *out, size_t cap)
 {
@@ -382,13 +386,16 @@ static void test_hostile(void **state)
     {
         size_t at;
         double value;
-        size_t n_bytes; /* Without `number`, value is stored as the bits of a double. */
+        /* Size of the field in bytes. `value` is stored as an integer if `number`, else as a
+         * double. */
+        size_t n_bytes;
         bool number;
         const char *wrong;
     } cases[] = {
         {0, 1, 1, true, "moments of another version"},
         {1, 2, 1, true, "moments with an unknown scale"},
-        {1, 1, 1, true, "moments with an unknown scale"}, /* A standardised libsvm. */
+        /* libsvm data with scale=standard, which is not allowed. */
+        {1, 1, 1, true, "moments with an unknown scale"},
         {2, 0, 1, true, "moments with an unknown scale"},
         {2, 4, 1, true, "moments with an unknown scale"},
         {3, 0, 1, true, "moments with an unknown label scheme"},
@@ -414,7 +421,8 @@ static void test_hostile(void **state)
         {MEAN, .999, 8, false, "moments with a mean out of the range"},
         {M2, (double)NAN, 8, false, "moments with a value that is not a number"},
         {M2, -1e-9, 8, false, "moments with a negative sum of squares"},
-        {M2, 75.1, 8, false, "moments with squares beyond the range"}, /* 3 (10 / 2)^2 */
+        /* The largest possible sum of squares is 3 (10 / 2)^2 = 75. */
+        {M2, 75.1, 8, false, "moments with squares beyond the range"},
         {LOW, (double)INFINITY, 8, false, "moments with a value that is not a number"},
         {HIGH, (double)NAN, 8, false, "moments with a value that is not a number"},
         {HIGH, 1e39, 8, false, "moments beyond a float's range"},
@@ -445,7 +453,7 @@ static void test_hostile(void **state)
     }
 }
 
-/* Any bytes are moments that print as they were, or a reason. */
+/* Randomly changed bytes are refused with a reason, or print to the same bytes after parsing. */
 static void test_random_bytes(void **state)
 {
     (void)state;
@@ -470,7 +478,7 @@ static void test_random_bytes(void **state)
     assert_true(n_good > 100);
 }
 
-/* ---- From files. ---- */
+/* ---- Statistics of files. ---- */
 
 static struct scratch s;
 static char error[DATA_ERROR_MAX];
@@ -483,7 +491,7 @@ static void open_file(struct data *d, const char *format, const char *name)
         fail_msg("%s: %s", name, error);
 }
 
-/* The pooled kind of n files equals the kind of one file with all their lines. */
+/* The kind pooled from n files equals the kind of one file that has the lines of all of them. */
 static void check_files(const char *format, const char *head, const char *const *part, size_t n)
 {
     struct data d[4], whole;
@@ -510,7 +518,7 @@ static void check_files(const char *format, const char *head, const char *const 
     assert_int_equal(column_statistics_kind(&all, kind, why), 0);
     assert_string_equal(kind, whole.train.kind);
     assert_string_not_equal(kind, d[0].train.kind);
-    /* Each file is of the pooled kind. */
+    /* Each file can be opened with the pooled kind. */
     for (size_t i = 0; i < n; i++) {
         struct data again;
         char spec[2000];
@@ -536,7 +544,8 @@ static void test_files(void **state)
     static const char *const sparse[] = {"1 1:0.5 2:1\n2 2:3\n", "1 4:5000\n3 1:-7\n"};
     scratch_open(&s);
     check_files("csv", "colour,height,flag,class\n", tables, 3);
-    check_files("libsvm", "", sparse, 2); /* Wild in one of them only: all are scaled. */
+    /* Only one of the files needs scaling, but the pooled kind scales both. */
+    check_files("libsvm", "", sparse, 2);
     scratch_close(&s);
 }
 

@@ -1,4 +1,5 @@
-/* tests/unit/nn_column_statistics_labels.c -- labels with gaps: of the sets of a run's peers, and as bytes. */
+/* tests/unit/nn_column_statistics_labels.c -- class labels with gaps in their numbers: pooled
+ * over the members of a run, and in wire format. */
 #include "nn/data/column_statistics.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@
 
 enum { COLUMNS = 5 };
 
-/* Moments of two rows with such labels. */
+/* Makes the statistics of two rows with the labels of the kind `k`. */
 static void make(struct column_statistics *m, const struct kind_rows *k)
 {
     struct columns c;
@@ -23,14 +24,15 @@ static void make(struct column_statistics *m, const struct kind_rows *k)
     m->rows = 2;
 }
 
-/* Labels that no member has are no classes; those that one has are classes of the run. A liar's label
- * counts where others have a larger one. Lists come back from bytes as they were. */
+/* The classes of a run are the labels that some member has. With one Byzantine member of two,
+ * labels above the second largest maximum of a member do not count. A list of labels survives
+ * printing and parsing. */
 static void test_classes_with_gaps(void **state)
 {
     (void)state;
     static const struct
     {
-        const char *a, *b; /* Lists; without a gap they are counted. */
+        const char *a, *b; /* Labels of the two members, as a list: "0-1.5" is 0, 1 and 5. */
         const char *kind, *kind_of_liars;
     } cases[] = {
         {"0-1.5", "0-1", "csv/5x3/in-0-1.5", "csv/5x2/0"},

@@ -1,4 +1,5 @@
-/* tests/unit/nn_columns.c -- columns of a table: what their cells are, their inputs, their text. */
+/* tests/unit/nn_columns.c -- columns of a table: recognition of their cells, their inputs to a
+ * model and their text form. */
 #include "nn/data/columns.h"
 #include "nn/math/rng.h"
 
@@ -85,7 +86,7 @@ static void test_cells(void **state)
     }
 }
 
-/* A column is what its first cell is, gaps aside. */
+/* The first cell of a column that is not missing determines what the column holds. */
 static void test_note(void **state)
 {
     (void)state;
@@ -123,7 +124,7 @@ static void test_note(void **state)
     columns_close(&c);
 }
 
-/* One category more than have inputs of their own, and all go by their hash. */
+/* With more than COLUMNS_CATEGORIES_MAX categories, a column maps categories to inputs by hash. */
 static void test_many_categories(void **state)
 {
     (void)state;
@@ -156,7 +157,7 @@ static void test_many_categories(void **state)
     columns_close(&c);
 }
 
-/* Means and scales of n rows. */
+/* Computes the mean and scale of each column from n rows. */
 static void fit(struct columns *c, const float *rows, size_t n)
 {
     struct column_moments *of = calloc(c->n, sizeof *of);
@@ -171,7 +172,7 @@ static bool near(float a, double b)
     return fabs((double)a - b) <= 1e-6;
 }
 
-/* Golden: three rows of numbers, one of them with a gap, one all the same. */
+/* Known results for three rows of numbers: one column is constant, and one has a missing value. */
 static void test_fit(void **state)
 {
     (void)state;
@@ -226,7 +227,8 @@ static void test_constant_and_far(void **state)
     columns_close(&c);
 }
 
-/* Standardised by means and deviations of two digits: no column is off by more than that. */
+/* Random columns have mean 0 and deviation 1, up to the rounding of mean and deviation to two
+ * digits. */
 static void test_random(void **state)
 {
     (void)state;
@@ -253,7 +255,8 @@ static void test_random(void **state)
         assert_string_equal(same, text);
         assert_true(columns_hash(&again) == columns_hash(&c));
         for (size_t j = 0; j < COLUMNS; j++)
-            again.at[j].offset = 0; /* Rows are numbers, from which nothing has been taken off. */
+            /* The rows hold the original values: no offset has been subtracted. */
+            again.at[j].offset = 0;
         columns_apply(&again, rows, N);
         for (size_t j = 0; j < COLUMNS; j++) {
             double sum = 0, squares = 0;
@@ -271,7 +274,8 @@ static void test_random(void **state)
     }
 }
 
-/* A text is taken in the one spelling that is printed, and cut or changed it is refused or another. */
+/* A text is accepted only in the spelling that columns_print() writes. A truncated or changed
+ * text is refused, or means other columns. */
 static void test_texts(void **state)
 {
     (void)state;

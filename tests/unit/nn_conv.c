@@ -1,6 +1,6 @@
-/* tests/unit/nn_conv.c -- convolutions against plain loops in double: forward,
- * both gradients, by either way of working them out (nn/layers/winograd.h and
- * products over frames). */
+/* tests/unit/nn_conv.c -- convolutions against plain loops in double precision: output and both
+ * gradients, for both implementations (Winograd in nn/layers/winograd.h, and matrix products in
+ * nn/layers/conv.c). */
 #include "nn/layers/layer.h"
 #include "nn/layers/winograd.h"
 #include "nn/math/rng.h"
@@ -14,18 +14,21 @@
 #include <cmocka.h>
 
 enum {
-    GUARD = 64, /* Floats behind each array, that must not change. */
+    GUARD = 64, /* Number of floats after each array that must not change. */
     ARRAYS = 5
 };
 
 static const float guard = 12345.0f;
 
-/* All arrays of one pass; each with `guard` behind it. */
+/* All arrays of one forward and backward pass. GUARD floats with the value `guard` follow each
+ * of them. */
 struct pass
 {
     struct layer l;
     struct layer_pass p;
-    float *x, *in, *arrays[ARRAYS]; /* Out, d_in, grad, scratch, d_out. */
+    /* Output, gradient by the input, gradient by the weights, scratch memory, gradient by the
+     * output. */
+    float *x, *in, *arrays[ARRAYS];
     size_t floats[ARRAYS];
 };
 
@@ -41,7 +44,7 @@ static float *uniform(size_t n, uint64_t what, float scale)
     return v;
 }
 
-/* All NaN: must be written before it is read. */
+/* Returns n NaN values, which a layer must overwrite before it reads them. */
 static float *unwritten(size_t n)
 {
     float *v = uniform(n, 0, 0);
@@ -72,7 +75,7 @@ static struct layer make_layer(struct shape_of s, struct options of)
                       .pad = s.pad,
                       .bias = of.bias,
                       .relu = of.relu};
-    l.at[0] = 3; /* Somewhere in the vector. */
+    l.at[0] = 3; /* An arbitrary offset of the weights in the parameter vector. */
     l.at[1] = 3 + (size_t)s.c * s.o * s.kernel * s.kernel + 2;
     return l;
 }
@@ -115,7 +118,7 @@ static void close_pass(struct pass *t)
     free(t->in);
 }
 
-/* Buffers of the reference computation, in double, with masked d_out. */
+/* Buffers of the reference computation in double precision. d_out is masked by the ReLU. */
 struct reference
 {
     size_t n_out, n_in, n_x;
@@ -150,8 +153,7 @@ static void close_reference(struct reference *r)
 typedef void term_fn(const struct pass *t, struct reference *r, size_t out, size_t in,
                      size_t weight);
 
-/* Calls `term` for each product that there is between an output, an input and
- * a weight. */
+/* Calls `term` for each weight and input that contribute to one output. */
 static void each_output(const struct pass *t, struct reference *r, size_t out, size_t s, size_t y,
                         size_t x, term_fn *term)
 {
@@ -159,7 +161,8 @@ static void each_output(const struct pass *t, struct reference *r, size_t out, s
     for (size_t c = 0; c < l->in.c; c++)
         for (size_t i = 0; i < l->kernel; i++)
             for (size_t j = 0; j < l->kernel; j++) {
-                size_t iy = y * l->stride + i - l->pad; /* May wrap: large. */
+                /* Wraps to a large value if negative, which is outside of the map. */
+                size_t iy = y * l->stride + i - l->pad;
                 size_t ix = x * l->stride + j - l->pad;
                 if (iy >= l->in.h || ix >= l->in.w)
                     continue;
@@ -216,7 +219,7 @@ static void backward_ref(const struct pass *t, struct reference *r)
     each_term(t, r, backward_term);
 }
 
-/* Within 1e-5 of the largest there is. */
+/* Fails unless all values are within 1e-5 times the largest expected magnitude. */
 static void close_to(const char *what, const struct pass *t, const float *got, const double *want,
                      size_t n)
 {
@@ -246,7 +249,8 @@ static void check(struct shape_of s, struct options of, uint32_t n)
     close_to("d_weight", &t, t.p.grad + t.l.at[0], r.grad + t.l.at[0], weights);
     if (of.bias)
         close_to("d_bias", &t, t.p.grad + t.l.at[1], r.grad + t.l.at[1], s.o);
-    for (size_t i = 0; i < t.l.at[1]; i++) /* Others' gradients. */
+    /* Gradients of other layers in the vector must stay NaN. */
+    for (size_t i = 0; i < t.l.at[1]; i++)
         if (i < t.l.at[0] || i >= t.l.at[0] + weights)
             assert_true(isnan(t.p.grad[i]));
     close_reference(&r);
@@ -254,7 +258,8 @@ static void check(struct shape_of s, struct options of, uint32_t n)
 }
 
 static const struct shape_of shapes[] = {
-    /* Winograd's: one tile, one strip, several, blocks that end early. */
+    /* Shapes that Winograd's method fits: one tile, one strip of tiles, several strips,
+     * incomplete blocks. */
     {16, 16, 2, 2, 3, 1, 1},
     {16, 32, 4, 4, 3, 1, 1},
     {32, 16, 6, 2, 3, 1, 1},
@@ -263,7 +268,7 @@ static const struct shape_of shapes[] = {
     {32, 48, 8, 8, 3, 1, 1},
     {16, 16, 32, 32, 3, 1, 1},
     {64, 64, 8, 8, 3, 1, 1},
-    /* Nearly, but not. */
+    /* Shapes that miss one condition of Winograd's method. */
     {17, 16, 4, 4, 3, 1, 1},
     {16, 17, 4, 6, 3, 1, 1},
     {16, 16, 5, 4, 3, 1, 1},
@@ -273,7 +278,7 @@ static const struct shape_of shapes[] = {
     {16, 32, 8, 8, 3, 2, 1},
     {32, 48, 9, 7, 3, 2, 1},
     {16, 16, 7, 7, 3, 2, 0},
-    /* Images, LeNet's, single places, kernels as large as their maps. */
+    /* Other shapes: images, layers of LeNet, single pixels, kernels as large as their maps. */
     {3, 16, 8, 8, 3, 1, 1},
     {3, 1, 5, 9, 3, 2, 1},
     {1, 6, 12, 12, 5, 1, 2},
@@ -286,7 +291,7 @@ static const struct shape_of shapes[] = {
     {48, 6, 3, 3, 3, 2, 1},
     {17, 48, 3, 4, 1, 1, 1},
     {6, 6, 2, 2, 5, 2, 2},
-    {17, 6, 13, 11, 3, 1, 1}, /* Columns in several parts. */
+    {17, 6, 13, 11, 3, 1, 1}, /* A map whose columns are computed for some rows at a time. */
 };
 
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
@@ -312,7 +317,7 @@ static void test_options(void **state)
             check(few[i], (struct options){bits & 1, bits & 2, bits & 4}, 3);
 }
 
-/* Many channels: the transformed weights in slices. */
+/* With many channels, the transformed weights are computed in slices. */
 static void test_slices(void **state)
 {
     (void)state;
@@ -320,7 +325,7 @@ static void test_slices(void **state)
     check((struct shape_of){160, 512, 2, 4, 3, 1, 1}, (struct options){false, true, false}, 2);
 }
 
-/* Checks which of the two implementations is used. */
+/* winograd_fits() accepts the first eight shapes only. */
 static void test_fits(void **state)
 {
     (void)state;
@@ -330,8 +335,8 @@ static void test_fits(void **state)
     }
 }
 
-/* A sample's output and gradient have the same bits in any company, and the
- * gradients by the weights add up. */
+/* The output and input gradient of a sample have the same bits in every batch. The weight
+ * gradients of single samples add up to that of the batch. */
 static void check_alone(struct shape_of of, uint32_t n)
 {
     struct pass t, one;
@@ -369,7 +374,7 @@ static void test_alone(void **state)
         check_alone(shapes[i], 3);
 }
 
-/* Several blocks of tiles, one slice and more. */
+/* Batches with several blocks of tiles, with one slice and with several slices of the weights. */
 static void test_blocks(void **state)
 {
     (void)state;
@@ -377,8 +382,8 @@ static void test_blocks(void **state)
     check_alone((struct shape_of){512, 160, 2, 16, 3, 1, 1}, 33);
 }
 
-/* The first layer's input needs no gradient; a pass that does not train needs
- * no more scratch than it says. */
+/* A first layer needs no gradient by its input, and a pass without training needs no more
+ * scratch memory than layer_conv.scratch() returns. */
 static void test_without(void **state)
 {
     (void)state;
@@ -404,7 +409,7 @@ static void test_without(void **state)
     }
 }
 
-/* A NaN in a sample comes out of the ReLU, and out of no other sample. */
+/* A NaN in one sample passes through the ReLU, and does not reach other samples. */
 static void test_nan(void **state)
 {
     (void)state;

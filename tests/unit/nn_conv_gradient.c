@@ -1,10 +1,10 @@
-/* tests/unit/nn_conv_gradient.c -- convolutions, by both ways of working them
- * out, against central differences of a plain convolution in double
- * (nn_gradient.h). */
+/* tests/unit/nn_conv_gradient.c -- gradients of convolutions, by both implementations, against
+ * central differences of a plain convolution in double precision (nn_gradient.h). */
 #include "nn_gradient.h"
 #include "nn_layer_ref.h"
 
-/* One output: what a place's kernel sees, times PyTorch's [o][c][kh][kw]. */
+/* Returns one output value: the inputs under the kernel times the weights, which have PyTorch's
+ * order [out channel][in channel][row][column]. */
 static double conv_at(const struct layer *l, const struct gradient_values *v, const size_t at[4])
 {
     const double *weight = v->x + l->at[0];
@@ -12,7 +12,7 @@ static double conv_at(const struct layer *l, const struct gradient_values *v, co
     double sum = l->bias ? v->x[l->at[1] + at[3]] : 0;
     for (size_t c = 0; c < l->in.c; c++)
         for (size_t i = 0; i < k * k; i++) {
-            size_t y = at[1] * l->stride + i / k; /* A place in the padded map. */
+            size_t y = at[1] * l->stride + i / k; /* Row in the padded map. */
             size_t x = at[2] * l->stride + i % k;
             if (y < l->pad || x < l->pad || y >= l->in.h + l->pad || x >= l->in.w + l->pad)
                 continue;

@@ -1,6 +1,6 @@
-/* tests/unit/nn_conv_winograd.c -- Winograd's transforms: every build of them
- * that runs here against the paper's matrices (Lavin and Gray 2016, section 4.1)
- * written out, and the whole method on one tile; all builds give equal bits. */
+/* tests/unit/nn_conv_winograd.c -- Winograd's transforms: every build of the kernels that this
+ * CPU can run against the matrices of the paper (Lavin and Gray 2016, section 4.1), and the
+ * whole method on one tile. All builds give equal bits. */
 #include "nn/layers/winograd_transform.h"
 #include "nn/math/rng.h"
 #include "nn_ref.h"
@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 enum {
-    C = 48,       /* Channels of the maps, ... */
-    COLUMNS = 32, /* ... those at work, and the first of them. */
+    C = 48,       /* Number of channels of the maps. */
+    COLUMNS = 32, /* Number of channels that one call transforms, from channel FIRST on. */
     FIRST = 16,
     W = 6,
     TILES = W / 2,
@@ -64,7 +64,7 @@ static struct winograd_strip strip(void)
     return s;
 }
 
-/* Place x of row i, 0 outside of the map. */
+/* Value of channel FIRST + c at column x of row i. 0: outside of the map. */
 static double place(size_t i, size_t x, size_t c)
 {
     return x < W ? (double)rows[i][x * C + FIRST + c] : 0;
@@ -93,7 +93,9 @@ static void in(const struct winograd_kernels *kernels)
             for (size_t c = 0; c < COLUMNS; c++) {
                 double want = 0;
                 for (size_t i = 0; i < 4; i++)
-                    for (size_t j = 0; j < 4; j++) /* x - 1 may wrap: large. */
+                    /* 2 * t + j - 1 wraps to a large value if negative, which is outside of the
+                     * map. */
+                    for (size_t j = 0; j < 4; j++)
                         want += bt[xi / 4][i] * bt[xi % 4][j] * place(i, 2 * t + j - 1, c);
                 near(matrix[xi * APART + t * COLUMNS + c], want);
             }
@@ -106,7 +108,7 @@ static void test_in(void **state)
     with_all(in);
 }
 
-/* One output of the tile's 2x2. */
+/* Returns output (i, j) of the 2x2 outputs of tile t. */
 static double inverse(size_t t, size_t c, size_t i, size_t j)
 {
     double y = 0;
@@ -151,7 +153,8 @@ static void test_out(void **state)
     with_all(outs);
 }
 
-/* A dY A^T, but for the signs where one index is 3. */
+/* Transform of the output gradient: A dY A^T, with the opposite sign where exactly one index is
+ * 3. */
 static void gradient(const struct winograd_kernels *kernels)
 {
     struct winograd_strip s = strip();
@@ -205,8 +208,8 @@ static void test_weights(void **state)
     with_all(weights_both);
 }
 
-/* The transforms consist of additions and multiplications by powers of two in a fixed order, so
- * that all builds give the bits of the plain build. */
+/* The transforms consist of additions and multiplications by powers of two in a fixed order. All
+ * builds therefore give the same bits as the plain build. */
 static void same_bits(const struct winograd_kernels *kernels)
 {
     static float v[XI * APART], y[2][W * C], g[9 * LANES];

@@ -1,8 +1,8 @@
-/* tests/unit/nn_csv.c -- tables: quotes, separators, headers, label columns,
+/* tests/unit/nn_csv.c -- tables in CSV files: quotes, separators, headers, label columns, class
  * names, broken files. */
 #include "nn_rows.h"
 
-/* The class that a label's name stands for. */
+/* Returns the class of a label name. */
 static uint16_t named(const struct labels *names, const char *name)
 {
     return labels_class(names, (const uint8_t *)name, strlen(name));
@@ -33,7 +33,8 @@ static void test_rows(void **state)
     rows_check(&d);
     assert_int_equal(d.shape.form, DATA_ROWS);
     const float rows[] = {5.1f, 3.5f, 4.9f, 3, -1e-2f, 0.5f, 7, 8};
-    const uint16_t labels[] = {0, 1, 0, 2}; /* A comma is behind a space in ASCII. */
+    /* Class names are in ASCII order, where a space is before a comma. */
+    const uint16_t labels[] = {0, 1, 0, 2};
     rows_equal(&d, rows, 8);
     assert_memory_equal(d.labels, labels, sizeof labels);
     static const char joined[] = "Iris setosa\nIris versicolor\nIris, \"or not\"";
@@ -45,7 +46,7 @@ static void test_rows(void **state)
     dataset_close(&d);
 }
 
-/* Separators, headers, label columns: text and choices to kind and labels. */
+/* Each text, read with the given header and label options, has this kind and these labels. */
 static void test_shapes(void **state)
 {
     (void)state;
@@ -54,7 +55,7 @@ static void test_shapes(void **state)
         const char *text, *header, *label, *kind;
         double divide;
         uint16_t first, last;
-        float value; /* The first row's first. */
+        float value; /* First number of the first row. */
     } cases[] = {
         {"1,2,0\n3,4,1\n", "auto", NULL, "csv/2x2/0", 1, 0, 1, 1},
         {"1;2;0\n3;4;1", "auto", NULL, "csv/2x2/0", 1, 0, 1, 1},
@@ -96,7 +97,7 @@ static void test_shapes(void **state)
     }
 }
 
-/* Names of a fixed kind: all of them, or some where the list is known. */
+/* With a fixed kind, a file needs all class names, or only some of them if the names are known. */
 static void test_names(void **state)
 {
     (void)state;
@@ -158,7 +159,7 @@ static void test_fixed_kind(void **state)
  * number. */
 #define HEADER_HINT " (is the first row a header? csv:PATH,header=yes)"
 
-/* A refused text and its error message. */
+/* A text that is refused, and its error message. */
 struct refusal
 {
     const char *text, *sentence, *header, *label;
@@ -289,7 +290,7 @@ static void test_refused(void **state)
     }
 }
 
-/* More different names than there may be classes; a name that is too long. */
+/* More class names than DATA_CLASSES_MAX are refused, and so is a name that is too long. */
 static void test_name_limits(void **state)
 {
     (void)state;
@@ -364,8 +365,8 @@ static void test_looks(void **state)
         {"1;2\n3;4\n5;", true, true},
         {"1;2\n3;4\n5", true, false},
         {"1\t2\tx y\n", true, true},
-        {"0.5,1,2,3,", false, true}, /* One long line. */
-        {"a,b,c\n", true, false},    /* A header alone. */
+        {"0.5,1,2,3,", false, true}, /* The beginning of one long line. */
+        {"a,b,c\n", true, false},    /* A header without rows. */
         {"a,b,1\nc,d,1\n", true, false},
         {"Well, then,\nhe said, go\n", true, false},
         {"1,2\n1,2,3\n", true, false},
@@ -410,7 +411,7 @@ static void test_broken(void **state)
     assert_true(taken > MUTATIONS / 50 && taken < MUTATIONS);
 }
 
-/* A class is called what files call it. */
+/* The name of a class is the label that files have. */
 static void classes_have_the_files_names(void **state)
 {
     (void)state;
