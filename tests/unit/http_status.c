@@ -222,7 +222,7 @@ static void test_health(void **state)
     } row[] = {
         {NODE_JOINING, false, false, 1, 0, true, false, "no run yet"},
         {NODE_JOINING, true, false, 3, 0, true, false, "joining: 3 of 8 members are present"},
-        {NODE_JOINING, true, false, 8, 0, true, false, "waits for their edges, or for a model"},
+        {NODE_JOINING, true, false, 8, 0, true, false, "waits for their edges or for a model"},
         {NODE_TRAINING, true, false, 8, 0, true, true, "training: round 412 of 1563"},
         {NODE_TRAINING, true, true, 3, 0, true, false, "quorum"},
         {NODE_CONSENSUS, true, false, 8, 0, true, true,

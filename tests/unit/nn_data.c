@@ -1,5 +1,5 @@
-/* tests/unit/nn_data.c -- sets in memory, IDX and CIFAR files: what is right is
- * read, and each way to be wrong gives its sentence. */
+/* tests/unit/nn_data.c -- data sets in memory, and files of MNIST, IDX and CIFAR: valid files
+ * are read, and each kind of error in a file has its own message. */
 #include "nn/data/data.h"
 
 #include "nn/files/file.h"
@@ -25,7 +25,7 @@ static void put_u32(uint8_t *p, uint32_t v)
         p[i] = (uint8_t)(v >> (24 - 8 * i));
 }
 
-/* The byte that pixel j of image i has in these tests. */
+/* Returns the byte that pixel j of image i has in the test files. */
 static uint8_t pixel(size_t i, size_t j)
 {
     return (uint8_t)(i * 31 + j * 7);
@@ -52,7 +52,7 @@ static size_t make_labels(uint8_t *p, uint32_t n)
     return 8 + n;
 }
 
-/* A right set of four files. */
+/* Writes the four files of a valid MNIST set. */
 static void put_mnist(void)
 {
     uint8_t b[IMAGES_MAX];
@@ -89,7 +89,8 @@ static int open_kind(struct data *d, const char *kind, char error[DATA_ERROR_MAX
     return data_open(d, &(struct data_request){.spec = spec, .seed = 1}, error);
 }
 
-/* Opening must fail with a sentence that has both parts; nothing is left. */
+/* Opening must fail with one error message that contains `a` and `b`, and must leave no data
+ * allocated. */
 static void refused(const char *kind, const char *a, const char *b)
 {
     struct data d;
@@ -105,7 +106,7 @@ static void refused(const char *kind, const char *a, const char *b)
     assert_null(d.test.labels);
 }
 
-/* Each form has its arrays, and gives samples and labels. */
+/* A data set of each form has its own arrays, and returns its samples and labels. */
 static void test_forms(void **state)
 {
     (void)state;
@@ -141,7 +142,7 @@ static void test_forms(void **state)
     assert_null(d.pixels);
 }
 
-/* Sizes beyond the memory of any machine are refused and do not overflow. */
+/* Data sets larger than the memory of any machine are refused, and their sizes do not overflow. */
 static void test_huge(void **state)
 {
     (void)state;
@@ -194,7 +195,7 @@ static void test_cifar(void **state)
     assert_int_equal(d.train.labels[1], 1);
     assert_int_equal(d.train.labels[2], 0);
     assert_int_equal(d.train.pixels[3072], pixel(1, 0));
-    float out[3072]; /* [h][w][c] */
+    float out[3072]; /* Order of the values: [height][width][channel]. */
     dataset_sample(&d.train, 1, out);
     double blue = (pixel(1, 2048 + 35) / 255.0 - 0.4465) / 0.2616;
     double green = (pixel(1, 1024 + 35) / 255.0 - 0.4822) / 0.2435;
@@ -227,7 +228,8 @@ static void test_cifar100(void **state)
     dataset_sample(&d.test, 0, out);
     assert_true(fabs((double)out[0] - (pixel(0, 0) / 255.0 - 0.5071) / 0.2673) <= 1e-6);
     data_close(&d);
-    refused("cifar10", "train.bin.gz", "label of record"); /* train.bin.gz: size unknown. */
+    /* The size of a compressed file is not known in advance, so a label shows the error. */
+    refused("cifar10", "train.bin.gz", "label of record");
     scratch_put(&s, "train.bin", b, 3 * SIZE);
     refused("cifar10", "train.bin", "expected whole records of 3073: they are those of cifar100");
     scratch_put(&s, "train.bin", b, 3 * SIZE - 1);
@@ -241,7 +243,8 @@ static void test_cifar100(void **state)
     refused("cifar100", "train.bin", "fine label of record 2: found 100, expected 0 to 99");
 }
 
-/* Shape and classes are what the files show, or what the run's kind says. */
+/* The shape and the classes of an IDX set come from its files, or from the kind that the run has
+ * fixed. */
 static void test_idx(void **state)
 {
     (void)state;
@@ -285,9 +288,11 @@ static void test_idx(void **state)
     struct data_request r = {.spec = spec, .kind = "idx/1x2x3/12"};
     assert_int_equal(data_open(&d, &r, error), 0);
     assert_int_equal(d.test.shape.n_classes, 12);
-    assert_float_equal(d.test.mean[0], 0.5, 0); /* A run of before. */
+    /* A kind without mean and deviation, from an older version, means 0.5. */
+    assert_float_equal(d.test.mean[0], 0.5, 0);
     data_close(&d);
-    r.kind = "idx/1x2x3/10/0.2000~0.4000"; /* The run's figures, not the files'. */
+    /* The mean and deviation of the kind count, not those of the files. */
+    r.kind = "idx/1x2x3/10/0.2000~0.4000";
     assert_int_equal(data_open(&d, &r, error), 0);
     assert_string_equal(d.test.kind, r.kind);
     assert_float_equal(d.train.std[0], 0.4f, 0);
@@ -304,7 +309,8 @@ static void test_idx(void **state)
     b[10] = 4, b[11] = 1;
     scratch_put(&s, "emnist-x-train-images-idx3-ubyte", b, 40);
     refused("idx", "emnist-x", "height: found 1025, expected 1 to 1024");
-    b[10] = 0, b[11] = 3, b[15] = 2; /* The two training files differ. */
+    /* The images of the two training files have different sizes. */
+    b[10] = 0, b[11] = 3, b[15] = 2;
     scratch_put(&s, "emnist-x-train-images-idx3-ubyte", b, 40);
     refused("idx", "more.images", "height: found 2, expected 3");
 }
@@ -326,9 +332,9 @@ static void test_directories(void **state)
     refused("mnist", "train-images-idx3-ubyte", "found no");
     refused("cifar10", "data_batch_1.bin", "found no");
     put_mnist();
-    scratch_remove(&s, "train-labels-idx1-ubyte.gz"); /* Images without labels. */
-    refused("mnist", "found no train-labels-idx1-ubyte in the same directory",
-            "train-images-idx3-ubyte:");
+    /* The training images lack their file of labels. */
+    scratch_remove(&s, "train-labels-idx1-ubyte.gz");
+    refused("mnist", "found no train-labels-idx1-ubyte in the same directory", "train-images-idx3-ubyte:");
     put_mnist();
     scratch_remove(&s, "t10k-images-idx3-ubyte.gz");
     refused("mnist", "found no t10k-images-idx3-ubyte in the same directory",
@@ -342,7 +348,7 @@ static void test_directories(void **state)
     refused("cifar10", "data_batch_1.bin", "found a special file, expected a regular file");
 }
 
-/* One 32-bit field set to a wrong value, and what must be said about it. */
+/* Sets one 32-bit field of a file to a wrong value and checks the error message. */
 static void test_fields(void **state)
 {
     (void)state;
@@ -378,7 +384,8 @@ static void test_fields(void **state)
     }
 }
 
-/* Both counts lie alike: refused by the file's size, before memory is taken. */
+/* The counts of images and labels are wrong in the same way: the file's size reveals it before
+ * memory is allocated. */
 static void test_lying_counts(void **state)
 {
     (void)state;
@@ -433,19 +440,19 @@ static void test_no_gzip(void **state)
     scratch_put_gz(&s, "t10k-images-idx3-ubyte.gz", b, n);
     uint8_t z[IMAGES_MAX];
     size_t n_z = scratch_get(&s, "t10k-images-idx3-ubyte.gz", z, sizeof z);
-    z[n_z - 5] ^= 1; /* The checksum. */
+    z[n_z - 5] ^= 1; /* A byte of the gzip checksum. */
     scratch_put(&s, "t10k-images-idx3-ubyte.gz", z, n_z);
     refused("mnist", "t10k-images-idx3-ubyte.gz", "corrupt");
     z[n_z - 5] ^= 1;
     scratch_put(&s, "t10k-images-idx3-ubyte.gz", z, n_z - 1);
     refused("mnist", "t10k-images-idx3-ubyte.gz", "truncated");
-    z[n_z] = 'x'; /* Behind the member: no other member. */
+    z[n_z] = 'x'; /* A byte after the gzip data that does not begin another gzip member. */
     scratch_put(&s, "t10k-images-idx3-ubyte.gz", z, n_z + 1);
     refused("mnist", "t10k-images-idx3-ubyte.gz", "gzip data");
 }
 
-/* Contents decide where the name does not say .gz, and members may follow
- * each other. */
+/* Without .gz in the name, gzip data are recognised by their contents. Several gzip members may
+ * follow each other. */
 static void test_gzip_contents(void **state)
 {
     (void)state;
@@ -464,7 +471,7 @@ static void test_gzip_contents(void **state)
     data_close(&d);
 }
 
-/* A small file that inflates to much: read no further than it may. */
+/* A small gzip file that inflates to 8 MiB is read no further than the limit. */
 static void test_bomb(void **state)
 {
     (void)state;
@@ -487,7 +494,7 @@ static void test_bomb(void **state)
     free(zeros);
 }
 
-/* Messages of file_read() and of the readers. */
+/* Number and last values of the progress reports of file_read() and of the readers. */
 struct seen
 {
     size_t n_calls;
@@ -533,12 +540,12 @@ static void test_progress(void **state)
     seen = (struct seen){0};
     struct data_request r = {.spec = spec, .progress = see, .self = &seen};
     assert_int_equal(data_open(&d, &r, error), 0);
-    assert_int_equal(seen.n_calls, 4); /* The end of each file. */
+    assert_int_equal(seen.n_calls, 4); /* One report at the end of each file. */
     assert_int_equal(seen.done, seen.total);
     data_close(&d);
 }
 
-/* A sentence stays whole where the path is long. */
+/* An error message with a long path keeps its text and the end of the path. */
 static void test_long_path(void **state)
 {
     (void)state;

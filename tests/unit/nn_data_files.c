@@ -1,5 +1,5 @@
-/* tests/unit/nn_data_files.c -- selection of training files and held-out files, detection of a
- * path's kind, and splits of sets without held-out files. */
+/* tests/unit/nn_data_files.c -- selection of training files and held-out files, recognition of a
+ * path's data kind, and splits of sets without held-out files. */
 #include "nn/data/data.h"
 
 #include "nn/data/files.h"
@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-/* The class that a label's name stands for. */
+/* Returns the class of a label name. */
 static uint16_t named(const struct labels *names, const char *name)
 {
     return labels_class(names, (const uint8_t *)name, strlen(name));
@@ -30,8 +30,8 @@ static void put(const char *name, const char *text)
     scratch_put(&s, name, text, strlen(text));
 }
 
-/* Open "KIND:DIR[rest]", or "DIR[rest]" where kind is "". Tables are left as they are: their numbers
- * are known again. */
+/* Opens "KIND:DIR[rest]", or "DIR[rest]" if `kind` is "". CSV tables are not scaled, so that
+ * tests recognise their numbers. */
 static int open_rest(struct data *d, const char *kind, const char *rest, const char *wanted)
 {
     static char spec[4000];
@@ -110,7 +110,7 @@ static void test_names(void **state)
         assert_false(files_held_out(others[i]));
 }
 
-/* All of a directory's files in the order of names, packed or not. */
+/* All files of a directory are read in the order of their names, compressed or not. */
 static void test_directory(void **state)
 {
     (void)state;
@@ -118,7 +118,8 @@ static void test_directory(void **state)
     scratch_count(&s, 1);
     put_table("b.csv", 10, 2);
     scratch_put_gz(&s, "a.gz", "1,0\n2,1\n", 8);
-    put_table("a-b", 20, 1); /* Before a.gz, but not before a. */
+    /* Comes after a.gz, because a compressed file sorts as its name without .gz. */
+    put_table("a-b", 20, 1);
     put_table("c.test.csv", 30, 2);
     put("README.md", "Nothing but\nwords\n");
     put(".hidden.csv", "no table\n");
@@ -134,7 +135,7 @@ static void test_directory(void **state)
     }
     assert_int_equal(value(&d.test, 0), 30);
     data_close(&d);
-    put_table("a", 40, 2); /* The plain one of twins. */
+    put_table("a", 40, 2); /* Of the files a and a.gz, only the uncompressed one is read. */
     opened(&d, "csv", "");
     assert_true(d.train.n == 5 && value(&d.train, 0) == 40);
     data_close(&d);
@@ -151,17 +152,19 @@ static void test_test_option(void **state)
     put_table("b.csv", 10, 3);
     put_table("c.test.csv", 30, 2);
     snprintf(rest, sizeof rest, ",test=%s/b.csv", s.dir);
-    opened(&d, "csv", rest); /* Not trained on b, nor on c. */
+    /* Neither the test file b.csv nor the held-out file c.test.csv is used for training. */
+    opened(&d, "csv", rest);
     assert_true(d.train.n == 4 && d.test.n == 3 && value(&d.test, 0) == 10);
     assert_int_equal(d.held_out, DATA_HELD_FILES);
     data_close(&d);
     snprintf(rest, sizeof rest, "/a.csv,test=%s", s.dir);
-    opened(&d, "csv", rest); /* A directory: what is held out in it. */
+    opened(&d, "csv", rest); /* If test= names a directory, its held-out files are the test set. */
     assert_true(d.train.n == 4 && d.test.n == 2 && value(&d.test, 0) == 30);
     data_close(&d);
     scratch_remove(&s, "c.test.csv");
     snprintf(rest, sizeof rest, "/a.csv,test=%s", s.dir);
-    opened(&d, "csv", rest); /* Or all. */
+    /* If test= names a directory without held-out files, all of its files are the test set. */
+    opened(&d, "csv", rest);
     assert_true(d.train.n == 4 && d.test.n == 7);
     data_close(&d);
     snprintf(rest, sizeof rest, "/a.csv,test=%s/a.csv", s.dir);
@@ -187,7 +190,8 @@ static void test_wrong_directories(void **state)
     refused("csv", "", "test: found no csv at its beginning, expected it as its name says",
             "test=");
     struct data d;
-    opened(&d, "csv", ",holdout=0.5"); /* No file was asked for. */
+    /* With holdout=, the file "test" is not needed, so its error does not matter. */
+    opened(&d, "csv", ",holdout=0.5");
     assert_true(d.train.n == 2 && d.test.n == 2);
     assert_true(d.held_out == DATA_HELD_SHARE && d.share > 0.49 && d.share < 0.51);
     data_close(&d);
@@ -195,15 +199,17 @@ static void test_wrong_directories(void **state)
     scratch_remove(&s, "a.csv");
     refused("csv", "", "a.csv.gz", "not a gzip file");
     scratch_count(&s, 1);
-    put("only.csv", "1\n2\n"); /* The reader reports the error. */
+    /* A single file is taken for CSV data, so the CSV reader reports the error. */
+    put("only.csv", "1\n2\n");
     refused("csv", "", "only.csv: line 1: found 1 cell", "expected at least 2");
     assert_int_equal(symlink("nowhere", scratch_path(&s, "b.csv")), 0);
     refused("csv", "", "b.csv: cannot open", "No such file");
 }
 
-/* ---- Splits. ---- */
+/* ---- Splits into training and held-out data. ---- */
 
-/* Exactly the share, the same each time, nothing lost, in order. */
+/* holdout= takes exactly the given share, is the same each time, and keeps all rows and their
+ * order. */
 static void test_split_rows(void **state)
 {
     (void)state;
@@ -229,7 +235,8 @@ static void test_split_rows(void **state)
             assert_int_equal(both[k]->file[i], v >= 200);
             n_late += k == 1 && v >= 150;
         }
-    assert_true(n_late >= 7 && n_late <= 23); /* From all over. */
+    /* The held-out rows come from all parts of the set. */
+    assert_true(n_late >= 7 && n_late <= 23);
     assert_memory_equal(d.test.rows, again.test.rows, 30 * sizeof(float));
     data_close(&d);
     data_close(&again);
@@ -256,7 +263,7 @@ static void test_validate(void **state)
     for (int k = 0; k < 2; k++)
         for (size_t i = 0; i < both[k]->n; i++) {
             int v = value(both[k], i);
-            assert_true(v >= 0 && v < 200 && !seen[v]); /* Nothing of the test file. */
+            assert_true(v >= 0 && v < 200 && !seen[v]); /* No row of the test file is used. */
             seen[v] = true;
         }
     data_close(&d);
@@ -273,7 +280,7 @@ static void test_split_names(void **state)
     assert_int_equal(named(d.train.names, "ash"), 0);
     assert_int_equal(named(d.test.names, "oak"), 2);
     data_close(&d);
-    put("a.test.csv", "x,kind\n9,oak\n"); /* Some of the names are enough. */
+    put("a.test.csv", "x,kind\n9,oak\n"); /* A test file need not have all class names. */
     opened(&d, "csv", "");
     assert_true(d.train.n == 4 && d.test.n == 1 && d.test.labels[0] == 2);
     data_close(&d);
@@ -284,7 +291,7 @@ static void test_split_sparse(void **state)
     (void)state;
     char text[4096] = "";
     size_t at = 0;
-    for (int i = 0; i < 60; i++) { /* Row i: i % 4 entries, the first of value i. */
+    for (int i = 0; i < 60; i++) { /* Row i has i % 4 entries. The value of the first entry is i. */
         at += (size_t)snprintf(text + at, sizeof text - at, "%d", i % 2 ? 1 : -1);
         for (int k = 0; k < i % 4; k++)
             at += (size_t)snprintf(text + at, sizeof text - at, " %d:%d", k + 1, k ? 7 : i);
@@ -318,7 +325,8 @@ static void test_split_sparse(void **state)
     refused("libsvm", "", "rows", "expected at least 2");
 }
 
-/* A text's end is held out: no byte of it was trained on but as the last successor. */
+/* The end of a text is held out. It overlaps the training part in one byte, the target of the
+ * last training sample. */
 static void test_split_text(void **state)
 {
     (void)state;
@@ -333,7 +341,7 @@ static void test_split_text(void **state)
     assert_memory_equal(d.train.text, text, 91);
     assert_memory_equal(d.test.text, text + 90, 11);
     data_close(&d);
-    opened(&d, "text", ",context=50,holdout=0.5"); /* All is used. */
+    opened(&d, "text", ",context=50,holdout=0.5"); /* The split leaves no byte unused. */
     assert_true(d.train.n == 1 && d.test.n == 1);
     assert_memory_equal(d.test.text, text + 50, 51);
     data_close(&d);
@@ -383,7 +391,7 @@ static void test_split_images(void **state)
     free(b);
 }
 
-/* ---- The run's kind. ---- */
+/* ---- The data kind of a run. ---- */
 
 static void test_run_kind(void **state)
 {
@@ -411,7 +419,7 @@ static void test_run_kind(void **state)
     assert_non_null(strstr(error, "divide=2"));
     assert_int_equal(open_rest(&d, "libsvm", ",features=4", "libsvm/3x2/pm"), -EINVAL);
     assert_non_null(strstr(error, "features=4"));
-    put("a.t", "-1 4:4\n"); /* Held out: of the kind that training files showed. */
+    put("a.t", "-1 4:4\n"); /* A held-out file must match the kind found in the training files. */
     refused("libsvm", "", "a.t: line 1", "expected an index of at most 3");
     opened(&d, "libsvm", ",features=4");
     assert_string_equal(d.train.kind, "libsvm/4x2/pm");
@@ -450,7 +458,7 @@ static void test_sniff_rows(void **state)
     opened(&d, "", "/rows.gz,holdout=0.5");
     assert_string_equal(d.train.kind, "libsvm/4x2/pm");
     data_close(&d);
-    static char packed[200000]; /* Zeros behind gzip data are padding, other bytes are not. */
+    static char packed[200000]; /* Zeros after gzip data are padding. Other bytes are an error. */
     size_t n = scratch_get(&s, "rows.gz", packed, sizeof packed);
     scratch_put(&s, "rows.gz", packed, sizeof packed);
     opened(&d, "", "/rows.gz,holdout=0.5");
@@ -486,7 +494,7 @@ static void test_sniff_images(void **state)
     b[3074] = 19;
     scratch_put(&s, "x.bin", b, 3 * 3074);
     sniffed("", "cifar100");
-    memset(b, 0, 90000); /* Black: names say it. */
+    memset(b, 0, 90000); /* The images are black, so the file names decide. */
     scratch_count(&s, 1);
     scratch_put_gz(&s, "data_batch_2.bin.gz", b, 90000);
     sniffed("", "cifar10");
@@ -500,7 +508,7 @@ static void test_sniff_images(void **state)
     scratch_count(&s, 1);
     scratch_put_gz(&s, "train-images-idx3-ubyte.gz", b, 16 + 2 * 784);
     scratch_put_gz(&s, "train-labels-idx1-ubyte.gz", labels, 10);
-    sniffed("", "idx"); /* Black images are not MNIST's. */
+    sniffed("", "idx"); /* Black images are not taken for MNIST. */
     for (size_t i = 16; i < 16 + 2 * 784; i++)
         b[i] = i % 8 == 0 ? 255 : 0;
     scratch_count(&s, 1);
@@ -510,10 +518,12 @@ static void test_sniff_images(void **state)
     struct data d;
     opened(&d, "", "");
     assert_string_equal(d.train.kind, "mnist");
-    assert_true(d.train.n == 1 && d.test.n == 1); /* No t10k: split. */
+    /* Without t10k files, the training set is split. */
+    assert_true(d.train.n == 1 && d.test.n == 1);
     data_close(&d);
     labels[9] = 10;
-    scratch_put(&s, "train-labels-idx1-ubyte", labels, 10); /* Before its twin. */
+    /* The uncompressed file takes precedence over the .gz file of the same name. */
+    scratch_put(&s, "train-labels-idx1-ubyte", labels, 10);
     sniffed("", "idx");
     sniffed("train-images-idx3-ubyte.gz", "idx");
     scratch_remove(&s, "train-labels-idx1-ubyte");
@@ -523,8 +533,9 @@ static void test_sniff_images(void **state)
     free(b);
 }
 
-/* With sorted labels, the labels that distinguish twelve classes from the ten of MNIST are at
- * the end. Four classes are not MNIST either, unless other files are in the directory. */
+/* With sorted labels, only the end of the label file shows that there are twelve classes, not
+ * the ten of MNIST. Training labels of four classes are not MNIST either, unless the test labels
+ * have the class 9. */
 static void test_sniff_sorted(void **state)
 {
     (void)state;
@@ -537,7 +548,7 @@ static void test_sniff_sorted(void **state)
     images[7] = 1;
     images[11] = images[15] = 28;
     for (size_t i = 16; i < 16 + 784; i += 8)
-        images[i] = 255; /* About as bright as MNIST's. */
+        images[i] = 255; /* The mean brightness is about that of MNIST. */
     for (uint32_t classes = 12; classes >= 4; classes -= 2) {
         for (uint32_t i = 0; i < N; i++)
             labels[8 + i] = (uint8_t)(i * classes / N);

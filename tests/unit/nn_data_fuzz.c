@@ -1,6 +1,5 @@
-/* tests/unit/nn_data_fuzz.c -- broken data files: every truncation, and
- * thousands of mutations, are an error with a sentence or a set that is right;
- * never a crash. SEED= replays. */
+/* tests/unit/nn_data_fuzz.c -- broken data files: each truncation and thousands of random
+ * changes give an error message or a valid data set, never a crash. SEED= repeats a run. */
 #include "nn/data/data.h"
 #include "nn/math/rng.h"
 
@@ -18,24 +17,25 @@ enum {
     PIXELS = 784,
     FILE_MAX = 8192,
     BLOBS_MAX = 4,
-    MUTATIONS = 800 /* How often each file is spoilt. */
+    MUTATIONS = 800 /* Number of random changes of each file. */
 };
 
-/* A file of a right set, in memory. */
+/* One file of a valid data set, in memory. */
 struct blob
 {
     const char *name;
-    const char *text; /* NULL: images, or labels. */
+    const char *text; /* Contents of a text file. NULL: generated images or labels. */
     uint8_t bytes[FILE_MAX];
     size_t n;
 };
 
-/* A right set. */
+/* A valid data set. */
 struct right
 {
     const char *kind;
-    size_t n_labels; /* How many a record of images has; 0: IDX. */
-    bool shortens;   /* A part of a file may be right, too. */
+    /* Number of labels in an image record. 0: IDX, with labels in files of their own. */
+    size_t n_labels;
+    bool shortens; /* A truncated file may be valid. */
     struct blob blob[BLOBS_MAX];
 };
 
@@ -69,13 +69,14 @@ enum { SETS = sizeof sets / sizeof *sets };
 static struct scratch s;
 static uint64_t seed;
 
-/* Bytes that compress, but not to nothing. */
+/* Returns byte i of the generated images: compressible, but not constant. */
 static uint8_t filler(size_t i)
 {
     return i % 5 ? (uint8_t)(rng_at(3, i) & 15) : 0;
 }
 
-/* Two samples of images or labels; the text. Returns how many bytes. */
+/* Makes the contents of one file before compression: two images, two labels or the text. Returns
+ * the number of bytes. */
 static size_t make_raw(const struct right *set, const struct blob *b, uint8_t raw[FILE_MAX])
 {
     size_t head = 0, n = 2;
@@ -111,7 +112,8 @@ static void make_blob(const struct right *set, struct blob *b)
     b->n = scratch_get(&s, b->name, b->bytes, FILE_MAX);
 }
 
-/* All that is promised of a set holds; sanitizers see each byte read. */
+/* Checks the invariants of a data set, and reads every byte, so that a sanitizer detects a bad
+ * array. */
 static void check(const struct dataset *d)
 {
     uint64_t sum = 0;
@@ -135,8 +137,8 @@ static void check(const struct dataset *d)
     assert_true(sum > 0 || d->labels);
 }
 
-/* Open the kind's set: refused with one sentence, or right. True if it was
- * taken. */
+/* Opens the data set, which must be refused with one error message or be valid. Returns whether
+ * it was opened. */
 static bool holds(const char *kind)
 {
     struct data d;
@@ -166,7 +168,7 @@ static void put_set(struct right *set)
     assert_true(holds(set->kind));
 }
 
-/* No part of a file of images, or of one that is packed, is right. */
+/* A truncated file of images is refused, and so is every truncated gzip file. */
 static void test_truncations(void **state)
 {
     (void)state;
@@ -177,7 +179,7 @@ static void test_truncations(void **state)
             size_t n_taken = 0;
             for (size_t n = 0; n < b->n; n++) {
                 if (sets[k].n_labels > 0 && n == b->n / 2 && !strstr(b->name, ".gz"))
-                    continue; /* One whole record. */
+                    continue; /* Half of the file is one whole record, which is valid. */
                 scratch_put(&s, b->name, b->bytes, n);
                 bool taken = holds(sets[k].kind);
                 n_taken += taken;
@@ -192,7 +194,8 @@ static void test_truncations(void **state)
     }
 }
 
-/* Change one to four bytes; half of them among the first 32, where headers are. */
+/* Changes one to four random bytes in each of MUTATIONS copies. About half of them are among the
+ * first 32 bytes, where headers are. */
 static void mutate(struct blob *b, const char *kind, struct rng *r)
 {
     size_t n_refused = 0;
@@ -221,7 +224,7 @@ static void test_mutations(void **state)
     }
 }
 
-/* Any bytes at all, with any name: told by their looks, or not. */
+/* Random bytes in a file of any name are recognised as a data kind, or refused. */
 static void test_sniffing(void **state)
 {
     (void)state;

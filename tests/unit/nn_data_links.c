@@ -1,4 +1,5 @@
-/* tests/unit/nn_data_links.c -- a file that a directory has under several names. */
+/* tests/unit/nn_data_links.c -- directories in which a file has several names, by symbolic and
+ * hard links. */
 #include "nn/data/data.h"
 
 #include "nn_scratch.h"
@@ -38,7 +39,7 @@ static void link_to(const char *name, const char *target, bool hard)
         hard ? link(from, scratch_path(&s, name)) : symlink(target, scratch_path(&s, name)), 0);
 }
 
-/* A file that is in the directory under several names is read once. */
+/* A file with several names in the directory is read once. */
 static void test_links(void **state)
 {
     (void)state;
@@ -54,7 +55,7 @@ static void test_links(void **state)
     }
     put_table("d.test.csv", 30, 4);
     link_to("a.csv", "d.test.csv",
-            false); /* Held-out data are not trained on under another name. */
+            false); /* A held-out file is not used for training under another name. */
     link_to("e.test.csv", "d.test.csv", true);
     assert_int_equal(open_all(&d), 0);
     assert_true(d.train.n == 20 && d.test.n == 4);

@@ -12,13 +12,13 @@
 #include <cmocka.h>
 
 enum {
-    SIZE = 2 << 20, /* The bytes in the files of one set. */
-    MORE = 8 << 20  /* The constant. */
+    SIZE = 2 << 20, /* Size of all files of a set together, in bytes. */
+    MORE = 8 << 20  /* The constant part of the limit, in bytes. */
 };
 
 static struct scratch s;
 
-/* Returns the memory that the program and its libraries use already. 0: not known. */
+/* Returns the bytes of data memory that the program and its libraries use already. 0: not known. */
 static size_t taken(void)
 {
     char line[128];
@@ -32,7 +32,8 @@ static size_t taken(void)
     return (size_t)kib << 10;
 }
 
-/* Open a spec with no more memory than that. Sanitizers need their own. */
+/* Opens a spec with at most `limit` additional bytes of memory. In sanitizer builds the memory
+ * is not limited, because sanitizers need their own. */
 static int open_within(struct data *d, const char *spec, size_t limit, char error[DATA_ERROR_MAX])
 {
     struct rlimit old;
@@ -48,7 +49,7 @@ static int open_within(struct data *d, const char *spec, size_t limit, char erro
     return err;
 }
 
-/* A file of `line` over and over. */
+/* Writes a file of about `size` bytes that repeats `line`. */
 static void put_lines(const char *name, const char *line, size_t size)
 {
     size_t len = strlen(line), n = size / len;
@@ -63,7 +64,7 @@ static void put_lines(const char *name, const char *line, size_t size)
     free(text);
 }
 
-/* n images of one pixel, and their labels. */
+/* Writes n images of one pixel and their labels. */
 static void put_points(const char prefix[24], uint32_t n)
 {
     char name[96];
@@ -82,8 +83,9 @@ static void put_points(const char prefix[24], uint32_t n)
     free(b);
 }
 
-/* The smallest samples there are, from two files, so that all that goes with a
- * sample is there, and a large part held out. */
+/* The limit holds for the smallest possible samples, which need the most memory per byte of
+ * their file. With two files and a large held-out part, the reader stores every kind of data
+ * about a sample. */
 static void test_factor(void **state)
 {
     (void)state;
@@ -95,7 +97,8 @@ static void test_factor(void **state)
         {"libsvm", ",holdout=0.9", "rows", "1 1:1 2:1 3:1 4:1 5:1 6:1\n0\n"},
         {"csv", ",holdout=0.9", "rows", "1,0\n1,1\n"},
         {"csv", ",holdout=0.9", "rows", "1,2,3,4,5,6,7,8,0\n1,2,3,4,5,6,7,8,1\n"},
-        {"csv", ",holdout=0.9", "rows", "\x80\x80,0\n\x80,1\n"}, /* Three bytes each, as UTF-8. */
+        /* Each byte \x80 takes three bytes in UTF-8. */
+        {"csv", ",holdout=0.9", "rows", "\x80\x80,0\n\x80,1\n"},
         {"csv", ",holdout=0.9", "rows", "1,0\r1,1\r"},
         {"text", ",holdout=0.9,context=1", "text", "a"},
         {"idx", ",holdout=0.9", NULL, NULL},
@@ -122,8 +125,7 @@ static void test_factor(void **state)
     }
 }
 
-/* Packed noise of 64 KiB that announces all that so much could unpack to: over
- * 60 MB of images. */
+/* A gzip file of 64 KiB of noise announces as many images as 64 KiB could unpack to: over 60 MB. */
 static void test_announced(void **state)
 {
     (void)state;

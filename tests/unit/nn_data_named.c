@@ -20,8 +20,8 @@ static void put(const char *name, const char *text)
     scratch_put(&s, name, text, strlen(text));
 }
 
-/* Open "KIND:DIR[rest]"; without a kind where it is "". It has n samples, or where n is 0, is
- * refused with this sentence. */
+/* Opens "KIND:DIR[rest]", or "DIR[rest]" if `kind` is "". The data set must have n samples, or
+ * if n is 0, opening must fail with an error message that contains `sentence`. */
 static void look(const char *kind, const char *rest, size_t n, const char *sentence)
 {
     char spec[900], error[DATA_ERROR_MAX] = "";
@@ -44,7 +44,7 @@ static void test_table(void **state)
     for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
         char wanted[120], rest[40];
         scratch_count(&s, 1);
-        put("a-00", whole); /* The name has no ending in common with other files. */
+        put("a-00", whole); /* A file whose name has no ending in common with the other files. */
         put("README", "Nothing but\nwords\n");
         put("d.names", "1. height\n2. width\n");
         look("csv", "", 3, "");
@@ -53,7 +53,8 @@ static void test_table(void **state)
                  named[i]);
         look("csv", "", 0, wanted);
         snprintf(rest, sizeof rest, "/%s", named[i]);
-        look("", rest, 0, wanted); /* The first bytes are also valid text. */
+        /* The first bytes are also valid as plain text, but the file is read as CSV. */
+        look("", rest, 0, wanted);
     }
 }
 
@@ -62,12 +63,14 @@ static void test_alike(void **state)
     (void)state;
     scratch_count(&s, 1);
     put("a-00", whole);
-    put("a-01", table); /* Alike but for digits. */
+    /* The name differs from a-00 in digits only, so this file must be CSV data, too. */
+    put("a-01", table);
     put("b-01", "other\n");
     look("csv", "", 0, "a-01: line 4, column 2: found \"x\", expected a number");
     scratch_count(&s, 1);
     put("a.txt", "1 1:2\n-1 2:1\n");
-    put("b.TXT", "1 1:2\n-1 2:?\n"); /* The format has this ending here. */
+    /* In this directory a.txt shows that the ending .txt means libsvm data. */
+    put("b.TXT", "1 1:2\n-1 2:?\n");
     put("Readme.txt", "Nothing but\nwords\n");
     look("libsvm", "", 0, "b.TXT: line 2");
     put("b.TXT", "1 1:2\n-1 1:1\n");
@@ -76,7 +79,8 @@ static void test_alike(void **state)
     look("libsvm", "", 0, "c.svm: line 2");
 }
 
-/* Text has no lines to be wrong, so that its beginning decides; an empty file lacks nothing. */
+/* Plain text has no invalid lines, so the first bytes of a file decide whether it is text. An
+ * empty file is accepted. */
 static void test_text(void **state)
 {
     (void)state;
@@ -91,7 +95,7 @@ static void test_text(void **state)
     look("text", ",context=4", 0, "b.txt: found no text at the start of the file, expected it");
 }
 
-/* The contents of a file have precedence over its name, and rows over text. */
+/* The contents of a file take precedence over its name, and tables over plain text. */
 static void test_told(void **state)
 {
     (void)state;

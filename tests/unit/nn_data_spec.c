@@ -1,5 +1,5 @@
-/* tests/unit/nn_data_spec.c -- data specs and kinds: one spelling each, every
- * wrong one a sentence, and no file is ever looked at. */
+/* tests/unit/nn_data_spec.c -- data specs and kinds: each has one canonical spelling, each
+ * invalid one gives an error message, and no file is opened to check them. */
 #include "nn/data/spec.h"
 
 #include "nn/data/data.h"
@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-/* The library's calls come here instead: this program has no files. */
+/* Number of calls of open() and stat(), which this program replaces, because it has no files. */
 static size_t n_looks;
 
 int open(const char *path, int flags, ...)
@@ -37,7 +37,7 @@ int stat(const char *restrict path, struct stat *restrict st)
     return -1;
 }
 
-/* The kind of a spec, or NULL. */
+/* Returns the kind of a spec. NULL: the spec is refused. */
 static const char *kind_of(const char *spec)
 {
     static char kind[DATA_KIND_MAX];
@@ -135,14 +135,15 @@ static void test_options(void **state)
         refused(wrong[i][0], wrong[i][1]);
 }
 
-/* Ends of paths with commas. */
+/* A path may contain commas, and ends before the next known option. */
 static void test_parse(void **state)
 {
     (void)state;
     struct data_spec s;
     char error[DATA_ERROR_MAX];
     const char *text = "csv:/a,b=c,d.csv,label=x,y,test=/e,f=1,divide=16,holdout";
-    assert_int_equal(data_spec_parse(&s, text, error), -EINVAL); /* divide=16,holdout */
+    /* The text "16,holdout" is no number. */
+    assert_int_equal(data_spec_parse(&s, text, error), -EINVAL);
     text = "csv:/a,b=c,d.csv,label=x,y,test=/e,f=1,divide=16";
     assert_int_equal(data_spec_parse(&s, text, error), 0);
     assert_string_equal(s.path, "/a,b=c,d.csv");
@@ -224,7 +225,7 @@ static void test_shape(void **state)
     }
 }
 
-/* Hostile: nearly right, too long, too large, not printable. */
+/* Kinds that are almost valid, too long, too large or not printable are refused. */
 static void test_strict(void **state)
 {
     (void)state;
@@ -394,7 +395,7 @@ static void test_random(void **state)
     assert_true(n_right > 1000);
 }
 
-/* Last: none of the above has looked at a file, and what would is noticed. */
+/* Runs last: no earlier test has looked at a file, and opening a data set does. */
 static void test_no_file(void **state)
 {
     (void)state;

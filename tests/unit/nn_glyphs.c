@@ -1,5 +1,5 @@
-/* tests/unit/nn_glyphs.c -- the built-in set: the same bytes everywhere, ten
- * classes, neither too easy nor too hard. */
+/* tests/unit/nn_glyphs.c -- the built-in data set "glyphs": the same bytes on every machine, ten
+ * classes of about equal size, neither too easy nor too hard. */
 #include "nn/data/glyphs.h"
 
 #include "nn/data/data.h"
@@ -17,8 +17,8 @@ enum { PIXELS = GLYPHS_SIDE * GLYPHS_SIDE, N = 4000, N_TEST = 1000, EPOCHS = 4 }
 
 static struct dataset set, test;
 
-/* Golden value. It changes only with the drawing, which changes the data of all clusters; then
- * the measured figures in nn/data/glyphs.h must be measured again. */
+/* Hashes of the first 1000 images and labels. They change only with the drawing code, which
+ * changes the data of all clusters. The figures in nn/data/glyphs.h must then be measured again. */
 static void test_golden(void **state)
 {
     (void)state;
@@ -56,7 +56,7 @@ static void test_classes(void **state)
         assert_true(count[c] > N / 10 * 8 / 10 && count[c] < N / 10 * 12 / 10);
 }
 
-/* Mean and standard deviation of the kind are those of its images. */
+/* Mean and standard deviation in the kind are those of the images. */
 static void test_normalised(void **state)
 {
     (void)state;
@@ -74,7 +74,7 @@ static void test_normalised(void **state)
     assert_true(fabs(squares / (N * (double)PIXELS) - mean * mean - 1) <= 0.03);
 }
 
-/* data_open() gives the default sizes, and no image is in both sets. */
+/* data_open() gives the default sizes, and the test images come after the training images. */
 static void test_open(void **state)
 {
     (void)state;
@@ -90,7 +90,7 @@ static void test_open(void **state)
     data_close(&d);
 }
 
-/* Weights of a linear model, a column a class, and its scores. */
+/* Weights of a linear model, one row for each class. The last weight of a row is the bias. */
 static float w[GLYPHS_CLASSES][PIXELS + 1];
 
 static void scores(const float *x, double out[GLYPHS_CLASSES])
@@ -129,8 +129,7 @@ static void learn(const float *x, uint16_t label, double rate)
     }
 }
 
-/* A model that cannot find strokes stays under 92 %, and well over chance: the
- * images do look like their classes. */
+/* A linear model, which cannot find strokes, stays under 92 % but is well above chance. */
 static void test_difficulty(void **state)
 {
     (void)state;

@@ -1,38 +1,37 @@
-/* tests/unit/nn_golden.h -- what tests/golden/nn_*.h hold: PyTorch's figures.
+/* tests/unit/nn_golden.h -- format of the golden results of PyTorch in tests/golden/nn_*.h.
  *
- * Both sides compute parameters and inputs from a hash; what is compared is
- * listed here. PyTorch's are in double precision.
+ * The test and make_nn.py both compute parameters and inputs from a hash. The golden files hold
+ * results only: losses, logits and gradients, which PyTorch computed in double precision.
  *
- *   key    of a tensor: FNV-1a of its name, begun with the model's salt
- *   word   i of a key: the counter key + i * 0x9e3779b1 through the finaliser
- *          of MurmurHash3
- *   unit   a word's upper 24 bits as a float in [-1, 1)
+ *   key of a tensor      FNV-1a of its name, starting with the model's salt
+ *   word(key, i)         the counter key + i * 0x9e3779b1 through the finaliser of MurmurHash3
+ *   unit(key, i)         the upper 24 bits of word(key, i) as a float in [-1, 1)
  *
- *   parameter i   centre + scale * unit(name, i), in PyTorch's layout
- *   input i       unit("input", i), i running as [n][c][h][w]; of a text the
- *                 upper 8 bits of the word
- *   label i       upper 24 bits of word("labels", i), modulo the classes
+ *   parameter i          centre + scale * unit(name, i), in PyTorch's layout
+ *   input i              unit("input", i), where i counts in the order [n][c][h][w]; for a text
+ *                        model the upper 8 bits of word("input", i)
+ *   label i              the upper 24 bits of word("labels", i), modulo the number of classes
  *
- * A tensor of up to GOLDEN_ALL_OF values is listed whole, of others
- * GOLDEN_SPREAD values: number j lies at j * n / GOLDEN_SPREAD. `norm` is its
- * length and `dot` its inner product with unit("dot", i).
+ * All values of a tensor are listed if there are up to GOLDEN_ALL_OF, else GOLDEN_SPREAD values,
+ * of which value j has the index j * n / GOLDEN_SPREAD. `norm` is the norm of the tensor and `dot`
+ * its inner product with unit("dot", i).
  */
 #ifndef TESTS_UNIT_NN_GOLDEN_H
 #define TESTS_UNIT_NN_GOLDEN_H
 
 #include "nn/models/model.h"
 
-/* How far we may be off. PyTorch's own float32 is off by at most a tenth of
- * these (tests/golden/make_nn.py prints it): they leave room for products that
- * are summed in another order or by Winograd's transforms, and are far from
- * what a wrong term, a forgotten bias or a transposed tensor does. */
-#define GOLDEN_LOSS  1e-5 /* Relative. */
-#define GOLDEN_LOGIT 1e-4 /* A part of the largest logit. */
-#define GOLDEN_GRAD  1e-4 /* Norm and dot of a gradient, of its norm ... */
-#define GOLDEN_VALUE 5e-4 /* ... a value, of the root of its mean square ... */
+/* Tolerances. PyTorch's own float32 results differ from its float64 results by at most a tenth of
+ * them (tests/golden/make_nn.py prints how much). The tolerances leave room for sums in another
+ * order and for Winograd's transforms, and are far below the effect of a wrong term, a missing bias
+ * or a transposed tensor. */
+#define GOLDEN_LOSS  1e-5 /* Tolerance of the loss, relative to the loss. */
+#define GOLDEN_LOGIT 1e-4 /* Tolerance of a logit, relative to the largest logit. */
+#define GOLDEN_GRAD  1e-4 /* Tolerance of a gradient's norm and dot, relative to its norm. */
+/* Tolerance of one value of a gradient, relative to the root mean square of its tensor. */
+#define GOLDEN_VALUE 5e-4
 #define GOLDEN_FLOOR                                                                               \
-    1e-6 /* ... each with this of the model's steepest tensor:
-                           * a bias before a batch norm has the gradient 0. */
+    1e-6 /* Added to both gradient tolerances, relative to the model's steepest tensor. */
 
 enum { GOLDEN_ALL_OF = 32, GOLDEN_SPREAD = 16 };
 
@@ -40,7 +39,7 @@ struct golden_tensor
 {
     const char *name;
     uint32_t n_dims, dims[4];
-    float centre, scale; /* How the parameter's values are spread. */
+    float centre, scale; /* Centre and half-width of the range of the parameter's values. */
     /* Norm and inner product of the gradient. For running statistics: of (running - statistics
      * of this batch). */
     double norm, dot;
@@ -53,9 +52,10 @@ struct golden_model
     enum model_norm norm;
     struct data_shape data;
     uint32_t n, salt;
-    double loss, largest; /* Logit, in absolute value. */
-    const double *logits; /* In training; of a text, each row's inner */
-    const double *tested; /* product with unit("dot", i); in evaluation. */
+    double loss, largest; /* largest: the largest absolute value of a logit. */
+    /* Logits in training. For a text model: each row's inner product with unit("dot", i). */
+    const double *logits;
+    const double *tested; /* Logits in evaluation, in the same form as `logits`. */
     const struct golden_tensor *tensors;
     size_t n_tensors;
 };

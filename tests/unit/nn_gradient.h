@@ -1,18 +1,18 @@
-/* tests/unit/nn_gradient.h -- holds any layer to a reference in double, and its
- * gradients to that one's central differences.
+/* tests/unit/nn_gradient.h -- compares a layer with a reference in double precision, and its
+ * gradients with central differences of the reference.
  *
  *   gradient_check(layer, ref)   for batches of 1, 2, 3 and 5 samples:
  *
- *   forward    out is the reference's; without `training` and `keep`, too
- *   backward   of the objective <out, d_out> with random d_out: d_in, d_with
- *              and every parameter that is trained, element by element
- *   contract   nothing but its own is written, whatever was there before all of
- *              that is; `add` adds; a NULL d_in, d_with changes no gradient
+ *   forward     the output equals that of the reference, also without `training` and `keep`
+ *   backward    of the objective <out, d_out> with random d_out: d_in, d_with and every trained
+ *               parameter, element by element
+ *   contract    the layer writes only its own output and gradients, and overwrites what was there.
+ *               `add` adds instead. A NULL d_in or d_with changes no other gradient.
  *
- * In double a step of 1e-6 leaves about nine digits, and hardly ever crosses a
- * kink (a maximum that changes hands, a ReLU that opens). Buffers are no longer
- * than the layer asks for, so that a sanitizer sees who runs over their end.
- * Inputs are normal deviates: not for layers that read token ids.
+ * In double precision a step of 1e-6 gives about nine correct digits, and rarely crosses a kink (a
+ * change of the largest input of a maximum, or of the sign at a ReLU). Buffers are no longer than
+ * the layer asks for, so that a sanitizer detects a write beyond their end. Inputs are normal
+ * deviates, so layers that read token ids cannot be checked.
  */
 #ifndef TESTS_UNIT_NN_GRADIENT_H
 #define TESTS_UNIT_NN_GRADIENT_H
@@ -29,13 +29,13 @@
 #include <cmocka.h>
 
 enum {
-    GRADIENT_CHECKS = 60 /* Elements of a tensor that are looked at. */
+    GRADIENT_CHECKS = 60 /* Largest number of elements of a tensor that are compared. */
 };
 
 static const double gradient_tol = 2e-5;
 
-/* Buffers of a reference, in the layouts of the layer and in double. The input of sparse rows is
- * dense here. */
+/* Values for a reference, in double precision and in the layouts of the layer. Sparse input rows
+ * are dense here. */
 struct gradient_values
 {
     uint32_t n;
@@ -45,7 +45,7 @@ struct gradient_values
 
 typedef void (*gradient_ref)(const struct layer *l, const struct gradient_values *v, double *out);
 
-/* A run of floats: its slack behind it, and values of the same in double. */
+/* n floats, LAYER_SLACK unused floats behind them, and the same n values in double precision. */
 struct gradient_run
 {
     size_t n;
@@ -60,10 +60,11 @@ struct gradient_bed
     gradient_ref ref;
     struct layer_param params[LAYER_PARAMS_MAX];
     size_t n_params;
-    struct gradient_run x, in, with, out, d_out; /* d_out: the objective. */
-    struct gradient_run grad, d_in, d_with;      /* d: what they should be. */
+    /* d_out: weights of the outputs in the objective. */
+    struct gradient_run x, in, with, out, d_out;
+    struct gradient_run grad, d_in, d_with; /* Gradients that the layer computes. */
     struct sparse_rows rows;
-    float *spoiled; /* A copy of d_out for the layer. */
+    float *spoiled; /* Copy of d_out for the layer, which may overwrite it. */
     size_t n_keep, n_scratch;
     float *keep, *scratch;
     struct gradient_values v;
@@ -79,14 +80,14 @@ static inline void *gradient_alloc(size_t n, size_t size)
     return p;
 }
 
-/* NaN, of n floats and their slack. */
+/* Sets n floats and the slack behind them to NaN. */
 static inline void gradient_poison(float *f, size_t n)
 {
     for (size_t i = 0; i < n + LAYER_SLACK; i++)
         f[i] = NAN;
 }
 
-/* Exactly n floats and the slack. */
+/* Allocates exactly n floats and the slack behind them, all NaN. */
 static inline float *gradient_floats(size_t n)
 {
     size_t size = (n + LAYER_SLACK) * sizeof(float);
@@ -102,7 +103,7 @@ static inline struct gradient_run gradient_run(size_t n)
     return (struct gradient_run){n, gradient_floats(n), gradient_alloc(n, sizeof(double))};
 }
 
-/* Normal deviates of this scale around `mean`. */
+/* Fills a run with normal deviates of the given standard deviation and mean. */
 static inline void gradient_noise(struct gradient_run *r, uint64_t key, double scale, double mean)
 {
     struct rng rng = rng_stream(key);
@@ -134,7 +135,8 @@ static inline size_t gradient_param_size(const struct gradient_bed *b, size_t i)
     return end - 1 - b->l.at[i];
 }
 
-/* Two thirds of the entries become zero, all of row 1 do; the rest are rows. */
+/* Sets two thirds of the entries, and all of row 1, to zero. Stores the other entries as sparse
+ * rows. */
 static inline void gradient_sparsify(struct gradient_bed *b, uint64_t key)
 {
     size_t c = b->l.in.c, e = 0;
@@ -212,7 +214,8 @@ static inline void gradient_near(const struct gradient_bed *b, const char *what,
 
 /* --- forward --- */
 
-/* Every float that the pass before may have left is NaN again. */
+/* Prepares the buffers of a pass. All of them are NaN again, so that no value of an earlier pass
+ * is used. */
 static inline void gradient_buffers(struct gradient_bed *b, bool training)
 {
     free(b->keep);
@@ -259,7 +262,8 @@ static inline double gradient_slope(const struct gradient_bed *b, double *v)
     return (up - down) / (2 * h);
 }
 
-/* Some elements of got[n] against slopes by at[n]; all, where n is small. */
+/* Compares up to GRADIENT_CHECKS elements of got[n] with the slopes of the objective by at[n].
+ * All elements if n is small. */
 static inline void gradient_slopes(const struct gradient_bed *b, const char *what, const float *got,
                                    double *at, size_t n)
 {
@@ -285,7 +289,7 @@ static inline void gradient_check_params(const struct gradient_bed *b)
     for (size_t i = 0; i < b->n_params; i++) {
         const float *grad = b->grad.f + b->l.at[i];
         size_t n = gradient_param_size(b, i);
-        assert_true(isnan(b->grad.f[at])); /* Not its own. */
+        assert_true(isnan(b->grad.f[at])); /* The float between two parameters must stay NaN. */
         assert_true(vec_finite(grad, n));
         if (b->params[i].trained)
             gradient_slopes(b, b->params[i].of, grad, b->x.d + b->l.at[i], n);
@@ -294,7 +298,7 @@ static inline void gradient_check_params(const struct gradient_bed *b)
     assert_true(isnan(b->grad.f[at]));
 }
 
-/* A second pass: what was there is kept, and the same added. */
+/* A second pass with `add` must keep the values that are there, and add the same gradient. */
 static inline void gradient_check_add(struct gradient_bed *b, float *to, size_t n, bool *add,
                                       const char *what)
 {
@@ -313,7 +317,7 @@ static inline void gradient_check_add(struct gradient_bed *b, float *to, size_t 
     free(grad);
 }
 
-/* Without d_in and d_with, the gradients of the parameters are the same. */
+/* Without d_in and d_with, the gradients of the parameters have the same bits. */
 static inline void gradient_check_alone(struct gradient_bed *b)
 {
     float *grad = gradient_floats(b->grad.n);
@@ -326,7 +330,7 @@ static inline void gradient_check_alone(struct gradient_bed *b)
     free(grad);
 }
 
-/* The inputs have not been changed: they still are what the doubles are. */
+/* The layer has not changed its inputs: they still equal their copies in double precision. */
 static inline void gradient_check_inputs(const struct gradient_bed *b)
 {
     const struct gradient_run *runs[] = {&b->x, &b->with, &b->in};

@@ -1,5 +1,5 @@
-/* tests/unit/nn_half.c -- floats of 16 bits against arithmetic written another way, and models that are held
- * in them. */
+/* tests/unit/nn_half.c -- 16-bit floats against independent arithmetic, and models that are
+ * stored in them. */
 #include "nn/math/half.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-/* Computes the value from the definition of IEEE 754: sign, exponent and fraction. */
+/* Returns the value of a float16 by the definition of IEEE 754: sign, exponent and fraction. */
 static double half_value(uint16_t h)
 {
     int exponent = h >> 10 & 31, fraction = h & 1023;
@@ -32,8 +32,8 @@ static void test_halves_are_read_as_ieee_has_them(void **state)
     }
 }
 
-/* Returns whether the value at this share of the distance from h to its upper neighbour is
- * rounded up. */
+/* Returns whether the value at the fraction `share` of the way from `low`, the value of h, to
+ * `high`, its upper neighbour, is rounded up. */
 static bool goes_up(double low, double high, double share, uint16_t h, uint16_t (*to)(float v))
 {
     float v = (float)(low + share * (high - low));
@@ -43,7 +43,8 @@ static bool goes_up(double low, double high, double share, uint16_t h, uint16_t 
     return got == h + 1;
 }
 
-/* The middle between two values, where means of two peers lie, is no threshold. */
+/* Values are rounded up from 0.51 of the way to the next float16. The midpoint, where the means
+ * of two peers' values lie, is thus not at the threshold. */
 static void test_halves_are_rounded_at_51_hundredths(void **state)
 {
     (void)state;
@@ -72,7 +73,8 @@ static void test_bfloats_are_rounded_at_51_hundredths(void **state)
     assert_true(isinf(half_of_bfloat16(half_to_bfloat16(3.4e38f))));
 }
 
-/* A model of three types: the rounded model, and the distance of two of them. */
+/* Each segment of a model is rounded to its own type, and half_dist2() is the squared distance of
+ * two models after rounding. */
 static void test_a_model_is_rounded_segment_by_segment(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* tests/unit/nn_layer.c -- the table of layers, and what they share. */
+/* tests/unit/nn_layer.c -- the table of layer kinds, and the bias and ReLU functions that layers
+ * share. */
 #include "nn/layers/layer.h"
 
 #include "nn_gradient.h"
@@ -25,7 +26,7 @@ static void run_close(struct gradient_run *r)
     free(r->d);
 }
 
-/* Each kind has its operations, and what must be there is. */
+/* Each layer kind has operations of its own, and all mandatory ones. */
 static void test_table(void **state)
 {
     (void)state;
@@ -64,7 +65,7 @@ static void test_bias(void **state)
                 check_bias(all_rows[r], all_cols[c], form % 2, form / 2);
 }
 
-/* A NaN survives ReLU, so that a model that diverged shows in its loss. */
+/* A NaN passes through the ReLU, so that the loss shows that a model has diverged. */
 static void test_relu_keeps_nan(void **state)
 {
     (void)state;
@@ -80,7 +81,7 @@ static void test_relu_keeps_nan(void **state)
         }
 }
 
-/* Open above zero only: at zero, at -0 and at NaN nothing comes through. */
+/* The gradient passes only where the output is above zero, not where it is 0, -0 or NaN. */
 static void test_relu_mask(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* tests/unit/nn_layer_dense.c -- dense layers, of dense and of sparse rows. */
+/* tests/unit/nn_layer_dense.c -- dense layers with dense and with sparse input rows. */
 #include "nn/layers/layer.h"
 
 #include "nn/math/blas.h"
@@ -10,7 +10,7 @@ static struct layer dense(enum layer_kind kind, uint32_t i, uint32_t o)
         .kind = kind, .in = {i, 1, 1}, .out = {o, 1, 1}, .with = LAYER_NONE, .bias = true};
 }
 
-/* With and without bias and ReLU. */
+/* Checks a layer with and without bias and ReLU. */
 static void check_all(struct layer l)
 {
     for (int form = 0; form < 4; form++) {
@@ -29,8 +29,8 @@ static void test_dense(void **state)
         check_all(dense(LAYER_DENSE, sizes[i][0], sizes[i][1]));
 }
 
-/* At every place: many more rows than outputs, and a block of rows that is not
- * full. */
+/* A dense layer works at each pixel of a map: with many more rows than outputs, and with a last
+ * block of rows that is not full. */
 static void test_places(void **state)
 {
     (void)state;
@@ -42,7 +42,8 @@ static void test_places(void **state)
     check_all(l);
 }
 
-/* A batch that is smaller than the arena was made for needs no more scratch. */
+/* The scratch size never shrinks as the batch grows, so the arena of a large batch also fits a
+ * smaller one. */
 static void test_scratch_grows(void **state)
 {
     (void)state;
@@ -67,7 +68,7 @@ static void test_sparse(void **state)
     check_all(dense(LAYER_SPARSE, 50, 130));
 }
 
-/* A NaN in, NaNs out: of its own row, whatever the ReLU. */
+/* A NaN in an input row makes all outputs of this row NaN, even after the ReLU, and no others. */
 static void check_nan(enum layer_kind kind)
 {
     struct gradient_bed b;
@@ -93,7 +94,7 @@ static void test_nan(void **state)
     check_nan(LAYER_SPARSE);
 }
 
-/* Both kinds begin alike, as PyTorch's Linear does. */
+/* Dense and sparse layers have the same initial values as PyTorch's Linear. */
 static void test_params(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* tests/unit/nn_layer_norm.c -- norms: out, gradients, running statistics, and hard numbers. */
+/* tests/unit/nn_layer_norm.c -- normalisation layers: outputs, gradients, running statistics and
+ * numerically hard inputs. */
 #include "nn/layers/layer.h"
 
 #include "nn_layer_ref.h"
@@ -13,7 +14,7 @@ static struct layer norm(enum norm_kind kind, uint32_t c, uint32_t h, uint32_t w
                           .groups = 1};
 }
 
-/* Plain, with a residual, with a ReLU, with both. */
+/* Checks a layer with and without residual and ReLU. */
 static void check_all(struct layer l)
 {
     for (int form = 0; form < 4; form++) {
@@ -31,7 +32,7 @@ static void test_batch(void **state)
         check_all(norm(NORM_BATCH, channels[i], 3, 2));
 }
 
-/* More than one block, the last not full. */
+/* Several blocks of rows, the last of which is not full. */
 static void test_batch_long(void **state)
 {
     (void)state;
@@ -60,7 +61,7 @@ static void test_place(void **state)
 }
 
 /* The gradient of a running statistic is its distance from the statistic of the batch. The
- * variance is the unbiased one, except for a single value, which has none. */
+ * variance is the unbiased one, except for a single value. */
 static void test_running(void **state)
 {
     (void)state;
@@ -84,7 +85,8 @@ static void test_running(void **state)
     }
 }
 
-/* Peers mix running variances, which may come out below zero: taken as zero. */
+/* A running variance may become negative when peers mix their models. The layer takes it as
+ * zero. */
 static void test_negative_variance(void **state)
 {
     (void)state;
@@ -93,15 +95,17 @@ static void test_negative_variance(void **state)
     for (size_t c = 0; c < 3; c++) {
         b.x.f[b.l.at[3] + c] = -0.5f;
         b.x.d[b.l.at[3] + c] = -0.5;
-        b.x.d[b.l.at[2] + c] = 0; /* 1 / deviation is 316 here. */
+        /* The running mean is 0, because 1 / deviation = 316 would magnify rounding errors of
+         * the mean. */
+        b.x.d[b.l.at[2] + c] = 0;
         b.x.f[b.l.at[2] + c] = 0;
     }
     gradient_forward(&b, false);
     gradient_close(&b);
 }
 
-/* A mean a thousand times the deviation, and a beginning that is unlike the
- * rest: single precision is enough where sums are around something near. */
+/* With a mean of 1000 deviations, or a first value that is unlike the others, single precision
+ * suffices if sums are taken around a value near the mean. */
 static void test_large_mean(void **state)
 {
     (void)state;
@@ -123,7 +127,7 @@ static void test_large_mean(void **state)
         }
 }
 
-/* All values equal: variance 0, nothing but the bias comes out. */
+/* If all values of a channel are equal, the variance is 0 and the output is the bias. */
 static void test_constant(void **state)
 {
     (void)state;
@@ -138,7 +142,7 @@ static void test_constant(void **state)
     gradient_close(&b);
 }
 
-/* One NaN: all that share a mean with it are NaN, through the ReLU as well. */
+/* A NaN makes all outputs NaN that share a mean with it, even after the ReLU. */
 static void test_nan(void **state)
 {
     (void)state;
@@ -162,7 +166,7 @@ static void test_nan(void **state)
         }
 }
 
-/* A NaN in the residual, or in running statistics, comes out. */
+/* A NaN in the residual or in the running statistics reaches the output. */
 static void test_nan_elsewhere(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* tests/unit/nn_layer_pool.c -- pooling, and the layers that only move, join or bend values. */
+/* tests/unit/nn_layer_pool.c -- pooling layers, and layers that only move, join or transform
+ * single values. */
 #include "nn/layers/layer.h"
 
 #include "nn_layer_ref.h"
@@ -12,7 +13,7 @@ static struct layer maxpool(uint32_t c, uint32_t h, uint32_t w, bool relu)
                           .relu = relu};
 }
 
-/* Channels less than, equal to and between whole vectors. */
+/* Numbers of channels below, at and between multiples of the vector length. */
 static void test_maxpool(void **state)
 {
     (void)state;
@@ -24,7 +25,7 @@ static void test_maxpool(void **state)
     }
 }
 
-/* The four of each window in PyTorch's order: right of it, then below. */
+/* Runs max pooling once forward and backward. */
 static void pool_once(const struct layer *l, const float *in, float *out, float *d_out, float *d_in)
 {
     float *keep = gradient_floats(layer_maxpool.keep(l, 1));
@@ -55,7 +56,7 @@ static void test_maxpool_tie(void **state)
     assert_memory_equal(d_in, shut, sizeof shut);
 }
 
-/* A NaN beats all, wherever it is, and gets the gradient. */
+/* A NaN wins against every other value of its window, and gets the gradient. */
 static void test_maxpool_nan(void **state)
 {
     (void)state;
@@ -128,7 +129,7 @@ static void test_gelu(void **state)
         ref_gelu);
 }
 
-/* Far out GELU is the identity, or nothing; its slope 1, or 0. */
+/* Far from 0, GELU is the identity with slope 1, or 0 with slope 0. */
 static void test_gelu_far(void **state)
 {
     (void)state;

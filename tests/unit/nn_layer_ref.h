@@ -1,11 +1,11 @@
-/* tests/unit/nn_layer_ref.h -- layers by naive loops in double, for
- * nn_gradient.h: written from their definitions, not from nn/. */
+/* tests/unit/nn_layer_ref.h -- reference layers for nn_gradient.h: naive loops in double
+ * precision, written from the definitions and without code of nn/. */
 #ifndef TESTS_UNIT_NN_LAYER_REF_H
 #define TESTS_UNIT_NN_LAYER_REF_H
 
 #include "nn_gradient.h"
 
-/* Element (sample, y, x, channel) of values of this shape. */
+/* Returns the index of element (sample, y, x, channel) in an array of the shape s. */
 static inline size_t ref_at(struct shape s, size_t sample, size_t y, size_t x, size_t c)
 {
     return ((sample * s.h + y) * s.w + x) * s.c + c;
@@ -16,7 +16,7 @@ static inline double ref_relu(const struct layer *l, double v)
     return l->relu && v < 0 ? 0 : v;
 }
 
-/* The rows are dense, or sparse ones that were made dense. */
+/* A dense layer. Sparse input rows have been made dense. */
 static inline void ref_dense(const struct layer *l, const struct gradient_values *v, double *out)
 {
     size_t i_n = l->in.c, o_n = l->out.c;
@@ -108,7 +108,7 @@ static inline size_t ref_norm_set(const struct layer *l, size_t i)
 
 struct ref_moments
 {
-    double n, mean, var; /* Biased. */
+    double n, mean, var; /* var: the biased variance. */
 };
 
 static inline void ref_norm_moments(const struct layer *l, const struct gradient_values *v,

@@ -1,5 +1,5 @@
-/* tests/unit/nn_layers_done.c -- a trainer that is watched moves layers as soon as they are done: the
- * same bits, and what it says is done stays as it is. */
+/* tests/unit/nn_layers_done.c -- a trainer with a callback reports layers as final during the
+ * last step: the model has the same bits, and reported layers do not change afterwards. */
 #include "nn_training.h"
 
 struct seen
@@ -44,7 +44,7 @@ static void check(const char *spec, const char *kind, enum optimiser_kind kind_o
         assert_memory_equal(s.x, b.x, n * sizeof *s.x);
         most = s.n_calls;
         (void)steps(&a, round, 1);
-        (void)steps(&b, round, 1); /* Not watched: it was for the steps before. */
+        (void)steps(&b, round, 1); /* The callback was for the previous call of steps() only. */
         same_x(&a, &b);
         assert_int_equal(s.n_calls, most);
     }
@@ -67,7 +67,8 @@ static void every_model_is_the_same(void **state)
     check("gpt:2x32", "text/12", OPTIMISER_ADAMW);
 }
 
-/* A gradient that is cut must be whole, and so must the threads' be. */
+/* No layer is reported early with gradient clipping, which needs the norm of the whole gradient,
+ * or with several threads, whose gradients must be added first. */
 static void some_say_nothing(void **state)
 {
     (void)state;

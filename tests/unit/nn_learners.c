@@ -1,6 +1,6 @@
-/* tests/unit/nn_learners.c -- several learners in one process: CROSSBOW's algorithm as the paper has it,
- * in double and with every vector that it names, beside learners.h and the trainer; the same bits on any
- * number of threads and after a restart; and one learner, who is as if there were none. */
+/* tests/unit/nn_learners.c -- several learners in one process: learners.h and the trainer
+ * against the algorithm of CROSSBOW as in its paper, in double precision. The bits do not depend
+ * on the number of threads or a restart, and one learner equals none. */
 #include "nn/train/learners.h"
 
 #include "nn/math/state.h"
@@ -8,7 +8,7 @@
 
 enum { MOST = 7, FLOATS = 67, HELD = 61, ROUNDS = 30 };
 
-/* ---- the paper's, on vectors of its own ---- */
+/* ---- the algorithm of the paper, on its own vectors ---- */
 
 struct naive
 {
@@ -53,7 +53,7 @@ static void naive_begin(struct naive *v, const float *z)
     }
 }
 
-/* An exchange: all moves by d. */
+/* Applies the correction d of an exchange: moves the centre and all learners. */
 static void naive_exchange(struct naive *v, size_t i, double d)
 {
     v->z[i] += d;
@@ -62,8 +62,8 @@ static void naive_exchange(struct naive *v, size_t i, double d)
         v->x[j][i] += d;
 }
 
-/* Koliousis et al. 2019, algorithm 1, way[j] being what j's own step does to its model. Statistics are
- * the centre's, and go to the mean. */
+/* Koliousis et al. 2019, algorithm 1. way[j] is the update by the local step of learner j.
+ * Running statistics exist in the centre only, which moves by the mean of the updates. */
 static void naive_step(struct naive *v, double *const way[MOST])
 {
     for (size_t i = 0; i < v->n; i++) {
@@ -78,14 +78,15 @@ static void naive_step(struct naive *v, double *const way[MOST])
     }
 }
 
-/* ---- learners.h, on a bowl a learner ---- */
+/* ---- learners.h, with a quadratic loss for each learner ---- */
 
 static double noise(uint32_t who, uint64_t at, size_t i)
 {
     return 2 * (double)rng_unit_at(rng_key(who, RNG_TEST, 77, at), i) - 1;
 }
 
-/* The way of learner j at model x, in step t. Rates differ from step to step. */
+/* Update of coordinate i of learner j at x in step t. The learning rate differs from step to
+ * step. */
 static double way_at(uint32_t j, uint64_t t, size_t i, double x)
 {
     return -0.05 * (double)(1 + t % 3) * (x - noise(j, 0, i) + 0.3 * noise(j, t + 1, i));
@@ -140,7 +141,7 @@ static void check_rule(uint32_t k, double mu)
             most = fmax(most, fabs(v.z[i] - v.before[i]));
         }
     }
-    assert_true(most > 0.005); /* The centre still moves. */
+    assert_true(most > 0.005); /* The centre still moves, so its momentum is tested. */
     for (uint32_t j = 0; j < k; j++)
         free(way[j]);
     naive_close(&v);
@@ -166,7 +167,8 @@ static void several(struct bed *b, const char *spec, const char *kind, uint32_t 
     b->config.learner_momentum = 0.8;
 }
 
-/* The batch of learner j of k in step `step` of the run: its gradient at x, cut to `clip`, and its loss. */
+/* Computes the gradient of learner j in step `step` of the run at x, clipped to `clip`, and
+ * returns its loss. */
 static double naive_gradient(struct bed *b, uint64_t step, uint32_t j, const double *x, float *grad)
 {
     size_t n = b->model.n_params, n_trained = 0;
@@ -200,7 +202,8 @@ static double naive_gradient(struct bed *b, uint64_t step, uint32_t j, const dou
     return loss;
 }
 
-/* SGD with Nesterov's momentum and weight decay; statistics move by a tenth. */
+/* Update of learner j: SGD with Nesterov momentum and weight decay. Running statistics move a
+ * tenth of the way to those of the batch. */
 static void naive_way(const struct bed *b, const struct naive *v, uint32_t j, const float *grad,
                       double lr, double *way)
 {
@@ -216,7 +219,7 @@ static void naive_way(const struct bed *b, const struct naive *v, uint32_t j, co
     }
 }
 
-/* A learner's x of statistics is the centre's as its step begins. */
+/* One local step of all learners. Each begins with the running statistics of the centre. */
 static double naive_local_step(struct bed *b, struct naive *v, uint64_t step, double lr)
 {
     double *way[MOST] = {NULL}, loss = 0;
@@ -284,7 +287,7 @@ static void test_trainer(void **state)
     check_trainer("resnet:8", "cifar10", 3, 0, 1e-3);
 }
 
-/* ---- one learner ---- */
+/* ---- one learner equals none ---- */
 
 static void test_one_is_none(void **state)
 {
@@ -338,7 +341,7 @@ static void check_threads(const char *spec, const char *kind, double clip)
     bed_close(&one);
 }
 
-/* Learners are shared out, not a batch: no bit depends on it. */
+/* Each thread computes whole learners, so no bit depends on the number of threads. */
 static void test_threads(void **state)
 {
     (void)state;
@@ -348,7 +351,7 @@ static void test_threads(void **state)
     check_threads("resnet:8", "cifar10", 0);
 }
 
-/* Peers of a simulator have one scratch, for batches of one learner at a time. */
+/* The peers of a simulator share one scratch memory, which is as large as one learner needs. */
 static void test_shared_scratch(void **state)
 {
     (void)state;
@@ -375,7 +378,7 @@ static void test_shared_scratch(void **state)
     sgd_scratch_close(scratch);
 }
 
-/* ---- a restart ---- */
+/* ---- restart from a saved state ---- */
 
 static void check_restart(enum optimiser_kind kind)
 {
@@ -394,7 +397,8 @@ static void check_restart(enum optimiser_kind kind)
     whole.face.state(whole.face.self, &s);
     assert_int_equal(state_end(&s), 0);
     size_t n = whole.face.n_params;
-    for (uint32_t j = 0; j < 3 && kind == OPTIMISER_ADAM; j++) /* Each has moments of its own. */
+    /* Each learner has second moments of its own. */
+    for (uint32_t j = 0; j < 3 && kind == OPTIMISER_ADAM; j++)
         assert_true(vec_norm2(whole.trainer.second + j * n, n) > 0);
     struct state r;
     state_read(&r, s.bytes, s.n, s.section, s.n_sections);
@@ -427,7 +431,7 @@ static void test_restart(void **state)
     check_restart(OPTIMISER_ADAM);
 }
 
-/* ---- factor masking ---- */
+/* ---- momentum factor masking: sent coordinates lose their momentum ---- */
 
 static void test_sent(void **state)
 {

@@ -1,6 +1,5 @@
-/* tests/unit/nn_lines.c -- numbers, quoting, and the part of a kind that says
- * features, classes and labels: each against a slower way, or what must be
- * refused. */
+/* tests/unit/nn_lines.c -- numbers, quotes, and the part of a data kind that has features,
+ * classes and labels: compared with a slower implementation, or refused. */
 #include "nn/data/labels.h"
 
 #include "nn/data/quote.h"
@@ -261,7 +260,7 @@ static void test_kinds(void **state)
                           .hash = 1,
                           .divide = 1.2345678901234567e-300};
     char text[DATA_KIND_MAX];
-    assert_false(kind_rows_print(&k, "csv", text)); /* One byte too long. */
+    assert_false(kind_rows_print(&k, "csv", text)); /* The text is one byte too long for a kind. */
 }
 
 int main(void)

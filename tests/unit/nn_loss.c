@@ -1,5 +1,5 @@
-/* tests/unit/nn_loss.c -- softmax cross-entropy against values worked out by
- * hand, a loop in double, and central differences. */
+/* tests/unit/nn_loss.c -- softmax cross-entropy against hand-computed values, a loop in double
+ * precision, and central differences. */
 #include "nn/layers/loss.h"
 
 #include "nn/math/rng.h"
@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-/* Logits ln 1, ln 2, ln 5 are odds of 1/8, 2/8, 5/8. */
+/* The logits ln 1, ln 2, ln 5 have the probabilities 1/8, 2/8, 5/8. */
 static void test_by_hand(void **state)
 {
     (void)state;
@@ -27,7 +27,7 @@ static void test_by_hand(void **state)
     const double want[6] = {0.0625, -0.375, 0.3125, 0.0625, 0.125, -0.1875};
     for (size_t i = 0; i < 6; i++)
         assert_true(ref_near((double)d[i], want[i], 1e-6));
-    b.n_mean = 8; /* A quarter of a batch. */
+    b.n_mean = 8; /* The two rows are a quarter of a batch of 8. */
     assert_true(loss_softmax(&b, d).sum == loss.sum);
     for (size_t i = 0; i < 6; i++)
         assert_true(ref_near((double)d[i], want[i] / 4, 1e-6));
@@ -48,7 +48,7 @@ static void test_smoothing_by_hand(void **state)
     assert_true(ref_near((double)d[2], 0.625 - 0.1, 1e-6));
 }
 
-/* Huge logits overflow nothing, and the gradient may replace the logits. */
+/* Huge logits do not overflow, and the gradient may be written over the logits. */
 static void test_stable_in_place(void **state)
 {
     (void)state;
@@ -60,7 +60,7 @@ static void test_stable_in_place(void **state)
     assert_true(z[0] == 0 && z[1] == 0 && z[2] == 0);
 }
 
-/* The first of equal logits is the answer, as argmax has it. */
+/* Of equal logits, the first one is the answer, as with argmax. */
 static void test_tie(void **state)
 {
     (void)state;
@@ -72,7 +72,7 @@ static void test_tie(void **state)
     assert_true(ref_near(loss.sum, 2 * log(2), 1e-7));
 }
 
-/* Wherever the NaN is, in short rows and long ones. */
+/* A NaN at any position of a row makes the loss and the gradient NaN. */
 static void test_nan_is_wrong(void **state)
 {
     (void)state;
@@ -91,7 +91,8 @@ static void test_nan_is_wrong(void **state)
 
 enum { ROWS = 9, CLASSES_MAX = 4096 };
 
-/* Computes the same from the formulas in the header, with z[] changed by `by` at one position. */
+/* Computes the loss and the number of right answers from the formulas in the header, in double
+ * precision, after adding `by` to the logit at index `at`. */
 static double loss_ref(const struct loss_batch *b, size_t at, double by, size_t *n_right)
 {
     double total = 0, n = (double)b->n_classes, s = (double)b->smoothing;
@@ -125,7 +126,8 @@ static void check_random(size_t n_classes, float smoothing, float spread)
     for (size_t i = 0; i < ROWS; i++) {
         labels[i] = (uint16_t)rng_below(&r, n_classes);
         if (i % 2)
-            z[i * n_classes + labels[i]] = 4 * spread; /* Mostly right. */
+            /* Makes most answers of the odd rows right. */
+            z[i * n_classes + labels[i]] = 4 * spread;
     }
     struct loss_batch b = {
         .n = ROWS, .n_classes = n_classes, .logits = z, .labels = labels, .smoothing = smoothing};
@@ -162,7 +164,7 @@ static void test_random(void **state)
     }
 }
 
-/* A gradient's row sums to nothing, whatever the smoothing. */
+/* Each row of the gradient sums to 0, whatever the smoothing. */
 static void test_rows_sum_to_zero(void **state)
 {
     (void)state;

@@ -265,7 +265,7 @@ static void test_taken_name(void **state)
             assert_true(sent(l->number, WIRE_REFUSED, &m) && m.refused.other[0] == HIGH);
             assert_int_equal(rig.fx.n_notes, 1);
             assert_non_null(strstr(rig.fx.notes[0].text, "peer-9 (14000000)"));
-            assert_non_null(strstr(rig.fx.notes[0].text, "by 09000000"));
+            assert_non_null(strstr(rig.fx.notes[0].text, "to 09000000"));
         }
         end();
     }

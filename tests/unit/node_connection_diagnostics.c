@@ -55,7 +55,7 @@ static void test_each_reason_is_told(void **state)
                {NODE_WHY_TIMEOUT, "timed out"},
                {NODE_WHY_UNREACHABLE, "no route to the host"},
                {NODE_WHY_CLOSED, "does not have the same cluster key, or is not a hearsay"},
-               {NODE_WHY_MUTE, "says nothing"},
+               {NODE_WHY_MUTE, "sends nothing"},
                {NODE_WHY_SLOW, "did not finish in time"},
                {NODE_WHY_JUNK, "not encrypted with this cluster key"}};
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {

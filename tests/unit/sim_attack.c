@@ -288,7 +288,7 @@ static void specs_are_read(void **state)
                 {"huge:-1", NULL, "expected peers"},
                 {"huge:1x", NULL, "expected peers"},
                 {"huge:99999999999999999999", NULL, "expected peers"},
-                {"huge:0-7", NULL, "leaves nobody honest"},
+                {"huge:0-7", NULL, "leaves no honest peer"},
                 {"huge:2,0,2", NULL, "found '2,0,2', which names peer 2 twice"},
                 {"huge:1-3,3", NULL, "names peer 3 twice"}};
     (void)state;
