@@ -1,7 +1,6 @@
-/* tests/unit/nn_model.c -- models: specs, segments, plans, and the gradient of the mean
- * loss by the whole graph, segment by segment, against central differences
- * along it. Layers have tests of their own, and nn_golden.c other people's
- * values. */
+/* tests/unit/nn_model.c -- models: specs, segments, memory plans, and the gradient of the mean
+ * loss by the whole network, segment by segment, against central differences. Layers have tests
+ * of their own, and nn_golden.c compares whole models with PyTorch. */
 #include "tests/unit/nn_model.h"
 
 static void refused_for(const char *spec, const struct data_shape *data, const char *word)
@@ -18,13 +17,14 @@ static void refused(const char *spec, const char *word)
     refused_for(spec, &mnist, word);
 }
 
-/* The last word of a refusal is a spec that is right: of the kind that was named, where one was. */
+/* An error message about a spec ends with a valid spec, which is of the same kind if the kind is
+ * known. */
 static void ends_with_example(const char *spec)
 {
     char canonical[MODEL_SPEC_MAX], why[MODEL_ERROR_MAX];
     char *question = strstr(error, ", did you mean ");
     if (question != NULL)
-        /* The question names a kind, or a spec with the values that were found. */
+        /* Cuts off the question, which names a kind or a spec with the user's values. */
         *question = '\0';
     const char *example = strrchr(error, ' ') + 1;
     size_t name = strcspn(spec, ":");
@@ -36,7 +36,7 @@ static void ends_with_example(const char *spec)
             fail_msg("%s: \"%s\" ends with a spec of another kind", spec, error);
 }
 
-/* An unknown kind is answered with one example spec of each kind. */
+/* The error message for an unknown kind has one example spec of each kind. */
 static void test_unknown_kind(void **state)
 {
     (void)state;
@@ -111,7 +111,7 @@ static void test_bad_specs(void **state)
     refused(long_spec, "xx");
 }
 
-/* A model that does not fit the data: the message names both sizes. */
+/* If a model does not fit the data, the error message names both sizes. */
 static void test_misfits(void **state)
 {
     (void)state;
@@ -193,7 +193,7 @@ static void test_segments(void **state)
     assert_int_equal(m.n_params, 7850);
 }
 
-/* The n-th segment is called so and has these dims (0 ends them). */
+/* Checks the name, the shape and the flags of segment n. A 0 ends dims. */
 static void check_segment(size_t n, const char *name, const uint32_t dims[4], bool decays,
                           bool trained)
 {
@@ -215,7 +215,7 @@ static size_t count_trained(void)
     return n;
 }
 
-/* Counts of parameters that the papers and PyTorch's modules have. */
+/* The numbers of parameters are those of the papers and of PyTorch's modules. */
 static void test_networks(void **state)
 {
     (void)state;
@@ -285,7 +285,7 @@ static bool ends_with(const char *name, const char *end)
     return n >= k && strcmp(name + n - k, end) == 0;
 }
 
-/* The parameters of a layer are at its indices and belong to one module. */
+/* The indices at[] of a layer are those of its parameters, which all belong to one module. */
 static void check_layer_order(const struct layer *l)
 {
     struct layer_param p[LAYER_PARAMS_MAX];
@@ -303,8 +303,8 @@ static void check_layer_order(const struct layer *l)
     }
 }
 
-/* First what is trained, then running statistics: each as the layers come,
- * which is how the same network without statistics has the first of them. */
+/* Trained segments come first and running statistics last, each in the order of the layers. The
+ * trained segments are those of the same network without running statistics. */
 static void check_order(const char *spec, size_t n_norms)
 {
     struct model without;
@@ -379,7 +379,7 @@ static float *floats(size_t n)
     float *v = aligned_alloc(64, (n * sizeof *v + 63) / 64 * 64 + 64);
     assert_non_null(v);
     for (size_t i = 0; i < n; i++)
-        v[i] = NAN; /* Must be overwritten before it is used. */
+        v[i] = NAN; /* A value that must be overwritten before it is used. */
     return v;
 }
 
@@ -391,7 +391,7 @@ static void draw_input(struct bed *b)
     for (size_t i = 0; i < b->n_labels; i++)
         b->labels[i] = (uint16_t)rng_below(&r, m.n_classes);
     for (size_t i = 0; i < BATCH; i++) {
-        b->start[i + 1] = b->start[i] + i; /* The first row is empty. */
+        b->start[i + 1] = b->start[i] + i; /* Row i has i entries, so the first row is empty. */
         for (size_t e = b->start[i]; e < b->start[i + 1]; e++) {
             b->column[e] = (uint32_t)(7 * (e - b->start[i]) + i);
             b->value[e] = (float)rng_normal(&r);
@@ -452,14 +452,15 @@ static double loss_at(struct bed *b, const float *x, float **d_logits)
     return loss_softmax(&batch, d_logits != NULL ? z : NULL).sum / (double)b->n_labels;
 }
 
-/* The slope of the loss along the gradient of one segment is its length. */
+/* The slope of the loss along the gradient of one segment is the norm of this gradient. */
 static void check_segment_slope(struct bed *b, const struct segment *s, double whole)
 {
     const float *g = b->grad + s->offset;
     double length = sqrt(vec_norm2(g, s->n));
     if (!s->trained || length < 1e-3 * whole)
-        return;               /* Such as a bias that a batch norm takes out again. */
-    double h = 3e-5 / length; /* Moves the loss by 3e-5. */
+        /* Some segments have almost no gradient, such as a bias before a batch norm. */
+        return;
+    double h = 3e-5 / length; /* Length of a step that changes the loss by about 3e-5. */
     double loss[2];
     for (int side = 0; side < 2; side++) {
         memcpy(b->moved, b->x, m.n_params * sizeof *b->x);
@@ -467,7 +468,7 @@ static void check_segment_slope(struct bed *b, const struct segment *s, double w
         loss[side] = loss_at(b, b->moved, NULL);
     }
     double slope = (loss[0] - loss[1]) / (2 * h);
-    if (!(fabs(slope / length - 1) <= 0.08)) /* Kinks of ReLUs. */
+    if (!(fabs(slope / length - 1) <= 0.08)) /* The tolerance covers kinks of ReLUs. */
         fail_msg("%s: %s: slope %g, length of the gradient %g", m.spec, s->name, slope, length);
 }
 
@@ -480,7 +481,8 @@ static void check_gradient(const char *spec, const struct data_shape *data)
     (void)loss_at(&b, b.x, &d_logits);
     struct model_pass p = bed_pass(&b, b.x);
     model_backward(&m, &p, d_logits);
-    assert_true(vec_finite(b.grad, m.n_params)); /* All of it is written. */
+    /* The gradient of every parameter has been written. */
+    assert_true(vec_finite(b.grad, m.n_params));
     double whole = sqrt(vec_norm2(b.grad, m.n_params));
     assert_true(whole > 0);
     for (size_t i = 0; i < m.n_segments; i++)
@@ -507,7 +509,7 @@ static void test_gradients(void **state)
     check_gradient("gpt:2x32", &text);
 }
 
-/* Forward alone takes less memory and gives the same logits. */
+/* A plan without training needs less memory and gives the same logits. */
 static void check_forward_only(const char *spec, const struct data_shape *data)
 {
     struct bed both, alone;
@@ -529,8 +531,8 @@ static void test_forward_only(void **state)
     check_forward_only("lstm:2x16", &text);
 }
 
-/* A step of a deep net keeps all outputs, but gradients share places: all that
- * lies before the scratch is far less than twice the outputs. */
+/* A training plan of a deep network keeps the outputs of all layers, but gradients share memory:
+ * all floats before the scratch memory are less than 1.3 times the outputs. */
 static void test_plan_shares(void **state)
 {
     (void)state;

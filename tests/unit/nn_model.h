@@ -1,4 +1,4 @@
-/* tests/unit/nn_model.h -- for tests of whole models: shapes of data, and the model that is looked at. */
+/* tests/unit/nn_model.h -- data shapes and one open model, for the tests of whole models. */
 #ifndef TESTS_UNIT_NN_MODEL_H
 #define TESTS_UNIT_NN_MODEL_H
 
@@ -24,7 +24,7 @@ static const struct data_shape mnist = {DATA_IMAGES, 1, 28, 28, 10},
 static char error[MODEL_ERROR_MAX];
 static struct model m;
 
-/* Replaces the one before. */
+/* Opens a model in `m` and closes the previous one. */
 static void open_model(const char *spec, const struct data_shape *data)
 {
     error[0] = '\0';

@@ -1,5 +1,5 @@
-/* tests/unit/nn_model_initial.c -- initial values of models: equal at all peers, with the right
- * distribution. */
+/* tests/unit/nn_model_initial.c -- initial values of models: the same for the same seed, with
+ * the right distribution. */
 #include "tests/unit/nn_model.h"
 
 static void test_initial_values(void **state)
@@ -25,7 +25,7 @@ static void test_initial_values(void **state)
     }
 }
 
-/* The spread of a segment's initial values, from its name. */
+/* Returns the root mean square of the initial values of a segment, which is found by its name. */
 static double deviation_of(const float *x, const char *name)
 {
     for (size_t i = 0; i < m.n_segments; i++)
@@ -49,7 +49,7 @@ static void test_initial_normals(void **state)
     assert_true(deviation_of(x, "bn1.running_var") == 1);
     assert_true(deviation_of(x, "bn1.running_mean") == 0);
     assert_true(fabs(deviation_of(x, "fc.weight") * sqrt(3.0) * 8 - 1) <= 0.1);
-    /* A seed's model stays what it is, wherever its segments lie. */
+    /* The initial values of a seed must never change, wherever a segment is in the vector. */
     const struct segment *fc = &m.segments[57];
     assert_true(vec_hash(x + fc->offset, fc->n) == 0xfac7ffe9df81eafa);
     free(x);

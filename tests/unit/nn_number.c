@@ -1,4 +1,5 @@
-/* tests/unit/nn_number.c -- numbers and choices in texts: what is read, and what is refused. */
+/* tests/unit/nn_number.c -- numbers and choices in texts: which texts are accepted, and which
+ * are refused. */
 #include "nn/math/number.h"
 #include "nn/math/rng.h"
 
@@ -22,7 +23,7 @@ static void digits_end_where_they_end(void **state)
     assert_null(number_digits("", 9, &v));
     assert_null(number_digits("x1", 9, &v));
     assert_null(number_digits("-1", 9, &v));
-    assert_null(number_digits("5", 3, &v)); /* One digit may be too much, too. */
+    assert_null(number_digits("5", 3, &v)); /* A single digit can exceed the limit, too. */
     assert_true(v == 64);
     assert_non_null(number_digits("18446744073709551615", UINT64_MAX, &v));
     assert_true(v == UINT64_MAX);
@@ -30,7 +31,8 @@ static void digits_end_where_they_end(void **state)
     assert_null(number_digits("99999999999999999999999", UINT64_MAX, &v));
 }
 
-/* Against what printf writes: each limit, one below and one above it. */
+/* For random limits, the printed limit and the number below are accepted, and the number above
+ * is refused. */
 static void limits_are_exact(void **state)
 {
     (void)state;
@@ -124,7 +126,8 @@ static void choices_have_places(void **state)
         assert_int_equal(number_choice(choices, bad[i]), -1);
 }
 
-/* The last choice may be a word with a number, each number a place of its own. */
+/* The last choice may be a word with a number, such as "ssp:N". Each number has an index of its
+ * own. */
 static void choices_have_numbers(void **state)
 {
     (void)state;

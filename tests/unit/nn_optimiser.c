@@ -1,4 +1,5 @@
-/* tests/unit/nn_optimiser.c -- learning rates by hand; optimiser steps against a scalar loop. */
+/* tests/unit/nn_optimiser.c -- learning rates against hand-computed values, and optimiser steps
+ * against a scalar loop. */
 #include "nn/train/optimiser.h"
 
 #include "nn/math/rng.h"
@@ -11,7 +12,7 @@
 
 #include <cmocka.h>
 
-/* n normal deviates, in both precisions (equal values). */
+/* Draws n normal deviates, and stores the same values as doubles and as floats. */
 static void noise(uint64_t a, uint64_t b, double *d, float *f, size_t n)
 {
     struct rng r = rng_stream(rng_key(1, RNG_TEST, a, b));
@@ -54,17 +55,17 @@ static void test_schedules(void **state)
     lr_is(s, 120, 0.05 * (1 + cos(3.14159265358979323846 * 0.99)));
     s = (struct schedule){SCHEDULE_COSINE, 0.1, 0, 1};
     lr_is(s, 0, 0.1);
-    s = (struct schedule){SCHEDULE_COSINE, 0.1, 10, 5}; /* All warm-up. */
+    s = (struct schedule){SCHEDULE_COSINE, 0.1, 10, 5}; /* The run ends during the warm-up. */
     lr_is(s, 4, 0.05);
     lr_is(s, 50, 0.1);
 }
 
 enum {
-    N_MAX = 1023 + 5 + 9, /* A weight, a bias, running statistics. */
+    N_MAX = 1023 + 5 + 9, /* Floats of the largest weight, a bias and running statistics. */
     STEPS = 7
 };
 
-/* One element by the header's formulas, in double. */
+/* One parameter and its optimiser state, in double precision by the formulas of the header. */
 struct element
 {
     double x, m, v;
@@ -92,7 +93,8 @@ static void step_ref(const struct optimiser *o, const struct segment *seg, struc
     e->x -= lr * (e->m / (1 - pow(o->momentum, t))) / (sqrt(e->v / (1 - pow(o->beta2, t))) + 1e-8);
 }
 
-/* Some steps of a weight of n floats, a bias of 5 and statistics of 9. */
+/* Compares STEPS steps on a weight of n_weight floats, a bias of 5 floats and running statistics
+ * of 9 floats. */
 static void check_steps(const struct optimiser *o, size_t n_weight)
 {
     struct segment segments[3] = {{.offset = 0, .n = n_weight, .decays = true, .trained = true},
@@ -197,7 +199,7 @@ static void test_adam_by_hand(void **state)
     }
 }
 
-/* Values that are not finite are kept. */
+/* A NaN gradient makes its own parameter NaN, and no other. */
 static void test_nan(void **state)
 {
     (void)state;
@@ -219,15 +221,15 @@ static const struct segment segments[] = {
     {.offset = 42, .n = 9, .decays = true, .trained = false},
 };
 
-/* Over the clip it is scaled to it, under it untouched; what is not trained
- * neither counts nor changes, and what is not finite is left to be noticed. */
+/* A gradient above the clip is scaled to it, and one below is unchanged. Running statistics
+ * neither count nor change. A value that is not finite stays in the gradient. */
 static void test_clip(void **state)
 {
     (void)state;
     double wide[N];
     float grad[N], was[N];
     noise(3, 0, wide, was, N);
-    was[45] = 1e30f; /* Not trained. */
+    was[45] = 1e30f; /* A running statistic, which is not trained. */
     double norm = sqrt(vec_norm2(was, 42));
     struct optimiser o = {0};
     for (int k = 0; k < 4; k++) {

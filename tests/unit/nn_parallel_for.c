@@ -1,5 +1,5 @@
-/* tests/unit/nn_parallel_for.c -- teams: every part is done once, on a thread of its
- * own, and is done when a run returns. */
+/* tests/unit/nn_parallel_for.c -- teams of threads: each part of a run is computed once, on a
+ * thread of its own, and is complete when the run returns. */
 #include "nn/math/parallel_for.h"
 
 #include <pthread.h>
@@ -15,8 +15,8 @@ enum { TEAM_MAX = 9 };
 
 struct board
 {
-    uint64_t count[TEAM_MAX][16]; /* A cache line for each part. */
-    uint64_t sum;                 /* The run before left it: parts may read it. */
+    uint64_t count[TEAM_MAX][16]; /* Result of each part, in a cache line of its own. */
+    uint64_t sum;                 /* Result of the previous run, which all parts may read. */
     pthread_t who[TEAM_MAX];
 };
 
@@ -33,8 +33,8 @@ static void subtract(void *self, uint32_t part)
     b->count[part][0] -= part;
 }
 
-/* Each run works on what the run before left. No lock in sight: a race here is
- * one of the team's. */
+/* Each run uses the results of the previous run without a lock, so that a race found here is a
+ * fault of parallel_for. */
 static void check_runs(uint32_t n)
 {
     struct parallel_for *t;
@@ -69,7 +69,7 @@ static void test_runs(void **state)
         check_runs(n);
 }
 
-/* Opened and closed without a run; closing nothing is fine. */
+/* A team can be opened and closed without a run, and NULL can be closed. */
 static void test_idle(void **state)
 {
     (void)state;

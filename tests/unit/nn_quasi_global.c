@@ -1,5 +1,6 @@
-/* tests/unit/nn_quasi_global.c -- quasi-global momentum: the paper's update on peers that are averaged,
- * what the trainer makes of what others did to its model, a restart, and where it dies out. */
+/* tests/unit/nn_quasi_global.c -- quasi-global momentum: the algorithm of the paper on peers
+ * that are averaged, the momentum after an exchange has changed the trainer's model, a restart,
+ * and the eigenvalues for which differences between models vanish. */
 #include "nn/train/quasi_global.h"
 
 #include "nn/math/state.h"
@@ -7,7 +8,7 @@
 
 #include <errno.h>
 
-/* ---- against the textbook: peers on a ring, each with a bowl of its own ---- */
+/* ---- against the paper: peers on a ring, each with a quadratic loss of its own ---- */
 
 enum { PEERS = 5, DIM = 17, ROUNDS = 30 };
 
@@ -16,7 +17,8 @@ static double centre(uint32_t i, size_t k)
     return 2 * (double)rng_unit_at(rng_key(i, RNG_TEST, 31, 0), k) - 1;
 }
 
-/* Rates that rise and fall, and local steps that are not the same in all rounds. */
+/* Learning rate of a round. It rises and falls, and the number of local steps also varies by
+ * round. */
 static double rate(uint64_t round)
 {
     return 0.02 * (double)(1 + round % 4);
@@ -27,7 +29,7 @@ static uint32_t n_steps(uint64_t round, uint32_t most)
     return round % 3 == 0 ? 1 : most;
 }
 
-/* x_i <- the mean of x_i and both neighbours, in double. */
+/* One exchange: x_i becomes the mean of x_i and both neighbours, in double precision. */
 static void ring_mean(double x[PEERS][DIM])
 {
     double was[PEERS][DIM];
@@ -37,7 +39,8 @@ static void ring_mean(double x[PEERS][DIM])
             x[i][k] = (was[i][k] + was[(i + 1) % PEERS][k] + was[(i + PEERS - 1) % PEERS][k]) / 3;
 }
 
-/* Lin et al. 2021, algorithm 1, in its own order: the buffer learns after the exchange. */
+/* Lin et al. 2021, algorithm 1, in the order of the paper: the momentum is updated after the
+ * exchange. */
 static void naive_round(double x[PEERS][DIM], double m[PEERS][DIM], uint64_t round, uint32_t steps,
                         const struct optimiser *o)
 {
@@ -80,7 +83,8 @@ static void real_steps(struct peer *p, uint32_t i, uint64_t round, uint32_t step
     }
 }
 
-/* Exchanges are made in double and rounded: what is compared is the momentum. */
+/* One exchange of the tested peers, in double precision and then rounded, so that only the
+ * momentum is compared. */
 static void real_exchange(struct peer *p)
 {
     double x[PEERS][DIM];
@@ -141,7 +145,8 @@ static void bed_open_global(struct bed *b, const char *spec, const char *kind)
         (struct optimiser){.momentum = 0.8, .nesterov = true, .weight_decay = 1e-4, .held = true};
 }
 
-/* m, which was `was`, after a round from one model to another. */
+/* Checks the momentum m, which was `was` before a round. The round moved the model from `from`
+ * to `to`, and `way` is its learning rate times its number of local steps. */
 static void momentum_is(const struct bed *b, const float *was, const float *from, const float *to,
                         double way)
 {
@@ -152,11 +157,12 @@ static void momentum_is(const struct bed *b, const float *was, const float *from
             fail_msg("m[%zu] is %g, expected %g", k, (double)b->trainer.momentum[k], want);
     }
     for (size_t k = n; k < b->model.n_params; k++)
-        assert_true(b->trainer.momentum[k] == 0); /* Statistics have none. */
+        assert_true(b->trainer.momentum[k] == 0); /* Running statistics have no momentum. */
 }
 
-/* Between rounds the exchange moves the model, and m contains that change divided by the
- * learning rate and steps of the round. Skipped rounds and the first round do not change m. */
+/* Between rounds the exchange moves the model, and m contains this change divided by the
+ * learning rate and the number of local steps of the round. Skipped rounds and the first round
+ * do not change m. */
 static void check_rounds(const char *spec, const char *kind)
 {
     struct bed b;
@@ -200,8 +206,8 @@ static void test_rounds(void **state)
     check_rounds("resnet:8", "cifar10");
 }
 
-/* A step uses the momentum, and m is constant within a round. A single peer learns as well as
- * with other momentum. */
+/* Steps use the momentum, and m is constant within a round. A single peer still reaches an
+ * accuracy of 97 %. */
 static void test_learns(void **state)
 {
     (void)state;
@@ -214,7 +220,7 @@ static void test_learns(void **state)
     bed_close(&b);
 }
 
-/* Several threads, and layers that move one by one, are the same steps. */
+/* Several threads, and a callback that reports final layers, give the same steps. */
 static void done(void *arg, size_t from)
 {
     *(size_t *)arg += from > 0;
@@ -247,9 +253,9 @@ static void test_ways_to_step(void **state)
     bed_close(&threads);
 }
 
-/* ---- a restart ---- */
+/* ---- restart from a saved state ---- */
 
-/* Another trainer that reads the state continues with the same bits. */
+/* Another trainer that reads the saved state continues with the same bits. */
 static void test_restart(void **state)
 {
     (void)state;
@@ -279,7 +285,7 @@ static void test_restart(void **state)
     bed_close(&b);
 }
 
-/* An invalid value, and the state of a trainer with local momentum, are refused. */
+/* A saved state with an invalid value, or from a trainer with local momentum, is refused. */
 static void test_bad_state(void **state)
 {
     (void)state;
@@ -306,10 +312,10 @@ static void test_bad_state(void **state)
     }
 }
 
-/* ---- convergence of the exchange within m ---- */
+/* ---- convergence of the exchange with quasi-global momentum ---- */
 
-/* One direction of the models' differences, with the eigenvalue l and no gradients: how long it is
- * after many rounds. */
+/* Follows one direction of the differences between models, with the eigenvalue l of the mixing
+ * matrix and no gradients. Returns its length after 3000 rounds. */
 static double left(double l, double mu)
 {
     struct optimiser o = {.momentum = mu, .held = true};

@@ -1,4 +1,4 @@
-/* tests/unit/nn_ref.h -- noise, seeds, poison and nearness, for the tests of nn/. */
+/* tests/unit/nn_ref.h -- random values, seeds, NaN values and comparisons for the tests of nn/. */
 #ifndef TESTS_UNIT_NN_REF_H
 #define TESTS_UNIT_NN_REF_H
 
@@ -18,7 +18,8 @@ static inline void *ref_alloc(size_t n, size_t size)
     return p;
 }
 
-/* n normal deviates, in both precisions (equal values). */
+/* Draws n normal deviates of standard deviation `scale`, and stores the same values as doubles
+ * and as floats. */
 static inline void ref_noise(uint64_t key, double scale, double *d, float *f, size_t n)
 {
     struct rng r = rng_stream(key);
@@ -28,15 +29,15 @@ static inline void ref_noise(uint64_t key, double scale, double *d, float *f, si
     }
 }
 
-/* n numbers, uniform in [-1, 1). */
+/* Draws n floats, uniform in [-1, 1). */
 static inline void ref_uniform(uint64_t key, float *f, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         f[i] = 2 * rng_unit_at(key, i) - 1;
 }
 
-/* The seed of random changes: 1, or what SEED= says. It is printed, so that a
- * failure can be replayed. */
+/* Returns the seed of random tests: 1, or the environment variable SEED. Prints it, so that a
+ * failure can be repeated. */
 static inline uint64_t ref_seed(void)
 {
     const char *text = getenv("SEED");
@@ -45,14 +46,14 @@ static inline uint64_t ref_seed(void)
     return seed;
 }
 
-/* Something that must be overwritten before it is used. */
+/* Fills f with NaN, which the tested code must overwrite before it uses the values. */
 static inline void ref_poison(float *f, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         f[i] = NAN;
 }
 
-/* |got - want| within tol of want's size, and not NaN. */
+/* Returns whether |got - want| is at most tol * (1 + |want|). False for NaN. */
 static inline bool ref_near(double got, double want, double tol)
 {
     return fabs(got - want) <= tol * (1 + fabs(want));

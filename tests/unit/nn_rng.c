@@ -1,4 +1,4 @@
-/* tests/unit/nn_rng.c -- random numbers: known values, addressing by counter, uniformity. */
+/* tests/unit/nn_rng.c -- random numbers: known values, access by index, uniformity. */
 #include "nn_ref.h"
 
 #include <setjmp.h>
@@ -21,7 +21,7 @@ static void test_splitmix(void **state)
     }
 }
 
-/* Keys differ in each argument, and arguments do not stand in for another. */
+/* Keys differ in each argument, and a number gives different keys as different arguments. */
 static void test_keys(void **state)
 {
     (void)state;
@@ -36,8 +36,8 @@ static void test_keys(void **state)
             assert_true(keys[i] != keys[j]);
 }
 
-/* Chi-square of 16 bins over 2^14 draws: 15 degrees of freedom, so 37.7 is
- * passed by 1 in 1000; the seeds are fixed. */
+/* Chi-square test of 2^14 draws in 16 bins. With 15 degrees of freedom, 37.7 is exceeded by
+ * chance once in 1000 times. The seeds are fixed. */
 static void uniform(const uint32_t bins[16], uint32_t n)
 {
     double expect = n / 16.0, chi2 = 0;
@@ -59,7 +59,7 @@ static void test_uniform(void **state)
         unit[(size_t)(u * 16)]++;
         at[(size_t)(v * 16)]++;
         below[rng_below(&r, 48) / 3]++;
-        high[rng_at(i, 0) >> 60]++; /* Neighbouring keys. */
+        high[rng_at(i, 0) >> 60]++; /* The first number of consecutive keys. */
     }
     uniform(unit, 1 << 14);
     uniform(at, 1 << 14);
@@ -67,8 +67,8 @@ static void test_uniform(void **state)
     uniform(high, 1 << 14);
 }
 
-/* With n = 3 * 2^62 a quarter of all draws must be refused: taken modulo n,
- * they would make the lowest third half of all. */
+/* With n = 3 * 2^62, a quarter of all 64-bit draws must be rejected. Draws modulo n would be in
+ * the lowest third half of the time. */
 static void test_below_edges(void **state)
 {
     (void)state;
@@ -80,7 +80,7 @@ static void test_below_edges(void **state)
         assert_true(x < n);
         lowest += x < n / 3;
     }
-    assert_in_range(lowest, 880, 1120); /* 4.6 sigma around 1000. */
+    assert_in_range(lowest, 880, 1120); /* 1000 +- 4.6 standard deviations. */
 }
 
 static void test_normal(void **state)
@@ -95,7 +95,7 @@ static void test_normal(void **state)
         sum2 += x * x;
         sum4 += x * x * x * x;
     }
-    assert_true(fabs(sum / n) <= 0.02); /* Five standard errors or so. */
+    assert_true(fabs(sum / n) <= 0.02); /* About five standard errors. */
     assert_true(fabs(sum2 / n - 1) <= 0.03);
     assert_true(fabs(sum4 / n - 3) <= 0.2);
 }
@@ -119,7 +119,7 @@ static void test_shuffle(void **state)
     }
 }
 
-/* All six orders of three come equally often. */
+/* All six orders of three elements are equally frequent. */
 static void test_shuffle_is_fair(void **state)
 {
     (void)state;
@@ -132,7 +132,7 @@ static void test_shuffle_is_fair(void **state)
     }
     static const size_t orders[] = {5, 7, 11, 15, 19, 21};
     for (size_t i = 0; i < 6; i++)
-        assert_in_range(count[orders[i]], 870, 1130); /* 4.5 sigma. */
+        assert_in_range(count[orders[i]], 870, 1130); /* 1000 +- 4.5 standard deviations. */
 }
 
 static void test_hash(void **state)

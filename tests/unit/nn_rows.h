@@ -1,5 +1,5 @@
-/* tests/unit/nn_rows.h -- for the tests of the readers of text: files in memory, and what a
- * set must be like whatever the file was. */
+/* tests/unit/nn_rows.h -- for the tests of readers of text formats: files in memory, and
+ * properties of every data set that a reader accepts. */
 #ifndef TESTS_UNIT_NN_ROWS_H
 #define TESTS_UNIT_NN_ROWS_H
 
@@ -17,16 +17,17 @@
 
 #include <cmocka.h>
 
-/* One format: how to read it, from memory and from files. */
+/* One format: its kind and its readers, from memory and from files. */
 struct rows_format
 {
-    const char *kind; /* The open one. */
+    const char *kind; /* The open kind of the format. */
     int (*parse)(struct dataset *d, const struct reader *r, const struct lines_file *files,
                  char error[DATA_ERROR_MAX]);
     int (*read)(struct dataset *d, const struct reader *r, char error[DATA_ERROR_MAX]);
 };
 
-/* How a file begins, whether that is all of it, and whether it looks right. */
+/* First bytes of a file, whether they are the whole file, and whether they must be recognised as
+ * the format. */
 struct rows_look
 {
     const char *text;
@@ -63,14 +64,14 @@ static inline int rows_parse(const struct rows_format *f, struct reader r, struc
             memcpy(copy, text[i], n[i]);
         files[i] = (struct lines_file){names[i], copy, n[i]};
     }
-    memset(d, 0xa5, sizeof *d); /* Readers fill *d whatever was in it. */
+    memset(d, 0xa5, sizeof *d); /* Readers set all of *d, whatever it contained. */
     int err = f->parse(d, &r, files, error);
     for (size_t i = 0; i < r.n_paths; i++)
         free((uint8_t *)files[i].bytes);
     return err;
 }
 
-/* One file, as a string. */
+/* Parses one file, which is given as a string. */
 static inline int rows_parse_text(const struct rows_format *f, struct reader r, struct dataset *d,
                                   const char *text, char *error)
 {
@@ -96,7 +97,7 @@ static inline void rows_is_empty(const struct dataset *d)
     assert_memory_equal(d, &empty, sizeof empty);
 }
 
-/* The file is refused with exactly this sentence. */
+/* The text must be refused with exactly this error message. */
 static inline void rows_refuse(const struct rows_format *f, struct reader r, const char *text,
                                const char *sentence)
 {
@@ -127,7 +128,7 @@ static inline void rows_check_sparse(const struct dataset *d)
     assert_int_equal(longest, d->longest);
 }
 
-/* Properties of every accepted set. */
+/* Checks the properties of every accepted data set. */
 static inline void rows_check(const struct dataset *d)
 {
     assert_true(d->n >= 1 && d->n_files >= 1);
@@ -152,8 +153,8 @@ static inline void rows_check(const struct dataset *d)
     }
 }
 
-/* Read what may be broken: refused with one line that begins with the file's
- * name, or right. True if it was taken. */
+/* Parses bytes that may be invalid. They must be refused with one line that begins with the file
+ * name, or give a valid data set. Returns whether they were accepted. */
 static inline bool rows_holds(const struct rows_format *f, struct reader r, const char *text,
                               size_t n)
 {
@@ -174,7 +175,7 @@ static inline bool rows_holds(const struct rows_format *f, struct reader r, cons
     return true;
 }
 
-/* Every truncation; returns how many were taken. */
+/* Parses every truncation of a text. Returns the number of accepted ones. */
 static inline size_t rows_truncate(const struct rows_format *f, struct reader r, const char *text)
 {
     size_t taken = 0;
@@ -183,9 +184,9 @@ static inline size_t rows_truncate(const struct rows_format *f, struct reader r,
     return taken;
 }
 
-/* One to four bytes changed, put in or taken out, `times` times over; half of
- * the new bytes are of those that mean something. Returns how many were
- * taken. */
+/* Parses `times` mutations of a text. In each, one to four bytes are changed, inserted or
+ * removed, and half of the new bytes have a meaning in text formats. Returns the number of
+ * accepted ones. */
 static inline size_t rows_mutate(const struct rows_format *f, struct reader r, const char *text,
                                  size_t times, uint64_t seed)
 {
@@ -213,7 +214,7 @@ static inline size_t rows_mutate(const struct rows_format *f, struct reader r, c
     return taken;
 }
 
-/* Read the same text from a plain file and a gzip file: equal sets. */
+/* A plain file and a gzip file of the same text give equal data sets. */
 static inline void rows_read_both(const struct rows_format *f, struct reader r,
                                   const struct scratch *s, const char *text, struct dataset *plain)
 {
@@ -234,7 +235,7 @@ static inline void rows_read_both(const struct rows_format *f, struct reader r,
     dataset_close(&packed);
 }
 
-/* Every truncation of the gzip file is refused, with its name. */
+/* Every truncation of a gzip file is refused with an error message that contains its name. */
 static inline void rows_truncate_gz(const struct rows_format *f, struct reader r,
                                     const struct scratch *s, const char *text)
 {

@@ -1,6 +1,6 @@
-/* tests/unit/nn_safetensors.c -- model files: what is written is read back and
- * readable from Python; a broken file is refused with a sentence and changes
- * nothing. SEED= replays. */
+/* tests/unit/nn_safetensors.c -- model files: what is written is read back with the same bits,
+ * and can be read from Python. A broken file is refused with an error message, and changes
+ * nothing. SEED= repeats a run. */
 #include "nn/files/safetensors.h"
 
 #include "nn/math/rng.h"
@@ -51,12 +51,13 @@ static void test_round_trip(void **state)
     (void)state;
     scratch_count(&s, 1);
     write_model("m");
-    write_model("m");                          /* Over the old one. */
+    write_model("m");                          /* Replaces the existing file. */
     assert_int_equal(scratch_count(&s, 0), 1); /* No temporary file is left. */
     float y[N_PARAMS];
     char error[FILE_ERROR_MAX] = "";
     assert_int_equal(safetensors_read(scratch_path(&s, "m"), segments, N_SEGMENTS, y, error), 0);
-    assert_memory_equal(x, y, sizeof x); /* Bits: -0 and the smallest, too. */
+    /* The bits are equal, also for -0 and the smallest float. */
+    assert_memory_equal(x, y, sizeof x);
     struct safetensors_info info;
     assert_int_equal(safetensors_info(scratch_path(&s, "m"), &info, error), 0);
     assert_int_equal(info.n_tensors, N_SEGMENTS);
@@ -69,7 +70,7 @@ static void test_round_trip(void **state)
     assert_null(info.meta);
 }
 
-/* Byte for byte: Python's reader must find what it expects. */
+/* A written file has exactly the bytes that the format defines. */
 static void test_layout(void **state)
 {
     (void)state;
@@ -92,7 +93,7 @@ static void test_layout(void **state)
     assert_memory_equal(b + 8 + padded, data, sizeof data);
 }
 
-/* A reader of another make: Python, by the format's description alone. */
+/* A reader in Python, written from the description of the format alone, reads the file. */
 static void test_python(void **state)
 {
     (void)state;
@@ -121,8 +122,8 @@ static void test_python(void **state)
     assert_int_equal(system(command), 0);
 }
 
-/* Put a file with this header and n_data bytes of 0x3f; length as given, or
- * the header's own where it is 0. */
+/* Writes a file with this header and n_data bytes of 0x3f. `length` is stored as the header's
+ * length. 0: the true length. */
 static void put_file(const char *name, const char *header, uint64_t length, size_t n_data)
 {
     static uint8_t b[FILE_MAX];
@@ -135,7 +136,7 @@ static void put_file(const char *name, const char *header, uint64_t length, size
     scratch_put(&s, name, b, 8 + n + n_data);
 }
 
-/* Reading must fail with a sentence that has `said`, and leave y alone. */
+/* Reading must fail with an error message that contains `said`, and must not change the model. */
 static void refused(const char *name, const struct segment *seg, size_t n, const char *said)
 {
     float y[N_PARAMS], before[N_PARAMS];
@@ -212,7 +213,8 @@ static void test_headers(void **state)
         refused("broken", &w, 1, wrong[i].said);
     }
     const struct segment scalar = {.name = "w", .n = 1, .rows = 1, .cols = 1};
-    put_file("broken", W("\"F32\"", "[0]", "[0,0]"), 0, 0); /* Not even one float. */
+    /* A shape of 0 floats is not a scalar. */
+    put_file("broken", W("\"F32\"", "[0]", "[0,0]"), 0, 0);
     refused("broken", &scalar, 1, "shape of w: found 0, expected a scalar");
     float y[2];
     char error[FILE_ERROR_MAX] = "";
@@ -220,7 +222,7 @@ static void test_headers(void **state)
     assert_int_equal(safetensors_read(scratch_path(&s, "right"), &w, 1, y, error), 0);
     uint8_t b[256];
     size_t n = scratch_get(&s, "right", b, sizeof b);
-    b[n - 1] = 0x7f; /* The exponent is all ones. */
+    b[n - 1] = 0x7f; /* Sets all bits of the exponent of the last float, which makes it NaN. */
     b[n - 2] = 0x80;
     scratch_put(&s, "nan", b, n);
     refused("nan", &w, 1, "data of w: found NaN or infinity");
@@ -266,8 +268,8 @@ static void test_other_files(void **state)
     }
 }
 
-/* Bytes 1f 8b of a header's length look like gzip; they are not. Tensors may
- * stand in any order in the JSON. */
+/* A header length with the bytes 1f 8b is not taken for gzip data. Tensors may be in any order
+ * in the JSON. */
 static void test_lookalike(void **state)
 {
     (void)state;
@@ -294,8 +296,8 @@ static void test_lookalike(void **state)
     ",\"data_offsets\":" offsets "},"                                                              \
     "\"w\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,16]}}"
 
-/* The counters of a state_dict of PyTorch are passed over; what only looks like
- * one is not. */
+/* Counters of batches in a PyTorch state_dict are ignored. Tensors that only look like counters
+ * are not. */
 static void test_counters(void **state)
 {
     (void)state;
@@ -319,7 +321,7 @@ static void test_counters(void **state)
     refused("broken", &w, 1, "found 4 bytes, expected 8");
 }
 
-/* Values of the narrower and the wider format are those that numpy and PyTorch read. */
+/* Tensors of 16-bit and 64-bit floats have the values that numpy and PyTorch read. */
 static void test_other_dtypes(void **state)
 {
     (void)state;
@@ -382,12 +384,13 @@ static void test_write_errors(void **state)
     assert_int_equal(safetensors_write(scratch_path(&s, "m"), x, segments, N_SEGMENTS, bad, error),
                      -EINVAL);
     assert_non_null(strstr(error, "expected UTF-8"));
-    float y[N_PARAMS]; /* The old file stands. */
+    float y[N_PARAMS]; /* The existing file is unchanged. */
     assert_int_equal(safetensors_read(scratch_path(&s, "m"), segments, N_SEGMENTS, y, error), 0);
     assert_int_equal(scratch_count(&s, 0), 1);
 }
 
-/* Both readers on one file; true if it was taken. */
+/* Reads a file with safetensors_info() and safetensors_read(). Returns whether the model was
+ * accepted. */
 static bool holds(const char *name)
 {
     float y[N_PARAMS];
@@ -434,7 +437,8 @@ static void test_mutations(void **state)
     size_t n = scratch_get(&s, "whole", b, sizeof b), taken = 0;
     for (int k = 0; k < MUTATIONS; k++) {
         memcpy(m, b, n);
-        size_t head = k % 4 ? n - N_PARAMS * sizeof(float) : n; /* Mostly the header. */
+        /* Three of four mutations change the header only. */
+        size_t head = k % 4 ? n - N_PARAMS * sizeof(float) : n;
         for (uint64_t c = rng_below(&r, 3) + 1; c > 0; c--) {
             size_t at = rng_below(&r, head);
             m[at] =
@@ -465,7 +469,8 @@ static int teardown(void **state)
     return 0;
 }
 
-/* A file with other tensors is refused with the names that were found and the most similar one. */
+/* A file with other tensors is refused with an error message that has the names found and the
+ * most similar one. */
 static void test_names(void **state)
 {
     (void)state;
@@ -491,7 +496,7 @@ static void test_names(void **state)
             "found 1 tensors, expected 3: conv1.weight of the model is not there");
 }
 
-/* Tensors that the walk has visited. */
+/* What safetensors_walk() has passed to its callback. */
 struct seen
 {
     const struct safetensors_tensor *last;
@@ -514,8 +519,8 @@ static void see(void *self, const struct safetensors_tensor *t, const double *v,
         to->sum += v[i];
 }
 
-/* Tensors come whole and in order, also one of several pieces, one of no floats and one that is
- * not finite; a counter is passed over. */
+/* safetensors_walk() visits tensors whole and in order: also one in several pieces, one of 0
+ * floats and one that is not finite. It skips counters. */
 static void test_walk(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* tests/unit/nn_schema.c -- columns with names: tables matched by them, kinds and moments that carry them. */
+/* tests/unit/nn_schema.c -- columns with names: tables are matched by them, and kinds and column
+ * statistics contain them. */
 #include "nn/data/data.h"
 #include "nn_scratch.h"
 
@@ -33,7 +34,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* csv:NAME with REST behind it; %s in REST is the folder. */
+/* Opens csv:DIR/NAME with the options `rest`, in which a path after ",test=" is relative to DIR. */
 static int open_as(struct data *d, const char *name, const char *rest, struct data_request r)
 {
     char spec[2000];
@@ -61,7 +62,8 @@ static void same_rows(const struct dataset *a, const struct dataset *b)
         assert_memory_equal(a->labels, b->labels, a->n * sizeof *a->labels);
 }
 
-/* Tables with the same cells are the same held-out set, bit for bit, however their columns lie. */
+/* Tables with the same cells give the same held-out set, bit for bit, in every order of the
+ * columns. */
 static void test_held_out_files_are_matched_by_name(void **state)
 {
     (void)state;
@@ -137,7 +139,8 @@ static void test_other_names_are_refused_with_both_lists(void **state)
     }
 }
 
-/* A kind alone, without the names, has the tags to match another peer's columns by. */
+/* A data kind has tags of the column names, so another peer can match its columns without the
+ * names. */
 static void test_tags_of_a_kind_match_columns(void **state)
 {
     (void)state;
@@ -153,11 +156,11 @@ static void test_tags_of_a_kind_match_columns(void **state)
     same_rows(&d.train, &train.train);
     same_rows(&d.test, &train.test);
     assert_non_null(strstr(d.note, "matched by name; column \"new\" is ignored"));
-    /* The schema has learned the names. */
+    /* The names have been taken from the header of the file. */
     assert_string_equal(schema_name(&d.schema.names, 0), "a");
     assert_string_equal(schema_name(&d.schema.names, 3), "y");
     data_close(&d);
-    /* Without a label, to be labelled. */
+    /* A table without a label column, as for prediction. */
     put("bare", "c,a,b\n100,1,10\n300,2,20\n");
     opened(&d, "bare", "", (struct data_request){.kind = kind, .bare = true});
     assert_null(d.test.labels);
@@ -176,7 +179,8 @@ static void test_tags_of_a_kind_match_columns(void **state)
     data_close(&train);
 }
 
-/* A kind that says nothing of names takes columns in order, and says so. */
+/* With a data kind that has no names, columns are taken in the order of the file, and a note
+ * says so. */
 static void test_kinds_without_names_take_any_header(void **state)
 {
     (void)state;
@@ -194,7 +198,8 @@ static void test_kinds_without_names_take_any_header(void **state)
     data_close(&d);
 }
 
-/* Wide tables have room for a hash only: the same order, or the names from a model file. */
+/* The data kind of a wide table has room only for a hash of the names. A file then needs the
+ * same order of columns, or the names from a model file. */
 static void test_wide_tables_have_a_hash(void **state)
 {
     (void)state;
@@ -237,7 +242,7 @@ static void test_wide_tables_have_a_hash(void **state)
     data_close(&wide);
 }
 
-/* An open kind accepts a known order of columns: that of the initial model. */
+/* An open kind accepts a known order of columns, such as that of the initial model. */
 static void test_an_open_kind_takes_a_known_order(void **state)
 {
     (void)state;
@@ -266,7 +271,7 @@ static void test_names_may_be_any_text(void **state)
                                                          "e");
     data_close(&d);
     put("test", "y,Gr\xf6\xdf"
-                "e,\"a,\"\"b\"\"\",z\n0,2,1,3\n1,4,2,1\n"); /* Latin-1. */
+                "e,\"a,\"\"b\"\"\",z\n0,2,1,3\n1,4,2,1\n"); /* This file is in Latin-1. */
     put("own", "\"a,\"\"b\"\"\",Gr\xc3\xb6\xc3\x9f"
                "e,z,y\n1,2,3,0\n2,4,1,1\n");
     opened(&d, "own", ",test=test", (struct data_request){0});
@@ -290,7 +295,7 @@ static void test_unseen_categories_are_told(void **state)
     data_close(&d);
 }
 
-/* Two files of the same rows, in two orders, pool to what one of them alone has. */
+/* Two files with the same rows, in two orders of columns, have the pooled kind of one of them. */
 static void test_moments_are_pooled_by_name(void **state)
 {
     (void)state;
@@ -317,7 +322,7 @@ static void test_moments_are_pooled_by_name(void **state)
     assert_string_equal(kind, a.train.kind);
     column_statistics_close(&all);
     column_statistics_close(&back);
-    /* Names that their hash does not fit, and other things a stranger may send. */
+    /* Bytes in which the names do not fit their hash are refused. */
     for (size_t i = 32; i < 50; i++) {
         bytes[i] ^= 1;
         assert_int_equal(column_statistics_parse(&back, bytes, n, &wrong), -EINVAL);
@@ -335,13 +340,15 @@ static void test_moments_are_pooled_by_name(void **state)
     assert_true(column_statistics_differ(&a.moments, &c.moments, why));
     assert_non_null(strstr(why, "no column \"d\""));
     assert_false(column_statistics_differ(&c.moments, &a.moments, why));
-    assert_int_equal(column_statistics_reorder(&c.moments, &a.schema), 0); /* One column less. */
+    /* Reordering drops the column that the other schema does not have. */
+    assert_int_equal(column_statistics_reorder(&c.moments, &a.schema), 0);
     of[1] = &c.moments;
     assert_int_equal(column_statistics_pool(&all, of, 2, 0), 0);
     assert_int_equal(all.columns.n, 3);
     column_statistics_close(&all);
     data_close(&c);
-    put("own", "1,u,100,0\n2,v,300,1\n"); /* Without names: in order. */
+    /* A file without names is taken in the order of its columns. */
+    put("own", "1,u,100,0\n2,v,300,1\n");
     opened(&c, "own", ",test=own", (struct data_request){0});
     assert_false(column_statistics_differ(&c.moments, &a.moments, why));
     data_close(&c);

@@ -24,7 +24,7 @@ static inline void scratch_open(struct scratch *s)
     assert(made);
 }
 
-/* "DIR/name", valid until the next call but three. */
+/* Returns "DIR/name". The text is valid for the next three calls. */
 static inline const char *scratch_path(const struct scratch *s, const char *name)
 {
     static char path[4][800];
@@ -39,8 +39,8 @@ static inline void scratch_remove(const struct scratch *s, const char *name)
     unlink(scratch_path(s, name));
 }
 
-/* The old file goes first: ext4 flushes a file that is cut to nothing and
- * written again, which takes a fuzzer minutes. */
+/* Writes a file. Removes an old file first, because ext4 flushes a file that is truncated and
+ * rewritten, which would slow a fuzz test down to minutes. */
 static inline void scratch_put(const struct scratch *s, const char *name, const void *bytes,
                                size_t n)
 {
@@ -52,7 +52,7 @@ static inline void scratch_put(const struct scratch *s, const char *name, const 
     assert(put == n && err == 0);
 }
 
-/* The whole file into buf[0..cap); returns its size. */
+/* Reads a whole file into buf[0..cap). Returns its size in bytes. */
 static inline size_t scratch_get(const struct scratch *s, const char *name, void *buf, size_t cap)
 {
     FILE *f = fopen(scratch_path(s, name), "rb");
@@ -72,7 +72,7 @@ static inline void scratch_put_gz(const struct scratch *s, const char *name, con
     assert(put == (int)n && err == Z_OK);
 }
 
-/* How many files it holds; with `wipe`, they are removed. */
+/* Returns the number of files in the directory. Removes them if `wipe` is set. */
 static inline size_t scratch_count(const struct scratch *s, int wipe)
 {
     DIR *d = opendir(s->dir);

@@ -1,8 +1,7 @@
-/* tests/unit/nn_sequence.h -- a bed for one layer of a sequence model.
- *
- * It is held to a reference in double; gradients are held to that one's central
- * differences. Everything that the layer must write holds NaN before, and
- * nothing has a float more than the layer asked for. */
+/* tests/unit/nn_sequence.h -- test bed for one layer of a sequence model. Compares the layer
+ * with a reference in double precision, and its gradients with central differences of the
+ * reference. All memory that the layer must write is NaN before, and is no larger than the layer
+ * asks for. */
 #ifndef TESTS_UNIT_NN_SEQUENCE_H
 #define TESTS_UNIT_NN_SEQUENCE_H
 
@@ -20,7 +19,7 @@
 #include <cmocka.h>
 
 enum {
-    SEQUENCE_CHECKS = 120 /* Elements of each gradient that are looked at. */
+    SEQUENCE_CHECKS = 120 /* Largest number of elements of each gradient that are compared. */
 };
 
 static const double sequence_tol = 3e-5;
@@ -33,7 +32,8 @@ struct sequence
     struct layer l;
     const struct layer_op *op;
     size_t n_params, n_in, n_out;
-    double *x, *in, *d_out, *out; /* d_out: the objective's weights, too. */
+    /* d_out: gradient of the outputs, and weights of the outputs in the objective. */
+    double *x, *in, *d_out, *out;
     float *xf, *inf, *d_outf;
     struct layer_pass p;
 };
@@ -63,7 +63,7 @@ static inline void sequence_noise(uint64_t key, double scale, double *d, float *
     }
 }
 
-/* Parameters one behind the other. */
+/* Stores the parameters one after the other. */
 static inline void sequence_place(struct sequence *b)
 {
     struct layer_param params[LAYER_PARAMS_MAX] = {0};
@@ -122,7 +122,7 @@ static inline void sequence_forward(struct sequence *b)
     b->op->forward(&b->l, &b->p);
 }
 
-/* The layer may spoil d_out: it gets a copy. */
+/* Runs the backward pass on a copy of d_out, which the layer may overwrite. */
 static inline void sequence_backward(struct sequence *b)
 {
     memcpy(b->p.d_out, b->d_outf, b->n_out * sizeof *b->d_outf);
@@ -136,7 +136,8 @@ static inline void sequence_near(const char *what, size_t i, float got, double w
         fail_msg("%s[%zu]: %.9g, expected %.9g", what, i, (double)got, want);
 }
 
-/* <reference's out, d_out> has the gradient that backward must give. */
+/* Returns the slope of the objective <out of the reference, d_out> by *v, which is the gradient
+ * that the layer must compute. */
 static inline double sequence_slope(struct sequence *b, sequence_ref ref, double *v)
 {
     const double h = 1e-5, v0 = *v;
@@ -162,7 +163,7 @@ static inline void sequence_slopes(struct sequence *b, sequence_ref ref, const c
     }
 }
 
-/* Out, then gradients, against the reference. */
+/* Compares the outputs and then the gradients of a layer with the reference. */
 static inline void sequence_check(struct layer l, uint32_t n, sequence_ref ref)
 {
     struct sequence b;
@@ -179,7 +180,7 @@ static inline void sequence_check(struct layer l, uint32_t n, sequence_ref ref)
     sequence_close(&b);
 }
 
-/* d_in can be added to; without d_in, the other results are the same. */
+/* With add_in, a layer adds to d_in. Without d_in, its other results have the same bits. */
 static inline void sequence_check_adds(struct layer l, uint32_t n)
 {
     struct sequence b;
@@ -205,7 +206,7 @@ static inline void sequence_check_adds(struct layer l, uint32_t n)
     sequence_close(&b);
 }
 
-/* In evaluation, with only the memory of that, the same bits come out. */
+/* In evaluation, with the smaller memory of an evaluation, a layer gives the same bits. */
 static inline void sequence_check_evaluation(struct layer l, uint32_t n)
 {
     struct sequence b;
@@ -245,12 +246,12 @@ static inline void sequence_check_causal(struct layer l, uint32_t n, size_t t)
         else
             same += equal;
     }
-    assert_true(same < b.n_out / 10 + 1); /* Later outputs have changed. */
+    assert_true(same < b.n_out / 10 + 1); /* Most outputs after time t have changed. */
     free(before);
     sequence_close(&b);
 }
 
-/* Memory grows with the batch: a plan for n serves fewer samples. */
+/* The memory that a layer needs grows with the batch, so a plan for n samples also fits fewer. */
 static inline void sequence_check_memory(struct layer l)
 {
     const struct layer_op *op = layer_op(l.kind);

@@ -1,15 +1,15 @@
-/* tests/unit/nn_sequence_attention.c -- attention against its definition in
- * double: blocks of 32 rows, lanes of 16, heads of any size. */
+/* tests/unit/nn_sequence_attention.c -- attention against its definition in double precision,
+ * with sequences around the blocks of 32 rows, vectors of 16 floats and heads of any size. */
 #include "nn_sequence.h"
 
-/* One head: rows of `stride` doubles, d of them its own. */
+/* Queries, keys and values of one head: d doubles in each row of `stride` doubles. */
 struct head
 {
     const double *q, *k, *v;
     size_t stride, d;
 };
 
-/* out[d] of the place at time t: q against keys 0..t. */
+/* Computes out[d], the output at time t: its query sees the keys of times 0 to t. */
 static void attend(const struct head *h, size_t t, double *out)
 {
     double *p = sequence_alloc(t + 1, sizeof *p);
@@ -94,15 +94,16 @@ static void does_memory_grow_with_the_batch(void **state)
     sequence_check_memory(attention(2, 3, 33));
 }
 
-/* Scores far beyond what exp can take: every place puts out a mean of values,
- * and gradients are finite. */
+/* With scores far beyond the range of exp, every output is a mean of values, and gradients are
+ * finite. */
 static void are_large_scores_harmless(void **state)
 {
     (void)state;
     struct sequence b;
     sequence_open(&b, attention(2, 4, 40), 2);
     for (size_t i = 0; i < b.n_in; i++)
-        b.inf[i] = i / 8 % 3 == 2 ? 1.0f : 1e4f * b.inf[i]; /* v is 1. */
+        /* All values are 1, and queries and keys are large. */
+        b.inf[i] = i / 8 % 3 == 2 ? 1.0f : 1e4f * b.inf[i];
     sequence_forward(&b);
     for (size_t i = 0; i < b.n_out; i++)
         sequence_near("out", i, b.p.out[i], 1);
@@ -111,7 +112,8 @@ static void are_large_scores_harmless(void **state)
     sequence_close(&b);
 }
 
-/* A query of one head that is NaN: so is what it puts out, and nothing else. */
+/* A NaN in the query of one head makes the output of this head at this time NaN, and nothing
+ * else. */
 static void does_nan_stay_in_its_place(void **state)
 {
     (void)state;
@@ -128,7 +130,7 @@ static void are_products_half_of_a_square(void **state)
 {
     (void)state;
     struct layer l = attention(2, 3, 5);
-    /* Keys 1 + 2 + 3 + 4 + 5, twice, by 6 channels. */
+    /* 1 + 2 + 3 + 4 + 5 visible keys, two products each (scores and values), times 6 channels. */
     assert_true(layer_attention.products(&l) == 15.0 * 2 * 6);
 }
 

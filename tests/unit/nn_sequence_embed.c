@@ -1,5 +1,5 @@
-/* tests/unit/nn_sequence_embed.c -- the embedding, number for number: rows are
- * copied or added once, and their gradients are sums in double. */
+/* tests/unit/nn_sequence_embed.c -- the embedding layer gives exact results: table rows are
+ * copied or added once, and gradients are sums in double precision. */
 #include "nn_sequence.h"
 
 static struct layer embed(uint32_t times, uint32_t c, bool positions)

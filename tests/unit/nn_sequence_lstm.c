@@ -1,5 +1,5 @@
-/* tests/unit/nn_sequence_lstm.c -- the LSTM against its textbook form in double,
- * of all sizes that its panels, lanes and chunks of times may meet. */
+/* tests/unit/nn_sequence_lstm.c -- the LSTM against its textbook form in double precision, with
+ * sizes around its panels, vectors and chunks of time steps. */
 #include "nn_sequence.h"
 
 static double sigmoid(double x)
@@ -7,7 +7,8 @@ static double sigmoid(double x)
     return 1 / (1 + exp(-x));
 }
 
-/* The sum of gate k: of one sample's x_t and h of the time before. */
+/* Returns gate k of one sample before its activation. `in` is the input at this time, h the
+ * output of the previous time. NULL h: no previous time. */
 static double gate(const struct layer *l, const double *x, size_t k, const double *in,
                    const double *h)
 {
@@ -58,7 +59,8 @@ static void does_it_match_the_reference(void **state)
         sequence_check(lstm(cases[i].in, cases[i].wide, cases[i].times), cases[i].n, lstm_ref);
 }
 
-/* A chunk is about 512 rows: several times, one time, the last one short. */
+/* A chunk has about 512 rows: cases with several time steps in a chunk, with one, and with a
+ * last chunk that is not full. */
 static void do_chunks_fit_together(void **state)
 {
     (void)state;
@@ -120,13 +122,13 @@ static void are_parameters_pytorchs(void **state)
     assert_true(layer_lstm.products(&l) == 3.0 * 16 * (6 + 4));
 }
 
-/* NaN is not swallowed by a gate: it must reach the loss. */
+/* A NaN passes every gate, so that it reaches the loss. */
 static void does_nan_reach_the_end(void **state)
 {
     (void)state;
     struct sequence b;
     sequence_open(&b, lstm(3, 5, 4), 2);
-    b.inf[1 * 3] = NAN; /* Sample 0, time 1. */
+    b.inf[1 * 3] = NAN; /* First input of sample 0 at time 1. */
     sequence_forward(&b);
     for (size_t i = 0; i < b.n_out; i++)
         assert_true(!!isnan(b.p.out[i]) == (i >= 5 && i < 20));

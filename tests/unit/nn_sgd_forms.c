@@ -1,10 +1,10 @@
-/* tests/unit/nn_sgd_forms.c -- the SGD trainer on rows, sparse rows and text,
- * and on several threads. */
+/* tests/unit/nn_sgd_forms.c -- the SGD trainer on dense rows, sparse rows and text, and with
+ * several threads. */
 #include "nn_training.h"
 
 #include "nn/train/sgd_scratch.h"
 
-/* Sixty steps take each model below half its first loss. */
+/* After 60 steps, the loss of a model is below half of the first loss. */
 static void check_learns(const char *spec, const char *kind, uint32_t threads)
 {
     struct bed b;
@@ -38,8 +38,7 @@ static void test_learns(void **state)
     }
 }
 
-/* Sparse rows are rows with the zeros left out: equal losses and models, up to
- * rounding. */
+/* Sparse rows give the same losses and models as the same dense rows, up to rounding. */
 static void test_sparse_is_dense(void **state)
 {
     (void)state;
@@ -82,8 +81,8 @@ static void test_text_rows(void **state)
     bed_close(&b);
 }
 
-/* Batches of 16 in parts of 16, 8, 6 or 4: the same steps up to rounding, and
- * the same bits again with as many threads. */
+/* Batches of 16 samples, split over 1 to 4 threads, give the same steps up to rounding. The same
+ * number of threads gives the same bits. */
 static void check_threads(const char *spec, const char *kind, double clip)
 {
     struct bed one;
@@ -140,8 +139,9 @@ static void test_threads(void **state)
     check_threads("gpt:1x32", "text/12", 0);
 }
 
-/* Running means of the first normalisation layer, whose input does not depend on the parts,
- * equal those of the whole batch. Parts of 3, 2 and 2 samples are weighted by their size. */
+/* The running means of the first normalisation layer, whose input does not depend on the split
+ * of a batch over threads, equal those of the whole batch. Parts of 3, 2 and 2 samples are
+ * weighted by their size. */
 static void test_statistics(void **state)
 {
     (void)state;
@@ -168,8 +168,8 @@ static void test_statistics(void **state)
     bed_close(&b[1]);
 }
 
-/* Scratch for more threads than a trainer's batch has samples; a trainer of its
- * own that asks for too many gets as many as it can use. */
+/* A trainer may share scratch memory for more threads than its batch has samples. A trainer with
+ * its own scratch memory uses no more threads than samples. */
 static void test_more_threads_than_samples(void **state)
 {
     (void)state;
@@ -197,8 +197,7 @@ static void test_more_threads_than_samples(void **state)
     sgd_scratch_close(scratch);
 }
 
-/* An evaluation takes what memory training left, and no more: the largest
- * batch that fits. */
+/* Evaluation uses the scratch memory of training and no more, with the largest batch that fits. */
 static void test_evaluation_fits(void **state)
 {
     (void)state;

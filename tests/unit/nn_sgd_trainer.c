@@ -1,5 +1,5 @@
-/* tests/unit/nn_sgd_trainer.c -- the SGD trainer: determinism, batches by round,
- * shared scratch, reports, and that it learns. */
+/* tests/unit/nn_sgd_trainer.c -- the SGD trainer: determinism, batches as a function of the
+ * round, shared scratch memory, reports, and learning. */
 #include "nn_training.h"
 
 #include "nn/layers/loss.h"
@@ -28,7 +28,7 @@ static void test_learns(void **state)
     }
 }
 
-/* Two trainers, equal bits; another peer's batches differ. */
+/* Two equal trainers have the same bits. The batches of another peer differ. */
 static void test_deterministic(void **state)
 {
     (void)state;
@@ -47,7 +47,7 @@ static void test_deterministic(void **state)
             (void)steps(&c, round, 4);
             assert_true(ra.loss == rb.loss && ra.accuracy == rb.accuracy);
             if (round % 2)
-                (void)evaluate(&b, 0); /* Leaves no trace. */
+                (void)evaluate(&b, 0); /* An evaluation does not change later steps. */
             same_x(&a, &b);
         }
         assert_memory_not_equal(a.x, c.x, a.face.n_params * sizeof *a.x);
@@ -57,8 +57,8 @@ static void test_deterministic(void **state)
     }
 }
 
-/* Without momentum a round's steps are a function of x and the round alone,
- * whatever was drawn before. */
+/* Without momentum, the steps of a round depend on the model and the round only, not on earlier
+ * rounds. */
 static void test_round_decides(void **state)
 {
     (void)state;
@@ -78,9 +78,8 @@ static void test_round_decides(void **state)
     bed_close(&b);
 }
 
-/* One step by hand: x - lr(round) * gradient of the batch that the shard draws,
- * changed as each place's key says, and the loss of that batch before the
- * step. */
+/* One step equals x - lr * gradient, for the batch that the shard draws and with the
+ * augmentation of each sample. It reports the loss before the step. */
 static void check_one_step(const struct augment *augment, float smoothing)
 {
     struct bed b;
@@ -108,7 +107,8 @@ static void check_one_step(const struct augment *augment, float smoothing)
         .n = BATCH, .n_classes = 10, .logits = z, .labels = labels, .smoothing = smoothing};
     double loss = loss_softmax(&batch, z).sum / BATCH;
     model_backward(&b.model, &p, z);
-    struct trainer_report r = steps(&b, 1, 1); /* Warm-up is over: lr 0.02. */
+    /* Round 1 is after the warm-up, so the learning rate is 0.02. */
+    struct trainer_report r = steps(&b, 1, 1);
     assert_true(r.loss == loss);
     for (size_t i = 0; i < b.face.n_params; i++)
         assert_true(fabs((double)b.x[i] - ((double)x0[i] - 0.02 * (double)grad[i])) <= 1e-7);
@@ -127,13 +127,14 @@ static void test_one_step(void **state)
     check_one_step(&(struct augment){false, false}, 0.2f);
 }
 
-/* A step is as long as lr * clip where the gradient is longer, and weight decay
- * comes on top; a clip that is never reached changes no bit. */
+/* If the gradient is longer than the clip, the step has the length lr * clip, plus weight decay.
+ * A clip that is never reached changes no bit. */
 static void test_clip(void **state)
 {
     (void)state;
     double length[3];
-    for (int k = 0; k < 3; k++) { /* None, far off, close. */
+    /* No clip, a clip far above the norm of the gradient, and one below it. */
+    for (int k = 0; k < 3; k++) {
         struct bed b, free_of_it;
         bed_open(&b, "lenet5", 1);
         bed_open(&free_of_it, "lenet5", 1);
@@ -157,7 +158,7 @@ static void test_clip(void **state)
         fail_msg("clipped step of %g, expected %g", length[2], 0.02 * 0.01);
 }
 
-/* Factor masking: the momentum of what was sent, and only that, is gone. */
+/* Momentum factor masking: coordinates that were sent lose their momentum, and no others do. */
 static void test_sent(void **state)
 {
     (void)state;
@@ -179,7 +180,7 @@ static void test_sent(void **state)
     bed_close(&b);
 }
 
-/* Trainers that share scratch do not disturb each other. */
+/* Trainers that share scratch memory do not affect each other. */
 static void test_shared_scratch(void **state)
 {
     (void)state;
@@ -205,7 +206,7 @@ static void test_shared_scratch(void **state)
     sgd_scratch_close(scratch);
 }
 
-/* Evaluation sees each test sample once, whatever the size of its batches. */
+/* An evaluation uses each test sample once, whatever the size of its batches. */
 static void test_evaluate(void **state)
 {
     (void)state;
@@ -223,7 +224,8 @@ static void test_evaluate(void **state)
         struct trainer_report r = evaluate(&b, n), w = evaluate(&wide, n);
         assert_int_equal(r.n_samples, n);
         assert_true(ref_near(r.loss, w.loss, 1e-6) && r.accuracy == w.accuracy);
-        assert_true(r.loss * (double)n > sum); /* One more loss, which is > 0. */
+        /* One more sample adds its loss, which is above 0. */
+        assert_true(r.loss * (double)n > sum);
         sum = r.loss * (double)n;
     }
     struct trainer_report r = evaluate(&b, 0), w = evaluate(&wide, 0);
@@ -232,7 +234,8 @@ static void test_evaluate(void **state)
     bed_close(&wide);
 }
 
-/* A part of a set that is in the order of its labels has them all. The model says 0, whatever it sees. */
+/* An evaluation of a part of a test set that is sorted by label still uses all labels. This
+ * model always predicts class 0. */
 static void test_evaluate_part(void **state)
 {
     (void)state;
@@ -256,7 +259,8 @@ static void count(void *arg)
     ++*n;
 }
 
-/* The sign function is called after each batch, by one of the threads. */
+/* A trainer shows progress by a call of the `signs` function after each batch, by one of its
+ * threads. */
 static void test_signs(void **state)
 {
     (void)state;
@@ -281,7 +285,7 @@ static void test_signs(void **state)
     }
 }
 
-/* A model with NaN in it reports NaN, and nothing right. */
+/* A model with NaN parameters has the loss NaN and the accuracy 0. */
 static void test_diverged(void **state)
 {
     (void)state;
@@ -320,7 +324,7 @@ static void test_misfit(void **state)
     bed_close(&b);
 }
 
-/* A given model is where training begins. */
+/* Training begins with the model in config.init. */
 static void test_init(void **state)
 {
     (void)state;
@@ -336,8 +340,8 @@ static void test_init(void **state)
     bed_close(&b);
 }
 
-/* Adam has a second moment and counts its own steps, whatever the round; its
- * first step is lr long in every coordinate. */
+/* Adam has second moments and counts its own steps, independent of the round. Its first step
+ * moves every coordinate by lr. */
 static void test_adam(void **state)
 {
     (void)state;

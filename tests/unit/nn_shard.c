@@ -1,5 +1,5 @@
-/* tests/unit/nn_shard.c -- shards: every sample has one owner, a death moves
- * only the dead member's samples, and batches cover each epoch exactly once. */
+/* tests/unit/nn_shard.c -- shards: every sample has one owner, the death of a member moves only
+ * its own samples, and batches use each sample exactly once per epoch. */
 #include "nn/shards/shard.h"
 
 #include "nn/math/dirichlet.h"
@@ -121,8 +121,8 @@ static void test_pinned(void **state)
     shard_close(&s);
 }
 
-/* Open all n parts; every sample must be in exactly one, and none be empty.
- * Returns the smallest and largest. */
+/* Opens all n parts. Every sample must be in exactly one part, and no part may be empty. Stores
+ * the sizes of the smallest and largest part. */
 static void check_parts(const struct shard_split *split, uint32_t n, size_t *least, size_t *most)
 {
     uint8_t seen[N] = {0};
@@ -134,7 +134,8 @@ static void check_parts(const struct shard_split *split, uint32_t n, size_t *lea
         struct shard s;
         struct shard_config c = config_of(SHARD_PART, p, n);
         c.split = *split;
-        c.owners = p % 2 ? owners : NULL; /* A table of its own gives the same. */
+        /* A shard with its own table of owners has the same samples as with a shared table. */
+        c.owners = p % 2 ? owners : NULL;
         open_shard(&s, &c);
         assert_true(s.count >= 1);
         for (size_t i = 0; i < s.count; i++) {
@@ -172,7 +173,7 @@ static void test_parts(void **state)
     assert_non_null(strstr(error, "found 1004 parts, expected at most 1003"));
 }
 
-/* The share of a shard's commonest class, meant over the parts. */
+/* Returns the share of the commonest class in a part, averaged over 8 parts. */
 static double skew(const struct shard_split *split)
 {
     double sum = 0;
@@ -192,7 +193,8 @@ static double skew(const struct shard_split *split)
     return sum / 8;
 }
 
-/* Labels fall more unevenly the smaller alpha is; a big alpha is as good as iid. */
+/* The smaller alpha is, the more unevenly labels are distributed. A large alpha is almost like
+ * iid. */
 static void test_skew(void **state)
 {
     (void)state;
@@ -204,7 +206,8 @@ static void test_skew(void **state)
     assert_true(skew(&even) < 0.18);
 }
 
-/* Means and variances of Gamma(alpha, 1) are alpha; logarithms are libm's. */
+/* Draws from Gamma(alpha, 1) have the mean and the variance alpha. The own logarithm and
+ * exponential function agree with libm. */
 static void test_gamma(void **state)
 {
     (void)state;
@@ -242,9 +245,10 @@ static void owners_of(const uint64_t *keys, size_t n, const struct shard_split *
         c.split = *split;
         c.owners = shared;
         open_shard(&s, &c);
-        assert_int_equal(s.count, N); /* Alone, it owns all. */
+        assert_int_equal(s.count, N); /* A peer owns all samples until it knows other members. */
         assert_int_equal(shard_members(&s, keys, n, keys[k]), 0);
-        bool nothing = n > 1 && s.count == N; /* The fall-back: not an owner. */
+        /* A member without samples draws from all of them, but does not own them. */
+        bool nothing = n > 1 && s.count == N;
         for (size_t i = 0; !nothing && i < s.count; i++) {
             uint32_t at = sample_at(&s, i);
             assert_false(seen[at]);
@@ -257,7 +261,7 @@ static void owners_of(const uint64_t *keys, size_t n, const struct shard_split *
         assert_true(seen[i]);
 }
 
-/* Members go and come, in tables that live through it and in new ones. */
+/* When members leave and return, an updated table of owners equals a new one. */
 static void check_auto(const struct shard_split *split)
 {
     enum { MEMBERS = 12 };
@@ -272,7 +276,7 @@ static void check_auto(const struct shard_split *split)
     for (int k = 0; k < 10; k++) {
         size_t out = (size_t)rng_below(&r, n);
         uint64_t dead = keys[out];
-        keys[out] = keys[--n]; /* The order of the keys is nothing. */
+        keys[out] = keys[--n]; /* The order of the keys does not matter. */
         owners_of(keys, n, split, shared, after);
         owners_of(keys, n, split, NULL, fresh);
         assert_memory_equal(after, fresh, sizeof after);
@@ -282,16 +286,16 @@ static void check_auto(const struct shard_split *split)
         }
         memcpy(before, after, sizeof before);
     }
-    owners_of(all, MEMBERS, split, shared, after); /* All ten come back at once. */
+    owners_of(all, MEMBERS, split, shared, after); /* The ten members that left return at once. */
     owners_of(all, MEMBERS, split, NULL, fresh);
     assert_memory_equal(after, fresh, sizeof after);
     for (size_t i = 0; i < N; i++) {
         bool stayed = false;
         for (size_t j = 0; j < n; j++)
             stayed |= after[i] == keys[j];
-        assert_true(!stayed || after[i] == before[i]); /* Only newcomers gain. */
+        assert_true(!stayed || after[i] == before[i]); /* Only the returned members gain samples. */
     }
-    uint64_t other[2] = {all[0] + 1, all[1] + 1}; /* An all-new view. */
+    uint64_t other[2] = {all[0] + 1, all[1] + 1}; /* A view of new members only. */
     owners_of(other, 2, split, shared, after);
     owners_of(other, 2, split, NULL, fresh);
     assert_memory_equal(after, fresh, sizeof after);
@@ -306,7 +310,7 @@ static void test_auto(void **state)
     check_auto(&wild);
 }
 
-/* A shard that lives on has at each change what a new one would have. */
+/* After each change, an existing shard has the same samples as a new one. */
 static void test_auto_lives_on(void **state)
 {
     (void)state;
@@ -324,11 +328,11 @@ static void test_auto_lives_on(void **state)
             assert_int_equal(sample_at(&s, i), sample_at(&fresh, i));
         shard_close(&fresh);
     }
-    assert_int_equal(s.count, N); /* Alone at last. */
+    assert_int_equal(s.count, N); /* The last member owns all samples. */
     shard_close(&s);
 }
 
-/* Fair: about as many for each, whatever the keys look like. */
+/* All members own about the same number of samples, whatever their keys are. */
 static void test_auto_fair(void **state)
 {
     (void)state;
@@ -344,7 +348,8 @@ static void test_auto_fair(void **state)
         for (size_t j = 0; j < 8; j++)
             if (j != k)
                 others[n++] = keys[j];
-        others[n] = others[0]; /* Own is added, a duplicate counted once. */
+        /* A list without the peer's own key gets it. A duplicate counts once. */
+        others[n] = others[0];
         assert_int_equal(shard_members(&s, others, 8, keys[k]), 0);
         assert_int_equal(s.count, with_own);
         shard_close(&s);
@@ -379,7 +384,7 @@ static void test_auto_crowd(void **state)
     shard_owners_close(shared);
 }
 
-/* Batches of `batch`, end to end, are epochs: permutations of the shard. */
+/* Consecutive batches form epochs. Each epoch is a permutation of the shard. */
 static void check_epochs(struct shard *s, uint32_t batch)
 {
     enum { EPOCHS = 5 };
@@ -403,7 +408,7 @@ static void check_epochs(struct shard *s, uint32_t batch)
             }
         }
     if (s->count > 20)
-        assert_true(moved > s->count * (EPOCHS - 1) / 2); /* Each in a new order. */
+        assert_true(moved > s->count * (EPOCHS - 1) / 2); /* Each epoch has a new order. */
 }
 
 static void test_batches(void **state)
@@ -423,7 +428,7 @@ static void test_batches(void **state)
             }
 }
 
-/* A batch is a function of its place alone: whatever was drawn before. */
+/* A batch depends on its round and step only, not on earlier batches. */
 static void test_pure(void **state)
 {
     (void)state;
@@ -447,14 +452,15 @@ static void test_pure(void **state)
         for (int i = 0; i < 16; i++)
             same += x[i] == y[i];
     }
-    assert_true(same < 50);                /* Peers draw in orders of their own. */
-    shard_batch(&a, UINT64_MAX, 1, 16, x); /* A far round is as good as any. */
+    assert_true(same < 50);                /* Each peer draws in an order of its own. */
+    shard_batch(&a, UINT64_MAX, 1, 16, x); /* The largest round number is valid, too. */
     shard_close(&a);
     shard_close(&b);
     shard_close(&other);
 }
 
-/* Rounds of one batch come first: step by step it is the same sequence, with none left out. */
+/* Post-local SGD begins with rounds of one step. Step by step its batches are those of plain
+ * training, with none left out. */
 static void test_post_local(void **state)
 {
     (void)state;

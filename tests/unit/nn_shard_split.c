@@ -1,5 +1,5 @@
-/* tests/unit/nn_shard_split.c -- splits: their texts; few labels a part, whole
- * files a part; what is refused. */
+/* tests/unit/nn_shard_split.c -- splits of a data set: their text form, parts with few labels or
+ * whole files, and what is refused. */
 #include "nn/math/rng.h"
 #include "nn/shards/shard.h"
 
@@ -32,7 +32,7 @@ static struct shard_split split_of(const char *spec)
     return s;
 }
 
-/* Texts as typed, and their canonical forms. */
+/* Valid texts with their canonical forms, and invalid texts. */
 static void test_texts(void **state)
 {
     (void)state;
@@ -98,7 +98,7 @@ static void test_bad_texts(void **state)
     }
 }
 
-/* owner[i] by the table, parts or members; each sample has exactly one. */
+/* Fills owner[i] from a table of parts or of members. Each sample has exactly one owner. */
 static void owners(const struct dataset *d, const char *spec, const uint64_t *keys, uint32_t n,
                    bool members, uint32_t owner[N])
 {
@@ -125,7 +125,7 @@ static void owners(const struct dataset *d, const char *spec, const uint64_t *ke
     shard_owners_close(o);
 }
 
-/* How many classes an owner sees; how many samples it has. */
+/* Returns the number of classes among the samples of owner k. *count: their number. */
 static uint32_t classes_of(const uint32_t owner[N], uint32_t k, size_t *count)
 {
     bool seen[CLASSES] = {false};
@@ -140,8 +140,8 @@ static uint32_t classes_of(const uint32_t owner[N], uint32_t k, size_t *count)
     return n;
 }
 
-/* A piece is shorter than a class here, so it holds one class, or two where it
- * spans a border; and pieces are equal, so parts are. */
+/* Here a piece is smaller than a class, so it has one class, or two at a border between classes.
+ * All pieces have the same size, and so have the parts. */
 static void test_label_parts(void **state)
 {
     (void)state;
@@ -159,13 +159,14 @@ static void test_label_parts(void **state)
             assert_true(count >= N / 20 - k && count <= N / 20 + k);
             total += n;
         }
-        assert_true(total <= 20 * k + CLASSES - 1); /* Each border once. */
-        assert_true(k < 3 || total > 45);           /* Not three from one place. */
+        /* Each border between classes adds one class to one piece. */
+        assert_true(total <= 20 * k + CLASSES - 1);
+        /* The three pieces of a part are mostly of different classes. */
+        assert_true(k < 3 || total > 45);
     }
 }
 
-/* More pieces than samples: still everything is shared out, and no part is
- * empty. */
+/* With more pieces than samples, every sample has an owner and no part is empty. */
 static void test_label_crumbs(void **state)
 {
     (void)state;
@@ -196,8 +197,9 @@ static void test_file_parts(void **state)
     }
     for (uint32_t f = 0; f < FILES; f++)
         in_order += of_file[f] == f;
-    assert_true(in_order < FILES / 2);                   /* Dealt out at random. */
-    owners(&set, "file", NULL, FILES + 9, false, owner); /* The last take one. */
+    assert_true(in_order < FILES / 2); /* Files are assigned in random order. */
+    /* With more parts than files, every part still has a sample. */
+    owners(&set, "file", NULL, FILES + 9, false, owner);
 }
 
 /* With enough members, every class is owned by members that selected it, and no member has more
@@ -219,14 +221,15 @@ static void test_label_members(void **state)
     assert_int_equal(idle, 0);
     owners(&set, "label:2", keys, 2, true, owner);
     assert_true(classes_of(owner, 0, &count) >= CLASSES - 4);
-    owners(&set, "label:100", keys, 3, true, owner); /* The partition is as good as iid. */
+    /* With so many labels per member, the split is almost like iid. */
+    owners(&set, "label:100", keys, 3, true, owner);
     for (uint32_t k = 0; k < 3; k++) {
         assert_int_equal(classes_of(owner, k, &count), CLASSES);
         assert_true(count > N / 4 && count < N * 5 / 12);
     }
 }
 
-/* A death moves only what the dead owned, whole files at a time. */
+/* The death of a member moves only its own samples, and files stay whole. */
 static void check_death(const char *spec)
 {
     static uint32_t before[N], after[N], alone[N];
@@ -251,7 +254,7 @@ static void check_death(const char *spec)
     memset(alone, 0, sizeof alone);
     for (size_t i = 0; i < s.count; i++)
         alone[s.sample[i]] = 1;
-    for (size_t i = 0; i < N; i++) /* A table that lives through it agrees. */
+    for (size_t i = 0; i < N; i++) /* A shard that existed before the death has the same samples. */
         assert_int_equal(alone[i], after[i] == 2);
     shard_close(&s);
 }
@@ -319,7 +322,7 @@ static void test_refused(void **state)
     assert_non_null(strstr(error, "as there are samples"));
 }
 
-/* More labels than fit in a byte, and a class without samples. */
+/* Labels may exceed a byte, and classes may have no samples. */
 static void test_many_classes(void **state)
 {
     (void)state;
