@@ -1,5 +1,5 @@
-/* tests/unit/api_begin.c -- programs whose models have different initial values: all peers of a
- * run start from the model of one peer. */
+/* tests/unit/api_begin.c -- programs with models of different initial values: all peers of a run
+ * start from the model of one peer. */
 #include "tests/unit/api_rig.h"
 
 static const char run_words[] = "topology=ring compress=topk:0.3 rounds=40 local_steps=2 seed=7";

@@ -235,7 +235,7 @@ static void bad_openings(void **state)
     refuses(HEARSAY_USAGE, "fewer than 2^32", "none", layers, SIZE_MAX);
 }
 
-/* Sizes whose product or sum is too large are refused, also if the product overflows to a small
+/* Sizes with too large a product or sum are refused, also if the product overflows to a small
  * number. */
 static void sizes_that_overflow(void **state)
 {

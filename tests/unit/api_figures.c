@@ -11,7 +11,7 @@ struct said
     double (*loss)(uint64_t round);
     uint64_t samples;
     uint64_t turns; /* Number of rounds in which the program was asked to train. */
-    /* Number of turns whose round number differed from the number of turns before. */
+    /* Number of turns in which the round number was not the number of earlier turns. */
     uint64_t late;
 };
 

@@ -1,5 +1,5 @@
 /* tests/unit/nn_blas.c -- blas_gemm against three loops in double precision, on odd sizes and
- * strides, and blas_svd, whose factors must multiply to the matrix. */
+ * strides. The product of the factors that blas_svd returns must be the matrix. */
 #include "nn_ref.h"
 
 #include "nn/math/blas.h"

@@ -1,5 +1,5 @@
 /* tests/unit/nn_column_statistics.c -- statistics of table columns: the pooled statistics of
- * several members equal those of all their rows, and hostile bytes are refused. */
+ * several members equal the statistics of all their rows, and hostile bytes are refused. */
 #include "nn/data/data.h"
 #include "nn/math/rng.h"
 
@@ -39,7 +39,7 @@ static bool close_to(double a, double b, double width)
     return fabs(a - b) <= 1e-12 * fmax(width, fabs(b));
 }
 
-/* Draws columns with gaps, whose means are up to a million deviations from 0. */
+/* Draws columns with missing values and with means up to a million deviations from 0. */
 static void draw_rows(uint64_t seed, float *rows)
 {
     for (size_t i = 0; i < (size_t)ROWS * COLUMNS; i++) {
@@ -49,8 +49,8 @@ static void draw_rows(uint64_t seed, float *rows)
     }
 }
 
-/* Draws the bounds of the parts, two of which have one row, and the order of pooling. No part
- * has more rows than COLUMN_STATISTICS_WEIGHT times the median part; test_weight() tests larger
+/* Draws the bounds of the parts and the order of pooling. Two parts have one row. No part has
+ * more rows than COLUMN_STATISTICS_WEIGHT times the median part; test_weight() tests larger
  * ones. */
 static void cut(uint64_t seed, size_t end[PARTS], size_t order[PARTS])
 {
@@ -68,7 +68,8 @@ static void cut(uint64_t seed, size_t end[PARTS], size_t order[PARTS])
     }
 }
 
-/* Pooled statistics equal those of all rows, for every division into parts and every order. */
+/* Pooled statistics equal the statistics of all rows, for every division into parts and every
+ * order. */
 static void test_union(void **state)
 {
     (void)state;
@@ -126,8 +127,8 @@ static void test_weight(void **state)
                  (2 * 4.5 + COLUMN_STATISTICS_WEIGHT * 100) / (COLUMN_STATISTICS_WEIGHT + 2), 100));
     column_statistics_close(&all);
     assert_int_equal(column_statistics_pool(&all, of, 2, 0),
-                     /* Of two members, the larger one weighs at most COLUMN_STATISTICS_WEIGHT
-                      * times the smaller one. */
+                     /* If there are two members, the larger one weighs at most
+                      * COLUMN_STATISTICS_WEIGHT times the smaller one. */
                      0);
     assert_true(all.of[0].n <= 10 * (COLUMN_STATISTICS_WEIGHT + 1) + 1e-6);
     column_statistics_close(&all);

@@ -206,8 +206,8 @@ static void forward_ref(const struct pass *t, struct reference *r)
     }
 }
 
-/* The mask of the ReLU is that of the layer's own output, because the reference may differ near
- * 0. */
+/* The ReLU is masked by the layer's own output, because the output of the reference may differ
+ * near 0. */
 static void backward_ref(const struct pass *t, struct reference *r)
 {
     for (size_t i = 0; i < r->n_out; i++) {
@@ -291,7 +291,8 @@ static const struct shape_of shapes[] = {
     {48, 6, 3, 3, 3, 2, 1},
     {17, 48, 3, 4, 1, 1, 1},
     {6, 6, 2, 2, 5, 2, 2},
-    {17, 6, 13, 11, 3, 1, 1}, /* A map whose columns are computed for some rows at a time. */
+    /* This map is so large that its columns are computed for some rows at a time. */
+    {17, 6, 13, 11, 3, 1, 1},
 };
 
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
@@ -336,7 +337,7 @@ static void test_fits(void **state)
 }
 
 /* The output and input gradient of a sample have the same bits in every batch. The weight
- * gradients of single samples add up to that of the batch. */
+ * gradients of single samples add up to the weight gradient of the batch. */
 static void check_alone(struct shape_of of, uint32_t n)
 {
     struct pass t, one;

@@ -291,7 +291,7 @@ static void test_idx(void **state)
     /* A kind without mean and deviation, from an older version, means 0.5. */
     assert_float_equal(d.test.mean[0], 0.5, 0);
     data_close(&d);
-    /* The mean and deviation of the kind count, not those of the files. */
+    /* The mean and deviation of the kind are used, even if the files have others. */
     r.kind = "idx/1x2x3/10/0.2000~0.4000";
     assert_int_equal(data_open(&d, &r, error), 0);
     assert_string_equal(d.test.kind, r.kind);

@@ -135,7 +135,8 @@ static void test_directory(void **state)
     }
     assert_int_equal(value(&d.test, 0), 30);
     data_close(&d);
-    put_table("a", 40, 2); /* Of the files a and a.gz, only the uncompressed one is read. */
+    /* If the directory has both a and a.gz, only the uncompressed file is read. */
+    put_table("a", 40, 2);
     opened(&d, "csv", "");
     assert_true(d.train.n == 5 && value(&d.train, 0) == 40);
     data_close(&d);
@@ -548,7 +549,7 @@ static void test_sniff_sorted(void **state)
     images[7] = 1;
     images[11] = images[15] = 28;
     for (size_t i = 16; i < 16 + 784; i += 8)
-        images[i] = 255; /* The mean brightness is about that of MNIST. */
+        images[i] = 255; /* The images have about the mean brightness of MNIST. */
     for (uint32_t classes = 12; classes >= 4; classes -= 2) {
         for (uint32_t i = 0; i < N; i++)
             labels[8 + i] = (uint8_t)(i * classes / N);

@@ -44,7 +44,8 @@ static void test_table(void **state)
     for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
         char wanted[120], rest[40];
         scratch_count(&s, 1);
-        put("a-00", whole); /* A file whose name has no ending in common with the other files. */
+        /* The name of this file has no ending in common with the other files. */
+        put("a-00", whole);
         put("README", "Nothing but\nwords\n");
         put("d.names", "1. height\n2. width\n");
         look("csv", "", 3, "");

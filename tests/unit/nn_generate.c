@@ -29,7 +29,7 @@ static void the_likeliest_without_temperature(void **state)
     assert_int_equal(generate_pick(l, 0, 0, 0.999), 'b');
     assert_int_equal(generate_pick(l, 7, 1, 0.999), 'b');
     l['a'] = 3;
-    /* Of equal logits, the one of the lower byte is taken. */
+    /* If two logits are equal, the lower byte is taken. */
     assert_int_equal(generate_pick(l, 0, 0, 0.5), 'a');
 }
 
@@ -75,8 +75,8 @@ static void what_is_not_finite_is_refused(void **state)
     assert_int_equal(generate_pick(l, 1, 0, 0), -EDOM);
 }
 
-/* The same text gives the same bytes if it is fed at once, byte by byte, or without the
- * beginning that no longer fits into the window. */
+/* A text gives the same bytes if it is fed at once, byte by byte, or without its beginning,
+ * which no longer fits into the window. */
 static void the_window_is_the_last_of_the_text(void **state)
 {
     (void)state;

@@ -56,7 +56,7 @@ static void test_classes(void **state)
         assert_true(count[c] > N / 10 * 8 / 10 && count[c] < N / 10 * 12 / 10);
 }
 
-/* Mean and standard deviation in the kind are those of the images. */
+/* The images have the mean and standard deviation that the data kind defines. */
 static void test_normalised(void **state)
 {
     (void)state;

@@ -12,8 +12,8 @@
  *                        model the upper 8 bits of word("input", i)
  *   label i              the upper 24 bits of word("labels", i), modulo the number of classes
  *
- * All values of a tensor are listed if there are up to GOLDEN_ALL_OF, else GOLDEN_SPREAD values,
- * of which value j has the index j * n / GOLDEN_SPREAD. `norm` is the norm of the tensor and `dot`
+ * All values of a tensor are listed if there are up to GOLDEN_ALL_OF, else GOLDEN_SPREAD values:
+ * value j has the index j * n / GOLDEN_SPREAD. `norm` is the norm of the tensor and `dot`
  * its inner product with unit("dot", i).
  */
 #ifndef TESTS_UNIT_NN_GOLDEN_H

@@ -3,7 +3,7 @@
  *
  *   gradient_check(layer, ref)   for batches of 1, 2, 3 and 5 samples:
  *
- *   forward     the output equals that of the reference, also without `training` and `keep`
+ *   forward     the output equals the reference, also without `training` and `keep`
  *   backward    of the objective <out, d_out> with random d_out: d_in, d_with and every trained
  *               parameter, element by element
  *   contract    the layer writes only its own output and gradients, and overwrites what was there.

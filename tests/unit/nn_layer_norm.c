@@ -32,7 +32,7 @@ static void test_batch(void **state)
         check_all(norm(NORM_BATCH, channels[i], 3, 2));
 }
 
-/* Several blocks of rows, the last of which is not full. */
+/* Several blocks of rows, with a last block that is not full. */
 static void test_batch_long(void **state)
 {
     (void)state;

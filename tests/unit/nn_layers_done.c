@@ -68,7 +68,7 @@ static void every_model_is_the_same(void **state)
 }
 
 /* No layer is reported early with gradient clipping, which needs the norm of the whole gradient,
- * or with several threads, whose gradients must be added first. */
+ * or with several threads, because their gradients must be added first. */
 static void some_say_nothing(void **state)
 {
     (void)state;

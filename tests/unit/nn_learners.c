@@ -203,7 +203,7 @@ static double naive_gradient(struct bed *b, uint64_t step, uint32_t j, const dou
 }
 
 /* Update of learner j: SGD with Nesterov momentum and weight decay. Running statistics move a
- * tenth of the way to those of the batch. */
+ * tenth of the way to the statistics of the batch. */
 static void naive_way(const struct bed *b, const struct naive *v, uint32_t j, const float *grad,
                       double lr, double *way)
 {

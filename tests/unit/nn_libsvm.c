@@ -221,8 +221,9 @@ static void test_looks(void **state)
     static const struct rows_look cases[] = {
         {"-1 3:1 11:1\n+1 5:1\n", true, true},
         {"-1 3:1 11:1\n+1 5:1 6", false, true}, /* The text is cut off within a token. */
-        {"-1 3:1 11:1\n+1 5:1 6", true, false}, /* The same text, but as a whole file. */
-        {"1 3:1 11:1 14:", false, true},        /* The beginning of one long line. */
+        /* This text, now as a whole file, is not libsvm data. */
+        {"-1 3:1 11:1\n+1 5:1 6", true, false},
+        {"1 3:1 11:1 14:", false, true}, /* The beginning of one long line. */
         {"# comment\n\n2 1:0.5\n", true, true},
         {"1 0:1\n1.5 2:1 2:2\n", true, true}, /* Invalid libsvm data, but of no other format. */
         {"1\n2\n3\n", true, false},

@@ -60,7 +60,7 @@ static void test_stable_in_place(void **state)
     assert_true(z[0] == 0 && z[1] == 0 && z[2] == 0);
 }
 
-/* Of equal logits, the first one is the answer, as with argmax. */
+/* If logits are equal, the first one is the answer, as with argmax. */
 static void test_tie(void **state)
 {
     (void)state;

@@ -215,7 +215,7 @@ static size_t count_trained(void)
     return n;
 }
 
-/* The numbers of parameters are those of the papers and of PyTorch's modules. */
+/* The models have as many parameters as in the papers and in PyTorch's modules. */
 static void test_networks(void **state)
 {
     (void)state;
@@ -285,7 +285,7 @@ static bool ends_with(const char *name, const char *end)
     return n >= k && strcmp(name + n - k, end) == 0;
 }
 
-/* The indices at[] of a layer are those of its parameters, which all belong to one module. */
+/* The indices at[] of a layer point to its parameters, which all belong to one module. */
 static void check_layer_order(const struct layer *l)
 {
     struct layer_param p[LAYER_PARAMS_MAX];
@@ -303,8 +303,8 @@ static void check_layer_order(const struct layer *l)
     }
 }
 
-/* Trained segments come first and running statistics last, each in the order of the layers. The
- * trained segments are those of the same network without running statistics. */
+/* Trained segments come first and running statistics last, each in the order of the layers. A
+ * network without running statistics has the same trained segments. */
 static void check_order(const char *spec, size_t n_norms)
 {
     struct model without;

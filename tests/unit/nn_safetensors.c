@@ -496,7 +496,7 @@ static void test_names(void **state)
             "found 1 tensors, expected 3: conv1.weight of the model is not there");
 }
 
-/* What safetensors_walk() has passed to its callback. */
+/* Record of the tensors that safetensors_walk() has passed to its callback. */
 struct seen
 {
     const struct safetensors_tensor *last;

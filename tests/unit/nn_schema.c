@@ -242,7 +242,7 @@ static void test_wide_tables_have_a_hash(void **state)
     data_close(&wide);
 }
 
-/* An open kind accepts a known order of columns, such as that of the initial model. */
+/* An open kind accepts a known order of columns, such as the order in the initial model. */
 static void test_an_open_kind_takes_a_known_order(void **state)
 {
     (void)state;

@@ -63,8 +63,8 @@ static void test_sparse_is_dense(void **state)
     bed_close(&sparse);
 }
 
-/* The rows of a text are its bytes, each of which predicts the next one. With all parameters 0,
- * each byte costs log 256. */
+/* The rows of a text are its bytes, and each byte predicts the next one. With all parameters 0,
+ * the loss of each byte is log 256. */
 static void test_text_rows(void **state)
 {
     (void)state;
@@ -139,9 +139,9 @@ static void test_threads(void **state)
     check_threads("gpt:1x32", "text/12", 0);
 }
 
-/* The running means of the first normalisation layer, whose input does not depend on the split
- * of a batch over threads, equal those of the whole batch. Parts of 3, 2 and 2 samples are
- * weighted by their size. */
+/* The input of the first normalisation layer does not depend on how threads split a batch, so
+ * its running means equal the means of the whole batch. Parts of 3, 2 and 2 samples are weighted
+ * by their size. */
 static void test_statistics(void **state)
 {
     (void)state;

@@ -206,8 +206,8 @@ static void test_skew(void **state)
     assert_true(skew(&even) < 0.18);
 }
 
-/* Draws from Gamma(alpha, 1) have the mean and the variance alpha. The own logarithm and
- * exponential function agree with libm. */
+/* Draws from Gamma(alpha, 1) have the mean and the variance alpha. dirichlet_log() and
+ * dirichlet_exp() agree with libm. */
 static void test_gamma(void **state)
 {
     (void)state;
@@ -459,8 +459,8 @@ static void test_pure(void **state)
     shard_close(&other);
 }
 
-/* Post-local SGD begins with rounds of one step. Step by step its batches are those of plain
- * training, with none left out. */
+/* Post-local SGD begins with rounds of one step. Step by step, its batches equal the batches of
+ * plain training, and no batch is skipped. */
 static void test_post_local(void **state)
 {
     (void)state;

@@ -221,7 +221,7 @@ static void test_label_members(void **state)
     assert_int_equal(idle, 0);
     owners(&set, "label:2", keys, 2, true, owner);
     assert_true(classes_of(owner, 0, &count) >= CLASSES - 4);
-    /* With so many labels per member, the split is almost like iid. */
+    /* With 100 labels per member, the split is almost like iid. */
     owners(&set, "label:100", keys, 3, true, owner);
     for (uint32_t k = 0; k < 3; k++) {
         assert_int_equal(classes_of(owner, k, &count), CLASSES);

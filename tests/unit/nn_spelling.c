@@ -1,4 +1,5 @@
-/* tests/unit/nn_spelling.c -- the name that was meant: distances, the nearest of some, and what is said. */
+/* tests/unit/nn_spelling.c -- suggestions for misspelt names: distances, the nearest of several
+ * names, and the question "did you mean". */
 #include "nn/math/spelling.h"
 
 #include <setjmp.h>
@@ -39,14 +40,15 @@ static void the_nearest_is_found_in_any_order(void **state)
     }
 }
 
-/* A long name bears more mistakes: a short one that is no further off is not meant. */
+/* A longer name may have more mistakes. A shorter name with fewer mistakes is not suggested if
+ * they are too many for it. */
 static void what_is_near_enough_comes_first(void **state)
 {
     (void)state;
     struct spelling near = {.found = "abcdefgh"};
-    spelling_try(&near, "abcde"); /* 3 mistakes, and 2 are borne. */
+    spelling_try(&near, "abcde"); /* 3 mistakes are too many for a name of this length. */
     assert_null(spelling_meant(&near));
-    spelling_try(&near, "abcdefghijkl"); /* 4, as are borne. */
+    spelling_try(&near, "abcdefghijkl"); /* 4 mistakes are allowed for a name of this length. */
     assert_string_equal(spelling_meant(&near), "abcdefghijkl");
     spelling_try(&near, "abcde");
     assert_string_equal(spelling_meant(&near), "abcdefghijkl");
@@ -84,7 +86,7 @@ static const char *spec_name(size_t i)
     return i < 5 ? names[i] : NULL;
 }
 
-/* A ring takes no value, all others but a half float need one. */
+/* In this test, "ring" and "fp16" take no value, and all other names need one. */
 static bool spec_valid(const char *spec)
 {
     bool value = strchr(spec, ':') != NULL;
@@ -106,8 +108,9 @@ static void specs_are_mended(void **state)
         {"restnet20", ", did you mean resnet:20?"},
         {"torus3x3", ", did you mean torus:3x3?"},
         {"fp61", ", did you mean fp16?"},
-        {"ring5", ", did you mean ring?"}, /* No value goes with it: the name alone. */
-        {"resnet:", ""},                   /* The name is right. */
+        /* A ring takes no value, so the suggestion is the name alone. */
+        {"ring5", ", did you mean ring?"},
+        {"resnet:", ""}, /* The name is right, so there is no suggestion. */
         {"grid", ""},
         {"", ""},
         {"0.1", ""},

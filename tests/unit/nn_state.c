@@ -1,4 +1,5 @@
-/* tests/unit/nn_state.c -- a part's state: what is read is what was written, or nothing is. */
+/* tests/unit/nn_state.c -- saved state of a component: everything that was written is read back,
+ * or reading fails with a message. */
 #include "nn/math/state.h"
 
 #include <errno.h>
@@ -71,7 +72,7 @@ static void test_what_is_read_is_what_was_written(void **unused)
     state_close(&w);
 }
 
-/* Reads the state back and wants the reading to fail with these words. */
+/* Reading the state back must fail with an error message that contains `words`. */
 static void refused(struct state *w, const char *words)
 {
     struct state r;

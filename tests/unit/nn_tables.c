@@ -1,4 +1,5 @@
-/* tests/unit/nn_tables.c -- tables from files to inputs, and the kinds that describe them. */
+/* tests/unit/nn_tables.c -- from the cells of a table file to the inputs of a model, and the
+ * data kinds that describe this. */
 #include "nn_tables.h"
 
 /* Checks that the kind is BASE/columns-...REST and that its columns have names. */
@@ -11,7 +12,8 @@ static void is_kind(const char *kind, const char *base, const char *rest)
         fail_msg("%s: expected %s/columns-...%s", kind, base, rest);
 }
 
-/* Means and deviations are those of the training rows, for both sets. Gaps become the mean. */
+/* Training and held-out rows are standardised by the mean and deviation of the training rows. A
+ * missing value becomes the mean. */
 static void test_standard(void **state)
 {
     (void)state;
@@ -52,7 +54,8 @@ static void test_standard(void **state)
     data_close(&d);
 }
 
-/* Held-out rows do not influence the means: they are scaled by the statistics of the other rows. */
+/* Held-out rows do not influence the means. They are scaled by the statistics of the training
+ * rows. */
 static void test_share(void **state)
 {
     (void)state;
@@ -72,7 +75,8 @@ static void test_share(void **state)
     data_close(&d);
 }
 
-/* A kind with a text says what any files of it become, whatever is in them. */
+/* A data kind that contains column statistics determines the inputs for every file, whatever
+ * values the file has. */
 static void test_of_a_run(void **state)
 {
     (void)state;
@@ -104,7 +108,8 @@ static void test_words(void **state)
     struct data d;
     scratch_count(&s, 1);
     put("a",
-        "p,x,1\ne,y,2\np,y,3\ne,?,4\n"); /* Words in the first row, which come again: no header. */
+        /* Words of the first row occur again, so it is not a header. */
+        "p,x,1\ne,y,2\np,y,3\ne,?,4\n");
     put("test", "e,x,1\np,z,2\n");
     opened(&d, "a", ",label=1", NULL);
     assert_true(d.train.n == 4 && d.train.shape.channels == 3 && d.train.stride == 2);
@@ -125,19 +130,22 @@ static void test_words(void **state)
                            "the label is column 1; categories in column 2, an input for each: "
                            "3 inputs in all; 1 gaps in column 2"));
     data_close(&d);
-    put("a", "p,x,s\ne,y,t\np,x,t\n"); /* Words in the first row, which come again: no header. */
+    /* Words of the first row occur again, so it is not a header. */
+    put("a", "p,x,s\ne,y,t\np,x,t\n");
     put("test", "e,x,s\n");
     opened(&d, "a", ",label=1", NULL);
     assert_true(d.train.n == 3 && d.test.n == 1 && d.train.shape.channels == 4);
     data_close(&d);
-    put("a", "colour,size,y\nred,x,0\nblue,x,1\n"); /* Words that do not come again: a header. */
+    /* The words of the first row do not occur again, so it is a header. */
+    put("a", "colour,size,y\nred,x,0\nblue,x,1\n");
     put("test", "red,x,0\n");
     opened(&d, "a", "", NULL);
     assert_true(d.train.n == 2 && d.train.shape.channels == 3);
     data_close(&d);
 }
 
-/* Half of a set held out is of the same columns, and sets of several files are one. */
+/* The held-out half of a table has the same columns as the other half, and several files are one
+ * table. */
 static void test_words_split(void **state)
 {
     (void)state;
@@ -178,13 +186,13 @@ static void test_refused(void **state)
     refused("a", "", NULL, "a: line 2, column 2: found \"-inf\", expected a number");
     put("a", "1,red,0\n1,5,1\n");
     refused("a", "", NULL, "a: line 2, column 2: found \"5\", expected a category");
-    /* Without header=yes, the words of the first row are not categories. */
+    /* With header=no, the words of the first row make the columns categories. */
     put("a", "u,v,y\n1,2,0\n3,4,1\n");
     refused("a", ",header=no", NULL, "a: line 2, column 1: found \"1\", expected a category");
 }
 
-/* A spread that is small against the numbers is kept: standardised as in doubles, for held-out rows and
- * by a kind, too. */
+/* A deviation that is small against the values is not lost: values are standardised as in double
+ * precision, also in held-out rows and with a given data kind. */
 static void test_small_spread(void **state)
 {
     (void)state;
@@ -217,7 +225,8 @@ static void test_small_spread(void **state)
     }
 }
 
-/* Labels with gaps are as many classes as there are; held-out rows and rows of a run have no others. */
+/* If labels have gaps, the number of classes is the number of labels that occur. Held-out rows
+ * and later files of the run must not have other labels. */
 static void test_absent_classes(void **state)
 {
     (void)state;
@@ -233,11 +242,12 @@ static void test_absent_classes(void **state)
     assert_string_equal(dataset_class(&d.train, 1, out), "1");
     memcpy(kind, d.train.kind, sizeof kind);
     data_close(&d);
-    put("a", "9,5\n"); /* A file of a run need not have all of its classes. */
+    put("a", "9,5\n"); /* A later file of the run need not have all classes. */
     opened(&d, "a", "", kind);
     assert_true(d.train.labels[0] == 2);
     data_close(&d);
-    put("a", "1,0\n2,5\n3,5\n"); /* A part of a run's files, and a held-out set of all classes. */
+    /* The peer has a part of the run's files, and the held-out set has all classes. */
+    put("a", "1,0\n2,5\n3,5\n");
     put("test", "1,7\n2,0\n3,1\n");
     snprintf(spec, sizeof spec, "csv:%s/a,test=%s/test", s.dir, s.dir);
     assert_int_equal(data_open(&d, &(struct data_request){.spec = spec, .part = true}, error), 0);
@@ -253,7 +263,8 @@ static void test_absent_classes(void **state)
             "0-1.5");
 }
 
-/* Too many columns for a text: the kind has a hash, and only the same training set is of it. */
+/* With too many columns for a text, the data kind contains a hash, and only the same training
+ * set has this kind. */
 static void test_wide(void **state)
 {
     (void)state;
@@ -290,7 +301,7 @@ static void test_wide(void **state)
             "400 columns are too many");
 }
 
-/* More columns than that stay as they are. */
+/* A table with more than COLUMNS_MAX_N columns is not scaled. */
 static void test_widest(void **state)
 {
     (void)state;
@@ -311,7 +322,8 @@ static void test_widest(void **state)
     free(text);
 }
 
-/* Rows stay sparse: only what is written is scaled, and only where columns are far apart. */
+/* Sparse rows stay sparse: only stored entries are scaled, and only if the ranges of the columns
+ * are very different. */
 static void test_sparse(void **state)
 {
     (void)state;
@@ -327,7 +339,8 @@ static void test_sparse(void **state)
     char kind[DATA_KIND_MAX];
     strcpy(kind, d.train.kind);
     data_close(&d);
-    put("a", "1 1:100\n-1 2:1\n"); /* 100 times as far, and no more. */
+    /* The ranges of the columns differ by a factor of 100, which is not enough for scaling. */
+    put("a", "1 1:100\n-1 2:1\n");
     assert_int_equal(open_table(&d, "libsvm", "a", ",features=4", NULL), 0);
     assert_string_equal(d.train.kind, "libsvm/4x2/pm");
     assert_string_equal(d.note, "");
@@ -340,7 +353,7 @@ static void test_sparse(void **state)
     data_close(&d);
 }
 
-/* Left as they are, columns far apart are worth a word. */
+/* If columns of very different ranges are not scaled, a warning is given. */
 static void test_warning(void **state)
 {
     (void)state;

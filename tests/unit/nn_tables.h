@@ -1,5 +1,5 @@
-/* tests/unit/nn_tables.h -- shared by the tests of tables: writing files, opening them, errors,
- * and inputs. */
+/* tests/unit/nn_tables.h -- helpers for the tests of tables: write and open files, check error
+ * messages and inputs. */
 #ifndef NN_TABLES_H
 #define NN_TABLES_H
 
@@ -22,7 +22,7 @@ static inline void put(const char *name, const char *text)
     scratch_put(&s, name, text, strlen(text));
 }
 
-/* Open "KIND:DIR/NAME,test=DIR/test[rest]". */
+/* Opens "KIND:DIR/NAME,test=DIR/test[rest]". */
 static inline int open_table(struct data *d, const char *format, const char *name, const char *rest,
                              const char *kind)
 {
@@ -50,7 +50,7 @@ static inline void refused(const char *name, const char *rest, const char *kind,
     assert_null(d.train.columns);
 }
 
-/* The inputs of sample i. */
+/* Checks the inputs of sample i. */
 static inline void check_sample(const struct dataset *d, size_t i, const float *want, size_t n)
 {
     float out[32];

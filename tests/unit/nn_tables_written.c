@@ -1,7 +1,9 @@
-/* tests/unit/nn_tables_written.c -- how tables are written: notations of numbers, encodings, line ends. */
+/* tests/unit/nn_tables_written.c -- how tables are written: notations of numbers, text
+ * encodings, line ends. */
 #include "nn_tables.h"
 
-/* The cells of one column and what they are as numbers: unscaled, of a table of ten rows. */
+/* The cells of one column in a table, and the numbers that they must be read as, without
+ * scaling. */
 struct written
 {
     const char *separator, *cells[3];
@@ -25,8 +27,10 @@ static void test_notations(void **state)
         {";", {"0,134", "-1,250", "3"}, {0.134f, -1.25f, 3}},
         {";", {"0,134", "1,250", "2,5"}, {0.134f, 1.25f, 2.5f}},
         {",", {"\"1,957.25\"", "\"12\"", "-3.5"}, {1957.25f, 12, -3.5f}},
-        {",", {"\"1,957\"", "\"12\"", "3"}, {1957, 12, 3}}, /* The comma separates cells. */
-        {";", {"1,957", "12", "3"}, {1.957f, 12, 3}},       /* or numbers. */
+        /* The comma separates cells here, so it cannot be a decimal mark. */
+        {",", {"\"1,957\"", "\"12\"", "3"}, {1957, 12, 3}},
+        /* The comma does not separate cells here, so it is a decimal mark. */
+        {";", {"1,957", "12", "3"}, {1.957f, 12, 3}},
         /* Groups of thousands do not begin with 0. */
         {";", {"1.713", "0.250", "3"}, {1.713f, 0.25f, 3}},
         /* Groups of thousands have three digits. */
@@ -36,7 +40,8 @@ static void test_notations(void **state)
         {";", {"1.713e+02", "2.370e+00", "3"}, {171.3f, 2.37f, 3}},
         {";", {"1.713", "1.234.567", "3"}, {1713, 1234567, 3}},
         {",", {"1.713 \xe2\x82\xac", "3 \xe2\x82\xac", "4 \xe2\x82\xac"}, {1.713f, 3, 4}},
-        {"\t", {"1,957", "12,5", "3"}, {1.957f, 12.5f, 3}}, /* Told by another cell. */
+        /* The cell 12,5 shows that the comma is a decimal mark. */
+        {"\t", {"1,957", "12,5", "3"}, {1.957f, 12.5f, 3}},
         {"\t", {"1,957", "1,234,567", "3"}, {1957, 1234567, 3}},
         {";", {"1.957,25", "12", "1.000"}, {1957.25f, 12, 1000}},
         {",", {"1.957", "2.100", "3.000"}, {1.957f, 2.1f, 3}},
@@ -149,8 +154,8 @@ static void test_no_notation(void **state)
     }
 }
 
-/* Columns of one file tell each other's decimal mark, and each has its own unit; the first row of such
- * numbers is no header. */
+/* The columns of a file determine the decimal mark together, and each column has its own unit. A
+ * first row of such numbers is not a header. */
 static void test_notations_of_a_file(void **state)
 {
     (void)state;
@@ -164,20 +169,22 @@ static void test_notations_of_a_file(void **state)
     check_sample(&d.train, 1, (float[]){-1.25f, 2.5f, 4}, 3);
     check_sample(&d.test, 0, (float[]){0.5f, 1, 3}, 3);
     data_close(&d);
-    put("a", "price;n;y\n12,50;1.000;0\n1.200,75;2.000;1\n"); /* So 1.000 is a thousand. */
+    /* The prices have a decimal comma, so 1.000 is one thousand. */
+    put("a", "price;n;y\n12,50;1.000;0\n1.200,75;2.000;1\n");
     put("test", "price;n;y\n0,5;3.000;1\n");
     opened(&d, "a", ",scale=none", NULL);
     check_sample(&d.train, 0, (float[]){12.5f, 1000}, 2);
     check_sample(&d.test, 0, (float[]){0.5f, 3000}, 2);
     data_close(&d);
-    put("test", "price;n;y\n0.5;3;1\n"); /* Held-out files write as the training files do. */
+    /* A held-out file must have the notation of the training files. */
+    put("test", "price;n;y\n0.5;3;1\n");
     refused("a", "", NULL,
             "test: line 2, column 1 (\"price\"): found \"0.5\", expected a number with a "
             "decimal comma");
 }
 
-/* Points that may separate thousands are read as the other columns of the same files require. A
- * file that is opened for a model (eval, predict) is judged by its own cells. */
+/* A point that may separate thousands is read as the other columns of the same files require. A
+ * file that is opened for a trained model (eval, predict) is judged by its own cells. */
 static void test_points_of_a_file(void **state)
 {
     (void)state;
@@ -195,14 +202,16 @@ static void test_points_of_a_file(void **state)
     data_close(&d);
     opened(&d, "a", "", kind);
     data_close(&d);
-    put("test", "f;v;d;y\n7;1;1.002;0\n"); /* Held-out files write as the training files do. */
+    /* A held-out file is read in the notation of the training files. */
+    put("test", "f;v;d;y\n7;1;1.002;0\n");
     opened(&d, "a", ",scale=none", NULL);
     check_sample(&d.test, 0, (float[]){7, 1, 1.002f}, 3);
     data_close(&d);
     put("a", "f;v;d;y\n7;1;1.001;0\n8;2;1.713;1\n");
     refused("a", "", kind,
             "a: line 2, column 3 (\"d\"): found \"1.001\", expected a number that can");
-    refused("a", ",divide=2", NULL, /* Such numbers have no notations, but the check is the same. */
+    /* With divide= the kind stores no notation, but the check is the same. */
+    refused("a", ",divide=2", NULL,
             "a: line 2, column 3: found \"1.001\", expected a number that can be read in one way");
     put("a", "f;v;d;y\n7;1;1.001;0\n8;2.5;1.713;1\n");
     put("test", "f;v;d;y\n7;0.5;1.002;0\n");
@@ -212,10 +221,13 @@ static void test_points_of_a_file(void **state)
     data_close(&d);
     put("a", "f;v;d;y\n7;1;1.001;0\n8;2;1.713;1\n");
     refused("a", "", kind, "a: line 2, column 3: found \"1.001\", expected a number that can");
-    put("a", "f;v;d;y\n0,5;0.5;1.001;0\n"); /* Columns with both decimal marks. */
+    /* Other columns have both decimal marks, so 1.001 is ambiguous. */
+    put("a", "f;v;d;y\n0,5;0.5;1.001;0\n");
     refused("a", "", NULL,
             "a: line 2, column 3 (\"d\"): found \"1.001\", expected a number that can");
-    put("a", "f;v;d;y\n1,957;2;1.001;0\n"); /* A comma by the separator alone decides nothing. */
+    /* The comma in 1,957 is read as a decimal mark only because the separator is a semicolon, so
+     * 1.001 stays ambiguous. */
+    put("a", "f;v;d;y\n1,957;2;1.001;0\n");
     refused("a", "", NULL,
             "a: line 2, column 3 (\"d\"): found \"1.001\", expected a number that can");
 }
@@ -231,8 +243,8 @@ struct text
         literal, sizeof(literal) - 1                                                               \
     }
 
-/* One table in other encodings, with other line ends and with a line that says its separator: the same set,
- * and the same names of its classes. */
+/* One table in other encodings, with other line ends and with a line that names the separator
+ * gives the same data set and class names. */
 static void test_encodings(void **state)
 {
     (void)state;
@@ -285,7 +297,8 @@ static void test_encodings(void **state)
     }
 }
 
-/* Rows of a libsvm with a byte order mark, in UTF-16 or with carriage returns alone are rows. */
+/* libsvm rows are read with a byte order mark, in UTF-16, and with carriage returns as line
+ * ends. */
 static void test_encodings_of_libsvm(void **state)
 {
     (void)state;

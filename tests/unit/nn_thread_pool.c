@@ -1,5 +1,5 @@
-/* tests/unit/nn_thread_pool.c -- crews: each job is done once, and is done when it has been awaited, in whatever
- * order that is. */
+/* tests/unit/nn_thread_pool.c -- thread pools: each job runs once, and is complete after it has
+ * been awaited, in every order of awaiting. */
 #include "nn/math/thread_pool.h"
 
 #include <setjmp.h>
@@ -12,12 +12,13 @@
 
 enum { JOBS = 500 };
 
-/* No lock in sight: a race here is one of the crew's. */
+/* One job. It has no lock, so that a race found here is a fault of the thread pool. */
 struct task
 {
     struct thread_pool_job job;
     uint32_t count, member, sum;
-    const struct task *before; /* Awaited before this one was given. */
+    /* A job that was awaited before this one was given to the pool. NULL: none. */
+    const struct task *before;
 };
 
 static void run(void *self, uint32_t member)
@@ -44,7 +45,7 @@ static void check_order(uint32_t n_members, int step)
     }
     for (size_t k = 0, i = 0; k < JOBS; k++, i = (i + (size_t)step) % JOBS) {
         thread_pool_await(c, &task[i].job);
-        thread_pool_await(c, &task[i].job); /* Once more: it is done. */
+        thread_pool_await(c, &task[i].job); /* A complete job can be awaited again. */
         assert_int_equal(task[i].count, 1);
         assert_int_equal(task[i].sum, i / 10 + 1);
         assert_true(task[i].member < n_members);
@@ -57,7 +58,7 @@ static void test_orders(void **state)
     (void)state;
     for (uint32_t n = 1; n <= 5; n++) {
         check_order(n, 1);
-        check_order(n, JOBS - 1); /* Backwards. */
+        check_order(n, JOBS - 1); /* Awaits the jobs in reverse order. */
         check_order(n, 7);
     }
 }

@@ -1,6 +1,6 @@
-/* tests/unit/nn_tile.c -- small products: every build of the kernels that runs
- * here against plain loops in double, over sizes around the tiles', strides of
- * both kinds, runs, sums; nothing is read or written beyond the rows. */
+/* tests/unit/nn_tile.c -- small matrix products: every build of the kernels that this CPU can
+ * run against plain loops in double precision, with sizes around the tile size, row and column
+ * strides, runs and sums. Nothing beyond the rows is read or written. */
 #include "nn/math/rng.h"
 #include "nn/math/tile.h"
 #include "nn_ref.h"
@@ -17,8 +17,8 @@ enum { A_FLOATS = 40000, B_FLOATS = 70000, C_FLOATS = 12000 };
 
 static float a[A_FLOATS], b[B_FLOATS], c[C_FLOATS], want[C_FLOATS], before[C_FLOATS], bias[100];
 
-/* t's c by the kernels against the reference: the elements within k eps, all
- * between and behind the rows untouched. */
+/* Compares the product t with the reference: results within k eps, and floats between and after
+ * the rows unchanged. */
 static void check(const struct tile_kernels *kernels, struct tile_product t)
 {
     size_t runs = t.runs > 0 ? t.runs : 1;
@@ -86,7 +86,8 @@ static void test_sizes(void **state)
     with_all(sizes);
 }
 
-/* A convolution's: overlapping rows, a run per row of the kernel. */
+/* Products as in a convolution: rows of `a` overlap, and each row of the convolution's kernel is
+ * one run. */
 static void runs(const struct tile_kernels *kernels)
 {
     for (size_t kernel = 1; kernel <= 5; kernel += 2)
@@ -122,7 +123,7 @@ static void test_runs(void **state)
     with_all(runs);
 }
 
-/* Sixteen by sixteen have a kernel of their own. */
+/* Products with k = 16 have kernels of their own. */
 static void slim(const struct tile_kernels *kernels)
 {
     for (size_t m = 1; m <= 40; m++)
@@ -148,7 +149,7 @@ static void test_slim(void **state)
     with_all(slim);
 }
 
-/* Through the ReLU too. */
+/* A NaN reaches the results, through the ReLU too. */
 static void nans(const struct tile_kernels *kernels)
 {
     float row[70];
@@ -176,7 +177,7 @@ static void test_nans(void **state)
     with_all(nans);
 }
 
-/* Zeros of each size: no elements, and sums of nothing. */
+/* Sizes of 0: products without elements, and sums without terms. */
 static void empty(const struct tile_kernels *kernels)
 {
     struct tile_product t = {.a = a, .a_row = 3, .a_col = 1, .b = b, .ldb = 40, .ldc = 40};
@@ -198,8 +199,8 @@ static void test_empty(void **state)
     with_all(empty);
 }
 
-/* The bytes after a row of b or c may have any value: rows of exact size at the end of exact
- * memory, with NaN between the rows of b. */
+/* The bytes after a row of b or c may have any value: the last row ends at the end of its
+ * memory, and NaN is between the rows of b. */
 static void ends(const struct tile_kernels *kernels)
 {
     for (size_t n = 1; n <= 40; n++) {
@@ -235,7 +236,7 @@ static void test_ends(void **state)
     with_all(ends);
 }
 
-/* A row's bits do not depend on how many rows there are. */
+/* The bits of a row do not depend on the number of rows. */
 static void rows_alone(const struct tile_kernels *kernels)
 {
     struct tile_product t = {.m = 61,
@@ -263,7 +264,7 @@ static void test_rows_alone(void **state)
     with_all(rows_alone);
 }
 
-/* The choice is one of those that run here. */
+/* The kernels that tile_product() selects are one of the builds that this CPU can run. */
 static void test_choice(void **state)
 {
     (void)state;

@@ -17,13 +17,13 @@
 
 enum {
     N_TRAIN = 200,
-    N_TEST = 333, /* No multiple of any batch. */
+    N_TEST = 333, /* Not a multiple of any batch size. */
     BATCH = 16,
-    N_FEATURES = 60, /* How many a row has; six a class. */
+    N_FEATURES = 60, /* Features per row, six for each of ten classes. */
     CONTEXT = 12
 };
 
-/* Ten classes: one of ten stripes is bright, on a noisy ground. */
+/* Images of ten classes: the class decides which of ten stripes is bright on a noisy background. */
 static inline void fill_images(struct dataset *d, uint64_t key)
 {
     size_t dim = dataset_dim(d), plane = (size_t)d->shape.height * d->shape.width;
@@ -35,8 +35,8 @@ static inline void fill_images(struct dataset *d, uint64_t key)
         }
 }
 
-/* Feature j of a row of class k: bright where it is one of the class's; else,
- * mostly, 0. Rows and sparse rows have the same. */
+/* Returns feature j of row i: at least 1 if the feature belongs to the class `label`, else
+ * mostly 0. Dense and sparse rows have the same features. */
 static inline float feature(uint64_t key, size_t i, size_t j, uint32_t label)
 {
     uint64_t bits = rng_at(key, i * N_FEATURES + j);
@@ -68,15 +68,15 @@ static inline void fill_sparse(struct dataset *d, uint64_t key)
     d->start[d->n] = at;
 }
 
-/* A text that repeats itself, here and there otherwise. */
+/* A text that repeats itself, with random changes. */
 static inline void fill_text(struct dataset *d, uint64_t key)
 {
     for (size_t i = 0; i <= d->n * CONTEXT; i++)
         d->text[i] = rng_at(key, i) % 16 == 0 ? '?' : (uint8_t) "gossip "[i % 7];
 }
 
-/* A set of n samples of "mnist", "cifar10", "csv/60x10/0", "libsvm/60x10/0" or
- * "text/12". */
+/* Makes a data set of n samples of the kind "mnist", "cifar10", "csv/60x10/0", "libsvm/60x10/0"
+ * or "text/12". */
 static inline void fill_set(struct dataset *d, const char *kind, size_t n, uint64_t who)
 {
     uint64_t key = rng_key(1, RNG_TEST, who, 0);
@@ -110,7 +110,8 @@ struct bed
     float *x;
 };
 
-/* A bed is opened, then config may be changed, then it is started. */
+/* Opens a trainer's test bed. The caller may then change b->config, and starts the bed with
+ * bed_start(). */
 static inline void bed_open_on(struct bed *b, const char *spec, const char *kind, uint64_t peer)
 {
     static char error[MODEL_ERROR_MAX];

@@ -39,8 +39,8 @@ static void test_sums(void **state)
     }
 }
 
-/* Element by element there is one way to round: bits are equal. What lies
- * behind the end stays. */
+/* Updates element by element can be rounded in one way only, so the bits are equal. Floats after
+ * the end do not change. */
 static void test_updates(void **state)
 {
     (void)state;
@@ -84,7 +84,7 @@ static void test_finite(void **state)
         }
 }
 
-/* Any bit of any element changes the hash; so do the length and the order. */
+/* Every bit of every element changes the hash, and so do the length and the order. */
 static void test_hash(void **state)
 {
     (void)state;
@@ -102,7 +102,8 @@ static void test_hash(void **state)
             assert_true(vec_hash(v, 19) != h);
             memcpy(&v[i], &word, sizeof word);
         }
-    for (size_t i = 1; i < 19; i++) { /* Also across the four chains. */
+    /* The order counts between elements of different chains of the hash, too. */
+    for (size_t i = 1; i < 19; i++) {
         float t = v[0];
         v[0] = v[i];
         v[i] = t;

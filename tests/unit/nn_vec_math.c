@@ -1,5 +1,5 @@
-/* tests/unit/nn_vec_math.c -- exp, tanh and sigmoid against libm's in double
- * over all exponents, at the edges, and in vector code of each level. */
+/* tests/unit/nn_vec_math.c -- exp, tanh and sigmoid against libm in double precision: over all
+ * exponents, at the ends of their ranges, and in vector code for each instruction set. */
 #include "nn/math/vec_math.h"
 
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 
 enum {
     RUN = 4096,
-    STEP = 4099 /* From one float's bits to the next looked at. */
+    STEP = 4099 /* Distance between the bits of consecutive tested floats. */
 };
 
 typedef void (*run_fn)(float *restrict to, const float *restrict x);
@@ -38,7 +38,7 @@ static double sigmoid(double x)
     return 1 / (1 + exp(-x));
 }
 
-/* The distance in units of the last place of the true value as a float. */
+/* Returns the error of `got` in units in the last place of the true value as a float. */
 static double ulps(float got, double want)
 {
     int exponent;
@@ -47,8 +47,7 @@ static double ulps(float got, double want)
     return fabs((double)got - want) / ldexp(1, exponent - 24);
 }
 
-/* Every STEP-th float there is; below `least` it is next to 0, above `most`
- * infinite. */
+/* Tests every STEP-th float. The result must be near 0 below `least` and infinite above `most`. */
 static void sweep(run_fn run, double (*true_value)(double), double worst, float least, float most)
 {
     static float x[RUN], y[RUN];

@@ -1,5 +1,5 @@
-/* tests/unit/topology_contract.c -- every family keeps the contract of
- * topology.h for every number of peers. */
+/* tests/unit/topology_contract.c -- every family of graphs keeps the contract of topology.h for
+ * every number of peers. */
 #include "nn/math/rng.h"
 #include "topology/topology.h"
 
@@ -91,7 +91,7 @@ static void check_simple(const struct graph *g, const char *spec)
             check(has_edge(g, w, v), "symmetric", spec, g->n);
             sum += topology_weight(graph_degree(g, v), graph_degree(g, w));
         }
-        /* The self-weight takes the rest, and there is some. */
+        /* The weight of a peer's own model is 1 - sum, which is above 0. */
         check(sum < 1.0 && sum >= 0.0, "weights of others sum to less than 1", spec, g->n);
     }
 }
@@ -126,7 +126,7 @@ static void test_contract(void **state)
     }
 }
 
-/* Every family of the table is among the specs above. */
+/* Every family in topology_all[] is among the tested specs. */
 static void test_all_families_are_tested(void **state)
 {
     (void)state;
@@ -141,7 +141,7 @@ static void test_all_families_are_tested(void **state)
     }
 }
 
-/* Floyd and Warshall's distances, the stupid way. */
+/* Distances between all vertices, in hops, by the algorithm of Floyd and Warshall. */
 static void oracle(const struct graph *g, uint32_t hops[SMALL][SMALL])
 {
     for (uint32_t a = 0; a < g->n; a++)
@@ -194,7 +194,7 @@ static void test_disconnected(void **state)
     assert_int_equal(graph_eccentricity(&g, 2), UINT32_MAX);
 }
 
-/* The smallest and the largest degree. */
+/* Finds the smallest and the largest degree, and the number of vertices with the largest. */
 static void degrees(const char *spec, uint32_t n, uint32_t *min, uint32_t *max, uint32_t *at_max)
 {
     struct graph g;
@@ -230,25 +230,25 @@ static void test_degrees(void **state)
     expect_degree("torus", 4, 2);
     expect_degree("torus", 9, 4);
     expect_degree("torus", 16, 4);
-    expect_degree("torus", 8, 3);      /* 2 x 4 */
-    expect_degree("torus", 13, 4);     /* Prime: twisted. */
-    expect_degree("torus:2x7", 14, 3); /* As asked, */
+    expect_degree("torus", 8, 3);      /* A torus of 2 x 4 peers. */
+    expect_degree("torus", 13, 4);     /* 13 is prime, so the torus is twisted. */
+    expect_degree("torus:2x7", 14, 3); /* The spec sets the sides. */
     expect_degree("torus", 14, 4);     /* Without sizes in the spec, the torus is twisted. */
     expect_degree("torus:1x14", 14, 2);
     expect_degree("complete", 17, 16);
-    expect_degree("exponential", 16, 7); /* +-1, +-2, +-4, 8 */
+    expect_degree("exponential", 16, 7); /* Neighbours are at the distances +-1, +-2, +-4 and 8. */
     expect_degree("exponential", 2, 1);
     for (uint32_t n = 6; n <= SMALL; n++)
         expect_degree("regular:4", n, 4);
     for (uint32_t n = 4; n <= SMALL; n += 2)
         expect_degree("regular:3", n, 3);
-    expect_degree("regular:4", 4, 3); /* Too few peers: complete. */
+    expect_degree("regular:4", 4, 3); /* With too few peers, the graph is complete. */
     expect_degree("regular:4", 5, 4);
     expect_degree("regular:38", 40, 38);
     expect_degree("regular:30", 1009, 30);
 }
 
-/* n and K both odd: exactly one vertex has a neighbour more. */
+/* If n and K are both odd, exactly one vertex has K + 1 neighbours. */
 static void test_odd_regular(void **state)
 {
     (void)state;
@@ -277,7 +277,7 @@ static void test_seeds_differ(void **state)
     graph_close(&b);
 }
 
-/* Over many draws each pair is an edge about equally often: K / (n - 1). */
+/* Over many seeds, each pair is an edge with the probability K / (n - 1). */
 static void test_regular_is_uniform(void **state)
 {
     (void)state;
@@ -291,13 +291,13 @@ static void test_regular_is_uniform(void **state)
                 count[v][g.neighbour[i]]++;
         graph_close(&g);
     }
-    /* p = 1/3: standard deviation sqrt(2000 * 2/9) = 21; five of them. */
+    /* p = 1/3, so a standard deviation is sqrt(2000 * 2/9) = 21. The range is +- five of them. */
     for (uint32_t a = 0; a < N; a++)
         for (uint32_t b = 0; b < a; b++)
             assert_in_range(count[a][b], 2000 / 3 - 106, 2000 / 3 + 106);
 }
 
-/* One in 550 cubic graphs of 8 vertices is two times K4: never drawn. */
+/* One in 550 cubic graphs of 8 vertices is not connected (two K4). Such a graph is never drawn. */
 static void test_regular_is_connected(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* tests/unit/topology_families.c -- graphs that libraries have, against closed forms: eigenvalues,
- * degrees, diameters, and what random ones are on average. */
+/* tests/unit/topology_families.c -- well-known graph families against closed forms: eigenvalues,
+ * degrees, diameters, and averages of random graphs. */
 #include "topology/topology.h"
 
 #include <math.h>
@@ -69,7 +69,7 @@ static void expect_diameter(const char *spec, uint32_t n, uint32_t diameter)
     graph_close(&g);
 }
 
-/* Any number of peers that a cluster may have gives a connected graph. */
+/* Every number of peers that a cluster may have gives a connected graph. */
 static void test_connected(void **state)
 {
     static const char *const specs[] = {"path",       "grid",
@@ -88,8 +88,8 @@ static void test_connected(void **state)
         }
 }
 
-/* A path's matrix is 1 - L / 3, and L has the eigenvalues 2 - 2 cos(pi k / n); of two peers it is
- * their mean. */
+/* The mixing matrix of a path is 1 - L / 3, where the Laplacian L has the eigenvalues 2 - 2
+ * cos(pi k / n). For two peers, the matrix averages them. */
 static void test_path(void **state)
 {
     (void)state;
@@ -100,8 +100,8 @@ static void test_path(void **state)
     expect_diameter("path", 2, 1);
 }
 
-/* Edges of a border have other weights than those inside, but where both sides are 2 or one is 1.
- * So a grid is looked at edge by edge. */
+/* Edges at the border of a grid have other weights than edges inside, unless both sides are 2 or
+ * one side is 1. There is thus no closed form, and every pair of vertices is checked. */
 static void expect_grid(const char *spec, uint32_t n, uint32_t cols)
 {
     struct graph g = build(spec, n, SEED);
@@ -124,12 +124,12 @@ static void test_grid(void **state)
     (void)state;
     expect_grid("grid", 16, 4);
     expect_grid("grid", 32, 8);
-    expect_grid("grid", 13, 4); /* The last row has one. */
+    expect_grid("grid", 13, 4); /* The last row has one peer. */
     expect_grid("grid", 7, 3);
     expect_grid("grid", 3, 2);
     expect_grid("grid", 1009, 32);
     expect_grid("grid:2x7", 14, 7);
-    expect_grid("grid:2x7", 13, 4); /* One has died. */
+    expect_grid("grid:2x7", 13, 4); /* With 13 peers, the sides 2x7 in the spec do not apply. */
     expect_grid("grid:1x9", 9, 9);
     expect_diameter("grid", 64, 14);
     expect_diameter("grid:4x8", 32, 10);
@@ -137,7 +137,7 @@ static void test_grid(void **state)
     expect_spectrum("grid:1x9", 9, (1 + 2 * cos(pi / 9)) / 3, (1 + 2 * cos(pi * 8 / 9)) / 3);
 }
 
-/* With 2^m vertices: (1 + m - 2 j) / (1 + m) for the numbers with j bits. */
+/* With 2^m vertices, the eigenvalues are (1 + m - 2 j) / (1 + m) for j = 0 to m. */
 static void test_hypercube(void **state)
 {
     (void)state;
@@ -155,7 +155,8 @@ static void test_hypercube(void **state)
     }
 }
 
-/* Two parts of m: (1 - m) / (1 + m) once, and 1 / (1 + m) else. 1 and n - 1: a star. */
+/* With two halves of m vertices, the eigenvalue (1 - m) / (1 + m) occurs once, and 1 / (1 + m)
+ * otherwise. Parts of 1 and n - 1 vertices are a star. */
 static void test_bipartite(void **state)
 {
     (void)state;
@@ -167,11 +168,13 @@ static void test_bipartite(void **state)
     expect_spectrum("bipartite:1,7", 8, 1 - 1.0 / 8, 0);
     expect_diameter("bipartite", 64, 2);
     expect_diameter("bipartite", 2, 1);
-    struct graph g = build("bipartite:3,5", 17, SEED); /* 17 * 3 / 8 = 6.4 */
+    /* The first part has 6 peers, because 17 * 3 / 8 = 6.4. */
+    struct graph g = build("bipartite:3,5", 17, SEED);
     assert_int_equal(n_edges(&g), 6 * 11);
     assert_int_equal(graph_degree(&g, 0), 11);
     graph_close(&g);
-    g = build("bipartite:1,999", 10, SEED); /* No peer is isolated: one stays in the other half. */
+    /* Each part has at least one peer, so no peer is isolated. */
+    g = build("bipartite:1,999", 10, SEED);
     assert_int_equal(n_edges(&g), 9);
     graph_close(&g);
     g = build("bipartite:999,1", 10, SEED);
@@ -180,7 +183,7 @@ static void test_bipartite(void **state)
     graph_close(&g);
 }
 
-/* n - 1 edges that connect are a tree; rows are full but for the last. */
+/* A connected graph with n - 1 edges is a tree. All its rows but the last are full. */
 static void test_tree(void **state)
 {
     (void)state;
@@ -190,19 +193,20 @@ static void test_tree(void **state)
         assert_true(graph_connected(&g) && most_neighbours(&g) <= 4);
         graph_close(&g);
     }
-    expect_diameter("tree", 63, 10); /* Six rows: five up, five down. */
+    /* A tree of six rows: the longest path goes five edges up and five down. */
+    expect_diameter("tree", 63, 10);
     expect_diameter("tree:3", 40, 6);
     expect_diameter("tree:100", 64, 2);
-    expect_spectrum("tree:99", 50, 1 - 1.0 / 50, 0); /* A star. */
+    expect_spectrum("tree:99", 50, 1 - 1.0 / 50, 0); /* This tree is a star. */
 }
 
-/* A peer is a leaf of at least one of both trees, but for 0; a leaf has one edge in it. */
+/* Every peer but 0 is a leaf of at least one of the two trees, and has one edge in this tree. */
 static void test_trees(void **state)
 {
     (void)state;
     for (uint32_t n = 4; n <= MOST; n++) {
         struct graph g = build("trees", n, SEED);
-        double depth = floor(log2(n - 1)) + 1; /* Edges from 0 to the lowest leaf, at most. */
+        double depth = floor(log2(n - 1)) + 1; /* Largest number of edges from peer 0 to a leaf. */
         for (uint32_t v = 1; v < n; v++)
             if (graph_degree(&g, v) > 4)
                 fail_msg("trees, n = %u: %u has %u neighbours", n, v, graph_degree(&g, v));
@@ -216,11 +220,11 @@ static void test_trees(void **state)
     struct graph g = build("trees", 8, SEED);
     for (size_t i = 0; i < sizeof eight / sizeof *eight; i++)
         assert_true(has_edge(&g, eight[i][0], eight[i][1]));
-    assert_int_equal(n_edges(&g), 12); /* 5-6 and 1-2 are in both. */
+    assert_int_equal(n_edges(&g), 12); /* The edges 5-6 and 1-2 are in both trees. */
     graph_close(&g);
 }
 
-/* ---- random ones ---- */
+/* ---- random graphs ---- */
 
 static bool same(const struct graph *a, const struct graph *b)
 {
@@ -240,8 +244,8 @@ static void test_seeds_differ(void **state)
     }
 }
 
-/* Every pair about equally often: 2,000 draws, five standard deviations of sqrt(2000 p (1 - p)). Of
- * 12 peers with P = 0.5 seldom one is alone. */
+/* Each pair is an edge about equally often: 2,000 draws, within five standard deviations
+ * sqrt(2000 p (1 - p)). With 12 peers and P = 0.5, a peer is rarely isolated. */
 static void test_er(void **state)
 {
     enum { N = 12, DRAWS = 2000 };
@@ -262,8 +266,8 @@ static void test_er(void **state)
     graph_close(&g);
 }
 
-/* Components are joined by as few edges as possible: here almost no pair is drawn, so that the
- * graph is a tree. A random recursive tree of 300 vertices is about 20 deep. */
+/* Components are joined by as few edges as possible. Here almost no pair is drawn as an edge, so
+ * the graph is a tree. A random recursive tree of 300 vertices has a depth of about 20. */
 static void test_joined(void **state)
 {
     (void)state;
@@ -275,8 +279,8 @@ static void test_joined(void **state)
     }
 }
 
-/* The ends that stay are those of the ring. With 1,000 peers their share is P within five
- * standard deviations (2,000 ends, P = 0.1: about 67). */
+/* Ends of edges that are not rewired stay on the ring. With 1,000 peers, the share of rewired
+ * ends is P within five standard deviations (2,000 ends, P = 0.1: about 67). */
 static void test_small_world(void **state)
 {
     uint32_t stayed = 0;
@@ -284,31 +288,33 @@ static void test_small_world(void **state)
     struct graph g = build("small-world", 1000, SEED);
     for (uint32_t v = 0; v < 1000; v++)
         stayed += has_edge(&g, v, (v + 1) % 1000) + has_edge(&g, v, (v + 2) % 1000);
-    assert_in_range(stayed, 1800 - 67, 1800 + 67 + 8); /* Some come back to where they were. */
+    /* Some ends are rewired to their former place, so the upper bound is larger by 8. */
+    assert_in_range(stayed, 1800 - 67, 1800 + 67 + 8);
     assert_int_equal(n_edges(&g), 2000);
-    assert_true(graph_diameter(&g) < 40); /* The diameter of the ring is 250. */
+    assert_true(graph_diameter(&g) < 40); /* The ring has the diameter 250. */
     graph_close(&g);
     g = build("small-world:6,0", 30, SEED);
     for (uint32_t v = 0; v < 30; v++)
         assert_true(graph_degree(&g, v) == 6 && has_edge(&g, v, (v + 3) % 30));
     graph_close(&g);
-    g = build("small-world:6,0.5", 7, SEED); /* Too few: complete. */
+    g = build("small-world:6,0.5", 7, SEED); /* With too few peers, the graph is complete. */
     assert_int_equal(n_edges(&g), 21);
     graph_close(&g);
     expect_spectrum("small-world:2,0", 64, (1 + 2 * cos(2 * pi / 64)) / 3, -1.0 / 3);
 }
 
-/* ---- momentum: of the consensus phase (peer/node/distance_bound.h) ---- */
+/* ---- momentum of the consensus phase (peer/node/distance_bound.h) ---- */
 
-/* The greatest factor by which momentum m leaves an error of an eigenvalue, in the long run. */
+/* Returns the factor per round, in the long run, of an error with the eigenvalue lambda under
+ * momentum m. */
 static double root_of(double lambda, double m)
 {
     double b = lambda + m, d = b * b - 4 * m;
     return d < 0 ? sqrt(m) : (fabs(b) + sqrt(d)) / 2;
 }
 
-/* The best momentum shrinks all errors by sqrt(m) per round, also with a tiny gap and with
- * eigenvalues near -1. No other m is better. */
+/* The best momentum m shrinks all errors by sqrt(m) per round, also with a tiny spectral gap and
+ * with eigenvalues near -1. No other momentum is better. */
 static void test_momentum(void **state)
 {
     static const struct
@@ -326,7 +332,9 @@ static void test_momentum(void **state)
         double m = spectrum_momentum(&s);
         double worst = fmax(root_of(s.lambda_2, m), root_of(s.lambda_n, m));
         assert_true(m >= 0 && m < 1);
-        if (!(fabs(worst - sqrt(m)) <= 1e-7)) /* Both roots are one: 1e-16 under a root. */
+        /* Both roots are equal, so a rounding error of 1e-16 is under a square root and becomes
+         * 1e-8. */
+        if (!(fabs(worst - sqrt(m)) <= 1e-7))
             fail_msg("%s, n = %u: %.12g, want %.12g", known[i].spec, known[i].n, worst, sqrt(m));
         for (double other = 0; other < 1; other += 1.0 / 64)
             assert_true(fmax(root_of(s.lambda_2, other), root_of(s.lambda_n, other))

@@ -1,5 +1,6 @@
-/* tests/unit/topology_matching.c -- schedules with one partner per round: the matchings, the
- * contraction of a pass, which passes are exact, and which graphs consist of pairs. */
+/* tests/unit/topology_matching.c -- schedules in which a peer has one partner per round: their
+ * matchings, the contraction of a pass, which schedules are exact, and which families consist of
+ * pairs. */
 #include "topology/round_schedule.h"
 #include "topology/topology.h"
 
@@ -23,7 +24,8 @@ static struct round_schedule build(const char *spec, uint32_t n, uint64_t seed)
     return r;
 }
 
-/* Each peer has at most one partner in a round, and both move half of the distance. */
+/* Each peer has at most one partner in a round, and both move half of the distance to each
+ * other. */
 static void expect_matchings(const struct round_schedule *r, const char *spec)
 {
     uint32_t *partners = calloc(r->n, sizeof *partners);
@@ -40,7 +42,8 @@ static void expect_matchings(const struct round_schedule *r, const char *spec)
     free(partners);
 }
 
-/* The product of a pass, the stupid way. Returns its greatest distance from 1/n. */
+/* Computes the product of the matrices of a pass, column by column. Returns the largest distance
+ * of an element from 1/n. */
 static double product(const struct round_schedule *r, double p[DENSE][DENSE])
 {
     double worst = 0;
@@ -64,7 +67,8 @@ static double product(const struct round_schedule *r, double p[DENSE][DENSE])
     return worst;
 }
 
-/* Returns the largest |P x| / |x| for x with mean 0, by many steps of the power method on P' P. */
+/* Returns the largest |P x| / |x| for x with mean 0, by many steps of the power method on the
+ * product of P and its transpose. */
 static double greatest(double p[DENSE][DENSE], uint32_t n)
 {
     double x[DENSE], y[DENSE], norm = 0;
@@ -95,7 +99,8 @@ static double greatest(double p[DENSE][DENSE], uint32_t n)
     return sqrt(norm);
 }
 
-/* A schedule is exact if and only if it says so. The contraction is that of its matrix. */
+/* A schedule is marked as exact if and only if its product is the mean. round_schedule_share()
+ * gives the contraction of this product. */
 static void test_passes(void **state)
 {
     static const char *const specs[] = {
@@ -110,7 +115,8 @@ static void test_passes(void **state)
             if (strncmp(specs[i], "base", 4) != 0)
                 expect_matchings(&r, specs[i]);
             assert_int_equal(round_schedule_share(&r, &share), 0);
-            /* Some random matchings of 2^m peers happen to be those of a hypercube. */
+            /* With 2^m peers, some random matchings happen to be the matchings of a hypercube,
+             * which are exact. */
             bool lucky = (n & (n - 1)) == 0 && strncmp(specs[i], "matching", 8) == 0;
             if (r.exact != round_schedule_exact(specs[i], n) || (r.exact && worst > 1e-12)
                 || (!r.exact && !lucky && worst < 1e-12))
@@ -138,7 +144,8 @@ static void test_one_peer(void **state)
         round_schedule_close(&r);
     }
     struct round_schedule r =
-        build("one-peer-exponential", 3, SEED); /* 0-1, then 0-2: x_1 - x_2 halves once. */
+        /* The edges are 0-1, then 0-2, so a pass halves x_1 - x_2 once. */
+        build("one-peer-exponential", 3, SEED);
     assert_int_equal(round_schedule_share(&r, &share), 0);
     assert_true(fabs(share - 0.5) < 1e-9);
     round_schedule_close(&r);
@@ -147,10 +154,8 @@ static void test_one_peer(void **state)
     assert_true(round_schedule_exact("one-peer-exponential", 1));
 }
 
-/* Each round has as many pairs as possible; with an odd number, one peer waits. For every n, the
- * first two rounds connect all peers. */
-/* Each log2(n) rounds are one-peer-exponential in some order of the peers; the first order is
- * that of their numbers. There are as many orders as requested, or as fit in a pass. */
+/* Every log2(n) rounds are one-peer-exponential in some order of the peers. The first order is
+ * by the peers' numbers. A pass has as many orders as requested, or as fit. */
 static void expect_rotation(const char *spec, uint32_t n, uint32_t orders, uint32_t bits)
 {
     struct round_schedule r = build(spec, n, SEED), again = build(spec, n, SEED);
@@ -184,7 +189,7 @@ static void test_rotation(void **state)
     expect_rotation("rotation:24", 1024, 2, 10);
 }
 
-/* After each log2(n) rounds of 2^m peers, whichever order they are of, all have the mean. */
+/* With 2^m peers, all peers have the mean after the m rounds of each order. */
 static void test_each_order_is_exact(void **state)
 {
     static double p[DENSE][DENSE];
@@ -201,7 +206,8 @@ static void test_each_order_is_exact(void **state)
     }
 }
 
-/* The pairs of every order but the first are any, equally often: 3,000 draws, five standard deviations. */
+/* In every order but the first, each pair is equally likely: 3,000 draws, within five standard
+ * deviations. */
 static void test_orders_are_uniform(void **state)
 {
     enum { N = 8, DRAWS = 3000 };
@@ -219,8 +225,8 @@ static void test_orders_are_uniform(void **state)
             assert_true(fabs(count[a][b] - mean) <= most);
 }
 
-/* A family is marked as one of pairs if and only if its rounds are pairs, for every number of
- * peers. */
+/* round_schedule_pairs() is true if and only if the rounds of a family are matchings for every
+ * number of peers. */
 static void test_pairs_are_said(void **state)
 {
     static const char *const pairs[] = {"one-peer-exponential", "rotation", "matching:2", NULL};
@@ -233,6 +239,7 @@ static void test_pairs_are_said(void **state)
         assert_false(round_schedule_pairs(others[i]));
 }
 
+/* Each round has as many pairs as possible. With an odd number of peers, one peer waits. */
 static void test_matching(void **state)
 {
     (void)state;
@@ -254,7 +261,7 @@ static void test_matching(void **state)
 }
 
 /* Each pair is equally likely in every round, also in the second, and so is each waiting peer:
- * 3,000 draws, five standard deviations. */
+ * 3,000 draws, within five standard deviations. */
 static void uniform(uint32_t n, double p)
 {
     enum { N = 9, ROUNDS = 3, DRAWS = 3000 };

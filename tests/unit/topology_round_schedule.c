@@ -1,10 +1,11 @@
-/* tests/unit/topology_round_schedule.c -- the rounds of a pass: their contract, and that a pass of base:K
- * leaves everybody with exactly the mean.
+/* tests/unit/topology_round_schedule.c -- the rounds of a pass: they keep their contract, and a
+ * pass of base:K gives every peer exactly the mean.
  *
- * The product of a pass is worked out modulo two primes. Its elements are fractions whose
- * denominators divide D, the product over the rounds of the common denominators of their weights;
- * all are in [0, 1]. So an element x/D differs from 1/n by y / (D n) with |y| <= D n, and where y
- * is 0 modulo both primes and D n is less than their product, it is 0: that is exact.
+ * The product of the matrices of a pass is computed modulo two primes. Its elements are in [0, 1].
+ * They are fractions whose denominators divide D, the product over the rounds of the common
+ * denominator of each round's weights. An element x / D therefore differs from 1/n by y / (D n)
+ * with |y| <= D n. If y is 0 modulo both primes, and D n is less than the product of the primes,
+ * then y is 0 and the element is exactly 1/n.
  */
 #include "topology/round_schedule.h"
 #include "topology/topology.h"
@@ -57,7 +58,8 @@ static u128 gcd(u128 a, u128 b)
     return b == 0 ? a : gcd(b, a % b);
 }
 
-/* The D of above, or 0 where D n is not under the product of the primes. */
+/* Returns the D of the comment at the top of this file. 0: D n is not less than the product of
+ * the primes. */
 static u128 denominator(const struct round_schedule *r)
 {
     u128 limit = (u128)primes[0] * primes[1], all = 1;
@@ -74,7 +76,8 @@ static u128 denominator(const struct round_schedule *r)
 
 /* ---- the product ---- */
 
-/* next = W x for the matrix of one round; n columns a row. */
+/* Computes next = W x modulo p, where W is the matrix of one round. x and next have n rows of n
+ * columns. */
 static void multiply(const struct round_schedule *r, uint32_t round, uint64_t p, const uint64_t *x,
                      uint64_t *next)
 {
@@ -92,7 +95,8 @@ static void multiply(const struct round_schedule *r, uint32_t round, uint64_t p,
     }
 }
 
-/* Is every element of the product of n_rounds rounds, beginning with round `begin`, 1/n? */
+/* Returns whether every element of the product of n_rounds rounds, from round `begin` on, is 1/n
+ * modulo p. */
 static bool is_mean(const struct round_schedule *r, uint32_t begin, uint32_t n_rounds, uint64_t p)
 {
     size_t n2 = (size_t)r->n * r->n;
@@ -115,8 +119,8 @@ static bool is_mean(const struct round_schedule *r, uint32_t begin, uint32_t n_r
 
 /* ---- one pass ---- */
 
-/* Each matrix is symmetric, because an edge moves both ends equally. Checked here: each row
- * keeps a part of its own value, and each peer has at most k neighbours. */
+/* Checks the matrix of each round. It is symmetric, because an edge moves both ends equally.
+ * Each peer must keep a part of its own value, and have at most k neighbours. */
 static void check_rounds(const struct round_schedule *r, const char *spec, uint32_t k)
 {
     double *own = calloc(r->n, sizeof *own);
@@ -187,7 +191,7 @@ static void test_lengths(void **state)
     (void)state;
     static const struct
     {
-        uint32_t n, rounds[3]; /* Rounds of base:1, base:2 and base:4. */
+        uint32_t n, rounds[3]; /* Number of rounds of base:1, base:2 and base:4. */
     } known[] = {{8, {3, 3, 2}},    {16, {4, 4, 2}},     {64, {6, 6, 3}}, {25, {9, 6, 2}},
                  {100, {11, 8, 3}}, {1000, {16, 12, 5}}, {2, {1, 1, 1}},  {3, {3, 1, 1}}};
     static const char *const specs[] = {"base:1", "base:2", "base:4"};
@@ -212,7 +216,7 @@ static bool has_edge(const struct graph *g, uint32_t a, uint32_t b)
     return false;
 }
 
-/* How many neighbours a vertex has in the union of the rounds, at most. */
+/* Returns the largest number of neighbours that a vertex has in all rounds together. */
 static uint32_t most_partners(const char *spec, uint32_t n)
 {
     struct round_schedule r;

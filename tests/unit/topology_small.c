@@ -1,5 +1,5 @@
-/* tests/unit/topology_small.c -- graphs so small that families fall together: pairs, sides of two,
- * rings of an even number. */
+/* tests/unit/topology_small.c -- small graphs, for which families coincide: two peers, tori with
+ * a side of two, even rings. */
 #include "topology/topology.h"
 
 #include <math.h>
@@ -33,7 +33,8 @@ static void near(double got, double want, const char *what, const char *spec, ui
         fail_msg("%s, n = %u: %s is %.12g, want %.12g", spec, n, what, got, want);
 }
 
-/* Two peers are one edge, whichever way around, of weight 1/2: one exchange gives both the mean. */
+/* With two peers, every family is one edge of weight 1/2, so one exchange gives both peers the
+ * mean. */
 static void test_pairs(void **state)
 {
     static const char *const specs[] = {"ring",        "path",     "star",     "torus",
@@ -50,10 +51,11 @@ static void test_pairs(void **state)
     }
 }
 
-/* In a torus of 2 rows the peer above is the peer below, and counts once: of R x C, vertices have
- * 1 or 2 neighbours a side, all weights are one over their number and one, and eigenvalues are
+/* In a torus of 2 rows, the peers above and below a peer are the same peer, which counts once. All
+ * vertices of a torus of R x C have the same degree d, all weights are 1 / (1 + d), and the
+ * eigenvalues for a < R and b < C are
  *
- *   (1 + s_R(a) + s_C(b)) / (1 + d),   s_2(a) = cos(pi a), s_C(b) = 2 cos(2 pi b / C) from C = 3 on */
+ *   (1 + s_R(a) + s_C(b)) / (1 + d),   s_2(a) = cos(pi a),  s_C(b) = 2 cos(2 pi b / C), C >= 3 */
 static void side_two(const char *spec, uint32_t cols)
 {
     struct graph g;
@@ -89,9 +91,9 @@ static void test_sides_of_two(void **state)
     side_two("torus:2x7", 7);
 }
 
-/* The most that alternates on a ring of an even number is at -1/3 to the digit (and never below it on
- * any ring), so that exact exchange shrinks it by three; what wants more than -1/3, as D2 does, has
- * no even ring. */
+/* The smallest eigenvalue of an even ring is -1/3 up to rounding, and no ring has a smaller one.
+ * An exact exchange thus shrinks the differences that alternate along the ring by a factor of
+ * three. An algorithm such as D2, which needs eigenvalues above -1/3, cannot run on even rings. */
 static void test_even_rings(void **state)
 {
     (void)state;

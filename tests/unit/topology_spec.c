@@ -1,4 +1,4 @@
-/* tests/unit/topology_spec.c -- specs: canonical texts, refusals, and files of edges. */
+/* tests/unit/topology_spec.c -- topology specs: canonical texts, errors, and files of edges. */
 #include "topology/topology.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ static void test_canonical(void **state)
     expect("path", "path");
     expect("grid", "grid");
     expect("grid:04x8", "grid:4x8");
-    expect("tree", "tree:2"); /* A default that may change is written out. */
+    expect("tree", "tree:2"); /* The canonical text contains a default value that may change. */
     expect("tree:03", "tree:3");
     expect("trees", "trees");
     expect("hypercube", "hypercube");
@@ -165,7 +165,8 @@ static void test_error_text(void **state)
     assert_int_equal(topology_canonical("regular:0", canonical, error), -EINVAL);
     assert_string_equal(error,
                         "regular: found '0', expected K neighbours, 2 or more, as in regular:4");
-    /* An unknown family is answered with the list of families and the most similar name. */
+    /* The error message for an unknown family lists all families and suggests the most similar
+     * name. */
     assert_int_equal(topology_canonical("smal-world:4,0.1", canonical, error), -EINVAL);
     for (size_t i = 0; topology_all[i] != NULL; i++)
         assert_non_null(strstr(error, topology_all[i]->name));
@@ -213,12 +214,13 @@ static void test_file(void **state)
     refuse_file("0 1\n1 x\n", "line 2");
     refuse_file("1-2\n", "line 1");
     refuse_file("4 4\n", "two different peers");
-    refuse_file("0\n1\n", "line 1"); /* A number is not borrowed from the next line. */
+    /* The second number of an edge is not taken from the next line. */
+    refuse_file("0\n1\n", "line 1");
     refuse_file("-1 2\n", "line 1");
     refuse_file("1 2000000\n", "line 1");
 }
 
-/* A NUL is no end of the text: what stands behind it is not dropped. */
+/* A NUL byte does not end the text, so the bytes after it are not ignored. */
 static void test_file_with_nul(void **state)
 {
     (void)state;
@@ -228,7 +230,8 @@ static void test_file_with_nul(void **state)
     assert_non_null(strstr(error, "line 1"));
 }
 
-/* About 250 edges go into a run's text; more are refused, none is dropped. */
+/* A run description has room for about 250 edges. A file with more edges is refused, and no edge
+ * is dropped. */
 static void test_too_many_edges(void **state)
 {
     (void)state;
@@ -244,15 +247,16 @@ static void test_too_many_edges(void **state)
         }
         struct graph g;
         assert_int_equal(graph_build(&g, canonical, n, 1), 0);
-        assert_int_equal(g.first[n], 2 * n); /* The ring that was written. */
+        /* The graph is the ring of n peers that was written. */
+        assert_int_equal(g.first[n], 2 * n);
         graph_close(&g);
         fits = n;
     }
     assert_in_range(fits, 180, 300);
 }
 
-/* Fewer peers than the file names, and more: still connected, and what both
- * know is kept. */
+/* With fewer or more peers than the file names, the graph is connected and keeps the edges
+ * between the peers that are in both. */
 static void test_edges_and_peers(void **state)
 {
     (void)state;
@@ -260,11 +264,13 @@ static void test_edges_and_peers(void **state)
     assert_int_equal(graph_build(&g, "edges:0-1,1-2,2-3,3-0,0-2", 4, 1), 0);
     assert_int_equal(g.first[4], 10);
     graph_close(&g);
-    assert_int_equal(graph_build(&g, "edges:0-3,3-1,3-2", 3, 1), 0); /* The hub is gone: 0-1-2. */
+    /* Without peer 3, the hub, the graph is the path 0-1-2. */
+    assert_int_equal(graph_build(&g, "edges:0-3,3-1,3-2", 3, 1), 0);
     assert_int_equal(g.first[3], 4);
     assert_int_equal(graph_degree(&g, 1), 2);
     graph_close(&g);
-    assert_int_equal(graph_build(&g, "edges:0-1,2-3", 6, 1), 0); /* 0-1, 2-3, then 0-2-4-5. */
+    /* The graph has the edges 0-1, 2-3, and in addition 0-2, 2-4, 4-5. */
+    assert_int_equal(graph_build(&g, "edges:0-1,2-3", 6, 1), 0);
     assert_int_equal(g.first[6], 10);
     assert_int_equal(graph_degree(&g, 2), 3);
     graph_close(&g);

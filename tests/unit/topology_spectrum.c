@@ -1,5 +1,5 @@
-/* tests/unit/topology_spectrum.c -- spectra against closed forms and against a
- * dense eigenvalue routine. */
+/* tests/unit/topology_spectrum.c -- spectra of mixing matrices against closed forms and against
+ * a dense eigenvalue routine. */
 #include "topology/topology.h"
 
 #include <math.h>
@@ -33,7 +33,8 @@ static struct spectrum spectrum_of(const char *spec, uint32_t n)
     return s;
 }
 
-/* A circulant graph's eigenvalues are (1 + sum of cos over the neighbours of 0) / (1 + d). */
+/* Eigenvalue j of a circulant graph is (1 + sum of cos(2 pi j k / n) over the neighbours k of
+ * vertex 0) / (1 + d), where d is the degree. */
 static void circulant(const char *spec, uint32_t n)
 {
     struct graph g;
@@ -64,7 +65,7 @@ static void test_circulants(void **state)
     }
     circulant("ring", 1000);
     circulant("exponential", 1000);
-    circulant("torus", 997); /* Prime: twisted, and circulant. */
+    circulant("torus", 997); /* 997 is prime, so the torus is twisted, and circulant. */
 }
 
 /* The matrix of a star is 1 - L / n, and its Laplacian L has the eigenvalues 0, 1 (n - 2 times)
@@ -80,7 +81,7 @@ static void test_star(void **state)
     }
 }
 
-/* The figures that the design goes by. */
+/* Known spectral gaps, on which the design of the algorithms is based. */
 static void test_known_gaps(void **state)
 {
     (void)state;
@@ -108,13 +109,13 @@ static void test_known_gaps(void **state)
     }
     struct spectrum s = spectrum_of("ring", 8);
     double d = fabs(2.0 / (2.0 - s.lambda_2 - s.lambda_n) - 1.308);
-    assert_true(d <= 5e-4); /* PowerGossip's step size for 8 peers. */
+    assert_true(d <= 5e-4); /* The step size of PowerGossip for a ring of 8 peers. */
 }
 
 /* ---- momentum ---- */
 
-/* Returns the remaining distance after a number of rounds of exact averaging with momentum m,
- * starting from noise. */
+/* Returns the remaining consensus distance after `rounds` rounds of exact averaging with
+ * momentum m, from random values. */
 static double left(const struct graph *g, double m, int rounds)
 {
     static double x[DENSE * 4], before[DENSE * 4], next[DENSE * 4];
@@ -152,7 +153,7 @@ static void test_momentum(void **state)
     {
         const char *spec;
         uint32_t n;
-        double most; /* As a share of the distance that remains without momentum. */
+        double most; /* Largest remaining distance, relative to that without momentum. */
     } known[] = {{"ring", 8, 1e-6},       {"ring", 64, 1e-6},        {"torus", 64, 1e-9},
                  {"regular:4", 40, 1e-9}, {"exponential", 64, 1e-3}, {NULL, 0, 0}};
     (void)state;
@@ -174,9 +175,10 @@ static void test_momentum(void **state)
     near(spectrum_momentum(&one), 0, "momentum", "complete", 1);
 }
 
-/* ---- dense ---- */
+/* ---- comparison with dense matrices ---- */
 
-/* Cyclic Jacobi on the dense matrix. Sorts the eigenvalues, descending. */
+/* Computes all eigenvalues of a dense symmetric matrix by the cyclic Jacobi method, in
+ * descending order. */
 static void jacobi(double a[DENSE][DENSE], uint32_t n, double values[DENSE])
 {
     for (int sweep = 0; sweep < 60; sweep++)
@@ -262,7 +264,7 @@ static void test_disconnected(void **state)
     assert_true(s.lambda_2 == 1.0 && s.gap == 0.0);
 }
 
-/* 10,000 peers: the ring is the hardest, its gap is 1.3e-7. */
+/* With 10,000 peers the ring is the hardest graph: its spectral gap is 1.3e-7. */
 static void test_large(void **state)
 {
     (void)state;
@@ -278,8 +280,8 @@ static void test_large(void **state)
     assert_true(s.lambda_2 < (1 + 2 * sqrt(3)) / 5 + 0.01 && s.lambda_2 > 0.85);
 }
 
-/* If all vertices are alike, spread^2 is the mean of 1 / (1 - lambda^2) over the eigenvalues of
- * W other than 1. */
+/* If all vertices are alike, the square of graph_spread() is 1/n times the sum of 1 / (1 -
+ * lambda^2) over the eigenvalues of W other than 1. */
 static void test_spread_of_rings(void **state)
 {
     static const uint32_t sizes[] = {2, 3, 4, 8, 25};
@@ -300,8 +302,8 @@ static void test_spread_of_rings(void **state)
     }
 }
 
-/* After exact averaging in one round only the newest step remains. A single peer has no
- * distance. */
+/* If one round averages exactly, only the newest local step contributes to the spread. A single
+ * peer has no spread. */
 static void test_spread_of_others(void **state)
 {
     struct graph g;
@@ -312,7 +314,8 @@ static void test_spread_of_others(void **state)
     assert_int_equal(graph_build(&g, "ring", 1, SEED), 0);
     near(graph_spread(&g, 0), 0, "spread", "ring", 1);
     graph_close(&g);
-    /* The centre of a star hears all peers; a leaf hears only the centre. */
+    /* In a star, the centre averages with all peers and a leaf with the centre only, so the
+     * spread of a leaf is larger. */
     assert_int_equal(graph_build(&g, "edges:0-1,0-2,0-3,0-4,0-5", 6, SEED), 0);
     assert_true(graph_spread(&g, 1) > graph_spread(&g, 0));
     graph_close(&g);
