@@ -290,9 +290,9 @@ static void test_a_program_that_begins_otherwise_goes_on(void **state)
     unlink(key);
 }
 
-/* A program that was stopped before its first checkpoint can start again in the same output
- * directory with other initial values, although the directory names the run with the former
- * ones. */
+/* A program that was stopped before its first checkpoint can restart in the same output
+ * directory with other initial values, although the run that is recorded there had the former
+ * values. */
 static void test_a_program_without_a_checkpoint_begins_again(void **state)
 {
     struct rig_peer p;

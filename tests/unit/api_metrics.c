@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 
-static char page[96]; /* HOST:PORT of the metrics page, from the last note that announced one. */
+static char page[96]; /* HOST:PORT of the metrics page, from the peer's last message about it. */
 
 static void on_note(void *self, int level, const char *text)
 {
@@ -81,7 +81,7 @@ static void test_signals_are_the_programs(void **state)
     assert_int_equal(hearsay_open(p.h), HEARSAY_OK);
     assert_int_equal(hearsay_wait(p.h, -1), HEARSAY_OK);
     int n = count_threads(0);
-    assert_true(n >= 4); /* Threads of the caller, the peer, its worker and the metrics page. */
+    assert_true(n >= 4); /* The threads of the caller, the peer, its worker and the metrics page. */
     assert_int_equal(count_threads(1ULL << (SIGTERM - 1) | 1ULL << (SIGINT - 1)), n - 1);
     hearsay_close(p.h);
     unlink(key);

@@ -198,7 +198,8 @@ static void test_evaluations_are_the_callers(void **state)
     assert_int_equal(hearsay_open_simulated(h, 2, NULL), HEARSAY_OK);
     rig_start(&p[1]);
     rig_train(&p[0]);
-    assert_int_equal(p[0].code, HEARSAY_CALLBACK); /* The second evaluation failed. */
+    /* The second evaluation fails on purpose, so the call returns HEARSAY_CALLBACK. */
+    assert_int_equal(p[0].code, HEARSAY_CALLBACK);
     struct hearsay_figures f = {.size = sizeof f};
     p[0].code = hearsay_wait(h[0], -1);
     while (p[0].code == HEARSAY_OK)
@@ -209,7 +210,8 @@ static void test_evaluations_are_the_callers(void **state)
     assert_true(judge.calls >= 4);
     assert_float_equal(f.accuracy, 0.25, 0);
     assert_int_equal(hearsay_figures(h[1], &f), HEARSAY_OK);
-    assert_true(isnan(f.accuracy)); /* This peer was not asked to evaluate. */
+    /* The accuracy is NaN because this peer has no evaluation callback. */
+    assert_true(isnan(f.accuracy));
     rig_close_all(p, 2);
 }
 
@@ -335,7 +337,7 @@ static void test_tensors_that_differ_are_refused_by_name(void **state)
     unlink(key);
 }
 
-/* In a simulation all peers are refused, because no peer would be left to begin. */
+/* In a simulation, one peer that differs makes the call fail for all peers. */
 static void test_simulated_peers_that_differ_are_refused(void **state)
 {
     static struct rig_peer p[3];
@@ -474,8 +476,8 @@ static void test_a_checkpoint_holds_the_callers_bytes(void **state)
     assert_int_equal(n, sizeof got);
     memcpy(got, kept, n);
     assert_int_equal(got[0], round);
-    /* The bytes belong to the last completed round. Its index is `at` - 1, as rounds count from
-     * 0. */
+    /* The program stored these bytes in the last completed round, which has the index `at` - 1
+     * because rounds count from 0. */
     assert_int_equal(round, at - 1);
     assert_int_equal(got[1], 12345);
     rig_train(&p);

@@ -73,8 +73,8 @@ static void test_trained_ones_come_first_and_in_place_where_they_lie_so(void **s
     tensors_close(&t);
 }
 
-/* Overlap is measured in bytes: a tensor of 8 halves ends where the next tensor begins, and one
- * of 9 halves is refused. */
+/* Overlap is measured in bytes: a tensor of eight 16-bit floats ends where the next tensor
+ * begins, and a tensor of nine is refused. */
 static void test_no_two_share_memory(void **state)
 {
     (void)state;
@@ -92,8 +92,8 @@ static void test_no_two_share_memory(void **state)
     }
 }
 
-/* 1000 corrections, each of a tenth of the last digit of a 16-bit float, add up to 100 units of
- * this digit. */
+/* 1000 corrections of a 16-bit tensor, each of a tenth of its last digit, are not lost: they add
+ * up to 100 units of this digit. */
 static void small_corrections(enum hearsay_type type, uint16_t one, double digit)
 {
     char error[TENSORS_ERROR_MAX];
@@ -108,7 +108,7 @@ static void small_corrections(enum hearsay_type type, uint16_t one, double digit
         x[0] += (float)(digit / 10);
         tensors_scatter(&t, x);
         if (i == 499)
-            /* A local step of the caller: three units of the last digit. */
+            /* A local step of the caller adds three units of the last digit. */
             h[1] = (uint16_t)(h[1] + 3);
         tensors_gather(&t, x);
     }

@@ -22,7 +22,7 @@ struct talk
 {
     struct channel_identity ia, ib;
     uint8_t psk[CHANNEL_KEY];
-    struct channel a, b; /* Both ends after the handshake. `a` is the initiator. */
+    struct channel a, b; /* Both channels after the handshake. `a` is the initiator. */
     struct channel b_before_1, a_before_2, b_before_3;
     uint8_t msg1[CHANNEL_MSG1], msg2[CHANNEL_MSG2], msg3[CHANNEL_MSG2];
 };

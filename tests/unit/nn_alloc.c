@@ -20,7 +20,7 @@ static void check(const char *spec, const char *kind, uint32_t threads, uint32_t
     (void)evaluate(&b, 0);
     size_t before = alloc_calls;
     (void)steps(&b, 1, 2);
-    (void)steps(&b, 20, 2); /* Steps in another epoch. */
+    (void)steps(&b, 20, 2); /* Steps of another epoch allocate no memory either. */
     (void)evaluate(&b, 0);
     if (alloc_calls != before)
         fail_msg("%s, %u threads, %u learners: %zu allocations in a step", spec, (unsigned)threads,
@@ -47,7 +47,7 @@ static void test_steps_allocate_nothing(void **state)
     }
     size_t before = alloc_calls;
     free(calloc(1, 100));
-    assert_int_equal(alloc_calls, before + 1); /* Checks that allocations are counted. */
+    assert_int_equal(alloc_calls, before + 1); /* Checks that this test does count allocations. */
 }
 
 int main(void)

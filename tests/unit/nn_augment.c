@@ -115,7 +115,7 @@ static void test_views(void **state)
             check_views(&all[i], shapes[k][0], shapes[k][1], shapes[k][2]);
 }
 
-/* Samples do not change without augmentation, and rows of numbers never change. */
+/* Samples do not change without augmentation, and table rows never change. */
 static void test_untouched(void **state)
 {
     (void)state;

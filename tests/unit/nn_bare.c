@@ -36,7 +36,8 @@ static void test_csv(void **state)
         assert_string_equal(dataset_class(&d, 1, number), k == 0 ? "b" : "1");
         dataset_close(&d);
     }
-    /* Rows with labels keep them. Not all classes need to occur if the class names are known. */
+    /* If labels are optional, rows with labels keep them. Not all classes need to occur if the
+     * class names are known. */
     struct reader r = reader_of(&csv, train.kind, READER_MAYBE);
     r.names = train.names;
     struct dataset d = rows_take(&csv, r, "9,10,c\n11,12,a\n");
@@ -95,7 +96,8 @@ static void test_libsvm(void **state)
     (void)rows_mutate(&svm, r, "1:1 3:2\n2:4 # one\n5:0.5\n", 2000, 1);
 }
 
-/* Class names are written as a text, and read back if the text has the hash in the kind. */
+/* Class names are written as a text and read back. A text is refused unless it has the hash that
+ * the data kind contains. */
 static void test_names(void **state)
 {
     (void)state;
@@ -159,8 +161,8 @@ static void test_open(void **state)
         assert_int_equal(new.train.n, k == 2 ? 4 : 0);
         assert_string_equal(new.test.kind, kind);
         assert_string_equal(dataset_class(&new.test, 1, number), k == 1 ? "1" : "q");
-        /* Rows are scaled with the figures of the run: the row 3,300,z, which is also in the
-         * training file, has the same values in both sets. */
+        /* New data are scaled with the statistics of the run, so the row 3,300,z has the same
+         * values as in the training file. */
         dataset_sample(&new.test, 0, x);
         bool found = false;
         for (size_t i = 0; i < old.train.n + old.test.n; i++) {

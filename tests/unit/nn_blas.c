@@ -83,7 +83,8 @@ static void test_ref(void **state)
     assert_true(c[0] == 23 && c[1] == 34);
 }
 
-/* Largest difference of a a^T (by_rows, for vt) or a^T a (for u) from the identity. */
+/* Returns the largest difference between the identity and a a^T (by_rows, for vt) or a^T a (for
+ * u). */
 static double skew(const float *a, size_t k, size_t n, bool by_rows)
 {
     double worst = 0;
@@ -102,7 +103,8 @@ static void check_svd(size_t m, size_t n, const float *a)
 {
     size_t k = m < n ? m : n;
     float copy[CELLS], s[STRIDE], u[CELLS], vt[CELLS];
-    /* Has exactly the required size, so that a sanitizer detects a write beyond it. */
+    /* The work memory has exactly the required size, so that a sanitizer detects a write beyond
+     * it. */
     void *work = malloc(blas_svd_work(m, n));
     assert_non_null(work);
     memcpy(copy, a, m * n * sizeof *a);
@@ -134,7 +136,7 @@ static void test_svd(void **state)
     for (size_t i = 0; i < N_SIZES * N_SIZES; i++)
         check_svd(sizes[i % N_SIZES], sizes[i / N_SIZES], a);
     for (size_t i = 0; i < CELLS; i++)
-        a[i] = i == 40 ? 1e6f : 1; /* All ones but for one entry, so the rank is 2. */
+        a[i] = i == 40 ? 1e6f : 1; /* The matrix is all ones but for one entry, so its rank is 2. */
     check_svd(15, 33, a);
     a[3] = NAN;
     float s[3], u[9], vt[9];

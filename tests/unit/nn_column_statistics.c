@@ -222,9 +222,11 @@ static void test_words(void **state)
     check_words(0, 4, 2, 4, 0, false, 6);
     check_words(0, 4, 0, 4, 0, false, 4);
     check_words(0, 40, 40, 24, 0, false, 64);
-    check_words(0, 40, 40, 25, 0, true, 0); /* 65 different words, one more than the limit of 64. */
-    check_words(0, 3, 100, 70, 0, true, 0); /* One member alone has more than 64 words. */
-    /* With one possible Byzantine member, words that only one of three members has do not count. */
+    /* 65 different categories are one more than the limit, so the column maps them by hash. */
+    check_words(0, 40, 40, 25, 0, true, 0);
+    check_words(0, 3, 100, 70, 0, true, 0); /* One member alone has more than 64 categories. */
+    /* With one possible Byzantine member, categories that only one of three members has are
+     * ignored. */
     check_words(0, 4, 2, 60, 1, false, 4);
     check_words(0, 4, 100, 70, 1, false, 4);
 }
@@ -377,7 +379,7 @@ static void test_bytes(void **state)
     assert_string_equal(wrong, "moments with extra bytes at the end");
 }
 
-/* Values that no set of numbers has are refused, each with its own message. */
+/* Statistics that no column of numbers can have are refused, each with its own message. */
 static void test_hostile(void **state)
 {
     (void)state;
@@ -454,7 +456,7 @@ static void test_hostile(void **state)
     }
 }
 
-/* Randomly changed bytes are refused with a reason, or print to the same bytes after parsing. */
+/* Randomly changed statistics are refused with a reason, or parse and print to the same bytes. */
 static void test_random_bytes(void **state)
 {
     (void)state;
@@ -492,7 +494,8 @@ static void open_file(struct data *d, const char *format, const char *name)
         fail_msg("%s: %s", name, error);
 }
 
-/* The kind pooled from n files equals the kind of one file that has the lines of all of them. */
+/* The data kind pooled from n files equals the kind of one file that has the lines of all of
+ * them. */
 static void check_files(const char *format, const char *head, const char *const *part, size_t n)
 {
     struct data d[4], whole;
@@ -519,7 +522,7 @@ static void check_files(const char *format, const char *head, const char *const 
     assert_int_equal(column_statistics_kind(&all, kind, why), 0);
     assert_string_equal(kind, whole.train.kind);
     assert_string_not_equal(kind, d[0].train.kind);
-    /* Each file can be opened with the pooled kind. */
+    /* Each file can be opened with the pooled data kind. */
     for (size_t i = 0; i < n; i++) {
         struct data again;
         char spec[2000];
@@ -550,7 +553,7 @@ static void test_files(void **state)
     scratch_close(&s);
 }
 
-/* A kind that is too long for a run description is refused with a message. */
+/* A data kind that is too long for a run description is refused with a message. */
 static void test_no_room(void **state)
 {
     (void)state;

@@ -274,8 +274,8 @@ static void test_random(void **state)
     }
 }
 
-/* A text is accepted only in the spelling that columns_print() writes. A truncated or changed
- * text is refused, or means other columns. */
+/* The text form of columns is accepted only in the spelling that columns_print() writes. A
+ * truncated or changed text is refused, or means other columns. */
 static void test_texts(void **state)
 {
     (void)state;
@@ -314,7 +314,7 @@ static void test_texts(void **state)
     assert_false(columns_check("1~2", COLUMNS_SCALE_NONE, 1));
 }
 
-/* A text that does not fit is truncated, and its length is returned. */
+/* A text form that does not fit into the buffer is truncated, and its full length is returned. */
 static void test_cut_text(void **state)
 {
     (void)state;

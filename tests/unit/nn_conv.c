@@ -26,8 +26,8 @@ struct pass
 {
     struct layer l;
     struct layer_pass p;
-    /* Output, gradient by the input, gradient by the weights, scratch memory, gradient by the
-     * output. */
+    /* The arrays are: output, gradient by the input, gradient by the weights, scratch memory,
+     * gradient by the output. */
     float *x, *in, *arrays[ARRAYS];
     size_t floats[ARRAYS];
 };
@@ -161,7 +161,7 @@ static void each_output(const struct pass *t, struct reference *r, size_t out, s
     for (size_t c = 0; c < l->in.c; c++)
         for (size_t i = 0; i < l->kernel; i++)
             for (size_t j = 0; j < l->kernel; j++) {
-                /* Wraps to a large value if negative, which is outside of the map. */
+                /* A negative position wraps to a large value, which is outside of the map. */
                 size_t iy = y * l->stride + i - l->pad;
                 size_t ix = x * l->stride + j - l->pad;
                 if (iy >= l->in.h || ix >= l->in.w)
@@ -291,7 +291,7 @@ static const struct shape_of shapes[] = {
     {48, 6, 3, 3, 3, 2, 1},
     {17, 48, 3, 4, 1, 1, 1},
     {6, 6, 2, 2, 5, 2, 2},
-    /* This map is so large that its columns are computed for some rows at a time. */
+    /* This map is so large that its input gradient is computed for some rows at a time. */
     {17, 6, 13, 11, 3, 1, 1},
 };
 
@@ -326,7 +326,7 @@ static void test_slices(void **state)
     check((struct shape_of){160, 512, 2, 4, 3, 1, 1}, (struct options){false, true, false}, 2);
 }
 
-/* winograd_fits() accepts the first eight shapes only. */
+/* Winograd's method is used for the first eight shapes only. */
 static void test_fits(void **state)
 {
     (void)state;
@@ -375,7 +375,8 @@ static void test_alone(void **state)
         check_alone(shapes[i], 3);
 }
 
-/* Batches with several blocks of tiles, with one slice and with several slices of the weights. */
+/* Winograd's method with several blocks of tiles, with the weights in one slice and in several
+ * slices. */
 static void test_blocks(void **state)
 {
     (void)state;
@@ -383,8 +384,8 @@ static void test_blocks(void **state)
     check_alone((struct shape_of){512, 160, 2, 16, 3, 1, 1}, 33);
 }
 
-/* A first layer needs no gradient by its input, and a pass without training needs no more
- * scratch memory than layer_conv.scratch() returns. */
+/* A pass may have no gradient by its input, as in a first layer. A pass without training needs
+ * no more scratch memory than layer_conv.scratch() returns. */
 static void test_without(void **state)
 {
     (void)state;

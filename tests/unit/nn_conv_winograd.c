@@ -93,8 +93,8 @@ static void in(const struct winograd_kernels *kernels)
             for (size_t c = 0; c < COLUMNS; c++) {
                 double want = 0;
                 for (size_t i = 0; i < 4; i++)
-                    /* 2 * t + j - 1 wraps to a large value if negative, which is outside of the
-                     * map. */
+                    /* 2 * t + j - 1 wraps to a large value if it is negative. Both mean outside
+                     * of the map. */
                     for (size_t j = 0; j < 4; j++)
                         want += bt[xi / 4][i] * bt[xi % 4][j] * place(i, 2 * t + j - 1, c);
                 near(matrix[xi * APART + t * COLUMNS + c], want);

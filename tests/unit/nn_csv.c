@@ -46,7 +46,7 @@ static void test_rows(void **state)
     dataset_close(&d);
 }
 
-/* Each text, read with the given header and label options, has this kind and these labels. */
+/* Each text, read with the given header and label options, has this data kind and these labels. */
 static void test_shapes(void **state)
 {
     (void)state;
@@ -97,7 +97,8 @@ static void test_shapes(void **state)
     }
 }
 
-/* With a fixed kind, a file needs all class names, or only some of them if the names are known. */
+/* With a fixed data kind, a file has all class names, or only some of them if the names are
+ * known. */
 static void test_names(void **state)
 {
     (void)state;
@@ -365,8 +366,8 @@ static void test_looks(void **state)
         {"1;2\n3;4\n5;", true, true},
         {"1;2\n3;4\n5", true, false},
         {"1\t2\tx y\n", true, true},
-        {"0.5,1,2,3,", false, true}, /* The beginning of one long line. */
-        {"a,b,c\n", true, false},    /* A header without rows. */
+        {"0.5,1,2,3,", false, true}, /* The beginning of one long line is recognised as CSV. */
+        {"a,b,c\n", true, false},    /* A header without rows is not recognised as CSV. */
         {"a,b,1\nc,d,1\n", true, false},
         {"Well, then,\nhe said, go\n", true, false},
         {"1,2\n1,2,3\n", true, false},

@@ -106,7 +106,8 @@ static void refused(const char *kind, const char *a, const char *b)
     assert_null(d.test.labels);
 }
 
-/* A data set of each form has its own arrays, and returns its samples and labels. */
+/* A data set of each form (images, rows, sparse rows, text) has its own arrays, and returns its
+ * samples and labels. */
 static void test_forms(void **state)
 {
     (void)state;
@@ -228,7 +229,8 @@ static void test_cifar100(void **state)
     dataset_sample(&d.test, 0, out);
     assert_true(fabs((double)out[0] - (pixel(0, 0) / 255.0 - 0.5071) / 0.2673) <= 1e-6);
     data_close(&d);
-    /* The size of a compressed file is not known in advance, so a label shows the error. */
+    /* A compressed CIFAR-100 file is refused as CIFAR-10 because of an invalid label: its size
+     * is not known in advance. */
     refused("cifar10", "train.bin.gz", "label of record");
     scratch_put(&s, "train.bin", b, 3 * SIZE);
     refused("cifar10", "train.bin", "expected whole records of 3073: they are those of cifar100");
@@ -288,10 +290,10 @@ static void test_idx(void **state)
     struct data_request r = {.spec = spec, .kind = "idx/1x2x3/12"};
     assert_int_equal(data_open(&d, &r, error), 0);
     assert_int_equal(d.test.shape.n_classes, 12);
-    /* A kind without mean and deviation, from an older version, means 0.5. */
+    /* A data kind without mean and deviation, as in runs of older versions, has the mean 0.5. */
     assert_float_equal(d.test.mean[0], 0.5, 0);
     data_close(&d);
-    /* The mean and deviation of the kind are used, even if the files have others. */
+    /* The mean and deviation of the data kind are used, even if the files have others. */
     r.kind = "idx/1x2x3/10/0.2000~0.4000";
     assert_int_equal(data_open(&d, &r, error), 0);
     assert_string_equal(d.test.kind, r.kind);
@@ -384,8 +386,8 @@ static void test_fields(void **state)
     }
 }
 
-/* The counts of images and labels are wrong in the same way: the file's size reveals it before
- * memory is allocated. */
+/* The headers of images and labels announce the same wrong count. The size of the file reveals
+ * this before memory is allocated. */
 static void test_lying_counts(void **state)
 {
     (void)state;
@@ -440,13 +442,14 @@ static void test_no_gzip(void **state)
     scratch_put_gz(&s, "t10k-images-idx3-ubyte.gz", b, n);
     uint8_t z[IMAGES_MAX];
     size_t n_z = scratch_get(&s, "t10k-images-idx3-ubyte.gz", z, sizeof z);
-    z[n_z - 5] ^= 1; /* A byte of the gzip checksum. */
+    z[n_z - 5] ^= 1; /* Changes a byte of the gzip checksum. */
     scratch_put(&s, "t10k-images-idx3-ubyte.gz", z, n_z);
     refused("mnist", "t10k-images-idx3-ubyte.gz", "corrupt");
     z[n_z - 5] ^= 1;
     scratch_put(&s, "t10k-images-idx3-ubyte.gz", z, n_z - 1);
     refused("mnist", "t10k-images-idx3-ubyte.gz", "truncated");
-    z[n_z] = 'x'; /* A byte after the gzip data that does not begin another gzip member. */
+    /* A byte after the gzip data that does not begin another gzip member is an error. */
+    z[n_z] = 'x';
     scratch_put(&s, "t10k-images-idx3-ubyte.gz", z, n_z + 1);
     refused("mnist", "t10k-images-idx3-ubyte.gz", "gzip data");
 }
@@ -540,7 +543,7 @@ static void test_progress(void **state)
     seen = (struct seen){0};
     struct data_request r = {.spec = spec, .progress = see, .self = &seen};
     assert_int_equal(data_open(&d, &r, error), 0);
-    assert_int_equal(seen.n_calls, 4); /* One report at the end of each file. */
+    assert_int_equal(seen.n_calls, 4); /* One progress report at the end of each file. */
     assert_int_equal(seen.done, seen.total);
     data_close(&d);
 }

@@ -118,7 +118,7 @@ static void test_directory(void **state)
     scratch_count(&s, 1);
     put_table("b.csv", 10, 2);
     scratch_put_gz(&s, "a.gz", "1,0\n2,1\n", 8);
-    /* Comes after a.gz, because a compressed file sorts as its name without .gz. */
+    /* This file comes after a.gz, because a compressed file sorts as its name without .gz. */
     put_table("a-b", 20, 1);
     put_table("c.test.csv", 30, 2);
     put("README.md", "Nothing but\nwords\n");
@@ -191,7 +191,7 @@ static void test_wrong_directories(void **state)
     refused("csv", "", "test: found no csv at its beginning, expected it as its name says",
             "test=");
     struct data d;
-    /* With holdout=, the file "test" is not needed, so its error does not matter. */
+    /* With holdout=, the invalid file "test" is not needed. */
     opened(&d, "csv", ",holdout=0.5");
     assert_true(d.train.n == 2 && d.test.n == 2);
     assert_true(d.held_out == DATA_HELD_SHARE && d.share > 0.49 && d.share < 0.51);
@@ -200,7 +200,7 @@ static void test_wrong_directories(void **state)
     scratch_remove(&s, "a.csv");
     refused("csv", "", "a.csv.gz", "not a gzip file");
     scratch_count(&s, 1);
-    /* A single file is taken for CSV data, so the CSV reader reports the error. */
+    /* The only file is read as CSV, so the CSV reader reports the error. */
     put("only.csv", "1\n2\n");
     refused("csv", "", "only.csv: line 1: found 1 cell", "expected at least 2");
     assert_int_equal(symlink("nowhere", scratch_path(&s, "b.csv")), 0);
@@ -264,7 +264,7 @@ static void test_validate(void **state)
     for (int k = 0; k < 2; k++)
         for (size_t i = 0; i < both[k]->n; i++) {
             int v = value(both[k], i);
-            assert_true(v >= 0 && v < 200 && !seen[v]); /* No row of the test file is used. */
+            assert_true(v >= 0 && v < 200 && !seen[v]); /* No sample comes from the test file. */
             seen[v] = true;
         }
     data_close(&d);
@@ -292,7 +292,8 @@ static void test_split_sparse(void **state)
     (void)state;
     char text[4096] = "";
     size_t at = 0;
-    for (int i = 0; i < 60; i++) { /* Row i has i % 4 entries. The value of the first entry is i. */
+    /* Row i of this sparse file has i % 4 entries. The value of the first entry is i. */
+    for (int i = 0; i < 60; i++) {
         at += (size_t)snprintf(text + at, sizeof text - at, "%d", i % 2 ? 1 : -1);
         for (int k = 0; k < i % 4; k++)
             at += (size_t)snprintf(text + at, sizeof text - at, " %d:%d", k + 1, k ? 7 : i);
@@ -427,7 +428,7 @@ static void test_run_kind(void **state)
     data_close(&d);
 }
 
-/* ---- Kind of a path ---- */
+/* ---- Recognition of a path's data kind. ---- */
 
 static void sniffed(const char *name, const char *want)
 {
@@ -495,7 +496,7 @@ static void test_sniff_images(void **state)
     b[3074] = 19;
     scratch_put(&s, "x.bin", b, 3 * 3074);
     sniffed("", "cifar100");
-    memset(b, 0, 90000); /* The images are black, so the file names decide. */
+    memset(b, 0, 90000); /* All pixels are 0, so the file names decide the data kind. */
     scratch_count(&s, 1);
     scratch_put_gz(&s, "data_batch_2.bin.gz", b, 90000);
     sniffed("", "cifar10");
@@ -509,7 +510,7 @@ static void test_sniff_images(void **state)
     scratch_count(&s, 1);
     scratch_put_gz(&s, "train-images-idx3-ubyte.gz", b, 16 + 2 * 784);
     scratch_put_gz(&s, "train-labels-idx1-ubyte.gz", labels, 10);
-    sniffed("", "idx"); /* Black images are not taken for MNIST. */
+    sniffed("", "idx"); /* IDX files with black images are not taken for MNIST. */
     for (size_t i = 16; i < 16 + 2 * 784; i++)
         b[i] = i % 8 == 0 ? 255 : 0;
     scratch_count(&s, 1);
@@ -519,7 +520,7 @@ static void test_sniff_images(void **state)
     struct data d;
     opened(&d, "", "");
     assert_string_equal(d.train.kind, "mnist");
-    /* Without t10k files, the training set is split. */
+    /* Without t10k files, the MNIST training set is split. */
     assert_true(d.train.n == 1 && d.test.n == 1);
     data_close(&d);
     labels[9] = 10;

@@ -179,7 +179,7 @@ static void test_truncations(void **state)
             size_t n_taken = 0;
             for (size_t n = 0; n < b->n; n++) {
                 if (sets[k].n_labels > 0 && n == b->n / 2 && !strstr(b->name, ".gz"))
-                    continue; /* Half of the file is one whole record, which is valid. */
+                    continue; /* Cut in half, this file is one whole record, which is valid. */
                 scratch_put(&s, b->name, b->bytes, n);
                 bool taken = holds(sets[k].kind);
                 n_taken += taken;

@@ -64,7 +64,7 @@ static void test_alike(void **state)
     (void)state;
     scratch_count(&s, 1);
     put("a-00", whole);
-    /* The name differs from a-00 in digits only, so this file must be CSV data, too. */
+    /* The name of this file differs from a-00 in digits only, so it must be CSV data, too. */
     put("a-01", table);
     put("b-01", "other\n");
     look("csv", "", 0, "a-01: line 4, column 2: found \"x\", expected a number");

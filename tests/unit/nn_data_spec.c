@@ -70,7 +70,7 @@ static void test_kind(void **state)
         {"cifar100:a,b", "cifar100"},
         {"libsvm:a,features=9,divide=2.5,test=b,c", "libsvm"},
         {"csv:a,label=x=y,header=no,holdout=.25", "csv"},
-        {"csv:x,y=1,label=3", "csv"}, /* y is not a key, so the path continues. */
+        {"csv:x,y=1,label=3", "csv"}, /* y is not an option, so the path is "x,y=1". */
         {"text:a", "text/128"},
         {"text:a,context=64,holdout=1e-3", "text/64"},
         {"text:a,test=b,context=7", "text/7"},
@@ -395,7 +395,8 @@ static void test_random(void **state)
     assert_true(n_right > 1000);
 }
 
-/* Runs last: no earlier test has looked at a file, and opening a data set does. */
+/* This test runs last: the tests before it have not looked at any file, whereas data_open()
+ * does. */
 static void test_no_file(void **state)
 {
     (void)state;

@@ -129,7 +129,7 @@ static void learn(const float *x, uint16_t label, double rate)
     }
 }
 
-/* A linear model, which cannot find strokes, stays under 92 % but is well above chance. */
+/* A linear model, which cannot find strokes, has an accuracy under 92 % but well above chance. */
 static void test_difficulty(void **state)
 {
     (void)state;

@@ -137,7 +137,7 @@ static void pair_open(struct pair *p, const struct golden_model *g)
         p->labels[i] = (uint16_t)((word(k, i) >> 8) % g->data.n_classes);
 }
 
-/* Prepares a plan, an arena filled with arbitrary values, and the input. */
+/* Prepares a plan, an arena and gradients filled with NaN, and the input. */
 static struct model_pass begin(struct pair *p, bool training)
 {
     assert_int_equal(model_plan_init(&p->plan, &p->m, p->golden->n, training), 0);

@@ -26,7 +26,7 @@ static void run_close(struct gradient_run *r)
     free(r->d);
 }
 
-/* Each layer kind has operations of its own, and all mandatory ones. */
+/* Each layer kind has its own operations, and every layer has the mandatory ones. */
 static void test_table(void **state)
 {
     (void)state;

@@ -42,7 +42,7 @@ static void test_places(void **state)
     check_all(l);
 }
 
-/* The scratch size never shrinks as the batch grows, so the arena of a large batch also fits a
+/* The scratch memory never shrinks as the batch grows, so the arena of a large batch also fits a
  * smaller one. */
 static void test_scratch_grows(void **state)
 {

@@ -95,8 +95,8 @@ static void test_negative_variance(void **state)
     for (size_t c = 0; c < 3; c++) {
         b.x.f[b.l.at[3] + c] = -0.5f;
         b.x.d[b.l.at[3] + c] = -0.5;
-        /* The running mean is 0, because 1 / deviation = 316 would magnify rounding errors of
-         * the mean. */
+        /* The running mean is set to 0, because 1 / deviation = 316 would magnify rounding
+         * errors of the mean. */
         b.x.d[b.l.at[2] + c] = 0;
         b.x.f[b.l.at[2] + c] = 0;
     }

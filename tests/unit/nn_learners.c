@@ -1,6 +1,7 @@
 /* tests/unit/nn_learners.c -- several learners in one process: learners.h and the trainer
  * against the algorithm of CROSSBOW as in its paper, in double precision. The bits do not depend
- * on the number of threads or a restart, and one learner equals none. */
+ * on the number of threads or a restart, and one learner gives the same bits as the plain
+ * trainer. */
 #include "nn/train/learners.h"
 
 #include "nn/math/state.h"
@@ -53,7 +54,8 @@ static void naive_begin(struct naive *v, const float *z)
     }
 }
 
-/* Applies the correction d of an exchange: moves the centre and all learners. */
+/* Applies the correction d of an exchange with a neighbour: moves the centre and all learners by
+ * d. */
 static void naive_exchange(struct naive *v, size_t i, double d)
 {
     v->z[i] += d;
@@ -287,7 +289,7 @@ static void test_trainer(void **state)
     check_trainer("resnet:8", "cifar10", 3, 0, 1e-3);
 }
 
-/* ---- one learner equals none ---- */
+/* ---- one learner equals the plain trainer ---- */
 
 static void test_one_is_none(void **state)
 {

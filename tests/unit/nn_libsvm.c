@@ -36,7 +36,7 @@ static void test_rows(void **state)
     dataset_close(&d);
 }
 
-/* If a kind does not fix the labels, the labels that are found fix it. */
+/* If a data kind does not fix the labels, the labels that are found fix it. */
 static void test_open_kinds(void **state)
 {
     (void)state;
@@ -75,7 +75,7 @@ static void test_given_features_and_divide(void **state)
     dataset_close(&d);
     rows_refuse(&svm, r, "0 1:8\n1 21:1\n",
                 "f0: line 2, entry: found \"21:1\", expected an index of at most 20");
-    /* The divisor in a kind survives printing and parsing. */
+    /* The divisor in a data kind survives printing and parsing. */
     r.divide = 0.1;
     d = rows_take(&svm, r, "0 1:8\n1 20:1\n");
     assert_string_equal(d.kind, "libsvm/20x2/0/0.1");
@@ -93,7 +93,7 @@ static void test_fixed_kind(void **state)
     (void)state;
     struct reader r = rows_reader(&svm);
     r.kind = "libsvm/123x2/pm";
-    /* A file of a fixed kind may have rows of one class only. */
+    /* A file of a fixed data kind may have rows of one class only. */
     struct dataset d = rows_take(&svm, r, "+1 3:1\n");
     assert_string_equal(d.kind, "libsvm/123x2/pm");
     assert_int_equal(d.shape.channels, 123);
@@ -220,12 +220,15 @@ static void test_looks(void **state)
     (void)state;
     static const struct rows_look cases[] = {
         {"-1 3:1 11:1\n+1 5:1\n", true, true},
-        {"-1 3:1 11:1\n+1 5:1 6", false, true}, /* The text is cut off within a token. */
-        /* This text, now as a whole file, is not libsvm data. */
+        /* A text that is cut off within a token is recognised as libsvm data. */
+        {"-1 3:1 11:1\n+1 5:1 6", false, true},
+        /* This text is a whole file, so its last token is invalid and it is not recognised. */
         {"-1 3:1 11:1\n+1 5:1 6", true, false},
-        {"1 3:1 11:1 14:", false, true}, /* The beginning of one long line. */
+        /* The beginning of one long line is recognised as libsvm data. */
+        {"1 3:1 11:1 14:", false, true},
         {"# comment\n\n2 1:0.5\n", true, true},
-        {"1 0:1\n1.5 2:1 2:2\n", true, true}, /* Invalid libsvm data, but of no other format. */
+        /* Rows with errors are recognised as libsvm data if they resemble no other format. */
+        {"1 0:1\n1.5 2:1 2:2\n", true, true},
         {"1\n2\n3\n", true, false},
         {"1 2 3\n4 5 6\n", true, false},
         {"0,1,2\n", true, false},

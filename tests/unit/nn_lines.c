@@ -260,7 +260,8 @@ static void test_kinds(void **state)
                           .hash = 1,
                           .divide = 1.2345678901234567e-300};
     char text[DATA_KIND_MAX];
-    assert_false(kind_rows_print(&k, "csv", text)); /* The text is one byte too long for a kind. */
+    /* This data kind is one byte longer than DATA_KIND_MAX allows. */
+    assert_false(kind_rows_print(&k, "csv", text));
 }
 
 int main(void)

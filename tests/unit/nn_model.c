@@ -24,7 +24,7 @@ static void ends_with_example(const char *spec)
     char canonical[MODEL_SPEC_MAX], why[MODEL_ERROR_MAX];
     char *question = strstr(error, ", did you mean ");
     if (question != NULL)
-        /* Cuts off the question, which names a kind or a spec with the user's values. */
+        /* Cuts off the question "did you mean ...", which may not end with a valid spec. */
         *question = '\0';
     const char *example = strrchr(error, ' ') + 1;
     size_t name = strcspn(spec, ":");
@@ -379,7 +379,7 @@ static float *floats(size_t n)
     float *v = aligned_alloc(64, (n * sizeof *v + 63) / 64 * 64 + 64);
     assert_non_null(v);
     for (size_t i = 0; i < n; i++)
-        v[i] = NAN; /* A value that must be overwritten before it is used. */
+        v[i] = NAN; /* Every float must be overwritten before it is used. */
     return v;
 }
 

@@ -61,7 +61,8 @@ static void test_schedules(void **state)
 }
 
 enum {
-    N_MAX = 1023 + 5 + 9, /* Floats of the largest weight, a bias and running statistics. */
+    /* Number of floats of the largest weight, a bias and running statistics. */
+    N_MAX = 1023 + 5 + 9,
     STEPS = 7
 };
 

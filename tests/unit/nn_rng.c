@@ -21,7 +21,7 @@ static void test_splitmix(void **state)
     }
 }
 
-/* Keys differ in each argument, and a number gives different keys as different arguments. */
+/* Keys differ if any argument differs, or if two arguments are swapped. */
 static void test_keys(void **state)
 {
     (void)state;
@@ -59,7 +59,7 @@ static void test_uniform(void **state)
         unit[(size_t)(u * 16)]++;
         at[(size_t)(v * 16)]++;
         below[rng_below(&r, 48) / 3]++;
-        high[rng_at(i, 0) >> 60]++; /* The first number of consecutive keys. */
+        high[rng_at(i, 0) >> 60]++; /* Top four bits of the first number of consecutive keys. */
     }
     uniform(unit, 1 << 14);
     uniform(at, 1 << 14);
@@ -80,7 +80,8 @@ static void test_below_edges(void **state)
         assert_true(x < n);
         lowest += x < n / 3;
     }
-    assert_in_range(lowest, 880, 1120); /* 1000 +- 4.6 standard deviations. */
+    /* The expected number is 1000. The range is +- 4.6 standard deviations. */
+    assert_in_range(lowest, 880, 1120);
 }
 
 static void test_normal(void **state)
@@ -95,7 +96,7 @@ static void test_normal(void **state)
         sum2 += x * x;
         sum4 += x * x * x * x;
     }
-    assert_true(fabs(sum / n) <= 0.02); /* About five standard errors. */
+    assert_true(fabs(sum / n) <= 0.02); /* The tolerances are about five standard errors. */
     assert_true(fabs(sum2 / n - 1) <= 0.03);
     assert_true(fabs(sum4 / n - 3) <= 0.2);
 }
@@ -132,7 +133,8 @@ static void test_shuffle_is_fair(void **state)
     }
     static const size_t orders[] = {5, 7, 11, 15, 19, 21};
     for (size_t i = 0; i < 6; i++)
-        assert_in_range(count[orders[i]], 870, 1130); /* 1000 +- 4.5 standard deviations. */
+        /* The expected number is 1000. The range is +- 4.5 standard deviations. */
+        assert_in_range(count[orders[i]], 870, 1130);
 }
 
 static void test_hash(void **state)

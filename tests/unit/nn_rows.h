@@ -20,7 +20,7 @@
 /* One format: its kind and its readers, from memory and from files. */
 struct rows_format
 {
-    const char *kind; /* The open kind of the format. */
+    const char *kind; /* Data kind of the format without a shape, such as "csv". */
     int (*parse)(struct dataset *d, const struct reader *r, const struct lines_file *files,
                  char error[DATA_ERROR_MAX]);
     int (*read)(struct dataset *d, const struct reader *r, char error[DATA_ERROR_MAX]);

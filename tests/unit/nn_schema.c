@@ -160,7 +160,7 @@ static void test_tags_of_a_kind_match_columns(void **state)
     assert_string_equal(schema_name(&d.schema.names, 0), "a");
     assert_string_equal(schema_name(&d.schema.names, 3), "y");
     data_close(&d);
-    /* A table without a label column, as for prediction. */
+    /* A table without a label column, as for prediction, is matched by name, too. */
     put("bare", "c,a,b\n100,1,10\n300,2,20\n");
     opened(&d, "bare", "", (struct data_request){.kind = kind, .bare = true});
     assert_null(d.test.labels);
@@ -242,7 +242,8 @@ static void test_wide_tables_have_a_hash(void **state)
     data_close(&wide);
 }
 
-/* An open kind accepts a known order of columns, such as the order in the initial model. */
+/* The open data kind "csv" accepts a known order of columns, such as the order in the initial
+ * model. */
 static void test_an_open_kind_takes_a_known_order(void **state)
 {
     (void)state;
@@ -295,7 +296,8 @@ static void test_unseen_categories_are_told(void **state)
     data_close(&d);
 }
 
-/* Two files with the same rows, in two orders of columns, have the pooled kind of one of them. */
+/* The statistics of two files with the same rows, in two orders of columns, pool to the data
+ * kind of one file. */
 static void test_moments_are_pooled_by_name(void **state)
 {
     (void)state;

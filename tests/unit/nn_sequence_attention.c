@@ -1,5 +1,5 @@
 /* tests/unit/nn_sequence_attention.c -- attention against its definition in double precision,
- * with sequences around the blocks of 32 rows, vectors of 16 floats and heads of any size. */
+ * with sizes around blocks of 32 rows and vectors of 16 floats, and heads of any size. */
 #include "nn_sequence.h"
 
 /* Queries, keys and values of one head: d doubles in each row of `stride` doubles. */
@@ -102,7 +102,7 @@ static void are_large_scores_harmless(void **state)
     struct sequence b;
     sequence_open(&b, attention(2, 4, 40), 2);
     for (size_t i = 0; i < b.n_in; i++)
-        /* All values are 1, and queries and keys are large. */
+        /* The value vectors are all 1, and queries and keys are large. */
         b.inf[i] = i / 8 % 3 == 2 ? 1.0f : 1e4f * b.inf[i];
     sequence_forward(&b);
     for (size_t i = 0; i < b.n_out; i++)

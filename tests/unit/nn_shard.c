@@ -295,7 +295,8 @@ static void check_auto(const struct shard_split *split)
             stayed |= after[i] == keys[j];
         assert_true(!stayed || after[i] == before[i]); /* Only the returned members gain samples. */
     }
-    uint64_t other[2] = {all[0] + 1, all[1] + 1}; /* A view of new members only. */
+    /* The list of members is replaced by two new members. */
+    uint64_t other[2] = {all[0] + 1, all[1] + 1};
     owners_of(other, 2, split, shared, after);
     owners_of(other, 2, split, NULL, fresh);
     assert_memory_equal(after, fresh, sizeof after);
@@ -348,7 +349,8 @@ static void test_auto_fair(void **state)
         for (size_t j = 0; j < 8; j++)
             if (j != k)
                 others[n++] = keys[j];
-        /* A list without the peer's own key gets it. A duplicate counts once. */
+        /* The list lacks the peer's own key, which is added, and has a duplicate, which counts
+         * once. */
         others[n] = others[0];
         assert_int_equal(shard_members(&s, others, 8, keys[k]), 0);
         assert_int_equal(s.count, with_own);

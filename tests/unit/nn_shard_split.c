@@ -140,8 +140,8 @@ static uint32_t classes_of(const uint32_t owner[N], uint32_t k, size_t *count)
     return n;
 }
 
-/* Here a piece is smaller than a class, so it has one class, or two at a border between classes.
- * All pieces have the same size, and so have the parts. */
+/* label:K sorts the samples by label and gives each part K pieces of equal size. Here a piece is
+ * smaller than a class, so it has one class, or two at a border between classes. */
 static void test_label_parts(void **state)
 {
     (void)state;
@@ -159,7 +159,7 @@ static void test_label_parts(void **state)
             assert_true(count >= N / 20 - k && count <= N / 20 + k);
             total += n;
         }
-        /* Each border between classes adds one class to one piece. */
+        /* Each of the CLASSES - 1 borders between classes adds a class to at most one piece. */
         assert_true(total <= 20 * k + CLASSES - 1);
         /* The three pieces of a part are mostly of different classes. */
         assert_true(k < 3 || total > 45);

@@ -2,7 +2,7 @@
  * data kinds that describe this. */
 #include "nn_tables.h"
 
-/* Checks that the kind is BASE/columns-...REST and that its columns have names. */
+/* Checks that the data kind is BASE/columns-...REST and that its columns have names. */
 static void is_kind(const char *kind, const char *base, const char *rest)
 {
     size_t n = strlen(base);
@@ -186,7 +186,7 @@ static void test_refused(void **state)
     refused("a", "", NULL, "a: line 2, column 2: found \"-inf\", expected a number");
     put("a", "1,red,0\n1,5,1\n");
     refused("a", "", NULL, "a: line 2, column 2: found \"5\", expected a category");
-    /* With header=no, the words of the first row make the columns categories. */
+    /* With header=no, the words of the first row are data, so a number below them is refused. */
     put("a", "u,v,y\n1,2,0\n3,4,1\n");
     refused("a", ",header=no", NULL, "a: line 2, column 1: found \"1\", expected a category");
 }
@@ -212,7 +212,8 @@ static void test_small_spread(void **state)
         snprintf(kind, sizeof kind, "%s", d.train.kind);
         opened(&again, "a", "", kind);
         for (size_t k = 1; k < 50; k++) {
-            double apart = step[i] / (14.4309 * step[i]); /* numpy: np.std(np.arange(50)) */
+            /* The standard deviation by numpy: np.std(np.arange(50)). */
+            double apart = step[i] / (14.4309 * step[i]);
             float x = d.train.rows[2 * k] - d.train.rows[2 * k - 2];
             assert_true(fabs((double)x - apart) <= 0.05 * apart);
             assert_true(fabsf(d.test.rows[2 * k] - d.train.rows[2 * k]) <= 0);
@@ -242,7 +243,8 @@ static void test_absent_classes(void **state)
     assert_string_equal(dataset_class(&d.train, 1, out), "1");
     memcpy(kind, d.train.kind, sizeof kind);
     data_close(&d);
-    put("a", "9,5\n"); /* A later file of the run need not have all classes. */
+    /* A file that is opened with the data kind of a run need not have all classes. */
+    put("a", "9,5\n");
     opened(&d, "a", "", kind);
     assert_true(d.train.labels[0] == 2);
     data_close(&d);
@@ -263,8 +265,8 @@ static void test_absent_classes(void **state)
             "0-1.5");
 }
 
-/* With too many columns for a text, the data kind contains a hash, and only the same training
- * set has this kind. */
+/* With too many columns for their text form, the data kind contains a hash, and only the same
+ * training set has this kind. */
 static void test_wide(void **state)
 {
     (void)state;

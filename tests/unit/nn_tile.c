@@ -236,7 +236,7 @@ static void test_ends(void **state)
     with_all(ends);
 }
 
-/* The bits of a row do not depend on the number of rows. */
+/* The bits of a result row do not depend on the number of rows. */
 static void rows_alone(const struct tile_kernels *kernels)
 {
     struct tile_product t = {.m = 61,

@@ -91,7 +91,8 @@ static void check_simple(const struct graph *g, const char *spec)
             check(has_edge(g, w, v), "symmetric", spec, g->n);
             sum += topology_weight(graph_degree(g, v), graph_degree(g, w));
         }
-        /* The weight of a peer's own model is 1 - sum, which is above 0. */
+        /* The weights of the neighbours sum to less than 1, so a peer's own model has a weight
+         * above 0. */
         check(sum < 1.0 && sum >= 0.0, "weights of others sum to less than 1", spec, g->n);
     }
 }
@@ -230,10 +231,12 @@ static void test_degrees(void **state)
     expect_degree("torus", 4, 2);
     expect_degree("torus", 9, 4);
     expect_degree("torus", 16, 4);
-    expect_degree("torus", 8, 3);      /* A torus of 2 x 4 peers. */
-    expect_degree("torus", 13, 4);     /* 13 is prime, so the torus is twisted. */
-    expect_degree("torus:2x7", 14, 3); /* The spec sets the sides. */
-    expect_degree("torus", 14, 4);     /* Without sizes in the spec, the torus is twisted. */
+    expect_degree("torus", 8, 3);  /* A torus of 2 x 4 peers. */
+    expect_degree("torus", 13, 4); /* 13 is prime, so the torus is twisted. */
+    /* With the sides 2x7 in the spec, the torus is not twisted. */
+    expect_degree("torus:2x7", 14, 3);
+    /* Without sides in the spec, the torus of 14 peers is twisted. */
+    expect_degree("torus", 14, 4);
     expect_degree("torus:1x14", 14, 2);
     expect_degree("complete", 17, 16);
     expect_degree("exponential", 16, 7); /* Neighbours are at the distances +-1, +-2, +-4 and 8. */

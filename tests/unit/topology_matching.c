@@ -42,8 +42,8 @@ static void expect_matchings(const struct round_schedule *r, const char *spec)
     free(partners);
 }
 
-/* Computes the product of the matrices of a pass, column by column. Returns the largest distance
- * of an element from 1/n. */
+/* Computes the product of the mixing matrices of all rounds, column by column. Returns the
+ * largest distance of an element from 1/n. */
 static double product(const struct round_schedule *r, double p[DENSE][DENSE])
 {
     double worst = 0;
@@ -154,8 +154,8 @@ static void test_one_peer(void **state)
     assert_true(round_schedule_exact("one-peer-exponential", 1));
 }
 
-/* Every log2(n) rounds are one-peer-exponential in some order of the peers. The first order is
- * by the peers' numbers. A pass has as many orders as requested, or as fit. */
+/* In "rotation:K", every log2(n) rounds are the schedule "one-peer-exponential" in some order of
+ * the peers, at first in the order of their numbers. There are K such orders, or as many as fit. */
 static void expect_rotation(const char *spec, uint32_t n, uint32_t orders, uint32_t bits)
 {
     struct round_schedule r = build(spec, n, SEED), again = build(spec, n, SEED);
@@ -165,7 +165,7 @@ static void expect_rotation(const char *spec, uint32_t n, uint32_t orders, uint3
     assert_int_equal(r.n_rounds, orders * bits);
     expect_matchings(&r, spec);
     assert_memory_equal(r.edge, plain.edge, each * sizeof *r.edge);
-    /* The rounds of each order have the same number of pairs. */
+    /* The rounds of each order have the same numbers of pairs. */
     for (uint32_t k = 0; k <= r.n_rounds; k++)
         assert_int_equal(r.first[k], k / bits * each + plain.first[k % bits]);
     assert_memory_equal(r.edge, again.edge, r.first[r.n_rounds] * sizeof *r.edge);
@@ -189,7 +189,7 @@ static void test_rotation(void **state)
     expect_rotation("rotation:24", 1024, 2, 10);
 }
 
-/* With 2^m peers, all peers have the mean after the m rounds of each order. */
+/* In "rotation:K" with 2^m peers, the m rounds of each order give all peers the exact mean. */
 static void test_each_order_is_exact(void **state)
 {
     static double p[DENSE][DENSE];
@@ -206,8 +206,8 @@ static void test_each_order_is_exact(void **state)
     }
 }
 
-/* In every order but the first, each pair is equally likely: 3,000 draws, within five standard
- * deviations. */
+/* In "rotation:K", each pair is equally likely in every order but the first: 3,000 draws, within
+ * five standard deviations. */
 static void test_orders_are_uniform(void **state)
 {
     enum { N = 8, DRAWS = 3000 };
@@ -239,7 +239,8 @@ static void test_pairs_are_said(void **state)
         assert_false(round_schedule_pairs(others[i]));
 }
 
-/* Each round has as many pairs as possible. With an odd number of peers, one peer waits. */
+/* Each round of "matching:K" has as many pairs as possible. With an odd number of peers, one
+ * peer waits. */
 static void test_matching(void **state)
 {
     (void)state;
@@ -260,8 +261,8 @@ static void test_matching(void **state)
     }
 }
 
-/* Each pair is equally likely in every round, also in the second, and so is each waiting peer:
- * 3,000 draws, within five standard deviations. */
+/* In "matching:K", each pair is equally likely in every round, also in the second, and so is
+ * each waiting peer: 3,000 draws, within five standard deviations. */
 static void uniform(uint32_t n, double p)
 {
     enum { N = 9, ROUNDS = 3, DRAWS = 3000 };

@@ -33,7 +33,7 @@ static void check(bool ok, const char *what, const char *spec, uint32_t n)
         fail_msg("%s with n = %u: %s", spec, n, what);
 }
 
-/* ---- numbers ---- */
+/* ---- arithmetic modulo a prime ---- */
 
 static uint64_t times(uint64_t a, uint64_t b, uint64_t p)
 {
@@ -74,7 +74,7 @@ static u128 denominator(const struct round_schedule *r)
     return all < limit / r->n ? all : 0;
 }
 
-/* ---- the product ---- */
+/* ---- the product of the matrices of several rounds ---- */
 
 /* Computes next = W x modulo p, where W is the matrix of one round. x and next have n rows of n
  * columns. */
@@ -117,7 +117,7 @@ static bool is_mean(const struct round_schedule *r, uint32_t begin, uint32_t n_r
     return mean;
 }
 
-/* ---- one pass ---- */
+/* ---- the rounds of one pass ---- */
 
 /* Checks the matrix of each round. It is symmetric, because an edge moves both ends equally.
  * Each peer must keep a part of its own value, and have at most k neighbours. */
@@ -206,7 +206,7 @@ static void test_lengths(void **state)
         }
 }
 
-/* ---- the graph ---- */
+/* ---- the graph of all rounds together ---- */
 
 static bool has_edge(const struct graph *g, uint32_t a, uint32_t b)
 {

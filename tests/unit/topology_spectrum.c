@@ -109,7 +109,7 @@ static void test_known_gaps(void **state)
     }
     struct spectrum s = spectrum_of("ring", 8);
     double d = fabs(2.0 / (2.0 - s.lambda_2 - s.lambda_n) - 1.308);
-    assert_true(d <= 5e-4); /* The step size of PowerGossip for a ring of 8 peers. */
+    assert_true(d <= 5e-4); /* Checks the step size that PowerGossip has for a ring of 8 peers. */
 }
 
 /* ---- momentum ---- */
