@@ -345,7 +345,8 @@ static size_t print_sample(uint8_t *out, size_t cap)
 
 static int parse(const uint8_t *p, size_t n, struct column_statistics *m, const char **wrong)
 {
-    /* The block has exactly the size of the bytes, so that a sanitizer detects a read beyond it. */
+    /* The bytes are copied into a block of exactly their size, so that a sanitizer detects a
+     * read beyond it. */
     uint8_t *exact = malloc(n > 0 ? n : 1);
     assert_non_null(exact);
     memcpy(exact, p, n);

@@ -75,8 +75,8 @@ static void test_cells(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         size_t n = strlen(cases[i].cell);
-        /* The block has exactly the size of the cell, so that a sanitizer detects a read beyond
-         * it. */
+        /* The cell is copied into a block of exactly its size, so that a sanitizer detects a
+         * read beyond it. */
         uint8_t *exact = malloc(n + 1);
         memcpy(exact, cases[i].cell, n);
         exact = realloc(exact, n > 0 ? n : 1);

@@ -46,7 +46,8 @@ static void test_rows(void **state)
     dataset_close(&d);
 }
 
-/* Each text, read with the given header and label options, has this data kind and these labels. */
+/* Each text, read with the given header and label options, must give the listed data kind and
+ * labels. */
 static void test_shapes(void **state)
 {
     (void)state;

@@ -33,8 +33,8 @@ static void the_likeliest_without_temperature(void **state)
     assert_int_equal(generate_pick(l, 0, 0, 0.5), 'a');
 }
 
-/* The frequencies of draws with evenly spaced random numbers are the softmax of the logits at
- * this temperature. */
+/* Draws with evenly spaced random numbers have the frequencies of the softmax of the logits at
+ * temperature t. */
 static void draws_have_the_softmax_of_the_temperature(void **state)
 {
     (void)state;

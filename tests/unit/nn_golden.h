@@ -40,8 +40,8 @@ struct golden_tensor
     const char *name;
     uint32_t n_dims, dims[4];
     float centre, scale; /* Centre and half-width of the range of the parameter's values. */
-    /* Norm and inner product of the gradient. For running statistics: of (running - statistics
-     * of this batch). */
+    /* Norm of the gradient, and its inner product with unit("dot", i). For running statistics,
+     * the gradient is their distance from the statistics of the batch. */
     double norm, dot;
     const double *values;
 };

@@ -36,8 +36,8 @@ static void pool_once(const struct layer *l, const float *in, float *out, float 
     free(keep);
 }
 
-/* The first of equal maxima gets the whole gradient. If the ReLU is closed or at its border, no
- * input gets a gradient. */
+/* The first of equal maxima gets the whole gradient. If the ReLU makes the output 0, no input
+ * gets a gradient. */
 static void test_maxpool_tie(void **state)
 {
     (void)state;

@@ -23,7 +23,7 @@ static void digits_end_where_they_end(void **state)
     assert_null(number_digits("", 9, &v));
     assert_null(number_digits("x1", 9, &v));
     assert_null(number_digits("-1", 9, &v));
-    assert_null(number_digits("5", 3, &v)); /* A single digit can exceed the limit, too. */
+    assert_null(number_digits("5", 3, &v)); /* The limit is 3, so the single digit 5 is refused. */
     assert_true(v == 64);
     assert_non_null(number_digits("18446744073709551615", UINT64_MAX, &v));
     assert_true(v == UINT64_MAX);

@@ -127,8 +127,8 @@ static void test_one_step(void **state)
     check_one_step(&(struct augment){false, false}, 0.2f);
 }
 
-/* If the gradient is longer than the clip, the step has the length lr * clip, plus weight decay.
- * A clip that is never reached changes no bit. */
+/* If the gradient is longer than the clip, the step has the length lr * clip. A clip that is
+ * never reached changes no bit. */
 static void test_clip(void **state)
 {
     (void)state;

@@ -198,7 +198,7 @@ static void test_file_parts(void **state)
     for (uint32_t f = 0; f < FILES; f++)
         in_order += of_file[f] == f;
     assert_true(in_order < FILES / 2); /* Files are assigned in random order. */
-    /* With more parts than files, every part still has a sample. */
+    /* With more parts than files, each part without a file takes one sample from another part. */
     owners(&set, "file", NULL, FILES + 9, false, owner);
 }
 

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-static struct scratch s; /* Directory of the files. */
+static struct scratch s; /* Directory of the table files that a test writes. */
 static char error[DATA_ERROR_MAX];
 
 static inline void put(const char *name, const char *text)

@@ -17,7 +17,7 @@
 
 enum {
     N_TRAIN = 200,
-    N_TEST = 333, /* Not a multiple of any batch size. */
+    N_TEST = 333, /* Number of test samples, not a multiple of any batch size. */
     BATCH = 16,
     N_FEATURES = 60, /* Features per row, six for each of ten classes. */
     CONTEXT = 12

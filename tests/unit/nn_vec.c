@@ -102,7 +102,7 @@ static void test_hash(void **state)
             assert_true(vec_hash(v, 19) != h);
             memcpy(&v[i], &word, sizeof word);
         }
-    /* The order counts between elements of different chains of the hash, too. */
+    /* The hash has four chains. It also changes if elements of different chains are exchanged. */
     for (size_t i = 1; i < 19; i++) {
         float t = v[0];
         v[0] = v[i];

@@ -231,7 +231,7 @@ static void test_degrees(void **state)
     expect_degree("torus", 4, 2);
     expect_degree("torus", 9, 4);
     expect_degree("torus", 16, 4);
-    expect_degree("torus", 8, 3);  /* A torus of 2 x 4 peers. */
+    expect_degree("torus", 8, 3);  /* 8 peers form a torus of 2 x 4. */
     expect_degree("torus", 13, 4); /* 13 is prime, so the torus is twisted. */
     /* With the sides 2x7 in the spec, the torus is not twisted. */
     expect_degree("torus:2x7", 14, 3);
