@@ -126,7 +126,8 @@ static void check_random(size_t n_classes, float smoothing, float spread)
     for (size_t i = 0; i < ROWS; i++) {
         labels[i] = (uint16_t)rng_below(&r, n_classes);
         if (i % 2)
-            /* Makes most answers of the odd rows right. */
+            /* Gives the right class of each odd row a large logit, so that most of these answers
+             * are right. */
             z[i * n_classes + labels[i]] = 4 * spread;
     }
     struct loss_batch b = {

@@ -160,9 +160,9 @@ static void momentum_is(const struct bed *b, const float *was, const float *from
         assert_true(b->trainer.momentum[k] == 0); /* Running statistics have no momentum. */
 }
 
-/* Between rounds the exchange moves the model, and m contains this change divided by the
- * learning rate and the number of local steps of the round. Skipped rounds and the first round
- * do not change m. */
+/* Between rounds the exchange moves the model, and the momentum m contains this change divided
+ * by the learning rate and the number of local steps of the round. Skipped rounds and the first
+ * round do not change m. */
 static void check_rounds(const char *spec, const char *kind)
 {
     struct bed b;
@@ -314,7 +314,7 @@ static void test_bad_state(void **state)
 
 /* ---- convergence of the exchange with quasi-global momentum ---- */
 
-/* Follows one direction of the differences between models, with the eigenvalue l of the mixing
+/* Simulates one direction of the differences between models, with the eigenvalue l of the mixing
  * matrix and no gradients. Returns its length after 3000 rounds. */
 static double left(double l, double mu)
 {

@@ -206,7 +206,7 @@ static inline void sequence_check_adds(struct layer l, uint32_t n)
     sequence_close(&b);
 }
 
-/* In evaluation, with the smaller memory of an evaluation, a layer gives the same bits. */
+/* An evaluation pass, which has less memory, gives outputs with the same bits. */
 static inline void sequence_check_evaluation(struct layer l, uint32_t n)
 {
     struct sequence b;

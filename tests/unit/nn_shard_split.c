@@ -125,7 +125,7 @@ static void owners(const struct dataset *d, const char *spec, const uint64_t *ke
     shard_owners_close(o);
 }
 
-/* Returns the number of classes among the samples of owner k. *count: their number. */
+/* Returns the number of classes among the samples of owner k. *count: number of these samples. */
 static uint32_t classes_of(const uint32_t owner[N], uint32_t k, size_t *count)
 {
     bool seen[CLASSES] = {false};

@@ -46,9 +46,9 @@ static void what_is_near_enough_comes_first(void **state)
 {
     (void)state;
     struct spelling near = {.found = "abcdefgh"};
-    spelling_try(&near, "abcde"); /* 3 mistakes are too many for a name of this length. */
+    spelling_try(&near, "abcde"); /* 3 mistakes are too many for a name of 5 letters. */
     assert_null(spelling_meant(&near));
-    spelling_try(&near, "abcdefghijkl"); /* 4 mistakes are allowed for a name of this length. */
+    spelling_try(&near, "abcdefghijkl"); /* 4 mistakes are allowed for a name of 12 letters. */
     assert_string_equal(spelling_meant(&near), "abcdefghijkl");
     spelling_try(&near, "abcde");
     assert_string_equal(spelling_meant(&near), "abcdefghijkl");

@@ -248,7 +248,8 @@ static void test_absent_classes(void **state)
     opened(&d, "a", "", kind);
     assert_true(d.train.labels[0] == 2);
     data_close(&d);
-    /* The peer has a part of the run's files, and the held-out set has all classes. */
+    /* A peer that has only a part of the run's files also counts the labels of its held-out set
+     * as classes. */
     put("a", "1,0\n2,5\n3,5\n");
     put("test", "1,7\n2,0\n3,1\n");
     snprintf(spec, sizeof spec, "csv:%s/a,test=%s/test", s.dir, s.dir);

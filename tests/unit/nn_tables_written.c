@@ -36,7 +36,7 @@ static void test_notations(void **state)
         /* Groups of thousands have three digits. */
         {"\t", {"1.713", "12.5", "3"}, {1.713f, 12.5f, 3}},
         {";", {"1.713", "1234.567", "3"}, {1.713f, 1234.567f, 3}},
-        /* Numbers with groups have no exponent. */
+        /* Numbers with groups of thousands have no exponent. */
         {";", {"1.713e+02", "2.370e+00", "3"}, {171.3f, 2.37f, 3}},
         {";", {"1.713", "1.234.567", "3"}, {1713, 1234567, 3}},
         {",", {"1.713 \xe2\x82\xac", "3 \xe2\x82\xac", "4 \xe2\x82\xac"}, {1.713f, 3, 4}},
