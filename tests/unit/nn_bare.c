@@ -49,8 +49,8 @@ static void test_csv(void **state)
     dataset_close(&train);
 }
 
-/* Rows with too many cells, too few cells or a cell that is no number are refused, and so are
- * truncated files. */
+/* Rows with too many cells, too few cells or a cell that is no number are refused. Truncated and
+ * mutated files are refused or give a valid data set. */
 static void test_csv_broken(void **state)
 {
     (void)state;

@@ -51,7 +51,7 @@ static void test_round_trip(void **state)
     (void)state;
     scratch_count(&s, 1);
     write_model("m");
-    write_model("m");                          /* Replaces the existing file. */
+    write_model("m");                          /* Writes the file again, which replaces it. */
     assert_int_equal(scratch_count(&s, 0), 1); /* No temporary file is left. */
     float y[N_PARAMS];
     char error[FILE_ERROR_MAX] = "";

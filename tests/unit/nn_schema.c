@@ -324,7 +324,7 @@ static void test_moments_are_pooled_by_name(void **state)
     assert_string_equal(kind, a.train.kind);
     column_statistics_close(&all);
     column_statistics_close(&back);
-    /* Bytes in which the names do not fit their hash are refused. */
+    /* Column statistics in which the names do not fit their hash are refused. */
     for (size_t i = 32; i < 50; i++) {
         bytes[i] ^= 1;
         assert_int_equal(column_statistics_parse(&back, bytes, n, &wrong), -EINVAL);

@@ -210,7 +210,8 @@ static void test_points_of_a_file(void **state)
     put("a", "f;v;d;y\n7;1;1.001;0\n8;2;1.713;1\n");
     refused("a", "", kind,
             "a: line 2, column 3 (\"d\"): found \"1.001\", expected a number that can");
-    /* With divide= the kind stores no notation, but the check is the same. */
+    /* With divide=, the data kind stores no notation of numbers, but ambiguous numbers are
+     * refused all the same. */
     refused("a", ",divide=2", NULL,
             "a: line 2, column 3: found \"1.001\", expected a number that can be read in one way");
     put("a", "f;v;d;y\n7;1;1.001;0\n8;2.5;1.713;1\n");
