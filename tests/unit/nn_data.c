@@ -336,7 +336,8 @@ static void test_directories(void **state)
     put_mnist();
     /* The training images lack their file of labels. */
     scratch_remove(&s, "train-labels-idx1-ubyte.gz");
-    refused("mnist", "found no train-labels-idx1-ubyte in the same directory", "train-images-idx3-ubyte:");
+    refused("mnist", "found no train-labels-idx1-ubyte in the same directory",
+            "train-images-idx3-ubyte:");
     put_mnist();
     scratch_remove(&s, "t10k-images-idx3-ubyte.gz");
     refused("mnist", "found no t10k-images-idx3-ubyte in the same directory",
