@@ -93,7 +93,7 @@ def main():
         text = path.read_text(encoding="utf-8", errors="replace")
         for line, body in (paragraphs if page else comments)(text):
             found = traits(body, page)
-            if not page and folder in LATER:
+            if not page and any(folder == x or folder.startswith(x + "/") for x in LATER):
                 continue
             for name in {folder, relative.parts[0] if len(relative.parts) > 1 else ".", "all"}:
                 counts[page][name].update(["n", *found, *(["any"] if found else [])])

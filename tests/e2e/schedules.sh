@@ -107,7 +107,7 @@ refuses "qg and an exchange that overshoots" 'momentum-kind qg: needs a --gamma 
 goes_on learners --learners 3 --compress qsgd:4
 refuses "learners and qg" 'learners 2: not with --momentum-kind qg' --learners 2 --momentum-kind qg
 refuses "learners and their layers" 'learners 2: not with --overlap layer' --learners 2 --overlap layer
-refuses "momentum of no centre" 'learner-momentum: only with --learners over 1' --learner-momentum 0.5
+refuses "momentum of no centre" 'learner-momentum: only with --learners above 1' --learner-momentum 0.5
 refuses "more learners than there may be" 'learners' --learners 65
 for learners in 1 4; do
     bounded "$HEARSAY" sim --peers 4 --model logreg --learners $learners --epochs 1 --seed "$seed" --json \
@@ -164,8 +164,8 @@ done
 # 20,000 samples are 156.25 steps of four batches of 32.
 check "an epoch is 32 rounds of 5 steps, or 40 of one and 24 of 5" [ \
     "$(figures json epochs-0.out rounds) $(figures json epochs-40.out rounds)" = "32 64" ]
-refuses "post-local where each round has one step" 'post-local: only with --local-steps over 1' --post-local 5
-refuses "post-local and steps by speed" 'post-local: only with --local-steps over 1' --post-local 5 --local-steps auto
+refuses "post-local where each round has one step" 'post-local: only with --local-steps above 1' --post-local 5
+refuses "post-local and steps by speed" 'post-local: only with --local-steps above 1' --post-local 5 --local-steps auto
 refuses "post-local for the whole run" 'post-local 100: the run has 100 rounds' --post-local 100 --local-steps 4
 
 # ---- pairs that take their mean ----

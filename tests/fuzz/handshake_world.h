@@ -34,7 +34,7 @@ static struct
     struct channel_identity ours, theirs;
     struct channel evil; /* The other end of the connection, also if the peer under test dials. */
     uint32_t number;
-    bool node_knows;   /* The node was told that the link exists. */
+    bool node_knows;   /* The node has received LINK_UP for the link. */
     bool listed, over; /* listed: the peer has a members file. over: the node has ended. */
     uint8_t list[2][WIRE_ID_BYTES];
     size_t n_list;
@@ -266,7 +266,7 @@ static void world_arrive(const uint8_t *p, size_t n, size_t piece)
         toy.n_written = 0;
 }
 
-/* Writes the next handshake message of the other end. Returns 0 if there is none. */
+/* Writes the next handshake message of the other end. Returns 0 if no message is left. */
 static size_t world_shake(uint8_t out[CHANNEL_MSG2])
 {
     size_t n = 0, wants = channel_wants(&world.evil);
