@@ -4,7 +4,7 @@
  *   training  writes a checkpoint every --checkpoint, on a separate thread (peer/uv/writer.h)
  *   Ctrl-C    writes a checkpoint of the round at which the run stops
  *   after     writes the model; if the disk fails, keeps it in memory and tries again for
- *             --quorum-timeout
+ *             --disk-timeout
  *
  * Checkpoints have the file format of a peer's checkpoints (peer/checkpoints/checkpoint_store.h), with the
  * sections "train", "model" and the trainer's own sections. Batches are a function of the round,
@@ -43,7 +43,7 @@ void cmd_train_checkpoint_round(struct cmd_train *t);
 /* Called when the run stops: writes a checkpoint of this round and waits until it is on disk. */
 void cmd_train_checkpoint_stop(struct cmd_train *t);
 
-/* Writes the model, and tries again until it succeeds, a signal asks to stop, or --quorum-timeout is
+/* Writes the model, and tries again until it succeeds, a signal asks to stop, or --disk-timeout is
  * over. Returns CMD_OK, or an exit code after a message on stderr. */
 int cmd_train_write_model(struct cmd_train *t);
 

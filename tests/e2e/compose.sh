@@ -107,7 +107,7 @@ sums()
 before=$(sums)
 check "again: up" eval 'dc up -d --no-build >again-up.out 2>&1'
 check "again: all end" wait_until 60 over
-check "again: each says that it has finished" [ "$(dc logs peer 2>/dev/null | grep -c 'this run has finished before')" = 4 ]
+check "again: each says that it has finished" [ "$(dc logs peer 2>/dev/null | grep -c 'this run has already finished')" = 4 ]
 check "again: with the exit code of then" [ "$(docker inspect -f '{{.State.ExitCode}}' "${ids[@]}" | sort -u)" = 0 ]
 check "again: what they left is as it was: $(wc -l <<<"$before") files" [ "$(sums)" = "${before:-nothing}" ]
 

@@ -143,7 +143,7 @@ told no-room-peer 3000 peer --listen 127.0.0.1:0 --key cluster.key --name a --mo
 # ---- No room for the model. ----
 
 # wants DIR: the model's name is taken by a directory before the end comes.
-start full "$HEARSAY" "${run[@]}" --out full --quorum-timeout 600
+start full "$HEARSAY" "${run[@]}" --out full --disk-timeout 600
 wait_until 60 there full
 mkdir full/model.safetensors
 check "a model that cannot be stored stays in memory" wait_until 120 grep -q \
@@ -152,11 +152,11 @@ rmdir full/model.safetensors
 finish "$started" 120
 check "  until it can be: $(grep ' now$' full.err)" eval '[ "$code" = 0 ] && grep -q "the model is in full now$" full.err'
 same "  and it is" full
-start lost "$HEARSAY" "${run[@]}" --out lost --quorum-timeout 0.1
+start lost "$HEARSAY" "${run[@]}" --out lost --disk-timeout 0.1
 wait_until 60 there lost
 mkdir lost/model.safetensors
 finish "$started" 120
-check "beyond --quorum-timeout it is lost: $(tail -n 1 lost.err | cut -c 1-160)" eval \
+check "beyond --disk-timeout it is lost: $(tail -n 1 lost.err | cut -c 1-160)" eval \
     '[ "$code" = 1 ] && grep -q "the model is lost, and the same command resumes from a checkpoint$" lost.err'
 rmdir lost/model.safetensors
 check "  which it does" eval 'bounded "$HEARSAY" "${run[@]}" --out lost >lost.out 2>lost.err; grep -q "^hearsay train: resuming from" lost.err'

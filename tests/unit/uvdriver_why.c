@@ -65,7 +65,7 @@ static void test_another_key(void **state)
     }
     assert_int_equal(a.n_notes, 1); /* Three in a moment are one line. */
     assert_non_null(strstr(a.note, "127.0.0.1"));
-    assert_non_null(strstr(a.note, "not encrypted with this cluster key"));
+    assert_non_null(strstr(a.note, "not sealed with our cluster key"));
     fake_part(&a, &b);
 }
 
