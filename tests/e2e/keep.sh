@@ -222,7 +222,7 @@ check "  it goes on" alive "$pid"
 check "  and leaves no half" eval '! ls full | grep -q tmp'
 limit "$pid" -1
 check "  until there is room: it ends with 0" finish "$pid" 60
-check "  and says so" grep -q 'the model is in full now$' full.err
+check "  and says so" grep -q 'wrote the model to full after a retry$' full.err
 # shellcheck disable=SC2016
 check "  it is a model" eval '"$HEARSAY" eval full/model.safetensors --data glyphs >eval.out 2>eval.err'
 ends "  and that run has finished" 0 'already finished' peer --listen 127.0.0.1:0 --key cluster.key "${full[@]}" --name full --out full

@@ -56,7 +56,7 @@ for k in 1 2 3; do
 done
 check "killed three times, the same command goes on" eval \
     'bounded "$HEARSAY" "${run[@]}" --out killed >killed.out 2>killed.err'
-check "  $(head -n 1 killed.err)" grep -qE '^hearsay train: resuming from the checkpoint of round [1-9][0-9]* of 20000, in killed$' killed.err
+check "  $(head -n 1 killed.err)" grep -qE '^hearsay train: resuming from the checkpoint of round [1-9][0-9]* of 20000 in killed$' killed.err
 same "  and ends" killed
 once whole | jq -c '.[] | [.round, .loss, .test_loss]' >whole.lines
 once killed | jq -c '.[] | [.round, .loss, .test_loss]' >killed.lines
@@ -81,7 +81,7 @@ start none "$HEARSAY" "${run[@]}" --out none --checkpoint off
 wait_until 60 test -s none/metrics.jsonl
 kill -INT "$started"
 finish "$started" 60
-check "--checkpoint off writes none, and that is said" eval '! there none && grep -q "the same command begins again" none.err'
+check "--checkpoint off writes none, and that is said" eval '! there none && grep -q "the same command starts again" none.err'
 
 # ---- Checkpoints that are none. ----
 
@@ -147,10 +147,10 @@ start full "$HEARSAY" "${run[@]}" --out full --disk-timeout 600
 wait_until 60 there full
 mkdir full/model.safetensors
 check "a model that cannot be stored stays in memory" wait_until 120 grep -q \
-    'the model is in memory, and tried again for 600 s$' full.err
+    'the model stays in memory; retrying for 600 s$' full.err
 rmdir full/model.safetensors
 finish "$started" 120
-check "  until it can be: $(grep ' now$' full.err)" eval '[ "$code" = 0 ] && grep -q "the model is in full now$" full.err'
+check "  until it can be: $(grep "after a retry" full.err)" eval '[ "$code" = 0 ] && grep -q "wrote the model to full after a retry$" full.err'
 same "  and it is" full
 start lost "$HEARSAY" "${run[@]}" --out lost --disk-timeout 0.1
 wait_until 60 there lost
