@@ -80,7 +80,7 @@ for way in local sim; do
     bounded "$HEARSAY" $way --peers 4 --model logreg --data glyphs --rounds 3 --seed "$seed" >few.out 2>few.err </dev/null
     check "$way: the closing words name the codec that auto chose" \
         grep -q '^codec of the last rounds: qsgd:4, chosen by --compress auto$' few.out
-    check "  and that three rounds were too few for the target" grep -q 'the drift was not known while it trained' few.out
+    check "  and that three rounds were too few for the target" grep -q 'the consensus distance was not known during training' few.out
 done
 for i in 0 1 2 3; do
     rungs local $i >local.rungs
