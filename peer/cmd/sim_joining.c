@@ -77,12 +77,12 @@ static void say(struct simulation *s, const struct gathering *g)
                  g->n, g->need);
     else if (g->need > 0)
         snprintf(s->never_begins, sizeof s->never_begins,
-                 "the run never begins: at most %u of the %u peers that --min-peers requires find "
+                 "the run never starts: at most %u of the %u peers that --min-peers requires find "
                  "each other",
                  here, g->need);
     else
         snprintf(s->never_begins, sizeof s->never_begins,
-                 "the run never begins: each of the %u peers that live waits for others", g->n);
+                 "the run never starts: each of the %u peers that live waits for others", g->n);
 }
 
 bool cmd_sim_never_begins(struct simulation *s)

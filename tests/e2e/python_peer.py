@@ -149,7 +149,7 @@ def check_refusals():
     raises(hearsay.UsageError, "checkpoint: found", lambda: alone({"w": f}, checkpoint="-1"))
     raises(hearsay.UsageError, "found the name 'nnnn", lambda: alone({"n" * 96: f}))
     both = np.zeros(12, np.float32)
-    raises(hearsay.UsageError, "tensors a and b: found memory", lambda: alone({"b": both[5:], "z": f, "a": both[:6]}))
+    raises(hearsay.UsageError, "tensors a and b: found shared memory", lambda: alone({"b": both[5:], "z": f, "a": both[:6]}))
     alone({"b": both[6:], "a": both[:6]}).leave()
 
 
@@ -709,11 +709,11 @@ def check_initial():
     found = hearsay.local(3, drawing, (1, 2), rounds=3, topology="ring", compress="none")
     chosen = [rank for rank in (1, 2) if found[rank][0] == found[0][1]]
     assert len(chosen) == 1 and all(given == found[0][1] for _, given, _ in found), found
-    warned = [[text for level, text in notes if level == 1 and "initial: the run begins with another peer's model" in text] for *_, notes in found]
+    warned = [[text for level, text in notes if level == 1 and "initial: the run starts with another peer's model" in text] for *_, notes in found]
     assert [bool(one) for one in warned] == [False, chosen[0] != 1, chosen[0] != 2], (chosen, warned)
     f = {"w": np.zeros(3, np.float32)}
     raises(hearsay.UsageError, "initial: found a peer that takes the run from others", lambda: alone(f, initial=True, bootstrap="127.0.0.1:1", rounds=None))
-    raises(hearsay.UsageError, "initial: found it with model", lambda: alone(f, initial=True, model="logreg", data="mnist"))
+    raises(hearsay.UsageError, "initial: not with model", lambda: alone(f, initial=True, model="logreg", data="mnist"))
 
 
 def check_late_initial():
@@ -742,7 +742,7 @@ def check_late_initial():
         while peer.step():
             pass
     thread.join()
-    assert [text for level, text in notes if level == 1 and text.startswith("initial: the run begins with another peer's model")], notes
+    assert [text for level, text in notes if level == 1 and text.startswith("initial: the run starts with another peer's model")], notes
 
 
 def leaving_out(rank, connect):

@@ -108,7 +108,7 @@ check "  it says so" [ "$(of early .verdict.text)" = "stopped at round 0 of 400,
 
 sim vain 'at = "0.05 leave 1"'
 check "who leaves before the begin is missed: an end, with 2" [ "$code" = 2 ]
-said='failed: the run never begins: 7 of the 8 peers of --min-peers are there, and nobody is to come'
+said="failed: the run never starts: 7 of the 8 peers of --min-peers are present, and no other peer will start"
 check "  that says how many are there" [ "$(of vain .verdict.text)" = "$said" ]
 check "  soon" within "$(of vain .simulated_s)" 0 200
 check "  and nobody is said to make no progress" [ ! -s vain.err ]
