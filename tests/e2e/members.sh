@@ -166,7 +166,7 @@ for list in "127.0.0.1:$pa" "127.0.0.1:$pa,127.0.0.1:$pb"; do
     cp b/identity.key copy/identity.key
     peer b "$pd" copy --members members.txt --out copy --bootstrap "$list"
     check "a copy of b ends with 2" \
-        ended_with "$pd" 'another process uses this peer's identity and started earlier' copy
+        ended_with "$pd" 'another process uses this peer.s identity and started earlier' copy
     # Its last word reaches b, unless a has hung up on it for b's sake; then a has found it out.
     check "  the others say so, too" wait_until 10 found_out
     check "  and trains on" trains b
@@ -175,7 +175,7 @@ kill -KILL "${pid[pb]}"
 wait "${pid[pb]}" 2>/dev/null
 peer b "$pb" b-fourth --members members.txt --out b
 check "a restart is no copy" trains b
-check "  nobody says so" eval '! grep -q "uses this peer's identity" b-fourth.err'
+check "  nobody says so" eval '! grep -q "uses this peer.s identity" b-fourth.err'
 
 for port in "$pa" "$pb" "$pc"; do
     kill "${pid[port]}"

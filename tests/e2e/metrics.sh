@@ -47,7 +47,7 @@ begin()
 
 begin 0
 check "  /healthz while it is alone" says "${at[0]}/healthz" 200 'alive|starting'
-check "  /readyz has the number of peers that this peer waits for" wait_until 60 says "${at[0]}/readyz" 503 'joining: 1 of 4 members are here'
+check "  /readyz has the number of peers that this peer waits for" wait_until 60 says "${at[0]}/readyz" 503 'joining: 1 of 4 members are present'
 check "  /metrics" says "${at[0]}/metrics" 200 '^hearsay_phase\{phase="joining"\} 1$'
 check "  /status.json has no drift" [ "$(metrics field "${at[0]}/status.json" relative_drift)" = None ]
 check "  the address is taken" refuses 2 'metrics: cannot listen on .*in use' peer --key ours.key --name q \

@@ -203,7 +203,7 @@ hold "${children[1]}" &
 holder=$!
 pids+=("$holder")
 kill -INT "$pid"
-wait_until 20 grep -q 'once more' twice.err
+wait_until 20 grep -q 'Ctrl-C again' twice.err
 insist() { kill -INT "$pid" 2>/dev/null; grep -q 'ended at once' twice.err; }
 wait_until 20 insist
 wait "$pid" 2>/dev/null

@@ -155,7 +155,7 @@ joins()
     check "  in words: $(grep -m 1 -E -- "$regex" joins.err | cut -c 1-140)" grep -qE -- "$regex" joins.err
 }
 joins "a peer without the file" '--init is missing.*[0-9a-f]{16}' --data mnist:digits
-joins "a peer with another" 'found the model [0-9a-f]{16}.*begins with [0-9a-f]{16}' --data mnist:digits \
+joins "a peer with another" 'found the model [0-9a-f]{16}.*starts with [0-9a-f]{16}' --data mnist:digits \
     --init other/model.safetensors
 joins "a peer with other data" '--data.*glyphs.*mnist' --data glyphs --init epochs/model.safetensors
 start third "$HEARSAY" "${join[@]}" --data mnist:digits --init epochs/model.safetensors
