@@ -149,9 +149,6 @@ void edges_begin(struct edges *es);
 /* Silent edges pause, and who is silent is accused. */
 void edges_tick(struct edges *es);
 
-/* We have not looked for so long more than we should. */
-void edges_late(struct edges *es, int64_t late_us);
-
 /* Were the edges chosen for other members than there are now? */
 bool edges_outdated(const struct edges *es);
 /* Choose them anew; not while a job runs. */

@@ -11,15 +11,6 @@ void edges_excuse(struct edges *es, size_t i, bool excused)
     es->excused_us = es->env->now_us;
 }
 
-void edges_late(struct edges *es, int64_t late_us)
-{
-    es->exchange_us += late_us;
-    for (size_t i = 0; i < es->n; i++) {
-        es->at[i]->absence.at_us += late_us;
-        es->at[i]->beat_us += late_us;
-    }
-}
-
 void edges_begin(struct edges *es)
 {
     for (size_t i = 0; i < es->n; i++)

@@ -18,7 +18,7 @@
 struct env
 {
     struct node_config config; /* As it was given. */
-    int64_t now_us;            /* The time of this step. */
+    int64_t now_us;            /* Node time of this step (clock.h). */
     struct rng rng;            /* For jitter and nonces. */
     struct members *members;
     bool over; /* The node has ended with exit_code; nothing more is done. */

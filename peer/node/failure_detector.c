@@ -209,15 +209,11 @@ static void judge(struct sessions *s, struct contact *c, const struct member *m)
         accuse(s, c, m);
 }
 
-void failure_detector_late(struct sessions *s, int64_t late_us)
+void failure_detector_continue(struct sessions *s, int64_t pause_us)
 {
-    for (size_t i = 0; i < s->n_contacts; i++) {
-        s->contacts[i].heard_us += late_us;
+    for (size_t i = 0; i < s->n_contacts; i++)
         s->contacts[i].asked_us = 0;
-    }
-    s->twins.since_us += late_us; /* What we have not seen meanwhile says nothing of who lives. */
-    s->twins.seen_us += late_us;
-    if (late_us > SILENT_US)
+    if (pause_us > SILENT_US)
         s->stood_us = s->env->now_us;
 }
 

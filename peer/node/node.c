@@ -469,18 +469,17 @@ static void handle(struct node *n, const struct node_event *ev)
 
 /* ---- time ---- */
 
-/* Nothing has moved us since the last tick was due: the process was stopped, or its machine. Before
- * anything is made of what has come meanwhile, the clocks by which we judge others and our own
- * worker are moved on: none of them was silent, or slow, for so long. */
-static void look_for_standstill(struct node *n)
+/* Node time did not advance during the pause, so no timer expires because of it. The other peers' time
+ * did advance: they may have closed sessions, or continued without this peer. */
+static void continue_after_pause(struct node *n, int64_t pause_us)
 {
-    int64_t late_us = n->next_tick_us > 0 ? n->env.now_us - n->next_tick_us : 0;
-    if (late_us <= 2 * TICK_US)
-        return;
-    n->next_tick_us += late_us;
-    sessions_late(&n->sessions, late_us);
-    edges_late(&n->edges, late_us);
-    phases_late(&n->phases, late_us);
+    failure_detector_continue(&n->sessions, pause_us);
+    /* A joining peer may read its data set for that long in one step. */
+    if (pause_us > SILENT_US && n->phases.phase != NODE_JOINING)
+        env_note(&n->env, NOTE_WARNING,
+                 "round %llu: this process was paused for %.0f s; the other peers may have "
+                 "continued without it",
+                 (unsigned long long)n->phases.round, (double)pause_us * 1e-6);
 }
 
 static void tick(struct node *n)
@@ -553,7 +552,8 @@ static int64_t wake_us(const struct node *n)
  * that is idempotent, so no machine schedules anything but the common tick. */
 void node_step(struct node *n, const struct node_event *ev, struct node_effects *fx)
 {
-    env_begin_step(&n->env, ev->now_us, fx);
+    int64_t pause_us, now_us = node_clock_now(&n->clock, ev->now_us, n->next_tick_us, &pause_us);
+    env_begin_step(&n->env, now_us, fx);
     model_server_release(&n->orders);
     parts_release(&n->edges);
     round_protocol_release(&n->round_protocol);
@@ -564,7 +564,8 @@ void node_step(struct node *n, const struct node_event *ev, struct node_effects 
         n->bytes_received = ev->io.bytes_received;
         n->n_strangers = ev->io.n_strangers;
     }
-    look_for_standstill(n);
+    if (pause_us > 0 && !n->env.over)
+        continue_after_pause(n, pause_us);
     if (!n->env.over)
         handle(n, ev);
     else if (ev->type == NODE_WORKED)
@@ -587,7 +588,7 @@ void node_step(struct node *n, const struct node_event *ev, struct node_effects 
     env_end_step(&n->env);
     fx->exit = n->env.over && !n->job.working;
     fx->exit_code = n->env.exit_code;
-    fx->wake_us = wake_us(n);
+    fx->wake_us = node_clock_driver_us(&n->clock, wake_us(n));
 }
 
 void node_work(struct node *n, int64_t (*clock_us)(void))

@@ -194,19 +194,6 @@ void phases_job_done(struct phases *ph, bool steps)
     ph->ahead = false;
 }
 
-void phases_late(struct phases *ph, int64_t late_us)
-{
-    int64_t *const since[] = {&ph->idle_since_us, &ph->told_us,   &ph->job_us,
-                              &ph->signed_us,     &ph->better_us, &ph->gathered_us};
-    for (size_t i = 0; i < sizeof since / sizeof *since; i++)
-        *since[i] += *since[i] > 0 ? late_us : 0;
-    if (late_us > SILENT_US && ph->phase != NODE_JOINING) /* Data may be read that long. */
-        env_note(ph->env, NOTE_WARNING,
-                 "round %llu: this process was paused for %.0f s; the other peers may have "
-                 "continued without it",
-                 (unsigned long long)ph->round, (double)late_us * 1e-6);
-}
-
 /* ---- the consensus phase ---- */
 
 /* Mixing alone only contracts: of what was known in this phase the least is true. Estimates

@@ -129,10 +129,6 @@ void phases_watch_job(struct phases *ph);
 /* Our job, which is long, gets on. */
 void phases_sign(struct phases *ph);
 
-/* The whole process stood still for so long more than it should: none of that was waiting, or
- * work. */
-void phases_late(struct phases *ph, int64_t late_us);
-
 /* The model is others', of the round that join.h says: we join in the middle, or at the end. */
 void phases_join(struct phases *ph);
 /* A job begins: has it to begin a drift window? Asked once. */

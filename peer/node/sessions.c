@@ -511,13 +511,6 @@ static struct link *any_link(struct sessions *s)
     return NULL;
 }
 
-void sessions_late(struct sessions *s, int64_t late_us)
-{
-    for (size_t i = 0; i < s->n_links; i++)
-        s->links[i].heard_us += late_us;
-    failure_detector_late(s, late_us);
-}
-
 void sessions_tick(struct sessions *s)
 {
     struct env *v = s->env;

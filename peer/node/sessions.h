@@ -182,7 +182,7 @@ struct sessions
     struct callback callback;           /* Written by callback.c only. */
 
     /* watch.c writes these. */
-    int64_t stood_us;        /* When this process last went on after it had stood still. */
+    int64_t stood_us;        /* Node time of the last pause of more than SILENT_US; 0: none. */
     enum sessions_away away; /* How we lost the last session, if it was we that were away. */
     struct
     {
@@ -229,8 +229,6 @@ void sessions_ping(struct sessions *s, const struct link *l, const struct wire_p
 void sessions_probe(struct sessions *s, const struct link *l, const struct wire_probe *m);
 void sessions_vouched(struct sessions *s, const struct wire_heard *m);
 void sessions_tick(struct sessions *s);
-/* We have not looked for so long more than we should: nobody is judged by our own silence. */
-void sessions_late(struct sessions *s, int64_t late_us);
 
 /* ---- what others ask for ---- */
 
@@ -312,8 +310,8 @@ struct contact *dial_contact(struct sessions *s, const uint8_t *id);
 struct contact *dial_add_contact(struct sessions *s, const uint8_t *id);
 /* Forgets those that are neither wanted nor watched. */
 void dial_sift(struct sessions *s);
-/* Somebody else could do nothing: we ourselves have not looked for so long. */
-void failure_detector_late(struct sessions *s, int64_t late_us);
+/* The process was paused for pause_us (clock.h). Probes that were sent before are sent again. */
+void failure_detector_continue(struct sessions *s, int64_t pause_us);
 void failure_detector_tick(struct sessions *s);
 /* The session is gone; and one has begun. */
 void failure_detector_lost(struct sessions *s, const struct link *l);

@@ -21,6 +21,7 @@
 #ifndef PEER_NODE_STATE_H
 #define PEER_NODE_STATE_H
 
+#include "peer/node/clock.h"
 #include "peer/node/graceful_stop.h"
 #include "peer/node/membership_log.h"
 #include "peer/node/model_handoff.h"
@@ -30,6 +31,7 @@
 struct node
 {
     struct env env;
+    struct node_clock clock;
     struct sessions sessions;
     struct statistics_aggregation pooling;
     struct run_context workshop;
@@ -44,7 +46,7 @@ struct node
     struct model_handoff hand;
     struct graceful_stop halt;
 
-    int64_t next_tick_us;
+    int64_t next_tick_us; /* Node time of the next tick; 0 before NODE_START. */
     int64_t
         given_up_us; /* When a run was given up for want of its initial model; 0: there is one. */
     bool kept;       /* The driver has said what became of our final model: */

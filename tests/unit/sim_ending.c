@@ -118,6 +118,46 @@ static void test_no_quorum(void **state)
     rig_close(&r);
 }
 
+static void twenty_seconds(void *self, uint32_t peer, struct node_config *c)
+{
+    (void)self, (void)peer;
+    c->patience_us = 20 * SECOND;
+}
+
+/* At 3 s, peers 2 to 4 of five are killed and peer 1 loses its connection to peer 0. Peer 0 is stopped
+ * from 10 s to 50 s. The pause must not count towards its quorum timeout of 20 s: at 58 s peer 0 has
+ * waited for about 12 s, so it still holds. */
+static void test_pause_uses_no_quorum_timeout(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_init(&r, 5, 300, "ring", "qsgd:4", 0);
+    r.eta = 0.05f;
+    r.config.step_us = 50 * 1000;
+    r.config.sessions = true;
+    r.config.configure = twenty_seconds;
+    r.config.run.rounds = ROUNDS;
+    r.config.run.final_drift = 1e-3;
+    r.config.run.quorum = 0.5;
+    r.loud = getenv("LOUD") != NULL;
+    rig_open(&r);
+    run_until(&r, 3 * SECOND);
+    for (uint32_t i = 2; i < 5; i++)
+        sim_kill(r.world, i);
+    sim_cut(r.world, 0, 1, true);
+    sim_cut(r.world, 1, 0, true);
+    run_until(&r, 10 * SECOND);
+    assert_true(rig_progress(&r, 0).holds);
+    sim_stop(r.world, 0, true);
+    run_until(&r, 50 * (int64_t)SECOND);
+    sim_stop(r.world, 0, false);
+    run_until(&r, 52 * (int64_t)SECOND);
+    assert_true(rig_progress(&r, 0).holds);
+    run_until(&r, 58 * (int64_t)SECOND);
+    assert_true(rig_progress(&r, 0).holds);
+    rig_close(&r);
+}
+
 /* A peer that leaves cleanly is no longer a member and claims nothing. */
 static void test_leaving(void **state)
 {
@@ -356,12 +396,19 @@ static void test_diverged(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_there),     cmocka_unit_test(test_deaths),
-        cmocka_unit_test(test_no_quorum),     cmocka_unit_test(test_leaving),
-        cmocka_unit_test(test_coming_back),   cmocka_unit_test(test_stuck),
-        cmocka_unit_test(test_away_and_told), cmocka_unit_test(test_hung_at_the_end),
-        cmocka_unit_test(test_back_too_late), cmocka_unit_test(test_away_and_deserted),
-        cmocka_unit_test(test_full_disk),     cmocka_unit_test(test_unasked),
+        cmocka_unit_test(test_all_there),
+        cmocka_unit_test(test_deaths),
+        cmocka_unit_test(test_no_quorum),
+        cmocka_unit_test(test_pause_uses_no_quorum_timeout),
+        cmocka_unit_test(test_leaving),
+        cmocka_unit_test(test_coming_back),
+        cmocka_unit_test(test_stuck),
+        cmocka_unit_test(test_away_and_told),
+        cmocka_unit_test(test_hung_at_the_end),
+        cmocka_unit_test(test_back_too_late),
+        cmocka_unit_test(test_away_and_deserted),
+        cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_unasked),
         cmocka_unit_test(test_diverged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
