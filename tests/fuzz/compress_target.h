@@ -1,18 +1,16 @@
 /* tests/fuzz/compress_target.h -- shared by the fuzz targets of compress/.
  *
- * A target names a family of codecs; all of codec_all[] that are of it are
- * fuzzed, in several shapes of model.
+ * A target selects a family of codecs. All members of the family in codec_all[] are fuzzed, for
+ * several shapes of model.
  *
  *   input:   hash u16 | shape u8 | message
  *
- * The hash is the compressor's (of its spec), so that a corpus keeps its
- * meaning when codecs are added; where no compressor has it, it counts as a
- * number. The mutator begins with an honest message as often as not and edits
- * it in place, so that inputs get past the lengths.
+ * The hash belongs to the compressor's specification, so a corpus stays valid when codecs are
+ * added. A hash of no compressor selects one by its number. The mutator often starts from a valid
+ * message and edits it in place, so that inputs get past the length checks.
  *
- * Whatever passes compress_validate() applies inside the vector, twice alike,
- * and stays finite.
- */
+ * A message that compress_validate() accepts must write only inside the vector, give the same
+ * values twice, and keep them finite. */
 #ifndef TESTS_FUZZ_COMPRESS_TARGET_H
 #define TESTS_FUZZ_COMPRESS_TARGET_H
 
@@ -37,7 +35,7 @@ static void demand(bool ok)
         abort();
 }
 
-/* One compressor for one shape of model. It is opened at its first use. */
+/* The compressors of one specification for all shapes. Each is opened at its first use. */
 struct target_of
 {
     char spec[SPEC_LONG];
@@ -89,7 +87,7 @@ static struct target_of *target_in(const uint8_t *data)
 }
 
 /* Opens a compressor for a shape: 100 elements; three tensors as one unit, as three units, or as
- * one unit in two pieces; 3,000 elements. */
+ * one unit of two pieces; 3,000 elements. */
 static struct compress *open_shape(const char *spec, size_t shape)
 {
     static const struct segment small[] = {{.n = 100, .rows = 10, .cols = 10}};

@@ -1,5 +1,6 @@
-/* tests/fuzz/data_target.h -- shared by the fuzz targets of data files: files in memory, and the
- * properties of every data set that was read. */
+/* tests/fuzz/data_target.h -- shared by the fuzz targets of data files.
+ *
+ * Provides files in memory, and checks that hold for every data set that was read. */
 #ifndef TESTS_FUZZ_DATA_TARGET_H
 #define TESTS_FUZZ_DATA_TARGET_H
 

@@ -1,7 +1,8 @@
-/* tests/fuzz/fuzz_checkpoint.c -- libFuzzer entry: any bytes as a checkpoint, as they are and with
- * their hashes made right, without which none would get past them.
+/* tests/fuzz/fuzz_checkpoint.c -- fuzzes the reader of checkpoints.
  *
- * What is taken is written again, and is then the same label and the same sections. */
+ * The bytes are read unchanged, and again with correct hashes, because without these nearly no
+ * input would pass the first check. An accepted checkpoint is written again, and must then have the
+ * same label and sections. */
 #include "tests/unit/checkpoint_small.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
@@ -21,7 +22,7 @@ static uint8_t *copy_of(const uint8_t *p, size_t n)
     return copy;
 }
 
-/* Writes the sections of a state that was read to another state. */
+/* Writes all sections of a state that was read to another state. */
 static void rewrite(struct state *to, const struct state *from)
 {
     state_write(to);

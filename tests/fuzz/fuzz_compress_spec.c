@@ -1,8 +1,7 @@
-/* tests/fuzz/fuzz_compress_spec.c -- libFuzzer's entry: specs from a stranger.
+/* tests/fuzz/fuzz_compress_spec.c -- fuzzes compressor specifications of unknown peers.
  *
- * What is accepted has a canonical text that is accepted, says the same again,
- * and opens; its compressor takes its own message. What is refused has a
- * sentence. */
+ * An accepted specification has a canonical text that is accepted and stays the same. Its
+ * compressor opens and accepts its own message. A refused one gives an error message. */
 #include "compress/compress.h"
 
 #include <assert.h>

@@ -1,11 +1,13 @@
-/* tests/fuzz/fuzz_data_csv.c -- fuzzes the reader of tables in one or two files. The first byte
- * of the input selects the reader's options. */
+/* tests/fuzz/fuzz_data_csv.c -- fuzzes the reader of tables in one or two files.
+ *
+ * The first byte of the input selects the reader's options. */
 #include "tests/fuzz/data_target.h"
 
 #include "nn/data/lines.h"
 #include "nn/data/scale.h"
 
-/* Options of the reader. The first byte of the input, modulo the number of rows, selects one. */
+/* Options of the reader. The first byte of the input, modulo the number of rows, selects one
+ * row. */
 static const struct reader readers[] = {
     {.kind = "csv", .header = "auto", .divide = 1},
     {.kind = "csv", .header = "auto", .divide = 16, .label = "y"},
@@ -44,8 +46,8 @@ static void check_scaled(struct scale *s, struct dataset *train, struct reader r
     char error[DATA_ERROR_MAX], note[SCALE_NOTE_MAX];
     r.kind = train->kind;
     r.names = train->names;
-    /* With header=auto, a first line may look like a header at the first reading and like a row
-     * at the second, when the words of the columns are known. */
+    /* With header=auto, a first line may count as a header in the first reading and as a row in the
+     * second, in which the words of the columns are known. */
     bool told = strcmp(r.header, "auto") != 0;
     int err = csv_parse(&test, &r, files, error);
     demand(err == 0 || !told);

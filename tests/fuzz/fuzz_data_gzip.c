@@ -1,4 +1,4 @@
-/* tests/fuzz/fuzz_data_gzip.c -- fuzzes the file reader, mostly with gzip: the whole file, in
+/* tests/fuzz/fuzz_data_gzip.c -- fuzzes the file reader, mostly with gzip: a whole file, in small
  * pieces, and with a size limit. */
 #include "tests/fuzz/data_target.h"
 

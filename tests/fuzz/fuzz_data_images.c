@@ -1,9 +1,9 @@
-/* tests/fuzz/fuzz_data_images.c -- libFuzzer entry: IDX and CIFAR files.
+/* tests/fuzz/fuzz_data_images.c -- fuzzes the readers of IDX and CIFAR files.
  *
  *   kind | cut (2 bytes, little-endian) | bytes
  *
- * Of IDX, the bytes up to `cut` are images and the rest are labels; of CIFAR
- * they are two files. */
+ * For IDX, the bytes up to `cut` are images and the rest are labels. For CIFAR, both parts are
+ * files. */
 #include "tests/fuzz/data_target.h"
 
 #include "nn/data/cifar.h"

@@ -1,10 +1,13 @@
-/* tests/fuzz/fuzz_data_libsvm.c -- fuzzes the readers of libsvm files and of plain text, in one
- * or two files. The first byte of the input selects the reader's options. */
+/* tests/fuzz/fuzz_data_libsvm.c -- fuzzes the readers of libsvm files and of plain text, in one or
+ * two files.
+ *
+ * The first byte of the input selects the reader's options. */
 #include "tests/fuzz/data_target.h"
 
 #include "nn/data/lines.h"
 
-/* Options of the reader. The first byte of the input, modulo the number of rows, selects one. */
+/* Options of the reader. The first byte of the input, modulo the number of rows, selects one
+ * row. */
 static const struct reader readers[] = {
     {.kind = "libsvm", .divide = 1},
     {.kind = "libsvm", .divide = 1e-30},
@@ -41,7 +44,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
         check_and_close(&d, n);
     bool looks = libsvm_looks(p + 1, n - 1, true);
     if (err == 0 && strcmp(r.kind, "libsvm") == 0 && r.features == 0 && r.n_paths == 1)
-        /* The line has an index:value entry, possibly after the 32 bytes that are inspected. */
+        /* A valid file has an index:value entry, possibly after the 32 bytes that libsvm_looks()
+         * inspects. */
         demand(looks || n > 32);
     (void)libsvm_looks(p + 1, n - 1, false);
     return 0;

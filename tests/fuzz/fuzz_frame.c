@@ -1,11 +1,12 @@
-/* tests/fuzz/fuzz_frame.c -- libFuzzer entry: records of a session, whole messages again.
+/* tests/fuzz/fuzz_frame.c -- fuzzes the assembly of messages from the records of a session.
  *
  *   input:   limit of control u16 | limit of bulk u16 | record, record, ...
  *   record:  kind u8 | length u16 | in place? u8       (its bytes are its number)
  *
- * A stupid reference keeps both lanes as two arrays. Each record is opened where frame_room() says,
- * or lies in a block of its own; then both say the same: whole, more to come, or an end. Behind
- * that, each message is cut into records again, which make the same message. */
+ * A simple reference stores both lanes in two arrays. Each record is decrypted to the place given
+ * by frame_room(), or to a block of its own. Both implementations must then agree: message
+ * complete, more records needed, or session ended. Each complete message is also split into records
+ * again, which must give the same message. */
 #include "peer/secure/frame.h"
 
 #include <errno.h>

@@ -4,25 +4,29 @@
  *     input --ops--> bytes in pieces --> peer/uv/link.c, session.c --> channel, frame --> node
  *                                        (toy_uv.h)      (toy_sodium.h)
  *
- * All code is that of a peer, except libuv and the primitives of libsodium. Their replacements let the
- * fuzzer get as far as a holder of the cluster key gets.
+ * All code is code of a peer, except libuv and the primitives of libsodium. Their replacements let
+ * the fuzzer get as far as a member with the cluster key.
  *
  *   input:   setup u8 | op, op, ...
  *   op:      what u8 | length u16 | payload      what: op of the table below (low three bits);
  *                                                bits 4, 5: size of pieces; bit 3: the bulk lane
  *
- *   0 RAW        the payload as it is
- *   1 SHAKE      the next message of an honest handshake, spoilt by (place, xor) pairs
- *   2 RECORD     kind u8 | data: a record that is sealed as it should be, whatever it holds
- *   3 MESSAGE    a message of the payload, cut into records and sealed
- *   4 TEMPLATE   which u8 | (place u16, xor u8)...: a message that an honest peer would say, spoilt
+ *   0 RAW        the payload, unchanged
+ *   1 SHAKE      the next message of an honest handshake, modified by (position, xor) pairs
+ *   2 RECORD     kind u8 | data: a correctly sealed record with any contents
+ *   3 MESSAGE    the payload as a message, split into records and sealed
+ *   4 TEMPLATE   which u8 | (position u16, xor u8)...: a message of an honest peer, modified
  *   5 TIME       how long u8 (milliseconds times a quarter of its square)
- *   6 END        how u8: the connection ends; ours hangs up; a new one comes; ours dials
- *   7 ADMIT      who u8: the list of members changes
+ *   6 END        how u8: the connection ends; ours hangs up; a new one arrives; ours dials
+ *   7 ADMIT      who u8: the list of allowed members changes
  *
- * Invariants: a connection without the cluster key gets no byte and no session, and an honest peer gets
- * a session; no first message is answered twice; the version of the session is one that both ends have;
- * a peer that is not admitted is not a vertex; the table of members and the model stay within limits. */
+ * Invariants:
+ *
+ *   - A connection without the cluster key gets no byte and no session.
+ *   - An honest peer gets a session, with a version that both ends support.
+ *   - No first message is answered twice.
+ *   - A peer that is not admitted is not a vertex.
+ *   - The member table and the model stay within limits. */
 #include "tests/fuzz/handshake_world.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
@@ -31,7 +35,8 @@ size_t LLVMFuzzerMutate(uint8_t *p, size_t n, size_t max);
 
 enum { OP = 3, OPS_MAX = 64 };
 
-/* Flips bits of a message. Each pair in `pairs` is a position and a mask of bits. */
+/* Modifies a message. Each pair in `pairs` is a position of `wide` bytes and a mask of bits to
+ * flip. */
 static void spoil(uint8_t *m, size_t n, const uint8_t *pairs, size_t n_pairs, size_t wide)
 {
     for (; n_pairs >= wide + 1 && n > 0; pairs += wide + 1, n_pairs -= wide + 1) {

@@ -1,5 +1,7 @@
-/* tests/fuzz/fuzz_moments.c -- fuzzes the column statistics of a member: any bytes give
- * statistics that can be pooled and form a valid kind, or an error message. */
+/* tests/fuzz/fuzz_moments.c -- fuzzes the column statistics of a member.
+ *
+ * Any bytes give either statistics that can be pooled and form a valid kind, or an error
+ * message. */
 #include "nn/data/column_statistics.h"
 
 #include <assert.h>

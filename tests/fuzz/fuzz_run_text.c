@@ -1,11 +1,12 @@
-/* tests/fuzz/fuzz_run_text.c -- libFuzzer entry: the text of a run, as a stranger's HELLO brings it.
+/* tests/fuzz/fuzz_run_text.c -- fuzzes the text of a run description, as it arrives in a HELLO of
+ * an unknown peer.
  *
  *   input:   place u8 | value, a NUL | text
  *
- * What is taken is canonical: the run writes the very same text, and its values given as flags
- * agree with it. What is refused changes nothing and has a sentence fit to print. The flag that
- * the input gives is checked against the run, too; its value is a stranger's in as far as it
- * may come from a file of the environment. */
+ * An accepted text is canonical: the run writes the same text, and its values given as flags agree
+ * with it. A refused text changes nothing and gives a printable error message. The input also
+ * contains one flag, number `place` with `value`, which is compared with the run. Its value is
+ * untrusted, because it may come from an environment file. */
 #include "peer/sgd/sgd_keys.h"
 
 #include <assert.h>

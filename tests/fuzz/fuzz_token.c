@@ -1,9 +1,10 @@
-/* tests/fuzz/fuzz_token.c -- libFuzzer entry: the text of a join token.
+/* tests/fuzz/fuzz_token.c -- fuzzes the text of a join token.
  *
- *   input:   how u8 | text            the text as it is, or, where `how` is odd, of 137 raw bytes
+ *   input:   how u8 | text            if `how` is odd, the text is made from 137 raw bytes
  *
- * What is refused leaves the certificate as it was, and a sentence fit to print. What is taken is
- * signed by its issuer and by its own key, and is the same again. */
+ * A refused token leaves the certificate unchanged, and the error says what was found and what was
+ * expected. An accepted token is signed by its issuer and with its own key, and reading it again
+ * gives the same certificate. */
 #include "peer/admission/token.h"
 
 #include <errno.h>

@@ -1,8 +1,7 @@
-/* tests/fuzz/fuzz_wire.c -- libFuzzer entry: the reader of messages on any bytes.
+/* tests/fuzz/fuzz_wire.c -- fuzzes the reader of messages with any bytes.
  *
  *   clang -g -O1 -fsanitize=fuzzer,address,undefined -ffp-contract=off -I. \
- *         tests/fuzz/fuzz_wire.c gossip/wire/{read,text,write}.c -lmsgpackc -o fuzz_wire
- */
+ *         tests/fuzz/fuzz_wire.c gossip/wire/{read,text,write}.c -lmsgpackc -o fuzz_wire */
 #include "tests/fuzz/wire_recode.h"
 
 #include <stdlib.h>

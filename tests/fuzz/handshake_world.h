@@ -3,9 +3,16 @@
  *     evil (a struct channel) <-- toy.written --- link --- node "ours"
  *                             --- arrive -------->
  *
- * The setup byte: bit 0, ours dials; bits 1, 2, evil's versions; bit 3, there is a list of members;
- * bit 4, evil is on it; bit 5, evil is of our own identity; bit 6, evil's records have a certificate;
- * bit 7, the run does not wait for other members. */
+ * The bits of the setup byte:
+ *
+ *   bit   meaning if set
+ *   0     ours dials
+ *   1, 2  number of the version range that evil offers
+ *   3     ours has a list of allowed members
+ *   4     evil is on that list
+ *   5     evil has the same identity as ours
+ *   6     evil's records have a certificate
+ *   7     the run does not wait for other members */
 #ifndef TESTS_FUZZ_HANDSHAKE_WORLD_H
 #define TESTS_FUZZ_HANDSHAKE_WORLD_H
 
@@ -40,9 +47,9 @@ static struct
     size_t n_list;
     bool evil_listed;
     size_t base_total; /* Value of toy.n_total when the connection began. */
-    /* No modified byte was sent on this connection, and its first message is new. */
+    /* True: no modified byte was sent on this connection, and its first message is new. */
     bool honest;
-    bool judged; /* Result of the first message of this connection was recorded. */
+    bool judged; /* True: check_replay() has recorded the first message of this connection. */
     uint8_t answered_to[ANSWERS_MAX][32], n_connections, n_answered;
     uint32_t n_steps; /* Number of node steps in the current operation. */
     struct run run;
@@ -153,7 +160,8 @@ static void obey(void)
     }
 }
 
-/* Ends the input early. A running job must be finished before the node is closed. */
+/* Stops the node before the input ends. Running jobs are finished, because the node can only be
+ * closed without them. */
 static void end_early(void)
 {
     struct node_event ev = {.type = NODE_STOP, .now_us = (int64_t)toy.now_ms * 1000};
@@ -166,8 +174,8 @@ static void end_early(void)
     }
 }
 
-/* Limits the node steps of an operation, not counting the end of running jobs, because a peer by
- * itself would train without end. */
+/* Gives the node one event and performs its effects. The number of steps per operation is limited,
+ * because a peer without neighbours would train without end. */
 static void feed(struct node_event ev)
 {
     if (world.over && ev.type != NODE_WORKED)
@@ -266,7 +274,8 @@ static void world_arrive(const uint8_t *p, size_t n, size_t piece)
         toy.n_written = 0;
 }
 
-/* Writes the next handshake message of the other end. Returns 0 if no message is left. */
+/* Writes the next handshake message of the other end. Returns its length, or 0 without a
+ * message. */
 static size_t world_shake(uint8_t out[CHANNEL_MSG2])
 {
     size_t n = 0, wants = channel_wants(&world.evil);
@@ -355,7 +364,7 @@ static struct record record_of_evil(uint64_t incarnation)
         r.certificate.expires_ms = 1700000001000;
         r.certificate.key[0] = 5;
     }
-    return r; /* A signature of zeros counts as valid in this test. */
+    return r; /* The replaced signature check accepts a signature of zeros. */
 }
 
 /* Writes a message that an honest peer might send, in canonical encoding. */

@@ -1,16 +1,15 @@
-/* tests/fuzz/toy_sodium.h -- in place of libsodium's primitives, ones that a fuzzer can satisfy.
+/* tests/fuzz/toy_sodium.h -- replaces libsodium's primitives by ones that a fuzzer can satisfy.
  *
- * The real ones would stop it at the first tag, and cost a third of a millisecond a handshake. These
- * are defined in the program itself, so that its calls end here and not in the library:
+ * The real primitives would stop the fuzzer at the first tag, and take a third of a millisecond per
+ * handshake. The program defines these functions itself, so the linker does not use the library's:
  *
- *   key agreement    xor, so that both ends agree; of the point zero it fails, as of low order
- *   hashes           all alike, but each byte that goes in is read
- *   sealing          the text as it is, then a tag of the nonce's number and 15 zeros
- *   signatures       genuine are those that begin with a zero
+ *   key agreement    xor, so that both ends agree; fails for a point of zeros, as for low order
+ *   hashes           constant, but each byte of the input is read
+ *   sealing          the text unchanged, then a tag: the number of the nonce and 15 zeros
+ *   signatures       valid if the first byte is zero
  *
- * What is checked still is checked: a tag of another number, a signature that does not begin so, and
- * every length. What goes in or out has the sizes that libsodium would read and write.
- */
+ * A tag with another number, a signature with another first byte and every wrong length are still
+ * refused. Inputs and outputs have the sizes that libsodium reads and writes. */
 #ifndef TESTS_FUZZ_TOY_SODIUM_H
 #define TESTS_FUZZ_TOY_SODIUM_H
 

@@ -1,10 +1,10 @@
-/* tests/fuzz/toy_uv.h -- in place of libuv, as much of it as a link calls: no socket, no clock.
+/* tests/fuzz/toy_uv.h -- replaces the functions of libuv that a link calls, without sockets and
+ * clock.
  *
- * The program's own definitions take the place of the library's, so that the real peer/uv/link.c and
- * session.c run, byte for byte as from a socket. What a callback is owed for is called by
- * toy_uv_settle(), never from within a call, as libuv has it. There is room for some handles;
- * one that is closed gives its place back.
- */
+ * The program defines these functions itself, so the linker does not use the library's. The real
+ * peer/uv/link.c and session.c then run with the same bytes as from a socket. As in libuv, no
+ * callback is called within a call: toy_uv_settle() runs all pending callbacks. There are
+ * TOY_HANDLES places for handles. A closed handle frees its place. */
 #ifndef TESTS_FUZZ_TOY_UV_H
 #define TESTS_FUZZ_TOY_UV_H
 
@@ -208,7 +208,7 @@ uint64_t uv_hrtime(void)
 
 /* ---- what the test calls ---- */
 
-/* Runs all pending callbacks: of requests first, then of closed handles. */
+/* Runs all pending callbacks: first of requests, then of closed handles. */
 static void toy_uv_settle(void)
 {
     bool more = true;

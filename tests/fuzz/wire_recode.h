@@ -1,8 +1,7 @@
-/* tests/fuzz/wire_recode.h -- read a message and write it again.
+/* tests/fuzz/wire_recode.h -- reads a message and writes it again.
  *
- * What the reader takes must come out of the writers as a message that means
- * the same: writing what was read is a fixed point after one step.
- */
+ * A message that the reader accepts must be written as a message of the same meaning. Writing is a
+ * fixed point after one step. */
 #ifndef TESTS_WIRE_RECODE_H
 #define TESTS_WIRE_RECODE_H
 
@@ -11,7 +10,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* Appends the payload to the head. */
+/* Appends the payload to a message head of `head` bytes. Returns the length of both. */
 static inline size_t recode_with_payload(uint8_t *out, size_t cap, size_t head,
                                          struct bytes payload)
 {

@@ -1,6 +1,8 @@
-/* tests/unit/compress_atomo.c -- atomo: unbiased where it says so, of the
- * variance it says, never expanding otherwise; degenerate spectra, hostile
- * counts. */
+/* tests/unit/compress_atomo.c -- tests the codec `atomo`, which sends random singular triples of a
+ * matrix.
+ *
+ * Tested are absence of bias, the documented variance, that no message increases the error,
+ * degenerate spectra, and invalid counts. */
 #include "tests/unit/compress_matrices.h"
 
 #include <errno.h>
@@ -15,7 +17,7 @@ enum { KINDS = sizeof kinds / sizeof kinds[0] };
 static struct known known;
 static float v[MATRIX_CELLS], scaled[MATRIX_CELLS];
 
-/* Triples in the one message of a matrix. */
+/* Returns the number of triples in the message of one matrix. */
 static unsigned count_of(const struct bench_rig *r)
 {
     return r->len > 1 ? r->bytes[1] : 0;
@@ -46,7 +48,7 @@ static void test_never_expands(void **state)
             }
 }
 
-/* Up to rank r every triple is certain. */
+/* If the rank of the matrix is at most r, each triple is certainly sent, so nothing is lost. */
 static void test_exact_recovery(void **state)
 {
     (void)state;
@@ -64,8 +66,8 @@ static void test_exact_recovery(void **state)
         }
 }
 
-/* Largest |z| over the triples of `draws` messages, where what is decoded of
- * triple i is multiplied by weight[i]. */
+/* Returns the largest deviation of a triple's mean over all messages from its value, in standard
+ * deviations. The decoded part of triple i is multiplied by weight[i]. */
 static double largest_z(size_t draws, const double *p, const double *weight)
 {
     double sum[SIDE_MAX] = {0}, worst = 0.0;
@@ -98,15 +100,15 @@ static void test_unbiased(void **state)
     double z = largest_z(4096, p, one);
     if (!(z < 5.0))
         fail_msg("biased: z %.2f", z);
-    z = largest_z(4096, p, p); /* Without the 1 / p_i: must not pass. */
+    z = largest_z(4096, p, p); /* Without the factor 1 / p_i the test must fail. */
     if (!(z > 5.0))
         fail_msg("the test would pass a codec without 1 / p: z %.2f", z);
 }
 
-/* Means over draws of one matrix. */
+/* Means over many messages for one matrix. */
 struct means
 {
-    double rest, count; /* |v - C|^2 / |v|^2, and triples. */
+    double rest, count; /* Mean of |v - C|^2 / |v|^2, and mean number of triples. */
 };
 
 static struct means means_of(const char *spec, size_t draws)
@@ -122,7 +124,7 @@ static struct means means_of(const char *spec, size_t draws)
     return (struct means){sum.rest / (double)draws, sum.count / (double)draws};
 }
 
-/* No triple is certain: omega = (sum sigma)^2 / (r sum sigma^2) - 1. */
+/* If no triple is certain, the relative variance omega is (sum sigma)^2 / (r sum sigma^2) - 1. */
 static void test_variance(void **state)
 {
     (void)state;
@@ -145,7 +147,8 @@ static void test_variance(void **state)
         fail_msg("delta %.4f, 1 / (1 + omega) is %.4f", 1.0 - ls.rest, 1.0 / (1.0 + omega));
 }
 
-/* Two triples pass 1 and are certain; the third's worth is shared out. */
+/* Two triples reach probability 1 and are certain. The rest of the expected number, 1, is divided
+ * among the other triples. */
 static void test_certain(void **state)
 {
     (void)state;
@@ -166,7 +169,8 @@ static void test_certain(void **state)
         fail_msg("%.3f triples a message", raw.count);
 }
 
-/* A flat spectrum of 30 and r = 1: no triple at all in e^-1 of the draws. */
+/* All 30 singular values are equal, and one triple is expected. A share of 1/e of the messages has
+ * no triple at all. */
 static void test_nothing_drawn(void **state)
 {
     (void)state;
@@ -188,8 +192,8 @@ static void test_nothing_drawn(void **state)
         fail_msg("%zu of 400 sent nothing, %zu several", nothing, several);
 }
 
-/* One draw gives one message, another draw another; powers of two pass
- * through bit for bit. */
+/* Equal draw keys give equal messages, and different keys different ones. Scaling by a power of two
+ * scales the result, bit for bit. */
 static void test_repeats(void **state)
 {
     (void)state;
@@ -247,8 +251,8 @@ static void test_hostile(void **state)
     rig_close(&rig);
 }
 
-/* Lengths that fit: as many triples as there can be, and one more. Room for
- * them is in the bound, as there is a second matrix. */
+/* A message with the largest possible number of triples is valid. One more triple is refused,
+ * although the bound of the model has room for it because of a second matrix. */
 static void test_most(void **state)
 {
     (void)state;
@@ -264,14 +268,14 @@ static void test_most(void **state)
     bytes[0] = 1;
     for (unsigned count = 1; count <= M + 1; count++) {
         bytes[1] = (uint8_t)count;
-        size_t len = 3 + 4 * count * (M + N); /* The last: nothing. */
+        size_t len = 3 + 4 * count * (M + N); /* The message of the second matrix is empty. */
         bytes_put_float(bytes + len - 5, 1.0f);
         assert_int_equal(compress_validate(rig.c, bytes, len), count <= M);
         bytes_put_float(bytes + len - 5, 0.0f);
     }
     bytes[1] = 0;
     assert_false(compress_validate(rig.c, bytes, 3));
-    bytes[1] = 0x81; /* 1, at a length that it need not have. */
+    bytes[1] = 0x81; /* The count 1 in a longer encoding than needed. */
     bytes_put_float(bytes + 4 * (M + N) - 1, 1.0f);
     assert_false(compress_validate(rig.c, bytes, 4 + 4 * (M + N)));
     rig_close(&rig);

@@ -1,5 +1,5 @@
-/* tests/unit/compress_contract.c -- every compressor through one contract:
- * sizes, vectors, replicas, errors. */
+/* tests/unit/compress_contract.c -- tests the common contract of all compressors: sizes, vectors,
+ * replicas and errors. */
 #include "tests/unit/compress_specs.h"
 #include "tests/unit/compress_vectors.h"
 
@@ -23,8 +23,8 @@ static size_t at_n;
 static int at_kind;
 static bool at_matrices;
 
-/* The loops go on after a failure: which codecs fail is worth knowing. Of each
- * codec and sentence the first is printed. */
+/* The loops continue after a failure, to show which codecs fail. The first failure of each codec
+ * and message is printed. */
 static size_t failures;
 static const char *last_spec, *last_what;
 
@@ -52,7 +52,7 @@ static void end_of_test(void)
     assert_int_equal(found, 0);
 }
 
-/* A measured square against the exact one. */
+/* Compares a reported squared length with the exact one. */
 static bool agrees(double measured, double exact, double x2)
 {
     return fabs(measured - exact) <= 1e-5 * exact + 1e-12 * x2;
@@ -64,7 +64,7 @@ static void fill_all(size_t n)
         vector_fill(vectors[kind], n, (enum vector_kind)kind, 1);
 }
 
-/* No truncation passes, nor a byte more. */
+/* Truncated messages and messages with a further byte must be refused. */
 static void check_lengths(struct bench_rig *r)
 {
     size_t len = r->len;
@@ -103,7 +103,7 @@ static void check_unmeasured(struct bench_rig *r, const float *v)
     free(other);
 }
 
-/* The same call with the same memory gives the same bytes. */
+/* Encoding again with the same memory gives the same bytes. */
 static void check_repeats(struct bench_rig *r, const struct tested *t, const float *v)
 {
     size_t len = r->len;
@@ -123,8 +123,9 @@ static void check_repeats(struct bench_rig *r, const struct tested *t, const flo
     free(first);
 }
 
-/* Something is sent of what is not zero: always by a contraction, and of one
- * element and of constants by all that do not choose among elements. */
+/* A vector that is not zero must not be lost as a whole. A contraction always sends something. A
+ * vector of one element, or of equal elements, is sent by every codec that does not select
+ * elements. */
 static void check_speaks(const struct bench_rig *r, const struct tested *t, double x2)
 {
     if (!(x2 > 0.0) || at_kind == VECTOR_DENORMAL || (t->traits & SPEC_MUTE))
@@ -139,7 +140,7 @@ static void check_speaks(const struct bench_rig *r, const struct tested *t, doub
         check(heard, "nothing was sent");
 }
 
-/* One vector through one compressor that has seen none before. */
+/* Checks a new compressor with one vector. */
 static void check_vector(struct bench_rig *r, const struct tested *t, const float *v)
 {
     check(rig_code(r, 5, v) == 0, "encode");
@@ -159,8 +160,8 @@ static void check_vector(struct bench_rig *r, const struct tested *t, const floa
         check_repeats(r, t, v);
 }
 
-/* Two holders of a replica that is not zero stay equal bit for bit, and the remaining error is
- * the reported one. */
+/* Two replicas to which the same messages are applied stay equal bit for bit, and the remaining
+ * error is the reported one. */
 static void check_replica(struct bench_rig *r)
 {
     float *a = r->out;
@@ -178,7 +179,7 @@ static void check_replica(struct bench_rig *r)
         compress_apply(r->c, r->bytes, r->len, a);
         compress_apply(r->c, r->bytes, r->len, b);
         check(memcmp(a, b, r->n * sizeof *a) == 0, "replicas differ");
-        /* x_hat + C is rounded to a float, once an element. */
+        /* x_hat + C is rounded once per element. */
         double left = sqrt(vec_dist2(x, a, r->n));
         double most = sqrt(vec_norm2(a, r->n) + vec_norm2(x, r->n));
         check(fabs(left - sqrt(r->stat.e2)) <= 0x1p-22 * most + 1e-5 * left,
@@ -221,7 +222,7 @@ static void check_size(const struct tested *t)
     for (at_kind = 0; at_kind < VECTOR_KINDS; at_kind++) {
         check_vector(&r, t, vectors[at_kind]);
         if (at_kind == VECTOR_ZERO || at_n == 0)
-            check(r.len <= 1 + at_n / 100, /* Blocks are of 100. */
+            check(r.len <= 1 + at_n / 100, /* Each block has 100 values. */
                   "a zero difference is not a byte a unit");
         if (fresh) {
             rig_close(&r);
@@ -270,7 +271,8 @@ static void test_large(void **state)
     end_of_test();
 }
 
-/* A model of matrices of all shapes: for codecs that see tensors. */
+/* Describes a model of matrices of all shapes, for codecs that use the shapes. Returns the number
+ * of tensors. */
 static size_t matrices(struct segment s[16])
 {
     static const size_t shapes[][2] = {{1, 1},  {2, 2},   {3, 5},   {5, 3},   {16, 16}, {17, 33},
@@ -308,7 +310,7 @@ static void test_matrices(void **state)
     end_of_test();
 }
 
-/* On average over the draws, a codec that is said to contract does. */
+/* A codec of class "expected" contracts on average over its random draws. */
 static void test_expected(void **state)
 {
     (void)state;
@@ -347,7 +349,7 @@ static void test_expected(void **state)
     end_of_test();
 }
 
-/* Each codec has one of the three roles, and all texts for users. */
+/* Each codec has exactly one of three roles (values, selector, body), and all texts for users. */
 static void test_table(void **state)
 {
     (void)state;

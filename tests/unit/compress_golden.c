@@ -1,13 +1,11 @@
-/* tests/unit/compress_golden.c -- the same bytes from every build: messages
- * hashed, against a table.
+/* tests/unit/compress_golden.c -- compares hashes of messages with a table, so that every build
+ * gives the same bytes.
  *
- * Replicas are equal because all peers' messages and decodes are, whatever the
- * compiler, the instruction set (plain, AVX2, AVX-512) and the machine. This
- * test in each build says so. It also notices a changed wire format; where that
- * is meant, print the new table:
+ * Replicas are equal because all peers encode and decode alike, whatever the compiler, the
+ * instruction set (plain, AVX2, AVX-512) and the machine. This test checks that in each build. It
+ * also detects a changed wire format. If the change is intended, print the new table:
  *
- *   test_compress_golden print > tests/golden/compress_hashes.h
- */
+ *   test_compress_golden print > tests/golden/compress_hashes.h */
 #include "tests/golden/compress_hashes.h"
 #include "tests/unit/compress_specs.h"
 #include "tests/unit/compress_vectors.h"
@@ -35,14 +33,15 @@ static void fill(float *v, uint64_t key)
     }
 }
 
-/* Returns whether a codec's messages are equal on all machines. Those of atomo depend on the
- * singular vectors of LAPACK, whose last bits differ (only the sender computes them). */
+/* Returns whether a codec's messages are equal on all machines. Messages of atomo are not: they
+ * depend on the singular vectors of LAPACK, and the last bits of these differ. Only the sender
+ * computes them. */
 static bool has_one_message(const struct tested *t)
 {
     return strcmp(t->codec->name, "atomo") != 0;
 }
 
-/* Messages and replicas of a few rounds. */
+/* Returns a hash of the messages and replicas of a few rounds. */
 static uint64_t hash_of(const char *spec)
 {
     static const struct segment s[] = {

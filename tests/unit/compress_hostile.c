@@ -1,5 +1,5 @@
-/* tests/unit/compress_hostile.c -- messages from outside: refused, or applied
- * inside x_hat and finite. */
+/* tests/unit/compress_hostile.c -- tests messages of hostile peers: they must be refused, or decode
+ * to finite values inside x_hat. */
 #include "tests/unit/compress_mutate.h"
 #include "tests/unit/compress_specs.h"
 #include "tests/unit/compress_vectors.h"
@@ -13,14 +13,14 @@
 
 enum {
     N_MAX = 1200,
-    MUTATIONS = 3000 /* How many of its messages each compressor has to survive. */
+    MUTATIONS = 3000 /* Number of modified messages for each compressor. */
 };
 
 static float v[N_MAX];
 static struct tested list[SPECS_MAX];
 static size_t n_specs;
 
-/* One honest message, and the compressor it is for. */
+/* A valid message and the compressor that made it. */
 struct honest
 {
     const char *spec;
@@ -30,15 +30,15 @@ struct honest
     float *out; /* Output of exactly n floats, so that a sanitizer detects a write beyond them. */
 };
 
-/* Three segments as one unit, each by itself, or the outer two as one unit in
- * two pieces. */
+/* Opens a compressor for three tensors: as one unit, as three units (scope=layer), or with the
+ * first and last tensor as one unit. */
 static void honest_open(struct honest *h, const struct tested *t, uint64_t seed)
 {
     static const char *const tails[] = {"", ",scope=layer", ";mid=none"};
     struct segment s[3] = {{.offset = 0, .n = 90, .rows = 9, .cols = 10},
                            {.name = "mid", .offset = 90, .n = 1, .rows = 1, .cols = 1},
                            {.offset = 91, .n = 42, .rows = 6, .cols = 7}};
-    if (seed % 2 == 1) { /* Long enough for several blocks. */
+    if (seed % 2 == 1) { /* The vector is long enough for several blocks. */
         s[2].n = N_MAX - 91;
         s[2].rows = 1;
         s[2].cols = s[2].n;
@@ -66,7 +66,8 @@ static void honest_close(struct honest *h)
     free(h->out);
 }
 
-/* `len` bytes, behind which no byte can be read, in any build; valid until the next call. */
+/* Returns a copy of bytes[0..len) at the end of a page, after which no memory is readable. Valid
+ * until the next call. */
 static uint8_t *before_nothing(const uint8_t *bytes, size_t len)
 {
     static uint8_t *end;
@@ -84,8 +85,8 @@ static uint8_t *before_nothing(const uint8_t *bytes, size_t len)
     return end - len;
 }
 
-/* Offer bytes from a buffer of exactly their length. Returns what validate
- * said; if it agreed, C is in out. */
+/* Gives the bytes to compress_validate(), and to compress_apply() if they are valid. Returns
+ * whether they are valid. The decoded values are then in `out`. */
 static bool offer(struct honest *h, const uint8_t *bytes, size_t len)
 {
     const uint8_t *exact = before_nothing(bytes, len);
@@ -121,9 +122,9 @@ static void test_truncations(void **state)
         }
 }
 
-/* Values and the positions sent have one encoding of each C: a changed message
- * is refused or means something else. Not so where a seed gives positions, or
- * a coder may send a zero for one. */
+/* Returns whether each decoded vector has exactly one encoding, so that a changed message is
+ * refused or decodes to other values. Codecs with positions from a seed and codecs that may send
+ * zeros have several encodings. */
 static bool has_one_encoding(const struct tested *t)
 {
     return t->codec->values != NULL
@@ -176,10 +177,10 @@ static void test_mutations(void **state)
             honest_close(&h);
         }
     }
-    assert_true(passed > 50 * n_specs); /* The mutator gets past the first check. */
+    assert_true(passed > 50 * n_specs); /* Many mutations are valid messages. */
 }
 
-/* Cases picked by hand, each against a compressor of a known layout. */
+/* Tests chosen messages of compressors with a known layout. */
 static void test_chosen(void **state)
 {
     (void)state;
@@ -187,7 +188,7 @@ static void test_chosen(void **state)
     {
         const char *spec;
         size_t n, len;
-        uint8_t bytes[24]; /* The rest is zeros. */
+        uint8_t bytes[24]; /* The bytes that are not listed are 0. */
         bool proper;
     } cases[] = {
         {"none", 1, 1, {0}, true},
@@ -196,29 +197,30 @@ static void test_chosen(void **state)
         {"none", 1, 0, {0}, false},
         {"none", 1, 2, {0, 0}, false},
         {"none", 1, 5, {1, 0, 0, 0x80, 0x3f}, true},
-        {"none", 1, 5, {1, 0, 0, 0, 0x80}, false},    /* -0 */
-        {"none", 1, 5, {1, 0, 0, 0xc0, 0x7f}, false}, /* NaN */
-        {"none", 1, 5, {1, 0, 0, 0x80, 0xff}, false}, /* -inf */
-        {"none", 1, 5, {1, 0, 0, 0x80, 0x5f}, false}, /* 2^64 */
+        {"none", 1, 5, {1, 0, 0, 0, 0x80}, false},    /* Refused: the value is -0. */
+        {"none", 1, 5, {1, 0, 0, 0xc0, 0x7f}, false}, /* Refused: the value is a NaN. */
+        {"none", 1, 5, {1, 0, 0, 0x80, 0xff}, false}, /* Refused: the value is -infinity. */
+        {"none", 1, 5, {1, 0, 0, 0x80, 0x5f}, false}, /* Refused: the value is 2^64. */
         {"fp16", 1, 4, {1, 127, 0x00, 0x78}, true},
-        {"fp16", 1, 4, {1, 127, 0x01, 0x78}, false}, /* Above 2^15. */
-        {"fp16", 1, 4, {1, 127, 0x00, 0x80}, false}, /* -0 */
-        {"fp16", 1, 4, {1, 191, 0x00, 0x10}, false}, /* 2^64 */
-        {"fp16", 1, 4, {1, 0, 0x01, 0x00}, false},   /* Zero block. */
+        {"fp16", 1, 4, {1, 127, 0x01, 0x78}, false}, /* Refused: the value is above 2^15. */
+        {"fp16", 1, 4, {1, 127, 0x00, 0x80}, false}, /* Refused: the value is -0. */
+        {"fp16", 1, 4, {1, 191, 0x00, 0x10}, false}, /* Refused: the value is 2^64. */
+        {"fp16", 1, 4, {1, 0, 0x01, 0x00}, false},   /* Refused: e = 0, but not all zeros. */
         {"sign:0", 3, 6, {1, 0, 0, 0x80, 0x3f, 7}, true},
-        {"sign:0", 3, 6, {1, 0, 0, 0x80, 0x3f, 8}, false}, /* Padding. */
-        {"sign:0", 3, 6, {1, 0, 0, 0x80, 0xbf, 1}, false}, /* Negative. */
-        {"sign:0", 3, 6, {1, 0, 0, 0, 0, 1}, false},       /* Zero scale. */
+        {"sign:0", 3, 6, {1, 0, 0, 0x80, 0x3f, 8}, false}, /* Refused: the padding is not 0. */
+        {"sign:0", 3, 6, {1, 0, 0, 0x80, 0xbf, 1}, false}, /* Refused: the scale is negative. */
+        {"sign:0", 3, 6, {1, 0, 0, 0, 0, 1}, false},       /* Refused: the scale is 0. */
         {"qsgd:4:0", 1, 6, {1, 0, 0, 0x80, 0x3f, 0x0f}, true},
-        {"qsgd:4:0", 1, 6, {1, 0, 0, 0x80, 0x3f, 0x08}, false}, /* -0 */
-        {"qsgd:4:0", 1, 6, {1, 0, 0, 0x80, 0x3f, 0x1f}, false}, /* Padding. */
+        {"qsgd:4:0", 1, 6, {1, 0, 0, 0x80, 0x3f, 0x08}, false}, /* Refused: the value is -0. */
+        {"qsgd:4:0", 1, 6, {1, 0, 0, 0x80, 0x3f, 0x1f}, false}, /* Refused: the padding is not 0. */
         {"qsgd:4:0", 1, 6, {1, 0, 0, 0, 0, 0x00}, true},
-        {"qsgd:4:0", 1, 6, {1, 0, 0, 0, 0, 0x01}, false},    /* Zero scale. */
-        {"qsgd:4:0", 1, 6, {1, 0, 0, 0, 0x5f, 0x01}, true},  /* 2^63 */
-        {"qsgd:4:0", 1, 6, {1, 0, 0, 0, 0x5f, 0x02}, false}, /* 2^64 */
+        {"qsgd:4:0", 1, 6, {1, 0, 0, 0, 0, 0x01}, false},    /* Refused: the scale is 0. */
+        {"qsgd:4:0", 1, 6, {1, 0, 0, 0, 0x5f, 0x01}, true},  /* Accepted: the value is 2^63. */
+        {"qsgd:4:0", 1, 6, {1, 0, 0, 0, 0x5f, 0x02}, false}, /* Refused: the value is 2^64. */
         {"qsgd:4:0,levels=5", 1, 6, {1, 0, 0, 0x80, 0x3f, 0x05}, true},
         {"qsgd:4:0,levels=5", 1, 6, {1, 0, 0, 0x80, 0x3f, 0x06}, false},
-        /* k | b | stream's bytes | stream | one f32 a position */
+        /* Message of topk: k | Rice parameter b | length of the stream | stream | one float per
+         * position. */
         {"topk:0.1", 20, 9, {1, 1, 3, 1, 0x1e, 0, 0, 0x80, 0x3f}, true},
         {"topk:0.1", 20, 9, {1, 1, 3, 1, 0x1c, 0, 0, 0x80, 0x3f}, true},
         {"topk:0.1", 20, 9, {1, 1, 3, 1, 0x24, 0, 0, 0x80, 0x3f}, false},
@@ -229,22 +231,23 @@ static void test_chosen(void **state)
         {"topk:0.1", 20, 9, {1, 1, 3, 1, 0x1e, 0, 0, 0x80, 0x7f}, false},
         {"topk:0.1", 20, 10, {1, 0x81, 0, 3, 1, 0x1e, 0, 0, 0x80, 0x3f}, false},
         {"topk:0.1", 20, 10, {1, 1, 3, 2, 0x1e, 0, 0, 0, 0x80, 0x3f}, false},
-        /* The same positions with a parameter that makes a longer message, with one that makes
-         * an equally long one, and with the codes of the other encodings. */
+        /* Encodings of the position with another Rice parameter, which gives a longer or an equally
+         * long stream, and with other position codes. */
         {"topk:0.1", 20, 9, {1, 1, 4, 1, 0x1f, 0, 0, 0x80, 0x3f}, false},
         {"topk:0.1", 20, 9, {1, 1, 5, 1, 0x1f, 0, 0, 0x80, 0x3f}, false},
         {"topk:0.1", 20, 9, {1, 1, 32, 1, 0x1f, 0, 0, 0x80, 0x3f}, false},
         {"topk:0.1", 20, 10, {1, 1, 36, 2, 1, 15, 0, 0, 0x80, 0x3f}, false},
         {"topk:0.1", 20, 11, {1, 1, 64, 3, 0, 0x80, 0}, false},
-        /* Whole, but three of two; whole, but at a parameter so poor that
-         * the stream is longer than any of one position has to be. */
+        /* Three positions where two are allowed; two positions; one position with a Rice parameter
+         * so bad that the stream exceeds the bound. */
         {"topk:0.1", 20, 17, {1, 3, 0, 1, 7}, false},
         {"topk:0.1", 20, 13, {1, 2, 0, 1, 3}, true},
         {"topk:0.1", 20, 11, {1, 1, 0, 3, 0, 0, 0x08}, false},
         {"topk:0.1", 20, 4, {1, 1, 4, 0xff}, false},
         {"topk:0.1", 20, 7, {1, 0xff, 0xff, 0xff, 0xff, 0x0f, 4}, false},
         {"topk:0.1", 20, 8, {1, 1, 4, 0xff, 0xff, 0xff, 0xff, 0x0f}, false},
-        /* Elias-Fano: high parts, low parts; 15, 19, then what is wrong. */
+        /* Elias-Fano code: high parts, then low parts. Positions 15 and 19 are valid, the others
+         * are not. */
         {"topk:0.1/ef", 20, 10, {1, 1, 36, 2, 1, 15, 0, 0, 0x80, 0x3f}, true},
         {"topk:0.1/ef", 20, 10, {1, 1, 36, 2, 2, 3, 0, 0, 0x80, 0x3f}, true},
         {"topk:0.1/ef", 20, 10, {1, 1, 36, 2, 2, 4, 0, 0, 0x80, 0x3f}, false},
@@ -255,9 +258,9 @@ static void test_chosen(void **state)
         {"topk:0.1/ef", 20, 10, {1, 1, 35, 2, 1, 7, 0, 0, 0x80, 0x3f}, false},
         {"topk:0.1/ef", 20, 11, {1, 1, 36, 3, 1, 15, 0, 0, 0, 0x80, 0x3f}, false},
         {"topk:0.1/ef", 20, 9, {1, 1, 3, 1, 0x1e, 0, 0, 0x80, 0x3f}, false},
-        {"topk:0.1/ef", 20, 14, {1, 2, 35, 2, 3, 0x23}, true},  /* 3, 4 */
-        {"topk:0.1/ef", 20, 14, {1, 2, 35, 2, 3, 0x1b}, false}, /* 3, 3 */
-        {"topk:0.1/ef", 20, 14, {1, 2, 35, 2, 3, 0x13}, false}, /* 3, 2 */
+        {"topk:0.1/ef", 20, 14, {1, 2, 35, 2, 3, 0x23}, true},  /* Accepted: positions 3 and 4. */
+        {"topk:0.1/ef", 20, 14, {1, 2, 35, 2, 3, 0x1b}, false}, /* Refused: positions 3 and 3. */
+        {"topk:0.1/ef", 20, 14, {1, 2, 35, 2, 3, 0x13}, false}, /* Refused: positions 3 and 2. */
         {"topk:0.1/bitmap", 20, 11, {1, 1, 64, 3, 0, 0x80, 0}, true},
         {"topk:0.1/bitmap", 20, 11, {1, 1, 64, 3, 0, 0x80, 1}, false},
         {"topk:0.1/bitmap", 20, 11, {1, 1, 64, 3, 0, 0x80, 0x10}, false},

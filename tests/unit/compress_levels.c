@@ -1,9 +1,9 @@
-/* tests/unit/compress_levels.c -- every instruction set makes the same messages
- * and the same replicas.
+/* tests/unit/compress_levels.c -- tests that every instruction set gives the same messages and
+ * replicas.
  *
- * Built once as a test, which picks its level at run time as the program does,
- * and once a level as a program that is pinned to it and prints a line for each
- * case. The test makes the same lines and compares. */
+ * The file is built as a test, which selects the instruction set at run time as the program does.
+ * It is also built once per instruction set, as a program that uses only that set and prints one
+ * line per case. The test computes the same lines and compares them. */
 #include "compress/simd/simd.h"
 
 #include "tests/unit/compress_specs.h"
@@ -12,8 +12,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Sanitizers and -O0 make this ten times as slow, and a long vector shows the
- * same there as in a release build: it is left out. */
+/* Sanitizers and -O0 make this test ten times as slow, and a long vector shows nothing new there.
+ * It is left out. */
 #if defined(HEARSAY_SANITIZED) || !defined(__OPTIMIZE__)
 #define N_MAX 9000
 #else
@@ -21,23 +21,23 @@
 #endif
 
 enum {
-    N_FEW = 2100, /* Longer vectors are of fewer kinds. */
+    N_FEW = 2100, /* Longer vectors have fewer kinds of data. */
     ROUNDS = 2,
     LINE_MAX_LENGTH = COMPRESS_SPEC_MAX + 128
 };
 
 static const size_t sizes[] = {1, 5, 16, 17, 100, 513, 1000, 2085, 9000, 70001};
 
-/* One compressor at work on one vector. */
+/* One compressor and the vectors that it encodes. */
 struct job
 {
     const char *spec;
     size_t n;
     const float *x[ROUNDS];
-    float *x_hat; /* n of scratch. */
+    float *x_hat; /* Scratch of n floats. */
 };
 
-/* Hash of what two messages are, do and measure. */
+/* Returns a hash of two messages, their decoded values and their reported errors. */
 static uint64_t digest(const struct job *j)
 {
     size_t rows = j->n % 10 == 0 ? 10 : 1;
@@ -67,7 +67,7 @@ static uint64_t digest(const struct job *j)
     return rng_hash(h, sizeof h);
 }
 
-/* Every compressor on one kind of vector, each as a line of text. */
+/* Calls `use` with one line of text for each compressor, for one kind of vector. */
 static void lines_of(size_t n, enum vector_kind kind, void (*use)(void *context, const char *line),
                      void *context)
 {
@@ -123,7 +123,7 @@ int main(void)
 #define HAS(feature) 0
 #endif
 
-/* Programs of the levels run side by side, and are read line by line. */
+/* Programs of all instruction sets run in parallel and are read line by line. */
 enum { LEVELS_MAX = 3 };
 
 struct level
@@ -185,10 +185,10 @@ static void test_levels(void **state)
 
 enum {
     THREADS = 4,
-    N_THREADS = 1000 /* Length of what they compress. */
+    N_THREADS = 1000 /* Length of the vectors that all threads compress. */
 };
 
-/* One thread's digests of everything. */
+/* One thread and its hashes of all compressors. */
 struct worker
 {
     pthread_t thread;
@@ -223,7 +223,7 @@ static void test_threads(void **state)
         assert_int_equal(pthread_create(&w[i].thread, NULL, work, &w[i]), 0);
     for (size_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_join(w[i].thread, NULL), 0);
-    work(&w[THREADS]); /* And alone. */
+    work(&w[THREADS]); /* The main thread does the same alone. */
     for (size_t i = 0; i < THREADS; i++)
         for (size_t s = 0; s < n_specs; s++)
             if (w[i].digest[s] != w[THREADS].digest[s])
@@ -233,7 +233,7 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_threads), /* First: it also picks the level. */
+        cmocka_unit_test(test_threads), /* First, because it also selects the instruction set. */
         cmocka_unit_test(test_levels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* tests/unit/compress_lowrank.c -- lowrank: projections, warm start, degenerate
- * matrices, hostile factors. */
+/* tests/unit/compress_lowrank.c -- tests the codec `lowrank`: projections, warm start, degenerate
+ * matrices, and invalid factors. */
 #include "tests/unit/compress_matrices.h"
 
 #include <errno.h>
@@ -36,7 +36,8 @@ static void test_never_expands(void **state)
                 rig_open_matrix(&rig, spec_of(r), m, n);
                 assert_int_equal(compress_bound(rig.c), 1 + 4 * (plain ? m * n : r * (m + n)));
                 vector_fill(v, m * n, kinds[kind], 1);
-                for (uint64_t draw = 0; draw < 3; draw++) { /* Warm, too. */
+                /* Later messages start from the previous factor. */
+                for (uint64_t draw = 0; draw < 3; draw++) {
                     snprintf(what, sizeof what, "%zux%zu rank %zu vector %d message %d", m, n, r,
                              kinds[kind], (int)draw);
                     assert_int_equal(rig_code(&rig, draw, v), 0);
@@ -74,7 +75,7 @@ static void test_exact_recovery(void **state)
             }
 }
 
-/* Mean delta of first messages. */
+/* Returns the mean contraction of the first messages of new codecs. */
 static double mean_delta(size_t m, size_t n, size_t r, enum vector_kind kind, size_t draws)
 {
     double sum = 0.0;
@@ -101,7 +102,7 @@ static void test_contraction(void **state)
         {45, 4, 50, VECTOR_GAUSS, 4.0 / 45, 0.20},
         {45, 4, 50, VECTOR_LAPLACE, 4.0 / 45, 0.20},
         {45, 4, 50, VECTOR_CONSTANT, 0.999999, 1.0},
-        /* No structure, 65,000 values: 2 r / side. */
+        /* 65,000 random values without structure give 2 r / side. */
         {171, 1, 20, VECTOR_GAUSS, 0.0117 - 0.0015, 0.0117 + 0.0015},
         {171, 4, 20, VECTOR_LAPLACE, 0.0460 - 0.0025, 0.0460 + 0.0025},
     };
@@ -139,8 +140,8 @@ static void test_warm_start(void **state)
         fail_msg("warm %.4f, cold %.4f, best %.4f", last, chance, best / all);
 }
 
-/* Two matrices in other columns: what is remembered of the first is at right
- * angles to all of the second. */
+/* The second matrix uses other columns than the first, so the remembered factor of the first is
+ * orthogonal to the second matrix. */
 static void test_right_angles(void **state)
 {
     (void)state;
@@ -161,7 +162,7 @@ static void test_right_angles(void **state)
     rig_close(&fresh);
 }
 
-/* P of a message, in double: (P^T P)[k][l]. */
+/* Returns element (k, l) of P^T P for the factor P of a message, computed in double. */
 static double gram(const struct bench_rig *r, size_t m, size_t k, size_t l)
 {
     double sum = 0.0;
@@ -195,7 +196,7 @@ static void test_orthonormal(void **state)
         }
 }
 
-/* Two holders of a replica, over rounds in which x moves and x_hat follows. */
+/* Two holders of a replica stay equal over rounds in which x moves and x_hat follows. */
 static void test_replicas(void **state)
 {
     (void)state;
@@ -233,7 +234,7 @@ static void test_scales(void **state)
         for (uint64_t draw = 0; draw < 4; draw++) {
             vector_fill(v, M * N, draw == 2 ? VECTOR_SPARSE : VECTOR_GAUSS, draw);
             for (size_t j = 0; j < M * N; j++) {
-                /* Once, rows that differ by 2^64 in size. */
+                /* In one message the rows differ by up to 2^64 in size. */
                 v[j] = ldexpf(v[j], draw == 1 ? -2 * (int)(j / N) : 0);
                 scaled[j] = ldexpf(v[j], powers[i]);
             }
@@ -252,7 +253,7 @@ static void test_scales(void **state)
     }
 }
 
-/* A refused difference leaves what is remembered as it was. */
+/* A refused vector does not change what the codec remembers. */
 static void test_refusals(void **state)
 {
     (void)state;
@@ -267,7 +268,7 @@ static void test_refusals(void **state)
         assert_int_equal(rig_code(&one, draw, scaled), -ERANGE);
         scaled[draw * 600] = 0x1p64f;
         assert_int_equal(rig_code(&one, draw, scaled), -ERANGE);
-        for (size_t i = 0; i < CELLS; i++) /* The sum of two may pass. */
+        for (size_t i = 0; i < CELLS; i++) /* Each value is valid, but a sum of two is not. */
             scaled[i] = i < 90 ? copysignf(0x1.fp63f, v[i]) : 0.0f;
         assert_int_equal(rig_code(&one, draw, scaled), -ERANGE);
         assert_int_equal(rig_code(&one, draw, v), 0);
@@ -301,7 +302,7 @@ static void test_hostile(void **state)
     for (size_t at = 1 + 8 * 20; at < rig.len; at++)
         rig.bytes[at] = 0;
     assert_false(compress_validate(rig.c, rig.bytes, rig.len));
-    /* The largest that passes stays below the limit. */
+    /* The largest valid factors give values below the limit. */
     for (size_t at = 1; at < rig.len; at += 4)
         bytes_put_float(rig.bytes + at, at < 161 ? 1.0f : 0x1.fffcp62f);
     assert_true(compress_validate(rig.c, rig.bytes, rig.len));
@@ -314,7 +315,7 @@ static void test_hostile(void **state)
     rig_close(&rig);
 }
 
-/* Each matrix by itself, whatever the scope; other rules have their share. */
+/* Each matrix is encoded by itself in any scope. Other rules of the model keep their tensors. */
 static void test_model(void **state)
 {
     (void)state;

@@ -1,5 +1,8 @@
-/* tests/unit/compress_parts.c -- a message in parts, its end first, is the message: every codec, in every
- * scope and at every place where x becomes known; what is not known yet is not looked at. */
+/* tests/unit/compress_parts.c -- tests encoding in fragments: the fragments together are the
+ * message.
+ *
+ * The last fragment is encoded first. Every codec is tested in every scope and with x known from
+ * random positions on. Values that are not known yet must not be read. */
 #include "nn/math/rng.h"
 #include "tests/unit/compress_specs.h"
 #include "tests/unit/compress_vectors.h"
@@ -31,14 +34,14 @@ static void fill_segments(void)
     }
 }
 
-/* Makes x known from index `from` on, as a caller does. */
+/* Makes x known from index `from` on; the values before it are NaN. */
 static void show(size_t from)
 {
     for (size_t k = 0; k < N; k++)
         hidden[k] = k >= from ? x[k] : (float)NAN;
 }
 
-/* Encodes into parts[], in the order in which the parts become known. */
+/* Encodes into parts[], fragment by fragment, as more of x becomes known. */
 static int encode_parts(struct compress *c, uint64_t draw, size_t *len, struct compress_stat *stat)
 {
     struct compress_input in = {.draw = draw, .round = 5, .x = hidden, .x_hat = x_hat};
@@ -75,7 +78,7 @@ static void same(const char *spec, bool layers)
     assert_int_equal(open(&a, spec, segments, SEGMENTS), 0);
     assert_int_equal(open(&b, spec, segments, SEGMENTS), 0);
     assert_true(compress_bound(a) <= sizeof whole);
-    for (uint64_t draw = 0; draw < MESSAGES; draw++) { /* Some remember the one before. */
+    for (uint64_t draw = 0; draw < MESSAGES; draw++) { /* Some codecs remember the last message. */
         vector_fill(x, N, VECTOR_GAUSS, draw);
         struct compress_input in = {.draw = draw, .round = 5, .x = x, .x_hat = x_hat};
         assert_int_equal(compress_encode(a, &in, whole, &n, &s), 0);
@@ -100,11 +103,11 @@ static void parts_are_the_message(void **state)
         same(list[i].spec, false);
         same(list[i].spec, true);
     }
-    same("qsgd:4;bias=fp16", true); /* Units that do not lie in the order of the vector. */
+    same("qsgd:4;bias=fp16", true); /* Units are not in the order of the vector. */
     same("topk:0.1;conv1.*=int8;<20=none", false);
 }
 
-/* With one unit per segment, most of the message is written before the first layer is known. */
+/* With one unit per tensor, most of the message is encoded before the first layer is known. */
 static void layers_go_ahead(void **state)
 {
     struct compress *c;
@@ -149,7 +152,7 @@ static void the_next_one_begins_anew(void **state)
     assert_int_equal(n, m);
     assert_memory_equal(whole, parts, n);
     compress_begin(b);
-    assert_int_equal(compress_part(b, &in, 310, piece, &m), 0); /* Given up half-way. */
+    assert_int_equal(compress_part(b, &in, 310, piece, &m), 0); /* This message is abandoned. */
     assert_int_equal(compress_encode(b, &in, parts, &m, &t), 0);
     assert_int_equal(n, m);
     assert_memory_equal(whole, parts, n);

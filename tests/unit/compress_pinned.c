@@ -1,9 +1,8 @@
-/* tests/unit/compress_pinned.c -- pinned contraction: what each compressor gets
- * across of well-known data.
+/* tests/unit/compress_pinned.c -- tests the contraction of each compressor on standard data.
  *
- * iid elements, d = 65,536, the mean of 8 seeds. Figures are analytic where
- * there is a formula (sign 2/pi and 1/2, topk 2 (t phi(t) + Q(t))), else
- * measured by a program that is not this one. */
+ * Data: 65,536 independent elements, mean of 8 seeds. Figures are analytic if there is a formula
+ * (sign: 2/pi and 1/2, topk: 2 (t phi(t) + Q(t))). The others were measured with an independent
+ * program. */
 #include "tests/unit/compress_specs.h"
 #include "tests/unit/compress_vectors.h"
 
@@ -18,7 +17,7 @@ enum { SIDE = 256, D = SIDE * SIDE, SEEDS = 8 };
 #define LAPLACE VECTOR_LAPLACE
 #define HEAVY   VECTOR_HEAVY
 
-/* Vectors are made once: data[kind][seed]. */
+/* The vectors data[kind][seed] are made once. */
 static float data[3][SEEDS][D];
 
 static void fill_data(void)
@@ -29,14 +28,14 @@ static void fill_data(void)
             vector_fill(data[k][seed], D, kinds[k], seed + 1);
 }
 
-/* Mean contraction over the seeds, of a square matrix. */
+/* Returns the mean contraction over all seeds, for a square matrix. */
 static double mean_delta(const char *spec, enum vector_kind kind)
 {
     size_t k = kind == GAUSS ? 0 : kind == LAPLACE ? 1 : 2;
     struct segment square = {.n = D, .rows = SIDE, .cols = SIDE};
     double sum = 0.0;
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
-        struct bench_rig r; /* A new one: no memory of the seed before. */
+        struct bench_rig r; /* A new codec has no memory of earlier seeds. */
         rig_open_model(&r, spec, &square, 1);
         sum += rig_delta(&r, seed, data[k][seed]);
         rig_close(&r);
@@ -67,12 +66,13 @@ static const struct pin
     {"qsgd:8:512:l2,round=sr", GAUSS, 0.995, 0.002},
     {"qsgd:2,round=sr", GAUSS, 0.388, 0.005},
     {"qsgd:2", GAUSS, 0.4395, 0.005}, /* This is the figure for 2^24 values. */
-    /* The negative control: unbiased, and worse than to send nothing. */
+    /* The counter-example: this codec is unbiased, but its error is larger than without sending
+     * anything. */
     {"qsgd:4:512:l2,round=sr,scale=raw", GAUSS, -0.58, 0.02},
     {"int8", GAUSS, 0.99996, 0.00002},
     {"int8:4096", GAUSS, 0.9999, 0.00005},
     {"dyn8", GAUSS, 0.999, 0.0008},
-    {"qnt", GAUSS, 0.99926, 0.0001}, /* This follows from a normal's quantiles. */
+    {"qnt", GAUSS, 0.99926, 0.0001}, /* From the quantiles of the normal distribution. */
     {"qnt:16", GAUSS, 0.97778, 0.001},
     {"bf16", GAUSS, 1.0, 0x1p-16},
     {"nat", GAUSS, 0.923, 0.005},
@@ -80,14 +80,14 @@ static const struct pin
     {"onebit", GAUSS, 0.636, 0.005},
     {"tern,round=sr", GAUSS, 0.49, 0.005},
     {"tern,round=sr,scale=raw", GAUSS, -0.009, 0.005},
-    {"tern:512,clip=0", GAUSS, 0.4395, 0.005}, /* The same value as for qsgd:2. */
+    {"tern:512,clip=0", GAUSS, 0.4395, 0.005}, /* Equal to the value for qsgd:2. */
     {"tern:512,clip=0,round=sr", GAUSS, 0.388, 0.005},
     {"3lc", GAUSS, 0.089, 0.02},
     {"3lc:1.75", GAUSS, 0.0015, 0.0015},
     {"wangni:0.1", GAUSS, 0.157, 0.005},
     {"wangni:0.1,scale=raw", GAUSS, -4.4, 0.1},
     {"randk:0.1,scale=unbiased", GAUSS, -8.0, 0.1},
-    {"aji:0.1", GAUSS, 0.4393, 0.005}, /* The same value as for topk. */
+    {"aji:0.1", GAUSS, 0.4393, 0.005}, /* Equal to the value for topk. */
     {"lowrank:1", GAUSS, 0.0078, 0.0005},
     {"lowrank:4", GAUSS, 0.031, 0.001},
     {"onebit", LAPLACE, 0.500, 0.005},
@@ -121,8 +121,7 @@ static void test_pinned_contraction(void **state)
     }
 }
 
-/* With the scale of least squares, or with none to choose, no draw is worse
- * than to send nothing; raw is for every seed. */
+/* With a least-squares scale no draw is worse than sending nothing. With scale=raw each draw is. */
 static void test_every_draw(void **state)
 {
     (void)state;
@@ -137,8 +136,8 @@ static void test_every_draw(void **state)
     rig_close(&r);
 }
 
-/* The error of topk is the sum of the smallest squares: keep all but one, and
- * it is the least. */
+/* The error of topk is the sum of the smallest squares. If all values but one are sent, it is the
+ * smallest square. */
 static void test_topk_identity(void **state)
 {
     (void)state;

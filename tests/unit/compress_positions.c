@@ -1,5 +1,7 @@
-/* tests/unit/compress_positions.c -- codes of positions: against bit-by-bit
- * references, to their exact cost, and against whatever may arrive instead. */
+/* tests/unit/compress_positions.c -- tests the codes of ascending positions.
+ *
+ * The bytes are compared with references that write one bit at a time. The cost must be exact, and
+ * invalid messages must be refused. */
 #include "compress/codec.h"
 #include "compress/coding/bytes.h"
 #include "compress/coding/positions.h"
@@ -20,7 +22,7 @@ enum {
     N_MAX = 20000,
     N_COST = 1000000,
     ROOM = 1 << 16,
-    HEAD_MAX = 11 /* Two varints and a byte. */
+    HEAD_MAX = 11 /* Length of two varints and a byte. */
 };
 
 static const enum positions_how hows[] = {POSITIONS_AUTO, POSITIONS_RICE, POSITIONS_EF,
@@ -103,7 +105,7 @@ static void ref_bitmap(const uint32_t *index, size_t k, size_t n)
     pad(&ref);
 }
 
-/* Bits of the stream with each parameter; the lowest of the least. */
+/* Returns the best Rice parameter: the lowest of those with the shortest stream. */
 static unsigned ref_best(const uint32_t *index, size_t k)
 {
     unsigned best = 0;
@@ -123,7 +125,8 @@ static unsigned ref_best(const uint32_t *index, size_t k)
     return best;
 }
 
-/* The whole encoding of set[0..k), from the stream in ref. */
+/* Compares the len encoded bytes of set[0..k) with a reference: the head, and the stream in
+ * `ref`. */
 static void check_against_ref(enum positions_how how, size_t k, size_t n, size_t len)
 {
     uint8_t head[HEAD_MAX];
@@ -154,7 +157,7 @@ static void check_against_ref(enum positions_how how, size_t k, size_t n, size_t
 
 /* ---- reading ---- */
 
-/* Read all in steps of `step`; true if every call says so. */
+/* Reads all positions, `step` at a time. Returns true if no call reports an error. */
 static bool read_all(enum positions_how how, size_t most, size_t n, const uint8_t *src, size_t len,
                      size_t step, struct positions *p)
 {
@@ -168,9 +171,9 @@ static bool read_all(enum positions_how how, size_t most, size_t n, const uint8_
     return positions_end(p);
 }
 
-/* An accepted message is sorted, in range, and equal to the encoder's bytes, because a set has
- * one encoding. The bytes are in a block of exactly their size, so that a sanitizer detects a
- * read beyond it. */
+/* Returns whether src[0..len) is accepted. Accepted positions must ascend and be in range, and
+ * encoding them must give the same bytes, because a set has one encoding. The bytes are at the end
+ * of a heap block, so that a sanitizer detects a read beyond them. */
 static bool check_foreign(enum positions_how how, size_t most, size_t n, const uint8_t *src,
                           size_t len)
 {
@@ -193,7 +196,7 @@ static bool check_foreign(enum positions_how how, size_t most, size_t n, const u
     return true;
 }
 
-/* set[0..k) there and back, in every code. */
+/* Encodes and decodes set[0..k) with each code, and checks that shortened limits are refused. */
 static void check_set(size_t k, size_t n)
 {
     static const size_t steps[] = {CODEC_CHUNK, 1, 3, 513};
@@ -219,15 +222,15 @@ static void check_set(size_t k, size_t n)
             assert_false(check_foreign(hows[h], k - 1, n, bytes, len));
         assert_false(check_foreign(hows[h], n, set[k - 1], bytes, len));
         assert_false(check_foreign(hows[h], n, set[k / 2], bytes, len));
-        bytes[len] = 0x5a; /* The bytes after the positions are not read. */
+        bytes[len] = 0x5a; /* The byte after the positions is ignored. */
         assert_true(check_foreign(hows[h], n, n, bytes, len + 1));
     }
-    /* Auto is the shortest. */
+    /* The automatic choice is the shortest code. */
     assert_int_equal(length[0], length[1]);
     assert_true(length[0] <= length[2] && length[0] <= length[3]);
 }
 
-/* Each of n with probability `share`; at least one. */
+/* Chooses each of n positions with probability `share`, and at least one position. */
 static size_t random_set(struct rng *r, size_t n, double share)
 {
     size_t k = 0;
@@ -249,17 +252,17 @@ static void test_round_trips(void **state)
         size_t n = sizes[s];
         for (size_t i = 0; i < sizeof share / sizeof share[0]; i++)
             check_set(random_set(&r, n, share[i]), n);
-        set[0] = (uint32_t)n - 1; /* One, at the end. */
+        set[0] = (uint32_t)n - 1; /* A single position, the last one. */
         check_set(1, n);
         set[0] = 0;
         check_set(1, n);
         for (size_t k = 1; k < n; k = 3 * k + 1) {
-            for (size_t i = 0; i < k; i++) /* All at the start. */
+            for (size_t i = 0; i < k; i++) /* All positions are at the start. */
                 set[i] = (uint32_t)i;
             check_set(k, n);
-            set[k - 1] = (uint32_t)n - 1; /* All positions except the last. */
+            set[k - 1] = (uint32_t)n - 1; /* All at the start but one, which is the last. */
             check_set(k, n);
-            for (size_t i = 0; i < k; i++) /* All at the end. */
+            for (size_t i = 0; i < k; i++) /* All positions are at the end. */
                 set[i] = (uint32_t)(n - k + i);
             check_set(k, n);
         }
@@ -272,7 +275,7 @@ static void test_round_trips(void **state)
     }
 }
 
-/* The longest vectors there can be. */
+/* Tests vectors of the largest possible length, 2^32 - 1. */
 static void test_far(void **state)
 {
     (void)state;
@@ -301,7 +304,7 @@ static double cost(enum positions_how how, size_t k)
     return 8.0 * (double)len / (double)k;
 }
 
-/* Bits a position of random positions, next to the least there could be. */
+/* Compares the bits per position of random sets with known values, and with the entropy. */
 static void test_costs(void **state)
 {
     (void)state;
@@ -312,7 +315,7 @@ static void test_costs(void **state)
     for (size_t i = 0; i < 2; i++)
         for (uint64_t seed = 0; seed < 3; seed++) {
             struct rng r = rng_stream(rng_key(seed, RNG_TEST, 1, i));
-            size_t k = 0; /* Exactly share * n, all subsets alike. */
+            size_t k = 0; /* Chooses exactly share * n; all subsets are equally likely. */
             size_t want = (size_t)(known[i].share * N_COST + 0.5);
             for (size_t p = 0; p < N_COST; p++)
                 if (rng_below(&r, N_COST - p) < want - k)
@@ -330,7 +333,8 @@ static void test_costs(void **state)
         }
 }
 
-/* Makes a set with gaps that are bad for the coder. */
+/* Makes a set with gaps that are expensive to encode: all equal to 2^b - 1, multiples of 2^b, or
+ * random. */
 static size_t gap_set(struct rng *r, size_t n)
 {
     size_t k = 0;
@@ -349,7 +353,7 @@ static size_t gap_set(struct rng *r, size_t n)
     return k;
 }
 
-/* No encoding is above the bound of its k, nor of any larger one. */
+/* No encoding is longer than the bound for its number of positions or for a larger number. */
 static void test_bounds(void **state)
 {
     (void)state;
@@ -368,7 +372,7 @@ static void test_bounds(void **state)
             assert_memory_equal(back, set, k * sizeof *set);
         }
         assert_true(length[0] <= length[1] && length[0] <= length[2] && length[0] <= length[3]);
-        uint64_t bits; /* The bounds above have room for longer heads. */
+        uint64_t bits; /* positions_bound() includes the head; this does not. */
         rice_best(set, k, n, &bits);
         assert_true((bits + 7) / 8 <= rice_bound(most, n));
     }
@@ -383,7 +387,8 @@ static void test_bounds(void **state)
 
 /* ---- messages from other peers ---- */
 
-/* Every truncation, every bit turned, bytes put in and cut out. */
+/* Encodings with a truncation, a flipped bit, an inserted byte or a removed byte must be refused or
+ * be valid in themselves. */
 static void test_edits(void **state)
 {
     (void)state;
@@ -416,7 +421,7 @@ static void test_edits(void **state)
         }
 }
 
-/* A head that may be proper, and noise. */
+/* Feeds a head that may be valid, and a random stream. */
 static void test_noise(void **state)
 {
     (void)state;
@@ -440,10 +445,10 @@ static void test_noise(void **state)
         accepted[h] += check_foreign(hows[h], n, n, bytes, len);
     }
     for (size_t h = 0; h < HOWS; h++)
-        assert_true(accepted[h] > 100); /* The noise does get there. */
+        assert_true(accepted[h] > 100); /* Some random streams are valid. */
 }
 
-/* Refuse set[0..k) edited by hand. */
+/* Fails if the hand-edited encoding of set[0..k) is accepted. */
 static void refused(enum positions_how how, size_t n, size_t len, const char *what)
 {
     if (check_foreign(how, n, n, bytes, len))
@@ -454,22 +459,22 @@ static void test_rules(void **state)
 {
     (void)state;
     enum {
-        N = 100, /* Four bits of padding in a bitmap. */
+        N = 100, /* A bitmap of 100 bits has four padding bits. */
         K = 5
     };
     static const uint32_t some[K] = {3, 17, 40, 41, 90};
     memcpy(set, some, sizeof some);
     size_t len = positions_put(POSITIONS_BITMAP, set, K, N, bytes);
     assert_int_equal(len, 3 + 13);
-    bytes[3] |= 1; /* A sixth position. */
+    bytes[3] |= 1; /* Adds position 0 as a sixth one. */
     refused(POSITIONS_BITMAP, N, len, "a bit too many");
-    bytes[3] &= 0xf6; /* Neither it nor the first. */
+    bytes[3] &= 0xf6; /* Clears the bits of positions 0 and 3. */
     refused(POSITIONS_BITMAP, N, len, "a bit too few");
-    bytes[3 + 12] |= 0x10; /* Position 100. */
+    bytes[3 + 12] |= 0x10; /* Sets the bit of position 100. */
     refused(POSITIONS_BITMAP, N, len, "a bit in the padding");
 
     len = positions_put(POSITIONS_EF, set, K, N, bytes);
-    assert_int_equal(bytes[1], 32 + 4); /* 5 + 6 bits, then 20. */
+    assert_int_equal(bytes[1], 32 + 4); /* 11 high bits and 20 low bits follow. */
     assert_int_equal(len, 3 + 2 + 3);
     bytes[1]--;
     refused(POSITIONS_EF, N, len, "another number of low bits");
@@ -480,7 +485,7 @@ static void test_rules(void **state)
     refused(POSITIONS_EF, N, len + 1, "a longer stream");
     bytes[2]--;
     uint8_t high = bytes[3];
-    bytes[3] = (uint8_t)(high | (high + 1)); /* The lowest zero. */
+    bytes[3] = (uint8_t)(high | (high + 1)); /* Sets the lowest zero bit. */
     refused(POSITIONS_EF, N, len, "a high bit too many");
     bytes[3] = (uint8_t)(high & (high - 1));
     refused(POSITIONS_EF, N, len, "a high bit too few");
@@ -521,7 +526,7 @@ static void test_rules(void **state)
     bytes[0] = 0;
     refused(POSITIONS_AUTO, N, len, "no position");
 
-    struct positions p; /* Too long is seen before it is read. */
+    struct positions p; /* A stream over the bound is refused before it is read. */
     bytes[0] = K;
     bytes[1] = 5;
     bytes[2] = (uint8_t)(rice_bound(K, N) + 1);

@@ -12,13 +12,13 @@ enum { N_MAX = 4097 };
 
 static float v[N_MAX];
 
-/* A block, and what was made of it. */
+/* One block of a vector before and after encoding. */
 struct outcome
 {
     const float *v, *c;
     size_t n;
     double x2, e2, max, l1;
-    double arg; /* Parameter for which the claim is proved: the argument in its row. */
+    double arg; /* Parameter of the codec for which the claim is proved. */
 };
 
 static double error_of(const struct outcome *o, size_t i)
@@ -44,7 +44,7 @@ static double exact_sign(const struct outcome *o)
     return o->x2 - o->l1 * o->l1 / (double)o->n;
 }
 
-/* Means of v >= 0 and of v < 0. */
+/* Each value is replaced by the mean of the values >= 0, or by the mean of the values < 0. */
 static double exact_onebit(const struct outcome *o)
 {
     double plus = 0.0, minus = 0.0, n_plus = 0.0;
@@ -58,7 +58,7 @@ static double exact_onebit(const struct outcome *o)
            - (n_minus > 0 ? minus * minus / n_minus : 0.0);
 }
 
-/* Squares below a magnitude. */
+/* Returns the sum of the squares of all values with a magnitude below `least`. */
 static double squares_below(const struct outcome *o, double least)
 {
     double sum = 0.0;
@@ -84,7 +84,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The n - k smallest squares. */
+/* The error is the sum of the n - k smallest squares. */
 static double exact_topk(const struct outcome *o)
 {
     static float sorted[N_MAX];
@@ -104,7 +104,7 @@ static double at_most_none(const struct outcome *o)
     return o->x2;
 }
 
-/* delta >= 1/n: the largest value is exact. */
+/* The largest value is sent exactly, so delta is at least 1/n. */
 static double at_most_largest(const struct outcome *o)
 {
     return o->x2 - o->max * o->max;
@@ -153,13 +153,14 @@ static double each_int8(const struct outcome *o, size_t i)
     return fmin(size_of(o, i), o->max / 254.0);
 }
 
-/* 2^-11 relative, and 2^-38 of the largest below 2^-28 of it. */
+/* The relative error is at most 2^-11. Values below 2^-28 of the largest one have an absolute error
+ * of at most 2^-38 of it. */
 static double each_fp16(const struct outcome *o, size_t i)
 {
     return fmax(0x1p-11 * size_of(o, i), 0x1p-38 * o->max);
 }
 
-/* The relative error of each decade below the largest value. */
+/* The relative error depends on how many decades the value is below the largest one. */
 static double each_dyn8(const struct outcome *o, size_t i)
 {
     double a = size_of(o, i) / o->max;
@@ -167,19 +168,19 @@ static double each_dyn8(const struct outcome *o, size_t i)
     return most * size_of(o, i);
 }
 
-/* Half a level of the largest value. */
+/* The error is at most half the distance of two levels. */
 static double each_level(const struct outcome *o, size_t i)
 {
     (void)i;
     return o->max / o->arg;
 }
 
-/* All that is claimed of one compressor. Subnormal values are exempt where
- * steps are relative: a float's are not there. */
+/* All claims about one compressor. Claims about relative errors do not apply to subnormal values,
+ * because floats have none there. */
 static const struct claim
 {
     const char *spec;
-    size_t block; /* 0: all. */
+    size_t block; /* Block size. 0: the whole vector. */
     double (*exact)(const struct outcome *);
     double (*most)(const struct outcome *);
     double (*each)(const struct outcome *, size_t);
@@ -216,7 +217,7 @@ static const struct claim
     {"thr2:1000:64", 64, NULL, at_most_nth, NULL, 0},
     {"thr2:0.5,form=mxnet", 0, NULL, at_most_none, each_own, 0},
     {"dorefa", 0, NULL, at_most_none, NULL, 0},
-    {"dorefa:1", 0, exact_sign, NULL, NULL, 0}, /* Two levels: sign. */
+    {"dorefa:1", 0, exact_sign, NULL, NULL, 0}, /* dorefa:1 has two levels, like sign. */
     {"3lc", 0, NULL, at_most_largest, each_own, 0},
     {"3lc:1.75", 0, NULL, at_most_3lc, each_own, 1.75},
     {"topk:0.01", 0, exact_topk, NULL, NULL, 0.01},
@@ -295,7 +296,7 @@ static void test_claims(void **state)
     }
 }
 
-/* Means over draws: E delta >= what is proved. */
+/* Averaged over draws, the contraction delta is at least the proved one. */
 static void test_means(void **state)
 {
     (void)state;
@@ -325,7 +326,8 @@ static void test_means(void **state)
             double sum = 0.0, squares = 0.0;
             vector_fill(v, N, kinds[k], 2);
             for (uint64_t draw = 0; draw < DRAWS; draw++) {
-                struct bench_rig r; /* Fresh: of lowrank's first message. */
+                /* A new compressor, so that lowrank sends its first message. */
+                struct bench_rig r;
                 rig_open_model(&r, means[i].spec, &square, 1);
                 double delta = rig_delta(&r, draw, v);
                 sum += delta;

@@ -1,5 +1,6 @@
-/* tests/unit/compress_quantisers.c -- bf16, int8, dyn8, qnt and nat: sizes,
- * contraction, pinned figures, scale, randomness. Their bytes are looked at in
+/* tests/unit/compress_quantisers.c -- tests the codecs bf16, int8, dyn8, qnt and nat.
+ *
+ * Tested are sizes, contraction, pinned figures, scaling and randomness. Single bytes are tested in
  * compress_quantisers_wire.c. */
 #include "tests/unit/compress_vectors.h"
 
@@ -35,7 +36,8 @@ static void test_exact_sizes(void **state)
         {"qnt:8:4096", MILLION, 244 * (32 + 1536) + 32 + 216},
         {"nat", MILLION, 1125000},
         {"nat,round=near", MILLION, 1125000},
-        /* The largest power of two that is at most n, and codes for it. */
+        /* The largest power of two that is at most n is the number of means; codes for it
+         * follow. */
         {"qnt", 1, 4},
         {"qnt", 2, 8 + 1},
         {"qnt", 3, 8 + 1},
@@ -59,12 +61,12 @@ static void test_exact_sizes(void **state)
 
 /* ---- contraction ---- */
 
-/* 1 - delta, as proved, where the largest value is normal. */
+/* Proved bounds of the error, for vectors with a largest value that is not subnormal. */
 static const struct
 {
     const char *spec;
-    double worst; /* The error is at most this part of |v|^2. */
-    double block; /* Not 0: 1 - 1/block is proved, too. */
+    double worst; /* Largest error, as a share of |v|^2. */
+    double block; /* If not 0: 1 - 1/block is another proved bound. */
 } proved[] = {
     {"bf16", 0x1p-16, 0},
     {"int8", 256.0 / 64516, 256},
@@ -75,7 +77,7 @@ static const struct
     {"qnt", 1, 0},
     {"qnt:2", 1, 0},
     {"qnt:32:256", 1, 0},
-    {"nat", (7.0 / 9) * (7.0 / 9), 0}, /* The most that a draw can do. */
+    {"nat", (7.0 / 9) * (7.0 / 9), 0}, /* The worst random draw of nat. */
     {"nat,round=near", 1.0 / 9, 0},
     {"nat,scale=raw", 1, 0},
     {"nat,round=near,scale=inv1w", 0.167, 0},
@@ -127,7 +129,7 @@ static void test_pinned_contraction(void **state)
         double low, high;
     } pins[] = {
         {"bf16", VECTOR_GAUSS, 1.0 - 3e-6, 1.0},
-        {"int8", VECTOR_GAUSS, 0.99993, 0.99998}, /* Notes: .99996. */
+        {"int8", VECTOR_GAUSS, 0.99993, 0.99998}, /* About .99996 is expected. */
         {"int8:4096", VECTOR_GAUSS, 0.9998, 1.0},
         {"int8:4096", VECTOR_LAPLACE, 0.9995, 0.9999},
         {"int8:4096", VECTOR_HEAVY, 0.9978, 0.9998},
@@ -148,7 +150,8 @@ static void test_pinned_contraction(void **state)
     }
 }
 
-/* C(2^k v) = 2^k C(v), bit for bit, and codes do not change. */
+/* Scaling by a power of two commutes with the codec: C(2^k v) = 2^k C(v), bit for bit. The codes
+ * after the first `head` bytes do not change. */
 static void check_scale(const char *spec, enum vector_kind kind, int k, size_t head)
 {
     enum { N = 2999 };
@@ -176,7 +179,7 @@ static void test_scale_equivariance(void **state)
     static const struct
     {
         const char *spec;
-        size_t head; /* Bytes before the codes; 0: codes are exponents. */
+        size_t head; /* Bytes before the codes. 0: codes are exponents and change. */
     } specs[] = {
         {"bf16", 0},   {"int8:0", 5},        {"int8", 0},           {"dyn8", 5},
         {"dyn8:8", 0}, {"qnt", 1 + 1024},    {"qnt:16", 65},        {"qnt:4:8", 0},
@@ -193,8 +196,8 @@ static void test_scale_equivariance(void **state)
 
 /* ---- randomness of nat ---- */
 
-/* Raw natural compression is unbiased: z of every coordinate's mean against
- * the exact deviation, 2^k sqrt((m - 1)(2 - m)). */
+/* nat with scale=raw is unbiased. The deviation of each mean is compared with the exact standard
+ * deviation 2^k sqrt((m - 1)(2 - m)) of a value 2^k m. */
 static void test_nat_unbiased(void **state)
 {
     (void)state;
@@ -224,7 +227,8 @@ static void test_nat_unbiased(void **state)
     rig_close(&r);
 }
 
-/* omega = 1/8 at 4/3, the worst; and powers of two are exact. */
+/* The relative variance of nat is largest, 1/8, for 4/3 times a power of two. Powers of two are
+ * exact. */
 static void test_nat_variance(void **state)
 {
     (void)state;
@@ -250,7 +254,7 @@ static void test_nat_variance(void **state)
     rig_close(&r);
 }
 
-/* Fair coins: neighbours, chunks and messages draw independently. */
+/* The random draws of adjacent values, of chunks and of messages are independent. */
 static void test_nat_draws(void **state)
 {
     (void)state;

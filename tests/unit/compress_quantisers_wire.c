@@ -1,5 +1,6 @@
-/* tests/unit/compress_quantisers_wire.c -- bf16, int8, dyn8, qnt and nat: rounding, meaning of
- * each byte, and invalid messages. */
+/* tests/unit/compress_quantisers_wire.c -- tests the messages of bf16, int8, dyn8, qnt and nat.
+ *
+ * Tested are rounding, the meaning of each byte, and invalid messages. */
 #include "tests/unit/compress_vectors.h"
 
 #include "compress/codec.h"
@@ -50,15 +51,15 @@ static void test_bf16_rounding(void **state)
 {
     (void)state;
     static const struct becomes pairs[] = {
-        {1.0f + 0x1p-8f, 1.0f}, /* Ties go to even. */
+        {1.0f + 0x1p-8f, 1.0f}, /* Ties are rounded to even. */
         {1.0f + 0x1.8p-7f, 1.0f + 0x1p-6f},
         {-1.0f - 0x1.02p-8f, -1.0f - 0x1p-7f},
         {1.0f + 0x1.fep-9f, 1.0f},
-        {0x1.ffp0f, 2.0f}, /* A carry. */
+        {0x1.ffp0f, 2.0f}, /* Rounding carries into the exponent. */
         {-0x1.fep63f, -0x1.fep63f},
         {0x1.fefffep63f, 0x1.fep63f},
         {0x1p-126f, 0x1p-126f},
-        {0x1p-133f, 0x1p-133f}, /* Subnormals in steps of 2^-133. */
+        {0x1p-133f, 0x1p-133f}, /* Subnormals are multiples of 2^-133. */
         {0x1.8p-133f, 0x1p-132f},
         {0x1p-134f, 0.0f},
         {-0x1p-134f, 0.0f},
@@ -89,7 +90,7 @@ static void test_int8_rounding(void **state)
     }
 }
 
-/* Every number of steps of the smallest float, where the scale is coarse. */
+/* Tests all small multiples of the smallest float, for which the scale itself is coarse. */
 static void test_int8_subnormal_scales(void **state)
 {
     (void)state;
@@ -108,7 +109,7 @@ static void test_int8_subnormal_scales(void **state)
     rig_close(&r);
 }
 
-/* No error above M / 254. */
+/* The error of a value is at most M / 254, where M is the largest value of the block. */
 static void test_int8_errors(void **state)
 {
     (void)state;
@@ -134,11 +135,11 @@ static void test_nat_rounding(void **state)
         {1.5f, 2.0f},           {-3.1f, -4.0f},
         {0.0f, 0.0f},           {0x1.7p62f, 0x1p62f},
         {0x1p-126f, 0x1p-126f}, {-0x1.8p-126f, -0x1p-125f},
-        {0x1.fp-127f, 0.0f},    {-0x1p-149f, 0.0f}, /* Subnormal. */
+        {0x1.fp-127f, 0.0f},    {-0x1p-149f, 0.0f}, /* Subnormals become 0. */
     };
     check_rounding("nat,round=near", near, sizeof near / sizeof near[0]);
     static const struct becomes scaled[] = {
-        {-2.0f, -2.0f * (8.0f / 9.0f)}, /* A power is sure of its draw. */
+        {-2.0f, -2.0f * (8.0f / 9.0f)}, /* A power of two is rounded without a random draw. */
         {0x1p-126f, 0x1p-126f * (8.0f / 9.0f)},
         {0x1.fp-127f, 0.0f},
         {-0x1p-149f, 0.0f},
@@ -146,9 +147,10 @@ static void test_nat_rounding(void **state)
     check_rounding("nat", scaled, sizeof scaled / sizeof scaled[0]);
 }
 
-/* ---- the tree ---- */
+/* ---- the codes of dyn8 ---- */
 
-/* Computes the value from the definition, bit by bit. */
+/* Reference: returns the value of a dyn8 code relative to the scale, by the definition of the
+ * format. */
 static double tree_entry(unsigned code)
 {
     int zeros = 0;
@@ -166,7 +168,7 @@ static void test_dyn8_entries(void **state)
     (void)state;
     static const int64_t arg[CODEC_ARGS_MAX] = {0};
     const struct codec_values *f = find("dyn8")->values;
-    uint8_t message[4 + 256] = {0, 0, 0x40, 0x40}; /* A scale of 3. */
+    uint8_t message[4 + 256] = {0, 0, 0x40, 0x40}; /* The scale is 3. */
     float out[256];
     for (unsigned i = 0; i < 256; i++)
         message[4 + i] = (uint8_t)i;
@@ -191,7 +193,7 @@ static void test_dyn8_nearest(void **state)
     v[0] = -7.5f;
     for (size_t i = 1; i < N; i++)
         v[i] = (float)(7.5 * pow(10.0, -7.5 * rng_unit(&rng)) * (i % 2 == 0 ? 1 : -1));
-    for (size_t z = 1; z < 7; z++) /* Values at the borders of decades. */
+    for (size_t z = 1; z < 7; z++) /* Values at the limits between decades. */
         v[z] = (float)(7.5 * 0.1028 * pow(10.0, 1 - (double)z));
     assert_int_equal(rig_code(&r, 1, v), 0);
     assert_true(r.out[0] == v[0]);
@@ -215,7 +217,7 @@ struct bucket
     float mean;
 };
 
-/* Codes by the order of the means; returns how many. */
+/* Lists the distinct decoded values in the order of their first use. Returns their number. */
 static size_t buckets_of(const struct bench_rig *r, struct bucket *b)
 {
     size_t k = 0;
@@ -256,7 +258,8 @@ static void test_qnt_means_and_masses(void **state)
     }
 }
 
-/* Nine tenths are zeros: they have a bucket, and the rest have the others. */
+/* Nine tenths of the vector are zeros. They must have one mean of the codebook, and the other
+ * values the rest. */
 static void test_qnt_of_atoms(void **state)
 {
     (void)state;
@@ -270,7 +273,8 @@ static void test_qnt_of_atoms(void **state)
         assert_true(v[i] != 0.0f || fabsf(r.out[i]) < 1e-6f);
     assert_true(r.stat.e2 <= 1e-3 * r.stat.x2);
     rig_close(&r);
-    rig_open(&r, "qnt:8", 16000); /* Six values: six means, no error. */
+    /* A vector of six distinct values needs six means and has no error. */
+    rig_open(&r, "qnt:8", 16000);
     vector_fill(v, 16000, VECTOR_TIES, 2);
     assert_int_equal(rig_code(&r, 1, v), 0);
     assert_int_equal(buckets_of(&r, b), 6);
@@ -344,7 +348,7 @@ static void test_limit(void **state)
     }
 }
 
-/* ---- y += C and C are the same bits ---- */
+/* ---- adding a decoded message equals decoding it and adding ---- */
 
 static void test_add_is_decode(void **state)
 {
@@ -380,13 +384,13 @@ struct edit
     const char *what, *spec;
     size_t n;
     enum vector_kind kind;
-    size_t at; /* In the body, behind the unit's first byte. */
+    size_t at; /* Offset in the body, after the first byte of the message. */
     size_t n_bytes;
     uint8_t bytes[8];
 };
 
-/* The messages hold 9 Gaussian values: int8 and dyn8 have 4 + 9 bytes, bf16 18,
- * nat 9 + 2, qnt 8 means and 27 bits. */
+/* Each message has 9 Gaussian values. int8 and dyn8 have 4 + 9 bytes, bf16 has 18, nat has 9 + 2,
+ * and qnt has 8 means and 27 bits. */
 static const struct edit edits[] = {
     {"-0", "bf16", 9, VECTOR_GAUSS, 2, 2, {0x00, 0x80}},
     {"2^64", "bf16", 9, VECTOR_GAUSS, 2, 2, {0x80, 0x5f}},
@@ -434,7 +438,8 @@ static void check_edit(const struct edit *e)
     vector_fill(v, e->n, e->kind == VECTOR_ZERO ? VECTOR_GAUSS : e->kind, 1);
     assert_int_equal(rig_code(&r, 1, v), 0);
     assert_true(1 + e->at + e->n_bytes <= r.len);
-    if (e->kind == VECTOR_ZERO) { /* An empty block, but not an empty unit. */
+    /* All values of the block are zero, but the message is present. */
+    if (e->kind == VECTOR_ZERO) {
         memset(r.bytes + 1, 0, r.len - 1);
         assert_true(compress_validate(r.c, r.bytes, r.len));
     }
@@ -452,7 +457,7 @@ static void test_hostile(void **state)
         check_edit(&edits[i]);
 }
 
-/* Any change of one bit is refused or decodes to finite values in range. */
+/* A message with one flipped bit is refused, or decodes to finite values in range. */
 static void test_flips(void **state)
 {
     (void)state;

@@ -1,11 +1,11 @@
-/* tests/unit/compress_residual.c -- error feedback around a codec, as the mixers
- * that are not CHOCO have it:
+/* tests/unit/compress_residual.c -- tests error feedback around a codec, as mixers other than CHOCO
+ * use it:
  *
  *   p = e + g;  send C(p);  e = p - C(p)
  *
- * Whatever the codec, what was sent and what is left is what was to be sent:
- * sum C + e = sum g. And with a contraction e stays bounded, as the bound of
- * Karimireddy et al. 2019 says: |e|^2 <= 4 (1 - delta) / delta^2 max |g|^2. */
+ * For each codec, the sum of the sent and the remaining parts equals the sum of the inputs: sum C +
+ * e = sum g. With a contraction e stays bounded: |e|^2 <= 4 (1 - delta) / delta^2 max |g|^2
+ * (Karimireddy et al. 2019). */
 #include "tests/unit/compress_specs.h"
 #include "tests/unit/compress_vectors.h"
 
@@ -21,8 +21,8 @@ static double sent[N], wanted[N];
 
 struct account
 {
-    double miss;          /* |sum C + e - sum g| / |sum g| */
-    double e2, g2, least; /* Last |e|^2, largest |g|^2, least delta. */
+    double miss;          /* Lost share: |sum C + e - sum g| / |sum g|. */
+    double e2, g2, least; /* Last |e|^2, largest |g|^2, smallest delta. */
 };
 
 static void step(struct bench_rig *r, uint64_t t, struct account *a)
@@ -73,7 +73,7 @@ static void test_nothing_is_lost(void **state)
     size_t n_specs = specs_all(list);
     for (size_t i = 0; i < n_specs; i++) {
         if (list[i].class == CODEC_NEITHER || list[i].class == CODEC_UNBIASED)
-            continue; /* e explodes: below. */
+            continue; /* The error of these codecs may grow without bound. */
         struct account a = run(list[i].spec);
         if (!(a.miss <= 1e-4))
             fail_msg("%s: %.2g of the updates are lost", list[i].spec, a.miss);
@@ -84,8 +84,8 @@ static void test_nothing_is_lost(void **state)
     }
 }
 
-/* The negative control: no contraction, and feedback makes it worse without
- * end. */
+/* The counter-example: this codec is no contraction, and error feedback makes its error grow
+ * without bound. */
 static void test_raw_explodes(void **state)
 {
     (void)state;

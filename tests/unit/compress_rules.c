@@ -1,5 +1,7 @@
-/* tests/unit/compress_rules.c -- rules and scopes: a model's message is its
- * parts' messages, each as if the part were compressed alone. */
+/* tests/unit/compress_rules.c -- tests rules and scopes of compressors.
+ *
+ * The message of a model consists of the messages of its units, each as if the unit were compressed
+ * alone. */
 #include "tests/unit/compress_specs.h"
 #include "tests/unit/compress_vectors.h"
 
@@ -8,7 +10,7 @@
 
 #include <cmocka.h>
 
-/* LeNet-5, d = 61,706. */
+/* The tensors of LeNet-5, 61,706 values. */
 static const struct segment lenet[] = {
     {.name = "conv1.weight",
      .offset = 0,
@@ -81,7 +83,7 @@ enum { N_LAYERS = sizeof lenet / sizeof lenet[0], D = 61706, UNITS_MAX = 10 };
 static float x[D], v[D], joined[D], expected[D];
 static uint8_t bytes[8 * D];
 
-/* A unit: its segments by their digits, and its compressor. */
+/* One unit of a message: the numbers of its tensors as digits, and its compressor. */
 struct part
 {
     const char *segments;
@@ -91,10 +93,10 @@ struct part
 struct rules
 {
     const char *spec;
-    struct part part[UNITS_MAX]; /* In the order of the message. */
+    struct part part[UNITS_MAX]; /* Units in the order of the message. */
 };
 
-/* Move a part of the vector to or from joined[]. Returns its length. */
+/* Copies the tensors of a unit from a model to joined[]. Returns their number of values. */
 static size_t gather(const struct part *p, const float *from)
 {
     size_t n = 0;
@@ -115,8 +117,8 @@ static void scatter(const struct part *p, const float *from, float *to)
     }
 }
 
-/* Compress a part alone, append its message, and note what it decodes to. A
- * part of one segment keeps its shape. */
+/* Compresses a unit alone, appends its message to the expected bytes, and stores what it decodes
+ * to. A unit of one tensor keeps the tensor's shape. */
 static void add_part(const struct part *p, size_t *len, struct compress_stat *sum)
 {
     struct bench_rig r;
@@ -170,7 +172,7 @@ static void test_rules(void **state)
         {"sign", {{"0123456789", "sign"}}},
         {"default=topk:0.01;bias=fp16;<256=none",
          {{"2468", "topk:0.01"}, {"13579", "fp16"}, {"0", "none"}}},
-        /* The first rule that matches has it. */
+        /* The first rule that matches a tensor applies. */
         {"<256=none;bias=fp16;topk:0.01", {{"2468", "topk:0.01"}, {"013579", "none"}}},
         {"topk:0.1+qsgd:4,scope=layer;bias=none",
          {{"0", "topk:0.1+qsgd:4"},
@@ -190,7 +192,7 @@ static void test_rules(void **state)
         {"none;conv=sign:0;fc?.w*=topk:0.05/ef",
          {{"13579", "none"}, {"02", "sign:0"}, {"468", "topk:0.05/ef"}}},
         {"fp16;*1*=sign", {{"236789", "fp16"}, {"0145", "sign"}}},
-        {"fp16;*=sign", {{"0123456789", "sign"}}}, /* Nothing is left. */
+        {"fp16;*=sign", {{"0123456789", "sign"}}}, /* The default rule has no tensor left. */
         {"fp16;fc2.weight=sign;conv*=none", {{"45789", "fp16"}, {"6", "sign"}, {"0123", "none"}}},
         {"fp16;fc=sign;<1=none", {{"0123456789", "fp16"}}},
         {"fp16;<6=none;<7=sign", {{"023456789", "fp16"}, {"1", "sign"}}},
@@ -202,20 +204,20 @@ static void test_rules(void **state)
     }
 }
 
-/* scope=layer: as if each layer were alone, for every codec. */
+/* With scope=layer each tensor is compressed as if it were alone. Tested for every codec. */
 static void test_layer_scope(void **state)
 {
     (void)state;
     static struct tested list[SPECS_MAX];
     size_t n_specs = specs_all(list);
     vector_fill(v, D, VECTOR_LAPLACE, 2);
-    memset(v + lenet[2].offset, 0, 2400 * sizeof *v); /* One segment does not change. */
+    memset(v + lenet[2].offset, 0, 2400 * sizeof *v); /* The difference of one tensor is 0. */
     for (size_t i = 0; i < n_specs; i++) {
         static const char *const names[] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
         char spec[SPEC_LONG];
         struct rules rules = {.spec = spec};
-        if (strstr(list[i].spec, "scope=") != NULL
-            || (list[i].traits & SPEC_RANDOM)) /* Units draw independently. */
+        /* Random codecs are left out: units draw independently, so the messages differ. */
+        if (strstr(list[i].spec, "scope=") != NULL || (list[i].traits & SPEC_RANDOM))
             continue;
         spec_and(spec, list[i].spec, ",scope=layer");
         for (size_t j = 0; j < N_LAYERS; j++)
@@ -224,7 +226,8 @@ static void test_layer_scope(void **state)
     }
 }
 
-/* scope=block:N cuts what a rule has, across the gaps, into blocks of N. */
+/* With scope=block:N the tensors of a rule are joined, although other tensors are between them, and
+ * cut into blocks of N values. */
 static void test_block_scope(void **state)
 {
     (void)state;
@@ -253,7 +256,8 @@ static void test_block_scope(void **state)
     }
 }
 
-/* A unit in pieces touches its own places only, whatever x_hat holds. */
+/* A unit may consist of tensors that are not adjacent. It changes only these tensors, whatever
+ * x_hat is. */
 static void test_pieces(void **state)
 {
     (void)state;
@@ -267,7 +271,7 @@ static void test_pieces(void **state)
         rig_open_model(&r, spec, lenet, N_LAYERS);
         vector_fill(v, D, VECTOR_LAPLACE, 5);
         memcpy(r.out, v, sizeof v);
-        for (size_t j = 1; j < N_LAYERS; j += 2) /* Biases are as they were. */
+        for (size_t j = 1; j < N_LAYERS; j += 2) /* The biases do not change. */
             memcpy(x + lenet[j].offset, v + lenet[j].offset, lenet[j].n * sizeof *x);
         struct compress_input in = {.draw = 3, .x = x, .x_hat = v};
         assert_int_equal(compress_encode(r.c, &in, r.bytes, &r.len, &r.stat), 0);
@@ -285,7 +289,7 @@ static void test_pieces(void **state)
     }
 }
 
-/* NaN in any unit refuses all of them. */
+/* A value that is not finite in any unit makes encoding fail as a whole. */
 static void test_refusals(void **state)
 {
     (void)state;
@@ -299,7 +303,7 @@ static void test_refusals(void **state)
     rig_close(&r);
 }
 
-/* Segments of no elements, and a model of none. */
+/* Tests tensors without elements, and a model without elements. */
 static void test_empty(void **state)
 {
     (void)state;
@@ -323,13 +327,13 @@ static void test_empty(void **state)
         }
 }
 
-/* A rule that is for no tensor is found, and only that. */
+/* compress_idle_rule() finds the first rule that matches no tensor of the model. */
 static void test_idle_rules(void **state)
 {
     (void)state;
     static const struct
     {
-        /* Spec of the rule that leaves the segment idle. NULL: there is none. */
+        /* The rule that must be found. NULL: none. */
         const char *spec, *idle;
     } row[] = {{"sign", NULL},
                {"sign;bias=fp16", NULL},
@@ -340,7 +344,8 @@ static void test_idle_rules(void **state)
                {"sign;fc4.*=fp16", "fc4.*=fp16"},
                {"fc4.*=fp16;sign;conv1.weigth=none", "fc4.*=fp16"},
                {"sign;bias=fp16;conv1.weigth=none", "conv1.weigth=none"},
-               {"sign;*=fp16;fc1.*=none", NULL} /* Behind one that takes all, but not misspelt. */};
+               /* fc1.* matches tensors, although an earlier rule takes them. */
+               {"sign;*=fp16;fc1.*=none", NULL}};
     char rule[COMPRESS_SPEC_MAX];
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         bool idle = compress_idle_rule(row[i].spec, lenet, N_LAYERS, rule);

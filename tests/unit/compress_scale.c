@@ -1,5 +1,5 @@
-/* tests/unit/compress_scale.c -- results of a compressor do not depend on scale, signs, order
- * and threads. */
+/* tests/unit/compress_scale.c -- tests that a compressor's results do not depend on scale, signs,
+ * order and threads. */
 #include "tests/unit/compress_specs.h"
 #include "tests/unit/compress_vectors.h"
 
@@ -15,7 +15,7 @@ static float v[N], once[N], order[N];
 static struct tested list[SPECS_MAX];
 static size_t n_specs;
 
-/* Six tensors, so that codecs of matrices work on matrices. */
+/* Opens a compressor for six tensors, so that codecs of matrices have matrices to encode. */
 static void open_tensors(struct bench_rig *r, const char *spec)
 {
     static const struct segment s[] = {
@@ -30,7 +30,8 @@ static void open_tensors(struct bench_rig *r, const char *spec)
     assert_int_equal(r->n, N);
 }
 
-/* C(2^k x) = 2^k C(x), bit for bit: no epsilon, no square out of range. */
+/* Scaling by a power of two commutes with each codec: C(2^k x) = 2^k C(x), bit for bit. So no codec
+ * has an absolute constant or a square that overflows. */
 static void test_scale_equivariance(void **state)
 {
     (void)state;
@@ -45,8 +46,10 @@ static void test_scale_equivariance(void **state)
                 open_tensors(&a, list[i].spec);
                 open_tensors(&b, list[i].spec);
                 vector_fill(v, N, heavy ? VECTOR_HEAVY : VECTOR_LAPLACE, 7);
-                for (size_t j = 0; j < N; j++)         /* About 1 at most: so that */
-                    v[j] *= heavy ? 0x1p-9f : 0x1p-3f; /* 2^60 fits. */
+                /* Scales the values to about 1 at most, so that 2^60 times as much is still
+                 * valid. */
+                for (size_t j = 0; j < N; j++)
+                    v[j] *= heavy ? 0x1p-9f : 0x1p-3f;
                 assert_int_equal(rig_code(&a, 3, v), 0);
                 memcpy(once, a.out, sizeof once);
                 for (size_t j = 0; j < N; j++)
@@ -71,7 +74,8 @@ static void test_scale_equivariance(void **state)
     }
 }
 
-/* C(-x) = -C(x) and C(Dx) = D C(x) for a pattern D of signs. */
+/* Changing signs commutes with the codec: C(-x) = -C(x), and C(Dx) = D C(x) for a pattern D of
+ * signs. */
 static void test_sign_flips(void **state)
 {
     (void)state;
@@ -93,7 +97,8 @@ static void test_sign_flips(void **state)
     }
 }
 
-/* C(Px) = P C(x) where the whole is one block and no two are equal. */
+/* Reordering commutes with the codec: C(Px) = P C(x) if the whole vector is one block and all
+ * values differ. */
 static void test_permutations(void **state)
 {
     (void)state;
@@ -120,7 +125,7 @@ static void test_permutations(void **state)
     }
 }
 
-/* One holder of a replica, in a thread of its own. */
+/* One holder of a replica, in its own thread. */
 struct holder
 {
     const struct bench_rig *from;
@@ -139,8 +144,8 @@ static void *hold(void *arg)
     return NULL;
 }
 
-/* Holders in threads, while the sender encodes the next message, end up with
- * what one alone has. */
+/* Threads apply a message while the sender encodes the next one. All of them must get the same
+ * replica as a single holder. */
 static void test_threads(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* tests/unit/compress_sizes.c -- bytes on the wire: exact sizes, the cost of
- * positions, bounds that hold. */
+/* tests/unit/compress_sizes.c -- tests the size of messages: exact sizes, the cost of positions,
+ * and upper bounds. */
 #include "tests/unit/compress_specs.h"
 #include "tests/unit/compress_vectors.h"
 
@@ -12,8 +12,8 @@ enum { MILLION = 1000000, SMALL_MAX = 300 };
 
 static float v[MILLION];
 
-/* The sizes are those of one million Gaussian values, with the unit's first byte. If all
- * messages have one length, bound and nominal size are equal to it. */
+/* Sizes of messages of one million Gaussian values, with the first byte. If all messages of a codec
+ * have one length, its bound and nominal size are equal to it. */
 static void test_exact_sizes(void **state)
 {
     (void)state;
@@ -23,7 +23,7 @@ static void test_exact_sizes(void **state)
         size_t len;
     } sizes[] = {
         {"none", 4000000 + 1},
-        {"fp16", 2000000 + 977 + 1}, /* A byte for each 1024. */
+        {"fp16", 2000000 + 977 + 1}, /* 977 bytes are exponents, one per block of 1024 values. */
         {"sign:0", 125004 + 1},
         {"sign", 125000 + 4 * 1954 + 1},
         {"qsgd:4", 507816 + 1},
@@ -55,14 +55,14 @@ static void test_exact_sizes(void **state)
     }
 }
 
-/* log2 of n over k. */
+/* Returns log2 of the binomial coefficient n over k. */
 static double log2_choose(double n, double k)
 {
     return (lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)) / log(2.0);
 }
 
-/* Positions cost 8.108 bits by Rice at 1 % and 4.756 at 10 %, 8.563 and 5.25
- * by Elias-Fano, and never less than the entropy. */
+/* With Rice codes, a position takes 8.108 bits at 1 % and 4.756 bits at 10 %. With Elias-Fano codes
+ * it takes 8.563 and 5.25 bits. No code is below the entropy. */
 static void test_position_bits(void **state)
 {
     (void)state;
@@ -88,7 +88,7 @@ static void test_position_bits(void **state)
         struct bench_rig r;
         rig_open(&r, pins[i].spec, MILLION);
         assert_int_equal(rig_code(&r, 1, v), 0);
-        double head = 1 + 2 + 1 + 2; /* First byte, k, code, length. */
+        double head = 1 + 2 + 1 + 2; /* First byte, k, code, and length. */
         double bits = 8.0 * ((double)r.len - head - pins[i].values) / pins[i].k;
         double least = log2_choose(MILLION, pins[i].k) / pins[i].k;
         double nominal = (double)compress_nominal(r.c) / (double)r.len;
@@ -101,8 +101,8 @@ static void test_position_bits(void **state)
     }
 }
 
-/* The budget of the sockets: 30 times fewer bytes with sign on a LeNet-5, and
- * 200 with topk:0.01+qsgd:4. */
+/* For LeNet-5, messages must be at least 30 times smaller with sign, and 200 times with
+ * topk:0.01+qsgd:4. */
 static void test_budget(void **state)
 {
     (void)state;
@@ -119,7 +119,7 @@ static void test_budget(void **state)
     rig_close(&r);
 }
 
-/* Fills vectors whose positions or values are far from random. */
+/* Fills a vector with positions or values that are far from random. */
 static void fill_odd(struct rng *r, size_t n)
 {
     size_t how = rng_below(r, 6);
@@ -137,12 +137,12 @@ static void fill_odd(struct rng *r, size_t n)
         v[at] = (float)rng_normal(r);
     }
     for (size_t i = 0; how >= 3 && i < n; i++)
-        if (rng_below(r, 8) < how) /* Long runs of one code. */
+        if (rng_below(r, 8) < how) /* Gives long runs of one code. */
             v[i] = how == 3 ? 1.0f : v[i] * 0x1p40f;
 }
 
-/* 10^5 odd inputs, never more bytes than promised (rig_code() asserts it, and
- * the fence behind the buffer stands). */
+/* No message of 10^5 unusual vectors is longer than its bound. rig_code() asserts that, and that
+ * the bytes after the buffer are unchanged. */
 static void test_bounds(void **state)
 {
     (void)state;
@@ -168,7 +168,7 @@ static void test_bounds(void **state)
         }
 }
 
-/* The longest positions: the most that are kept, one at the very end. */
+/* The positions with the longest code: all at the start, and one at the very end. */
 static void test_bound_of_gaps(void **state)
 {
     (void)state;
@@ -185,7 +185,7 @@ static void test_bound_of_gaps(void **state)
             v[n - 1] = 2.0f;
             assert_int_equal(rig_code(&r, 0, v), 0);
             assert_true(r.out[n - 1] == 2.0f);
-            if (strcmp(specs[i], "topk:0.01") == 0) /* Not ten times dearer. */
+            if (strcmp(specs[i], "topk:0.01") == 0) /* The bound is not far from the size. */
                 assert_true((double)r.len <= 8.0 + 1.2 * (double)compress_nominal(r.c));
             rig_close(&r);
         }

@@ -1,5 +1,5 @@
-/* tests/unit/compress_sparsifiers.c -- each selector against a stupid reference,
- * and against its own claims. */
+/* tests/unit/compress_sparsifiers.c -- tests each selector of positions against a simple reference
+ * and against its documented properties. */
 #include "compress/coding/bytes.h"
 
 #include "tests/unit/compress_chosen.h"
@@ -7,10 +7,10 @@
 enum { N_MAX = 1 << 20, WARM = 4 };
 
 static float v[N_MAX];
-static bool want[N_MAX]; /* Positions that the reference selects. */
+static bool want[N_MAX]; /* True at the positions that the reference selects. */
 static uint32_t order[N_MAX];
 
-/* Exactly those that the reference wants. */
+/* Asserts that the selector has selected exactly the positions in want[]. */
 static void check_wanted(const struct chosen *c, size_t n, const char *what)
 {
     size_t k = 0;
@@ -33,7 +33,7 @@ static void check_once(const char *spec, size_t n)
     chosen_close(&c);
 }
 
-/* Largest magnitude first, then lowest index. */
+/* Orders positions by descending magnitude, then by ascending index. */
 static int by_magnitude(const void *a, const void *b)
 {
     uint32_t i = *(const uint32_t *)a;
@@ -43,8 +43,8 @@ static int by_magnitude(const void *a, const void *b)
     return x != y ? (x < y) - (x > y) : (i > j) - (i < j);
 }
 
-/* The reference wants the ceil(share * size) largest of the elements with
- * sign * v > 0 (of all that are not zero if sign is 0). */
+/* Reference for top-k: marks the ceil(share * size) largest elements of the given sign. sign 0: of
+ * all elements that are not zero. */
 static void want_top(size_t n, double share, int sign)
 {
     size_t size = 0;
@@ -61,7 +61,7 @@ static const size_t sizes[] = {1, 2, 3, 17, 100, 1023, 1024, 1025, 8193, 30000};
 static const double shares[] = {0.001, 0.01, 0.1, 0.5, 1.0};
 enum { SIZES = sizeof sizes / sizeof sizes[0], SHARES = sizeof shares / sizeof shares[0] };
 
-/* Run body for all sizes and vectors; n and the vector are set. */
+/* A check that for_all() runs for all sizes and kinds of vectors. v[0..n) is filled before. */
 typedef void check_fn(size_t n, int kind);
 
 static void for_all(check_fn *body)
@@ -152,7 +152,8 @@ static void test_topk(void **state)
     for_all(check_topk);
 }
 
-/* A threshold that nothing reaches: one byte, and all is left. */
+/* If no value reaches the threshold, the message is one byte, and the whole vector remains as
+ * error. */
 static void test_nothing(void **state)
 {
     (void)state;
@@ -172,7 +173,8 @@ static void test_nothing(void **state)
 
 /* ---- a sampled quantile ---- */
 
-/* Whatever the sample says: the largest, all ties or as topk does. */
+/* A selection by a sampled threshold contains the largest values and all ties of its smallest
+ * value, or equals the selection of topk. */
 static void check_aji(size_t n, int kind)
 {
     for (size_t j = 0; j < SHARES; j++) {
@@ -192,7 +194,7 @@ static void check_aji(size_t n, int kind)
             nonzero += v[i] != 0.0f;
         }
         assert_true(least > 0.0f); /* Zeros are never sent. */
-        if (more != c.pick.k) {    /* Fell back. */
+        if (more != c.pick.k) {    /* The selector fell back to topk. */
             memset(want, 0, n * sizeof want[0]);
             want_top(n, shares[j], 0);
             check_wanted(&c, n, spec);
@@ -205,7 +207,7 @@ static void check_aji(size_t n, int kind)
     }
 }
 
-/* Marks the positions that aji.c samples. */
+/* Marks the positions that compress/codecs/aji.c samples. */
 static void mark_sample(size_t n, size_t m, bool *looks)
 {
     memset(looks, 0, n * sizeof looks[0]);
@@ -224,7 +226,7 @@ static void test_aji(void **state)
     for_all(check_aji);
 
     chosen_open(&c, "aji", N_MAX);
-    for (uint64_t seed = 0; seed < 3; seed++) { /* About the share. */
+    for (uint64_t seed = 0; seed < 3; seed++) { /* The selected share is near the requested 1 %. */
         vector_fill(v, N_MAX, seed == 0 ? VECTOR_GAUSS : VECTOR_LAPLACE, seed);
         assert_int_equal(chosen_select(&c, v, N_MAX, 1, 0), 0);
         double part = (double)c.pick.k / N_MAX;
@@ -236,17 +238,17 @@ static void test_aji(void **state)
     chosen_open(&c, "aji", N);
     mark_sample(N, M, looks);
     vector_fill(v, N, VECTOR_GAUSS, 1);
-    for (size_t i = 0; i < N; i++) /* The quantile is zero. */
+    for (size_t i = 0; i < N; i++) /* The sampled quantile is zero. */
         v[i] = looks[i] ? 0.0f : v[i];
     assert_int_equal(chosen_select(&c, v, N, 1, 0), 0);
     memset(want, 0, sizeof want);
     want_top(N, 0.01, 0);
     check_wanted(&c, N, "a zero quantile");
-    for (size_t i = 0; i < N; i++) /* Far too high: as many as the rank. */
+    for (size_t i = 0; i < N; i++) /* The sampled quantile is far too high. */
         v[i] = looks[i] ? 100.0f + (float)i : 1.0f;
     assert_int_equal(chosen_select(&c, v, N, 1, 0), 0);
     assert_int_equal(c.pick.k, (M + 99) / 100);
-    for (size_t i = 0; i < N; i++) /* Far too low. */
+    for (size_t i = 0; i < N; i++) /* The sampled quantile is far too low. */
         v[i] = looks[i] ? 1e-6f : 100.0f + (float)i;
     assert_int_equal(chosen_select(&c, v, N, 1, 0), 0);
     memset(want, 0, sizeof want);
@@ -260,7 +262,7 @@ static void test_aji(void **state)
 static const char *const all[] = {"topk", "randk", "thr", "aji", "adaq", "adath", "wangni"};
 enum { ALL = sizeof all / sizeof all[0] };
 
-/* Coordinates that a message has, from its bytes. */
+/* Returns the number of positions in a message. */
 static size_t sent(const struct bench_rig *r, bool seeded)
 {
     uint32_t k = 0;
@@ -270,7 +272,7 @@ static size_t sent(const struct bench_rig *r, bool seeded)
     return k;
 }
 
-/* From nearly everything to the share: share^((round + 1) / (warm + 1)). */
+/* With warm=W the share falls from round to round: share^((round + 1) / (W + 1)). */
 static void test_warm(void **state)
 {
     (void)state;
@@ -348,7 +350,7 @@ static void test_refusals(void **state)
         }
 }
 
-/* The difference counts, not x: the same as from its result. */
+/* Selectors use the difference x - x_hat, not x. */
 static void test_differences(void **state)
 {
     (void)state;

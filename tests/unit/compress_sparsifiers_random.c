@@ -1,5 +1,5 @@
-/* tests/unit/compress_sparsifiers_random.c -- selectors that draw: unbiased
- * where they say so, of the variance they say, and contractions otherwise. */
+/* tests/unit/compress_sparsifiers_random.c -- tests selectors with random draws: no bias, the
+ * documented variance, or contraction. */
 #include "tests/unit/compress_chosen.h"
 
 enum { N_MAX = 1000000 };
@@ -29,14 +29,14 @@ static void draw_many(const char *spec, struct moments *m)
     rig_close(&r);
 }
 
-/* Is the mean of the draws v, given the variance of each element? */
+/* Returns whether the mean over all draws agrees with v, given the variance of each element. */
 static bool unbiased(const struct moments *m, const double var[D])
 {
     double worst = 0.0, square = 0.0;
     size_t free = 0;
     for (size_t i = 0; i < D; i++) {
         double off = fabs(m->sum[i] / DRAWS - (double)v[i]);
-        if (var[i] == 0.0) { /* Always the same. */
+        if (var[i] == 0.0) { /* This element is never random. */
             if (!(off <= 1e-6 * fabs((double)v[i])))
                 return false;
             continue;
@@ -73,11 +73,12 @@ static void test_randk_unbiased(void **state)
         if (!(fabs(measured - omega) <= 0.05 * omega))
             fail_msg("%s: omega %g, not %g", known[j].spec, measured, omega);
         draw_many(known[j].biased, &m);
-        assert_false(unbiased(&m, var)); /* The test can fail. */
+        assert_false(unbiased(&m, var)); /* The biased variant must fail the test. */
     }
 }
 
-/* Strata of unequal size: each element times its own stratum's. */
+/* randk divides 61 positions into 7 strata of 8 or 9 positions and sends one position of each. Each
+ * sent value is multiplied by the size of its stratum. */
 static void test_randk_strata(void **state)
 {
     (void)state;
@@ -87,7 +88,7 @@ static void test_randk_strata(void **state)
     double hits = 0.0;
     for (size_t i = 0; i < N; i++)
         v[i] = 1.0f;
-    rig_open(&r, "randk:0.1,scale=unbiased", N); /* 7 of 61: 8 or 9. */
+    rig_open(&r, "randk:0.1,scale=unbiased", N); /* 7 strata of 8 or 9 positions. */
     for (uint64_t draw = 0; draw < DRAWS; draw++) {
         assert_int_equal(rig_code(&r, draw, v), 0);
         for (size_t i = 0; i < N; i++) {
@@ -150,7 +151,7 @@ static void test_randk_reads(void **state)
     }
 }
 
-/* Probabilities that sum to k, by bisection. */
+/* Reference: finds probabilities proportional to |v|, at most 1 and with sum k, by bisection. */
 static void probabilities(size_t n, double k, double *p)
 {
     double low = 0.0, high = 1e30;
@@ -201,12 +202,12 @@ static void test_wangni_unbiased(void **state)
         if (!(fabs(m.k / DRAWS - known[j].k) <= 0.05 * known[j].k))
             fail_msg("%s: %g taken", known[j].spec, m.k / DRAWS);
         draw_many(known[j].scaled, &m);
-        assert_false(unbiased(&m, var)); /* Without 1 / p. */
+        assert_false(unbiased(&m, var)); /* Without the factor 1/p the mean is biased. */
     }
 }
 
-/* Without saturation omega is |v|_1^2 / (k |v|^2) - 1, and signs lose
- * nothing. */
+/* If no probability is limited to 1, the relative variance omega is |v|_1^2 / (k |v|^2) - 1.
+ * Sending only signs loses nothing. */
 static void test_wangni_omega(void **state)
 {
     (void)state;
@@ -244,8 +245,8 @@ static void test_wangni_omega(void **state)
     }
 }
 
-/* Every draw of every vector contracts under ls, in bits or whole, and the
- * count keeps its limit. */
+/* Each message of wangni with scale=ls contracts, with signs or with full values, and the number of
+ * positions keeps its limit. */
 static void test_wangni_contracts(void **state)
 {
     (void)state;
@@ -273,7 +274,7 @@ static void test_wangni_contracts(void **state)
             }
 }
 
-/* Every element has a number of its own, also in the next chunk. */
+/* Each element has its own random number, also in the next chunk. */
 static void test_wangni_numbers(void **state)
 {
     (void)state;
@@ -285,12 +286,13 @@ static void test_wangni_numbers(void **state)
     assert_int_equal(chosen_select(&c, v, N, 1, 0), 0);
     for (size_t i = 0; i < c.pick.k; i++)
         hits[c.pick.index[i] % CODEC_CHUNK]++;
-    for (size_t i = 0; i < CODEC_CHUNK; i++) /* 6.4 of 64, mostly. */
+    /* About 6.4 of 64 positions are expected at each offset in a chunk. */
+    for (size_t i = 0; i < CODEC_CHUNK; i++)
         assert_true(hits[i] < 32);
     chosen_close(&c);
 }
 
-/* Contraction at 10 % for Gaussian and for Laplacian data. */
+/* Contraction at a share of 10 % for Gaussian and for Laplacian data. */
 static void test_wangni_delta(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* tests/unit/compress_spec.c -- the grammar of compressors: canonical texts and
- * error sentences. */
+/* tests/unit/compress_spec.c -- tests the grammar of compressor specifications: canonical texts and
+ * error messages. */
 #include "tests/unit/compress_specs.h"
 
 #include "nn/math/rng.h"
@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-/* Canonical, or fail. */
+/* Writes the canonical text of a specification. Fails if the specification is refused. */
 static void canonical(const char *spec, char text[COMPRESS_SPEC_MAX])
 {
     char error[COMPRESS_ERROR_MAX] = "";
@@ -59,17 +59,17 @@ static void test_canonical(void **state)
         {"topk:0.01+sign", "topk:0.01+sign:512"},
         {"topk:0.05+fp16", "topk:0.05+fp16"},
         {"randk:0.1+qsgd:4,round=sr", "randk:0.1+qsgd:4:512:max,round=sr"},
-        /* Two stages with an option of one name. */
+        /* Both stages have an option with the same name. */
         {"randk:0.3+nat,scale=unbiased,scale=raw", "randk:0.3+nat,scale=unbiased,scale=raw"},
         {"randk:0.3+nat,scale=raw", "randk:0.3+nat,scale=biased,scale=raw"},
         {"wangni+qsgd,scale=raw", "wangni:0.01+qsgd:4:512:max,scale=raw"},
         {"wangni+qsgd,scale=ls,scale=raw", "wangni:0.01+qsgd:4:512:max,scale=ls,scale=raw"},
-        /* Options go with the stage that has them, the scope comes last. */
+        /* An option belongs to the stage that defines it, and the scope comes last. */
         {"topk:0.1+qsgd:4,scope=layer,round=sr,warm=3",
          "topk:0.1+qsgd:4:512:max,warm=3,round=sr,scope=layer"},
         {"sign,scope=model", "sign:512"},
         {"sign,scope=block:0100", "sign:512,scope=block:100"},
-        /* Rules: the default's first, the others as given. */
+        /* Rules: the default rule comes first, the others keep their order. */
         {"default=none", "none"},
         {"bias=fp16;none", "none;bias=fp16"},
         {"default=topk:0.01;bias=fp16;<256=none", "topk:0.01;bias=fp16;<256=none"},
@@ -166,7 +166,7 @@ static void test_errors(void **state)
         check_refused(pairs[i][0], pairs[i][1]);
 }
 
-/* The sentence about an unknown name lists all that there are. */
+/* The error message for an unknown name lists all existing names. */
 static void test_unknown(void **state)
 {
     (void)state;
@@ -186,12 +186,12 @@ static void test_unknown(void **state)
             len += (size_t)snprintf(sentence + len, sizeof sentence - len, "%s%s",
                                     j > 0 ? ", " : "", codec_all[j]->name);
         len += (size_t)snprintf(sentence + len, sizeof sentence - len, "%s", specs[i][2]);
-        assert_true(len < sizeof sentence); /* All names fit. */
+        assert_true(len < sizeof sentence); /* All codec names fit in an error message. */
         check_refused(specs[i][0], sentence);
     }
 }
 
-/* A body stands alone, and one of matrices has no scope to choose. */
+/* A body cannot be combined with other stages, and a body for matrices has no scope option. */
 static void test_bodies(void **state)
 {
     (void)state;
@@ -221,7 +221,7 @@ static void test_bodies(void **state)
     }
 }
 
-/* A long text is cut in the sentence, never beyond its buffer. */
+/* A long text is shortened in the error message, which never exceeds its buffer. */
 static void test_long_texts(void **state)
 {
     (void)state;
@@ -244,7 +244,7 @@ static void test_long_texts(void **state)
             assert_true(strlen(error) > 0);
             assert_true(strlen(error) < COMPRESS_ERROR_MAX);
         }
-    /* Proper rules, but a canonical text that is too long. */
+    /* The rules are valid, but the canonical text is too long. */
     spec[0] = '\0';
     for (size_t i = 0; i < 7; i++) {
         size_t len = strlen(spec);
@@ -255,11 +255,12 @@ static void test_long_texts(void **state)
     check_refused(spec, "the canonical text has more than 255 bytes");
 }
 
-/* Any values of any codec's parameters, in a text that says them all. */
+/* Writes a random stage: a codec with random values for all its parameters. Returns the length of
+ * the text. */
 static size_t random_stage(struct rng *r, const struct codec *c, char *text, char *options)
 {
     const struct codec_param *p = c->params;
-    bool told = true; /* Positional values cannot be left out in between. */
+    bool told = true; /* A positional value cannot be omitted before another one. */
     size_t len = (size_t)sprintf(text, "%s", c->name);
     for (; p != NULL && p->name != NULL; p++) {
         char value[40];

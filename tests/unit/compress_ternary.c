@@ -1,5 +1,6 @@
-/* tests/unit/compress_ternary.c -- one bit, two bits, ternary digits and k bits
- * without a zero: onebit, thr2, tern, 3lc and dorefa, with their exact figures. */
+/* tests/unit/compress_ternary.c -- tests the codecs onebit, thr2, tern, 3lc and dorefa.
+ *
+ * These send one bit, two bits, a ternary digit or k bits without a zero per value. */
 #include "tests/unit/compress_vectors.h"
 
 #include <errno.h>
@@ -13,7 +14,7 @@ enum { MILLION = 1000000 };
 
 static float v[MILLION];
 
-/* Bytes of one million Gaussian values, the unit's first byte included. */
+/* Sizes of messages of one million Gaussian values, including the first byte of the message. */
 static void test_exact_sizes(void **state)
 {
     (void)state;
@@ -50,9 +51,9 @@ static void test_pinned_contraction(void **state)
         {"onebit", .6366, .500, .085, .005},
         {"thr2", .8093, .7287, .334, .005},
         {"thr2:0.7", .8082, .7183, .320, .005},
-        {"thr2:1", .7924, .7358, .360, .005}, /* Laplace's best: 2/e. */
+        {"thr2:1", .7924, .7358, .360, .005}, /* For Laplace data 1 is the best threshold: 2/e. */
         {"dorefa", .9984, .9947, .817, .002},
-        {"dorefa:1", .6366, .500, .085, .005}, /* Sign. */
+        {"dorefa:1", .6366, .500, .085, .005}, /* dorefa:1 equals the sign codec. */
         {"dorefa:6,round=sr", .9968, .9894, .784, .002},
         {"tern", .6316, .656, .552, .005},
         {"tern,round=sr", .492, .493, .381, .005},
@@ -102,8 +103,8 @@ static const size_t lengths[] = {1,    2,    3,    4,    5,    6,     7,    8,  
                                  16,   17,   24,   25,   33,   257,   1023, 1024, 1025,
                                  4097, 5119, 5120, 5121, 6145, 10241, 65536};
 
-/* No message increases the error, the reported error is right, and the largest value is kept,
- * except in the historic form of the codec. */
+/* No message increases the error, and the reported error is right. A vector that is not 0 does not
+ * decode to 0, except in the historic form of thr2 and for denormal values. */
 static void check_message(const char *spec, size_t n, int kind)
 {
     struct bench_rig r;
@@ -132,7 +133,8 @@ static void test_messages_contract(void **state)
                 check_message(specs[i], lengths[j], kind);
 }
 
-/* The optimum over two values is never worse than over one and its sign. */
+/* onebit sends two optimal values and is never worse than sign, which sends one value and its
+ * negative. */
 static void test_onebit_beats_sign(void **state)
 {
     (void)state;
@@ -143,7 +145,7 @@ static void test_onebit_beats_sign(void **state)
             rig_open(&sign, "sign:0", n);
             vector_fill(v, n, (enum vector_kind)kind, n);
             for (size_t i = 0; i < n && kind == VECTOR_GAUSS; i++)
-                v[i] += 0.7f; /* Lopsided. */
+                v[i] += 0.7f; /* Makes the values lopsided. */
             assert_int_equal(rig_code(&one, 1, v), 0);
             assert_int_equal(rig_code(&sign, 1, v), 0);
             double x2 = vec_norm2(v, n);
@@ -155,7 +157,7 @@ static void test_onebit_beats_sign(void **state)
         }
 }
 
-/* A tiny class next to a huge one keeps its mean. */
+/* The mean of tiny negative values is exact, although the positive values are huge. */
 static void test_onebit_classes_apart(void **state)
 {
     (void)state;
@@ -192,7 +194,8 @@ static void test_degenerate(void **state)
             }
 }
 
-/* MXNet's: the threshold itself, whatever the values. */
+/* The form=mxnet of thr2 decodes to the threshold 0.5, its negative or 0, whatever the values
+ * are. */
 static void test_mxnet_values(void **state)
 {
     (void)state;
@@ -207,11 +210,11 @@ static void test_mxnet_values(void **state)
     rig_close(&r);
 }
 
-/* Historic DoReFa: the codes of known places on the grid of 3 bits. */
+/* The historic form of dorefa: values at known places between the levels of 3 bits. */
 static void test_dorefa_levels(void **state)
 {
     (void)state;
-    /* Levels -7 -5 ... 7 of M = 7; the edges between them are even. */
+    /* The levels are -7, -5, ..., 7 for the largest value 7, so the edges between them are even. */
     const float in[] = {7.0f, -7.0f, 0.0f, 1.9f, 2.1f, -1.9f, -2.1f, 5.9f};
     const float out[] = {7.0f, -7.0f, 1.0f, 1.0f, 3.0f, -1.0f, -3.0f, 5.0f};
     struct bench_rig r;
@@ -227,8 +230,9 @@ static void test_dorefa_levels(void **state)
 
 enum { N = 64, DRAWS = 4096 };
 
-/* |z| of the worst coordinate's mean, against the exact deviations. `swap`
- * mutates each drawn value to what the wrong probability would send. */
+/* Returns the largest deviation of a coordinate's mean over DRAWS draws from its value, in exact
+ * standard deviations. `swap` makes the probabilities of rounding up and down change places, which
+ * the test must detect. */
 static double worst_z(const char *spec, unsigned steps, bool centred, bool swap)
 {
     static double sum[N];
@@ -253,7 +257,7 @@ static double worst_z(const char *spec, unsigned steps, bool centred, bool swap)
         double a = ((double)v[i] + offset) / step;
         double f = a - floor(a);
         if (f < 1e-4 || f > 1.0 - 1e-4)
-            continue; /* The largest is exact. */
+            continue; /* The largest value is sent exactly. */
         double sd = step * sqrt(f * (1.0 - f) / DRAWS);
         worst = fmax(worst, fabs(sum[i] / DRAWS - (double)v[i]) / sd);
     }
@@ -285,7 +289,7 @@ static void test_unbiased(void **state)
     }
 }
 
-/* E|C - v|^2 = (M |v|_1 / |v|^2 - 1) |v|^2. */
+/* TernGrad's error: E|C - v|^2 = (max |v| * |v|_1 / |v|^2 - 1) |v|^2. */
 static void test_terngrad_variance(void **state)
 {
     (void)state;
@@ -309,7 +313,8 @@ static void test_terngrad_variance(void **state)
     rig_close(&r);
 }
 
-/* Draws: equal for equal keys, different for others, and not of a chunk only. */
+/* Random draws are equal for equal keys and different for different keys, and differ from chunk to
+ * chunk. */
 static void test_draws(void **state)
 {
     (void)state;
@@ -319,7 +324,7 @@ static void test_draws(void **state)
         struct bench_rig r;
         rig_open(&r, random[i], 3000);
         for (size_t j = 0; j < 3000; j++)
-            v[j] = j % 1000 == 0 ? 1.0f : 0.4f; /* Chunks are alike. */
+            v[j] = j % 1000 == 0 ? 1.0f : 0.4f; /* Most values of all chunks are equal. */
         assert_int_equal(rig_code(&r, 1, v), 0);
         memcpy(first, r.out, sizeof first);
         assert_int_equal(rig_code(&r, 1, v), 0);
@@ -331,7 +336,7 @@ static void test_draws(void **state)
     }
 }
 
-/* C(2^k v) = 2^k C(v), bit for bit. */
+/* Scaling by a power of two commutes with the codec: C(2^k v) = 2^k C(v), bit for bit. */
 static void test_scale_equivariance(void **state)
 {
     (void)state;
@@ -375,7 +380,7 @@ static void test_out_of_range(void **state)
     struct bench_rig r;
     rig_open(&r, "3lc:1.75", 6000);
     vector_fill(v, 6000, VECTOR_GAUSS, 1);
-    v[7] = 0x1.2p63f; /* 1.75 times that is 0.984 * 2^64. */
+    v[7] = 0x1.2p63f; /* 1.75 times this value is 0.984 * 2^64, just under the limit. */
     assert_int_equal(rig_code(&r, 1, v), 0);
     v[7] = 0x1.3p63f;
     assert_int_equal(rig_code(&r, 1, v), -ERANGE);

@@ -1,6 +1,7 @@
-/* tests/unit/compress_ternary_wire.c -- the bytes of onebit, thr2, dorefa, tern
- * and 3lc: digits and runs against a plain reference, exact lengths, and
- * messages that must be refused. */
+/* tests/unit/compress_ternary_wire.c -- tests the messages of onebit, thr2, dorefa, tern and 3lc.
+ *
+ * Digits and runs are compared with a plain reference. Lengths must be exact, and invalid messages
+ * must be refused. */
 #include "compress/codecs/quartic.h"
 
 #include "tests/unit/compress_vectors.h"
@@ -17,7 +18,8 @@ static uint8_t digits[MILLION + QUARTIC_GROUP];
 static uint8_t packed[BYTES + 1], stream[BYTES + 1], again[BYTES + 1];
 static float v[MILLION];
 
-/* Digit i of a vector of n, as quartic.h draws it. */
+/* Reference: returns digit i of a packed vector of n digits. The layout is drawn in
+ * compress/codecs/quartic.h. */
 static unsigned digit_ref(const uint8_t *src, size_t n, size_t i)
 {
     static const unsigned power[] = {81, 27, 9, 3, 1};
@@ -70,7 +72,7 @@ static void test_quartic(void **state)
     }
 }
 
-/* Every byte gives its five digits; more than 242 is refused. */
+/* Each byte up to 242 decodes to its five ternary digits. Larger bytes are refused. */
 static void test_quartic_bytes(void **state)
 {
     (void)state;
@@ -90,8 +92,7 @@ static void test_quartic_bytes(void **state)
     }
 }
 
-/* The padding of every length: of each byte, just the one with zeros behind
- * the end. */
+/* For each length: of all values of a byte, exactly those with zeros as padding are accepted. */
 static void test_quartic_padding(void **state)
 {
     (void)state;
@@ -127,7 +128,8 @@ static size_t write_all(size_t n_bytes)
     return (size_t)(w.at - stream);
 }
 
-/* The stream as the format says it, byte by byte. */
+/* Reference for write_all(): writes the run-length coded stream byte by byte. Returns its
+ * length. */
 static size_t write_ref(size_t n_bytes)
 {
     size_t len = 0;
@@ -151,7 +153,7 @@ static void test_runs(void **state)
         size_t n = 1 + seed * 97;
         size_t m = (n + 4) / 5;
         draw_digits(n, seed % 9, seed);
-        if (seed % 4 == 3) /* Few, far apart. */
+        if (seed % 4 == 3) /* Few digits that are not 0, far apart. */
             for (size_t i = 0; i < n; i++)
                 digits[i] = i % (60 + seed) != 7 ? 1 : 2;
         digits[n / 2] = 0;
@@ -161,7 +163,8 @@ static void test_runs(void **state)
         assert_memory_equal(stream, again, len);
         assert_true(quartic_check_runs(stream, len, n));
         struct quartic_reader r = {.at = stream};
-        for (size_t at = 0; at < m; at += 100) /* Any cut will do. */
+        /* Reads 100 bytes at a time; any number must work. */
+        for (size_t at = 0; at < m; at += 100)
             quartic_read(&r, again + at, m - at < 100 ? m - at : 100);
         assert_true(r.at == stream + len && r.zeros == 0);
         assert_memory_equal(again, packed, m);
@@ -172,7 +175,7 @@ static void test_runs(void **state)
     }
 }
 
-/* A million zeros: ceil(200000 / 14) bytes. */
+/* A million zeros take ceil(200000 / 14) = 14286 bytes, because a run byte stands for 14 bytes. */
 static void test_runs_of_zeros(void **state)
 {
     (void)state;
@@ -180,7 +183,7 @@ static void test_runs_of_zeros(void **state)
     pack_all(MILLION);
     size_t len = write_all(BYTES);
     assert_int_equal(len, 14286);
-    assert_false(quartic_check_runs(stream, len, MILLION)); /* Never sent. */
+    assert_false(quartic_check_runs(stream, len, MILLION)); /* A vector of zeros is never sent. */
     packed[70000] = 0;
     assert_int_equal(write_all(BYTES), 5000 + 1 + 9286);
 }
@@ -192,7 +195,7 @@ static void test_3lc_length(void **state)
     rig_open(&r, "3lc", MILLION);
     vector_fill(v, MILLION, VECTOR_ONE_HOT, 1);
     assert_int_equal(rig_code(&r, 1, v), 0);
-    /* Place 333,333 is in byte 65 * 1024 + 533 = 67,093 of 200,000. */
+    /* The only value that is not 0, number 333,333, is in byte 65 * 1024 + 533 = 67,093. */
     assert_int_equal(r.len, 1 + 4 + 2 + 4793 + 1 + 9494);
     assert_true(vec_dist2(v, r.out, MILLION) <= 0.0);
     vector_fill(v, MILLION, VECTOR_CONSTANT, 1);
@@ -208,7 +211,7 @@ static void test_3lc_length(void **state)
 
 /* ---- messages from outside ---- */
 
-/* Bytes of 1.0f, 2^63, 2^64, -1.0f, -0.0f, infinity and NaN. */
+/* The bytes of 1.0f, 2^63, 2^64, -1.0f, -0.0f, infinity, NaN and 0. */
 #define ONE          0, 0, 0x80, 0x3f
 #define HALF_LIMIT   0, 0, 0, 0x5f
 #define LIMIT        0, 0, 0x80, 0x5f
@@ -225,19 +228,20 @@ static const struct
     uint8_t bytes[24];
     bool proper;
 } cases[] = {
-    /* plus | minus | bits of three */
+    /* Message of onebit: mean of the values >= 0 | mean of the values < 0 | one sign bit per
+     * value. */
     {"onebit", 3, 10, {1, ONE, ONE, 2}, true},
     {"onebit", 3, 10, {1, ONE, ZERO, 0}, true},
     {"onebit", 3, 10, {1, ZERO, ONE, 7}, true},
-    {"onebit", 3, 10, {1, ZERO, ONE, 3}, true},  /* A zero is not < 0. */
-    {"onebit", 3, 10, {1, ZERO, ZERO, 0}, true}, /* A mean below floats. */
+    {"onebit", 3, 10, {1, ZERO, ONE, 3}, true},  /* Accepted: the mean of values >= 0 may be 0. */
+    {"onebit", 3, 10, {1, ZERO, ZERO, 0}, true}, /* Accepted: both means may round to 0. */
     {"onebit", 3, 10, {1, HALF_LIMIT, HALF_LIMIT, 2}, true},
-    /* The mean of negative values is given, but there are none. */
+    /* A mean of negative values, but no negative value. */
     {"onebit", 3, 10, {1, ONE, ONE, 0}, false},
-    /* The mean of positive values is given, but there are none. */
+    /* A mean of positive values, but no positive value. */
     {"onebit", 3, 10, {1, ONE, ONE, 7}, false},
-    {"onebit", 3, 10, {1, ONE, ZERO, 2}, false}, /* -0 */
-    {"onebit", 3, 10, {1, ONE, ONE, 10}, false}, /* Padding. */
+    {"onebit", 3, 10, {1, ONE, ZERO, 2}, false}, /* Refused: the second value would decode to -0. */
+    {"onebit", 3, 10, {1, ONE, ONE, 10}, false}, /* Refused: a padding bit is set. */
     {"onebit", 3, 10, {1, MINUS_ONE, ONE, 2}, false},
     {"onebit", 3, 10, {1, ONE, MINUS_ONE, 2}, false},
     {"onebit", 3, 10, {1, MINUS_ZERO, ONE, 2}, false},
@@ -250,17 +254,17 @@ static const struct
     {"onebit", 8, 10, {1, ZERO, ONE, 0xff}, true},
     {"onebit", 8, 10, {1, ONE, ONE, 0xff}, false},
     {"onebit", 9, 11, {1, ONE, ONE, 0xff, 0}, true},
-    /* The mean of positive values is given, but there are none. */
+    /* A mean of positive values, but no positive value. */
     {"onebit", 9, 11, {1, ONE, ONE, 0xff, 1}, false},
 
-    /* Five codes in two bytes: 0 2 4 - and 1 3 - -. */
+    /* Message of thr2: scale | two bytes with the codes of values 0 2 4 - and 1 3 - -. */
     {"thr2", 5, 7, {1, ONE, 0x3e, 0x0b}, true},
-    {"thr2", 5, 7, {1, ONE, 0x3d, 0x0b}, false}, /* 01 */
-    {"thr2", 5, 7, {1, ONE, 0x1e, 0x0b}, false}, /* 01 */
-    {"thr2", 5, 7, {1, ONE, 0xbe, 0x0b}, false}, /* Padding. */
-    {"thr2", 5, 7, {1, ONE, 0x3e, 0x2b}, false}, /* Padding. */
-    {"thr2", 5, 7, {1, ONE, 0x3e, 0x8b}, false}, /* Padding. */
-    {"thr2", 5, 7, {1, ONE, 0, 0}, false},       /* Scale of nothing. */
+    {"thr2", 5, 7, {1, ONE, 0x3d, 0x0b}, false}, /* Refused: code 01 does not exist. */
+    {"thr2", 5, 7, {1, ONE, 0x1e, 0x0b}, false}, /* Refused: code 01 does not exist. */
+    {"thr2", 5, 7, {1, ONE, 0xbe, 0x0b}, false}, /* Refused: the padding is not 0. */
+    {"thr2", 5, 7, {1, ONE, 0x3e, 0x2b}, false}, /* Refused: the padding is not 0. */
+    {"thr2", 5, 7, {1, ONE, 0x3e, 0x8b}, false}, /* Refused: the padding is not 0. */
+    {"thr2", 5, 7, {1, ONE, 0, 0}, false},       /* Refused: only zeros, so the scale must be 0. */
     {"thr2", 5, 7, {1, ZERO, 0, 0}, true},
     {"thr2", 5, 7, {1, ZERO, 0x02, 0}, false},
     {"thr2", 5, 7, {1, MINUS_ONE, 0x3e, 0x0b}, false},
@@ -275,10 +279,10 @@ static const struct
     {"thr2,form=mxnet", 5, 3, {1, 0xbe, 0x0b}, false},
 
     {"dorefa:6", 1, 6, {1, ONE, 63}, true},
-    {"dorefa:6", 1, 6, {1, ONE, 64}, false}, /* Padding. */
+    {"dorefa:6", 1, 6, {1, ONE, 64}, false}, /* Refused: the padding is not 0. */
     {"dorefa:6", 1, 6, {1, ZERO, 0}, true},
     {"dorefa:6", 1, 6, {1, ZERO, 1}, false},
-    {"dorefa:6", 1, 6, {1, HALF_LIMIT, 32}, false}, /* 63 * 2^63 */
+    {"dorefa:6", 1, 6, {1, HALF_LIMIT, 32}, false}, /* Refused: the largest value is 63 * 2^63. */
     {"dorefa:6", 1, 6, {1, MINUS_ONE, 32}, false},
     {"dorefa:6", 1, 6, {1, MINUS_ZERO, 0}, false},
     {"dorefa:6", 1, 6, {1, INF, 32}, false},
@@ -286,15 +290,15 @@ static const struct
     {"dorefa:1", 1, 6, {1, HALF_LIMIT, 1}, true},
     {"dorefa:1", 1, 6, {1, ONE, 2}, false},
 
-    /* Seven digits in two bytes: 0 2 4 6 - and 1 3 5 - -. */
+    /* Message of tern: scale | two bytes with the digits 0 2 4 6 - and 1 3 5 - -. */
     {"tern", 7, 7, {1, ONE, 1, 4}, true},
     {"tern", 7, 7, {1, ONE, 241, 238}, true},
-    {"tern", 7, 7, {1, ONE, 242, 238}, false}, /* Padding. */
+    {"tern", 7, 7, {1, ONE, 242, 238}, false}, /* Refused: the padding is not 0. */
     {"tern", 7, 7, {1, ONE, 241, 239}, false},
     {"tern", 7, 7, {1, ONE, 241, 235}, false},
     {"tern", 7, 7, {1, ONE, 243, 238}, false},
     {"tern", 7, 7, {1, ONE, 255, 238}, false},
-    {"tern", 7, 7, {1, ONE, 121, 121}, false}, /* Scale of nothing. */
+    {"tern", 7, 7, {1, ONE, 121, 121}, false}, /* Refused: only zeros, so the scale must be 0. */
     {"tern", 7, 7, {1, ZERO, 121, 121}, true},
     {"tern", 7, 7, {1, ZERO, 1, 4}, false},
     {"tern", 7, 7, {1, MINUS_ONE, 1, 4}, false},
@@ -304,20 +308,22 @@ static const struct
     {"tern", 7, 7, {1, LIMIT, 1, 4}, false},
     {"tern", 7, 7, {1, HALF_LIMIT, 1, 4}, true},
 
-    /* M | length | stream: 200 digits in 40 bytes */
-    {"3lc", 200, 10, {1, ONE, 4, 255, 255, 252, 0}, true}, /* 14 14 11 1 */
+    /* Message of 3lc: scale | length of the stream | stream. The 200 digits take 40 bytes. */
+    /* Runs of 14, 14 and 11 bytes, then one byte. */
+    {"3lc", 200, 10, {1, ONE, 4, 255, 255, 252, 0}, true},
     {"3lc", 200, 10, {1, ONE, 4, 0, 255, 255, 252}, true},
-    /* The 39 zeros in other ways: 14 14 1 10, 14 14 10 1, 14 11 14 ... */
+    /* Other ways to write the run of 39 zero bytes are refused: 14 14 1 10, 14 14 10 1, 14 11 14,
+     * 11 14 14. */
     {"3lc", 200, 11, {1, ONE, 5, 0, 255, 255, 121, 251}, false},
     {"3lc", 200, 11, {1, ONE, 5, 0, 255, 255, 251, 121}, false},
     {"3lc", 200, 10, {1, ONE, 4, 0, 255, 252, 255}, false},
     {"3lc", 200, 10, {1, ONE, 4, 0, 252, 255, 255}, false},
-    {"3lc", 200, 10, {1, ONE, 4, 0, 255, 255, 253}, false}, /* Past the end. */
-    {"3lc", 200, 10, {1, ONE, 4, 0, 255, 255, 251}, false}, /* One short. */
+    {"3lc", 200, 10, {1, ONE, 4, 0, 255, 255, 253}, false}, /* Refused: a byte too long. */
+    {"3lc", 200, 10, {1, ONE, 4, 0, 255, 255, 251}, false}, /* Refused: a byte too short. */
     {"3lc", 200, 10, {1, ONE, 4, 0, 255, 255, 255}, false},
-    {"3lc", 200, 9, {1, ONE, 3, 255, 255, 253}, false}, /* 40 zeros. */
+    {"3lc", 200, 9, {1, ONE, 3, 255, 255, 253}, false}, /* Refused: all 40 bytes are zero. */
     {"3lc", 200, 10, {1, ONE, 4, 255, 255, 252, 121}, false},
-    {"3lc", 200, 9, {1, ONE, 4, 0, 255, 255}, false}, /* Cut off. */
+    {"3lc", 200, 9, {1, ONE, 4, 0, 255, 255}, false}, /* Refused: the message is cut off. */
     {"3lc", 200, 11, {1, ONE, 4, 0, 255, 255, 252, 0}, false},
     {"3lc", 200, 11, {1, ONE, 5, 0, 255, 255, 252, 0}, false},
     {"3lc", 200, 11, {1, ONE, 0x84, 0, 0, 255, 255, 252}, false},
@@ -333,12 +339,13 @@ static const struct
     {"3lc", 200, 10, {1, LIMIT, 4, 0, 255, 255, 252}, false},
     {"3lc", 200, 10, {1, HALF_LIMIT, 4, 0, 255, 255, 252}, true},
     {"3lc", 7, 8, {1, ONE, 2, 1, 4}, true},
-    {"3lc", 7, 8, {1, ONE, 2, 2, 4}, false}, /* Padding. */
+    {"3lc", 7, 8, {1, ONE, 2, 2, 4}, false}, /* Refused: the padding is not 0. */
     {"3lc", 7, 8, {1, ONE, 2, 1, 5}, false},
     {"3lc", 7, 8, {1, ONE, 2, 121, 4}, true},
     {"3lc", 7, 8, {1, ONE, 2, 121, 121}, false},
-    {"3lc", 7, 7, {1, ONE, 1, 243}, false},              /* All zeros. */
-    {"3lc", 20, 10, {1, ONE, 4, 0, 121, 121, 0}, false}, /* Not 243. */
+    /* The scale is not 0, although all digits are. */
+    {"3lc", 7, 7, {1, ONE, 1, 243}, false},
+    {"3lc", 20, 10, {1, ONE, 4, 0, 121, 121, 0}, false}, /* Refused: 121 121 must be 243. */
     {"3lc", 20, 9, {1, ONE, 3, 0, 243, 0}, true},
 };
 
@@ -348,7 +355,7 @@ static void test_chosen(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct bench_rig r;
         rig_open(&r, cases[i].spec, cases[i].n);
-        uint8_t *exact = malloc(cases[i].len); /* A sanitizer sees its end. */
+        uint8_t *exact = malloc(cases[i].len); /* A sanitizer detects reads beyond this block. */
         assert_non_null(exact);
         memcpy(exact, cases[i].bytes, cases[i].len);
         bool proper = compress_validate(r.c, exact, cases[i].len);
@@ -365,8 +372,8 @@ static void test_chosen(void **state)
     }
 }
 
-/* One encoding of each C: whichever byte of a message is changed to whatever,
- * it is refused or means something else. */
+/* Each decoded vector has one encoding. A message in which one byte is changed is refused or
+ * decodes to another vector. */
 static void test_one_encoding(void **state)
 {
     (void)state;

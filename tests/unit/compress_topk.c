@@ -1,4 +1,4 @@
-/* tests/unit/compress_topk.c -- exact selection against qsort. */
+/* tests/unit/compress_topk.c -- compares the exact selection of the largest values with qsort(). */
 #include "compress/codecs/select.h"
 
 #include "tests/unit/compress_vectors.h"
@@ -15,7 +15,7 @@ enum { N_MAX = 1 << 20 };
 static float v[N_MAX];
 static uint32_t order[N_MAX];
 
-/* Largest magnitude first, then lowest index. */
+/* Orders positions by descending magnitude, then by ascending index. */
 static int by_magnitude(const void *a, const void *b)
 {
     uint32_t i = *(const uint32_t *)a;
@@ -32,7 +32,8 @@ static int by_index(const void *a, const void *b)
     return (i > j) - (i < j);
 }
 
-/* order[0..returned) becomes the k largest non-zero of v, by index. */
+/* Reference: writes the positions of the k largest values that are not 0 to order[], in ascending
+ * order. Returns their number. */
 static size_t oracle(size_t n, size_t k)
 {
     for (size_t i = 0; i < n; i++)
@@ -77,7 +78,8 @@ static void check_pick(const struct codec_pick *p, size_t n, size_t k)
     assert_true(fabs(p->rest2 - rest2) <= slack);
 }
 
-/* Both ways against the oracle; says whether the fast one fell back. */
+/* Compares the fast and the plain selection with the reference. Returns whether the fast one fell
+ * back to the plain one. */
 static bool check_select(size_t n, size_t k)
 {
     struct codec_source s = {.x = v, .n = n};
@@ -108,7 +110,7 @@ static void test_against_oracle(void **state)
         }
 }
 
-/* On ordinary data the fast way suffices. */
+/* Ordinary data must not make the fast selection fall back. */
 static void test_fast_path(void **state)
 {
     (void)state;
@@ -122,8 +124,8 @@ static void test_fast_path(void **state)
     assert_false(check_select(N_MAX, N_MAX / 100));
 }
 
-/* Large values only where the sample looks: the threshold is far too high.
- * Small ones only there: far too low, and there is no room. */
+/* Large values only where the sample looks make the threshold far too high. Small values only there
+ * make it far too low, so that the candidates do not fit. Both must fall back. */
 static void test_forced_fallback(void **state)
 {
     (void)state;
@@ -139,7 +141,8 @@ static void test_forced_fallback(void **state)
     assert_true(check_select(N, N / 100));
     vector_fill(v, N, VECTOR_TIES, 3);
     assert_true(check_select(N, N / 100));
-    vector_fill(v, N, VECTOR_SPARSE, 3); /* Fewer than k: no fallback. */
+    /* Fewer than k values are not 0, which needs no fallback. */
+    vector_fill(v, N, VECTOR_SPARSE, 3);
     assert_false(check_select(N, N / 5));
 }
 

@@ -1,6 +1,7 @@
-/* tests/unit/compress_unbiased.c -- E C(v) = v where a codec says so, by z-test;
- * and that the test can fail: the mistakes seen in the field are put through it
- * as well. */
+/* tests/unit/compress_unbiased.c -- tests with a z-test that the mean of C(v) is v for codecs that
+ * claim it.
+ *
+ * The z-test must also detect known mistakes of other implementations. */
 #include "tests/unit/compress_specs.h"
 #include "tests/unit/compress_vectors.h"
 
@@ -11,24 +12,24 @@
 
 enum { SIDE = 8, N_MAX = 4 * SIDE * SIDE, DRAWS = 4096 };
 
-/* 64 elements; four times as many where a codec of matrices would send 8 by 8
- * as it is. */
+/* The vectors have 64 elements. Codecs of matrices get four times as many, because they send an 8 x
+ * 8 matrix uncompressed. */
 static size_t n = SIDE * SIDE;
 static float v[N_MAX];
 
-/* Anything that turns v into a draw of C(v). */
+/* A function that writes one random draw of C(v). */
 typedef void draw_fn(void *self, uint64_t draw, float *out);
 
 struct verdict
 {
-    double worst; /* The largest |z|, */
+    double worst; /* The largest |z| of a coordinate. */
     double z2;    /* Sum of z^2. Expected: n. */
     bool unbiased;
 };
 
-/* z of each coordinate's mean over DRAWS draws. The deviation is the sample's,
- * but not below what a single hit of the largest error would make it: of rarer
- * events a sample knows nothing. Coordinates that never err have to be exact. */
+/* Tests whether the mean of each coordinate over DRAWS draws is v. The standard deviation is the
+ * sample's. It is at least the deviation that one draw with the largest error would cause, because
+ * a sample shows no rarer events. Coordinates that never err must be exact. */
 static struct verdict z_test(draw_fn *draw_one, void *self)
 {
     static double sum[N_MAX], squares[N_MAX];
@@ -89,7 +90,7 @@ static void check_codec(const char *spec)
     n = SIDE * SIDE;
 }
 
-/* Each codec with its own options for unbiased messages. */
+/* Tests each codec with its options for unbiased messages. */
 static void test_codecs(void **state)
 {
     (void)state;
@@ -127,7 +128,7 @@ static void test_further(void **state)
         check_codec(specs[i]);
 }
 
-/* The test detects codecs that are biased. */
+/* The z-test must detect biased codecs. */
 static void test_biased(void **state)
 {
     (void)state;
@@ -158,13 +159,13 @@ static void test_biased(void **state)
 
 struct mutant
 {
-    double levels; /* How many QSGD has. */
-    size_t k;      /* How many elements randk keeps. */
+    double levels; /* Number of levels of QSGD. */
+    size_t k;      /* Number of elements that randk keeps. */
     bool wrong;
 };
 
-/* Section 3.1 of QSGD: level l + 1 with the probability of a's fraction. As a
- * survey prints it: l with that probability, and l + 1 otherwise. */
+/* QSGD as in section 3.1 of the paper: level l + 1 with the probability of the fraction, else l.
+ * The wrong variant, printed in a survey, has these probabilities swapped. */
 static void draw_qsgd(void *self, uint64_t draw, float *out)
 {
     const struct mutant *m = self;
@@ -178,7 +179,8 @@ static void draw_qsgd(void *self, uint64_t draw, float *out)
     }
 }
 
-/* k of n by strata, times n/k; or without that. */
+/* randk: sends one element of each of k strata, multiplied by n/k. The wrong variant does not
+ * multiply. */
 static void draw_randk(void *self, uint64_t draw, float *out)
 {
     const struct mutant *m = self;
@@ -209,7 +211,8 @@ static void test_mutants(void **state)
     }
 }
 
-/* One coordinate at 0.01 of the norm: 0.99 of it by the swapped rule. */
+/* One coordinate is 0.01 of the norm. With the swapped probabilities its mean is 0.99 of the
+ * norm. */
 static void test_swapped_example(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* tests/unit/compress_values.c -- draws, levels and roundings of single codecs. */
+/* tests/unit/compress_values.c -- tests random draws, levels and rounding of single codecs. */
 #include "tests/unit/compress_vectors.h"
 
 #include <setjmp.h>
@@ -11,7 +11,7 @@ enum { N_MAX = 160000 };
 
 static float v[N_MAX];
 
-/* Neighbours of one message and messages of one element draw independently. */
+/* Adjacent values of a message, and one value in successive messages, are drawn independently. */
 static void test_draws_uncorrelated(void **state)
 {
     (void)state;
@@ -19,7 +19,8 @@ static void test_draws_uncorrelated(void **state)
     struct bench_rig r;
     rig_open(&r, "qsgd:2:0:max,round=sr,scale=raw", N);
     for (size_t i = 0; i < N; i++)
-        v[i] = i == 0 ? 1.0f : 0.5f; /* A fair coin each but the first. */
+        /* Each value but the first is rounded up with probability 1/2. */
+        v[i] = i == 0 ? 1.0f : 0.5f;
     double same_next = 0.0;
     double same_draw = 0.0;
     static float last[N];
@@ -54,22 +55,24 @@ static void test_randk_marginals(void **state)
         size_t k = 0;
         assert_int_equal(rig_code(&r, draw, v), 0);
         for (size_t i = 0; i < N; i++) {
-            assert_true(r.out[i] == 0.0f || r.out[i] == 1.0f); /* Unscaled. */
+            /* randk sends values without a factor. */
+            assert_true(r.out[i] == 0.0f || r.out[i] == 1.0f);
             hits[i] += r.out[i] == 1.0f;
             k += r.out[i] == 1.0f;
         }
         assert_int_equal(k, 21);
     }
-    for (size_t i = 0; i < N; i++) { /* Strata of 4 or 5. */
+    for (size_t i = 0; i < N; i++) { /* The strata have 4 or 5 positions. */
         double p = (double)hits[i] / DRAWS;
         assert_true(fabs(p - 0.2) <= 0.015 || fabs(p - 0.25) <= 0.015);
     }
     rig_close(&r);
 }
 
-/* A bucket's only value is its norm: level s, never s + 1, which the naive form
- * has in one bucket of seven. 10^7 buckets of 127 levels, 10^6 of 1 and 7. The quotient may round to
- * just below s, and a rare draw then takes s - 1. */
+/* A block that contains one value has this value as its norm, so the value has level s and never s
+ * + 1. The naive formula gives s + 1 in one of seven blocks. The test has 10^7 blocks of 127 levels
+ * and 10^6 each of 1 and 7 levels. The quotient may round to just below s, so level s - 1 is drawn
+ * rarely. */
 static void test_level_overflow(void **state)
 {
     (void)state;
@@ -80,7 +83,7 @@ static void test_level_overflow(void **state)
     size_t naive = 0, short_of = 0;
     memset(v, 0, sizeof v);
     for (size_t round = 0; round < rounds; round++) {
-        for (size_t i = 0; i < N_MAX / 8; i++) { /* In [1, 2). */
+        for (size_t i = 0; i < N_MAX / 8; i++) { /* |a| is in [1, 2). */
             uint64_t bits = rng_at(round + 1, i);
             float a = 1.0f + (float)(bits >> 41) * 0x1p-23f;
             v[8 * i + 3] = bits & 1 ? -a : a;
@@ -100,10 +103,10 @@ static void test_level_overflow(void **state)
         }
     }
     assert_true(short_of < 1000);
-    assert_true(naive > 1000000); /* The data do provoke it. */
+    assert_true(naive > 1000000); /* The naive formula makes the error with these data. */
 }
 
-/* The same for other forms, with fewer values. */
+/* Blocks with a single value, for other options of qsgd and with fewer blocks. */
 static void test_lone_values(void **state)
 {
     (void)state;
@@ -131,7 +134,8 @@ static void test_fp16_rounding(void **state)
 {
     (void)state;
     static const float pairs[][2] = {
-        /* Block's largest is 1.5: a step is 2^-10 at 1, 2^-38 at the least. */
+        /* The largest value of the block is 1.5, so a step is 2^-10 at 1 and 2^-38 for the smallest
+         * values. */
         {1.0f + 0x1p-11f, 1.0f},
         {1.0f + 0x1.8p-10f, 1.0f + 0x1p-9f},
         {-1.0f - 0x1.2p-11f, -1.0f - 0x1p-10f},

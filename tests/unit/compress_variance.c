@@ -1,5 +1,5 @@
-/* tests/unit/compress_variance.c -- the error of each random codec on average,
- * against its formula, to 3 %. */
+/* tests/unit/compress_variance.c -- compares the mean error of each random codec with its formula,
+ * to 3 %. */
 #include "tests/unit/compress_specs.h"
 #include "tests/unit/compress_vectors.h"
 
@@ -28,9 +28,10 @@ static double l1(void)
     return sum;
 }
 
-/* ---- formulas: E |v - C|^2 ---- */
+/* ---- formulas for E |v - C|^2 ---- */
 
-/* QSGD: (N/s)^2 sum f (1 - f), f the fraction of s |v| / N. */
+/* QSGD: (N/s)^2 sum f (1 - f) for s levels and norm N, where f is the fractional part of s |v| /
+ * N. */
 static double qsgd_variance(double norm, double levels)
 {
     double sum = 0.0;
@@ -52,14 +53,14 @@ static double qsgd_max(double levels)
     return qsgd_variance(largest(), levels);
 }
 
-/* TernGrad: omega = M |v|_1 / |v|^2 - 1. */
+/* TernGrad: the relative variance is M |v|_1 / |v|^2 - 1, where M is the largest |v|. */
 static double tern(double unused)
 {
     (void)unused;
     return largest() * l1() - vec_norm2(v, N);
 }
 
-/* DoReFa: the grid has 2^k - 1 steps from -M to M. */
+/* DoReFa rounds to a grid of 2^k - 1 steps from -M to M, where M is the largest |v|. */
 static double dorefa(double bits)
 {
     double step = 2.0 * largest() / (exp2(bits) - 1.0);
@@ -72,7 +73,7 @@ static double dorefa(double bits)
     return sum;
 }
 
-/* Natural compression: (|v| - 2^k) (2^(k+1) - |v|). */
+/* Natural compression rounds |v| to 2^k or 2^(k+1); the variance is (|v| - 2^k) (2^(k+1) - |v|). */
 static double natural(double unused)
 {
     (void)unused;
@@ -86,13 +87,13 @@ static double natural(double unused)
     return sum;
 }
 
-/* k of n coordinates, one of each stratum of n/k, times n/k. */
+/* randk sends one of each n/k coordinates, multiplied by n/k. */
 static double randk(double keep)
 {
     return (1.0 / keep - 1.0) * vec_norm2(v, N);
 }
 
-/* Probabilities min(1, kappa |v|) that sum to `expected`, by bisection. */
+/* Finds kappa by bisection, so that the probabilities min(1, kappa |v|) sum to `expected`. */
 static double kappa_of(const double *a, size_t n, double expected)
 {
     double low = 0.0, high = 1e12;
@@ -105,7 +106,7 @@ static double kappa_of(const double *a, size_t n, double expected)
     return low;
 }
 
-/* sum a^2 (1/p - 1). */
+/* Returns the variance sum a^2 (1/p - 1) of values a that are sent as a/p with probability p. */
 static double drawn(const double *a, size_t n, double expected)
 {
     double kappa = kappa_of(a, n, expected), sum = 0.0;
@@ -174,7 +175,7 @@ static void test_formulas(void **state)
         }
 }
 
-/* omega of natural compression is 1/8 at 4/3 of a power of two. */
+/* The relative variance of natural compression is largest, 1/8, for 4/3 times a power of two. */
 static void test_natural_worst(void **state)
 {
     (void)state;
@@ -197,13 +198,13 @@ static void test_natural_worst(void **state)
     assert_true(fabs(mean - expected) <= 0.03 * expected);
 }
 
-/* ATOMO draws singular values as wangni draws coordinates: on a diagonal
- * matrix the same formula holds, of some that are saturated and some not. */
+/* atomo draws singular values as wangni draws coordinates. On a diagonal matrix the same formula
+ * holds, with some probabilities limited to 1 and some not. */
 static void test_atomo(void **state)
 {
     (void)state;
     enum {
-        M = 16 /* Smaller ones are sent as they are. */
+        M = 16 /* Smaller matrices are sent uncompressed. */
     };
     static const double sigmas[2][M] = {{8, 7, 6, 5, 4, 3, 2, 1}, {100, 9, 5, 4, 3, 2, 1, 0.5}};
     for (size_t s = 0; s < 2; s++) {

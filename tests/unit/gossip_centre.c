@@ -1,5 +1,5 @@
-/* tests/unit/gossip_centre.c -- the parameter server of --mixer ps by itself: which worker gets
- * which answer, and when. */
+/* tests/unit/gossip_centre.c -- tests the parameter server of --mixer ps: which worker gets which
+ * answer, and when. */
 #include "gossip/collectives/centre.h"
 #include "nn/math/rng.h"
 
@@ -21,9 +21,9 @@ struct bench
     struct mixing mixing; /* The part of the mixing state that the server reads. */
     struct centre centre;
     uint8_t id[N][WIRE_ID_BYTES];
-    float told[N][DIM]; /* Model that each worker has from its answers. */
+    float told[N][DIM]; /* Each worker's model after its answers. */
     uint32_t n_whole, n_coded;
-    bool varied; /* A push has many values. */
+    bool varied; /* True: the values of a push differ. */
 };
 
 static struct centre_worker *worker(struct bench *b, uint32_t i)
@@ -59,7 +59,7 @@ static void close_bench(struct bench *b)
     compress_close(b->mixing.codec[DELTA_RUN]);
 }
 
-/* A push of v in each float, or around it. */
+/* Sends a push of worker i. All values are v, or differ if `varied` is set. */
 static enum centre_verdict push(struct bench *b, uint32_t i, uint64_t clock, float v)
 {
     struct compress *codec = b->mixing.codec[DELTA_RUN];
@@ -76,8 +76,8 @@ static enum centre_verdict push(struct bench *b, uint32_t i, uint64_t clock, flo
     return verdict;
 }
 
-/* Adds up the pushes and answers all workers that are due. Returns these workers as a set of
- * bits. */
+/* Adds up the received pushes and answers all workers that are due. Returns these workers as a bit
+ * set. */
 static uint32_t look(struct bench *b)
 {
     uint8_t coded[1024];
@@ -113,7 +113,8 @@ static void test_sync_waits_for_all(void **state)
     (void)state;
     open_bench(&b, "none", true, false, 0);
     push(&b, 0, 1, 3);
-    assert_int_equal(look(&b), 0); /* No worker has reported its position yet. */
+    /* No worker has reported its position yet, so none is answered. */
+    assert_int_equal(look(&b), 0);
     close_bench(&b);
 
     open_bench(&b, "none", true, false, 0);
@@ -129,7 +130,7 @@ static void test_sync_waits_for_all(void **state)
     close_bench(&b);
 }
 
-/* One that does not count any more is not waited for, and what it pushed is not in the mean. */
+/* A worker that no longer counts is not waited for, and its push is not in the mean. */
 static void test_a_death_in_a_round(void **state)
 {
     struct bench b;
@@ -144,7 +145,7 @@ static void test_a_death_in_a_round(void **state)
     push(&b, 1, 1, 5);
     assert_int_equal(look(&b), 3);
     assert_true(b.told[0][0] == 4);
-    /* The worker is back with its old push, which is too late. */
+    /* The worker returns and repeats its old push, which is too late to count. */
     (void)centre_count(&b.centre, b.id[2]);
     centre_here(&b.centre, worker(&b, 2), 1, 0);
     assert_int_equal(push(&b, 2, 1, 300), CENTRE_TAKEN);
@@ -166,7 +167,8 @@ static void test_ssp_is_bounded(void **state)
         assert_true(b.told[0][0] == (float)c);
     }
     push(&b, 0, S + 1, 3);
-    assert_int_equal(look(&b), 0); /* The others are at 0. */
+    /* The other workers are too far behind, so worker 0 must wait. */
+    assert_int_equal(look(&b), 0);
     push(&b, 1, 1, 3);
     assert_int_equal(look(&b), 2);
     push(&b, 2, 1, 3);
@@ -175,7 +177,8 @@ static void test_ssp_is_bounded(void **state)
     close_bench(&b);
 }
 
-/* After the last round all workers get the same model. */
+/* Asynchronous workers are answered at once, except after the last round: then all of them must get
+ * the same model. */
 static void test_async_waits_for_nobody_but_at_the_end(void **state)
 {
     struct bench b;
@@ -199,8 +202,8 @@ static void test_async_waits_for_nobody_but_at_the_end(void **state)
     close_bench(&b);
 }
 
-/* A push counts once: if it arrives twice on two sessions, or twice without an answer. Bytes
- * that are not a push are refused. */
+/* A push counts once, even if the worker repeats it in another session or sends the next one before
+ * it has an answer. Bytes that are not a push are refused. */
 static void test_pushes_count_once(void **state)
 {
     struct bench b;
@@ -212,16 +215,16 @@ static void test_pushes_count_once(void **state)
     for (size_t n = 0; n < sizeof rubbish; n++)
         assert_int_equal(centre_push(&b.centre, worker(&b, 0), 1, rubbish, n), CENTRE_BAD);
     assert_int_equal(push(&b, 0, 1, 3), CENTRE_TAKEN);
-    /* The worker has not got the answer to its first push. */
+    /* A worker must not push before it has the answer to its last push. */
     assert_int_equal(push(&b, 0, 2, 3), CENTRE_BAD);
     assert_int_equal(look(&b), 1);
-    centre_here(&b.centre, worker(&b, 0), 1, 0); /* The answer was lost. */
+    centre_here(&b.centre, worker(&b, 0), 1, 0); /* Worker 0 has not received the answer. */
     assert_int_equal(push(&b, 0, 1, 3), CENTRE_TAKEN);
     b.n_whole = 0;
     assert_int_equal(look(&b), 1);
     assert_int_equal(b.n_whole, 1);
     assert_int_equal(b.centre.n_pushes, 1);
-    /* A new process of the worker has started again, so that its push is new. */
+    /* The worker restarts from round 0 as a new process, so its push is new. */
     centre_here(&b.centre, worker(&b, 0), 0, 0);
     assert_int_equal(push(&b, 0, 1, 3), CENTRE_TAKEN);
     assert_int_equal(look(&b), 1);
@@ -229,7 +232,8 @@ static void test_pushes_count_once(void **state)
     close_bench(&b);
 }
 
-/* Workers that were told the same go on together; one that had no copy gets theirs. */
+/* Workers that received equal answers share one copy of their model at the server. A worker that
+ * has lost its copy gets the whole model and then shares the copy. */
 static void test_copies(void **state)
 {
     struct bench b;
@@ -254,7 +258,7 @@ static void test_copies(void **state)
     }
     close_bench(&b);
 
-    open_bench(&b, "topk:0.25", false, false, 0); /* Each has its own. */
+    open_bench(&b, "topk:0.25", false, false, 0); /* Asynchronous workers have separate copies. */
     all_here(&b);
     b.varied = true;
     for (uint64_t c = 1; c < ROUNDS - 1; c++)
@@ -263,11 +267,13 @@ static void test_copies(void **state)
             assert_int_equal(look(&b), 1u << i);
             assert_memory_equal(worker(&b, i)->copy->v, b.told[i], sizeof b.told[i]);
         }
-    assert_int_equal(b.n_whole, 0); /* All began with the initial model. */
+    /* All workers began with the initial model, so none needs a whole one. */
+    assert_int_equal(b.n_whole, 0);
     close_bench(&b);
 }
 
-/* The number of slots is limited; a worker that counts keeps its slot. */
+/* The number of worker slots is limited. A worker that counts keeps its slot, and too many counting
+ * workers are refused. */
 static void test_many_workers(void **state)
 {
     struct bench b;

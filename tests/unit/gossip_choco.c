@@ -1,5 +1,7 @@
-/* tests/unit/gossip_choco.c -- replicas shared and split, resets, hashes,
- * divergence, the fused pass. */
+/* tests/unit/gossip_choco.c -- tests the mixer `choco`.
+ *
+ * Tested are shared and separate replicas, resets, random event orders, the consensus step size,
+ * hashes of replicas, divergence, and the pass that adds corrections. */
 #include "gossip_choco_world.h"
 
 #include <errno.h>
@@ -22,22 +24,24 @@ static void test_replicas(void **state)
         assert_int_equal(p->e[1].a->refs, 3);
         assert_ptr_equal(p->e[1].cur.payload, p->e[3].cur.payload);
         assert_int_equal(p->e[1].cur.payload->refs, 3);
-        assert_int_equal(p->c.packets.live, t == 0 ? 1 : 2); /* cur and prev. */
+        /* Packets in use: the current delta, and from the second round on the previous one, too. */
+        assert_int_equal(p->c.packets.live, t == 0 ? 1 : 2);
         check_replicas(&w);
     }
     float *was = malloc(DIM * sizeof *was);
     assert_non_null(was);
     hold(&w, 0, 3, true);
-    /* The deltas of round 4 were delivered before: it commits once more everywhere. */
+    /* The deltas of round 4 arrived before the edge was held, so every edge commits once more. */
     for (uint64_t t = 0; t < 4; t++) {
         beat(&w);
         memcpy(was, p->e[3].a->v, t == 0 ? DIM * sizeof *was : 0);
-        /* The edge that waits keeps what it had; the others go on. */
+        /* The held edge keeps its replica; the other edges continue. */
         assert_int_equal(distinct_replicas(&w, 0), t < 1 ? 1 : 2);
         assert_int_equal(distinct_replicas(&w, 1), 1);
         assert_memory_equal(was, p->e[3].a->v, DIM * sizeof *was);
         assert_int_equal(p->e[3].a->refs, t < 1 ? 3 : 1);
-        assert_int_equal(p->n_encoded, 6 + t); /* One is made still. */
+        /* The held edge makes no delta, so there is one encoding per round. */
+        assert_int_equal(p->n_encoded, 6 + t);
         check_replicas(&w);
     }
     assert_int_equal(p->e[3].round + 3, p->e[1].round);
@@ -47,7 +51,8 @@ static void test_replicas(void **state)
     for (uint64_t t = 0; t < 5; t++) {
         uint64_t encoded = p->n_encoded;
         beat(&w);
-        assert_int_equal(p->n_encoded, encoded + 2); /* Two replicas, for good. */
+        /* The edge that was held keeps its own replica, so each round has two encodings. */
+        assert_int_equal(p->n_encoded, encoded + 2);
         check_replicas(&w);
     }
     free(was);
@@ -57,7 +62,8 @@ static void test_replicas(void **state)
     world_close(&w);
 }
 
-/* The second of three edges may fall out, and each of them alone. */
+/* Each edge of peer 0 in turn delivers no message for three rounds and then continues. Each of
+ * these edges then needs its own replica. */
 static void test_every_edge_alone(void **state)
 {
     struct world w;
@@ -85,8 +91,8 @@ static void test_every_edge_alone(void **state)
     world_close(&w);
 }
 
-/* Two edges with one replica and two deltas of it, made at different times, that
- * both commit in one job. */
+/* Two edges share one replica and commit two different deltas of it in one job. The deltas were
+ * made at different times. */
 static void test_one_replica_two_deltas(void **state)
 {
     struct world w;
@@ -95,10 +101,11 @@ static void test_one_replica_two_deltas(void **state)
     w.step = 0.1f;
     struct peer *p = &w.peer[0];
     beats(&w, 3);
-    p->e[2].state = EDGE_PAUSED; /* Commits, but no delta is made for it... */
+    /* While the edge is paused it commits, but no delta is made for it. */
+    p->e[2].state = EDGE_PAUSED;
     job_start(&w, 0);
     job_finish(&w, 0);
-    p->e[2].state = EDGE_OPEN; /* ... until later. */
+    p->e[2].state = EDGE_OPEN; /* A later job makes a delta for this edge. */
     job_start(&w, 0);
     job_finish(&w, 0);
     assert_ptr_equal(p->e[1].a, p->e[2].a);
@@ -117,7 +124,8 @@ static void test_one_replica_two_deltas(void **state)
     world_close(&w);
 }
 
-/* A reset begins at x0 at both ends, and all that are reset share a replica. */
+/* After a reset, both replicas of an edge start at x0. All edges that are reset together share a
+ * replica. */
 static void test_reset(void **state)
 {
     struct world w;
@@ -143,7 +151,7 @@ static void test_reset(void **state)
     beats(&w, 3);
     check_replicas(&w);
 
-    agree(&w, 0, 2, true); /* One alone gets a replica of its own. */
+    agree(&w, 0, 2, true); /* An edge that is reset alone gets its own replica. */
     beat(&w);
     assert_int_equal(distinct_replicas(&w, 0), 2);
     assert_int_equal(distinct_replicas(&w, 2), 2);
@@ -154,8 +162,8 @@ static void test_reset(void **state)
     world_close(&w);
 }
 
-/* A reset that overtakes a job: the job's exchange does not count, its delta is
- * not sent, and no packet is lost. */
+/* An edge is reset while a job works on it. The job's exchange must not count, its delta must not
+ * be sent, and no packet may be lost. */
 static void test_reset_overtakes_job(void **state)
 {
     struct world w;
@@ -170,7 +178,8 @@ static void test_reset_overtakes_job(void **state)
     assert_int_equal(p->e[1].n_exchanges, done);
     assert_int_equal(p->e[1].round, 0);
     assert_null(p->e[1].cur.payload);
-    assert_int_equal(p->e[2].n_exchanges, done + 1); /* The other edge is untouched. */
+    /* Edge 2 was not reset, so its exchange counts. */
+    assert_int_equal(p->e[2].n_exchanges, done + 1);
     assert_non_null(p->e[2].cur.payload);
     beats(&w, 5);
     drain(&w);
@@ -209,7 +218,7 @@ static void test_any_order(void **state)
     }
 }
 
-/* Exchanges contract: without steps the peers come together, at their mean. */
+/* Without local steps the models must converge to their mean. */
 static void test_consensus(void **state)
 {
     struct world w;
@@ -225,9 +234,9 @@ static void test_consensus(void **state)
 
 /* ---- gamma ---- */
 
-/* For gamma, all levels of the codec list are one codec, and gamma continues from level to
- * level. With another codec gamma starts again. Both ends of an edge agree, whatever each of
- * them selects. */
+/* For gamma all levels of the codec list count as one codec, so gamma continues when the level
+ * changes. With another codec gamma starts again. Both ends of an edge must agree, whichever level
+ * each of them uses. */
 static void test_rungs(void **state)
 {
     struct world w;
@@ -245,23 +254,24 @@ static void test_rungs(void **state)
         w.peer[1].codec = DELTA_RUNG + t * 5 % CODEC_LEVELS_RUNGS;
         beat(&w);
         check_replicas(&w);
-        assert_true(fabs(g->delta - delta) <= 0.1 + 1e-9); /* A tenth of the way, of 1. */
+        /* The contraction moves by at most a tenth per exchange. */
+        assert_true(fabs(g->delta - delta) <= 0.1 + 1e-9);
         assert_true(g->value >= 0.5 * g->delta - 1e-12 && g->value <= 1.5 * g->delta + 1e-12);
         if (t > 0)
             assert_true(g->value <= 1.05 * value + 0.05);
         delta = g->delta;
         value = g->value;
     }
-    w.peer[1].codec = DELTA_FINAL; /* One end's is enough. */
+    w.peer[1].codec = DELTA_FINAL; /* A codec change at one end is enough to restart gamma. */
     beats(&w, 2);
     check_replicas(&w);
     w.peer[0].codec = DELTA_FINAL;
     beats(&w, 2);
-    assert_true(g->delta > 0.99 && g->value == 1); /* fp16 */
+    assert_true(g->delta > 0.99 && g->value == 1); /* fp16 is nearly exact. */
     world_close(&w);
 }
 
-/* Part that the two models have in common. Their other parts are orthogonal. */
+/* Factor of the part that the two models have in common; their other parts are orthogonal. */
 static float common;
 
 static void local_growth(struct world *w, uint32_t i, float *x)
@@ -285,13 +295,13 @@ static uint32_t runaways(float of_common, double gamma)
     return n;
 }
 
-/* Models whose distance grows without end run away only where they have no more
- * in common than strangers' have: D^2 > |a|^2 + |b|^2. */
+/* Models that grow apart are a runaway only if they have no more in common than unrelated models:
+ * if D^2 > |a|^2 + |b|^2. */
 static void test_runaway(void **state)
 {
     (void)state;
-    assert_int_equal(runaways(0.1f, 0.01), 0); /* D^2 = 0.8 of that, more than |a|^2. */
-    assert_true(runaways(-0.1f, 0.01) > 0);    /* 1.2 of it. */
+    assert_int_equal(runaways(0.1f, 0.01), 0); /* D^2 is 0.8 (|a|^2 + |b|^2), more than |a|^2. */
+    assert_true(runaways(-0.1f, 0.01) > 0);    /* D^2 is 1.2 (|a|^2 + |b|^2). */
     assert_true(runaways(-0.1f, 0) > 0);
 }
 
@@ -309,11 +319,13 @@ static void hash_run(bool tamper)
                 if (i != j && t > 0) {
                     const struct edge *e = edge_to(&w, i, j);
                     assert_int_equal(e->cur.head.hash != 0, e->cur.head.round == MIXING_HASH_EVERY);
-                    assert_int_equal(e->n_mismatches, 0); /* Not yet. */
+                    /* The hashes have not been compared yet. */
+                    assert_int_equal(e->n_mismatches, 0);
                 }
         beat(&w);
     }
-    assert_int_equal(edge_to(&w, 0, 1)->n_mismatches, tamper); /* Both see it. */
+    /* Both ends detect the different replica. */
+    assert_int_equal(edge_to(&w, 0, 1)->n_mismatches, tamper);
     assert_int_equal(edge_to(&w, 1, 0)->n_mismatches, tamper);
     assert_int_equal(edge_to(&w, 0, 2)->n_mismatches, 0);
     assert_int_equal(edge_to(&w, 2, 1)->n_mismatches, 0);
@@ -329,8 +341,8 @@ static void test_hash(void **state)
 
 /* ---- divergence ---- */
 
-/* n values of x are so large, or none at all, that x - a is not finite or its
- * square is no float: nothing goes out. */
+/* Sets n values of x to `value`, so that x - a or its square is not finite. Nothing may be sent
+ * then. */
 static void diverge(float value, size_t n)
 {
     struct world w;
@@ -411,7 +423,7 @@ static void test_mix_terms(void **state)
         }
 }
 
-/* An invalid spec leaves nothing open (checked by LeakSanitizer). */
+/* An invalid codec specification is refused, and no memory leaks (LeakSanitizer checks that). */
 static void test_bad_spec(void **state)
 {
     struct mixing c;
@@ -443,7 +455,7 @@ static void test_packets(void **state)
     packet_release(p);
     assert_int_equal(pool.live, 1);
     struct packet *again = packet_get(&pool);
-    assert_ptr_equal(again, p); /* Nothing was allocated. */
+    assert_ptr_equal(again, p); /* The released packet is reused. */
     assert_int_equal(again->len, 0);
     packet_release(NULL);
     packet_release(again);

@@ -1,9 +1,10 @@
-/* tests/unit/gossip_choco_statistics.c -- jobs of a model with running statistics: the
- * statistics are averaged, and the weights are the same as without statistics. */
+/* tests/unit/gossip_choco_statistics.c -- tests jobs of a model with running statistics.
+ *
+ * The statistics must be averaged, and the weights must be the same as without statistics. */
 #include "gossip_choco_world.h"
 #include "tests/unit/gossip_seeds.h"
 
-static struct world w, plain; /* Too large for a stack. */
+static struct world w, plain; /* Static, because struct world is too large for a stack. */
 
 static const struct
 {
@@ -26,7 +27,7 @@ static void open_kind(struct world *world, size_t kind, uint32_t n, bool statist
 
 /* ---- payloads ---- */
 
-/* A model without: exactly what the compressor makes. */
+/* Without running statistics, a payload is exactly the message of the compressor. */
 static void test_nothing_beside(void **state)
 {
     (void)state;
@@ -64,8 +65,8 @@ static void test_nothing_beside(void **state)
     }
 }
 
-/* A message with statistics, or with the byte that says that there are none, contains the same
- * delta, and gives the same weights: ten rounds of each. */
+/* The deltas of a model with running statistics are equal to those without, and so are the weights.
+ * Statistics are sent in the first ten rounds and not in the next ten. */
 static void test_weights_do_not_notice(void **state)
 {
     (void)state;
@@ -105,8 +106,8 @@ static void test_weights_do_not_notice(void **state)
     }
 }
 
-/* Two tasks that share a replica, one with statistics and one without, are two
- * messages; two that both have them are one. */
+/* Two tasks share a replica. If one delta carries statistics and the other does not, there are two
+ * packets. If both carry them, there is one. */
 static void test_groups(void **state)
 {
     (void)state;
@@ -134,7 +135,7 @@ static void test_groups(void **state)
     world_close(&w);
 }
 
-/* Only what decodes to the last byte may be stored. */
+/* A payload is valid only if it decodes to its last byte. */
 static void test_valid(void **state)
 {
     (void)state;
@@ -156,7 +157,8 @@ static void test_valid(void **state)
         assert_non_null(spoilt);
         for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
             memcpy(spoilt, good, n);
-            memcpy(spoilt + 1 + 4 * (STATS - 1), &bad[i], 4); /* A variance. */
+            /* The last statistic is a variance. */
+            memcpy(spoilt + 1 + 4 * (STATS - 1), &bad[i], 4);
             assert_false(mixing_valid(c, DELTA_RUN, spoilt, n));
         }
         memcpy(spoilt, good, n);
@@ -166,13 +168,13 @@ static void test_valid(void **state)
         assert_false(mixing_valid(c, DELTA_RUN, spoilt, n));
         spoilt[0] = 0; /* Without statistics, the delta begins at the next byte. */
         assert_false(mixing_valid(c, DELTA_RUN, spoilt, n));
-        assert_false(mixing_valid(c, DELTA_RUNG, good, n)); /* Not of this run. */
+        assert_false(mixing_valid(c, DELTA_RUNG, good, n)); /* This codec is not used in the run. */
         free(spoilt);
         world_close(&w);
     }
 }
 
-/* At most a twentieth of the bytes, and as often as that allows. */
+/* Attachments take at most 1/20 of the bytes, and are sent as often as that allows. */
 static void test_every(void **state)
 {
     static const struct
@@ -188,8 +190,8 @@ static void test_every(void **state)
 
 /* ---- averaging ---- */
 
-/* Four peers of a complete graph have weights of 1/4: one exchange is enough,
- * whatever the codec and gamma, and the mixer has no part in it. */
+/* On a complete graph of four peers all weights are 1/4, so the statistics are equal after one
+ * exchange. The codec, gamma and mixer have no influence. */
 static void test_one_exchange(void **state)
 {
     (void)state;
@@ -222,7 +224,7 @@ static void test_one_exchange(void **state)
     }
 }
 
-/* A reset of an edge takes nothing of what is owed with it. */
+/* A reset of an edge does not change the owed amounts of statistics. */
 static void test_reset(void **state)
 {
     (void)state;
@@ -273,7 +275,7 @@ static void test_any_order(void **state)
 
 /* ---- divergence ---- */
 
-/* A statistic that no peer would take: nothing goes out, with it or without. */
+/* If a statistic is not valid, nothing is sent, whether the delta would carry statistics or not. */
 static void test_divergence(void **state)
 {
     static const float values[] = {(float)NAN, INFINITY, -1e-6f, 1e30f};

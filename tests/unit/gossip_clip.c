@@ -1,5 +1,5 @@
-/* tests/unit/gossip_clip.c -- --byzantine's threshold and the trust in an edge, each against a
- * plain twin. */
+/* tests/unit/gossip_clip.c -- tests the clipping threshold of --byzantine and the outlier filter of
+ * an edge, against simple references. */
 #include "gossip/exchange/outlier_filter.h"
 #include "gossip/mixers/clip.h"
 #include "nn/math/rng.h"
@@ -18,7 +18,8 @@ enum { MOST = 12, DIM = 5003 };
 
 /* ---- the threshold ---- */
 
-/* The twin: sort, and walk from the farthest to the nearest. */
+/* Reference for the clipping threshold: sorts the terms and goes from the farthest to the
+ * nearest. */
 static double plain_threshold2(const struct correction *term, size_t n, uint32_t tolerate,
                                uint32_t behind)
 {
@@ -73,8 +74,8 @@ static void threshold_is_the_twins(void **state)
     }
 }
 
-/* Degree 4, equal weights, B = 1: the threshold is the second-smallest distance, whichever
- * neighbour is Byzantine, and the second-largest in the consensus phase. */
+/* Each neighbour has the same weight, and one of four may be Byzantine. The threshold is the
+ * second-smallest distance in training, and the second-largest in the consensus phase. */
 static void four_neighbours(void **state)
 {
     static const double d2[][6] = {{1, 2, 3, 4, 2, 3},
@@ -118,7 +119,7 @@ static void fill_pass(struct pass *p, struct rng *rng, size_t n)
     }
 }
 
-/* x += sum of 0.1 d min(1, tau / |d|), without those that are refused, in double. */
+/* Reference for the pass: x += sum of 0.1 d min(1, tau / |d|) in double, without refused terms. */
 static void plain_pass(struct pass *p, size_t n, uint32_t tolerate, double most2)
 {
     double d2[MOST], tau2 = (double)INFINITY;
@@ -156,7 +157,7 @@ static void clipped_pass_is_the_twins(void **state)
         fill_pass(&p, &rng, n);
         if (n > 0 && trial % 3 == 0)
             p.term[rng_below(&rng, n)].limit2 = 3 * DIM;
-        /* Under, among and over the distances of what is drawn. */
+        /* The limit is below, among or above the distances of the random terms. */
         bool limited = tolerate > 0 && trial % 2 == 0;
         double most2 = limited ? DIM * exp(3 * rng_normal(&rng)) : (double)INFINITY;
         plain_pass(&p, n, tolerate, most2);
@@ -171,7 +172,8 @@ static void clipped_pass_is_the_twins(void **state)
     }
 }
 
-/* One enormous float among the last ones: the blocks before it are taken back. */
+/* One enormous value near the end of a term. The term is refused, and the blocks that were already
+ * added must be subtracted again. */
 static void one_enormous_float_changes_nothing(void **state)
 {
     static struct pass p;
@@ -190,7 +192,7 @@ static void one_enormous_float_changes_nothing(void **state)
     }
 }
 
-/* ---- trust ---- */
+/* ---- the outlier filter ---- */
 
 static double limit2(const struct outlier_filter *t, double x2, double way2, double others2)
 {
@@ -205,10 +207,12 @@ static void limit_is_by_what_was_seen(void **state)
                  apart2 = OUTLIER_FILTER_APART * OUTLIER_FILTER_APART;
     const double ways2 = OUTLIER_FILTER_WAYS * OUTLIER_FILTER_WAYS;
     (void)state;
-    assert_true(limit2(&t, 0, 0, 0) == 0); /* Nothing is known. */
+    assert_true(limit2(&t, 0, 0, 0) == 0); /* Nothing is known yet, so there is no limit. */
     assert_true(limit2(&t, 4, 1, 0) == 4 * times2);
-    assert_true(limit2(&t, 4, 1, 1e-3) == 4 * times2); /* Others count after a warning. */
-    assert_true(limit2(&t, 1e-9, 1, 0) == ways2);      /* All have agreed, one comes late. */
+    /* Distances of other edges count only after a warning. */
+    assert_true(limit2(&t, 4, 1, 1e-3) == 4 * times2);
+    /* All models agree, but one peer comes late. */
+    assert_true(limit2(&t, 1e-9, 1, 0) == ways2);
     assert_false(outlier_filter_saw(&t, 9, 0.2, false));
     assert_false(outlier_filter_saw(&t, 1, 0.2, false));
     assert_true(limit2(&t, 4, 1, 0) == 9 * times2);
@@ -224,7 +228,7 @@ static void limit_is_by_what_was_seen(void **state)
     assert_false(outlier_filter_apart(apart2 * 1.01, 1, 5 * apart2));
 }
 
-/* Only one that stays far off all the way is suspect. */
+/* Only a neighbour that stays far away without interruption becomes suspect. */
 static void suspects_stay_apart(void **state)
 {
     struct outlier_filter t = {.most2 = 0};
@@ -240,7 +244,7 @@ static void suspects_stay_apart(void **state)
     assert_false(outlier_filter_saw(&t, 1, 0.5, true));
 }
 
-/* The suspect leaves while the others stay. */
+/* A neighbour becomes suspect if its distance grows, unless all neighbours move away. */
 static void suspects_go_away(void **state)
 {
     struct outlier_filter t = {.most2 = 0};
@@ -248,7 +252,8 @@ static void suspects_go_away(void **state)
     (void)state;
     assert_false(outlier_filter_saw(&t, 1, 1e-3, true));
     assert_false(outlier_filter_saw(&t, 0.99 * grown2, 1e-3, true));
-    assert_false(outlier_filter_saw(&t, 2 * grown2, 1e-3, false)); /* All neighbours moved. */
+    /* All neighbours have moved away, not only this one. */
+    assert_false(outlier_filter_saw(&t, 2 * grown2, 1e-3, false));
     assert_false(outlier_filter_saw(&t, 2 * grown2, 1e-3, true));
     assert_false(outlier_filter_saw(&t, 2 * grown2 * grown2, 1e-3, true));
     assert_true(outlier_filter_saw(&t, 2.1 * grown2 * grown2, 1e-3, true));

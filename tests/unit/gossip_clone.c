@@ -1,4 +1,5 @@
-/* tests/unit/gossip_clone.c -- two processes of one identity; and members that are refused. */
+/* tests/unit/gossip_clone.c -- tests two processes with one identity, and members that are
+ * refused. */
 #include "tests/unit/gossip_toy.h"
 
 static struct members *open_process(uint64_t boot, uint64_t incarnation)
@@ -14,10 +15,9 @@ static struct members *open_process(uint64_t boot, uint64_t incarnation)
     return m;
 }
 
-/* Two processes with one identity hear of each other, directly or through a third peer.
- * Independently of the clocks, the younger process learns that it is the younger one, and the
- * older one that it has a duplicate; each learns it once, after an answer. No other peer is
- * judged. */
+/* Two processes with one identity hear of each other, directly or through a third peer. Whatever
+ * their clocks say, the younger process learns that it is the younger one, and the older one that
+ * it has a duplicate. Each learns it once, after an answer. The third peer draws no conclusion. */
 static void test_clone(void **state)
 {
     (void)state;
@@ -44,7 +44,7 @@ static void test_clone(void **state)
             }
             (void)members_merge(other, members_self(side[i]), at_us);
         }
-        /* The greater boot is the younger, where both are as old. */
+        /* If both processes are equally old, the one with the greater boot id counts as younger. */
         int younger = alike && !boots ? 0 : 1;
         assert_int_equal(said[younger], MEMBERS_CLONE);
         assert_int_equal(said[1 - younger], MEMBERS_CLONED);
@@ -54,8 +54,8 @@ static void test_clone(void **state)
     }
 }
 
-/* Other peers learn of the duplicate from the first record of the former process after the later
- * one's. */
+/* Other peers detect the duplicate when the earlier process sends a record after one of the later
+ * process. */
 static void test_runs_twice(void **state)
 {
     (void)state;
@@ -63,7 +63,7 @@ static void test_runs_twice(void **state)
     struct record r = unsigned_record(0, 10), n = unsigned_record(0, 20);
     n.boot = 99;
     assert_int_equal(merge(m, signed_record(r)), MEMBERS_NEWS);
-    /* The record looks like that of a restart. */
+    /* The record looks like the record of a restarted process. */
     assert_int_equal(merge(m, signed_record(n)), MEMBERS_NEWS);
     r.incarnation = 30;
     assert_int_equal(merge(m, signed_record(r)), MEMBERS_TWICE);
@@ -73,8 +73,8 @@ static void test_runs_twice(void **state)
     members_close(m);
 }
 
-/* A refused member is not a vertex, also if its model is final. Its accusations do not count,
- * and its records are not passed on, until it is accepted again or has a session. */
+/* A refused member is not a vertex, even if its model is final. Its accusations do not count, and
+ * its records are not forwarded, until it is accepted again or has a session. */
 static void test_refused(void **state)
 {
     (void)state;
@@ -105,7 +105,7 @@ static void test_refused(void **state)
         members_refuse(m, id_of(1), true, 0);
         drain(m);
     }
-    members_refuse(m, id_of(0), true, 0); /* Ourselves: no. */
+    members_refuse(m, id_of(0), true, 0); /* A peer cannot refuse itself. */
     assert_true(is_vertex(m, 0));
     members_close(m);
 }

@@ -1,4 +1,4 @@
-/* tests/unit/gossip_codec_levels.c -- the codec level for each sequence of drift estimates. */
+/* tests/unit/gossip_codec_levels.c -- tests which codec level follows from drift estimates. */
 #include "compress/compress.h"
 #include "gossip/exchange/codec_levels.h"
 #include "gossip/exchange/edge.h"
@@ -13,8 +13,9 @@
 
 enum { LOOKS = 8 };
 
-/* A look where a round's motion was 1 when `of` began, and the graph's spread
- * is 2: the excess is `excess`. The replicas lag behind by as much as models differ. */
+/* Gives the drift estimate of round `of` at round `now`. A round of local steps has length 1 and
+ * the graph's spread is 2, so the normalised drift is `excess`. The lag of the replicas equals the
+ * consensus distance. */
 static void look(struct codec_levels *l, double target, double excess, uint64_t of, uint64_t now)
 {
     l->motion2 = 1;
@@ -23,32 +24,34 @@ static void look(struct codec_levels *l, double target, double excess, uint64_t 
     codec_levels_look(l, target, 2, 2 * excess, of, now);
 }
 
-/* The drift over the target at each look, and the rung after it. */
+/* Each row: the drift divided by the target at each estimate, and the level that must follow. */
 static void test_table(void **state)
 {
     static const struct
     {
         double ratio[LOOKS];
-        uint32_t rung[LOOKS]; /* Levels after each look. The first level is 3. */
+        uint32_t rung[LOOKS]; /* Codec level after each estimate. The first level is 3. */
     } row[] = {
-        /* Between 1/2 and 1, both included, it stays. */
+        /* A drift from 1/2 to 1 of the target keeps the level. */
         {{0.5, 0.51, 0.75, 0.99, 1, 0.5, 1, 0.5}, {3, 3, 3, 3, 3, 3, 3, 3}},
-        /* Above the target: one denser. */
+        /* A drift above the target moves one level denser. */
         {{1.001, 0.7, 2, 1, 1.5, 0.9, 1.9, 0.6}, {4, 4, 5, 5, 6, 6, 7, 7}},
-        /* Above twice the target: two. */
+        /* A drift above twice the target moves two levels denser. */
         {{2.001, 0.7, 0.7, 100, 0.7, 0.7, 0.7, 0.7}, {5, 5, 5, 7, 7, 7, 7, 7}},
-        /* Under half: one sparser, at the second look in a row. */
+        /* A drift under half of the target moves one level sparser, at the second estimate in a
+         * row. */
         {{0.499, 0.499, 0.7, 0.1, 0.6, 0.1, 0.1, 0.7}, {3, 2, 2, 2, 2, 2, 1, 1}},
-        /* The next level needs two new looks. */
+        /* The next step to a sparser level needs two new estimates. */
         {{0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.7, 0.7}, {3, 2, 2, 1, 1, 0, 0, 0}},
-        /* A low drift before a step up does not count after it. */
+        /* A low drift before a step to a denser level does not count after it. */
         {{0.1, 3, 0.1, 0.1, 1.5, 0.1, 0.5, 0.1}, {3, 5, 5, 4, 5, 5, 5, 5}},
         {{0.1, 1.5, 0.1, 0.7, 0.1, 0.1, 0.1, 0.1}, {3, 4, 4, 4, 4, 3, 3, 2}},
-        /* The upper end. */
+        /* The level never exceeds 7, the densest. */
         {{9, 9, 9, 1.5, 0.7, 0.1, 0.1, 9}, {5, 7, 7, 7, 7, 7, 6, 7}},
-        /* The lower end, and back; 0 is a drift. */
+        /* The level never falls below 0, the sparsest. A drift of 0 is a valid estimate. */
         {{0, 0, 0, 0, 0, 0, 0, 0}, {3, 2, 2, 1, 1, 0, 0, 0}},
-        /* An unknown drift is not a look and does not interrupt a sequence. */
+        /* An estimate that is not finite is ignored and does not interrupt a sequence of low
+         * ones. */
         {{0.1, (double)NAN, 0.1, (double)NAN, (double)INFINITY, 1.5, -INFINITY, 0.7},
          {3, 3, 2, 2, 2, 3, 3, 3}},
     };
@@ -68,14 +71,15 @@ static void test_table(void **state)
         }
 }
 
-/* Denser only where replicas lag by more than half of the drift, as they did when the
- * figure's window began; sparser where they lag by less than a fifth. */
+/* A high drift moves to a denser level only if the replicas lag by more than half of it. A drift
+ * within the target moves to a sparser level if the lag is under a fifth of it. The lag is the one
+ * at the start of the estimate's window. */
 static void test_lag(void **state)
 {
     static const struct
     {
         double excess, lag;
-        uint32_t rung; /* After two looks. */
+        uint32_t rung; /* Codec level after two estimates. */
     } row[] = {{1.5, 0.51, 5}, {1.5, 0.49, 3}, {100, 0.49, 3}, {100, 0.51, 7},
                {1.5, 0.21, 3}, {1.5, 0.19, 3}, {100, 0, 3},    {0.7, 0.19, 2},
                {1, 0.19, 2},   {0.7, 0.21, 3}, {0.3, 0.49, 2}, {0.3, 10, 2}};
@@ -88,7 +92,7 @@ static void test_lag(void **state)
             l.motion2 = 1;
             l.lag2 = lag * lag;
             codec_levels_mark(&l, 10 * t);
-            l.lag2 = 100 - l.lag2; /* The value at the time of the look does not matter. */
+            l.lag2 = 100 - l.lag2; /* The lag at the time of the estimate must have no influence. */
             codec_levels_look(&l, 1, 2, xi, 10 * t, 10 * t + 3);
         }
         if (l.rung != row[i].rung)
@@ -96,14 +100,14 @@ static void test_lag(void **state)
     }
 }
 
-/* The drift is over the target for long, and replicas hardly lag: no sparser rung, and where
- * it is far over it a denser one, at the third such look in a row. */
+/* The drift stays over the target although the replicas hardly lag. The level must not become
+ * sparser. It becomes denser at the third estimate in a row that is over four times the target. */
 static void test_far_over(void **state)
 {
     static const struct
     {
-        double excess[2]; /* In turns. */
-        uint32_t rung;    /* After nine looks. */
+        double excess[2]; /* Normalised drift of the estimates, in turns. */
+        uint32_t rung;    /* Codec level after nine estimates. */
     } row[] = {{{1.01, 1.01}, 3}, {{4, 4}, 3}, {{4.01, 4.01}, 6}, {{29, 100}, 6}, {{100, 3}, 3}};
     (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
@@ -121,15 +125,15 @@ static void test_far_over(void **state)
     }
 }
 
-/* A level with a price is used if the drift is above the target by that factor, and given up if
- * it is under half of that. Nothing else changes. */
+/* A level of price p is used only if the drift exceeds p times the target. It is left for a sparser
+ * level if the drift is under half of that. Prices change nothing else. */
 static void test_prices(void **state)
 {
     static const struct
     {
         double price[3]; /* Prices of the levels 3, 4 and 5. */
         double ratio, lag;
-        uint32_t rung; /* After three looks that have this ratio. */
+        uint32_t rung; /* Codec level after three estimates with this ratio. */
         const char *by;
     } row[] = {
         {{1, 1, 1}, 1.1, 1, 6, "drift"},    {{1, 2, 4}, 1.9, 1, 3, "price"},
@@ -146,7 +150,7 @@ static void test_prices(void **state)
         codec_levels_init(&l, 1);
         if (i == 0)
             price[6] = price[7] = 1;
-        if (i == 3) /* Two at once, but no more. */
+        if (i == 3) /* Level 6 is cheap, so one step goes from 4 to 6. */
             price[6] = 1;
         codec_levels_set_prices(&l, price, 0);
         for (uint64_t t = 1; t <= 3; t++) {
@@ -162,8 +166,9 @@ static void test_prices(void **state)
     }
 }
 
-/* A rung that is too dear is tried after 8 looks, and its price awaited; where that is as high, it is left
- * again, and tried after twice as many. */
+/* A level that is too expensive is tried after 8 estimates, until its price is measured. If the
+ * price is as high as expected, the level is left again, and the next trial comes after twice as
+ * many estimates. */
 static void test_trials(void **state)
 {
     const double dear[CODEC_LEVELS_RUNGS] = {1, 1, 1, 1, 8, 8, 8, 8};
@@ -181,15 +186,15 @@ static void test_trials(void **state)
         assert_int_equal(l.rung, 4);
         for (uint32_t k = 0; k < 20; k++, t++)
             look(&l, 1, 1.5, 10 * t + 10, 10 * t + 13);
-        assert_int_equal(l.rung, 4); /* No price of its deltas has come. */
+        assert_int_equal(l.rung, 4); /* The price of the level on trial is not measured yet. */
         for (uint32_t k = 0; k < CODEC_LEVELS_TRIAL; k++)
             codec_levels_set_prices(&l, dear, 0);
         for (uint32_t k = 0; k < 2; k++, t++)
             look(&l, 1, 1.5, 10 * t + 10, 10 * t + 13);
     }
     assert_int_equal(l.rung, 3);
-    for (uint32_t k = 0; k < 8 * CODEC_LEVELS_TRY;
-         k++, t++) /* This time it turns out to be cheap. */
+    /* In its fourth trial the level turns out to be cheap. */
+    for (uint32_t k = 0; k < 8 * CODEC_LEVELS_TRY; k++, t++)
         look(&l, 1, 2, 10 * t + 10, 10 * t + 13);
     const double cheap[CODEC_LEVELS_RUNGS] = {1, 1, 1, 1, 1, 1, 8, 8};
     for (uint32_t k = 0; k < CODEC_LEVELS_TRIAL; k++)
@@ -200,7 +205,8 @@ static void test_trials(void **state)
     assert_int_equal(l.wait, CODEC_LEVELS_TRY);
 }
 
-/* Until the drift is known no dear rung is sent, down to the middle one. */
+/* Before the first drift estimate, a level of a price above 2 is replaced by the next sparser one,
+ * down to CODEC_LEVELS_MIDDLE. */
 static void test_dear_from_the_start(void **state)
 {
     struct codec_levels l;
@@ -211,16 +217,17 @@ static void test_dear_from_the_start(void **state)
         codec_levels_init(&l, k == 2 ? CODEC_LEVELS_BLIND + 1 : 1);
         codec_levels_set_prices(&l, price[k], 5);
         assert_int_equal(l.rung, k == 0 ? CODEC_LEVELS_FIRST : CODEC_LEVELS_MIDDLE);
-        codec_levels_set_prices(&l, price[0], 6); /* The link was slow for a moment only. */
+        codec_levels_set_prices(&l, price[0], 6); /* Lower prices bring the first level back. */
         assert_int_equal(l.rung, CODEC_LEVELS_FIRST);
     }
     codec_levels_init(&l, 1);
     look(&l, 1, 0.7, 10, 13);
     codec_levels_set_prices(&l, price[2], 20);
-    assert_int_equal(l.rung, CODEC_LEVELS_FIRST); /* From then on the drift has its say. */
+    /* After a drift estimate, prices alone do not change the level. */
+    assert_int_equal(l.rung, CODEC_LEVELS_FIRST);
 }
 
-/* From the lower end it goes up as from anywhere. */
+/* From level 0 a drift above the target moves one level denser, as from any other level. */
 static void test_lower_end(void **state)
 {
     struct codec_levels l;
@@ -235,25 +242,26 @@ static void test_lower_end(void **state)
     assert_int_equal(l.rung, 1);
 }
 
-/* A figure counts once, and one of before the last change says nothing of it. */
+/* An estimate counts once. An estimate from before the last change of the level is ignored. */
 static void test_old_figures(void **state)
 {
     struct codec_levels l;
     (void)state;
     codec_levels_init(&l, 1);
-    look(&l, 1, 5, 0, 0); /* Round 0: there has been no window yet. */
+    look(&l, 1, 5, 0, 0); /* An estimate of round 0 is ignored. */
     assert_int_equal(l.rung, 3);
     for (uint64_t now = 8; now < 20; now++)
-        look(&l, 1, 0.1, 8, now); /* Known all the time: one look. */
+        look(&l, 1, 0.1, 8, now); /* An estimate counts once, however long it is known. */
     assert_int_equal(l.rung, 3);
-    look(&l, 1, 0.1, 7, 20); /* Older still. */
+    look(&l, 1, 0.1, 7, 20); /* An older estimate is ignored. */
     assert_int_equal(l.rung, 3);
     look(&l, 1, 0.1, 9, 21);
     assert_int_equal(l.rung, 2);
-    for (uint64_t of = 9; of <= 21; of++) /* All of before the change at 21. */
+    /* Ignored: estimates from before the change in round 21. */
+    for (uint64_t of = 9; of <= 21; of++)
         look(&l, 1, 9, of, 22);
     assert_int_equal(l.rung, 2);
-    look(&l, 1, 0.1, 22, 30); /* This is a look without a change. */
+    look(&l, 1, 0.1, 22, 30); /* This estimate counts, but changes nothing yet. */
     assert_int_equal(l.rung, 2);
     look(&l, 1, 9, 22, 31);
     assert_int_equal(l.rung, 2);
@@ -265,36 +273,36 @@ static void test_old_figures(void **state)
     assert_int_equal(l.rung, 6);
     look(&l, 1, 9, 42, 50);
     assert_int_equal(l.rung, 7);
-    look(&l, 1, 9, 51, 60); /* No change at the end: as without. */
+    look(&l, 1, 9, 51, 60); /* The densest level cannot change, so later estimates count. */
     look(&l, 1, 0.1, 52, 61);
     look(&l, 1, 0.1, 53, 62);
     assert_int_equal(l.rung, 6);
 }
 
-/* The distance is measured by what a round of local steps moves, as it was when
- * the figure's window began, times the graph's spread. */
+/* The normalised drift is the distance divided by the graph's spread and by the length of a round's
+ * local steps. That length is the one at the start of the estimate's window. */
 static void test_unit(void **state)
 {
     struct codec_levels l;
     (void)state;
     codec_levels_init(&l, 1);
     assert_true(isnan(l.excess));
-    codec_levels_moved(&l, 4); /* The first counts whole, the others a tenth. */
+    codec_levels_moved(&l, 4); /* The first value sets the average; later ones have weight 0.1. */
     codec_levels_mark(&l, 10);
     codec_levels_moved(&l, 14);
     codec_levels_lagged(&l, 2);
     codec_levels_lagged(&l, 3);
     codec_levels_mark(&l, 20);
     assert_true(fabs(l.motion2 - 5) < 1e-12 && fabs(l.lag2 - 2.1) < 1e-12);
-    codec_levels_look(&l, 1, 1.5, 2.4, 10, 30); /* 2.4 / (1.5 * 2) */
+    codec_levels_look(&l, 1, 1.5, 2.4, 10, 30); /* The normalised drift is 2.4 / (1.5 * sqrt(4)). */
     assert_true(fabs(l.excess - 0.8) < 1e-12);
     codec_levels_look(&l, 1, 1.5, 2.4, 20, 31);
     assert_true(fabs(l.excess - 2.4 / 1.5 / sqrt(5)) < 1e-12);
     assert_int_equal(l.rung, CODEC_LEVELS_FIRST);
 }
 
-/* No unit, no look: a window that began before this peer's first steps or is
- * not remembered any more, a peer with no neighbour. */
+/* An estimate is ignored if it cannot be normalised: if its window began before this peer's first
+ * local steps or is no longer remembered, or if the peer has no neighbour. */
 static void test_no_unit(void **state)
 {
     struct codec_levels l;
@@ -306,7 +314,8 @@ static void test_no_unit(void **state)
     codec_levels_lagged(&l, 1e6);
     for (uint64_t t = 1; t <= CODEC_LEVELS_MARKS + 1; t++)
         codec_levels_mark(&l, 10 * t);
-    codec_levels_look(&l, 1, 1, 99, 10, 90); /* The oldest has made room. */
+    /* The averages stored for round 10 were overwritten, so the estimate is ignored. */
+    codec_levels_look(&l, 1, 1, 99, 10, 90);
     codec_levels_look(&l, 1, 1, 99, 11, 91);
     codec_levels_look(&l, 1, 0, 99, 20, 92);
     assert_int_equal(l.rung, CODEC_LEVELS_FIRST);
@@ -314,8 +323,8 @@ static void test_no_unit(void **state)
     assert_int_equal(l.rung, CODEC_LEVELS_FIRST + 2);
 }
 
-/* The floor is the level that is sent. The drift then continues from the floor: up as usual, and
- * never to a level that was not tried. */
+/* The level that is sent is never sparser than the floor. While the floor determines it, a high
+ * drift moves to a denser level as usual, and a low drift changes nothing. */
 static void test_floor(void **state)
 {
     struct codec_levels l;
@@ -325,11 +334,12 @@ static void test_floor(void **state)
     codec_levels_set_floor(&l, 5, 0);
     assert_int_equal(codec_levels_rung(&l), 5);
     for (uint64_t t = 1; t < 6; t++)
-        look(&l, 1, 0.1, 10 * t, 10 * t + 3); /* Sparser would do, and is not sent. */
+        /* A sparser level would suffice, but the floor is sent. */
+        look(&l, 1, 0.1, 10 * t, 10 * t + 3);
     assert_int_equal(codec_levels_rung(&l), 5);
     codec_levels_set_floor(&l, 0, 60);
     assert_int_equal(codec_levels_rung(&l), CODEC_LEVELS_FIRST);
-    look(&l, 1, 0.1, 55, 70); /* A figure of when it was 5. */
+    look(&l, 1, 0.1, 55, 70); /* This estimate is from the time when level 5 was sent. */
     look(&l, 1, 0.1, 65, 71);
     assert_int_equal(codec_levels_rung(&l), CODEC_LEVELS_FIRST);
     look(&l, 1, 0.1, 66, 72);
@@ -337,17 +347,17 @@ static void test_floor(void **state)
     codec_levels_set_floor(&l, 4, 80);
     look(&l, 1, 1.5, 81, 82);
     assert_int_equal(codec_levels_rung(&l), 5);
-    codec_levels_set_floor(&l, 3, 83); /* Nothing that is sent changes: figures count on. */
+    codec_levels_set_floor(&l, 3, 83); /* The floor falls, but not the level that is sent. */
     look(&l, 1, 1.5, 84, 85);
     assert_int_equal(codec_levels_rung(&l), 6);
     codec_levels_set_floor(&l, 6, 90);
     look(&l, 1, 0.1, 91, 92);
     look(&l, 1, 0.1, 92, 93);
-    assert_int_equal(l.rung, 6); /* A level as dense as the floor gives the same result. */
+    assert_int_equal(l.rung, 6); /* A low drift changes nothing while the level equals the floor. */
 }
 
-/* Every rung is a codec by its canonical name, denser than the one before, and
- * has a code on the wire. */
+/* Every level is a valid codec under its canonical name. Its deltas are at least a quarter larger
+ * than the deltas of the level before, and its number fits the wire format. */
 static void test_rungs(void **state)
 {
     static const struct segment segment = {
@@ -369,7 +379,8 @@ static void test_rungs(void **state)
                 && CODEC_LEVELS_MIDDLE < CODEC_LEVELS_RUNGS);
 }
 
-/* If estimates are rare, the first level must not lose much before the first estimate. */
+/* If more than CODEC_LEVELS_BLIND rounds pass between estimates, the first level must be denser, so
+ * that little is lost before the first estimate. */
 static void begins_dense_where_it_is_blind(void **state)
 {
     struct codec_levels l;

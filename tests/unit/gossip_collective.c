@@ -1,4 +1,5 @@
-/* tests/unit/gossip_collective.c -- each schedule of all-reduce, run naively among 2 to 40 ranks. */
+/* tests/unit/gossip_collective.c -- runs each all-reduce schedule among 2 to 40 ranks in a simple
+ * simulation. */
 #include "gossip/collectives/collective.h"
 
 #include <setjmp.h>
@@ -20,7 +21,7 @@ struct rank
 };
 static struct rank at[RANKS];
 
-/* Fills the vectors with numbers whose sum depends on the order. */
+/* Fills the vectors of n ranks with numbers that give another sum in another order of addition. */
 static void begin(uint32_t n)
 {
     uint32_t h = 1;
@@ -31,7 +32,7 @@ static void begin(uint32_t n)
         }
 }
 
-/* Returns the operation by which `from` sends to `to` in this step. There must be exactly one. */
+/* Returns the operation with which `from` sends to `to` in this step. Exactly one must exist. */
 static const struct collective_op *sent(uint32_t from, uint32_t to)
 {
     const struct collective_op *found = NULL;
@@ -59,7 +60,7 @@ static void receive(const struct collective *c, uint32_t n, uint32_t r,
         at[r].v[k] = op->act == COLLECTIVE_ADD ? at[r].v[k] + from[k] : from[k];
 }
 
-/* Returns how many messages went out. */
+/* Runs one step of the schedule at all ranks. Returns the number of messages. */
 static size_t do_step(const struct collective *c, uint32_t n, uint32_t step)
 {
     size_t n_sent = 0, n_got = 0;
@@ -109,7 +110,8 @@ static void test_everybody_has_the_sum(void **state)
         for (uint32_t n = 2; n <= RANKS; n++) {
             begin(n);
             for (uint32_t step = 0; step < (*c)->steps(n); step++)
-                assert_true(do_step(*c, n, step) > 0); /* No step is for nothing. */
+                /* Each step of a schedule must send something. */
+                assert_true(do_step(*c, n, step) > 0);
             check_sum(*c, n);
         }
 }
@@ -135,7 +137,8 @@ static uint32_t children(uint32_t n, uint32_t rank)
     return count;
 }
 
-/* The table at the head of collective.h, for n that divides the vector; UINT64_MAX: it says nothing. */
+/* Returns the number of floats by the table at the head of collective.h, for n that divides the
+ * vector. UINT64_MAX: the table has no formula for this case. */
 static uint64_t formula(const char *name, uint32_t n, uint32_t rank, uint64_t dim)
 {
     if (strcmp(name, "ring") == 0 || strcmp(name, "round-robin") == 0)
@@ -182,8 +185,8 @@ static void test_traffic_is_the_formula(void **state)
         }
 }
 
-/* Parts are the whole vector once, in order, and differ by one float at most: also of vectors that
- * are shorter than there are parts. */
+/* The parts cover the vector once, in order, and differ by at most one float. This also holds if
+ * the vector is shorter than the number of parts. */
 static void test_spans(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* tests/unit/gossip_edge.c -- one edge: as a story, cut at every possible point,
- * by random events, rule by rule. */
+/* tests/unit/gossip_edge.c -- tests the exchange protocol of one edge: one scenario step by step,
+ * lost sessions at every point, random events, and single rules. */
 #include "gossip_edge_world.h"
 
 /* ---- the story ---- */
@@ -11,7 +11,7 @@ static void test_story(void **state)
     world_init(&w, 0);
     struct edge *a = &w.end[0].e, *b = &w.end[1].e;
     assert_int_equal(a->state, EDGE_CLOSED);
-    link_up(&w); /* Both say EDGE(0, 0). */
+    link_up(&w); /* Both ends send an EDGE message with epoch 0 and round 0. */
     assert_int_equal(a->state, EDGE_ASKING);
     deliver(&w, 0);
     assert_int_equal(b->state, EDGE_OPEN);
@@ -27,20 +27,21 @@ static void test_story(void **state)
         job_finish(&w, k);
     }
     assert_false(edge_wants_delta(a));
-    assert_false(edge_ready(a)); /* The delta of the other end is still on the way. */
+    assert_false(edge_ready(a)); /* The delta of end b is still on the way. */
     deliver(&w, 1);
     assert_true(edge_ready(a));
     assert_int_equal(a->round, 0);
     job_start(&w, 0);
-    assert_int_equal(a->round, 0); /* Nothing is applied before the end. */
+    assert_int_equal(a->round, 0); /* The exchange is committed when the job ends. */
     job_finish(&w, 0);
     assert_int_equal(a->round, 1);
     assert_int_equal(a->n_exchanges, 1);
     deliver(&w, 0);
-    deliver(&w, 0); /* The delta of their round 1, which arrives while b is at round 0, is kept. */
+    /* The delta of a's round 1 arrives while b is still at round 0, and is kept. */
+    deliver(&w, 0);
     assert_int_equal(b->round, 0);
     assert_true(b->got[0].full && b->got[1].full);
-    edge_pause(b, false); /* Silent: paused, and open again when heard. */
+    edge_pause(b, false); /* End b has received nothing for a while. */
     assert_int_equal(b->state, EDGE_PAUSED);
     assert_true(edge_ready(b)); /* A complete exchange may still be committed. */
     job_start(&w, 1);
@@ -49,7 +50,7 @@ static void test_story(void **state)
     b->state = EDGE_OPEN;
     assert_int_equal(b->round, 1);
 
-    /* The session breaks with b's answer on its way: a is at 1, b is at 2. */
+    /* The session breaks while b's deltas are on the way. a is at round 1, b at round 2. */
     job_start(&w, 1);
     job_finish(&w, 1);
     assert_true(edge_ready(b));
@@ -61,25 +62,25 @@ static void test_story(void **state)
     link_up(&w);
     uint64_t epoch = a->epoch;
     deliver(&w, 0);
-    assert_int_equal(w.queue[1].n, 3); /* EDGE, round 1 again, round 2. */
+    assert_int_equal(w.queue[1].n, 3); /* End b sends EDGE and its deltas of rounds 1 and 2. */
     deliver(&w, 1);
     assert_int_equal(a->state, EDGE_OPEN);
     assert_false(edge_ready(a));
     deliver(&w, 1);
     assert_true(edge_ready(a));
     deliver(&w, 1);
-    deliver(&w, 0); /* a's round 1 again: b has it. */
+    deliver(&w, 0); /* b drops a's delta of round 1 as a repeat. */
     run_fair(&w, 3);
     assert_int_equal(a->epoch, epoch);
     assert_int_equal(a->n_resets + b->n_resets, 0);
 
-    restart(&w, 1); /* b forgets all: this must be a reset at a. */
+    restart(&w, 1); /* b restarts without any state, so a must reset the edge. */
     run_fair(&w, 3);
     assert_true(a->epoch != epoch);
     assert_int_equal(a->n_resets, 1);
     assert_int_equal(b->n_resets, 0);
 
-    end_ask(&w, 0, true); /* The replicas differ, so that end a asks for a reset. */
+    end_ask(&w, 0, true); /* The replicas differ, so end a asks for a reset. */
     run_fair(&w, 3);
     assert_int_equal(a->n_resets, 2);
     assert_int_equal(b->n_resets, 1);
@@ -88,7 +89,7 @@ static void test_story(void **state)
 
 /* ---- cut at every point ---- */
 
-/* Event i of a fair schedule of little concurrency. */
+/* Runs event i of a fixed schedule in which the two ends take turns. */
 static void script(struct world *w, int i)
 {
     int k = i / 4 % 2;
@@ -135,8 +136,8 @@ static void test_cut_everywhere(void **state)
 
 enum trouble {
     CUTS = 1,     /* Sessions break. */
-    RESTARTS = 2, /* Ends forget. */
-    REASKS = 4    /* Ends ask again, close and reopen within a session. */
+    RESTARTS = 2, /* Ends restart and lose all state. */
+    REASKS = 4    /* Ends send EDGE again, or close and reopen the edge, in a session. */
 };
 
 static void random_event(struct world *w, int trouble)
@@ -177,7 +178,7 @@ static void random_runs(int trouble, uint64_t n_seeds)
         for (int i = 0; i < 1500; i++)
             random_event(&w, trouble);
         uint64_t before = w.end[0].e.n_resets + w.end[1].e.n_resets;
-        for (int i = 0; i < 2; i++) { /* Twice: the second costs no reset. */
+        for (int i = 0; i < 2; i++) { /* The second pass must cause no reset. */
             run_fair(&w, 2);
             uint64_t after = w.end[0].e.n_resets + w.end[1].e.n_resets;
             assert_true(i == 0 || after == before);
@@ -205,8 +206,9 @@ static void test_random(void **state)
     random_runs(REASKS, 300);
 }
 
-/* Both processes are killed and go on from checkpoints of one moment: what they had and had not
- * applied is lost. */
+/* Simulates that both processes are killed and restarted from checkpoints of the same moment.
+ * Deltas that were received but not applied are lost. Returns false if an end is not in a state to
+ * restart. */
 static bool restore_both(struct world *w)
 {
     for (int k = 0; k < 2; k++)
@@ -226,8 +228,8 @@ static bool restore_both(struct world *w)
     return true;
 }
 
-/* Sessions break at every moment after that, also where one end has gone on with what the other
- * sent, and the other has not heard of that: the edge begins no new epoch. */
+/* Both ends restart from checkpoints, and sessions break at random moments after that. One end may
+ * have committed an exchange that the other has not. The edge must not begin a new epoch. */
 static void test_restored_and_cut(void **state)
 {
     struct world w;
@@ -253,7 +255,7 @@ static void test_restored_and_cut(void **state)
 
 static const struct sketch_message no_sketch;
 
-/* Opens an edge at round 0 in epoch 77 whose other end does not exist. */
+/* Opens an edge at round 0 in epoch 77, without another end. */
 static void open_edge(struct edge *e, struct packet_pool *pool)
 {
     uint8_t self[WIRE_ID_BYTES] = {1}, other[WIRE_ID_BYTES] = {2};
@@ -275,7 +277,7 @@ static void test_verdicts(void **state)
     assert_int_equal(edge_check(&e, &d), EDGE_ACCEPT);
     d.epoch = 76;
     assert_int_equal(edge_check(&e, &d), EDGE_STALE);
-    d.round = 9; /* Whatever else it says. */
+    d.round = 9; /* A wrong epoch is detected before other errors. */
     d.degree = 0;
     assert_int_equal(edge_check(&e, &d), EDGE_STALE);
     d = good, d.codec = DELTA_CODECS;
@@ -284,10 +286,11 @@ static void test_verdicts(void **state)
     assert_int_equal(edge_check(&e, &d), EDGE_VIOLATION);
     d = good, d.payload.n = PAYLOAD + 1;
     assert_int_equal(edge_check(&e, &d), EDGE_VIOLATION);
-    d = good, d.payload.n = 0; /* Short is the codec's business. */
+    d = good, d.payload.n = 0; /* The codec detects a payload that is too short. */
     assert_int_equal(edge_check(&e, &d), EDGE_ACCEPT);
 
-    d = good, d.round = 1; /* The other end cannot have our round 0, because it was not made. */
+    /* The other end cannot be in round 1, because this end has not made its delta of round 0. */
+    d = good, d.round = 1;
     assert_int_equal(edge_check(&e, &d), EDGE_VIOLATION);
     e.cur.payload = packet_get(&pool);
     assert_int_equal(edge_check(&e, &d), EDGE_ACCEPT);
@@ -302,9 +305,10 @@ static void test_verdicts(void **state)
     assert_true(edge_ready(&e));
     (void)edge_take(&e);
     edge_advance(&e);
-    assert_int_equal(edge_check(&e, &d), EDGE_REPEAT); /* That round is over. */
+    /* A delta of a finished round is a repeat. */
+    assert_int_equal(edge_check(&e, &d), EDGE_REPEAT);
 
-    e.epoch = 0; /* No epoch: nothing fits, 0 neither. */
+    e.epoch = 0; /* Without an epoch no delta fits, not even one of epoch 0. */
     d = good, d.epoch = 0;
     assert_int_equal(edge_check(&e, &d), EDGE_STALE);
     edge_close(&e);
@@ -332,7 +336,7 @@ static void test_take(void **state)
     assert_int_equal(m.epoch, 0);
     (void)edge_hear(&e, &(struct wire_edge){.nonce = 8, .boot = 9});
     assert_true(edge_agree(&e, 6) && e.reset);
-    for (uint64_t r = 0; r < 2; r++) { /* Both rounds of the new epoch. */
+    for (uint64_t r = 0; r < 2; r++) { /* Deltas of both rounds of the new epoch arrive. */
         if (r == 1)
             e.cur.payload = packet_get(&pool);
         d.epoch = e.epoch;
@@ -353,7 +357,7 @@ static void test_take(void **state)
     packet_pool_close(&pool);
 }
 
-/* The new epoch is a function of both boots and nonces, equal at both ends,
+/* The new epoch is a function of the boot ids and nonces of both ends. It is equal at both ends and
  * never 0. */
 static void test_epochs(void **state)
 {
@@ -369,11 +373,12 @@ static void test_epochs(void **state)
             edge_ask(&e[k], 4 * nonce[k], boot[k], false, &m[k]);
         }
         for (int k = 0; k < 2; k++) {
-            /* The answer of the other end has not arrived. */
+            /* The EDGE of the other end has not arrived. */
             assert_false(edge_agree(&e[k], boot[k]));
             assert_false(edge_hear(&e[k], &m[1 - k]));
             assert_true(edge_agree(&e[k], boot[k]));
-            assert_false(edge_agree(&e[k], boot[k])); /* Once. */
+            /* A pair of EDGE messages leads to one agreement. */
+            assert_false(edge_agree(&e[k], boot[k]));
         }
         assert_true(e[0].epoch != 0 && e[0].epoch == e[1].epoch);
         seen[i] = e[0].epoch;
@@ -384,7 +389,7 @@ static void test_epochs(void **state)
     }
 }
 
-/* In one epoch, one end may be one exchange behind the other. A larger difference means that
+/* In one epoch, one end may be one exchange ahead of the other. A larger difference means that
  * something was lost, and the edge is reset. */
 static void test_rounds_apart(void **state)
 {
@@ -412,10 +417,10 @@ static void test_rounds_apart(void **state)
     }
 }
 
-/* An edge restored from a checkpoint continues only with an end that was restored, too: a
- * process that was not restarted may have applied an exchange that the other no longer knows. A
- * commit ends this state. It does not matter between two processes that have already continued
- * the edge. */
+/* An edge restored from a checkpoint continues only if the other end was restored, too. A process
+ * that was not restarted may have applied an exchange that the restored end no longer knows. The
+ * next commit ends this restriction. It does not apply if the same two processes have already
+ * continued the edge. */
 static void test_restored(void **state)
 {
     static const uint64_t met[] = {0, 5, 9};
@@ -445,8 +450,9 @@ static void test_restored(void **state)
     }
 }
 
-/* A job commits between the two EDGE messages: both ends act on the messages. Messages of a
- * former process do not describe the new one. */
+/* A job commits after this end has sent EDGE and before the other EDGE arrives. Both ends must
+ * decide by the contents of the EDGEs. Deltas that were received before are dropped, because an
+ * earlier process of the other end may have sent them. */
 static void test_commit_after_ask(void **state)
 {
     struct edge e;
@@ -481,8 +487,8 @@ static enum edge_verdict hear_part(struct edge *e, uint64_t epoch, uint64_t roun
     return edge_part(e, &(struct wire_part){epoch, round, after, {bytes, n}});
 }
 
-/* A delta in parts, its end first; what is out of place is refused, and what is left over counts for
- * nothing. */
+/* A delta arrives in fragments, its last bytes first. Fragments out of place are refused. Fragments
+ * without their delta have no effect. */
 static void test_parts(void **state)
 {
     struct edge e;
@@ -496,15 +502,17 @@ static void test_parts(void **state)
     open_edge(&e, &pool);
     const struct edge_got *g = &e.got[0];
     assert_int_equal(hear_part(&e, 76, 0, 0, bytes, 1), EDGE_STALE);
-    /* Our delta of the round is not made yet. */
+    /* This end has not made its delta of round 0, so fragments of round 1 are impossible. */
     assert_int_equal(hear_part(&e, 77, 1, 0, bytes, 1), EDGE_VIOLATION);
     assert_int_equal(hear_part(&e, 77, 2, 0, bytes, 1), EDGE_VIOLATION);
     assert_int_equal(hear_part(&e, 77, UINT64_MAX, 0, bytes, 1), EDGE_VIOLATION);
-    assert_int_equal(hear_part(&e, 77, 0, 1, bytes, 1), EDGE_VIOLATION); /* Nothing came before. */
+    /* A fragment that follows a missing one is refused. */
+    assert_int_equal(hear_part(&e, 77, 0, 1, bytes, 1), EDGE_VIOLATION);
     assert_int_equal(hear_part(&e, 77, 0, 0, bytes, PAYLOAD + 1), EDGE_VIOLATION);
 
     assert_int_equal(hear_part(&e, 77, 0, 0, bytes + 3, PAYLOAD - 3), EDGE_ACCEPT);
-    assert_int_equal(hear_part(&e, 77, 0, PAYLOAD - 3, bytes, 4), EDGE_VIOLATION); /* Too long. */
+    /* A fragment that makes the delta too long is refused. */
+    assert_int_equal(hear_part(&e, 77, 0, PAYLOAD - 3, bytes, 4), EDGE_VIOLATION);
     assert_int_equal(hear_part(&e, 77, 0, 1, bytes, 1), EDGE_VIOLATION);
     assert_int_equal(hear_part(&e, 77, 0, UINT64_MAX, bytes, 1), EDGE_VIOLATION);
     assert_int_equal(hear_part(&e, 77, 0, PAYLOAD - 3, bytes, 3), EDGE_ACCEPT);
@@ -517,7 +525,7 @@ static void test_parts(void **state)
     assert_memory_equal(g->bytes, bytes, PAYLOAD);
     assert_int_equal(hear_part(&e, 77, 0, 0, bytes, 1), EDGE_REPEAT);
 
-    /* The next round's come before this one is done. */
+    /* Fragments of the next round arrive before the present round is committed. */
     e.cur.payload = packet_get(&pool);
     assert_int_equal(hear_part(&e, 77, 1, 0, bytes + 1, 1), EDGE_ACCEPT);
     (void)edge_take(&e);
@@ -529,7 +537,8 @@ static void test_parts(void **state)
     assert_int_equal(d.payload.n, 2);
     assert_memory_equal(d.payload.p, bytes, 2);
 
-    /* Fragments start again. A delta with a payload is complete, whatever fragments came before. */
+    /* A fragment with offset 0 starts the delta again. A DELTA with a payload needs no fragments,
+     * and those received before are dropped. */
     assert_int_equal(hear_part(&e, 77, 1, 0, bytes + 4, 2), EDGE_ACCEPT);
     assert_int_equal(hear_part(&e, 77, 1, 0, bytes + 2, 1), EDGE_ACCEPT);
     assert_int_equal(e.got[1].n_parts, 1);
@@ -537,12 +546,12 @@ static void test_parts(void **state)
     edge_gather(&e, &d);
     assert_ptr_equal(d.payload.p, bytes);
     assert_int_equal(e.got[1].n_parts, 0);
-    d = empty, d.round = 1; /* A delta without a payload does not change the fragments. */
+    d = empty, d.round = 1; /* Without payload and fragments the delta is empty. */
     edge_gather(&e, &d);
     assert_int_equal(d.payload.n, 0);
 
-    /* A paused edge takes the rest: the other end sends it where the session is still there. Parts of a
-     * session that is lost are not joined with others. */
+    /* A paused edge accepts fragments, because the other end may continue a delta over the same
+     * session. Fragments of a lost session are dropped. */
     assert_int_equal(hear_part(&e, 77, 1, 0, bytes, 2), EDGE_ACCEPT);
     edge_pause(&e, false);
     edge_pause(&e, true);

@@ -1,5 +1,5 @@
-/* tests/unit/gossip_endorsements.c -- which members are accepted, which are replaced when the
- * table is full, and which are removed. */
+/* tests/unit/gossip_endorsements.c -- tests endorsements: which members are accepted, replaced and
+ * removed. */
 #include "gossip/members/monitor_rings.h"
 #include "tests/unit/gossip_seeds.h"
 #include "tests/unit/gossip_toy.h"
@@ -12,14 +12,14 @@ static enum members_verdict vouched(struct members *m, uint32_t voucher, uint32_
     return members_vouched(m, &v);
 }
 
-/* Merges a record that was heard from any peer. */
+/* Merges a record that a peer relayed. The record alone does not make the member accepted. */
 static enum members_verdict told(struct members *m, uint32_t number, uint64_t incarnation)
 {
     struct record r = record(number, incarnation);
     return members_merge(m, &r, 0);
 }
 
-/* A session with it. */
+/* Begins a session with a member and endorses it if that is needed. */
 static void meet(struct members *m, uint32_t number, int64_t now_us)
 {
     struct record r = record(number, 1);
@@ -44,14 +44,14 @@ static void test_a_record_is_nobody(void **state)
     assert_int_equal(told(m, 3, 1), MEMBERS_NEWS);
     members_tick(m, 0);
     assert_false(is_vertex(m, 3));
-    assert_false(members_dirty(m, &out, 10)); /* The member is not passed on either. */
+    assert_false(members_dirty(m, &out, 10)); /* A member without endorsements is not forwarded. */
     for (size_t cursor = 0; members_batch(m, &cursor, &out, 10);)
         for (uint32_t i = 0; i < out.n_records; i++)
             assert_memory_not_equal(out.records[i].id, id_of(3), WIRE_ID_BYTES);
     struct accusation a = accusation(1, 3, 1);
     assert_int_equal(members_accused(m, &a, 0), MEMBERS_OLD);
     assert_int_equal(vouched(m, 3, 3), MEMBERS_FORGED);
-    assert_int_equal(vouched(m, 4, 3), MEMBERS_OLD); /* Nobody knows 4. */
+    assert_int_equal(vouched(m, 4, 3), MEMBERS_OLD); /* The endorsing member 4 is unknown. */
     assert_int_equal(vouched(m, 1, 4), MEMBERS_OLD);
     struct vouch v = vouch(1, 3);
     v.signature[0] ^= 1;
@@ -62,7 +62,7 @@ static void test_a_record_is_nobody(void **state)
     assert_int_equal(vouched(m, 1, 3), MEMBERS_NEWS);
     assert_int_equal(vouched(m, 1, 3), MEMBERS_OLD);
     members_settle(m, 0);
-    assert_true(is_vertex(m, 3)); /* The only one that we know through 1 alone. */
+    assert_true(is_vertex(m, 3)); /* One member that is known through member 1 alone is accepted. */
     assert_int_equal(members_accused(m, &a, 0), MEMBERS_NEWS);
     assert_true(members_dirty(m, &out, 10));
     assert_int_equal(out.n_vouches, 1);
@@ -76,7 +76,8 @@ static void test_a_record_is_nobody(void **state)
     members_close(m);
 }
 
-/* A holder of the cluster key invents 300 members that endorse each other and all other members. */
+/* A member with the cluster key invents 300 members that endorse each other and all real members.
+ * Only one of the invented members may be accepted. */
 static void test_ghosts(void **state)
 {
     (void)state;
@@ -94,7 +95,8 @@ static void test_ghosts(void **state)
     }
     members_settle(m, 0);
     assert_int_equal(n_vertices(m), HONEST + 1);
-    /* Invented members hide no real ones: on each ring the next accepted member is monitored. */
+    /* Invented members do not hide real ones: on each ring this peer monitors an accepted
+     * member. */
     struct monitor_rings rings;
     monitor_rings_look(&rings, m);
     for (uint32_t ring = 0; ring < RINGS; ring++) {
@@ -104,7 +106,7 @@ static void test_ghosts(void **state)
             n_count += members_find(m, id[i])->counts;
         assert_true(n_count >= 1);
     }
-    /* Few of the invented members are passed on. */
+    /* Few of the invented members are forwarded. */
     struct wire_members out = batch();
     uint32_t n_told = 0;
     for (size_t cursor = 0; members_batch(m, &cursor, &out, WIRE_BATCH_MAX);)
@@ -114,7 +116,8 @@ static void test_ghosts(void **state)
     members_close(m);
 }
 
-/* All keep the same of a voucher that says too much. */
+/* If a member sends too many endorsements, all tables must keep the same ones, in any order of
+ * arrival. */
 static void check_many_vouches(uint64_t seed)
 {
     enum { N = 80, TABLES = 3 };
@@ -160,22 +163,24 @@ static uint32_t n_vouches_told(struct members *m)
     return n;
 }
 
-/* A peer endorses a member with which it has a session, if the member needs it and has an
- * address of its own. */
+/* A peer endorses members with which it has a session, if they have too few endorsements and few of
+ * them share an address. */
 static void test_own_vouches(void **state)
 {
     (void)state;
     struct members *m = open_knowing(3);
     meet(m, 1, 0);
-    assert_int_equal(n_vouches_told(m), 0); /* All were known from the start. */
+    assert_int_equal(n_vouches_told(m), 0); /* Members known from the start need no endorsement. */
     meet(m, NEWCOMER, 0);
     assert_true(is_vertex(m, NEWCOMER));
-    assert_int_equal(n_vouches_told(m), 2); /* The newcomer is not endorsed by member 1 either. */
+    /* One member is new, so this peer now endorses both members with which it has a session: member
+     * 1 and the newcomer. */
+    assert_int_equal(n_vouches_told(m), 2);
     (void)told(m, NEWCOMER + 1, 1);
     (void)vouched(m, 1, NEWCOMER + 1);
     (void)vouched(m, 2, NEWCOMER + 1);
     meet(m, NEWCOMER + 1, 0);
-    /* Two endorsements are enough, so that this peer adds none. */
+    /* Two endorsements are enough, so this peer adds none. */
     assert_int_equal(n_vouches_told(m), 2);
     for (uint32_t i = 0; i < ENDORSEMENTS_AT_ADDRESS + 3; i++) {
         struct record r = unsigned_record(GHOST + i, 1);
@@ -190,7 +195,8 @@ static void test_own_vouches(void **state)
     members_close(m);
 }
 
-/* Two members that know only each other, and a third that joins. */
+/* Two members know only each other. A third one joins, and all three must agree on the set of
+ * members. */
 static void test_first_members(void **state)
 {
     (void)state;
@@ -217,7 +223,7 @@ static void test_first_members(void **state)
         members_close(m[t]);
 }
 
-/* ---- room ---- */
+/* ---- a full table ---- */
 
 static void test_full_of_ghosts(void **state)
 {
@@ -231,10 +237,10 @@ static void test_full_of_ghosts(void **state)
         assert_true(is_vertex(m, NEWCOMER + i));
     }
     (void)told(m, NEWCOMER + 20, 1);
-    /* No member endorses it, but it has a session with this peer. */
+    /* A member with a session must not be replaced, although no member endorses it. */
     members_session(m, id_of(NEWCOMER + 20), true, 0);
     for (uint32_t g = GHOST; g < GHOST + 1048; g++)
-        (void)told(m, g, 2); /* Another flood. */
+        (void)told(m, g, 2); /* The invented members send newer records. */
     assert_non_null(members_find(m, id_of(NEWCOMER + 20)));
     assert_int_equal(n_vertices(m), 28);
     assert_int_equal(members_count(m), WIRE_MEMBERS_MAX);
@@ -250,8 +256,8 @@ static void die(struct members *m, uint32_t number, int64_t now_us)
     assert_int_equal(state_of(m, number), MEMBER_DEAD);
 }
 
-/* Without invented members, members that left are replaced first, and then the one that is dead
- * for the longest time. */
+/* If no invented member is left to replace, members that left are replaced first, and then the one
+ * that has been dead for the longest time. */
 static void test_who_gives_way(void **state)
 {
     (void)state;
@@ -268,11 +274,13 @@ static void test_who_gives_way(void **state)
         assert_null(members_find(m, id_of(order[i])));
     }
     (void)told(m, NEWCOMER + 1004, 1);
-    assert_null(members_find(m, id_of(NEWCOMER + 1004))); /* All the others live. */
+    /* All remaining members are alive, so a new member is not accepted. */
+    assert_null(members_find(m, id_of(NEWCOMER + 1004)));
     members_close(m);
 }
 
-/* A container that has another identity each time. */
+/* A container restarts 3,000 times, each time with a new identity. The table must not overflow, and
+ * the first members must stay vertices. */
 static void test_restarts(void **state)
 {
     (void)state;
@@ -288,7 +296,7 @@ static void test_restarts(void **state)
         drain(m);
     }
     check_invariants(m);
-    /* The member has a tombstone. */
+    /* The removed member has left a tombstone, so its old record is ignored. */
     assert_int_equal(told(m, FIRST + RESTARTS - 1100, 1), MEMBERS_OLD);
     for (uint32_t i = 0; i < 8; i++)
         assert_true(is_vertex(m, i));
@@ -319,20 +327,21 @@ static void test_forget(void **state)
     members_tick(m, 2 * TOY_FORGET_US);
     assert_int_equal(members_count(m), 7);
     assert_int_equal(members_view(m), view);
-    /* The member has finished, and stays a vertex. */
+    /* A dead member that has finished stays a vertex. */
     assert_int_equal(state_of(m, 3), MEMBER_DEAD);
     assert_true(members_find(m, id_of(5))->connected);
     check_invariants(m);
     drain(m);
 
-    assert_int_equal(told(m, 2, 1), MEMBERS_OLD); /* A rumour from somewhere. */
+    assert_int_equal(told(m, 2, 1), MEMBERS_OLD); /* The tombstone rejects this old record. */
     assert_int_equal(told(m, 9, 1), MEMBERS_OLD);
     assert_null(members_find(m, id_of(2)));
-    assert_int_equal(told(m, 4, 2), MEMBERS_NEWS); /* The member has sent a newer record since. */
+    assert_int_equal(told(m, 4, 2), MEMBERS_NEWS); /* This record is newer than the tombstone's. */
     struct accusation a;
     struct record back = record(2, 1), other = record(7, 1);
     assert_false(members_revive(m, &other, &a));
-    /* The same record does not revive it: it needs a newer one. */
+    /* members_revive() removes the tombstone and returns an accusation. Refuting it gives the
+     * member an incarnation that other tables accept. */
     assert_true(members_revive(m, &back, &a));
     meet(m, 2, 2 * TOY_FORGET_US);
     assert_true(is_vertex(m, 2));
@@ -344,7 +353,8 @@ static void test_forget(void **state)
     members_close(m);
 }
 
-/* Slots move when others are dropped: records, news and vouches with them. */
+/* Slots of the table move when members are dropped. Records, news and endorsements must move with
+ * them. */
 static void check_forgetting(uint64_t seed)
 {
     enum { N = ENDORSEMENTS_MAX - 2 };

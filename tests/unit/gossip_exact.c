@@ -1,10 +1,12 @@
-/* tests/unit/gossip_exact.c -- exact averaging of whole models: D-PSGD's numbers on logistic regression,
- * the mean in any order of events, and the way into the consensus phase. */
+/* tests/unit/gossip_exact.c -- tests the mixer `dpsgd`, which averages whole models.
+ *
+ * Tested are its results for logistic regression, the mean in any order of events, and the change
+ * to the consensus phase. */
 #define WORLD_MOST 8
 #include "gossip/mixers/dpsgd.h"
 #include "gossip_choco_world.h"
 
-static struct world w; /* Too large for a stack. */
+static struct world w; /* Static, because struct world is too large for a stack. */
 
 static void open_exact(uint32_t n, const char *spec, double step, float spread)
 {
@@ -17,8 +19,8 @@ static void open_exact(uint32_t n, const char *spec, double step, float spread)
 
 enum { ROWS = 12, ROUNDS = 40 };
 
-/* Logistic regression on rows that each peer has for itself: the label is the sign of the first entry,
- * and of peers with odd numbers its opposite. x -= 0.2 * gradient of the mean loss. */
+/* Logistic regression on rows of random entries. A row's label is the sign of its first entry, and
+ * for odd peers the opposite. Returns entry k of a row of peer i. */
 static float entry(uint32_t i, size_t row, size_t k)
 {
     return 2 * rng_unit_at(rng_key(i, RNG_TEST, 21, row), k) - 1;
@@ -46,7 +48,7 @@ static void local_logistic(struct world *world, uint32_t i, float *x)
     logistic_step(i, at, x);
 }
 
-/* x_i <- (1 - step) x_i + step * mean, in double, and a local step; all are neighbours. */
+/* Reference for an exchange on a complete graph: x_i = (1 - step) x_i + step * mean. */
 static void naive_round(double x[MOST][DIM], uint32_t n, double step)
 {
     for (size_t k = 0; k < DIM; k++) {
@@ -97,7 +99,7 @@ static void as_naive(uint32_t n, const char *spec, double step, double tolerance
     }
     for (size_t k = 0; k < DIM; k++)
         moved = fmax(moved, fabs(x[0][k] - first));
-    assert_true(moved > 0.1); /* The local steps changed the model. */
+    assert_true(moved > 0.1); /* The local steps must change the model. */
     world_end(&w);
 }
 
@@ -111,7 +113,7 @@ static void test_textbook(void **state)
     }
 }
 
-/* Whole models leave equal models behind after one exchange of all, to rounding. */
+/* After one exchange of whole models on a complete graph all models are equal, up to rounding. */
 static void test_one_exchange(void **state)
 {
     (void)state;
@@ -124,8 +126,8 @@ static void test_one_exchange(void **state)
 
 /* ---- in any order ---- */
 
-/* Links fail, sessions pause, edges are reset and jobs overlap: one end always subtracts what
- * the other adds. */
+/* Messages are delayed at random and jobs overlap. One end always subtracts what the other end
+ * adds, so the mean is kept. */
 static void test_random_events(void **state)
 {
     static const char *const spec[] = {"none", "fp16"};
@@ -139,7 +141,7 @@ static void test_random_events(void **state)
     }
 }
 
-/* An edge that missed rounds gets the next model, which does not depend on them. */
+/* An edge that missed rounds gets the next model, which does not depend on the missed ones. */
 static void test_missed(void **state)
 {
     (void)state;
@@ -159,7 +161,7 @@ static void test_missed(void **state)
 
 /* ---- the consensus phase ---- */
 
-/* Corrections go on from the models that were told last, with momentum, too. */
+/* Corrections start from the models that were sent last, and may have momentum. */
 static void test_last_phase(void **state)
 {
     (void)state;

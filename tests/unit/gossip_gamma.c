@@ -1,4 +1,6 @@
-/* tests/unit/gossip_gamma.c -- the residual-ratio rule, its bounds and its last resort, by hand. */
+/* tests/unit/gossip_gamma.c -- tests the consensus step size gamma of one edge.
+ *
+ * Tested are the residual-ratio rule, its bounds, and the halving of gamma after a runaway. */
 #include "gossip/exchange/gamma.h"
 #include "nn/math/rng.h"
 
@@ -16,14 +18,16 @@ static void near(double got, double want, double tolerance)
         fail_msg("%.17g, expected %.17g", got, want);
 }
 
-/* One exchange where |x - a|^2 was 1 at both ends and e2 is left at both. */
+/* Runs one exchange in which |x - a|^2 is 1 before the delta and e2 after it, at both ends. Returns
+ * gamma. */
 static double next(struct gamma *g, double e2)
 {
     struct gamma_exchange x = {1, e2, 1, e2, 0};
     return gamma_next(g, &x);
 }
 
-/* min(1, 1.5 min(delta_i, delta_j)), delta = 1 - e2/x2 */
+/* The first gamma is min(1, 1.5 min(delta_i, delta_j)). The contraction delta of an end is 1 -
+ * e2/x2. */
 static void test_first(void **state)
 {
     static const struct
@@ -31,15 +35,16 @@ static void test_first(void **state)
         struct gamma_exchange x;
         double want;
     } row[] = {
-        {{4, 3, 4, 3, 0}, 0.375},  /* delta 1/4 at both */
-        {{4, 3, 10, 1, 0}, 0.375}, /* the smaller delta counts */
-        {{10, 1, 4, 3, 0}, 0.375}, /* The smaller delta counts, at either end. */
-        {{4, 1, 4, 1, 0}, 1},      /* delta 3/4: 1.125, cut to 1 */
-        {{4, 4. / 3, 9, 3, 0}, 1}, /* delta 2/3: just 1 */
-        {{7, 0, 3, 0, 0}, 1},      /* exact */
-        {{4, 4, 4, 0, 0}, 0},      /* nothing came through */
-        {{4, 5, 4, 0, 0}, 0},      /* worse than nothing */
-        {{0, 0, 4, 3, 0}, 0.375},  /* nothing to say is said perfectly */
+        {{4, 3, 4, 3, 0}, 0.375},  /* The contraction delta is 1/4 at both ends. */
+        {{4, 3, 10, 1, 0}, 0.375}, /* The smaller delta counts: 1/4, not 9/10. */
+        {{10, 1, 4, 3, 0}, 0.375}, /* The smaller delta counts, whichever end it belongs to. */
+        {{4, 1, 4, 1, 0}, 1},      /* delta is 3/4; 1.5 delta = 1.125 is limited to 1. */
+        {{4, 4. / 3, 9, 3, 0}, 1}, /* delta is 2/3, so 1.5 delta is exactly 1. */
+        {{7, 0, 3, 0, 0}, 1},      /* Both deltas were sent without loss. */
+        {{4, 4, 4, 0, 0}, 0},      /* The own delta transmitted nothing. */
+        {{4, 5, 4, 0, 0}, 0},      /* The own delta increased the error. */
+        /* The own replica was exact already, so its delta counts as 1. */
+        {{0, 0, 4, 3, 0}, 0.375},
         {{0, 0, 0, 0, 0}, 1},
     };
     (void)state;
@@ -51,41 +56,41 @@ static void test_first(void **state)
     }
 }
 
-/* Returns a gamma in the middle of its bounds, delta/2 = 0.125 and 3 delta/2 = 0.375, whose last
- * exchange left e2 at each end and measured d2. */
+/* Returns a gamma of 0.25, in the middle of its bounds delta/2 = 0.125 and 3 delta/2 = 0.375. After
+ * its last exchange |x - a|^2 is e2 at each end and |b - a|^2 is d2. */
 static struct gamma begun(double e2, double d2)
 {
     return (struct gamma){
         .value = 0.25, .delta = 0.25, .most = 1, .begun = true, .e2 = 2 * e2, .d2 = d2};
 }
 
-/* gamma clip((0.6 / rho)^0.1, 0.9, 1.05), rho of the exchange before:
- * rho = sqrt((e2_i + e2_j) / 2) / D. */
+/* From the second exchange on, gamma changes by the factor clip((0.6 / rho)^0.1, 0.9, 1.05). The
+ * residual ratio rho = sqrt((e2_i + e2_j) / 2) / D is the one of the previous exchange. */
 static void test_then(void **state)
 {
     static const struct
     {
-        double e2, d2, factor; /* e2 at each end. */
+        double e2, d2, factor; /* e2: |x - a|^2 after the delta, at each end. d2: D^2. */
     } row[] = {
-        {0.36, 1, 1},                  /* rho 0.6: the target */
-        {1, 1, 0.9502002165056764},    /* rho 1: 0.6^0.1 */
-        {0.25, 1, 1.0183993761470242}, /* rho 0.5: 1.2^0.1 */
-        {0.7, 1, 0.9672978512556829},  /* rho sqrt(0.7) */
-        {0.0001, 1, 1.05},             /* rho 0.01: up, clipped */
-        {0, 1, 1.05},                  /* rho 0 */
-        {100, 1, 0.9},                 /* rho 10: down, clipped */
+        {0.36, 1, 1},                  /* rho is 0.6, the target. */
+        {1, 1, 0.9502002165056764},    /* rho is 1: the factor is 0.6^0.1. */
+        {0.25, 1, 1.0183993761470242}, /* rho is 0.5: the factor is 1.2^0.1. */
+        {0.7, 1, 0.9672978512556829},  /* rho is sqrt(0.7). */
+        {0.0001, 1, 1.05},             /* rho is 0.01: the factor is limited to 1.05. */
+        {0, 1, 1.05},                  /* rho is 0: the factor is limited to 1.05. */
+        {100, 1, 0.9},                 /* rho is 10: the factor is limited to 0.9. */
         {1, 1e-300, 0.9},
-        {1, 0, 1}, /* D = 0 tells nothing. */
+        {1, 0, 1}, /* D is 0, so rho is undefined and gamma stays. */
     };
     (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         struct gamma g = begun(row[i].e2, row[i].d2);
-        near(next(&g, 0.75), 0.25 * row[i].factor, 1e-9); /* delta 1/4, as ever. */
+        near(next(&g, 0.75), 0.25 * row[i].factor, 1e-9); /* The contraction delta stays 1/4. */
     }
     struct gamma g = begun(0.36, 1), h = begun(0.36, 1);
     near(next(&g, 0.75), 0.25, 1e-9);
     near(next(&h, 0.75), 0.25, 1e-9);
-    gamma_measured(&g, 0.75); /* rho is 1 for an exchange that these functions describe. */
+    gamma_measured(&g, 0.75); /* rho is 1: e2 is 0.75 at each end, and so is D^2. */
     gamma_measured(&h, 1e9);
     near(next(&g, 0.75), 0.25 * 0.9502002165056764, 1e-9);
     near(next(&h, 0.75), 0.25 * 1.05, 1e-9);
@@ -93,9 +98,11 @@ static void test_then(void **state)
 
 /* ---- the bounds ---- */
 
-enum { SMALL = 0, FITS = 36, LARGE = 10000 }; /* 100 rho^2: times 1.05, 1, 0.9. */
+/* Values of 100 rho^2 for which gamma changes by the factors 1.05, 1 and 0.9. */
+enum { SMALL = 0, FITS = 36, LARGE = 10000 };
 
-/* All of a momentum up to rho = 0.2, nothing from 0.5 on, or where nothing was measured. */
+/* gamma_bears() returns the share of a momentum that an exchange bears: 1 up to rho = 0.2, 0 from
+ * rho = 0.5 on, linear in between, and 0 if the distance was not measured. */
 static void test_bears(void **state)
 {
     static const struct
@@ -123,26 +130,28 @@ static void test_bounds(void **state)
         double delta, value, most;
         int rho2;
         double want;
-    } row
-        [] =
-            {
-                {0.4, 0.4, 1, LARGE, 0.36}, /* Between them the ratio finds it. */
-                {0.4, 0.4, 1, SMALL, 0.42},
-                {0.4, 0.21, 1, LARGE, 0.2}, /* Never below delta/2, however large rho is. */
-                {0.4, 0.2, 1, LARGE, 0.2},  /* however often. */
-                {0.4, 0.1, 1, LARGE, 0.2},
-                {0.4, 0.1, 1, FITS, 0.2},   /* A larger delta raises the lower bound. */
-                {0.4, 0.59, 1, SMALL, 0.6}, /* Never above 3 delta/2, however small. */
-                {0.4, 0.6, 1, SMALL, 0.6},
-                {0.4, 0.9, 1, FITS, 0.6},
-                {0.4, 0.9, 1, LARGE, 0.6},
-                {0.9, 0.99, 1, SMALL, 1},   /* Never above 1. */
-                {0.4, 0.4, 0.3, FITS, 0.3}, /* `most` takes precedence over the upper bound. */
-                {0.4, 0.7, 0.59, SMALL, 0.59},
-                {0.4, 0.4, 0.05, FITS, 0.05}, /* `most` takes precedence over the lower bound. */
-                {0.4, 0.05, 0.05, LARGE, 0.05},
-                {0.4, 0.4, 0.9, FITS, 0.4}, /* Above both it changes nothing. */
-            };
+    } row[] = {
+        {0.4, 0.4, 1, LARGE, 0.36}, /* Between the bounds, rho alone determines gamma. */
+        {0.4, 0.4, 1, SMALL, 0.42},
+        /* Gamma is never below delta/2 = 0.2, however large rho is. */
+        {0.4, 0.21, 1, LARGE, 0.2},
+        {0.4, 0.2, 1, LARGE, 0.2}, /* Gamma stays at the lower bound 0.2. */
+        {0.4, 0.1, 1, LARGE, 0.2},
+        {0.4, 0.1, 1, FITS, 0.2}, /* A gamma below the lower bound 0.2 is raised to it. */
+        /* Gamma is never above 3 delta/2 = 0.6, however small rho is. */
+        {0.4, 0.59, 1, SMALL, 0.6},
+        {0.4, 0.6, 1, SMALL, 0.6},
+        {0.4, 0.9, 1, FITS, 0.6},
+        {0.4, 0.9, 1, LARGE, 0.6},
+        {0.9, 0.99, 1, SMALL, 1}, /* Gamma is never above 1. */
+        /* The limit `most` has precedence over the upper bound. */
+        {0.4, 0.4, 0.3, FITS, 0.3},
+        {0.4, 0.7, 0.59, SMALL, 0.59},
+        /* The limit `most` has precedence over the lower bound. */
+        {0.4, 0.4, 0.05, FITS, 0.05},
+        {0.4, 0.05, 0.05, LARGE, 0.05},
+        {0.4, 0.4, 0.9, FITS, 0.4}, /* A limit `most` above both bounds changes nothing. */
+    };
     (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         struct gamma g = {.value = row[i].value,
@@ -157,25 +166,26 @@ static void test_bounds(void **state)
     }
 }
 
-/* delta <- delta + (new - delta) / 10, new of the worse end. */
+/* delta is a moving average. Each exchange adds (new - delta) / 10, where `new` is the smaller
+ * contraction of the two ends. */
 static void test_smoothing(void **state)
 {
     struct gamma g;
     (void)state;
     gamma_init(&g, 0);
     (void)next(&g, 0.8);
-    near(g.delta, 0.2, 1e-15); /* The first as it is. */
+    near(g.delta, 0.2, 1e-15); /* The first delta is taken without smoothing. */
     for (int t = 1; t <= 40; t++) {
         struct gamma_exchange x = {10, 3, 10, 1, 0}, y = {10, 1, 10, 3, 0};
         gamma_measured(&g, 1e-9); /* rho is large: gamma goes to its lower bound. */
         double got = gamma_next(&g, t % 2 ? &x : &y);
         near(g.delta, 0.7 - 0.5 * pow(0.9, t), 1e-12);
-        if (t > 6) /* delta begins at 3 delta/2 and falls by a tenth per exchange. */
+        if (t > 6) /* Gamma begins at 3 delta/2 and falls by a tenth per exchange. */
             near(got, g.delta / 2, 1e-12);
     }
 }
 
-/* Never above 1, and it comes down again from there. */
+/* Gamma never exceeds 1, and falls again when rho becomes large. */
 static void test_cap(void **state)
 {
     struct gamma g;
@@ -185,14 +195,14 @@ static void test_cap(void **state)
         near(next(&g, 0), 1, 0);
         gamma_measured(&g, 1);
     }
-    (void)next(&g, 4); /* Gamma hears of this in the exchange after. */
+    (void)next(&g, 4); /* The large error affects gamma only in the next exchange. */
     gamma_measured(&g, 1);
     near(next(&g, 4), 0.9, 1e-15);
     gamma_measured(&g, 1);
     near(next(&g, 4), 0.81, 1e-15);
 }
 
-/* An exchange whose distance was not measured changes nothing. */
+/* An exchange without a measured distance changes nothing. */
 static void test_unmeasured(void **state)
 {
     struct gamma g;
@@ -216,11 +226,12 @@ static void test_fixed(void **state)
         assert_true(gamma_next(&g, &x) == 0.0375);
         gamma_measured(&g, i);
     }
-    gamma_init(&g, 1.308); /* Over-relaxed: the user's word goes. */
+    gamma_init(&g, 1.308); /* A fixed gamma above 1 (over-relaxation) is used as the user set it. */
     assert_true(next(&g, 0) == 1.308);
 }
 
-/* Another codec has another contraction, so gamma starts again from its first delta. */
+/* Another codec has another contraction, so gamma starts again from the first delta of the new
+ * codec. */
 static void test_codec_change(void **state)
 {
     struct gamma g;
@@ -235,17 +246,17 @@ static void test_codec_change(void **state)
     gamma_measured(&g, 1e-9);
     /* The return to the first codec starts gamma again, too. */
     near(gamma_next(&g, &coarse), 0.15, 1e-12);
-    near(g.delta, 0.1, 1e-12); /* Nothing of the other codec's is left. */
+    near(g.delta, 0.1, 1e-12); /* delta of the former codec has no influence. */
     g.most = 0.01;
     gamma_measured(&g, 1);
     near(gamma_next(&g, &coarse), 0.01, 1e-12);
     gamma_measured(&g, 1);
-    near(gamma_next(&g, &fine), 0.75, 1e-12); /* The runaway of the former codec does not count. */
+    near(gamma_next(&g, &fine), 0.75, 1e-12); /* The limit `most` of the former codec is lifted. */
     near(g.most, 1, 0);
 }
 
-/* Both replicas were equal to the models: no delta says how the codec does, so
- * the next exchange is the first again. */
+/* Both replicas equal the models, so no delta measures the contraction of the codec. The next
+ * exchange counts as the first one again. */
 static void test_nothing_to_say(void **state)
 {
     struct gamma g;
@@ -257,7 +268,8 @@ static void test_nothing_to_say(void **state)
     near(next(&g, 0.9), 0.15, 1e-12);
 }
 
-/* A threshold codec may send nothing. A step size of 0 must not stay. */
+/* A threshold codec may send no value, which gives a step size of 0. The next exchange that does
+ * send values must set gamma again. */
 static void test_nothing_came_through(void **state)
 {
     struct gamma g;
@@ -273,16 +285,16 @@ static void test_nothing_came_through(void **state)
 
 /* ---- a runaway ---- */
 
-/* Does GAMMA_WINDOW exchanges, of which the last measures d2. Returns whether the edge is to be
- * judged, which only the last one may say. */
+/* Runs GAMMA_WINDOW exchanges. The last one measures the squared distance d2, and it alone may
+ * demand a call of gamma_judge(). Returns whether it does. */
 static bool window(struct gamma *g, double d2)
 {
-    for (int t = 1; t < GAMMA_WINDOW; t++) /* Distances in between do not count. */
+    for (int t = 1; t < GAMMA_WINDOW; t++) /* Distances within a window are ignored. */
         assert_false(gamma_measured(g, t % 2 ? 1e30 : 0));
     return gamma_measured(g, d2);
 }
 
-/* Two windows in a row in which D^2 grows by a factor of more than 2.25. */
+/* An edge must be judged after two windows in a row in which D^2 grew by a factor above 2.25. */
 static void test_growth(void **state)
 {
     static const struct
@@ -291,11 +303,14 @@ static void test_growth(void **state)
         bool want[6];
     } row[] = {
         {{1, 2.26, 5.11, 5, 1, 3}, {0, 0, 1, 0, 0, 0}},
-        {{1, 2.25, 5.0625, 11.390625, 25, 50}, {0, 0, 0, 0, 0, 0}}, /* Not more. */
-        {{1, 3, 3, 9, 27, 81}, {0, 0, 0, 0, 1, 1}},                 /* In a row. */
-        {{1, 3, 6, 18, 36, 108}, {0, 0, 0, 0, 0, 0}},               /* Every other. */
+        /* No growth factor exceeds 2.25. */
+        {{1, 2.25, 5.0625, 11.390625, 25, 50}, {0, 0, 0, 0, 0, 0}},
+        /* Growth counts only in consecutive windows. */
+        {{1, 3, 3, 9, 27, 81}, {0, 0, 0, 0, 1, 1}},
+        /* Only every other window has growth. */
+        {{1, 3, 6, 18, 36, 108}, {0, 0, 0, 0, 0, 0}},
         {{9, 3, 1, 3, 9, 27}, {0, 0, 0, 0, 1, 1}},
-        {{0, 3, 9, 27, 0, 0}, {0, 0, 0, 1, 0, 0}}, /* From 0 is no growth. */
+        {{0, 3, 9, 27, 0, 0}, {0, 0, 0, 1, 0, 0}}, /* An increase from 0 is not growth. */
         {{1, 3, (double)NAN, 9, 27, 81}, {0, 0, 0, 0, 0, 1}},
     };
     (void)state;
@@ -305,17 +320,18 @@ static void test_growth(void **state)
         for (int k = 0; k < 6; k++)
             if (window(&g, row[i].d2[k]) != row[i].want[k])
                 fail_msg("row %zu, window %d", i, k);
-        assert_int_equal(g.n_runaways, 0); /* gamma_judge() decides about a runaway. */
+        assert_int_equal(g.n_runaways, 0); /* Only gamma_judge() counts runaways. */
     }
 }
 
-/* Only where the models have no more in common than strangers': D^2 > n2. */
+/* gamma_judge() finds a runaway only if the squared distance D^2 of the two models exceeds n2 =
+ * |a|^2 + |b|^2, as it does for unrelated models. */
 static void test_runaway(void **state)
 {
     struct gamma g;
     (void)state;
     gamma_init(&g, 0);
-    near(next(&g, 0.6), 0.6, 1e-12); /* delta 0.4 */
+    near(next(&g, 0.6), 0.6, 1e-12); /* The contraction delta is 0.4. */
     assert_false(window(&g, 1) || window(&g, 3));
     assert_true(window(&g, 9));
     assert_false(gamma_judge(&g, 9));
@@ -323,20 +339,21 @@ static void test_runaway(void **state)
     assert_false(gamma_judge(&g, (double)NAN));
     near(g.most, 1, 0);
     assert_int_equal(g.n_runaways, 0);
-    assert_true(window(&g, 27)); /* The distance still grows, so the edge is judged at each look. */
+    /* The distance still grows, so gamma_judge() must be called after each further window. */
+    assert_true(window(&g, 27));
     assert_true(gamma_judge(&g, 26.9));
     assert_int_equal(g.n_runaways, 1);
     near(g.most, 0.3, 1e-12);
-    near(g.value, 0.6, 1e-12); /* From the next exchange on. */
+    near(g.value, 0.6, 1e-12); /* The lower limit takes effect in the next exchange. */
     near(next(&g, 0.6), 0.3, 1e-12);
-    assert_false(window(&g, 81)); /* Two windows again before the next. */
+    assert_false(window(&g, 81)); /* After a runaway, two more windows with growth are needed. */
     assert_true(window(&g, 243));
     assert_true(gamma_judge(&g, 1));
-    near(next(&g, 0.6), 0.15, 1e-12); /* Under delta/2 = 0.2. */
+    near(next(&g, 0.6), 0.15, 1e-12); /* The limit forces gamma below delta/2 = 0.2. */
     assert_int_equal(g.n_runaways, 2);
 }
 
-/* The upper bound comes back by a hundredth an exchange, to 1 and no further. */
+/* After a runaway, the limit `most` rises by 1 % per exchange, up to 1. */
 static void test_recovery(void **state)
 {
     struct gamma g = {.value = 0.4, .delta = 0.4, .most = 1, .begun = true, .mark = 2};
@@ -346,11 +363,11 @@ static void test_recovery(void **state)
         double want = 0.2 * pow(1.01, t);
         near(next(&g, 0.6), want < 0.6 ? want : 0.6, 1e-12);
         near(g.most, want * 1.01 < 1 ? want * 1.01 : 1, 1e-12);
-        gamma_measured(&g, 1e9); /* rho is small: it goes as far as it may. */
+        gamma_measured(&g, 1e9); /* rho is small, so gamma rises as far as it may. */
     }
 }
 
-/* A fixed gamma is kept after a warning, because the user chose it. */
+/* A fixed gamma is kept after a runaway, because the user chose it. The runaway is only counted. */
 static void test_fixed_runs_away(void **state)
 {
     struct gamma g;
@@ -361,14 +378,15 @@ static void test_fixed_runs_away(void **state)
     assert_true(window(&g, 9));
     assert_false(gamma_judge(&g, 1));
     assert_int_equal(g.n_runaways, 1);
-    assert_false(window(&g, 27)); /* Counted anew. */
+    /* Counting of windows with growth starts again after a runaway. */
+    assert_false(window(&g, 27));
     assert_true(window(&g, 81));
     for (int t = 0; t < 3; t++)
         near(next(&g, 0.9), 0.7, 0);
 }
 
-/* The two ends are each other's mirror image and get the same bits, also
- * through codecs that change and runaways. */
+/* Both ends of an edge compute bitwise equal gammas from mirrored arguments, also after codec
+ * changes and runaways. */
 static void test_both_ends(void **state)
 {
     uint64_t runaways = 0, capped = 0;
@@ -406,8 +424,8 @@ static void test_both_ends(void **state)
     assert_true(runaways > 50 && capped > 1000);
 }
 
-/* The tenth root is the library's to the last digits, over the whole range
- * between the clips, and the clips lie where they should. */
+/* The rule's tenth root is accurate to 1e-14 in the whole range between the limits 0.9 and 1.05,
+ * and outside that range the limits apply. */
 static void test_tenth_root(void **state)
 {
     double worst = 0;

@@ -1,5 +1,5 @@
-/* tests/unit/gossip_layers.c -- the layers of a model, their sketches, and the distances
- * computed from the answers, compared with a simple reference; also cases without a result. */
+/* tests/unit/gossip_layers.c -- tests the division of a model into layers, their sketches, and the
+ * distances computed from them. */
 #include "gossip/exchange/layers.h"
 #include "gossip_seeds.h"
 #include "nn/math/rng.h"
@@ -18,7 +18,8 @@ static void add(struct segment *s, size_t *n, const char *name, size_t floats, b
     ++*n;
 }
 
-/* conv 7, its bias 3, a layer as long as goes as it is, one more than that, a large one, statistics. */
+/* Fills s with layers of 10 floats, of LAYERS_K + 1 (the most that are not sketched), of one more,
+ * and of 5000 floats, and with statistics. Returns the number of segments. */
 static size_t some_model(struct segment s[8])
 {
     size_t n = 0;
@@ -61,7 +62,8 @@ static void test_cut(void **state)
     assert_int_equal(l.n_floats, 0);
 }
 
-/* Whatever the number of layers, parts tile the trained model, and there are LAYERS_MAX at most. */
+/* For any number of layers, the parts cover the trained model without gaps, and there are at most
+ * LAYERS_MAX parts. */
 static void test_many_layers(void **state)
 {
     static struct segment s[MANY + 1];
@@ -83,7 +85,7 @@ static void test_many_layers(void **state)
             assert_true(l.part[i].n < 200000 && strlen(l.part[i].name) > 0);
         }
         assert_int_equal(at, s[n - 1].offset);
-        if (count == LAYERS_MAX + 1) { /* Two of the least went together. */
+        if (count == LAYERS_MAX + 1) { /* The two smallest layers share a part. */
             char most[LAYERS_NAME_MAX] = "";
             for (size_t i = 0; i < l.n; i++)
                 if (strlen(l.part[i].name) > strlen(most))
@@ -103,7 +105,8 @@ struct cast
     float *x[PEERS], *said[PEERS];
 };
 
-/* How far a peer's model is from the mean in one coordinate: more to one side, as if all had moved. */
+/* Returns the distance of a peer's model from the mean in coordinate k. Most are positive, as if
+ * all peers had moved to one side. */
 static double far(struct rng *r, size_t k)
 {
     return 0.5 + (k < 300 ? 3 : 1) * rng_normal(r);
@@ -123,7 +126,7 @@ static void cast_open(struct cast *c, uint64_t seed, double apart)
         c->x[i] = malloc((c->dim + 9) * sizeof(float));
         c->said[i] = malloc(c->l.n_floats * sizeof(float));
         assert_true(c->x[i] != NULL && c->said[i] != NULL);
-        for (size_t k = 0; k < c->dim; k++) /* Each of another size. */
+        for (size_t k = 0; k < c->dim; k++) /* Each peer has another distance from the mean. */
             c->x[i][k] = mean[k] + (float)(apart * (double)(i + 1) * far(&r, k));
         layers_sketch(&c->l, 77 + seed, c->x[i], c->said[i]);
     }
@@ -138,7 +141,7 @@ static void cast_close(struct cast *c)
     }
 }
 
-/* Straight from the definition. */
+/* Reference: computes the figures directly from their definition. */
 static struct layers_figure stupid(float *const *x, size_t offset, size_t n)
 {
     struct layers_figure f = {.apart = -1};
@@ -203,8 +206,8 @@ static void test_exact(void **state)
 
 static double off2, n_off;
 
-/* With sketches, small parts are exact and others are within four stated errors, which are not
- * smaller than the real ones. */
+/* Figures from sketches are exact for small parts. For the others the error is within four stated
+ * errors, and the stated errors are realistic. */
 static void check_sketches(uint64_t seed)
 {
     struct cast c;
@@ -235,12 +238,12 @@ static void test_sketches(void **state)
     off2 = n_off = 0;
     for_seeds(check_sketches, 30);
     print_message("rms of %.0f errors in the stated one: %.2f\n", n_off, sqrt(off2 / n_off));
-    assert_true(off2
-                <= 1.2 * n_off); /* The mean of n squares of 1: 90 of them are within 1 +- 0.15. */
+    /* The mean of about 90 squared errors, in units of the stated error, is within 1 +- 0.15. */
+    assert_true(off2 <= 1.2 * n_off);
 }
 
-/* If models differ by less than sketches can measure, there is no figure, except for exact
- * parts. A model that is not finite has no figure. */
+/* If models differ by less than sketches can measure, there is no figure, except for exact parts. A
+ * model that is not finite has no figure. */
 static void test_unknown(void **state)
 {
     struct cast c;

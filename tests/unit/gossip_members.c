@@ -1,4 +1,4 @@
-/* tests/unit/gossip_members.c -- the rules of membership, one by one. */
+/* tests/unit/gossip_members.c -- tests each rule of the membership protocol on one member table. */
 #include "tests/unit/gossip_toy.h"
 
 static void test_open(void **state)
@@ -41,8 +41,7 @@ static void test_order(void **state)
         assert_string_equal(members_at(m, i)->record->name, want[i]);
     }
     check_invariants(m);
-
-    /* Equal names: by id. A new name: another place, another view. */
+    /* Equal names are sorted by id. A new name changes the member's place and the view. */
     uint64_t view = members_view(m);
     struct record r = unsigned_record(10, 2);
     strcpy(r.name, "a");
@@ -61,38 +60,38 @@ static void test_merge_verdicts(void **state)
     (void)state;
     struct members *m = open_knowing(2);
     drain(m);
-    members_expect(m, (struct record[]){record(1, 5), record(9, 5)}, 2); /* One is unknown. */
+    members_expect(m, (struct record[]){record(1, 5), record(9, 5)}, 2); /* Peer 9 is unknown. */
     assert_int_equal(merge(m, record(1, 1)), MEMBERS_OLD);
     assert_int_equal(merge(m, record(1, 0)), MEMBERS_OLD);
     struct record r = record(1, 5);
     r.signature[0] ^= 1;
     assert_int_equal(merge(m, r), MEMBERS_FORGED);
     r = record(1, 5);
-    strcpy(r.address[0], "10.9.9.9:7100"); /* Signed, then changed. */
+    strcpy(r.address[0], "10.9.9.9:7100"); /* The record is changed after it was signed. */
     assert_int_equal(merge(m, r), MEMBERS_FORGED);
     r = record(9, 5);
     r.signature[63] ^= 0x80;
     assert_int_equal(merge(m, r), MEMBERS_FORGED);
     r = record(2, 5);
-    memcpy(r.id, id_of(1), sizeof r.id); /* Another's words under peer-1's id. */
+    memcpy(r.id, id_of(1), sizeof r.id); /* The record of peer 2 carries the id of peer 1. */
     assert_int_equal(merge(m, r), MEMBERS_FORGED);
     assert_int_equal(members_count(m), 3);
     assert_int_equal(members_find(m, id_of(1))->record->incarnation, 1);
     struct wire_members out = batch();
-    assert_false(members_dirty(m, &out, WIRE_BATCH_MAX)); /* Nothing was changed. */
+    assert_false(members_dirty(m, &out, WIRE_BATCH_MAX)); /* Rejected records are not sent on. */
     assert_int_equal(merge(m, record(1, 5)), MEMBERS_NEWS);
     r = record(1, 5);
-    r.incarnation = 7; /* Other words under a signature that has been found good. */
+    r.incarnation = 7; /* The changed record keeps a signature that was verified before. */
     assert_int_equal(merge(m, r), MEMBERS_FORGED);
     assert_int_equal(merge(m, record(1, UINT64_MAX)), MEMBERS_NEWS);
     assert_int_equal(merge(m, record(1, 6)), MEMBERS_OLD);
     assert_true(members_dirty(m, &out, WIRE_BATCH_MAX));
-    assert_int_equal(out.n_records, 1); /* The last word, once. */
+    assert_int_equal(out.n_records, 1); /* Only the newest record is sent, once. */
     assert_int_equal(out.records[0].incarnation, UINT64_MAX);
     members_close(m);
 }
 
-/* Equal names do not make equal members: the view tells them apart. */
+/* Two members with equal names but different ids give different views. */
 static void test_view_goes_by_ids(void **state)
 {
     (void)state;
@@ -106,7 +105,7 @@ static void test_view_goes_by_ids(void **state)
     members_close(n);
 }
 
-/* Equal incarnations, different contents: all keep the same one. */
+/* All tables keep the same one of two records with equal incarnation but different contents. */
 static void test_ties(void **state)
 {
     (void)state;
@@ -119,12 +118,12 @@ static void test_ties(void **state)
     merge(n, all[1]), merge(n, all[0]);
     assert_int_equal(members_find(m, id_of(1))->record->boot,
                      members_find(n, id_of(1))->record->boot);
-    assert_int_equal(merge(m, all[2]), MEMBERS_NEWS); /* LEFT is final. */
+    assert_int_equal(merge(m, all[2]), MEMBERS_NEWS); /* LEFT is final within an incarnation. */
     assert_int_equal(merge(m, all[0]), MEMBERS_OLD);
     assert_int_equal(merge(m, all[1]), MEMBERS_OLD);
     assert_int_equal(state_of(m, 1), MEMBER_LEFT);
     assert_false(is_vertex(m, 1));
-    /* Only a new incarnation is accepted. */
+    /* Only a record with a higher incarnation brings the member back. */
     assert_int_equal(merge(m, record(1, 5)), MEMBERS_NEWS);
     assert_int_equal(state_of(m, 1), MEMBER_ALIVE);
     assert_true(is_vertex(m, 1));
@@ -143,13 +142,13 @@ static void test_about_me(void **state)
     forged.signature[1] ^= 1;
     assert_int_equal(merge(m, forged), MEMBERS_FORGED);
     assert_int_equal(members_self(m)->incarnation, 10);
-    assert_int_equal(merge(m, record(0, 20)), MEMBERS_ABOUT_ME); /* A former life. */
+    assert_int_equal(merge(m, record(0, 20)), MEMBERS_ABOUT_ME); /* Record of an earlier process. */
     assert_int_equal(members_self(m)->incarnation, 21);
     struct record clone = unsigned_record(0, 21);
     clone.boot = 99;
     assert_int_equal(merge(m, signed_record(clone)), MEMBERS_ABOUT_ME);
-    assert_int_equal(members_self(m)->incarnation, 1022); /* Clear of its older words. */
-    /* The record is signed again, and is news. */
+    assert_int_equal(members_self(m)->incarnation, 1022); /* Exceeds the clone's incarnation. */
+    /* This peer's record is signed again and will be sent to the others. */
     struct record now = unsigned_record(0, 1022);
     now.over = 99;
     now = signed_record(now);
@@ -159,7 +158,7 @@ static void test_about_me(void **state)
     assert_int_equal(out.records[0].incarnation, 1022);
     assert_int_equal(merge(m, record(0, UINT64_MAX - 1)), MEMBERS_ABOUT_ME);
     assert_int_equal(members_self(m)->incarnation, UINT64_MAX);
-    clone.incarnation = UINT64_MAX; /* Nothing is above: no overflow. */
+    clone.incarnation = UINT64_MAX; /* The largest incarnation must not overflow. */
     assert_int_equal(merge(m, signed_record(clone)), MEMBERS_ABOUT_ME);
     assert_int_equal(members_self(m)->incarnation, UINT64_MAX);
     members_set_state(m, RECORD_FINISHED);
@@ -176,8 +175,8 @@ static bool next_news(struct members *m, struct wire_members *out)
     return members_dirty(m, out, WIRE_BATCH_MAX);
 }
 
-/* A listener does not get news that it sent or received itself, and what all members know is not
- * news. */
+/* A listener is not sent records that it has sent itself or was sent before. Records that all
+ * listeners know are sent to none. */
 static void test_listeners(void **state)
 {
     (void)state;
@@ -186,7 +185,7 @@ static void test_listeners(void **state)
     drain(m);
     members_audience(m, 3);
     merge(m, record(1, 5));
-    members_heard(m, 0, &(struct record){.n_addresses = 0}); /* The record belongs to no member. */
+    members_heard(m, 0, &(struct record){.n_addresses = 0}); /* No member has this record. */
     struct record said = record(1, 5), older = record(1, 4);
     members_heard(m, 0, &older);
     members_heard(m, 0, &said);
@@ -194,9 +193,9 @@ static void test_listeners(void **state)
     assert_int_equal(out.n_records, 1);
     assert_int_equal(members_known(m, 0), 1);
     assert_int_equal(members_known(m, 1), 0);
-    assert_int_equal(members_known(m, 1), 1); /* The listener has received it. */
+    assert_int_equal(members_known(m, 1), 1); /* The first call has marked the record as sent. */
     assert_int_equal(members_known(m, MEMBERS_LISTENERS), 0);
-    merge(m, record(1, 6)); /* A newer record, which no listener knows. */
+    merge(m, record(1, 6)); /* No listener knows this newer record. */
     assert_true(next_news(m, &out));
     assert_int_equal(members_known(m, 0), 0);
     said = record(1, 7);
@@ -204,14 +203,14 @@ static void test_listeners(void **state)
     members_heard(m, 0, &said);
     members_heard(m, 1, &said);
     assert_false(next_news(m, &out));
-    members_audience(m, 0); /* A listener without a slot needs the news. */
+    members_audience(m, 0); /* An audience of 0: not all listeners are tracked. */
     merge(m, record(1, 8));
     members_heard(m, 0, &said);
     assert_true(next_news(m, &out));
     members_close(m);
 }
 
-/* After all news were sent nothing is left, except for a new listener. */
+/* A listener is sent each record once. A new listener in its place is sent all of them. */
 static void test_tell(void **state)
 {
     (void)state;
@@ -232,7 +231,7 @@ static void test_tell(void **state)
     assert_true(members_tell(m, 4, &cursor, &out, WIRE_BATCH_MAX));
     assert_int_equal(out.n_records, members_count(m));
     members_listener(m, 4, false);
-    /* The listener has the records that all members were given at the start. */
+    /* A listener that is a member knows the records that all members were given at the start. */
     members_listener(m, 4, true);
     cursor = 0;
     assert_true(members_tell(m, 4, &cursor, &out, WIRE_BATCH_MAX));
@@ -246,16 +245,17 @@ static void test_refute(void **state)
     struct members *m = open_knowing(2);
     drain(m);
     assert_int_equal(accused(m, accusation(0, 1, 0), 0), MEMBERS_OLD);
-    assert_int_equal(accused(m, accusation(0, 1, 2), 0), MEMBERS_OLD); /* We never said 2. */
+    /* This peer has not announced incarnation 2 yet, so an accusation of it is ignored. */
+    assert_int_equal(accused(m, accusation(0, 1, 2), 0), MEMBERS_OLD);
     assert_int_equal(accused(m, accusation(0, 1, UINT64_MAX), 0), MEMBERS_OLD);
     struct accusation forged = accusation(0, 1, 1);
     forged.signature[7] ^= 1;
     assert_int_equal(accused(m, forged, 0), MEMBERS_FORGED);
-    assert_int_equal(accused(m, accusation(0, 9, 1), 0), MEMBERS_OLD); /* A stranger's. */
+    assert_int_equal(accused(m, accusation(0, 9, 1), 0), MEMBERS_OLD); /* The accuser is unknown. */
     assert_int_equal(members_self(m)->incarnation, 1);
     assert_int_equal(accused(m, accusation(0, 1, 1), 0), MEMBERS_ABOUT_ME);
     assert_int_equal(members_self(m)->incarnation, 2);
-    assert_int_equal(accused(m, accusation(0, 2, 1), 0), MEMBERS_OLD); /* Answered. */
+    assert_int_equal(accused(m, accusation(0, 2, 1), 0), MEMBERS_OLD); /* An outdated accusation. */
     assert_int_equal(state_of(m, 0), MEMBER_ALIVE);
     struct wire_members out = batch();
     assert_true(members_dirty(m, &out, WIRE_BATCH_MAX));
@@ -278,16 +278,16 @@ static void test_suspect_then_dead(void **state)
     assert_int_equal(state_of(m, 1), MEMBER_SUSPECT);
     assert_true(is_vertex(m, 1));
     assert_int_equal(members_view(m), all);
-    assert_int_equal(accused(m, accusation(1, 2, 1), 200), MEMBERS_OLD); /* Counted once. */
+    /* A repeated accusation by the same member has no effect. */
+    assert_int_equal(accused(m, accusation(1, 2, 1), 200), MEMBERS_OLD);
     assert_int_equal(members_tick(m, 100 + TOY_SUSPECT_US - 1), 100 + TOY_SUSPECT_US);
     assert_int_equal(state_of(m, 1), MEMBER_SUSPECT);
     assert_int_equal(members_tick(m, 100 + TOY_SUSPECT_US), INT64_MAX);
     assert_int_equal(state_of(m, 1), MEMBER_DEAD);
     assert_false(is_vertex(m, 1));
     assert_true(members_view(m) != all);
-    assert_int_equal(members_count(m), 5); /* Never forgotten. */
-
-    /* A second accuser shortens it, a third changes nothing. */
+    assert_int_equal(members_count(m), 5); /* Dead members stay in the table. */
+    /* A second accuser shortens the time until the suspect is dead. A third one changes nothing. */
     assert_int_equal(accused(m, accusation(2, 3, 1), 0), MEMBERS_NEWS);
     assert_int_equal(members_tick(m, 10), TOY_SUSPECT_US);
     assert_int_equal(accused(m, accusation(2, 4, 1), SECOND), MEMBERS_NEWS);
@@ -298,9 +298,8 @@ static void test_suspect_then_dead(void **state)
     assert_int_equal(accused(m, accusation(3, 4, 1), 0), MEMBERS_NEWS);
     assert_int_equal(accused(m, accusation(3, 2, 1), TOY_SUSPECT_US - 5), MEMBERS_NEWS);
     assert_int_equal(members_tick(m, TOY_SUSPECT_US - 5),
-                     TOY_SUSPECT_US); /* The time never becomes longer. */
-
-    /* A newer word brings the dead back, and the old accusations are void. */
+                     TOY_SUSPECT_US); /* A second accuser never delays the death of a suspect. */
+    /* A higher incarnation makes a dead member alive and old accusations void. */
     assert_int_equal(merge(m, record(1, 2)), MEMBERS_NEWS);
     assert_int_equal(state_of(m, 1), MEMBER_ALIVE);
     assert_int_equal(members_find(m, id_of(1))->n_accusers, 0);
@@ -316,28 +315,25 @@ static void test_bad_accusations(void **state)
     (void)state;
     struct members *m = open_knowing(2);
     drain(m);
-    assert_int_equal(accused(m, accusation(1, 1, 1), 0),
-                     MEMBERS_FORGED); /* A member cannot accuse itself. */
-    assert_int_equal(accused(m, accusation(9, 1, 1), 0),
-                     MEMBERS_OLD); /* The accused member is not known. */
-    assert_int_equal(accused(m, accusation(1, 9, 1), 0),
-                     MEMBERS_OLD); /* The accusing member is not known. */
+    assert_int_equal(accused(m, accusation(1, 1, 1), 0), MEMBERS_FORGED); /* A self-accusation. */
+    assert_int_equal(accused(m, accusation(9, 1, 1), 0), MEMBERS_OLD); /* The accused is unknown. */
+    assert_int_equal(accused(m, accusation(1, 9, 1), 0), MEMBERS_OLD); /* The accuser is unknown. */
     struct accusation a = accusation(1, 2, 1);
     a.signature[0] ^= 1;
     assert_int_equal(accused(m, a, 0), MEMBERS_FORGED);
     a = accusation(1, 2, 0);
-    a.incarnation = 1; /* Signed for another incarnation. */
+    a.incarnation = 1; /* The signature is for incarnation 0. */
     assert_int_equal(accused(m, a, 0), MEMBERS_FORGED);
     merge(m, record_in(2, 2, RECORD_LEFT));
-    /* The member said itself that it left. */
+    /* A member cannot be accused if its own record says LEFT. */
     assert_int_equal(accused(m, accusation(2, 1, 2), 0), MEMBERS_OLD);
     assert_int_equal(state_of(m, 1), MEMBER_ALIVE);
     assert_int_equal(state_of(m, 2), MEMBER_LEFT);
     members_close(m);
 }
 
-/* An accusation may overtake the record it speaks of: it waits, unsaid; and it
- * cannot keep one that stands from being heard. */
+/* An accusation of a later incarnation is stored, and sent only after the record of that
+ * incarnation has arrived. It must not take the place of one that names the present incarnation. */
 static void test_accusation_waits(void **state)
 {
     (void)state;
@@ -354,13 +350,14 @@ static void test_accusation_waits(void **state)
     assert_int_equal(out.n_records, 1);
     assert_int_equal(out.n_accusations, 1);
     assert_int_equal(accused(m, accusation(1, 4, 7), 0),
-                     MEMBERS_NEWS); /* In the waiting one's seat. */
+                     MEMBERS_NEWS); /* A stored accusation makes room for this one. */
     assert_int_equal(members_find(m, id_of(1))->n_accusers, 2);
     members_tick(m, TOY_CONFIRMED_US);
     assert_int_equal(state_of(m, 1), MEMBER_DEAD);
     members_close(m);
 
-    m = open_knowing(3); /* Dead as 1, and accused as 7 already: suspect, not dead. */
+    /* A dead member that is already accused in its next incarnation becomes suspect, not dead. */
+    m = open_knowing(3);
     accused(m, accusation(1, 2, 1), 0);
     accused(m, accusation(1, 3, 7), 0);
     members_tick(m, TOY_SUSPECT_US);
@@ -378,9 +375,10 @@ static void test_session_overrides(void **state)
     struct members *m = open_knowing(3);
     drain(m);
     members_session(m, id_of(1), true, 0);
-    assert_int_equal(accused(m, accusation(1, 2, 1), 0), MEMBERS_NEWS); /* Passed on, */
+    /* An accusation of a member with a live session is stored and forwarded. */
+    assert_int_equal(accused(m, accusation(1, 2, 1), 0), MEMBERS_NEWS);
     assert_int_equal(accused(m, accusation(1, 3, 1), 0), MEMBERS_NEWS);
-    assert_int_equal(state_of(m, 1), MEMBER_ALIVE); /* The accusation is known but not believed. */
+    assert_int_equal(state_of(m, 1), MEMBER_ALIVE); /* A live session overrides accusations. */
     assert_int_equal(members_tick(m, 100 * (int64_t)SECOND), INT64_MAX);
     assert_int_equal(state_of(m, 1), MEMBER_ALIVE);
     struct wire_members out = batch();
@@ -399,18 +397,18 @@ static void test_session_overrides(void **state)
     assert_int_equal(members_tick(m, 51), 50 + TOY_CONFIRMED_US);
     members_tick(m, 50 + TOY_CONFIRMED_US);
     assert_int_equal(state_of(m, 1), MEMBER_DEAD);
-    members_session(m, id_of(1), true, 0); /* The dead answer. */
+    members_session(m, id_of(1), true, 0); /* A session revives a dead member. */
     assert_int_equal(state_of(m, 1), MEMBER_ALIVE);
     assert_true(is_vertex(m, 1));
     assert_int_equal(merge(m, record(1, 2)), MEMBERS_NEWS);
-    members_session(m, id_of(1), false, 0); /* Refuted meanwhile. */
+    members_session(m, id_of(1), false, 0); /* The accusations were refuted meanwhile. */
     assert_int_equal(state_of(m, 1), MEMBER_ALIVE);
 
     members_session(m, id_of(2), true, 0);
     assert_int_equal(merge(m, record_in(2, 2, RECORD_LEFT)), MEMBERS_NEWS);
-    /* A member's own record has precedence over accusations. */
+    /* A record that says LEFT has precedence over a live session. */
     assert_int_equal(state_of(m, 2), MEMBER_LEFT);
-    /* The identity is unknown, so nothing happens. */
+    /* A session with an unknown id, or with this peer's own id, has no effect. */
     members_session(m, id_of(77), true, 0);
     members_session(m, id_of(0), true, 0);
     assert_false(members_find(m, id_of(0))->connected);
@@ -438,12 +436,12 @@ static void test_we_accuse(void **state)
     assert_memory_equal(&out.accusations[0], &want, sizeof want);
 
     assert_int_equal(accused(m, accusation(2, 3, 1), 0), MEMBERS_NEWS);
-    members_accuse(m, id_of(2), SECOND); /* We confirm. */
+    members_accuse(m, id_of(2), SECOND); /* This peer is the second accuser. */
     assert_int_equal(members_find(m, id_of(2))->n_accusers, 2);
     assert_int_equal(members_tick(m, SECOND), SECOND + TOY_CONFIRMED_US);
     members_tick(m, TOY_SUSPECT_US * 2);
     drain(m);
-    members_accuse(m, id_of(1), 0); /* Dead already. */
+    members_accuse(m, id_of(1), 0); /* The member is dead already. */
     merge(m, record_in(3, 2, RECORD_LEFT));
     drain(m);
     members_accuse(m, id_of(3), 0);
@@ -461,7 +459,7 @@ static void test_finished(void **state)
     accused(m, accusation(1, 2, 2), 0);
     members_tick(m, TOY_SUSPECT_US);
     assert_int_equal(state_of(m, 1), MEMBER_DEAD);
-    assert_true(is_vertex(m, 1)); /* Dead, but done: it counts. */
+    assert_true(is_vertex(m, 1)); /* A finished member stays a vertex when it dies. */
     assert_int_equal(members_view(m), all);
     assert_int_equal(merge(m, record_in(1, 3, RECORD_LEFT)), MEMBERS_NEWS);
     assert_false(is_vertex(m, 1));
@@ -493,19 +491,19 @@ static void test_own_record(void **state)
     drain(m);
     assert_true(members_add_address(m, "[::1]:7100"));
     assert_int_equal(members_self(m)->incarnation, 2);
-    assert_false(members_add_address(m, "[::1]:7100")); /* Known. */
+    assert_false(members_add_address(m, "[::1]:7100")); /* The address is listed already. */
     assert_false(members_add_address(m, "[::1]:0"));
     assert_false(members_add_address(m, ""));
     assert_true(members_add_address(m, "b:1"));
     assert_true(members_add_address(m, "c:1"));
-    assert_false(members_add_address(m, "d:1")); /* Full. */
+    assert_false(members_add_address(m, "d:1")); /* The address list is full. */
     assert_int_equal(members_self(m)->incarnation, 4);
     members_set_state(m, RECORD_RUNNING);
     assert_int_equal(members_self(m)->incarnation, 4);
     members_set_state(m, RECORD_FINISHED);
     assert_int_equal(members_self(m)->incarnation, 5);
     members_set_state(m, RECORD_LEFT);
-    assert_true(is_vertex(m, 0)); /* To ourselves, always. */
+    assert_true(is_vertex(m, 0)); /* A peer is always a vertex in its own table. */
     struct record r = *members_self(m);
     struct members *other = open_in(NULL, 1, 1);
     assert_int_equal(merge(other, r), MEMBERS_NEWS);
@@ -556,7 +554,7 @@ static void test_full(void **state)
     assert_int_equal(members_count(m), WIRE_MEMBERS_MAX);
     assert_int_equal(merge(m, record(1500, 1)), MEMBERS_FULL);
     assert_int_equal(merge(m, record_in(1500, 1, RECORD_LEFT)), MEMBERS_FULL);
-    assert_int_equal(merge(m, record(1, 2)), MEMBERS_NEWS); /* Known ones go on. */
+    assert_int_equal(merge(m, record(1, 2)), MEMBERS_NEWS); /* Known members are still updated. */
     check_invariants(m);
     assert_int_equal(merge(m, record_in(700, 2, RECORD_LEFT)), MEMBERS_NEWS);
     assert_int_equal(merge(m, record_in(1500, 1, RECORD_LEFT)), MEMBERS_FULL);

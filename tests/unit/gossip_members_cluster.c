@@ -1,8 +1,9 @@
-/* tests/unit/gossip_members_cluster.c -- many tables: shared records, random orders, a cluster. */
+/* tests/unit/gossip_members_cluster.c -- tests many member tables: shared records, random orders of
+ * arrival, and a simulated cluster. */
 #include "tests/unit/gossip_seeds.h"
 #include "tests/unit/gossip_toy.h"
 
-/* All tables hold one and the same copy of each record that the first has. */
+/* Asserts that all n tables refer to one copy of each record, except for their own records. */
 static void assert_shared(struct members *const *m, uint32_t n)
 {
     size_t self = 0;
@@ -20,7 +21,7 @@ static void assert_shared(struct members *const *m, uint32_t n)
     assert_int_equal(self, 1);
 }
 
-/* Many tables, one set of records: each is kept and verified once. */
+/* 20 tables share one store of records. Each record is stored and verified once. */
 static void test_shared_records(void **state)
 {
     (void)state;
@@ -41,7 +42,7 @@ static void test_shared_records(void **state)
     struct record forged = record(5, 2);
     forged.signature[40] ^= 1;
     assert_int_equal(merge(m[0], forged), MEMBERS_FORGED);
-    forged = record(5, 1); /* A kept signature under other words. */
+    forged = record(5, 1); /* A changed record with a signature that was verified before. */
     forged.incarnation = 9;
     assert_int_equal(merge(m[0], forged), MEMBERS_FORGED);
     for (uint32_t t = 0; t < TABLES; t++)
@@ -49,14 +50,13 @@ static void test_shared_records(void **state)
     assert_shared(m, TABLES);
     for (uint32_t t = 0; t < TABLES; t++)
         members_close(m[t]);
-    records_close(set); /* Asserts that no reference is left. */
+    records_close(set); /* records_close() asserts that no reference is left. */
 }
 
-/* ---- Random rumours in random orders, against a reference that keeps them
- * all and looks through them. ---- */
+/* ---- Random statements in random orders, against a reference that stores all of them. ---- */
 
 enum {
-    N_PEERS = 8, /* Members 1..8; the tables are 0's. */
+    N_PEERS = 8, /* Members 1..8. The tables belong to member 0. */
     N_RUMOURS = 120,
     N_TABLES = 4
 };
@@ -104,8 +104,7 @@ static void hear(struct members *m, const struct rumour *x)
         members_vouched(m, &x->vouch);
 }
 
-/* Returns the state of a member in the reference: its last record, and the number of its
- * accusers. */
+/* Reference: returns the valid record of a member, the highest by incarnation, state and bytes. */
 static const struct record *ref_record(const struct rumour *all, uint32_t who)
 {
     const struct record *best = NULL;
@@ -177,7 +176,8 @@ static void check_random(uint64_t seed)
             hear(m[t], &all[i]);
             members_know(m[t], id_of(i + 1), 0);
         }
-        for (uint32_t pass = 0; pass < 2; pass++) { /* Twice: nothing is lost for good. */
+        /* The second pass repeats statements that had no effect in the first one. */
+        for (uint32_t pass = 0; pass < 2; pass++) {
             rng_shuffle(&r, order, N_RUMOURS);
             for (uint32_t i = 0; i < N_RUMOURS; i++)
                 hear(m[t], &all[order[i]]);
@@ -197,8 +197,8 @@ static void test_random_orders(void **state)
     for_seeds(check_random, 60);
 }
 
-/* ---- Endorsements in random orders, against a reference that removes one member after the
- * other and checks which others are still reached. ---- */
+/* ---- Endorsements in random orders, against a reference that removes one member after the other
+ * and checks which others are still reached. ---- */
 
 enum { N_GRAPH = 28, N_ARROWS = 70 };
 
@@ -207,7 +207,8 @@ struct arrows
     uint32_t from[N_ARROWS], to[N_ARROWS], n;
 };
 
-/* How many arrows away from 0 each is without `but`; UINT32_MAX: not to be reached. */
+/* Sets away[i] to the distance of member i from member 0, in endorsements, if member `but` is
+ * removed. UINT32_MAX: not reached. */
 static void ref_reach(const struct arrows *a, uint32_t but, uint32_t *away)
 {
     for (uint32_t i = 0; i < N_GRAPH; i++)
@@ -218,7 +219,8 @@ static void ref_reach(const struct arrows *a, uint32_t but, uint32_t *away)
                 away[a->to[k]] = d + 1;
 }
 
-/* cut[v][x]: x is reached through v only. */
+/* Sets cut[v][x] if member x is reached only through member v. Sets `away` to the distances without
+ * a removal. */
 static void ref_cuts(const struct arrows *a, bool cut[N_GRAPH][N_GRAPH], uint32_t *away)
 {
     uint32_t without[N_GRAPH];
@@ -230,8 +232,8 @@ static void ref_cuts(const struct arrows *a, bool cut[N_GRAPH][N_GRAPH], uint32_
     }
 }
 
-/* Returns the first member on the path to x without which x is not reached. Returns x if there
- * is none. */
+/* Returns the gate of member x: the member nearest to 0 through which all paths to x lead. Returns
+ * x if no such member exists. */
 static uint32_t ref_gate(bool cut[N_GRAPH][N_GRAPH], uint32_t x)
 {
     for (uint32_t v = 1; v < N_GRAPH; v++) {
@@ -254,7 +256,7 @@ static void ref_counts(const struct arrows *a, bool *counts)
         n_firm += away[x] != UINT32_MAX && gate[x] == x;
     }
     for (uint32_t x = 1; x < N_GRAPH; x++) {
-        uint32_t before = 0; /* Number of members behind the same gate that come first. */
+        uint32_t before = 0; /* Number of members behind the same gate that are preferred to x. */
         for (uint32_t y = 1; y < N_GRAPH; y++)
             before += away[y] != UINT32_MAX && gate[y] == gate[x] && gate[y] != y
                       && (away[y] < away[x]
@@ -264,7 +266,7 @@ static void ref_counts(const struct arrows *a, bool *counts)
     }
 }
 
-/* Some members have many vouches, and some hang together by few. */
+/* Makes a random graph in which some members have many endorsements and others few. */
 static void random_arrows(struct rng *r, struct arrows *a)
 {
     uint32_t crowd = 4 + (uint32_t)rng_below(r, N_GRAPH - 4);
@@ -320,8 +322,7 @@ static void test_vouches(void **state)
     for_seeds(check_vouches, 400);
 }
 
-/* ---- A cluster: tables that send each other their news, as real messages
- * over the links of a ring with chords, some of it late. ---- */
+/* ---- A cluster whose tables send each other their news over the links of a ring. ---- */
 
 enum { N_CLUSTER = 24, NEIGHBOURS = 4 };
 
@@ -356,7 +357,7 @@ static void deliver(struct cluster *c, uint32_t to, const struct wire_members *n
         assert_true(members_accused(c->m[to], &batch.accusations[i], c->now_us) != MEMBERS_FORGED);
 }
 
-/* All members pass on their news in random order until there is none. */
+/* All members send their news to their neighbours, in random order, until no news is left. */
 static void spread(struct cluster *c)
 {
     bool any = true;
@@ -394,7 +395,8 @@ static void set_session(struct cluster *c, uint32_t i, uint32_t k, bool up)
     members_vouch(c->m[k], c->now_us);
 }
 
-/* Exchanges HELLO messages: the two peers know each other, and no news about them was sent yet. */
+/* Begins a session between two peers. Each of them merges the record of the other, as after a
+ * HELLO. */
 static void introduce(struct cluster *c, uint32_t i, uint32_t k)
 {
     members_merge(c->m[i], members_self(c->m[k]), c->now_us);
@@ -432,8 +434,8 @@ static void check_cluster(uint64_t seed)
     check_agreed(&c, 3, MEMBER_ALIVE);
     uint64_t whole = members_view(c.m[0]);
 
-    /* One of the five links of a peer breaks. A neighbour accuses the peer, and the peer
-     * refutes. It is alive for all members, and none took it for dead. */
+    /* One of the four links of peer 5 breaks. Peer 6 accuses peer 5, and peer 5 refutes. It must be
+     * alive in all tables, and none may declare it dead. */
     set_session(&c, 5, 6, false);
     members_accuse(c.m[6], id_of(5), c.now_us);
     assert_int_equal(state_of(c.m[6], 5), MEMBER_SUSPECT);
@@ -444,7 +446,7 @@ static void check_cluster(uint64_t seed)
     check_agreed(&c, 5, MEMBER_ALIVE);
     assert_int_equal(members_view(c.m[9]), whole);
 
-    /* 3 dies: all its neighbours say so. */
+    /* Peer 3 dies, and all its neighbours accuse it. */
     c.down[3] = true;
     for (uint32_t e = 0; e < NEIGHBOURS; e++) {
         uint32_t k = neighbour(3, e);
@@ -454,12 +456,12 @@ static void check_cluster(uint64_t seed)
     spread(&c);
     check_agreed(&c, 3, MEMBER_SUSPECT);
     assert_int_equal(members_view(c.m[9]), whole);
-    tick_all(&c, TOY_CONFIRMED_US); /* Two accusers are known to all. */
+    tick_all(&c, TOY_CONFIRMED_US); /* All tables know two accusers. */
     check_agreed(&c, 3, MEMBER_DEAD);
     assert_true(members_view(c.m[9]) != whole);
 
-    /* The peer comes back over one link. The batch of records tells it that it is accused; it
-     * refutes, and is alive for all members. */
+    /* Peer 3 comes back over one link. The batch of records contains the accusations of it. Peer 3
+     * refutes them, and must be alive in all tables. */
     c.down[3] = false;
     set_session(&c, 3, 4, true);
     struct wire_members news = batch();
@@ -469,7 +471,7 @@ static void check_cluster(uint64_t seed)
     check_agreed(&c, 3, MEMBER_ALIVE);
     assert_int_equal(members_view(c.m[9]), whole);
 
-    /* It leaves. */
+    /* Peer 3 leaves the cluster. */
     members_set_state(c.m[3], RECORD_LEFT);
     spread(&c);
     c.down[3] = true;

@@ -1,11 +1,13 @@
-/* tests/unit/gossip_mixer.c -- averaging of compressed updates: the textbook's
- * numbers in step, its accounts in any order, DGC's rule, the consensus phase. */
+/* tests/unit/gossip_mixer.c -- tests the mixer `average`, which averages compressed model updates.
+ *
+ * Tested are agreement with the textbook algorithm in lock step, that no update is lost in any
+ * order of events, the momentum masking of DGC, and the consensus phase. */
 #define WORLD_MOST 8
 #include "gossip_choco_world.h"
 
 #include "nn/train/optimiser.h"
 
-static struct world w; /* Too large for a stack. */
+static struct world w; /* Static, because struct world is too large for a stack. */
 
 static void open_average(uint32_t n, const char *spec, bool error_feedback)
 {
@@ -19,7 +21,7 @@ static void open_average(uint32_t n, const char *spec, bool error_feedback)
 static void test_table(void **state)
 {
     (void)state;
-    assert_string_equal(mixer_all[0]->name, "choco"); /* The default of a NULL. */
+    assert_string_equal(mixer_all[0]->name, "choco"); /* The default mixer is choco. */
     assert_ptr_equal(mixer_all[1], &mixer_average);
     assert_false(mixer_all[0]->updates);
     assert_string_equal(mixer_all[2]->name, "dpsgd");
@@ -33,7 +35,8 @@ static void test_table(void **state)
 
 /* ---- in step ---- */
 
-/* Peer i minimises |D (x - c_i)|^2 / 2, D diagonal from 1/4 to 1. */
+/* Peer i minimises a quadratic with its minimum at centre(i) and second derivatives from 1/4 to
+ * 1. */
 static float centre(uint32_t i, size_t k)
 {
     return 2 * rng_unit_at(rng_key(i, RNG_TEST, 5, 0), k) - 1;
@@ -45,7 +48,7 @@ static void descend(uint32_t i, float *x)
         x[k] -= 0.1f * (0.25f + 0.75f * (float)k / DIM) * (x[k] - centre(i, k));
 }
 
-static float seen[MOST][DIM]; /* Each peer's x as mixed, before its step. */
+static float seen[MOST][DIM]; /* x of each peer after mixing and before its local step. */
 
 static void local_quadratic(struct world *world, uint32_t i, float *x)
 {
@@ -54,7 +57,8 @@ static void local_quadratic(struct world *world, uint32_t i, float *x)
     descend(i, x);
 }
 
-/* Stich, Cordonnier, Jaggi 2018, parallel form: one x, a memory e a peer. */
+/* The algorithm of Stich, Cordonnier, Jaggi 2018 in its parallel form: one common x, and one error
+ * memory e per peer. */
 struct textbook
 {
     struct compress *q;
@@ -76,7 +80,7 @@ static void textbook_round(struct textbook *t, uint64_t round)
         descend(i, x);
         for (size_t k = 0; k < DIM; k++)
             p[k] = (float)(t->e[i][k] + ((double)x[k] - t->x[k]));
-        /* The same random draw as in job.c: key, round, first turn. */
+        /* The random draw is made as in gossip/mixers/job.c, from key, round and turn 0. */
         struct compress_input in = {
             .draw = rng_at(rng_at(i, round), 0), .round = round, .x = p, .x_hat = zero};
         assert_int_equal(compress_encode(t->q, &in, msg, &len, &stat), 0);
@@ -103,7 +107,8 @@ static double off_textbook(const struct textbook *t)
     return worst;
 }
 
-/* Returns |x - x*|^2 of the end, of the mean of all quadratics. */
+/* Runs the mixer and the textbook algorithm for 50 rounds and compares them. Returns |x - x*|^2 at
+ * the end, where x* minimises the mean of all quadratics. */
 static double as_textbook(uint32_t n, const char *spec, double tolerance, bool memory)
 {
     struct textbook t = {.memory = memory};
@@ -116,7 +121,7 @@ static double as_textbook(uint32_t n, const char *spec, double tolerance, bool m
         t.x[k] = (double)w.peer[0].c.x[k];
     for (uint64_t round = 1; round <= 50; round++) {
         beat(&w);
-        double off = off_textbook(&t); /* x before this round's step. */
+        double off = off_textbook(&t); /* Compares x before the local step of this round. */
         if (!(off <= tolerance))
             fail_msg("%u peers, %s, memory %d, round %d: off by %g", n, spec, memory, (int)round,
                      off);
@@ -142,7 +147,7 @@ static void test_textbook(void **state)
     static const struct
     {
         const char *spec;
-        double tolerance; /* A last bit may turn a quantised value over. */
+        double tolerance; /* Rounding may move a value to the next level of a quantiser. */
     } row[] = {{"none", 1e-5}, {"topk:0.05", 1e-5}, {"randk:0.1", 1e-5}, {"qsgd:4", 0.02}};
     (void)state;
     for (size_t s = 0; s < sizeof row / sizeof row[0]; s++)
@@ -157,7 +162,8 @@ static void test_textbook(void **state)
 
 /* ---- the accounts ---- */
 
-static double told[MOST][DIM], done[MOST][DIM]; /* Sums of C_own, and of D. */
+/* Sums of each peer's sent updates C_own, and of its local updates D. */
+static double told[MOST][DIM], done[MOST][DIM];
 
 static void local_noise(struct world *world, uint32_t i, float *x)
 {
@@ -200,8 +206,8 @@ static void test_nothing_is_lost(void **state)
         if (!(sqrt(e2 / d2) <= 1e-5))
             fail_msg("%s: %g of all updates is missing", specs[s], sqrt(e2 / d2));
         check_mean(&w, 1e-3);
-        /* In step all edges have one memory, and it is what is withheld from x
-         * once the delta under way is committed. */
+        /* In lock step all edges share one memory. Less the delta that is still under way, this
+         * memory equals the part of the updates that is not in x. */
         const struct replica *h = w.peer[0].e[1].a;
         assert_int_equal(distinct_replicas(&w, 0), 1);
         struct packet *p = w.peer[0].e[1].cur.payload;
@@ -254,9 +260,9 @@ static void mask(struct world *world, uint32_t i)
     for (size_t k = 0; k < DIM; k++) {
         touched[i][k] |= sent[k] != 0;
         n += sent[k] != 0;
-        if (sent[k] != 0) /* Sent: both are 0. */
+        if (sent[k] != 0) /* A sent value leaves no velocity and no memory. */
             assert_true(velocity[i][k] == 0 && average_withheld(c)[k] == 0);
-        else if (!touched[i][k]) /* Never sent: all of it is still there. */
+        else if (!touched[i][k]) /* A value that was never sent is still in the memory. */
             assert_true(fabs((double)average_withheld(c)[k] - done[i][k]) <= 1e-5);
     }
     assert_int_equal(n, 7); /* 2 % of 333, rounded up. */
@@ -276,7 +282,7 @@ static void test_dgc(void **state)
     size_t left = 0;
     for (size_t k = 0; k < DIM; k++)
         left += !touched[0][k];
-    assert_in_range(left, 1, DIM - 100); /* Both kinds were there. */
+    assert_in_range(left, 1, DIM - 100); /* Some values were sent and some were not. */
     world_close(&w);
 }
 
@@ -294,8 +300,8 @@ static double largest_gap(void)
     return worst;
 }
 
-/* An edge that missed rounds gets them later: the models are equal again, and equal to the sum
- * of all updates. */
+/* An edge that was out of step gets the missed updates later. The models must become equal again,
+ * and equal to the sum of all updates. */
 static void test_catches_up(void **state)
 {
     (void)state;
@@ -314,7 +320,7 @@ static void test_catches_up(void **state)
         check_replicas(&w);
     }
     w.step = 0;
-    for (int t = 0; t < 60; t++) /* Until the memories are empty. */
+    for (int t = 0; t < 60; t++) /* Rounds without local steps empty the memories. */
         beat(&w);
     drain(&w);
     double gap = largest_gap();
@@ -341,7 +347,8 @@ static void test_alone(void **state)
         memcpy(was, p->c.x, sizeof was);
         beat(&w);
         assert_null(mixing_sent(&p->c));
-        assert_true(vec_dist2(was, p->c.x, DIM) > 0.5 * 0.01 * DIM); /* All of it. */
+        /* Without open edges x moves by the whole local update. */
+        assert_true(vec_dist2(was, p->c.x, DIM) > 0.5 * 0.01 * DIM);
         assert_memory_equal(withheld, average_withheld(&p->c), sizeof withheld);
     }
     hold(&w, 0, 1, false);
@@ -353,7 +360,8 @@ static void test_alone(void **state)
     world_close(&w);
 }
 
-/* a and b begin at x0 again; the memory does not, and history is not sent. */
+/* After a reset of an edge, its replicas a and b start at x0 again. The memory of unsent updates is
+ * kept, and updates of the past are not sent again. */
 static void test_reset(void **state)
 {
     (void)state;
@@ -377,7 +385,8 @@ static void test_reset(void **state)
     for (int t = 0; t < 60; t++)
         beat(&w);
     check_replicas(&w);
-    double gap = largest_gap(); /* The exchange under way was lost: one update. */
+    /* The reset lost one exchange, so models may differ by one update. */
+    double gap = largest_gap();
     if (!(gap <= 1))
         fail_msg("models differ by %g", gap);
     drain(&w);
@@ -395,7 +404,7 @@ static void random_run(uint64_t seed, const char *spec, bool memory, bool resets
     check_replicas(&w);
     if (!resets)
         check_mean(&w, 1e-3);
-    for (uint32_t i = 0; i < 4; i++) { /* 400 steps of 0.01 a coordinate. */
+    for (uint32_t i = 0; i < 4; i++) { /* Each coordinate makes 400 random steps of size 0.01. */
         double moved = sqrt(vec_dist2(w.peer[i].c.x, w.peer[i].c.x0, DIM) / DIM);
         if (!(moved <= 1))
             fail_msg("seed %d, %s: moved by %g", (int)seed, spec, moved);
@@ -422,11 +431,11 @@ static void test_last_phase(void **state)
     (void)state;
     open_average(4, "topk:0.05", true);
     w.step = 0.1f;
-    hold(&w, 0, 2, true); /* So that there is something to agree on. */
+    hold(&w, 0, 2, true); /* One edge is out of step, so the models differ. */
     for (int t = 0; t < 20; t++)
         beat(&w);
     hold(&w, 0, 2, false);
-    /* One trains for longer: updates meet corrections on its edges. */
+    /* Peer 3 trains for three rounds longer, so updates meet corrections on its edges. */
     for (int t = 0; t < 6; t++) {
         for (uint32_t i = 0; i < 4; i++)
             w.peer[i].codec = i == 3 && t < 3 ? DELTA_RUN : DELTA_FINAL;

@@ -1,11 +1,12 @@
-/* tests/unit/gossip_momentum.c -- exchanges of the consensus phase with momentum: whatever arrives
- * when, both ends have moved by the same, and the mean stands. */
+/* tests/unit/gossip_momentum.c -- tests exchanges of the consensus phase with momentum: both ends
+ * move by opposite amounts in any order of events. */
 #include "tests/unit/gossip_choco_world.h"
 #include "tests/unit/gossip_seeds.h"
 
 #include "nn/math/state.h"
 
-/* All in the consensus phase. They do not agree on the momentum: graphs may be seen a beat apart. */
+/* Starts the consensus phase at all peers. Odd peers announce half the momentum, because peers may
+ * see the graph at different times. */
 static void settle(struct world *w, double momentum)
 {
     for (uint32_t i = 0; i < w->n; i++) {
@@ -21,7 +22,8 @@ static bool both_stand(struct world *w, uint32_t i, uint32_t j)
            && !w->peer[j].works;
 }
 
-/* Returns how many edges had a velocity to be compared. */
+/* Checks that the velocities at both ends of an edge are opposite. Returns the number of edges with
+ * a velocity. */
 static uint32_t check_velocities(struct world *w)
 {
     uint32_t n = 0;
@@ -64,7 +66,7 @@ static void test_any_order(void **state)
     for_seeds(check_any_order, 6);
 }
 
-/* The smaller of the two momenta is used, and an end without momentum turns it off for both. */
+/* The smaller momentum of the two ends is used. An end without momentum turns it off for both. */
 static void test_lesser_counts(void **state)
 {
     struct world w;
@@ -77,7 +79,7 @@ static void test_lesser_counts(void **state)
     memcpy(was, e->velocity, sizeof was);
     double before = vec_norm2(was, DIM);
     beat(&w);
-    /* v = v / 4 + w (b - a), w = 1/2. */
+    /* The velocity must be v / 4 + w (b - a) with w = 1/2. */
     for (size_t k = 0; k < DIM; k++) {
         float want = 0.25f * was[k] + 0.5f * (e->b[k] - e->a->v[k]);
         if (!(fabsf(e->velocity[k] - want) <= 1e-6f))
@@ -94,7 +96,7 @@ static void test_lesser_counts(void **state)
     world_end(&w);
 }
 
-/* Deltas of training have none, whatever is announced. */
+/* Training deltas have no momentum, even if it is announced. */
 static void test_training_has_none(void **state)
 {
     struct world w;
@@ -110,7 +112,8 @@ static void test_training_has_none(void **state)
     world_close(&w);
 }
 
-/* A new epoch begins without any: what was left of the old one is the other end's no more. */
+/* A reset of an edge clears its velocity at both ends, because the other end may have lost its
+ * own. */
 static void test_reset(void **state)
 {
     struct world w;

@@ -1,5 +1,5 @@
-/* tests/unit/gossip_piece.c -- the pieces of a model, and which of several sources of pieces can
- * be right. */
+/* tests/unit/gossip_piece.c -- tests the pieces of a model, and which of several sources of pieces
+ * is believed. */
 #include "gossip/exchange/piece.h"
 #include "nn/math/rng.h"
 
@@ -13,7 +13,8 @@
 
 enum { N = 5 * PIECE_FLOATS_MIN + 77, PIECES = 6, SKETCHES = PIECES * PIECE_SKETCH };
 
-/* Pieces tile the model, none is over 1 MiB, and middling models have PIECE_PARTS. */
+/* The pieces cover the model without gaps, no piece is over 1 MiB, and models of medium size have
+ * PIECE_PARTS pieces. */
 static void test_cuts(void **state)
 {
     static const size_t sizes[] = {0,
@@ -85,12 +86,13 @@ static void test_sketch(void **state)
     }
     for (size_t i = 0; i < N; i++)
         d2[i / piece_floats(N)] += ((double)x[i] - (double)y[i]) * ((double)x[i] - (double)y[i]);
-    for (size_t p = 0; p < PIECES; p++) /* 18 % / sqrt(16), three times over. */
+    /* The expected error is 18 % / sqrt(16). Three times that is allowed. */
+    for (size_t p = 0; p < PIECES; p++)
         assert_true(fabs(s2[p] / d2[p] - 1) < 0.14);
 }
 
-/* The same holds for pieces that differ by a constant, because random signs distribute it over
- * the buckets. */
+/* The distance is also right for pieces that differ by a constant, because random signs distribute
+ * the constant over the buckets of the sketch. */
 static void test_sketch_of_a_shift(void **state)
 {
     static float x[N], y[N];
@@ -109,8 +111,9 @@ static void test_sketch_of_a_shift(void **state)
     assert_true(fabs(s2 / d2 - 1) < 0.1);
 }
 
-/* Models of one run: x0 + a way that all have gone + what is each one's own; as in `scale` of
- * the first. Pieces come from sources in turn. */
+/* Models of several sources of one run: x0, plus a movement common to all, plus a local part of
+ * each source. The local part is `scale` times the first source's. Pieces come from the sources in
+ * turn. */
 struct scene
 {
     uint8_t from[PIECES];
@@ -175,7 +178,7 @@ static void test_verdicts(void **state)
     float two[] = {1, -10};
     size_t other;
     set_scene(&s, 2, two, 0.02f);
-    /* Confirmed by a source that reports a long update. */
+    /* A source that reports a long local update confirms it. */
     assert_int_equal(piece_judge(&s.v, 0), PIECE_CONFIRMED);
     assert_int_equal(piece_judge(&s.v, 1), PIECE_DISPUTED);
     assert_true(piece_further(&s.v, 1, &other));
@@ -187,8 +190,8 @@ static void test_verdicts(void **state)
     end_scene(&s);
 }
 
-/* A source that has not answered is not a witness. NaN, which no reader accepts, is not
- * agreement. */
+/* A source that has not answered is no witness. A NaN counts as disagreement; readers accept
+ * none. */
 static void test_witnesses(void **state)
 {
     static const float scale[] = {1, 1, 1, 1};
@@ -196,8 +199,8 @@ static void test_witnesses(void **state)
     (void)state;
     set_scene(&s, 4, scale, 0.02f);
     s.v.own[1] = s.v.own[3] = NULL;
-    memcpy(s.own[2], s.initial,
-           SKETCHES * sizeof *s.initial); /* The source reports that it has not trained. */
+    /* The source reports that it has not trained. */
+    memcpy(s.own[2], s.initial, SKETCHES * sizeof *s.initial);
     assert_int_equal(piece_judge(&s.v, 0), PIECE_DISPUTED);
     s.v.own[1] = s.own[1];
     assert_int_equal(piece_judge(&s.v, 0), PIECE_CONFIRMED);

@@ -1,5 +1,7 @@
-/* tests/unit/gossip_sketch.c -- the projection, windows of averaging, surveys where those
- * are disturbed, and messages that are to be refused. */
+/* tests/unit/gossip_sketch.c -- tests the estimator of the consensus distance.
+ *
+ * Tested are the projection, windows of averaging, tree aggregation after a disturbance, and the
+ * rejection of invalid messages. */
 #include "tests/unit/gossip_sketch_world.h"
 
 /* ---- the projection ---- */
@@ -23,13 +25,13 @@ static void test_linear(void **state)
     memset(z, 0, sizeof z);
     sketch_project(&k, z, sz);
     assert_true(vec_norm2(sz, SKETCH_K) == 0);
-    z[DIM - 1] = 2; /* One column: one sign in one bucket. */
+    z[DIM - 1] = 2; /* One element of the model changes one bucket of the sketch. */
     sketch_project(&k, z, sz);
     assert_true(vec_norm2(sz, SKETCH_K) == 4);
     sketch_close(&k);
 }
 
-/* The definition, column by column: the bits of a sketch are the same however it is computed. */
+/* Reference for sketch_project(), element by element. Both must give the same bits. */
 static void project_ref(const struct sketch *k, const float *x, float out[SKETCH_K])
 {
     double sum[SKETCH_K] = {0};
@@ -58,7 +60,8 @@ static void test_reference(void **state)
     }
 }
 
-/* Over many seeds: no bias, and the promised sqrt(2/k) of error. */
+/* Over many seeds, the squared norm of a sketch has no bias and a relative rms error of
+ * sqrt(2/k). */
 static void test_norm(void **state)
 {
     enum { SEEDS = 400 };
@@ -99,8 +102,9 @@ static void lock_step_on(const char *topology)
         beat(&c);
         assert_true(c.round < 200);
     }
-    assert_int_equal(c.round, beats + 1);  /* K exchanges, and the beat that begins. */
-    assert_true(isnan(c.k[0].figures.xi)); /* The first window has no u yet. */
+    /* A window takes K exchanges and the step that begins it. */
+    assert_int_equal(c.round, beats + 1);
+    assert_true(isnan(c.k[0].figures.xi)); /* The first window gives no estimate of Xi. */
     assert_true(c.k[0].figures.own > 0);
     while (c.k[0].window == 1)
         beat(&c);
@@ -108,12 +112,13 @@ static void lock_step_on(const char *topology)
                   "%.4f\n",
                   topology, (int)beats, worst, c.k[0].figures.xi, sketched_xi(&c));
     assert_true(worst <= 1e-5);
-    assert_int_equal(c.k[0].figures.round, 0); /* When the window before began. */
+    /* The estimate is for the start of the previous window. */
+    assert_int_equal(c.k[0].figures.round, 0);
     assert_int_equal(c.k[0].figures.own_round, beats);
     assert_int_equal(c.k[0].figures.own_window, 2);
     check_figures(&c, 0.03);
     double own2 = 0;
-    for (uint32_t i = 0; i < N; i++) /* The peers' own distances make up Xi. */
+    for (uint32_t i = 0; i < N; i++) /* The mean square of all peers' distances is Xi^2. */
         own2 += c.k[i].figures.own * c.k[i].figures.own / N;
     assert_true(fabs(sqrt(own2) / sketched_xi(&c) - 1) <= 0.03);
     cluster_close(&c);
@@ -126,14 +131,15 @@ static void test_lock_step(void **state)
     lock_step_on("ring");
     lock_step_on("torus");
     lock_step_on("exponential");
-    /* Narrow graphs, on which the reach of vertex 0 says little of how averages spread. */
+    /* Star, tree and bottleneck graphs. On these, the distance of vertex 0 from the others says
+     * little about the speed of averaging. */
     lock_step_on("edges:0-1,0-2,0-3,0-4,0-5,0-6,0-7");
     lock_step_on("edges:0-1,1-2,2-3,0-4,4-5,5-6,6-7");
     lock_step_on("edges:0-1,0-2,1-2,0-3,3-4,4-5,4-6,5-6,5-7,6-7");
 }
 
-/* The first step of a window has no momentum, because no step comes before it. It mixes the raw
- * values, so that the average is that of the weights, up to rounding. */
+/* The first step of a window has no momentum, because no step comes before it. It mixes raw values,
+ * so that the result is the weighted average of the neighbours' sketches, up to rounding. */
 static void test_first_beat_is_plain(void **state)
 {
     struct cluster c;
@@ -154,8 +160,8 @@ static void test_first_beat_is_plain(void **state)
     cluster_close(&c);
 }
 
-/* A window that its owner starts again ends the previous one: that one gives no figure, and
- * figures are of the new one. */
+/* The caller begins a window before the present one has ended. The unfinished window must give no
+ * estimate. */
 static void test_anew(void **state)
 {
     struct cluster c;
@@ -179,7 +185,7 @@ static void test_anew(void **state)
         beat(&c);
     assert_true(c.k[0].figures.own_begun > begun);
     assert_int_equal(c.k[0].figures.own_round, before.own_round + c.k[0].n_beats + 2);
-    assert_true(isnan(c.k[0].figures.xi)); /* Nothing went on from the one that was cut. */
+    assert_true(isnan(c.k[0].figures.xi)); /* The unfinished window left no distances to average. */
     while (c.k[0].window == 3)
         beat(&c);
     check_figures(&c, 0.03);
@@ -188,7 +194,8 @@ static void test_anew(void **state)
 
 /* ---- not in step: by surveys ---- */
 
-/* A peer notices a step out of order at the first step after it. */
+/* A missing round, a missing neighbour, changed members or a run without lock step must be noticed
+ * at the next step. The peer then counts as disturbed. */
 static void test_disturbances(void **state)
 {
     (void)state;
@@ -213,8 +220,9 @@ static void test_disturbances(void **state)
     }
 }
 
-/* Delays exchanges at random and commits them at one end before the other. Sometimes an edge is
- * reset, so that a commit of one end never happens at the other. */
+/* Runs one step in which each commit is delayed with probability late/10, so that one end may
+ * commit before the other. Sometimes resets an edge, so that a commit of one end never happens at
+ * the other. */
 static void lossy_beat(struct cluster *c, struct rng *r, uint64_t late)
 {
     for (size_t s = 0; s < c->n_slots; s++)
@@ -237,7 +245,7 @@ static void lossy_beat(struct cluster *c, struct rng *r, uint64_t late)
     c->round++;
 }
 
-/* Until every peer's figures are of a later moment than now. */
+/* Runs steps until each peer has an estimate of a later round than the present one. */
 static void recover(struct cluster *c, struct rng *r, uint64_t late)
 {
     uint64_t begin = c->round;
@@ -258,12 +266,13 @@ static void test_lossy(void **state)
         print_message("seed %d\n", (int)seed);
         cluster_init(&c, seed % 2 ? "ring" : "torus", seed != 3);
         recover(&c, &r, 2 * seed - 1);
-        check_figures(&c, 1e-4); /* The exact value for the sketches. */
+        check_figures(&c, 1e-4); /* Tree aggregation is exact for the sketches. */
         cluster_close(&c);
     }
 }
 
-/* An edge skips one step: after it no peer averages, and no figure in between is wrong. */
+/* An edge skips one exchange. All peers must stop averaging soon after it, and no estimate in
+ * between may be wrong. */
 static void test_disturbed(void **state)
 {
     struct cluster c;
@@ -273,7 +282,8 @@ static void test_disturbed(void **state)
     cluster_init(&c, "ring", true);
     truth = sketched_xi(&c);
     for (int t = 0; t < 60; t++) {
-        c.slot[3].skips = t == 13; /* In the middle of the window that ends with u. */
+        /* In the middle of the second window, the first to give an estimate. */
+        c.slot[3].skips = t == 13;
         beat(&c);
         for (uint32_t i = 0; i < N; i++)
             if (!isnan(c.k[i].figures.xi) && !(fabs(c.k[i].figures.xi / truth - 1) <= 0.03))
@@ -287,7 +297,8 @@ static void test_disturbed(void **state)
     cluster_close(&c);
 }
 
-/* A peer restarts and knows nothing: others tell it that they survey. */
+/* Peer 3 is away for 100 steps and restarts without any state. Its neighbours tell it that the
+ * cluster uses tree aggregation. All estimates must become right again. */
 static void late_joiner(const char *topology, bool lock_step)
 {
     struct cluster c;
@@ -312,7 +323,7 @@ static void test_late_joiner(void **state)
     late_joiner("ring", false);
 }
 
-/* The members change: messages of the old view are ignored, whenever they arrive. */
+/* The set of members changes. Messages of the old view are ignored, whenever they arrive. */
 static void test_view_change(void **state)
 {
     struct cluster c;
@@ -324,7 +335,7 @@ static void test_view_change(void **state)
     c.view = UINT64_C(6) << VIEW;
     c.built = 2;
     for (uint32_t i = 0; i < N; i += 2)
-        beat_one(&c, i); /* Some hear of it earlier. */
+        beat_one(&c, i); /* Every second peer sees the change one step early. */
     for (size_t s = 0; s < c.n_slots; s++)
         place_pairs(&c, &c.slot[s]);
     recover(&c, &r, 0);
@@ -332,7 +343,7 @@ static void test_view_change(void **state)
     cluster_close(&c);
 }
 
-/* A single peer: the mean is its own model. */
+/* A single peer is its own mean, so the consensus distance is 0. */
 static void test_alone(void **state)
 {
     struct sketch k;
@@ -349,9 +360,9 @@ static void test_alone(void **state)
     struct sketch_message m;
     sketch_pair_init(&l);
     sketch_put(&k, &l, &m);
-    assert_int_equal(m.tag, 0); /* No window is open. */
+    assert_int_equal(m.tag, 0); /* A single peer sends no sketch. */
     assert_int_equal(m.n, 0);
-    now.alone = false; /* Cut off: the figures stay as they were. */
+    now.alone = false; /* A peer that is cut off keeps its last estimate. */
     now.round = 8;
     sketch_beat(&k, x, &now);
     assert_int_equal(k.figures.round, 7);
@@ -371,11 +382,12 @@ static void test_valid(void **state)
         const struct sketch_message good = c.slot[0].said[0];
         struct sketch_message m = good;
         assert_true(good.tag != 0 && sketch_valid(k, &good));
-        assert_int_equal(good.bytes[0], t > 0); /* Raw first, then fine. */
+        /* A window begins with raw floats; 4-bit differences follow. */
+        assert_int_equal(good.bytes[0], t > 0);
         m.tag = 0;
         assert_false(sketch_valid(k, &m));
         m.n = 0;
-        assert_true(sketch_valid(k, &m)); /* None at all. */
+        assert_true(sketch_valid(k, &m)); /* A delta without a sketch is valid. */
         m = good, m.n = 0;
         assert_false(sketch_valid(k, &m));
         for (size_t n = 0; n <= SKETCH_BYTES_MAX + 1; n++) {
@@ -388,17 +400,19 @@ static void test_valid(void **state)
             m = good, m.bytes[0] = (uint8_t)coding;
             bool same = coding == good.bytes[0];
             bool word = good.bytes[0] == 0 && (coding == 3 || coding == 4 || coding == 5);
-            assert_int_equal(sketch_valid(k, &m), same || word); /* A survey's are raw. */
+            /* Codings 3 to 5 (tree aggregation) also hold raw floats. */
+            assert_int_equal(sketch_valid(k, &m), same || word);
         }
         m = good, m.u = (float)NAN;
         assert_false(sketch_valid(k, &m));
         m = good, m.q = (float)INFINITY;
         assert_false(sketch_valid(k, &m));
-        m = good, m.u = -1; /* Averages may pass zero on their way. */
+        m = good, m.u = -1; /* Averages may be negative before they converge. */
         assert_true(sketch_valid(k, &m));
         if (t > 0)
             continue;
-        float nan = (float)NAN; /* Raw floats fill the end of the message. */
+        /* A raw sketch consists of floats; the last one becomes NaN. */
+        float nan = (float)NAN;
         m = good;
         memcpy(m.bytes + m.n - sizeof nan, &nan, sizeof nan);
         assert_false(sketch_valid(k, &m));
@@ -407,8 +421,8 @@ static void test_valid(void **state)
     cluster_close(&c);
 }
 
-/* Whatever a hostile neighbour's valid message says, what we send stays valid:
- * else the others would hang up on us. */
+/* Peer 0 sends valid messages with absurd values. What its neighbours send must stay valid, because
+ * otherwise other peers would close their sessions. */
 static void test_hostile_averages(void **state)
 {
     struct cluster c;
@@ -427,7 +441,7 @@ static void test_hostile_averages(void **state)
             m->u = t % 7 < 3 ? 3.4e38f : -3.4e38f;
             m->q = t % 5 < 3 ? 3.4e38f : -3.4e38f;
             bool raw_one = m->bytes[0] == 0 || m->bytes[0] == 3;
-            if (raw_one && t > 100) { /* Huge numbers. */
+            if (raw_one && t > 100) { /* Replace the sketch by one of huge elements. */
                 struct compress_stat stat;
                 float zero[SKETCH_K] = {0};
                 for (size_t e = 0; e < SKETCH_K; e++)
@@ -437,11 +451,12 @@ static void test_hostile_averages(void **state)
                 m->n++;
             }
             if (!sketch_valid(&c.k[0], m))
-                *m = said; /* The message would be refused. */
+                *m = said; /* The receiver would refuse an invalid message. */
         }
-        beat(&c); /* Asserts that every message put is valid. */
+        beat(&c); /* beat() asserts that each message is valid. */
         for (size_t i = 1; i < N; i++) {
-            /* Absurd values are left out: the averages of the others describe real models. */
+            /* Peers ignore absurd values, so the averages of the honest peers describe real
+             * models. */
             double n2 = vec_norm2(c.x[i], DIM);
             assert_true(fabs(c.k[i].at.u) <= 1e3 * n2 && c.k[i].at.q <= 1e3 * n2);
         }
@@ -450,7 +465,8 @@ static void test_hostile_averages(void **state)
     cluster_close(&c);
 }
 
-/* A drift that our own distance from the mean contradicts is a lie, and no figure. */
+/* A consensus distance that is too small for this peer's own distance from the mean must be false.
+ * No estimate is published then. */
 static void test_too_small_a_drift(void **state)
 {
     struct cluster c;

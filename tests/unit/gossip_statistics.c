@@ -1,5 +1,7 @@
-/* tests/unit/gossip_statistics.c -- running statistics on the wire, averaged by
- * hand, and what is owed in random exchanges with values that are of long ago. */
+/* tests/unit/gossip_statistics.c -- tests the averaging of running statistics.
+ *
+ * Tested are the encoding, averages computed by hand, the floor of variances, and random exchanges,
+ * some committed late. */
 #include "gossip/mixers/statistics.h"
 #include "nn/math/rng.h"
 #include "tests/unit/gossip_seeds.h"
@@ -64,8 +66,8 @@ static void test_layout(void **state)
     statistics_close(&s);
 }
 
-/* Checks the first `len` bytes at the end of a buffer, so that AddressSanitizer detects a read
- * beyond them. */
+/* Runs statistics_check() on a copy of p[0..len) that ends with its heap block, so that
+ * AddressSanitizer detects a read beyond the end. */
 static size_t check(const struct statistics *s, const uint8_t *p, size_t len)
 {
     uint8_t *whole = malloc(16 + len);
@@ -83,7 +85,7 @@ static void test_truncations(void **state)
     uint8_t out[HEAD + 3] = {0};
     (void)state;
     (void)statistics_put(&s, true, x, out);
-    /* The bytes after the statistics are the delta. */
+    /* The bytes after the statistics belong to the delta and are not checked. */
     for (size_t len = 0; len <= sizeof out; len++)
         assert_int_equal(check(&s, out, len), len < HEAD ? SIZE_MAX : HEAD);
     (void)statistics_put(&s, false, x, out);
@@ -101,7 +103,7 @@ static void test_values(void **state)
     static const struct
     {
         float v;
-        bool mean, variance; /* Is it taken as one? */
+        bool mean, variance; /* True: v is valid as a mean, and as a variance. */
     } row[] = {{0, true, true},
                {-0.0f, true, true},
                {1e-45f, true, true},
@@ -129,13 +131,14 @@ static void test_values(void **state)
                 fail_msg("%g at %zu", (double)row[i].v, k);
             (void)statistics_put(&s, true, x, out);
             assert_int_equal(check(&s, out, HEAD), want ? HEAD : SIZE_MAX);
-            (void)statistics_put(&s, false, x, out); /* The flag of statistics is not set. */
+            /* Only the flag byte is sent, and no value is checked. */
+            (void)statistics_put(&s, false, x, out);
             assert_int_equal(check(&s, out, HEAD), 1);
         }
     statistics_close(&s);
 }
 
-/* A model without: not a byte, and nothing to do. */
+/* A model without running statistics adds no byte to a delta, and no function changes it. */
 static void test_none(void **state)
 {
     struct statistics s;
@@ -150,7 +153,8 @@ static void test_none(void **state)
         assert_int_equal(statistics_put(&s, with, x, out), 0);
     assert_int_equal(out[0], 0xee);
     assert_int_equal(statistics_check(&s, out, 0), 0);
-    assert_int_equal(statistics_check(&s, out, 1), 0); /* Whatever it is. */
+    /* The byte belongs to the delta and may have any value. */
+    assert_int_equal(statistics_check(&s, out, 1), 0);
     assert_int_equal(statistics_length(&s, out), 0);
     statistics_term(&s, 0.5, NULL, NULL);
     statistics_mix(&s, x);
@@ -161,7 +165,8 @@ static void test_none(void **state)
 
 /* ---- averaging, by hand ---- */
 
-/* One exchange: every statistic is `own` here and `other` there. */
+/* Adds one exchange of mixing weight w. Each statistic is `own` at this end and `other` at the
+ * other end. */
 static void term_of(struct statistics *s, double w, float own, float other)
 {
     uint8_t a[HEAD], b[HEAD];
@@ -187,7 +192,8 @@ static void near(float got, double want)
         fail_msg("%.9g, expected %.9g", (double)got, want);
 }
 
-/* In lock step: x_i is what was sent, and becomes a convex combination. */
+/* In lock step the model still equals the values that were sent. It becomes a convex combination of
+ * them. */
 static void test_in_step(void **state)
 {
     struct statistics s = open_all();
@@ -199,14 +205,14 @@ static void test_in_step(void **state)
     statistics_mix(&s, x);
     for (size_t k = 0; k < N; k++)
         near(x[k], 8 + 0.25 * 4 - 0.5 * 6);
-    fill(x, 8); /* Nothing of that is left. */
+    fill(x, 8); /* Terms of the previous job must not count again. */
     term_of(&s, 0.25, 8, 0);
     term_of(&s, 0.25, 8, 4);
     term_of(&s, 0.25, 8, 100);
     statistics_mix(&s, x);
     for (size_t k = 0; k < N; k++)
         near(x[k], 28);
-    statistics_mix(&s, x); /* A job without any. */
+    statistics_mix(&s, x); /* A job without exchanges changes nothing. */
     for (size_t k = 0; k < N; k++) {
         near(x[k], 28);
         assert_true(s.owed[k] == 0);
@@ -214,7 +220,7 @@ static void test_in_step(void **state)
     statistics_close(&s);
 }
 
-/* Each value goes its own way. */
+/* Each statistic is averaged independently of the others. */
 static void test_values_apart(void **state)
 {
     static const float own[N] = {1, 2, 3, 4, 5, 6}, other[N] = {-1, 0, 13, 2, 0, 1e6f};
@@ -249,7 +255,9 @@ static void test_absent(void **state)
         statistics_mix(&s, x);
         assert_true(isnan(statistics_apart(&s)));
     }
-    term_of(&s, 0.5, 5, 7); /* The same next to an edge with statistics. */
+    /* An exchange without statistics does not affect the exchange of another edge in the same
+     * job. */
+    term_of(&s, 0.5, 5, 7);
     statistics_term(&s, 0.5, with, without);
     assert_int_equal(s.n_terms, 1);
     statistics_mix(&s, x);
@@ -258,7 +266,8 @@ static void test_absent(void **state)
     statistics_close(&s);
 }
 
-/* The two ends move by equal and opposite amounts, whatever they are now. */
+/* The two ends of an exchange move by equal and opposite amounts, whatever their present values
+ * are. */
 static void test_opposite(void **state)
 {
     struct statistics s = open_all(), t = open_all();
@@ -282,7 +291,8 @@ static void test_opposite(void **state)
 
 /* ---- the floor ---- */
 
-/* A job with two exchanges of weight 1/2; then a variance should be x, and owe. */
+/* A job with two exchanges of weight 1/2. After it, each variance must equal `x`, and the amount
+ * `owed` must remain to be subtracted from it. */
 struct job
 {
     float own[2], other[2];
@@ -305,7 +315,7 @@ static void run_jobs(float begin, const struct job *job, size_t n)
             bool variance = s.nonnegative[k];
             near(x[k], variance ? job[i].x : mean);
             near(s.owed[k], variance ? job[i].owed : 0);
-            near(x[k] - s.owed[k], mean); /* Pending parts are not lost. */
+            near(x[k] - s.owed[k], mean); /* The mean of x - owed is kept. */
         }
     }
     statistics_close(&s);
@@ -313,21 +323,24 @@ static void run_jobs(float begin, const struct job *job, size_t n)
 
 static void test_floor(void **state)
 {
-    /* x has fallen since 10 was sent: half of what it is stays. */
+    /* The variance is 0.1 now, although 10 was sent. At least half of its present value must
+     * stay. */
     static const struct job own_least[] = {
-        {{10, 10}, {1, 10}, 0.05, 4.45},  /* 0.1 - 4.5 = 0.05 - 4.45 */
-        {{10, 1}, {1, 10}, 0.025, 4.425}, /* Nothing more is pending; half stays. */
-        {{1, 1}, {2, 1}, 0.0125, 3.9125}, /* 0.5 is paid, and half of what was. */
-        {{1, 1}, {9, 2}, 0.6, 0},         /* 4.5 pays it all. */
+        {{10, 10}, {1, 10}, 0.05, 4.45},  /* 0.1 - 4.5 is stored as x = 0.05, owed = 4.45. */
+        {{10, 1}, {1, 10}, 0.025, 4.425}, /* `owed` falls by half of x. */
+        {{1, 1}, {2, 1}, 0.0125, 3.9125}, /* `owed` falls by 0.5 and half of x. */
+        {{1, 1}, {9, 2}, 0.6, 0},         /* The sum 4.5 exceeds `owed`. */
         {{1, 1}, {1, 2}, 1.1, 0}};
-    /* Another's is the least: of the first edge, or of the second. */
+    /* The smallest variance, 0.2, arrives over the first edge or over the second. The floor is half
+     * of it. */
     static const struct job first[] = {{{10, 3}, {0.2f, 3}, 0.1, 1}},
                             second[] = {{{3, 10}, {3, 0.2f}, 0.1, 1}};
-    /* The remaining value is above 0 but under half of the smallest variance. */
+    /* The sum would give 0.3, which is above 0 but under half of the smallest variance. */
     static const struct job positive[] = {{{2.4f, 5}, {1, 5}, 0.5, 0.2}};
-    /* Half of the smallest variance is far below the pending part, so there is no floor. */
+    /* Half of the smallest variance is 0.1, less than the result 1.1, so the floor has no
+     * effect. */
     static const struct job free_of[] = {{{10, 4}, {0.2f, 4}, 1.1, 0}};
-    /* 0 is a variance as well. */
+    /* A variance of 0 is valid, and the floor is then 0. */
     static const struct job zero[] = {{{1, 1}, {0, 0}, 0, 0.5}, {{0, 0}, {3, 0}, 1, 0}};
     (void)state;
     run_jobs(0.1f, own_least, 5);
@@ -338,8 +351,8 @@ static void test_floor(void **state)
     run_jobs(0.5f, zero, 2);
 }
 
-/* The floor hides no broken model: what is no number stays so, and then neither
- * goes out (statistics_proper()). */
+/* The floor must not hide a broken model: a NaN stays a NaN, and statistics_proper() rejects it, so
+ * that the statistics are not sent. */
 static void test_nan(void **state)
 {
     struct statistics s = open_all();
@@ -366,16 +379,16 @@ static void test_apart(void **state)
     assert_true(isnan(statistics_apart(&s)));
     fill(x, 2);
     term_of(&s, 0.25, 2, 3);
-    term_of(&s, 0.25, 2, 6); /* The worst edge. */
+    term_of(&s, 0.25, 2, 6); /* This edge has the largest relative distance. */
     term_of(&s, 0.25, 2, 1);
     statistics_mix(&s, x);
-    near((float)statistics_apart(&s), 2); /* |4 ...| / |2 ...| */
+    near((float)statistics_apart(&s), 2); /* The values are 2 and differ by 4 on the worst edge. */
     statistics_mix(&s, x);
-    near((float)statistics_apart(&s), 2); /* No new value is known. */
-    term_of(&s, 0.25, 4, 3);              /* A term counts for this averaging alone. */
+    near((float)statistics_apart(&s), 2); /* A job without exchanges keeps the result. */
+    term_of(&s, 0.25, 4, 3);              /* Only terms of the last averaging count. */
     statistics_mix(&s, x);
     near((float)statistics_apart(&s), 0.25);
-    term_of(&s, 0.25, 1, -1); /* A term is held against its own size, not the first edge's. */
+    term_of(&s, 0.25, 1, -1); /* Each distance is relative to the values of its own edge. */
     term_of(&s, 0.25, 100, 104);
     near((float)statistics_apart(&s), 2);
     statistics_mix(&s, x);
@@ -393,7 +406,8 @@ static void test_apart(void **state)
 
 enum { PEERS = 4 };
 
-/* An exchange of two peers: the values that each sent, and which peers have committed them. */
+/* One exchange between two peers: the values that each peer sent, and which peers have sent and
+ * committed them. Index 0 is the peer with the lower number. */
 struct exchange
 {
     uint8_t sent[2][HEAD];
@@ -404,10 +418,11 @@ struct cluster
 {
     struct statistics s[PEERS];
     float x[PEERS][N];
-    struct exchange e[PEERS][PEERS]; /* [low][high] */
-    double sum[N];                   /* The statistics after local steps alone. */
-    double owed;                     /* The most ever owed. */
-    uint64_t floors;                 /* How often something was. */
+    struct exchange e[PEERS][PEERS]; /* Exchanges, indexed by [lower peer][higher peer]. */
+    /* Sum of each statistic over all peers, if local steps alone had changed it. */
+    double sum[N];
+    double owed;     /* Largest amount owed by any peer so far. */
+    uint64_t floors; /* Number of times that a value was owed after a job. */
     struct rng rng;
 };
 
@@ -416,12 +431,12 @@ static struct exchange *between(struct cluster *c, int i, int j)
     return i < j ? &c->e[i][j] : &c->e[j][i];
 }
 
-/* A running average of values that are now small, now large. */
+/* Moves the running averages of peer i towards random values, some small and some large. */
 static void local_step(struct cluster *c, int i)
 {
     for (size_t k = 0; k < N; k++) {
         float was = c->x[i][k];
-        float v = expf(3 * (float)rng_normal(&c->rng)); /* e^-9 to e^9 */
+        float v = expf(3 * (float)rng_normal(&c->rng)); /* Most values are between e^-9 and e^9. */
         if (!c->s[i].nonnegative[k] && rng_below(&c->rng, 2) == 0)
             v = -v;
         c->x[i][k] = was + 0.3f * (v - was);
@@ -429,7 +444,8 @@ static void local_step(struct cluster *c, int i)
     }
 }
 
-/* Commit what is ready of peer i. `all`: else some of it. */
+/* Commits exchanges of peer i for which both deltas are present: all of them if `all`, else each
+ * with probability 1/2. Checks the result. */
 static void commit(struct cluster *c, int i, bool all)
 {
     float least[N], was[N], owed[N];
@@ -491,7 +507,7 @@ static void send(struct cluster *c, int i, int j)
     e->full[own] = true;
 }
 
-/* The session is lost, so that an exchange which no end has committed is dropped. */
+/* Drops an exchange that neither end has committed, as after a lost session. */
 static void lose(struct cluster *c, int i, int j)
 {
     struct exchange *e = between(c, i, j);
@@ -522,7 +538,7 @@ static void check_random(uint64_t seed)
             lose(&c, i, j);
     }
     for (int i = 0; i < PEERS; i++)
-        commit(&c, i, true); /* All or nothing, in the end, too. */
+        commit(&c, i, true); /* In the end each exchange is committed at both ends or at neither. */
     check_means(&c);
     print_message("SEED=%-3d owed %6d times, %g at most\n", (int)seed, (int)c.floors, c.owed);
     assert_true(c.floors > 20);

@@ -1,5 +1,7 @@
-/* tests/unit/gossip_tree_aggregation.c -- the aggregation counts each member once, all members,
- * and no other peer. One peer is under test, and the test plays its neighbours. */
+/* tests/unit/gossip_tree_aggregation.c -- tests tree aggregation: the sum contains each member
+ * once, and no other peer.
+ *
+ * One peer is under test, and the test plays its neighbours. */
 #include "gossip/exchange/tree_aggregation.h"
 
 #include <setjmp.h>
@@ -8,7 +10,8 @@
 
 #include <cmocka.h>
 
-/* A peer with two children at most, of three members in lock step: all four trees are alike. */
+/* A peer with at most two children, in a cluster of three members in lock step. All trees have the
+ * same shape. */
 struct peer
 {
     struct tree_aggregation v;
@@ -33,14 +36,14 @@ static void open_peer(struct peer *p, bool root, uint32_t n_children,
     tree_aggregation_begin(&p->v, s, 1, 0);
 }
 
-/* A neighbour reports for the first window: `n` peers, whose models are all 0. */
+/* Neighbour `who` reports a sum over `n` peers with models of 0, for the first window. */
 static void say(struct peer *p, size_t who, enum tree_aggregation_word word, uint32_t n)
 {
     struct tree_aggregation_sum sum = {.n = n};
     tree_aggregation_hear(&p->v, &p->pair[who], word, 1, &sum);
 }
 
-/* Both children and the root are three: the figure is of all of them. */
+/* The root has received the sums of both children, so the result is for all three members. */
 static void test_all_are_counted(void **state)
 {
     (void)state;
@@ -56,7 +59,7 @@ static void test_all_are_counted(void **state)
     assert_true(s->sum.dist2 > 0.66 && s->sum.dist2 < 0.67); /* The models are 1, 0 and 0. */
 }
 
-/* A report that is said again, as after a lost session, counts once. */
+/* A report that is repeated, for example after a lost session, counts once. */
 static void test_child_counts_once(void **state)
 {
     (void)state;
@@ -69,7 +72,8 @@ static void test_child_counts_once(void **state)
     assert_non_null(tree_aggregation_newest(&p.v));
 }
 
-/* A sum of others than the members, fewer or more, is no figure. */
+/* The root publishes no result if the number of peers in the sum differs from the number of
+ * members. */
 static void test_root_wants_all_members(void **state)
 {
     (void)state;
@@ -82,7 +86,7 @@ static void test_root_wants_all_members(void **state)
     }
 }
 
-/* A result of a parent for another number of members is ignored as well. */
+/* A peer ignores a result from its parent that is for another number of members. */
 static void test_result_is_of_all_members(void **state)
 {
     (void)state;
@@ -95,15 +99,15 @@ static void test_result_is_of_all_members(void **state)
     }
 }
 
-/* Without lock step each peer's part is of another moment. Where the distance may have changed by
- * more than a tenth meanwhile, the result is no figure: it is not sharp. */
+/* Without lock step, peers report for different moments. If the distance may have changed by more
+ * than a tenth in between, the result is not `sharp`. */
 static void test_blurred(void **state)
 {
     (void)state;
     static const struct
     {
-        uint64_t rounds; /* Number of rounds until all have reported for the second window. */
-        float model;     /* Our model in the second window. It was 1 in the first. */
+        uint64_t rounds; /* Rounds until both children have reported for the second window. */
+        float model;     /* Model of this peer in the second window. In the first window it is 1. */
         bool sharp;
     } cases[] = {{20, 1, true}, {10, 1.05f, true}, {20, 1.05f, false}, {2, 1.5f, false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -1,5 +1,7 @@
-/* tests/unit/gossip_uplink.c -- the bandwidth that bursts show, and the floor of the codec level
- * for it. */
+/* tests/unit/gossip_uplink.c -- tests the bandwidth estimate and the floor of the codec level.
+ *
+ * The bandwidth is estimated from bursts. The floor is the densest level that costs no time on the
+ * link. */
 #include "gossip/exchange/uplink.h"
 
 #include <math.h>
@@ -12,7 +14,7 @@
 
 /* ---- bursts of a link ---- */
 
-/* n bursts over a link of that rate, on top of an overhead. */
+/* Adds n bursts over a link of `bytes_per_s`, each with `over_us` microseconds of latency. */
 static void carry(struct uplink_bursts *b, int n, double bytes, double bytes_per_s, double over_us)
 {
     for (int i = 0; i < n; i++)
@@ -26,7 +28,7 @@ static void near_rate(const struct uplink_bursts *b, double rtt_us, double bytes
         fail_msg("%g s a byte, expected %g", s, 1 / bytes_per_s);
 }
 
-/* Latency does not count, for any length of bursts. */
+/* Latency must not affect the estimated bandwidth, whatever the length of the bursts. */
 static void test_goodput(void **state)
 {
     (void)state;
@@ -41,7 +43,7 @@ static void test_goodput(void **state)
     }
 }
 
-/* If all time is latency, the bandwidth is not known. Heartbeats do not count. */
+/* Short bursts, such as heartbeats, do not count. If all time is latency, a byte takes 0 s. */
 static void test_goodput_bounds(void **state)
 {
     (void)state;
@@ -53,14 +55,14 @@ static void test_goodput_bounds(void **state)
     assert_true(uplink_s_per_byte(&latency, 40000) == 0);
     assert_true(uplink_s_per_byte(&latency, 50000) == 0);
     carry(&many, 10, 60000, 1e6, 0);
-    carry(&many, 100, 25, 1e6, 44000); /* Acknowledged late. */
+    carry(&many, 100, 25, 1e6, 44000); /* Heartbeats, acknowledged late, must not count. */
     near_rate(&many, 0, 1e6);
 }
 
 /* ---- the floor ---- */
 
-/* The delta of each level is four times as long as that of the one before: 1, 4, 16, ..., 16384
- * bytes. */
+/* The delta of each level is four times as long as the delta of the level before: 1, 4, 16, ...,
+ * 16384 bytes. */
 static void begin(struct uplink *u)
 {
     double bytes[CODEC_LEVELS_RUNGS];
@@ -69,7 +71,7 @@ static void begin(struct uplink *u)
     uplink_init(u, bytes);
 }
 
-/* At 1 s a byte: of these budgets rung k fits by 0.8, by 1, and not. */
+/* Budgets in seconds at 1 s per byte. A delta of level k takes 80 %, 91 % or 101 % of them. */
 static double roomy(int k)
 {
     return ldexp(1.25, 2 * k);
@@ -90,7 +92,8 @@ static uint32_t look(struct uplink *u, double budget, uint32_t drift)
     return u->floor;
 }
 
-/* Up to where the drift is at once, and from there rung by rung, three looks each. */
+/* On a fast link the floor rises after three measurements to the level above the drift's, and from
+ * there by one level per three measurements. */
 static void test_fast_link(void **state)
 {
     static const uint32_t floor[] = {0, 0, 4, 4, 4, 5, 5, 5, 6, 6, 6, 7, 7, 7, 7};
@@ -110,7 +113,8 @@ static void test_slow_link(void **state)
         assert_int_equal(look(&u, 0.5, 3), 0);
 }
 
-/* The floor is the most precise rung that fits: by 0.8 on the way up, by all on the way down. */
+/* The floor is the densest level that fits: in 80 % of the budget to rise, in the whole budget to
+ * stay. */
 static void test_stops_where_it_fits(void **state)
 {
     (void)state;
@@ -125,7 +129,7 @@ static void test_stops_where_it_fits(void **state)
                 look(&u, tight(k), drift);
             assert_int_equal(u.floor, k);
             for (int i = 0; i < 100; i++)
-                look(&u, tight(k + 1), drift); /* The next one would only just fit. */
+                look(&u, tight(k + 1), drift); /* Level k + 1 fits, but too tightly to rise. */
             assert_int_equal(u.floor, k);
             look(&u, over(k), drift);
             assert_int_equal(u.floor, k);
@@ -134,7 +138,8 @@ static void test_stops_where_it_fits(void **state)
         }
 }
 
-/* An expensive level has a price: its time relative to the budget, averaged over the last looks. */
+/* A level that does not fit the budget has a price: its time relative to the budget, averaged over
+ * the last measurements. */
 static void test_prices(void **state)
 {
     struct uplink u;
@@ -143,13 +148,13 @@ static void test_prices(void **state)
     begin(&u);
     uplink_prices(&u, price);
     for (int i = 0; i < CODEC_LEVELS_RUNGS; i++)
-        assert_true(price[i] == 1); /* Nothing is known. */
-    look(&u, 32, 3);                /* The time of 32 bytes. */
+        assert_true(price[i] == 1); /* Before the first measurement all prices are 1. */
+    look(&u, 32, 3);                /* The budget is the time of 32 bytes. */
     uplink_prices(&u, price);
     for (int i = 0; i < CODEC_LEVELS_RUNGS; i++)
         assert_true(fabs(price[i] - fmin(fmax(1, u.bytes[i] / 32), UPLINK_PRICE_MOST)) < 1e-12);
     assert_true(price[2] == 1 && price[3] == 2 && price[4] == UPLINK_PRICE_MOST);
-    look(&u, 1e9, 3); /* One look at a link that is fast for once. */
+    look(&u, 1e9, 3); /* The link is fast in one measurement only. */
     uplink_prices(&u, price);
     assert_true(price[3] > 1.5 && price[3] < 1.7);
     for (int i = 0; i < 40; i++)
@@ -158,8 +163,9 @@ static void test_prices(void **state)
     assert_true(price[3] == 1 && price[4] == 1);
     begin(&u);
     look(&u, 1e9, 3);
-    look(&u, 8,
-         2); /* Another rung: bursts of before are among these. Those after them count alone. */
+    /* The level has changed from 3 to 2. This measurement includes bursts of level 3, so it does
+     * not count for prices. */
+    look(&u, 8, 2);
     uplink_prices(&u, price);
     assert_true(price[3] == 1 && price[4] == 1);
     look(&u, 32, 2);
@@ -167,7 +173,7 @@ static void test_prices(void **state)
     assert_true(fabs(price[3] - 2) < 1e-9);
 }
 
-/* One look alone changes nothing, either way. */
+/* A single measurement moves the floor neither up nor down. */
 static void test_in_a_row(void **state)
 {
     struct uplink u;
@@ -182,7 +188,7 @@ static void test_in_a_row(void **state)
         assert_int_equal(look(&u, i % 2 ? 0.5 : 1e9, 3), 7);
 }
 
-/* Looks in a row may be for different rungs: what all are for counts. */
+/* Three measurements in a row may allow different levels. The floor rises to the lowest of them. */
 static void test_least_of_a_row(void **state)
 {
     struct uplink u;
@@ -193,7 +199,7 @@ static void test_least_of_a_row(void **state)
     assert_int_equal(look(&u, roomy(6), 6), 2);
 }
 
-/* A link that turns slow: down to what fits in one fall. */
+/* If a link turns slow, the floor falls in one step to a level that fits. */
 static void test_falls_far(void **state)
 {
     struct uplink u;
@@ -210,7 +216,8 @@ static void test_falls_far(void **state)
     assert_int_equal(look(&u, 0.5, 3), 0);
 }
 
-/* A rung that looks free from below, and is not: it is tried less and less often. */
+/* A level seems to fit while the floor is below it, but does not fit when it is used. It must be
+ * tried less and less often. */
 static void test_flapping_link(void **state)
 {
     struct uplink u;
@@ -233,11 +240,11 @@ static void test_flapping_link(void **state)
         assert_true(pause <= UPLINK_WAIT_MOST + UPLINK_UP + UPLINK_DOWN);
         last = pause;
     }
-    /* The link has got better: it is tried again, and kept. */
+    /* The link improves, so the level is tried again and kept. */
     for (int i = 0; i < UPLINK_WAIT_MOST + 100; i++)
         look(&u, roomy(5), 3);
     assert_int_equal(u.floor, 5);
-    /* The floor was kept long enough that a fall costs no more than the first one. */
+    /* The level was kept for long, so after a fall the first, short wait applies again. */
     for (int i = 0; i < 2; i++)
         look(&u, over(5), 3);
     assert_int_equal(u.floor, 4);
@@ -246,7 +253,7 @@ static void test_flapping_link(void **state)
     assert_int_equal(u.floor, 5);
 }
 
-/* While one rung is not to be tried, those below it are. */
+/* While a level may not be tried after a fall, the levels below it may. */
 static void test_below_the_one_left(void **state)
 {
     struct uplink u;
@@ -262,7 +269,8 @@ static void test_below_the_one_left(void **state)
     assert_int_equal(u.floor, 4);
 }
 
-/* The drift's rung is denser than the link is good for: the floor stays where it belongs. */
+/* The drift demands a denser level than the link allows. The floor stays at the densest level that
+ * fits. */
 static void test_under_the_drift(void **state)
 {
     struct uplink u;
@@ -292,8 +300,8 @@ static void test_budget(void **state)
     (void)state;
     assert_true(fabs(uplink_budget(2, false, 1) - 0.2) < 1e-12);
     assert_true(uplink_budget(2, true, 0.5) == 1.5);
-    assert_true(fabs(uplink_budget(2, true, 3) - 0.2)
-                < 1e-12); /* A tenth it may take in any case. */
+    /* A tenth of the computing time is always allowed. */
+    assert_true(fabs(uplink_budget(2, true, 3) - 0.2) < 1e-12);
 }
 
 int main(void)

@@ -1,4 +1,5 @@
-/* tests/unit/gossip_wire.c -- every message there and back, its size, what is signed. */
+/* tests/unit/gossip_wire.c -- tests that each message is written and read without change, its size,
+ * and the signed bytes. */
 #include "tests/unit/gossip_samples.h"
 
 static void test_round_trip_bytes(void **state)
@@ -53,7 +54,8 @@ static void check_delta(bool large)
     assert_memory_equal(&m.mean_norm2, &want.mean_norm2, sizeof m.mean_norm2);
     assert_int_equal(m.sketch.n, want.sketch.n);
     assert_int_equal(m.payload.n, want.payload.n);
-    assert_ptr_equal(m.payload.p, buffer + n - m.payload.n); /* In place, at the end. */
+    /* The payload is in the buffer, at its end. */
+    assert_ptr_equal(m.payload.p, buffer + n - m.payload.n);
     if (m.sketch.n > 0)
         assert_memory_equal(m.sketch.p, want.sketch.p, m.sketch.n);
 }
@@ -80,7 +82,8 @@ static void check_rest(bool large)
     size_t n_part = sample(WIRE_PART, large);
     struct wire_part part = read_sound(buffer, n_part)->part;
     assert_true(part.epoch == v && part.round == v - 1 && part.after == v - 2);
-    assert_ptr_equal(part.payload.p, buffer + n_part - part.payload.n); /* In place, at the end. */
+    /* The payload is read in place, at the end of the buffer. */
+    assert_ptr_equal(part.payload.p, buffer + n_part - part.payload.n);
     size_t n_round = sample(WIRE_ROUND_PROTOCOL, large);
     struct wire_round_protocol round = read_sound(buffer, n_round)->round_protocol;
     assert_true(round.word == (large ? WIRE_ROUND_PROTOCOL_STEP : WIRE_ROUND_PROTOCOL_RESULT));
@@ -138,7 +141,7 @@ static void test_round_trip_fields(void **state)
     }
 }
 
-/* An observer, a newcomer without a run, empty lists. */
+/* Messages of an observer, of a newcomer without a run, and with empty lists. */
 static void test_round_trip_empty(void **state)
 {
     (void)state;
@@ -174,14 +177,15 @@ static void test_sizes(void **state)
     }
     struct wire_delta d = sample_delta(false);
     size_t head = wire_put_delta(buffer, CAP, &d);
-    assert_true(head <= 62); /* A clean pass takes 9 of them, and else 1. */
-    d.hash = UINT64_MAX;     /* Every 64 rounds. */
+    assert_true(head <= 62); /* With an exact averaging pass, `clean` takes 9 bytes, otherwise 1. */
+    d.hash = UINT64_MAX;     /* A hash is sent every 64 rounds. */
     assert_true(wire_put_delta(buffer, CAP, &d) <= 73);
     d = sample_delta(true);
     assert_true(wire_put_delta(buffer, CAP, &d) <= WIRE_HEAD_MAX + WIRE_SKETCH_MAX);
 }
 
-/* Every cap that is too small gives 0 and leaves what is behind it alone. */
+/* If the buffer is too small by any number of bytes, the writers return 0 and write nothing beyond
+ * it. */
 static void test_caps(void **state)
 {
     (void)state;
@@ -204,8 +208,8 @@ static void test_caps(void **state)
     assert_int_equal(wire_record_signed(msg, 100, &r), 0);
 }
 
-/* The signed bytes cover every field but the signature, and tell a record from
- * an accusation. */
+/* The signed bytes cover each field except the signature, and differ between records and
+ * accusations. */
 static void test_signed_bytes(void **state)
 {
     (void)state;

@@ -1,4 +1,6 @@
-/* tests/unit/gossip_wire_hostile.c -- whatever bytes come, they are refused or sound. */
+/* tests/unit/gossip_wire_hostile.c -- feeds hostile bytes to the message reader.
+ *
+ * The reader must refuse the bytes, or return a message that is valid in itself. */
 #include "tests/unit/gossip_samples.h"
 
 static void test_truncations(void **state)
@@ -14,7 +16,7 @@ static void test_truncations(void **state)
     }
 }
 
-/* Every value of every byte of a small message of each type. */
+/* Sets each byte of a small message of each type to each value. */
 static void test_mutations(void **state)
 {
     (void)state;
@@ -31,11 +33,13 @@ static void test_mutations(void **state)
             buffer[i] = was;
         }
     }
-    assert_true(n_taken > n_all / 2); /* Ids, signatures, numbers. */
+    /* Most bytes belong to ids, signatures and numbers, where any value is valid. */
+    assert_true(n_taken > n_all / 2);
     assert_true(n_taken < n_all - n_all / 20);
 }
 
-/* [3, value, 0, false] around the bytes of a value: a PING where it is a number. */
+/* Writes [3, value, 0, false] to the buffer, a PING if the n bytes encode a number. Returns its
+ * length. */
 static size_t ping_of(const uint8_t *value, size_t n)
 {
     assert(n <= CAP - 8);
@@ -45,8 +49,8 @@ static size_t ping_of(const uint8_t *value, size_t n)
     return n + 4;
 }
 
-/* Bytes that are not a value of the protocol are refused: alone, in the place of a field, of the
- * type, and of an element. */
+/* Asserts that the reader refuses p[0..n), which encodes no value of the protocol: alone, in place
+ * of a field, of the message type, and of an array element. */
 static void assert_hostile(const uint8_t *p, size_t n)
 {
     assert(n <= CAP - 8);
@@ -69,35 +73,36 @@ static void test_hostile_values(void **state)
         size_t n;
         uint8_t p[12];
     } bad[] = {{0, {0}},
-               {1, {0xc1}},                         /* Not msgpack. */
-               {5, {0xdd, 0xff, 0xff, 0xff, 0xff}}, /* Array of 2^32 - 1. */
-               {5, {0xdf, 0xff, 0xff, 0xff, 0xff}}, /* Map of as many. */
-               {5, {0xdd, 0x04, 0x00, 0x00, 0x00}}, /* 64 Mi, 2 GiB to msgpack-c. */
+               {1, {0xc1}},                         /* A byte that msgpack never uses. */
+               {5, {0xdd, 0xff, 0xff, 0xff, 0xff}}, /* An array of 2^32 - 1 elements. */
+               {5, {0xdf, 0xff, 0xff, 0xff, 0xff}}, /* A map of 2^32 - 1 entries. */
+               /* An array of 64 Mi elements, 2 GiB to msgpack-c. */
+               {5, {0xdd, 0x04, 0x00, 0x00, 0x00}},
                {3, {0xdc, 0xff, 0xff}},
-               {1, {0x9f}}, /* 15 values, no bytes. */
+               {1, {0x9f}}, /* An array of 15 elements that are missing. */
                {2, {0x91, 0xdc}},
-               {5, {0xdb, 0xff, 0xff, 0xff, 0xff}}, /* str32, bin32: too long. */
+               {5, {0xdb, 0xff, 0xff, 0xff, 0xff}}, /* Strings that are longer than the message. */
                {6, {0xc6, 0x00, 0x00, 0x00, 0x02, 0x61}},
                {4, {0xc5, 0x00, 0x02, 0x61}},
                {2, {0xa2, 0x61}},
                {3, {0x91, 0xd9, 0x01}},
                {2, {0xc4, 0x01}},
-               {1, {0xcf}}, /* A number cut short. */
+               {1, {0xcf}}, /* Numbers that are cut short. */
                {8, {0xcb, 1, 2, 3, 4, 5, 6, 7}},
-               {1, {0x80}}, /* Maps. */
+               {1, {0x80}}, /* Maps, which the protocol does not use. */
                {3, {0x81, 0x01, 0x01}},
                {3, {0xde, 0x00, 0x00}},
-               {3, {0xd4, 0x01, 0x01}},       /* Ext types. */
-               {6, {0xd6, 0xff, 1, 2, 3, 4}}, /* A timestamp. */
+               {3, {0xd4, 0x01, 0x01}},       /* Extension types, which are not used. */
+               {6, {0xd6, 0xff, 1, 2, 3, 4}}, /* A timestamp extension. */
                {4, {0xc7, 0x01, 0x05, 0x00}},
                {3, {0x91, 0xc7, 0x00}},
-               {2, {0x01, 0x01}}, /* Bytes behind the end. */
+               {2, {0x01, 0x01}}, /* Bytes after the end of a value. */
                {3, {0x91, 0x01, 0x01}},
                {2, {0x90, 0x90}},
                {4, {0x92, 0x91, 0x01, 0xc1}}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_hostile(bad[i].p, bad[i].n);
-    /* Well-formed, and nothing that a number can be. */
+    /* Values that are well-formed but cannot be a number of the protocol. */
     static const uint8_t strange[][5] = {{0x90},
                                          {0xa0},
                                          {0xff},
@@ -113,7 +118,7 @@ static void test_hostile_values(void **state)
     assert_true(check_sound(buffer, ping_of((const uint8_t[]){0xd3, 1, 2, 3, 4, 5, 6, 7, 8}, 9)));
 }
 
-/* Every length that msgpack can say a thing in is read, the longest too. */
+/* Each encoding that msgpack has for a value is accepted, also a longer one than necessary. */
 static void test_long_forms(void **state)
 {
     (void)state;
@@ -133,8 +138,8 @@ static void test_long_forms(void **state)
         assert_true(check_sound(buffer, row[i].n + 1));
         assert_int_equal(read_sound(buffer, row[i].n + 1)->ping.round, 1);
     }
-    /* A MODEL whose payload length has 1, 2 and 4 bytes, and an observer's HELLO whose empty run
-     * description has such a length. */
+    /* A MODEL with a payload length of 1, 2 and 4 bytes, and an observer's HELLO with such a length
+     * for its empty run description. */
     static const uint8_t bin[][5] = {{0xc4, 4}, {0xc5, 0, 4}, {0xc6, 0, 0, 0, 4}};
     static const uint8_t str[][5] = {{0xd9, 0}, {0xda, 0, 0}, {0xdb, 0, 0, 0, 0}};
     static const size_t size[] = {2, 3, 5};
@@ -150,11 +155,12 @@ static void test_long_forms(void **state)
     }
 }
 
-/* Nothing that is deep, or long, or claims to be, is a message. */
+/* Messages that are nested deeply, too long, or that claim too many elements are refused. */
 static void test_depth_and_counts(void **state)
 {
     (void)state;
-    for (size_t depth = 1; depth <= 4000; depth += 1 + depth / 8) { /* [[[...0...]]] */
+    /* The number 0 in nested arrays: [[[...0...]]]. */
+    for (size_t depth = 1; depth <= 4000; depth += 1 + depth / 8) {
         memset(other, 0x91, depth);
         other[depth] = 0;
         uint8_t *nest = exactly(other, depth + 1);
@@ -168,7 +174,7 @@ static void test_depth_and_counts(void **state)
         memcpy(buffer, (const uint8_t[]){0xdc, (uint8_t)(n >> 8), (uint8_t)n, WIRE_PING}, 4);
         assert_refused(buffer, 3 + n);
     }
-    /* Nested arrays may not claim, together, more than there are bytes. */
+    /* Nested arrays may not claim more elements, together, than there are bytes. */
     static const uint8_t claim[] = {0x94, 0x93, 0x01, 0x02, 0x03, 0x01, 0x01};
     assert_hostile(claim, sizeof claim);
 }
@@ -201,7 +207,7 @@ static void test_type_of(void **state)
         assert_int_equal(type, row[i].type);
         free(copy);
     }
-    assert_true(check_sound(row[10].p, 4)); /* A longer form of the same. */
+    assert_true(check_sound(row[10].p, 4)); /* A longer encoding of the same message. */
     assert_refused((const uint8_t *)"\x92\x05\x01", 3);
     assert_refused((const uint8_t *)"\x92\x09\x90", 3);
 }
@@ -265,13 +271,13 @@ static void test_bad_records(void **state)
     strcpy(r.address[0], "10.0.0.1:0");
     check_bad_record(r);
     r = small_record(1);
-    r.n_addresses = 2; /* The second is empty. */
+    r.n_addresses = 2; /* The second address is empty. */
     check_bad_record(r);
     r = small_record(1);
     r.state = (enum record_state)(RECORD_LEFT + 1);
     check_bad_record(r);
 
-    /* A NUL inside a name, and a name and an address too long by one. */
+    /* A NUL inside a name is refused. */
     size_t n = sample(WIRE_MEMBERS, false);
     uint8_t *name = memchr(buffer, 'p', n);
     while (memcmp(name, "peer-1", 6) != 0)
@@ -280,14 +286,15 @@ static void test_bad_records(void **state)
     assert_refused(buffer, n);
 }
 
-/* [2, [record x 65], [], []], [2, [], [accusation x 65], []] and [2, [], [], [vouch x 25]], by hand. */
+/* Builds MEMBERS messages with 64 and 65 records, 64 and 65 accusations, and 24 and 25
+ * endorsements. The longer ones must be refused. */
 static void test_too_many(void **state)
 {
     (void)state;
     struct wire_members m = sample_members(false);
     m.n_accusations = m.n_vouches = 0;
     size_t n = wire_put_members(buffer, CAP, &m);
-    size_t n_record = n - 5; /* 94 02 91 RECORD 90 90 */
+    size_t n_record = n - 5; /* The message is 94 02 91 RECORD 90 90. */
     for (uint32_t count = WIRE_BATCH_MAX; count <= WIRE_BATCH_MAX + 1; count++) {
         uint8_t *p = other;
         *p++ = 0x94, *p++ = 0x02, *p++ = 0xdc, *p++ = 0x00, *p++ = (uint8_t)count;
@@ -302,7 +309,7 @@ static void test_too_many(void **state)
     m = sample_members(false);
     m.n_records = m.n_vouches = 0;
     n = wire_put_members(buffer, CAP, &m);
-    size_t n_accusation = n - 5; /* 94 02 90 91 ACCUSATION 90 */
+    size_t n_accusation = n - 5; /* The message is 94 02 90 91 ACCUSATION 90. */
     for (uint32_t count = WIRE_BATCH_MAX; count <= WIRE_BATCH_MAX + 1; count++) {
         uint8_t *p = other;
         *p++ = 0x94, *p++ = 0x02, *p++ = 0x90, *p++ = 0xdc, *p++ = 0x00, *p++ = (uint8_t)count;
@@ -317,7 +324,7 @@ static void test_too_many(void **state)
     m = sample_members(false);
     m.n_records = m.n_accusations = 0;
     n = wire_put_members(buffer, CAP, &m);
-    size_t n_vouch = n - 5; /* 94 02 90 90 91 VOUCH */
+    size_t n_vouch = n - 5; /* The message is 94 02 90 90 91 ENDORSEMENT. */
     for (uint32_t count = WIRE_VOUCHES_MAX; count <= WIRE_VOUCHES_MAX + 1; count++) {
         uint8_t *p = other;
         *p++ = 0x94, *p++ = 0x02, *p++ = 0x90, *p++ = 0x90;
@@ -329,8 +336,8 @@ static void test_too_many(void **state)
         assert_int_equal(check_sound(copy, n_all), count <= WIRE_VOUCHES_MAX);
         free(copy);
     }
-    /* Edges of a STATUS: 64 are in the large sample; the header says 65, and
-     * one more follows. */
+    /* The large sample of a STATUS has 64 edges. One edge is appended, and the array header is set
+     * to 65. */
     n = sample(WIRE_STATUS, true);
     size_t n_edge = 1 + 34 + 1 + 9 + 5 + 9;
     memcpy(buffer + n, buffer + n - n_edge, n_edge);
@@ -345,7 +352,7 @@ static void test_bad_hello(void **state)
 {
     (void)state;
     struct wire_hello h = sample_hello(false);
-    h.role = WIRE_OBSERVER; /* A missing record is allowed. */
+    h.role = WIRE_OBSERVER; /* An observer needs no member record. */
     assert_true(check_sound(buffer, wire_put_hello(buffer, CAP, &h)));
     h.role = (enum wire_role)2;
     assert_refused(buffer, wire_put_hello(buffer, CAP, &h));
@@ -359,11 +366,11 @@ static void test_bad_hello(void **state)
     h.has_run = false;
     h.run.n = 0;
     assert_true(check_sound(buffer, wire_put_hello(buffer, CAP, &h)));
-    h.has_started = true; /* Without a run. */
+    h.has_started = true; /* A run that is not given cannot have started. */
     assert_refused(buffer, wire_put_hello(buffer, CAP, &h));
     h = sample_hello(false);
     size_t n = wire_put_hello(buffer, CAP, &h);
-    assert_int_equal(buffer[4], 0xc3); /* has_run */
+    assert_int_equal(buffer[4], 0xc3); /* This byte encodes has_run. */
     buffer[4] = 0xc2;
     assert_refused(buffer, n);
 }
@@ -379,12 +386,13 @@ static void test_bad_delta(void **state)
             float *at[] = {&d.x2, &d.e2, &d.mean_dist2, &d.mean_norm2};
             *at[field] = bad[i];
             size_t n = wire_put_delta(buffer, CAP, &d);
-            bool fine = field >= 2 && isfinite(bad[i]); /* Averages may be negative. */
+            /* Fields 2 and 3 are averages, which may be negative. */
+            bool fine = field >= 2 && isfinite(bad[i]);
             assert_int_equal(check_sound(buffer, n), fine);
         }
     struct wire_delta d = {.degree = WIRE_MEMBERS_MAX + 1};
     assert_refused(buffer, wire_put_delta(buffer, CAP, &d));
-    d = (struct wire_delta){.degree = 3, .more = 3}; /* A weight of 1. */
+    d = (struct wire_delta){.degree = 3, .more = 3}; /* The mixing weight would be 1. */
     assert_refused(buffer, wire_put_delta(buffer, CAP, &d));
     d = (struct wire_delta){.codec = WIRE_CODE_MAX + 1};
     assert_refused(buffer, wire_put_delta(buffer, CAP, &d));
@@ -395,7 +403,7 @@ static void test_bad_delta(void **state)
     struct wire_model m = {1, 0, 0, {raw, 5}};
     assert_refused(buffer,
                    recode_with_payload(buffer, CAP, wire_put_model(buffer, CAP, &m), m.payload));
-    m = (struct wire_model){1, 0, 1, {raw, 4}}; /* Sketches are of all pieces. */
+    m = (struct wire_model){1, 0, 1, {raw, 4}}; /* Sketches are of all pieces, not of one. */
     assert_refused(buffer,
                    recode_with_payload(buffer, CAP, wire_put_model(buffer, CAP, &m), m.payload));
     struct wire_callback callback = {.why = WIRE_CODE_MAX + 1, .address = "h:7100"};
@@ -408,7 +416,7 @@ static void test_bad_delta(void **state)
     assert_refused(buffer, wire_put_model_req(buffer, CAP, &ask));
     ask = (struct wire_model_req){1, WIRE_PIECE_LAYERS, 1};
     assert_true(check_sound(buffer, wire_put_model_req(buffer, CAP, &ask)));
-    ask.key = 0; /* Sketches without a key. */
+    ask.key = 0; /* A request for sketches needs a key. */
     assert_refused(buffer, wire_put_model_req(buffer, CAP, &ask));
     m = (struct wire_model){1, WIRE_PIECE_LAYERS, 0, {raw, 4}};
     assert_refused(buffer,
@@ -444,7 +452,8 @@ static void test_bad_status(void **state)
     assert_refused(buffer, wire_put_status(buffer, CAP, s));
 }
 
-/* The right number of values of the wrong types: [3, 9, 9, false] and kin. */
+/* PING messages, as in [3, 9, 9, false], with values of another type or encoding, or with a wrong
+ * number of values. */
 static void test_wrong_types(void **state)
 {
     (void)state;
@@ -454,26 +463,30 @@ static void test_wrong_types(void **state)
         uint8_t p[14];
         bool ok;
     } row[] = {{5, {0x94, 0x03, 0x09, 0x09, 0xc2}, true},
-               {5, {0x94, 0x03, 0x09, 0x09, 0x00}, false}, /* 0 for false. */
-               {5, {0x94, 0x03, 0xff, 0x09, 0xc2}, false}, /* -1. */
-               {5, {0x94, 0x03, 0xc0, 0x09, 0xc2}, false}, /* nil. */
+               {5, {0x94, 0x03, 0x09, 0x09, 0x00}, false}, /* Refused: 0 instead of false. */
+               {5, {0x94, 0x03, 0xff, 0x09, 0xc2}, false}, /* Refused: -1 instead of 9. */
+               {5, {0x94, 0x03, 0xc0, 0x09, 0xc2}, false}, /* Refused: nil instead of 9. */
                {5, {0x94, 0x03, 0x90, 0x09, 0xc2}, false},
                {5, {0x94, 0x03, 0xa0, 0x09, 0xc2}, false},
-               {6, {0x94, 0x03, 0xcc, 0x09, 0x09, 0xc2}, true}, /* A longer 9. */
-               {6, {0x94, 0x03, 0xd0, 0x09, 0x09, 0xc2}, true}, /* A signed 9. */
+               {6, {0x94, 0x03, 0xcc, 0x09, 0x09, 0xc2}, true}, /* Accepted: a longer 9. */
+               {6, {0x94, 0x03, 0xd0, 0x09, 0x09, 0xc2}, true}, /* Accepted: 9 encoded as signed. */
                {6, {0x94, 0x03, 0xd0, 0x89, 0x09, 0xc2}, false},
-               {9, {0x94, 0x03, 0x09, 0xca, 0x41, 0x10, 0, 0, 0xc2}, false},        /* 9.0 */
-               {13, {0x94, 0x03, 0x09, 0xcf, 0, 0, 0, 1, 0, 0, 0, 0, 0xc2}, false}, /* 2^32 */
-               {6, {0x95, 0x03, 0x09, 0x09, 0xc2, 0x00}, false}, /* One too many. */
+               /* The float 9.0 instead of 9. */
+               {9, {0x94, 0x03, 0x09, 0xca, 0x41, 0x10, 0, 0, 0xc2}, false},
+               /* 2^32 exceeds 32 bits. */
+               {13, {0x94, 0x03, 0x09, 0xcf, 0, 0, 0, 1, 0, 0, 0, 0, 0xc2}, false},
+               {6, {0x95, 0x03, 0x09, 0x09, 0xc2, 0x00}, false}, /* Refused: one value too many. */
                {4, {0x93, 0x03, 0x09, 0x09}, false},
-               {6, {0x92, 0x03, 0x93, 0x09, 0x09, 0xc2}, false}}; /* Nested. */
+               /* The values are in a nested array. */
+               {6, {0x92, 0x03, 0x93, 0x09, 0x09, 0xc2}, false}};
     for (size_t i = 0; i < sizeof row / sizeof *row; i++)
         if (check_sound(row[i].p, row[i].n) != row[i].ok)
             fail_msg("row[%zu] is %s", i, row[i].ok ? "refused" : "taken");
     assert_int_equal(read_sound(row[7].p, row[7].n)->ping.round, 9);
 }
 
-/* Random bytes; random bytes that look like msgpack; spliced messages. */
+/* Feeds random bytes, random bytes that look like msgpack, and messages with parts copied over each
+ * other. */
 static void test_random(void **state)
 {
     (void)state;

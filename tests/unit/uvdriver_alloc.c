@@ -1,9 +1,9 @@
-/* tests/unit/uvdriver_alloc.c -- once warm, a driver sends and receives without the allocator.
+/* tests/unit/uvdriver_alloc.c -- tests that a driver sends and receives without allocations after
+ * some rounds.
  *
- * Two drivers play ping-pong with what a training peer says in a round: a bulk
- * message of many records and one of one, a head with a sketch, heartbeats, and
- * now and then gossip as large as control messages go. libuv's own calls count, too.
- */
+ * Two drivers exchange what training peers send in a round: a bulk message of many records and one
+ * of a single record, a head with a sketch, heartbeats, and sometimes membership news of the
+ * largest size. Allocations by libuv are counted, too. */
 #include "alloc_count.h"
 #include "uvdriver_fake.h"
 
@@ -21,7 +21,8 @@ static void say(struct fake *f, struct node_effects *fx, bool bulk, size_t n_hea
         .link = f->link[0], .bulk = bulk, .head = text, .n_head = n_head, .body = packet};
 }
 
-/* A peer begins its next round after it has received the other's last message of the round. */
+/* Each peer begins its next round when it has received the other peer's last message of the
+ * round. */
 static void answer(struct fake *f, const struct node_event *ev, struct node_effects *fx)
 {
     bool first = ev->type == NODE_LINK_UP && f == &a;
@@ -62,7 +63,7 @@ static void test_messages_allocate_nothing(void **state)
         fail_msg("%zu allocations in %d rounds", n, ROUNDS - WARM_ROUNDS);
     a.script = b.script = NULL;
     free(calloc(1, 100));
-    assert_int_equal(alloc_calls, before + 1); /* Checks that allocations are counted. */
+    assert_int_equal(alloc_calls, before + 1); /* Checks that allocations are counted at all. */
     fake_exit(&a);
     fake_exit(&b);
     FAKE_RUN_UNTIL(uv_driver_done(a.driver) && uv_driver_done(b.driver));

@@ -1,4 +1,5 @@
-/* tests/unit/uvdriver_link.c -- two drivers over loopback: sessions, lanes, limits, ends. */
+/* tests/unit/uvdriver_link.c -- tests two drivers over loopback: sessions, messages, limits, dials,
+ * files and stopping. */
 #include "tests/unit/uvdriver_fake.h"
 
 #include <arpa/inet.h>
@@ -21,7 +22,7 @@ static void close_both(void)
     }
 }
 
-/* b dials a. */
+/* Driver b dials driver a, with tag 77. */
 static void connect_both(void)
 {
     fake_meet(&a, &b, 77);
@@ -52,7 +53,7 @@ static void test_session_and_clean_end(void **state)
     assert_int_equal(a.n_clean, 1);
     assert_int_equal(b.n_clean, 1);
 
-    /* Again, on a new number; and both ends say CLOSE at once. */
+    /* A second session gets another link number. This time both ends send CLOSE at once. */
     fake_dial(&b, a.address, 78);
     FAKE_RUN_UNTIL(a.n_up == 2 && b.n_up == 2);
     assert_int_not_equal(b.link[0], b.link[1]);
@@ -107,7 +108,8 @@ static uint8_t pattern(uint32_t which, size_t i)
     return (uint8_t)(i * 31 + which * 7 + (i >> 8) * 13);
 }
 
-/* First byte: lane; then a pattern; a message is known by its length. */
+/* Checks a received message. Its first byte is the lane, the rest a pattern. The expected length of
+ * each message is known. */
 static void check_message(struct fake *f, const struct node_event *ev, struct node_effects *fx)
 {
     (void)f;
@@ -134,7 +136,7 @@ static struct packet *make_packet(struct fake *f, uint32_t which, size_t n, size
     return p;
 }
 
-/* The head is 1 byte long, or the message where it is that short. */
+/* Sends message `which` in the bulk lane: a head of 1 byte, and a body with the rest, if any. */
 static void send_bulk(struct fake *f, uint32_t which)
 {
     static const uint8_t head[1] = {1};
@@ -210,7 +212,7 @@ static void test_control_overtakes_bulk(void **state)
     n_order = 0;
     a.script = note_order;
     connect_both();
-    send_bulk(&b, N_SIZES - 1); /* 5 MiB, queued first. */
+    send_bulk(&b, N_SIZES - 1); /* Sends 5 MiB in the bulk lane first. */
     send_control(&b, 3);
     FAKE_RUN_UNTIL(n_order == 2);
     assert_int_equal(order[0], 2);
@@ -218,7 +220,7 @@ static void test_control_overtakes_bulk(void **state)
     close_both();
 }
 
-/* Messages sent in the step that closes the session still arrive before its end. */
+/* Messages that are sent in the step that closes the session still arrive, before its end. */
 static void test_last_words_arrive(void **state)
 {
     (void)state;
@@ -247,7 +249,7 @@ static void test_over_long_message(void **state)
 {
     (void)state;
     init_both();
-    a.bulk_max = 65520; /* sizes[7] is the longest that passes. */
+    a.bulk_max = 65520; /* sizes[7] is the longest message accepted. */
     a.script = check_message;
     next_bulk = next_control = 0;
     connect_both();
@@ -267,10 +269,11 @@ static void test_control_queue_is_bounded(void **state)
     connect_both();
     for (uint32_t i = 0; i < 10; i++)
         b.asks.sends[i] = (struct node_send){.link = b.link[0], .head = big, .n_head = sizeof big};
-    b.asks.n_sends = 10; /* 600,000 bytes: 128 KiB are sealed, the rest is over 256 KiB. */
+    /* 600,000 bytes: 128 KiB are encrypted, and the rest exceeds the limit of 256 KiB. */
+    b.asks.n_sends = 10;
     fake_poke(&b);
     FAKE_RUN_UNTIL(a.n_down == 1 && b.n_down == 1);
-    assert_int_equal(b.n_notes, 1); /* The peer reports it. */
+    assert_int_equal(b.n_notes, 1); /* The peer must report the full control queue. */
     assert_int_equal(b.n_clean, 0);
     close_both();
 }
@@ -330,7 +333,7 @@ static void test_dials_that_fail(void **state)
     fake_close(&b);
 }
 
-/* A name may have several addresses, of which some do not listen. */
+/* A name may have several addresses, and some of them may not accept connections. */
 static void test_dial_by_name(void **state)
 {
     (void)state;
@@ -349,7 +352,8 @@ static void test_dial_to_itself(void **state)
     init_both();
     open_both();
     fake_dial(&a, a.address, 1);
-    FAKE_RUN_UNTIL(a.n_up == 2); /* Both ends are ours: the node tells by the id. */
+    /* Both ends belong to this driver. The node detects that by the identity. */
+    FAKE_RUN_UNTIL(a.n_up == 2);
     assert_memory_equal(a.id, a.identity.sign_pk, 32);
     close_both();
 }
@@ -365,8 +369,8 @@ static void test_port_in_use(void **state)
     fake_close(&a);
 }
 
-/* A socket that cannot listen is refused, and nothing of the driver stays on the loop: the
- * teardown's uv_loop_close() would not pass, and what has been freed would be called. */
+/* A socket that cannot listen must be refused. No handle of the driver may stay on the loop:
+ * uv_loop_close() of the teardown would fail, and callbacks would use freed memory. */
 static void test_inherited_socket_of_no_use(void **state)
 {
     (void)state;
@@ -380,7 +384,8 @@ static void test_inherited_socket_of_no_use(void **state)
         a.config.listen_fd = bad[i];
         assert_true(uv_driver_open(&a.driver, &fake_loop, &a.config, &part) < 0);
         assert_int_equal(part, UV_DRIVER_DOOR);
-        assert_int_equal(fcntl(bad[i], F_GETFD), -1); /* Taken over, and closed. */
+        /* The driver has taken over the descriptor and closed it. */
+        assert_int_equal(fcntl(bad[i], F_GETFD), -1);
     }
     close(pair[1]);
 }
@@ -397,7 +402,7 @@ static void test_leash_of_no_use(void **state)
 
 /* ---- Files ----------------------------------------------------------- */
 
-/* The node hears what became of its model as soon as that is known. */
+/* The node must hear the result of a model write in the same step, if no retry is possible. */
 static void test_kept_or_not(void **state)
 {
     (void)state;
@@ -415,8 +420,8 @@ static void test_kept_or_not(void **state)
     fake_close(&a);
 }
 
-/* The disk is full for at most the first `full` of four tries, and this number of tries is
- * needed. */
+/* The disk is full for the first `full` of at most four attempts to write the model. Exactly
+ * `n_tries` attempts must be made. */
 static void keep(uint32_t full, uint32_t n_tries)
 {
     init_both();
@@ -425,7 +430,7 @@ static void keep(uint32_t full, uint32_t n_tries)
     fake_open(&a);
     a.asks.write_model = true;
     fake_poke(&a);
-    assert_int_equal(a.n_kept, 0); /* The node gets no result while a retry is possible. */
+    assert_int_equal(a.n_kept, 0); /* No result is reported while a retry is possible. */
     FAKE_RUN_UNTIL(a.n_kept > 0);
     assert_int_equal(a.n_models, n_tries);
     assert_int_equal(a.n_stored, full < n_tries);
@@ -471,7 +476,7 @@ static void hang(void)
     uv_sem_wait(&released);
 }
 
-/* The thread cannot be joined then: the driver says so. */
+/* If a job hangs at a stop, its thread cannot be joined. The driver must report that. */
 static void test_stop_while_a_job_hangs(void **state)
 {
     (void)state;
@@ -488,7 +493,8 @@ static void test_stop_while_a_job_hangs(void **state)
     assert_int_equal(a.n_models, 0);
     assert_false(uv_driver_done(a.driver));
     uv_sem_post(&released);
-    uv_worker_close(&a.driver->worker); /* Waits for the job; a program would have ended. */
+    /* Waits for the job. A real program would have ended instead. */
+    uv_worker_close(&a.driver->worker);
     a.driver->stuck = false;
     fake_close(&a);
     uv_sem_destroy(&released);

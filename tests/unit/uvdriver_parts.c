@@ -1,4 +1,5 @@
-/* tests/unit/uvdriver_parts.c -- addresses, metrics lines, observers, children on a leash. */
+/* tests/unit/uvdriver_parts.c -- tests addresses, resource limits, metrics lines, observers and
+ * child processes. */
 #include "tests/unit/uvdriver_fake.h"
 
 #include "peer/uv/client.h"
@@ -94,7 +95,7 @@ static void test_numeric_needs_no_lookup(void **state)
     assert_int_equal(n_answers, 1);
 }
 
-/* A node's seed that is numeric comes back as an event of its own. */
+/* A numeric address of the bootstrap list is also resolved by a later event. */
 static void test_numeric_seed(void **state)
 {
     (void)state;
@@ -140,7 +141,7 @@ static void test_spare(void **state)
     assert_int_equal(init_loop(), 0);
     with_limit(RLIMIT_NOFILE, 9, init_loop, -EMFILE);
     assert_int_equal(init_loop(), 0);
-#ifndef HEARSAY_SANITIZED /* A sanitizer has no room for its own threads' ends then. */
+#ifndef HEARSAY_SANITIZED /* A sanitizer's threads need more memory than this limit. */
     with_limit(RLIMIT_AS, 1 << 20, uv_spare_pool, -EAGAIN);
 #endif
     assert_int_equal(uv_spare_pool(), 0);
@@ -179,7 +180,8 @@ static void test_metrics_line(void **state)
                                             "accuracy_samples"};
         for (size_t k = 0; k < sizeof found / sizeof *found; k++)
             assert_true(json_is_null(json_object_get(j, found[k])) == (i == 0));
-        uv_metrics_evaluation(j, &p); /* The last one, whichever round it was of. */
+        /* The last evaluation is written, whichever round it belongs to. */
+        uv_metrics_evaluation(j, &p);
         assert_true(json_real_value(json_object_get(j, "accuracy")) == 0.25);
         assert_true(json_real_value(json_object_get(j, "test_loss")) == 0.75);
         assert_int_equal(json_integer_value(json_object_get(j, "accuracy_round")), 6);
@@ -189,7 +191,8 @@ static void test_metrics_line(void **state)
     }
 }
 
-/* All rounds have lines, except in a long consensus phase: ten lines per second. */
+/* Each round has a line in the run log. After 1,000 rounds, the consensus phase has ten lines per
+ * second. */
 static void test_metrics_due(void **state)
 {
     (void)state;
@@ -232,7 +235,8 @@ static void test_metrics_start(void **state)
     }
 }
 
-/* Below the quorum only training is held; the number may be any that a peer sends. */
+/* Without a quorum, only the phase `training` has another name. A peer may send any phase
+ * number. */
 static void test_phases(void **state)
 {
     (void)state;
@@ -256,7 +260,7 @@ static void test_phases(void **state)
     free(line);
 }
 
-/* A number from a peer may be any 64 bits. */
+/* A number from a peer may be any 64-bit value. JSON numbers are limited to INT64_MAX. */
 static void test_whole(void **state)
 {
     (void)state;
@@ -283,7 +287,8 @@ static struct packet *model;
 static uint32_t seen_up, seen_session, seen_message, seen_end;
 static size_t seen_bytes;
 
-/* The peer's side: HELLO must come first; a STATUS_REQ is answered in bulk. */
+/* Script of the peer: expects HELLO of an observer first, then answers STATUS_REQ with a MODEL in
+ * the bulk lane. */
 static void peer_script(struct fake *f, const struct node_event *ev, struct node_effects *fx)
 {
     static struct wire_batch batch;
@@ -300,8 +305,9 @@ static void peer_script(struct fake *f, const struct node_event *ev, struct node
     }
     assert_int_equal(m.type, WIRE_STATUS_REQ);
     struct wire_model answer = {.round = 7, .payload = {model->bytes, model->len}};
-    fx->sends[fx->n_sends++] = (struct node_send){
-        .link = ev->link, .head = noise, .n_head = sizeof noise}; /* Is passed over. */
+    /* The client must ignore this message. */
+    fx->sends[fx->n_sends++] =
+        (struct node_send){.link = ev->link, .head = noise, .n_head = sizeof noise};
     fx->sends[fx->n_sends++] =
         (struct node_send){.link = ev->link,
                            .bulk = true,
@@ -346,7 +352,7 @@ static bool client_is_up(void *self)
 static bool client_done(void *self)
 {
     (void)self;
-    uv_run(&fake_loop, UV_RUN_NOWAIT); /* The peer lives in this very thread. */
+    uv_run(&fake_loop, UV_RUN_NOWAIT); /* The peer runs in the same thread. */
     return seen_end == 1;
 }
 
@@ -380,7 +386,7 @@ static void test_observer(void **state)
     memset(model->bytes, 1, model->len);
     assert_int_equal(uv_client_open(&c, fake_psk, NULL, &calls), 0);
     assert_int_equal(uv_resolve_numeric(a.address, &at), 0);
-    assert_false(uv_client_wait(c, 1, never)); /* The wait ends all the same. */
+    assert_false(uv_client_wait(c, 1, never)); /* The wait ends at its deadline. */
     assert_int_equal(uv_client_dial(c, 9, &at, 1), 0);
     wait_until(c, client_is_up);
     /* The session has no timer and no message, so that a poll after the deadline would block. */
@@ -463,8 +469,8 @@ static void test_child_is_stopped(void **state)
     close_cluster(&c);
 }
 
-/* The parent's pipe: a child learns of its parent's death by the end of the pipe, which the test
- * closes here. */
+/* A child must end when its parent dies. It notices the end of the pipe that the parent holds open,
+ * which the test closes here. */
 static void test_leash(void **state)
 {
     (void)state;

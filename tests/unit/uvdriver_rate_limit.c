@@ -1,5 +1,6 @@
-/* tests/unit/uvdriver_rate_limit.c -- which connections are accepted while there are too many,
- * and the messages about it. */
+/* tests/unit/uvdriver_rate_limit.c -- tests the limits on new connections.
+ *
+ * Tested are which connections are accepted during a flood, and how often refusals are logged. */
 #include "tests/unit/uvdriver_fake.h"
 
 #include "peer/uv/event_adapter.h"
@@ -27,7 +28,7 @@ static const struct rate_limit_limits limits = {.calm_per_s = 100,
                                                 .loopback_burst = 10,
                                                 .looks_per_s = 50};
 
-/* Returns how many of n connections of one address, spread over a second, are accepted. */
+/* Makes n connections from one address within a second. Returns the number that is welcome. */
 static uint32_t welcome(struct rate_limit *c, const union uv_address *a, uint32_t n,
                         uint64_t from_ms)
 {
@@ -48,7 +49,8 @@ static void test_calm_is_not_limited(void **state)
     assert_false(rate_limit_is_thick(&c, 10000));
 }
 
-/* One address floods: it gets what all may have in calm times, and others their own share. */
+/* One address floods. It is welcome only at the total rate for calm times. Other addresses keep
+ * their own rates. */
 static void test_each_address_pays_for_itself(void **state)
 {
     (void)state;
@@ -58,7 +60,8 @@ static void test_each_address_pays_for_itself(void **state)
     rate_limit_init(&c, &limits, 2, 0);
     assert_in_range(welcome(&c, &flood, 1000, 0), 119, 121);
     assert_true(rate_limit_is_thick(&c, 999));
-    /* At one moment, without a token for all: bursts. */
+    /* The total rate is exceeded, and all connections come at one moment, so each address is
+     * limited to its burst. */
     uint32_t n_far = 0, n_near = 0;
     for (int i = 0; i < 40; i++) {
         n_far += rate_limit_knock(&c, &far, 999) == RATE_LIMIT_WELCOME;
@@ -75,7 +78,8 @@ static void test_each_address_pays_for_itself(void **state)
     assert_true(rate_limit_look(&c, &flood, 1100));
 }
 
-/* One host may have 2^64 addresses of IPv6, and an IPv4 address two ways of writing. */
+/* IPv6 addresses with equal first 64 bits count as one address, because one host may own them all.
+ * An IPv4 address and its form in IPv6 are equal, too. */
 static void test_what_one_address_is(void **state)
 {
     (void)state;
@@ -98,7 +102,8 @@ static void test_what_one_address_is(void **state)
     }
 }
 
-/* A thousand addresses do not displace an address that connects at the same time. */
+/* A thousand other addresses do not displace a busy address from the table, where it would get a
+ * new bucket. */
 static void test_full_table(void **state)
 {
     (void)state;
@@ -157,7 +162,8 @@ static void close_door(int *fd, uint32_t n)
     fake_part(&a, &b);
 }
 
-/* An address that fills the half-open slots loses its own connections, whatever came first. */
+/* An address that fills the slots for half-open connections loses its own connections, and no other
+ * address does. */
 static void test_a_flood_pushes_out_its_own(void **state)
 {
     (void)state;
@@ -180,7 +186,7 @@ static void test_a_flood_pushes_out_its_own(void **state)
     close_door(fd, n);
 }
 
-/* Thick from the first connection on. */
+/* Opens both drivers with limits that are exceeded from the second connection on. */
 static void crowd_at_once(void)
 {
     fake_init(&a, 'a');
@@ -193,8 +199,8 @@ static void crowd_at_once(void)
     fake_open(&b);
 }
 
-/* An address over its rate has no half-open connections, and a peer with the cluster key
- * connects from there all the same. */
+/* A connection of an address over its rate is refused if its first message is not there already. A
+ * peer with the cluster key must be able to connect from that address nevertheless. */
 static void test_the_key_opens_in_a_crowd(void **state)
 {
     (void)state;
@@ -204,14 +210,15 @@ static void test_the_key_opens_in_a_crowd(void **state)
         fd[i] = connect_from("127.0.0.1:0");
     FAKE_RUN_UNTIL(uv_driver_counts(a.driver)->accepted == 60);
     assert_true(uv_driver_counts(a.driver)->refused >= 55);
-    for (uint32_t i = 1; a.n_up == 0; i++) { /* Some attempt has sent its message in time. */
+    for (uint32_t i = 1; a.n_up == 0; i++) { /* Dials until a first message is in time. */
         fake_dial(&b, a.address, i);
         FAKE_RUN_UNTIL(a.n_up == 1 || b.n_dial_failed == i);
     }
     close_door(fd, 60);
 }
 
-/* The number of first messages that are opened for an address is limited. */
+/* For an address over its rate, the number of first messages that are decrypted per second is
+ * limited. */
 static void test_looks_are_counted(void **state)
 {
     (void)state;
@@ -244,18 +251,19 @@ static void test_words_come_ever_more_seldom(void **state)
     char text[REJECTION_LOG_TEXT] = "";
     uint32_t n_told = 0;
     assert_int_equal(rejection_log_kind(&l), REJECTION_LOG_UNSEALED);
-    for (uint64_t ms = 0; ms < 3600 * 1000; ms += 10) /* An hour of a hundred a second. */
+    for (uint64_t ms = 0; ms < 3600 * 1000; ms += 10) /* 100 refusals per second for an hour. */
         n_told += rejection_log_count(&d, rejection_log_kind(&l), &l, ms, text);
     assert_in_range(n_told, 8, 13);
     assert_non_null(strstr(text, "192.0.2.7 "));
     assert_non_null(strstr(text, " so far)"));
     assert_false(rejection_log_count(&d, REJECTION_LOG_UNSEALED, &l, 3600 * 1000, text));
-    assert_true(rejection_log_count(&d, REJECTION_LOG_VERSION, &l, 3600 * 1000,
-                                    text)); /* Each kind has its own. */
+    /* Each kind of refusal has its own interval. */
+    assert_true(rejection_log_count(&d, REJECTION_LOG_VERSION, &l, 3600 * 1000, text));
     assert_true(rejection_log_count(&d, REJECTION_LOG_UNSEALED, &l, 4300 * 1000, text));
     l.why = NODE_WHY_CLOSED;
     l.error = -ECONNRESET;
-    assert_int_equal(rejection_log_kind(&l), REJECTION_LOG_QUIET); /* A health check. */
+    /* A connection without data, as from a health check, is not logged. */
+    assert_int_equal(rejection_log_kind(&l), REJECTION_LOG_QUIET);
     assert_false(rejection_log_count(&d, REJECTION_LOG_QUIET, &l, 9000 * 1000, text));
 }
 
@@ -271,7 +279,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_looks_are_counted, fake_setup, fake_teardown),
         cmocka_unit_test(test_words_come_ever_more_seldom),
     };
-    if (!fake_descriptors(800)) /* Both ends of every connection are ours. */
+    if (!fake_descriptors(800)) /* This process has both ends of each connection. */
         return 77;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* tests/unit/uvdriver_session.c -- limits of a session: key changes, queues, priorities, and
+/* tests/unit/uvdriver_session.c -- tests limits of a session: key changes, queues, priorities and
  * free slots. */
 #include "tests/unit/uvdriver_fake.h"
 
@@ -18,7 +18,7 @@ static void init_both(void)
     fake_init(&b, 'b');
 }
 
-/* One more send of b's next step; the bytes begin with `first`. */
+/* Adds a control message of n bytes to the effects of b's next step. Its first byte is `first`. */
 static void ask_control(uint8_t first, size_t n)
 {
     static uint8_t bytes[8][60000];
@@ -48,8 +48,8 @@ static struct packet *packet_of(size_t n)
 
 enum { MESSAGE = 100 };
 
-/* b sends `n` messages one by one. Returns the number of received records without data. They are
- * REKEY records, because no other record is so short and the session stays open. */
+/* b sends `n` messages one by one. Returns the number of received records without data. These are
+ * REKEY records, because no other record is so short while the session is open. */
 static uint64_t rekeys_in(uint32_t n)
 {
     fake_meet(&a, &b, 1);
@@ -103,8 +103,9 @@ static void note_order(struct fake *f, const struct node_event *ev, struct node_
         order[f->n_recv - 1] = ev->recv.bytes[0];
 }
 
-/* No bulk slips into what a control message leaves of a chunk while another control message
- * waits. Two chunks are on their way at once, so that the third begins to wait. */
+/* The rest of a chunk that a control message leaves free must not be filled with bulk while another
+ * control message waits. Two chunks may be in transit, so that the third message is the first to
+ * wait. */
 static void test_bulk_waits_for_all_control(void **state)
 {
     (void)state;
@@ -126,14 +127,15 @@ static void test_bulk_waits_for_all_control(void **state)
     fake_part(&a, &b);
 }
 
-/* The allowed number of bulk messages may wait, and one more ends the link. */
+/* UV_SESSION_BULK_MAX bulk messages may wait. One more closes the link. */
 static void test_bulk_queue_is_bounded(void **state)
 {
     (void)state;
     for (uint32_t n = 0; n < 2; n++) {
         init_both();
         fake_meet(&a, &b, 1);
-        struct packet *p = packet_of(4 * UV_SESSION_CHUNK); /* The first stays in the queue. */
+        /* The first bulk message is long and stays in the queue. */
+        struct packet *p = packet_of(4 * UV_SESSION_CHUNK);
         for (uint32_t i = 0; i < UV_SESSION_BULK_MAX + n; i++)
             ask_bulk(p);
         fake_poke(&b);
@@ -144,8 +146,8 @@ static void test_bulk_queue_is_bounded(void **state)
     }
 }
 
-/* A polite end does not wait for bulk: what is still queued of it is dropped. (Two chunks are on
- * their way before it.) */
+/* A clean end does not wait for bulk messages: those in the queue are dropped. Two chunks of
+ * control messages are in transit before. */
 static void test_hangup_drops_bulk(void **state)
 {
     (void)state;
@@ -165,7 +167,7 @@ static void test_hangup_drops_bulk(void **state)
     fake_part(&a, &b);
 }
 
-/* Control messages have their own limit, far below that of bulk messages. */
+/* Control messages have their own limit, far below the limit of bulk messages. */
 static void test_over_long_control(void **state)
 {
     (void)state;
@@ -185,7 +187,7 @@ static void test_over_long_control(void **state)
 
 /* ---- deadlines and turns ---- */
 
-/* The handshake's deadline ends with the handshake. */
+/* An open link has no deadline from its handshake. */
 static void test_open_links_have_no_deadline(void **state)
 {
     (void)state;
@@ -213,8 +215,8 @@ static void note_turns(struct fake *f, const struct node_event *ev, struct node_
         order[0] = 't';
 }
 
-/* A node that wakes up late processes received messages before it checks the time, so that it
- * takes no live peer for silent. */
+/* A node that wakes up late must get the received messages before the timer event. Otherwise it
+ * would take live peers for silent. */
 static void test_late_wake_reads_first(void **state)
 {
     (void)state;
@@ -222,23 +224,23 @@ static void test_late_wake_reads_first(void **state)
     fake_meet(&a, &b, 1);
     memset(order, 0, sizeof order);
     ask_control(2, MESSAGE);
-    fake_poke(&b); /* The bytes are in a's socket. */
+    fake_poke(&b); /* The bytes are in a's socket now. */
     a.asks.wake_us = uv_worker_clock_us() - 10 * 1000 * 1000;
     fake_poke(&a);
     a.n_timer = 2;
     a.script = note_turns;
     int64_t begin = uv_worker_clock_us();
     while (uv_worker_clock_us() < begin + 3000)
-        ; /* Wait until the timer is due. */
+        ; /* Wait until the timer must fire. */
     FAKE_RUN_UNTIL(order[0] != 0);
     assert_int_equal(order[0], 'r');
-    FAKE_RUN_UNTIL(a.n_timer > 2); /* Put off, not forgotten. */
+    FAKE_RUN_UNTIL(a.n_timer > 2); /* The timer event was delayed, not lost. */
     fake_part(&a, &b);
 }
 
-/* ---- room ---- */
+/* ---- slots ---- */
 
-/* The node's table of links is full: a new link is closed with a CLOSE record and not reported
+/* If the node's table of links is full, a new link is closed with a CLOSE record and not reported
  * to the node. */
 static void test_no_more_links_than_the_node_takes(void **state)
 {
@@ -267,8 +269,8 @@ static int knock(void)
     return fd;
 }
 
-/* Unauthenticated connections never use the slots for dialling. A waiting connection is accepted
- * when one of its own slots is free. */
+/* Unauthenticated connections never use the slots that are reserved for dialling. A waiting
+ * connection is accepted when another slot becomes free. */
 static void test_slots_kept_for_dialling(void **state)
 {
     (void)state;
@@ -286,7 +288,8 @@ static void test_slots_kept_for_dialling(void **state)
     close(fd[0]);
     close(fd[1]);
     FAKE_RUN_UNTIL(uv_driver_counts(a.driver)->strangers == 2);
-    /* The session that a dialled has taken one slot: only one of the two comes free. */
+    /* The session that b dialled takes one slot, so only one of the two closed connections makes
+     * room. */
     FAKE_RUN_UNTIL(uv_driver_counts(a.driver)->accepted == 5);
     for (int i = 2; i < 6; i++)
         close(fd[i]);
@@ -320,11 +323,12 @@ static void client_ended(void *self, uint32_t tag, uint32_t session)
 static bool client_done(void *self)
 {
     (void)self;
-    uv_run(&fake_loop, UV_RUN_NOWAIT); /* The peer lives in this very thread. */
+    uv_run(&fake_loop, UV_RUN_NOWAIT); /* The peer runs in the same thread. */
     return seen_end > 0;
 }
 
-/* Two of the addresses are deaf: their ports are held by descriptors that do not listen. */
+/* Two of the three addresses refuse connections, because their ports are bound but not
+ * listening. */
 static void test_dials_one_address_after_another(void **state)
 {
     (void)state;

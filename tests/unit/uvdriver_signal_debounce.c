@@ -1,5 +1,5 @@
-/* tests/unit/uvdriver_signal_debounce.c -- which sequences of signals count as one request, as
- * two, or as none. */
+/* tests/unit/uvdriver_signal_debounce.c -- tests which sequences of signals count as one request,
+ * as two, or as none. */
 #include "peer/uv/signal_debounce.h"
 #include "tests/unit/uvdriver_fake.h"
 
@@ -8,7 +8,8 @@
 static void test_twice(void **state)
 {
     (void)state;
-    enum { BEGIN = 7 }; /* A clock may be young: what never came is no first signal. */
+    /* The clock starts near 0, and time 0 must not count as an earlier signal. */
+    enum { BEGIN = 7 };
     static const struct
     {
         int number;
@@ -18,9 +19,9 @@ static void test_twice(void **state)
         {SIGTERM, BEGIN, false},
         {SIGTERM, BEGIN, true},
         {SIGTERM, BEGIN + UV_TWICE_US - 1, true},
-        {SIGTERM, BEGIN + UV_TWICE_US, false}, /* Echoes do not put it off. */
+        {SIGTERM, BEGIN + UV_TWICE_US, false}, /* Echoes do not extend the interval. */
         {SIGTERM, BEGIN + UV_TWICE_US + 1, true},
-        {SIGINT, BEGIN + UV_TWICE_US + 2, false}, /* Another kind is another request. */
+        {SIGINT, BEGIN + UV_TWICE_US + 2, false}, /* Another signal is another request. */
         {SIGINT, BEGIN + UV_TWICE_US + 3, true},
         {SIGINT, BEGIN + 3 * UV_TWICE_US, false},
     };
@@ -29,7 +30,8 @@ static void test_twice(void **state)
         assert_int_equal(uv_twice(&t, row[i].number, row[i].at_us), row[i].echo);
 }
 
-/* Ctrl-C reaches a whole process group, and may reach a child while it writes its result. */
+/* Ctrl-C reaches a whole process group, and may arrive while a child writes its result. A child
+ * must ignore it then. */
 static void test_signals_at_the_end(void **state)
 {
     (void)state;
@@ -40,7 +42,7 @@ static void test_signals_at_the_end(void **state)
     fake_init(&leashed, 'l');
     assert_int_equal(pipe(leash), 0);
     alone.config.signals = leashed.config.signals = true;
-    leashed.config.leash_fd = leash[0]; /* Taken over. */
+    leashed.config.leash_fd = leash[0]; /* The driver takes over the descriptor. */
     fake_open(&alone);
     fake_exit(&alone);
     FAKE_RUN_UNTIL(uv_driver_done(alone.driver));

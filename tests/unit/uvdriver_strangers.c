@@ -1,5 +1,5 @@
-/* tests/unit/uvdriver_strangers.c -- connections without the cluster key: they get no byte,
- * cause no allocation, and are counted. */
+/* tests/unit/uvdriver_strangers.c -- tests connections without the cluster key: they receive no
+ * byte, cause no allocation, and are counted. */
 #include "tests/unit/uvdriver_fake.h"
 
 #include "nn/math/rng.h"
@@ -13,8 +13,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Counts allocations of this process while armed. Sanitizers have their own
- * allocator, so there it counts nothing. */
+/* Allocations of this process are counted while `armed` is true. Sanitizers replace the allocator,
+ * so nothing is counted with them. */
 static bool armed;
 static uint32_t n_allocations;
 #if defined(__GLIBC__) && !defined(HEARSAY_SANITIZED)
@@ -56,7 +56,8 @@ static int connect_raw(void)
     return fd;
 }
 
-/* One of the ways to knock; some wait for the deadline. */
+/* Behaves like one of eight kinds of strangers. Some of them keep the connection open until the
+ * deadline. */
 static void knock(int fd, uint32_t i)
 {
     static const char http[] = "GET / HTTP/1.1\r\nHost: peer\r\n\r\n"
@@ -74,21 +75,21 @@ static void knock(int fd, uint32_t i)
         n = write(fd, http, sizeof http);
         break;
     case 2:
-        break; /* Silence. */
+        break; /* The stranger sends nothing. */
     case 3:
         n = write(fd, junk, 1);
-        break; /* Slow bytes. */
+        break; /* The stranger sends a single byte. */
     case 4:
         n = shutdown(fd, SHUT_WR);
-        break; /* Early FIN. */
+        break; /* The stranger closes its sending side early. */
     case 5:
         n = write(fd, junk, CHANNEL_MSG1);
-        break; /* The size alone is right. */
+        break; /* The stranger sends the right number of bytes. */
     case 6:
-        n = write(fd, junk, CHANNEL_MSG1 - 1); /* One short, then FIN. */
+        n = write(fd, junk, CHANNEL_MSG1 - 1); /* The first message lacks one byte. */
         n = n < 0 ? n : shutdown(fd, SHUT_WR);
         break;
-    case 7: { /* A reset. */
+    case 7: { /* The stranger resets the connection. */
         struct linger linger = {.l_onoff = 1};
         n = setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger);
         break;
@@ -97,7 +98,7 @@ static void knock(int fd, uint32_t i)
     assert_true(n >= 0);
 }
 
-/* True once the other end has closed; not one byte may come. */
+/* Returns whether the other end has closed the connection. Fails if it has sent a byte. */
 static bool ended_silently(int fd)
 {
     char byte;
@@ -128,8 +129,8 @@ static void ping(uint32_t n_before)
     FAKE_RUN_UNTIL(a.n_recv > n_before);
 }
 
-/* Opens a and b with a session. Only later connections have the limit `handshake_ms`, because on
- * a busy machine an honest handshake takes longer. */
+/* Opens a and b with a session. The deadline `handshake_ms` applies only to later connections,
+ * because an honest handshake may take longer on a busy machine. */
 static void open_with_session(uint32_t handshake_ms)
 {
     fake_init(&a, 'a');
@@ -146,7 +147,7 @@ static void test_junk_changes_a_counter(void **state)
     for (uint32_t round = 0; round < 25; round++) {
         int fd[BATCH];
         if (round == 1 && COUNTS_ALLOCATIONS)
-            armed = true; /* libuv's table of descriptors has grown by now. */
+            armed = true; /* libuv's table of descriptors has its final size now. */
         for (uint32_t i = 0; i < BATCH; i++) {
             fd[i] = connect_raw();
             knock(fd[i], n++);
@@ -160,7 +161,7 @@ static void test_junk_changes_a_counter(void **state)
     armed = false;
     assert_int_equal(n, 1000);
     assert_int_equal(n_allocations, 0);
-    ping(a.n_recv); /* The session has not noticed. */
+    ping(a.n_recv); /* The session still works. */
     fake_poke(&a);
     assert_int_equal(a.n_strangers, 1000);
     assert_int_equal(a.bytes_sent, CHANNEL_MSG2);
@@ -179,7 +180,7 @@ static size_t bytes_back(int fd)
     return n;
 }
 
-/* A copy of a first message gets no second answer. */
+/* A copy of a recorded first message gets no second answer. */
 static void test_recorded_message_is_answered_once(void **state)
 {
     (void)state;
@@ -206,8 +207,8 @@ static void test_recorded_message_is_answered_once(void **state)
     fake_part(&a, &b);
 }
 
-/* More silent ones than half-open slots: newer ones push out older ones, and
- * an honest peer comes in at once, long before any deadline. */
+/* More silent connections arrive than there are slots for half-open connections. Newer ones must
+ * evict older ones, so that an honest peer can connect before any deadline. */
 static void test_flood_does_not_shut_the_door(void **state)
 {
     (void)state;
@@ -245,8 +246,8 @@ static void test_one_address_has_its_share(void **state)
     fake_close(&a);
 }
 
-/* The deadline is for the whole handshake: bytes do not prolong it. The first two are sent
- * whatever the time is, since the deadline cannot end a link in the turn that accepts it. */
+/* The deadline applies to the whole handshake, so slow bytes do not extend it. The first two bytes
+ * are sent at any time, because the deadline cannot end a link in the loop turn that accepts it. */
 static void test_slow_bytes_do_not_prolong(void **state)
 {
     (void)state;
@@ -269,7 +270,8 @@ static void test_slow_bytes_do_not_prolong(void **state)
     fake_close(&a);
 }
 
-/* Use up all file descriptors below 128; *before is what to go back to. */
+/* Uses all file descriptors below 128. Stores the previous limit in *before. Returns the number of
+ * used descriptors. */
 static uint32_t hold_all(int hold[128], struct rlimit *before)
 {
     uint32_t n = 0;
@@ -289,8 +291,8 @@ static void hold_none(int hold[128], uint32_t n, const struct rlimit *before)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, before), 0);
 }
 
-/* Without file descriptors the sessions live, nothing spins, and the door
- * opens again. */
+/* Without free file descriptors, sessions stay alive, the loop does not spin, and connections are
+ * accepted again later. */
 static void test_no_file_descriptors(void **state)
 {
     (void)state;
@@ -299,7 +301,7 @@ static void test_no_file_descriptors(void **state)
     uint32_t n = 0;
     open_with_session(FAKE_GENEROUS_MS);
     for (n = 0; n < 4; n++)
-        fd[n] = connect_raw(); /* Waiting in the backlog. */
+        fd[n] = connect_raw(); /* The connections wait in the backlog. */
     uint32_t n_hold = hold_all(hold, &before);
     ping(a.n_recv);
     ping(a.n_recv);
@@ -312,7 +314,8 @@ static void test_no_file_descriptors(void **state)
     fake_part(&a, &b);
 }
 
-/* The copy of the socket is what a rest comes back from: without one the door does not open. */
+/* The acceptor needs a copy of its socket to continue after a pause. Without a descriptor for the
+ * copy, opening fails. */
 static void test_no_descriptor_for_the_copy(void **state)
 {
     (void)state;
@@ -328,10 +331,10 @@ static void test_no_descriptor_for_the_copy(void **state)
     int err = uv_accept_open(&door, &net, &uv_accept_limits_default, &any, fd);
     hold_none(hold, n_hold, &before);
     assert_int_equal(err, -EMFILE);
-    assert_int_equal(fcntl(fd, F_GETFD), -1); /* Taken over, also on failure. */
+    assert_int_equal(fcntl(fd, F_GETFD), -1); /* The socket is closed, also after a failure. */
 }
 
-/* If the socket cannot listen, nothing is left in the loop when the error is returned. */
+/* If the socket cannot listen, the call fails and leaves no handle in the loop. */
 static void test_no_socket_to_listen_on(void **state)
 {
     (void)state;
@@ -357,7 +360,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_no_descriptor_for_the_copy, fake_setup, fake_teardown),
         cmocka_unit_test_setup_teardown(test_no_socket_to_listen_on, fake_setup, fake_teardown),
     };
-    if (!fake_descriptors(800)) /* Both ends of every connection are ours. */
+    if (!fake_descriptors(800)) /* This process has both ends of each connection. */
         return 77;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

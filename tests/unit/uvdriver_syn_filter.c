@@ -1,5 +1,5 @@
-/* tests/unit/uvdriver_syn_filter.c -- which addresses are filtered, for how long, and what the
- * kernel drops. */
+/* tests/unit/uvdriver_syn_filter.c -- tests the SYN filter: which addresses are filtered, for how
+ * long, and what the kernel drops. */
 #include "tests/unit/uvdriver_fake.h"
 
 #include "peer/uv/event_adapter.h"
@@ -25,9 +25,10 @@ static union uv_address address(const char *text)
     return a;
 }
 
-/* ---- Who ---------------------------------------------------------------- */
+/* ---- Filtered addresses ---- */
 
-/* The share that is kept of this address; 1: it is not sieved. */
+/* Returns the share of this address's connections that the filter lets through. 1: the address is
+ * not filtered. */
 static double kept(const struct syn_filter *s, const char *text)
 {
     struct syn_filter other;
@@ -52,8 +53,8 @@ static void test_a_flood_is_sieved(void **state)
     (void)state;
     struct syn_filter s;
     syn_filter_init(&s, &limits, 5000);
-    knock(&s, "192.0.2.1:1", 1250); /* 5,000 a second, */
-    knock(&s, "192.0.2.2:1", 250);  /* Exactly the allowed rate. */
+    knock(&s, "192.0.2.1:1", 1250); /* 5,000 connections per second. */
+    knock(&s, "192.0.2.2:1", 250);  /* 1,000 per second, exactly the limit. */
     knock(&s, "[2001:db8::1]:1", 2500);
     assert_false(syn_filter_turn(&s, 5249));
     assert_false(syn_filter_is_on(&s));
@@ -62,13 +63,13 @@ static void test_a_flood_is_sieved(void **state)
     assert_true(fabs(kept(&s, "192.0.2.1:2") - 0.05) < 1e-9);
     assert_true(kept(&s, "192.0.2.2:1") == 1);
     assert_true(kept(&s, "[::ffff:192.0.2.1]:1") < 1);
-    /* The first 64 bits of the addresses are equal. */
+    /* The first 64 bits of both addresses are equal, so the filter treats them as one. */
     assert_true(kept(&s, "[2001:db8::ffff]:1") < 0.03);
     assert_true(kept(&s, "[2001:db8:0:1::1]:1") == 1);
 }
 
-/* The rate is computed from the accepted connections: during the same flood the filter stays,
- * with the same program. */
+/* The rate is estimated from the connections that pass the filter. During an unchanged flood, the
+ * filter stays and its program does not change. */
 static void test_it_ends_with_the_flood(void **state)
 {
     (void)state;
@@ -77,14 +78,15 @@ static void test_it_ends_with_the_flood(void **state)
     knock(&s, "192.0.2.1:1", 1250);
     assert_true(syn_filter_turn(&s, 250));
     for (uint64_t t = 500; t < 5000; t += 250) {
-        knock(&s, "192.0.2.1:1", t % 500 != 0 ? 55 : 70); /* About 250 a second. */
+        knock(&s, "192.0.2.1:1", t % 500 != 0 ? 55 : 70); /* About 250 connections per second. */
         assert_false(syn_filter_turn(&s, t));
         assert_true(syn_filter_is_on(&s));
     }
-    knock(&s, "192.0.2.1:1", 250); /* Four times the flood. */
+    knock(&s, "192.0.2.1:1", 250); /* This flood is four times as large. */
     assert_true(syn_filter_turn(&s, 5000));
     assert_true(fabs(kept(&s, "192.0.2.1:1") - 0.0125) < 1e-9);
-    /* 960 connections per second, of which this number was accepted. */
+    /* 3 of 240 connections pass the filter. The estimated rate of 960 per second is under the
+     * limit. */
     knock(&s, "192.0.2.1:1", 3);
     assert_true(syn_filter_turn(&s, 5250));
     assert_false(syn_filter_is_on(&s));
@@ -92,14 +94,15 @@ static void test_it_ends_with_the_flood(void **state)
     assert_int_equal(syn_filter_program(&s, code), 0);
 }
 
-/* Many other addresses do not displace the most frequent one. */
+/* An address with a flood must be found although many other addresses connect once each. */
 static void test_the_worst_is_found_among_many(void **state)
 {
     (void)state;
     struct syn_filter s;
     char text[32];
     syn_filter_init(&s, &limits, 0);
-    for (uint32_t i = 0; i < SYN_FILTER_PLACES; i++) { /* These addresses came first. */
+    /* The first addresses fill the table. */
+    for (uint32_t i = 0; i < SYN_FILTER_PLACES; i++) {
         snprintf(text, sizeof text, "10.1.0.%u:1", (unsigned)i);
         knock(&s, text, 1);
     }
@@ -135,13 +138,13 @@ static int listen_at(int family, uint16_t *port)
         close(fd);
         return -1;
     }
-    *port = ntohs(a.v4.sin_port); /* sin6_port lies at the same place. */
+    *port = ntohs(a.v4.sin_port); /* sin6_port has the same offset as sin_port. */
     return fd;
 }
 
-enum { ANSWER_MS = 200 }; /* A busy kernel may answer on the loopback a little later. */
+enum { ANSWER_MS = 200 }; /* A busy kernel may answer late even on the loopback. */
 
-/* Returns true if a connection from there is established within ANSWER_MS. */
+/* Returns whether a connection from address `from` is established within ANSWER_MS. */
 static bool stands(const char *from, uint16_t port, int *kept_fd)
 {
     struct tcp_info info;
@@ -172,7 +175,7 @@ static void sieve_all_of(struct syn_filter *s, const char *text, int fd)
     none.pass_per_s = 0;
     syn_filter_init(s, &none, 0);
     knock(s, text, 1000);
-    knock(s, "192.0.2.77:1", 1000); /* The program has other entries, too. */
+    knock(s, "192.0.2.77:1", 1000); /* The filter program has entries of other addresses, too. */
     knock(s, "[2001:db8::1]:1", 1000);
     assert_true(syn_filter_turn(s, 250));
     int err = syn_filter_attach(s, fd);
@@ -196,7 +199,7 @@ static void test_the_kernel_drops(void **state)
     sieve_all_of(&s, "127.0.0.2:1", fd);
     assert_false(stands("127.0.0.2:0", port, NULL));
     assert_true(stands("127.0.0.3:0", port, NULL));
-    char byte = 'x'; /* One that stood before is not touched. */
+    char byte = 'x'; /* A connection that was established before the filter must still work. */
     assert_int_equal(send(there, &byte, 1, 0), 1);
     assert_int_equal(recv(accepted, &byte, 1, 0), 1);
     close(there);
@@ -207,7 +210,8 @@ static void test_the_kernel_drops(void **state)
     close(fd);
 }
 
-/* A connection that begins while others are sieved inherits the program, and works. */
+/* A connection that is established while a filter is active inherits its program. It must work
+ * nevertheless. */
 static void test_who_comes_through_stands(void **state)
 {
     (void)state;
@@ -218,16 +222,16 @@ static void test_who_comes_through_stands(void **state)
     assert_true(fd >= 0);
     sieve_all_of(&s, "127.0.0.9:1", fd);
     for (int i = 0; i < SYN_FILTER_PLACES; i++)
-        s.at[i].kept = 1; /* All addresses are dropped at random. */
+        s.at[i].kept = 1; /* All addresses pass at random, with probability 1. */
     assert_int_equal(syn_filter_attach(&s, fd), 0);
     assert_true(stands("127.0.0.9:0", port, &there));
     int accepted = accept(fd, NULL, NULL);
     for (int i = 0; i < SYN_FILTER_PLACES; i++)
         s.at[i].kept = 0;
-    /* The filter is attached as if this address had been in it before. */
+    /* Attaches a filter that drops all packets of this address, as if it had been inherited. */
     assert_int_equal(syn_filter_attach(&s, accepted), 0);
     assert_int_equal(send(there, &byte, 1, 0), 1);
-    assert_int_equal(recv(accepted, &byte, 1, MSG_DONTWAIT), 1); /* On one host it is there. */
+    assert_int_equal(recv(accepted, &byte, 1, MSG_DONTWAIT), 1); /* Loopback delivers at once. */
     close(there);
     close(accepted);
     close(fd);
@@ -242,7 +246,7 @@ static void test_both_families(void **state)
     if (fd < 0)
         skip();
     sieve_all_of(&s, "127.0.0.2:1", fd);
-    assert_false(stands("127.0.0.2:0", port, NULL)); /* IPv4's packets at a socket of IPv6. */
+    assert_false(stands("127.0.0.2:0", port, NULL)); /* IPv4 packets arrive at an IPv6 socket. */
     assert_true(stands("127.0.0.3:0", port, NULL));
     syn_filter_init(&s, &limits, 0);
     sieve_all_of(&s, "[::1]:1", fd);
@@ -251,9 +255,9 @@ static void test_both_families(void **state)
     close(fd);
 }
 
-/* ---- At the door ---------------------------------------------------------- */
+/* ---- The acceptor ---- */
 
-/* A peer under a flood sieves it, and lets go of it when it is over. */
+/* A peer under a flood filters the address, and removes the filter when the flood is over. */
 static void test_the_door_sieves(void **state)
 {
     (void)state;
@@ -265,7 +269,7 @@ static void test_the_door_sieves(void **state)
     door->limits.sieve = door->sieve.limits;
     uint16_t port = uv_driver_port(a.driver);
     bool dropped = false;
-    while (!dropped) { /* Until the kernel answers one of them no more. */
+    while (!dropped) { /* Floods until the kernel drops a connection. */
         for (int i = 0; i < 20 && !dropped; i++)
             dropped = !stands("127.0.0.2:0", port, NULL);
         if (door->sieve.limits.per_s == 0)

@@ -1,5 +1,5 @@
-/* tests/unit/uvdriver_throughput_probe.c -- the node receives the bytes and times of a session
- * as the kernel counts them, if it wants them. */
+/* tests/unit/uvdriver_throughput_probe.c -- tests that the node receives the bytes and times of a
+ * session as counted by the kernel, if it asks for them. */
 #include "tests/unit/uvdriver_fake.h"
 
 #include "peer/uv/session.h"
@@ -7,7 +7,7 @@
 static struct fake a, b;
 static struct uplink_bursts heard; /* Bursts that the node of b received. */
 static double least_rtt_us;
-static uint32_t n_heard; /* so often. */
+static uint32_t n_heard; /* Number of events with bursts for b's node. */
 
 static void note_carried(struct fake *f, const struct node_event *ev, struct node_effects *fx)
 {
@@ -33,7 +33,7 @@ static void connect_both(enum node_uplink uplink)
     fake_meet(&a, &b, 1);
 }
 
-/* One sends the other a bulk message of n bytes, which it has then. */
+/* `from` sends `to` a bulk message of n bytes and waits until it is received. */
 static void pass_on(struct fake *from, struct fake *to, size_t n)
 {
     static const uint8_t head[1] = {1};
@@ -54,7 +54,8 @@ static void pass(size_t n)
     pass_on(&b, &a, n);
 }
 
-/* b's job is done: before it hears of that it hears what its links carry. */
+/* Runs one job of b. The node must receive the measured bursts before the event that ends the
+ * job. */
 static void work(void)
 {
     uint32_t before = b.n_worked;
@@ -63,7 +64,7 @@ static void work(void)
     FAKE_RUN_UNTIL(b.n_worked == before + 1);
 }
 
-/* All bytes that were sent. The kernel acknowledges them sooner or later. */
+/* All bytes that were sent must be reported, after the kernel has acknowledged them. */
 static void test_bytes_and_bursts(void **state)
 {
     enum { N = 5, BYTES = 200000, MOST = 100000 };
@@ -72,7 +73,8 @@ static void test_bytes_and_bursts(void **state)
     for (int i = 0; i < N; i++)
         pass(BYTES);
 #ifdef __linux__
-    for (int i = 0; heard.bytes < 0.99 * N * BYTES; i++) { /* A short rest does not count. */
+    /* The last few bytes may not be acknowledged yet. */
+    for (int i = 0; heard.bytes < 0.99 * N * BYTES; i++) {
         assert_true(i < MOST);
         b.driver->carried_us = 0; /* Simulates that a second has passed. */
         work();
@@ -85,8 +87,8 @@ static void test_bytes_and_bursts(void **state)
     fake_part(&a, &b);
 }
 
-/* Two that talk in turns: each message is acknowledged before the answer to it, which the system
- * would else wait for. */
+/* Two peers send messages in turns. Each message is acknowledged before the answer to it, although
+ * the kernel would otherwise delay the acknowledgement. */
 static void test_acknowledged_at_once(void **state)
 {
     (void)state;
@@ -107,7 +109,7 @@ static void test_acknowledged_at_once(void **state)
     fake_part(&a, &b);
 }
 
-/* Not with every round, where rounds are short. */
+/* Short rounds do not each report bursts: one report per second is enough. */
 static void test_once_a_second(void **state)
 {
     (void)state;
@@ -120,7 +122,7 @@ static void test_once_a_second(void **state)
     fake_part(&a, &b);
 }
 
-/* Without the option, no system call is made. */
+/* Unless the node asks for the measured bandwidth, it receives no bursts. */
 static void test_off(void **state)
 {
     static const enum node_uplink uplink[] = {NODE_UPLINK_OFF, NODE_UPLINK_RATE};

@@ -1,4 +1,5 @@
-/* tests/unit/uvdriver_traffic.c -- bytes by peer: against sums, and with more peers than there is room. */
+/* tests/unit/uvdriver_traffic.c -- tests the byte counts per peer, also with more peers than
+ * rows. */
 #include "peer/uv/traffic.h"
 
 #include "nn/math/rng.h"
@@ -56,20 +57,20 @@ static void test_sums(void **state)
     expect(&t, TRAFFIC_PEERS, 0, 0);
 }
 
-/* Observers, each of an identity of its own, push out what was counted longest ago, and no other. */
+/* Observers with new identities replace the peer that was counted least recently, and no other. */
 static void test_full(void **state)
 {
     (void)state;
     static struct traffic t;
     for (uint32_t i = 0; i < TRAFFIC_PEERS; i++)
         add(&t, i, i + 1, 2 * i + 1);
-    add(&t, 0, 10, 20); /* The peer is counted again. */
+    add(&t, 0, 10, 20); /* Peer 0 is counted again. */
     add(&t, 100000, 5, 6);
     expect(&t, 0, 11, 21);
-    expect(&t, 1, 0, 0); /* so that this one is the oldest. */
+    expect(&t, 1, 0, 0); /* The row of peer 1 was the least recently used one, and was replaced. */
     expect(&t, 2, 3, 5);
     expect(&t, 100000, 5, 6);
-    add(&t, 1, 7, 8); /* The counts of this peer start again. */
+    add(&t, 1, 7, 8); /* The counts of peer 1 start again. */
     expect(&t, 1, 7, 8);
     expect(&t, 2, 0, 0);
 }

@@ -1,5 +1,5 @@
-/* tests/unit/uvdriver_why.c -- reasons for failed sessions, as the node gets them and as both
- * ends report them. */
+/* tests/unit/uvdriver_why.c -- tests the reasons for failed sessions: those that the node receives,
+ * and those that both ends report. */
 #include "tests/unit/uvdriver_fake.h"
 
 #include "peer/uv/event_adapter.h"
@@ -19,7 +19,7 @@ static void open_both(void)
     fake_init(&b, 'b');
 }
 
-/* A plain socket that listens, and its address. */
+/* Opens a plain listening socket and writes its address. */
 static int listen_raw(char address[32])
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -50,7 +50,8 @@ static void test_nobody_listens(void **state)
     fake_part(&a, &b);
 }
 
-/* Both ends report another cluster key, and the dialling end does not report a wrong address. */
+/* Each end reports that the other has another cluster key. The dialling end must not report a wrong
+ * address. */
 static void test_another_key(void **state)
 {
     (void)state;
@@ -63,7 +64,7 @@ static void test_another_key(void **state)
         FAKE_RUN_UNTIL(b.n_dial_failed == i && uv_driver_counts(a.driver)->strangers == i);
         assert_int_equal(b.why, NODE_WHY_CLOSED);
     }
-    assert_int_equal(a.n_notes, 1); /* Three in a moment are one line. */
+    assert_int_equal(a.n_notes, 1); /* Three failures in a row are logged once. */
     assert_non_null(strstr(a.note, "127.0.0.1"));
     assert_non_null(strstr(a.note, "not sealed with our cluster key"));
     fake_part(&a, &b);
@@ -74,7 +75,8 @@ static void speak(struct fake *f, uint16_t least, uint16_t most)
     f->driver->net.versions = (struct channel_versions){least, most};
 }
 
-/* Builds n and n + 1. */
+/* Ends with the message versions n, and n to n + 1, can connect. Ends without a common version
+ * report why. */
 static void test_versions(void **state)
 {
     (void)state;
@@ -104,7 +106,7 @@ static void test_versions(void **state)
     fake_part(&a, &b);
 }
 
-/* Other programs at the address: silence, a reply of their own, half of a reply. */
+/* Another program listens at the address. It sends nothing, its own reply, or half a reply. */
 static void test_others_answer(void **state)
 {
     (void)state;
@@ -139,7 +141,7 @@ static void test_others_answer(void **state)
     fake_part(&a, &b);
 }
 
-/* A socket with a first message under our key on its way. */
+/* Connects to a and sends a first message with the right cluster key. Returns the socket. */
 static int knock_with_key(void)
 {
     struct channel c;
@@ -163,8 +165,8 @@ static uint64_t n_strangers(void)
     return uv_driver_counts(a.driver)->strangers;
 }
 
-/* Handshakes with the right key that do not end: the other end closes before its message was
- * read, closes after the reply, or sends nothing more. */
+/* Handshakes with the right key do not finish: the other end closes before its message is read,
+ * closes after the reply, or sends nothing more. */
 static void test_handshakes_that_do_not_end(void **state)
 {
     (void)state;
@@ -177,7 +179,7 @@ static void test_handshakes_that_do_not_end(void **state)
     assert_int_equal(shutdown(fd, SHUT_WR), 0);
     FAKE_RUN_UNTIL(n_strangers() == 1);
     assert_int_equal(a.n_notes, 0);
-    assert_int_equal(recv(fd, answer, 1, 0), 0); /* Not a byte came back. */
+    assert_int_equal(recv(fd, answer, 1, 0), 0); /* The peer sent no byte back. */
     close(fd);
     fd = knock_with_key();
     FAKE_RUN_UNTIL(recv(fd, answer, sizeof answer, MSG_DONTWAIT | MSG_PEEK) == CHANNEL_MSG2);
@@ -197,7 +199,8 @@ static void test_a_slow_handshake(void **state)
     fake_open(&b);
     int fd = knock_with_key();
     FAKE_RUN_UNTIL(n_strangers() == 1);
-    if (a.n_notes == 1) /* Else 50 ms were over before its message was read. */
+    /* The deadline may pass before the message is read; then no line is logged. */
+    if (a.n_notes == 1)
         assert_non_null(strstr(a.note, "did not end the handshake in time"));
     assert_null(strstr(a.note, "older"));
     close(fd);

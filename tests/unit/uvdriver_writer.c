@@ -1,5 +1,7 @@
-/* tests/unit/uvdriver_writer.c -- checkpoints kept by a thread: kept, refused while one is written,
- * failed with a sentence, finished or given up at the end. */
+/* tests/unit/uvdriver_writer.c -- tests the thread that writes checkpoints.
+ *
+ * A checkpoint is written, refused while another one is written, fails with a message, or is
+ * finished or abandoned at the end. */
 #include "peer/uv/writer.h"
 
 #include "checkpoint_small.h"
@@ -13,14 +15,15 @@
 
 enum { LONG_US = 600 * 1000 * 1000, MOST = 64 << 20, LARGE = 10 << 20 };
 
-/* The machine's disk, with one call that waits or fails. */
+/* The disk of the machine, with one call that waits or fails. */
 struct slow_disk
 {
     struct disk below, disk;
-    uv_sem_t at_sync, go_on; /* The thread is in sync; it may go on. */
+    /* at_sync: sync() posts it on entry. go_on: sync() then waits for it. */
+    uv_sem_t at_sync, go_on;
     bool wait_in_sync;
     int create_err;
-    const atomic_bool *wait_in_write_for; /* Writing waits until it is set. */
+    const atomic_bool *wait_in_write_for; /* write() waits until this is set. NULL: no wait. */
 };
 
 struct world
@@ -31,11 +34,11 @@ struct world
     uv_loop_t loop;
     struct uv_writer writer;
     struct state state;
-    struct uv_writer_result result; /* The last one. */
+    struct uv_writer_result result; /* Result of the last write. */
     int n_done;
 };
 
-static struct world w; /* A thread that is left behind may still see it. */
+static struct world w; /* Static, because an abandoned thread may still use it. */
 
 static int slow_create(void *self, const char *name)
 {
@@ -151,7 +154,7 @@ static void wait_until_done(int n)
         uv_run(&w.loop, UV_RUN_ONCE);
 }
 
-/* The newest on disk, 0 for none. */
+/* Returns the step of the newest checkpoint on the disk, and in *n their number. 0: none. */
 static uint64_t newest(size_t *n)
 {
     struct checkpoint_store_found f;
@@ -178,7 +181,7 @@ static void test_kept(void **unused)
         given = w.state.bytes;
         assert_int_equal(uv_writer_keep(&w.writer, &w.state, &label), 0);
         assert_true(w.state.bytes != given && w.state.n == 0 && w.state.n_sections == 0);
-        /* The state has memory from the second time on. */
+        /* From the second write on, the state gets the memory of the previous checkpoint back. */
         assert_true((w.state.bytes != NULL) == (i > 1));
         wait_until_done(i);
         assert_int_equal(w.result.err, 0);
@@ -292,7 +295,7 @@ static void test_a_disk_that_does_not_answer(void **unused)
     assert_false(last);
     uv_sem_post(&w.slow.go_on);
     assert_int_equal(uv_writer_close(&w.writer, LONG_US, LONG_US, &r, &last), 0);
-    assert_true(last && r.err == 0 && newest(&n) == 5); /* The last write was already done. */
+    assert_true(last && r.err == 0 && newest(&n) == 5); /* The last write had ended before. */
 }
 
 int main(void)
