@@ -1,5 +1,5 @@
-/* tests/unit/checkpoint_file.c -- a checkpoint's file: what is written is read back, from Python too;
- * each byte that is not as it was is found, and so is every cut. SEED= replays. */
+/* tests/unit/checkpoint_file.c -- tests of the checkpoint file format: files are read back, in
+ * Python too, and every changed byte and every cut is detected. SEED= replays the mutations. */
 #include "peer/checkpoints/checkpoint_file.h"
 
 #include "checkpoint_small.h"
@@ -16,7 +16,8 @@ enum { BEAT = 513, MUTATIONS = 20000 };
 
 static char error[FILE_ERROR_MAX];
 
-/* Read a copy of a file, as large as it is, so that sanitizers see a byte too far. */
+/* Reads a copy of the file in a block of exactly its size, so that a sanitizer detects reading too
+ * far. */
 static int read_copy(struct checkpoint_file *m, const uint8_t *bytes, size_t n)
 {
     uint8_t *copy = malloc(n != 0 ? n : 1);
@@ -80,7 +81,8 @@ static void test_nothing_in_it(void **unused)
     state_close(&s);
 }
 
-/* Is it refused with a sentence of one line that begins with the file? */
+/* Checks that the file is refused with a message of one line that begins with the name of the
+ * file. */
 static void refused(const uint8_t *bytes, size_t n)
 {
     static const struct checkpoint_file empty;
@@ -144,7 +146,7 @@ static void test_every_cut_is_found(void **unused)
     free(longer);
 }
 
-/* Data of one file behind the head of another are not taken, whatever is cut where. */
+/* A file of which one part comes from another checkpoint is refused, wherever the parts meet. */
 static void test_halves_of_two_files_are_none(void **unused)
 {
     (void)unused;
@@ -168,7 +170,8 @@ static void test_halves_of_two_files_are_none(void **unused)
     free(mix);
 }
 
-/* A file with this header and n_data bytes behind it, its manifest made right if it can be. */
+/* Returns a file with this header and `n_data` bytes after it. The hashes in its manifest are
+ * correct if the header allows that. */
 static uint8_t *forged(const char *header, size_t n_data, size_t *n)
 {
     size_t len = strlen(header);
@@ -197,7 +200,7 @@ static void test_forged_headers(void **unused)
     {
         const char *header;
         size_t n_data;
-        const char *words; /* NULL: it is taken. */
+        const char *words; /* Part of the message. NULL: the file is accepted. */
     } files[] = {
         {GOOD MANIFEST_AT("[32]", "[0,32]"), 32, NULL},
         {GOOD "\"a\":" AS("F32", "[2]", "[0,8]") "," MANIFEST_AT("[48]", "[8,56]"), 56, NULL},
@@ -270,7 +273,8 @@ static void test_forged_headers(void **unused)
     }
 }
 
-/* A state that cannot be written is refused. */
+/* A state with a section name that a file cannot have, or with a label that is no UTF-8, is
+ * refused. */
 static void test_states_that_are_no_file(void **unused)
 {
     (void)unused;
@@ -294,7 +298,7 @@ static void test_states_that_are_no_file(void **unused)
     assert_string_equal(error, "ck: metadata \"name\": expected UTF-8");
     label.name = "a";
     assert_int_equal(checkpoint_file_build(&m, &s, &label, "ck", error),
-                     0); /* The same pieces are made again. */
+                     0); /* After a failure the same pieces can be used again. */
     checkpoint_file_pieces_close(&m);
     state_close(&s);
 }
@@ -327,7 +331,8 @@ static void test_as_many_sections_as_a_state_may_have(void **unused)
     state_close(&s);
 }
 
-/* Random bytes, with the hashes made right where they can be: what is taken is consistent. */
+/* Random bytes are changed, and the hashes are corrected if possible. A file that is accepted
+ * nevertheless is consistent. */
 static void test_mutations(void **unused)
 {
     (void)unused;
@@ -357,7 +362,8 @@ static void test_mutations(void **unused)
     free(bytes);
 }
 
-/* A strict reader of our own, as the format's page has it: sizes, tiling, dtypes, nothing more. */
+/* A strict reader in Python, written after the documentation of the format. It checks sizes,
+ * offsets without gaps, and types. */
 static const char reader[] =
     "import hashlib, json, struct, sys\n"
     "raw = open(sys.argv[1], 'rb').read()\n"
@@ -412,7 +418,7 @@ static void test_python(void **unused)
 static void test_hash(void **unused)
 {
     (void)unused;
-    /* BLAKE2b-128 of "abc" and of nothing, from Python's hashlib. */
+    /* BLAKE2b-128 of "abc" and of no bytes, computed by Python's hashlib. */
     static const uint8_t abc[HASH_BYTES] = {0xcf, 0x4a, 0xb7, 0x91, 0xc6, 0x2b, 0x8d, 0x2b,
                                             0x21, 0x09, 0xc9, 0x02, 0x75, 0x28, 0x78, 0x16};
     static const uint8_t none[HASH_BYTES] = {0xca, 0xe6, 0x69, 0x41, 0xd9, 0xef, 0xbd, 0x40,

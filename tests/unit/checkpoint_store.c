@@ -1,6 +1,6 @@
-/* tests/unit/checkpoint_store.c -- slots in a directory of the machine's: what may lie there in a
- * checkpoint's place, a file that may not grow, and, with a directory as argument, a peer that
- * writes there until it is killed (tests/e2e/checkpoint.sh). */
+/* tests/unit/checkpoint_store.c -- tests of checkpoints in a directory: what else may be there
+ * under the name of a checkpoint, and a limit on file sizes. With a directory as argument, the
+ * program writes checkpoints there until it is killed (tests/e2e/checkpoint.sh). */
 #include "peer/checkpoints/checkpoint_store.h"
 
 #include "checkpoint_small.h"
@@ -51,7 +51,8 @@ static int keep(uint64_t beat)
     return checkpoint_store_write(&s, &state, &label, error);
 }
 
-/* The file in slot 0 is refused with this message, and slot 1 is not changed. */
+/* Checks that the file in slot 0 is refused with this message, and that slot 1 still holds step
+ * 2. */
 static void bad_slot_0(const char *words)
 {
     struct checkpoint_store_found f;
@@ -76,7 +77,7 @@ static void test_what_may_lie_there(void **unused)
     assert_int_equal(symlink(checkpoint_store_name(1), path), 0);
     bad_slot_0("found a symbolic link, expected a regular file");
     assert_int_equal(keep(3), -EEXIST);
-    assert_int_equal(unlink(path), 0); /* The link is still there. */
+    assert_int_equal(unlink(path), 0); /* The symbolic link was not replaced. */
     assert_int_equal(symlink(checkpoint_store_name(1), path), 0);
     unlink(path);
     assert_int_equal(mkfifo(path, 0600), 0);
@@ -106,8 +107,9 @@ static void test_a_directory(void **unused)
     assert_int_equal(keep(3), 0);
 }
 
-/* Two checkpoints of the peer "a"; the second names an owner where `owner` is not NULL. Expects `words`,
- * or success where that is NULL. */
+/* Stores two checkpoints of the peer "a". The second one has the owner key `owner` (NULL: none).
+ * Checks them for a peer with this name and key. words: part of the expected message. NULL: they
+ * are accepted. */
 static void check_owner(const char *owner, const char *own_name, const char *own_key,
                         const char *words)
 {
@@ -145,7 +147,8 @@ static void test_the_owner(void **unused)
     check_owner("\x1b[2J", "a", "0123456789", "found a checkpoint of a (key \\x1b[2J)");
 }
 
-/* A peer that was started under another name has checkpoints of both names. Its key is the same. */
+/* A peer was started under another name, so its checkpoints have two names. They belong to the same
+ * key and are accepted. */
 static void test_an_owner_with_two_names(void **unused)
 {
     (void)unused;
@@ -169,7 +172,7 @@ static void test_an_owner_with_two_names(void **unused)
     checkpoint_store_found_close(&f);
 }
 
-/* The temporary file of a killed process is deleted at the next start. */
+/* A killed process has left a temporary file, which the next start deletes. */
 static void test_a_temporary_one(void **unused)
 {
     (void)unused;
@@ -210,8 +213,8 @@ static void test_no_directory(void **unused)
     assert_int_equal(disk_open(&d, scratch_path(&dir, "none")), -ENOENT);
 }
 
-/* Continues from the stored state for this number of steps, and prints each stored checkpoint.
- * Exit code 1: the stored state is wrong. */
+/* Continues from the stored state for `beats` steps, and prints each stored checkpoint. Returns 1
+ * if the stored state is wrong, 2 if the directory cannot be opened. */
 static int drive(const char *path, uint64_t beats)
 {
     struct checkpoint_store_found f;

@@ -1,5 +1,5 @@
-/* tests/unit/http_graph.c -- the edges of all peers as one peer reports them, compared with the
- * graph. */
+/* tests/unit/http_graph.c -- tests of peer/http/snapshot_graph.h: the edges of all peers, as one
+ * peer reports them. */
 #include "peer/http/snapshot_graph.h"
 
 #include "tests/unit/http_rig.h"
@@ -7,7 +7,8 @@
 
 static struct snapshot_graph out, before;
 
-/* Each edge stands there once, in order, and is one of the graph's. */
+/* Checks that `out` has each edge of the graph once and in order, unless there are too many
+ * edges. */
 static void expect_graph(const char *spec, uint32_t n, uint64_t seed)
 {
     struct graph g;
@@ -43,7 +44,8 @@ static void test_graphs(void **state)
     assert_false(out.whole);
 }
 
-/* The graph follows members, seed and phase, and is not computed again if none of them changed. */
+/* The graph follows the members, the seed and the topology. It is not computed again if none of
+ * them has changed. */
 static void test_changes(void **state)
 {
     (void)state;

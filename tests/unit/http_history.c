@@ -1,9 +1,10 @@
-/* tests/unit/http_history.c -- the thinned curve against the whole one. */
+/* tests/unit/http_history.c -- tests of peer/http/history.h: the thinned history of a run against
+ * the full one. */
 #include "peer/http/history.h"
 
 #include "tests/unit/http_rig.h"
 
-enum { EVERY = 37 /* Rounds between evaluations: they meet no stride. */ };
+enum { EVERY = 37 /* Rounds between evaluations. Not a power of two, unlike every stride. */ };
 
 static struct history_point point_of(uint64_t i)
 {
@@ -22,7 +23,7 @@ static bool same(double a, double b)
     return a == b || (isnan(a) && isnan(b));
 }
 
-/* All figures of a point belong to its round. */
+/* Checks that all values of the point belong to its round. */
 static void check_point(const struct history_point *p)
 {
     struct history_point want = point_of(p->round);
@@ -32,7 +33,9 @@ static void check_point(const struct history_point *p)
     assert_true(same(p->accuracy, want.accuracy) && same(p->relative_drift, want.relative_drift));
 }
 
-/* After i rounds: bounded, in order, one in each place, evaluated where one of the place was. */
+/* Checks the history after `i` rounds: its size is limited, its points are in order, and each
+ * stride of rounds has one point. That point is the last round that was evaluated, or else the last
+ * round. */
 static void check(const struct history *h, uint64_t i)
 {
     uint64_t stride = (uint64_t)1 << h->thinned;

@@ -1,4 +1,4 @@
-/* tests/unit/http_hosts.c -- which Host headers are accepted. */
+/* tests/unit/http_hosts.c -- tests of peer/http/hosts.h: which Host headers are accepted. */
 #include "peer/http/hosts.h"
 
 #include <setjmp.h>
@@ -51,7 +51,7 @@ static void test_names(void **state)
     struct hosts h = {.n = 0};
     hosts_add(&h, "node7");
     hosts_add(&h, "A.example.:7100");
-    hosts_add(&h, "10.0.0.1:7100"); /* An address needs no place. */
+    hosts_add(&h, "10.0.0.1:7100"); /* An IP address is always accepted and is not stored. */
     assert_int_equal(h.n, 2);
     for (size_t i = 0; i < sizeof row / sizeof *row; i++)
         if (hosts_allow(&h, row[i].host) != row[i].allowed)

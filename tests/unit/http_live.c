@@ -1,5 +1,6 @@
-/* tests/unit/http_live.c -- the page at "/": that it is the file, that it loads and builds nothing but
- * itself, and that its policy lets a browser run its own script and style alone. */
+/* tests/unit/http_live.c -- tests of the page at "/": it equals the file live.html, it loads
+ * nothing from other places, and its content security policy allows only its own script and
+ * style. */
 #include "peer/http/live.h"
 
 #include "peer/http/routes.h"
@@ -24,7 +25,7 @@ static void test_is_the_file(void **state)
     free(file);
 }
 
-/* Nothing is loaded from anywhere but the peer, and no text becomes markup or code. */
+/* The page loads nothing but data of the peer, and turns no text into markup or code. */
 static void test_loads_nothing(void **state)
 {
     (void)state;
@@ -41,12 +42,12 @@ static void test_loads_nothing(void **state)
     assert_non_null(own);
     assert_memory_equal(own, "http://www.w3.org/2000/svg\"", 27);
     assert_null(strstr(own + 1, "http:"));
-    /* The page may be served under another path by a proxy. */
+    /* A proxy may serve the page under another path, so it uses relative URLs. */
     assert_null(strstr(live_html, "fetch(\"/"));
     assert_true(live_html_bytes < 64 * 1024);
 }
 
-/* The text between <tag> and </tag> is in the policy by its hash. */
+/* Checks that the policy contains the hash of the text between <tag> and </tag>. */
 static void expect_hash(const char *tag)
 {
     char open[16], close[16], sum[sodium_base64_ENCODED_LEN(32, sodium_base64_VARIANT_ORIGINAL)];
@@ -77,7 +78,8 @@ static void test_policy(void **state)
     assert_null(strstr(live_policy, "*"));
 }
 
-/* The page is served also before the loop runs, and only the page has a content security policy. */
+/* The page is served even before the node's loop runs. Only the page has a content security
+ * policy. */
 static void test_route(void **state)
 {
     (void)state;

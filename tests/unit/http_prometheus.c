@@ -1,4 +1,5 @@
-/* tests/unit/http_prometheus.c -- the text format, line by line, and that no figure is another one. */
+/* tests/unit/http_prometheus.c -- tests of the Prometheus text format, line by line, and of each
+ * value. */
 #include "peer/http/prometheus.h"
 
 #include "tests/unit/http_rig.h"
@@ -29,7 +30,7 @@ static double value_of(const char *text, const char *series)
 
 /* ---- The format --------------------------------------------------------- */
 
-/* "hearsay_[a-z_]*" at p; returns its length. */
+/* Checks that a metric name of the form hearsay_[a-z_]* is at `p`. Returns its length. */
 static size_t name_length(const char *p)
 {
     size_t n = strspn(p, "abcdefghijklmnopqrstuvwxyz_");
@@ -37,7 +38,8 @@ static size_t name_length(const char *p)
     return n;
 }
 
-/* {label="value",...}; returns what is behind it. */
+/* Checks the labels at `p`, such as {name="value"}, if there are any. Returns the text after
+ * them. */
 static const char *skip_labels(const char *p)
 {
     if (*p != '{')
@@ -56,7 +58,7 @@ static const char *skip_labels(const char *p)
     return p + 1;
 }
 
-/* Each name has HELP, then TYPE, once, then all of its samples. */
+/* Checks that each metric has one HELP line, then one TYPE line, then all of its samples. */
 static void check_format(const char *text)
 {
     char name[80] = "", type[16] = "";
@@ -98,7 +100,7 @@ static void test_format(void **state)
     shot.n_edges = shot.n_refused = shot.n_violations = 0;
     check_format(written(RIG_TAKEN_US));
     memset(&shot, 0, sizeof shot);
-    check_format(written(RIG_TAKEN_US)); /* Nothing is known yet. */
+    check_format(written(RIG_TAKEN_US)); /* No value is known yet. */
     assert_true(value_of(page.p, "hearsay_ready") == 0);
 }
 
@@ -207,7 +209,7 @@ static void test_unknown(void **state)
     rig_snapshot(&shot);
     struct node_progress *p = &shot.figures;
     p->loss = p->accuracy = p->drift = p->relative_drift = p->gamma = p->goodput = NAN;
-    p->own_distance = INFINITY; /* No number either. */
+    p->own_distance = INFINITY; /* An infinite value has no sample, either. */
     p->phase = NODE_JOINING;
     shot.has_run = false;
     shot.disk_free_bytes = NAN;

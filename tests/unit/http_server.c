@@ -1,4 +1,5 @@
-/* tests/unit/http_server.c -- over a real socket: what is answered, and what clients of bad will get. */
+/* tests/unit/http_server.c -- tests of the HTTP server over a real socket: its answers, and how it
+ * copes with clients that misbehave. */
 #include "peer/http/server.h"
 
 #include "nn/math/rng.h"
@@ -14,7 +15,9 @@
 
 enum {
     ANSWER_MAX = 1 << 20,
-    HANG_MS = 120 * 1000, /* An answer that does not come: no test that passes is near it. */
+    /* Time after which a test fails if no answer comes, in milliseconds. A test that passes takes
+     * far less. */
+    HANG_MS = 120 * 1000,
     TRICKLE_MS = SERVER_STALL_S * 1000 / 4,
     CROWD = 5 * SERVER_CLIENTS
 };
@@ -22,7 +25,7 @@ enum {
 static struct server *server;
 static char answer[ANSWER_MAX + 1];
 
-/* Ready to be read, or to be written? */
+/* Waits until `fd` can be read (POLLIN) or written (POLLOUT), or is closed. Returns true then. */
 static bool ready(int fd, short what)
 {
     struct pollfd p = {.fd = fd, .events = what};
@@ -41,7 +44,7 @@ static int dial(void)
     return fd;
 }
 
-/* Sends as much of the text as the server takes. */
+/* Sends the `n` bytes at `p`, or as many as the server takes. */
 static void say(int fd, const char *p, size_t n)
 {
     while (n > 0 && ready(fd, POLLOUT)) {
@@ -53,7 +56,7 @@ static void say(int fd, const char *p, size_t n)
     }
 }
 
-/* All until the other end closes. */
+/* Reads into `answer` until the server closes the connection. */
 static void hear(int fd)
 {
     size_t n = 0;
@@ -66,8 +69,8 @@ static void hear(int fd)
     close(fd);
 }
 
-/* Sends one request and shuts down the sending direction. Returns the status. 0: the connection
- * was closed without one. */
+/* Sends one request and shuts down the sending direction. Returns the status of the answer. 0: the
+ * server closed the connection without an answer. */
 static int ask(const char *request, size_t n)
 {
     int fd = dial(), status = 0;
@@ -110,7 +113,7 @@ static int close_server(void **state)
     return 0;
 }
 
-/* Publishes a snapshot that is taken now, as the loop does. */
+/* Publishes a snapshot that is taken now, in round `round`. */
 static void publish(uint64_t round)
 {
     struct timespec t;
@@ -149,7 +152,7 @@ static void test_answers(void **state)
     assert_non_null(strstr(answer, "X-Content-Type-Options: nosniff\r\n"));
     assert_memory_equal(body(), "<!DOCTYPE html>", 15);
     assert_non_null(strstr(body(), "</html>\n"));
-    publish(413); /* The stored response of the older snapshot is not used any more. */
+    publish(413); /* The stored answer of the older snapshot is not used any more. */
     assert_int_equal(get("GET", "/metrics"), 200);
     assert_non_null(strstr(body(), "\nhearsay_round 413\n"));
 }
@@ -177,7 +180,8 @@ static void test_methods(void **state)
             fail_msg("%s: %.60s", unknown[i], answer);
 }
 
-/* A page of another site, whose host name resolves to this machine, gets no data. */
+/* A page of another site, whose host name resolves to this machine, gets no data (DNS
+ * rebinding). */
 static void test_other_hosts(void **state)
 {
     (void)state;
@@ -208,7 +212,7 @@ static void test_other_hosts(void **state)
     assert_int_equal(ask("GET /healthz HTTP/1.0\r\n\r\n", 25), 200);
 }
 
-/* One connection serves one request after the other, also where they come at once. */
+/* A connection serves many requests, also if the client sends all of them at once. */
 static void test_kept_alive(void **state)
 {
     (void)state;
@@ -238,7 +242,8 @@ static char *long_text(const char *before, const char *unit, size_t n, const cha
     return p;
 }
 
-/* Refused, or hung up on; and the next one is served. */
+/* Checks that the server answers this request with an error, or hangs up, and that it still serves
+ * the next client. */
 static void expect_refused(const char *request, size_t n)
 {
     int status = ask(request, n);
@@ -254,7 +259,7 @@ static void test_junk(void **state)
         "GET\r\n\r\n",
         "GET /metrics\r\n\r\n",
         "GET /metrics HTTP/9.9\r\n\r\n",
-        "GET /metrics HTTP/1.1\r\n\r\n", /* Without a Host. */
+        "GET /metrics HTTP/1.1\r\n\r\n", /* The Host header is missing. */
         " GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n",
         "SSH-2.0-x\r\n",
         "POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: "
@@ -279,7 +284,8 @@ static void test_junk(void **state)
     free(endless);
 }
 
-/* A request without an end is given up, and other requests do not wait for it. */
+/* The server closes connections whose request is never complete. Other clients do not wait for
+ * them. */
 static void test_unfinished(void **state)
 {
     (void)state;
@@ -295,12 +301,12 @@ static void test_unfinished(void **state)
         assert_int_equal(get("GET", "/metrics"), 200);
     }
     for (size_t i = 0; i < PARTS; i++) {
-        hear(fd[i]); /* The server closes it. */
+        hear(fd[i]); /* The server closes the connection. */
         assert_string_equal(body(), "");
     }
 }
 
-/* The body of a request is neither read nor taken for the next request. */
+/* The server does not read the body of a request, and does not take it for the next request. */
 static void test_bodies(void **state)
 {
     (void)state;
@@ -313,11 +319,12 @@ static void test_bodies(void **state)
     char *upload = long_text("PUT / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n",
                              "x", 1000000, "");
     int status = ask(upload, strlen(upload));
-    assert_true(status == 405 || status == 0); /* Our own sending may have been cut off. */
+    /* 0: the server closed the connection while the client was still sending. */
+    assert_true(status == 405 || status == 0);
     free(upload);
 }
 
-/* Good requests with a few bytes changed. */
+/* The server survives valid requests with a few bytes changed. */
 static void test_mutated(void **state)
 {
     (void)state;
@@ -338,8 +345,8 @@ static void test_mutated(void **state)
     assert_int_equal(get("GET", "/status.json"), 200);
 }
 
-/* Many more clients than allowed send a byte from time to time, so that none times out. A later
- * client is served. */
+/* Many more clients than allowed send a byte from time to time, so that none of them times out. A
+ * client that comes later is served nevertheless. */
 static void test_crowd(void **state)
 {
     (void)state;

@@ -1,12 +1,13 @@
-/* tests/unit/http_snapshot_exchange.c -- one thread writes, another reads: each snapshot that is read is whole, and
- * never older than the one before. */
+/* tests/unit/http_snapshot_exchange.c -- tests of peer/http/snapshot_exchange.h: one thread writes
+ * and another reads. Each snapshot that is read is complete, and no older than the one before. */
 #include "peer/http/snapshot_exchange.h"
 
 #include "tests/unit/http_rig.h"
 
 #include <pthread.h>
 
-enum { PUBLISHED = 3000, LONG = 800 /* Points: enough to be caught half written. */ };
+/* Number of history points, large enough to catch a snapshot that is half written. */
+enum { PUBLISHED = 3000, LONG = 800 };
 
 static struct snapshot_exchange board;
 static atomic_bool done;
@@ -43,7 +44,7 @@ static void test_two_threads(void **state)
     pthread_t writer;
     uint64_t last = 0;
     assert_int_equal(snapshot_exchange_open(&board), 0);
-    assert_int_equal(read_one(0), 0); /* Before the first one: zeros. */
+    assert_int_equal(read_one(0), 0); /* Before the first snapshot there are zeros. */
     assert_int_equal(pthread_create(&writer, NULL, write_all, NULL), 0);
     while (!atomic_load(&done))
         last = read_one(last);
@@ -54,7 +55,7 @@ static void test_two_threads(void **state)
     snapshot_exchange_close(&board);
 }
 
-/* The writer's place is never the reader's, in every order of the two. */
+/* The writer never gets the snapshot that the reader uses, whatever the order of their calls. */
 static void test_orders(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* tests/unit/http_status.c -- /status.json read back, and what /healthz and /readyz say. */
+/* tests/unit/http_status.c -- tests of /status.json, /healthz and /readyz. */
 #include "peer/http/status.h"
 
 #include "peer/http/health.h"
@@ -10,7 +10,7 @@
 static struct snapshot shot;
 static struct status_history history;
 
-/* The object as a reader has it; json_decref() it. */
+/* Returns /status.json as a parsed object, which the caller frees with json_decref(). */
 static json_t *written(int64_t now_us)
 {
     struct text t = {0};
@@ -108,7 +108,7 @@ static void test_waiting(void **state)
     json_decref(w);
 }
 
-/* Edges of all peers, by vertices. null: not known, or too many. */
+/* The edges of all peers are pairs of vertices. null: the edges are not known, or too many. */
 static void test_graph(void **state)
 {
     (void)state;
@@ -144,7 +144,7 @@ static void test_graph(void **state)
     json_decref(j);
 }
 
-/* Before the loop has begun, and without a run: null, and not 0. */
+/* Before the node's loop has started, and without a run, unknown values are null and not 0. */
 static void test_unknown(void **state)
 {
     (void)state;
@@ -170,7 +170,8 @@ static void test_unknown(void **state)
     json_decref(j);
 }
 
-/* The text that is kept of the history is as good as a new one, however it was thinned meanwhile. */
+/* The text of the history that is kept between requests remains correct while the history grows and
+ * is thinned. */
 static void test_history(void **state)
 {
     (void)state;
@@ -247,7 +248,8 @@ static void test_health(void **state)
     }
     char text[HEALTH_TEXT];
     memset(&shot, 0, sizeof shot);
-    assert_true(health_live(&shot, INT64_MAX / 2, text)); /* Reading data may take long. */
+    /* The peer may still read its data, which may take long. */
+    assert_true(health_live(&shot, INT64_MAX / 2, text));
     assert_false(health_ready(&shot, INT64_MAX / 2, text));
     assert_non_null(strstr(text, "starting"));
 }

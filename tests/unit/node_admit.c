@@ -1,5 +1,5 @@
-/* tests/unit/node_admit.c -- admission to sessions: allow-list, certificates, names; and the
- * behaviour of a refused peer. */
+/* tests/unit/node_admit.c -- tests of the admission to sessions: allow-list, tokens (certificates),
+ * duplicate names, and what a refused node does. */
 #include "node_sessions_rig.h"
 
 enum { ISSUER = 3, STRANGER = 20 };
@@ -17,7 +17,7 @@ static bool verify_certificate(void *self, const uint8_t id[WIRE_ID_BYTES], cons
 
 static const struct members_crypto certificates = {NULL, verify_certificate, sign};
 
-/* The list is of these first bytes of ids, up to 0. */
+/* Gives the node an allow-list of ids. `who` has the first byte of each id, and ends with 0. */
 static void list(const uint8_t *who)
 {
     uint8_t id[8][WIRE_ID_BYTES] = {{0}};
@@ -59,7 +59,8 @@ static enum member_state state_of(uint8_t who)
     return m != NULL ? m->state : MEMBER_LEFT;
 }
 
-/* Checks that the peer gets the reason, that its session is closed, and that it is not a member. */
+/* Checks that the peer on this link is told the reason `why`, that its session is closed, and that
+ * it is not a member. */
 static void assert_refused(const struct link *l, enum wire_refusal why)
 {
     struct wire_message m;
@@ -95,7 +96,7 @@ static void test_listed_or_not(void **state)
     assert_int_equal(rig.fx.n_notes, 1);
     assert_non_null(strstr(rig.fx.notes[0].text, " 14000000000000000000000000000000000000000000000"
                                                  "00000000000000000 "));
-    for (int k = 0; k < 20; k++) { /* The peer comes again and again, and is reported once. */
+    for (int k = 0; k < 20; k++) { /* A peer that comes again and again is reported once. */
         step_at(rig.env.now_us + SECOND);
         other = up(STRANGER, false);
         hello(other, 1);
@@ -103,7 +104,8 @@ static void test_listed_or_not(void **state)
         assert_int_equal(rig.fx.n_notes, 0);
         down(other);
     }
-    /* Records from other members do not admit it either, and its accusations do not count. */
+    /* A record of the peer that a member relays does not admit it either, and its accusations do
+     * not count. */
     struct record r = record(STRANGER, 1);
     struct accusation a = {.accused = {LOW}, .accuser = {STRANGER}, .incarnation = 1};
     struct wire_members told = {
@@ -119,7 +121,7 @@ static void test_certificates(void **state)
     {
         uint8_t issuer;
         bool valid, late;
-        int why; /* -1: admitted. */
+        int why; /* Expected reason for a refusal. -1: the peer is admitted. */
     } cases[] = {{ISSUER, true, false, -1},
                  {ISSUER, true, true, REFUSED_EXPIRED},
                  {ISSUER, false, false, REFUSED_FORGED},
@@ -131,7 +133,7 @@ static void test_certificates(void **state)
         valid = cases[i].valid;
         struct record r = invited(STRANGER, cases[i].issuer, unix_ms + 60000);
         step_at(rig.env.now_us + 60 * SECOND
-                - (cases[i].late ? 0 : 1000)); /* To the millisecond. */
+                - (cases[i].late ? 0 : 1000)); /* Expiry is exact to the millisecond. */
         const struct link *l = up(STRANGER, false);
         hello_with(l, &r);
         if (cases[i].why < 0)
@@ -139,15 +141,16 @@ static void test_certificates(void **state)
         else
             assert_refused(l, (enum wire_refusal)cases[i].why);
         assert_int_equal(rig.fx.n_notes, cases[i].why >= 0);
-        /* In a record from an admitted member the expiry of the certificate does not count;
-         * everything else does. */
+        /* The node gets the same record from an admitted member. It then ignores the expiry of the
+         * certificate, and checks everything else. */
         const struct link *low = up(LOW, false);
         hello(low, 1);
         struct wire_members told = {.n_records = 1, .records = &r};
         sessions_members(&rig.s, low, &told);
         bool member = cases[i].why < 0 || cases[i].late;
         assert_int_equal(state_of(STRANGER), member ? MEMBER_ALIVE : MEMBER_LEFT);
-        if (cases[i].late) { /* A peer that is a member already may come after the expiry. */
+        /* A peer that is a member already is accepted after the expiry of its certificate. */
+        if (cases[i].late) {
             l = up(STRANGER, false);
             hello_with(l, &r);
             assert_false(l->doomed);
@@ -160,8 +163,9 @@ static void test_certificates(void **state)
     }
 }
 
-/* A new allow-list ends sessions and memberships at once, those of a token together with its
- * issuer, and a later list restores them. */
+/* A new allow-list ends the sessions and memberships of all peers that it does not name. A peer
+ * with a token is refused as soon as the issuer of the token is not on the list. A later list
+ * restores them. */
 static void test_revocation(void **state)
 {
     (void)state;
@@ -171,7 +175,8 @@ static void test_revocation(void **state)
     hello(low, 1);
     hello(high, 1);
     hello_with(guest, &r);
-    step_at(rig.env.now_us + 100 * SECOND); /* The token has expired, and the member stays. */
+    /* The token has expired, and its owner remains a member. */
+    step_at(rig.env.now_us + 100 * SECOND);
     list((uint8_t[]){LOW, ISSUER, OURS, HIGH, 0});
     assert_false(low->doomed || high->doomed || guest->doomed);
     assert_int_equal(rig.fx.n_notes, 0);
@@ -192,14 +197,14 @@ static void test_revocation(void **state)
     end();
 }
 
-/* A peer that is not on its own list is warned once, and continues. */
+/* A node that is not on its own allow-list is warned once, and continues. */
 static void test_own_identity(void **state)
 {
     (void)state;
     for (int k = 0; k < 2; k++) {
         begin();
         list(k ? (uint8_t[]){LOW, OURS, 0} : (uint8_t[]){LOW, 0});
-        /* The other one that was known is out. */
+        /* HIGH is not on the list either, which is reported, too. */
         assert_int_equal(rig.fx.n_notes, k ? 1 : 2);
         assert_false(rig.env.over);
         step_at(rig.env.now_us);
@@ -239,8 +244,8 @@ static struct record named(uint8_t who, const char *name, uint64_t incarnation)
     return r;
 }
 
-/* A peer is refused if a member with the same name has a session. If that member is silent or
- * gone, the peer counts as its restart. */
+/* A peer with the name of another member is refused if that member has a session. If that member is
+ * silent or gone, the peer counts as its restart. */
 static void test_taken_name(void **state)
 {
     struct wire_message m;
@@ -249,7 +254,7 @@ static void test_taken_name(void **state)
         begin();
         const struct link *high = up(HIGH, false);
         hello(high, 1);
-        if (k == 1) { /* Its heartbeats have stopped. */
+        if (k == 1) { /* The heartbeats of HIGH have stopped. */
             step_at(rig.env.now_us + SILENT_US + 1);
             sessions_tick(&rig.s);
         } else if (k == 2) {
@@ -271,7 +276,9 @@ static void test_taken_name(void **state)
     }
 }
 
-/* Our own name: the later one is refused by the other, so that not both are. */
+/* A peer has the same name as the node. If the peer started later, the node refuses it. If the node
+ * started later, it accepts the peer and is itself refused there. In this way only one of the two
+ * is refused. */
 static void test_own_name(void **state)
 {
     (void)state;
@@ -285,7 +292,8 @@ static void test_own_name(void **state)
     }
 }
 
-/* Two of our name live, and no session says so: the later one ends. */
+/* Another member with the node's name is alive, but has no session with the node. The one of the
+ * two that started later leaves the cluster. */
 static void test_two_of_our_name(void **state)
 {
     struct wire_message m;
@@ -301,7 +309,8 @@ static void test_two_of_our_name(void **state)
         for (int k = 0; k < 150 && !rig.env.over && state_of(STRANGER) == MEMBER_ALIVE; k++) {
             r.incarnation += k == 50 ? 1000000 * (uint64_t)later : 0;
             members_merge(rig.env.members, &r, rig.env.now_us);
-            members_session(rig.env.members, r.id, true, rig.env.now_us); /* It lives. */
+            /* The other member is alive. */
+            members_session(rig.env.members, r.id, true, rig.env.now_us);
             tick(friend, true);
         }
         assert_int_equal(rig.env.over, !later);
@@ -319,8 +328,8 @@ static void test_two_of_our_name(void **state)
 
 /* ---- being refused ---- */
 
-/* A peer that is refused everywhere ends and reports the reason. It continues if a member has a
- * session with it, or if no member refuses it any longer. */
+/* A node that all members refuse ends after REFUSED_END_US and reports the reason. It continues if
+ * one member keeps a session with it (k == 1), or if no member refuses it any longer (k == 2). */
 static void test_being_refused(void **state)
 {
     struct wire_refused no = {.why = REFUSED_EXPIRED, .name = "peer-9"};
@@ -333,7 +342,8 @@ static void test_being_refused(void **state)
         int64_t begun = rig.env.now_us;
         uint32_t n_notes = 0;
         for (int turn = 0; turn < 150 && !rig.env.over; turn++) {
-            no.why = turn % 20 == 0 ? REFUSED_EXPIRED : REFUSED_UNLISTED; /* Two do, in turns. */
+            /* The reason alternates between two. */
+            no.why = turn % 20 == 0 ? REFUSED_EXPIRED : REFUSED_UNLISTED;
             step_at(rig.env.now_us + TICK_US);
             sessions_heard(&rig.s, friend->number);
             if (turn % 10 == 0 && !(k == 2 && turn > 20)) {
@@ -356,7 +366,8 @@ static void test_being_refused(void **state)
             assert_int_equal(rig.env.exit_code, 2);
             assert_in_range(rig.env.now_us - begun, REFUSED_END_US, REFUSED_END_US + 2 * SECOND);
         }
-        assert_int_equal(n_notes, k == 0 ? 3 : 2); /* Each reason once; the end. */
+        /* Each reason is reported once, and so is the end. */
+        assert_int_equal(n_notes, k == 0 ? 3 : 2);
         end();
     }
 }

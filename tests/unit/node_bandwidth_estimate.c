@@ -1,18 +1,22 @@
-/* tests/unit/node_bandwidth_estimate.c -- what links carry, through the node: deltas are never sparser than
- * the most precise rung that hides behind computing on the slowest edge. */
+/* tests/unit/node_bandwidth_estimate.c -- tests of the bandwidth estimate in a node: deltas use the
+ * most precise codec level whose transfer over the slowest edge does not delay training, or a more
+ * precise one. */
 #include "tests/unit/node_lone_world.h"
 
 #include "gossip/exchange/codec_levels.h"
-#include "peer/node/state.h" /* For the prices that the ladder has. */
+#include "peer/node/state.h" /* For the prices of the codec levels. */
 
 enum {
     LOW_ID = 0x10,
     ROUNDS = 100000,
-    TICK_MS = 10, /* Between two looks of a job at the clock: local steps take one, mixing two. */
+    /* Time between two readings of the clock by a job, in ms. Local steps take one tick, mixing
+     * takes two. */
+    TICK_MS = 10,
     LOOKS = 40
 };
 
-/* A delta of any rung hides at this rate, and none at that. */
+/* Rates in bytes per second. At `fast` the transfer of a delta takes little time compared with the
+ * local steps, at any codec level. At `slow` it takes far too long. */
 static const double fast = 1e6, slow = 1;
 
 static struct lone *training_with(uint32_t n_actors, enum node_uplink uplink, double rate)
@@ -28,7 +32,7 @@ static struct lone *training_with(uint32_t n_actors, enum node_uplink uplink, do
     return w;
 }
 
-/* A second goes by, in which the link of this actor carries bursts at that rate; 0: none. */
+/* Reports that the link to actor `who` has carried bursts at this rate. 0: no report. */
 static void carry(struct lone *w, uint32_t who, double bytes_per_s)
 {
     struct node_event ev = {
@@ -54,7 +58,7 @@ static bool by_link(struct lone *w)
     return strcmp(lone_progress(w).rung_by, "link") == 0;
 }
 
-/* All that is sent is of the most precise rung. */
+/* Checks that all deltas of the node use the most precise codec level. */
 static void sends_the_densest(struct lone *w)
 {
     struct node_progress p = lone_progress(w);
@@ -78,8 +82,8 @@ static void test_fast_then_slow(void **state)
     lone_close(w);
 }
 
-/* On a slow link rungs have prices, the denser the higher; on a fast one all are free, as they are
- * while nothing is known. */
+/* On a slow link the codec levels have prices, which grow with their size. On a fast link all
+ * levels are free, and also as long as the rate is not known. */
 static void test_slow_is_dear(void **state)
 {
     (void)state;
@@ -93,7 +97,7 @@ static void test_slow_is_dear(void **state)
     lone_close(w);
 }
 
-/* One encoded delta serves all edges: the slowest one decides, whichever that is. */
+/* All edges get the same delta, so the slowest edge decides on the codec level. */
 static void test_slowest_edge_decides(void **state)
 {
     (void)state;
@@ -106,7 +110,8 @@ static void test_slowest_edge_decides(void **state)
     }
 }
 
-/* An edge that says nothing may be slow. */
+/* An edge without a measurement may be slow, so the measured rates do not count until all edges
+ * have one. */
 static void test_all_edges_are_asked(void **state)
 {
     (void)state;
@@ -114,14 +119,14 @@ static void test_all_edges_are_asked(void **state)
     carry_both(w, LOOKS, fast, 0);
     assert_false(by_link(w));
     assert_true(isnan(lone_progress(w).goodput));
-    lone_disconnect(w, w->actor[1].link, false); /* The member has no edge any more. */
+    lone_disconnect(w, w->actor[1].link, false); /* The node has no edge to this member any more. */
     w->actor[1].answers = false;
     carry_both(w, LOOKS, fast, 0);
     assert_true(by_link(w));
     lone_close(w);
 }
 
-/* A figure is good for one look. */
+/* A measurement is used only once: without a new one of every edge, the rates do not count. */
 static void test_figures_are_used_once(void **state)
 {
     (void)state;
@@ -132,7 +137,7 @@ static void test_figures_are_used_once(void **state)
     lone_close(w);
 }
 
-/* Figures of a link that has gone say nothing of the one in its place. */
+/* Measurements of a link that does not exist any more do not count for the new link. */
 static void test_figures_go_with_their_link(void **state)
 {
     (void)state;
@@ -148,7 +153,8 @@ static void test_figures_go_with_their_link(void **state)
     lone_close(w);
 }
 
-/* A rate that is given is shared by the edges, and what is carried is not looked at. */
+/* A given rate (--bandwidth RATE) is divided by the number of edges, and measurements are
+ * ignored. */
 static void test_given_rate(void **state)
 {
     (void)state;
@@ -173,7 +179,7 @@ static void test_off(void **state)
     lone_close(w);
 }
 
-/* A run with a codec of its own has no rungs. */
+/* A run with a fixed codec has no codec levels. */
 static void test_fixed_codec(void **state)
 {
     (void)state;

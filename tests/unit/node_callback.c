@@ -1,16 +1,17 @@
-/* tests/unit/node_callback.c -- members that cannot be called at the addresses that they announce. */
+/* tests/unit/node_callback.c -- tests of calls to members at their announced addresses, which may
+ * not work. */
 #include "tests/unit/node_lone_world.h"
 
 #include "peer/node/state.h"
 
 enum { LOW_ID = 0x10, ROUNDS = 1000000 };
 
-/* The node reaches no member by itself; `n` members call it. */
+/* Returns a node that reaches no member by itself. `n` members have connected to it. */
 static struct lone *called_by(uint32_t n)
 {
     struct lone *w = lone_new(n, LOW_ID, ROUNDS);
     w->config.calls_back = true;
-    w->deaf = true; /* The test ends the dials of the node. */
+    w->deaf = true; /* Dials get no answer, unless the test reports one. */
     lone_open(w);
     for (uint32_t i = 0; i < n; i++) {
         (void)lone_connect(w, i, false, 0);
@@ -40,7 +41,8 @@ static bool fails(struct lone *w, uint32_t who, enum node_why why)
     return true;
 }
 
-/* The peer of this id answers; the link of that session. */
+/* The peer with this id answers the running call to actor `who`. Returns the number of the new
+ * link. */
 static uint32_t answers(struct lone *w, uint32_t who, const uint8_t *id)
 {
     uint32_t tag = 0, number = w->n_links++;
@@ -98,8 +100,9 @@ static void test_an_address_that_works(void **state)
     lone_close(w);
 }
 
-/* The node opened the session itself, at an address of the member's record: the member is told that the
- * address works, so that it does not report that no member can call it. No further call is made. */
+/* The node has dialled the member at an address of the member's record. It tells the member that
+ * this address works, and makes no further call. The member then does not report that no peer can
+ * call it. */
 static void test_a_dialled_address_works(void **state)
 {
     (void)state;
@@ -117,7 +120,8 @@ static void test_a_dialled_address_works(void **state)
     lone_close(w);
 }
 
-/* Another peer, or this one itself (127.0.0.1, told from another machine). */
+/* Another peer answers at the announced address, or the node itself does (the member announced
+ * 127.0.0.1). */
 static void test_another_peer_answers(void **state)
 {
     (void)state;
@@ -135,7 +139,8 @@ static void test_another_peer_answers(void **state)
     lone_close(w);
 }
 
-/* A peer without room for the call, or a slow one, says nothing about its address. */
+/* A call that fails because the other peer has no room for it or is slow gives no result about the
+ * address. */
 static void test_what_does_not_tell(void **state)
 {
     (void)state;
@@ -153,7 +158,7 @@ static void test_what_does_not_tell(void **state)
     }
 }
 
-/* If hundreds of members have the same fault, the warning names some of them. */
+/* If many members have the same fault, the warnings name only some of them. */
 static void test_many_share_a_line(void **state)
 {
     (void)state;
@@ -177,8 +182,8 @@ static void says(struct lone *w, uint32_t who, enum node_why why, const char *ad
     lone_says(w, who, out, wire_put_callback(out, sizeof out, &m));
 }
 
-/* No member can call us: a warning, again and again. One of several: once. Of an address that is not
- * ours: nothing. */
+/* Members report that they cannot call the node. If none can, the node warns repeatedly. If only
+ * some cannot, it warns once. A report about an address that the node does not have is ignored. */
 static void test_what_members_say_of_us(void **state)
 {
     (void)state;

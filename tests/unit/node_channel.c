@@ -1,8 +1,8 @@
-/* tests/unit/node_channel.c -- the handshake with every kind of peer that must not get a
- * session. */
+/* tests/unit/node_channel.c -- tests of the handshake of peer/secure/channel.h: which peers and
+ * messages must not get a session. */
 #include "tests/unit/channel_talk.h"
 
-/* The channel refuses the bytes: failed, wiped, and not one byte is written. */
+/* Checks that the channel refuses these bytes: it fails, wipes its keys, and writes no byte. */
 static void assert_refused(const struct channel *before, const uint8_t *in, size_t n_in)
 {
     struct channel c = *before;
@@ -72,7 +72,7 @@ static void every_wrong_length_is_refused(void **state)
     struct channel start;
     begin(&start, true, &t.ia, t.psk);
     assert_refused(&start, longer, CHANNEL_MSG1); /* The initiator must send the first message. */
-    assert_refused(&t.a, longer, 1);              /* Open. */
+    assert_refused(&t.a, longer, 1);              /* The channel is open already. */
 }
 
 static void another_cluster_key_is_refused_at_once(void **state)
@@ -89,7 +89,7 @@ static void another_cluster_key_is_refused_at_once(void **state)
         begin(&stranger, true, &t.ia, psk);
         assert_int_equal(channel_handshake(&stranger, NULL, 0, msg1, &n), 0);
         assert_refused(&t.b_before_1, msg1, n);
-        /* A responder with another cluster key is refused. */
+        /* A responder with another cluster key refuses a message of this cluster. */
         begin(&stranger, false, &t.ib, psk);
         assert_refused(&stranger, t.msg1, CHANNEL_MSG1);
     }
@@ -112,14 +112,15 @@ static void messages_of_elsewhere_are_refused(void **state)
     (void)state;
     struct talk t, other;
     talk_open(&t);
-    /* Reflected: our own message comes back as the answer. */
+    /* A message comes back to its sender, as if it were the answer. */
     uint8_t reflected[CHANNEL_MSG2] = {0};
     memcpy(reflected, t.msg1, CHANNEL_MSG1);
     assert_refused(&t.a_before_2, t.msg1, CHANNEL_MSG1);
     assert_refused(&t.a_before_2, reflected, CHANNEL_MSG2);
     assert_refused(&t.b_before_3, t.msg2, CHANNEL_MSG3);
     assert_refused(&t.b_before_1, t.msg2, CHANNEL_MSG1);
-    /* Replayed: the same two peers, and one of them with a fresh ephemeral. */
+    /* Messages of an earlier handshake of the same two peers are replayed, while one of them uses a
+     * new ephemeral key. */
     uint8_t ephemeral[32], fresh2[CHANNEL_MSG2];
     size_t n;
     struct channel a, b;
@@ -155,7 +156,8 @@ static void cheat_begin(struct noise *s, bool initiator, const struct talk *t,
                                          .psk = {t->psk}});
 }
 
-/* Writes a hello for `id` with a signature over `noise_pk` after `domain`. */
+/* Writes the payload of a handshake message: the public key of `id`, a signature of `id` over the
+ * text `domain` followed by `noise_pk`, and the versions. */
 static void hello(uint8_t out[CHANNEL_PAYLOAD], const struct channel_identity *id,
                   const char *domain, const uint8_t noise_pk[32])
 {
@@ -165,11 +167,13 @@ static void hello(uint8_t out[CHANNEL_PAYLOAD], const struct channel_identity *i
     memcpy(text + n, noise_pk, 32);
     memcpy(out, id->sign_pk, CHANNEL_ID);
     crypto_sign_detached(out + CHANNEL_ID, NULL, text, n + 32, id->sign_sk);
-    memset(out + CHANNEL_ID + 64, 0, 4); /* Version 0, as the other end speaks here. */
+    /* Least and greatest version are 0, as at the other end. */
+    memset(out + CHANNEL_ID + 64, 0, 4);
 }
 
-/* The cheat (static keys of `id`) sends this hello as either side. Is it
- * believed by both? By neither is false; by one alone fails the test. */
+/* A cheating member with the static keys of `id` sends this payload, once as the responder and once
+ * as the initiator. Returns true if both times the honest end accepts it, false if it refuses both.
+ * The test fails if the two results differ. */
 static bool hello_is_believed(const struct talk *t, const struct channel_identity *id,
                               const uint8_t payload[CHANNEL_PAYLOAD])
 {
@@ -211,22 +215,23 @@ static void identity_is_bound_to_the_static_key(void **state)
     identity(&cheat, 4);
     hello(payload, &cheat, "hearsay static key", cheat.noise_pk);
     assert_true(hello_is_believed(&t, &cheat, payload));
-    /* The true hello of another, replayed. */
+    /* The cheat replays the payload of another peer. */
     hello(payload, &t.ia, "hearsay static key", t.ia.noise_pk);
     assert_false(hello_is_believed(&t, &cheat, payload));
-    /* Own identity, but a signature over a key that is not the one in use. */
+    /* The cheat has its own identity, but signs a static key that it does not use. */
     hello(payload, &cheat, "hearsay static key", t.ia.noise_pk);
     assert_false(hello_is_believed(&t, &cheat, payload));
-    /* A signature given for something else. */
+    /* The signature was made for another purpose. */
     hello(payload, &cheat, "hearsay record", cheat.noise_pk);
     assert_false(hello_is_believed(&t, &cheat, payload));
-    /* Another's name over our own signature. */
+    /* The payload names another peer, but has the cheat's signature. */
     hello(payload, &cheat, "hearsay static key", cheat.noise_pk);
     memcpy(payload, t.ia.sign_pk, CHANNEL_ID);
     assert_false(hello_is_believed(&t, &cheat, payload));
 }
 
-/* a speaks `a`, b speaks `b`: true where they talk, in version *spoken. */
+/* Makes a handshake between a, which supports the versions `va`, and b, which supports `vb`.
+ * Returns whether they have a common version, which `*spoken` gets. */
 static bool versions_agree(struct channel_versions va, struct channel_versions vb, uint16_t *spoken)
 {
     struct talk t;
@@ -242,7 +247,8 @@ static bool versions_agree(struct channel_versions va, struct channel_versions v
     assert_int_equal(channel_handshake(&a, NULL, 0, m1, &n), 0);
     assert_int_equal(channel_handshake(&b, m1, n, m2, &n), 0);
     assert_int_equal(channel_handshake(&a, m2, n, m3, &n), 0);
-    assert_int_equal(n, CHANNEL_MSG3); /* Said in any case: they learn of us. */
+    /* Message 3 is sent in any case, so that b learns the identity and versions of a. */
+    assert_int_equal(n, CHANNEL_MSG3);
     assert_int_equal(channel_handshake(&b, m3, n, m2, &n), 0);
     assert_int_equal(a.state, b.state);
     assert_int_equal(a.version, b.version);
@@ -282,7 +288,8 @@ static void the_highest_common_version(void **state)
         versions_agree((struct channel_versions){7, 9}, (struct channel_versions){5, 6}, &v));
 }
 
-/* Writes message 1 by another implementation, for ephemeral keys whose secret is not known. */
+/* Writes message 1 for an ephemeral public key `e` whose secret key is not known. This code is
+ * independent of the one under test. */
 static void forge_msg1(const struct talk *t, const uint8_t e[32], uint8_t out[CHANNEL_MSG1])
 {
     uint8_t h[32], ck[32], temp[32], part[65], o1[32], o2[32], o3[32], both[64], nonce[12] = {0};
@@ -291,7 +298,8 @@ static void forge_msg1(const struct talk *t, const uint8_t e[32], uint8_t out[CH
     memcpy(both, h, 32);
     memcpy(both + 32, "hearsay/1", 9);
     crypto_hash_sha256(h, both, 41);
-    /* MixKeyAndHash(psk): HKDF with three outputs, of which the third is not used. */
+    /* Noise function MixKeyAndHash(psk): HKDF with three outputs, of which the third is not
+     * used. */
     crypto_auth_hmacsha256(temp, t->psk, 32, ck);
     crypto_auth_hmacsha256(o1, (const uint8_t *)"\1", 1, temp);
     memcpy(part, o1, 32);
@@ -301,7 +309,7 @@ static void forge_msg1(const struct talk *t, const uint8_t e[32], uint8_t out[CH
     memcpy(both, h, 32);
     memcpy(both + 32, o2, 32);
     crypto_hash_sha256(h, both, 64);
-    /* e: MixHash, MixKey. */
+    /* Noise token e: MixHash(e), then MixKey(e). */
     memcpy(both, h, 32);
     memcpy(both + 32, e, 32);
     crypto_hash_sha256(h, both, 64);
@@ -327,12 +335,13 @@ static void low_order_ephemerals_are_refused(void **state)
     struct talk t;
     uint8_t e[32], msg1[CHANNEL_MSG1];
     talk_open(&t);
-    forge_msg1(&t, t.msg1, msg1); /* The forger forges well. */
+    forge_msg1(&t, t.msg1, msg1); /* The forged message for a genuine key is correct. */
     assert_memory_equal(msg1, t.msg1, CHANNEL_MSG1);
     for (size_t i = 0; i < sizeof points / sizeof points[0]; i++) {
         sodium_hex2bin(e, sizeof e, points[i], 64, NULL, NULL, NULL);
         forge_msg1(&t, e, msg1);
-        /* msg1 is authentic; it is the Diffie-Hellman that refuses. */
+        /* msg1 is authentic. noise_write() refuses it because the Diffie-Hellman result of `e` is
+         * 0. */
         struct noise s = t.b_before_1.noise;
         uint8_t out[CHANNEL_MSG2], nothing[1];
         assert_int_equal(noise_read(&s, msg1, sizeof msg1, nothing), 0);
@@ -340,7 +349,7 @@ static void low_order_ephemerals_are_refused(void **state)
         assert_int_equal(noise_write(&s, t.msg3, CHANNEL_PAYLOAD, out), -EPROTO);
         assert_true(sodium_is_zero(out, sizeof out));
         assert_refused(&t.b_before_1, msg1, sizeof msg1);
-        /* The responder's ephemeral key is the same one. */
+        /* In message 2 the low-order key is the ephemeral key of the responder. */
         uint8_t msg2[CHANNEL_MSG2];
         memcpy(msg2, t.msg2, sizeof msg2);
         memcpy(msg2, e, sizeof e);
@@ -361,7 +370,7 @@ static void identities_follow_their_seed(void **state)
     assert_memory_not_equal(a.noise_pk, c.noise_pk, 32);
     crypto_scalarmult_base(pk, a.noise_sk);
     assert_memory_equal(pk, a.noise_pk, 32);
-    assert_memory_not_equal(a.noise_sk, a.sign_sk, 32); /* Two keys, not one used twice. */
+    assert_memory_not_equal(a.noise_sk, a.sign_sk, 32); /* The two secret keys differ. */
     channel_sign(&a, msg, sizeof msg, sig);
     assert_true(channel_verify(a.sign_pk, msg, sizeof msg, sig));
     assert_false(channel_verify(c.sign_pk, msg, sizeof msg, sig));
@@ -380,7 +389,7 @@ static void close_wipes(void **state)
     (void)state;
     struct talk t;
     struct channel zero;
-    memset(&zero, 0, sizeof zero); /* Padding, too. */
+    memset(&zero, 0, sizeof zero); /* memset() also clears the padding. */
     zero.state = CHANNEL_FAILED;
     talk_open(&t);
     channel_close(&t.a);

@@ -1,4 +1,5 @@
-/* tests/unit/node_channel_records.c -- an open channel: records, rekeying, the end. */
+/* tests/unit/node_channel_records.c -- tests of an open encrypted channel: records, rekeying, and
+ * the end. */
 #include "tests/unit/channel_talk.h"
 
 static uint8_t wire[2 + CHANNEL_RECORD_MAX + 1], plain[CHANNEL_OPEN_MAX];
@@ -22,7 +23,8 @@ static void assert_opens(struct channel *c, const uint8_t *record, size_t n, enu
     assert_memory_equal(plain, text, n_data);
 }
 
-/* Refused, and so is all that follows, good as it may be. */
+/* Checks that the record is refused, and that all later records are refused as well, even good
+ * ones. */
 static void assert_record_refused(const struct channel *before, const uint8_t *record, size_t n,
                                   const uint8_t *good, size_t n_good)
 {
@@ -43,13 +45,13 @@ static void two_channels_talk(void **state)
     talk_open(&t);
     size_t n = seal(&t.a, CHANNEL_CONTROL_END, "ping", wire);
     assert_opens(&t.b, wire, n, CHANNEL_CONTROL_END, "ping");
-    n = seal(&t.b, CHANNEL_CONTROL, "", wire); /* Empty. */
+    n = seal(&t.b, CHANNEL_CONTROL, "", wire); /* An empty message. */
     assert_opens(&t.a, wire, n, CHANNEL_CONTROL, "");
     for (int i = 0; i < 300; i++) {
         n = seal(&t.b, CHANNEL_BULK, "a model", wire);
         assert_opens(&t.a, wire, n, CHANNEL_BULK, "a model");
     }
-    /* Two parts are as one. */
+    /* Data in two parts make one record. */
     n = channel_seal(&t.a, CHANNEL_BULK_END, (const uint8_t *)"head", 4, (const uint8_t *)"body", 4,
                      wire);
     assert_opens(&t.b, wire, n, CHANNEL_BULK_END, "headbody");
@@ -71,7 +73,7 @@ static void longest_record_passes(void **state)
     assert_int_equal(n, 2 + CHANNEL_RECORD_MAX);
     assert_true(wire[0] == 255 && wire[1] == 255);
     struct channel before = t.b;
-    /* In place. */
+    /* The data are decrypted in place. */
     assert_int_equal(channel_open(&t.b, wire + 2, n - 2, wire + 2, &n_data, &k), 0);
     assert_int_equal(n_data, CHANNEL_PLAIN_MAX);
     assert_memory_equal(wire + 2, data, n_data);
@@ -97,7 +99,7 @@ static void spoilt_records_end_the_channel(void **state)
     memcpy(bad, one + 2, n1 - 2);
     bad[n1 - 2] = 0;
     assert_record_refused(&t.b, bad, n1 - 1, one, n1);
-    /* Dropped or swapped, duplicated, reflected. */
+    /* Records that were dropped or swapped, repeated, or sent back to their sender are refused. */
     assert_record_refused(&t.b, two + 2, n2 - 2, one, n1);
     struct channel after = t.b;
     assert_opens(&after, one, n1, CHANNEL_CONTROL_END, "the first");
@@ -107,7 +109,8 @@ static void spoilt_records_end_the_channel(void **state)
     assert_opens(&after, two, n2, CHANNEL_CONTROL_END, "the second");
 }
 
-/* Authenticated, but not a record: a member's bug or malice. */
+/* A record is authentic, but has an unknown kind, or data where its kind allows none. Such a record
+ * is refused. */
 static void unknown_kinds_are_refused(void **state)
 {
     (void)state;
@@ -127,7 +130,7 @@ static void unknown_kinds_are_refused(void **state)
             assert_int_equal(channel_open(&b, out, n_data + 1 + NOISE_TAG, plain, &n, &k),
                              good ? 0 : -EPROTO);
         }
-    /* No kind at all. */
+    /* This record is empty, so it has no kind. */
     struct noise_cipher send = t.a.send;
     uint8_t out[NOISE_TAG];
     enum channel_kind k;
@@ -154,7 +157,7 @@ static void rekeying_keeps_step(void **state)
         assert_opens(to, wire, n, CHANNEL_REKEY, "");
         assert_memory_not_equal(from->send.k, old, 32);
         assert_memory_equal(from->send.k, to->recv.k, 32);
-        assert_memory_equal(from->recv.k, other, 32); /* The other way keeps its key. */
+        assert_memory_equal(from->recv.k, other, 32); /* The other direction keeps its key. */
         n = seal(from, CHANNEL_BULK, "after", wire);
         assert_opens(to, wire, n, CHANNEL_BULK, "after");
         n = seal(to, CHANNEL_CONTROL_END, "back", wire);
@@ -202,7 +205,7 @@ static void nonces_run_out_and_never_wrap(void **state)
     memset(wire, 0, 64);
     assert_int_equal(
         channel_seal(&t.a, CHANNEL_CONTROL_END, (const uint8_t *)"x", 1, NULL, 0, wire), 0);
-    assert_true(sodium_is_zero(wire, 64)); /* Not the plaintext either. */
+    assert_true(sodium_is_zero(wire, 64)); /* The plaintext was not written, either. */
     assert_int_equal(channel_open(&t.b, wire, 40, plain, &n_data, &k), -EPROTO);
 }
 

@@ -1,5 +1,5 @@
-/* tests/unit/node_checkpoint.c -- the step at which all peers write a checkpoint, and the wait
- * for a slow disk. */
+/* tests/unit/node_checkpoint.c -- tests of peer/node/checkpoint.h: the step in which all peers
+ * write a checkpoint, and the wait for a slow disk. */
 #include "peer/node/checkpoint.h"
 
 #include <setjmp.h>
@@ -57,7 +57,8 @@ static void test_proposed_once_old(void **state)
     assert_true(now(&r, 11 + 6 * REACH + 6));
 }
 
-/* Training ends with one, however old the last is; none is put off behind it. */
+/* A checkpoint is due in the last round of training, however old the previous one is. No checkpoint
+ * is proposed for a later step. */
 static void test_not_behind_the_last_round(void **state)
 {
     struct rig r;
@@ -78,9 +79,9 @@ static void test_not_behind_the_last_round(void **state)
     assert_int_equal(r.c.due, 0);
 }
 
-/* If two steps are announced, the earlier one counts, in every order; steps in the past do not count.
- * A step soon after a checkpoint counts, because that checkpoint may have been announced by a
- * Byzantine peer alone. */
+/* If peers announce several steps, the earliest counts, in whatever order they arrive. Steps in the
+ * past do not count. A step soon after a checkpoint counts, because a Byzantine peer alone may have
+ * announced that checkpoint. */
 static void test_words_of_others(void **state)
 {
     struct rig r;
@@ -98,8 +99,8 @@ static void test_words_of_others(void **state)
     assert_int_equal(r.c.due, 120);
 }
 
-/* A neighbour has one word in half of the span, which may become an earlier one while it is
- * pending. */
+/* A neighbour may announce one step in half of the checkpoint interval. While that step is pending,
+ * the neighbour may replace it by an earlier one. */
 static void test_one_word_of_a_neighbour(void **state)
 {
     (void)state;
@@ -116,7 +117,8 @@ static void test_one_word_of_a_neighbour(void **state)
     assert_true(checkpoint_word(&liar, 100, 99, EVERY + EVERY / 2, EVERY));
 }
 
-/* No honest peer proposes one so far away; believed, it would put off all others. */
+/* No honest peer announces a step that is so far away. If the node believed it, all other
+ * checkpoints would be delayed. */
 static void test_far_away(void **state)
 {
     enum { MOST = 50 + 2 * REACH + 16 + 12 * REACH + 6 };
@@ -130,7 +132,7 @@ static void test_far_away(void **state)
     assert_int_equal(r.c.due, MOST);
 }
 
-/* Rounds were skipped. */
+/* The node has skipped the round of a checkpoint, so that checkpoint is cancelled. */
 static void test_missed(void **state)
 {
     struct rig r;
@@ -141,8 +143,8 @@ static void test_missed(void **state)
     assert_int_equal(r.c.due, 0);
 }
 
-/* Before a requested stop, a checkpoint is due as soon as its announcement can have reached all
- * peers, whatever the age of the last one; and only once. */
+/* A peer that was asked to stop wants one checkpoint first, whatever the age of the last one. The
+ * checkpoint is due as soon as its announcement can have reached all peers. */
 static void test_asked_for_at_an_end(void **state)
 {
     struct rig r;
@@ -151,7 +153,7 @@ static void test_asked_for_at_an_end(void **state)
     checkpoint_ask(&r.c);
     assert_false(now(&r, 10));
     assert_int_equal(r.c.due, 10 + 4 * REACH + 2);
-    hear(&r, 20, 11); /* Another stopping peer announced its step first. */
+    hear(&r, 20, 11); /* Another peer that stops has announced an earlier step. */
     assert_true(now(&r, 20));
     checkpoint_taken(&r.c, 20);
     checkpoint_written(&r.c, 20);
@@ -175,7 +177,7 @@ static void test_disk_is_waited_for(void **state)
     assert_false(checkpoint_blocks(&r.c, &v));
     v.beat++;
     assert_true(checkpoint_blocks(&r.c, &v));
-    checkpoint_written(&r.c, 79); /* Another one. */
+    checkpoint_written(&r.c, 79); /* This is the result of another checkpoint. */
     assert_true(checkpoint_blocks(&r.c, &v));
     checkpoint_written(&r.c, 80);
     assert_false(checkpoint_blocks(&r.c, &v));
@@ -193,7 +195,7 @@ static void test_without_lock_step(void **state)
     assert_true(checkpoint_now(&r.c, &v));
     checkpoint_taken(&r.c, 80);
     r.env.now_us += EVERY;
-    assert_false(checkpoint_now(&r.c, &v)); /* The disk has not answered. */
+    assert_false(checkpoint_now(&r.c, &v)); /* The disk has not reported the last checkpoint yet. */
     assert_false(checkpoint_blocks(&r.c, &v));
     checkpoint_written(&r.c, 80);
     assert_true(checkpoint_now(&r.c, &v));

@@ -1,4 +1,5 @@
-/* tests/unit/node_config.c -- lines of settings: taken apart, refused, and never read beyond. SEED= replays. */
+/* tests/unit/node_config.c -- tests of the parser of settings files (peer/run/options_config.h).
+ * SEED= replays the random texts. */
 #include "peer/run/options_config.h"
 
 #include "nn/math/rng.h"
@@ -67,7 +68,7 @@ static void what_is_no_setting_is_refused(void **state)
     }
 }
 
-/* Whatever the bytes, what comes out lies in the text, and it ends. */
+/* For any text, names and values lie within the text, and the parser reaches its end. */
 static void any_text_ends(void **state)
 {
     (void)state;
@@ -78,8 +79,7 @@ static void any_text_ends(void **state)
     struct rng r = rng_stream(rng_key(seed, RNG_TEST, 0, 0));
     for (int round = 0; round < 20000; round++) {
         size_t n = rng_below(&r, 40);
-        /* The text has a block of exactly its size, so that a sanitizer detects a read beyond
-         * it. */
+        /* The text has a block of exactly its size, so that a sanitizer detects reading too far. */
         char *text = malloc(n + 1), *at = text;
         for (size_t i = 0; i < n; i++)
             text[i] = letters[rng_below(&r, sizeof letters - 1)];

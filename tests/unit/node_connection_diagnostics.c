@@ -1,5 +1,5 @@
-/* tests/unit/node_connection_diagnostics.c -- messages about addresses at which no session is
- * established. */
+/* tests/unit/node_connection_diagnostics.c -- tests of the messages about addresses at which no
+ * session is established. */
 #include "tests/unit/node_lone_world.h"
 
 #include "peer/node/state.h"
@@ -17,7 +17,7 @@ static struct lone *alone(uint32_t n_names)
     w->config.bootstrap = names;
     w->config.n_bootstrap = n_names;
     w->config.n_known = 0;
-    w->deaf = true; /* The test ends the dials of the node. */
+    w->deaf = true; /* No dial gets an answer, unless the test reports a failure. */
     lone_open(w);
     return w;
 }
@@ -31,7 +31,7 @@ static void resolve(struct lone *w, uint32_t seed)
     lone_step(w, &ev);
 }
 
-/* The dial to this name has come to nothing. */
+/* The dial to the address of this bootstrap name fails for the reason `why`. */
 static void fails(struct lone *w, uint32_t seed, enum node_why why)
 {
     resolve(w, seed);
@@ -43,7 +43,8 @@ static void fails(struct lone *w, uint32_t seed, enum node_why why)
     lone_run(w, SECOND / 5);
 }
 
-/* Each reason has its sentence, with the name; those that fail alike share a line. */
+/* Each reason has its own message, which names the addresses. Addresses with the same reason share
+ * one line. */
 static void test_each_reason_is_told(void **state)
 {
     (void)state;
@@ -66,7 +67,7 @@ static void test_each_reason_is_told(void **state)
             fails(w, 2, NODE_WHY_UNKNOWN);
         }
         lone_run(w, 4 * SECOND);
-        /* The peer may be starting. */
+        /* The peer may be starting, so the node reports this later. */
         if (row[i].why == NODE_WHY_MUTE || row[i].why == NODE_WHY_SLOW) {
             assert_int_equal(lone_said(w, row[i].said), 0);
             lone_run(w, 7 * SECOND);
@@ -77,7 +78,7 @@ static void test_each_reason_is_told(void **state)
     }
 }
 
-/* 10 s, 20 s, 40 s: of an hour a handful. */
+/* The interval between two reports of the same problem doubles from 10 s, up to 10 minutes. */
 static void test_told_ever_more_seldom(void **state)
 {
     (void)state;
@@ -90,7 +91,8 @@ static void test_told_ever_more_seldom(void **state)
     lone_close(w);
 }
 
-/* One failure is no sign of another key: the other end may be ending. */
+/* A single failure may mean that the other peer is ending, so it is not reported as a wrong cluster
+ * key. */
 static void test_once_is_no_sign(void **state)
 {
     (void)state;
@@ -116,7 +118,8 @@ static void test_both_ranges_are_told(void **state)
     lone_close(w);
 }
 
-/* A peer with sessions reports only problems that a person must fix, and not absent peers. */
+/* A peer with sessions reports only problems that a person must fix. It does not report peers that
+ * are absent. */
 static void test_in_company(void **state)
 {
     (void)state;
@@ -137,12 +140,14 @@ static void test_in_company(void **state)
     lone_close(w);
 }
 
-/* How many are here, and where others are looked for: at once, and again. */
+/* While a node waits for members, it reports how many are present and where it looks for others,
+ * soon after the start and again later. */
 static void test_members_are_waited_for_aloud(void **state)
 {
     (void)state;
     struct lone *w = alone(3);
-    lone_run(w, 5 * SECOND); /* Three of them belong to the list, which may answer yet. */
+    /* In the first 3 s the peers of the bootstrap list may still answer. */
+    lone_run(w, 5 * SECOND);
     assert_int_equal(lone_said(w, "waiting for members: 1 of 2 (--min-peers) are here; looking for "
                                   "more at one:7100, two:7100 and 1 more"),
                      1);
@@ -151,7 +156,8 @@ static void test_members_are_waited_for_aloud(void **state)
     lone_close(w);
 }
 
-/* The verdict reports it, too; except for a peer whose list contains only itself. */
+/* The verdict says that a node with a bootstrap list was alone if it never met another peer. A node
+ * without a list, or with a session, was not alone. */
 static void test_alone_to_the_end(void **state)
 {
     (void)state;
@@ -178,8 +184,8 @@ static void test_alone_to_the_end(void **state)
     lone_close(w);
 }
 
-/* A peer whose bootstrap list contains only itself reports this once; not if the list has
- * another address. */
+/* A node whose bootstrap list contains only its own address reports that once. If the list contains
+ * another address, it does not. */
 static void test_own_address_only(void **state)
 {
     (void)state;

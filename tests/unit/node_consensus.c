@@ -1,5 +1,5 @@
-/* tests/unit/node_consensus.c -- the exact consensus distance: by the
- * definition, each range by itself. */
+/* tests/unit/node_consensus.c -- tests of peer/node/consensus.h: the exact consensus distance
+ * against its definition. */
 #include "peer/node/consensus.h"
 
 #include "nn/math/rng.h"
@@ -19,7 +19,7 @@ struct models
 {
     float x[MODELS][DIM];
     size_t n, dim;
-    size_t calls, missing_from; /* Calls from this one on get nothing. */
+    size_t calls, missing_from; /* get() returns NULL from this call on. */
 };
 
 static void draw(struct models *m, size_t n, size_t dim)
@@ -46,7 +46,8 @@ static struct consensus measure(struct models *m, size_t n_trained)
     return c;
 }
 
-/* Checks the coordinates from `from` to `to` one by one. NaN: there are none. */
+/* Compares a result with the definition, computed for the coordinates `from` to `to` - 1. Without
+ * coordinates the result must be NaN. */
 static void check_part(const struct models *m, const struct consensus_part *p, size_t from,
                        size_t to)
 {
@@ -84,7 +85,7 @@ static void test_definition(void **state)
             }
 }
 
-/* One model, or equal ones, are no distance apart: also at the origin. */
+/* Equal models, or a single model, have the distance 0, even if all their values are 0. */
 static void test_equal(void **state)
 {
     (void)state;
@@ -96,7 +97,8 @@ static void test_equal(void **state)
     }
 }
 
-/* Statistics do not influence the drift of the weights, nor the weights that of the statistics. */
+/* Statistics do not influence the distance of the trained parameters, nor parameters that of the
+ * statistics. */
 static void test_apart(void **state)
 {
     (void)state;
@@ -114,7 +116,7 @@ static void test_apart(void **state)
     assert_true(b.trained.xi > 1e5);
 }
 
-/* If a model is missing in one of the passes, there is no figure. */
+/* If a model is missing in one of the two passes, there is no result. */
 static void test_missing(void **state)
 {
     (void)state;

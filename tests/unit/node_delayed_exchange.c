@@ -1,5 +1,5 @@
-/* tests/unit/node_delayed_exchange.c -- distinguishes exchanges that were delayed for long from
- * recent ones. */
+/* tests/unit/node_delayed_exchange.c -- tests of peer/node/delayed_exchange.h, which detects
+ * exchanges whose deltas were made long before they are mixed. */
 #include "peer/node/delayed_exchange.h"
 
 #include <setjmp.h>
@@ -8,11 +8,12 @@
 
 #include <cmocka.h>
 
-enum { SECOND = 1000 * 1000, MADE = 10 /* The beat at which our delta was made. */ };
+enum { SECOND = 1000 * 1000, MADE = 10 /* Step at which this peer's delta was made. */ };
 
 static const double matters2 = 1e-6;
 
-/* An edge that has mixed ten times; our delta leaves little unsent. */
+/* Returns an edge with ten exchanges, on which this peer's last delta left little of its change
+ * unsent. */
 static struct edge mixed_ten(struct packet_pool *pool)
 {
     struct edge e = {.n_exchanges = 10};
@@ -29,7 +30,8 @@ static void done_with(struct edge *e, struct packet_pool *pool)
     packet_pool_close(pool);
 }
 
-/* Open again after more than a moment: stale until both ends' deltas are new and leave little. */
+/* An edge that opens after more than SCHEDULE_BRIEF_US counts as delayed. It is no longer delayed
+ * after two exchanges, of which the last leaves little of the change unsent. */
 static void test_away(void **state)
 {
     (void)state;
@@ -50,8 +52,8 @@ static void test_away(void **state)
     done_with(&e, &pool);
 }
 
-/* Both ends report the same step. If our last delta belongs to it, neither end has continued
- * since. */
+/* Both ends are in the same step. If this peer's last delta was made in about that step, neither
+ * end has continued since. */
 static void test_rested(void **state)
 {
     (void)state;
@@ -71,7 +73,8 @@ static void test_rested(void **state)
     done_with(&e, &pool);
 }
 
-/* A codec that never gets there ends it after a while, too. */
+/* A coarse codec always leaves much of the change unsent. The edge then counts as delayed for at
+ * most 64 exchanges. */
 static void test_away_and_coarse(void **state)
 {
     (void)state;
@@ -87,7 +90,8 @@ static void test_away_and_coarse(void **state)
     done_with(&e, &pool);
 }
 
-/* A new or reset edge has no delayed exchange. A first delta that waited is delayed. */
+/* A new edge and a reset edge have no delayed exchange. If the first delta of an edge had to wait,
+ * its exchange is delayed. */
 static void test_anew(void **state)
 {
     (void)state;
@@ -108,8 +112,9 @@ static void test_anew(void **state)
     done_with(&e, &pool);
 }
 
-/* A delta over an open edge is delayed after a time and some steps of this peer, and it matters
- * if the replicas that it mixes are far apart. */
+/* A delta on an open edge is delayed if it comes more than SCHEDULE_BRIEF_US after the previous
+ * one, and this peer has done some steps since it made its own. A delayed delta matters only if the
+ * replicas that it mixes are far apart. */
 static void test_late(void **state)
 {
     static const struct
@@ -120,9 +125,9 @@ static void test_late(void **state)
         bool stale;
     } row[] = {
         {2 * SECOND, MADE + 3, 1, true},
-        {SECOND, MADE + 3, 1, false},        /* A moment. */
-        {2 * SECOND, MADE + 2, 1, false},    /* We stood, too. */
-        {2 * SECOND, MADE + 3, 1e-7, false}, /* The replicas are close all the same. */
+        {SECOND, MADE + 3, 1, false},        /* The time is too short. */
+        {2 * SECOND, MADE + 2, 1, false},    /* This peer has done too few steps. */
+        {2 * SECOND, MADE + 3, 1e-7, false}, /* The replicas are close to each other. */
     };
     (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {

@@ -1,4 +1,5 @@
-/* tests/unit/node_divergence.c -- when training is said to have run away. */
+/* tests/unit/node_divergence.c -- tests of peer/node/divergence.h, which decides whether training
+ * has diverged or has learnt nothing. */
 #include "peer/node/divergence.h"
 
 #include <math.h>
@@ -13,7 +14,7 @@ enum { BATCH = 32 };
 
 static char why[DIVERGENCE_TEXT];
 
-/* `rounds` losses from `first` on, all the same. */
+/* Adds `rounds` equal losses, from round `first` on. */
 static void losses(struct divergence *v, uint64_t first, int rounds, double loss)
 {
     for (int i = 0; i < rounds; i++)
@@ -28,7 +29,8 @@ static struct divergence begun_at(double loss)
     return v;
 }
 
-/* A nat above the mean of the first ten rounds, in most of the newest. */
+/* Training has diverged if most of the newest losses are over the mean of the first ten by more
+ * than 1 nat. */
 static void test_loss(void **state)
 {
     static const struct
@@ -38,12 +40,12 @@ static void test_loss(void **state)
         bool away;
     } row[] = {
         {2.3, 0.1, 100, false},
-        {2.3, 2.3, 100, false}, /* Nothing learnt is not divergence. */
+        {2.3, 2.3, 100, false}, /* A model that learns nothing does not diverge. */
         {2.3, 3.2, 100, false},
         {2.3, 3.4, 100, true},
         {2.3, 3.4, 20, true},
-        {2.3, 3.4, 19, false}, /* 29 rounds: too few to say. */
-        /* A large increase is divergence also after few rounds. */
+        {2.3, 3.4, 19, false}, /* A run of 29 rounds is too short for this criterion. */
+        /* In a short run only a loss of three times the first one counts. */
         {2.3, 6.8, 19, false},
         {2.3, 40, 19, true},
         {0.01, 0.5, 100, false},
@@ -63,8 +65,9 @@ static void test_loss(void **state)
 
 static const struct trainer_report untested = {.n_samples = 0};
 
-/* A loss far below that of guessing, with the accuracy of the most frequent label, on 100
- * samples or more with different labels. */
+/* A model has learnt nothing if its accuracy equals the share of the most frequent label, even if
+ * its loss is far below that of guessing. The test set must have at least 100 samples, and labels
+ * that differ. */
 static void test_majority(void **state)
 {
     static const struct
@@ -81,7 +84,8 @@ static void test_majority(void **state)
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         struct divergence v = begun_at(0.69);
         losses(&v, 10, 80, 0.13);
-        assert_false(divergence_learnt_nothing(&v, 0.6931, &row[i].tested, why)); /* Too short. */
+        /* A run of 90 rounds is too short. */
+        assert_false(divergence_learnt_nothing(&v, 0.6931, &row[i].tested, why));
         losses(&v, 90, 20, 0.13);
         if (divergence_learnt_nothing(&v, 0.6931, &row[i].tested, why) != row[i].nothing)
             fail_msg("row %zu", i);
@@ -92,8 +96,9 @@ static void test_majority(void **state)
     }
 }
 
-/* At the end no better than guessing, by a hundredth at least: of 100 rounds or more, and
- * where guessing is known. It is what the newest losses say, whatever was before. */
+/* A model has learnt nothing if the average of the newest losses is at least 0.99 of the loss of
+ * guessing. The run must have at least 100 rounds, and the loss of guessing must be known. Earlier
+ * losses do not matter. */
 static void test_nothing_learnt(void **state)
 {
     static const struct
@@ -120,7 +125,8 @@ static void test_nothing_learnt(void **state)
     assert_string_equal(why, "the training loss ended at 2.4, and guessing has 2.303");
 }
 
-/* One bad batch of four samples says nothing of a model that is good; many do. */
+/* A single bad batch of four samples does not show that a good model has learnt nothing. Many bad
+ * batches do. */
 static void test_small_batches(void **state)
 {
     struct divergence v;
@@ -128,14 +134,14 @@ static void test_small_batches(void **state)
     divergence_init(&v);
     for (uint64_t i = 0; i < 5000; i++)
         divergence_loss(&v, i, i < 100 ? 2.3 : i % 40 == 39 ? 30 : 0.05, 4);
-    assert_false(
-        divergence_learnt_nothing(&v, 2.3026, &untested, why)); /* The last was one of 30. */
+    assert_false(divergence_learnt_nothing(&v, 2.3026, &untested, why)); /* The last loss was 30. */
     for (uint64_t i = 5000; i < 6500; i++)
         divergence_loss(&v, i, 2.305, 4);
     assert_true(divergence_learnt_nothing(&v, 2.3026, &untested, why));
 }
 
-/* With losses of single samples, a difference of 1 in the means is within their noise. */
+/* Losses of single samples are noisy. If every third of them is large, training has not diverged,
+ * although the mean has risen. If all of the newest are large, it has. */
 static void test_noise(void **state)
 {
     struct divergence v;
@@ -144,12 +150,12 @@ static void test_noise(void **state)
     losses(&v, 0, 10, 0.1);
     for (uint64_t i = 10; i < 400; i++)
         divergence_loss(&v, i, i % 3 == 0 ? 9 : 0.1, 1);
-    assert_false(divergence_ran_away(&v, why)); /* 3 on average. */
+    assert_false(divergence_ran_away(&v, why)); /* The mean of these losses is 3. */
     losses(&v, 400, 100, 9);
     assert_true(divergence_ran_away(&v, why));
 }
 
-/* Makes a run whose losses are 2.4, 3104, 6254, ..., up to 13808. */
+/* Returns a run with the losses 2.4, 3104, 6208 and 9312, and 13808 in all later rounds. */
 static struct divergence exploded(int rounds, uint64_t n_samples)
 {
     struct divergence v;
@@ -160,7 +166,8 @@ static struct divergence exploded(int rounds, uint64_t n_samples)
     return v;
 }
 
-/* Losses that run away within the first ten rounds do not hide that they did. */
+/* Losses that explode within the first ten rounds are compared with the first loss, because their
+ * mean is too high. */
 static void test_first_rounds(void **state)
 {
     (void)state;
@@ -170,7 +177,9 @@ static void test_first_rounds(void **state)
         assert_non_null(strstr(why, "ended at 1.381e+04, having begun at 2.4"));
     }
     struct divergence v;
-    divergence_init(&v); /* The mean of the first losses counts where it is less: 2.8. */
+    /* The first loss is 10 and the mean of the first ten is 2.8. The lower of the two is the
+     * reference. */
+    divergence_init(&v);
     for (uint64_t i = 0; i < 10; i++)
         divergence_loss(&v, i, i == 0 ? 10 : 2, BATCH);
     losses(&v, 10, 100, 3.7);
@@ -179,7 +188,8 @@ static void test_first_rounds(void **state)
     assert_true(divergence_ran_away(&v, why));
 }
 
-/* The first loss may be low by chance if it is of a single sample, not if it is of many. */
+/* The first loss may be low by chance if it is of a single sample, but not if it is of 64
+ * samples. */
 static void test_first_by_chance(void **state)
 {
     static const struct
@@ -198,8 +208,9 @@ static void test_first_by_chance(void **state)
     }
 }
 
-/* Under 30 rounds: the newest third of the losses, and two at least, all three
- * times and a nat above where they began. */
+/* A short run has diverged if its newest losses are all more than three times the first losses, and
+ * more than 1 nat above them. The newest losses are the last third, but at least two and at most
+ * ten. */
 static void test_short(void **state)
 {
     static const struct
@@ -226,12 +237,13 @@ static void test_short(void **state)
     assert_true(divergence_ran_away(&v, why));
     assert_string_equal(why, "the training loss ended at 6208, having begun at 2.4");
     divergence_init(&v);
-    losses(&v, 0, 10, 0.01); /* Three times as much of next to nothing is nothing. */
+    losses(&v, 0, 10, 0.01); /* 0.9 is more than three times 0.01, but not 1 nat above it. */
     losses(&v, 10, 19, 0.9);
     assert_false(divergence_ran_away(&v, why));
 }
 
-/* A peer that joined in the middle does not know the loss at the beginning. */
+/* A peer that joined late does not know the losses of the first rounds, so no loss counts as
+ * divergence. */
 static void test_joined_late(void **state)
 {
     struct divergence v;
@@ -242,8 +254,9 @@ static void test_joined_late(void **state)
     assert_false(divergence_ran_away(&v, why));
 }
 
-/* Models farther apart than their mean is long, in the last tenth, and three
- * times as far as in the third quarter. */
+/* Training has diverged if the consensus distance in the last tenth of the rounds exceeds the norm
+ * of the mean model, and three times the largest distance in the third quarter of the rounds
+ * (`half`). */
 static void test_distance(void **state)
 {
     static const struct
@@ -255,20 +268,21 @@ static void test_distance(void **state)
         {1, 5, 0.9, 950, false},
         {1, 5, 1.1, 950, true},
         {1, 5, 1.1, 900, true},
-        {1, 5, 1.1, 899, false},        /* The loss may have come down again. */
-        {1, 5, 1.1, 1000, true},        /* At the beginning of the consensus phase. */
-        {1, 5, (double)NAN, 950, true}, /* No mean to be told. */
-        {2, 5, 1.1, 950, false},        /* Far apart all the time: noise. */
+        {1, 5, 1.1, 899, false},        /* Round 899 of 1000 is not in the last tenth. */
+        {1, 5, 1.1, 1000, true},        /* Round 1000 is the beginning of the consensus phase. */
+        {1, 5, (double)NAN, 950, true}, /* The norm of the mean model is not known. */
+        {2, 5, 1.1, 950, false}, /* The distance is not three times that of the third quarter. */
         {(double)NAN, 5, 1.1, 950, false},
         {0, 0, (double)NAN, 950, false},
-        {1, (double)NAN, (double)NAN, 950, false}, /* No estimate. */
+        {1, (double)NAN, (double)NAN, 950, false}, /* The distance is not known. */
         {1, (double)NAN, 3, 950, false},
     };
     (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         struct divergence v = begun_at(2.3);
         divergence_drift(&v, row[i].half, 0.1, 600, 1000);
-        divergence_drift(&v, row[i].half / 2, 0.1, 700, 1000); /* The largest counts. */
+        /* The largest distance of the third quarter counts. */
+        divergence_drift(&v, row[i].half / 2, 0.1, 700, 1000);
         divergence_drift(&v, 0.01, 0.1, 499, 1000);
         divergence_drift(&v, 99, 0.1, 750, 1000);
         divergence_drift(&v, row[i].xi, row[i].relative, row[i].round, 1000);
@@ -278,7 +292,7 @@ static void test_distance(void **state)
     struct divergence v = begun_at(2.3);
     divergence_drift(&v, 1, 0.3, 500, 1000);
     divergence_drift(&v, 9, 3.11, 960, 1000);
-    /* The consensus phase does not reduce divergence. */
+    /* The small distance in the consensus phase does not hide the divergence. */
     divergence_drift(&v, 0.1, 0.01, 1000, 1000);
     assert_true(divergence_ran_away(&v, why));
     assert_string_equal(why, "at round 960 the models were farther apart than their "

@@ -1,4 +1,5 @@
-/* tests/unit/node_evaluation.c -- when a run is evaluated on the way, and what that may cost. */
+/* tests/unit/node_evaluation.c -- tests of peer/node/evaluation.h: in which rounds a model is
+ * evaluated during training, and how much that costs. */
 #include "peer/node/evaluation.h"
 
 #include <setjmp.h>
@@ -15,7 +16,8 @@ static uint64_t count(const struct evaluation *e, uint64_t rounds)
     return n;
 }
 
-/* A long run: at each tenth, and neither at the beginning nor at the end. */
+/* A long run is evaluated after each tenth of its rounds, but neither at the beginning nor at the
+ * end. */
 static void test_tenths(void **state)
 {
     (void)state;
@@ -30,12 +32,14 @@ static void test_tenths(void **state)
     struct evaluation e = evaluation_plan(1000, 1000000);
     for (uint64_t r = 1; r < 1000; r++)
         assert_int_equal(evaluation_due(&e, 1000, r), r % 100 == 0);
-    e = evaluation_plan(4, 1000000); /* Fewer rounds than parts: each but the last. */
+    /* With fewer rounds than parts, the model is evaluated after each round but the last. */
+    e = evaluation_plan(4, 1000000);
     assert_int_equal(count(&e, 4), 3);
 }
 
-/* Whatever the length, evaluations cost a fiftieth of the training at most, where one that goes
- * forward only costs a third; and a run with room for one of EVALUATION_LEAST has it. */
+/* Evaluations take at most 2 % of the training time, if evaluating a sample takes a third of the
+ * time of training on it. Every run that is long enough for EVALUATION_LEAST samples is
+ * evaluated. */
 static void test_cost(void **state)
 {
     (void)state;
@@ -64,7 +68,8 @@ static void test_every(void **state)
     }
 }
 
-/* An observer that looks only at the ends of epochs misses no part, except two within one epoch. */
+/* A caller that looks only from time to time is told whether an evaluation was due since its last
+ * look. Two evaluations between two looks count as one. */
 static void test_passed(void **state)
 {
     (void)state;

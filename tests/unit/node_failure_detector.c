@@ -1,5 +1,5 @@
-/* tests/unit/node_failure_detector.c -- silent members, duplicate names, and the number of
- * records sent at once. */
+/* tests/unit/node_failure_detector.c -- tests of the failure detector: silent members, duplicate
+ * names, and limits on the member records that are sent or accepted at once. */
 #include "node_sessions_rig.h"
 
 #include "gossip/members/endorsements.h"
@@ -12,8 +12,10 @@ static enum member_state state_of(uint8_t who)
     return members_find(rig.env.members, id)->state;
 }
 
-/* How long until the friend is asked about LOW, and from then until LOW is accused; 0: an
- * answer has come, and it is not. */
+/* Measures how long the node waits until it asks HIGH about the silent member LOW (*asked_us), and
+ * from then until it accuses LOW (*accused_us; 0: it does not). Times are in microseconds.
+ * met: LOW has had a session before. refuses: dialling LOW fails at once. answer: HIGH answers that
+ * it has heard LOW. */
 static void watched(bool met, bool refuses, bool answer, int64_t *asked_us, int64_t *accused_us)
 {
     struct wire_message m;
@@ -60,8 +62,8 @@ static void test_who_is_silent_is_accused(void **state)
     }
 }
 
-/* After a member has ended, its successor on the ring gets some time: it is neither called nor
- * accused. */
+/* After a member has ended, the next member on the monitor ring is not accused for a while, because
+ * it may have ended, too. */
 static void test_an_ending_is_waited_for(void **state)
 {
     (void)state;
@@ -79,7 +81,7 @@ static void test_an_ending_is_waited_for(void **state)
     end();
 }
 
-/* After each refutation it is let alone, for longer and longer. */
+/* After each refutation the node waits longer before it accuses the member again. */
 static void test_no_war_of_words(void **state)
 {
     (void)state;
@@ -103,8 +105,8 @@ static void test_no_war_of_words(void **state)
     end();
 }
 
-/* Makes a session in which one end refuses the other, because another member with the same name
- * has a session. */
+/* Makes a session in which one end refuses the other, because another member with the same name has
+ * a session. theirs: LOW refuses the node; otherwise the node refuses LOW. */
 static void refusal(bool theirs)
 {
     struct wire_hello h = {.version = WIRE_VERSION, .role = WIRE_PEER, .has_run = true};
@@ -119,8 +121,8 @@ static void refusal(bool theirs)
     down(low);
 }
 
-/* A member that calls only to refuse, or to be refused, is alive. It is accused after its calls
- * stop. */
+/* A member that connects only to refuse the node, or to be refused, counts as alive. The node
+ * accuses it when it no longer connects. */
 static void test_who_refuses_lives(void **state)
 {
     (void)state;
@@ -143,9 +145,9 @@ static void test_who_refuses_lives(void **state)
     }
 }
 
-/* The later one of two members with one name must leave, and this is reported once; not after a
- * restart, whose old identity dies meanwhile. The identity of an older process may be between
- * the two. */
+/* Two members have the same name. The one that started later must leave, which is reported once. If
+ * it dies within that time (dies), nothing is reported, because it may be the former identity of a
+ * restarted peer. A third identity with that name, which has left, makes no difference (former). */
 static void test_twins(void **state)
 {
     (void)state;
@@ -165,7 +167,7 @@ static void test_twins(void **state)
             members_merge(rig.env.members, &gone, rig.env.now_us);
         uint32_t n_notes = 0;
         for (int t = 0; t < 300; t++) {
-            if (!dies) /* The member proves again and again that it is alive. */
+            if (!dies) /* The later member proves again and again that it is alive. */
                 twin.incarnation++, members_merge(rig.env.members, &twin, rig.env.now_us);
             tick(friend, true);
             for (uint32_t i = 0; i < rig.fx.n_notes; i++)
@@ -179,8 +181,8 @@ static void test_twins(void **state)
     }
 }
 
-/* A member that is asked about another one answers only for what it has received itself
- * recently. */
+/* A node that is asked about a member confirms that the member is alive, but only if the node
+ * itself has heard the member recently. */
 static void test_vouching(void **state)
 {
     struct wire_message m;
@@ -189,7 +191,7 @@ static void test_vouching(void **state)
     const struct link *asks = up(HIGH, false), *low = up(LOW, false);
     hello(asks, 1);
     sessions_probe(&rig.s, asks, &(struct wire_probe){.id = {LOW}});
-    assert_false(sent(asks->number, WIRE_HEARD, &m)); /* The other end has not sent its identity. */
+    assert_false(sent(asks->number, WIRE_HEARD, &m)); /* LOW has not sent a HELLO yet. */
     hello(low, 1);
     for (int64_t age_us = 0; age_us < 2 * SILENT_US; age_us += SECOND / 2) {
         sessions_probe(&rig.s, asks, &(struct wire_probe){.id = {LOW}});
@@ -206,7 +208,8 @@ static void test_vouching(void **state)
 
 /* ---- telling ---- */
 
-/* The bytes and records that this step sends to a link. */
+/* Returns the number of bytes that this step sends to a link, and adds the number of their member
+ * records to `*n_records`. */
 static size_t told(uint32_t link, uint32_t *n_records)
 {
     static struct wire_batch batch;
@@ -235,13 +238,16 @@ static void fill_table(void)
             snprintf(r.address[k], sizeof r.address[k], "%0*u:7100", WIRE_ADDRESS_MAX - 5, i);
         assert_int_equal(members_merge(rig.env.members, &r, rig.env.now_us), MEMBERS_NEWS);
         members_know(rig.env.members, r.id, rig.env.now_us);
-        r.incarnation++; /* Records that all members were given at the start are not sent. */
+        /* The first record of a member counts as known to all. Only a newer record is news and must
+         * be sent. */
+        r.incarnation++;
         assert_int_equal(members_merge(rig.env.members, &r, rig.env.now_us), MEMBERS_NEWS);
     }
 }
 
-/* The largest table is sent in parts, to a peer and to an observer. Records that were sent as
- * news are not sent again. A requested status is sent after the table. */
+/* The largest member table is sent in pieces, to a peer and to an observer. Records that were sent
+ * as news are not sent again. The status that the observer has requested follows after the
+ * table. */
 static void test_a_full_table_is_told_in_pieces(void **state)
 {
     (void)state;
@@ -263,15 +269,16 @@ static void test_a_full_table_is_told_in_pieces(void **state)
         assert_true(told(l->number, &n) < (SESSIONS_PIECE + SESSIONS_NEWS) * 1024);
         (void)told(o->number, &n_observer);
     }
-    assert_int_equal(n, WIRE_MEMBERS_MAX - 2); /* HIGH knows itself, and LOW. */
+    /* HIGH is not sent its own record, and knows that of LOW. */
+    assert_int_equal(n, WIRE_MEMBERS_MAX - 2);
     assert_int_equal(n_observer, WIRE_MEMBERS_MAX);
     sessions_status_req(&rig.s, o);
     assert_int_equal(rig.n_status, 2);
     end();
 }
 
-/* A member that was removed from the table comes back: it counts here at once, and is asked for
- * a newer record, because others have removed it, too. */
+/* A dead member was removed from the table, and connects again. It counts at once. The node accuses
+ * it, so that it makes a newer record, because other members have removed it, too. */
 static void test_forgotten_and_back(void **state)
 {
     (void)state;
@@ -287,7 +294,8 @@ static void test_forgotten_and_back(void **state)
     assert_null(members_find(rig.env.members, id));
     struct wire_members told = {.n_records = 1, .records = &rig.known[0]};
     sessions_members(&rig.s, friend, &told);
-    assert_null(members_find(rig.env.members, id)); /* The record was old. */
+    /* The relayed record is too old to bring the member back. */
+    assert_null(members_find(rig.env.members, id));
     const struct link *back = up(LOW, false);
     hello(back, 1);
     assert_true(members_find(rig.env.members, id)->counts);
@@ -304,7 +312,8 @@ static void test_forgotten_and_back(void **state)
     end();
 }
 
-/* One session tells of a table's worth of new members in a minute; that it had more is said once. */
+/* In a minute one session may introduce as many new members as a full table has. The node reports
+ * once that it ignores more. */
 static void test_newcomers_are_limited(void **state)
 {
     (void)state;

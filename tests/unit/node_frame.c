@@ -1,4 +1,5 @@
-/* tests/unit/node_frame.c -- messages through records: every cut, every limit. */
+/* tests/unit/node_frame.c -- tests of peer/secure/frame.h, which cuts messages into records and
+ * puts them together: every split, every limit. */
 #include "nn/math/rng.h"
 #include "peer/secure/frame.h"
 
@@ -24,8 +25,8 @@ static void fill(uint64_t seed)
         data[i] = (uint8_t)rng_u64(&r);
 }
 
-/* While watching, blocks are counted that hold a run of SECRET when they are freed. Sanitizers
- * have their own allocator: there nothing is counted. */
+/* While `watching` is true, free() counts the blocks that contain 64 SECRET bytes in a row.
+ * Sanitizers have their own allocator, so nothing is counted there. */
 enum { SECRET = 0xa7, SECRET_RUN = 64 };
 static bool watching;
 static uint32_t n_left;
@@ -43,7 +44,7 @@ void free(void *p)
     __libc_free(p);
 }
 
-/* Always moves while watching, as it may. */
+/* While `watching` is true, realloc() always moves the block, as the C standard allows. */
 void *realloc(void *p, size_t n)
 {
     if (!watching || p == NULL)
@@ -61,8 +62,8 @@ void *realloc(void *p, size_t n)
 static const enum channel_kind more_kind[FRAME_LANES] = {CHANNEL_CONTROL, CHANNEL_BULK};
 static const enum channel_kind end_kind[FRAME_LANES] = {CHANNEL_CONTROL_END, CHANNEL_BULK_END};
 
-/* Push a copy that is freed at once but for a whole message's record, so that
- * a pointer kept into it shows up. */
+/* Pushes a copy of a record. The copy is freed at once, or with the next call if the record
+ * completes a message. A sanitizer then detects a pointer that was kept. */
 static int push(struct frame *f, enum channel_kind kind, const uint8_t *bytes, size_t n,
                 struct frame_message *m)
 {
@@ -114,8 +115,8 @@ static void every_split_gives_the_message(void **state)
     }
 }
 
-/* As in a session, each record is opened in frame_room(). The data of a bulk message are then in
- * place, and control records in between do not change them. */
+/* As in a session, each record is opened in the buffer of frame_room(). The data of a bulk message
+ * are then already in place, and control records in between do not change them. */
 static void opened_in_place(void **state)
 {
     (void)state;
@@ -143,7 +144,7 @@ static void opened_in_place(void **state)
         }
         assert_message(&m, FRAME_BULK, data, BIG);
         assert_true(f.lane[FRAME_BULK].capacity <= BIG + CHANNEL_OPEN_MAX);
-        if (again > 0) /* The buffer is large enough by now: nothing moved. */
+        if (again > 0) /* The buffer is large enough now, so nothing has moved. */
             assert_ptr_equal(m.bytes, begin);
     }
     uint8_t *room = frame_room(&f);
@@ -154,8 +155,7 @@ static void opened_in_place(void **state)
     frame_close(&f);
 }
 
-/* At each place between a bulk message's records, control messages pass, whole
- * and in pieces. */
+/* Control messages, whole or in pieces, can pass between any two records of a bulk message. */
 static void control_overtakes_bulk(void **state)
 {
     (void)state;
@@ -198,7 +198,7 @@ static void limits_are_checked_before_storing(void **state)
                 assert_int_equal(push(&f, CHANNEL_CONTROL_END, data + first, max - first, &m), 1);
                 assert_message(&m, FRAME_CONTROL, data, max);
             }
-            /* The other lane has its own limit. */
+            /* The bulk lane has a limit of its own. */
             assert_int_equal(push(&f, CHANNEL_BULK_END, data, max + 7, &m), 1);
             assert_int_equal(push(&f, CHANNEL_BULK_END, data, max + 8, &m), -EPROTO);
             frame_close(&f);
@@ -215,12 +215,12 @@ static void a_limit_can_grow_and_shrink(void **state)
     assert_int_equal(push(&f, CHANNEL_BULK_END, data, 1, &m), -EPROTO);
     frame_limit(&f, FRAME_BULK, 50);
     assert_int_equal(push(&f, CHANNEL_BULK, data, 50, &m), 0);
-    frame_limit(&f, FRAME_BULK, 20); /* Under what is there. */
+    frame_limit(&f, FRAME_BULK, 20); /* Less than what has arrived already. */
     assert_int_equal(push(&f, CHANNEL_BULK_END, data + 50, 1, &m), -EPROTO);
     frame_limit(&f, FRAME_BULK, 60);
     assert_int_equal(push(&f, CHANNEL_BULK_END, data + 50, 10, &m), 1);
     assert_message(&m, FRAME_BULK, data, 60);
-    frame_limit(&f, FRAME_BULK, SIZE_MAX); /* No sum overflows. */
+    frame_limit(&f, FRAME_BULK, SIZE_MAX); /* The largest limit does not cause an overflow. */
     assert_int_equal(push(&f, CHANNEL_BULK, data, 10, &m), 0);
     assert_int_equal(push(&f, CHANNEL_BULK_END, data + 10, 10, &m), 1);
     assert_message(&m, FRAME_BULK, data, 20);
@@ -245,7 +245,8 @@ static void what_is_no_piece_of_a_message_is_refused(void **state)
     frame_close(&f);
 }
 
-/* A peer that may send a gigabyte and sends 100 KB costs 200 KB at most. */
+/* The buffer grows with the bytes that have arrived. A peer that may send 1 GB and sends 100 KB
+ * uses at most 200 KB of memory. */
 static void memory_follows_what_has_come(void **state)
 {
     (void)state;
@@ -267,7 +268,7 @@ static void memory_follows_what_has_come(void **state)
     frame_close(&f);
 }
 
-/* Neither growing nor closing leaves a message in freed memory. */
+/* Neither a growing buffer nor frame_close() leaves message bytes in freed memory. */
 static void nothing_is_left_behind(void **state)
 {
     (void)state;
@@ -290,8 +291,8 @@ static void nothing_is_left_behind(void **state)
     assert_int_equal(n_left, 0);
 }
 
-/* Cut a message and put it together again, by way of the two parts that
- * channel_seal() takes. */
+/* Cuts a message into records and puts it together again. Each record consists of two parts, as
+ * channel_seal() expects them. */
 static void check_cut(enum frame_lane lane, size_t n_head, size_t n_body)
 {
     static uint8_t piece[CHANNEL_PLAIN_MAX];
@@ -336,7 +337,7 @@ static void cut_messages_come_together(void **state)
                     check_cut((enum frame_lane)lane, head[i], body[j]);
 }
 
-/* Random records against a stupid reference: two growing arrays. */
+/* Random records are compared with a simple reference: two growing arrays. */
 static void random_records_as_by_the_book(void **state)
 {
     (void)state;
@@ -356,7 +357,7 @@ static void random_records_as_by_the_book(void **state)
         int err = push(&f, end ? end_kind[lane] : more_kind[lane], data + from, n, &m);
         assert_int_equal(err, bad ? -EPROTO : end);
         refused += bad;
-        if (bad) { /* Hung up on; the next link begins. */
+        if (bad) { /* The link is closed, and the next one begins. */
             frame_close(&f);
             frame_init(&f, MAX, MAX);
             n_book[0] = n_book[1] = 0;

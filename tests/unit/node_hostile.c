@@ -1,4 +1,5 @@
-/* tests/unit/node_hostile.c -- one act of a hostile neighbour at a time. */
+/* tests/unit/node_hostile.c -- tests of a node against a hostile neighbour that does one thing at a
+ * time. */
 #include "tests/unit/node_hostile_says.h"
 
 static void test_acts(void **state)
@@ -10,7 +11,8 @@ static void test_acts(void **state)
     world_close(w);
 }
 
-/* Before its HELLO a link may say nothing else. */
+/* Any message before HELLO is a violation. After its HELLO an observer may send STATUS_REQ and
+ * PING, but nothing else. */
 static void test_out_of_turn(void **state)
 {
     static uint8_t out[SCRATCH];
@@ -35,7 +37,7 @@ static void test_out_of_turn(void **state)
         assert_false(w->hung_up);
         evil_says(w, out, wire_put_status_req(out, sizeof out));
         assert_true(!w->hung_up && w->seen.has_status);
-        if (i == 0) { /* An observer may ping: nothing comes of it. */
+        if (i == 0) { /* The node ignores a PING of an observer. */
             evil_says(w, out, ping(w, out));
             assert_false(w->hung_up);
             continue;
@@ -50,8 +52,8 @@ static void test_out_of_turn(void **state)
 
 /* ---- the whole run ---- */
 
-/* A hostile member without an edge sends everything it can. The models equal those of a run
- * without it, bit for bit. */
+/* A hostile member without an edge sends all kinds of messages during a run, valid and invalid
+ * ones. The final models are equal, bit for bit, to those of a run without these messages. */
 static void test_same_models(void **state)
 {
     static uint8_t out[SCRATCH];
@@ -83,7 +85,7 @@ static void test_same_models(void **state)
 
 /* ---- a joiner and a bad donor ---- */
 
-/* One more peer, played by the test as well. */
+/* Connects a third peer, which the test plays as well. */
 static uint32_t third_connects(struct world *w)
 {
     char text[WIRE_RUN_MAX + 1];
@@ -117,24 +119,26 @@ static void test_bad_donor(void **state)
         assert_int_equal(progress(w, OURS).round, 0);
     }
     evil_is_asked(w);
-    uint32_t third = third_connects(w); /* Not the one that was asked. */
+    uint32_t third = third_connects(w); /* This peer was not asked for a model. */
     say(w, third, out, model_now(out, DIM, 3));
     assert_false(w->link[third].up);
     assert_memory_equal(before, model(w, OURS), sizeof before);
     evil_says(w, out, model_now(out, DIM, 7));
     assert_false(w->hung_up);
     assert_memory_equal(before, model(w, OURS), sizeof before);
-    run_for(w, 4 * SECOND); /* No other member could be asked about it. */
+    /* No other member can confirm the model, so the node uses it after a while. */
+    run_for(w, 4 * SECOND);
     assert_true(model(w, OURS)[DIM / 2] == 7);
-    assert_int_equal(progress(w, OURS).round, 50); /* The initial model is that of its HELLO. */
-    evil_says(w, out, model_now(out, DIM, 8));     /* Once. */
+    /* The round is the one in the HELLO of the hostile peer. */
+    assert_int_equal(progress(w, OURS).round, 50);
+    evil_says(w, out, model_now(out, DIM, 8)); /* A second model is a violation. */
     assert_true(w->violation);
     assert_true(model(w, OURS)[DIM / 2] == 7);
     world_close(w);
 }
 
-/* The node's proposal gives way to the cluster's run while a requested model is still being
- * sent. */
+/* The node gives up its own run for the run of the cluster while a model that was requested is
+ * still being sent. */
 static void test_run_gives_way(void **state)
 {
     static uint8_t out[SCRATCH];

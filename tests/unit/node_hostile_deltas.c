@@ -1,8 +1,8 @@
-/* tests/unit/node_hostile_deltas.c -- bad statistics in front of a delta, codes of
- * codecs that the run does not have, a model with a bad variance. */
+/* tests/unit/node_hostile_deltas.c -- tests of deltas with invalid statistics or an invalid codec
+ * number, and of models with an invalid variance. */
 #include "tests/unit/node_hostile_says.h"
 
-/* One statistic of a good delta is `value`. */
+/* Makes a good delta, in which the statistic with the index `place` is replaced by `value`. */
 static size_t with_value(struct world *w, uint8_t *out, size_t place, float value)
 {
     static uint8_t payload[65536];
@@ -26,7 +26,8 @@ VALUE_ACT(value_large, 0, 0x1p64f)
 
 DELTA_ACT(head_flag_2, payload[0] = 2)
 DELTA_ACT(head_flag_255, payload[0] = 255)
-DELTA_ACT(head_denied, payload[0] = 0) /* The message then begins one byte too early. */
+/* The flag says that there are no statistics, so these are read as the payload. */
+DELTA_ACT(head_denied, payload[0] = 0)
 DELTA_ACT(head_only, d.payload.n = 1 + 4 * STATISTICS)
 DELTA_ACT(head_cut, d.payload.n = 4 * STATISTICS)
 DELTA_ACT(head_flag_alone, d.payload.n = 1)
@@ -92,7 +93,7 @@ static void test_rung_without_ladder(void **state)
         {"DELTA", delta_good, true, TAKEN},
     };
     (void)state;
-    /* The codec is also a level of the codec list. */
+    /* This codec is a codec level, too, but the run does not use codec levels. */
     try_all(act, sizeof act / sizeof act[0], "topk:0.01+qsgd:4");
 }
 
@@ -139,7 +140,7 @@ static void test_bad_donor(void **state)
         assert_memory_equal(before, model(w, OURS), sizeof before);
     }
     evil_is_asked(w);
-    evil_says(w, out, model_with(out, 0, -1)); /* A weight may be. */
+    evil_says(w, out, model_with(out, 0, -1)); /* A weight may be negative, unlike a variance. */
     assert_false(w->hung_up);
     assert_true(model(w, OURS)[0] == -1 && model(w, OURS)[FLOATS - 1] == 2);
     world_close(w);

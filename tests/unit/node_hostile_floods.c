@@ -1,5 +1,5 @@
-/* tests/unit/node_hostile_floods.c -- storms of messages, thousands of mutated
- * ones, and a neighbour that is of no use. SEED= replays the mutations. */
+/* tests/unit/node_hostile_floods.c -- tests of a node against floods of messages, mutated messages,
+ * truncated messages, and sessions that always fail. SEED= replays the mutations. */
 #include "tests/unit/node_hostile_says.h"
 
 /* ---- floods ---- */
@@ -19,7 +19,7 @@ static void test_storms(void **state)
             run_for(w, STEP_US);
     }
     assert_false(w->hung_up);
-    assert_true(w->seen.n_edges <= 3100); /* At most one answer each. */
+    assert_true(w->seen.n_edges <= 3100); /* The node sends at most one answer per message. */
     check_alive(w);
     w->seen.n_edges = 0;
     for (uint64_t i = 0; i < 3000; i++)
@@ -29,17 +29,18 @@ static void test_storms(void **state)
     w->seen.n_sent = 0;
     for (uint64_t i = 0; i < 10000; i++)
         evil_says(w, out, ping(w, out));
-    assert_int_equal(w->seen.n_sent, 0); /* No answer. */
+    assert_int_equal(w->seen.n_sent, 0); /* The node does not answer PING messages. */
     for (uint64_t i = 0; i < 2000; i++)
         evil_says(w, out, hello_again(w, out));
     assert_false(w->hung_up);
     check_alive(w);
-    for (int i = 0; i < 300; i++) { /* More sessions than there is room for. */
+    /* The hostile peer opens more sessions than the node has room for. */
+    for (int i = 0; i < 300; i++) {
         w->evil = UINT32_MAX;
         evil_connects(w);
     }
     check_friend(w);
-    run_for(w, 15 * SECOND); /* The silent ones are hung up. */
+    run_for(w, 15 * SECOND); /* The node closes the sessions that stay silent. */
     evil_opens(w);
     check_alive(w);
     world_close(w);
@@ -66,19 +67,19 @@ static size_t mutate(struct rng *r, uint8_t *p, size_t n, size_t cap)
         case 3:
             p[at] ^= (uint8_t)(1u << rng_below(r, 8));
             break;
-        case 4: { /* A number that is large, or a type. */
+        case 4: { /* A byte that is a type in MessagePack, or a boundary value. */
             static const uint8_t special[] = {0,    1,    0x7f, 0x80, 0x90, 0x9f, 0xc0, 0xc2, 0xc4,
                                               0xc6, 0xca, 0xcb, 0xcc, 0xcf, 0xd9, 0xdc, 0xdd, 0xff};
             p[at] = special[rng_below(r, sizeof special)];
             break;
         }
-        case 5: /* A piece twice. */
+        case 5: /* Repeats the end of the message. */
             if (n > 2 && n + n - at < cap) {
                 memmove(p + at + (n - at), p + at, n - at);
                 n += n - at;
             }
             break;
-        case 6: /* A piece less. */
+        case 6: /* Removes one byte. */
             if (n > 0) {
                 memmove(p + at, p + at + 1, n - at - 1);
                 n--;
@@ -127,7 +128,8 @@ static void test_mutations(void **state)
         w->hung_up = w->violation = false;
         bool worked = w->work_us[OURS] != 0;
         evil_says(w, out, n);
-        /* A word may be what a job has waited for; else it moves nothing. */
+        /* A job may have waited for this message, and start now. Otherwise the message does not
+         * change the model. */
         if (worked || w->work_us[OURS] == 0)
             assert_memory_equal(before, model(w, OURS), sizeof before);
         assert_int_equal(progress(w, OURS).violations, violations + w->violation);
@@ -147,7 +149,7 @@ static void test_mutations(void **state)
     world_close(w);
 }
 
-/* The same messages, cut at every length: each incomplete one must be a violation. */
+/* Each message is cut at many lengths. An incomplete message must be a protocol violation. */
 static void test_truncations(void **state)
 {
     static uint8_t whole[SCRATCH];
@@ -173,9 +175,9 @@ static void test_truncations(void **state)
 
 /* ---- redialling ---- */
 
-/* A neighbour that hangs up before its HELLO, after it, or breaks the protocol
- * each time, is not dialled as fast as the network allows; a violator not while it is in
- * quarantine. */
+/* A neighbour hangs up before its HELLO (how = 0), after it (1), or violates the protocol each time
+ * (2). The node does not dial it as fast as the network allows, and in the last case not before its
+ * quarantine has ended. */
 static void test_no_dial_storm(void **state)
 {
     static uint8_t out[SCRATCH];

@@ -1,12 +1,13 @@
-/* tests/unit/node_hostile_ghosts.c -- a key holder that invents members, and a real peer that
- * joins. The node and its friend train on a ring, on which the names of the invented members
- * would put these between the two. */
+/* tests/unit/node_hostile_ghosts.c -- tests of a hostile member that invents members (ghosts), and
+ * of a real peer that joins at that time. The node and its friend train in a ring. The names of the
+ * ghosts would place these between the two. */
 #include "peer/node/inspect.h"
 #include "tests/unit/node_hostile_says.h"
 
 enum { GHOST = 1000, GHOSTS = 300, FLOOD = 1100, PIECE = 20 };
 
-/* Its name is that of the node, and its identity comes after the node's in their order. */
+/* Returns the record of a ghost. It has the name of the node, and an id that comes after the node's
+ * in their order. */
 static struct record ghost(const struct world *w, uint32_t number)
 {
     struct record r = unsigned_record(number, 1);
@@ -14,8 +15,8 @@ static struct record ghost(const struct world *w, uint32_t number)
     return signed_record(r);
 }
 
-/* PIECE ghosts at a time, with the vouches of evil, and of ghosts for each other and for the
- * friend. */
+/* The hostile member announces `n` ghosts, PIECE of them per message, with endorsements by itself
+ * and by other ghosts. */
 static void evil_tells_of(struct world *w, uint32_t first, uint32_t n)
 {
     static uint8_t out[SCRATCH];
@@ -59,7 +60,7 @@ static struct node_size size_of(const struct world *w, uint32_t who)
     return s;
 }
 
-/* |x - y|^2 of the two honest models. */
+/* Returns the squared distance of the two honest models. */
 static double apart2(const struct world *w)
 {
     const float *x = model(w, OURS), *y = model(w, FRIEND);
@@ -76,10 +77,11 @@ static void test_ghosts(void **state)
     for (uint32_t wave = 0; wave < 3; wave++) {
         evil_tells_of(w, GHOST + wave * GHOSTS, GHOSTS);
         for (int k = 0; k < 40; k++) {
-            evil_says(w, scratch, ping(w, scratch)); /* It lives. */
+            evil_says(w, scratch, ping(w, scratch)); /* The hostile member is alive. */
             run_for(w, 5 * STEP_US);
             assert_in_range(size_of(w, OURS).n_vertices, 3, 4);
-            assert_in_range(size_of(w, FRIEND).n_vertices, 2, 4); /* Evil is dead to it. */
+            /* The friend may have declared the hostile member dead. */
+            assert_in_range(size_of(w, FRIEND).n_vertices, 2, 4);
         }
         check_alive(w);
     }
@@ -92,7 +94,8 @@ static void test_ghosts(void **state)
     world_close(alone);
 }
 
-/* The table is full, and one more than it takes is not heard at all. A newcomer joins at once. */
+/* Ghosts fill the member table, and further ghosts are ignored. A real peer that connects is a
+ * member at once nevertheless. */
 static void test_newcomer(void **state)
 {
     (void)state;

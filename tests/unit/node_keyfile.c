@@ -1,4 +1,4 @@
-/* tests/unit/node_keyfile.c -- key files: peer/secure/keyfile.h. */
+/* tests/unit/node_keyfile.c -- tests of peer/secure/keyfile.h: reading and writing of key files. */
 #include "peer/secure/keyfile.h"
 
 #include <errno.h>
@@ -53,7 +53,7 @@ static void refuse(const char *want)
     if (!strstr(error, want))
         fail_msg("'%s' does not say '%s'", error, want);
     assert_ptr_equal(strstr(error, path), error);
-    assert_null(strstr(error, "0a0b0c")); /* Not a word of the key. */
+    assert_null(strstr(error, "0a0b0c")); /* No part of the key is in the message. */
 }
 
 static void test_round_trip(void **state)
@@ -72,7 +72,7 @@ static void test_round_trip(void **state)
     assert_int_equal(st.st_size, 65);
     assert_int_equal(keyfile_read(path, key, error), 0);
     assert_memory_equal(key, written, sizeof key);
-    /* A second time is refused, and the file as it was. */
+    /* A second write is refused, and the file is unchanged. */
     memset(written, 9, sizeof written);
     assert_int_equal(keyfile_write(path, written, error), -EEXIST);
     assert_non_null(strstr(error, "exists"));
@@ -84,7 +84,7 @@ static void test_round_trip(void **state)
 static void test_reads_hex(void **state)
 {
     (void)state;
-    put(hex, 64, 0600); /* No newline. */
+    put(hex, 64, 0600); /* The newline at the end is missing. */
     assert_int_equal(keyfile_read(path, key, error), 0);
     for (size_t i = 0; i < sizeof key; i++)
         assert_int_equal(key[i], i);

@@ -1,5 +1,5 @@
-/* tests/unit/node_lone_dials.c -- which members a node calls, when and at which address; which
- * sessions it closes. */
+/* tests/unit/node_lone_dials.c -- tests of dialling: which members a node dials, when and at which
+ * address, and which sessions it closes. */
 #include "tests/unit/node_lone_world.h"
 
 #include "peer/node/state.h"
@@ -17,7 +17,8 @@ static struct lone *training_with(uint32_t n_actors, uint8_t first_id)
 
 /* ---- neighbours ---- */
 
-/* The smaller id calls at once, and the larger leaves it two seconds. */
+/* After a lost session, the peer with the smaller id dials at once. The peer with the larger id
+ * waits two seconds. */
 static void test_who_calls(void **state)
 {
     (void)state;
@@ -33,7 +34,7 @@ static void test_who_calls(void **state)
     }
 }
 
-/* A peer with a session, even before its HELLO, is not called. */
+/* A peer that has a session with the node is not dialled, even before its HELLO. */
 static void test_no_call_beside_a_session(void **state)
 {
     (void)state;
@@ -49,7 +50,7 @@ static void test_no_call_beside_a_session(void **state)
     lone_close(w);
 }
 
-/* A member's addresses are tried in turn. */
+/* The addresses of a member are tried in turn. */
 static void test_second_address(void **state)
 {
     (void)state;
@@ -65,7 +66,8 @@ static void test_second_address(void **state)
     lone_close(w);
 }
 
-/* Failed calls are far apart by now, but a session that was of use is sought again at once. */
+/* After many failed dials the interval is long. When a session with an open edge is lost, the node
+ * nevertheless dials again at once. */
 static void test_called_at_once_after_use(void **state)
 {
     (void)state;
@@ -86,7 +88,7 @@ static void test_called_at_once_after_use(void **state)
     lone_close(w);
 }
 
-/* Dead members are called without end, and seldom. */
+/* Dead members are dialled again and again, at long intervals. */
 static void test_the_dead_are_called(void **state)
 {
     (void)state;
@@ -129,7 +131,7 @@ static struct lone *with_name(void)
     return w;
 }
 
-/* Returns the node's own HELLO on its first link. */
+/* Sends the node's own HELLO back to it on its first link. */
 static void lone_own_hello(struct lone *w)
 {
     uint8_t out[4096];
@@ -138,7 +140,8 @@ static void lone_own_hello(struct lone *w)
     lone_says_on(w, 0, out, wire_put_hello(out, sizeof out, &h));
 }
 
-/* The list is the same for all, and holds the node itself: it is called there once. */
+/* The bootstrap list is the same for all peers, so it contains the node's own name. The node dials
+ * that name only once. */
 static void test_own_name(void **state)
 {
     (void)state;
@@ -156,7 +159,7 @@ static void test_own_name(void **state)
     lone_close(w);
 }
 
-/* A peer with a session is not called again by its bootstrap name. */
+/* A peer that has a session with the node is not dialled again at its bootstrap name. */
 static void test_name_of_who_is_there(void **state)
 {
     (void)state;
@@ -170,7 +173,8 @@ static void test_name_of_who_is_there(void **state)
     lone_close(w);
 }
 
-/* While calls of the last answer are under way, another one changes nothing. */
+/* While addresses of a bootstrap name are being dialled, another result of the name lookup has no
+ * effect. */
 static void test_answer_while_calling(void **state)
 {
     (void)state;
@@ -186,7 +190,7 @@ static void test_answer_while_calling(void **state)
     lone_close(w);
 }
 
-/* A peer with a bootstrap list waits 3 s for it before it begins a run. */
+/* A peer with a bootstrap list waits 3 s for an answer before it begins a run alone. */
 static void test_waits_for_bootstrap(void **state)
 {
     (void)state;
@@ -205,8 +209,9 @@ static void test_waits_for_bootstrap(void **state)
 
 /* ---- sessions that are let go ---- */
 
-/* On a ring of six the node has two neighbours. A session that it dialled to another peer is not
- * needed and ends after 15 s; a session that was dialled by the other end is left to that end. */
+/* In a ring of six members the node has two neighbours. A session that the node dialled to another
+ * member is not needed, and the node closes it after 15 s. If the other end dialled, that end
+ * decides. */
 static void test_surplus_sessions(void **state)
 {
     (void)state;
@@ -223,7 +228,7 @@ static void test_surplus_sessions(void **state)
         lone_hello(w, far);
         lone_run(w, 20 * SECOND);
         assert_int_equal(w->link[link].hung_up, node_dials);
-        for (uint32_t i = 0; i < w->n_links; i++) /* Neighbours stay. */
+        for (uint32_t i = 0; i < w->n_links; i++) /* The sessions with the neighbours stay open. */
             assert_true((int)i == link || !w->link[i].hung_up);
         assert_int_equal(lone_progress(w).n_edges, 2);
         lone_close(w);

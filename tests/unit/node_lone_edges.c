@@ -1,10 +1,10 @@
-/* tests/unit/node_lone_edges.c -- a node's edges: opened by both ends, closed by either, lost with
- * a session, silent, and given up with a member. */
+/* tests/unit/node_lone_edges.c -- tests of a node's edges: how they open and close, and what
+ * becomes of them if the session is lost, the neighbour is silent, or the member leaves. */
 #include "tests/unit/node_lone_world.h"
 
 enum { LOW_ID = 0x10, HIGH_ID = 0xe0, ROUNDS = 100000 };
 
-/* Makes a node in the middle of its run with `n_actors` neighbours. */
+/* Returns a node that is training, with `n_actors` neighbours. */
 static struct lone *training_with(uint32_t n_actors, uint8_t first_id)
 {
     struct lone *w = lone_new(n_actors, first_id, ROUNDS);
@@ -24,7 +24,7 @@ static uint32_t state_with(struct lone *w, uint32_t who)
 
 /* ---- EDGE before there is an edge ---- */
 
-/* A node without a run, and a silent actor that has said HELLO without one. */
+/* Returns a node without a run, and a silent neighbour whose HELLO has no run either. */
 static struct lone *without_run(void)
 {
     struct lone *w = lone_new(1, LOW_ID, ROUNDS);
@@ -40,7 +40,8 @@ static void edge_asks(struct lone *w)
     lone_edge(w, 0, (struct wire_edge){.nonce = w->actor[0].nonce += 2});
 }
 
-/* An EDGE that came too early is remembered, and answered once there is an edge. */
+/* An EDGE message that comes before the run is known is remembered, and answered as soon as the
+ * edge exists. */
 static void test_early_edge_counts(void **state)
 {
     (void)state;
@@ -53,7 +54,8 @@ static void test_early_edge_counts(void **state)
     lone_close(w);
 }
 
-/* Unless it was taken back, or said in another session. */
+/* An early EDGE message does not count if its sender has withdrawn it (EDGE_CLOSE), or if its
+ * session has ended. */
 static void test_early_edge_is_void(void **state)
 {
     (void)state;
@@ -79,7 +81,7 @@ static void test_early_edge_is_void(void **state)
 
 /* ---- EDGE on an open edge ---- */
 
-/* A repeated EDGE is answered once, and the edge continues in its epoch. */
+/* An EDGE message on an open edge is answered once, and the edge continues in its epoch. */
 static void test_edge_is_answered(void **state)
 {
     (void)state;
@@ -99,7 +101,7 @@ static void test_edge_is_answered(void **state)
     lone_close(w);
 }
 
-/* Closed by the other end, it is asked for again. */
+/* The neighbour closes the edge: the node asks for it again. */
 static void test_closed_edge_is_asked_for(void **state)
 {
     (void)state;
@@ -115,7 +117,7 @@ static void test_closed_edge_is_asked_for(void **state)
 
 /* ---- sessions come and go ---- */
 
-/* A session is lost: the node calls again at once, and the edge continues in its epoch. */
+/* A session is lost: the node dials again at once, and the edge continues in its epoch. */
 static void test_edge_survives_a_session(void **state)
 {
     (void)state;
@@ -127,7 +129,8 @@ static void test_edge_survives_a_session(void **state)
         lone_disconnect(w, a->link, false);
         lone_run(w, SECOND / 10);
         assert_int_equal(a->n_dialled, n_dialled + 1);
-        assert_int_equal(a->n_edge, n_edge); /* The HELLO must come first. */
+        /* The node sends an EDGE message only after a HELLO. */
+        assert_int_equal(a->n_edge, n_edge);
         lone_hello(w, 0);
         lone_run(w, SECOND);
         assert_int_equal(a->n_edge, n_edge + 1);
@@ -140,8 +143,8 @@ static void test_edge_survives_a_session(void **state)
 
 /* ---- silent peers ---- */
 
-/* No peer waits long for a silent neighbour, with or without a session. The neighbour is not
- * accused before 3 s, and given up in the end. */
+/* The node soon continues without a silent neighbour, with or without a session. It does not accuse
+ * the neighbour within the first 3 s, and removes the edge in the end. */
 static void test_silent_neighbour(void **state)
 {
     (void)state;
@@ -165,8 +168,8 @@ static void test_silent_neighbour(void **state)
     }
 }
 
-/* Another member still hears it: then only the path of this node is broken, and the member is
- * not accused. */
+/* Another member reports that it hears the neighbour. Only the node's own path to the neighbour is
+ * then broken, so the node does not accuse it. */
 static void test_vouched_for(void **state)
 {
     (void)state;
@@ -181,7 +184,8 @@ static void test_vouched_for(void **state)
     lone_close(w);
 }
 
-/* The node confirms members that it has heard recently, and no others. */
+/* A node that is asked about a member confirms that the member is alive, but only if the node
+ * itself has heard the member recently. */
 static void test_vouches(void **state)
 {
     (void)state;
@@ -201,7 +205,8 @@ static void test_vouches(void **state)
     lone_close(w);
 }
 
-/* Silent for a moment, then heard again: the edge continues without a new EDGE. */
+/* A neighbour is silent for 4 s, and is then heard again: the edge continues without a new EDGE
+ * message. */
 static void test_heard_again(void **state)
 {
     (void)state;
@@ -219,7 +224,7 @@ static void test_heard_again(void **state)
     lone_close(w);
 }
 
-/* A node whose loop was stopped for a minute accuses no other peer. */
+/* A node that was suspended for a minute accuses no other peer. */
 static void test_own_stop(void **state)
 {
     (void)state;
@@ -232,8 +237,9 @@ static void test_own_stop(void **state)
     lone_close(w);
 }
 
-/* An edge that is silent is one of the graph's still, so that averages without it would be no
- * averages of all: while others vouch for the neighbour, there is no figure. */
+/* A neighbour is silent, but other members report that it is alive, so its edge still belongs to
+ * the graph. An average without that neighbour is no average over all members. The node therefore
+ * reports no new consensus distance. */
 static void test_no_figure_without_a_neighbour(void **state)
 {
     (void)state;
@@ -252,8 +258,8 @@ static void test_no_figure_without_a_neighbour(void **state)
     lone_close(w);
 }
 
-/* Actor 0 reports that actor 1 is alive, which the node cannot reach and accuses. Returns how
- * long the node believes the report. */
+/* Actor 0 relays a new record of actor 1, which the node cannot reach and has accused. Returns the
+ * time until the node accuses actor 1 again, in microseconds. */
 static int64_t believed_us(struct lone *w)
 {
     struct record *r = &w->actor[1].record;
@@ -268,8 +274,8 @@ static int64_t believed_us(struct lone *w)
     return w->now_us - from_us;
 }
 
-/* A member whose path to this node alone is cut refutes each accusation. It is therefore accused
- * less and less often: after 5 s, after 10 s, and at least once a minute. */
+/* Only this node cannot reach a member, so the member refutes each accusation. The node then waits
+ * longer before it accuses the member again: 5 s, 10 s, and so on, but at most a minute. */
 static void test_refuted_word(void **state)
 {
     (void)state;
@@ -289,7 +295,7 @@ static void test_refuted_word(void **state)
 
 /* ---- who leaves ---- */
 
-/* A member that announces its leave is no longer a neighbour, although its session is open. */
+/* A member that announces that it leaves is no longer a neighbour, although its session is open. */
 static void test_edge_to_who_leaves(void **state)
 {
     (void)state;
@@ -308,8 +314,8 @@ static void test_edge_to_who_leaves(void **state)
 
 /* ---- the first round ---- */
 
-/* Sessions that crossed are sorted out in a moment, with edges on them: only when the last edge
- * has been open for that long does the run begin. */
+/* Crossed sessions are resolved within a short time, and their edges with them. The run therefore
+ * begins only when the last edge has been open for a while. */
 static void test_first_round_waits_for_crossing_sessions(void **state)
 {
     (void)state;

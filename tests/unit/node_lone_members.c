@@ -1,5 +1,5 @@
-/* tests/unit/node_lone_members.c -- what a node sends about itself and about others, to which
- * peers and how often; and whose run it takes. */
+/* tests/unit/node_lone_members.c -- tests of what a node sends about itself and about other
+ * members, to which peers and how often, and of the run that it takes. */
 #include "tests/unit/node_lone_world.h"
 
 enum { LOW_ID = 0x10, HIGH_ID = 0xe0, ROUNDS = 1000000 };
@@ -15,8 +15,8 @@ static struct lone *training_with(uint32_t n_actors, uint8_t first_id)
 
 /* ---- messages of the node ---- */
 
-/* The node sends two heartbeats per second, and the whole table to some member every 10 s, with
- * or without news. */
+/* The node sends two heartbeats per second. Every 10 s it sends the whole member table to one
+ * member, changed or not. */
 static void test_heartbeats_and_entropy(void **state)
 {
     (void)state;
@@ -30,7 +30,8 @@ static void test_heartbeats_and_entropy(void **state)
     lone_close(w);
 }
 
-/* A new member gets all records at once that it was not given at the start. */
+/* A new member or observer gets all records that have changed since the start, as soon as it has
+ * sent its HELLO. */
 static void test_newcomer_is_told(void **state)
 {
     (void)state;
@@ -91,7 +92,8 @@ static void accuse(struct lone *w)
     lone_says(w, 0, out, wire_put_members(out, sizeof out, &m));
 }
 
-/* One of two sessions with a member ends: it is still there, whatever others say of it. */
+/* A member has two sessions with the node, and one of them ends. The member still counts as
+ * connected, even if another member accuses it. */
 static void test_one_of_two_sessions(void **state)
 {
     (void)state;
@@ -111,14 +113,14 @@ static void test_one_of_two_sessions(void **state)
     }
 }
 
-/* Behind a forged record nothing of the message is believed. */
+/* After a forged record the rest of the message is ignored. */
 static void test_rest_of_a_forged_message(void **state)
 {
     (void)state;
     uint8_t out[4096];
     struct lone *w = training_with(2, LOW_ID);
     struct record r[2] = {w->actor[0].record, w->actor[1].record};
-    r[0].incarnation += 5; /* The records are not signed again. */
+    r[0].incarnation += 5; /* The changed record is not signed again. */
     r[1].incarnation += 5;
     r[1].state = RECORD_LEFT;
     r[1] = signed_record(r[1]);
@@ -131,8 +133,9 @@ static void test_rest_of_a_forged_message(void **state)
     lone_close(w);
 }
 
-/* A clone of us that answers is the end of us, in the middle of a job too: what that has made
- * goes back to its pool, which sees to it that nothing is missing. */
+/* Another process has the node's identity, and started earlier. The node ends when it hears that,
+ * even while a job runs. The result of the job goes back to its memory pool, which checks that
+ * nothing is missing. */
 static void test_a_clone_ends_us(void **state)
 {
     (void)state;
@@ -141,7 +144,7 @@ static void test_a_clone_ends_us(void **state)
         lone_run(w, LONE_STEP_US / 10);
     assert_true(w->work_us != 0);
     struct record clone = w->actor[0].told;
-    clone.over = clone.boot; /* The duplicate has heard of this process and is the older one. */
+    clone.over = clone.boot; /* The other process has received the node's record. */
     clone.boot = 99;
     clone.incarnation += 10;
     clone.age_ms = 3600 * 1000;
@@ -156,7 +159,8 @@ static void test_a_clone_ends_us(void **state)
 
 /* ---- whose run ---- */
 
-/* Neither run has begun: the end that dialled takes the run of the other, and tells all peers. */
+/* Two peers with different runs meet before any run has begun. The one that dialled takes the run
+ * of the other, and announces it to all peers. */
 static void test_run_of_who_was_dialled(void **state)
 {
     (void)state;
@@ -180,8 +184,9 @@ static void test_run_of_who_was_dialled(void **state)
     }
 }
 
-/* No edge opens to a peer with another run: the peer may give way without having said so, or the
- * node has given way and the peer may not know. */
+/* No edge opens to a peer that has announced another run. Either that peer will take the node's run
+ * but has not announced that yet, or the node has taken the run of that peer, which may not know it
+ * yet. */
 static void test_no_edge_before_one_run(void **state)
 {
     (void)state;
@@ -191,7 +196,8 @@ static void test_no_edge_before_one_run(void **state)
             w->actor[i].answers = w->actor[i].follows = false;
         w->run.min_peers = 3;
         lone_open(w);
-        uint32_t who = node_dials ? 1 : 0; /* The peer that keeps another run in the end. */
+        /* The peer whose last HELLO does not have the node's final run. */
+        uint32_t who = node_dials ? 1 : 0;
         struct run other = w->run;
         other.seed++;
         (void)lone_connect(w, 1, false, 0);
@@ -208,8 +214,9 @@ static void test_no_edge_before_one_run(void **state)
     }
 }
 
-/* A run that another peer has begun is not given up for a third run, with or without a session
- * to that peer and whoever dialled. After that peer has left, no other has begun the run. */
+/* The node has taken the run that actor 1 has begun. It does not give that run up for the run of
+ * actor 0, whichever end dialled, even if the session with actor 1 is lost. If actor 1 has left, no
+ * member has begun its run, so the node takes the run of actor 0. */
 static void test_run_that_another_has_begun(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* tests/unit/node_lone_models.c -- models that a node hands out and takes in, and how it tells
- * that its own is final. */
+/* tests/unit/node_lone_models.c -- tests of the models that a node sends on request or receives,
+ * and of the announcement that its own model is final. */
 #include "peer/node/state_transfer.h"
 #include "peer/run/exit.h"
 #include "tests/unit/node_lone_world.h"
@@ -24,7 +24,8 @@ static void orders(struct lone *w, uint32_t who, uint64_t round)
     lone_says(w, who, out, wire_put_model_req(out, sizeof out, &m));
 }
 
-/* An order is served once, in the round that it names or, named or not, the next one. */
+/* A model request is served once. It names a round, which the model then has, or 0 for the next
+ * round. */
 static void test_orders(void **state)
 {
     (void)state;
@@ -44,7 +45,7 @@ static void test_orders(void **state)
     lone_close(w);
 }
 
-/* The second actor comes back as an observer. */
+/* Reconnects actor 1 as an observer. Returns the number of its link. */
 static int becomes_observer(struct lone *w)
 {
     uint8_t out[64];
@@ -56,8 +57,8 @@ static int becomes_observer(struct lone *w)
     return link;
 }
 
-/* An observer that orders again and again has one model on its way; the next follows when the
- * driver says that that one has left, also where nothing else happens. */
+/* At most one model is on its way to an observer, however often it asks. The next one is sent when
+ * the driver reports that the former one has left (NODE_SENT), even if nothing else happens. */
 static void test_one_model_on_its_way(void **state)
 {
     (void)state;
@@ -84,8 +85,8 @@ static void orders_layers(struct lone *w, uint32_t who, uint64_t round, uint64_t
     lone_says(w, who, out, wire_put_model_req(out, sizeof out, &m));
 }
 
-/* An observer gets sketches of the layers for the round that it requests. These layers are so
- * small that they are sent as they are. A member does not use them. */
+/* An observer gets sketches of the layers for the round that it requests. These layers are so small
+ * that the sketch is the layer itself. A member may not request sketches of layers. */
 static void test_layers(void **state)
 {
     (void)state;
@@ -113,9 +114,10 @@ static void test_layers(void **state)
     lone_close(w);
 }
 
-/* In lock step it may wait for a neighbour with the local steps of a round done and its mixing before it: that
- * is no state of a round that others have, and an observer compares. It gets the next one that has mixed, whether
- * it asked while a job ran (early) or after it; a member gets what there is. */
+/* In lock step the node may have done the local steps of a round and wait for a neighbour before it
+ * mixes. Observers compare models, and all models must be of the same state of a round. A request
+ * of an observer is therefore served only after the mixing, whether it came while the job ran
+ * (early) or after it. A member gets the present model at once. */
 static void observer_waits(bool early)
 {
     struct lone *w = training_with(2);
@@ -136,10 +138,11 @@ static void observer_waits(bool early)
         orders_layers(w, 1, round, 5);
     orders(w, 0, 0);
     lone_run(w, SECOND / 2);
-    assert_true(w->work_us == 0 && lone_progress(w).round == round); /* It waits. */
+    /* The node waits for actor 0. */
+    assert_true(w->work_us == 0 && lone_progress(w).round == round);
     assert_int_equal(w->actor[0].n_model, 1);
     assert_int_equal(a->n_model, 0);
-    lone_run(w, 20 * SECOND); /* The node stops waiting for a silent peer. */
+    lone_run(w, 20 * SECOND); /* After this time the node no longer waits for the silent actor 0. */
     assert_int_equal(a->n_model, 1);
     assert_int_equal(a->model_round, round);
     lone_close(w);
@@ -152,7 +155,7 @@ static void test_observer_waits(void **state)
     observer_waits(true);
 }
 
-/* A peer that requests a later model gets it, although another peer gets one now. */
+/* Two peers request models of different rounds. Each gets its model in its own round. */
 static void test_orders_of_two(void **state)
 {
     (void)state;
@@ -169,8 +172,8 @@ static void test_orders_of_two(void **state)
     lone_close(w);
 }
 
-/* An order that comes while a job runs is served when that is done, though the node then waits for a
- * neighbour in lock step: perhaps for the very one that asks. */
+/* A model request that arrives while a job runs is served when the job is done. This holds although
+ * the node then waits in lock step, possibly for the neighbour that asks. */
 static void test_order_between_jobs(void **state)
 {
     (void)state;
@@ -184,12 +187,12 @@ static void test_order_between_jobs(void **state)
     assert_int_equal(w->actor[0].n_model, 0);
     uint64_t steps = w->n_steps;
     lone_run(w, 2 * SECOND);
-    assert_true(w->work_us == 0 && w->n_steps <= steps + 1); /* It waits. */
+    assert_true(w->work_us == 0 && w->n_steps <= steps + 1); /* The node waits for the actors. */
     assert_int_equal(w->actor[0].n_model, 1);
     lone_close(w);
 }
 
-/* The model of an order is that before the local steps of its round. */
+/* The model that is sent for a round is the model before the local steps of that round. */
 static void test_model_of_its_round(void **state)
 {
     (void)state;
@@ -198,14 +201,14 @@ static void test_model_of_its_round(void **state)
     const struct segment *segment;
     size_t n_segments, n;
     float before[LONE_DIM];
-    w->pull = 0; /* x does not change: both ends have the same model. */
+    w->pull = 0; /* x does not change, so both ends have the same model. */
     lone_run(w, SECOND);
     memcpy(before, node_model(w->node, &segment, &n_segments, &n), sizeof before);
     uint64_t round = lone_progress(w).round + 10;
     orders(w, 0, round);
     while (lone_progress(w).round + 1 < round)
         lone_run(w, LONE_STEP_US / 4);
-    w->pull = 0.5f; /* The next step belongs to the round. */
+    w->pull = 0.5f; /* The next local step belongs to the requested round. */
     lone_run(w, 5 * LONE_STEP_US);
     assert_int_equal(a->n_model, 1);
     assert_int_equal(a->model_round, round);
@@ -214,7 +217,8 @@ static void test_model_of_its_round(void **state)
     lone_close(w);
 }
 
-/* The model of a window of drift is the one that the window's figure will speak of. */
+/* A request may ask for the model at the next measurement of the consensus distance
+ * (WIRE_ROUND_WINDOW). The distance that the node reports later is of the same round. */
 static void test_model_of_a_window(void **state)
 {
     (void)state;
@@ -232,7 +236,7 @@ static void test_model_of_a_window(void **state)
     lone_close(w);
 }
 
-/* Orders go with the session that they were given on. */
+/* A model request is void when the session ends on which it came. */
 static void test_order_of_a_lost_session(void **state)
 {
     (void)state;
@@ -250,12 +254,12 @@ static void test_order_of_a_lost_session(void **state)
 
 /* ---- handed out in pieces ---- */
 
-/* The round of the model that a piece is of, asked for now. */
+/* Requests piece 0 of the model. Returns the round of the model that the piece comes from. */
 static uint64_t piece_round(struct lone *w, uint32_t who)
 {
     uint8_t out[32];
     struct lone_actor *a = &w->actor[who];
-    struct wire_model_req m = {.piece = 0}; /* A model this small is of one piece. */
+    struct wire_model_req m = {.piece = 0}; /* A model this small has only one piece. */
     uint32_t n_before = a->n_model;
     lone_says(w, who, out, wire_put_model_req(out, sizeof out, &m));
     lone_run(w, 3 * LONE_STEP_US);
@@ -263,7 +267,8 @@ static uint64_t piece_round(struct lone *w, uint32_t who)
     return a->model_round;
 }
 
-/* One copy serves all requests within 10 s, also if rounds pass. After that a new copy is made. */
+/* The node copies its model for the first piece that is requested. The copy serves all requests
+ * within 10 s, even if rounds pass. After that the node makes a new copy. */
 static void test_pieces_of_one_copy(void **state)
 {
     (void)state;
@@ -281,8 +286,9 @@ static void test_pieces_of_one_copy(void **state)
 
 /* ---- taken in ---- */
 
-/* A node that comes late asks the furthest that it knows for a model of one piece; where that is
- * late to come the next one, too, once each; and after 20 seconds of silence again. */
+/* A node that joins late requests the model's only piece from the member that has done most rounds.
+ * If no answer comes, it asks the next member as well, each member once. After 20 s without an
+ * answer it asks the first one again. */
 static void test_donors(void **state)
 {
     (void)state;
@@ -312,8 +318,8 @@ static void test_donors(void **state)
     lone_close(w);
 }
 
-/* While a node fetches a model from one member, it calls some of the others, which it would
- * otherwise not call. */
+/* While a node fetches the model from one member, it also dials some members that are not its
+ * neighbours. */
 static void test_more_are_called(void **state)
 {
     (void)state;
@@ -333,8 +339,8 @@ static void test_more_are_called(void **state)
 
 /* ---- final ---- */
 
-/* At the end a node announces that its model is final, by a message and by its record; also to
- * later sessions, while it stays for a neighbour that still mixes. */
+/* At the end a node announces that its model is final, by PING and by its record. While it stays
+ * for a neighbour that still mixes, it also tells peers that connect later. */
 static void test_end_is_said(void **state)
 {
     (void)state;
@@ -358,8 +364,9 @@ static void test_end_is_said(void **state)
     lone_close(w);
 }
 
-/* While the file is being written it is not said, and the node does not leave either. One that could
- * not store it says so, does its part of the end all the same, and ends with an error. */
+/* The node announces the end only after its model has been stored, and stays connected until then.
+ * If storing fails, the node reports that, completes the end of the run with its neighbours, and
+ * exits with an error. */
 static void test_end_is_said_once_stored(void **state)
 {
     (void)state;
@@ -376,7 +383,7 @@ static void test_end_is_said_once_stored(void **state)
         lone_kept(w, stored);
         lone_flush(w);
         assert_int_equal(w->actor[0].told_finished, stored);
-        if (!stored) /* The node offers its model first, and no peer answers. */
+        if (!stored) /* The node first offers its model to other peers, and none answers. */
             lone_run(w, 100 * SECOND);
         assert_true(w->actor[0].told_finished);
         assert_int_equal(w->actor[0].told.state, stored ? RECORD_FINISHED : RECORD_FAILED);
@@ -387,8 +394,8 @@ static void test_end_is_said_once_stored(void **state)
     }
 }
 
-/* In the consensus phase all half-done exchanges are completed: the node answers each delta, and
- * sends none that will not be answered. */
+/* At the end no exchange remains half done: the node has sent each neighbour the same number of
+ * deltas, and every delta was part of an exchange. */
 static void test_end_is_clean(void **state)
 {
     (void)state;
@@ -408,7 +415,7 @@ static void test_end_is_clean(void **state)
     }
 }
 
-/* Sends a complete model of zeros, which a peer that joins late did not request. */
+/* Sends a complete model of zeros to the node. */
 static void hands(struct lone *w, uint32_t who)
 {
     uint8_t out[64 + LONE_DIM * sizeof(float)] = {0};
@@ -419,7 +426,8 @@ static void hands(struct lone *w, uint32_t who)
     lone_flush(w);
 }
 
-/* At the end a neighbour may hand over its model, if it was told that the model is wanted. */
+/* After the node has finished, a neighbour may hand over its model, once, if the node has asked for
+ * it (WIRE_HAND_WANTED). A model from any other neighbour is a protocol violation. */
 static void test_handed(void **state)
 {
     (void)state;
@@ -438,7 +446,7 @@ static void test_handed(void **state)
     assert_true(w->actor[1].link == NO_LINK || !w->link[w->actor[1].link].up);
     hands(w, 0);
     assert_int_equal(lone_progress(w).violations, 1);
-    hands(w, 0); /* Once. */
+    hands(w, 0); /* A second model is a protocol violation. */
     assert_int_equal(lone_progress(w).violations, 2);
     lone_close(w);
 }

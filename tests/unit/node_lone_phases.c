@@ -1,5 +1,5 @@
-/* tests/unit/node_lone_phases.c -- which peers a node waits for; skipped rounds; a hung worker,
- * its own or a neighbour's; the quorum; the end of the consensus phase. */
+/* tests/unit/node_lone_phases.c -- tests of waiting for neighbours, skipped rounds, hung workers,
+ * the quorum, and the end of the consensus phase. */
 #include "tests/unit/node_lone_world.h"
 
 enum { LOW_ID = 0x10, ROUNDS = 1000000, MS = 1000 };
@@ -21,7 +21,7 @@ static struct lone *training_with(uint32_t n_actors)
     return w;
 }
 
-/* How many rounds it claims in so long. */
+/* Returns the rounds by which the node advances in `us` microseconds. */
 static uint64_t rounds_in(struct lone *w, int64_t us)
 {
     uint64_t before = lone_progress(w).round;
@@ -31,15 +31,15 @@ static uint64_t rounds_in(struct lone *w, int64_t us)
 
 /* ---- beats ---- */
 
-/* Rounds that are claimed and were not done are counted; those before the first are not skipped,
- * as the node was not there. */
+/* Neighbours report that they are 500 rounds ahead, so the node advances without doing these
+ * rounds. They count as skipped if it was training, but not if it has just joined (at_once). */
 static void test_rounds_add_up(void **state)
 {
     (void)state;
     for (int at_once = 0; at_once < 2; at_once++) {
         struct lone *w = at_once ? new_world(1, ROUNDS) : training_with(2);
         uint64_t round = at_once ? 0 : lone_progress(w).round;
-        w->actor[0].ahead = w->actor[1].ahead = 500; /* One alone would not be believed. */
+        w->actor[0].ahead = w->actor[1].ahead = 500; /* One claim alone is not believed. */
         if (at_once)
             lone_open(w);
         while (lone_progress(w).round < round + 500)
@@ -53,12 +53,12 @@ static void test_rounds_add_up(void **state)
             assert_true(p.joined_round >= 500);
         else
             assert_true(p.joined_round == 0 && p.rounds_skipped > 400);
-        assert_true(w->actor[0].beat >= 500); /* The node has announced it. */
+        assert_true(w->actor[0].beat >= 500); /* The node has announced its new step. */
         lone_close(w);
     }
 }
 
-/* A neighbour is waited for as long as its beat is behind, whichever message says it. */
+/* The node waits for a neighbour that is behind, until a BEAT or EDGE names a higher step. */
 static void test_beats_let_us_go_on(void **state)
 {
     (void)state;
@@ -77,17 +77,17 @@ static void test_beats_let_us_go_on(void **state)
                                          .run_round = round + 10});
         } else {
             lone_beat(w, 0, round + 10);
-            lone_beat(w, 0, round - 5); /* The step counter never decreases. */
+            lone_beat(w, 0, round - 5); /* A neighbour's step never decreases. */
         }
         lone_run(w, 500 * MS);
-        uint64_t now = lone_progress(w).round; /* The neighbour may be one step ahead. */
+        uint64_t now = lone_progress(w).round; /* The neighbour may be one step behind the node. */
         assert_true(now == round + 10 || now == round + 11);
         lone_close(w);
     }
 }
 
-/* A waiting node sends its step twice per second, and when it opens an edge, so that a lost
- * message does not block a wait. */
+/* A waiting node sends its step about twice per second, and also when it opens an edge. A lost
+ * message therefore cannot block a wait. */
 static void test_waiting_is_said(void **state)
 {
     (void)state;
@@ -107,8 +107,8 @@ static void test_waiting_is_said(void **state)
     lone_close(w);
 }
 
-/* A step announcement never precedes the delta of its round: a receiver would assume that no
- * delta is coming, and continue without the exchange. */
+/* A step announcement (BEAT) never overtakes the delta of its round. Otherwise the receiver would
+ * assume that no delta is coming, and would continue without the exchange. */
 static void test_beats_overtake_no_delta(void **state)
 {
     (void)state;
@@ -121,11 +121,11 @@ static void test_beats_overtake_no_delta(void **state)
             lone_answer(w, 1);
     }
     assert_true(w->actor[0].n_beat > 4);
-    assert_int_equal(w->actor[0].n_early, 0); /* The other goes by beats alone for a while. */
+    assert_int_equal(w->actor[0].n_early, 0); /* No BEAT came before its delta. */
     lone_close(w);
 }
 
-/* When a paused edge is heard again, the node sends its step. */
+/* When a silent neighbour is heard again, the node announces its step to it. */
 static void test_beat_after_silence(void **state)
 {
     (void)state;
@@ -143,9 +143,9 @@ static void test_beat_after_silence(void **state)
 
 /* ---- workers that hang ---- */
 
-/* A neighbour whose worker is at one job for too long is not waited for, although its loop
- * responds; nor, after three times as long, one whose deltas do not come. Both are waited for
- * again when they recover. */
+/* Actor 1 still responds, but its worker runs one job for longer than the straggler timeout (busy),
+ * or it sends no deltas for three times as long. In both cases the node continues without it, and
+ * waits for it again after it has recovered. */
 static void test_stuck_neighbour(void **state)
 {
     (void)state;
@@ -176,7 +176,7 @@ static void test_stuck_neighbour(void **state)
     }
 }
 
-/* How long we were at a job of our own is no fault of a neighbour's. */
+/* The time of a long job of the node itself does not count as silence of a neighbour. */
 static void test_own_job_is_no_silence(void **state)
 {
     (void)state;
@@ -193,8 +193,8 @@ static void test_own_job_is_no_silence(void **state)
     lone_close(w);
 }
 
-/* Our own job is said to hang when it takes longer than any did that is known of, and no longer
- * when it is done. Before it are jobs of job_us (0: it is the first), one of them of once_us. */
+/* The last job takes `long_us`, those before `job_us` (0: none), one of them `once_us`. The node
+ * announces a hung worker only if the last job is over its limit (`stalls`), until it is done. */
 static void own_job(int64_t job_us, int64_t once_us, int64_t long_us, bool stalls)
 {
     struct lone *w = new_world(1, ROUNDS);
@@ -230,16 +230,16 @@ static void test_own_worker_hangs(void **state)
     (void)state;
     own_job(LONE_STEP_US, 0, 2500 * MS, false);
     own_job(LONE_STEP_US, 0, 5 * SECOND, true);
-    own_job(LONE_STEP_US, 2500 * MS, 8 * SECOND, false); /* Four times the longest. */
+    own_job(LONE_STEP_US, 2500 * MS, 8 * SECOND, false); /* Limit: four times the longest job. */
     own_job(LONE_STEP_US, 2500 * MS, 12 * SECOND, true);
-    own_job(SECOND, 0, 15 * SECOND, false); /* Twenty times the mean. */
+    own_job(SECOND, 0, 15 * SECOND, false); /* Limit: twenty times the mean of the jobs. */
     own_job(SECOND, 0, 25 * SECOND, true);
-    own_job(0, 0, 12 * SECOND, false); /* Nothing is known of the first. */
+    own_job(0, 0, 12 * SECOND, false); /* Limit for the first job: 6 x worker_limit_us. */
     own_job(0, 0, 20 * SECOND, true);
 }
 
-/* The last evaluation uses the whole test set: no peer waits for it, and it does not count as
- * hanging. */
+/* The last evaluation uses the whole test set. No peer waits for it, so the job watchdog does not
+ * report it as hanging. */
 static void test_last_evaluation_may_take_long(void **state)
 {
     (void)state;
@@ -277,7 +277,7 @@ static void absence(struct lone *w, uint32_t who, bool session, int64_t us)
     lone_run(w, SECOND);
 }
 
-/* Does the node go on while actor 1 has stopped to answer? */
+/* Returns whether the node continues its rounds while actor 1 does not answer. */
 static bool goes_on(struct lone *w)
 {
     w->actor[1].follows = false;
@@ -290,8 +290,8 @@ static bool goes_on(struct lone *w)
     return on;
 }
 
-/* A neighbour that is away every other second, without a session or silent, is not waited for
- * until it has been stable for a while. A single absence does not count. */
+/* Actor 1 is away again and again, either without a session or silent. The node then does not wait
+ * for it until it has been stable for a while. A single short absence has no such effect. */
 static void test_flapping(void **state)
 {
     (void)state;
@@ -310,7 +310,7 @@ static void test_flapping(void **state)
     }
 }
 
-/* A single absence, however long, is reported as such. */
+/* One absence of 5 s is reported as a single absence, not as repeated disconnects. */
 static void test_one_long_absence(void **state)
 {
     (void)state;
@@ -320,12 +320,12 @@ static void test_one_long_absence(void **state)
         absence(w, 1, session, 5 * SECOND);
         assert_int_equal(lone_said(w, "was away for"), 1);
         assert_int_equal(lone_said(w, "disconnects repeatedly"), 0);
-        assert_true(goes_on(w)); /* The neighbour is not waited for until it has been stable. */
+        assert_true(goes_on(w)); /* The node does not wait for the neighbour yet. */
         lone_close(w);
     }
 }
 
-/* A process that was stopped has neither worked nor waited meanwhile, and says what it was. */
+/* The process is suspended for 60 s. The node reports this, and blames no worker or neighbour. */
 static void test_own_standstill(void **state)
 {
     (void)state;
@@ -348,7 +348,7 @@ static void test_own_standstill(void **state)
 
 /* ---- the quorum ---- */
 
-/* Below half of the members the node takes no local steps, until patience is over. */
+/* Below the quorum the node takes no local steps, until the quorum timeout ends. */
 static void test_quorum(void **state)
 {
     (void)state;
@@ -371,15 +371,15 @@ static void test_quorum(void **state)
     lone_close(w);
 }
 
-/* A peer without a quorum continues to mix slowly with the peers that are there, without
- * counting rounds, in training and after it. */
+/* Below the quorum a node continues to mix at a low rate with the neighbours that are there. The
+ * mixing does not count as rounds, neither in training nor in the consensus phase. */
 static void test_held_peer_mixes(void **state)
 {
     (void)state;
     for (int settles = 0; settles < 2; settles++) {
         struct lone *w = new_world(4, settles ? 100 : ROUNDS);
         w->run.final_drift = 1e-3;
-        w->actor[0].blind = true; /* The consensus phase continues. */
+        w->actor[0].blind = true; /* Without sketches the consensus phase cannot end. */
         lone_open(w);
         lone_run(w, 15 * SECOND);
         assert_int_equal(lone_progress(w).phase, settles ? NODE_CONSENSUS : NODE_TRAINING);
@@ -401,8 +401,8 @@ static void test_held_peer_mixes(void **state)
 
 /* ---- the consensus phase ---- */
 
-/* Without lock step, the consensus phase waits at a low rate for peers that still train, however
- * long they take. When they report the end of training, it runs at full speed. */
+/* Without lock step, the consensus phase runs at a low rate while a neighbour still trains, however
+ * long that takes, and then at full speed. */
 static void test_slow_trainer(void **state)
 {
     (void)state;
@@ -415,7 +415,7 @@ static void test_slow_trainer(void **state)
     assert_true(a->told_trained);
     assert_int_equal(lone_progress(w).phase, NODE_CONSENSUS);
     uint32_t n = a->n_delta;
-    lone_run(w, 1600 * (int64_t)SECOND); /* More rounds than a phase without figures has. */
+    lone_run(w, 1600 * (int64_t)SECOND); /* Longer than a phase without a distance may last. */
     assert_int_equal(lone_progress(w).phase, NODE_CONSENSUS);
     assert_true(a->n_delta > n + 1600 && a->n_delta < n + 8000);
     a->record.state = RECORD_TRAINED;
@@ -423,7 +423,7 @@ static void test_slow_trainer(void **state)
     lone_tell(w, 0, a->record);
     n = a->n_delta;
     lone_run(w, 10 * SECOND);
-    assert_true(a->n_delta > n + 350); /* At the speed of the exchanges. */
+    assert_true(a->n_delta > n + 350); /* Exchanges run at full speed. */
     lone_close(w);
 }
 
@@ -440,7 +440,7 @@ static void finish(struct lone *w, uint32_t who, uint32_t teller)
     say_state(w, who, teller, RECORD_FINISHED);
 }
 
-/* Makes neighbours without sketches, so that no distance can be measured in the consensus phase. */
+/* Returns a node in the consensus phase, with neighbours that send no sketches of their models. */
 static struct lone *settling_with_blind(uint32_t n_actors)
 {
     struct lone *w = new_world(n_actors, 100);
@@ -453,8 +453,8 @@ static struct lone *settling_with_blind(uint32_t n_actors)
     return w;
 }
 
-/* A distance that cannot be measured is not claimed: the phase continues for some minutes in
- * which no peer trains, and then the run ends with a message and an exit code. */
+/* The consensus distance cannot be measured, so consensus is not claimed. When no peer trains any
+ * more, the phase continues for a few minutes. The run then ends with an exit code other than 0. */
 static void test_end_without_figures(void **state)
 {
     (void)state;
@@ -468,7 +468,7 @@ static void test_end_without_figures(void **state)
     lone_close(w);
 }
 
-/* The only neighbour's edge opens after it said that its worker hangs: that one is back. */
+/* The neighbour hangs, then opens its edge again: it has recovered, so the phase goes on. */
 static void test_no_end_by_old_word(void **state)
 {
     (void)state;
@@ -481,14 +481,14 @@ static void test_no_end_by_old_word(void **state)
     lone_follow_edge(w, 0);
     lone_run(w, SECOND / 10);
     assert_int_equal(lone_progress(w).phase, NODE_CONSENSUS);
-    lone_ping(w, 0, 100, 300 * 1000); /* The neighbour hangs, and there is no other. */
+    lone_ping(w, 0, 100, 300 * 1000); /* The only neighbour hangs again. */
     lone_run(w, SECOND / 10);
     assert_int_not_equal(lone_progress(w).phase, NODE_CONSENSUS);
     lone_close(w);
 }
 
-/* Once a member has ended, no figure comes any more, as all have to be counted: it takes no
- * minutes to know that. */
+/* Actor 1 has finished, so a distance over all members can no longer be measured. The node ends its
+ * consensus phase at once and does not wait for minutes. */
 static void test_end_after_another(void **state)
 {
     (void)state;
@@ -496,7 +496,7 @@ static void test_end_after_another(void **state)
     say_state(w, 0, 0, RECORD_TRAINED);
     finish(w, 1, 1);
     lone_run(w, 60 * SECOND);
-    /* The model is final, and it is known that there is no consensus. */
+    /* The node has finished its model and knows that there is no consensus. */
     assert_true(w->wrote_model);
     finish(w, 0, 0);
     lone_run(w, 60 * SECOND);
@@ -511,8 +511,8 @@ static uint32_t state_with(struct lone *w, uint32_t who)
     return e != NULL ? e->state : EDGE_CLOSED;
 }
 
-/* A member's record says that its model is final. That holds at once where it has no session; if
- * it has, its own word, which comes behind its last delta, is waited for while deltas come. */
+/* A record says that actor 1 has finished. Without a session its edge is done at once. Otherwise
+ * the node waits for actor 1's own announcement while deltas of actor 1 still arrive. */
 static void test_finished_by_record(void **state)
 {
     (void)state;
@@ -548,7 +548,7 @@ static void test_finished_by_record(void **state)
 
 /* ---- joining ---- */
 
-/* A peer may join a running run although fewer members are there than --min-peers. */
+/* A node may join a run under way, although fewer members than --min-peers are connected. */
 static void test_joins_below_min_peers(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* tests/unit/node_lone_run.c -- a node in its run: reset edges, rounds that it catches up with,
- * calls of its trainer, and its end. */
+/* tests/unit/node_lone_run.c -- tests of a node during its run: reset of edges, skipped rounds,
+ * calls of its trainer, and the end. */
 #include "tests/unit/node_lone_world.h"
 
 #include "gossip/mixers/mixer.h"
@@ -20,8 +20,8 @@ static struct lone *training_with(uint32_t n_actors)
 
 /* ---- edges ---- */
 
-/* A neighbour's hash shows that the replicas of the two ends differ: the edge is reset, and the
- * node sends an EDGE without an epoch. */
+/* The hash in a neighbour's delta shows that the replicas at the two ends of the edge differ. The
+ * edge is reset, and the node sends an EDGE message without an epoch. */
 static void test_mismatch_begins_anew(void **state)
 {
     (void)state;
@@ -43,8 +43,8 @@ static void test_mismatch_begins_anew(void **state)
     lone_close(w);
 }
 
-/* The node sends the EDGE unasked, because the other end may have seen the same and be waiting,
- * too. */
+/* A node that resets an edge sends an EDGE message without waiting for one of the neighbour. The
+ * neighbour may have noticed the same mismatch and wait, too. */
 static void test_mismatch_is_said(void **state)
 {
     (void)state;
@@ -60,8 +60,9 @@ static void test_mismatch_is_said(void **state)
     lone_close(w);
 }
 
-/* The first delta of an epoch describes the whole change since the run's initial model. At the
- * start of the run there is no change, and the run's codec is used. */
+/* The first delta of an epoch contains the whole change since the initial model of the run. At the
+ * start of the run there is no change, so the codec of the run is used. After a reset the catch-up
+ * codec is used. */
 static void test_catch_up_codec(void **state)
 {
     (void)state;
@@ -79,8 +80,8 @@ static void test_catch_up_codec(void **state)
 
 /* ---- rounds ---- */
 
-/* A peer that was away for long continues at the round of the others, and does not train the
- * rounds in between. */
+/* All neighbours report that they are 500 rounds ahead. The node continues in their round, and does
+ * not train the rounds in between. */
 static void test_rounds_are_caught_up(void **state)
 {
     (void)state;
@@ -95,7 +96,8 @@ static void test_rounds_are_caught_up(void **state)
     lone_close(w);
 }
 
-/* One says that it is far ahead; the other goes with us. */
+/* Actor 0 reports that it is 500 rounds ahead, and actor 1 is in step with the node. The node skips
+ * no round, because it does not believe a single claim. */
 static void test_one_word_skips_nothing(void **state)
 {
     (void)state;
@@ -125,7 +127,8 @@ static void test_shares_of_the_dead(void **state)
     lone_close(w);
 }
 
-/* If there was no memory for a new share, the share is requested again with the next job. */
+/* If the trainer has no memory for a new share of the data, the node requests the share again with
+ * the next job. */
 static void test_share_is_asked_for_again(void **state)
 {
     (void)state;
@@ -142,7 +145,7 @@ static void test_share_is_asked_for_again(void **state)
     lone_close(w);
 }
 
-/* Factor masking: the trainer hears what has gone out, where the run asks for it. */
+/* Factor masking: the trainer is told which values were sent, if the run asks for it. */
 static void test_momentum_is_masked(void **state)
 {
     (void)state;
@@ -160,7 +163,7 @@ static void test_momentum_is_masked(void **state)
     }
 }
 
-/* A delta says how many edges its sender mixes over: the weights go by that. */
+/* A delta names the number of open edges of its sender, because the mixing weights depend on it. */
 static void test_degree_is_of_open_edges(void **state)
 {
     (void)state;
@@ -168,13 +171,14 @@ static void test_degree_is_of_open_edges(void **state)
     assert_int_equal(w->actor[0].delta.degree, 2);
     w->actor[1].answers = false;
     lone_disconnect(w, w->actor[1].link, false);
-    lone_run(w, SECOND); /* The neighbour is not accused either. */
+    lone_run(w, SECOND); /* After 1 s the neighbour still counts as alive. */
     assert_int_equal(lone_progress(w).n_live, 3);
     assert_int_equal(w->actor[0].delta.degree, 1);
     lone_close(w);
 }
 
-/* A loss that is not finite ends the run, and not well, however finite the model still is. */
+/* A loss that is not finite ends the run with an exit code other than 0, although the model is
+ * finite. */
 static void test_loss_not_finite(void **state)
 {
     (void)state;
@@ -190,7 +194,7 @@ static void test_loss_not_finite(void **state)
     }
 }
 
-/* A model that is not finite is divergence, whatever the loss is. */
+/* A model that is not finite counts as divergence, whatever the loss is. */
 static void test_model_not_finite(void **state)
 {
     (void)state;
@@ -202,7 +206,8 @@ static void test_model_not_finite(void **state)
     lone_close(w);
 }
 
-/* In training a part of the held-out set has to do; the last evaluation takes all of it. */
+/* During training an evaluation uses a part of the test set. The last evaluation uses all of it
+ * (limit 0). */
 static void test_last_evaluation_takes_all(void **state)
 {
     (void)state;
@@ -238,7 +243,7 @@ static void test_long_jobs_sign(void **state)
     lone_open(w);
     while (w->n_steps < 1)
         lone_run(w, LONE_STEP_US / 4);
-    assert_in_range(w->n_signs, 4, 6); /* Five seconds. */
+    assert_in_range(w->n_signs, 4, 6); /* The job takes 5 s: 20 batches of 0.25 s. */
     w->n_signs = 0;
     while (w->n_evaluations < 1) {
         assert_int_equal(w->n_signs, 0);
@@ -281,7 +286,8 @@ static void test_signs_count(void **state)
 
 /* ---- limits ---- */
 
-/* No message may be longer than a model, or a delta, and its head. */
+/* Limits for the length of received messages: the bulk limit has room for a model or a delta, and a
+ * message head. */
 static void test_bulk_limit(void **state)
 {
     (void)state;
@@ -289,7 +295,7 @@ static void test_bulk_limit(void **state)
     struct lone *w = lone_new(1, LOW_ID, ROUNDS);
     w->config.found = false;
     lone_open(w);
-    assert_int_equal(node_bulk_max(w->node), HEAD); /* Nothing is known of a model yet. */
+    assert_int_equal(node_bulk_max(w->node), HEAD); /* The size of the model is not known yet. */
     lone_hello_of(w, 0, lone_connect(w, 0, false, 0), &w->run);
     size_t model = LONE_DIM * sizeof(float);
     assert_true(node_run(w->node) != NULL);
@@ -301,9 +307,9 @@ static void test_bulk_limit(void **state)
 
 /* ---- the consensus phase ---- */
 
-/* In lock step a window of drift begins with the consensus phase, wherever the previous one was,
- * because its figures must describe models that no longer train. The tag of a sketch shows the
- * window. */
+/* In lock step a new measurement of the consensus distance (a window) starts with the consensus
+ * phase, even if the previous one started shortly before. Its result must describe models that no
+ * longer train. The tag of a sketch shows its window. */
 static void test_window_of_the_last_phase(void **state)
 {
     (void)state;

@@ -1,10 +1,11 @@
-/* tests/unit/node_lone_sessions.c -- which members a node calls, which of two sessions it keeps,
- * whose run it takes, and what it sends when it leaves. */
+/* tests/unit/node_lone_sessions.c -- tests of a node's sessions: which members it dials, which of
+ * two sessions it keeps, which run it takes, and what it sends when it leaves. */
 #include "tests/unit/node_lone_world.h"
 
 enum { LOW_ID = 0x10, HIGH_ID = 0xe0 };
 
-/* A node in training with actor 0, which has so low or high an id. */
+/* Returns a node in training, with actor 0 as neighbour. The id of actor 0 begins with
+ * `first_id`. */
 static struct lone *training_with(uint8_t first_id)
 {
     struct lone *w = lone_new(1, first_id, 100000);
@@ -17,8 +18,8 @@ static struct lone *training_with(uint8_t first_id)
 
 /* ---- two sessions with one peer ---- */
 
-/* Two sessions have crossed, and both ends must keep the same one: that which the smaller id
- * dialled, whichever came first. */
+/* Two peers have dialled each other at the same time. Both ends must keep the session that the peer
+ * with the smaller id dialled, whichever came up first. */
 static void test_crossed_sessions(void **state)
 {
     (void)state;
@@ -40,8 +41,8 @@ static void test_crossed_sessions(void **state)
     }
 }
 
-/* Two sessions in one direction: if the other end dials again, it has lost the first one; the
- * node itself has not while the first one lives. */
+/* Both sessions were dialled by the same end. If that is the neighbour, it has lost the first
+ * session, so the node keeps the second. If it is the node, it keeps the first, which is alive. */
 static void test_second_session(void **state)
 {
     (void)state;
@@ -59,8 +60,8 @@ static void test_second_session(void **state)
     }
 }
 
-/* A new process replaces its dead predecessor, and a new session replaces one that is silent,
- * although the old session would win if it were alive. */
+/* A new process replaces its dead predecessor, and a new session replaces a silent one. Otherwise
+ * the older session would be kept, because the peer with the smaller id dialled it. */
 static void test_dead_session_gives_way(void **state)
 {
     (void)state;
@@ -68,7 +69,7 @@ static void test_dead_session_gives_way(void **state)
         struct lone *w = training_with(LOW_ID);
         lone_disconnect(w, w->actor[0].link, false);
         w->actor[0].follows = false;
-        /* The session that the peer with the smaller identity dialled. */
+        /* This session was dialled by the peer with the smaller id. */
         int first = lone_connect(w, 0, false, 0);
         lone_hello(w, 0);
         if (silent) {
@@ -88,7 +89,7 @@ static void test_dead_session_gives_way(void **state)
 
 /* ---- whose run ---- */
 
-/* The cluster's run is not what the node was started for: it says so, leaves and ends. */
+/* The run of the cluster contradicts the flags of the node: the node reports an error and ends. */
 static void test_contradiction(void **state)
 {
     (void)state;
@@ -123,7 +124,7 @@ static void test_leaving_is_said(void **state)
         lone_run(w, LONE_STEP_US / 4);
     lone_step(w, &stop);
     lone_flush(w);
-    assert_false(w->over || w->wrote_model); /* The job still has the model. */
+    assert_false(w->over || w->wrote_model); /* The running job still needs the model. */
     assert_int_equal(w->actor[0].told.state, RECORD_RUNNING);
     lone_run(w, SECOND);
     assert_true(w->over && w->wrote_model);
@@ -142,8 +143,8 @@ static void resolved(struct lone *w, uint32_t seed, const char *address)
     lone_step(w, &ev);
 }
 
-/* Names are resolved again without end: soon while no peer is found, and about every 30 s after
- * one is found. */
+/* Bootstrap names are resolved again and again: soon while no peer is found, and about every 30 s
+ * after that. */
 static void test_names_are_resolved_again(void **state)
 {
     (void)state;
@@ -156,7 +157,7 @@ static void test_names_are_resolved_again(void **state)
     lone_run(w, SECOND);
     assert_int_equal(w->n_resolves[0], 1);
     assert_int_equal(w->n_resolves[1], 1); /* The lookup still hangs and is not started again. */
-    /* The name resolves to no address, then to a dead host. */
+    /* The name resolves to no address and to a dead host in turn. */
     for (uint32_t i = 1; i <= 20; i++) {
         resolved(w, 0, i % 2 ? NULL : "10.9.9.9:7100");
         lone_run(w, 3 * SECOND);
@@ -181,7 +182,8 @@ static void test_names_are_resolved_again(void **state)
 
 /* ---- dialling ---- */
 
-/* How often the node calls actor 0 in 12 s if each session ends as it does here. */
+/* Returns how often the node dials actor 0 in 12 s, if actor 0 ends each session at once. violates:
+ * each session ends after a protocol violation. */
 static uint32_t calls(bool violates)
 {
     struct lone *w = training_with(HIGH_ID);
@@ -204,8 +206,8 @@ static uint32_t calls(bool violates)
     return n;
 }
 
-/* Sessions that fail are tried again at growing intervals. A peer that violates the protocol is
- * left alone for the longest interval from the first time on. */
+/* After sessions that end without an edge, the node dials again after growing intervals. After a
+ * protocol violation it waits for the longest interval at once. */
 static void test_back_off(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* tests/unit/node_lone_settling.c -- which figures the consensus phase believes, how fast it goes and in
- * which codec, and what is still mixed with a neighbour that has ended. */
+/* tests/unit/node_lone_settling.c -- tests of the consensus phase of a node: which distances it
+ * believes, its speed and its codec, and the last exchange with a neighbour that has ended. */
 #include "tests/unit/node_lone_world.h"
 
 enum { LOW_ID = 0x10, ROUNDS = 2000, MS = 1000 };
@@ -21,8 +21,8 @@ static void run_to_phase(struct lone *w, enum node_phase phase)
 
 /* ---- figures ---- */
 
-/* A distance that was measured while models were trained says nothing of where training left
- * them: the phase waits for one of its own. */
+/* A consensus distance that was measured during training does not describe the models at the end of
+ * training. The consensus phase therefore waits for a measurement of its own. */
 static void test_figure_of_training(void **state)
 {
     (void)state;
@@ -33,17 +33,17 @@ static void test_figure_of_training(void **state)
         while (lone_progress(w).round < ROUNDS - 10)
             lone_run(w, LONE_STEP_US);
 
-        w->actor[0].blind = blind; /* No window ends from here on. */
+        w->actor[0].blind = blind; /* With `blind`, no measurement is completed after this time. */
         run_to_phase(w, NODE_CONSENSUS);
-        lone_run(w, 10 * SECOND); /* Its neighbour, which has not ended, may need its model. */
+        lone_run(w, 10 * SECOND); /* The node does not leave before its neighbour has finished. */
         assert_int_equal(lone_progress(w).phase, blind ? NODE_CONSENSUS : NODE_FINISHING);
         lone_close(w);
     }
 }
 
-/* Time alone does not end the phase: while exchanges are committed and no window has ended, the
- * phase continues for 64 rounds per member. Members known from one other member only are not
- * vertices and do not count. */
+/* No measurement of the distance is completed, although exchanges are committed. The consensus
+ * phase then ends after 64 rounds per member, not after a certain time. Members that only one other
+ * member has reported do not count. */
 static void stall_waits_for_windows(uint32_t n_made_up)
 {
     struct lone *w = new_world(ROUNDS);
@@ -54,7 +54,7 @@ static void stall_waits_for_windows(uint32_t n_made_up)
     w->actor[0].blind = true;
     run_to_phase(w, NODE_CONSENSUS);
     struct record trained = w->actor[0].record;
-    trained.state = RECORD_TRAINED; /* While it trains there is something to wait for. */
+    trained.state = RECORD_TRAINED; /* While a neighbour trains, the phase does not end. */
     trained.incarnation++;
     lone_tell(w, 0, trained);
     for (uint32_t i = 0; i < n_made_up; i++) {
@@ -65,7 +65,7 @@ static void stall_waits_for_windows(uint32_t n_made_up)
         snprintf(r.address[0], sizeof r.address[0], "10.9.0.%u:7100", i);
         lone_tell(w, 0, r);
     }
-    w->step_us = SECOND / 4; /* 64 rounds a member are more than 30 s. */
+    w->step_us = SECOND / 4; /* Now 64 rounds per member take longer than 30 s. */
     lone_run(w, 35 * SECOND);
     assert_int_equal(lone_progress(w).phase, NODE_CONSENSUS);
     lone_run(w, 45 * SECOND);
@@ -81,16 +81,18 @@ static void test_stall_waits_for_windows(void **state)
     stall_waits_for_windows(50);
 }
 
-/* Where updates were averaged, replicas are sums of them and of no model when the consensus phase
- * begins, so that mixing may part models: the window that begins with the phase is no bound, the
- * next one is. A window is told by a sketch's tag. */
+/* With a mixer of updates a replica is a sum of updates and not a model when the consensus phase
+ * begins. Mixing may then increase the distance at first. The measurement that starts with the
+ * phase is therefore no upper bound of the distance, but the next one is. The tag of a sketch shows
+ * its measurement. */
 static void test_replicas_that_lag(void **state)
 {
     (void)state;
     struct lone *w = new_world(ROUNDS);
     const struct lone_actor *a = &w->actor[0];
     w->run.mixer = 1;
-    snprintf(w->run.topology, sizeof w->run.topology, "ring"); /* Updates do not reach all. */
+    /* In a ring an update does not reach all peers. */
+    snprintf(w->run.topology, sizeof w->run.topology, "ring");
     lone_open(w);
     run_to_phase(w, NODE_FINISHING);
     assert_int_equal((a->delta.sketch_generation >> 16) - (a->window[1] >> 16), 2);
@@ -99,8 +101,8 @@ static void test_replicas_that_lag(void **state)
 
 /* ---- pace ---- */
 
-/* Without lock step, a peer that waits for slow trainers is not faster than its own training
- * was. */
+/* Without lock step, a peer in the consensus phase that waits for slow trainers does no more rounds
+ * per second than in its own training. */
 static void test_pace_of_training(void **state)
 {
     (void)state;
@@ -118,7 +120,7 @@ static void test_pace_of_training(void **state)
     lone_close(w);
 }
 
-/* In the consensus phase an edge uses the codec of that phase only after the other end is in the
+/* In the consensus phase an edge uses the codec of that phase only when the other end is in the
  * phase, too. */
 static void test_codec_waits_for_the_other_end(void **state)
 {
@@ -130,7 +132,8 @@ static void test_codec_waits_for_the_other_end(void **state)
     run_to_phase(w, NODE_TRAINING);
     while (lone_progress(w).round < ROUNDS / 2)
         lone_run(w, LONE_STEP_US);
-    a->ahead = UINT64_MAX - ROUNDS / 4 + 1; /* The neighbour is behind by that number of steps. */
+    /* The neighbour is behind by ROUNDS / 4 steps (modulo 2^64). */
+    a->ahead = UINT64_MAX - ROUNDS / 4 + 1;
     run_to_phase(w, NODE_CONSENSUS);
     lone_run(w, 2 * SECOND);
     assert_true(a->delta.run_round > ROUNDS);
@@ -143,22 +146,23 @@ static void test_codec_waits_for_the_other_end(void **state)
 
 /* ---- the other end is final ---- */
 
-/* The announcement of the end comes after the last delta: an exchange with both halves here is
- * committed at both ends, and then no peer is waited for. */
+/* A neighbour sends its last delta and then announces its end. The exchange of which both deltas
+ * have arrived is committed at both ends. After that the node does not wait for the neighbour. */
 static void test_last_exchange_of_a_neighbour(void **state)
 {
     (void)state;
     uint8_t out[64];
     struct lone *w = new_world(ROUNDS);
     struct lone_actor *a = &w->actor[0];
-    a->blind = true; /* The phase continues. */
+    a->blind = true; /* Without sketches the phase continues. */
     lone_open(w);
     run_to_phase(w, NODE_CONSENSUS);
     lone_run(w, SECOND);
     while (w->work_us == 0)
         lone_run(w, LONE_STEP_US / 4);
     a->follows = false;
-    struct wire_delta d = a->delta; /* The neighbour's half of the exchange that this job begins. */
+    /* This is the neighbour's delta of the exchange that the running job begins. */
+    struct wire_delta d = a->delta;
     struct wire_ping last = {.round = 1, .finished = true};
     uint64_t n_exchanges = lone_progress(w).exchanges;
     d.round++;

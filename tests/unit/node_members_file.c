@@ -1,4 +1,5 @@
-/* tests/unit/node_members_file.c -- the list of identities, line by line, and what is wrong with one. */
+/* tests/unit/node_members_file.c -- tests of the allow-list file: valid files, and the messages
+ * about invalid lines. */
 #include "peer/admission/allow_list.h"
 
 #include "nn/math/rng.h"
@@ -34,7 +35,7 @@ static void test_sound_files(void **state)
         {ID_A "\n", 1},
         {ID_A "\r\n" ID_B "\r\n", 2},
         {"# who may\n\n" ID_B "   b # him\n\t" ID_A "\ta\n\n#", 2},
-        {ID_A "#a\n" ID_A " again\n", 1}, /* Twice is once. */
+        {ID_A "#a\n" ID_A " again\n", 1}, /* An identity that is listed twice counts once. */
         {ID_A " abcdefghijklmnopqrstuvwxyz.-_9XY", 1},
     };
     (void)state;
@@ -83,13 +84,14 @@ static void test_broken_files(void **state)
         assert_int_equal(parse(&f, files[i].text), -EINVAL);
         if (strncmp(why, files[i].why, strlen(files[i].why)) != 0)
             fail_msg("'%s' is said, and not '%s'", why, files[i].why);
-        assert_int_equal(f.n, 1); /* The former list is kept. */
+        assert_int_equal(f.n, 1); /* The previous list is kept. */
     }
     assert_int_equal(allow_list_parse(&f, ID_A " a\0b", strlen(ID_A) + 4, why), -EINVAL);
     allow_list_close(&f);
 }
 
-/* The largest number of identities in any order, and one more; more bytes than a file may have. */
+/* The largest number of identities is accepted in any order, and one more is refused. So is a file
+ * that is too large. */
 static void test_limits(void **state)
 {
     enum { LINE = 2 * WIRE_ID_BYTES + 1 };

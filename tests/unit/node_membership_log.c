@@ -1,5 +1,5 @@
-/* tests/unit/node_membership_log.c -- one line each for members that are silent, dead, back or
- * gone, and a limited number of lines. */
+/* tests/unit/node_membership_log.c -- tests of the messages about members that are silent, dead,
+ * back or gone: one line each, and a limited number of lines. */
 #include "peer/node/state.h"
 
 #include "tests/unit/gossip_toy.h"
@@ -32,7 +32,7 @@ static void rig_close(struct rig *r)
     members_close(r->env.members);
 }
 
-/* A tick at this time, with what is said in it. */
+/* Advances the time to `now_us`, and stores the messages of that step in `r->said`. */
 static void look(struct rig *r, int64_t now_us)
 {
     r->env.now_us = now_us;
@@ -75,7 +75,7 @@ static void test_a_death_and_a_return(void **state)
     rig_close(&r);
 }
 
-/* The time of the silence is known for members that this node has heard itself. */
+/* The duration of a silence is known only for members that this node has heard itself. */
 static void test_since_when(void **state)
 {
     static struct rig r;
@@ -93,14 +93,14 @@ static void test_since_when(void **state)
     rig_close(&r);
 }
 
-/* Many that die at once share a line. */
+/* Members that die at the same time share one line. */
 static void test_many(void **state)
 {
     static struct rig r;
     (void)state;
     rig_open(&r, 20);
     r.sessions.n_links = 1;
-    /* The member whose report it is. */
+    /* A session with the member that has reported the silent ones. */
     r.sessions.links[0].used = r.sessions.links[0].hello = true;
     for (uint32_t i = 1; i <= 6; i++)
         members_accuse(r.env.members, id_of(i), 2 * SECOND);
@@ -114,8 +114,9 @@ static void test_many(void **state)
     rig_close(&r);
 }
 
-/* A member that comes and goes every 10 s for 10 min gets one line per minute after the first
- * four, and the changes in between are counted. A finished member may be silent. */
+/* A member comes and goes every 10 s for 10 min. After the first four lines it gets one line per
+ * minute, with the number of changes that were not reported. A finished member may be silent
+ * without a message. */
 static void test_flapping(void **state)
 {
     static struct rig r;
@@ -138,7 +139,8 @@ static void test_flapping(void **state)
     rig_close(&r);
 }
 
-/* A refused peer knows why it hears no other peer. Changes are reported after it is admitted. */
+/* A peer that is refused by the others hears no member, and knows the reason, so it reports no
+ * silent members. After it has been admitted, it reports changes again. */
 static void test_refused(void **state)
 {
     static struct rig r;

@@ -1,4 +1,5 @@
-/* tests/unit/node_noise.c -- the Noise interpreter against public vectors. */
+/* tests/unit/node_noise.c -- tests of the Noise handshake interpreter (peer/secure/noise.h) against
+ * public test vectors. */
 #include "peer/secure/noise.h"
 #include "tests/golden/noise_vectors.h"
 
@@ -17,7 +18,7 @@ enum { BYTES_MAX = 256 };
 #define XX_2 NOISE_E, NOISE_EE, NOISE_S, NOISE_ES
 #define XX_3 NOISE_S, NOISE_SE
 
-/* One a name in the vectors. */
+/* One pattern for each protocol name in the vectors. */
 static const struct noise_pattern patterns[] = {
     {"Noise_XX_25519_ChaChaPoly_SHA256", 3, 0, {{XX_1}, {XX_2}, {XX_3}}},
     {"Noise_XXpsk0_25519_ChaChaPoly_SHA256", 3, 1, {{NOISE_PSK, XX_1}, {XX_2}, {XX_3}}},
@@ -102,13 +103,14 @@ static void check_transport(struct noise_cipher *send, struct noise_cipher *recv
     assert_int_equal(payload->n + NOISE_TAG, wire->n);
     assert_int_equal(noise_seal(send, NULL, 0, payload->bytes, payload->n, out), 0);
     assert_memory_equal(out, wire->bytes, wire->n);
-    assert_int_equal(noise_open(recv, NULL, 0, out, wire->n, out), 0); /* In place. */
+    /* The data are decrypted in place. */
+    assert_int_equal(noise_open(recv, NULL, 0, out, wire->n, out), 0);
     assert_memory_equal(out, payload->bytes, payload->n);
 }
 
 static void check_vector(const struct noise_vector *v)
 {
-    struct noise side[2]; /* The initiator is 0. */
+    struct noise side[2]; /* side[0] is the initiator. */
     struct noise_cipher send[2], recv[2];
     start(&side[0], v, true);
     start(&side[1], v, false);
@@ -133,7 +135,7 @@ static void check_vector(const struct noise_vector *v)
         assert_memory_equal(side[0].rs, side[1].s_pk, NOISE_KEY);
         assert_memory_equal(side[1].rs, side[0].s_pk, NOISE_KEY);
     }
-    assert_true(i > handshake + 1); /* Both directions of transport. */
+    assert_true(i > handshake + 1); /* The vectors contain transport messages in both directions. */
 }
 
 static void vectors_are_met(void **state)
@@ -157,8 +159,8 @@ static const struct noise_vector *vector_named(const char *name)
     return NULL;
 }
 
-/* The public vectors' psk0 messages begin with "psk, e": with another psk the
- * very first message is refused, and so is any truncation of it. */
+/* The modifier psk0 protects message 1. The message is refused with another pre-shared key, and so
+ * is every truncation of it. */
 static void first_message_is_guarded_by_psk0(void **state)
 {
     (void)state;
@@ -177,7 +179,8 @@ static void first_message_is_guarded_by_psk0(void **state)
     assert_true(sodium_is_zero(s.psk[1], NOISE_KEY) && sodium_is_zero(s.s_sk, NOISE_KEY));
 }
 
-/* REKEY(k) = the first 32 bytes of ENCRYPT(k, 2^64 - 1, "", 32 zeros). */
+/* Noise specification: REKEY(k) is the first 32 bytes of ENCRYPT(k, 2^64 - 1, "", 32 zero
+ * bytes). */
 static void rekey_follows_the_specification(void **state)
 {
     (void)state;
@@ -192,8 +195,8 @@ static void rekey_follows_the_specification(void **state)
     assert_int_equal(c.n, 7);
 }
 
-/* Each byte of the counter is in the nonce, the least significant first: no two records of a key
- * have one nonce. */
+/* All 8 bytes of the counter are part of the nonce, the least significant first. Two records with
+ * the same key therefore never have the same nonce. */
 static void nonce_is_the_whole_counter(void **state)
 {
     (void)state;
@@ -220,14 +223,15 @@ static void nonces_never_wrap(void **state)
     assert_int_equal(noise_open(&recv, NULL, 0, out, sizeof out, again), 0);
     assert_memory_equal(again, m, sizeof m);
     assert_int_not_equal(noise_seal(&send, NULL, 0, m, sizeof m, out), 0);
-    /* A record that REKEY's own nonce would open is not opened. */
+    /* A record with the nonce 2^64 - 1, which is reserved for REKEY, is refused. */
     uint8_t nonce[12] = {0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255};
     crypto_aead_chacha20poly1305_ietf_encrypt(out, NULL, m, sizeof m, NULL, 0, NULL, nonce, recv.k);
     assert_int_not_equal(noise_open(&recv, NULL, 0, out, sizeof out, again), 0);
     assert_true(send.n == UINT64_MAX && recv.n == UINT64_MAX);
 }
 
-/* A failed open leaves the cipher as it was: the real record still opens. */
+/* After a failed noise_open() the cipher is unchanged, so the genuine record can still be
+ * opened. */
 static void failed_open_changes_nothing(void **state)
 {
     (void)state;

@@ -1,5 +1,4 @@
-/* tests/unit/node_options.c -- the command line: peer/run/options.h, row by row,
- * and its one-line errors. */
+/* tests/unit/node_options.c -- tests of the command-line parser (peer/run/options.h). */
 #include "nn/math/number.h"
 #include "peer/run/options.h"
 #include "peer/sgd/sgd_keys.h"
@@ -75,7 +74,7 @@ enum { ARGS_MAX = OPTIONS_OPERANDS_MAX + 16 };
 static struct options o;
 static char error[OPTIONS_ERROR_MAX];
 
-/* The tests' environment: NAME, value, NAME, value, NULL. */
+/* Environment variables of a test: name, value, name, value, ..., NULL. */
 static const char *const *environment;
 static char *env(const char *name)
 {
@@ -122,7 +121,7 @@ static const struct command commands[] = {{.name = "alpha", .rows = other_rows},
 static const struct options_io world = {
     .env = env, .expand = expand, .read = read_file, .commands = commands};
 
-/* Parse the words of `line`, cut at blanks. */
+/* Parses the words of `line`, which are separated by blanks, as arguments of the command. */
 static int parse(const struct command *c, const char *line)
 {
     static char words[2048];
@@ -181,7 +180,7 @@ static void test_given(void **state)
     accept_(&tool, "-n4 -- --json");
     assert_int_equal(options_uint(&o, "peers"), 4);
     assert_string_equal(options_text(&o, "file"), "--json");
-    accept_(&tool, "-jn 5 f --peers 6"); /* The last one counts. */
+    accept_(&tool, "-jn 5 f --peers 6"); /* If an option is given twice, the last value counts. */
     assert_int_equal(options_uint(&o, "peers"), 6);
     assert_true(options_flag(&o, "json"));
     accept_(&tool, "f --out=--odd");
@@ -232,10 +231,10 @@ static void test_errors(void **state)
     refuse(&tool, "f --foo=3", "unknown flag --foo");
     refuse(&tool, "f --pers 3", "unknown flag --pers, did you mean --peers?");
     refuse(&tool, "f --peer 3",
-           "unknown flag --peer, did you mean --peers?"); /* No abbreviations. */
+           "unknown flag --peer, did you mean --peers?"); /* Names cannot be abbreviated. */
     refuse(&tool, "f --p 3", "unknown flag --p");
     refuse(&tool, "f --hel", "unknown flag --hel");
-    refuse(&tool, "f --file x", "unknown flag --file"); /* An operand is no flag. */
+    refuse(&tool, "f --file x", "unknown flag --file"); /* The name of an operand is not a flag. */
     refuse(&tool, "f -x", "unknown flag -x");
     refuse(&tool, "f --bandwidth 3", "--bandwidth is a flag of hearsay alpha only");
     refuse(&tool, "f --pear", "--pear is a flag of hearsay alpha, beta only");
@@ -249,21 +248,21 @@ static void test_errors(void **state)
     refuse(&tool, "f --colour o", "--colour: found 'o', expected auto|on|off, did you mean on?");
     refuse(&tool, "f --colour auto|on", "--colour: found 'auto|on', expected auto|on|off");
     refuse(&tool, "f g h", "unexpected argument 'h'");
-    /* The argument is not a valid number of peers. */
+    /* Only a valid number of peers gets the suggestion --peers. */
     refuse(&tool, "f g -- h", "unexpected argument 'h'");
     refuse(&tool, "f g 65", "unexpected argument '65'");
     refuse(&tool, "f g 64", "unexpected argument '64', did you mean --peers 64?");
     refuse(&tool, "--json", "FILE is missing");
     refuse(&tool, "", "FILE is missing");
     refuse(&runner, "", "--key FILE is missing");
-    refuse(&runner, "--data", "--data needs a value (SPEC)"); /* The placeholder in the help. */
+    refuse(&runner, "--data", "--data needs a value (SPEC)"); /* SPEC is from the help text. */
     refuse(&runner, "--lr", "--lr needs a value (X)");
     refuse(&runner, "--policy --seed 3",
            "--policy needs a value (sync|async|ssp:N), found the flag --seed");
     refuse(&runner, "stray --key k", "unexpected argument 'stray'");
 }
 
-/* An error is one line, however long the argument. */
+/* An error message is short, however long the argument is. */
 static void test_long_arguments(void **state)
 {
     (void)state;
@@ -297,7 +296,7 @@ static void test_environment(void **state)
     static const char *const bad[] = {"HEARSAY_PEERS", "0", NULL};
     environment = bad;
     refuse(&tool, "f", "HEARSAY_PEERS: found '0', expected a whole number from 1 to 64");
-    accept_(&tool, "f --peers 2"); /* The command line wins, also over nonsense. */
+    accept_(&tool, "f --peers 2"); /* The command line hides the invalid variable. */
 
     static const char *const flag[] = {"HEARSAY_JSON", "maybe", NULL};
     environment = flag;
@@ -313,7 +312,7 @@ static void test_environment(void **state)
     environment = NULL;
 }
 
-/* Command line, environment, file, default: each hides what is behind it. */
+/* Precedence: command line, environment, file, default. Each source hides the sources after it. */
 static void test_file(void **state)
 {
     (void)state;
@@ -328,14 +327,15 @@ static void test_file(void **state)
     assert_string_equal(run_flags_value(&o.run, "batch"), "8");
     assert_string_equal(run_flags_value(&o.run, "seed"), "9");
     assert_string_equal(run_flags_value(&o.run, "mixer"), "");
-    assert_string_equal(options_text(&o, "data"), "/d"); /* This command's own is not expanded. */
+    /* This --data is an option of the command. Only a run key would be expanded. */
+    assert_string_equal(options_text(&o, "data"), "/d");
     environment = NULL;
-    refuse(&runner, "", "--key FILE is missing"); /* No file is read that was not asked for. */
+    refuse(&runner, "", "--key FILE is missing"); /* Without --config no file is read. */
     file = "key = k\nlr = 1\nlrr = 1\n";
     refuse(&runner, "--config f", "f line 3: unknown flag --lrr, did you mean --lr?");
     file = "key = k\nlr = -1\n";
     refuse(&runner, "--config f", "f line 2: --lr: found '-1', expected a number from 0 to 1000");
-    accept_(&runner, "--config f --lr 1"); /* The command line wins, also over nonsense. */
+    accept_(&runner, "--config f --lr 1"); /* The command line hides the invalid value. */
     file = "print-config = true\n";
     refuse(&runner, "--config f", "f line 1: --print-config: not in a file of settings");
     file = NULL;
@@ -343,8 +343,8 @@ static void test_file(void **state)
     refuse(&tool, "f --config f", "unknown flag --config");
 }
 
-/* The printed text has the given options, quoted except numbers and booleans. Everything else is
- * a comment. */
+/* options_config_text() writes the options that were given. Texts are in quotes, numbers are not.
+ * Options that were not given become comments with their defaults. */
 static void test_config_text(void **state)
 {
     (void)state;
@@ -368,8 +368,8 @@ static void test_config_text(void **state)
     file = NULL;
 }
 
-/* One of two rivals is taken, and the command line's hides the environment's, whichever row
- * names the other. */
+/* Two options may exclude each other (--epochs and --hours). It is an error if both come from the
+ * same source. If they come from different sources, the command line hides the environment. */
 static void test_rivals(void **state)
 {
     (void)state;
@@ -408,14 +408,14 @@ static void test_strays(void **state)
     assert_true(options_unknown_variable(all, "HEARSAY_SERVICE_HOST", &meant));
     assert_null(meant);
     assert_true(
-        options_unknown_variable(all, "HEARSAY_FILE", &meant)); /* An operand is no variable. */
+        options_unknown_variable(all, "HEARSAY_FILE", &meant)); /* An operand has no variable. */
     assert_true(options_unknown_variable(all, "HEARSAY_", &meant));
     assert_false(options_unknown_variable(all, "HEARSAY_LIBRARY",
-                                          &meant)); /* The Python package reads it. */
+                                          &meant)); /* The Python package reads this variable. */
     assert_null(meant);
 }
 
-/* Place of a key's value in struct run_flags. */
+/* Returns the value of a run key in the parsed options. */
 static const char *run_value(const char *name)
 {
     const struct run_key *key;
@@ -448,7 +448,7 @@ static void test_run_flags(void **state)
     environment = NULL;
 }
 
-/* A command's own row of a run key's name is not the run's. */
+/* A command's option replaces the run key of that name. Its value is not part of the run. */
 static void test_own_row_takes_a_keys_place(void **state)
 {
     (void)state;
@@ -470,7 +470,7 @@ static void test_expand(void **state)
     assert_string_equal(options_text(&o, "topology"), "edges:0-1");
     assert_string_equal(run_value("topology"), "edges:0-1");
     refuse(&runner, "--key k --topology edges:gone", "--topology: gone: no such file");
-    /* Two keys, and the last of several values. */
+    /* The values of two keys are expanded. Of several values of one key, the last one is. */
     accept_(&alone, "--data /a --topology edges:f --data /b");
     assert_string_equal(options_text(&o, "topology"), "edges:0-1");
     assert_string_equal(options_text(&o, "data"), "mnist:/b");
@@ -479,7 +479,7 @@ static void test_expand(void **state)
     assert_string_equal(options_text(&o, "data"), "glyphs");
 }
 
-/* A command may take a part of the run's keys. */
+/* A command may take only some of the run keys. */
 static void test_some_keys(void **state)
 {
     (void)state;
@@ -491,7 +491,7 @@ static void test_some_keys(void **state)
     refuse(&alone, "--polcy sync", "unknown flag --polcy");
     refuse(&alone, "--modl x", "unknown flag --modl, did you mean --model?");
     static const char *const set[] = {"HEARSAY_POLICY", "sync", "HEARSAY_MODEL", "logreg", NULL};
-    environment = set; /* The variable may be meant for another command. */
+    environment = set; /* The variable may be for another command, so it is ignored. */
     accept_(&alone, "");
     environment = NULL;
     assert_string_equal(run_value("policy"), "");
@@ -511,7 +511,7 @@ static void test_some_keys(void **state)
 static void test_help(void **state)
 {
     (void)state;
-    assert_int_equal(parse(&tool, "--help"), OPTIONS_WANT_HELP); /* Nothing is missing then. */
+    assert_int_equal(parse(&tool, "--help"), OPTIONS_WANT_HELP); /* --help needs no FILE. */
     assert_int_equal(parse(&tool, "f -h --foo"), OPTIONS_WANT_HELP);
     refuse(&tool, "f --foo --help", "unknown flag --foo");
     static char text[OPTIONS_HELP_MAX];
@@ -551,7 +551,7 @@ static void test_env_name(void **state)
     assert_string_equal(name, "HEARSAY_MIN_PEERS");
 }
 
-/* A row takes all that the rows before it leave, flags between them, up to a number. */
+/* An operand with `many` takes all further arguments, options among them, up to a limit. */
 static void test_many(void **state)
 {
     (void)state;
@@ -574,8 +574,8 @@ static void test_many(void **state)
     refuse(&gatherer, strcat(line, " b"), "more than 256 of REST");
 }
 
-/* An option takes its former name on the command line, in the environment and in a file. Help does not
- * show the former name, and a mistyped name is not corrected to it. */
+/* An option takes its former name on the command line, in the environment and in a file. Help does
+ * not show the former name, and no suggestion for a mistyped flag names it. */
 static void test_former_names(void **state)
 {
     static const char *const former[] = {"HEARSAY_PASSES", "3", NULL};
@@ -599,7 +599,7 @@ static void test_former_names(void **state)
     assert_null(strstr(text, "--passes"));
 }
 
-/* A command with many options shows only the most used ones, unless all are asked for. */
+/* The help of a command with many options shows the most used ones; --help all shows each once. */
 static void test_topics(void **state)
 {
     static char text[OPTIONS_HELP_MAX];

@@ -1,4 +1,5 @@
-/* tests/unit/node_pace.c -- local steps by speed: agreement by heartbeats, and its bounds. */
+/* tests/unit/node_pace.c -- tests of peer/node/pace.h: local steps in proportion to the speed of
+ * each peer. */
 #include "peer/node/pace.h"
 
 #include <math.h>
@@ -10,15 +11,15 @@
 
 enum { PEERS = 16, AVERAGE = 10, MOST = 40, BEATS = 400 };
 
-/* A round of each, as it is now. */
+/* Does one round of a peer whose local step takes `step_us` microseconds. */
 static void work(struct pace *p, double step_us)
 {
     uint32_t n = pace_steps(p, AVERAGE, MOST);
     pace_worked(p, n, (int64_t)(n * step_us));
 }
 
-/* On a ring, where one is five times slower, all need the same time for a round in the end, and
- * the average peer does what the average says. */
+/* In a ring one peer is five times slower than the others. After a while all peers need about the
+ * same time for a round, and the mean number of local steps is AVERAGE. */
 static void the_slow_does_less(void **state)
 {
     (void)state;
@@ -39,9 +40,11 @@ static void the_slow_does_less(void **state)
         shortest = fmin(shortest, n * step_us[i]);
     }
     assert_int_equal(pace_steps(&p[3], AVERAGE, MOST), 2);
-    assert_true(shortest > 0.75 * longest); /* Whole steps: the slow one's are long. */
+    /* The times differ because the numbers of steps are whole, and a step of the slow peer is
+     * long. */
+    assert_true(shortest > 0.75 * longest);
     assert_true(fabs(sum / PEERS - AVERAGE) < 1);
-    for (int k = 0; k < BEATS; k++) /* Its machine has no other work any more. */
+    for (int k = 0; k < BEATS; k++) /* The slow peer is now as fast as the others. */
         for (int i = 0; i < PEERS; i++) {
             work(&p[i], 1000);
             pace_heard(&p[i], p[(i + 1) % PEERS].mean);
@@ -50,7 +53,8 @@ static void the_slow_does_less(void **state)
         assert_int_equal(pace_steps(&p[i], AVERAGE, MOST), AVERAGE);
 }
 
-/* Without measurements or reports, a peer makes the average number of steps. */
+/* Without own measurements or reports of neighbours, a peer makes the average number of local
+ * steps. */
 static void without_word_it_does_the_average(void **state)
 {
     (void)state;
@@ -62,7 +66,7 @@ static void without_word_it_does_the_average(void **state)
     assert_int_equal(pace_steps(&p, AVERAGE, MOST), AVERAGE);
     pace_heard(&p, 0);
     assert_int_equal(pace_steps(&p, AVERAGE, MOST), AVERAGE);
-    pace_worked(&p, 10, 0); /* A clock that does not move. */
+    pace_worked(&p, 10, 0); /* The clock has not advanced. */
     assert_true(pace_steps(&p, AVERAGE, MOST) >= 1);
 }
 
@@ -78,7 +82,7 @@ static void a_liar_moves_it_within_bounds(void **state)
     }
     assert_int_equal(pace_steps(&fast, AVERAGE, MOST), 1);
     assert_int_equal(pace_steps(&slow, AVERAGE, MOST), MOST);
-    for (int k = 0; k < BEATS; k++) { /* Among honest ones again. */
+    for (int k = 0; k < BEATS; k++) { /* Now the reports are honest. */
         pace_heard(&fast, 1000);
         pace_heard(&slow, 1000);
     }
@@ -92,7 +96,7 @@ static void ways_weigh_alike(void **state)
     assert_true(pace_weight(10, 10) == 1);
     assert_true(pace_weight(20, 10) == 0.5);
     assert_true(pace_weight(8, 10) == 1.25);
-    assert_true(pace_weight(2, 10) == 2); /* The weight is not larger. */
+    assert_true(pace_weight(2, 10) == 2); /* The weight is limited to 2. */
 }
 
 int main(void)

@@ -1,4 +1,5 @@
-/* tests/unit/node_quarantine.c -- violators are kept away, longer each time, and forgiven. */
+/* tests/unit/node_quarantine.c -- tests of peer/node/quarantine.h: a peer that violates the
+ * protocol is kept away, for a longer time after each violation. */
 #include "peer/node/quarantine.h"
 
 #include <setjmp.h>
@@ -31,12 +32,12 @@ static void test_grows(void **state)
         now += want * second;
         assert_false(quarantine_holds(&q, id(1), now));
     }
-    now += 600 * second; /* The peer has kept the protocol since. */
+    now += 600 * second; /* The peer has not violated the protocol for 10 minutes. */
     quarantine_add(&q, id(1), now);
     assert_false(quarantine_holds(&q, id(1), now + second));
 }
 
-/* A new entry replaces the one with the oldest violation. */
+/* If the table is full, a new entry replaces the one with the oldest violation. */
 static void test_full(void **state)
 {
     static struct quarantine q;

@@ -1,5 +1,5 @@
-/* tests/unit/node_quorum.c -- which members count for the quorum, and what a peer without a
- * quorum does. */
+/* tests/unit/node_quorum.c -- tests of peer/node/quorum.h: which members count for the quorum, and
+ * what a peer without a quorum does. */
 #include "peer/node/quorum.h"
 
 #include "tests/unit/gossip_toy.h"
@@ -25,7 +25,8 @@ static void expect(const struct quorum *q, enum quorum_state s, uint32_t n_live,
     assert_int_equal(q->n_members, n_members);
 }
 
-/* Half of eight is enough, three are not; after --quorum-timeout they go on; a newcomer counts. */
+/* Four of eight members are a quorum, three are not. After --quorum-timeout the node continues
+ * without a quorum. A new member counts towards the quorum. */
 static void test_held_and_resigned(void **state)
 {
     (void)state;
@@ -47,7 +48,8 @@ static void test_held_and_resigned(void **state)
     assert_false(look(&q, m, 30 + 9 * (int64_t)PATIENCE));
     struct record r = record(9, 1);
     assert_int_equal(members_merge(m, &r, 0), MEMBERS_NEWS);
-    assert_false(look(&q, m, 30 + 9 * (int64_t)PATIENCE)); /* No peer has had a session with it. */
+    /* A new member does not count before a peer has had a session with it. */
+    assert_false(look(&q, m, 30 + 9 * (int64_t)PATIENCE));
     members_know(m, r.id, 0);
     assert_true(look(&q, m, 30 + 9 * (int64_t)PATIENCE));
     expect(&q, QUORUM_THERE, 4, 8);
@@ -92,8 +94,8 @@ static void suspect(struct members *m, uint32_t number, int64_t now_us)
     assert_int_equal(state_of(m, number), MEMBER_SUSPECT);
 }
 
-/* Several silent members are missed before they are dead, a single one is not. A peer without a
- * quorum continues only when a member is heard. */
+/* Several silent members count as absent before they are declared dead, a single one does not. A
+ * quorum that was lost returns only when a member is heard. */
 static void test_suspects(void **state)
 {
     (void)state;
@@ -103,7 +105,8 @@ static void test_suspects(void **state)
     kill_peer(m, 1, 0);
     kill_peer(m, 2, 0);
     suspect(m, 3, 20 * SECOND);
-    assert_false(look(&q, m, 20 * SECOND)); /* Exactly half, should it be there. */
+    /* Exactly half of the members, if the suspect is alive. */
+    assert_false(look(&q, m, 20 * SECOND));
     expect(&q, QUORUM_THERE, 2, 4);
     members_tick(m, 20 * SECOND + TOY_SUSPECT_US);
     assert_true(look(&q, m, 40 * SECOND));
@@ -124,14 +127,16 @@ static void test_suspects(void **state)
     assert_int_equal(state_of(m, 1), MEMBER_DEAD);
     assert_int_equal(state_of(m, 2), MEMBER_SUSPECT);
     assert_false(look(&q, m, 9 * SECOND));
-    assert_int_equal(merge(m, record_in(3, 2, RECORD_RUNNING)), MEMBERS_NEWS); /* It refutes. */
+    /* Member 3 refutes the accusation. */
+    assert_int_equal(merge(m, record_in(3, 2, RECORD_RUNNING)), MEMBERS_NEWS);
     assert_true(look(&q, m, 9 * SECOND));
     expect(&q, QUORUM_THERE, 2, 4);
     quorum_close(&q);
     members_close(m);
 }
 
-/* A member that left cleanly is not waited for. A finished member counts permanently. */
+/* A member that left cleanly is not waited for. A finished member always counts as present, even if
+ * it is dead. */
 static void test_who_counts(void **state)
 {
     (void)state;
@@ -161,7 +166,8 @@ static void test_replaced(void **state)
     strcpy(r.name, "peer-2");
     assert_int_equal(merge(m, signed_record(r)), MEMBERS_NEWS);
     assert_false(look(&q, m, 0));
-    expect(&q, QUORUM_THERE, 5, 4); /* The old one may still live, as far as we know. */
+    /* The old identity is not known to be dead, so it counts, too. */
+    expect(&q, QUORUM_THERE, 5, 4);
     kill_peer(m, 2, 1);
     assert_false(look(&q, m, 9 * SECOND));
     expect(&q, QUORUM_THERE, 4, 3);
@@ -169,7 +175,8 @@ static void test_replaced(void **state)
     members_close(m);
 }
 
-/* One that stalls is no vertex, but as alive as one that has trained; the dead at the beginning do not count. */
+/* At the start of training, members that have stalled or trained count as alive, although a stalled
+ * member is no vertex of the graph. Members that are dead or have left do not count. */
 static void test_beginning(void **state)
 {
     (void)state;
@@ -201,7 +208,8 @@ static void test_hung(void **state)
     assert_int_equal(merge(m, record_in(2, 2, RECORD_STALLED)), MEMBERS_NEWS);
     assert_true(look(&q, m, 2));
     expect(&q, QUORUM_HELD, 1, 3);
-    /* The member is silent, too, and a single silent member is not missed. */
+    /* The member is also silent now. A single silent member still counts as present, but this one
+     * hangs. */
     members_accuse(m, id_of(2), 3);
     assert_false(look(&q, m, 3));
     expect(&q, QUORUM_HELD, 1, 3);

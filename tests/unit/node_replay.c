@@ -1,5 +1,5 @@
-/* tests/unit/node_replay.c -- a first message is answered once: the set of those that were,
- * against a list of them. */
+/* tests/unit/node_replay.c -- tests of peer/secure/replay.h: message 1 of a handshake is answered
+ * only once. */
 #include "tests/unit/channel_talk.h"
 
 #include "peer/secure/replay.h"
@@ -20,7 +20,7 @@ static void begin_set(uint64_t what)
     replay_init(&seen, key);
 }
 
-/* The reference is a list of what was entered, in order. */
+/* The set of known messages is compared with a list of all messages in order. */
 static void the_last_are_known(void **state)
 {
     (void)state;
@@ -44,14 +44,14 @@ static void the_last_are_known(void **state)
         assert_true(n < 4 * N);
         if (is_new)
             entered[n++] = i;
-        if (n >= REPLAY_EACH) { /* The oldest of those that must be known. */
+        if (n >= REPLAY_EACH) { /* The oldest message that must still be known. */
             ephemeral(e, entered[n - REPLAY_EACH]);
             assert_false(replay_is_new(&seen, e));
         }
     }
 }
 
-/* The memory is limited: messages twice as old as guaranteed are forgotten. */
+/* The memory is limited: messages twice as old as the guarantee are forgotten. */
 static void the_oldest_are_forgotten(void **state)
 {
     (void)state;
@@ -88,8 +88,8 @@ static void a_channel_answers_once(void **state)
     channel_close(&second);
 }
 
-/* A message without a valid seal is not stored; otherwise an attacker could have a first message
- * on its way refused. */
+/* A message whose authentication fails is not stored. Otherwise an attacker could make the peer
+ * refuse a genuine message that is still on its way. */
 static void a_bad_seal_enters_nothing(void **state)
 {
     (void)state;
@@ -104,7 +104,7 @@ static void a_bad_seal_enters_nothing(void **state)
     begin(&c, false, &t.ib, t.psk);
     channel_remember(&c, &seen);
     assert_int_equal(channel_handshake(&c, bad, CHANNEL_MSG1, out, &n), -EPROTO);
-    assert_true(replay_is_new(&seen, t.msg1)); /* It begins with the ephemeral key. */
+    assert_true(replay_is_new(&seen, t.msg1)); /* The message begins with the ephemeral key. */
 }
 
 int main(void)

@@ -1,5 +1,5 @@
-/* tests/unit/node_rollback.c -- training that runs away goes back to what was good, and is told
- * from training that goes on. */
+/* tests/unit/node_rollback.c -- tests of peer/node/rollback.h: training that diverges goes back to
+ * the last good model, and other training is not disturbed. */
 #include "peer/node/rollback.h"
 
 #include <assert.h>
@@ -12,7 +12,7 @@
 
 enum { TRAINED = 3, N = 4 };
 
-/* A trainer whose only state is a count, and whose held-out loss a test sets. */
+/* A trainer whose only state is a counter. The tests set its loss on held-out samples. */
 static uint64_t count;
 static double held_out_loss;
 static uint64_t n_held_out, n_evaluated;
@@ -47,7 +47,7 @@ static struct rollback begin(void)
     return r;
 }
 
-/* A round that leaves every parameter at v; the count is that of rounds. */
+/* Trains one round, after which every parameter is `v`. Returns whether the training went back. */
 static bool train(struct rollback *r, uint64_t round, float *x, float v, double loss)
 {
     struct trainer_report report = {.loss = loss, .n_samples = 100};
@@ -58,7 +58,7 @@ static bool train(struct rollback *r, uint64_t round, float *x, float v, double 
     return rollback_look(r, x, &report);
 }
 
-/* So many good rounds from 1, the first of loss 2. */
+/* Trains the rounds from 0 to `rounds` - 1 with a loss of 2. The parameters grow slowly from 1. */
 static void good(struct rollback *r, float *x, uint64_t rounds)
 {
     for (uint64_t round = 0; round < rounds; round++)
@@ -81,12 +81,12 @@ static void test_goes_back(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct rollback r = begin();
         float x[N] = {1, 1, 1, 1};
-        good(&r, x, 70); /* Copied at 0 and 64. */
+        good(&r, x, 70); /* A copy of the model was made in the rounds 0 and 64. */
         assert_int_equal(r.round, 64);
         if (train(&r, 70, x, rows[i].v, rows[i].loss) != rows[i].away)
             fail_msg("%g, loss %g", (double)rows[i].v, rows[i].loss);
         assert_int_equal(r.n, rows[i].away);
-        float want = rows[i].away ? 1.063f : rows[i].v; /* As after round 63. */
+        float want = rows[i].away ? 1.063f : rows[i].v; /* 1.063 is the model before round 64. */
         for (size_t k = 0; k < N; k++)
             assert_true(x[k] == want);
         assert_int_equal(count, rows[i].away ? 64 : 71);
@@ -94,7 +94,8 @@ static void test_goes_back(void **state)
     }
 }
 
-/* Also a statistic, which counts in no distance. */
+/* A statistic that is not finite counts as divergence, too, although statistics are part of no
+ * distance. */
 static void test_statistics(void **state)
 {
     struct rollback r = begin();
@@ -108,7 +109,9 @@ static void test_statistics(void **state)
     rollback_close(&r);
 }
 
-/* The first step of a rate that is too large is finite, and so is the loss before it. */
+/* The learning rate is far too large. After the first step the model is finite, and so is the
+ * training loss, which was measured before that step. The loss on held-out samples shows the
+ * divergence. */
 static void test_the_first_step(void **state)
 {
     struct rollback r = begin();
@@ -118,14 +121,14 @@ static void test_the_first_step(void **state)
     assert_true(train(&r, 0, x, 1e6f, 2));
     assert_true(x[0] == 0 && r.loss == 1e6 && r.first == 2);
     held_out_loss = 2;
-    /* From zero every change is large; this one is good. */
+    /* Every change of a model of zeros is large, but this one is good. */
     assert_false(train(&r, 1, x, 0.01f, 2));
     assert_int_equal(n_evaluated, 2);
     assert_false(train(&r, 2, x, 0.02f, 2));
     assert_false(train(&r, 3, x, 0.3f, 2));
     assert_int_equal(n_evaluated, 2);
     held_out_loss = (double)NAN;
-    n_held_out = 0; /* Without samples it cannot be judged. */
+    n_held_out = 0; /* Without held-out samples the model cannot be judged. */
     assert_false(train(&r, 4, x, 100, 2));
     assert_int_equal(n_evaluated, 3);
     n_held_out = 1;
@@ -134,7 +137,8 @@ static void test_the_first_step(void **state)
     rollback_close(&r);
 }
 
-/* Neither a bad loss nor a model that was thrown away since is one to go back to. */
+/* No copy is made after a round with a large loss, or of a model that a neighbour has moved far
+ * away. */
 static void test_what_is_kept(void **state)
 {
     struct rollback r = begin();
@@ -142,20 +146,22 @@ static void test_what_is_kept(void **state)
     (void)state;
     good(&r, x, 64);
     assert_int_equal(r.round, 0);
-    assert_false(train(&r, 64, x, 1, 5)); /* Copied: the round before was good. */
+    /* A copy is made here, because the round before was good. */
+    assert_false(train(&r, 64, x, 1, 5));
     assert_int_equal(r.round, 64);
     for (uint64_t round = 65; round < 130; round++)
         assert_false(train(&r, round, x, 1, 5));
     assert_int_equal(r.round, 64);
     assert_false(train(&r, 130, x, 1, 2));
-    x[0] = 1e6f; /* A neighbour's doing. */
+    x[0] = 1e6f; /* A neighbour has moved the model. */
     assert_true(train(&r, 131, x, 1e6f, 1e6));
     assert_int_equal(r.round, 64);
     assert_true(x[0] == 1.063f);
     rollback_close(&r);
 }
 
-/* A peer that joined later, or whose first loss is not finite, has no reference yet. */
+/* A peer that joined later, or whose first loss is not finite, has no first loss to compare
+ * with. */
 static void test_no_first_loss(void **state)
 {
     struct rollback r = begin();

@@ -1,5 +1,5 @@
-/* tests/unit/node_round_quorum.c -- one peer that claims a far round does not move the others; a
- * majority does. */
+/* tests/unit/node_round_quorum.c -- tests of peer/node/round_quorum.h: a single peer that claims a
+ * later round does not move the others, a majority does. */
 #include "peer/node/round_quorum.h"
 
 #include <setjmp.h>
@@ -14,7 +14,7 @@ enum { SECOND = 1000 * 1000, BEAT = 100, FAR = 5000, JOB_US = 10 * 1000, EDGES =
 static struct env env;
 static struct sessions all;
 
-/* Sessions that said these rounds just now. */
+/* Sets up `n` sessions whose peers have just announced these rounds. */
 static void said(const uint64_t *round, size_t n)
 {
     env.now_us = 100 * SECOND;
@@ -54,8 +54,8 @@ static void test_most(void **state)
 
 /* ---- edges ---- */
 
-/* Returns the step of the first edge that the scheduler sees if the n neighbours claim these
- * steps. */
+/* The `n` neighbours claim to be in these steps. Returns the step that the scheduler is shown for
+ * the first of them. */
 static uint64_t shown(struct round_quorum *b, enum node_phase phase, const uint64_t *beat, size_t n)
 {
     struct schedule_edge edge[EDGES] = {{0}};
@@ -67,7 +67,7 @@ static uint64_t shown(struct round_quorum *b, enum node_phase phase, const uint6
     return edge[0].beat;
 }
 
-/* Sessions agree with the edges here. */
+/* The sessions announce the same steps as the edges. */
 static void test_edges(void **state)
 {
     static const struct
@@ -95,7 +95,9 @@ static void test_edges(void **state)
     }
 }
 
-/* A minority of two was cut off: of its two neighbours one was, too, but most members are ahead. */
+/* The node and one of its two neighbours were cut off together, and are in step BEAT. The node
+ * believes that the others are in step FAR if most of its sessions say so, but not if only its
+ * other neighbour does. */
 static void test_a_minority_follows(void **state)
 {
     static const uint64_t rounds[] = {FAR, BEAT, FAR + 2, FAR + 1, FAR};
@@ -108,8 +110,9 @@ static void test_a_minority_follows(void **state)
     assert_int_equal(shown(&b, NODE_TRAINING, edges, 2), BEAT);
 }
 
-/* A peer that continued alone is far ahead of most, and waits. A minority that is far behind, or
- * claims to be, delays no peer. A peer that is joining will request a model. */
+/* A peer that has trained alone and is far ahead of most others waits for them. It does not wait
+ * for a minority that is far behind or claims to be. A neighbour that is joining does not count,
+ * because it will fetch a model. */
 static void test_far_ahead(void **state)
 {
     enum { LEAD = 20, OLD = 10 };
@@ -158,7 +161,8 @@ static void test_far_ahead(void **state)
 
 /* ---- sessions ---- */
 
-/* A word of half a second ago is moved on by the pace between the last two. */
+/* The round that a peer announced is extrapolated by the pace between its last two
+ * announcements. */
 static void test_words_grow_old(void **state)
 {
     static const uint64_t rounds[] = {1000, 1000, 1000};
@@ -174,7 +178,9 @@ static void test_words_grow_old(void **state)
     }
     env.now_us += SECOND / 4;
     assert_int_equal(round_quorum_sessions(&all, &n), 1250);
-    all.links[0].before = 2000; /* The step counter has decreased, so the pace is not known. */
+    /* Two of the three paces are not known: one peer has announced a lower round than before, and
+     * one has announced only one round. */
+    all.links[0].before = 2000;
     all.links[2].before_us = 0;
     assert_int_equal(round_quorum_sessions(&all, &n), 1000);
 }
@@ -198,8 +204,9 @@ static void test_who_counts(void **state)
     }
 }
 
-/* A joining peer asks the farthest peer among the honest ones, and takes no round that they do
- * not confirm. */
+/* A joining peer fetches the model from the peer in the latest round, but not from a peer that is
+ * far ahead of what most sessions announce. If a model claims such a round, it counts as one of the
+ * round that most sessions have reached. */
 static void test_joining(void **state)
 {
     static const uint64_t rounds[] = {700, FAR, 703, 701};
@@ -209,7 +216,7 @@ static void test_joining(void **state)
     assert_int_equal(round_quorum_furthest(&all, 2)->round, 701);
     assert_int_equal(round_quorum_joined(&all, 704), 704);
     assert_int_equal(round_quorum_joined(&all, FAR), 701);
-    said(rounds + 1, 1); /* There is no other peer. */
+    said(rounds + 1, 1); /* There is only one other peer, so its claim is believed. */
     assert_int_equal(round_quorum_furthest(&all, UINT32_MAX)->round, FAR);
     assert_int_equal(round_quorum_joined(&all, FAR), FAR);
     assert_null(round_quorum_furthest(&all, 0));
@@ -220,7 +227,8 @@ static void test_joining(void **state)
 
 /* ---- two peers ---- */
 
-/* The other one is ahead by what there was time for, and that time ends with its first word. */
+/* With a single neighbour, a claim is believed only up to the rounds that the neighbour can have
+ * done while it was not heard. */
 static void test_two_peers(void **state)
 {
     static const uint64_t near[] = {BEAT + 1}, later[] = {FAR};
@@ -228,17 +236,21 @@ static void test_two_peers(void **state)
     struct round_quorum b = {0};
     (void)state;
     said(near, 1);
-    assert_int_equal(shown(&b, NODE_TRAINING, later, 1), FAR); /* We have just joined. */
+    /* The node has done no job yet, so it believes any claim. */
+    assert_int_equal(shown(&b, NODE_TRAINING, later, 1), FAR);
     round_quorum_worked(&b, 3 * JOB_US);
     round_quorum_worked(&b, JOB_US);
     round_quorum_worked(&b, 2 * JOB_US);
     assert_int_equal(b.fastest_us, JOB_US);
     assert_int_equal(shown(&b, NODE_TRAINING, near, 1), BEAT + 1);
-    assert_int_equal(shown(&b, NODE_TRAINING, later, 1), BEAT); /* No time has passed. */
+    /* The neighbour was heard just now, so it cannot be far ahead. */
+    assert_int_equal(shown(&b, NODE_TRAINING, later, 1), BEAT);
     env.now_us += 60 * SECOND;
     assert_int_equal(shown(&b, NODE_TRAINING, later, 1), BEAT);
     assert_int_equal(shown(&b, NODE_TRAINING, near, 1), BEAT + 1);
-    env.now_us += SECOND; /* Room for 800 rounds; then for all of them. */
+    /* In 1 s without a word the neighbour can have done 800 rounds, in 60 s all rounds up to
+     * FAR. */
+    env.now_us += SECOND;
     assert_int_equal(shown(&b, NODE_TRAINING, later, 1), BEAT + lead + 800);
     assert_int_equal(shown(&b, NODE_TRAINING, near, 1), BEAT + 1);
     env.now_us += 60 * SECOND;

@@ -1,8 +1,8 @@
-/* tests/unit/node_run.c -- the run: one text for one meaning, and nothing else accepted. */
+/* tests/unit/node_run.c -- tests of the run description: one text per run, others are refused. */
 #include "tests/unit/node_run_flags.h"
 
-/* A run with every key away from its default, but for three: this mixer knows
- * one policy only, and this optimiser one form and one kind of momentum. */
+/* Returns flags in which every key but three differs from its default. The mixer average allows one
+ * policy only, and the optimiser adamw has only one kind of momentum and one value of nesterov. */
 static struct run_flags rich_flags(void)
 {
     static const char *const flags[][2] = {
@@ -26,7 +26,7 @@ static struct run_flags rich_flags(void)
     for (size_t i = 0; (k = run_key_at(&sgd_keys, i)) != NULL; i++)
         if (strcmp(k->name, "policy") != 0 && strcmp(k->name, "nesterov") != 0
             && strcmp(k->name, "momentum-kind") != 0)
-            assert_string_not_equal(f.value[i], k->fallback); /* All are there. */
+            assert_string_not_equal(f.value[i], k->fallback); /* No key was forgotten. */
     return f;
 }
 
@@ -61,7 +61,7 @@ static void defaults_make_a_good_first_run(void **state)
 static void defaults_may_be_given(void **state)
 {
     /* clang-format off */
-    static const char *const needs[][3] = { /* A key is of some runs only. */
+    static const char *const needs[][3] = { /* A key, the key that it needs, and its value. */
         {"error-feedback", "mixer", "average"}, {"factor-masking", "mixer", "average"},
         {"collective", "mixer", "sma"}, {"centre-momentum", "mixer", "sma"}, {"norm", "model", "resnet:20"},
         {"drift-target", "compress", "auto"}, {"max-pull", "byzantine", "1"}, {"max-pull", "topology", "complete"},
@@ -73,7 +73,7 @@ static void defaults_may_be_given(void **state)
         struct run_flags f = {.trainer = &sgd_keys};
         assert_true(strlen(k->help) > 0);
         if (strcmp(k->name, "rounds") == 0)
-            continue; /* The value 0 means that rounds are not given. */
+            continue; /* The default 0 means that the rounds are not given. */
         set(&f, k->name, k->fallback);
         if (k->kind != RUN_TEXT)
             assert_string_equal(f.value[i], k->fallback);
@@ -87,7 +87,7 @@ static void defaults_may_be_given(void **state)
         char tr[WIRE_RUN_MAX + 1], ts[WIRE_RUN_MAX + 1];
         run_text(&r, tr);
         run_text(&s, ts);
-        assert_string_equal(tr, ts); /* Given or not, the same run. */
+        assert_string_equal(tr, ts); /* A default that is given does not change the run. */
     }
 }
 
@@ -143,8 +143,8 @@ static void text_is_as_documented(void **state)
                               "weight-decay=0.0001\n");
 }
 
-/* The run description has the former names of renamed keys, so that checkpoints, model files and peers of
- * the version before can read it. A description with a present name is refused. */
+/* The run description has the former names of renamed keys, so that peers, checkpoints and files of
+ * the previous version can use it. A description with a present name is refused. */
 static void renamed_keys_keep_their_names_in_the_text(void **state)
 {
     (void)state;
@@ -256,7 +256,7 @@ static void bad_values_name_the_flag(void **state)
 {
     (void)state;
     static const char *const bad[][3] = {
-        /* flag, value, what the sentence must contain */
+        /* Columns: flag, value, text that the error message must contain. */
         {"batch", "0", "found '0', expected a whole number from 1 to 65536"},
         {"batch", "65537", "found '65537'"},
         {"batch", "-1", "found '-1'"},
@@ -440,8 +440,8 @@ static void contradictions_name_both_values(void **state)
 
 /* ---- Texts from strangers. ---- */
 
-/* Refused, or the canonical text of another run; never anything else. Returns
- * whether it was taken. The text is a copy without NUL, for the sanitizers. */
+/* Parses a text, which must be refused, or be the canonical text of a run. Returns whether it was
+ * accepted. The copy has no NUL at its end, so that a sanitizer detects reading too far. */
 static bool is_safe(const char *text, size_t n)
 {
     char *copy = malloc(n > 0 ? n : 1);
@@ -485,11 +485,11 @@ static void truncations_are_refused(void **state)
             assert_false(is_safe(text, i));
         for (size_t i = 1; i < n; i++)
             assert_false(is_safe(text + i, n - i));
-        assert_false(is_safe(text, n + 1)); /* With its NUL. */
+        assert_false(is_safe(text, n + 1)); /* The NUL at the end is included. */
     }
 }
 
-/* A changed byte may make another good run (seed=2): then it is canonical. */
+/* A changed byte may make the text of another valid run (seed=2), which must be canonical. */
 static void mutations_are_refused_or_canonical(void **state)
 {
     (void)state;
@@ -506,7 +506,7 @@ static void mutations_are_refused_or_canonical(void **state)
             text[i] = was;
         }
     }
-    assert_true(taken > 100); /* Digits. */
+    assert_true(taken > 100); /* Many of these have another digit. */
 }
 
 static void other_texts_are_refused(void **state)
@@ -518,7 +518,7 @@ static void other_texts_are_refused(void **state)
     assert_false(is_safe("\n", 1));
     assert_false(is_safe("=", 1));
     assert_false(is_safe("=\n", 2));
-    /* Each line twice, moved to the end, left out. */
+    /* Each line of the text is repeated, moved to the end, or left out. */
     for (size_t at = 0; at < n;) {
         size_t len = (size_t)(strchr(text + at, '\n') - (text + at)) + 1;
         snprintf(changed, sizeof changed, "%s%.*s", text, (int)len, text + at);
@@ -568,7 +568,7 @@ static void other_texts_are_refused(void **state)
     assert_false(is_safe(changed, WIRE_RUN_MAX));
 }
 
-/* A value within its own limit that does not fit in the message is refused with a message. */
+/* All values are within their limits, but together too long for a message: the run is refused. */
 static void a_run_fits_its_message(void **state)
 {
     (void)state;

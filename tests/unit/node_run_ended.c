@@ -1,4 +1,5 @@
-/* tests/unit/node_run_ended.c -- a run that ended without this peer: it says so, and soon. */
+/* tests/unit/node_run_ended.c -- tests of a node whose run has ended without it: it reports that
+ * and ends soon. */
 #include "tests/unit/node_lone_world.h"
 
 #include "peer/node/verdict.h"
@@ -16,7 +17,7 @@ static struct verdict judged(struct lone *w)
 
 /* ---- gathering ---- */
 
-/* Makes a node without other peers that was a member of the run before, or not. */
+/* Returns a node that meets no other peer. was_there: it was a member of this run before. */
 static struct lone *lonely(bool was_there)
 {
     struct lone *w = lone_new(1, LOW_ID, ROUNDS);
@@ -46,7 +47,7 @@ static void test_the_others_do_not_come_back(void **state)
     lone_close(w);
 }
 
-/* A new peer waits without a limit. */
+/* A node that is new in the run waits without a limit. */
 static void test_who_is_new_waits(void **state)
 {
     (void)state;
@@ -59,15 +60,15 @@ static void test_who_is_new_waits(void **state)
 
 /* ---- the consensus phase ---- */
 
-/* A peer that is stopped in the consensus phase continues when all others have finished and
- * gone. It can no longer measure its distance, and does not wait. */
+/* In the consensus phase the only neighbour finishes and leaves. The node can no longer measure its
+ * distance, and ends soon. */
 static void test_all_others_have_finished(void **state)
 {
     (void)state;
     struct lone *w = lone_new(1, LOW_ID, ROUNDS);
     struct lone_actor *a = &w->actor[0];
     w->run.final_drift = 1e-3;
-    a->blind = true; /* The phase continues. */
+    a->blind = true; /* Without sketches the consensus phase continues. */
     lone_open(w);
     while (lone_progress(w).phase < NODE_CONSENSUS)
         lone_run(w, LONE_STEP_US);

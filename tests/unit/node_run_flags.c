@@ -1,5 +1,5 @@
-/* tests/unit/node_run_flags.c -- dependencies between flags: "auto" values, flags that need
- * others, open kinds. */
+/* tests/unit/node_run_flags.c -- tests of dependencies between run flags: "auto" values, flags that
+ * need other flags, and data kinds whose shape only the files determine. */
 #include "tests/unit/node_run_flags.h"
 #include "nn/math/rng.h"
 
@@ -24,7 +24,7 @@ static void autos_are_resolved(void **state)
         struct run_flags f = plain_flags();
         set(&f, "compress", final_of[i][0]);
         assert_string_equal(make(&f).final_compress, codec(final_of[i][1]));
-        set(&f, "final-compress", "auto"); /* Said aloud, it is the same. */
+        set(&f, "final-compress", "auto"); /* An explicit "auto" is equal to the default. */
         struct run r = make(&f);
         assert_string_equal(r.final_compress, codec(final_of[i][1]));
         assert_int_equal(run_check_flags(&r, &f, error), 0);
@@ -35,12 +35,12 @@ static void autos_are_resolved(void **state)
         struct run_flags f = {.trainer = &sgd_keys};
         set(&f, "rounds", warmup_of[i][0]);
         assert_true(made(&f).warmup == strtoull(warmup_of[i][1], NULL, 10));
-        set(&f, "warmup", "77"); /* A number is taken as it is. */
+        set(&f, "warmup", "77"); /* An explicit number is not changed. */
         assert_true(made(&f).warmup == 77);
     }
 }
 
-/* The choices of --mixer are the table's names, in its order. */
+/* The choices of --mixer are the names in mixer_all, in the same order. */
 static void mixers_are_the_tables(void **state)
 {
     (void)state;
@@ -58,7 +58,7 @@ static void mixers_are_the_tables(void **state)
     assert_int_equal(n_choices, n);
 }
 
-/* The word stands for the ladder, which only CHOCO climbs. */
+/* --compress auto chooses among codec levels, which only the mixer CHOCO supports. */
 static void auto_is_of_choco(void **state)
 {
     (void)state;
@@ -79,7 +79,7 @@ static void auto_is_of_choco(void **state)
     assert_memory_equal(&r, &untouched, sizeof r);
 }
 
-/* Unsaid, it is the compressor of a run of CHOCO, and of no other. */
+/* Default codec: "auto" for CHOCO, qsgd:4 for mixers of updates, "none" for all other mixers. */
 static void auto_is_the_default_of_choco(void **state)
 {
     (void)state;
@@ -100,7 +100,7 @@ static void auto_is_the_default_of_choco(void **state)
     }
 }
 
-/* A whole model bears no loss, and goes out in one piece. */
+/* A mixer that sends whole models accepts only none and fp16, and sends no single layers. */
 static void whole_models_are_whole(void **state)
 {
     (void)state;
@@ -122,7 +122,7 @@ static void whole_models_are_whole(void **state)
         }
 }
 
-/* A flag of one mixer is refused with another mixer, also with its default value. */
+/* A flag of one mixer is refused with another mixer, even if its value is the default. */
 static void flags_of_another_mixer_are_refused(void **state)
 {
     (void)state;
@@ -166,7 +166,8 @@ static void flags_of_another_mixer_are_refused(void **state)
     }
 }
 
-/* A codec whose result depends on the whole model cannot send layers early. */
+/* --overlap layer sends a layer before all gradients are known. Settings that need all of them,
+ * such as --clip or --local-steps auto, are refused. */
 static void layers_must_stand_when_they_are_done(void **state)
 {
     static const struct
@@ -211,13 +212,12 @@ static void data_alone_says_nothing_of_the_run(void **state)
     assert_true(run_flags_any(&f));
 }
 
-/* Given, not the text's: what a run has no use for is refused, also where it
- * would say the default; unsaid, it has one spelling. */
+/* A flag that has no effect in a run is refused if it is given, even with its default value. */
 static void useless_flags_are_refused(void **state)
 {
     (void)state;
     static const char *const bad[][4] = {
-        /* flag, value, its key and value that make it useful */
+        /* Columns: flag, value, key and value of the flag that it needs. */
         {"norm", "batch", "model", "resnet:20"},   {"norm", "group", "model", "vgg11:bn"},
         {"beta2", "0.999", "optimiser", "adam"},   {"beta2", "0.9", "optimiser", "adamw"},
         {"drift-target", "1", "compress", "auto"}, {"drift-target", "0.5", "compress", "auto"}};
@@ -231,7 +231,7 @@ static void useless_flags_are_refused(void **state)
         set(&f, bad[i][0], bad[i][1]);
         set(&alone, bad[i][0], bad[i][1]);
         assert_int_equal(run_from_flags(&r, &f, error), -EINVAL);
-        /* "only with a --model that ..." */
+        /* Some messages begin "--norm: only with a --model that ...". */
         assert_true(strncmp(error, flag, 16) == 0 && strstr(error, bad[i][2]) != NULL);
         assert_memory_equal(&r, &untouched, sizeof r);
         assert_int_equal(run_check_flags(&plain, &alone, error), -EINVAL);
@@ -248,19 +248,19 @@ static void useless_flags_are_refused(void **state)
     set(&f, "optimiser", "sgd");
     assert_false(made(&f).nesterov);
     f = plain_flags();
-    set(&f, "model", "vgg11"); /* Without norms. */
+    set(&f, "model", "vgg11"); /* The plain vgg11 has no normalisation layers. */
     set(&f, "norm", "layer");
     assert_int_equal(run_from_flags(&r, &f, error), -EINVAL);
 }
 
-/* A flag that goes with another one that was not given begins no run, but may
- * join one; where the other was given, or there is a mistake, it may not. */
+/* An orphan flag needs another flag that was not given. It cannot start a run, but its peer may
+ * join one. A flag is no orphan if the other flag was given, or if there is another error. */
 static void orphans_may_join(void **state)
 {
     (void)state;
     static const char *const own[][5] = {
-        /* Flag, value, key that it depends on, a value of that key with which it is used, and
-         * one with which it is not. */
+        /* Columns: a flag, its value, the key that it depends on, a value of that key with which
+         * the flag has an effect, and one with which it has none. */
         {"beta2", "0.9", "optimiser", "adam", "sgd"},
         {"norm", "group", "model", "resnet:20", "logreg"},
         {"factor-masking", "true", "mixer", "average", "choco"}};
@@ -273,7 +273,7 @@ static void orphans_may_join(void **state)
         assert_int_equal(run_from_flags(&r, &f, error), -EINVAL);
         assert_true(run_flags_orphan(&f, why));
         assert_string_equal(why, error);
-        /* Joining, it is compared as other flags are. */
+        /* When the peer joins a run, the flag is compared with that run as any other flag. */
         set(&good, own[i][2], own[i][3]);
         set(&good, own[i][0], own[i][1]);
         r = make(&good);
@@ -285,12 +285,12 @@ static void orphans_may_join(void **state)
         assert_true(strncmp(error, want, strlen(want)) == 0);
         snprintf(want, sizeof want, ", and the cluster's run has %s=%s", own[i][2], own[i][4]);
         assert_non_null(strstr(error, want));
-        /* Both given: no run has use for it. */
+        /* With this value no run can use the flag. */
         set(&f, own[i][2], own[i][4]);
         assert_false(run_flags_orphan(&f, why));
     }
     struct run_flags f = plain_flags(), r_flags = plain_flags();
-    set(&f, "drift-target", "0.5"); /* The flag belongs to auto, which is the default. */
+    set(&f, "drift-target", "0.5"); /* This flag needs --compress auto, the default. */
     assert_false(run_flags_orphan(&f, why));
     assert_true(make(&f).drift_target == 0.5);
     set(&r_flags, "compress", "auto");
@@ -299,7 +299,7 @@ static void orphans_may_join(void **state)
     assert_int_equal(run_check_flags(&r, &f, error), -EINVAL);
     assert_string_equal(
         error, "--drift-target 0.5 contradicts the cluster's run, which has drift-target=0.25");
-    set(&f, "policy", "async"); /* These two contradict each other in every run. */
+    set(&f, "policy", "async"); /* These two flags contradict each other in every run. */
     set(&f, "mixer", "average");
     assert_false(run_flags_orphan(&f, why));
 }
@@ -327,7 +327,7 @@ static void only_images_are_augmented(void **state)
     static const char *const data[][2] = {
         {"glyphs", "yes"},         {"mnist:d", "yes"}, {"cifar100", "yes"},
         {"idx/1x32x32/10", "yes"}, {"text/64", ""},    {"csv/64x10/0", ""},
-        {"libsvm/123x2/pm", ""},   {"csv:d", "yes"}}; /* Open: told once it is fixed. */
+        {"libsvm/123x2/pm", ""},   {"csv:d", "yes"}}; /* The shape of csv data is not known yet. */
     for (size_t i = 0; i < sizeof data / sizeof data[0]; i++) {
         struct run_flags f = plain_flags();
         struct run r;
@@ -343,15 +343,15 @@ static void only_images_are_augmented(void **state)
     }
 }
 
-/* --byzantine wants 2 B + 2 neighbours of every peer, lock step, and models. The sentence
- * names graphs that do. */
+/* --byzantine B needs 2 B + 2 neighbours of every peer, lock step, and a mixer of models. The error
+ * message names graphs with enough neighbours. */
 static void tolerance_wants_neighbours(void **state)
 {
     (void)state;
     static const struct
     {
         const char *tolerate, *topology, *peers;
-        const char *why; /* NULL: it is taken. */
+        const char *why; /* Part of the error. NULL: accepted. */
     } rows[] = {{"1", "torus", "16", NULL},
                 {"1", "torus", "9", NULL},
                 {"1", "torus", "8",
@@ -400,12 +400,12 @@ static void tolerance_wants_neighbours(void **state)
     assert_true(r.pull == 1 && r.tolerate == 1);
 }
 
-/* Settings with which the consensus phase cannot use another graph: each by name and reason. */
+/* Settings that allow another graph in the consensus phase, or are refused with a reason. */
 static void last_phase_has_a_graph(void **state)
 {
     static const struct
     {
-        const char *last, *key, *value, *why; /* why NULL: it is taken. */
+        const char *last, *key, *value, *why; /* why: part of the error. NULL: accepted. */
     } rows[] = {{"base:1", "seed", "1", NULL},
                 {"complete", "compress", "topk:0.01", NULL},
                 {"base:1", "compress", "topk:0.01", NULL},
@@ -446,15 +446,15 @@ static void last_phase_has_a_graph(void **state)
     set(&f, "final-topology", "base:2");
     r = make(&f);
     assert_string_equal(run_final_topology(&r), "base:2");
-    assert_string_equal(r.final_compress, "none"); /* Whole models: one pass is enough. */
+    assert_string_equal(r.final_compress, "none"); /* With full models one exact pass is enough. */
 }
 
-/* No peer could know that it is so near: the sentence names what one can. */
+/* No peer can detect a distance below the rounding error. The message names the least value. */
 static void drift_is_no_less_than_rounding(void **state)
 {
     static const struct
     {
-        const char *drift, *topology, *why; /* why NULL: it is taken. */
+        const char *drift, *topology, *why; /* why: part of the error. NULL: accepted. */
     } rows[] = {{"0", "ring", NULL},
                 {"2.1e-7", "ring", NULL},
                 {"2e-7", "ring", "found 2e-07, expected 2.08e-07 or more"},
@@ -474,7 +474,7 @@ static void drift_is_no_less_than_rounding(void **state)
     }
 }
 
-/* Awkward doubles read back as themselves. */
+/* A learning rate is unchanged after it was written into a run description and read back. */
 static void reals_are_exact(void **state)
 {
     (void)state;
@@ -494,7 +494,7 @@ static void reals_are_exact(void **state)
     }
 }
 
-/* Core and trainer share one name space, and there is a place for each. */
+/* No key of the trainer has the name of a core key, and struct run_flags has room for all keys. */
 static void keys_have_one_owner(void **state)
 {
     (void)state;
@@ -511,8 +511,8 @@ static void keys_have_one_owner(void **state)
     assert_null(run_key_at(&sgd_keys, n_own + i));
 }
 
-/* An open kind makes a run that is not fixed yet, and agrees with each run of
- * its fixed ones. */
+/* The data kind "libsvm" is open: only the files determine its shape. A run with an open kind is
+ * not fixed yet. An open kind agrees with every run that has a fixed shape of the same kind. */
 static void open_kinds_agree_with_fixed_ones(void **state)
 {
     (void)state;
@@ -533,7 +533,7 @@ static void open_kinds_agree_with_fixed_ones(void **state)
         assert_int_equal(run_check_flags(&back, &other, error), -EINVAL);
         assert_non_null(strstr(error, "which has data=libsvm/123x2/pm"));
     }
-    /* From a stranger the open kind is refused. */
+    /* An open kind in a run description from another peer is refused. */
     char changed[WIRE_RUN_MAX + 1];
     char *at = strstr(text, "libsvm/123x2/pm");
     assert_non_null(at);
@@ -543,8 +543,8 @@ static void open_kinds_agree_with_fixed_ones(void **state)
     assert_non_null(strstr(error, "fixes no shapes"));
 }
 
-/* Flags that are not given keep the run's values. Another spelling, or an open value, is no
- * difference. */
+/* run_with_flags() keeps the values of the run for flags that are not given. A value in another
+ * spelling, or an open data kind, does not change the run. */
 static void flags_over_a_run(void **state)
 {
     (void)state;
@@ -565,7 +565,7 @@ static void flags_over_a_run(void **state)
     set(&given, "lr", "0.5");
     assert_int_equal(run_with_flags(&made, &r, &given, error), 0);
     assert_true(sgd_values(&made)->lr == 0.5 && made.seed == 77 && made.rounds == r.rounds);
-    set(&given, "mixer", "average"); /* Together they are no run. */
+    set(&given, "mixer", "average"); /* The combination is refused. */
     set(&given, "policy", "async");
     assert_int_equal(run_with_flags(&made, &r, &given, error), -EINVAL);
 }

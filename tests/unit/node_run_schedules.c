@@ -1,13 +1,15 @@
-/* tests/unit/node_run_schedules.c -- the run's keys of momentum and local steps: what goes with what. */
+/* tests/unit/node_run_schedules.c -- tests of run flags for momentum, pairs, learners and local
+ * steps: which combinations are allowed. */
 #include "tests/unit/node_run_flags.h"
 
-/* Settings that exclude quasi-global momentum: each by name and reason. */
+/* Combinations with --momentum-kind qg (quasi-global momentum). The error message gives the
+ * reason. */
 static void momentum_is_of_a_kind(void **state)
 {
     static const struct
     {
         const char *flags[4][2];
-        const char *why; /* NULL: it is taken. */
+        const char *why; /* Part of the error message. NULL: the flags are accepted. */
     } rows[] = {{{{"seed", "1"}}, NULL},
                 {{{"mixer", "dpsgd"}}, NULL},
                 {{{"mixer", "dpsgd"}, {"topology", "base:1"}}, NULL},
@@ -41,13 +43,14 @@ static void momentum_is_of_a_kind(void **state)
     }
 }
 
-/* Pairs that take their mean: a graph of pairs, and no other step. */
+/* The mixer gossip takes the mean of two models. It needs a topology of pairs, and no --gamma other
+ * than 1. */
 static void pairs_want_pairs(void **state)
 {
     static const struct
     {
         const char *flags[3][2];
-        const char *why; /* NULL: it is taken. */
+        const char *why; /* Part of the error message. NULL: the flags are accepted. */
     } rows[] = {{{{"seed", "1"}}, NULL},
                 {{{"topology", "matching:3"}}, NULL},
                 {{{"topology", "rotation:2"}, {"compress", "fp16"}}, NULL},
@@ -77,13 +80,14 @@ static void pairs_want_pairs(void **state)
     }
 }
 
-/* Several learners in a process: with any mixer, and with what cannot be, by name and reason. */
+/* Combinations with several learners in one process (--learners). The error message gives the
+ * reason. */
 static void learners_are_several(void **state)
 {
     static const struct
     {
         const char *flags[4][2];
-        const char *why; /* NULL: it is taken. */
+        const char *why; /* Part of the error message. NULL: the flags are accepted. */
     } rows[] = {
         {{{"learners", "4"}}, NULL},
         {{{"learners", "64"}, {"mixer", "sma"}, {"learner-momentum", "0"}}, NULL},
@@ -118,12 +122,14 @@ static void learners_are_several(void **state)
     }
 }
 
-/* Rounds of one step come first: what goes with that, and how many steps there are. */
+/* With --post-local N the first N rounds have one local step each. Tests the combinations that are
+ * allowed, and the number of local steps. */
 static void post_local_has_steps(void **state)
 {
     static const struct
     {
-        const char *post, *steps, *rounds, *why; /* why NULL: it is taken. */
+        /* why: part of the error message. NULL: the flags are accepted. */
+        const char *post, *steps, *rounds, *why;
     } rows[] = {{"10", "4", "100", NULL},
                 {"0", "4", "100", NULL},
                 {"99", "2", "100", NULL},

@@ -1,4 +1,5 @@
-/* tests/unit/node_schedule.c -- the rules of phases, lock step and the run's end, row by row. */
+/* tests/unit/node_schedule.c -- tests of peer/node/schedule.h: phases, lock step and the end of a
+ * run. */
 #include "peer/node/schedule.h"
 
 #include <math.h>
@@ -11,7 +12,8 @@
 
 enum { SECOND = 1000 * 1000, LIMIT = 10 * SECOND };
 
-/* Shorthands for an edge: in step, its exchange ready, waited for, and so on. */
+/* Shorthands for a neighbour: in the given step, with a complete exchange, with a hop count of the
+ * consensus phase, and with a lost session. */
 static struct schedule_edge at(uint64_t beat)
 {
     return (struct schedule_edge){.open = true, .made = true, .beat = beat};
@@ -36,7 +38,7 @@ static struct schedule_edge lost(int64_t us)
     return (struct schedule_edge){.lost_us = us};
 }
 
-/* Eight peers on a ring, ten rounds of a hundred done. */
+/* View of a peer in a ring of eight peers, after 10 of 100 rounds. */
 static struct schedule_view training(const struct schedule_edge *edge)
 {
     return (struct schedule_view){.phase = NODE_TRAINING,
@@ -84,8 +86,9 @@ static void test_lock_step_waits_for_the_slower(void **state)
         {9, SCHEDULE_WAIT},
         {10, SCHEDULE_TRAIN},
         {11, SCHEDULE_TRAIN},
-        {34, SCHEDULE_TRAIN} /* LEAD is 2 x 4 hops and 16: nothing is claimed yet. */
-    };
+        /* A neighbour that is 24 steps ahead (the lead: 2 x 4 hops + 16) does not make this peer
+         * skip rounds. */
+        {34, SCHEDULE_TRAIN}};
     (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         struct schedule_edge e[2] = {ready(row[i].beat), ready(10)};
@@ -95,7 +98,8 @@ static void test_lock_step_waits_for_the_slower(void **state)
     }
 }
 
-/* Even where both deltas are there: the one ahead waits, and only it. */
+/* Two neighbours are two steps apart. The one ahead waits and the one behind continues, even if
+ * both deltas of the exchange have arrived. */
 static void test_a_skew_is_corrected_once(void **state)
 {
     struct schedule_edge ahead[2] = {ready(10), ready(12)}, behind[2] = {ready(12), ready(10)};
@@ -114,20 +118,23 @@ static void test_beats_are_claimed_beyond_the_lead(void **state)
     (void)state;
     assert_int_equal(schedule_lead(&v), 24);
     assert_int_equal(schedule_next(&v).claim, 35);
-    w.beat = w.round = 35; /* The other peer continues meanwhile. */
+    /* The neighbour is behind by more than the lead. It will skip rounds, so this peer does not
+     * wait for it. */
+    w.beat = w.round = 35;
     expect(&w, SCHEDULE_TRAIN, "far ahead");
     v.lock_step = false, v.staleness = 0;
     assert_int_equal(schedule_next(&v).claim, 0);
     v.lock_step = true, v.staleness = 1;
-    /* The last announcement of a lost neighbour may belong to the end of another run. */
+    /* The neighbour has lost its session. Its last announced step may be from the end of another
+     * run, so this peer does not skip rounds because of it. */
     e[0].open = false;
     assert_int_equal(schedule_next(&v).claim, 0);
     v.reach = 1000;
     assert_int_equal(schedule_lead(&v), 64 + 16);
 }
 
-/* Stale synchronous: a peer continues until a neighbour is `staleness` rounds behind, in
- * training only. */
+/* Stale synchronous policy: in training, a peer waits when a neighbour is `staleness` rounds
+ * behind. */
 static void test_stale_synchronous_waits_at_its_bound(void **state)
 {
     struct schedule_edge e[2] = {at(7), at(12)};
@@ -145,16 +152,19 @@ static void test_stale_synchronous_waits_at_its_bound(void **state)
     e[0].open = false;
     expect(&v, SCHEDULE_TRAIN, "it is gone");
     e[0].open = true;
-    e[1].beat = 90; /* The neighbour was away for long: it claims no rounds that it has not done. */
+    /* Neighbour 0 is now 84 rounds behind. Without lock step it does not skip rounds, so it cannot
+     * catch up at once. */
+    e[1].beat = 90;
     v.beat = v.round = 90;
-    expect(&v, SCHEDULE_WAIT, "far behind"); /* The bound holds again. */
+    expect(&v, SCHEDULE_WAIT, "far behind"); /* The limit on staleness still applies. */
     assert_int_equal(schedule_next(&v).claim, 0);
 }
 
 static void test_nobody_waits_for_who_is_excused(void **state)
 {
     (void)state;
-    for (int k = 0; k < 9; k++) { /* In rows 7 and 8 the neighbour reports progress of its job. */
+    /* In rows 7 and 8 the neighbour reports that a long job makes progress. */
+    for (int k = 0; k < 9; k++) {
         struct schedule_edge e[2] = {at(9), at(10)};
         struct schedule_view v = training(e);
         e[0].busy_us = k == 1 ? LIMIT : k == 2 ? LIMIT + 1 : k >= 7;
@@ -169,8 +179,8 @@ static void test_nobody_waits_for_who_is_excused(void **state)
     }
 }
 
-/* A peer in lock step without neighbours keeps the usual pace, and does not run as fast as it
- * can. */
+/* In lock step a peer without usable neighbours keeps its usual time per round, instead of running
+ * as fast as it can. */
 static void test_who_is_alone_keeps_the_pace(void **state)
 {
     (void)state;
@@ -184,11 +194,11 @@ static void test_who_is_alone_keeps_the_pace(void **state)
             e[1] = at(10);
         e[1].flapping = k == 1;
         e[1].busy_us = k == 2 ? LIMIT + 1 : 0;
-        if (k == 3) /* The neighbour was away and has not claimed our step yet. */
+        if (k == 3) /* The neighbour was away. It is behind by more than the lead. */
             v.beat = v.round = 35, e[1] = at(10);
         if (k == 4)
             e[1] = at(10);
-        if (k == 5) /* The last that it may be behind, and we wait for it in the end. */
+        if (k == 5) /* The neighbour is behind by exactly the lead, so this peer waits for it. */
             v.beat = v.round = 34, e[1] = at(10);
         if (k == 6)
             v.lock_step = false, v.staleness = 0;
@@ -204,7 +214,7 @@ static void test_who_is_alone_keeps_the_pace(void **state)
     }
 }
 
-/* The pace is learned from rounds with neighbours, and not while rounds are caught up. */
+/* A peer learns its usual time per round only in step with neighbours, not while it catches up. */
 static void test_in_step(void **state)
 {
     static const struct
@@ -225,7 +235,8 @@ static void test_in_step(void **state)
     }
 }
 
-/* A joining neighbour is waited for at the start of a run, not in its middle. */
+/* The node waits for a neighbour that joins at the start of a run, but not for one that joins
+ * later. */
 static void test_who_gathers(void **state)
 {
     struct schedule_edge e[2] = {at(4), at(10)};
@@ -314,8 +325,8 @@ static void test_training_ends(void **state)
     expect(&v, SCHEDULE_SETTLE, "after the last round");
 }
 
-/* The phase ends when the announcements that all models are under the target have arrived from
- * all around. */
+/* The hop count (`settled`) of a peer is the number of hops within which all members are known to
+ * be under the target. The consensus phase ends when it exceeds the eccentricity of the peer. */
 static void test_settled_by_hops(void **state)
 {
     static const struct
@@ -332,12 +343,12 @@ static void test_settled_by_hops(void **state)
         v.distance = row[i].distance;
         assert_int_equal(schedule_settled(&v), row[i].settled);
         assert_int_equal(schedule_next(&v).drain, row[i].over);
-        v.trained = false; /* A peer still trains, so nothing is settled. */
+        v.trained = false; /* While a peer still trains, the hop count is 0. */
         assert_int_equal(schedule_settled(&v), 0);
     }
 }
 
-/* A hung neighbour does not say how far the announcement has come. */
+/* The hop count of a neighbour whose worker hangs is ignored. */
 static void test_settled_without_the_stuck(void **state)
 {
     struct schedule_edge e[2] = {settled(150, 0), settled(150, 3)};
@@ -349,7 +360,8 @@ static void test_settled_without_the_stuck(void **state)
     assert_int_equal(schedule_settled(&v), 4);
 }
 
-/* An exchange of before the moment at which we were near may part us: no word until it is done. */
+/* An exchange that began before this peer came under the target (`old`) may move the model away
+ * from the mean again. The hop count is therefore 0 until that exchange is done. */
 static void test_settled_after_what_is_old(void **state)
 {
     struct schedule_edge e[2] = {settled(150, 5), settled(150, 5)};
@@ -360,7 +372,8 @@ static void test_settled_after_what_is_old(void **state)
     e[0].old = true;
     assert_int_equal(schedule_settled(&v), 0);
     assert_false(schedule_next(&v).drain);
-    e[0].busy_us = LIMIT + 1; /* Waiting for it would never end. */
+    /* If the worker of that neighbour hangs, this peer does not wait for the exchange. */
+    e[0].busy_us = LIMIT + 1;
     assert_int_equal(schedule_settled(&v), 6);
 }
 
@@ -376,7 +389,9 @@ static void test_a_missing_edge_holds_the_end(void **state)
     v.distance = 1;
     expect(&v, SCHEDULE_MIX, "there is something to do");
     v.distance = 0;
-    e[1].lost_us++; /* Given up: but now the way around counts. */
+    /* The edge is missing for longer than SCHEDULE_LOST_US and is given up. The way around the ring
+     * is longer, so more hops than the eccentricity must be under the target. */
+    e[1].lost_us++;
     assert_int_equal(schedule_settled(&v), 6);
     assert_false(schedule_next(&v).drain);
     e[0].settled = 8;
@@ -386,7 +401,8 @@ static void test_a_missing_edge_holds_the_end(void **state)
     assert_true(schedule_next(&v).drain);
 }
 
-/* A session that is back within a second was never away: its last word stands. */
+/* A session that returns within SCHEDULE_BRIEF_US does not count as lost. The last hop count of
+ * that neighbour remains valid. */
 static void test_a_brief_loss_is_none(void **state)
 {
     struct schedule_edge e[2] = {settled(150, 5), lost(SCHEDULE_BRIEF_US)};
@@ -413,7 +429,7 @@ static void test_draining_finishes_what_is_half_done(void **state)
     expect(&v, SCHEDULE_MIX, "to be committed");
     e[0] = e[1] = (struct schedule_edge){.open = true, .beat = 150};
     expect(&v, SCHEDULE_LAST, "drained");
-    e[0] = at(149); /* A hung worker delays no peer. */
+    e[0] = at(149); /* A neighbour whose worker hangs does not delay the end. */
     e[0].busy_us = LIMIT + 1;
     expect(&v, SCHEDULE_LAST, "drained but for one that hangs");
 }
@@ -432,13 +448,14 @@ static void test_the_end_without_progress(void **state)
     v.diverged = true;
     assert_true(schedule_next(&v).late);
     v.diverged = false;
-    v.target = 0; /* No consensus phase was asked for: only what is ready is done. */
+    v.target = 0; /* Without a consensus phase only the exchanges that are complete are applied. */
     expect(&v, SCHEDULE_MIX, "ready still");
     assert_true(schedule_next(&v).drain);
     assert_false(schedule_next(&v).late);
 }
 
-/* Only neighbours with final models or hung workers are left. */
+/* A peer whose neighbours have all finished, or that has none, ends its consensus phase. It waits
+ * for a neighbour whose session is lost. */
 static void test_nobody_is_left_to_mix_with(void **state)
 {
     struct schedule_edge e[2] = {{.done = true}, {.done = true}};
@@ -453,8 +470,8 @@ static void test_nobody_is_left_to_mix_with(void **state)
     expect(&v, SCHEDULE_LAST, "alone");
 }
 
-/* In lock step a peer that is behind continues with empty steps; otherwise both would wait
- * without end. */
+/* In lock step a peer continues if a neighbour is ahead, even without a delta to apply. Otherwise
+ * both would wait forever. */
 static void test_the_last_phase_in_lock_step(void **state)
 {
     struct schedule_edge e[2] = {at(152), at(150)};
@@ -469,7 +486,7 @@ static void test_the_last_phase_in_lock_step(void **state)
     expect(&v, SCHEDULE_WAIT, "no delta is made any more");
 }
 
-/* If the graph changes by round, an edge without a turn makes no delta. */
+/* The graph changes by round. An edge that is not used in this round (`idle`) makes no delta. */
 static void test_whose_turn_it_is_not(void **state)
 {
     struct schedule_edge e[2] = {at(150), at(150)};
@@ -487,7 +504,8 @@ static void test_whose_turn_it_is_not(void **state)
     expect(&v, SCHEDULE_WAIT, "our last exchange comes without that");
 }
 
-/* ... whether a neighbour's end is known at a beat, or a moment later, decides nothing. */
+/* A neighbour finishes at a step that this peer has not reached yet (`ends_later`). Its last hop
+ * count remains valid until that step, so the arrival time of the message does not matter. */
 static void test_who_ends_later(void **state)
 {
     struct schedule_edge e[2] = {settled(150, 2), settled(150, 7)};

@@ -1,9 +1,11 @@
-/* tests/unit/node_sessions.c -- the machine of sessions by itself: crossed ones, dialling, runs. */
+/* tests/unit/node_sessions.c -- tests of the session layer (peer/node/sessions.h) without the rest
+ * of the node: crossed sessions, duplicate identities, dialling, runs. */
 #include "node_sessions_rig.h"
 
 /* ---- two sessions with one process ---- */
 
-/* Both ends keep the one that the smaller id dialled, whichever came first. */
+/* Two peers dial each other at the same time. Both ends keep the session that the peer with the
+ * smaller id dialled, whichever came up first. */
 static void test_crossed_sessions(void **state)
 {
     (void)state;
@@ -15,7 +17,7 @@ static void test_crossed_sessions(void **state)
         hello(first, 1);
         const struct link *second = up(who, !first_is_ours);
         hello(second, 1);
-        bool keep_ours = who == HIGH; /* Then the node has the smaller identity. */
+        bool keep_ours = who == HIGH; /* True if the node has the smaller id. */
         const struct link *kept = first_is_ours == keep_ours ? first : second;
         assert_true(first->doomed != second->doomed);
         assert_false(kept->doomed);
@@ -25,8 +27,8 @@ static void test_crossed_sessions(void **state)
     }
 }
 
-/* A peer that dials again has lost the first session, whether or not the node has noticed. A
- * peer that the node dialled is not greeted again while that session lives. */
+/* A peer that dials a second time has lost its first session, so the second one replaces it. A
+ * second session that the node itself dialled is hung up, unless the first one is silent. */
 static void test_second_session(void **state)
 {
     (void)state;
@@ -34,7 +36,8 @@ static void test_second_session(void **state)
         begin();
         bool dialled = k >= 2, silent = k % 2 == 1;
         const struct link *first = up(LOW, dialled);
-        if (!dialled) /* Its HELLO may still be on the way. */
+        /* In a session that the node dialled, the HELLO of the peer may still be on its way. */
+        if (!dialled)
             hello(first, 1);
         step_at(rig.env.now_us + SILENT_US - !silent);
         uint32_t n_sends = rig.fx.n_sends;
@@ -61,8 +64,9 @@ static void hello_of(const struct link *l, uint64_t boot, uint64_t incarnation)
     sessions_hello(&rig.s, l, &h);
 }
 
-/* The newer process has the session, and the other one is told each time. If it speaks again
- * after that, it is not a restart: the node reports it, once. */
+/* Two processes use one identity. The node keeps the session of the process with the higher
+ * incarnation, and sends its record to the other process at each attempt. If both processes then
+ * raise their incarnations in turn, the node reports the duplicate once. */
 static void test_two_processes_of_one_identity(void **state)
 {
     struct wire_message m;
@@ -90,7 +94,8 @@ static void test_two_processes_of_one_identity(void **state)
     end();
 }
 
-/* Makes the answer of another process with the node's identity and this age. */
+/* Returns the record of another process with the node's identity, which has received the node's
+ * record. `age_ms` is the age of that process. */
 static struct record answer(uint64_t age_ms)
 {
     struct record r = record(OURS, 99);
@@ -100,8 +105,9 @@ static struct record answer(uint64_t age_ms)
     return r;
 }
 
-/* The younger of two duplicates ends at once; it tells the other and does not leave in its name.
- * The older one reports it, at most once a minute, and continues. */
+/* Another process has the node's identity. If the node started later, it ends at once: it sends its
+ * answer to the other process, but does not leave the cluster in the name of both. If the node
+ * started earlier, it reports the duplicate at most once a minute, and continues. */
 static void test_a_clone_of_us(void **state)
 {
     struct wire_message m;
@@ -140,13 +146,17 @@ static void test_a_clone_of_us(void **state)
     }
 }
 
-/* A clone that calls others, and not us: they tell us of it and end our session for its. So do
- * they of our former life, but then they end no session that was well. */
+/* Another process with the node's identity connects to other peers only. Such a peer sends the node
+ * a record of that process, and closes its session with the node. The node reports a duplicate if
+ * both happen within a second, on a session older than SILENT_US. A record that the node itself
+ * made is no evidence. */
 static void test_a_clone_elsewhere(void **state)
 {
     static const struct
     {
-        int64_t up_us, then_us; /* The session's age, and from the word to its end. */
+        /* Age of the session when the record arrives, and time from the record to the end of the
+         * session, in microseconds. */
+        int64_t up_us, then_us;
         uint64_t boot;
         bool said;
     } cases[] = {{60 * SECOND, 0, 99, true},
@@ -178,8 +188,9 @@ static void test_a_clone_elsewhere(void **state)
     }
 }
 
-/* However a restart comes: a former life, whatever its clock said and whatever it raised its own
- * record above, is no clone, for it cannot have heard us. */
+/* Records of former processes of this peer arrive late, with any clock and any incarnation. They
+ * are not reported as duplicates, because a former process cannot have received the record of the
+ * present one. */
 static void test_no_clone_in_a_restart(void **state)
 {
     (void)state;
@@ -190,11 +201,11 @@ static void test_no_clone_in_a_restart(void **state)
         struct record r = record(OURS, 99);
         struct wire_members told = {.n_records = 1, .records = &r};
         step_at(rig.env.now_us + delay_ms * 1000);
-        for (uint64_t k = 0; k < 6; k++) { /* Its announcements, and those of its former process. */
+        for (uint64_t k = 0; k < 6; k++) { /* Records of two former processes of this peer. */
             r.boot = 99 + k / 3;
             r.over = k % 3 * 50;
             r.age_ms = (uint64_t)delay_ms * k;
-            r.incarnation += k * 3600 * 1000; /* Its clock was hours ahead. */
+            r.incarnation += k * 3600 * 1000; /* The clock of the former process was hours ahead. */
             sessions_members(&rig.s, l, &told);
             assert_true(members_self(rig.env.members)->incarnation > r.incarnation);
         }
@@ -210,7 +221,8 @@ static void say_own(const struct link *l, const struct record *r)
     sessions_hello(&rig.s, l, &h);
 }
 
-/* Two processes with one identity that know no other peer: each meets the other as itself. */
+/* Two processes with one identity know no other peer and connect to each other. Each of them sees a
+ * session with its own id. */
 static void test_alone_with_a_clone(void **state)
 {
     struct wire_message m;
@@ -222,12 +234,14 @@ static void test_alone_with_a_clone(void **state)
         assert_true(sent(l->number, WIRE_HELLO, &m));
         r.boot = 99;
         r.incarnation--;
-        say_own(l, &r); /* Their clock is behind, so they answer first. */
+        /* The incarnation of the other process is lower, so that process answers first. */
+        say_own(l, &r);
         step_at(rig.env.now_us);
         r = answer(younger ? 30 * 1000 : 0);
         step_at(rig.env.now_us + 10 * SECOND);
         say_own(l, &r);
-        if (!younger) { /* Our age was not known before; now it is. */
+        /* A second answer of the younger process is not reported again within a minute. */
+        if (!younger) {
             assert_int_equal(rig.fx.n_notes, 1);
             step_at(rig.env.now_us + 10 * SECOND);
             r = answer(1000);
@@ -245,7 +259,8 @@ static void test_alone_with_a_clone(void **state)
     }
 }
 
-/* A bootstrap list may have our own address. */
+/* The bootstrap list contains the node's own address. Both ends of the session are closed, without
+ * a message. */
 static void test_alone_with_ourselves(void **state)
 {
     (void)state;
@@ -271,7 +286,8 @@ static void resolved(const char *address)
     sessions_resolved(&rig.s, &ev);
 }
 
-/* Lets time go on until the bootstrap name is asked for; how long that took. */
+/* Advances the time until the bootstrap name is resolved. Returns the time that passed, in
+ * microseconds. */
 static int64_t until_resolve(void)
 {
     int64_t begun = rig.env.now_us;
@@ -290,7 +306,9 @@ static void test_names_are_resolved_for_ever(void **state)
     (void)until_resolve();
     const struct link *l = up(HIGH, false);
     hello(l, 1);
-    for (int k = 0; k < 3; k++) { /* In company, slowly; to an address of then. */
+    /* While a member is connected, the name is resolved at a low rate. Each time the node dials the
+     * address that it resolves to now. */
+    for (int k = 0; k < 3; k++) {
         char address[WIRE_ADDRESS_MAX];
         snprintf(address, sizeof address, "10.1.0.%d:7100", k);
         resolved(address);
@@ -301,7 +319,7 @@ static void test_names_are_resolved_for_ever(void **state)
         assert_in_range(until_resolve(), SEED_US * 4 / 5, SEED_US * 6 / 5 + TICK_US);
         sessions_heard(&rig.s, l->number);
     }
-    /* The name resolves to no address: it is resolved again soon, with one message. */
+    /* The name resolves to no address: it is resolved again soon. The node reports that once. */
     resolved(NULL);
     assert_int_equal(rig.fx.n_notes, 1);
     assert_in_range(until_resolve(), SEED_ALONE_US * 4 / 5, SEED_ALONE_US * 6 / 5 + TICK_US);
@@ -310,7 +328,8 @@ static void test_names_are_resolved_for_ever(void **state)
     end();
 }
 
-/* Calls until a dial goes out; how long that took. */
+/* Calls sessions_call() repeatedly until the node dials. Returns the time that passed, in
+ * microseconds. */
 static int64_t until_dial(uint8_t who, int64_t lost_us)
 {
     uint8_t id[WIRE_ID_BYTES] = {who};
@@ -337,7 +356,8 @@ static void test_back_off(void **state)
     begin();
     assert_int_equal(sessions_want(&rig.s, high), 0);
     assert_int_equal(sessions_want(&rig.s, low), 0);
-    assert_int_equal(until_dial(HIGH, rig.env.now_us), 0); /* The smaller id dials at once. */
+    /* The peer with the smaller id dials at once. */
+    assert_int_equal(until_dial(HIGH, rig.env.now_us), 0);
     fail_dial();
     for (int64_t us = REDIAL_MIN_US; us < 4 * REDIAL_MAX_US; us *= 2) {
         int64_t most = us < REDIAL_MAX_US ? us : REDIAL_MAX_US;
@@ -353,7 +373,8 @@ static void test_back_off(void **state)
     end();
 }
 
-/* A member that was just lost is called every 0.5 s for a while, and then less often. */
+/* A member whose session was just lost is dialled about every 0.5 s for RECENT_US, and then less
+ * often. */
 static void test_a_restart_is_found_soon(void **state)
 {
     (void)state;
@@ -379,7 +400,8 @@ static void test_a_restart_is_found_soon(void **state)
     end();
 }
 
-/* How a session ended says when it is wanted again. */
+/* The delay before the next dial depends on the former session: none if an edge had opened on it,
+ * REDIAL_MIN_US if not, and REDIAL_MAX_US after a protocol violation. */
 static void test_calling_again(void **state)
 {
     (void)state;
@@ -404,8 +426,9 @@ static void test_calling_again(void **state)
     }
 }
 
-/* A machine that lost its identity is reached at its old one's address, again and again:
- * each time as good as a refusal. */
+/* The node dials the address of member HIGH, and a peer with another id answers, for example
+ * because a machine lost its key. That counts as a failed dial, so the node waits before it dials
+ * again. */
 static void test_somebody_else_at_the_address(void **state)
 {
     (void)state;
@@ -449,8 +472,8 @@ static void test_runs(void **state)
     }
 }
 
-/* The node's HELLO came first and made it a member: if it leaves because of the other run, it
- * must say so to these peers, too. */
+/* The peer has received the node's HELLO and counts the node as a member. If the node leaves
+ * because the runs contradict each other, it must send its LEFT record to this peer too. */
 static void test_leaving_over_the_first_word(void **state)
 {
     struct wire_message m;
@@ -465,7 +488,8 @@ static void test_leaving_over_the_first_word(void **state)
     end();
 }
 
-/* A member with another run is no longer a member at once, until it has the same run. */
+/* A member that announces another run is no longer a member. It is a member again when it announces
+ * the same run. */
 static void test_refused_is_no_member(void **state)
 {
     (void)state;
@@ -489,8 +513,8 @@ static void test_refused_is_no_member(void **state)
     end();
 }
 
-/* A run that other members share is not given up for a contradicting proposal. It is given up
- * for a run that has begun, or if no other member shares it. */
+/* The node keeps a run that other members share, and refuses a peer with a contradicting run. It
+ * gives up its run if no other member shares it, or if the other run has begun. */
 static void test_contradiction_in_company(void **state)
 {
     (void)state;
@@ -528,7 +552,8 @@ static void test_leaving_and_finishing_are_said(void **state)
     rig.standing.finished = true;
     sessions_say_finished_all(&rig.s);
     assert_true(sent(l->number, WIRE_PING, &m) && m.ping.finished);
-    sessions_ping(&rig.s, l, &m.ping); /* The member is heard. */
+    /* The same message comes from the peer, so the peer counts as finished. */
+    sessions_ping(&rig.s, l, &m.ping);
     assert_true(l->finished && rig.n_finished == 1);
     step_at(rig.env.now_us);
     sessions_leave(&rig.s);

@@ -1,18 +1,19 @@
-/* tests/unit/node_statistics_aggregation.c -- before there is a run: what members say of their data is gathered, passed on
- * and pooled; what cannot be is refused, and changes nothing.
- */
+/* tests/unit/node_statistics_aggregation.c -- tests of peer/node/statistics_aggregation.h: before
+ * there is a run, members send and relay statistics of their data, and one of them makes the run of
+ * these. Invalid statistics are refused. */
 #include "tests/unit/node_lone_world.h"
 
 enum { LOW_ID = 0x10, ACTORS = 3, BAD = 0xee, UNLIKE = 'x' };
 
-/* The statistics of this test are one byte, and the run's seed shows which were pooled. */
+/* Replaces the trainer. The statistics of a member are one byte, and the seed of the run depends on
+ * all statistics that were used. */
 struct toy
 {
     struct node_pool pool;
     const struct run *run;
     uint8_t own[1];
     uint32_t n_pools;
-    char parts[100]; /* "peer-0=a peer-1=b " */
+    char parts[100]; /* Statistics that were used, such as "peer-0=a peer-1=b ". */
     bool fails;
 };
 
@@ -47,8 +48,9 @@ static int toy_pool(void *self, const struct node_part *part, size_t n, struct r
 
 static struct toy toy;
 
-/* A node that fixes its run by what `min_peers` members have said, and sessions with actors that have no
- * run. Its name is before theirs in the order of members, or behind. */
+/* Returns a node that makes the run as soon as `min_peers` members have sent statistics, and actors
+ * without a run. In the order of members the name of the node comes before those of the actors
+ * (peer-1 to peer-3), or after them. */
 static struct lone *begin(const char *name, uint32_t min_peers)
 {
     struct lone *w = lone_new(ACTORS, LOW_ID, 10);
@@ -72,7 +74,8 @@ static struct lone *begin(const char *name, uint32_t min_peers)
     return w;
 }
 
-/* Passes on a message of `who` by `teller`. */
+/* The actor `teller` sends the statistics of the actor `who` to the node. founds: `who` may make
+ * the run. */
 static void tell(struct lone *w, uint32_t teller, uint32_t who, uint8_t byte, bool founds)
 {
     static uint8_t msg[WIRE_MOMENTS_MAX + 128];
@@ -88,7 +91,7 @@ static bool has_run(const struct lone *w)
     return node_run(w->node) != NULL;
 }
 
-/* Runs for this time, with heartbeats from all actors. */
+/* Advances the time by `us`. All actors send a heartbeat each second. */
 static void run_for(struct lone *w, int64_t us)
 {
     for (int64_t t = 0; t < us && !w->over; t += SECOND) {
@@ -116,7 +119,7 @@ static void test_pools(void **state)
         assert_true(has_run(w) && toy.n_pools == 1);
         assert_string_equal(toy.parts, "peer-0=o peer-1=a peer-2=b ");
         assert_true(w->actor[2].n_hello
-                    > n_hello); /* All are sent the message, although they have sent none. */
+                    > n_hello); /* Actor 2 is sent the run, although it has sent no statistics. */
         assert_true(i == 0 || node_run(w->node)->seed == seed);
         seed = node_run(w->node)->seed;
         run_for(w, 2 * SECOND);
@@ -125,7 +128,7 @@ static void test_pools(void **state)
     }
 }
 
-/* One member is enough, where --min-peers is 1: no wait. */
+/* With --min-peers 1 the node makes the run of its own statistics, without waiting. */
 static void test_alone(void **state)
 {
     (void)state;
@@ -135,8 +138,8 @@ static void test_alone(void **state)
     lone_close(w);
 }
 
-/* A message is passed on once to the members that do not know it; not back, and not to its
- * origin. */
+/* A node relays statistics once to each member that does not know them, but not to the member that
+ * sent them or that they describe. */
 static void test_passed_on(void **state)
 {
     (void)state;
@@ -148,11 +151,12 @@ static void test_passed_on(void **state)
     tell(w, 0, 1, 'b', false);
     tell(w, 2, 1, 'b', false);
     run_for(w, 3 * SECOND);
-    assert_int_equal(w->actor[0].n_moments, 1); /* This member said it itself. */
-    assert_int_equal(w->actor[1].n_moments, 1); /* This member has sent it. */
-    assert_int_equal(w->actor[2].n_moments, 2); /* The message was a moment too late. */
+    assert_int_equal(w->actor[0].n_moments, 1); /* Actor 0 has sent these statistics to the node. */
+    assert_int_equal(w->actor[1].n_moments, 1); /* Actor 1 is the origin of these statistics. */
+    /* Actor 2 sent the same statistics only after the node had sent them to it. */
+    assert_int_equal(w->actor[2].n_moments, 2);
     assert_true(memcmp(w->actor[2].moments_of.id, w->actor[1].id, WIRE_ID_BYTES) == 0);
-    /* A new session gets all messages. */
+    /* A new session is sent all statistics. */
     lone_disconnect(w, w->actor[0].link, true);
     w->actor[0].n_moments = 0;
     lone_hello_of(w, 0, lone_connect(w, 0, false, 0), NULL);
@@ -168,7 +172,7 @@ static void test_hostile(void **state)
     struct lone *w = begin("peer-0", 2);
     struct wire_moments m = {.record = w->actor[1].record, .payload = {&byte, 1}};
     int link = w->actor[0].link;
-    lone_says(w, 0, out, wire_put_moments(out, sizeof out, &m)); /* Not signed. */
+    lone_says(w, 0, out, wire_put_moments(out, sizeof out, &m)); /* The signature is missing. */
     assert_true(w->link[link].violation);
     assert_int_equal(lone_said(w, "broke the protocol: forged moments"), 1);
     link = w->actor[1].link;
@@ -177,12 +181,14 @@ static void test_hostile(void **state)
     assert_int_equal(lone_said(w, "broke the protocol: moments of a toy that are bad"), 1);
     run_for(w, 2 * SECOND);
     assert_false(has_run(w));
-    /* The node's own message. Neither of these two was passed on. */
+    /* Actor 2 has got the statistics of the node only. Neither of the two invalid messages was
+     * relayed. */
     assert_int_equal(w->actor[2].n_moments, 1);
     lone_close(w);
 }
 
-/* Messages of a former process, and second messages of a process, do not count. */
+/* Statistics of a former process of a member do not count. Of the present process only the first
+ * statistics count. */
 static void test_first_word(void **state)
 {
     (void)state;
@@ -204,7 +210,7 @@ static void test_first_word(void **state)
     lone_close(w);
 }
 
-/* A restarted peer may have other files, so that it must send its statistics again. */
+/* A restarted member may have other data files, so its former statistics no longer count. */
 static void test_begins_again(void **state)
 {
     (void)state;
@@ -223,7 +229,8 @@ static void test_begins_again(void **state)
     lone_close(w);
 }
 
-/* Behind another that founds, in the order of members: that one fixes the run. */
+/* Actor 0 comes before the node in the order of members and may make the run, so the node waits for
+ * its run. */
 static void test_not_the_first(void **state)
 {
     (void)state;
@@ -241,7 +248,8 @@ static void test_not_the_first(void **state)
     lone_close(w);
 }
 
-/* The founder is gone: the next one fixes the run. */
+/* The member that should make the run leaves: the next one in the order of members that may do so
+ * makes it. */
 static void test_next_one(void **state)
 {
     (void)state;
@@ -285,7 +293,8 @@ static void test_waits_are_said(void **state)
     lone_close(w);
 }
 
-/* A member whose data do not match those of this node is left out and does not count. */
+/* The data of actor 1 do not match the data of the node. Its statistics are ignored, and do not
+ * count towards --min-peers. */
 static void test_left_out(void **state)
 {
     (void)state;
@@ -302,12 +311,12 @@ static void test_left_out(void **state)
     lone_close(w);
 }
 
-/* If the data of this node do not match those of the founder, the node ends. */
+/* If the data of the node do not match those of the member that makes the run, the node ends. */
 static void test_unlike(void **state)
 {
     (void)state;
     struct lone *w = begin("peer-9", 2);
-    tell(w, 1, 1, UNLIKE, false); /* The member does not fix the run. */
+    tell(w, 1, 1, UNLIKE, false); /* This member does not make the run, so the node continues. */
     run_for(w, SECOND);
     assert_false(w->over);
     tell(w, 0, 0, UNLIKE, true);
@@ -333,7 +342,7 @@ static void test_no_run_comes_of_it(void **state)
     lone_close(w);
 }
 
-/* A peer with a run neither sends nor processes statistics. */
+/* A node with a run neither sends nor reads statistics. */
 static void test_with_a_run(void **state)
 {
     (void)state;

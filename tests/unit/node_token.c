@@ -1,4 +1,5 @@
-/* tests/unit/node_token.c -- join tokens: what a new peer makes of one, and what others cannot. */
+/* tests/unit/node_token.c -- tests of join tokens: how a new peer makes a certificate from a token,
+ * and that a certificate cannot be changed. */
 #include "peer/admission/token.h"
 
 #include <errno.h>
@@ -48,20 +49,20 @@ static void test_certificate(void **state)
     assert_true(is_of(&c, newcomer.sign_pk));
     assert_false(is_of(&c, issuer.sign_pk)); /* The certificate is useless for another identity. */
     other = c;
-    other.expires_ms++; /* It is not valid for longer. */
+    other.expires_ms++; /* A changed expiry is detected. */
     assert_false(is_issued(&other));
     other = c;
-    memcpy(other.key, newcomer.sign_pk, WIRE_ID_BYTES); /* It is not valid with another key. */
+    memcpy(other.key, newcomer.sign_pk, WIRE_ID_BYTES); /* A changed key is detected. */
     assert_false(is_issued(&other));
     other = c;
-    memcpy(other.issuer, newcomer.sign_pk, WIRE_ID_BYTES); /* It is not valid for another issuer. */
+    memcpy(other.issuer, newcomer.sign_pk, WIRE_ID_BYTES); /* A changed issuer is detected. */
     assert_false(is_issued(&other));
     assert_int_equal(token_certify(&other, text, issuer.sign_pk, why),
-                     0); /* Any number may use it. */
+                     0); /* Several peers may use one token. */
     assert_true(is_issued(&other) && is_of(&other, issuer.sign_pk));
 }
 
-/* Not a character of it may be another one, and the certificate stays as it was. */
+/* A token with one changed character or of another length is refused, and `c` is unchanged. */
 static void test_damaged(void **state)
 {
     struct certificate c, before;
@@ -73,7 +74,7 @@ static void test_damaged(void **state)
         strcpy(bad, text);
         bad[i] = bad[i] == 'A' ? 'B' : 'A';
         if (token_certify(&c, bad, newcomer.sign_pk, why) == 0) {
-            /* A seed that is another one makes another key, which the issuer has not signed. */
+            /* A changed seed makes another key, which the issuer has not signed. */
             fail_msg("character %zu may be another one", i);
         }
         assert_true(strncmp(why, "found ", 6) == 0 && strstr(why, ", expected ") != NULL);

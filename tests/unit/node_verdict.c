@@ -1,4 +1,5 @@
-/* tests/unit/node_verdict.c -- how a run ended: every row of the table, its words and its code. */
+/* tests/unit/node_verdict.c -- tests of peer/node/verdict.h: each kind of verdict with its text and
+ * its exit code. */
 #include "peer/node/verdict.h"
 
 #include "peer/run/exit.h"
@@ -12,7 +13,8 @@
 
 #include <cmocka.h>
 
-/* Eight of eight, within the target, by estimate. */
+/* Facts of a run with a verdict of consensus: 8 of 8 members ended together, and the estimated
+ * distance is below the target. */
 static const struct verdict_facts good = {.n_members = 8,
                                           .n_among = 8,
                                           .quorum = 0.5,
@@ -21,7 +23,7 @@ static const struct verdict_facts good = {.n_members = 8,
                                           .n_rounds = 400,
                                           .rounds_claimed = 400};
 
-/* Judges, and holds kind and code against each other where they are not given apart. */
+/* Judges the facts, and checks the kind and the exit code of the verdict. */
 static struct verdict judged(const struct verdict_facts *f, enum verdict_kind kind, int code)
 {
     struct verdict o;
@@ -33,8 +35,8 @@ static struct verdict judged(const struct verdict_facts *f, enum verdict_kind ki
     return o;
 }
 
-/* Each row spoils the good facts a little more, from the last row of the table to its
- * first: what comes earlier in the table decides whatever comes later. */
+/* The rows of the table of verdicts are tested from the last to the first. Each fact that is added
+ * here belongs to an earlier row, which takes precedence over the later rows. */
 static void test_order(void **state)
 {
     struct verdict_facts f = good;
@@ -70,7 +72,7 @@ static void test_distances(void **state)
         enum verdict_kind kind;
     } row[] = {
         {0, 1e-3, VERDICT_CONSENSUS},
-        {1e-3, 1e-3, VERDICT_CONSENSUS}, /* At the target is within it. */
+        {1e-3, 1e-3, VERDICT_CONSENSUS}, /* A distance equal to the target is sufficient. */
         {1.001e-3, 1e-3, VERDICT_APART},
         {(double)INFINITY, 1e-3, VERDICT_UNKNOWN},
         {(double)NAN, 1e-3, VERDICT_UNKNOWN},
@@ -88,8 +90,8 @@ static void test_distances(void **state)
     }
 }
 
-/* The peers' own word is not asked where the models could be compared: estimates may have
- * said consensus, and every peer 0. */
+/* A distance between the models themselves (exact) counts more than the estimates of the peers,
+ * even if every peer has claimed consensus. */
 static void test_exact(void **state)
 {
     struct verdict_facts f = good;
@@ -144,8 +146,9 @@ static void test_quorum(void **state)
     }
 }
 
-/* Both halves of an even partition have a quorum of one half: one of them may claim consensus. A
- * single remaining model agrees with no other, whether the others have died or left. */
+/* Both halves of an even partition have a quorum of one half, but only the half with the first
+ * member may claim consensus. A single remaining member cannot claim consensus, whether the others
+ * have died or left. */
 static void test_one_half_and_one_alone(void **state)
 {
     struct verdict_facts f = good;
@@ -165,11 +168,11 @@ static void test_one_half_and_one_alone(void **state)
     assert_string_equal(o.text,
                         "no consensus: alone at the end, with one model: 1 of 1 peer, and 3 "
                         "left before; no round skipped");
-    f.n_failed = 1; /* Its model was equal to ours. */
+    f.n_failed = 1; /* This member ended with the same model, and only failed to store it. */
     judged(&f, VERDICT_CONSENSUS, 0);
 }
 
-/* Later members that died do not count against the initial members. */
+/* Members that joined later and died do not reduce the share of the initial members. */
 static void test_quorum_of_the_beginning(void **state)
 {
     struct verdict_facts f = good;
@@ -212,7 +215,7 @@ static void test_words_of_the_dead(void **state)
                         "quorum 0.7; no round skipped");
 }
 
-/* A count that is not full names the members that it leaves out, and says why. */
+/* If some members do not count, the text names them and the reasons. */
 static void test_words_of_the_absent(void **state)
 {
     struct verdict_facts f = good;
@@ -245,7 +248,7 @@ static void test_words_of_the_absent(void **state)
     assert_non_null(strstr(o.text, "consensus of 2 of 4 peers (c: it has no model, d: away) at"));
 }
 
-/* The sentence stays complete for any number of dead members. */
+/* The text is complete for any number of dead members. */
 static void test_many_dead(void **state)
 {
     struct verdict_facts f = good;
@@ -300,8 +303,8 @@ static void test_ends_of_other_kinds(void **state)
                                 "skipped");
 }
 
-/* Every peer said 0 by its estimate, but their models are apart; and what else one of them
- * may spoil for all. */
+/* Facts of all peers are combined. Every peer exited with code 0 by its own estimate, but the
+ * models are too far apart. Divergence of a single peer decides the verdict for all. */
 static void test_peers_added_up(void **state)
 {
     struct verdict_facts all = {.quorum = 0.5, .target = 1e-3, .exact = true};
@@ -318,9 +321,9 @@ static void test_peers_added_up(void **state)
     judged(&all, VERDICT_CONSENSUS, 0);
     p = (struct verdict_peer){
         .name = "peer-8", .died = true, .ended = true, .rounds_claimed = 100, .rounds_skipped = 50};
-    verdict_add_peer(&all, &p); /* Claims of dead members do not count. */
+    verdict_add_peer(&all, &p); /* The rounds of dead members do not count. */
     p = (struct verdict_peer){.name = "peer-9", .left = true, .diverged = "went away"};
-    verdict_add_peer(&all, &p); /* The member was stopped, so it is not a member. */
+    verdict_add_peer(&all, &p); /* This peer was stopped, so it is no longer a member. */
     p = (struct verdict_peer){
         .name = "peer-10", .ended = true, .rounds_claimed = 400, .rounds_skipped = 12};
     verdict_add_peer(&all, &p);
@@ -334,7 +337,7 @@ static void test_peers_added_up(void **state)
     o = judged(&all, VERDICT_DIVERGED, 3);
     assert_string_equal(o.text, "no consensus: the run diverged: ran away");
     all.diverged = NULL;
-    p = (struct verdict_peer){.name = "peer-12", .infinite = true}; /* The member left no model. */
+    p = (struct verdict_peer){.name = "peer-12", .infinite = true}; /* This member left no model. */
     verdict_add_peer(&all, &p);
     judged(&all, VERDICT_DIVERGED, 3);
     assert_int_equal(all.n_dead, 1);
@@ -342,8 +345,8 @@ static void test_peers_added_up(void **state)
     assert_int_equal(all.n_members, 13);
 }
 
-/* If no peer learnt anything, all report it, and the run is a success all the same. A peer that
- * learnt speaks for all, because the models are equal. */
+/* If no peer learnt anything, the text contains a warning, and the verdict is consensus
+ * nevertheless. If one peer learnt something, there is no warning, because all models are equal. */
 static void test_nothing_learnt(void **state)
 {
     struct verdict_facts all = {.quorum = 0.5, .target = 1e-3, .exact = true, .distance = 1e-9};
@@ -363,8 +366,7 @@ static void test_nothing_learnt(void **state)
     assert_null(strstr(o.text, "learnt"));
 }
 
-/* Rounds before a peer joined are not skipped rounds: the summary line names the peers that
- * joined. */
+/* Rounds before a peer joined do not count as skipped. The text names the peers that joined. */
 static void test_who_joined(void **state)
 {
     struct verdict_facts all = {.quorum = 0.5, .target = 1e-3, .exact = true, .distance = 1e-9};

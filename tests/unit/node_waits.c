@@ -1,4 +1,4 @@
-/* tests/unit/node_waits.c -- what a node reports that it waits for, from beginning to end. */
+/* tests/unit/node_waits.c -- tests of node_wait(), which reports what a node waits for. */
 #include "tests/unit/node_lone_world.h"
 
 enum { LOW_ID = 0x10, ROUNDS = 1000000, MS = 1000 };
@@ -26,7 +26,8 @@ static void test_members(void **state)
     lone_close(w);
 }
 
-/* In lock step: the neighbour that is behind, its round, and since when; nothing while a job runs. */
+/* In lock step the node reports the neighbour that is behind, its round, and how long the node has
+ * been waiting. While a job of the node runs, it waits for nothing. */
 static void test_neighbour(void **state)
 {
     (void)state;
@@ -63,13 +64,14 @@ static void test_neighbour(void **state)
         node_neighbour(w->node, i, &b);
         assert_true(silent ? b.busy_s >= 0.7 && b.busy_s < 0.9 : b.busy_s == 0);
     }
-    lone_answer(w, 1); /* That job is finished. */
+    lone_answer(w, 1); /* The neighbour has finished its job. */
     for (size_t i = 0; i < 2; i++) {
         node_neighbour(w->node, i, &b);
         if (memcmp(status.edges[i].id, w->actor[1].id, WIRE_ID_BYTES) == 0)
             assert_true(isnan(b.busy_s));
     }
-    lone_disconnect(w, w->actor[1].link, false); /* The neighbour is not waited for any more. */
+    /* The node does not wait for a neighbour without a session. */
+    lone_disconnect(w, w->actor[1].link, false);
     w->actor[1].answers = false;
     lone_run(w, 200 * MS);
     assert_int_not_equal(wait_of(w).what, NODE_WAITS_NEIGHBOUR);
@@ -114,7 +116,8 @@ static void test_quorum(void **state)
     lone_close(w);
 }
 
-/* Once its own model is final, and not while it still tests it. */
+/* When its own model is final, the node waits for the other peers. While it still evaluates its
+ * model, it does not. */
 static void test_others(void **state)
 {
     (void)state;
@@ -133,7 +136,8 @@ static void test_others(void **state)
     lone_close(w);
 }
 
-/* The graph's vertices, in its order, and its spec. */
+/* node_vertices() returns the vertices of the graph in order, and node_topology() its
+ * specification. */
 static void test_graph(void **state)
 {
     (void)state;

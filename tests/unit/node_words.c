@@ -1,5 +1,5 @@
-/* tests/unit/node_words.c -- completions of flags and values: options_completions() of
- * peer/run/options.h. */
+/* tests/unit/node_words.c -- tests of options_completions() in peer/run/options.h: completions of
+ * flags and of their values. */
 #include "peer/run/options.h"
 #include "peer/sgd/sgd_keys.h"
 
@@ -69,7 +69,7 @@ static void test_rows(void **state)
     assert_string_equal(t.text, expected);
 }
 
-/* Every key of a run once, with its choices and the word that stands for a value. */
+/* Each key of a run appears once, with its choices and with its word, such as "auto". */
 static void test_keys(void **state)
 {
     (void)state;

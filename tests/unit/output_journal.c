@@ -1,4 +1,5 @@
-/* tests/unit/output_journal.c -- lines of a disk that takes none for a while: peer/output/journal.h. */
+/* tests/unit/output_journal.c -- tests of peer/output/journal.h: lines of metrics.jsonl while the
+ * disk is full. */
 #include "peer/output/journal.h"
 
 #include <errno.h>
@@ -61,7 +62,8 @@ static void holds(const char *want)
     assert_string_equal(text, want);
 }
 
-/* Nothing is torn at any moment, and all is there in the end, wherever the disk ends. */
+/* The file may grow to `full` bytes. No line is ever torn. When the disk has room again, all lines
+ * are written. */
 static void test_full_disk(void **state)
 {
     (void)state;
@@ -85,7 +87,7 @@ static void test_full_disk(void **state)
         }
 }
 
-/* A part of what waits fits: whole lines of it go, and count as late. */
+/* Only a part of the waiting lines fits. Complete lines are written, and count as late. */
 static void test_part(void **state)
 {
     (void)state;
@@ -103,10 +105,11 @@ static void test_part(void **state)
     assert_int_equal(journal_write(&j), 0);
     holds("one\ntwo\nthree\n");
     assert_int_equal(j.n_late, 3);
-    assert_int_equal(journal_write(&j), 0); /* Nothing waits. */
+    assert_int_equal(journal_write(&j), 0); /* No line is waiting. */
 }
 
-/* The oldest lines stay. After the first lost line all lines are lost until the disk has room. */
+/* The memory for waiting lines is full: the oldest lines are kept. After the first lost line all
+ * further lines are lost until the disk has room. */
 static void test_bound(void **state)
 {
     (void)state;
@@ -115,7 +118,7 @@ static void test_bound(void **state)
     assert_int_equal(put("one"), -EFBIG);
     assert_int_equal(put("two"), -EFBIG);
     assert_int_equal(put("three"), -EFBIG);
-    assert_int_equal(put(""), -EFBIG); /* This line would fit. */
+    assert_int_equal(put(""), -EFBIG); /* An empty line would fit. */
     assert_int_equal(j.n_waiting, 2);
     assert_int_equal(j.n_lost, 2);
     disk(RLIM_INFINITY);
@@ -129,7 +132,7 @@ static void test_bound(void **state)
     assert_int_equal(j.n_lost, 4);
 }
 
-/* Without the directory there is no file. When the directory appears, the lines are written. */
+/* The directory does not exist, so lines wait. They are written when the directory appears. */
 static void test_missing_directory(void **state)
 {
     (void)state;

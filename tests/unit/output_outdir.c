@@ -1,4 +1,5 @@
-/* tests/unit/output_outdir.c -- a directory that belongs to one run: peer/output/outdir.h. */
+/* tests/unit/output_outdir.c -- tests of peer/output/outdir.h: a directory that belongs to one
+ * run. */
 #include "peer/output/outdir.h"
 
 #include <errno.h>
@@ -89,7 +90,7 @@ static void test_states(void **state)
 {
     (void)state;
     assert_int_equal(look(ours), OUTDIR_NEW);
-    assert_false(exists("")); /* Looking makes nothing. */
+    assert_false(exists("")); /* outdir_inspect() does not make the directory. */
     struct outdir d = opened();
     put("identity.key", "of somebody else");
     assert_int_equal(look(ours), OUTDIR_NEW);
@@ -98,7 +99,8 @@ static void test_states(void **state)
     assert_int_equal(look(ours), OUTDIR_UNFINISHED);
     assert_int_equal(look(other), OUTDIR_OTHER_RUN);
     assert_string_equal(why, "--peers=2 there, 4 here");
-    /* The caller checks the directory before it claims it. */
+    /* outdir_write_identity() replaces the identity of another run. Its caller must check the
+     * directory first. */
     assert_int_equal(outdir_write_identity(&d, other, why), 0);
     assert_int_equal(look(ours), OUTDIR_OTHER_RUN);
     outdir_close(&d);
@@ -115,14 +117,15 @@ static void test_foreign_files(void **state)
         assert_string_equal(why, files[i]);
         assert_int_equal(unlink(path_of(files[i])), 0);
     }
-    /* Directories of peers prevent only runs with peers, and only if they contain results. */
+    /* Directories of peers are in the way of commands with several peers only, and only if they
+     * contain results. */
     assert_int_equal(mkdir(path_of("peer-3"), 0700), 0);
     assert_int_equal(look(ours), OUTDIR_NEW);
     put("peer-3/model.safetensors", "x");
     assert_int_equal(look(ours), OUTDIR_UNKNOWN_RUN);
     assert_string_equal(why, "peer-3");
     assert_int_equal(look(alone), OUTDIR_NEW);
-    put("run.txt", ""); /* An empty one names no run. */
+    put("run.txt", ""); /* An empty run.txt names no run. */
     assert_int_equal(look(ours), OUTDIR_UNKNOWN_RUN);
 }
 
@@ -151,7 +154,7 @@ static void test_finished(void **state)
     assert_true(json_is_integer(json_object_get(j, "exit_code")));
     json_decref(j);
     assert_int_equal(unlink(path_of("model.safetensors")), 0);
-    assert_int_equal(look(alone), OUTDIR_UNFINISHED); /* Nothing is left of it. */
+    assert_int_equal(look(alone), OUTDIR_UNFINISHED); /* The model is missing. */
     put("model.safetensors", "x");
     put("summary.json", "{\"finished\": tr");
     assert_int_equal(look(alone), OUTDIR_UNFINISHED);
@@ -189,12 +192,13 @@ static void test_lock(void **state)
     outdir_close(&second);
     outdir_close(&d);
     assert_false(outdir_is_locked(dir, &pid));
-    assert_true(exists(".lock")); /* A stale one is no obstacle. */
+    assert_true(exists(".lock")); /* A lock file that no process has locked is no obstacle. */
     second = opened();
     outdir_close(&second);
 }
 
-/* A process that is killed leaves its lock's file, and half of a model. */
+/* A process is killed, and leaves its lock file and half of a model in a temporary file. The next
+ * process gets the lock and deletes the temporary file. */
 static void test_killed(void **state)
 {
     (void)state;
@@ -208,7 +212,8 @@ static void test_killed(void **state)
         if (outdir_open(&d, dir, why) == 0)
             (void)!write(ends[1], "x", 1);
         close(leash[1]);
-        (void)!read(leash[0], &byte, 1); /* The child ends with its parent. */
+        /* The child waits until its parent closes the pipe or ends. */
+        (void)!read(leash[0], &byte, 1);
         _exit(1);
     }
     close(ends[1]);
@@ -247,7 +252,7 @@ static void test_fresh(void **state)
     put("peer-x/model.safetensors", "not ours");
     put("summary.json", "{}");
     put("identity.key", "secret");
-    for (int i = 1; i <= 2; i++) { /* The second time there is but run.txt. */
+    for (int i = 1; i <= 2; i++) { /* The second time, run.txt is the only file of a run. */
         char old[32];
         snprintf(old, sizeof old, "old.%d", i);
         assert_int_equal(outdir_move_old_run(&d, other, moved, why), 0);
@@ -263,7 +268,8 @@ static void test_fresh(void **state)
     outdir_close(&d);
 }
 
-/* Unknown files are moved, too; directories of peers only by commands with peers. */
+/* Files of a run without a run.txt are moved, too. Directories of peers are moved only by commands
+ * with several peers. */
 static void test_fresh_foreign(void **state)
 {
     (void)state;
@@ -305,7 +311,8 @@ static void test_append(void **state)
     assert_true(holds("metrics.jsonl", "one\n"));
 }
 
-/* A torn line may be longer than what is read at a time, and a line may end there. */
+/* The torn last line and the line before it may be longer than the block that is read at a time,
+ * and may end at the border of a block. */
 static void test_append_to_long_lines(void **state)
 {
     (void)state;

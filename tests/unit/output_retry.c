@@ -1,4 +1,5 @@
-/* tests/unit/output_retry.c -- when a model is tried again: peer/output/retry.h. */
+/* tests/unit/output_retry.c -- tests of peer/output/retry.h: when storing a model is tried
+ * again. */
 #include "peer/output/retry.h"
 
 #include <setjmp.h>
@@ -42,7 +43,7 @@ static void test_no_patience(void **state)
     assert_int_equal(retry_left_us(&r, 6 * s), 0);
 }
 
-/* A try may take longer than what was left. */
+/* A failed try may have taken longer than the time that was left. */
 static void test_late(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* tests/unit/output_run_lock.c -- which run a directory belongs to: peer/output/run_lock.h. */
+/* tests/unit/output_run_lock.c -- tests of peer/output/run_lock.h, which finds out whether a
+ * directory belongs to a run. */
 #include "peer/output/run_lock.h"
 
 #include <setjmp.h>
@@ -76,7 +77,7 @@ static void test_differences(void **state)
     }
 }
 
-/* Long values that begin alike: the part that differs is shown. */
+/* Two long values begin alike: the message shows the part in which they differ. */
 static void test_long_values(void **state)
 {
     (void)state;
@@ -88,12 +89,13 @@ static void test_long_values(void **state)
     assert_non_null(strstr(why, "01 there, ...0"));
     assert_non_null(strstr(why, "02 here"));
     assert_true(strlen(why) < 160);
-    snprintf(there, sizeof there, "topology=%0120d\n", 0); /* One is the beginning of the other. */
+    /* One value is the beginning of the other. */
+    snprintf(there, sizeof there, "topology=%0120d\n", 0);
     snprintf(here, sizeof here, "topology=%0120d,1\n", 0);
     assert_int_equal(run_identity_differ(there, here, why), 1);
     assert_non_null(strstr(why, "0 there, ...0"));
     assert_non_null(strstr(why, "0,1 here"));
-    snprintf(there, sizeof there, "topology=1%0120d\n", 0); /* Different at once. */
+    snprintf(there, sizeof there, "topology=1%0120d\n", 0); /* The first characters differ. */
     assert_int_equal(run_identity_differ(there, here, why), 1);
     assert_non_null(strstr(why, "topology=10"));
     assert_non_null(strstr(why, "0... there, 00"));

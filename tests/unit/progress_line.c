@@ -1,4 +1,5 @@
-/* tests/unit/progress_line.c -- a line of figures: whole in a log, and never too long for a terminal. */
+/* tests/unit/progress_line.c -- tests of peer/progress/progress_line.h: a progress line is complete
+ * in a log, and fits the width of a terminal. */
 #include "peer/progress/progress_line.h"
 
 #include <setjmp.h>
@@ -32,8 +33,8 @@ static void test_plain(void **state)
     assert_string_equal(out, "");
 }
 
-/* Full where there is room, brief where there is less, and then without the last figures: one column
- * is left free, and no figure is cut. */
+/* A wide terminal gets the full texts, a narrower one the brief texts, and an even narrower one not
+ * all of them. One column is left free, and no text is cut. */
 static void test_columns(void **state)
 {
     (void)state;
@@ -72,7 +73,7 @@ static void test_share(void **state)
     assert_string_equal(out, "[>                 ]  x");
 }
 
-/* A figure that is too long is cut, and eleven others find room behind it. */
+/* Texts that are too long are cut, so that GAUGE_FIGURES of them fit in the line. */
 static void test_long(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* tests/unit/progress_rate.c -- rates, the time that is left, and how many lines a log gets. */
+/* tests/unit/progress_rate.c -- tests of peer/progress/progress_rate.h: the rate, the time that is
+ * left, and how many progress lines a log gets. */
 #include "peer/progress/progress_rate.h"
 
 #include <math.h>
@@ -8,8 +9,8 @@
 
 #include <cmocka.h>
 
-/* At first the rate is not known. Later it is that of the last five to ten seconds, whatever
- * came before. */
+/* At first the rate is not known. Later it is the rate of the last 5 to 10 seconds, whatever was
+ * before. */
 static void test_rate(void **state)
 {
     (void)state;
@@ -18,19 +19,19 @@ static void test_rate(void **state)
     progress_rate_update(&g, 0, 100);
     assert_true(isnan(progress_rate_rate(&g)));
     assert_true(isnan(progress_rate_left_s(&g, 10)));
-    for (int i = 1; i <= 200; i++) /* Ten per second for 20 s. */
+    for (int i = 1; i <= 200; i++) /* 10 units per second for 20 s. */
         progress_rate_update(&g, (uint64_t)i, 100 + 0.1 * i);
     assert_true(fabs(progress_rate_rate(&g) - 10) < 1e-6);
     assert_true(fabs(progress_rate_left_s(&g, 400) - 20) < 1e-6);
-    for (int i = 1; i <= 60; i++) /* Four per second for 15 s. */
+    for (int i = 1; i <= 60; i++) /* 4 units per second for 15 s. */
         progress_rate_update(&g, 200 + (uint64_t)i, 120 + 0.25 * i);
     assert_true(fabs(progress_rate_rate(&g) - 4) < 1e-6);
     assert_true(progress_rate_left_s(&g, 260) == 0);
     assert_true(progress_rate_left_s(&g, 100) == 0);
 }
 
-/* Without progress the rate falls and the remaining time grows. A new run starts with a new
- * rate. */
+/* Without progress the rate falls, and the time that is left grows. When the work begins again at a
+ * lower count, the rate starts again. */
 static void test_standstill(void **state)
 {
     (void)state;
@@ -46,8 +47,8 @@ static void test_standstill(void **state)
     assert_true(fabs(progress_rate_rate(&g) - 2) < 1e-9);
 }
 
-/* Returns the number of progress lines for work of this number of seconds that is looked at ten
- * times per second. */
+/* Returns the number of progress lines for work that takes `seconds`, if it is looked at ten times
+ * per second. */
 static uint32_t lines(double seconds, uint64_t total)
 {
     struct progress_rate g = {.begun = false};
@@ -65,10 +66,11 @@ static void test_lines(void **state)
     assert_in_range(lines(20, 1000), 9, 11);
     assert_in_range(lines(1000, 1000000), 10, 20);
     assert_in_range(lines(7 * 24 * 3600, 1000000000), 10, 30);
-    assert_in_range(lines(3600, 0), 8, 11); /* The length is unknown: by silences alone. */
+    /* Without a known total, lines follow at growing intervals only. */
+    assert_in_range(lines(3600, 0), 8, 11);
 }
 
-/* Work without a known end gets a line at each doubling. */
+/* Work without a known end (`more`) gets a line each time that it has doubled. */
 static void test_more(void **state)
 {
     (void)state;
