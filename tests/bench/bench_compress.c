@@ -1,14 +1,13 @@
-/* tests/bench/bench_compress.c -- speed of every compressor next to memcpy and
- * axpy of the same run. Not a test: prints a table.
+/* tests/bench/bench_compress.c -- speed of every compressor, compared with memcpy and axpy in the
+ * same run. Prints a table; not a test.
  *
- *   bench_compress [log2 of the length]...        (17 and 26 by default)
+ *   bench_compress [LOG2_LENGTH]...        (17 and 26 by default)
  *
- * Every codec at its defaults and the list of bench_compress_targets.h. Encode
- * and apply are shown in Gelem/s, as multiples of axpy and memcpy, with the
- * target (a multiple of axpy), what of it is reached, and "ok" or "SHORT".
- * memcpy and axpy are timed again before each line, as a machine that is
- * shared is not equally fast all the time. Vectors are aligned to 64 bytes.
- */
+ * Measures every codec with its defaults, and the list of bench_compress_targets.h. The speeds of
+ * encode and apply are shown in Gelem/s and as multiples of axpy and memcpy. The target is a
+ * multiple of axpy. The share of the target that is reached follows, with "ok" or "SHORT". memcpy
+ * and axpy are timed again before each line, because the speed of a shared machine changes. Vectors
+ * are aligned to 64 bytes. */
 #include "tests/bench/bench_compress_targets.h"
 
 #include "tests/bench/bench_compress_parts.h"
@@ -109,7 +108,7 @@ static struct speed speed_of(const struct yard *y, const char *spec)
     assert(err == 0);
     uint8_t *bytes = malloc(compress_bound(c));
     assert(bytes != NULL);
-    memset(bytes, 1, compress_bound(c)); /* Touch the pages before the measurement. */
+    memset(bytes, 1, compress_bound(c)); /* Touches the pages before the measurement. */
     memset(y->x_hat, 0, y->n * sizeof *y->x_hat);
     struct compress_input in = {.draw = 7, .x = y->x, .x_hat = y->x_hat};
     struct compress_stat stat;
@@ -157,8 +156,8 @@ static bool listed(const char *name)
     return false;
 }
 
-/* Returns the speed of the histogram method, which is used when the sample gives a wrong
- * threshold, in Gelem/s. */
+/* Returns the speed, in Gelem/s, of top-k selection by a histogram. topk uses it if the threshold
+ * that it estimates from a sample is wrong. */
 static double histogram_speed(const struct yard *y, size_t k)
 {
     struct codec_source s = {.x = y->x, .x_hat = y->x_hat, .n = y->n};
@@ -178,7 +177,7 @@ static double histogram_speed(const struct yard *y, size_t k)
     return 1e-9 * (double)y->n / t;
 }
 
-/* Measures exact top-1 % against a quickselect. */
+/* Compares topk:0.01 (exact top 1 %) with a textbook quickselect. */
 static void bench_top(struct yard *y)
 {
     measure_yard(y);
@@ -197,7 +196,7 @@ static void bench_top(struct yard *y)
            slow >= TARGET_SLACK * target ? "ok" : "SHORT");
 }
 
-/* Measures randk without the error measurement: it then reads only the coordinates that it
+/* Measures randk without the error measurement. It then reads only the coordinates that it
  * sends. */
 static void bench_unmeasured(struct yard *y)
 {

@@ -117,7 +117,7 @@ static inline bool read_positions(enum positions_how how, const uint8_t *src, si
     return proper;
 }
 
-/* Measures each coder on random positions, a `share` of `n`. */
+/* Measures each coder of positions. The positions are a random `share` of 0 to n - 1. */
 static inline void bench_positions(size_t n, double share, double rice_put, double rice_get)
 {
     uint32_t *index = malloc(n * sizeof *index);

@@ -17,8 +17,8 @@ struct speed_target
     double encode[PLACES], apply[PLACES];
 };
 
-/* Speed targets. Codecs without a row are measured with their default parameters and have no
- * target. */
+/* Codecs with speed targets. Codecs without a row are measured with their default parameters and
+ * have no target. */
 static const struct speed_target speed_targets[] = {
     {"none", {0, 0}, {0.92, 0.93}},
     {"fp16", {0.50, 0.64}, {1.0, 1.2}},
@@ -49,8 +49,8 @@ static const struct speed_target speed_targets[] = {
 
 enum { N_TARGETS = sizeof speed_targets / sizeof speed_targets[0] };
 
-/* Targets of exact top-1 % against a quickselect, and of Rice coding in millions of positions
- * per second. */
+/* Targets of exact top-1 %: multiple of the speed of a quickselect, Gelem/s, and share of axpy for
+ * the histogram method. Targets of Rice coding: millions of positions per second. */
 #define TARGET_QUICKSELECT 8.0
 #define TARGET_TOPK_GELEM  1.0 /* Applies if axpy reaches 2 Gelem/s or more. */
 static const double target_histogram[PLACES] = {0.117, 0.32};

@@ -3,14 +3,15 @@
  *   bench_flood KIND PORT SOURCE RATE SECONDS KEYFILE
  *
  *   connect   connects, sends nothing, and closes after 0.2 s
- * random    sends as many random bytes as a first message has
- * replay    always sends the same first message, which is sealed with the cluster key
- * hold      connects and stays until it is disconnected
- * slow      the same, and sends one byte per second
+ *   random    sends as many random bytes as the first handshake message has
+ *   replay    always sends the same first handshake message, made with the cluster key
+ *   hold      connects and stays until it is disconnected
+ *   slow      the same, and sends one byte per second
  *
- * Connections go to 127.0.0.1:PORT from the address SOURCE (such as 127.0.0.2). `replay` needs the
- * cluster key to make the message that an attacker could have recorded. Prints the number of
- * connections, and of those that failed. Used by tests/bench/flood. */
+ * Connections go to 127.0.0.1:PORT from the address SOURCE (such as 127.0.0.2), RATE per second.
+ * `replay` needs the cluster key to make the message that an attacker could have recorded. Prints
+ * the numbers of connections and of failed attempts, and connections per second. Used by
+ * tests/bench/flood. */
 #include "peer/secure/channel.h"
 #include "peer/secure/keyfile.h"
 

@@ -1,14 +1,15 @@
-/* tests/bench/bench_gossip.c -- consensus alone: error against bits, for codecs on a ring of 25.
+/* tests/bench/bench_gossip.c -- consensus without training: error against bits, for codecs on a
+ * ring of 25.
  *
  *   bench_gossip [ROUNDS]
  *
- * The experiment of Koloskova, Stich and Jaggi 2019 ("Decentralized Stochastic Optimization and Gossip
- * Algorithms with Compressed Communication", section 5.2): vectors of 2,000 standard normal floats at 25
- * peers of a ring are averaged by gossip, through the nodes and the simulated network that tests use. A
- * row is a codec and a step size; it says after how many rounds, and how many bits of messages of
- * a peer, the error (1/n) sum_i |x_i - mean|^2 was under 1e-2, 1e-6 and 1e-10 of what it was, or where
- * it stood at the end. gamma 0 is ours (gossip/exchange/gamma.h), the others are the paper's.
- */
+ * The experiment of Koloskova, Stich and Jaggi 2019 ("Decentralized Stochastic Optimization and
+ * Gossip Algorithms with Compressed Communication", section 5.2): 25 peers of a ring average
+ * vectors of 2,000 standard normal floats by gossip, with real nodes on the simulated network of
+ * the tests. Each row is for one codec and step size. The error is (1/n) sum_i |x_i - mean|^2,
+ * divided by its initial value. The row states after how many rounds, and after how many bits sent
+ * by a peer, the error was under 1e-2, 1e-6 and 1e-10, and the error at the end. gamma 0 is the
+ * automatic step size (gossip/exchange/gamma.h). The other values are from the paper. */
 #include "tests/unit/sim_rig.h"
 
 enum { PEERS = 25, DIM = 2000, NEIGHBOURS = 2 };

@@ -2,9 +2,9 @@
  *
  *   bench_hostile [SPEC...]
  *
- * Prints for each compressor the nanoseconds to check and apply a valid message, and the largest time of
- * many edited messages, which are checked and, if they are valid, applied. A message that takes more than
- * 4 times as long as a valid one is marked, and the exit code is 1. */
+ * Prints for each compressor the time to check and apply a valid message, and the largest time of
+ * many mutated messages. A mutated message is checked and, if it is valid, applied. A message that
+ * takes more than 4 times as long as a valid one is marked, and the exit code is then 1. */
 #include "tests/unit/compress_mutate.h"
 #include "tests/unit/compress_specs.h"
 #include "tests/unit/compress_vectors.h"
@@ -49,7 +49,7 @@ struct worst
     size_t len, passed;
 };
 
-/* Measures edited copies of one valid message. */
+/* Measures mutated copies of one valid message. */
 static void try_mutants(struct bench_rig *r, struct rng *rng, double honest, struct worst *w)
 {
     size_t room = r->len + 64;

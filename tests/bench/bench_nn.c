@@ -1,16 +1,16 @@
-/* tests/bench/bench_nn.c -- milliseconds per SGD step (forward, loss, backward,
- * update with Nesterov momentum) of each model on one thread, with the peak speed of
- * sgemm for comparison.
+/* tests/bench/bench_nn.c -- milliseconds per SGD step of each model on one thread, with the peak
+ * speed of sgemm for comparison. A step is forward, loss, backward, and an update with Nesterov
+ * momentum.
  *
  *   bench_nn [--json] [--layers] [--batch N] [--context N] [--norm KIND]
  *            [--seconds S] [--cpu-time] [SPEC ...]
  *
- * Images are noise of 3x32x32 for vgg11 and resnet, of 1x28x28 for others. The
- * wall clock runs, or for a busy machine the process's; the median step counts.
- * GFLOP/s are of the layers' multiply-adds as convolutions and products are
- * defined, whatever a kernel saves: 2 flops each, forward, by weights, and by
- * inputs (but the first layer's). --layers splits the shortest step by layer.
- * --json prints one line for a program. */
+ * Images are noise of 3x32x32 for vgg11 and resnet, and of 1x28x28 for other models. The time of a
+ * step is the median. The clock is the wall clock or, with --cpu-time for a busy machine, the CPU
+ * time of the process. GFLOP/s count the multiply-adds of the layers by the definition of
+ * convolutions and products, whatever a kernel saves. Each multiply-add counts 2 flops, in the
+ * forward pass, for the gradient of the weights, and for the gradient of the inputs (except in the
+ * first layer). --layers splits the fastest step by layer. --json prints one line for a program. */
 #include "nn/layers/loss.h"
 #include "nn/math/blas.h"
 #include "nn/math/rng.h"
@@ -77,8 +77,8 @@ static float *noise(size_t n, uint64_t a)
     return v;
 }
 
-/* Returns the floating-point operations per second of a large matrix product: the best of
- * several. */
+/* Returns the floating-point operations per second of a large matrix product: the best of several
+ * trials. */
 static double sgemm_peak(void)
 {
     size_t n = PEAK_CUBE;

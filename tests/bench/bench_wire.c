@@ -1,17 +1,18 @@
-/* tests/bench/bench_wire.c -- a switch between network namespaces whose cables are long.
+/* tests/bench/bench_wire.c -- a switch between network namespaces with long cables.
  *
  *   bench_wire DELAY_US KBIT NAMESPACE...
  *
- * Some kernels lack netem, which would delay packets. So each namespace gets a TUN device eth0, whose
- * other end is this process. The process forwards each IPv4 packet to the namespace with the number
- * (last byte of the destination - 1), as if it had gone through two cables:
+ * Some kernels lack netem, which delays packets. This program replaces it. Each namespace gets a
+ * TUN device eth0, whose other end is this process. The process forwards each IPv4 packet to the
+ * namespace with the number (last byte of the destination - 1), as if the packet went through two
+ * cables:
  *
- *   namespace i --- DELAY_US ---> a queue for each namespace, emptied at KBIT kbit/s ---> namespace j
+ *   namespace i --- DELAY_US ---> one queue per namespace, emptied at KBIT kbit/s ---> namespace j
  *
- * A packet that waits in a queue for more than 0.1 s beyond the delay is dropped. The sending side is
- * shaped by tc tbf on eth0, not here. Prints "ready" when the devices exist, and runs until it is ended,
- * which removes the devices. A packet costs one copy and two system calls: fast enough for a WAN, not for
- * a gigabit link. Used by tests/bench/race. */
+ * A packet that waits in a queue for more than 0.1 s beyond the delay is dropped. The sending side
+ * is shaped by tc tbf on eth0, not here. Prints "ready" when the devices exist. Runs until it is
+ * killed, which removes the devices. A packet costs one copy and two system calls: fast enough for
+ * a WAN, not for a gigabit link. Used by tests/bench/race. */
 #define _GNU_SOURCE /* For setns() and ppoll(). */
 #include <errno.h>
 #include <fcntl.h>

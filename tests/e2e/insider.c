@@ -1,12 +1,15 @@
-/* tests/e2e/insider.c -- a holder of the cluster key that makes up members, over TCP.
+/* tests/e2e/insider.c -- a holder of the cluster key that announces members that do not exist, over
+ * TCP.
  *
  *   insider PORT KEYFILE GHOSTS SECONDS
  *
- * It calls the peer at 127.0.0.1:PORT, joins its run by HELLO, and tells of so many members that do
- * not exist: signed by themselves, named so as to stand between the others, vouched for by the
- * insider and by each other. Then it lives, by heartbeats, for so many seconds, telling all again
- * each second, with a higher incarnation. Prints what it said and how often it was hung up on.
- * Exit codes: 0; 1 where there was no session at all; 2 for bad usage. */
+ * The program dials the peer at 127.0.0.1:PORT, joins its run by HELLO, and announces GHOSTS
+ * members that do not exist. Their records are signed by themselves, their names sort between the
+ * names of real peers, and the insider and other ghosts endorse them. For SECONDS seconds the
+ * program sends heartbeats, and each second all records again with a higher incarnation. Prints the
+ * number of sessions and of records that it sent.
+ *
+ * Exit codes: 0 after success, 1 if there was no session, 2 after invalid usage. */
 #include "gossip/wire/wire.h"
 #include "peer/secure/channel.h"
 #include "peer/secure/frame.h"
@@ -88,7 +91,7 @@ static void take(const uint8_t *p, size_t n)
     s.greeted = true;
 }
 
-/* What has come within `ms`. False: it is over. */
+/* Handles what arrives within `ms` milliseconds. Returns false if the session is over. */
 static bool hear(int ms)
 {
     static uint8_t plain[CHANNEL_OPEN_MAX];
@@ -232,7 +235,7 @@ int main(int argc, char **argv)
     bool up = false;
     for (uint64_t incarnation = 1; now_s() < end;) {
         if (!up && (!open_session((uint16_t)atoi(argv[1])) || !say_hello(incarnation))) {
-            (void)poll(NULL, 0, 200); /* It may bar us for a while. */
+            (void)poll(NULL, 0, 200); /* The peer may quarantine the insider for a while. */
             continue;
         }
         up = true;

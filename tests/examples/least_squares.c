@@ -1,11 +1,16 @@
-/* tests/examples/least_squares.c -- a program with a model of its own takes part in a hearsay run: each peer has
- * its own rows of a linear model, y = 3 a - 2 b + 0.5 and noise, and all of them find the weights together.
+/* tests/examples/least_squares.c -- a program with its own model that takes part in a hearsay run.
  *
- *   cc least_squares.c -lhearsay -lm -o least_squares    (where libhearsay-dev is installed; in a checkout
- *     that is built: -I peer/api -L build/release -Wl,-rpath,$PWD/build/release in front of -lhearsay)
+ * Each peer has its own rows of a linear model, y = 3 a - 2 b + 0.5 and noise. All peers find the
+ * weights together.
+ *
+ *   cc least_squares.c -lhearsay -lm -o least_squares
  *   hearsay key new cluster.key
- *   ./least_squares 1 listen=127.0.0.1:7101 bootstrap=127.0.0.1:7101,127.0.0.1:7102 key=cluster.key &
- *   ./least_squares 2 listen=127.0.0.1:7102 bootstrap=127.0.0.1:7101,127.0.0.1:7102 key=cluster.key
+ *   seeds=bootstrap=127.0.0.1:7101,127.0.0.1:7102
+ *   ./least_squares 1 listen=127.0.0.1:7101 $seeds key=cluster.key &
+ *   ./least_squares 2 listen=127.0.0.1:7102 $seeds key=cluster.key
+ *
+ * The first command needs the package libhearsay-dev. In a checkout that is built, add
+ * -I peer/api -L build/release -Wl,-rpath,$PWD/build/release in front of -lhearsay.
  */
 #include <hearsay.h>
 #include <math.h>
@@ -18,7 +23,7 @@ static void tell(void *self, int level, const char *text)
         fprintf(stderr, "%s: %s\n", (const char *)self, text);
 }
 
-/* One local step of gradient descent on rows that are drawn anew. Returns the mean squared error. */
+/* Makes one local step of gradient descent on newly drawn rows. Returns the mean squared error. */
 static double step(float w[3], unsigned *seed)
 {
     double loss = 0, g[3] = {0};

@@ -10,19 +10,20 @@
 #include <string.h>
 
 enum {
-    LIST_US = 2 * PLAN_SECOND, /* Time within which a changed list has reached every peer. */
-    /* Difference of start times below which either of two rival processes may be the one that
+    LIST_US = 2 * PLAN_SECOND, /* Longest time until a changed allow-list has reached every peer. */
+    /* If two rival processes started within this time of each other, either may be the one that
      * ends. */
     ALIKE_US = 3 * PLAN_SECOND,
-    /* Time after its return to the list in which a refused peer may still end. */
+    /* A peer that was refused may still end within this time after its return to the allow-list. */
     BACK_US = 15 * PLAN_SECOND,
-    /* Time after a change of the list from which no peer outside the list may be a vertex. */
+    /* Within this time after it has received a changed allow-list, a peer must drop unlisted
+     * peers. */
     OUTSIDE_US = 1 * PLAN_SECOND
 };
 
 /* ---- drawing ---- */
 
-/* The first peer stays what it is: it is the one that all find. */
+/* Draws one or two peers. Peer 0 is never drawn, because all peers contact it first. */
 static uint32_t draw_others(struct rng *r, uint32_t n)
 {
     uint32_t set = UINT32_C(2) << rng_below(r, n - 1);
@@ -50,7 +51,7 @@ static void draw_list(struct plan *p, struct rng *r, double length_s)
     p->token_s = round(1 + (double)rng_unit(r) * length_s);
 }
 
-/* One peer more, which comes under an identity or a name of another. */
+/* Adds a peer that starts later, with the identity or the name of another peer. */
 static void draw_double(struct plan *p, struct rng *r, enum fault_kind kind, uint32_t n,
                         double length_s)
 {
@@ -64,18 +65,19 @@ static void draw_double(struct plan *p, struct rng *r, enum fault_kind kind, uin
     p->n_peers++;
 }
 
-/* From a stream of its own. */
+/* Draws from a separate random stream, so that the other draws of the seed do not change. */
 void plan_draw_admission(struct plan *p)
 {
     struct rng r = rng_stream(rng_key(p->seed, RNG_TEST, 0xe8, 4));
     double length_s = fmax(1e-6 * (double)p->step_us * (double)(p->rounds * p->local_steps), 1);
-    p->guests = false; /* No guests, because the peer that brings the run may be excluded. */
+    p->guests = false; /* All peers bring the run description, because peer 0 may be excluded. */
     if (p->n_peers < 3)
         p->n_peers++;
     if (plan_chance(&r, 0.6))
         draw_list(p, &r, length_s);
     if (plan_chance(&r, 0.5))
-        p->forget_s = round(12 + (double)rng_unit(&r) * 18); /* Death takes 10 s. */
+        /* More than the 10 s after which a silent peer is dead. */
+        p->forget_s = round(12 + (double)rng_unit(&r) * 18);
     if (plan_chance(&r, 0.3))
         add_fault(p, (struct fault){.kind = FAULT_FLOOD,
                                     .at_us = plan_draw_us(&r, 0.1, length_s),
@@ -123,7 +125,8 @@ static void issuer(uint8_t id[WIRE_ID_BYTES])
         id[k] = (uint8_t)rng_at(0x155, k);
 }
 
-/* Lists the present identities, without those admitted by a token and without revoked ones. */
+/* Makes the allow-list: the present identities, except of revoked peers and of peers that have a
+ * token. Returns its length. */
 static size_t make_list(const struct cluster *c, uint8_t id[PLAN_PEERS_MAX + 1][WIRE_ID_BYTES])
 {
     size_t n = 0;
@@ -135,7 +138,8 @@ static size_t make_list(const struct cluster *c, uint8_t id[PLAN_PEERS_MAX + 1][
     return n;
 }
 
-/* Files are changed one after the other, everywhere in the same order. */
+/* Gives each peer the new list after a delay of up to LIST_US. The delay of a peer is always the
+ * same. */
 void admission_changed(struct cluster *c)
 {
     uint8_t id[PLAN_PEERS_MAX + 1][WIRE_ID_BYTES];
@@ -172,8 +176,8 @@ uint32_t admission_later(const struct plan *p)
     return later;
 }
 
-/* Records that another process lives under the identity or name of a restarted peer, which is
- * now the later one. */
+/* Runs before a peer is restarted. Marks the peer if another process lives under its identity or
+ * name, because the restarted process is now the later one. */
 void admission_rival(struct cluster *c, uint32_t peer)
 {
     for (uint32_t k = 0; k < c->plan.n_faults; k++) {
@@ -193,7 +197,8 @@ static void begin_double(struct cluster *c, const struct fault *f, uint32_t peer
     c->peer[peer].named_as = of;
     c->peer[peer].absent = false;
     c->peer[peer].since_us = sim_now_us(c->world);
-    /* If other processes live under its name or identity, the age of its record is not its own. */
+    /* The older process should stay. Either may end if the older one is dead or has a third process
+     * as a rival, or if both started at almost the same time. */
     bool others = false;
     for (uint32_t i = 0; i < c->plan.n_peers; i++)
         others |= i != peer && i != of && c->peer[i].named_as == of && cluster_alive(c, i);
@@ -206,7 +211,7 @@ static void begin_double(struct cluster *c, const struct fault *f, uint32_t peer
     admission_started(c, peer);
 }
 
-/* Put back on the list, a peer that gave up, or does so still, is started again. */
+/* Restarts a peer that was refused (exit code 2) although it is on the list again. */
 static void restart_listed(struct cluster *c, uint32_t peer)
 {
     struct watched *w = &c->peer[peer];
@@ -258,7 +263,7 @@ void admission_apply(struct cluster *c, uint32_t k, bool on)
 
 void admission_configure(struct cluster *c, uint32_t peer, struct node_config *n)
 {
-    static struct certificate token; /* The node copies it. */
+    static struct certificate token; /* The node copies the token. */
     struct watched *w = &c->peer[peer];
     uint8_t id[WIRE_ID_BYTES];
     n->forget_us = (int64_t)(c->plan.forget_s * 1e6);
@@ -275,7 +280,9 @@ void admission_configure(struct cluster *c, uint32_t peer, struct node_config *n
 
 /* ---- checks ---- */
 
-/* Refused by all, as it should be, or as it may be: from now on nothing is expected of it. */
+/* Updates whether the peer is excluded, so that the checks expect nothing of it. A peer is excluded
+ * if it is revoked, invents members or shares an identity or name. A peer that was refused because
+ * of an expired token or a rival is excluded, too. */
 void admission_look(struct cluster *c, uint32_t peer)
 {
     struct watched *w = &c->peer[peer];
@@ -288,8 +295,9 @@ void admission_look(struct cluster *c, uint32_t peer)
              || (refused && (late || w->rival));
 }
 
-/* Returns how many peers may refuse each other because a token has expired: a process that was
- * started after the expiry, and remembers no members, does not admit a peer with that token. */
+/* Returns how many live peers may refuse this peer, or be refused by it, because a token has
+ * expired. A process that started after the expiry remembers no members, and does not admit a peer
+ * with that token. */
 uint32_t admission_forgotten(const struct cluster *c, uint32_t peer)
 {
     int64_t over_us = (int64_t)(c->plan.token_s * 1e6);
@@ -303,7 +311,8 @@ uint32_t admission_forgotten(const struct cluster *c, uint32_t peer)
 
 static bool is_outside(const struct cluster *c, uint32_t peer)
 {
-    for (uint32_t i = 0; i < c->plan.n_peers; i++) /* An identity that is shared is no other's. */
+    /* An identity that a listed peer shares is still on the list. */
+    for (uint32_t i = 0; i < c->plan.n_peers; i++)
         if (!(c->revoked & UINT32_C(1) << i)
             && memcmp(sim_id(c->world, i), sim_id(c->world, peer), WIRE_ID_BYTES) == 0)
             return false;

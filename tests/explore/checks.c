@@ -1,5 +1,4 @@
-/* tests/explore/checks.c -- properties that hold at all times, and properties that hold after
- * the faults. */
+/* tests/explore/checks.c -- checks what must hold at all times, and after the faults. */
 #include "cluster.h"
 
 #include "nn/math/vec.h"
@@ -49,7 +48,7 @@ static void compare(struct cluster *c, uint32_t i, uint32_t j, const struct exch
         if (x->a != y->b || x->b != y->a)
             cluster_wrong(c, WRONG_REPLICAS, "%" PRIu32 " and %" PRIu32 " differ at round %" PRIu64,
                           i, j, x->round);
-        /* An end that distrusts what comes, or clips it, mixes less of it, as it alone knows. */
+        /* An end that rejects or clips a delta uses a coefficient unknown to the other end. */
         bool both = isfinite(x->coefficient) && isfinite(y->coefficient) && c->plan.tolerate == 0
                     && (c->plan.liars == 0 || (x->coefficient != 0 && y->coefficient != 0));
         if (both && memcmp(&x->coefficient, &y->coefficient, sizeof x->coefficient) != 0)
@@ -84,8 +83,8 @@ void check_exchanges(struct cluster *c, uint32_t peer)
 
 /* ---- each event ---- */
 
-/* Limit on messages per second: several to every other peer in both directions. More would be a
- * loop. */
+/* Limits sessions to 20 per second for each known peer, as more is a redial loop. Also notes
+ * whether some peer was taken for dead. */
 void check_event(struct cluster *c, uint32_t peer, const struct node_event *ev)
 {
     struct watched *w = &c->peer[peer];
@@ -93,9 +92,8 @@ void check_event(struct cluster *c, uint32_t peer, const struct node_event *ev)
     if (c->whole && ev->type != NODE_RECV) {
         node_size(sim_node(c->world, peer), &s);
         bool began = cluster_progress(c, peer).phase > NODE_JOINING;
-        c->whole &=
-            /* With fewer vertices, some peer was taken for dead. */
-            !began || s.n_vertices == c->plan.n_peers;
+        /* A graph with fewer vertices than peers shows that a peer was taken for dead. */
+        c->whole &= !began || s.n_vertices == c->plan.n_peers;
     }
     if (ev->type != NODE_LINK_UP || !cluster_honest(c, peer))
         return;
@@ -122,8 +120,8 @@ static bool hurt(const struct cluster *c, uint32_t peer)
     return c->peer[peer].starts_us != 0;
 }
 
-/* Returns how long a training peer may wait for others: the limit of a worker, which slow jobs
- * raise; three times as long if the hung peer is not a neighbour; and a few seconds. */
+/* Returns how long a training peer may wait for others: 10 s plus three times the straggler timeout
+ * or, if that is longer, three times 20 jobs of the slowest worker. */
 static int64_t patience_us(const struct plan *p)
 {
     double job = (double)p->step_us * p->local_steps * (1 + p->step_spread);
@@ -131,9 +129,8 @@ static int64_t patience_us(const struct plan *p)
     return (int64_t)(3 * (limit > 20 * job ? limit : 20 * job)) + 10 * PLAN_SECOND;
 }
 
-/* Returns whether a peer without a quorum holds up the others. In lock step, training peers wait
- * for peers that wait for a quorum, because the quorum is a share of the members at a peer's
- * start. */
+/* Returns whether some peer waits for its quorum. In lock step the others wait for it, although
+ * they may have a quorum, because each peer counts from the members at its own start. */
 static bool held_up(const struct cluster *c)
 {
     bool held = false;
@@ -142,7 +139,7 @@ static bool held_up(const struct cluster *c)
     return held;
 }
 
-/* When did each last get on? */
+/* Updates the time of the last progress of each live peer. */
 static void look_who_moves(struct cluster *c)
 {
     for (uint32_t i = 0; i < c->plan.n_peers; i++) {
@@ -156,8 +153,8 @@ static void look_who_moves(struct cluster *c)
     }
 }
 
-/* In lock step a peer may wait for one that is many rounds behind and slow, through others that
- * wait, too: as long as some that were behind it get on. */
+/* In lock step a peer may wait for a slow peer many rounds behind it, directly or through other
+ * waiting peers. Returns whether some peer that is not ahead of it made progress recently. */
 static bool waits_for_the_slow(const struct cluster *c, uint32_t peer)
 {
     int64_t since = sim_now_us(c->world) - patience_us(&c->plan);
@@ -179,7 +176,8 @@ void check_pace(struct cluster *c)
             continue;
         struct node_progress p = cluster_progress(c, i);
         bool starts = p.phase != NODE_TRAINING || p.holds || held;
-        w->hurt = hurt(c, i) || (w->hurt && w->seen == w->beat); /* Until its job is done. */
+        /* A disturbed peer stays excused until its job is done. */
+        w->hurt = hurt(c, i) || (w->hurt && w->seen == w->beat);
         if (starts || w->hurt || w->seen != w->beat) {
             w->beat = w->seen;
             w->beat_us = now;
@@ -193,8 +191,8 @@ void check_pace(struct cluster *c)
 
 /* ---- a peer's figures ---- */
 
-/* Rounds that a peer claims are those it did, those before it came, and those that it says it
- * has skipped; what it says it did is what the trainer was asked for. */
+/* Checks the round counts that a peer reports. Claimed rounds must equal the round of its join plus
+ * rounds done plus rounds skipped. Rounds done must equal the rounds that its trainer ran. */
 static void check_rounds(struct cluster *c, uint32_t peer, const struct node_progress *p)
 {
     struct watched *w = &c->peer[peer];
@@ -225,8 +223,8 @@ static void check_memory(struct cluster *c, uint32_t peer)
                       s.n_links, s.n_members, s.n_edges, s.n_packets);
 }
 
-/* The model of a peer when `round` began or, should it have skipped that, the last one before or
- * the first one after. NULL: it was not there. */
+/* Returns the model of a peer at the start of `round`. If the peer skipped the round, returns its
+ * nearest earlier model or, with `later`, its nearest later model. NULL: none within 50 rounds. */
 static const float *model_at(const struct watched *w, uint64_t round, bool later)
 {
     const struct plan *p = &w->cluster->plan;
@@ -248,8 +246,7 @@ uint32_t check_counted(const struct cluster *c, uint32_t peer)
     return set;
 }
 
-/* Returns the exact drift of the peers in a set. NaN: the model of one was lost with its
- * process. */
+/* Returns the exact drift of the peers in a set. NaN: the model of a restarted peer is unknown. */
 static double exact_drift(const struct cluster *c, uint32_t set, uint64_t round, bool later)
 {
     double d2 = 0, m2 = 0;
@@ -274,17 +271,17 @@ static double exact_drift(const struct cluster *c, uint32_t set, uint64_t round,
     return n == 0 ? (double)NAN : d2 > 0 ? sqrt(d2 / m2) : 0;
 }
 
-/* Returns the members that a peer counted when the models of the round were stored. With
- * --overlap 1 they are stored before the local steps of the round. */
+/* Returns the members that a peer counted at the start of the round. If deltas overlap a whole
+ * round (RUN_OVERLAP_ROUND), the peer must have counted them one round earlier, too. */
 static uint32_t counted_at(const struct watched *w, uint64_t round)
 {
     bool before = w->cluster->plan.overlap == RUN_OVERLAP_ROUND && round > 0 && w->has[round - 1];
     return before ? w->counted[round - 1] & w->counted[round] : w->counted[round];
 }
 
-/* Four and a half standard errors of a sketch of 256, beyond which chance alone is once in 100,000
- * figures: 20,000 seeds compare as many. Where a peer skipped the round, its states around that
- * bound what is right. */
+/* Compares a published drift with the exact one. The tolerance is 4.5 standard errors of a sketch
+ * of 256 values. By chance, one in 100,000 figures exceeds it, and 20,000 seeds compare about that
+ * many. If a peer skipped the round, its models before and after it bound the exact drift. */
 static void check_drift(struct cluster *c, uint32_t peer, const struct node_progress *p)
 {
     struct watched *w = &c->peer[peer];
@@ -315,7 +312,7 @@ void check_progress(struct cluster *c, uint32_t peer)
     check_rounds(c, peer, &p);
     check_memory(c, peer);
     if (c->plan.liars != 0)
-        return; /* Drifts are not claimed, and violations are looked at one by one. */
+        return; /* Byzantine peers falsify drifts, and liars_check_note() checks each accusation. */
     check_drift(c, peer, &p);
     if (p.violations > 0)
         cluster_wrong(c, WRONG_PROTOCOL, "%" PRIu32 " saw a violation", peer);
@@ -353,7 +350,8 @@ static bool edges_open_at(struct cluster *c, uint32_t i, bool tell)
     return open;
 }
 
-/* One peer's part: does it gather where others train, are its edges open, does it know all? */
+/* Checks one peer: it does not stay joining while others train, its edges are open, and its graph
+ * has the live members. */
 static bool whole_at(struct cluster *c, uint32_t i, uint32_t alive, uint32_t training, bool tell)
 {
     struct node_progress p = cluster_progress(c, i);
@@ -366,15 +364,16 @@ static bool whole_at(struct cluster *c, uint32_t i, uint32_t alive, uint32_t tra
         return true;
     bool open = edges_open_at(c, i, tell);
     node_size(sim_node(c->world, i), &s);
-    /* A stalled worker's peer is no vertex until its job is done. */
+    /* A peer whose worker is stalled is not a vertex until its job is done. */
     uint32_t stalled = 0;
     for (uint32_t j = 0; j < c->plan.n_peers; j++)
         stalled += cluster_alive(c, j) && c->peer[j].hurt;
     uint32_t forgotten = admission_forgotten(c, i);
-    uint32_t liars = 0; /* Are known, or not, also when they have ended. */
+    uint32_t liars = 0; /* Byzantine and excluded peers, which may or may not be counted. */
     for (uint32_t j = 0; j < c->plan.n_peers; j++)
         liars += !cluster_honest(c, j) && !c->peer[j].absent;
-    if (c->n_ghosts > 0) /* Members that only one member has endorsed share an allowance. */
+    /* A peer accepts a few members with one endorsement, so it may count some invented ones. */
+    if (c->n_ghosts > 0)
         liars += 1 + alive / 16;
     bool knows = s.n_vertices <= alive + liars && s.n_vertices + stalled + forgotten >= alive;
     knows |= p.phase == NODE_JOINING;
@@ -393,7 +392,7 @@ bool check_stranded(const struct cluster *c, uint32_t i)
     return cluster_progress(c, i).phase == NODE_JOINING;
 }
 
-/* Checks that in lock step no training peer is many rounds ahead of the others, also if it
+/* Checks that in lock step no training peer is more than MOST rounds ahead of another, also if it
  * trained alone for a time. */
 static bool together(struct cluster *c, bool tell)
 {
@@ -422,7 +421,7 @@ bool check_whole(struct cluster *c, bool tell)
         if (!cluster_honest(c, i))
             continue;
         if (!cluster_alive(c, i) && !c->peer[i].absent)
-            return true; /* A peer has ended, so that the others may continue separately. */
+            return true; /* A peer has ended. The others may then continue separately. */
         if (!cluster_alive(c, i) || check_stranded(c, i))
             continue;
         enum node_phase phase = cluster_progress(c, i).phase;
@@ -437,7 +436,7 @@ bool check_whole(struct cluster *c, bool tell)
 
 /* ---- the end ---- */
 
-/* The sum over peers is what it began with and what local steps did to it. */
+/* Checks that the sum of all models equals the initial sum plus all local updates. */
 static void check_mean(struct cluster *c)
 {
     double off2 = 0, norm2 = 0;
@@ -458,7 +457,7 @@ static void check_mean(struct cluster *c)
         cluster_wrong(c, WRONG_MEAN, "the mean has moved by %.3g of itself", off);
 }
 
-/* Does peer i count peer j among those that it is in consensus with? */
+/* Returns whether a verdict does not list peer j among the dead members. */
 static bool counts(const struct verdict_facts *f, uint32_t j)
 {
     char name[WIRE_NAME_MAX + 1];
@@ -469,7 +468,7 @@ static bool counts(const struct verdict_facts *f, uint32_t j)
     return true;
 }
 
-/* The exact relative drift of these peers' models; 0 where all are the same, also where that is 0. */
+/* Returns the exact relative drift of a set of peers. 0: all their models are equal. */
 static double drift_among(const struct cluster *c, uint32_t set)
 {
     double d2 = 0, m2 = 0;
@@ -489,8 +488,7 @@ static double drift_among(const struct cluster *c, uint32_t set)
     return n == 0 ? (double)NAN : d2 > 0 ? sqrt(d2 / m2) : 0;
 }
 
-/* Returns whether a peer took part in the end of the run: it did all rounds and ended with code
- * 3, or it claims a consensus of all members. */
+/* Returns whether a peer did all rounds of the run and ended with code 3 (no consensus). */
 static bool took_part(struct cluster *c, uint32_t i)
 {
     int code;
@@ -502,8 +500,9 @@ static bool took_part(struct cluster *c, uint32_t i)
     return code == CMD_APART && p.joined_round == 0 && p.rounds_done == c->plan.rounds;
 }
 
-/* Checks a peer that ended with code 0: it is in consensus with all peers that ended with code 0
- * and that it does not report as dead. */
+/* Checks a peer that ended with code 0. Its model must be close to the models of all peers that
+ * ended with code 0 and that it does not report as dead. If it claims a consensus of all members,
+ * peers that took part and ended with code 3 count, too. */
 static void check_claim(struct cluster *c, uint32_t i, uint32_t good)
 {
     struct verdict_facts f;
@@ -522,14 +521,14 @@ static void check_claim(struct cluster *c, uint32_t i, uint32_t good)
                       i, f.distance, f.n_among, f.n_members, drift, __builtin_popcount(set));
 }
 
-/* A peer with invented members counts them and draws another graph. Edges that only this peer
- * draws never open, and its distance from the others is unknown. */
+/* Returns whether a peer may end with an unknown distance. A peer that counts invented members
+ * builds another graph, and edges that only its graph has never open. */
 static bool drawn_apart(const struct cluster *c, const struct verdict *o)
 {
     return o->kind == VERDICT_UNKNOWN && c->insiders != 0;
 }
 
-/* The peer's token had expired, or no peer that could admit it was left. */
+/* Returns whether a peer may end alone: its token expired, or no peer could admit it. */
 static bool shut_out(const struct cluster *c, const struct verdict *o)
 {
     return o->kind == VERDICT_ALONE && c->plan.listed;
@@ -541,14 +540,14 @@ static void exit_code(struct cluster *c, uint32_t i, int code)
     struct verdict o;
     node_facts(sim_node(c->world, i), &f);
     verdict_judge(&o, &f);
-    /* The peer was alone, in the part without a quorum, or among too few peers. */
+    /* Code 3 is right for a peer without a quorum, and for a peer that is alone at the end. */
     bool alone = code == CMD_APART
                  && (o.kind == VERDICT_NO_QUORUM || (o.kind == VERDICT_ALONE && f.n_among == 1));
     if (!alone && !(code == CMD_APART && (drawn_apart(c, &o) || shut_out(c, &o))))
         cluster_wrong(c, WRONG_EXIT, "%" PRIu32 " ended with %d: %s", i, code, o.text);
 }
 
-/* A disk that takes nothing for longer than its peer is patient. */
+/* Returns whether a fault fills the disk of this peer, which may then end with an error. */
 static bool disk_full(const struct cluster *c, uint32_t i)
 {
     for (uint32_t k = 0; k < c->plan.n_faults; k++)
@@ -570,7 +569,8 @@ static bool one_at_most(const struct cluster *c)
     return one;
 }
 
-/* Exit codes are 0 where all was well for long before the end, and true anyhow. */
+/* Checks the exit codes. If the cluster was whole long before the end, all peers must end with code
+ * 0. In any case, peers that end with code 0 must be in consensus. */
 static void check_consensus(struct cluster *c)
 {
     uint32_t good = 0;

@@ -73,8 +73,7 @@ static void steps(void *self, float *x, uint64_t round, uint32_t n, struct train
     for (size_t k = 0; k < c->plan.dim; k++)
         c->moved[k] -= (double)x[k];
     uint64_t key = rng_key(c->plan.seed, RNG_TEST, p->index, round);
-    for (size_t i = 2;
-         i-- > 0;) { /* Nothing is of more than one segment: the last one comes first. */
+    for (size_t i = 2; i-- > 0;) { /* The last segment is updated first, as in backpropagation. */
         const struct segment *g = &c->segment[i];
         for (uint32_t s = 0; s < n; s++)
             for (size_t k = g->offset; k < g->offset + g->n; k++) {
@@ -103,7 +102,7 @@ static void evaluate(void *self, const float *x, uint64_t most, struct trainer_r
     *report = (struct trainer_report){.loss = 1, .n_samples = 1};
 }
 
-/* The model has no samples, so a new assignment of shards is only reported to the story. */
+/* The model has no samples, so a new assignment of shards is only written to the story. */
 static int members(void *self, const uint64_t *keys, size_t n, uint64_t own)
 {
     const struct watched *p = self;
@@ -180,8 +179,8 @@ static void watch(void *self, uint32_t peer, const struct node_event *ev, uint32
 
 static const char *const seeds[] = {"seed-0:1", "seed-1:1"};
 
-/* Returns how many peers are known at the start. Peers that start later, and all peers after
- * them, are not known. */
+/* Returns the number of peers whose addresses each process knows at its start: all peers before the
+ * first one that starts late. 0: peers find each other by bootstrap names. */
 static uint32_t n_known(const struct cluster *c)
 {
     uint32_t first = 0, late = admission_later(&c->plan);
@@ -219,7 +218,7 @@ static void configure(void *self, uint32_t peer, struct node_config *n)
     n->found = !c->plan.guests || peer == 0;
 }
 
-/* seed-K stands for peer K, unless names are broken for this peer now. */
+/* Resolves seed-K to peer K, unless a fault breaks bootstrap names for this peer. */
 static uint32_t resolve(void *self, uint32_t peer, const char *name,
                         const char *address[NODE_SEEDS_MAX])
 {
@@ -263,7 +262,8 @@ void cluster_set_run(struct run *r, const struct plan *p)
                       .local_steps = p->local_steps};
     set_spec(r->compress, p->compress);
     set_spec(r->final_compress, "qsgd:4");
-    /* Not with --byzantine; and with base:K models go whole. */
+    /* With --byzantine the consensus phase keeps the graph of the training. base:K needs whole
+     * models, so its deltas are not compressed. */
     bool last = strcmp(p->final_topology, RUN_SAME) != 0 && p->tolerate == 0;
     snprintf(r->final_topology, sizeof r->final_topology, RUN_SAME);
     if (last && round_schedule_of(p->final_topology))

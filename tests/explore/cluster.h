@@ -10,28 +10,33 @@
 
 enum { DIM_MAX = 1208, TEXT = 200 };
 
-/* Kinds of failures. The first are checked at all times, the others after the faults. */
+/* Kinds of failures. Kinds up to WRONG_DRIFT are checked at all times. WRONG_GATHERING to
+ * WRONG_APART are checked 30 s after the last fault. The last three are checked at the end of the
+ * run. */
 enum wrong {
-    WRONG_CRASH,      /* The program died. */
-    WRONG_PROTOCOL,   /* A correct peer was taken for a violator. */
-    WRONG_REPLICAS,   /* Equal (epoch, round), other replicas. */
-    WRONG_MODEL,      /* An honest model is no number or, with --byzantine, out of bounds. */
-    WRONG_MEAN,       /* An exchange was not equal and opposite, or the mean has moved. */
-    WRONG_ROUNDS,     /* Rounds claimed are not those done and those counted as skipped. */
-    WRONG_STORM,      /* A peer dials, or is dialled, without end. */
-    WRONG_STANDSTILL, /* A peer to which nothing was done does no round for long. */
-    /* A peer is a member although it may not be, or two peers with one identity or name are
-     * members. */
+    WRONG_CRASH,    /* The process crashed while it simulated the plan. */
+    WRONG_PROTOCOL, /* A correct peer was accused of a protocol violation. */
+    WRONG_REPLICAS, /* Two ends of an edge hold different replicas at the same epoch and round. */
+    /* An honest peer's model is not finite or, with --byzantine, too far from its start. */
+    WRONG_MODEL,
+    /* The two ends of an edge applied different coefficients, or the sum of all models is wrong. */
+    WRONG_MEAN,
+    /* A peer's claimed rounds are not the rounds it did plus the rounds it reports as skipped. */
+    WRONG_ROUNDS,
+    WRONG_STORM,      /* A peer opens or accepts sessions in an endless loop. */
+    WRONG_STANDSTILL, /* A training peer that no fault affects makes no progress for a long time. */
+    /* A peer that is not on the allow-list is a member, or two live processes share one identity or
+     * name. */
     WRONG_ADMITTED,
-    WRONG_MEMORY,    /* Links, members, edges or packets beyond any need. */
+    WRONG_MEMORY,    /* More links, members, edges or packets than the cluster can need. */
     WRONG_DRIFT,     /* A published drift differs from the exact drift of its round. */
-    WRONG_GATHERING, /* A peer is still joining 30 s after the last fault. */
-    WRONG_EDGES,     /* ... an edge that both ends want is not open. */
-    WRONG_VIEW,      /* ... two peers disagree about the members. */
-    WRONG_APART,     /* ... peers in lock step are many rounds apart. */
+    WRONG_GATHERING, /* A peer is still joining, although others train. */
+    WRONG_EDGES,     /* An edge that both of its ends want is not open. */
+    WRONG_VIEW,      /* A peer's graph has too many or too few members. */
+    WRONG_APART,     /* In lock step, training peers are too many rounds apart. */
     WRONG_END,       /* The run does not end. */
-    WRONG_EXIT,      /* A peer ended with another exit code than 0. */
-    WRONG_CONSENSUS, /* All said 0, and the models are apart. */
+    WRONG_EXIT,      /* A peer ended with a code other than 0, and no fault explains it. */
+    WRONG_CONSENSUS, /* Peers that ended with code 0 have models that are too far apart. */
     WRONG_KINDS
 };
 extern const char *const wrong_name[WRONG_KINDS];
@@ -44,22 +49,28 @@ struct finding
 
 struct explored
 {
-    uint32_t wrong; /* Bit k: enum wrong k. */
+    uint32_t wrong; /* Set of enum wrong: bit k is failure kind k. */
     struct finding first[WRONG_KINDS];
     uint64_t n_events;
     double simulated_s;
-    uint64_t n_rounds, n_skipped; /* Over all peers and lives. */
-    double drift;                 /* Exact, at the end, of those that ended with 0; or NaN. */
-    double healed_s;              /* After the last fault until all was whole again; or NaN. */
-    uint32_t n_drifts;            /* Number of published drift figures that were compared. */
-    double worst_drift;           /* the farthest ratio from 1 among them. */
+    /* Rounds claimed and rounds skipped, summed over the honest peers at the end. */
+    uint64_t n_rounds, n_skipped;
+    /* Exact drift at the end of the peers that ended with code 0. NaN: unknown. */
+    double drift;
+    /* Seconds from the last fault until check_whole() holds. NaN: it never did. */
+    double healed_s;
+    uint32_t n_drifts; /* Number of published drift figures that were compared. */
+    /* Ratio of a published drift to the exact one that is farthest from 1. */
+    double worst_drift;
 };
 
-/* One end's view of the last exchanges with another peer. */
+/* One exchange, as one end of an edge recorded it. A peer keeps its last KEPT exchanges with each
+ * other peer. */
 enum { KEPT = 8 };
 struct exchange
 {
-    uint64_t epoch, round, a, b; /* Hashes of the replicas. */
+    /* a: hash of this end's own replica. b: hash of its replica of the other peer. */
+    uint64_t epoch, round, a, b;
     float coefficient;
 };
 
@@ -67,34 +78,45 @@ struct watched
 {
     struct cluster *cluster;
     uint32_t index;
-    bool absent, joined, left; /* Not there now; took a model; was asked to leave. */
-    /* The peer is not allowed to be a member now, so nothing is expected of it. */
+    /* absent: has no process now. joined: took its model from other peers. left: was asked to
+     * leave. */
+    bool absent, joined, left;
+    /* The peer is excluded from the cluster now, so the checks expect nothing of it. */
     bool out;
-    bool rival;        /* Another process had its identity or name when it was started. */
-    int64_t since_us;  /* Start time of its process. */
-    int64_t listed_us; /* Time at which it was put back on the allow-list. 0: never. */
-    uint32_t named_as; /* Peer whose name it has, usually its own. */
+    /* Another process shares its identity or name, so this process may be the one that is
+     * refused. */
+    bool rival;
+    int64_t since_us;  /* Simulated time at which its process started. */
+    int64_t listed_us; /* Time at which the peer was put back on the allow-list. 0: never. */
+    uint32_t named_as; /* Index of the peer whose name this peer uses. Usually its own index. */
     char name[WIRE_NAME_MAX + 1];
-    bool resumes; /* The peer continues from a checkpoint, with the counts in it. */
-    void (*done_layer)(void *arg, size_t from); /* Function of trainer.watch. NULL: none. */
+    /* The peer has just resumed from a checkpoint. check_rounds() then takes over its round
+     * count. */
+    bool resumes;
+    /* Callback of trainer.watch, called when a segment is final. NULL: none. */
+    void (*done_layer)(void *arg, size_t from);
     void *done_arg;
     uint64_t joined_round, done, drift_round, said_round;
     uint64_t n_lives;
-    uint64_t seen;    /* Its beat, */
+    uint64_t seen;    /* Step counter of the peer at the last check. */
     int64_t moved_us; /* Time of the last change of `seen`. */
-    /* Step counter when it last changed while the peer was not affected by a fault. */
+    /* Step counter of the peer at `beat_us`. */
     uint64_t beat;
-    bool hurt;           /* A fault, or its after-effects, hinder the peer. */
-    int64_t beat_us;     /* at this time. */
-    uint64_t n_sessions; /* Sessions begun since `second_us`. */
+    /* A fault stops or slows the peer's loop or worker, or its disturbed job is not done yet. */
+    bool hurt;
+    /* Time of the last progress, or the last time at which the peer was excused from making
+     * progress. */
+    int64_t beat_us;
+    uint64_t n_sessions; /* Number of sessions begun since `second_us`. */
     int64_t second_us;
-    int64_t starts_us; /* Time from which its process exists. 0: from the beginning. */
+    int64_t starts_us; /* Time at which a restarted process begins to run. 0: the process runs. */
     float target[DIM_MAX];
-    struct exchange (*kept)[KEPT]; /* Last exchanges with each other peer. */
+    struct exchange (*kept)[KEPT]; /* One row per peer: the last exchanges with that peer. */
     uint32_t *n_kept;
-    float *history; /* (rounds + 1) x dim: before this round's local steps. */
+    /* Models at the start of each round, before its local steps: (rounds + 1) x dim. */
+    float *history;
     uint8_t *has;
-    uint32_t *counted; /* Members that the peer counted at that time. */
+    uint32_t *counted; /* Set of members that the peer counted at the start of each round. */
 };
 
 struct cluster
@@ -102,31 +124,32 @@ struct cluster
     struct plan plan;
     struct sim_config config;
     bool liar[PLAN_PEERS_MAX];
-    uint32_t outside;  /* Faults that revoke a peer and are active now, as a set of bits. */
-    uint32_t insiders; /* Peers with invented members. */
-    uint32_t revoked;  /* Peers that are not on the allow-list. */
+    uint32_t outside;  /* Bit k: fault k takes peers off the allow-list now. */
+    uint32_t insiders; /* Set of peers that announce invented members. */
+    uint32_t revoked;  /* Set of peers that a fault has taken off the allow-list. */
     int64_t listed_us; /* Time of the last change of the allow-list. */
-    uint32_t n_ghosts; /* Members that were made up. */
+    uint32_t n_ghosts; /* Number of invented members. */
     struct sim_world *world;
     struct watched peer[PLAN_PEERS_MAX];
     struct segment segment[3];
-    double moved[DIM_MAX]; /* Sum of all local updates over the peers. */
-    bool
-        /* No exchange was interrupted: no peer died, was taken for dead, started late or ended
-         * early. */
-        whole;
-    uint32_t down[PLAN_FAULTS_MAX]; /* Peers that each fault has taken down. */
-    uint32_t hurt[PLAN_FAULTS_MAX]; /* Peers whose loop or worker each fault holds up now. */
-    bool settled;     /* 30 s have passed since the last fault, and no peer has ended. */
-    uint32_t unnamed; /* Peers that resolve names to wrong addresses. */
-    double names;     /* and how. */
+    double moved[DIM_MAX]; /* Sum of all local updates of all peers, for each parameter. */
+    /* Every exchange is complete: no peer died, was declared dead, started late or ended early. */
+    bool whole;
+    uint32_t down[PLAN_FAULTS_MAX]; /* For each fault, the set of peers that it has taken down. */
+    /* For each fault, the set of peers whose loop or worker it holds up now. */
+    uint32_t hurt[PLAN_FAULTS_MAX];
+    /* No peer had ended at the check that follows the last fault by 30 s or more. */
+    bool settled;
+    uint32_t unnamed; /* Set of peers for which a fault breaks bootstrap names now. */
+    /* 0: broken names resolve to nothing. 1: they resolve to an unused address. */
+    double names;
     FILE *trace;
-    struct story *story; /* Or NULL. */
+    struct story *story; /* NULL: no story is written. */
     struct explored *out;
 };
 
-/* Runs the plan to its end. trace, story: NULL, or where all that reaches a node is written, or
- * what is new of it (story.h). */
+/* Runs the plan to its end. trace: file for all events that reach a node, or NULL. story: file for
+ * the protocol steps (story.h), or NULL. */
 void cluster_run(const struct plan *p, struct explored *out, FILE *trace, FILE *story);
 
 void cluster_wrong(struct cluster *c, enum wrong kind, const char *format, ...)
@@ -135,31 +158,35 @@ bool cluster_alive(const struct cluster *c, uint32_t peer);
 struct node_progress cluster_progress(const struct cluster *c, uint32_t peer);
 const float *cluster_model(const struct cluster *c, uint32_t peer);
 
-/* Has it to keep to anything? */
+/* Returns whether the checks apply to this peer: it is not Byzantine and not excluded from the
+ * cluster. */
 static inline bool cluster_honest(const struct cluster *c, uint32_t peer)
 {
     return !(c->plan.liars & UINT32_C(1) << peer) && !c->peer[peer].out;
 }
-/* Makes the run of a plan. Ends the program if a text in the plan is invalid. */
+/* Makes the run description of a plan. Ends the program if a text in the plan is invalid. */
 void cluster_set_run(struct run *r, const struct plan *p);
 
-/* Returns the set of peers that a process knows at its start, from records or names. */
+/* Returns the set of peers that a process knows at its start, from member records or bootstrap
+ * names. */
 uint32_t cluster_told(const struct cluster *c);
 
-/* course.c: from beginning to end. */
+/* course.c: runs a plan from beginning to end. */
 void course_run(struct cluster *c);
 
-/* checks.c: before an event, after a job, after its figures; 30 s after the last fault; at the end. */
+/* checks.c. check_event() runs before an event, check_exchanges() after a job of the worker,
+ * check_progress() when the node has updated its figures, check_end() at the end of the run.
+ * check_counted() returns the set of members that a peer counts now. */
 uint32_t check_counted(const struct cluster *c, uint32_t peer);
 void check_event(struct cluster *c, uint32_t peer, const struct node_event *ev);
 void check_exchanges(struct cluster *c, uint32_t peer);
 void check_progress(struct cluster *c, uint32_t peer);
-/* Checks from time to time that every peer makes progress. */
+/* Checks that every peer makes progress. Runs at least every 0.1 s of simulated time. */
 void check_pace(struct cluster *c);
-/* Returns whether all edges between live peers are open, no peer is joining, and all peers agree
- * on the members. tell: each violation is reported as a failure. */
+/* Returns whether all edges between live peers are open, no peer is joining, and all peers agree on
+ * the members. With `tell`, each violation is also reported as a failure. */
 bool check_whole(struct cluster *c, bool tell);
-/* Returns whether a peer has found no other peer and all peers in its bootstrap list have ended,
+/* Returns whether the peer is still joining and no honest peer that it knew at its start is alive,
  * so that it cannot continue. */
 bool check_stranded(const struct cluster *c, uint32_t i);
 void check_end(struct cluster *c);
@@ -169,31 +196,36 @@ void check_end(struct cluster *c);
 void liars_set(struct cluster *c);
 void liars_check_model(struct cluster *c, uint32_t peer);
 void liars_check_note(struct cluster *c, uint32_t peer, const char *text);
-/* May it have ended apart from the others? */
+/* Returns whether the attack excuses a peer that ended without consensus. */
 bool liars_excuse(const struct cluster *c);
-/* May an honest edge of it be closed? How far apart may those be that claim consensus? */
+/* liars_part() returns whether the peer may keep an edge to an honest peer closed. liars_claim()
+ * returns the largest exact drift allowed among peers that claim consensus. Infinity: no limit. */
 bool liars_part(const struct cluster *c, uint32_t peer);
 double liars_claim(const struct cluster *c);
 
-/* admission.c: configuration of a process, start of a process, changes of the allow-list,
- * faults, peers that start later, and rivals of one name. */
+/* admission.c. admission_configure() and admission_started() run when a process is configured and
+ * started, admission_changed() after a change of the allow-list, admission_apply() when a fault
+ * begins or ends, and admission_rival() before a restart. admission_later() returns the peers that
+ * start later under the identity or name of another peer. */
 void admission_configure(struct cluster *c, uint32_t peer, struct node_config *n);
 void admission_started(struct cluster *c, uint32_t peer);
 void admission_changed(struct cluster *c);
 void admission_apply(struct cluster *c, uint32_t fault, bool on);
 uint32_t admission_later(const struct plan *p);
 void admission_rival(struct cluster *c, uint32_t peer);
-/* Now and then; of one peer before the end is judged; and 30 s after the last fault. */
+/* admission_check() runs in each time slice, admission_look() before the end is judged, and
+ * admission_settled() 30 s after the last fault. */
 void admission_check(struct cluster *c);
 void admission_look(struct cluster *c, uint32_t peer);
 void admission_settled(struct cluster *c);
 /* Returns how many live peers may refuse this peer, or be refused by it, because a token has
  * expired. */
 uint32_t admission_forgotten(const struct cluster *c, uint32_t peer);
-/* course.c: a process of this peer ends, if it has not, and another begins. */
+/* course.c: kills the process of this peer, if it has one, and starts another. as_new: with a new
+ * identity. */
 void cluster_start_again(struct cluster *c, uint32_t peer, bool as_new);
 
-/* trace.c */
+/* trace.c: writes one event to the trace. */
 void trace_event(void *self, uint32_t peer, const struct node_event *ev, uint32_t other);
 
 #endif

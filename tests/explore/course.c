@@ -1,5 +1,4 @@
-/* tests/explore/course.c -- the course of a plan: when each fault begins and ends, and what it does to the
- * simulated world; how long a run may take. */
+/* tests/explore/course.c -- runs a plan: begins and ends its faults, and limits its duration. */
 #include "cluster.h"
 #include "story.h"
 
@@ -29,7 +28,7 @@ static bool someone_trains(const struct cluster *c)
     return false;
 }
 
-/* Returns whether all peers were killed, so that the run is lost and starts again. */
+/* Returns whether no honest peer has a process, so that the run is lost and starts again. */
 static bool all_gone(const struct cluster *c)
 {
     for (uint32_t i = 0; i < c->plan.n_peers; i++)
@@ -69,8 +68,8 @@ void cluster_start_again(struct cluster *c, uint32_t i, bool as_new)
     p->since_us = sim_now_us(c->world) + c->plan.startup_us;
     memset(p->kept, 0, c->plan.n_peers * sizeof *p->kept);
     if (c->plan.checkpoint_s == 0)
-        memset(p->has, 0,
-               c->plan.rounds + 1); /* Its earlier rounds count if it continues from them. */
+        /* Models of earlier rounds count only if the peer can resume from a checkpoint. */
+        memset(p->has, 0, c->plan.rounds + 1);
     int err = as_new ? sim_restart_as_new(c->world, i) : sim_restart(c->world, i);
     assert(err == 0);
     if (as_new)
@@ -82,8 +81,8 @@ void cluster_start_again(struct cluster *c, uint32_t i, bool as_new)
     p->starts_us = sim_now_us(c->world) + c->plan.startup_us;
 }
 
-/* A peer is not restarted for a run that the others have finished, because it would wait for
- * peers that have ended. */
+/* A peer is not restarted for a run that the others have finished, because it would wait for peers
+ * that have ended. */
 static void bring_up(struct cluster *c, uint32_t k, uint32_t i)
 {
     const struct fault *f = &c->plan.fault[k];
@@ -94,7 +93,8 @@ static void bring_up(struct cluster *c, uint32_t k, uint32_t i)
     cluster_start_again(c, i, f->kind == FAULT_REPLACE || f->kind == FAULT_CHURN);
 }
 
-/* The next process that has done with starting, at the latest at `to`. */
+/* Lets processes run whose start-up time is over. Returns when the next start-up time is over, but
+ * at most `to`. */
 static int64_t next_start(struct cluster *c, int64_t to)
 {
     for (uint32_t i = 0; i < c->plan.n_peers; i++) {
@@ -121,7 +121,7 @@ static void cut(struct cluster *c, const struct fault *f, bool on)
         }
 }
 
-/* A bit flips in what a peer holds of its neighbours' models. */
+/* Adds 1 to the first value of the replicas that this peer holds of `others`. */
 static void flip(struct cluster *c, uint32_t peer, uint32_t others)
 {
     const struct node *n = sim_node(c->world, peer);
@@ -148,7 +148,7 @@ static void reset(struct cluster *c, const struct fault *f)
                 sim_reset(c->world, i, j, after(f->x), after(f->y));
 }
 
-/* A fault begins or ends for one peer of its set. */
+/* Begins or ends fault k for peer i. */
 static void apply_one(struct cluster *c, uint32_t k, uint32_t i, bool on)
 {
     const struct fault *f = &c->plan.fault[k];
@@ -270,7 +270,7 @@ static size_t make_turns(const struct plan *p, struct turn turn[TURNS_MAX])
     return n;
 }
 
-/* Returns whether the peer's loop or worker stopped permanently, so that it cannot end. */
+/* Returns whether the peer's loop or worker stopped permanently, so that the peer cannot end. */
 static bool is_lost(const struct cluster *c, uint32_t peer)
 {
     for (uint32_t k = 0; k < c->plan.n_faults; k++)
@@ -296,14 +296,14 @@ static bool someone_ended(const struct cluster *c)
     return false;
 }
 
-/* Returns whether the remaining peers came back too late: others have ended, and these peers
- * wait for more members or know no live peer. The same holds for peers without flags of the run
- * if all peers that knew the run died. */
+/* Returns whether the remaining peers came back too late: others have ended, and the remaining
+ * peers are fewer than min_peers or know no live peer. With `guests`, the death of peer 0 also ends
+ * the run, because only peer 0 has the run description. */
 static bool too_late(const struct cluster *c)
 {
     uint32_t ended = 0, left = 0, stranded = 0;
     for (uint32_t i = 0; i < c->plan.n_peers; i++) {
-        if (!cluster_alive(c, i)) { /* Also one that is not honest: the run has ended with it. */
+        if (!cluster_alive(c, i)) { /* A Byzantine peer that has ended counts, too. */
             ended += !c->peer[i].absent;
             continue;
         }
@@ -320,8 +320,8 @@ static bool too_late(const struct cluster *c)
     return guests || (ended > 0 && (left < c->plan.min_peers || left == stranded));
 }
 
-/* No run needs longer: its own time at the pace of the slowest, what faults took, and the
- * node's own patience several times over. */
+/* Returns the time after which a run counts as endless: twice its length at the pace of the slowest
+ * peer, 300 more steps, the time of all faults, twice the quorum timeout, and 300 s. */
 static int64_t limit_us(const struct plan *p)
 {
     double step = (double)p->step_us * (1 + p->step_spread);
@@ -330,8 +330,9 @@ static int64_t limit_us(const struct plan *p)
     return (int64_t)(2 * length + 300 * step) + plan_end_us(p) + patience * PLAN_SECOND;
 }
 
-/* Are the last things to happen deaths, in a network that was well for long? Then the others know
- * and have closed the graph ten seconds later, however many died. */
+/* Returns whether the plan ends with permanent deaths in a fast network that had no other fault
+ * for 20 s. The survivors must then have repaired the graph after REPAIRED_US, however many
+ * peers died. */
 static bool ends_in_deaths(const struct plan *p)
 {
     int64_t end = plan_end_us(p);
@@ -377,8 +378,7 @@ void course_run(struct cluster *c)
     assert(turn != NULL);
     size_t n = make_turns(&c->plan, turn), next = 0;
     int64_t over = plan_end_us(&c->plan), limit = limit_us(&c->plan);
-    /* If all peers died, a peer that continues from a checkpoint waits for the members of that
-     * time. */
+    /* If all peers died, a resumed peer waits up to RESUME_US for the members in its checkpoint. */
     bool waits = c->plan.checkpoint_s > 0 && !someone_lives_on(&c->plan);
     int64_t settled =
         over + SETTLED_US + (waits ? RESUME_US : 0) + (int64_t)(c->plan.forget_s * 1e6);
@@ -399,7 +399,7 @@ void course_run(struct cluster *c)
         if (now >= over)
             sim_lose(c->world, 0);
         else if (c->whole && someone_ended(c))
-            c->whole = false; /* Some exchange may stay incomplete. */
+            c->whole = false; /* A peer that ends first may leave an exchange incomplete. */
         if (now >= over && !isfinite(c->out->healed_s) && check_whole(c, false))
             c->out->healed_s = (double)(now - over) * 1e-6;
         if (now >= repaired) {
@@ -415,7 +415,7 @@ void course_run(struct cluster *c)
             settled = never;
         }
         if ((next == n && all_over(c)) || (c->out->wrong & 1u << WRONG_STORM))
-            break; /* A storm would cost hours. */
+            break; /* A storm would take hours to simulate. */
         if (next == n && now > limit && too_late(c))
             break;
         if (now > limit || sim_events(c->world) > EVENTS_MAX) {

@@ -1,4 +1,5 @@
-/* tests/explore/explore.c -- `explore`: many seeds, one replayed, or one cut down. */
+/* tests/explore/explore.c -- the command `explore`: runs many seeds, replays one, or shrinks
+ * one. */
 #include "cluster.h"
 #include "shrink.h"
 
@@ -21,7 +22,7 @@ struct options
     uint32_t jobs;
 };
 
-/* Messages of a child process: one at the start of a seed, and one with its result. */
+/* Message of a child process, sent at the start of a seed and again with its result. */
 struct word
 {
     uint64_t seed;
@@ -33,7 +34,7 @@ struct child
 {
     pid_t pid;
     int fd;
-    uint64_t next, seed; /* To be begun; under way. */
+    uint64_t next, seed; /* next: seed to start with. seed: seed that is under way. */
     bool busy;
 };
 
@@ -120,8 +121,8 @@ static void start(const struct options *o, struct child *c)
     c->busy = true;
 }
 
-/* Handles the end of a child process. A seed that it had started has crashed; another child
- * continues after that seed. */
+/* Handles the end of a child process. If it crashed, the seed that it was running has failed, and
+ * another child continues after that seed. */
 static void end(const struct options *o, struct tally *t, struct child *c)
 {
     int status;

@@ -1,4 +1,5 @@
-/* tests/explore/liars.c -- members that lie: which, how, and what holds for the honest all the same. */
+/* tests/explore/liars.c -- Byzantine members: which peers, which attack, and which checks
+ * remain. */
 #include "cluster.h"
 
 #include "nn/math/rng.h"
@@ -10,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* With --byzantine, the distance of an honest model from the initial model is at most this
- * factor times the distance of the farthest optimum. Local steps alone keep it within factor 1;
- * noise and Byzantine peers add a part of the distances between honest models. */
+/* With --byzantine, the distance of an honest model from the initial model is at most this factor
+ * times the distance of the farthest optimum. Local steps alone keep it within factor 1. Noise and
+ * Byzantine peers add a part of the distances between honest models. */
 static const double most_ways = 4;
 
 /* ---- drawing ---- */
@@ -33,7 +34,7 @@ static bool is_borne(const struct plan *p)
     return run_core_check(&run, error) == 0;
 }
 
-/* Returns the number of honest peers that are there at the end. */
+/* Returns the number of honest peers that no permanent fault takes down. */
 static uint32_t n_staying(const struct plan *p)
 {
     uint32_t gone = p->liars, all = (UINT32_C(1) << p->n_peers) - 1;
@@ -43,7 +44,7 @@ static uint32_t n_staying(const struct plan *p)
     return (uint32_t)__builtin_popcount(all & ~gone);
 }
 
-/* More peers, a graph with more edges, lock step: what --byzantine wants. */
+/* Prepares the plan for --byzantine 1 or 2: more peers, and lock step. */
 static void draw_tolerance(struct plan *p, struct rng *r)
 {
     uint32_t least = 6 + (uint32_t)rng_below(r, 12);
@@ -54,7 +55,8 @@ static void draw_tolerance(struct plan *p, struct rng *r)
     p->tolerate = p->n_peers >= 9 && plan_chance(r, 0.25) ? 2 : 1;
 }
 
-/* Enough honest ones to begin with, and a graph that bears it with those. */
+/* Keeps enough honest peers running and required at the start, and draws a graph that is valid with
+ * --byzantine. */
 static void draw_graph(struct plan *p, struct rng *r)
 {
     static const char *const topology[] = {"torus", "torus", "complete", "regular:4", NULL};
@@ -69,7 +71,7 @@ static void draw_graph(struct plan *p, struct rng *r)
         snprintf(p->topology, PLAN_TEXT, "complete");
 }
 
-/* Draws from a separate random stream. The peer that brings the run is honest. */
+/* Draws from a separate random stream. Peer 0, which brings the run, is honest. */
 void plan_draw_liars(struct plan *p)
 {
     struct rng r = rng_stream(rng_key(p->seed, RNG_TEST, 0xe8, 3));
@@ -77,7 +79,7 @@ void plan_draw_liars(struct plan *p)
     while (attack_all[n_attacks].name != NULL)
         n_attacks++;
     snprintf(p->attack, PLAN_TEXT, "%s", attack_all[rng_below(&r, n_attacks)].name);
-    p->average = false; /* All peers use CHOCO, which is the mixer that the attacks target. */
+    p->average = false; /* CHOCO is the mixer that the attacks target. */
     if (plan_chance(&r, 0.5)) {
         draw_tolerance(p, &r);
         n = 1 + (uint32_t)rng_below(&r, p->tolerate);
@@ -88,7 +90,7 @@ void plan_draw_liars(struct plan *p)
         p->liars |= UINT32_C(2) << rng_below(&r, p->n_peers - 1);
     if (p->tolerate > 0)
         draw_graph(p, &r);
-    /* The others can reach a quorum without the Byzantine peers, whose sessions may be refused
+    /* Honest peers must be able to start without the Byzantine peers, whose sessions may be refused
      * permanently. */
     if (p->min_peers > n_staying(p))
         p->min_peers = n_staying(p);
@@ -114,7 +116,7 @@ void liars_set(struct cluster *c)
 
 /* ---- checks ---- */
 
-/* Squared: how far the farthest honest optimum is from the initial model. */
+/* Returns the squared distance from the initial model to the farthest optimum of an honest peer. */
 static double farthest2(const struct cluster *c)
 {
     double most2 = 0;
@@ -141,7 +143,7 @@ void liars_check_model(struct cluster *c, uint32_t peer)
                       peer, sqrt(d2), sqrt(farthest2(c)));
 }
 
-/* An honest one has been taken for a violator. */
+/* Reports a failure if an honest peer accuses another honest peer of a protocol violation. */
 void liars_check_note(struct cluster *c, uint32_t peer, const char *text)
 {
     char id[9];
@@ -157,24 +159,24 @@ void liars_check_note(struct cluster *c, uint32_t peer, const char *text)
     }
 }
 
-/* Returns whether the attack excuses a failed end. An attacker that pulls models until the end
- * can keep them apart, and a peer that sees it may say so; with --byzantine even honest models
- * may stay apart, because everything may be clipped. Other attackers cannot prevent a good end
- * in lock step without further faults. */
+/* Returns whether the attack excuses a peer that ended without consensus. An attacker that only
+ * sends false models can keep honest models apart until the end. With --byzantine even honest
+ * models may stay apart, because a peer may clip all its neighbours. Other attackers need a further
+ * fault, async policy or an exact averaging pass to prevent consensus. */
 bool liars_excuse(const struct cluster *c)
 {
     const struct attack *a = c->config.attack;
     struct run run;
     cluster_set_run(&run, &c->plan);
-    /* An exact averaging pass makes all models equal, so that edges give no bound on distances. */
+    /* An exact averaging pass makes all models equal, so edges give no bound on distances. */
     bool else_wrong =
         c->plan.n_faults > 0 || c->plan.async || round_schedule_of(run_final_topology(&run));
     return c->plan.tolerate > 0 || (a != NULL && (a->lie == ATTACK_MODEL || else_wrong));
 }
 
-/* Returns whether honest peers may distrust each other for a while: an attacker pulled at their
- * models, or they were disconnected for long. The refusal of a model that is far ahead does not
- * count as distrust. */
+/* Returns whether honest peers may distrust each other for a while, because an attacker pulled at
+ * their models or they were disconnected for long. A refused model that is far ahead does not count
+ * as distrust. */
 bool liars_part(const struct cluster *c, uint32_t peer)
 {
     struct node_edge e;
@@ -187,8 +189,10 @@ bool liars_part(const struct cluster *c, uint32_t peer)
     return c->plan.liars != 0 && c->plan.tolerate == 0 && bars;
 }
 
-/* The figures that a claim rests on are made with the liars. */
-/* One pass of base:K asks no estimate, and a liar parts it unseen (peer/node/averaging_pass.h). */
+/* Returns the largest exact drift of peers that claim consensus. Byzantine peers falsify the
+ * estimates, so twice the target is allowed. An exact averaging pass (base:K) uses no estimate,
+ * and a Byzantine peer can part the models unnoticed (peer/node/averaging_pass.h), so no limit
+ * applies. */
 double liars_claim(const struct cluster *c)
 {
     struct run run;

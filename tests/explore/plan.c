@@ -38,7 +38,7 @@ const char *plan_choose(struct rng *r, const char *const *of)
     return of[rng_below(r, n)];
 }
 
-/* One peer, mostly; now and then several, or all but one, or all. */
+/* Draws one peer in most cases, several peers sometimes, and rarely all peers. */
 static uint32_t draw_set(struct rng *r, uint32_t n)
 {
     uint32_t all = (UINT32_C(1) << n) - 1, set = 0;
@@ -118,7 +118,8 @@ static void draw_fault(struct rng *r, const struct plan *p, int64_t length_us, s
     }
 }
 
-/* Makes some peers leave. Peers that never return cannot be waited for. */
+/* Keeps at least two peers running to the end by limiting further permanent faults to 5 s. Lowers
+ * min_peers to the number of peers that stay. */
 static void leave_some(struct plan *p)
 {
     uint32_t gone = 0, all = (UINT32_C(1) << p->n_peers) - 1;
@@ -151,7 +152,8 @@ static void draw_run(struct plan *p, struct rng *r)
     snprintf(p->compress, PLAN_TEXT, "%s", plan_choose(r, p->average ? update : codec));
     p->local_steps = plan_chance(r, 0.6) ? 1 : 1 + (uint32_t)rng_below(r, 8);
     p->rounds = (uint64_t)log_uniform(r, 30, 300);
-    p->dim = plan_chance(r, 0.15) ? 1208 : 48; /* Drift is measured where deltas are long. */
+    /* Peers measure the drift only if deltas are long, that is with 1,208 parameters. */
+    p->dim = plan_chance(r, 0.15) ? 1208 : 48;
     if (p->dim > 48)
         p->rounds *= 2;
     p->min_peers = plan_chance(r, 0.6) ? p->n_peers : 1 + (uint32_t)rng_below(r, p->n_peers);
@@ -160,7 +162,7 @@ static void draw_run(struct plan *p, struct rng *r)
     p->guests = p->by_name && plan_chance(r, 0.3);
 }
 
-/* From a stream of its own: seeds are what they were before there was a quorum. */
+/* Uses a separate random stream, so that seeds from before --quorum keep their plans. */
 static void draw_patience(struct plan *p, uint64_t seed)
 {
     struct rng r = rng_stream(rng_key(seed, RNG_TEST, 0xe8, 1));
@@ -169,7 +171,7 @@ static void draw_patience(struct plan *p, uint64_t seed)
     p->worker_limit_s = 15;
 }
 
-/* Likewise, of before deltas could go out ahead of local steps. */
+/* Uses a separate random stream, so that seeds from before --overlap keep their plans. */
 static void draw_overlap(struct plan *p, uint64_t seed)
 {
     struct rng r = rng_stream(rng_key(seed, RNG_TEST, 0xe8, 5));
@@ -179,7 +181,8 @@ static void draw_overlap(struct plan *p, uint64_t seed)
                                         : RUN_OVERLAP_ROUND;
 }
 
-/* Likewise: some graphs change by round, which is for lock step and fine codecs. */
+/* Some plans have a graph that changes by round (base:K). Such a graph needs lock step and a fine
+ * codec. Uses a separate random stream, so that older seeds keep their plans. */
 static void draw_rota(struct plan *p, uint64_t seed)
 {
     static const char *const topology[] = {"base:1", "base:1", "base:2", "base:4", NULL};
@@ -191,7 +194,8 @@ static void draw_rota(struct plan *p, uint64_t seed)
     snprintf(p->compress, PLAN_TEXT, "%s", plan_choose(&r, codec));
 }
 
-/* Likewise: the consensus phase may have a graph of its own, in lock step. */
+/* Some plans in lock step have a different graph in the consensus phase. Uses a separate random
+ * stream, so that older seeds keep their plans. */
 static void draw_last(struct plan *p, uint64_t seed)
 {
     static const char *const topology[] = {"base:1", "base:1", "base:4", "complete", "ring", NULL};
@@ -227,13 +231,15 @@ void plan_draw(struct plan *p, uint64_t seed)
         p->n_faults += !idle;
     }
     leave_some(p);
-    /* Half of all runs go on for long enough after the last fault. */
-    if (plan_chance(&r, 0.5)) /* (step_us is 0 still.) */
+    /* Half of all runs continue for at least 32 s after the last fault, so that the checks that
+     * follow the faults are made. */
+    if (plan_chance(&r, 0.5)) /* step_us is still 0 here, so plan_end_us() ignores slow jobs. */
         length_us += plan_end_us(p) + 32 * PLAN_SECOND;
     p->step_us = length_us / (int64_t)(p->rounds * p->local_steps);
 }
 
-/* From a stream of its own, for the same reason. Half of the plans get a power cut of all besides. */
+/* Uses a separate random stream, so that older seeds keep their plans. In half of the plans all
+ * peers are killed at once. */
 void plan_draw_disks(struct plan *p)
 {
     struct rng r = rng_stream(rng_key(p->seed, RNG_TEST, 0xe8, 2));
@@ -258,7 +264,7 @@ int64_t plan_end_us(const struct plan *p)
     for (uint32_t i = 0; i < p->n_faults; i++) {
         const struct fault *f = &p->fault[i];
         int64_t until = f->at_us + (f->for_us == PLAN_EVER ? 0 : f->for_us);
-        double late = 0; /* A job that began slowly continues slowly. */
+        double late = 0; /* A job that begins during a slow fault stays slow until its end. */
         if (f->kind == FAULT_RESET)
             late = 1e6 * fmax(f->x, f->y);
         else if (f->kind == FAULT_SLOW && f->for_us != PLAN_EVER)
@@ -267,7 +273,7 @@ int64_t plan_end_us(const struct plan *p)
             until += (int64_t)late;
         end = until > end ? until : end;
     }
-    /* Sessions are lost at random during half of the run. */
+    /* Sessions are lost at random during the first half of the run. */
     int64_t half = p->step_us * (int64_t)(p->rounds * p->local_steps) / 2;
     if (p->cut_rate > 0 && half > end)
         end = half;
@@ -383,7 +389,7 @@ static bool read_fault(struct fault *f, char *word[8], int n)
     return f->kind != FAULT_KINDS && f->a != 0 && next == n;
 }
 
-/* "KIND:WHO" */
+/* Reads "KIND:PEERS", for example "alie:3,7". */
 static bool read_attack(struct plan *p, const char *value)
 {
     size_t n = strcspn(value, ":");

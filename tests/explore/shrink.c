@@ -1,4 +1,4 @@
-/* tests/explore/shrink.c -- a plan with fewer faults, peers and rounds that fails alike. */
+/* tests/explore/shrink.c -- finds a plan with fewer faults, peers and rounds that fails alike. */
 #include "shrink.h"
 
 #include <stdlib.h>
@@ -6,7 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* In a child, since the failure may be the end of the program. */
+/* Runs a plan and returns whether it fails in one of `kinds`. The plan runs in a child process,
+ * because the failure may be a crash. */
 static bool fails(const struct plan *p, uint32_t kinds, struct explored *out)
 {
     int fd[2], status;
@@ -36,7 +37,7 @@ static void without_fault(struct plan *p, uint32_t k)
     p->n_faults--;
 }
 
-/* The last peer goes, and with it what happens to it alone. */
+/* Removes the last peer and the faults that affect only that peer. */
 static bool without_peer(struct plan *p)
 {
     uint32_t keep;
@@ -57,7 +58,7 @@ static bool without_peer(struct plan *p)
     return true;
 }
 
-/* One peer less in a fault's sets. */
+/* Removes one peer from one set of a fault. bit: 0 to 31 are peers of set A, 32 to 63 of set B. */
 static bool without_member(struct plan *p, uint32_t k, uint32_t bit)
 {
     struct fault *f = &p->fault[k];
@@ -111,7 +112,7 @@ static bool simpler(struct plan *p, int what)
 
 enum { SIMPLER = 12 };
 
-/* Is the changed plan another one, and does it fail? Then it is the plan. */
+/* Replaces plan p by the changed plan q, if q differs and still fails. */
 static bool try(struct plan *p, const struct plan *q, uint32_t kind, struct explored *out)
 {
     if (memcmp(p, q, sizeof *p) == 0 || !fails(q, kind, out))

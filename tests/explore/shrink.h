@@ -1,10 +1,10 @@
-/* tests/explore/shrink.h -- cuts a failing plan down to what still fails. */
+/* tests/explore/shrink.h -- reduces a failing plan to a smaller one that still fails. */
 #ifndef TESTS_EXPLORE_SHRINK_H
 #define TESTS_EXPLORE_SHRINK_H
 
 #include "cluster.h"
 
-/* Drops faults, peers and rounds as long as the failure of the gravest kind of `was` is left; prints
+/* Drops faults, peers and rounds while the most serious kind of failure in `was` remains. Prints
  * the plan that remains. */
 void shrink(const struct plan *p, const struct explored *was);
 

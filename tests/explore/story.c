@@ -1,4 +1,4 @@
-/* tests/explore/story.c -- writes a run as a story: see story.h. */
+/* tests/explore/story.c -- writes the protocol steps of a run (story.h). */
 #include "story.h"
 
 #include <inttypes.h>
@@ -7,7 +7,7 @@
 
 enum { EPOCHS_MAX = 256, STATE_TEXT = 200, MESSAGE_TEXT = 4096 };
 
-/* The last delta that one peer has had of another. */
+/* Epoch and round of the last delta that one peer received from another. */
 struct last_delta
 {
     uint64_t epoch, round;
@@ -18,7 +18,7 @@ struct story
     FILE *f;
     uint64_t epoch[EPOCHS_MAX];
     uint32_t n_epochs;
-    char epoch_text[16]; /* The name of an epoch, until the next is asked for. */
+    char epoch_text[16]; /* Result of epoch_text(), valid until its next call. */
     struct last_delta delta[PLAN_PEERS_MAX][PLAN_PEERS_MAX];
     char state[PLAN_PEERS_MAX][STATE_TEXT];
     struct wire_batch batch;
@@ -63,7 +63,8 @@ static const char *epoch_text(struct story *s, uint64_t epoch)
 
 /* ---- messages ---- */
 
-/* The first of an epoch, one again, and one that leaves a gap are steps of the protocol. */
+/* Returns whether a delta is the next one of its epoch. The first delta of an epoch, a repeated one
+ * and one after a gap are not: the story shows them. */
 static bool follows(struct story *s, uint32_t peer, uint32_t other, const struct wire_delta *d)
 {
     struct last_delta *l = &s->delta[peer][other];
@@ -72,7 +73,8 @@ static bool follows(struct story *s, uint32_t peer, uint32_t other, const struct
     return next;
 }
 
-/* Describes a fragment of a model, or another part of it. */
+/* Describes what a message about a model carries: a piece by number, the whole model, or
+ * sketches. */
 static const char *piece_text(uint32_t piece, uint64_t key, uint64_t round)
 {
     static char text[32];

@@ -1,4 +1,4 @@
-/* tests/explore/trace.c -- writes what reaches each node, one line an event. */
+/* tests/explore/trace.c -- writes each event that reaches a node, one line per event. */
 #include "cluster.h"
 
 #include "peer/node/verdict.h"

@@ -1,15 +1,17 @@
-/* tests/golden/noise_vectors.h -- Noise test vectors: XX alone and with psks.
+/* tests/golden/noise_vectors.h -- test vectors of the Noise protocol: the pattern XX, and XX with
+ * pre-shared keys.
  *
- * Hexadecimal, in the form of the Noise wiki's vector files. The messages of a
- * vector alternate, the initiator's first; from the fourth on they are
- * transport messages. An empty handshake_hash is one that the source lacks.
+ * Values are hexadecimal, as in the vector files of the Noise wiki. The two ends send the messages
+ * of a vector in turn, the initiator first. The first three are handshake messages, and the others
+ * transport messages. An empty handshake_hash means that the source does not state the hash.
  * Sources:
  *   Noise_XX_25519_ChaChaPoly_SHA256: public test vectors of the Noise community (cacophony)
  *   Noise_XX_25519_ChaChaPoly_SHA256: public test vectors of the Noise community (snow)
  *   Noise_XXpsk0+psk1_25519_ChaChaPoly_SHA256: public test vectors of the Noise community (snow)
  *   Noise_XXpsk0+psk2_25519_ChaChaPoly_SHA256: public test vectors of the Noise community (snow)
  *   Noise_XXpsk0+psk3_25519_ChaChaPoly_SHA256: public test vectors of the Noise community (snow)
- *   Noise_XXpsk0_25519_ChaChaPoly_SHA256: own: a second implementation (Python), which reproduces the public vectors, wrote it
+ *   Noise_XXpsk0_25519_ChaChaPoly_SHA256: own, written by a
+ *     second implementation (Python) that reproduces the public vectors
  */
 #ifndef TESTS_GOLDEN_NOISE_VECTORS_H
 #define TESTS_GOLDEN_NOISE_VECTORS_H
@@ -19,7 +21,7 @@ struct noise_vector
     const char *name, *handshake_hash;
     const char *init_prologue, *init_static, *init_ephemeral, *init_psks[2];
     const char *resp_prologue, *resp_static, *resp_ephemeral, *resp_psks[2];
-    struct { const char *payload, *ciphertext; } messages[8]; /* NULL: no more. */
+    struct { const char *payload, *ciphertext; } messages[8]; /* A NULL payload ends the list. */
 };
 
 static const struct noise_vector noise_vectors[] = {

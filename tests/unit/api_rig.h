@@ -32,10 +32,9 @@ struct rig_peer
     float apart[RIG_B]; /* Memory of the second tensor if `separate` is set. */
     float first[RIG_N]; /* Copy of the model before the first local step. */
     bool separate;
-    uint64_t rounds,
-        /* rounds: number of rounds trained so far. stop_at: the peer leaves before this round,
-         * counted from 1. 0: the peer does not leave. */
-        stop_at;
+    /* rounds: number of rounds trained so far. stop_at: the peer leaves before this round, counted
+     * from 1. 0: the peer does not leave. */
+    uint64_t rounds, stop_at;
     int code; /* Result of the last call of the library. */
     pthread_t thread;
 };

@@ -1,5 +1,5 @@
-/* tests/unit/checkpoint_small.h -- small checkpoints: states that a number says all about, files of
- * them in one piece, and manifests made right. */
+/* tests/unit/checkpoint_small.h -- small checkpoints for tests: states that depend on one number,
+ * files of them in one block, and manifests with correct hashes. */
 #ifndef TESTS_UNIT_CHECKPOINT_SMALL_H
 #define TESTS_UNIT_CHECKPOINT_SMALL_H
 
@@ -13,7 +13,8 @@
 
 enum { SMALL_EDGES = 3, SMALL_FLOATS = 5 };
 
-/* Sections of several sizes, one empty and one that needs padding; every field says the beat. */
+/* Reads or writes sections of several sizes, one of them empty and one that needs padding. Every
+ * field depends on the step `*beat`. */
 static inline void small_fields(struct state *s, uint64_t *beat)
 {
     float x[SMALL_FLOATS * SMALL_EDGES];
@@ -42,7 +43,7 @@ static inline void small_state(struct state *s, uint64_t beat)
     assert(err == 0);
 }
 
-/* Is it all of it, and of one beat? */
+/* Returns whether the state is complete and of this step. */
 static inline bool small_is(struct state *s, uint64_t beat)
 {
     uint64_t found = 0;
@@ -55,7 +56,7 @@ static inline struct checkpoint_file_label small_label(uint64_t beat)
     return (struct checkpoint_file_label){"model=logreg\n\"seed\" 1 \xc3\xa9", "a", beat, NULL};
 }
 
-/* A file in one piece, for free(). */
+/* Returns a checkpoint file in one block, which the caller frees. */
 static inline uint8_t *small_file(const struct state *s, const struct checkpoint_file_label *label,
                                   size_t *n)
 {
@@ -78,8 +79,8 @@ static inline uint8_t *small_file(const struct state *s, const struct checkpoint
     return bytes;
 }
 
-/* Make the hashes of a file right, whatever else is wrong with it; false where its header cannot
- * be read, or its last tensor is not as large as a manifest has to be. */
+/* Corrects the hashes of a file, whatever else is wrong with it. Returns false if its header cannot
+ * be read, or its last tensor does not have the size of a manifest. */
 static inline bool small_seal(uint8_t *bytes, size_t n)
 {
     struct safetensors_table t;

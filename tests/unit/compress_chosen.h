@@ -1,5 +1,4 @@
-/* tests/unit/compress_chosen.h -- a selector alone, with room for no more than
- * it promises. */
+/* tests/unit/compress_chosen.h -- one selector, with buffers of exactly the promised size. */
 #ifndef TESTS_UNIT_COMPRESS_CHOSEN_H
 #define TESTS_UNIT_COMPRESS_CHOSEN_H
 
@@ -22,7 +21,7 @@ struct chosen
     const struct codec_selector *f;
     const int64_t *arg;
     struct codec_pick pick;
-    size_t most; /* The most that may be taken. */
+    size_t most; /* Largest number of elements that may be selected. */
 };
 
 static inline void chosen_open(struct chosen *c, const char *spec, size_t n)
@@ -51,7 +50,7 @@ static inline void chosen_close(struct chosen *c)
     free(c->pick.scratch);
 }
 
-/* Select from v[0..n). */
+/* Selects elements of v[0..n). */
 static inline int chosen_select(struct chosen *c, const float *v, size_t n, uint64_t key,
                                 uint64_t round)
 {
@@ -61,7 +60,8 @@ static inline int chosen_select(struct chosen *c, const float *v, size_t n, uint
     return err == 0 && c->f->measure != NULL ? c->f->measure(&s, &c->pick) : err;
 }
 
-/* The values themselves, in order, each once; and the squares of the rest. */
+/* Checks a selection: each value is the element of v at its index, indices increase, and rest2 is
+ * the sum of the squares of the other elements. */
 static inline void chosen_check(const struct chosen *c, const float *v, size_t n, const char *what)
 {
     const struct codec_pick *p = &c->pick;

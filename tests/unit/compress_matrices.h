@@ -14,11 +14,11 @@
 #include <cmocka.h>
 
 enum {
-    SIDE_MAX = 64, /* The largest side of a matrix made from its singular values. */
+    SIDE_MAX = 64, /* Largest side of a matrix that is made from its singular values. */
     CELLS_MAX = SIDE_MAX * SIDE_MAX
 };
 
-/* Columns u[0..k), each of n, orthonormal. */
+/* Makes k orthonormal columns u[0..k) of n values each. */
 static inline void orthonormal(double u[SIDE_MAX][SIDE_MAX], size_t n, size_t k, uint64_t seed)
 {
     struct rng r = rng_stream(rng_key(seed, RNG_TEST, n, k));
@@ -41,7 +41,7 @@ static inline void orthonormal(double u[SIDE_MAX][SIDE_MAX], size_t n, size_t k,
     }
 }
 
-/* M = sum of sigma[i] u[i] v[i]^T. */
+/* A matrix M = sum of sigma[i] u[i] v[i]^T with known singular values. */
 struct known
 {
     size_t m, n, k;
@@ -50,7 +50,7 @@ struct known
     float x[CELLS_MAX];
 };
 
-/* m, n, k and sigma are set: fill in the rest. */
+/* Computes u, v and x from m, n, k and sigma. */
 static inline void known_make(struct known *w, uint64_t seed)
 {
     assert(w->m <= SIDE_MAX && w->n <= SIDE_MAX);
@@ -65,7 +65,7 @@ static inline void known_make(struct known *w, uint64_t seed)
         }
 }
 
-/* How much of atom i is in x: u[i]^T x v[i]. */
+/* Returns how much of atom i is in x: u[i]^T x v[i]. */
 static inline double known_part(const struct known *w, const float *x, size_t i)
 {
     double sum = 0.0;
@@ -81,7 +81,7 @@ static inline void rig_open_matrix(struct bench_rig *r, const char *spec, size_t
     rig_open_model(r, spec, &s, 1);
 }
 
-/* Must not pass with the 32 bits at `at` changed. */
+/* The message must be refused if the 32 bits at `at` are changed to `bits`. */
 static inline void refuse_bits(struct bench_rig *r, size_t at, uint32_t bits)
 {
     uint32_t keep = bytes_get_u32(r->bytes + at);
@@ -92,7 +92,7 @@ static inline void refuse_bits(struct bench_rig *r, size_t at, uint32_t bits)
     bytes_put_u32(r->bytes + at, keep);
 }
 
-/* No truncation passes, nor a byte more. */
+/* Every truncation of the message must be refused, and the message with one more byte, too. */
 static inline void refuse_lengths(struct bench_rig *r)
 {
     uint8_t *copy = malloc(r->len + 1);
@@ -111,8 +111,8 @@ static const size_t matrix_shapes[][2] = {{1, 1},   {1, 37},   {37, 1},    {2, 3
 
 enum { MATRIX_SHAPES = sizeof matrix_shapes / sizeof matrix_shapes[0], MATRIX_CELLS = 120 * 256 };
 
-/* A message must say what it leaves, and leave no more than there was; what
- * factors cannot halve is sent as it is. */
+/* A message must state its error, which may not exceed the vector. `plain`: factors would not be
+ * half as large as the matrix, so the matrix is sent as it is. */
 static inline void check_message(struct bench_rig *r, const float *v, bool plain, const char *what)
 {
     double x2 = vec_norm2(v, r->n), e2 = vec_dist2(v, r->out, r->n);

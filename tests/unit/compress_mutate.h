@@ -1,8 +1,7 @@
-/* tests/unit/compress_mutate.h -- edits that turn a message into a bad one.
+/* tests/unit/compress_mutate.h -- random changes that make a message invalid.
  *
- * Most keep the length, so that they reach behind the first check: bytes and
- * 32-bit fields that mean something somewhere, heads, runs, swaps.
- */
+ * Most of them keep the length, so that the message passes the first check: bytes and 32-bit words
+ * with a special meaning, header bytes, runs of one byte, swaps. */
 #ifndef TESTS_UNIT_COMPRESS_MUTATE_H
 #define TESTS_UNIT_COMPRESS_MUTATE_H
 
@@ -11,13 +10,14 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Quartic 121, its runs and beyond, bitmap's code, Elias-Fano's, -0 codes. */
+/* Bytes with a special meaning: 121 of the quartic code, its runs and the codes beyond, codes of
+ * bitmap and Elias-Fano, and codes of -0. */
 static const uint8_t mutate_bytes[] = {0x00, 0x01, 0x7f, 0x80, 0x88, 0xff, 0x3f, 0x5f,
                                        0x78, 0x7c, 31,   32,   63,   64,   65,   121,
                                        242,  243,  255,  0xc0, 0x55, 0xaa};
 
-/* Floats: -0, NaN, infinities, 2^64 and just below, subnormals, -1, 2^63;
- * then the longest varint. */
+/* Floats with a special meaning: -0, NaN, infinities, 2^64 and just below, subnormals, -1, 2^63.
+ * The last word is part of the longest varint. */
 static const uint32_t mutate_words[] = {
     0x80000000u, 0x7fc00000u, 0x7f800000u, 0xff800000u, 0x5f800000u, 0x5f7fffffu, 0x00000001u,
     0x007fffffu, 0x00800000u, 0x80000001u, 0xbf800000u, 0x5f000000u, 0x00000000u, 0xffffffffu};
@@ -27,48 +27,48 @@ static inline void mutate_word(struct rng *r, uint8_t *m, size_t len)
     if (len < 4)
         return;
     uint32_t word = mutate_words[rng_below(r, sizeof mutate_words / sizeof mutate_words[0])];
-    /* Scales stand at the front, or anywhere. */
+    /* In half of the cases the word is put near the front, where scales are. */
     size_t most = rng_below(r, 2) == 0 && len > 24 ? 24 : len;
     uint8_t *at = m + rng_below(r, most - 3);
     for (unsigned i = 0; i < 4; i++)
         at[i] = (uint8_t)(word >> (8 * i));
 }
 
-/* One change to m[0..len), len >= 1, that has room for `room` bytes. Returns
- * the new length, at least 1. */
+/* Makes one change to m[0..len), with len >= 1 and room for `room` bytes. Returns the new length,
+ * at least 1. */
 static inline size_t mutate(struct rng *r, uint8_t *m, size_t len, size_t room)
 {
     size_t at = rng_below(r, len + 1);
     size_t some = 1 + rng_below(r, 8);
     switch (rng_below(r, 9)) {
-    case 0: /* A byte that means something somewhere. */
+    case 0: /* Sets a byte to one with a special meaning. */
         if (at < len)
             m[at] = mutate_bytes[rng_below(r, sizeof mutate_bytes)];
         break;
-    case 1: /* A head byte, where counts and parameters are. */
+    case 1: /* Sets a header byte, where counts and parameters are. */
         m[rng_below(r, len < 12 ? len : 12)] = (uint8_t)rng_u64(r);
         break;
-    case 2: /* A run of one byte. */
+    case 2: /* Writes a run of one byte. */
         for (size_t i = at; i < len && i < at + some; i++)
             m[i] = mutate_bytes[at % sizeof mutate_bytes];
         break;
-    case 3: /* Cut out. */
+    case 3: /* Cuts bytes out. */
         some = some < len - at ? some : len - at;
         memmove(m + at, m + at + some, len - at - some);
         len -= some;
         break;
-    case 4: /* Put in. */
+    case 4: /* Inserts bytes. */
         some = some < room - len ? some : room - len;
         memmove(m + at + some, m + at, len - at);
         for (size_t i = 0; i < some; i++)
             m[at + i] = (uint8_t)rng_u64(r);
         len += some;
         break;
-    case 5: /* One bit. */
+    case 5: /* Flips one bit. */
         if (at < len)
             m[at] ^= (uint8_t)(1u << rng_below(r, 8));
         break;
-    case 6: /* A head byte a little more or less. */
+    case 6: /* Makes a header byte a little larger or smaller. */
         at %= 12;
         if (at < len)
             m[at] = (uint8_t)(m[at] + (some < 5 ? some : 4 - some));
@@ -76,7 +76,7 @@ static inline size_t mutate(struct rng *r, uint8_t *m, size_t len, size_t room)
     case 7:
         mutate_word(r, m, len);
         break;
-    default: /* Swap bytes for others of the message. */
+    default: /* Replaces bytes by others of the message. */
         for (size_t i = at; i < len && i < at + some; i++)
             m[i] = m[rng_below(r, len)];
         break;

@@ -1,8 +1,7 @@
-/* tests/unit/compress_specs.h -- the compressors that the tests' loops run.
+/* tests/unit/compress_specs.h -- the compressors that tests loop over.
  *
- * Every codec of codec_all[] at its defaults, every way to send a selector's
- * positions, and the list below. A new codec is met by all of them unasked.
- */
+ * The list has every codec of codec_all[] with its defaults, every way to send the positions of a
+ * selector, and the specs below. A new codec is tested without a change here. */
 #ifndef TESTS_UNIT_COMPRESS_SPECS_H
 #define TESTS_UNIT_COMPRESS_SPECS_H
 
@@ -16,10 +15,10 @@
 enum { SPECS_MAX = 160, SPEC_LONG = COMPRESS_SPEC_MAX + 32 };
 
 enum spec_trait {
-    SPEC_RANDOM = 1,   /* Another draw gives another message. */
-    SPEC_UNSCALED = 2, /* C(2^k x) is not 2^k C(x), as its paper has it. */
-    SPEC_MUTE = 4,     /* May send nothing of a vector that is not zero. */
-    SPEC_LOOSE = 8     /* A contraction on average, but not of every draw. */
+    SPEC_RANDOM = 1,   /* Another random draw gives another message. */
+    SPEC_UNSCALED = 2, /* C(2^k x) is not 2^k C(x), as in the paper of the codec. */
+    SPEC_MUTE = 4,     /* May send nothing for a vector that is not zero. */
+    SPEC_LOOSE = 8     /* A contraction on average, but not in each draw. */
 };
 
 /* One compressor under test. */
@@ -70,7 +69,8 @@ static const struct further further_specs[] = {
     {"qnt:2", CODEC_CONTRACTION, 0},
     {"qnt:16:512", CODEC_CONTRACTION, 0},
     {"nat,round=near", CODEC_CONTRACTION, 0},
-    {"nat,scale=raw", CODEC_EXPECTED, SPEC_RANDOM}, /* omega = 1/8. */
+    /* The variance factor omega of this codec is 1/8. */
+    {"nat,scale=raw", CODEC_EXPECTED, SPEC_RANDOM},
     {"onebit:64", CODEC_CONTRACTION, 0},
     {"thr2:0.5:256", CODEC_CONTRACTION, 0},
     {"thr2:1000", CODEC_CONTRACTION, 0},
@@ -99,7 +99,8 @@ static const struct further further_specs[] = {
     {"lowrank:1", CODEC_EXPECTED, SPEC_RANDOM},
     {"lowrank:64", CODEC_EXPECTED, SPEC_RANDOM},
     {"atomo:1", CODEC_EXPECTED, SPEC_RANDOM},
-    {"atomo:64", CODEC_EXPECTED, 0}, /* All triples are drawn. */
+    /* Every singular triple is drawn, so the message is not random. */
+    {"atomo:64", CODEC_EXPECTED, 0},
     {"atomo:3,scale=raw", CODEC_UNBIASED, SPEC_RANDOM},
     {"topk:0.05+int8", CODEC_CONTRACTION, 0},
     {"topk:0.05+tern", CODEC_CONTRACTION, 0},
@@ -110,7 +111,7 @@ static const struct further further_specs[] = {
     {"qsgd:4,scope=block:100", CODEC_CONTRACTION, 0},
 };
 
-/* Codecs that need parameters other than the default ones. */
+/* Codecs that have further traits with their default parameters. */
 static const struct
 {
     const char *name;
@@ -145,7 +146,7 @@ static inline struct tested *spec_add(struct tested *list, size_t *n, const char
     return t;
 }
 
-/* Fill list[0..SPECS_MAX); returns how many. */
+/* Fills list[0..SPECS_MAX) with all compressors. Returns their number. */
 static inline size_t specs_all(struct tested *list)
 {
     static const char *const hows[] = {"/rice", "/ef", "/bitmap"};
@@ -166,7 +167,7 @@ static inline size_t specs_all(struct tested *list)
     return n;
 }
 
-/* A spec and more of it, in text. Returns text. */
+/* Joins a spec and a tail in `text`. Returns `text`. */
 static inline const char *spec_and(char text[SPEC_LONG], const char *spec, const char *tail)
 {
     size_t n = strlen(spec), m = strlen(tail);

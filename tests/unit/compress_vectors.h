@@ -1,5 +1,4 @@
-/* tests/unit/compress_vectors.h -- vectors and a harness the tests of
- * compress/ share. */
+/* tests/unit/compress_vectors.h -- test vectors, and a test bed for compressors. */
 #ifndef TESTS_UNIT_COMPRESS_VECTORS_H
 #define TESTS_UNIT_COMPRESS_VECTORS_H
 
@@ -16,7 +15,7 @@
 enum vector_kind {
     VECTOR_GAUSS,
     VECTOR_LAPLACE,
-    VECTOR_HEAVY, /* sign * g^4 */
+    VECTOR_HEAVY, /* sign(g) * g^4 for a normal deviate g. */
     VECTOR_ONE_HOT,
     VECTOR_CONSTANT,
     VECTOR_ALTERNATING,
@@ -70,21 +69,20 @@ static inline void vector_fill(float *v, size_t n, enum vector_kind kind, uint64
 
 enum {
 #ifdef HEARSAY_SANITIZED
-    RIG_GUARD = 0, /* The sanitizer sees the first byte too many itself. */
+    RIG_GUARD = 0, /* A sanitizer detects the first byte beyond a block itself. */
 #else
     RIG_GUARD = 64,
 #endif
     RIG_FENCE = 0xa5
 };
 
-/* A compressor with buffers of exactly the sizes promised, each with a fence
- * behind it. */
+/* A compressor with buffers of exactly the promised sizes, each with guard bytes behind it. */
 struct bench_rig
 {
     struct compress *c;
     size_t n, len;
     uint8_t *bytes;
-    float *out; /* C(v). */
+    float *out; /* Decoded vector C(v). */
     struct compress_stat stat;
 };
 
@@ -137,7 +135,7 @@ static inline void rig_close(struct bench_rig *r)
     free(r->out);
 }
 
-/* Encode v itself and decode it into out. Returns what encode returned. */
+/* Encodes v itself and decodes it into out. Returns the result of compress_encode(). */
 static inline int rig_code(struct bench_rig *r, uint64_t draw, const float *v)
 {
     for (size_t i = 0; i < r->n; i++)
@@ -152,7 +150,7 @@ static inline int rig_code(struct bench_rig *r, uint64_t draw, const float *v)
     return err;
 }
 
-/* 1 - |v - C(v)|^2 / |v|^2 of one message, from what was decoded. */
+/* Returns the measured contraction 1 - |v - C(v)|^2 / |v|^2 of one message. */
 static inline double rig_delta(struct bench_rig *r, uint64_t draw, const float *v)
 {
     int err = rig_code(r, draw, v);
@@ -161,11 +159,12 @@ static inline double rig_delta(struct bench_rig *r, uint64_t draw, const float *
 }
 
 enum {
-    PIN_N = 65536, /* Values, and draws of them, that notes' figures are of. */
+    /* PIN_N: length of a vector. PIN_SEEDS: number of draws for a measured contraction. */
+    PIN_N = 65536,
     PIN_SEEDS = 8
 };
 
-/* Measured contraction of a compressor, the mean over the draws. */
+/* Returns the measured contraction of a compressor, averaged over PIN_SEEDS draws. */
 static inline double rig_mean_delta(const char *spec, enum vector_kind kind)
 {
     static float v[PIN_N];

@@ -1,16 +1,16 @@
-/* tests/unit/gossip_choco_world.h -- Edge-CHOCO's numbers, or another mixer's,
- * without a node: up to four peers (or WORLD_MOST), each two joined by an edge,
- * whose jobs and deliveries the test orders as it likes.
+/* tests/unit/gossip_choco_world.h -- the numbers of Edge-CHOCO, or of another mixer, without a
+ * node.
+ *
+ * Up to WORLD_MOST peers, each two joined by an edge. The test orders their jobs and deliveries.
  *
  *   job_start = plan, mix, local step, encode        job_finish = finish, send
  *
- * What is checked: after any order of events both ends of an edge hold the
- * same replicas bit for bit, those of one peer are shared and split as they should be,
- * the mean stays, and every packet comes back (mixing_close() asserts).
+ * After any order of events, both ends of an edge must hold the same replicas bit for bit. A peer's
+ * edges must share replicas exactly when they are equal. The mean must be kept, and every packet
+ * must be returned (mixing_close() asserts).
  *
- * A model may end with statistics, means and variances, that local steps move
- * by streams of their own: the weights of such a world are those of one without.
- */
+ * A model may end with statistics (means and variances), which local steps change with random
+ * streams of their own. The weights are then the same as without statistics. */
 #ifndef TESTS_UNIT_GOSSIP_CHOCO_WORLD_H
 #define TESTS_UNIT_GOSSIP_CHOCO_WORLD_H
 
@@ -32,10 +32,10 @@
 #endif
 
 enum {
-    MOST = WORLD_MOST, /* Peers. */
+    MOST = WORLD_MOST, /* Largest number of peers. */
     DIM = 333,
     MEANS = 5,
-    VARIANCES = 6, /* Statistics behind the DIM floats, if wanted. */
+    VARIANCES = 6, /* Numbers of statistics (MEANS and VARIANCES) that may follow the DIM floats. */
     STATS = MEANS + VARIANCES,
     QUEUE = 64
 };
@@ -58,36 +58,39 @@ struct peer
     uint64_t round, n_encoded;
 };
 
-/* How world_open() makes it. */
+/* Settings for world_open(). */
 struct world_how
 {
     uint32_t n;
     const char *spec;
-    double gamma; /* 0: the rule. */
+    double gamma; /* 0: automatic. */
     double step;  /* Step size of exact averaging. */
-    float spread; /* x_i starts at noise of this size around x0. */
+    float spread; /* Standard deviation by which the initial models x_i differ from x0. */
     const struct mixer *mixer;
     bool error_feedback;
     bool statistics;
-    bool ladder; /* With the ladder's rungs, and without a codec of the run. */
+    bool ladder; /* The peers use the codec levels of --compress auto, not one codec. */
 };
 
 struct world
 {
     uint32_t n;
     struct peer peer[MOST];
-    struct parcel queue[MOST][MOST][QUEUE]; /* [from][to] */
+    /* Messages that are under way, by sender and receiver. */
+    struct parcel queue[MOST][MOST][QUEUE];
     uint32_t waiting[MOST][MOST];
-    bool held[MOST][MOST]; /* The edge is out of step: nothing is delivered. */
+    bool held[MOST][MOST]; /* The edge delivers nothing. */
     float step;
-    void (*local)(struct world *w, uint32_t i, float *x); /* NULL: noise of size step. */
-    void (*encoded)(struct world *w, uint32_t i);         /* Or NULL. */
+    /* Makes local steps. NULL: they are noise of size `step`. */
+    void (*local)(struct world *w, uint32_t i, float *x);
+    /* Called after each encoding. NULL: not called. */
+    void (*encoded)(struct world *w, uint32_t i);
     struct rng rng;
-    double sum[DIM]; /* The sum of the x, as the local steps alone would have it. */
+    double sum[DIM]; /* Sum of the x, if only local steps had changed them. */
     bool statistics;
-    uint64_t with; /* Number of deltas, of 3 drawn at random, that carry statistics. */
+    uint64_t with; /* A delta carries statistics with a probability of with / 3. */
     struct rng statistics_rng;
-    double statistics_sum[STATS]; /* As `sum`. */
+    double statistics_sum[STATS]; /* Sum of the statistics, like `sum`. */
 };
 
 enum { TRAINED = 2, SEGMENTS = 4 };
@@ -108,7 +111,7 @@ static inline struct edge *edge_to(struct world *w, uint32_t i, uint32_t j)
     return &w->peer[i].e[j];
 }
 
-/* Both ends ask and agree. */
+/* Both ends ask for the edge and agree. anew: in a new epoch. */
 static inline void agree(struct world *w, uint32_t i, uint32_t j, bool anew)
 {
     struct wire_edge a, b;
@@ -192,7 +195,7 @@ static inline void world_close(struct world *w)
     }
 }
 
-/* Running averages of what is now small, now large. */
+/* Moves the statistics towards values of very different sizes. */
 static inline void local_statistics(struct world *w, uint32_t i)
 {
     float *x = w->peer[i].c.x + DIM;
@@ -275,7 +278,7 @@ static inline void job_finish(struct world *w, uint32_t i)
     }
 }
 
-/* All that waits from i to j. */
+/* Delivers all messages from i to j. */
 static inline void deliver(struct world *w, uint32_t i, uint32_t j)
 {
     struct edge *e = edge_to(w, j, i);
@@ -294,7 +297,7 @@ static inline void deliver(struct world *w, uint32_t i, uint32_t j)
     w->waiting[i][j] = 0;
 }
 
-/* One step of all in lock step: jobs, then everything is delivered. */
+/* Makes one step of all peers in lock step: their jobs, and then all deliveries. */
 static inline void beat(struct world *w)
 {
     for (uint32_t i = 0; i < w->n; i++) {
@@ -326,14 +329,14 @@ static inline void check_replicas(struct world *w)
             const struct edge *x = edge_to(w, i, j), *y = edge_to(w, j, i);
             if (i == j || x->round != y->round || x->reset || y->reset || w->peer[i].works
                 || w->peer[j].works)
-                continue; /* One end is ahead, or under way. */
+                continue; /* One end is a round ahead, or its job runs. */
             assert_memory_equal(x->a->v, y->b, DIM * sizeof(float));
             assert_memory_equal(&x->gamma.value, &y->gamma.value, sizeof x->gamma.value);
         }
 }
 
-/* The mean is where the local steps alone would have taken it, what a memory
- * holds back included. */
+/* Checks that the mean is where local steps alone would have moved it. The part that error feedback
+ * holds back counts, too. */
 static inline void check_mean(struct world *w, double tolerance)
 {
     double worst = 0;
@@ -353,7 +356,8 @@ static inline void check_mean(struct world *w, double tolerance)
         fail_msg("the mean has moved by %g", worst);
 }
 
-/* The mean of the statistics is kept, apart from pending parts, and no variance is below 0. */
+/* Checks that the mean of the statistics is kept, apart from pending changes, and that all
+ * variances are positive. */
 static inline void check_statistics(struct world *w, double tolerance)
 {
     double worst = 0;
@@ -403,7 +407,7 @@ static inline void drain(struct world *w)
             job_finish(w, i);
             for (uint32_t j = 0; j < w->n; j++)
                 if (i != j && edge_to(w, i, j)->state == EDGE_OPEN)
-                    edge_to(w, i, j)->state = EDGE_PAUSED; /* No encoding. */
+                    edge_to(w, i, j)->state = EDGE_PAUSED; /* A paused edge encodes nothing. */
             job_start(w, i);
             job_finish(w, i);
         }
@@ -413,7 +417,7 @@ static inline void drain(struct world *w)
                 edge_to(w, i, j)->state = EDGE_OPEN;
 }
 
-/* All that is under way arrives, the mean is what it was, and the world ends. */
+/* Delivers all messages, checks the mean, and closes the world. */
 static inline void world_end(struct world *w)
 {
     drain(w);
@@ -421,8 +425,8 @@ static inline void world_end(struct world *w)
     world_close(w);
 }
 
-/* 1,500 events of four peers in any order: jobs, messages, cut and held links,
- * and resets if wanted. Then all that is under way arrives. */
+/* Makes 1,500 random events of four peers: jobs, messages, held links and, if wanted, resets. Then
+ * delivers all messages. */
 static inline void random_events(struct world *w, bool resets)
 {
     for (int t = 0; t < 1500; t++) {
@@ -440,7 +444,8 @@ static inline void random_events(struct world *w, bool resets)
         else
             hold(w, i, j, rng_below(&w->rng, 4) == 0);
         check_replicas(w);
-        check_statistics(w, (double)INFINITY); /* Some exchanges are half done. */
+        /* The mean is not checked, because some exchanges are half done. */
+        check_statistics(w, (double)INFINITY);
     }
     memset(w->held, 0, sizeof w->held);
     w->step = 0;

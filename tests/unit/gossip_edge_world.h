@@ -1,13 +1,12 @@
-/* tests/unit/gossip_edge_world.h -- the protocol of one edge: as a story, cut at
- * every possible point, and by random events against what must always hold.
+/* tests/unit/gossip_edge_world.h -- the two ends of one edge, to test its protocol: as a story,
+ * with a cut at every possible point, and with random events against invariants.
  *
  *   end 0 --queue[0]--> end 1       messages of one session, in order;
- *   end 0 <--queue[1]-- end 1       a cut loses what is under way
+ *   end 0 <--queue[1]-- end 1       a cut loses messages that are under way
  *
- * An end here does what the node and choco do with an edge, less the vectors:
- * a job commits and encodes, and is under way while messages arrive. Each
- * payload is unique, so that a log of commits shows who applied what.
- */
+ * An end does what the node and CHOCO do with an edge, without the vectors: a job commits and
+ * encodes, and messages may arrive while it runs. Each payload is unique, so that the logs of
+ * commits show which end applied which payload. */
 #ifndef TESTS_UNIT_GOSSIP_EDGE_WORLD_H
 #define TESTS_UNIT_GOSSIP_EDGE_WORLD_H
 
@@ -35,7 +34,7 @@ struct message
     enum kind kind;
     struct wire_edge edge;
     struct wire_delta delta;
-    uint64_t tag; /* Stands for the sketch. */
+    uint64_t tag; /* Stands for the sketch of the delta. */
     uint8_t payload[PAYLOAD];
 };
 
@@ -54,8 +53,8 @@ struct job
 {
     bool runs, commit, encode;
     uint64_t epoch, round;
-    const uint8_t *theirs; /* Taken; what was there is in */
-    uint8_t copy[PAYLOAD]; /* this. */
+    const uint8_t *theirs; /* Payload that the job took from the edge. */
+    uint8_t copy[PAYLOAD]; /* Copy of *theirs, to detect a change. */
     size_t n;
     uint64_t other;
     struct packet *ours;
@@ -82,7 +81,7 @@ struct world
     struct queue queue[2];
     bool up;
     struct rng rng;
-    uint64_t n_edges_sent, limit; /* No delta of a round >= limit is made. */
+    uint64_t n_edges_sent, limit; /* limit: no delta of this round or a later one is made. */
     uint64_t seed;
 };
 
@@ -141,7 +140,7 @@ static inline void end_open(struct world *w, int k)
     }
 }
 
-/* A job must be over: the node closes edges between jobs. */
+/* The job must be over, because the node closes edges between jobs. */
 static inline void end_close(struct world *w, int k)
 {
     struct end *d = &w->end[k];
@@ -170,7 +169,7 @@ static inline void job_start(struct world *w, int k)
         assert_int_equal(g->head.epoch, e->epoch);
         j->n = g->n_bytes;
         memcpy(&j->other, g->bytes, sizeof j->other);
-        assert_int_equal(g->sketch.tag, j->other); /* The sketch stayed with its delta. */
+        assert_int_equal(g->sketch.tag, j->other); /* The sketch must have stayed with its delta. */
         memcpy(j->copy, g->bytes, j->n);
         j->theirs = edge_take(e);
         j->ours = e->cur.payload;
@@ -193,13 +192,14 @@ static inline void job_start(struct world *w, int k)
                                           .settled = (uint32_t)round}};
 }
 
-/* Was this round applied with the same two deltas at the other end? */
+/* Logs a commit. Rounds must be in order, and the other end must have applied the same two
+ * deltas. */
 static inline void log_commit(struct world *w, int k, const struct commit *c)
 {
     struct end *d = &w->end[k], *o = &w->end[1 - k];
     const struct commit *last = d->n_log > 0 ? &d->log[d->n_log - 1] : NULL;
     uint64_t due = last != NULL && last->epoch == c->epoch ? last->round + 1 : 0;
-    assert_int_equal(c->round, due); /* Each once, in order. */
+    assert_int_equal(c->round, due); /* Each round is committed once, in order. */
     for (uint32_t i = o->n_log; i-- > 0 && o->n_log - i < 8;)
         if (o->log[i].epoch == c->epoch && o->log[i].round == c->round) {
             assert_int_equal(o->log[i].own, c->other);
@@ -218,7 +218,8 @@ static inline void job_finish(struct world *w, int k)
         return;
     bool current = e->epoch == j->epoch && !e->reset;
     if (j->commit)
-        assert_memory_equal(j->theirs, j->copy, j->n); /* Whatever came in. */
+        /* Messages that arrived must not have changed it. */
+        assert_memory_equal(j->theirs, j->copy, j->n);
     if (j->commit && current) {
         struct commit c = {j->epoch, j->round, 0, j->other};
         memcpy(&c.own, j->ours->bytes, sizeof c.own);
@@ -327,13 +328,13 @@ static inline void link_up(struct world *w)
     }
 }
 
-/* SIGKILL and the same command again: nothing is remembered. */
+/* Kills an end, as by SIGKILL, and starts it again without any memory. */
 static inline void restart(struct world *w, int k)
 {
     struct end *d = &w->end[k];
     cut(w);
     notice_loss(w, k);
-    job_finish(w, k); /* So that nothing leaks. */
+    job_finish(w, k); /* Finishes the job, so that nothing leaks. */
     if (d->present)
         edge_close(&d->e);
     d->boot++;
@@ -365,7 +366,7 @@ static inline void world_close(struct world *w)
         job_finish(w, k);
         if (w->end[k].present)
             edge_close(&w->end[k].e);
-        packet_pool_close(&w->end[k].pool); /* Asserts that all came back. */
+        packet_pool_close(&w->end[k].pool); /* Asserts that all packets were returned. */
         free(w->end[k].log);
     }
 }
@@ -383,8 +384,8 @@ static inline void check(const struct world *w)
                  (unsigned long long)a->round, (unsigned long long)b->round);
 }
 
-/* One fair event after the other, nothing lost, until both ends have done
- * `more` exchanges more. They must then agree in everything. */
+/* Makes fair events, without any loss, until both ends have done `more` further exchanges. The ends
+ * must then agree in everything. */
 static inline void run_fair(struct world *w, uint64_t more)
 {
     struct edge *a = &w->end[0].e, *b = &w->end[1].e;
@@ -416,7 +417,7 @@ static inline void run_fair(struct world *w, uint64_t more)
     assert_int_equal(w->queue[0].n + w->queue[1].n, 0);
     assert_true(a->cur.payload == NULL && b->cur.payload == NULL);
     const struct end *x = &w->end[0], *y = &w->end[1];
-    for (uint64_t r = 1; r <= a->round; r++) { /* Both logs of this epoch. */
+    for (uint64_t r = 1; r <= a->round; r++) { /* Compares both logs of this epoch. */
         const struct commit *p = &x->log[x->n_log - r], *q = &y->log[y->n_log - r];
         assert_int_equal(p->epoch, a->epoch);
         assert_int_equal(q->epoch, a->epoch);
@@ -425,9 +426,9 @@ static inline void run_fair(struct world *w, uint64_t more)
     }
 }
 
-/* Links broke, and nothing else: once an exchange was done, the epoch stayed.
- * (Where the very first EDGE was lost one end has an epoch that the other has
- * not: that reset costs nothing.) */
+/* Checks a run in which only links broke: once an exchange was done, the epoch must not have
+ * changed. (If the very first EDGE was lost, one end has an epoch that the other lacks. That reset
+ * costs nothing.) */
 static inline void check_one_epoch(const struct world *w)
 {
     const struct end *a = &w->end[0], *b = &w->end[1];

@@ -187,7 +187,7 @@ static inline struct wire_status *sample_status(bool large)
     return &status;
 }
 
-/* The sample's bytes in buffer; the length. */
+/* Writes the sample message to `buffer`. Returns its length. */
 static inline size_t sample(enum wire_type type, bool large)
 {
     uint64_t v = large ? UINT64_MAX : 9;
@@ -290,7 +290,7 @@ static inline uint8_t *exactly(const uint8_t *p, size_t n)
     return copy;
 }
 
-/* The reader refuses these bytes. */
+/* Checks that the reader refuses these bytes. */
 static inline void assert_refused(const uint8_t *p, size_t n)
 {
     enum wire_type type;
@@ -300,7 +300,7 @@ static inline void assert_refused(const uint8_t *p, size_t n)
     free(copy);
 }
 
-/* The message in p[0..n), which has to be one; valid until the next call. */
+/* Reads the message in p[0..n), which must be valid. The result is valid until the next call. */
 static inline const struct wire_message *read_sound(const uint8_t *p, size_t n)
 {
     static struct wire_batch batch;
@@ -309,7 +309,7 @@ static inline const struct wire_message *read_sound(const uint8_t *p, size_t n)
     return &m;
 }
 
-/* msgpack-c takes them for one value, to the last byte. */
+/* Checks that msgpack-c reads the bytes as one array, to the last byte. */
 static inline void assert_msgpack(const uint8_t *p, size_t n)
 {
     msgpack_unpacked value;

@@ -1,5 +1,5 @@
-/* tests/unit/gossip_seeds.h -- a random check for many seeds: the one that fails
- * is printed, and SEED= replays it. */
+/* tests/unit/gossip_seeds.h -- runs a random check for many seeds. The seed that fails is printed,
+ * and SEED=N replays it. */
 #ifndef TESTS_UNIT_GOSSIP_SEEDS_H
 #define TESTS_UNIT_GOSSIP_SEEDS_H
 
@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-static uint64_t running_seed; /* 0: none. */
+static uint64_t running_seed; /* Seed of the running check. 0: none runs. */
 
-/* Run the check for seeds 1..n, or for $SEED alone. */
+/* Runs the check for seeds 1 to n, or for $SEED alone. */
 static inline void for_seeds(void (*check)(uint64_t seed), uint64_t n)
 {
     const char *given = getenv("SEED");
@@ -25,7 +25,7 @@ static inline void for_seeds(void (*check)(uint64_t seed), uint64_t n)
     running_seed = 0;
 }
 
-/* The teardown of a test that calls it. */
+/* Teardown of a test that calls for_seeds(). */
 static inline int print_seed(void **state)
 {
     (void)state;

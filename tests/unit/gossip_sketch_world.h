@@ -1,9 +1,8 @@
-/* tests/unit/gossip_sketch_world.h -- eight peers' sketches on a small graph,
- * driven by hand.
+/* tests/unit/gossip_sketch_world.h -- the sketches of eight peers on a small graph, driven by the
+ * test.
  *
- * Time is as in a job: what both ends have put is mixed, then comes the beat,
- * then the next messages are put.
- */
+ * A step has the order of a job: both ends mix what they have sent each other, then the step is
+ * taken, then the next messages are made. */
 #ifndef TESTS_UNIT_GOSSIP_SKETCH_WORLD_H
 #define TESTS_UNIT_GOSSIP_SKETCH_WORLD_H
 
@@ -20,7 +19,8 @@
 
 #include <cmocka.h>
 
-enum { N = 8, DIM = 700, VIEW = 40 /* Bits: the view is the tag's upper part. */ };
+/* VIEW: number of bits by which the view is shifted in a tag. */
+enum { N = 8, DIM = 700, VIEW = 40 };
 
 static inline void fill(float *x, size_t n, uint64_t seed)
 {
@@ -31,12 +31,12 @@ static inline void fill(float *x, size_t n, uint64_t seed)
 
 /* ---- a cluster ---- */
 
-struct slot /* One edge: the values that both ends sent, and which ends have committed them. */
+struct slot /* One edge: the sketches that both ends sent, and which ends have committed them. */
 {
     uint32_t i, j;
     struct sketch_pair pair[2];
     struct sketch_message said[2];
-    bool full, done[2], skips; /* skips: nothing is mixed in this beat. */
+    bool full, done[2], skips; /* skips: nothing is mixed in this step. */
 };
 
 struct cluster
@@ -47,15 +47,17 @@ struct cluster
     float x[N][DIM];
     struct slot slot[N * N];
     size_t n_slots;
-    uint32_t parent[TREE_AGGREGATION_TREES][N]; /* In the survey's trees. */
-    uint32_t commits[N];                        /* Since the last beat. */
+    /* Parent of each peer in each tree of the tree aggregation. */
+    uint32_t parent[TREE_AGGREGATION_TREES][N];
+    /* Number of commits of each peer since the last step. */
+    uint32_t commits[N];
     uint64_t built;
-    bool away[N];         /* Takes part in nothing. */
+    bool away[N];         /* Set for a peer that takes part in nothing. */
     bool lock_step, anew; /* anew: the next step begins a window. */
     uint64_t view, round;
 };
 
-/* Every pair's place in the tree, as a node finds it when the members change. */
+/* Sets the place of an edge in the trees, as a node does when the members change. */
 static inline void place_pairs(struct cluster *c, struct slot *s)
 {
     for (int end = 0; end < 2; end++) {
@@ -95,7 +97,7 @@ static inline void cluster_init(struct cluster *c, const char *topology, bool lo
     for (uint32_t i = 0; i < N; i++) {
         open_peer(c, i);
         fill(c->x[i], DIM, 50 + i);
-        for (size_t d = 0; d < DIM; d++) /* A mean that is larger than Xi. */
+        for (size_t d = 0; d < DIM; d++) /* Makes the mean larger than the consensus distance. */
             c->x[i][d] = 3 + c->x[i][d];
     }
 }
@@ -158,7 +160,7 @@ static inline void beat_one(struct cluster *c, uint32_t i)
 static inline void say(struct cluster *c, struct slot *s)
 {
     if (s->full && !(s->done[0] && s->done[1]))
-        return; /* The one before is not over. */
+        return; /* The previous exchange is not complete. */
     for (int end = 0; end < 2; end++) {
         sketch_put(&c->k[end == 0 ? s->i : s->j], &s->pair[end], &s->said[end]);
         assert_true(sketch_valid(&c->k[0], &s->said[end]));
@@ -167,7 +169,7 @@ static inline void say(struct cluster *c, struct slot *s)
     s->full = true;
 }
 
-/* One beat of all. Edges that skip stand still at both ends. */
+/* Makes one step of all peers. Edges with `skips` are not mixed at either end. */
 static inline void beat(struct cluster *c)
 {
     for (size_t s = 0; s < c->n_slots; s++)
@@ -183,7 +185,7 @@ static inline void beat(struct cluster *c)
     c->round++;
 }
 
-/* Returns the estimate for exact averaging of the sketches. */
+/* Returns the consensus distance that exact averaging of the sketches would give. */
 static inline double sketched_xi(struct cluster *c)
 {
     float s[N][SKETCH_K];
@@ -214,8 +216,8 @@ static inline double exact_xi(struct cluster *c, double *relative)
     return sqrt(sum / N);
 }
 
-/* Largest difference between the sums of m and of s over the peers, relative
- * to an element's size; of u and q likewise. All must be in one window. */
+/* Returns the largest difference between the sums of m and of s over the peers, relative to the
+ * mean size of an element. All peers must be in one window. */
 static inline double sums_off(struct cluster *c)
 {
     double worst = 0, size = 0;
@@ -242,8 +244,8 @@ static inline double sum_q(const struct cluster *c)
     return sum;
 }
 
-/* Checks that the figures of each peer equal those of the sketches up to `tolerance`, and those
- * of the models up to the error of sketches. */
+/* Checks the figures of each peer. They must equal the figures of exactly averaged sketches up to
+ * `tolerance`, and the figures of the models up to the error of sketches. */
 static inline void check_figures(struct cluster *c, double tolerance)
 {
     double truth = sketched_xi(c), relative, exact = exact_xi(c, &relative);

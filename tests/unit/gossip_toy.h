@@ -1,4 +1,4 @@
-/* tests/unit/gossip_toy.h -- members by number, signed with a toy. */
+/* tests/unit/gossip_toy.h -- members that are made from a number, and a toy signature. */
 #ifndef TESTS_GOSSIP_TOY_H
 #define TESTS_GOSSIP_TOY_H
 
@@ -17,8 +17,8 @@ enum { SECOND = 1000 * 1000, TOY_SUSPECT_US = 7 * SECOND, TOY_CONFIRMED_US = 2 *
 
 #define TOY_FORGET_US ((int64_t)86400 * SECOND)
 
-/* ---- A toy signature: a hash of signer and message. Anyone could make it;
- * the tests forge by spoiling bytes. ---- */
+/* ---- A toy signature: a hash of signer and message. Anyone can make one. Tests forge signatures
+ * by changing bytes. ---- */
 
 static uint64_t n_verified;
 
@@ -112,7 +112,7 @@ static inline struct members *open_in(struct records *set, uint32_t number, uint
     return m;
 }
 
-/* A table of peer-0's, incarnation 1, that knows peers 1..n of incarnation 1. */
+/* Opens the table of peer-0 with incarnation 1. The table knows peers 1 to n with incarnation 1. */
 static inline struct members *open_knowing(uint32_t n)
 {
     struct members *m = open_in(NULL, 0, 1);
@@ -124,7 +124,7 @@ static inline struct members *open_knowing(uint32_t n)
     return m;
 }
 
-/* The record of a member that counts. */
+/* Merges the record of a member, and marks the member as one that counts. */
 static inline enum members_verdict merge(struct members *m, struct record r)
 {
     enum members_verdict verdict = members_merge(m, &r, 0);
@@ -182,8 +182,7 @@ static inline void drain(struct members *m)
         assert_true(out.n_records + out.n_accusations + out.n_vouches > 0);
 }
 
-/* All that must hold whatever has happened. */
-/* The counts that are kept up to date equal a new count of all members. */
+/* Checks that the counts that the table keeps equal a new count of all members. */
 static inline void check_tally(const struct members *m, const uint32_t *at, size_t n,
                                size_t self_at)
 {

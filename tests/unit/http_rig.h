@@ -1,4 +1,5 @@
-/* tests/unit/http_rig.h -- a snapshot in which every figure is another one, for tests of what is served. */
+/* tests/unit/http_rig.h -- a snapshot in which every figure has a different value, for tests of the
+ * HTTP pages and metrics. */
 #ifndef TESTS_PAGE_RIG_H
 #define TESTS_PAGE_RIG_H
 
@@ -94,7 +95,7 @@ static inline void rig_snapshot(struct snapshot *s)
     s->member[0].vertex = 1;
     s->member[1].vertex = SNAPSHOT_NO_VERTEX;
     s->wait = (struct node_wait){.what = NODE_WAITS_NEIGHBOUR, .beat = 411, .since_s = 3.5};
-    memset(s->wait.id, 0x22, WIRE_ID_BYTES); /* The edge's, which is "22...". */
+    memset(s->wait.id, 0x22, WIRE_ID_BYTES); /* Identity of the edge's other end. */
     strcpy(s->graph.topology, "ring");
     s->graph.n_vertices = 3;
     s->graph.n_edges = 2;

@@ -31,7 +31,7 @@
 /* Tolerance of one value of a gradient, relative to the root mean square of its tensor. */
 #define GOLDEN_VALUE 5e-4
 #define GOLDEN_FLOOR                                                                               \
-    1e-6 /* Added to both gradient tolerances, relative to the model's steepest tensor. */
+    1e-6 /* Added to both gradient tolerances, relative to the model's largest gradient norm. */
 
 enum { GOLDEN_ALL_OF = 32, GOLDEN_SPREAD = 16 };
 

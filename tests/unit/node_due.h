@@ -1,13 +1,13 @@
-/* tests/unit/node_due.h -- virtual time: the next event of the nodes under test. */
+/* tests/unit/node_due.h -- simulated time: finds the next event of the nodes under test. */
 #ifndef TESTS_UNIT_NODE_DUE_H
 #define TESTS_UNIT_NODE_DUE_H
 
 #include "peer/node/node.h"
 
-/* The n nodes a test drives, one entry a node. */
+/* The n nodes that a test drives. Each array has one entry per node. */
 struct node_due
 {
-    const int64_t *wake_us; /* When its timer fires; INT64_MAX: never. */
+    const int64_t *wake_us; /* Time at which the timer of the node fires. INT64_MAX: never. */
     int64_t *work_us;       /* Time at which its job is done. 0: no job is running. */
     /* The node has ended: its timer is off, but its job is still finished. */
     const bool *over;

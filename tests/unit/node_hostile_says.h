@@ -10,7 +10,7 @@ struct act
 {
     const char *what;
     size_t (*make)(struct world *w, uint8_t *out);
-    bool opened; /* Said with an open edge; else after HELLO. */
+    bool opened; /* Sent over an open edge. false: sent after HELLO. */
     enum { TAKEN, DROPPED, ENDED, VIOLATION } want;
 };
 
@@ -86,7 +86,7 @@ static inline size_t members_of(uint8_t *out, struct record *r, struct accusatio
 }
 static inline size_t members_forged(struct world *w, uint8_t *out)
 {
-    struct record r = w->known[FRIEND]; /* "The friend has left." */
+    struct record r = w->known[FRIEND]; /* The record claims that the friend has left. */
     r.incarnation = 99;
     r.state = RECORD_LEFT;
     return members_of(out, &r, NULL);
@@ -106,7 +106,7 @@ static inline size_t members_accuses_as_other(struct world *w, uint8_t *out)
 }
 static inline size_t members_accuses_friend(struct world *w, uint8_t *out)
 {
-    /* The member says so itself, which a session overrides. */
+    /* The accusation is signed, but a session with the friend overrides it. */
     struct accusation a = {.incarnation = 2};
     uint8_t msg[2048];
     memcpy(a.accused, w->key[FRIEND], WIRE_ID_BYTES);
@@ -209,7 +209,7 @@ static inline size_t unknown_type(struct world *w, uint8_t *out)
     return out[0] = 0x91, out[1] = WIRE_TYPE_END, 2;
 }
 
-/* Deltas: a good one with one field spoilt. */
+/* Makes a valid delta and changes one field. */
 #define DELTA_ACT(name, change)                                                                    \
     static inline size_t name(struct world *w, uint8_t *out)                                       \
     {                                                                                              \
@@ -265,7 +265,7 @@ static inline size_t status_req(struct world *w, uint8_t *out)
     (void)w;
     return wire_put_status_req(out, SCRATCH);
 }
-/* The node's own delta, with its sketch. */
+/* Returns the node's own last delta, with its sketch. */
 static inline size_t delta_echo(struct world *w, uint8_t *out)
 {
     if (w->delta == NULL)
@@ -332,8 +332,8 @@ static const struct act acts[] = {
     {"half a DELTA", delta_cut, true, VIOLATION},
 };
 
-/* The hostile member sends a message. The node accepts, drops or refuses it, continues with its
- * friend, and its model is unchanged. */
+/* The hostile member sends a message. The node must accept, drop or refuse it, continue with its
+ * friend, and keep its model. */
 static inline void try_act(struct world *w, const struct act *a)
 {
     static uint8_t out[SCRATCH];
@@ -360,15 +360,15 @@ static inline void try_act(struct world *w, const struct act *a)
     assert_memory_equal(before, model(w, OURS), size);
     check_friend(w);
     assert_int_equal(edge_with(w, FRIEND)->round, round);
-    if (a->want == TAKEN && a->opened) /* In lock step evil is waited for. */
+    if (a->want == TAKEN && a->opened) /* In lock step the node would wait for evil. */
         disconnect(w, w->evil, true);
     check_alive(w);
-    if (a->want == DROPPED) /* Nothing has come of it. */
+    if (a->want == DROPPED) /* The delta must have had no effect. */
         assert_true(edge_with(w, EVIL) == NULL || edge_with(w, EVIL)->round == 0);
 }
 
-/* The node has joined late: the hostile member says that it is in the middle of the run, and is
- * asked for its model. */
+/* The node has joined late. The hostile member claims to be in the middle of the run, and the node
+ * asks it for its model. */
 static inline void evil_is_asked(struct world *w)
 {
     char text[WIRE_RUN_MAX + 1];

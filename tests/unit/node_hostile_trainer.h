@@ -1,6 +1,5 @@
-/* tests/unit/node_hostile_trainer.h -- the model of node_hostile_world.h: a quadratic,
- * with running statistics where a test wants them.
- */
+/* tests/unit/node_hostile_trainer.h -- the model of node_hostile_world.h: a quadratic, with running
+ * statistics if a test wants them. */
 #ifndef TESTS_UNIT_NODE_HOSTILE_TRAINER_H
 #define TESTS_UNIT_NODE_HOSTILE_TRAINER_H
 
@@ -20,7 +19,7 @@ static const struct segment segment[2] = {
      .dims = {STATISTICS},
      .nonnegative = true}};
 
-static bool statistics; /* Has the model any? */
+static bool statistics; /* The model has statistics. */
 static const char *compressor = "topk:0.25", *topology = "complete";
 
 static inline size_t n_floats(void)

@@ -1,16 +1,15 @@
-/* tests/unit/node_hostile_world.h -- an authenticated neighbour that means harm.
+/* tests/unit/node_hostile_world.h -- a node with an authenticated neighbour that is hostile.
  *
  *        ours (a node) ---- friend (a node)
  *             |  \
  *   evil: the test  \-- watch: the test, an observer that asks for STATUS
  *
- * Both nodes train a quadratic in lock step and mix over their edge. Whatever
- * evil says, the node must not crash, must hang up with a violation where the
- * protocol is broken, and its model and its edge to the friend stay untouched.
- * Every message is handed over in a buffer of its exact size, for ASan.
+ * Both nodes train a quadratic in lock step and mix over their edge. Whatever evil sends, the node
+ * `ours` must not crash, must end the session with a violation if the protocol is broken, and must
+ * keep its model and its edge to the friend. Messages are in buffers of their exact size, for ASan.
  *
- * With `statistics` set before a world is opened, the model has some: variances;
- * `compressor` and `topology` are the run's.
+ * If `statistics` is set before a world is opened, the model has statistics: variances.
+ * `compressor` and `topology` are settings of the run.
  */
 #ifndef TESTS_UNIT_NODE_HOSTILE_WORLD_H
 #define TESTS_UNIT_NODE_HOSTILE_WORLD_H
@@ -30,7 +29,7 @@ enum {
     OURS,
     FRIEND,
     EVIL,
-    WATCH, /* Actors; also the numbers of the members. */
+    WATCH, /* Numbers of the actors, which are also their numbers as members. */
     NODES = 2,
     LINKS = 1 << 16,
     STEP_US = 20 * 1000,
@@ -45,7 +44,7 @@ struct mail
     size_t n;
 };
 
-struct wire_seen /* The last of each kind that evil was sent. */
+struct wire_seen /* Messages that evil received: the last of each kind. */
 {
     bool hello, edge, delta, model_req, close;
     uint32_t n_edges, n_sent;
@@ -64,7 +63,7 @@ struct world
     struct record known[3];
     struct run run;
     struct node_effects *fx;
-    int64_t now_us, wake_us[NODES], work_us[NODES]; /* 0: no job. */
+    int64_t now_us, wake_us[NODES], work_us[NODES]; /* work_us: end of the job. 0: no job. */
     bool over[NODES];
     int exit_code[NODES];
     struct
@@ -75,18 +74,16 @@ struct world
     uint32_t n_links, evil, watch; /* Links of the actors to the node. UINT32_MAX: none. */
     struct mail mail[PENDING];
     uint32_t first, n_mail;
-    bool hung_up, violation; /* Evil's link, by ours. */
-    uint32_t n_dials;        /* How often ours dialled evil's address. */
-    bool answers;            /* Evil takes dials. */
+    bool hung_up, violation; /* hung_up: the node ended evil's session. */
+    uint32_t n_dials;        /* Number of dials of the node to evil's address. */
+    bool answers;            /* Evil accepts dials. */
     uint8_t *delta;          /* Copy of the last DELTA to evil. */
     size_t n_delta;
     struct wire_seen seen;
-    bool hold; /* Keep packets, as a full socket does. */
+    bool hold; /* Packets are kept, as in a full socket. */
     struct packet *held[64];
     uint32_t n_held;
 };
-
-/* ---- the trainer ---- */
 
 /* ---- the driver ---- */
 
@@ -112,7 +109,8 @@ static inline uint32_t connect_ends(struct world *w, uint32_t from, uint32_t to,
         if (who >= NODES)
             continue;
         memcpy(ev.up.id, w->key[w->link[number].end[1 - k]], WIRE_ID_BYTES);
-        /* Hundreds of violations by one identity are tried here, each on a session of its own. */
+        /* Evil violates the protocol hundreds of times here, so its quarantine is
+         * lifted with each session. */
         w->node[who]->sessions.quarantine = (struct quarantine){0};
         step(w, who, &ev);
     }
@@ -188,7 +186,7 @@ static inline void step(struct world *w, uint32_t who, struct node_event *ev)
     w->wake_us[who] = fx->wake_us;
     w->over[who] |= fx->exit;
     w->exit_code[who] = fx->exit_code;
-    /* From here on steps may follow, and fx be another's. */
+    /* The steps below overwrite w->fx, which must not be used from here on. */
     for (uint32_t i = 0; i < n_hangups; i++)
         disconnect(w, hangup[i], true);
     for (uint32_t i = 0; i < dials; i++) {
@@ -240,7 +238,7 @@ static inline void overhear(struct world *w, const uint8_t *p, size_t n)
         break;
     case WIRE_MODEL:
         if (m.model.key != 0)
-            break; /* A mutation asked for sketches. */
+            break; /* A mutated MODEL_REQ has asked for sketches. */
         assert_int_equal(m.model.payload.n, sizeof s->model);
         memcpy(s->model, m.model.payload.p, sizeof s->model);
         s->has_model = true;
@@ -271,7 +269,7 @@ static inline void overhear(struct world *w, const uint8_t *p, size_t n)
     }
 }
 
-/* Everything that is under way arrives. */
+/* Delivers all messages that are under way. */
 static inline void flush(struct world *w)
 {
     for (uint32_t budget = 0; w->n_mail > 0; budget++) {
@@ -350,7 +348,7 @@ static inline void set_run(struct run *run, uint64_t rounds, uint32_t min_peers)
     run->final_drift = 0;
 }
 
-/* `friend`: with the other node; else ours is alone with evil. */
+/* friend: opens the friendly node, too. Otherwise evil is the node's only neighbour. */
 static inline struct world *world_open(uint64_t rounds, uint32_t min_peers, bool friend)
 {
     struct world *w = calloc(1, sizeof *w);
@@ -401,7 +399,7 @@ static inline void world_close(struct world *w)
 
 /* ---- actions of the hostile member ---- */
 
-/* The message arrives at ours at once. What ours answers is overheard. */
+/* Delivers a message to the node at once, and records its answers. */
 static inline void say(struct world *w, uint32_t link, const uint8_t *bytes, size_t n)
 {
     uint8_t *exact = malloc(n > 0 ? n : 1);
@@ -427,7 +425,7 @@ static inline void evil_connects(struct world *w)
     free(w->delta);
     w->delta = NULL;
     w->seen = (struct wire_seen){0};
-    w->evil = w->n_links; /* Known before the events of its opening. */
+    w->evil = w->n_links; /* Must be set before the events of the new session. */
     (void)connect_ends(w, EVIL, OURS, 0);
     flush(w);
 }
@@ -454,13 +452,13 @@ static inline void evil_hello(struct world *w)
     assert_false(w->hung_up);
 }
 
-/* Says HELLO and EDGE; then the edge is open, in a new epoch, at round 0. */
+/* Sends HELLO and EDGE. Then the edge is open, in a new epoch and at round 0. */
 static inline void evil_opens(struct world *w)
 {
     static uint64_t nonce = 1000;
     evil_connects(w);
     evil_hello(w);
-    /* Between two jobs ours makes the edge; in lock step it may wait for what evil said before. */
+    /* The node opens its edge between two jobs. In lock step it may first wait for evil. */
     for (int k = 0; k < 400 && !w->seen.edge; k++)
         run_for(w, STEP_US);
     assert_true(w->seen.edge);
@@ -485,8 +483,8 @@ static inline size_t good_head(uint8_t *payload)
     return 1 + 4 * STATISTICS;
 }
 
-/* A delta that ours must take: of the present round, in the run's codec, or in
- * its ladder's second. */
+/* Makes a delta that the node must accept: of the present round, and in the run's codec or, with
+ * --compress auto, in the second codec level. */
 static inline struct wire_delta good_delta(struct world *w, uint8_t *payload)
 {
     bool by_drift = strcmp(w->run.compress, RUN_AUTO) == 0;
@@ -538,7 +536,7 @@ static inline struct node_progress progress(const struct world *w, uint32_t who)
     return p;
 }
 
-/* The observer asks; ours must still answer. */
+/* Asks for STATUS as the observer. The node must still answer. */
 static const struct wire_status *status(struct world *w)
 {
     if (w->watch == UINT32_MAX || !w->link[w->watch].up) {
@@ -573,7 +571,7 @@ static inline void check_friend(struct world *w)
     assert_int_equal(progress(w, FRIEND).violations, 0);
 }
 
-/* Still training, and mixing with the friend. */
+/* Checks that the node still trains and mixes with the friend. */
 static inline void check_alive(struct world *w)
 {
     uint64_t round = progress(w, OURS).round, mixed = edge_with(w, FRIEND)->round;
@@ -591,7 +589,7 @@ static inline void check_alive(struct world *w)
 static inline struct world *world_in_training(uint64_t rounds)
 {
     struct world *w = world_open(rounds, 2, true);
-    run_for(w, 11 * SECOND); /* They wait for the hostile member to open its edges. */
+    run_for(w, 11 * SECOND); /* The nodes wait for the hostile member to open its edges. */
     assert_int_equal(progress(w, OURS).phase, NODE_TRAINING);
     check_friend(w);
     return w;

@@ -1,6 +1,5 @@
-/* tests/unit/node_lone_driver.h -- the driver of node_lone_world.h: it feeds the node, records
- * its effects, and brings sessions up and down.
- */
+/* tests/unit/node_lone_driver.h -- the driver of node_lone_world.h: passes events to the node,
+ * records its effects, and opens and ends sessions. */
 #ifndef TESTS_UNIT_NODE_LONE_DRIVER_H
 #define TESTS_UNIT_NODE_LONE_DRIVER_H
 
@@ -20,7 +19,8 @@ enum {
     LONE_MAIL = 4096,
     LONE_NOTES = 512,
     LONE_STEP_US = 20 * 1000,
-    LONE_OURS_FIRST = 0x80, /* First byte of the node's id: an actor's may be less or more. */
+    /* First byte of the node's identity. An actor's may be smaller or larger. */
+    LONE_OURS_FIRST = 0x80,
     NO_LINK = -1
 };
 
@@ -28,16 +28,18 @@ struct lone_actor
 {
     uint8_t id[WIRE_ID_BYTES];
     struct record record;
-    int link;         /* The session that it talks on, or NO_LINK. */
-    bool answers;     /* Takes dials, */
-    uint32_t nth;     /* at this address of its record only. */
+    int link;     /* Number of the actor's link with the node. NO_LINK: none. */
+    bool answers; /* The actor accepts dials. */
+    /* Index of the only address in its record at which the actor accepts dials. */
+    uint32_t nth;
     bool follows;     /* The actor behaves as an honest peer. false: it is silent. */
     bool goes_on;     /* The actor does not finish when the node does. */
     uint64_t started; /* Rounds done according to its HELLO. 0: the run has not begun. */
-    uint64_t ahead;   /* Added to the run_round of its deltas. */
-    bool lies;        /* Its next hash is wrong, once. */
+    uint64_t ahead;   /* Number of rounds that is added to the run_round of its deltas. */
+    bool lies;        /* The next hash that the actor sends is wrong. */
     bool blind;       /* The actor sends no sketches. */
-    bool vouches;     /* Asked about another, it says that it has heard it just now. */
+    /* If asked about another member, the actor confirms that it has just heard that member. */
+    bool vouches;
     uint64_t nonce;
     /* Counts of the messages that the node sent to the actor. */
     uint32_t hand[WIRE_HAND_END];
@@ -47,27 +49,28 @@ struct lone_actor
     bool told_trained;  /* The node has announced the end of its training. */
     bool told_stalled;  /* The node has announced that its worker hangs. */
     uint32_t n_beat, busy_ms;
-    uint32_t n_moments; /* Number of MOMENTS messages; the last one described this member. */
+    uint32_t n_moments; /* Number of MOMENTS messages. moments_of: the record in the last one. */
     struct record moments_of;
     uint32_t n_refused;            /* Number of times that the node refused the actor. */
-    struct wire_refused refused;   /* last so. */
-    uint32_t n_callback;           /* Its CALLBACKs, */
+    struct wire_refused refused;   /* The last REFUSED message. */
+    uint32_t n_callback;           /* Number of CALLBACK messages. */
     struct wire_callback callback; /* The last CALLBACK message. */
     /* Number of times that the node confirmed another member as heard. */
     uint32_t n_heard;
-    uint32_t n_early;       /* Beats that came before their delta. */
-    uint64_t beat;          /* The last BEAT. */
-    bool told_others;       /* Records of others. */
+    uint32_t n_early;       /* Number of BEAT messages that came before the delta of their step. */
+    uint64_t beat;          /* Step in the last BEAT message. */
+    bool told_others;       /* The node has sent records of other members. */
     uint32_t n_accusations; /* Number of accusations against actor 1. */
     struct wire_edge edge;
-    struct wire_delta delta, first; /* The newest, and the newest epoch's first. */
-    uint64_t window[2]; /* The last tag of a sketch in training, and the first one after. */
+    /* delta: the last delta. first: the first delta of the last epoch. */
+    struct wire_delta delta, first;
+    uint64_t window[2]; /* Tag of the last sketch in training, and of the first sketch after it. */
     struct wire_status status;
     uint64_t model_round;
     float model[LONE_DIM];
     uint32_t model_piece; /* Piece number in the last MODEL message. */
     uint64_t model_key;   /* Key in the last MODEL message. */
-    uint8_t last[8192];   /* The payload of the newest delta. */
+    uint8_t last[8192];   /* Payload of the last delta. */
     size_t n_last;
 };
 
@@ -82,8 +85,8 @@ struct lone
     struct record known[LONE_ACTORS];
     uint32_t n_actors;
     struct node_effects *fx;
-    int64_t now_us, wake_us, work_us; /* work_us 0: no job. */
-    int64_t step_us;                  /* Jobs that begin now take so long. */
+    int64_t now_us, wake_us, work_us; /* work_us: time at which the present job ends. 0: no job. */
+    int64_t step_us;                  /* Duration of jobs that begin now. */
     struct
     {
         uint32_t actor;
@@ -95,12 +98,13 @@ struct lone
         uint32_t link;
         uint8_t *bytes;
         size_t n;
-    } mail[LONE_MAIL]; /* From the node, not yet read. */
+    } mail[LONE_MAIL]; /* Messages of the node that are not delivered yet. */
     uint32_t first, n_mail;
     uint32_t n_resolves[NODE_SEEDS_MAX], n_dials, n_notes, n_errors;
-    char notes[LONE_NOTES][NODE_NOTE_MAX]; /* The first of them. */
-    bool deaf;                             /* Dials have no answer. */
-    bool alone;                            /* Any address but the actors' is the node's own. */
+    char notes[LONE_NOTES][NODE_NOTE_MAX]; /* The first LONE_NOTES notes. */
+    bool deaf;                             /* Dials get no answer at all. */
+    /* Every address that is not an actor's is the node's own. */
+    bool alone;
     bool over, wrote_model;
     /* slow_disk: the result of storing the model is not reported yet. full_disk: storing fails. */
     bool slow_disk, full_disk;
@@ -108,13 +112,14 @@ struct lone
     /* The trainer. */
     float loss;       /* Loss that the trainer reports. */
     float pull;       /* Share of the distance to its optimum that a step moves. */
-    uint64_t n_steps; /* Calls. */
-    uint64_t n_evaluations, evaluated_most; /* The last one's limit. */
-    /* Number of calls; the last successful one had n_keys keys. */
+    uint64_t n_steps; /* Number of calls of the trainer's steps. */
+    /* evaluated_most: largest number of samples in the last evaluation. */
+    uint64_t n_evaluations, evaluated_most;
+    /* Number of calls of lone_members(). n_keys: number of keys in the last successful one. */
     uint64_t n_shares;
     size_t n_keys;
-    uint32_t share_fails; /* Number of calls that fail. */
-    uint64_t n_masked;    /* Calls that mask momentum. */
+    uint32_t share_fails; /* Number of further calls of lone_members() that fail. */
+    uint64_t n_masked;    /* Number of calls that mask momentum. */
     /* Number of progress signs that the trainer gives in steps and in an evaluation. */
     uint32_t n_batches;
     void (*sign)(void *arg);
@@ -152,7 +157,7 @@ static inline void lone_batches(const struct lone *w)
         w->sign(w->sign_arg);
 }
 
-/* For the node's config.sign. */
+/* Used as the node's config.sign. */
 static inline void lone_signed(void *self)
 {
     struct lone *w = self;
@@ -235,7 +240,7 @@ static inline int64_t lone_clock(void)
 
 static inline void lone_step(struct lone *w, struct node_event *ev);
 
-/* A session comes up; the number of its link. */
+/* Opens a session with an actor. Returns the number of its link. */
 static inline int lone_connect(struct lone *w, uint32_t who, bool node_dials, uint32_t tag)
 {
     int number = (int)w->n_links++;
@@ -285,7 +290,8 @@ static inline void lone_put_mail(struct lone *w, const struct node_send *s)
     w->mail[at].n = s->n_head + n_body;
 }
 
-/* The actor at this address, and which of its addresses it is; or LONE_ACTORS. */
+/* Returns the actor with this address, and its index among the actor's addresses in *nth.
+ * LONE_ACTORS: no actor has it. */
 static inline uint32_t lone_at(const struct lone *w, const char *address, uint32_t *nth)
 {
     for (uint32_t i = 0; i < w->n_actors; i++)
@@ -295,7 +301,7 @@ static inline uint32_t lone_at(const struct lone *w, const char *address, uint32
     return LONE_ACTORS;
 }
 
-/* The dial has reached the node itself: it has one end of the session, at least. */
+/* The node has dialled itself. Gives it the dialling end of that session. */
 static inline void lone_connect_itself(struct lone *w, uint32_t tag)
 {
     uint32_t number = w->n_links++;
@@ -340,7 +346,7 @@ static inline uint32_t lone_said(const struct lone *w, const char *text)
     return n;
 }
 
-/* The model that the node asked to write is stored, or could not be. */
+/* Reports to the node whether its model was stored. */
 static inline void lone_kept(struct lone *w, bool stored)
 {
     struct node_event ev = {.type = NODE_KEPT, .kept = {stored}};
@@ -388,7 +394,7 @@ static inline void lone_step(struct lone *w, struct node_event *ev)
     w->wake_us = fx->wake_us;
     w->over |= fx->exit;
     w->exit_code = fx->exit_code;
-    /* From here on steps may follow, and fx be another's. */
+    /* The steps below overwrite w->fx, which must not be used from here on. */
     for (uint32_t i = 0; i < n_hangups; i++)
         lone_disconnect(w, (int)hangup[i], true);
     for (uint32_t i = 0; i < n_dials; i++)

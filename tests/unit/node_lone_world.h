@@ -1,14 +1,13 @@
-/* tests/unit/node_lone_world.h -- one real node, and neighbours that the test plays.
+/* tests/unit/node_lone_world.h -- one real node, whose neighbours are played by the test.
  *
  *        actor 0 --+
- *        actor 1 --+-- the node        events in, effects out, virtual time
+ *        actor 1 --+-- the node        events in, effects out, simulated time
  *           ...  --+
  *
- * An actor `follows` as an honest peer of the very same model would: it says HELLO, opens its
- * edge, and sends each delta and heartbeat back as it came, so that the node gets on with its
- * run. Whatever else an actor says or does is the test's. What the node says, dials, resolves
- * and hangs up is recorded. Nothing looks inside the node.
- */
+ * An actor that `follows` behaves as an honest peer with the same model: it sends HELLO, opens its
+ * edge, and returns each delta and heartbeat unchanged, so that the node makes progress. The test
+ * decides what else actors send and do. Messages, dials, name resolutions and hang-ups of the node
+ * are recorded. No test looks inside the node. */
 #ifndef TESTS_UNIT_NODE_LONE_WORLD_H
 #define TESTS_UNIT_NODE_LONE_WORLD_H
 
@@ -17,7 +16,7 @@
 
 /* ---- messages of actors ---- */
 
-/* The message arrives at once. */
+/* Delivers a message of an actor at once. */
 static inline void lone_says_on(struct lone *w, int link, const uint8_t *bytes, size_t n)
 {
     assert_true(n > 0);
@@ -32,7 +31,7 @@ static inline void lone_says(struct lone *w, uint32_t who, const uint8_t *bytes,
     lone_says_on(w, w->actor[who].link, bytes, n);
 }
 
-/* HELLO of this run, or of none, on this link. */
+/* Sends HELLO on this link, with a run or with none. */
 static inline void lone_hello_of(struct lone *w, uint32_t who, int link, const struct run *run)
 {
     uint8_t out[8192];
@@ -60,7 +59,7 @@ static inline void lone_edge(struct lone *w, uint32_t who, struct wire_edge m)
     lone_says(w, who, out, wire_put_edge(out, sizeof out, &m));
 }
 
-/* The delta `d`, changed as the caller likes, with that payload. */
+/* Sends the delta `d`, which the caller may have changed, with this payload. */
 static inline void lone_delta(struct lone *w, uint32_t who, const struct wire_delta *d,
                               const uint8_t *payload, size_t n)
 {
@@ -73,7 +72,7 @@ static inline void lone_delta(struct lone *w, uint32_t who, const struct wire_de
     lone_says(w, who, out, head + n);
 }
 
-/* The record of an actor, in another state or incarnation, as told by `teller`. */
+/* Sends a record, which may have any state and incarnation, as actor `teller`. */
 static inline void lone_tell(struct lone *w, uint32_t teller, struct record r)
 {
     uint8_t out[4096];
@@ -90,11 +89,11 @@ static inline void lone_follow_edge(struct lone *w, uint32_t who)
     struct wire_edge m = a->edge;
     m.nonce = (a->nonce += 2) | 1;
     m.run_round += a->ahead;
-    if (!(a->edge.nonce & 1)) /* Otherwise the EDGE answers one of ours. */
+    if (!(a->edge.nonce & 1)) /* Otherwise the EDGE answers one of the actor's. */
         lone_edge(w, who, m);
 }
 
-/* The answer to the newest delta, which it was silent about. */
+/* Answers the last delta, for an actor that does not follow. */
 static inline void lone_answer(struct lone *w, uint32_t who)
 {
     struct lone_actor *a = &w->actor[who];
@@ -271,7 +270,7 @@ static inline void lone_hears(struct lone *w, uint32_t who, const uint8_t *p, si
     }
 }
 
-/* Everything that is under way arrives. */
+/* Delivers all messages that are under way. */
 static inline void lone_flush(struct lone *w)
 {
     for (uint32_t budget = 0; w->n_mail > 0; budget++) {
@@ -290,7 +289,7 @@ static inline void lone_flush(struct lone *w)
 
 /* ---- time ---- */
 
-/* For so long, or until the node has ended. */
+/* Runs for `us` microseconds, or until the node has ended. */
 static inline void lone_run(struct lone *w, int64_t us)
 {
     int64_t end = w->now_us + us;
@@ -309,7 +308,7 @@ static inline struct node_progress lone_progress(const struct lone *w)
     return p;
 }
 
-/* Returns what the node reports about its edge to an actor after STATUS_REQ. NULL: it has none. */
+/* Returns what the node reports about its edge to an actor after STATUS_REQ. NULL: no edge. */
 static inline const struct wire_status_edge *lone_edge_to(struct lone *w, uint32_t who)
 {
     uint8_t out[16];
@@ -341,8 +340,8 @@ static inline void lone_set_run(struct run *run, uint64_t rounds)
     run->final_drift = 0;
 }
 
-/* A node that is not open yet, and actors 0..n_actors: the first byte of the first one's id is
- * `first_id`, and each next one's is more by one. */
+/* Makes a node that is not open yet, and n_actors actors. The identity of actor i begins with the
+ * byte first_id + i. */
 static inline struct lone *lone_new(uint32_t n_actors, uint8_t first_id, uint64_t rounds)
 {
     struct lone *w = calloc(1, sizeof *w);

@@ -1,4 +1,4 @@
-/* tests/unit/node_run_flags.h -- flags that make runs, for the tests of peer/run/run.h. */
+/* tests/unit/node_run_flags.h -- makes runs from flags, for the tests of peer/run/run.h. */
 #ifndef TESTS_UNIT_NODE_RUN_FLAGS_H
 #define TESTS_UNIT_NODE_RUN_FLAGS_H
 
@@ -46,7 +46,7 @@ static inline struct run_flags plain_flags(void)
     return f;
 }
 
-/* The canonical spelling of a codec. */
+/* Returns the canonical spelling of a codec. */
 static inline const char *codec(const char *spec)
 {
     static char canonical[COMPRESS_SPEC_MAX];

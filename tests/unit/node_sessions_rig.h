@@ -1,4 +1,5 @@
-/* tests/unit/node_sessions_rig.h -- the machine of sessions by itself, between two others. */
+/* tests/unit/node_sessions_rig.h -- the sessions module of a node by itself, with two other peers
+ * that the test plays. */
 #ifndef TESTS_UNIT_NODE_SESSIONS_RIG_H
 #define TESTS_UNIT_NODE_SESSIONS_RIG_H
 
@@ -21,7 +22,7 @@ struct rig
     struct sessions s;
     struct node_effects fx;
     struct standing standing;
-    enum sessions_run said; /* Answer of the owner to a run. */
+    enum sessions_run said; /* Answer that the owner gives about the run in a HELLO. */
     uint32_t n_runs, n_lost, n_finished, n_status;
     uint32_t next_link;
     struct record known[2];
@@ -154,7 +155,7 @@ static inline void hello(const struct link *l, uint64_t boot)
     sessions_hello(&rig.s, l, &h);
 }
 
-/* Whether a message of this kind is among the sends of the step. */
+/* Returns whether the step sends a message of this type over the link. Stores the message in *m. */
 static inline bool sent(uint32_t link, enum wire_type type, struct wire_message *m)
 {
     static struct wire_batch batch;
@@ -167,7 +168,7 @@ static inline bool sent(uint32_t link, enum wire_type type, struct wire_message 
     return false;
 }
 
-/* A tick; dials fail as `refuse` says, at once or never; the friend is heard. */
+/* Makes one tick. The friend is heard. refuse: dials fail at once; otherwise they get no answer. */
 static inline void tick(const struct link *friend, bool refuse)
 {
     step_at(rig.env.now_us + TICK_US);

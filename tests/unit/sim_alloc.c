@@ -1,9 +1,8 @@
-/* tests/unit/sim_alloc.c -- a node that has warmed up allocates nothing, whatever it runs.
+/* tests/unit/sim_alloc.c -- a node must not allocate memory after its first rounds.
  *
- * The linker leads the simulator's calls of node_step() and node_work() here
- * (--wrap, tests/CMakeLists.txt): what the simulator itself allocates for its
- * events and mail does not count.
- */
+ * The linker redirects the simulator's calls of node_step() and node_work() to this file (--wrap,
+ * tests/CMakeLists.txt). What the simulator allocates for its own events and messages does not
+ * count. */
 #include "alloc_count.h"
 #include "sim_rig.h"
 
@@ -70,7 +69,7 @@ static void check(const char *topology, const char *compress, const char *mixer,
     run_to(&r, WARM_ROUNDS);
     n_in_steps = n_in_work = n_steps = 0;
     run_to(&r, ROUNDS);
-    assert_true(n_steps > 9 * (ROUNDS - WARM_ROUNDS)); /* The steps were counted. */
+    assert_true(n_steps > 9 * (ROUNDS - WARM_ROUNDS)); /* Checks that steps were counted. */
     if (n_in_steps + n_in_work > 0)
         fail_msg("%s on a %s, %s: %zu allocations in steps, %zu in jobs", compress, topology, mixer,
                  n_in_steps, n_in_work);

@@ -1,9 +1,8 @@
-/* tests/unit/sim_attack.c -- members that lie, one of 16 on a torus, and what is left of the run.
+/* tests/unit/sim_attack.c -- the effect of one Byzantine peer among 16 on a torus.
  *
- * Peer i minimises |x - c_i|^2 / 2, c_i standard normal in DIM dimensions. What is judged is
- * the mean of the honest peers' models: its squared distance a coordinate from the mean of
- * their c_i.
- */
+ * Peer i minimises |x - c_i|^2 / 2, with c_i standard normal in DIM dimensions. The error of a run
+ * is the squared distance, per coordinate, between the mean of the honest peers' models and the
+ * mean of their c_i. */
 #include "nn/math/vec.h"
 #include "peer/sim/attack.h"
 #include "sim_rig.h"
@@ -12,7 +11,7 @@
 
 enum { PEERS = 16, DIM = 256, ROUNDS = 400, LIAR = 5 };
 
-static uint64_t n_notes; /* Warnings that name a liar. */
+static uint64_t n_notes; /* Number of warnings that name the Byzantine peer. */
 
 static void hear(void *self, uint32_t peer, const struct node_note *note)
 {
@@ -21,7 +20,8 @@ static void hear(void *self, uint32_t peer, const struct node_note *note)
         strstr(note->text, "peer-5 sent a delta that no model of this run can produce") != NULL;
 }
 
-/* A run with this attack, or none; what the honest ones' mean is off by. */
+/* Runs an attack, or none (NULL), and returns the error of the run. *distrusted: how often honest
+ * peers closed an edge. *apart: consensus distance at the end. */
 static double run_attack(const char *attack, const char *compress, uint32_t tolerate,
                          uint64_t *distrusted, double *apart)
 {
@@ -62,8 +62,8 @@ static double run_attack(const char *attack, const char *compress, uint32_t tole
 static const char *const codecs[] = {"none", "qsgd:4", "topk:0.1"};
 enum { CODECS = sizeof codecs / sizeof codecs[0] };
 
-/* Effect of an attack without --byzantine: the plausibility check or the message reader stops
- * it, it has little effect, or it ruins the run. */
+/* Effect of an attack without --byzantine. KEPT_OUT: a check of received data stops it. LITTLE: it
+ * moves the mean a little. RUIN: it ruins the run. */
 enum harm { KEPT_OUT, LITTLE, RUIN };
 static const struct
 {
@@ -79,8 +79,8 @@ static bool is_so(enum harm harm, double off2)
     return off2 >= from[harm] && off2 <= to[harm];
 }
 
-/* The plausibility check closes all four edges of a peer with absurd deltas at once, and reports
- * it. */
+/* Without --byzantine each attack has the effect of the table. All four neighbours of a peer with
+ * absurd deltas must close their edges at once, and report it. */
 static void one_liar_untolerated(void **state)
 {
     (void)state;
@@ -96,7 +96,7 @@ static void one_liar_untolerated(void **state)
         }
 }
 
-/* With --byzantine 1 it is bounded, whatever it says and in whichever code. */
+/* With --byzantine 1 the effect of every attack must be bounded, with every codec. */
 static void one_liar_tolerated(void **state)
 {
     (void)state;
@@ -110,8 +110,8 @@ static void one_liar_tolerated(void **state)
         }
 }
 
-/* The price: clipping moves the mean a little. Without it nothing does, and no edge is ever
- * distrusted. */
+/* Without an attack, clipping by --byzantine moves the mean only a little. Without --byzantine
+ * nothing moves it. No edge may be distrusted. */
 static void nobody_lies(void **state)
 {
     (void)state;
@@ -128,8 +128,9 @@ static void nobody_lies(void **state)
 
 /* ---- no more neighbours than B asks for ---- */
 
-/* Eight peers with four neighbours each. Where one is found out, the three that are left are
- * enough; where it is not, the consensus phase brings the honest together all the same, and soon. */
+/* Eight peers have four neighbours each, and one peer is Byzantine. If it is detected, the other
+ * three neighbours are enough. If not, the consensus phase must still bring the honest peers
+ * together within 300 rounds. */
 static void the_smallest_graph_is_enough(void **state)
 {
     static const char *const attacks[] = {"huge:5", "nan:5", "push:5", "dissensus:5"};
@@ -161,14 +162,15 @@ static void the_smallest_graph_is_enough(void **state)
 
 /* ---- more liars than B ---- */
 
-/* Five honest peers in a ring, two liars on each, and edges among those so that all have four. */
+/* Five honest peers (0 to 4) in a ring with two Byzantine neighbours each. Edges among the
+ * Byzantine peers give every peer four neighbours. */
 static const char two_on_each[] =
     "edges:0-1,1-2,2-3,3-4,4-0,0-5,0-10,1-6,1-11,2-7,2-12,3-8,3-13,4-9,"
     "4-14,5-6,6-7,7-8,8-9,9-10,10-11,11-12,12-13,13-14,14-5,5-10,6-11,"
     "7-12,8-13,9-14";
 enum { HONEST = 5, RING_PEERS = 15 };
 
-/* The farthest that an honest peer ends from its own optimum, squared, a coordinate. */
+/* Returns the largest squared distance, per coordinate, of an honest peer from its own optimum. */
 static double run_two_on_each(const char *attack, double pull)
 {
     char error[ATTACK_ERROR_MAX];
@@ -190,8 +192,9 @@ static double run_two_on_each(const char *attack, double pull)
     return most2;
 }
 
-/* Half of the neighbours lie: the distances are theirs, and models part. Where all of them
- * together pull by less than half an own step, own steps lead to one's own optimum. */
+/* Half of the neighbours are Byzantine, although --byzantine is 1, and the models drift apart. With
+ * --max-pull 0.5 all neighbours together pull by less than half of an own step. Each honest peer
+ * must then end at its own optimum. */
 static void more_liars_than_that(void **state)
 {
     static const char *const attacks[] = {"alie:5-14", "dissensus:5-14", "push:5-14"};
@@ -205,7 +208,7 @@ static void more_liars_than_that(void **state)
 
 /* ---- an honest peer with other data ---- */
 
-/* The optimum of peer 5 is 10,000 times as far away, as with an unscaled table. */
+/* Sets the optimum of peer 5 10,000 times as far away, as with data that were not scaled. */
 static void rig_unscaled(struct rig *r, uint64_t rounds)
 {
     rig_init(r, PEERS, DIM, "torus", "none", 0);
@@ -237,7 +240,8 @@ static void an_unscaled_peer_is_left_alone(void **state)
     rig_close(&r);
 }
 
-/* Nothing is asked of them while they are barred, and after 0.5, 1, 2, 4 s they are tried again. */
+/* Neighbours that distrust peer 5 close their edges. They must try again after 0.5, 1, 2 and 4
+ * s. */
 static void who_was_barred_is_tried_again(void **state)
 {
     struct rig r;
@@ -250,7 +254,7 @@ static void who_was_barred_is_tried_again(void **state)
     rig_close(&r);
 }
 
-/* In the consensus phase a closed edge is tried once more and not again, because without
+/* In the consensus phase an edge that was closed for distrust is tried only once more. Without
  * training the deltas do not become better. */
 static void who_was_barred_is_tried_once_more_in_the_last_phase(void **state)
 {
@@ -258,9 +262,9 @@ static void who_was_barred_is_tried_once_more_in_the_last_phase(void **state)
     (void)state;
     rig_unscaled(&r, 20);
     r.config.step_us = r.config.latency_us = 100 * 1000;
-    r.config.run.final_drift = 1e-12; /* So that it lasts for longer than they are barred. */
+    r.config.run.final_drift = 1e-12; /* Makes the phase last longer than an edge stays closed. */
     rig_run(&r, UINT64_MAX);
-    assert_int_equal(n_notes, 4 * (3 + 1)); /* Training is over before the fourth time. */
+    assert_int_equal(n_notes, 4 * (3 + 1)); /* Training ends before the fourth trial. */
     assert_true(sim_now_us(r.world) > 20 * 1000 * 1000);
     rig_close(&r);
 }

@@ -1,19 +1,19 @@
-/* tests/unit/sim_choco.c -- Edge-CHOCO over the simulator against textbook
- * CHOCO, and under faults. */
+/* tests/unit/sim_choco.c -- compares simulated Edge-CHOCO (replicas per edge) with textbook CHOCO,
+ * and tests both under faults. */
 #include "sim_rig.h"
 
-/* Textbook CHOCO-SGD (Koloskova, Stich, Jaggi 2019, algorithm 2): one x_hat a
- * peer, known to all. The only shared code is the compressor. */
+/* Textbook CHOCO-SGD (Koloskova, Stich, Jaggi 2019, algorithm 2): each peer has one x_hat, which
+ * all peers know. Only the compressor is shared with the tested code. */
 struct textbook
 {
     uint32_t n;
     size_t dim;
     double gamma;
-    double *w; /* n x n, zero diagonal */
+    double *w; /* Mixing weights: n x n, with a zero diagonal. */
     float *x, *x_hat;
     struct compress *q;
-    double loss_rate; /* Chance that a neighbour misses a delta. */
-    float *copy;      /* n x n x dim: i's copy of x_hat_j, with losses. */
+    double loss_rate; /* Probability that a neighbour misses a delta. */
+    float *copy;      /* n x n x dim: peer i's copy of x_hat_j, which lacks lost deltas. */
 };
 
 static void textbook_init(struct textbook *t, const struct rig *r)
@@ -84,7 +84,8 @@ static void textbook_steps(struct textbook *t, struct rig *r, uint64_t round)
     }
 }
 
-/* With --overlap 1 what is said is of the models that local steps start from (delayed mixing). */
+/* Compares a run with the textbook. With --overlap 1, deltas describe the models before the local
+ * steps (delayed mixing). */
 static void same_as_textbook(const char *topology, const char *compress, double gamma, float eta,
                              uint32_t overlap)
 {
@@ -130,7 +131,8 @@ static void test_textbook(void **state)
     }
 }
 
-/* First round t at which the squared error is under 1e-6 of what it was. */
+/* Returns the first round at which the squared error is at most 1e-6 times the initial one. *last:
+ * squared error at the end, divided by the initial one. */
 static uint64_t rounds_to_1e6(const char *compress, double gamma, uint64_t most, double *last)
 {
     struct rig r;
@@ -147,8 +149,8 @@ static uint64_t rounds_to_1e6(const char *compress, double gamma, uint64_t most,
     return t;
 }
 
-/* notes: iterations to 1e-6, ring of 8, d = 2000, x ~ N(0, 1), x_hat = 0;
- * found by an independent simulation with the textbook form. */
+/* Rounds until the squared error is 1e-6 times the initial one, on a ring of 8, with d = 2000, x ~
+ * N(0, 1) and x_hat = 0. An independent simulation of the textbook form gave these numbers. */
 static void test_table(void **state)
 {
     static const struct
@@ -176,14 +178,14 @@ static void test_table(void **state)
     }
 }
 
-/* The unscaled QSGD of a whole vector is no contraction: x_hat explodes. */
+/* Unscaled QSGD of a whole vector is no contraction, so x_hat must grow without bound. */
 static void test_must_diverge(void **state)
 {
     double last;
     (void)state;
     uint64_t t = rounds_to_1e6("qsgd:5:0:l2,round=sr,scale=raw", 0.34, 44, &last);
     print_message("raw QSGD: error times %g by round %llu\n", last, (unsigned long long)t - 1);
-    assert_true(t > 20); /* The runs took several rounds, and the models stayed apart. */
+    assert_true(t > 20); /* The error did not reach 1e-6 in 20 rounds. */
     assert_true(last >= 1e4);
 }
 
@@ -192,7 +194,7 @@ static void test_gamma_auto(void **state)
     static const struct
     {
         const char *compress;
-        uint64_t most; /* notes/gamma.md's figure, and a quarter. */
+        uint64_t most; /* Measured number of rounds, plus a quarter. */
     } row[] = {{"qsgd:4", 36},
                {"sign:64", 61},
                {"topk:0.1", 124},
@@ -208,7 +210,8 @@ static void test_gamma_auto(void **state)
     }
 }
 
-static char told[2][NODE_NOTE_MAX]; /* Last warning of each peer. */
+/* Last warning of each peer about a difference that grows every round. */
+static char told[2][NODE_NOTE_MAX];
 static uint32_t n_told[2];
 
 static void note_warning(void *self, uint32_t peer, const struct node_note *note)
@@ -220,8 +223,8 @@ static void note_warning(void *self, uint32_t peer, const struct node_note *note
     snprintf(told[peer], sizeof told[peer], "%s", note->text);
 }
 
-/* Two peers whose step size drives their models apart: each gets a warning with the new gamma,
- * and both ends use the same gamma. */
+/* The local steps of two peers drive their models apart. Each peer must get a warning with the new
+ * gamma, and both ends must use the same gamma. */
 static void runs_away(double gamma, const char *text)
 {
     struct rig r;
@@ -237,7 +240,7 @@ static void runs_away(double gamma, const char *text)
     for (uint32_t i = 0; i < 2; i++) {
         node_progress(sim_node(r.world, i), &p[i]);
         assert_int_equal(p[i].round, 60);
-        assert_true(n_told[i] > 0 && n_told[i] < 10); /* Each once, not each round. */
+        assert_true(n_told[i] > 0 && n_told[i] < 10); /* Warnings come, but not in every round. */
         if (strstr(told[i], text) == NULL || strstr(told[i], i ? "peer-0" : "peer-1") == NULL)
             fail_msg("'%s' should have '%s'", told[i], text);
     }
@@ -255,7 +258,7 @@ static void test_runaway(void **state)
     runs_away(0.05, "gamma is fixed at 0.05");
 }
 
-/* 30 % of exchanges lose a delta, and the session with it. */
+/* In 30 % of the exchanges a delta is lost, and its session with it. The mean must be kept. */
 static void test_aborted_exchanges(void **state)
 {
     struct rig r;
@@ -285,7 +288,7 @@ static void test_aborted_exchanges(void **state)
     rig_close(&r);
 }
 
-/* The same loss makes the textbook form fail permanently, already at 1 %. */
+/* With the same kind of loss, already at 1 %, the textbook form loses the mean permanently. */
 static void test_textbook_breaks(void **state)
 {
     struct rig r;

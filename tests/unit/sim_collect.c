@@ -1,4 +1,5 @@
-/* tests/unit/sim_collect.c -- --mixer allreduce through the node: means, bytes, deaths, lost sessions. */
+/* tests/unit/sim_collect.c -- --mixer allreduce in simulated nodes: means, bytes, deaths, lost
+ * sessions. */
 #include "gossip/collectives/collective.h"
 #include "gossip/mixers/mixer.h"
 #include "sim_rig.h"
@@ -30,7 +31,8 @@ static void rig_collective(struct rig *r, uint32_t n, size_t dim, uint32_t colle
     r->eta = 0.1f;
 }
 
-/* x <- mean of x - eta (x - c_i), which is gradient descent on the mean of the losses. */
+/* Checks that the final model is the result of gradient descent on the mean of the losses: x <-
+ * mean of x - eta (x - c_i). */
 static void is_gradient_descent(const struct rig *r)
 {
     uint32_t n = r->config.n_peers;
@@ -61,7 +63,7 @@ static void test_models_are_the_mean(void **state)
         }
 }
 
-/* Statistics of norms are averaged with the rest: no variance is below the least of a step. */
+/* Statistics are averaged with the parameters: every variance must stay positive. */
 static void test_statistics(void **state)
 {
     struct rig r;
@@ -76,7 +78,8 @@ static void test_statistics(void **state)
     rig_close(&r);
 }
 
-/* Without framing and synchronisation, a peer sends the bytes of its schedule. */
+/* Except for framing and synchronisation, a peer must send the number of bytes that the schedule of
+ * its collective has. */
 static void test_bytes_are_the_formula(void **state)
 {
     enum { N = 8, LARGE = 200 * 1000 };
@@ -97,7 +100,7 @@ static void test_bytes_are_the_formula(void **state)
     }
 }
 
-/* If a peer dies at any time, the others have one model and lose no round. */
+/* A peer dies at various times. The others must end with one model and lose no round. */
 static void test_deaths(void **state)
 {
     enum { N = 5 };
@@ -112,7 +115,7 @@ static void test_deaths(void **state)
             while (rig_progress(&r, dead).round < 3 + dead)
                 assert_true(sim_step(r.world));
             uint64_t more = sim_events(r.world) + 7 * (c + 1) + 3 * dead;
-            rig_run(&r, more); /* Somewhere in a collective. */
+            rig_run(&r, more); /* Stops somewhere within a collective. */
             sim_kill(r.world, dead);
             rig_run(&r, MOST);
             rig_ended_well(&r, 0);
@@ -121,8 +124,8 @@ static void test_deaths(void **state)
         }
 }
 
-/* A peer that returns before its absence is noticed continues its attempt as it was, and gets
- * the result. */
+/* A peer returns before its absence is noticed. It must continue its attempt as it was, and get the
+ * result. */
 static void test_restarts(void **state)
 {
     (void)state;
@@ -145,7 +148,7 @@ static void test_restarts(void **state)
         }
 }
 
-/* Sessions break all the time: what is lost with them is sent again. */
+/* Sessions break all the time. What is lost with them must be sent again. */
 static void test_lost_sessions(void **state)
 {
     (void)state;
@@ -161,8 +164,8 @@ static void test_lost_sessions(void **state)
     }
 }
 
-/* After the death is known, the others continue. Until then they report the peer that they wait
- * for, in each step of every schedule. */
+/* A peer is stopped. The others must report that they wait for a peer, and at least one must name
+ * the stopped peer. When it continues, all must end well. */
 static void test_who_is_waited_for(void **state)
 {
     enum { N = 4, STOPPED = 2 };

@@ -1,8 +1,8 @@
-/* tests/unit/sim_drift.c -- the estimated consensus distance against the exact
- * one, and the consensus phase. */
+/* tests/unit/sim_drift.c -- compares the estimated consensus distance with the exact one, and tests
+ * the consensus phase. */
 #include "sim_rig.h"
 
-/* Sanitizers are five times slower, and look for other mistakes than figures show: there, the
+/* Sanitizers are five times slower, and look for other errors than wrong figures. With them, the
  * largest model and most of the short runs are left out. */
 #ifdef HEARSAY_SANITIZED
 enum { LARGE = 0, SHORT_RUNS_STEP = 6 };
@@ -10,7 +10,7 @@ enum { LARGE = 0, SHORT_RUNS_STEP = 6 };
 enum { LARGE = 1, SHORT_RUNS_STEP = 1 };
 #endif
 
-/* At ten moments at least of a run with noisy steps. */
+/* Compares at least ten estimates of a run with noisy steps. */
 static void drift_is_right(const char *topology, uint32_t n, const char *compress, size_t dim)
 {
     struct rig r;
@@ -25,7 +25,7 @@ static void drift_is_right(const char *topology, uint32_t n, const char *compres
     int moments = 0;
     for (uint64_t t = 30; t < 580; t++) {
         if (r.estimate[t] == 0)
-            continue; /* No window began at this round. */
+            continue; /* No measurement began at this round. */
         moments++;
         double exact = sqrt(r.error2[t] / n);
         double ratio = r.estimate[t] / exact;
@@ -52,7 +52,7 @@ static void test_estimate(void **state)
     drift_is_right("edges:0-1,0-2,0-3,0-4,0-5,0-6,0-7,0-8", 9, "none", 4000);
 }
 
-/* A dead peer takes its part of the averages away; the estimate recovers. */
+/* A peer dies, and its part of the running averages is lost. The estimate must recover. */
 static void test_estimate_after_death(void **state)
 {
     struct rig r;
@@ -125,8 +125,8 @@ static void test_last_phase(void **state)
     settles("ring", 1, "topk:0.1", 1e-3);
 }
 
-/* However long the run was, no window that began in it ends the consensus phase: the
- * first began at round 0, where all models were equal. */
+/* Tests runs of each length. A window that began before the consensus phase must not end it,
+ * because the first window began at round 0, where all models were equal. */
 static void test_short_runs(void **state)
 {
     (void)state;

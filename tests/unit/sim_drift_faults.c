@@ -1,13 +1,14 @@
-/* tests/unit/sim_drift_faults.c -- every published figure of the drift, of every peer, against the
- * exact distance of the models of the round that it names, while deltas are lost and peers die.
+/* tests/unit/sim_drift_faults.c -- compares every drift that a peer publishes with the exact one,
+ * while deltas are lost and peers die.
  *
- * All models are kept: of training as the local steps of a round find them, of the last
- * phase as a job leaves them. A peer that skipped a round counts with its first model after
- * it. Without lock step a round is another moment at each peer: there the models are those
- * of the time when the peer whose figure it is was at that round. */
+ * The exact drift is computed from the models of the round that the figure names. All models are
+ * stored: in training before the local steps of a round, in the consensus phase after a job. If a
+ * peer skipped a round, its next model counts. Without lock step, peers are at a round at different
+ * times. The exact drift is then computed from the models at the time when the publishing peer was
+ * at the round. */
 #include "sim_rig.h"
 
-/* Sanitizers are five times slower: there, every other rate is left out. */
+/* Sanitizers are five times slower. With them, only every other cut rate is tested. */
 
 #ifdef HEARSAY_SANITIZED
 enum { ROUNDS = 400, LAST = 400, STRIDE = 2 };
@@ -21,20 +22,23 @@ struct film
 {
     struct rig r;
     void (*steps)(void *self, float *x, uint64_t round, uint32_t n, struct trainer_report *report);
-    float *state;    /* n x DEPTH x DIM: the models of the last DEPTH rounds. */
-    int64_t *time;   /* n x DEPTH: since when; -1: it was never at that round. */
-    uint64_t *spoke; /* n: the round of the last figure; UINT64_MAX: none. */
-    float *seen;     /* n x DIM: the models after the last event. */
-    uint64_t *last;  /* n: last stored round of the consensus phase. */
-    bool *moved;     /* The job of that round has run. */
+    float *state; /* Models per peer and round: n x DEPTH x DIM. */
+    /* Per peer and round: time from which the model exists. -1: the peer was never there. */
+    int64_t *time;
+    uint64_t *spoke; /* Per peer: round of its last figure. UINT64_MAX: none. */
+    float *seen;     /* Per peer: its model after the last event. */
+    uint64_t *last;  /* Per peer: last stored round of the consensus phase. */
+    bool *moved;     /* Per peer: its model has changed in round `last`. */
     bool *dead;
-    uint32_t n_figures, n_last; /* Judged in all, and of the consensus phase. */
-    uint64_t n_seen, n_null;    /* Reports of peers that train, and those that know no drift. */
+    /* Number of figures that were compared. n_last: only figures of the consensus phase. */
+    uint32_t n_figures, n_last;
+    /* Number of progress reports, and of those without a known drift. */
+    uint64_t n_seen, n_null;
     double worst, sum2, worst_relative, age;
-    FILE *dump; /* Each figure goes there, for a picture; or NULL. */
+    FILE *dump; /* File for all figures, to draw a picture. NULL: none. */
 };
 
-static struct film *film; /* The rig's callbacks know a rig only. */
+static struct film *film; /* Film of the running test: callbacks receive only a rig. */
 
 static void keep(uint32_t peer, uint64_t round, const float *x)
 {
@@ -62,15 +66,15 @@ static int film_trainer(void *self, uint32_t peer, const struct run *run, struct
     return err;
 }
 
-/* Returns the peer's model at a round or at a time. NULL: it had none. For a skipped round it
- * returns the model of the next round, or with `before` of the previous one. */
+/* Returns the peer's model at a round (in lock step) or at a time. NULL: the peer had none. For a
+ * skipped round it returns the model of the next round or, with `before`, of the previous one. */
 static const float *model_at(uint32_t peer, uint64_t round, int64_t time_us, bool before)
 {
     const int64_t *time = film->time + (size_t)peer * DEPTH;
     uint64_t best = DEPTH;
     if (film->r.config.run.policy == RUN_SYNC)
         for (best = round; best < DEPTH && time[best] < 0;)
-            best += before ? UINT64_MAX : 1; /* Below 0 is more than DEPTH, too. */
+            best += before ? UINT64_MAX : 1; /* Counting below 0 wraps around to more than DEPTH. */
     else
         for (uint64_t k = 0; k < DEPTH; k++)
             if (time[k] >= 0 && time[k] <= time_us && (best == DEPTH || time[k] >= time[best]))
@@ -107,15 +111,16 @@ static double exact(uint32_t speaker, uint64_t round, bool dead_count, bool befo
     return c.trained.xi;
 }
 
-/* Compares a figure with the exact distance. A member that died since the round may or may not
- * be counted: the figure describes the members of its window. For a round that all peers
- * skipped, the previous or the next round counts. */
+/* Compares a figure with the exact drift. Four exact values are allowed: with or without members
+ * that died since the round, and with the models before or after a skipped round. The nearest one
+ * counts. */
 static void judge(uint32_t peer, const struct node_progress *p)
 {
     double off = INFINITY, relative_off = 0, truth = 0;
     for (int how = 0; how < 4; how++) {
         double relative, xi = exact(peer, p->drift_round, how & 1, how & 2, &relative);
-        double norm = xi / relative, least = 1e-6; /* Sketches are floats: under that they round. */
+        /* Sketches are floats, which cannot resolve a smaller distance. */
+        double norm = xi / relative, least = 1e-6;
         double here = xi == p->drift ? 0 : fabs(p->drift - xi) / fmax(xi, least * norm);
         if (here < off) {
             off = here;
@@ -179,8 +184,8 @@ static void film_init(struct film *f, uint32_t n, const char *topology, const ch
     memset(f->spoke, 0xff, n * sizeof *f->spoke);
 }
 
-/* Stores the model of a round of the consensus phase. Until the job of the phase runs, the model
- * is that of the previous round. A round without a change was skipped. */
+/* Stores the model of a round of the consensus phase. Until the job of the phase runs, the model is
+ * the one of the previous round. A round without a change was skipped. */
 static void keep_last(uint32_t peer, uint64_t round, bool moved, const float *x)
 {
     uint64_t was = film->last[peer];
@@ -228,7 +233,7 @@ static void film_end(struct film *f, const char *what, double tolerance, uint32_
                   f->n_figures > 0 ? 100 * sqrt(f->sum2 / f->n_figures) : 0,
                   f->n_figures > 0 ? f->age / f->n_figures : 0,
                   100 * (double)f->n_null / (double)f->n_seen);
-    /* The relative one is the quotient of two estimates, and has the errors of both. */
+    /* The relative drift is the quotient of two estimates and has the errors of both. */
     if (!(f->worst <= tolerance) || !(f->worst_relative <= 1.25 * tolerance)
         || f->n_figures < least)
         fail_msg("%s: off by %.1f %%, %u figures of at least %u", what, 100 * f->worst,
@@ -243,8 +248,8 @@ static void film_end(struct film *f, const char *what, double tolerance, uint32_
     free(f->dead);
 }
 
-/* In lock step the only error is that of the sketches. Otherwise the models of one time differ
- * slightly from those of one round. */
+/* Largest errors in percent. In lock step only the sketches cause errors. Otherwise the models at
+ * one time differ slightly from the models of one round. */
 enum { SYNC_PERCENT = 15, ASYNC_PERCENT = 20 };
 
 static double tolerance(enum run_policy policy)
@@ -272,10 +277,14 @@ static void test_cuts(void **state)
     static const struct
     {
         double rate;
-        uint32_t ring, torus, async; /* Least number of figures. */
+        uint32_t ring, torus, async; /* Least number of figures for each graph and policy. */
     } table[] = {
-        {0, 100, 100, 20},   {0.001, 200, 150, 20}, {0.01, 200, 150, 15},
-        {0.05, 150, 100, 0}, {0.3, 20, 20, 0}, /* Without lock step it takes too long to be of one moment. */
+        {0, 100, 100, 20},
+        {0.001, 200, 150, 20},
+        {0.01, 200, 150, 15},
+        /* async is 0: without lock step, a figure takes too long here to describe one moment. */
+        {0.05, 150, 100, 0},
+        {0.3, 20, 20, 0},
     };
     (void)state;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i += STRIDE) {
@@ -313,10 +322,9 @@ static void test_kills(void **state)
     kills(RUN_ASYNC);
 }
 
-/* All at once, on a ring: every twentieth delta is lost with its session, a peer dies and
- * comes back. DRIFT_PICTURE=FILE writes what deploy/picture-drift draws: lines of peer,
- * round, estimated and exact relative drift, and behind an empty line the exact one of
- * every round. */
+/* Combines faults on a ring: 5 % of the deltas are lost with their sessions, and a peer dies and
+ * returns. DRIFT_PICTURE=FILE writes the input of deploy/picture-drift: lines of peer, round,
+ * estimated and exact relative drift, and behind an empty line the exact drift of every round. */
 static void test_churn(void **state)
 {
     struct film f;
@@ -354,7 +362,7 @@ static void test_churn(void **state)
     film_end(&f, "ring 16 sync, cuts and a death", tolerance(RUN_SYNC), 100);
 }
 
-/* A death in the consensus phase: the others know the drift again. */
+/* A peer dies in the consensus phase. The others must then know the drift again. */
 static void test_death_at_the_end(void **state)
 {
     struct film f;

@@ -1,13 +1,14 @@
-/* tests/unit/sim_drift_layers.c -- the drift by layers as an observer of a run would have it from
- * sketches, against the exact one of the same models: within the stated error, at several moments of
- * runs of several seeds. */
+/* tests/unit/sim_drift_layers.c -- compares the drift of each layer, as an observer estimates it
+ * from sketches, with the exact one.
+ *
+ * The error must be within the stated one, at several rounds of runs with several seeds. */
 #include "gossip/exchange/layers.h"
 #include "gossip_seeds.h"
 #include "sim_rig.h"
 
 enum { PEERS = 8, DIM = 9000, ROUNDS = 60, LOOKS = 6, LAYERS = 5 };
 
-/* A layer that goes as it is, and four that do not. */
+/* Ends of the layers. The first layer is so small that it is sent whole, the others as sketches. */
 static const size_t ends[LAYERS] = {100, 1000, 3000, 5000, DIM};
 
 static struct layers layers;
@@ -25,7 +26,7 @@ static void cut(void)
     assert_int_equal(layers.n, LAYERS);
 }
 
-/* Computes the figures from whole models, with the parts of the layers. */
+/* Computes the exact figures from whole models, with the same layers. */
 static void exact(const float *const *x, struct layers_figure *figure)
 {
     struct layers_part whole[LAYERS];

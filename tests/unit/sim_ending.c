@@ -12,7 +12,8 @@ static void run_until(struct rig *r, int64_t t_us)
         ;
 }
 
-/* With a quorum timeout of 1 s, the last peer continues alone. A hung peer is noticed after 2 s. */
+/* With a quorum timeout of 1 s, the last peer soon continues alone. A hung peer is noticed after 2
+ * s. */
 static void impatient(void *self, uint32_t peer, struct node_config *c)
 {
     (void)self, (void)peer;
@@ -20,7 +21,7 @@ static void impatient(void *self, uint32_t peer, struct node_config *c)
     c->worker_limit_us = 2 * SECOND;
 }
 
-/* Thirty seconds of training over sessions as TCP has them. */
+/* Opens a run that trains for 30 s over simulated TCP sessions. */
 static void rig_with_quorum(struct rig *r, uint32_t n, const char *topology, double quorum)
 {
     rig_init(r, n, 300, topology, "qsgd:4", 0);
@@ -40,7 +41,7 @@ static void rig_training(struct rig *r, uint32_t n, const char *topology)
     rig_with_quorum(r, n, topology, 0.5);
 }
 
-/* Returns the verdict of a peer, with the exit code of its own result. */
+/* Returns the verdict of a peer, and asserts that its exit code agrees. */
 static struct verdict ended(const struct rig *r, uint32_t peer, struct verdict_facts *f)
 {
     struct verdict o;
@@ -83,7 +84,7 @@ static void test_all_there(void **state)
     rig_close(&r);
 }
 
-/* Peers that were no neighbours of the dead know it all the same. */
+/* All live peers must know the dead ones, also peers that were not their neighbours. */
 static void test_deaths(void **state)
 {
     struct rig r;
@@ -112,7 +113,8 @@ static void test_no_quorum(void **state)
         run_until(&r, t);
         held |= rig_progress(&r, 0).holds;
     }
-    assert_true(held && !rig_progress(&r, 0).holds); /* For as long as it has patience. */
+    /* The peer holds its rounds only until its quorum timeout. */
+    assert_true(held && !rig_progress(&r, 0).holds);
     rig_end(&r);
     check(&r, 0, VERDICT_NO_QUORUM, 1, 4, "peer-1 peer-2 peer-3");
     rig_close(&r);
@@ -139,7 +141,6 @@ static void test_pause_uses_no_quorum_timeout(void **state)
     r.config.run.rounds = ROUNDS;
     r.config.run.final_drift = 1e-3;
     r.config.run.quorum = 0.5;
-    r.loud = getenv("LOUD") != NULL;
     rig_open(&r);
     run_until(&r, 3 * SECOND);
     for (uint32_t i = 2; i < 5; i++)
@@ -158,7 +159,7 @@ static void test_pause_uses_no_quorum_timeout(void **state)
     rig_close(&r);
 }
 
-/* A peer that leaves cleanly is no longer a member and claims nothing. */
+/* A peer that leaves cleanly is no longer a member and claims no consensus. */
 static void test_leaving(void **state)
 {
     struct rig r;
@@ -175,7 +176,7 @@ static void test_leaving(void **state)
     rig_close(&r);
 }
 
-/* A machine that comes back, with its identity or with another, is the same member. */
+/* A machine that returns, with its old identity or a new one, must count as the same member. */
 static void test_coming_back(void **state)
 {
     (void)state;
@@ -198,7 +199,7 @@ static void test_coming_back(void **state)
 }
 
 /* A peer that cannot store its model has failed and belongs to no consensus. The verdicts of the
- * others do not depend on it. */
+ * others must not depend on it. */
 static void test_full_disk(void **state)
 {
     struct rig r;
@@ -216,7 +217,7 @@ static void test_full_disk(void **state)
     rig_close(&r);
 }
 
-/* A hung peer is not dead, but it does not end with the others. */
+/* A hung peer must not count as dead, nor as one of the peers in consensus. */
 static void test_stuck(void **state)
 {
     struct rig r;
@@ -241,7 +242,8 @@ static void patient(void *self, uint32_t peer, struct node_config *c)
     c->worker_limit_us = 2 * SECOND;
 }
 
-/* Peer 2 is away while the others finish and go: how its run ended `within` so long of its return. */
+/* Peer 2 was away while the others finished and left. It must end within `within_us` of its return,
+ * with the verdict that the run ended without it. */
 static void check_away(struct rig *r, int64_t within_us, uint32_t n_finished, uint32_t n_dead)
 {
     struct verdict_facts f;
@@ -257,8 +259,8 @@ static void check_away(struct rig *r, int64_t within_us, uint32_t n_finished, ui
             check(r, i, VERDICT_CONSENSUS, 3, 4, n_finished > 0 ? "" : "peer-2");
 }
 
-/* A peer whose worker hung has learned that the others finished, and ends when the worker is
- * free. */
+/* The worker of peer 2 hangs while the others finish. The peer has learned that they finished, and
+ * must end when its worker is free. */
 static void test_away_and_told(void **state)
 {
     struct rig r;
@@ -272,7 +274,8 @@ static void test_away_and_told(void **state)
     rig_close(&r);
 }
 
-/* The consensus phase waits for workers that hang as it begins: they are soon done, and then all agree. */
+/* Two workers hang when the consensus phase begins. The phase must wait for them, and all peers
+ * must then agree. */
 static void test_hung_at_the_end(void **state)
 {
     struct rig r;
@@ -293,8 +296,8 @@ static void test_hung_at_the_end(void **state)
     rig_close(&r);
 }
 
-/* Two of three peers hang until the third has ended by itself. When they continue, they have no
- * consensus with it. */
+/* Two of three peers hang until the third has ended by itself. When they continue, the third must
+ * not have claimed consensus with them. */
 static void test_back_too_late(void **state)
 {
     struct rig r;
@@ -315,8 +318,8 @@ static void test_back_too_late(void **state)
     rig_close(&r);
 }
 
-/* A peer that was stopped or disconnected finds no other peer, and notices long before --quorum-
- * timeout that the run has ended. */
+/* A peer is stopped or disconnected while the others finish. On its return it finds no other peer,
+ * and must notice long before --quorum-timeout that the run has ended. */
 static void test_away_and_deserted(void **state)
 {
     (void)state;
@@ -348,7 +351,7 @@ static void test_away_and_deserted(void **state)
     }
 }
 
-/* Without a consensus phase nothing is claimed of the distance. */
+/* Without a consensus phase, the verdict must not claim a distance. */
 static void test_unasked(void **state)
 {
     struct rig r;
@@ -361,7 +364,7 @@ static void test_unasked(void **state)
     rig_close(&r);
 }
 
-/* A loss that is not finite ends the run there, the second time. */
+/* Makes local steps whose loss is NaN from round 20 on. The second such loss must end the run. */
 static void lossless(void *self, float *x, uint64_t round, uint32_t n_steps,
                      struct trainer_report *report)
 {

@@ -1,4 +1,5 @@
-/* tests/unit/sim_exact.c -- D-PSGD through the node: its matrix, its order, its step size, and faults. */
+/* tests/unit/sim_exact.c -- D-PSGD in simulated nodes: its mixing matrix, its order of steps and
+ * mixing, its step size, and faults. */
 #include "gossip/mixers/mixer.h"
 #include "sim_rig.h"
 
@@ -26,7 +27,7 @@ static void rig_exact(struct rig *r, const char *topology, const char *compress,
 
 struct naive
 {
-    double w[PEERS * PEERS]; /* Metropolis and Hastings; zero diagonal. */
+    double w[PEERS * PEERS]; /* Metropolis-Hastings weights, with a zero diagonal. */
     double x[PEERS * DIM], mixed[PEERS * DIM];
 };
 
@@ -42,7 +43,7 @@ static void naive_begin(struct naive *v, const char *topology)
     graph_close(&g);
 }
 
-/* mixed = x + step (W - I) x */
+/* Computes mixed = x + step (W - I) x. */
 static void naive_mix(struct naive *v, double step)
 {
     for (size_t i = 0; i < PEERS; i++)
@@ -54,7 +55,7 @@ static void naive_mix(struct naive *v, double step)
         }
 }
 
-/* x = mixed - eta (at - c), where the gradient is taken. */
+/* Computes x = mixed - eta (at - c). The gradient is taken at `at`. */
 static void naive_step(struct naive *v, const struct rig *r, const double *at)
 {
     for (size_t k = 0; k < PEERS * DIM; k++)
@@ -69,8 +70,9 @@ static double naive_error2(const double *x)
     return rig_error2(y, PEERS, DIM);
 }
 
-/* The spread of the models at which steps begin is the textbook's in every round: with --overlap 0 the
- * average is of what steps have made, with 1 of what they began at (Lian et al. 2017, algorithm 1). */
+/* Checks that in every round the spread of the models before local steps equals the textbook's.
+ * With --overlap 0 models are averaged after the local steps, with --overlap 1 before them (Lian et
+ * al. 2017, algorithm 1). */
 static void as_naive(const char *topology, const char *compress, double gamma, double step,
                      enum run_overlap overlap, double tolerance)
 {
@@ -84,7 +86,7 @@ static void as_naive(const char *topology, const char *compress, double gamma, d
     assert_int_equal(r.n_errors, ROUNDS);
     naive_begin(&v, topology);
     for (uint64_t t = 0; t < ROUNDS; t++) {
-        /* With overlap a round's steps are in x before the exchange of the round is mixed. */
+        /* With overlap, the local steps of a round begin before its exchange is mixed. */
         const double *at = overlap == RUN_OVERLAP_ROUND ? v.x : v.mixed;
         double want = naive_error2(at);
         if (!(fabs(r.error2[t] - want) <= tolerance * (want + 1e-6)))
@@ -98,7 +100,8 @@ static void as_naive(const char *topology, const char *compress, double gamma, d
             naive_mix(&v, step);
         }
     }
-    assert_true(r.error2[ROUNDS - 1] > 1e-3); /* Peers pull apart all the time. */
+    /* The optima of the peers differ, so models stay apart. */
+    assert_true(r.error2[ROUNDS - 1] > 1e-3);
     rig_close(&r);
 }
 
@@ -134,9 +137,8 @@ static void test_step(void **state)
 
 /* ---- faults ---- */
 
-/* Each peer sets its model to a vector of its own in round 0 and does not train, while three of
- * ten sessions are cut. An exchange that only one end had done would change the mean
- * permanently. */
+/* Models differ from round 0 on and are not trained, while 30 % of the deltas are lost with their
+ * sessions. An exchange that only one end had done would change the mean permanently. */
 static void test_cuts_keep_the_mean(void **state)
 {
     static const char *const topology[] = {"ring", "torus", "complete"};
@@ -156,7 +158,7 @@ static void test_cuts_keep_the_mean(void **state)
     }
 }
 
-/* One dies in training and comes back: the others go on, and all agree in the end. */
+/* A peer dies in training and returns. The others must continue, and all must agree in the end. */
 static void test_death_and_return(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* tests/unit/sim_faults.c -- peers die, come back, stall and lose sessions; the others go on. */
+/* tests/unit/sim_faults.c -- peers die, return, stop and lose sessions while the others
+ * continue. */
 #include "sim_rig.h"
 
 enum { SECOND = 1000 * 1000 };
@@ -37,11 +38,12 @@ static void death(const char *compress, enum run_policy policy)
     uint64_t before = rig_progress(&r, 0).round;
     sim_kill(r.world, 3);
     run_until(&r, 11 * SECOND);
-    if (policy == RUN_SYNC) /* The peers notice the end of the session at once and do not wait. */
+    /* The neighbours notice the end of the session at once and do not wait. */
+    if (policy == RUN_SYNC)
         assert_true(rig_progress(&r, 0).round >= before + 15);
     run_until(&r, 30 * SECOND);
     assert_int_equal(rig_progress(&r, 0).n_live, 7);
-    for (uint32_t i = 0; i < 8; i++) /* The ring is closed again. */
+    for (uint32_t i = 0; i < 8; i++) /* The ring is closed without the dead peer. */
         if (i != 3)
             assert_int_equal(rig_progress(&r, i).n_edges, 2);
     rig_run(&r, UINT64_MAX);
@@ -56,8 +58,8 @@ static void test_death(void **state)
     death("qsgd:4", RUN_ASYNC);
 }
 
-/* Dead, and started again with the same command: it gets a model, not step
- * zero, and ends in the band with the rest. */
+/* A peer dies and is restarted with the same command. It must get the current model instead of
+ * beginning at round 0, and end within the target with the others. */
 static void rejoin(int64_t away_us, enum run_policy policy)
 {
     struct rig r;
@@ -81,14 +83,15 @@ static void rejoin(int64_t away_us, enum run_policy policy)
 static void test_rejoin(void **state)
 {
     (void)state;
-    rejoin(SECOND, RUN_SYNC);      /* Before it was taken for dead. */
-    rejoin(20 * SECOND, RUN_SYNC); /* After. */
+    rejoin(SECOND, RUN_SYNC);      /* The peer returns before it was taken for dead. */
+    rejoin(20 * SECOND, RUN_SYNC); /* The peer returns after it was taken for dead. */
     rejoin(20 * SECOND, RUN_ASYNC);
 }
 
-/* Rounds wait for the network, and both neighbours of a peer stand still. Neither is dead yet
- * when their edges are paused: left to itself the peer would do what is left of the run in a
- * second, and the others would skip it all. Nor do the timers of its pace outlive it. */
+/* The network is slow, and both neighbours of peer 4 stop. Their edges are paused before they count
+ * as dead. Peer 4 must not continue at full speed: it could do the rest of the run in a second, and
+ * the others would skip it. Afterwards the number of events must be normal, so that no timer for
+ * its pace remains. */
 static void test_nobody_runs_away_alone(void **state)
 {
     struct rig r;
@@ -97,11 +100,11 @@ static void test_nobody_runs_away_alone(void **state)
     r.config.step_us = 500;
     r.config.latency_us = 50 * 1000;
     rig_open(&r);
-    run_until(&r, SECOND); /* A few rounds are enough to know the pace. */
+    run_until(&r, SECOND); /* A few rounds, from which the peers know the pace. */
     uint64_t whole = 20 * events_of(&r, SECOND / 4);
     sim_stop(r.world, 3, true);
     sim_stop(r.world, 5, true);
-    run_until(&r, 21 * SECOND / 4); /* Paused a second ago. */
+    run_until(&r, 21 * SECOND / 4); /* The edges were paused a second ago. */
     uint64_t here = rig_progress(&r, 4).round, there = rig_progress(&r, 0).round;
     assert_true(here < there + 30 && there < here + 30);
     run_until(&r, 25 * SECOND);
@@ -115,7 +118,7 @@ static void test_nobody_runs_away_alone(void **state)
     rig_close(&r);
 }
 
-/* All but one die; the survivor trains on alone; all come back. */
+/* All peers but one die. The survivor trains alone. Then all others return. */
 static void test_last_one_standing(void **state)
 {
     struct rig r;
@@ -125,7 +128,8 @@ static void test_last_one_standing(void **state)
     run_until(&r, 8 * SECOND);
     for (uint32_t i = 1; i < 4; i++)
         sim_kill(r.world, i);
-    run_until(&r, 32 * SECOND); /* The last is found dead once the ring has closed on it. */
+    /* The last death is noticed only after the ring has closed on that peer. */
+    run_until(&r, 32 * SECOND);
     assert_int_equal(rig_progress(&r, 0).n_live, 1);
     assert_true(rig_progress(&r, 0).round > 400);
     for (uint32_t i = 1; i < 4; i++)
@@ -135,7 +139,7 @@ static void test_last_one_standing(void **state)
     rig_close(&r);
 }
 
-/* Sessions break at random all the time, in both policies, on many graphs. */
+/* Sessions break at random during the whole run, with both policies and different graphs. */
 static void test_cut_sessions(void **state)
 {
     static const char *const topology[] = {"ring", "complete", "regular:3"};
@@ -157,7 +161,7 @@ static void test_cut_sessions(void **state)
 
 enum { LINKS_MAX = 1 << 16 };
 
-/* Ends of each link that were told of its end. Bit 0: the peer with the lower number. */
+/* For each link, the ends that were notified of its end. Bit 0: the peer with the lower number. */
 static uint8_t ended[LINKS_MAX];
 
 static void watch_ends(void *self, uint32_t peer, const struct node_event *ev, uint32_t other)
@@ -172,7 +176,7 @@ static void watch_ends(void *self, uint32_t peer, const struct node_event *ev, u
     }
 }
 
-/* After the end of a session nothing arrives on it, as with a socket. Messages on the way are
+/* After the end of a session nothing may arrive on it, as with a socket. Messages on the way are
  * lost. */
 static void test_nothing_after_the_end(void **state)
 {
@@ -188,7 +192,7 @@ static void test_nothing_after_the_end(void **state)
     rig_close(&r);
 }
 
-/* A slow peer does not delay the others in an asynchronous run. */
+/* A slow peer must not delay the others in an asynchronous run. */
 static void test_straggler(void **state)
 {
     struct rig r;

@@ -1,25 +1,24 @@
-/* tests/unit/sim_fetch.c -- a late joiner's model in pieces: from how many, how fast, and what becomes
- * of sources that die, stall or lie.
+/* tests/unit/sim_fetch.c -- a late peer fetches the model in pieces from several sources: how fast,
+ * and what happens if sources die, stall or send wrong data.
  *
- * Links carry RATE bytes/s each, and the model is of 16 pieces, so that what counts is how long
- * these are on their way. All peers train towards the same point, each with a little of its own.
- */
+ * Each link carries RATE bytes/s. The model has 16 pieces, so that their transfer takes most of the
+ * time. All peers train towards almost the same point. */
 #include "gossip/exchange/piece.h"
 #include "sim_rig.h"
 
 enum { SECOND = 1000 * 1000, DIM = 320 * 1000, RATE = 80 * 1000, SOURCES = 4 };
 
-/* Factors by which a source's MODEL messages are multiplied: pieces and sketches. */
+/* Factors by which the values in the MODEL messages of one source are multiplied. */
 struct lie
 {
     uint32_t liar;
     float pieces, sketches;
-    uint32_t only; /* The piece that it lies about; UINT32_MAX: all. */
+    uint32_t only; /* Number of the only piece that is changed. UINT32_MAX: all pieces. */
 };
 
 static struct lie lie;
 static uint32_t n_struck, n_givers;
-static uint64_t n_pieces; /* Number that has reached the joining peer. */
+static uint64_t n_pieces; /* Number of pieces that have reached the joining peer. */
 static uint32_t joiner;
 
 static void hear(void *self, uint32_t peer, const struct node_note *note)
@@ -32,8 +31,8 @@ static void hear(void *self, uint32_t peer, const struct node_note *note)
         n_givers = n;
 }
 
-/* Changes the messages of the Byzantine source. It holds the cluster key, so that the channel
- * accepts them. */
+/* Changes the messages of the Byzantine source on arrival. The source holds the cluster key, so the
+ * channel accepts them. */
 static void tamper(void *self, uint32_t peer, const struct node_event *ev, uint32_t other)
 {
     static struct wire_batch batch;
@@ -75,7 +74,8 @@ static uint32_t resolve(void *self, uint32_t peer, const char *name,
     return 1;
 }
 
-/* n that train, and one that comes when they are near what they train towards. */
+/* Opens a cluster of n training peers. One more peer starts after 60 s, when they are near the
+ * point towards which they train. */
 static void open_cluster(struct rig *r, uint32_t n)
 {
     rig_init(r, n + 1, DIM, "complete", "topk:0.0005", 0);
@@ -107,7 +107,7 @@ static bool has_joined(const struct rig *r)
     return rig_progress(r, joiner).joined_round > 0;
 }
 
-/* Until it has a model, in s; -1: it had none after so long. */
+/* Returns the seconds until the joining peer has a model. -1: no model after `us`. */
 static double join_within(struct rig *r, int64_t us)
 {
     int64_t begun = sim_now_us(r->world);
@@ -116,7 +116,8 @@ static double join_within(struct rig *r, int64_t us)
     return has_joined(r) ? (double)(sim_now_us(r->world) - begun) / SECOND : -1;
 }
 
-/* |x - mean|^2 of a peer over the mean of the same of all sources but `but`. */
+/* Returns |x - mean|^2 of a peer, divided by the average of the same over the sources. Source `but`
+ * is left out of the mean and the average. */
 static double distance(const struct rig *r, uint32_t peer, uint32_t but)
 {
     double own2 = 0, all2 = 0;
@@ -148,7 +149,8 @@ static double fetch_from(uint32_t n)
     return took;
 }
 
-/* With four sources it takes about a fourth of the time. (16 pieces of 80 KB: 16 s on one link.) */
+/* From four sources a model takes about a fourth of the time. On one link, 16 pieces of 80 KB take
+ * 16 s. */
 static void test_time(void **state)
 {
     (void)state;
@@ -159,7 +161,7 @@ static void test_time(void **state)
     assert_true(one > 16 && two < 0.65 * one && four < 0.4 * one);
 }
 
-/* Pieces of several models are as good a beginning as one model: as near to the mean. */
+/* A model made of pieces from several sources must be about as near to the mean as one source. */
 static void test_as_good(void **state)
 {
     struct rig r;
@@ -171,21 +173,22 @@ static void test_as_good(void **state)
     print_message("|z - mean|^2 is %.2f times that of a source\n", d2);
     assert_true(d2 < 4); /* The joined model is some rounds old, and the others have moved on. */
     assert_int_equal(n_struck, 0);
-    assert_in_range(n_pieces, 16, 22); /* The last ones may be asked for twice. */
+    assert_in_range(n_pieces, 16, 22); /* The last pieces may be requested twice. */
     assert_int_equal(rig_progress(&r, joiner).violations, 0);
     rig_close(&r);
 }
 
-/* Whatever one of four sources sends, the joined model is that of the others, and the refused
- * source is reported. */
+/* One of four sources sends wrong data. The joined model must come from the others, and a source of
+ * wrong pieces must be reported. */
 static void test_liar(void **state)
 {
-    /* Everything that it sends is wrong. */
+    /* Rows 1 and 4: wrong pieces and sketches. Rows 2 and 3: wrong pieces only. Row 5: wrong
+     * sketches only. */
     static const struct lie lies[] = {{1, -10, -10, UINT32_MAX},
-                                      {2, -10, 1, UINT32_MAX}, /* The pieces are wrong and */
-                                      {3, 100, 1, UINT32_MAX}, /* the sketches are right, or */
+                                      {2, -10, 1, UINT32_MAX},
+                                      {3, 100, 1, UINT32_MAX},
                                       {0, -1, -1, UINT32_MAX},
-                                      {1, 1, 1000, UINT32_MAX}}; /* the other way round. */
+                                      {1, 1, 1000, UINT32_MAX}};
     (void)state;
     for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
         struct rig r;
@@ -201,7 +204,7 @@ static void test_liar(void **state)
     }
 }
 
-/* One wrong piece is enough to be found out. */
+/* A source that sends a single wrong piece must be detected. */
 static void test_one_piece(void **state)
 {
     struct rig r;
@@ -216,12 +219,13 @@ static void test_one_piece(void **state)
             first += n_struck;
             rig_close(&r);
             if (n_struck > 0)
-                break; /* The joining peer had asked this source. */
+                break; /* The joining peer had requested the wrong piece from this source. */
         }
     assert_int_equal(first, 4);
 }
 
-/* Two contradict each other: the one that is further out is not believed. */
+/* One of two sources sends wrong data, so the two contradict each other. The peer must discard the
+ * pieces of the wrong one. */
 static void test_liar_of_two(void **state)
 {
     (void)state;
@@ -236,7 +240,8 @@ static void test_liar_of_two(void **state)
     }
 }
 
-/* Sources die and stand still in the middle: what they owed comes from the others. */
+/* During the transfer one source dies and one stops. Their missing pieces must come from the
+ * others. */
 static void test_lost_sources(void **state)
 {
     struct rig r;

@@ -1,5 +1,6 @@
-/* tests/unit/sim_gossip.c -- pairs that take their mean, through the node: the textbook's models in every
- * round, the mean whatever fails, and exact agreement after log2(n) rounds. */
+/* tests/unit/sim_gossip.c -- --mixer gossip (pairs that take their mean) in simulated nodes: the
+ * textbook's models in every round, the mean under faults, and exact agreement after log2(n)
+ * rounds. */
 #include "gossip/mixers/mixer.h"
 #include "sim_rig.h"
 #include "topology/round_schedule.h"
@@ -40,7 +41,8 @@ static uint32_t partner(const char *topology, const struct round_schedule *rota,
     return found;
 }
 
-/* Local steps towards a centre of one's own, then x_i = (x_i + x_partner) / 2, in double. */
+/* Makes local steps towards each peer's own optimum, then x_i = (x_i + x_partner) / 2, in
+ * double. */
 static void naive_round(const struct rig *r, const char *topology,
                         const struct round_schedule *rota, uint64_t round,
                         double x[PEERS_MOST][DIM])
@@ -84,7 +86,8 @@ static void as_naive(const char *topology, uint32_t n)
                      r.error2[t], want);
         naive_round(&r, topology, &rota, t, x);
     }
-    assert_true(r.error2[ROUNDS - 1] > 1e-3); /* Peers pull apart all the time. */
+    /* The optima of the peers differ, so models stay apart. */
+    assert_true(r.error2[ROUNDS - 1] > 1e-3);
     round_schedule_close(&rota);
     rig_close(&r);
 }
@@ -102,7 +105,8 @@ static void test_textbook(void **state)
 
 /* ---- GossipGraD's claim ---- */
 
-/* Models jump apart in round 0 and stay: after log2(n) rounds, of any order, only rounding is left. */
+/* Models jump apart in round 0 and are not trained. After log2(n) rounds, in any order, only
+ * rounding errors may be left. */
 static void test_all_hear_all(void **state)
 {
     (void)state;
@@ -142,7 +146,7 @@ static void test_cuts_keep_the_mean(void **state)
     }
 }
 
-/* If a peer dies, the others meet in the pairs of the live members. */
+/* If a peer dies, the others must exchange in pairs of live members. */
 static void test_a_member_dies(void **state)
 {
     (void)state;

@@ -1,10 +1,10 @@
-/* tests/unit/sim_guest.c -- a third mixer, written here: plain averaging with neighbours.
+/* tests/unit/sim_guest.c -- a plug-in mixer that this file defines: plain averaging with
+ * neighbours.
  *
- * D-PSGD (Lian et al. 2017), x += sum over edges of w (x_j - x_i): each delta is the
- * sender's whole model, uncompressed. It comes in through the table alone: this
- * file has its own mixer_all[], so that neither choco.c nor average.c is in the
- * program, and the node, the simulator and struct mixing are what they always are.
- */
+ * D-PSGD (Lian et al. 2017) computes x += sum over edges of w (x_j - x_i). Each delta is the
+ * sender's whole model, uncompressed. The mixer is added through the table alone: this file has its
+ * own mixer_all[], so that neither choco.c nor average.c is in the program. The node, the simulator
+ * and struct mixing are unchanged. */
 #include "gossip/mixers/mixing.h"
 #include "sim_rig.h"
 
@@ -12,11 +12,12 @@
 
 struct neighbours
 {
-    float *zero; /* dim zeros: a model goes out as its difference from them. */
+    float *zero; /* dim zeros. A model is sent as its difference from zero. */
     uint64_t n_mixed;
 };
 
-static uint64_t n_open, n_mixed; /* Counts over all peers: was it this mixer that ran? */
+/* Number of open mixers, and of mixes, over all peers. They show that this mixer ran. */
+static uint64_t n_open, n_mixed;
 
 static int open_neighbours(struct mixing *m, const struct mixing_config *config)
 {
@@ -37,7 +38,7 @@ static void close_neighbours(struct mixing *m)
     free(s);
 }
 
-/* Models are whole in every phase: there is nothing to catch up with or to correct. */
+/* Models are sent whole in every phase, so nothing has to catch up or to be corrected. */
 static uint32_t plan(struct mixing *m, const struct mixing_task *t, const struct mixing_moment *now)
 {
     (void)m, (void)t, (void)now;
@@ -89,7 +90,7 @@ static const struct mixer mixer_neighbours = {.name = "neighbours",
                                               .mix = mix,
                                               .encode = encode};
 
-/* In place of mixer.c's. */
+/* Replaces the table of mixer.c. */
 const struct mixer *const mixer_all[] = {&mixer_neighbours, NULL};
 
 /* ---- through the node ---- */
@@ -104,7 +105,7 @@ static void rig_neighbours(struct rig *r, const char *topology)
     n_open = n_mixed = 0;
 }
 
-/* Every peer ended well, and the rule for CHOCO's step size was not used. */
+/* Checks that every peer ended well, and that the rule for CHOCO's step size was not used. */
 static void all_ended_well(const struct rig *r)
 {
     rig_ended_well(r, r->config.run.final_drift);
@@ -112,7 +113,7 @@ static void all_ended_well(const struct rig *r)
         assert_true(isnan(rig_progress(r, i).gamma));
 }
 
-/* x <- W x in double for a ring: a third of one's own, and of each neighbour. */
+/* Computes x <- W x in double for a ring: a third of the own model and of each neighbour's. */
 static void mix_ring(double *x)
 {
     static double was[PEERS * DIM];
@@ -138,8 +139,8 @@ static double error2_of(const double *x)
     return sum;
 }
 
-/* Each peer sets its model to its own vector in round 0. From then on the spread in each round
- * is that of the mixing matrix, up to float rounding, and the mean is kept. */
+/* Each peer sets its model to its own vector in round 0. From then on the spread in each round must
+ * follow the mixing matrix, up to float rounding, and the mean must be kept. */
 static void test_ring_is_its_matrix(void **state)
 {
     static double x[PEERS * DIM];
@@ -166,8 +167,8 @@ static void test_ring_is_its_matrix(void **state)
     assert_true(n_mixed >= PEERS * (ROUNDS - 1));
 }
 
-/* With gradient steps and cut sessions, edges are reset or resend deltas, and the transactions
- * of struct mixing keep the mean for this mixer as for the others. */
+/* With gradient steps and cut sessions, edges are reset or resend deltas. The transactions of
+ * struct mixing must keep the mean for this mixer, too. */
 static void test_cut_sessions(void **state)
 {
     (void)state;

@@ -1,11 +1,12 @@
-/* tests/unit/sim_hand.c -- final models that a full disk does not take, and the peers that store
- * them. */
+/* tests/unit/sim_hand.c -- hand-off of final models: peers with a full disk give their model to
+ * others. */
 #include "peer/run/exit.h"
 #include "sim_rig.h"
 
 enum { PEERS = 4, DIM = 300 };
 
-/* Number of messages that another peer has stored the model, and that no peer has. */
+/* n_with: number of notes that another peer has stored the model. n_lost: that no other peer
+ * could. */
 static uint32_t n_with, n_lost;
 
 static void hear(void *self, uint32_t peer, const struct node_note *note)
@@ -15,10 +16,11 @@ static void hear(void *self, uint32_t peer, const struct node_note *note)
     n_lost += strstr(note->text, "no other peer could store this peer's model") != NULL;
 }
 
-static uint32_t last_word; /* A HAND that reaches a peer. */
+static uint32_t last_word; /* Kind of the last HAND message that reached a peer. */
 static uint32_t n_offers;
 static int64_t patience_us = 600 * INT64_C(1000000);
-static bool spoil; /* The first whole MODEL that reaches a peer is not finite. */
+/* If true, the next whole MODEL that reaches a peer is changed to be not finite. */
+static bool spoil;
 
 static void watch(void *self, uint32_t peer, const struct node_event *ev, uint32_t other)
 {
@@ -65,8 +67,8 @@ static void end_with(struct rig *r, uint32_t n_full)
     }
 }
 
-/* One full disk: the first peer that is asked stores the model. The peer with the full disk has
- * failed all the same. */
+/* One disk is full. The first peer that is asked must store the model. The peer with the full disk
+ * has failed all the same. */
 static void test_handed(void **state)
 {
     struct rig r;
@@ -81,7 +83,8 @@ static void test_handed(void **state)
     rig_close(&r);
 }
 
-/* A peer with a full disk refuses, and the next one is asked. One peer stores all models. */
+/* Three disks are full. A peer with a full disk must refuse, and the next one must be asked. One
+ * peer stores all models. */
 static void test_next_is_asked(void **state)
 {
     struct rig r;
@@ -94,8 +97,8 @@ static void test_next_is_asked(void **state)
     rig_close(&r);
 }
 
-/* The peer with free space is busy with one model. The others stop asking after their quorum
- * timeout. */
+/* The only peer with free space is busy with one model. The others must stop asking after their
+ * quorum timeout. */
 static void test_patience_is_over(void **state)
 {
     struct rig r;
@@ -108,7 +111,7 @@ static void test_patience_is_over(void **state)
     rig_close(&r);
 }
 
-/* All are full: each says that its model is lost, and the run ends. */
+/* All disks are full. Each peer must report that its model is lost, and the run must end. */
 static void test_lost(void **state)
 {
     struct rig r;
@@ -119,7 +122,8 @@ static void test_lost(void **state)
     rig_close(&r);
 }
 
-/* Bytes that are not a model are refused as a violation. Another peer gets the complete model. */
+/* Bytes that are not a model must be refused as a violation. Another peer must get the whole
+ * model. */
 static void test_spoilt(void **state)
 {
     struct rig r;

@@ -1,8 +1,9 @@
-/* tests/unit/sim_idle.c -- an idle cluster sends and wakes up only a few times per second,
+/* tests/unit/sim_idle.c -- an idle cluster must send and wake up only a few times per second,
  * whatever it waits for. */
 #include "sim_rig.h"
 
-enum { PEERS = 3, SECOND = 1000 * 1000, WAIT = 60, MOST = 40 /* Events a second and peer. */ };
+/* MOST: largest number of events per second and peer. */
+enum { PEERS = 3, SECOND = 1000 * 1000, WAIT = 60, MOST = 40 };
 
 static void run_until(struct rig *r, int64_t t_us)
 {
@@ -44,7 +45,7 @@ static void test_members_that_do_not_come(void **state)
     rig_close(&r);
 }
 
-/* One peer is left of three, and holds its local rounds at the pace that the run had. */
+/* Two of three peers die. The last one is below the quorum and must stay calm. */
 static void test_a_quorum_that_is_gone(void **state)
 {
     (void)state;
@@ -59,7 +60,7 @@ static void test_a_quorum_that_is_gone(void **state)
     rig_close(&r);
 }
 
-/* The peer's own worker hangs in a job. */
+/* The workers of all peers hang in a job. The peers must stay calm. */
 static void test_a_job_that_does_not_end(void **state)
 {
     (void)state;

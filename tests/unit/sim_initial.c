@@ -1,5 +1,8 @@
-/* tests/unit/sim_initial.c -- the model that a run begins with, where programs begin with different ones:
- * proposals that differ in it alone, members that serve wrong bytes, and a founder that dies. */
+/* tests/unit/sim_initial.c -- agreement on the initial model of a run whose programs begin with
+ * different models.
+ *
+ * The run description names the model by a hash. Cases: proposals that differ in this hash alone,
+ * members that serve wrong bytes, and a founder that dies. */
 #include "peer/run/layout_keys.h"
 #include "sim_rig.h"
 
@@ -7,12 +10,12 @@ enum { PEERS = 5, DIM = 70000, PIECES = 5 };
 
 static uint32_t n_taken[PEERS], n_refused, n_given_up, n_strange, n_resumed;
 static float first[PEERS]; /* Value of every coordinate at the first local step of each peer. */
-static uint32_t mute;      /* Peer whose pieces are useless. PEERS: none. */
-static uint32_t liar;      /* Peer that sends wrong bytes. PEERS: none. */
-static uint32_t n_pieces[PEERS],
-    /* Number of pieces that reached each peer, and the sender of the last one. */
-    giver_of[PEERS];
-/* Initial model that each peer proposes. The third digit shows the peer. */
+/* Peer whose pieces get a wrong number on arrival, so that they are not used. PEERS: none. */
+static uint32_t mute;
+static uint32_t liar; /* Peer whose pieces are changed on arrival. PEERS: none. */
+/* Number of pieces that reached each peer, and the sender of the last one. */
+static uint32_t n_pieces[PEERS], giver_of[PEERS];
+/* Hash of the initial model that each peer proposes. Its third digit is the number of the peer. */
 static char begin[PEERS][LAYOUT_BEGIN];
 
 static void hear(void *self, uint32_t peer, const struct node_note *note)
@@ -25,10 +28,12 @@ static void hear(void *self, uint32_t peer, const struct node_note *note)
     n_given_up += strstr(note->text, "the run is abandoned") != NULL;
 }
 
-static bool
-    relabel; /* The fourth piece that comes is of no use; the fifth, which is shorter, says it is that. */
+/* If true, piece 3 gets an unused number on arrival, and the next one, which is shorter, gets
+ * number 3. */
+static bool relabel;
 
-/* The number of the piece precedes the key and the head of the payload. */
+/* Changes the number of a received piece. The number precedes the key and the head of the
+ * payload. */
 static void give_number(const struct wire_message *m, uint8_t *floats, uint8_t other)
 {
     uint8_t *number = floats - (m->model.payload.n > UINT16_MAX ? 5 : 3) - 2;
@@ -36,7 +41,7 @@ static void give_number(const struct wire_message *m, uint8_t *floats, uint8_t o
     *number = other;
 }
 
-/* Pieces of a liar are of another model. */
+/* Changes received pieces: pieces of `liar` get wrong bytes, pieces of `mute` a wrong number. */
 static void watch(void *self, uint32_t peer, const struct node_event *ev, uint32_t other)
 {
     static struct wire_batch batch;
@@ -50,14 +55,14 @@ static void watch(void *self, uint32_t peer, const struct node_event *ev, uint32
     uint8_t *floats = (uint8_t *)ev->recv.bytes + (m.model.payload.p - ev->recv.bytes);
     if (other == liar)
         floats[5] ^= 1;
-    if (other == mute) /* A piece for another peer is not used. */
+    if (other == mute) /* A piece with an unexpected number is not used. */
         give_number(&m, floats, 9);
     if (relabel && m.model.piece >= 3)
         give_number(&m, floats, m.model.piece == 3 ? 9 : 3);
     relabel &= m.model.piece != 4;
 }
 
-static float drawn; /* Added to what the programs begin with. */
+static float drawn; /* Value added to the initial model of each program. */
 
 static void fill(void *self, float *x)
 {
@@ -66,7 +71,7 @@ static void fill(void *self, float *x)
         x[k] = (float)(p->index + 1) + drawn;
 }
 
-static uint32_t founder[PEERS]; /* Peer whose model the run of each peer begins with. */
+static uint32_t founder[PEERS]; /* For each peer, the peer whose model its run begins with. */
 
 static bool begins(void *self, const float *x)
 {
@@ -115,7 +120,7 @@ static void make_run(struct run *run, const char *hash, const char *min_peers)
 
 static const char *least = "5";
 
-/* Each proposes a run that begins with its own model; order[i] is the place of its hash. */
+/* Each peer proposes a run that begins with its own model. */
 static void propose(void *self, uint32_t peer, struct node_config *c)
 {
     (void)self;
@@ -151,7 +156,7 @@ static void expect_first(uint32_t n, uint32_t giver)
 
 /* ---- The owner of the initial model ---- */
 
-/* In every order of sessions and proposals, all peers agree on the first model by hash. */
+/* In every order of sessions and proposals, all peers take the model with the smallest hash. */
 static void test_all_agree_on_the_first(void **state)
 {
     static const char *const orders[] = {"01234", "43210", "31024", "24013", "10432"};
@@ -173,7 +178,7 @@ static void test_all_agree_on_the_first(void **state)
         }
 }
 
-/* ---- Wrong bytes, and none ---------------------------------------------------------------------- */
+/* ---- Wrong bytes, and none ---- */
 
 static void bring_first(void *self, uint32_t peer, struct node_config *c)
 {
@@ -181,7 +186,7 @@ static void bring_first(void *self, uint32_t peer, struct node_config *c)
     c->patience_us = 600 * INT64_C(1000000);
 }
 
-/* Peers 0 to n_same - 1 begin with the run's model. */
+/* Peers 0 to n_same - 1 begin with the model that the run names. */
 static uint32_t n_same;
 
 static void fill_by_place(void *self, float *x)
@@ -200,7 +205,8 @@ static int make_right(void *self, uint32_t peer, const struct run *run, struct t
     return err;
 }
 
-/* The last peer lacks the model. Whichever peer it asks first, wrong bytes are not accepted. */
+/* Only the last peer lacks the initial model, and one of the others may serve wrong bytes. The last
+ * peer must end up with the right model, whichever peer it asks first. */
 static void test_who_serves_wrong_bytes_is_not_believed(void **state)
 {
     uint32_t refused = 0;
@@ -225,11 +231,12 @@ static void test_who_serves_wrong_bytes_is_not_believed(void **state)
         assert_memory_equal(x, rig_model(&r, 2), DIM * sizeof *x);
         rig_close(&r);
     }
-    assert_int_equal(refused, 1); /* One of them is asked first. */
+    assert_int_equal(refused, 1); /* The last peer asks only one of the others first. */
     free(x);
 }
 
-/* There is no other peer: the run does not begin with wrong bytes. */
+/* The only other peer serves wrong bytes. The run must not begin with them, and must begin when the
+ * bytes are right. */
 static void test_a_single_liar_is_waited_out(void **state)
 {
     struct rig r;
@@ -240,7 +247,7 @@ static void test_a_single_liar_is_waited_out(void **state)
     liar = 0;
     rig_open(&r);
     sim_run_to(r.world, 100 * INT64_C(1000000));
-    assert_in_range(n_refused, 2, 4); /* The peer is asked again from time to time. */
+    assert_in_range(n_refused, 2, 4); /* The other peer is asked again from time to time. */
     assert_true(first[0] == 0 && first[1] == 0);
     liar = PEERS;
     rig_run(&r, UINT64_MAX);
@@ -250,8 +257,8 @@ static void test_a_single_liar_is_waited_out(void **state)
     rig_close(&r);
 }
 
-/* If a source stops, the rest is fetched from the next source, and received pieces are not
- * fetched again. */
+/* A source stops in the middle. The missing pieces must come from the next source, and received
+ * pieces must not be fetched again. */
 static void test_who_falls_silent_is_replaced(void **state)
 {
     struct rig r;
@@ -279,7 +286,8 @@ static void test_who_falls_silent_is_replaced(void **state)
     rig_close(&r);
 }
 
-/* The piece ends the session, and the next source continues. */
+/* A piece does not have the size that belongs to its number. This is a violation that ends the
+ * session, and the peer must still obtain the model. */
 static void test_a_piece_of_another_size_is_a_violation(void **state)
 {
     struct rig r;
@@ -298,9 +306,10 @@ static void test_a_piece_of_another_size_is_a_violation(void **state)
     rig_close(&r);
 }
 
-/* ---- The founder dies ------------------------------------------------------------------------- */
+/* ---- The founder dies ---- */
 
-/* Another peer has the model by now and gives it to the others. */
+/* The founder (peer 0) dies when only peer 1 has its model. Peer 1 must give the model to the
+ * others. */
 static void test_another_one_has_it(void **state)
 {
     struct rig r;
@@ -309,7 +318,7 @@ static void test_another_one_has_it(void **state)
     prepare(&r, 4, "01234");
     r.config.configure = bring_first;
     rig_open(&r);
-    sim_cut(r.world, 0, 2, true); /* Sessions come about before the run has been taken over. */
+    sim_cut(r.world, 0, 2, true); /* Peers 2 and 3 cannot fetch the model from the founder. */
     sim_cut(r.world, 0, 3, true);
     while (n_taken[1] == 0)
         assert_true(sim_step(r.world));
@@ -324,7 +333,7 @@ static void test_another_one_has_it(void **state)
     rig_close(&r);
 }
 
-/* No peer has the model: the remaining peers agree on another one. */
+/* The founder dies before any peer has its whole model. The others must agree on another model. */
 static void test_nobody_has_it(void **state)
 {
     struct rig r;
@@ -339,13 +348,13 @@ static void test_nobody_has_it(void **state)
     rig_run(&r, UINT64_MAX);
     assert_true(n_given_up >= 1);
     for (uint32_t i = 1; i < 4; i++)
-        assert_true(first[i] == 3); /* The model is that of peer-2, whose hash is the next one. */
+        assert_true(first[i] == 3); /* The model of peer 2, whose hash is the next smallest. */
     rig_ended_well(&r, 1);
     least = "5";
     rig_close(&r);
 }
 
-/* ---- Late, and again --------------------------------------------------------------------------- */
+/* ---- Late, and again ---- */
 
 static void run_to(struct rig *r, uint64_t round)
 {
@@ -355,8 +364,8 @@ static void run_to(struct rig *r, uint64_t round)
         assert_true(sim_step(r->world));
 }
 
-/* The new process has drawn other values. In the middle of the run it takes the initial model,
- * and then the current model of the others. */
+/* Peer 4 is killed in the middle of the run and restarted. Its new process must take the initial
+ * model again, and then the current model of the others. */
 static void test_who_is_killed_comes_back(void **state)
 {
     struct rig r;
@@ -372,7 +381,8 @@ static void test_who_is_killed_comes_back(void **state)
     rig_close(&r);
 }
 
-/* All of them are, and none draws what it drew before: their checkpoints have it. */
+/* One peer, or all peers, are killed and restart with other initial values. They must resume from
+ * their checkpoints, which contain the initial model. */
 static void test_checkpoints_have_it(void **state)
 {
     struct rig r;
@@ -395,9 +405,9 @@ static void test_checkpoints_have_it(void **state)
     }
 }
 
-/* ---- Two runs that have begun -------------------------------------------------------------------- */
+/* ---- Two runs that have begun ---- */
 
-/* Peers 0 and 1 know each other, and so do 2 and 3; the last one knows one of each. */
+/* Peers 0 and 1 know each other, and so do peers 2 and 3. Peer 4 knows one peer of each pair. */
 static void know_few(void *self, uint32_t peer, struct node_config *c)
 {
     static const char *const name[] = {"few"};
@@ -432,8 +442,8 @@ static void open_two_runs(struct rig *r, const char *order)
     least = "5";
 }
 
-/* The peer joins the first run that it meets and stays there. The peers of the other run are not
- * members. */
+/* Two pairs of peers have begun different runs, and a new peer knows both. It must join the first
+ * run that it meets and stay there. The peers of the other run must not become members. */
 static void test_who_meets_two_runs_joins_one(void **state)
 {
     static const char *const orders[] = {"01234", "20134", "43210"};
@@ -446,7 +456,8 @@ static void test_who_meets_two_runs_joins_one(void **state)
         assert_int_equal(n_taken[4], 1);
         assert_int_equal(n_pieces[4], PIECES);
         assert_true(rig_progress(&r, 4).joined_round > 0);
-        assert_in_range(n_strange, 1, 4); /* Each of the other run once, and they it. */
+        /* Peer 4 and the peers of the other run report each other once. */
+        assert_in_range(n_strange, 1, 4);
         for (uint32_t i = 0; i < PEERS; i++) {
             int code = 1;
             assert_true(sim_ended(r.world, i, &code) && code == 0);
@@ -470,14 +481,14 @@ static void test_order(void **state)
     assert_true(layout_compare_initial(&run[1], &run[0]) > 0);
     assert_int_equal(layout_compare_initial(&run[0], &run[0]), 0);
     assert_int_equal(layout_compare_initial(&run[0], &run[2]), 0);
-    /* The runs differ in other properties, too. */
+    /* The two runs also differ in min_peers. */
     assert_int_equal(layout_compare_initial(&run[1], &run[2]), 0);
     layout_copy_initial(&run[1], &run[0]);
     assert_int_equal(layout_compare_initial(&run[1], &run[0]), 0);
     free(run);
 }
 
-/* ---- Another kind of run ------------------------------------------------------------------------- */
+/* ---- Another kind of run ---- */
 
 /* A run description with the keys of another trainer is recognised and differs from an invalid
  * text. */
@@ -495,11 +506,11 @@ static void test_other_kind(void **state)
     assert_true(run_text_is_of_other_trainer(&other, text, n, found, &expected));
     assert_string_equal(found, "begin");
     assert_string_equal(expected, "zeal");
-    assert_false(
-        /* The text belongs to this trainer. */
-        run_text_is_of_other_trainer(&layout_keys, text, n, found, &expected));
+    /* The text belongs to this trainer. */
+    assert_false(run_text_is_of_other_trainer(&layout_keys, text, n, found, &expected));
     assert_false(run_text_is_of_other_trainer(NULL, text, n, found, &expected));
-    const char *last = strstr(text, "\ntopology="); /* The core's. */
+    /* `topology` is a key of the core, not of a trainer. */
+    const char *last = strstr(text, "\ntopology=");
     assert_non_null(last);
     for (size_t less = 0; less <= (size_t)(last - text) + 1; less++)
         assert_false(run_text_is_of_other_trainer(&other, text, less, found, &expected));

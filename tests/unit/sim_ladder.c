@@ -1,15 +1,15 @@
-/* tests/unit/sim_ladder.c -- --compress auto through the node: precision follows the
- * drift, up and down, and is a function of the seed. */
+/* tests/unit/sim_ladder.c -- --compress auto in simulated nodes: the codec level follows the drift,
+ * up and down, and is a function of the seed. */
 #include "sim_rig.h"
 
 #include "gossip/exchange/codec_levels.h"
-#include "peer/node/state.h" /* For what goes with every k-th delta. */
+#include "peer/node/state.h" /* For the interval of sketches, which a node does not report. */
 
 enum { PEERS = 4, FLOATS = 10000, ROUNDS = 600, QUIET = 300 };
 
-/* The rung of the deltas that each peer sent, by round. */
+/* Codec level of the deltas that each peer sent, by round. */
 static int rung[PEERS][ROUNDS + 1];
-static double drift[ROUNDS + 1]; /* The excess, as peer 0 knew it. */
+static double drift[ROUNDS + 1]; /* Normalised drift as peer 0 knew it, by round. */
 
 static int place(const char *spec)
 {
@@ -46,7 +46,7 @@ static void rig_auto(struct rig *r, double target)
     memset(rung, 0, sizeof rung);
 }
 
-/* Every peer ended well, and no edge was reset. */
+/* Checks that every peer ended well, and that no edge was reset. */
 static void all_ended_well(const struct rig *r)
 {
     rig_ended_well(r, 1e-3);
@@ -54,8 +54,8 @@ static void all_ended_well(const struct rig *r)
         assert_int_equal(rig_progress(r, i).resets, 0);
 }
 
-/* A small model begins dense: it stays so where the target is close, and goes down rung by rung where
- * it is far. (Upwards: gossip_codec_levels.) */
+/* A small model begins at a dense level. With a close target it must stay dense. With a far target
+ * it must go down, level by level. (gossip_codec_levels tests the way up.) */
 static void test_up_and_down(void **state)
 {
     static const double target[] = {0.3, 20};
@@ -66,13 +66,13 @@ static void test_up_and_down(void **state)
         rig_auto(&r, target[k]);
         rig_run(&r, UINT64_MAX);
         all_ended_well(&r);
-        assert_int_equal(rung[0][1], CODEC_LEVELS_SAFE); /* A small model. */
+        assert_int_equal(rung[0][1], CODEC_LEVELS_SAFE); /* A small model begins here. */
         for (uint64_t t = 1; t < ROUNDS; t++) {
             last[k] = rung[0][t];
             int change = rung[0][t] - rung[0][t - 1];
             assert_true(t == 1 || (change >= -1 && change <= 2));
         }
-        struct node_progress p; /* The consensus phase looks no more. */
+        struct node_progress p; /* The consensus phase must not change the level. */
         node_progress(sim_node(r.world, 0), &p);
         assert_int_equal(place(p.rung), last[k]);
         rig_close(&r);
@@ -81,8 +81,7 @@ static void test_up_and_down(void **state)
     assert_true(last[0] >= CODEC_LEVELS_SAFE && last[1] < CODEC_LEVELS_FIRST);
 }
 
-/* The drift that was asked for is the drift that there is: a closer target
- * takes a denser rung, and where one is enough the drift stays by it. */
+/* The drift must be near the one that was asked for. A closer target must take a denser level. */
 static void test_target(void **state)
 {
     static const double target[] = {3, 1, 0.5};
@@ -107,8 +106,8 @@ static void test_target(void **state)
     assert_true(rungs[0] < rungs[1] && rungs[1] < rungs[2]);
 }
 
-/* The interval of sketches is planned for the middle level, whichever is used. The run has only
- * the codecs of the list and those of other phases. */
+/* The interval of sketches is planned for the middle level, whichever level is used. The run must
+ * open only the codecs of the list and the codecs of other phases. */
 static void test_plan(void **state)
 {
     struct rig r;
@@ -128,15 +127,15 @@ static void test_plan(void **state)
     rig_close(&r);
 }
 
-/* In lock step what a peer looks at is a function of the seed: neither the order
- * in which messages come nor the time they take changes a rung. */
+/* In lock step the level is a function of the seed. Neither the order of messages nor their delay
+ * may change it. */
 static void test_same_seed(void **state)
 {
     static float model[PEERS][FLOATS];
     static int was[PEERS][ROUNDS + 1];
     (void)state;
 #ifdef HEARSAY_SANITIZED
-    const int step = 2; /* Only the run that differs in what must not matter. */
+    const int step = 2; /* Leaves out the second run with the same network. */
 #else
     const int step = 1;
 #endif
@@ -162,8 +161,8 @@ static void test_same_seed(void **state)
     }
 }
 
-/* Each sender chooses its own level, and others may use other levels, also without lock step and
- * with lost sessions. */
+/* Each sender chooses its own level. Peers with different levels must understand each other, also
+ * without lock step and with lost sessions. */
 static void test_asynchronous(void **state)
 {
     struct rig r;

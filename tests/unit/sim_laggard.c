@@ -1,5 +1,5 @@
-/* tests/unit/sim_laggard.c -- a process that is killed while others have finished already, or are
- * about to, and comes back: it ends with their model, or says that it does not. */
+/* tests/unit/sim_laggard.c -- a process is killed when others have finished or are about to, and
+ * returns. It must end with their model, or report that it does not. */
 #include "nn/math/vec.h"
 #include "peer/node/verdict.h"
 #include "peer/run/exit.h"
@@ -8,7 +8,7 @@
 
 enum { SECOND = 1000 * 1000, ROUNDS = 200, PEERS_MAX = 8 };
 
-/* How a run is, and when its last peer is killed. */
+/* Settings of a run. */
 struct plan
 {
     const char *topology, *compress;
@@ -60,7 +60,8 @@ static void rig_plan(struct rig *r, const struct plan *p)
     rig_open(r);
 }
 
-/* Some peer's model is final: kills one of the peers whose model is not, and returns its number. */
+/* Runs until the model of some peer is final. Kills a peer whose model is not, and returns its
+ * number. */
 static uint32_t kill_laggard(struct rig *r)
 {
     uint32_t n = r->config.n_peers, first = n, last = n;
@@ -93,7 +94,8 @@ static void check(const struct rig *r, uint32_t peer, enum verdict_kind kind, ui
         fail_msg("peer-%u: '%s', expected %s of %u", peer, o.text, verdict_word(kind), n_among);
 }
 
-/* The finished peers are still there. */
+/* The peer returns while the finished peers still run. It must take over their model and their
+ * consensus. */
 static void test_comes_back_in_time(void **state)
 {
     (void)state;
@@ -117,7 +119,7 @@ static void test_comes_back_in_time(void **state)
 }
 
 /* The peer returns at once, while some of the others have finished and some are in the consensus
- * phase. */
+ * phase. It must end in consensus. */
 static void test_comes_back_at_once(void **state)
 {
     (void)state;
@@ -136,7 +138,8 @@ static void test_comes_back_at_once(void **state)
     }
 }
 
-/* The finished peers have no consensus, and the model of one of them gives none. */
+/* The finished peers reached no consensus. Their model must give the returning peer none,
+ * either. */
 static void test_comes_back_to_no_consensus(void **state)
 {
     static const struct plan plan = {"ring", "qsgd:4", 4, 50 * 1000, 2 * SECOND, 1e-9};
@@ -151,7 +154,7 @@ static void test_comes_back_to_no_consensus(void **state)
     rig_close(&r);
 }
 
-/* The finished peers have left, so that their result is not known. */
+/* The finished peers have left. The returning peer must report that their result is unknown. */
 static void test_comes_back_too_late(void **state)
 {
     (void)state;
@@ -169,8 +172,8 @@ static void test_comes_back_too_late(void **state)
     }
 }
 
-/* Two peers that find each other have no quorum either, because the quorum counts all members in
- * their checkpoints. */
+/* Two peers return too late and find each other. They must have no quorum, because the quorum
+ * counts all members in their checkpoints. */
 static void test_two_come_back_too_late(void **state)
 {
     struct rig r;
@@ -191,8 +194,8 @@ static void test_two_come_back_too_late(void **state)
     rig_close(&r);
 }
 
-/* The finished peers leave while the peer fetches their model. At any time of their leave,
- * success is reported only with their model. */
+/* The finished peers end while the returning peer fetches their model. Whenever they end, the peer
+ * may report success only with their model. */
 static void test_they_leave_meanwhile(void **state)
 {
     uint32_t n_good = 0, n_away = 0;

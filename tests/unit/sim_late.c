@@ -1,5 +1,5 @@
-/* tests/unit/sim_late.c -- a peer that joins late trains with the learning rate of the run's
- * round, not with that of its first steps. */
+/* tests/unit/sim_late.c -- a peer that joins late must train with the learning rate of the run's
+ * round, not with the learning rate of the first rounds. */
 #include "nn/train/optimiser.h"
 #include "sim_rig.h"
 
@@ -12,7 +12,7 @@ static uint64_t first[PEERS], last[PEERS], count[PEERS];
 /* Learning rate of the peer's last steps. */
 static double rate[PEERS];
 
-/* A gradient step of |x - c|^2 / 2, and which round it was asked for. */
+/* Makes gradient steps of |x - c|^2 / 2 and records the round. */
 static void steps(void *self, float *x, uint64_t round, uint32_t n_steps,
                   struct trainer_report *report)
 {
@@ -45,7 +45,8 @@ static void run_until(struct rig *r, int64_t t_us)
         ;
 }
 
-/* Others train for fifteen seconds, a round each 50 ms and more; then a fifth comes that was never there. */
+/* Four peers train for 15 s, at 50 ms or more per round. Then a fifth peer starts for the first
+ * time. It must train in the round of the others and with their learning rate. */
 static void late(const char *topology, enum run_policy policy)
 {
     struct rig r;
@@ -62,7 +63,7 @@ static void late(const char *topology, enum run_policy policy)
     run_until(&r, 15 * SECOND);
     assert_int_equal(count[LATE], 0);
     uint64_t others = last[0];
-    assert_true(others > 150); /* Warm-up is over for them. */
+    assert_true(others > 150); /* The others have completed the warm-up of the learning rate. */
     assert_int_equal(sim_restart(r.world, LATE), 0);
     run_until(&r, 25 * SECOND);
     assert_true(count[LATE] > 0);

@@ -1,6 +1,8 @@
-/* tests/unit/sim_layers.c -- --overlap layer: a delta goes out in parts while the last local step is on
- * its way back through the layers. Models are those that come without, bit for bit; the time that is won,
- * faults, and what is refused. */
+/* tests/unit/sim_layers.c -- --overlap layer: fragments of a delta are sent while the last local
+ * step is still in its backward pass.
+ *
+ * Models must equal those without overlap, bit for bit. Also tested: the time that is saved,
+ * faults, and runs that send no fragments. */
 #include "peer/node/inspect.h"
 #include "sim_rig.h"
 
@@ -12,7 +14,7 @@ static struct segment layers[LAYERS + 2];
 static size_t n_segments;
 static float scratch[DIM + 64];
 static uint64_t n_calls, n_parts, n_runaways;
-static uint64_t runs_away; /* At this round training of peer 0 does, once; 0: never. */
+static uint64_t runs_away; /* Round in which the training of peer 0 diverges once. 0: never. */
 
 struct watcher
 {
@@ -28,7 +30,7 @@ static void watch(void *self, void (*done)(void *arg, size_t from), void *arg)
     watcher[p->index] = (struct watcher){done, arg};
 }
 
-/* Local steps whose result is written to x layer by layer. An element is not final before it is
+/* Makes local steps and writes the result to x layer by layer. An element is not final before it is
  * reported. */
 static void layered_steps(void *self, float *x, uint64_t round, uint32_t n_steps,
                           struct trainer_report *report)
@@ -148,9 +150,9 @@ static void same_models(const char *topology, const char *compress, uint32_t loc
             fail_msg("%s %s: another model at peer %u", topology, compress, i);
 }
 
-/* If each layer is compressed by itself, sending in parts changes no bit. The codecs are:
- * without state, with random draws, for matrices with memory, and rules whose units are not in
- * the order of the vector. */
+/* If each layer is compressed by itself, fragments must not change a bit of the models. The codecs
+ * are: one without state, one with random draws, one for matrices with memory, and rules whose
+ * units are not in the order of the vector. */
 static void parts_change_no_bit(void **state)
 {
     (void)state;
@@ -162,8 +164,8 @@ static void parts_change_no_bit(void **state)
     same_models("base:1", "qsgd:8,scope=layer", 1, RUN_SYNC);
 }
 
-/* The steps diverge, which is known only after all parts were sent. The parts are not used, and
- * the delta is that of the model before. */
+/* The local steps diverge, which is known only after all fragments were sent. The fragments must
+ * not be used, and the delta must describe the model before the steps. */
 static void a_runaway_is_sent_whole(void **state)
 {
     (void)state;
@@ -173,7 +175,7 @@ static void a_runaway_is_sent_whole(void **state)
     runs_away = 0;
 }
 
-/* In other runs no layer is reported, and nothing is sent ahead. */
+/* Without --overlap layer, no layer is reported and no fragment is sent. */
 static void others_have_no_parts(void **state)
 {
     (void)state;
@@ -190,7 +192,7 @@ static void others_have_no_parts(void **state)
 
 /* ---- time ---- */
 
-/* The virtual time of a round, in units of a local step. */
+/* Returns the simulated time of a round, in units of a local step. */
 static double round_steps(enum run_overlap overlap, uint32_t local_steps, double bytes_per_s)
 {
     enum { ROUNDS = 200, BEGIN = 10 };
@@ -216,8 +218,9 @@ static double round_steps(enum run_overlap overlap, uint32_t local_steps, double
     return us / (double)r.config.step_us;
 }
 
-/* Half a step is hidden where there is so much on its way, and no more than that, however many steps
- * there are: the simulator takes parts to be there as the last one's second half begins. */
+/* --overlap layer must hide half a local step of transfer time, and not more, however many local
+ * steps a round has. The simulator assumes that fragments are ready when the second half of the
+ * last step begins. */
 static void half_a_step_is_hidden(void **state)
 {
     static const struct
@@ -244,8 +247,9 @@ static uint64_t seed_given(void)
     return given != NULL ? strtoull(given, NULL, 10) : 1;
 }
 
-/* Sessions are lost between two parts of a delta, and between the last part and its DELTA: an exchange
- * is done by both ends or by none, and the sum of all models is what steps have made of it. */
+/* Sessions are lost between two fragments of a delta, or between the last fragment and its DELTA.
+ * Both ends or neither end must do an exchange, so that the sum of all models equals the sum of the
+ * local updates. */
 static void the_mean_stands(void **state)
 {
     static const enum run_policy policy[] = {RUN_SYNC, RUN_ASYNC};
@@ -275,8 +279,8 @@ static void the_mean_stands(void **state)
     }
 }
 
-/* Sessions end and are opened again during the last step of a job. Layers that finish then are
- * not sent over new sessions, because the other ends lack the first parts. */
+/* Sessions end and are opened again during the last step of a job. Layers that finish then must not
+ * be sent over new sessions, because the other ends lack the first fragments. */
 static void another_session_begins_anew(void **state)
 {
     enum { RESETS = 80, STEP_US = 4000 * 1000 };

@@ -1,8 +1,8 @@
-/* tests/unit/sim_liars.c -- members whose models are honest, and that lie about all else.
+/* tests/unit/sim_liars.c -- Byzantine members with honest models and false statements about
+ * everything else.
  *
- * Peer i minimises |x - c_i|^2 / 2 (sim_rig.h). Whatever one says of rounds or of the drift, the
- * others do all their rounds and end near each other, and soon.
- */
+ * Peer i minimises |x - c_i|^2 / 2 (sim_rig.h). Whatever such a member says about rounds or the
+ * drift, the others must do all their rounds and soon end near each other. */
 #include "peer/sim/attack.h"
 #include "sim_rig.h"
 
@@ -24,7 +24,8 @@ static void open_with(struct rig *r, uint32_t n, const char *topology, const cha
     rig_run(r, UINT64_MAX);
 }
 
-/* The honest have done every round, and ended with this code; so far apart at most. */
+/* Checks that the honest peers did every round and ended with `code`, after at most `settling`
+ * rounds of the consensus phase and with at most this relative drift. */
 static void honest_ended(const struct rig *r, int code, double drift, uint64_t settling)
 {
     struct consensus c;
@@ -54,7 +55,8 @@ static const struct
     const char *topology;
 } clusters[] = {{2, "ring"}, {3, "ring"}, {4, "ring"}, {8, "ring"}, {16, "torus"}};
 
-/* All edges except those to the Byzantine peer are in lock step, and no peer skips to the end. */
+/* A Byzantine peer claims that it has done all rounds. The edges between the others must stay in
+ * lock step, and no peer may skip to the end. */
 static void false_rounds_move_nobody(void **state)
 {
     (void)state;
@@ -69,8 +71,8 @@ static void false_rounds_move_nobody(void **state)
 
 /* ---- sketches ---- */
 
-/* Missing or false sketches do not prevent the others from finding soon, and correctly, that all
- * models are close. */
+/* A Byzantine peer sends no sketches, or false ones. The others must still find, soon and
+ * correctly, that all models are close. */
 static void false_sketches_hold_up_nobody(void **state)
 {
     static const char *const kinds[] = {"mute-sketch:1", "false-sketch:1", "settled:1"};
@@ -105,8 +107,8 @@ static void count_warnings(void *self, uint32_t peer, const struct node_note *no
     n_warnings += note->level == NOTE_WARNING;
 }
 
-/* Three of four send what does not decode: the run of the fourth ends, and a line is not
- * repeated without bound. */
+/* Three of four peers send messages that do not decode. The run of the fourth must end, and its
+ * warnings must not be repeated without bound. */
 static void most_send_no_numbers(void **state)
 {
     char error[ATTACK_ERROR_MAX];

@@ -1,10 +1,13 @@
-/* tests/unit/sim_long_delta.c -- a delta takes a minute on its link: what is said meanwhile waits behind it,
- * in a queue that holds some messages and no more (peer/uv/session.h), and it is waited for. */
+/* tests/unit/sim_long_delta.c -- deltas that take a minute on their link.
+ *
+ * Messages that are sent meanwhile wait behind the delta, in a queue of limited length
+ * (peer/uv/session.h). The other end must wait for the delta. */
 #include "sim_rig.h"
 
 enum { PEERS = 3, DIM = 60000, ROUNDS = 6, MOST_WORDS = 16 };
 
-static uint32_t n_words[PEERS][PEERS], most_words; /* From one to another, since its last delta. */
+/* Step announcements from one peer to another since its last delta, and the largest such number. */
+static uint32_t n_words[PEERS][PEERS], most_words;
 static uint64_t n_deltas;
 
 static void count(void *self, uint32_t peer, const struct node_event *ev, uint32_t other)
@@ -32,13 +35,14 @@ static void the_queue_stays_short(void **state)
     r.config.watch = count;
     r.config.step_us = 100 * 1000;
     r.config.latency_us = 1000;
-    r.config.bytes_per_s = 2.0 * DIM * sizeof(float) / 60; /* Both edges share the link. */
+    /* The two edges of a peer share its link. */
+    r.config.bytes_per_s = 2.0 * DIM * sizeof(float) / 60;
     r.config.run.rounds = ROUNDS;
     r.config.run.quorum = 0.5;
     rig_run(&r, UINT64_MAX);
     print_message("%.0f s, %llu deltas, at most %u words behind one\n",
                   (double)sim_now_us(r.world) * 1e-6, (unsigned long long)n_deltas, most_words);
-    /* The deltas took long to send. */
+    /* Checks that the deltas took long to send. */
     assert_true((double)sim_now_us(r.world) * 1e-6 > 30.0 * ROUNDS);
     assert_true(n_deltas >= 2 * PEERS * (ROUNDS - 1));
     assert_true(most_words <= MOST_WORDS);

@@ -1,5 +1,5 @@
-/* tests/unit/sim_mixer.c -- averaging of compressed updates through the node:
- * what error feedback is worth, other graphs, faults. */
+/* tests/unit/sim_mixer.c -- --mixer average (averaging of compressed updates) in simulated nodes:
+ * the benefit of error feedback, different graphs, and faults. */
 #include "gossip/mixers/mixer.h"
 #include "sim_rig.h"
 
@@ -14,7 +14,9 @@ static void rig_average(struct rig *r, uint32_t n, const char *topology, const c
     r->config.run.error_feedback = memory;
     r->config.run.rounds = 1500;
     r->config.run.final_drift = 1e-3;
-    r->eta = 0.01f; /* Memory delays by 1 / share of rounds: eta is well under it. */
+    /* Small, because error feedback delays entries by about 1 / share rounds, if the codec sends
+     * this share of all entries. */
+    r->eta = 0.01f;
 }
 
 static void run_until(struct rig *r, int64_t t_us)
@@ -23,8 +25,8 @@ static void run_until(struct rig *r, int64_t t_us)
         ;
 }
 
-/* |mean of the models - mean of the c_i| / |mean of the c_i|, and the largest
- * relative drift while training, as measured after mixing. */
+/* error: |mean of the models - mean of the c_i| / |mean of the c_i|. drift: largest relative drift
+ * in training, measured after mixing. */
 struct mixed
 {
     double error, drift;
@@ -72,7 +74,7 @@ static void test_other_graphs(void **state)
     assert_true(ring.error <= 0.05 && torus.error <= 1e-3);
 }
 
-/* How many peers have moved their model towards others': only that has a gamma. */
+/* Returns how many peers have moved their model towards others. Only such a peer has a gamma. */
 static uint32_t n_corrected(const struct rig *r)
 {
     uint32_t count = 0;
@@ -84,9 +86,9 @@ static uint32_t n_corrected(const struct rig *r)
     return count;
 }
 
-/* Models that are equal only have to be found so; others are moved together, and
- * where they are apart for certain that does not wait for a figure. The last target
- * is under what rounding leaves, so that equal models are over it. */
+/* If the models are equal already, the consensus phase only has to find that out. Otherwise it
+ * moves them together, and if they are certainly apart, it does not wait for an estimate first. The
+ * target of the last row is below rounding errors, so that even equal models are over it. */
 static void test_last_phase(void **state)
 {
     static const struct
@@ -94,7 +96,7 @@ static void test_last_phase(void **state)
         const char *topology;
         double final_drift;
         uint32_t corrected;
-        uint64_t most; /* Rounds of the consensus phase. */
+        uint64_t most; /* Most rounds of the consensus phase. UINT64_MAX: any number. */
     } table[] = {
         {"complete", 1e-3, 0, 12}, {"ring", 1e-3, 8, 54}, {"complete", 1e-9, 8, UINT64_MAX}};
     (void)state;
@@ -114,9 +116,9 @@ static void test_last_phase(void **state)
     }
 }
 
-/* Now and then a session is cut, and with it one edge falls out of step. What it
- * has not been told parts two models, maybe after a window has measured them; and
- * who then begins to move models together is of use only where the others do, too. */
+/* Rarely a session is cut, and one edge misses a delta. The models of its two ends then differ,
+ * perhaps after a window has measured the drift. Either all peers or none must begin to move models
+ * together, because one peer alone cannot. */
 static void test_last_phase_with_cuts(void **state)
 {
     uint32_t n_equal = 0, n_apart = 0;
@@ -144,7 +146,7 @@ static void test_last_phase_with_cuts(void **state)
     assert_true(n_equal >= 10 && n_apart >= 5 && n_equal + n_apart == 40);
 }
 
-/* Deltas are lost with their sessions all the time. */
+/* Deltas are lost with their sessions during the whole run. */
 static void test_cut_sessions(void **state)
 {
     (void)state;
@@ -165,7 +167,7 @@ static void test_cut_sessions(void **state)
     }
 }
 
-/* One dies, and comes back with its memory lost and its replicas at x0. */
+/* A peer dies and returns. Its error feedback is lost, and its replicas are the initial model. */
 static void test_death_and_return(void **state)
 {
     (void)state;
@@ -177,7 +179,8 @@ static void test_death_and_return(void **state)
         rig_open(&r);
         run_until(&r, 10 * SECOND);
         sim_kill(r.world, 2);
-        run_until(&r, (k == 0 ? 11 : 25) * SECOND); /* Taken for dead, or not. */
+        /* The peer was taken for dead only in the second case. */
+        run_until(&r, (k == 0 ? 11 : 25) * SECOND);
         assert_int_equal(sim_restart(r.world, 2), 0);
         rig_run(&r, UINT64_MAX);
         rig_ended_well(&r, 1e-3);
@@ -188,7 +191,7 @@ static void test_death_and_return(void **state)
     }
 }
 
-/* A single peer: plain SGD, with the bits that CHOCO gives for one peer. */
+/* A single peer must do plain SGD, with the same bits as with CHOCO. */
 static void test_one_peer(void **state)
 {
     struct rig r[2];

@@ -1,12 +1,11 @@
-/* tests/unit/sim_nomem.c -- the n-th allocation of a node fails, for every n: nothing crashes or
- * leaks, nobody hangs, and who ends says why.
+/* tests/unit/sim_nomem.c -- makes the n-th allocation of a node fail, for every n. No node may
+ * crash, leak or hang, and a node that ends must say why.
  *
- * The linker leads the allocator's calls, and those of the node's functions, here (--wrap,
- * tests/CMakeLists.txt). What the simulator itself allocates does not fail.
+ * The linker redirects the calls of the allocator and of the node's functions to this file (--wrap,
+ * tests/CMakeLists.txt). Allocations of the simulator itself do not fail.
  *
- * The cluster meets, trains, writes checkpoints, is killed and goes on from them; one that the
- * checkpoint of a beat was not stored at joins by a model. NOMEM_STEP=N takes every N-th only.
- */
+ * The cluster forms, trains, writes checkpoints, is killed and resumes from them. A peer that lacks
+ * the last checkpoint joins by fetching a model. NOMEM_STEP=N tests only every N-th allocation. */
 #include "peer/run/exit.h"
 #include "peer/sim/faults.h"
 #include "sim_rig.h"
@@ -25,11 +24,11 @@ enum { ALLOC_STEP = 1 };
 
 /* ---- the allocator ---- */
 
-static bool inside;           /* A node runs. */
+static bool inside;           /* True while code of a node runs. */
 static size_t n_calls;        /* Number of allocations by nodes since the run began. */
 static size_t failing;        /* Number of the allocation that fails. 0: none. */
-static size_t failing_behind; /* Number of further allocations that fail. */
-static long live;             /* Blocks that are held. */
+static size_t failing_behind; /* Number of further allocations after `failing` that fail. */
+static long live;             /* Number of blocks that are allocated now. */
 
 void *__real_malloc(size_t n);
 void *__real_calloc(size_t n, size_t size);
@@ -117,7 +116,7 @@ void __wrap_node_work(struct node *n, int64_t (*clock_us)(void))
 
 /* ---- the run ---- */
 
-static uint32_t n_errors; /* Notes of level ERROR. */
+static uint32_t n_errors; /* Number of error messages. */
 
 static void listen(void *self, uint32_t peer, const struct node_note *note)
 {
@@ -156,8 +155,8 @@ static int power_cut(struct rig *r)
     return err;
 }
 
-/* If a peer has ended without memory before the run began, the others wait for --min-peers
- * members, as they should. */
+/* Checks a peer that has not ended. It may only wait for --min-peers members, because another peer
+ * ended without memory before the run began. */
 static void check_waits(const struct rig *r, uint32_t peer)
 {
     if (rig_progress(r, peer).phase != NODE_JOINING || n_errors == 0)
@@ -165,7 +164,7 @@ static void check_waits(const struct rig *r, uint32_t peer)
                  (int)rig_progress(r, peer).phase);
 }
 
-/* Returns true if all peers ended well. */
+/* Simulates the run once. Returns whether all peers ended with code 0. */
 static bool once(const char *compress, uint32_t mixer, enum run_policy policy)
 {
     struct rig r;
@@ -230,7 +229,7 @@ static void each(const char *compress, uint32_t mixer, enum run_policy policy, s
     failing = 0;
     print_message("%s: %zu of %zu allocations, %zu runs ended well all the same\n", compress,
                   n_runs, all, n_well);
-    assert_true(n_well < n_runs); /* Some failures had an effect. */
+    assert_true(n_well < n_runs); /* Some failures must have had an effect. */
 }
 
 static void test_one_fails(void **state)

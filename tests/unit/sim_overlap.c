@@ -1,6 +1,8 @@
-/* tests/unit/sim_overlap.c -- --overlap 1: an exchange goes on during local steps. How long rounds
- * take, what it costs in drift, and that the mean stands; that it is delayed mixing number for number is
- * in sim_choco.c, that a run goes on after a restart in sim_resume.c. */
+/* tests/unit/sim_overlap.c -- --overlap 1: deltas are exchanged during the local steps.
+ *
+ * Tests how long rounds take, how much the drift grows, and that the mean is kept. sim_choco.c
+ * tests that the result is delayed mixing, and sim_resume.c that a run continues after a
+ * restart. */
 #include "peer/node/inspect.h"
 #include "sim_rig.h"
 
@@ -14,7 +16,7 @@ static uint64_t seed_given(void)
 
 enum { STEP_US = 1000, ROUNDS = 200 };
 
-/* The virtual time of a round of training, in units of a local step. */
+/* Returns the simulated time of a training round, in units of a local step. */
 static double round_steps(uint32_t overlap, uint32_t local_steps, int64_t latency_us,
                           double bytes_per_s, bool sessions)
 {
@@ -31,7 +33,7 @@ static double round_steps(uint32_t overlap, uint32_t local_steps, int64_t latenc
     r.config.run.quorum = 0.5;
     rig_open(&r);
     int64_t begun_us = 0;
-    uint64_t begun = 10, n; /* Rounds before that are of the start. */
+    uint64_t begun = 10, n; /* Earlier rounds belong to the start of the run. */
     do {
         if (!sim_step(r.world))
             fail_msg("the run ended before round %d", ROUNDS);
@@ -44,15 +46,16 @@ static double round_steps(uint32_t overlap, uint32_t local_steps, int64_t latenc
     return us / STEP_US;
 }
 
-/* A round takes as long as the longer of the two, and where the simulator counts it (with sessions) a
- * quarter of a step for what comes before the steps; without overlap as long as both. */
+/* With overlap, a round takes as long as its local steps or the transfer of its delta, whichever is
+ * longer. With sessions the simulator adds a quarter of a step before the local steps. Without
+ * overlap, a round takes as long as both together. */
 static void rounds_take_the_longer(void **state)
 {
     static const struct
     {
         uint32_t steps;
         int64_t latency_us;
-        double bytes_per_s, way; /* Time of a delta, in local steps. */
+        double bytes_per_s, way; /* way: transfer time of a delta, in units of a local step. */
         bool sessions;
     } rows[] = {{10, 4000, 0, 4, false},  {10, 4000, 0, 4, true},     {1, 4000, 0, 4, false},
                 {4, 12000, 0, 12, true},  {10, 0, 400e3, 5.49, true}, {2, 0, 400e3, 5.49, false},
@@ -79,7 +82,7 @@ enum { PEERS = 16, DIM = 96, DRIFT_ROUNDS = 400 };
 
 static float velocity[PEERS][DIM];
 
-/* Momentum 0.9, and noise of its own in each step. */
+/* Makes steps with momentum 0.9 and with different noise in each step. */
 static void momentum_steps(void *self, float *x, uint64_t round, uint32_t n_steps,
                            struct trainer_report *report)
 {
@@ -106,7 +109,8 @@ static int momentum_trainer(void *self, uint32_t peer, const struct run *run, st
     return err;
 }
 
-/* Mean squared distance to the mean over the second half of a run, before local steps. */
+/* Returns the mean squared distance of the models from their mean, before local steps and over the
+ * second half of a run. */
 static double drift2(const char *compress, uint32_t local_steps, uint32_t overlap)
 {
     struct rig r;
@@ -131,7 +135,8 @@ static double drift2(const char *compress, uint32_t local_steps, uint32_t overla
     return sum / (DRIFT_ROUNDS - DRIFT_ROUNDS / 2) / PEERS;
 }
 
-/* Models are a little farther apart, in each code, and gamma auto finds its value. */
+/* With overlap, models may be only a little farther apart with each codec, and gamma auto must
+ * still find a value. */
 static void drift_is_a_little_larger(void **state)
 {
     static const char *const codec[] = {"none", "qsgd:4", "sign", "topk:0.1"};
@@ -150,9 +155,9 @@ static void drift_is_a_little_larger(void **state)
 
 /* ---- the mean ---- */
 
-/* Where sessions are lost with their deltas an exchange is done by both ends or by none: the sum of
- * all models is what steps have made of it. Nor does a round wait for a word that is only said
- * again. */
+/* Sessions are lost with their deltas. Both ends or neither end must do an exchange, so that the
+ * sum of all models equals the sum of the local updates. A round must not wait for an announcement
+ * to be repeated. */
 static void the_mean_stands(void **state)
 {
     struct rig r;
@@ -167,7 +172,8 @@ static void the_mean_stands(void **state)
     r.config.run.overlap = 1;
     r.config.run.local_steps = 3;
     r.config.step_us = 10 * 1000;
-    r.config.latency_us = 40 * 1000; /* More than the steps take: some are given up. */
+    /* Longer than the steps take, so that some exchanges are given up. */
+    r.config.latency_us = 40 * 1000;
     r.config.cut_rate = 0.2;
     rig_open(&r);
     while (rig_progress(&r, 0).round < 450 && sim_step(r.world))
@@ -190,7 +196,8 @@ static void the_mean_stands(void **state)
     print_message("SEED=%llu: %llu exchanges in %.1f s; the sum of the models is off by %.2g\n",
                   (unsigned long long)r.config.seed, (unsigned long long)exchanges, seconds, worst);
     assert_true(worst <= 1e-3);
-    assert_true(seconds <= 29); /* The time is 25 s; repeated messages take 7 s more. */
+    /* Expected are 25 s. Waiting for repeated announcements would add 7 s. */
+    assert_true(seconds <= 29);
     rig_close(&r);
 }
 
@@ -200,7 +207,7 @@ enum { SAMPLES = 5 };
 
 static uint64_t n_evaluated, n_held_up;
 
-/* The deltas of the round are out: neighbours wait for nothing more. */
+/* Counts evaluations, and those in a job that commits an exchange, for which neighbours wait. */
 static void evaluate(void *self, const float *x, uint64_t most, struct trainer_report *report)
 {
     struct rig_peer *p = self;
@@ -219,7 +226,7 @@ static int evaluating_trainer(void *self, uint32_t peer, const struct run *run, 
     return err;
 }
 
-/* An evaluation is done once, and holds no delta up. */
+/* An evaluation must be made once. With overlap it must not delay a delta. */
 static void evaluations_come_later(void **state)
 {
     (void)state;
@@ -240,7 +247,7 @@ static void evaluations_come_later(void **state)
     }
 }
 
-/* The number of bytes is the same: deltas need no further messages. */
+/* With overlap the number of bytes must stay the same, because deltas need no further messages. */
 static void nothing_more_is_sent(void **state)
 {
     uint64_t bytes[2] = {0, 0};

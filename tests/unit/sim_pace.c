@@ -1,5 +1,7 @@
-/* tests/unit/sim_pace.c -- one peer is five times slower than the others: stale synchronous rounds
- * bound how far they part, and with --local-steps auto it does not set the pace. */
+/* tests/unit/sim_pace.c -- one peer is five times slower than the others.
+ *
+ * Stale synchronous rounds must bound the distance of neighbours in rounds. With --local-steps auto
+ * the slow peer must not set the pace. */
 #include "tests/unit/sim_rig.h"
 
 enum { PEERS = 8, SLOW = PEERS - 1, ROUNDS = 300 };
@@ -14,7 +16,7 @@ static void straggling(struct rig *r, enum run_policy policy, uint32_t local_ste
     rig_open(r);
 }
 
-/* How far are the first's neighbours apart at most, while it trains? */
+/* Runs to the end. Returns the largest difference between the rounds of two neighbours. */
 static uint64_t farthest(struct rig *r)
 {
     uint64_t most = 0;
@@ -57,7 +59,7 @@ static double seconds(uint32_t local_steps, uint64_t steps[PEERS])
     return s;
 }
 
-/* Each peer makes as many steps as it can: no peer waits for the slow one, which makes a fifth
+/* Each peer makes as many steps as it can. No peer may wait for the slow one, which makes a fifth
  * of the steps of the others. */
 static void test_steps_by_speed(void **state)
 {

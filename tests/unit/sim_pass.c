@@ -1,5 +1,7 @@
-/* tests/unit/sim_pass.c -- the consensus phase on a graph of its own: with base:K one clean pass ends it,
- * for all alike; a pass that is not clean ends nothing. */
+/* tests/unit/sim_pass.c -- a consensus phase with a graph of its own.
+ *
+ * With base:K, one exact averaging pass ends the phase for all peers. A pass that is not exact ends
+ * nothing. */
 #include "sim_rig.h"
 
 #include "peer/node/state.h"
@@ -7,14 +9,15 @@
 
 enum { SECOND = 1000 * 1000, SEEDS = 60 };
 
-/* SEED= replays one. */
+/* Returns the nth seed. The environment variable SEED replaces it. */
 static uint64_t seed_of(uint64_t nth)
 {
     const char *given = getenv("SEED");
     return given != NULL ? strtoull(given, NULL, 10) : nth;
 }
 
-/* Models jump apart in round 0; three rounds later the consensus phase begins. */
+/* Prepares a run whose models jump apart in round 0. The consensus phase begins three rounds
+ * later. */
 static void open_rig(struct rig *r, uint32_t n, const char *topology, const char *last)
 {
     rig_init(r, n, 200, topology, "none", 0);
@@ -35,7 +38,8 @@ static uint32_t rounds_of_pass(const char *spec, uint32_t n)
     return rounds;
 }
 
-/* The farthest model of those that live from their mean, over its length. */
+/* Returns the largest distance of a live peer's model from the mean of the live models, divided by
+ * the length of the mean. */
 static double farthest(const struct rig *r)
 {
     uint32_t n = 0;
@@ -57,8 +61,8 @@ static double farthest(const struct rig *r)
     return worst;
 }
 
-/* No peer reports less than its real distance. (Figures from sketches may differ by some
- * roundings.) */
+/* Checks that no peer reports a bound below the largest real distance. Figures from sketches may
+ * differ by some roundings. */
 static void bounds_hold(const struct rig *r)
 {
     const double roundings = 5e-7;
@@ -76,9 +80,8 @@ static void bounds_hold(const struct rig *r)
     }
 }
 
-/* Returns whether all peers began with their own models. A peer that joined late has the model
- * of its neighbours, so that the mean does not contain its own. If an end of an edge distrusts
- * the other, a refused model counts at that end only. */
+/* Returns whether the models still have the mean of the c_i. They may not if a peer joined late
+ * with the model of its neighbours, skipped a round, or distrusted a neighbour. */
 static bool all_began(const struct rig *r)
 {
     bool all = true;
@@ -90,8 +93,8 @@ static bool all_began(const struct rig *r)
     return all;
 }
 
-/* A peer whose averaging pass was complete holds the mean of the models at the start of the
- * pass, whatever happened to the passes of others. */
+/* Runs to the end and checks every averaging pass. A peer whose pass was exact must hold the mean
+ * of the models at the start of the pass, whatever happened to the passes of others. */
 static void run_looking_at_passes(struct rig *r)
 {
     uint64_t seen[16] = {0}, n_clean = 0;
@@ -124,7 +127,8 @@ static void run_looking_at_passes(struct rig *r)
 
 /* ---- without faults ---- */
 
-/* A round of what was under way, the pass, the words: at most as many hops as it has rounds. */
+/* Checks the number of rounds of the consensus phase: one for exchanges under way, the rounds of a
+ * pass, and at most as many again until all peers know that the pass was exact. */
 static void ends_after_a_pass(struct rig *r, const char *last)
 {
     uint32_t n = r->config.n_peers, pass = rounds_of_pass(last, n), most = 0;
@@ -166,7 +170,7 @@ static void test_one_pass(void **state)
     one_pass(11, "star", "base:2");
 }
 
-/* With another pass, or the same, while training. */
+/* Training already makes averaging passes, with another graph or with the same. */
 static void test_passes_all_along(void **state)
 {
     (void)state;
@@ -174,7 +178,8 @@ static void test_passes_all_along(void **state)
     one_pass(11, "base:1", "base:1");
 }
 
-/* The deltas of training were lossy and were sent before the local steps. */
+/* The deltas of training are lossy or are sent before the local steps. The consensus phase must
+ * still end after one pass. */
 static void test_training_of_any_kind(void **state)
 {
     static const char *const codec[] = {"topk:0.05", "sign", RUN_AUTO};
@@ -194,7 +199,7 @@ static void test_training_of_any_kind(void **state)
         }
 }
 
-/* Some come to the consensus phase long after others: those wait for their edges. */
+/* Slow peers come to the consensus phase long after the others, which must wait for their edges. */
 static void test_late_and_slow(void **state)
 {
     (void)state;
@@ -212,7 +217,7 @@ static void test_late_and_slow(void **state)
     }
 }
 
-/* A graph with fixed edges may be that of the consensus phase, too. */
+/* The consensus phase may also have another graph with fixed edges. */
 static void test_another_graph(void **state)
 {
     static const char *const last[] = {"complete", "exponential", "ring"};
@@ -236,7 +241,7 @@ static void run_to_settled(struct rig *r, uint32_t peer, uint64_t rounds)
         ;
 }
 
-/* A peer dies in the middle of a pass. The others make a pass of their own. */
+/* A peer dies in the middle of a pass. The others must make another pass without it. */
 static void test_a_death(void **state)
 {
     (void)state;
@@ -261,7 +266,8 @@ static void test_a_death(void **state)
     }
 }
 
-/* Up to three deltas of ten are lost with their sessions, on clusters of any size and pace. */
+/* Up to 30 % of the deltas are lost with their sessions, in clusters of different sizes and
+ * speeds. */
 static void test_cuts(void **state)
 {
     static const char *const last[] = {"base:1", "base:1", "base:2", "base:3"};
@@ -291,8 +297,8 @@ static void test_cuts(void **state)
     }
 }
 
-/* Two peers of a pair cannot meet for longer than any peer waits: no peer takes this pass for
- * complete. (The two may take each other for dead; then the mean may change.) */
+/* The path between the two peers of a pair is cut for longer than any peer waits. No peer may take
+ * this pass for exact. The two peers may take each other for dead, and then the mean may change. */
 static void test_a_path_is_cut(void **state)
 {
     (void)state;
@@ -323,7 +329,8 @@ static void test_a_path_is_cut(void **state)
     }
 }
 
-/* All are killed while they train, and go on from their checkpoints: with the same bits. */
+/* All peers are killed in training and resume from their checkpoints. Their final models must equal
+ * the models of an undisturbed run bit for bit. */
 static void test_a_restart(void **state)
 {
     struct rig r[2];

@@ -1,5 +1,5 @@
-/* tests/unit/sim_post_local.c -- local SGD and post-local SGD through the node, on logistic regression: the
- * textbook's models in every round, whatever mixes. */
+/* tests/unit/sim_post_local.c -- local SGD and post-local SGD in simulated nodes, on logistic
+ * regression. Models must equal the textbook's in every round, with every mixer. */
 #include "gossip/mixers/mixer.h"
 #include "sim_rig.h"
 
@@ -14,13 +14,13 @@ static double entry(uint32_t i, size_t row, size_t k)
     return 2 * (double)rng_unit_at(rng_key(i, RNG_TEST, 41, row), k) - 1;
 }
 
-/* Peers of odd numbers have the opposite labels: they pull apart. */
+/* Peers with odd numbers have the opposite labels, so that models are pulled apart. */
 static double label(uint32_t i, size_t row)
 {
     return (entry(i, row, 0) + 0.5 * entry(i, row, 1) > 0) == (i % 2 == 0) ? 1 : -1;
 }
 
-/* x -= rate * gradient of log(1 + exp(-y a.x)) of one row, the step's. */
+/* Makes one SGD step: x -= rate * gradient of log(1 + exp(-y a.x)) for the row of this step. */
 static void logistic_step(uint32_t i, uint64_t step, double x[DIM])
 {
     size_t row = (size_t)(step % ROWS);
@@ -31,9 +31,9 @@ static void logistic_step(uint32_t i, uint64_t step, double x[DIM])
         x[k] += rate * y / (1 + exp(y * z)) * entry(i, row, k);
 }
 
-static float seen[ROUNDS][PEERS][DIM]; /* Models as steps begin. */
+static float seen[ROUNDS][PEERS][DIM]; /* Models before the local steps of each round. */
 static uint32_t asked[ROUNDS][PEERS];  /* Number of local steps requested in each round. */
-static uint64_t done[PEERS];           /* Steps of this peer so far. */
+static uint64_t done[PEERS];           /* Number of steps that each peer has done. */
 
 static void steps(void *self, float *x, uint64_t round, uint32_t n_steps,
                   struct trainer_report *report)
@@ -63,7 +63,7 @@ static int make_trainer(void *self, uint32_t peer, const struct run *run, struct
 
 /* ---- against the textbook ---- */
 
-/* w_ij of Metropolis and Hastings; of all peers 1/n. */
+/* Computes the mixing weights w_ij: Metropolis-Hastings, or 1/n of all peers with allreduce. */
 static void weights(const char *mixer, const char *topology, double w[PEERS][PEERS])
 {
     struct graph g;
@@ -79,7 +79,8 @@ static void weights(const char *mixer, const char *topology, double w[PEERS][PEE
     graph_close(&g);
 }
 
-/* Stich 2019, with one step a round at first (Lin, Stich, Patel, Jaggi 2020). */
+/* Compares a run with local SGD (Stich 2019). Before round `begins`, a round has one step
+ * (post-local SGD: Lin, Stich, Patel, Jaggi 2020). */
 static void as_naive(const char *mixer, const char *topology, uint32_t n_steps, uint64_t begins)
 {
     struct rig r;
@@ -121,7 +122,7 @@ static void as_naive(const char *mixer, const char *topology, uint32_t n_steps, 
                 for (uint32_t j = 0; j < PEERS; j++)
                     x[i][k] += w[i][j] * (made[j][k] - made[i][k]);
     }
-    /* The local steps of the peers differ. */
+    /* Models differ while they train, except with allreduce. */
     assert_true((apart > 0.05) == (strcmp(mixer, "allreduce") != 0));
     for (uint32_t i = 0; i < PEERS; i++)
         assert_int_equal(rig_progress(&r, i).steps_done, n);
@@ -138,7 +139,7 @@ static void test_textbook(void **state)
     as_naive("choco", "star", 2 * STEPS, 1);
 }
 
-/* With --overlap 1 the same rounds have as many steps. */
+/* --overlap 1 must not change the number of steps of each round. */
 static void test_overlap(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* tests/unit/sim_quasi_global.c -- quasi-global momentum through the node: the textbook's distances in
- * every round, whatever mixes; and peers that are cut off, die and come back. */
+/* tests/unit/sim_quasi_global.c -- quasi-global momentum in simulated nodes: the textbook's
+ * distances in every round, with different mixers; and lost sessions, a death and a return. */
 #include "gossip/mixers/mixer.h"
 #include "nn/train/quasi_global.h"
 #include "sim_rig.h"
@@ -84,7 +84,8 @@ static void naive_begin(struct naive *v, const char *topology)
     graph_close(&g);
 }
 
-/* Lin et al. 2021: steps, exchange, and then the buffer learns what has come of both. */
+/* Makes one round of Lin et al. 2021: local steps, exchange, and then an update of the momentum
+ * buffer by the change that both have made. */
 static void naive_round(struct naive *v, const struct rig *r, uint32_t n_steps)
 {
     static double begin[PEERS][DIM], made[PEERS][DIM];
@@ -128,7 +129,8 @@ static void as_naive(const char *mixer, const char *topology, uint32_t n_steps)
                      n_steps, (int)t, r.error2[t], want);
         naive_round(&v, &r, n_steps);
     }
-    assert_true(r.error2[ROUNDS - 1] > 1e-4); /* Peers pull apart all the time. */
+    /* The optima of the peers differ, so models stay apart. */
+    assert_true(r.error2[ROUNDS - 1] > 1e-4);
     close_global(&r);
 }
 
@@ -143,8 +145,8 @@ static void test_textbook(void **state)
 
 /* ---- faults ---- */
 
-/* Exchanges fail, and one dies and comes back without what it remembered: all agree in the end, where
- * the mean of the bowls is lowest. */
+/* Deltas are lost, and a peer dies and returns without its momentum. All must agree in the end,
+ * near the minimum of the mean of the losses. */
 static void test_death_and_return(void **state)
 {
     (void)state;

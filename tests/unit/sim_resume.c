@@ -1,4 +1,4 @@
-/* tests/unit/sim_resume.c -- every process of a run is killed and started again: the run ends with
+/* tests/unit/sim_resume.c -- every process of a run is killed and restarted. The run must end with
  * the same models, bit for bit, as one that was never interrupted. */
 #include "gossip/mixers/mixer.h"
 #include "nn/math/state.h"
@@ -20,7 +20,7 @@ struct plan
     const char *topology, *compress;
     uint32_t n, mixer;
     bool statistics, sessions;
-    double pull; /* With --byzantine 1. */
+    double pull; /* Value of --max-pull. Above 0, --byzantine is 1. */
     uint32_t overlap;
 };
 
@@ -120,7 +120,8 @@ static void rig_plan(struct rig *r, const struct plan *p, uint64_t rounds)
     rig_open(r);
 }
 
-/* All die within a moment, as on a power cut, and come back one by one. */
+/* Kills all peers, up to 20 ms one after the other, as in a power failure. Restarts each peer
+ * within 4 s. */
 static void kill_all(struct rig *r, struct rng *rng)
 {
     int64_t back[16], now = sim_now_us(r->world);
@@ -187,7 +188,8 @@ static void test_all_are_killed(void **state)
 
 /* ---- all peers are asked to stop ---- */
 
-/* Asks all peers to stop, each a moment after the one before, as Ctrl-C of `local` does. */
+/* Asks all peers to stop, up to 20 ms one after the other, as Ctrl-C of `local` does. All must
+ * store a checkpoint of the same step. Then restarts them. */
 static void ask_all(struct rig *r, struct rng *rng, uint64_t seed)
 {
     int64_t now = sim_now_us(r->world);
@@ -211,7 +213,8 @@ static void ask_all(struct rig *r, struct rng *rng, uint64_t seed)
         assert_int_equal(sim_restart(r->world, i), 0);
 }
 
-/* Nothing is lost, and the run continues as if it had not been stopped. */
+/* All peers are asked to stop and are restarted, twice. Nothing may be lost, and the final models
+ * must equal the models of an undisturbed run. */
 static void test_all_are_told_to_end(void **state)
 {
     const char *given = getenv("SEED");
@@ -237,8 +240,9 @@ static void test_all_are_told_to_end(void **state)
     }
 }
 
-/* Some peers have continued from their checkpoints, and others wait to, when all are asked to
- * stop. A peer that has trained a little without the others writes no checkpoint of that. */
+/* All peers are asked to stop when some have resumed from their checkpoints and others still
+ * wait to do so. A peer that has trained a little without the others must write no checkpoint of
+ * that. */
 static void told_while_coming_back(const struct plan *p, uint64_t seed)
 {
     struct rng rng = rng_stream(rng_key(seed, RNG_TEST, p->n, 23));
@@ -284,7 +288,8 @@ static void test_told_to_end_while_coming_back(void **state)
         }
 }
 
-/* A peer that cannot finish a round, because a neighbour is silent, stops all the same. */
+/* A peer is asked to stop, but cannot finish its round, because a neighbour is silent. It must stop
+ * all the same. */
 static void test_one_is_told_to_end(void **state)
 {
     struct rig r;
@@ -298,14 +303,14 @@ static void test_one_is_told_to_end(void **state)
     run_until(&r, 3 * SECOND + GRACEFUL_STOP_US + SECOND / 2);
     assert_true(sim_ended(r.world, 1, &code));
     assert_int_equal(code, 0);
-    sim_stop(r.world, 2, false); /* A job of it has to end. */
+    sim_stop(r.world, 2, false); /* Lets the job of the stopped peer end. */
     run_until(&r, 8 * SECOND);
     rig_close(&r);
 }
 
 /* ---- checkpoints with false contents and correct hashes ---- */
 
-/* Starts peer 1 from a checkpoint in which these bytes were changed. */
+/* Restarts peer 1 from a checkpoint in which bytes were changed. `what` describes the change. */
 static void bring_up(struct rig *r, const char *what)
 {
     int code = 0;
@@ -322,7 +327,8 @@ static struct state *newest(struct rig *r)
     return &r->world->peers[1].checkpoints.slot[0].state;
 }
 
-/* A delta that does not decode, as its sender may have written it, is refused. */
+/* A checkpoint contains a delta that does not decode, as its sender may have written it. The peer
+ * must refuse the checkpoint. */
 static void test_a_delta_that_does_not_decode(void **state)
 {
     struct rig r;
@@ -345,7 +351,8 @@ static void test_a_delta_that_does_not_decode(void **state)
     rig_close(&r);
 }
 
-/* Any byte may be changed: the peer continues or reports the error, and the others continue. */
+/* Any byte of a checkpoint is changed. The peer must continue or report the error, and the others
+ * must continue. */
 static void test_any_byte_may_be_another(void **state)
 {
     const char *given = getenv("SEED");

@@ -1,13 +1,12 @@
-/* tests/unit/sim_rig.h -- a simulated cluster whose trainer is a quadratic.
+/* tests/unit/sim_rig.h -- a simulated cluster whose model is a quadratic.
  *
- * Peer i minimises |x - c_i|^2 / 2 by gradient steps of size eta, c_i standard
- * normal; x starts at 0. With eta = 0 it instead jumps to c_i in round 0 and
- * never moves again: pure consensus. Every state after t mixes is recorded, so
- * that a test sees the exact error of each round.
+ * Peer i minimises |x - c_i|^2 / 2 by gradient steps of size eta. c_i is standard normal, and x
+ * starts at 0. With eta = 0, x instead jumps to c_i in round 0 and local steps never move it again,
+ * so that the run is pure consensus. The state after each round's mix is recorded, so that a test
+ * can compute the exact error of each round.
  *
- * Behind x there may be statistics: means and variances of noise of any size,
- * running averages that each step moves, as those of batch norms.
- */
+ * The model may also have statistics: means and variances of noise, which local steps keep as
+ * running averages, as in batch normalisation. */
 #ifndef TESTS_UNIT_SIM_RIG_H
 #define TESTS_UNIT_SIM_RIG_H
 
@@ -39,24 +38,25 @@ struct rig
 {
     struct sim_config config;
     size_t dim;
-    float eta, noise;    /* A step's standard deviation a coordinate. eta < 0
-                        * leads away from c_i. */
-    uint64_t quiet_from; /* From this round on noise is a hundredth; 0: never. */
+    /* eta: step size. A negative one leads away from c_i. noise: standard deviation of the gradient
+     * noise in each coordinate. */
+    float eta, noise;
+    uint64_t quiet_from; /* From this round on, noise is a hundredth of `noise`. 0: never. */
     size_t n_means, n_variances;
-    float scale;   /* How large the statistics are. */
-    float lowest;  /* The least variance that a step has found. */
-    double *moved; /* Sum over peers of what steps did to each float, or NULL. */
+    float scale;   /* Scale of the noise from which statistics are made. */
+    float lowest;  /* Smallest variance that a local step has found in its model. */
+    double *moved; /* Sum over all peers of the local updates of each float. NULL: not recorded. */
     struct rig_peer *peers;
     struct segment segment[3];
     float *c;     /* n x dim */
-    float *state; /* RIG_WINDOW x n x dim: after round t's mix. */
+    float *state; /* RIG_WINDOW x n x dim: models of the last rounds, before local steps. */
     uint32_t count[RIG_WINDOW];
-    double *estimate;  /* Xi as peer 0 estimates it, by round. */
-    double *error2;    /* Sum over peers of |x_i - mean|^2, by round. */
-    uint64_t n_errors; /* Rounds known. */
+    double *estimate;  /* Consensus distance of each round, as peer 0 estimates it. */
+    double *error2;    /* Exact sum over peers of |x_i - mean|^2, for each round. */
+    uint64_t n_errors; /* Number of rounds in error2. */
     struct sim_world *world;
-    bool quiet;      /* Errors are part of the test. */
-    bool loud, lost; /* lost: peer `dead` does not count any more. */
+    bool quiet;      /* Errors are part of the test and not printed. */
+    bool loud, lost; /* loud: all notes are printed. lost: peer `dead` no longer counts. */
     uint32_t dead;
 };
 
@@ -65,7 +65,7 @@ static inline size_t rig_floats(const struct rig *r)
     return r->dim + r->n_means + r->n_variances;
 }
 
-/* Variances begin at 1. */
+/* Sets the initial model: variances are 1, all other floats 0. */
 static inline void rig_init_model(void *self, float *x)
 {
     const struct rig *r = ((struct rig_peer *)self)->rig;
@@ -74,7 +74,7 @@ static inline void rig_init_model(void *self, float *x)
         x[k] = 1;
 }
 
-/* Sum over peers of |x_i - mean|^2 for n vectors laid end to end. */
+/* Returns the sum over peers of |x_i - mean|^2 for n vectors that are stored end to end. */
 static inline double rig_error2(const float *x, uint32_t n, size_t dim)
 {
     double sum = 0;
@@ -98,7 +98,7 @@ static inline void rig_record(struct rig *r, uint32_t peer, const float *x, uint
     if (++r->count[slot] < n - r->lost)
         return;
     r->count[slot] = 0;
-    if (r->lost) { /* Close the gap: the order does not matter. */
+    if (r->lost) { /* Moves the last model into the gap. The order does not matter. */
         memmove(at + r->dead * r->dim, at + (n - 1) * r->dim, r->dim * sizeof *x);
         n--;
     }
@@ -106,7 +106,7 @@ static inline void rig_record(struct rig *r, uint32_t peer, const float *x, uint
     r->n_errors = round + 1;
 }
 
-/* Near enough to a normal deviate: the sum of four uniform ones. */
+/* Returns an almost normal deviate: a scaled sum of four uniform deviates. */
 static inline float rig_gauss(const struct rig_peer *p, uint64_t round, size_t k)
 {
     uint64_t key = rng_key(round, RNG_TEST, p->index, 3);
@@ -116,7 +116,8 @@ static inline float rig_gauss(const struct rig_peer *p, uint64_t round, size_t k
     return sum * 1.7320508f;
 }
 
-/* A tenth of the way to what this batch has: each peer's of another size. */
+/* Moves each statistic a tenth of the way to the statistic of this batch. The scale differs by
+ * peer. */
 static inline void rig_statistics(const struct rig_peer *p, float *x, uint64_t round)
 {
     struct rig *r = p->rig;
@@ -199,7 +200,7 @@ static inline void rig_note(void *self, uint32_t peer, const struct node_note *n
                 note->text);
 }
 
-/* Defaults that a test then changes; the specs are canonicalised. */
+/* Sets defaults, which a test may change before rig_open(). */
 static inline void rig_init(struct rig *r, uint32_t n, size_t dim, const char *topology,
                             const char *compress, double gamma)
 {
@@ -244,7 +245,7 @@ static inline void rig_init(struct rig *r, uint32_t n, size_t dim, const char *t
         r->c[k] = (float)rng_normal(&rng);
 }
 
-/* A model with statistics: before it is opened. */
+/* Adds statistics to the model. Call it before rig_open(). */
 static inline void rig_with_statistics(struct rig *r, size_t n_means, size_t n_variances,
                                        float scale)
 {
@@ -264,7 +265,7 @@ static inline void rig_with_statistics(struct rig *r, size_t n_means, size_t n_v
     assert_non_null(r->moved);
 }
 
-/* Room for the exact error of each round. */
+/* Allocates the record of the exact error of each round. */
 static inline void rig_recording(struct rig *r)
 {
     uint32_t n = r->config.n_peers;
@@ -279,7 +280,7 @@ static inline void rig_open(struct rig *r)
     assert_int_equal(sim_open(&r->world, &r->config), 0);
 }
 
-/* To the end of the run, or the limit of events. */
+/* Runs to the end of the run, or until the simulator has done max_events events. */
 static inline void rig_run(struct rig *r, uint64_t max_events)
 {
     if (r->world == NULL)
@@ -302,8 +303,8 @@ static inline struct node_progress rig_progress(const struct rig *r, uint32_t pe
     return p;
 }
 
-/* Every peer that lives has ended well, at the run's end, and no further from the
- * mean than `drift` says. */
+/* Asserts that every live peer did all rounds and ended with code 0, without a violation, and that
+ * the relative drift is at most `drift`. */
 static inline void rig_ended_well(const struct rig *r, double drift)
 {
     struct consensus c;
@@ -323,7 +324,7 @@ static inline void rig_ended_well(const struct rig *r, double drift)
         fail_msg("relative drift %g, expected at most %g", c.trained.relative, drift);
 }
 
-/* All that live have the same bits. */
+/* Asserts that the models of all live peers are equal bit for bit. */
 static inline void rig_all_equal(const struct rig *r)
 {
     const float *first = NULL;
@@ -337,7 +338,7 @@ static inline void rig_all_equal(const struct rig *r)
     }
 }
 
-/* |mean of the models - mean of the c_i| / |mean of the c_i| */
+/* Returns |mean of the models - mean of the c_i| / |mean of the c_i|. */
 static inline double rig_mean_error(const struct rig *r)
 {
     double e2 = 0, m2 = 0;

@@ -1,15 +1,15 @@
-/* tests/unit/sim_rollback.c -- one peer's training runs away in the middle of a run: once, and again.
+/* tests/unit/sim_rollback.c -- the training of one peer diverges in the middle of a run, once or
+ * twice.
  *
- * Peer BAD's steps make its model, and the loss it reports, no numbers. Nobody hears of it; it
- * goes back and on, and the second time it ends while the others go on without it.
- */
+ * The steps of peer BAD set its model to NaN. No other peer may receive such a model. The peer must
+ * roll back and continue. The second time it must end, and the others must continue without it. */
 #include "nn/math/vec.h"
 #include "peer/node/verdict.h"
 #include "sim_rig.h"
 
 enum { PEERS = 8, DIM = 512, ROUNDS = 120, BAD = 3 };
 
-static uint64_t at[2]; /* Rounds at which it happens. */
+static uint64_t at[2]; /* Rounds in which the training of peer BAD diverges. */
 static uint64_t n_back, n_ends;
 
 static void bad_steps(void *self, float *x, uint64_t round, uint32_t n_steps,
@@ -61,7 +61,7 @@ static void check_finite(const struct rig *r)
             assert_true(isfinite(rig_model(r, i)[k]));
 }
 
-/* All end well, every time with the same bits. */
+/* The training diverges once. All must end well, each time with the same bits. */
 static void once_it_goes_on(void **state)
 {
     uint64_t hash[2];
@@ -78,7 +78,8 @@ static void once_it_goes_on(void **state)
     assert_int_equal(hash[0], hash[1]);
 }
 
-/* The peer has its last good model, reports how it ended, and does not hinder the others. */
+/* The training diverges twice. The peer must end with its last good model, report how it ended, and
+ * not hinder the others. */
 static void twice_is_the_end(void **state)
 {
     struct rig r;

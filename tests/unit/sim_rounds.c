@@ -1,5 +1,5 @@
-/* tests/unit/sim_rounds.c -- a graph that changes by round, in a simulated cluster: what mixes
- * when, with which weight; after a pass all have the mean; members die. */
+/* tests/unit/sim_rounds.c -- a graph that changes by round (base:K), in a simulated cluster: which
+ * pairs mix with which weight, the exact mean after a pass, and deaths. */
 #include "sim_rig.h"
 
 #include "topology/round_schedule.h"
@@ -8,7 +8,8 @@ enum { SECOND = 1000 * 1000 };
 
 /* ---- round by round ---- */
 
-/* x_i += sum of w_ij (x_j - x_i) over the edges of one round, in the order of the edges. */
+/* Computes x_i += sum of w_ij (x_j - x_i) over the edges of one round, in the order of the
+ * edges. */
 static void mix_round(const struct round_schedule *r, uint32_t round, size_t dim, float *x,
                       float *before)
 {
@@ -24,7 +25,7 @@ static void mix_round(const struct round_schedule *r, uint32_t round, size_t dim
     }
 }
 
-/* A run with codec none is local steps and these matrices, in this order. */
+/* Checks that a run with codec none equals local steps and these matrices, in this order. */
 static void same_as_matrices(const char *topology, uint32_t n, uint64_t rounds)
 {
     struct rig r;
@@ -69,7 +70,8 @@ static void test_matrices(void **state)
 
 /* ---- a pass ---- */
 
-/* Models jump apart in round 0 and stay: after a pass there is nothing left but rounding. */
+/* Models jump apart in round 0 and are not trained. After a pass only rounding errors may be
+ * left. */
 static void exact_after_a_pass(const char *topology, uint32_t n, uint32_t n_rounds)
 {
     struct rig r;
@@ -95,7 +97,7 @@ static void test_a_pass_is_exact(void **state)
     exact_after_a_pass("base:4", 25, 2);
 }
 
-/* The mean is kept for every codec and every order of pairs. */
+/* The mean must be kept for every codec and every order of pairs. */
 static void keeps_mean(const char *topology, uint32_t n, const char *compress)
 {
     struct rig r;
@@ -142,7 +144,7 @@ static void test_statistics(void **state)
 
 /* ---- faults ---- */
 
-/* If a peer dies, the others make a pass of the live members. */
+/* If a peer dies, the others must make a pass of the live members. */
 static void test_a_member_dies(void **state)
 {
     (void)state;
@@ -165,8 +167,8 @@ static void test_a_member_dies(void **state)
     }
 }
 
-/* Sessions break all the time: each exchange is done once or not at all, and no exchange blocks
- * the schedule. */
+/* Sessions break all the time. Each exchange must be done once or not at all, and no exchange may
+ * block the schedule. */
 static void test_cuts(void **state)
 {
     (void)state;

@@ -1,5 +1,7 @@
-/* tests/unit/sim_serve.c -- --mixer ps through the node: the naive server, bytes, staleness, deaths of workers
- * and of servers, lost sessions. */
+/* tests/unit/sim_serve.c -- --mixer ps in simulated nodes.
+ *
+ * Compares it with a naive parameter server, and tests bytes, staleness, deaths of workers and
+ * servers, and lost sessions. */
 #include "gossip/collectives/ps.h"
 #include "peer/node/collectives/parameter_server.h"
 #include "peer/node/state.h"
@@ -43,7 +45,9 @@ static void rig_serve(struct rig *r, uint32_t n, size_t dim, const char *codec,
 struct naive
 {
     struct compress *codec;
-    float *z, *a, *x, *p, *e, *zero; /* e: PEERS x dim. */
+    /* z: model of the server. a: model that all workers have. x, p: model and update of one worker.
+     * e: error feedback of each worker, PEERS x dim. */
+    float *z, *a, *x, *p, *e, *zero;
     uint8_t *bytes;
 };
 
@@ -73,7 +77,7 @@ static void naive_close(struct naive *v)
     free(v->bytes);
 }
 
-/* to += C(v - from) */
+/* Adds the decoded message C(x - from) to `to`, where C is the codec. */
 static void code(struct naive *v, const float *x, const float *from, float *to)
 {
     size_t len;
@@ -82,7 +86,8 @@ static void code(struct naive *v, const float *x, const float *from, float *to)
     compress_apply(v->codec, v->bytes, len, to);
 }
 
-/* Push and pull of one round, each with what the rounds before left out; the last answer is whole. */
+/* Makes one round of pushes and pulls. With `memory`, a worker adds to its push what earlier pushes
+ * left out. With `last`, the pull is not compressed. */
 static void naive_round(struct naive *v, const struct rig *r, bool memory, bool last)
 {
     uint32_t n = r->config.n_peers;
@@ -124,7 +129,7 @@ static void is_naive(const struct rig *r)
     naive_close(&v);
 }
 
-/* topk draws nothing, so that the naive server sends the same. */
+/* topk draws no random numbers, so the naive server sends the same bytes. */
 static void test_the_naive_server(void **state)
 {
     static const char *const codec[] = {"none", "topk:0.1"};
@@ -144,7 +149,7 @@ static void test_the_naive_server(void **state)
             }
 }
 
-/* A push that was lost with a session is sent again and added once. */
+/* A push that was lost with its session must be sent again and added once. */
 static void test_lost_sessions(void **state)
 {
     (void)state;
@@ -164,7 +169,8 @@ static void test_lost_sessions(void **state)
         }
 }
 
-/* Statistics of norms are averaged with the rest: no variance is below the least of a step. */
+/* Statistics are averaged with the parameters: no variance may be below the smallest one that a
+ * local step found. */
 static void test_statistics(void **state)
 {
     (void)state;
@@ -182,7 +188,8 @@ static void test_statistics(void **state)
         }
 }
 
-/* 2 N (n - 1) floats a round in all, the half of it by the server: notes of many lectures. */
+/* With N peers and d parameters, all peers together must send 2 d (N - 1) floats per round, half of
+ * them from the server. This is the textbook formula. */
 static void test_bytes_are_the_formula(void **state)
 {
     enum { N = 8, LARGE = 200 * 1000 };
@@ -202,7 +209,7 @@ static void test_bytes_are_the_formula(void **state)
 
 /* ---- staleness ---- */
 
-/* How many rounds the fastest was ahead of the slowest at most. */
+/* Returns the largest number of rounds by which the fastest peer was ahead of the slowest. */
 static uint64_t largest_lead(enum run_policy policy)
 {
     enum { N = 4, SLOW = 2 };
@@ -236,8 +243,9 @@ static void test_staleness(void **state)
 
 /* ---- faults ---- */
 
-/* If a worker or the server dies at any time, the others end with one model. The process returns
- * at once as it was, or as a new process without a checkpoint. */
+/* A worker or the server dies at various times. It stays away, returns at once as it was, or
+ * returns as a new process without a checkpoint. The live peers must end with models within the
+ * target. */
 static void test_deaths_and_restarts(void **state)
 {
     enum { N = 5 };
@@ -266,7 +274,7 @@ static void test_deaths_and_restarts(void **state)
     }
 }
 
-/* A worker reports that it waits for the server, and the server reports the worker that it waits
+/* A worker must report that it waits for the server. The server must report which worker it waits
  * for. */
 static void test_who_is_waited_for(void **state)
 {
@@ -298,7 +306,8 @@ static void test_who_is_waited_for(void **state)
     }
 }
 
-/* A worker cannot reach the server for long: it continues alone and comes back. */
+/* A worker cannot reach the server for 40 s. It must continue alone and then return to the
+ * others. */
 static void test_a_link_that_is_cut(void **state)
 {
     struct rig r;
@@ -334,7 +343,7 @@ static uint64_t some_round(struct rng *rng)
     return pick < 5 ? far[pick] : rng_u64(rng) % ROUNDS;
 }
 
-/* A word of a server or of a worker, with a payload that fits, nearly fits, or is rubbish. */
+/* Writes a message of a server or worker. Its payload fits, almost fits, or is random. */
 static size_t some_word(struct rng *rng, uint8_t *out, size_t cap)
 {
     static uint8_t payload[4 * DIM + 8];
@@ -378,8 +387,8 @@ static void lie_once(struct rig *r, struct rng *rng)
     }
 }
 
-/* Whatever a Byzantine worker or server sends, nothing crashes or waits without end, and models
- * are finite. */
+/* Whatever a Byzantine worker or server sends, no peer may crash or wait without end, and all
+ * models must be finite. */
 static void test_a_liar(void **state)
 {
     (void)state;

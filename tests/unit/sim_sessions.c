@@ -1,11 +1,11 @@
-/* tests/unit/sim_sessions.c -- sessions in the simulated network: the events at each end, and
- * their times. */
+/* tests/unit/sim_sessions.c -- sessions in the simulated network: which events each end receives,
+ * and when. */
 #include "peer/sim/state.h"
 #include "sim_rig.h"
 
 enum { SECOND = 1000 * 1000, LAG = 1000, SEEN = 4096 };
 
-/* Events of sessions that nodes received, in order. */
+/* One event that a node received. */
 struct seen
 {
     int64_t at_us;
@@ -48,7 +48,8 @@ static void story_open(struct story *s, uint32_t n)
     rig_open(&s->r);
 }
 
-/* The first such event at or after this time, or NULL. */
+/* Returns the first event of this type at this peer, at or after `from_us`. NULL: there was
+ * none. */
 static const struct seen *first(const struct story *s, int64_t from_us, uint32_t peer,
                                 enum node_event_type type)
 {
@@ -63,7 +64,7 @@ static bool run_to(struct story *s, int64_t t_us)
     return sim_run_to(s->r.world, t_us);
 }
 
-/* The dialling end is up a lag before the other. */
+/* The dialling end must see the session LAG before the other end. */
 static void test_handshake(void **state)
 {
     static struct story s;
@@ -78,7 +79,7 @@ static void test_handshake(void **state)
     rig_close(&s.r);
 }
 
-/* A line of 1 byte/us. */
+/* Sets a path of 1 byte/us, on which each segment has 700 bytes of headers. */
 static void narrow(void *self, uint32_t from, uint32_t to, struct sim_path *path)
 {
     (void)self, (void)from, (void)to;
@@ -86,8 +87,8 @@ static void narrow(void *self, uint32_t from, uint32_t to, struct sim_path *path
     path->headers = 700;
 }
 
-/* With headers, a line carries the bytes that the channel makes of a message, and a header for
- * each segment. */
+/* On a path with headers, a message takes the bytes of its encrypted form, plus one header for each
+ * segment. */
 static void test_line_bytes(void **state)
 {
     const struct sim_path bare = {.bytes_per_s = 1e6}, path = {.headers = 66};
@@ -102,7 +103,7 @@ static void test_line_bytes(void **state)
     assert_int_equal(sim_line_bytes(&path, 100000), sim_socket_bytes(100000) + 70 * 66);
 }
 
-/* A segment without a message also takes time on the line. */
+/* A segment without a message must also take time on the path. */
 static void test_headers(void **state)
 {
     static struct story s;
@@ -118,7 +119,8 @@ static void test_headers(void **state)
     rig_close(&s.r);
 }
 
-/* A process that dies is noticed a lag later; where the path is cut, only once that heals. */
+/* The death of a process must be noticed LAG later. If the path was cut, the death must be noticed
+ * LAG after the path is restored. */
 static void test_half_open(void **state)
 {
     static struct story s;
@@ -141,7 +143,8 @@ static void test_half_open(void **state)
     rig_close(&s.r);
 }
 
-/* A dial to a host without the process is refused at once; to one that is off, after 3 s. */
+/* A dial to a host that runs without the process must fail at once. A dial to a host that is off
+ * must fail after 3 s. */
 static void test_dials(void **state)
 {
     static struct story s;
@@ -150,7 +153,7 @@ static void test_dials(void **state)
     run_to(&s, SECOND);
     sim_kill(s.r.world, 2);
     s.n = 0;
-    /* The peer with the larger identity leaves the first dial to the other. */
+    /* The peer with the larger identity lets the other peer dial first. */
     run_to(&s, 4 * SECOND);
     assert_non_null(first(&s, 0, 0, NODE_DIAL_FAILED));
     assert_int_equal(sim_restart(s.r.world, 2), 0);
@@ -158,7 +161,7 @@ static void test_dials(void **state)
     sim_power_off(s.r.world, 2);
     s.n = 0;
     run_to(&s, 8 * SECOND);
-    assert_null(first(&s, 0, 0, NODE_LINK_DOWN)); /* The nodes were not told of the end. */
+    assert_null(first(&s, 0, 0, NODE_LINK_DOWN)); /* The nodes are not notified of the end. */
     assert_null(first(&s, 0, 0, NODE_DIAL_FAILED));
     run_to(&s, 40 * SECOND);
     const struct seen *down = first(&s, 0, 0, NODE_LINK_DOWN);
@@ -169,8 +172,8 @@ static void test_dials(void **state)
     rig_close(&s.r);
 }
 
-/* Messages that are sent during a cut arrive in order after it: no exchange is lost, and the
- * edges continue in their epochs. */
+/* Messages that are sent during a cut must arrive in order after it. No exchange may be lost, and
+ * the edges must continue in their epochs. */
 static void test_held(void **state)
 {
     static struct story s;
@@ -192,7 +195,7 @@ static void test_held(void **state)
     rig_close(&s.r);
 }
 
-/* A reset is seen by one end at once and by the other later. If a middlebox has forgotten a
+/* One end must see a reset at once, and the other end later. If a middlebox has forgotten a
  * session, neither end sees it until the nodes' failure detection ends the session. */
 static void test_reset(void **state)
 {
@@ -218,8 +221,8 @@ static void test_reset(void **state)
     rig_close(&s.r);
 }
 
-/* A stopped loop receives everything afterwards, with a jump of its clock. A hung worker does
- * not stop the loop. */
+/* A stopped loop must receive all events when it continues, with a jump of its clock. A hung worker
+ * must not stop the loop. */
 static void test_stops(void **state)
 {
     static struct story s;
@@ -247,7 +250,8 @@ static void test_stops(void **state)
     rig_close(&s.r);
 }
 
-/* Without faults this network, too, trains and comes to consensus, and twice alike. */
+/* Without faults, a run over simulated sessions must train and reach consensus. Two runs must be
+ * equal. */
 static void test_whole_run(void **state)
 {
     uint64_t trace[2];

@@ -1,9 +1,9 @@
-/* tests/unit/sim_settle.c -- the consensus phase ends where it should, and not much later. */
+/* tests/unit/sim_settle.c -- the consensus phase must end at its target, and not much later. */
 #include "sim_rig.h"
 
-/* Models that drew near slowly would show an end that comes too early: each beat of the consensus phase
- * brings them closer by two per cent or so. The exact distance is under the target, and not by
- * so much that the phase could have ended long before. */
+/* Tests phases in which each round brings the models closer by only about 2 %, so that an early end
+ * would show. The exact distance must be under the target, but not so far that the phase could have
+ * ended long before. */
 static void slow_end(const char *topology, uint32_t n, double gamma, double target)
 {
     struct rig r;
@@ -32,7 +32,7 @@ static void test_slow_end(void **state)
     slow_end("complete", 4, 0.02, 0.5);
 }
 
-/* |x_i - mean| / |mean|, exactly. */
+/* Returns the exact |x_i - mean| / |mean| of a peer. */
 static double distance_of(const struct rig *r, uint32_t peer)
 {
     double apart2 = 0, norm2 = 0;
@@ -47,8 +47,8 @@ static double distance_of(const struct rig *r, uint32_t peer)
     return sqrt(apart2 / norm2);
 }
 
-/* Models that are equal but for their last bits: the last figure of each peer bounds its
- * distance there, too, and is not far above it. */
+/* Models are equal except for their last bits. The last figure of each peer must bound its distance
+ * from the mean, and be at most ten times as large. */
 static void bounded(const char *topology, uint32_t n, const char *compress)
 {
     struct rig r;
@@ -85,9 +85,9 @@ static void test_bound(void **state)
     bounded("exponential", 16, "fp16");
 }
 
-/* What neighbours see of each other ends the phase in lock step as soon as it can: sketches would go
- * up and down a tree before, in twice as many rounds as it is deep, for each of two windows. What is said
- * of the drift is a bound on it, but where one peer has most of it: a bound on the rms, or its own. */
+/* In lock step, bounds that neighbours know from their edges must end the phase soon. Sketches
+ * would travel up and down a tree first, for each of two windows. The reported drift must be at
+ * least half of the exact one. */
 static void soon(const char *topology, uint32_t n, const char *compress, double target,
                  uint64_t most_rounds)
 {
@@ -123,8 +123,9 @@ static void test_soon(void **state)
     soon("star", 9, "qsgd:4", 1e-3, 32);
 }
 
-/* Models are one when the consensus phase begins, and its codec, which is sparse, parts them before they
- * are one again. Sketches of its beginning say nothing of that: the edges do. */
+/* Models are equal when the consensus phase begins. Its sparse codec moves them apart before they
+ * become equal again. Sketches of the beginning do not show that, but the edges do. No peer may
+ * claim a consensus that does not exist. */
 static void parted(uint32_t n, const char *codec, double target, bool all)
 {
     struct rig r;
@@ -154,7 +155,8 @@ static void test_parted_by_the_codec(void **state)
     (void)state;
     for (uint32_t n = 3; n < 8; n++)
         parted(n, "topk:0.1", 1e-5, true);
-    for (uint32_t n = 3; n < 8; n++) /* Signs do not get there, or take thousands of rounds. */
+    /* With `sign`, models do not reach the target, or only after thousands of rounds. */
+    for (uint32_t n = 3; n < 8; n++)
         for (double target = 2e-2; target > 1e-4; target /= 4)
             parted(n, "sign", target, false);
 }

@@ -1,5 +1,8 @@
-/* tests/unit/sim_slots.c -- two slots on disks that crash, fail, fill up and rot: what was said to be
- * kept is found again, and nothing else is. SEED= replays, SEEDS= is how many. */
+/* tests/unit/sim_slots.c -- the two slots of the checkpoint store on disks that crash, fail, fill
+ * up and corrupt data.
+ *
+ * A checkpoint that was reported as stored must be found again, and nothing else. SEED=N replays
+ * one seed. SEEDS=N sets the number of seeds. */
 #include "peer/checkpoints/checkpoint_store.h"
 
 #include "peer/sim/disk.h"
@@ -16,15 +19,15 @@
 
 enum { CRASHES = 10000, LIVES = 6, TRIES = 8, MOST = 1 << 20 };
 
-/* A peer, its disk, and what it has been told. */
+/* A peer, its simulated disk, and the checkpoints that were reported as stored. */
 struct world
 {
     struct sim_disk d;
     struct checkpoint_store s;
     struct state state;
-    uint64_t beat;   /* The last try's, kept or not. */
-    uint64_t kept;   /* The last checkpoint that was reported as stored. 0: none. */
-    uint64_t before; /* The one before that. */
+    uint64_t beat;   /* Step of the last checkpoint that the peer tried to write, stored or not. */
+    uint64_t kept;   /* Step of the last checkpoint that was reported as stored. 0: none. */
+    uint64_t before; /* Step of the checkpoint that was stored before `kept`. */
     char error[FILE_ERROR_MAX];
 };
 
@@ -42,7 +45,7 @@ static void world_close(struct world *w)
     state_close(&w->state);
 }
 
-/* The peer has gone on, and keeps a checkpoint. */
+/* Advances the peer by one step and writes a checkpoint. Returns 0 or a negative errno. */
 static int keep(struct world *w)
 {
     struct checkpoint_file_label label = small_label(++w->beat);
@@ -58,8 +61,8 @@ static int keep(struct world *w)
     return err;
 }
 
-/* Another process begins. All that is found is whole and of one beat; the newest of it is
- * returned, 0 for none. */
+/* Opens and loads the store as a new process. Each checkpoint that is found must be complete and of
+ * one step. Returns the newest step, or 0 if none is found. */
 static uint64_t restart(struct world *w, struct checkpoint_store_found *f)
 {
     checkpoint_store_close(&w->s);
@@ -94,7 +97,7 @@ static void test_newest_first(void **unused)
     world_close(&w);
 }
 
-/* Loading again and again between writings is not needed: slots know what they have written. */
+/* The store must alternate between its slots without being loaded in between. */
 static void test_slots_alternate(void **unused)
 {
     (void)unused;
@@ -109,7 +112,7 @@ static void test_slots_alternate(void **unused)
     world_close(&w);
 }
 
-/* The older one is gone on from: it is the newer that is replaced. */
+/* The peer resumes from the older checkpoint. The next checkpoint must replace the newer one. */
 static void test_resumed_from_the_older(void **unused)
 {
     (void)unused;
@@ -118,12 +121,12 @@ static void test_resumed_from_the_older(void **unused)
     world_open(&w, 1);
     w.beat = 8;
     for (int i = 0; i < 2; i++)
-        assert_int_equal(keep(&w), 0); /* 9 and 10 */
+        assert_int_equal(keep(&w), 0); /* Writes checkpoints 9 and 10. */
     assert_true(restart(&w, &f) == 10);
     checkpoint_store_set_newest(&w.s, f.slot[1]);
     checkpoint_store_found_close(&f);
     w.beat = 9;
-    assert_int_equal(keep(&w), 0); /* Checkpoint 10 is written again, in place of the first one. */
+    assert_int_equal(keep(&w), 0); /* Writes another checkpoint 10, which replaces the first one. */
     assert_true(restart(&w, &f) == 10);
     assert_true(f.n == 2 && f.image[1].label.beat == 9);
     checkpoint_store_found_close(&f);
@@ -154,7 +157,7 @@ static void test_the_older_where_the_newest_rots(void **unused)
     bytes[n - 1] ^= 1;
     assert_true(restart(&w, &f) == 1);
     checkpoint_store_found_close(&f);
-    assert_int_equal(keep(&w), 0); /* Over the bad one, not over the good one. */
+    assert_int_equal(keep(&w), 0); /* Replaces the corrupt checkpoint, not the good one. */
     assert_true(restart(&w, &f) == 3);
     assert_true(f.n == 2 && f.image[1].label.beat == 1);
     checkpoint_store_found_close(&f);
@@ -174,7 +177,7 @@ static void test_both_bad(void **unused)
         sim_disk_file(&w.d, checkpoint_store_name(i), &n)[100] ^= 1;
     assert_true(restart(&w, &f) == 0);
     assert_true(f.n == 0 && f.n_bad == 2 && f.bad[0].slot == 0 && f.bad[1].slot == 1);
-    assert_int_equal(sim_disk_files(&w.d), 2); /* They stay. */
+    assert_int_equal(sim_disk_files(&w.d), 2); /* The corrupt files stay. */
     checkpoint_store_found_close(&f);
     for (int i = 0; i < 2; i++)
         assert_int_equal(keep(&w), 0);
@@ -201,8 +204,8 @@ static void test_too_large(void **unused)
 
 /* ---- Failing calls ---- */
 
-/* Each call of two writings fails once, with each of three errors and several outcomes: the one
- * before is there, and the next try succeeds. A power loss at the end finds the last one kept. */
+/* Each call of two writes fails once, with one of three errors. At most one write may fail. After a
+ * power loss or a crash at the end, the last stored checkpoint must be found. */
 static void test_every_call_fails_once(void **unused)
 {
     (void)unused;
@@ -226,7 +229,7 @@ static void test_every_call_fails_once(void **unused)
             assert_true(sim_disk_files(&w.d) <= SLOTS + 1);
         }
         assert_true(w.d.n_calls > limit);
-        assert_true(w.kept >= 5); /* Only one of four may have failed. */
+        assert_true(w.kept >= 5); /* At most one of the four writes may have failed. */
         if (k % 2 == 0)
             sim_disk_lose_power(&w.d);
         else
@@ -252,7 +255,7 @@ static void test_disk_full(void **unused)
         w.d.space = two + more;
         assert_int_equal(keep(&w), -ENOSPC);
         assert_non_null(strstr(w.error, "cannot write: No space left on device"));
-        assert_int_equal(sim_disk_bytes(&w.d), two); /* The temporary one is gone. */
+        assert_int_equal(sim_disk_bytes(&w.d), two); /* The temporary file is deleted. */
     }
     assert_true(restart(&w, &f) == 2);
     assert_int_equal(f.n, 2);
@@ -262,7 +265,8 @@ static void test_disk_full(void **unused)
     world_close(&w);
 }
 
-/* A file that failed to be synced is never synced again, nor used: the next try has a new one. */
+/* If the sync of a file fails, the file must not be synced again or used. The next try writes a new
+ * file. */
 static void test_a_failed_sync_is_not_asked_again(void **unused)
 {
     (void)unused;
@@ -272,10 +276,12 @@ static void test_a_failed_sync_is_not_asked_again(void **unused)
         world_open(&w, seed);
         assert_int_equal(keep(&w), 0);
         uint64_t one = w.d.n_calls;
-        w.d.fail_at = one + one - 3; /* create, writes, sync, close, rename, sync_dir */
+        /* Calls of a write: create, writes, sync, close, rename, sync_dir. */
+        w.d.fail_at = one + one - 3;
         w.d.fail_err = EIO;
         assert_int_equal(keep(&w), -EIO);
-        assert_int_equal(w.d.n_calls, one + one - 1); /* sync, close, unlink */
+        /* Calls from the failed one on: sync, close, unlink. */
+        assert_int_equal(w.d.n_calls, one + one - 1);
         assert_int_equal(keep(&w), 0);
         sim_disk_lose_power(&w.d);
         assert_true(restart(&w, &f) == 3);
@@ -304,7 +310,7 @@ static void test_stopped(void **unused)
 
 /* ---- Crashes ---- */
 
-/* One life: it keeps checkpoints until the crash, some calls failing on the way. */
+/* Writes checkpoints until the disk crashes. Some calls fail before that. */
 static void live(struct world *w, struct rng *r)
 {
     w->d.last = w->d.n_calls + 1 + rng_below(r, 60);
@@ -318,8 +324,8 @@ static void live(struct world *w, struct rng *r)
     }
 }
 
-/* Lives and crashes of one peer on one disk; their number. A copy that was kept may only be
- * followed by a newer one, and what is found bad has never been the newest that was kept. */
+/* Runs several lives and crashes of one peer on one disk, and returns their number. Each crash must
+ * leave a checkpoint that is at least as new as the last one stored, and no corrupt one. */
 static int crash_course(uint64_t seed)
 {
     struct world w;

@@ -1,5 +1,7 @@
-/* tests/unit/sim_slow.c -- lines so slow that a message takes longer than a peer may be silent, or
- * than its worker may be at one job: who is in the middle of a message is neither away nor stuck. */
+/* tests/unit/sim_slow.c -- links so slow that one message takes longer than a peer may be silent,
+ * or longer than its worker may take for a job.
+ *
+ * A peer that is sending or receiving a message is neither dead nor stuck. */
 #include "tests/unit/sim_rig.h"
 
 enum { PEERS = 4, DIM = 5000, BYTES = 4 * DIM, ROUNDS = 12 };
@@ -10,7 +12,7 @@ static void with_limit(void *self, uint32_t peer, struct node_config *c)
     c->worker_limit_us = 10 * INT64_C(1000000);
 }
 
-/* A delta takes this number of seconds. */
+/* Runs a cluster in which a delta takes `delta_s` seconds on its link. */
 static void slow(double delta_s)
 {
     struct rig r;
@@ -24,7 +26,8 @@ static void slow(double delta_s)
     for (uint32_t i = 0; i < PEERS; i++) {
         struct node_progress p = rig_progress(&r, i);
         assert_int_equal(p.rounds_skipped, 0);
-        assert_true(p.exchanges >= 2 * ROUNDS); /* With both neighbours, in every round. */
+        /* One exchange with each of both neighbours in every round. */
+        assert_true(p.exchanges >= 2 * ROUNDS);
     }
     rig_close(&r);
 }

@@ -1,4 +1,5 @@
-/* tests/unit/sim_sma.c -- --mixer sma through the node: the paper's update, deaths, restarts, lost sessions. */
+/* tests/unit/sim_sma.c -- --mixer sma in simulated nodes: the paper's update, deaths, restarts,
+ * lost sessions. */
 #include "gossip/collectives/sma.h"
 #include "sim_rig.h"
 
@@ -30,7 +31,8 @@ static void rig_sma(struct rig *r, uint32_t n, double momentum)
     r->eta = 0.1f;
 }
 
-/* CROSSBOW's three lines on quadratics, number by number; the centre is what is left. */
+/* Computes the update of the CROSSBOW paper on quadratics, one number at a time. Returns coordinate
+ * k of the centre, which is the final model. */
 static double naive(const struct rig *r, size_t k, double momentum)
 {
     uint32_t n = r->config.n_peers;
@@ -70,8 +72,8 @@ static void test_the_papers_update(void **state)
         }
 }
 
-/* A peer dies at any time, and its average model is lost. If it returns before its absence is
- * noticed, only this peer starts again, and it ends within the target. */
+/* A peer dies at various times. If it does not return, the others must end with equal models. If it
+ * returns, all must end within the target. */
 static void test_deaths_and_restarts(void **state)
 {
     (void)state;
@@ -98,7 +100,7 @@ static void test_deaths_and_restarts(void **state)
         }
 }
 
-/* Sessions that break change no number. */
+/* Lost sessions must not change the result. */
 static void test_lost_sessions(void **state)
 {
     struct rig r;

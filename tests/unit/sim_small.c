@@ -1,5 +1,5 @@
-/* tests/unit/sim_small.c -- the smallest clusters through the node: one peer, two, and a torus with a
- * side of two, where a neighbour must not be counted twice. */
+/* tests/unit/sim_small.c -- the smallest clusters in simulated nodes: one peer, two peers, and a
+ * torus with a side of two, where a neighbour must not be counted twice. */
 #include "gossip/mixers/mixer.h"
 #include "sim_rig.h"
 
@@ -22,8 +22,8 @@ static void rig_small(struct rig *r, uint32_t n, const char *topology, const cha
     rig_recording(r);
 }
 
-/* A single peer exchanges with no other and ends normally. (With sma it is pulled to its own
- * average model.) */
+/* A single peer must exchange with no other and end normally. (Not tested: sma, which pulls the
+ * peer to its own average model.) */
 static void test_one(void **state)
 {
     static const char *const mixer[] = {"choco", "average", "dpsgd", "allreduce", "ps"};
@@ -38,8 +38,8 @@ static void test_one(void **state)
     }
 }
 
-/* The distance in each round is that of W^t c, where W has weight w for each neighbour in the
- * table of coordinates. */
+/* Checks that the distance of the models in each round is the distance of W^t c. W gives the same
+ * weight to each neighbour in a grid of rows x cols. */
 static void as_by_hand(const char *topology, uint32_t rows, uint32_t cols, const char *mixer)
 {
     struct rig r;

@@ -1,8 +1,9 @@
-/* tests/unit/sim_statistics.c -- running statistics through the node: their mean
- * holds under faults, they agree in the end, and the drift is of the weights. */
+/* tests/unit/sim_statistics.c -- running statistics of a model, such as the means and variances of
+ * batch norm, in simulated nodes. Their mean must be kept under faults, they must agree at the end,
+ * and the drift must not include them. */
 #include "sim_rig.h"
 
-#include "peer/node/state.h" /* For the pending parts, which a node does not report. */
+#include "peer/node/state.h" /* For pending changes of statistics, which a node does not report. */
 
 static double size(const double *v, size_t n)
 {
@@ -12,8 +13,8 @@ static double size(const double *v, size_t n)
     return sqrt(sum);
 }
 
-/* How far the sum over peers of floats [from, to) is from what steps made it,
- * relative. With what is owed taken off. */
+/* Returns the relative error of floats [from, to): how far their sum over the peers is from what
+ * local steps made of it. Pending changes (`owed`) are subtracted. */
 static double moved_off(const struct rig *r, size_t from, size_t to)
 {
     uint32_t n = r->config.n_peers;
@@ -21,7 +22,7 @@ static double moved_off(const struct rig *r, size_t from, size_t to)
     assert_non_null(off);
     for (size_t k = from; k < to; k++) {
         bool variance = k >= r->dim + r->n_means;
-        off[k - from] = -r->moved[k] - (variance ? n : 0); /* Begins at 1. */
+        off[k - from] = -r->moved[k] - (variance ? n : 0); /* Variances begin at 1. */
         for (uint32_t i = 0; i < n; i++) {
             const struct node *node = sim_node(r->world, i);
             off[k - from] += (double)rig_model(r, i)[k];
@@ -34,7 +35,7 @@ static double moved_off(const struct rig *r, size_t from, size_t to)
     return relative;
 }
 
-/* Nearly a third of all deltas are lost, and their sessions with them. */
+/* Runs a cluster in which nearly a third of the deltas are lost with their sessions. */
 static void cut(const char *topology, const char *compress, enum run_policy policy, uint64_t seed)
 {
     struct rig r;
@@ -75,7 +76,8 @@ static void cut(const char *topology, const char *compress, enum run_policy poli
                   topology, compress, policy == RUN_SYNC ? "sync " : "async",
                   (unsigned long long)exchanges / 2, trained, beside, c.trained.relative,
                   c.statistics.relative, (double)r.lowest, (unsigned long long)n_owed);
-    /* The last exchange of the run may be half done, at the consensus phase's drift. */
+    /* The last exchange may be done at one end only. The models are close to each other at that
+     * time. */
     if (!(trained <= 3e-5 && beside <= 3e-5))
         fail_msg("the means have moved by %g and %g", trained, beside);
     if (!(c.trained.relative <= 2e-4 && c.statistics.relative <= 5e-3))
@@ -115,8 +117,8 @@ static void train(struct rig *r, const char *compress, size_t n_statistics)
     assert_true(r->n_errors == ROUNDS);
 }
 
-/* Statistics are 10,000 times as large and as far apart; the estimated drift is
- * what it is without them, to the last bit, and so are the weights. */
+/* Statistics are 10,000 times as large and as far apart as the weights. The weights and the
+ * estimated drift must equal the ones of a run without statistics, bit for bit. */
 static void test_estimate(void **state)
 {
     static const char *const specs[] = {"topk:0.05", "qsgd:4"};
@@ -137,11 +139,12 @@ static void test_estimate(void **state)
             node_progress(sim_node(with.world, i), &p);
             node_progress(sim_node(without.world, i), &q);
             assert_true(isnan(q.statistics_apart) && p.statistics_apart > 0.01);
-            assert_true(p.rung == NULL && isnan(p.drift_target)); /* The run has no ladder. */
+            /* Without --compress auto there is no codec level. */
+            assert_true(p.rung == NULL && isnan(p.drift_target));
         }
         for (uint64_t t = 30; t < ROUNDS - 20; t++) {
             if (with.estimate[t] == 0)
-                continue; /* No window began at this round. */
+                continue; /* No measurement began at this round. */
             double ratio = with.estimate[t] / sqrt(with.error2[t] / 8);
             if (!(fabs(ratio - 1) <= worst))
                 worst = fabs(ratio - 1);
@@ -162,7 +165,7 @@ static void test_estimate(void **state)
 
 static uint64_t n_with, n_checked;
 
-/* The delta that peer 0 has just made, at the beat before. */
+/* Checks whether the last delta of peer 0 carries statistics exactly when it should. */
 static void note_with(void *self, uint32_t peer)
 {
     const struct node *n = sim_node(((struct rig *)self)->world, peer);
@@ -177,8 +180,8 @@ static void note_with(void *self, uint32_t peer)
     n_checked++;
 }
 
-/* If statistics are large relative to a sparse message, they go with every k-th delta: at most a
- * twentieth of the bytes. */
+/* If statistics are large relative to a sparse message, they must go with every k-th delta only: at
+ * most a twentieth of the bytes. */
 static void test_every(void **state)
 {
     (void)state;

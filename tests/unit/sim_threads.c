@@ -1,5 +1,5 @@
-/* tests/unit/sim_threads.c -- a simulated world is the same on any number of threads: models, figures, each
- * event; also where it is looked at, and where peers are killed, while jobs run. */
+/* tests/unit/sim_threads.c -- a simulated world must be the same on any number of threads: models,
+ * figures and events, also if models are read or peers are killed while jobs run. */
 #include "nn/math/thread_pool.h"
 #include "sim_rig.h"
 
@@ -7,13 +7,13 @@ enum { N = 9, DIM = 257 };
 
 struct seen
 {
-    struct rig rig; /* First: the trainer's self. */
+    struct rig rig; /* Must be the first member: the trainer's `self` points to it. */
     uint64_t figures;
     /* Number of jobs of each thread, written by that thread only. */
     uint32_t threads[THREAD_POOL_MAX];
 };
 
-/* Figures in the order in which they come. */
+/* Adds the figures of a peer to a hash that depends on their order. */
 static void measured(void *self, uint32_t peer)
 {
     struct seen *s = self;
@@ -22,7 +22,7 @@ static void measured(void *self, uint32_t peer)
     double v[] = {(double)peer,   (double)p.round, p.drift,          p.relative_drift,
                   p.own_distance, p.gamma,         (double)p.n_live, (double)p.exchanges};
     for (size_t i = 0; i < sizeof v / sizeof *v; i++)
-        v[i] = isnan(v[i]) ? -1 : v[i]; /* NaNs have signs. */
+        v[i] = isnan(v[i]) ? -1 : v[i]; /* NaNs may differ in their sign. */
     s->figures = rng_at(s->figures ^ rng_hash(v, sizeof v), s->rig.config.n_peers);
 }
 
@@ -34,17 +34,16 @@ static void works(void *self, uint32_t peer, uint32_t thread)
     s->threads[thread]++;
 }
 
-/* A case of these tests. */
+/* Settings of one case. */
 struct world
 {
     const char *topology, *compress;
     uint32_t policy, overlap, local_steps;
     double step_spread, cut_rate;
     bool sessions;
-    uint64_t
-        /* Number of events after which a peer is killed; it comes back 200 events later. 0:
-         * never. */
-        kill_at;
+    /* Number of events after which a peer is killed. The peer returns 200 events later. 0:
+     * never. */
+    uint64_t kill_at;
     uint64_t look_every; /* Number of events between two comparisons of the models. 0: never. */
 };
 
@@ -111,7 +110,7 @@ static void test_lock_step(void **state)
         .topology = "ring", .compress = "auto", .local_steps = 3, .step_spread = 1});
 }
 
-/* Here what arrives first counts. */
+/* Without lock step, the order in which messages arrive counts. */
 static void test_without_lock_step(void **state)
 {
     (void)state;

@@ -1,10 +1,8 @@
-/* tests/unit/sim_trainer_keys.c -- a trainer that is not ours, with run keys of
- * its own, in a cluster.
+/* tests/unit/sim_trainer_keys.c -- a plug-in trainer with its own run keys, in a simulated cluster.
  *
- * Peer i minimises curvature |x - c_i|^2 / 2 by noisy gradient steps. It brings
- * --curvature, --noise, --start and --reach: what peer/run does with a model or a
- * learning rate it must do with these, knowing neither.
- */
+ * Peer i minimises curvature |x - c_i|^2 / 2 by noisy gradient steps. The trainer adds --curvature,
+ * --noise, --start and --reach. peer/run must treat these flags as it treats --model or --lr of the
+ * SGD trainer, although it knows none of them. */
 #include "nn/math/rng.h"
 #include "peer/run/options.h"
 #include "peer/sgd/sgd_keys.h"
@@ -37,7 +35,7 @@ static const struct quadratic *quadratic(const struct run *r)
     return (const void *)r->own;
 }
 
-/* --noise auto: a tenth of the curvature. */
+/* Resolves --noise auto to a tenth of the curvature. */
 static int resolve_noise(const struct run *r, char value[RUN_VALUE_MAX], char why[RUN_ERROR_MAX])
 {
     (void)why;
@@ -108,7 +106,7 @@ static const struct options_io no_world;
 static char error[OPTIONS_ERROR_MAX];
 static char why[RUN_ERROR_MAX];
 
-/* Words end with NULL. Returns options_parse()'s answer. */
+/* Parses command-line words, which end with NULL. Returns the result of options_parse(). */
 static int parse(struct run_flags *flags, const char *const *words)
 {
     static struct options o;
@@ -146,8 +144,8 @@ struct world
 {
     struct sim_config config;
     struct sim_world *sim;
-    struct run_flags joining; /* Flags of the last peer. */
-    bool joins;               /* The last peer has no flags of the run. */
+    struct run_flags joining; /* Flags that are given to the last peer. */
+    bool joins;               /* The last peer brings no run and joins the run of the cluster. */
     struct quadratic seen[PEERS + 1];
     uint64_t seed;
     struct bowl_of
@@ -155,7 +153,7 @@ struct world
         struct world *world;
         uint32_t index;
     } member[PEERS + 1];
-    char said[NODE_NOTE_MAX]; /* The last error. */
+    char said[NODE_NOTE_MAX]; /* Text of the last error. */
 };
 
 static float center(uint32_t peer, size_t k)
@@ -227,7 +225,7 @@ static void note(void *self, uint32_t peer, const struct node_note *n)
         snprintf(w->said, sizeof w->said, "%s", n->text);
 }
 
-/* To the end, or half a million events. */
+/* Simulates to the end of the run, or for half a million events. */
 static void simulate(struct world *w, struct run run, uint32_t n_peers)
 {
     w->config = (struct sim_config){.n_peers = n_peers,
@@ -284,7 +282,7 @@ static void its_keys_are_flags_help_and_text(void **state)
                               "topology=ring\n");
     struct run back;
     assert_int_equal(run_from_text(&back, &quadratic_keys, text, n, why), 0);
-    /* To another trainer, or to none, it is a stranger's text. */
+    /* Another trainer, or no trainer, must refuse the text. */
     assert_int_equal(run_from_text(&back, &sgd_keys, text, n, why), -EINVAL);
     assert_string_equal(why, "--curvature: no such flag");
     assert_int_equal(run_from_text(&back, NULL, text, n, why), -EINVAL);
@@ -314,8 +312,8 @@ static void its_values_are_checked(void **state)
     assert_string_equal(why, "--curvature 0.01: too flat to come from --start far");
 }
 
-/* All peers end near the mean of the optima, 1.5 above the first, with the given curvature and
- * noise. */
+/* All peers must end near the mean of the optima, which is 1.5 above the optimum of peer 0, and
+ * must see the given values. */
 static void a_cluster_trains_it(void **state)
 {
     (void)state;
@@ -338,7 +336,8 @@ static void a_cluster_trains_it(void **state)
     sim_close(w.sim);
 }
 
-/* One that brings no run but says what it expects takes the cluster's. */
+/* A peer that brings no run, but some flags, must join the run of the cluster. Flags that
+ * contradict the run must end the peer with an error. */
 static void flags_are_compared_at_joining(void **state)
 {
     (void)state;

@@ -1,8 +1,9 @@
-/* tests/unit/sim_trust.c -- honest peers that were behind others: whom they trust, and how all end.
+/* tests/unit/sim_trust.c -- honest peers that were behind the others. They must not be distrusted
+ * or distrust the others, and all must end well.
  *
- * Peer i minimises |x - c_i|^2 / 2 (sim_rig.h) by steps so small that a model that has trained for
- * two rounds and one that has for a hundred are more than OUTLIER_FILTER_TIMES the first one's way apart.
- */
+ * Peer i minimises |x - c_i|^2 / 2 (sim_rig.h) by very small steps. A model after two rounds and a
+ * model after a hundred rounds are farther apart than OUTLIER_FILTER_TIMES times the distance that
+ * the first one has moved. */
 #include "sim_rig.h"
 
 enum { DIM = 256, LATE = 1, TIMES = 4 };
@@ -13,9 +14,9 @@ struct scene
     const char *topology;
     enum run_policy policy;
     uint32_t tolerate;
-    uint64_t rounds;        /* Each takes 1 ms. */
-    int64_t from_us[TIMES]; /* Times from which peer LATE stands still. */
-    int64_t for_us;         /* so long. */
+    uint64_t rounds;        /* Number of rounds. A round takes 1 ms. */
+    int64_t from_us[TIMES]; /* Times at which peer LATE stops, one for each run. */
+    int64_t for_us;         /* Time for which peer LATE is stopped. */
 };
 
 static void run_until(struct rig *r, int64_t now_us)
@@ -52,8 +53,8 @@ static void open_scene(struct rig *r, const struct scene *s)
     r->config.run.quorum = 0.5;
 }
 
-/* Training ends before an excluded peer is tried again; or continues for long after that; or the
- * late peer skips thousands of rounds, which the others have done together. */
+/* Row 1: training ends before an excluded peer is tried again. Row 2: training continues for long
+ * after that. Row 3: the late peer skips thousands of rounds, which the others do together. */
 static const struct scene scenes[] = {
     {3, "ring", RUN_ASYNC, 0, 3000, {2000, 8000, 32000, 512000}, 800000},
     {4, "ring", RUN_ASYNC, 0, 20000, {2000, 8000, 32000, 512000}, 2000000},
@@ -72,8 +73,8 @@ static void who_was_behind_is_no_judge(void **state)
         }
 }
 
-/* Without lock step, on a machine with other work, one has done thousands of rounds when the second has
- * done some and the third none. The second hears one that is far ahead and one that is not. */
+/* Without lock step, peer 0 has done thousands of rounds when peer 1 has done some and peer 2 none.
+ * Peer 1 has one neighbour that is far ahead and one that is not. All must end well. */
 static void who_began_slowly_is_no_judge(void **state)
 {
     (void)state;
@@ -92,8 +93,8 @@ static void who_began_slowly_is_no_judge(void **state)
     }
 }
 
-/* A peer that all others accused with reason, and that has behaved as the others since, is
- * treated as the others in the consensus phase. */
+/* All others distrusted a peer with reason, and it has behaved normally since. In the consensus
+ * phase they must treat it as any other peer. */
 static void who_has_done_well_since_is_as_any(void **state)
 {
     struct rig r;

@@ -1,5 +1,5 @@
-/* tests/unit/sim_watch.c -- however many die at once, and however silently, the others know soon
- * and close the graph; and nobody who lives is taken for dead. */
+/* tests/unit/sim_watch.c -- however many peers die at once, the others must know soon and close the
+ * graph, also if the dead fall silent. No live peer may be taken for dead. */
 #include "sim_rig.h"
 
 #include "peer/node/state.h"
@@ -16,7 +16,8 @@ static void rig_cluster(struct rig *r, uint32_t n, const char *topology)
     rig_open(r);
 }
 
-/* How many edges of a living peer are open, or -1 where it knows of other members. */
+/* Returns the number of open edges of a live peer, or -1 if its graph does not have n_live
+ * members. */
 static int edges_open_of(const struct rig *r, uint32_t peer, uint32_t n_live)
 {
     const struct node *n = sim_node(r->world, peer);
@@ -25,7 +26,7 @@ static int edges_open_of(const struct rig *r, uint32_t peer, uint32_t n_live)
     return members_vertices(n->env.members, at, &self) == n_live ? (int)edges_open(&n->edges) : -1;
 }
 
-/* All that live know who does, and the ring is closed over them. */
+/* Returns whether each live peer knows n_live members, and the ring is closed over them. */
 static bool repaired(const struct rig *r, uint32_t n_live)
 {
     for (uint32_t i = 0; i < r->config.n_peers; i++)
@@ -34,7 +35,7 @@ static bool repaired(const struct rig *r, uint32_t n_live)
     return true;
 }
 
-/* How many that live are suspected, or worse, by others that do? */
+/* Returns how often a live peer regards another live peer as suspect or dead. */
 static uint32_t n_accused_falsely(const struct rig *r)
 {
     uint32_t count = 0, n = r->config.n_peers;
@@ -47,7 +48,8 @@ static uint32_t n_accused_falsely(const struct rig *r)
     return count;
 }
 
-/* Neighbours on the ring of a graph are those whose names follow each other. */
+/* Peers 1 to n_dead, which are neighbours on the ring, die at once. The graph must be repaired
+ * within SOON_US. */
 static void deaths(uint32_t n, uint32_t n_dead, bool silent)
 {
     struct rig r;
@@ -89,7 +91,8 @@ static void test_silent_deaths(void **state)
     deaths(64, 60, true);
 }
 
-/* Where only the path between two is cut, others have heard both. */
+/* Only paths between two peers are cut. A peer must ask others before it accuses a peer that they
+ * still hear. */
 static void test_asks_before_it_accuses(void **state)
 {
     struct rig r;
@@ -98,7 +101,7 @@ static void test_asks_before_it_accuses(void **state)
     sim_run_to(r.world, 10 * SECOND);
     sim_cut(r.world, 2, 3, true);
     sim_cut(r.world, 3, 2, true);
-    sim_cut(r.world, 5, 6, true); /* One way. */
+    sim_cut(r.world, 5, 6, true); /* Only the path from 5 to 6 is cut. */
     for (int64_t t = 10 * SECOND; t < 60 * SECOND; t += SECOND / 10) {
         sim_run_to(r.world, t);
         assert_int_equal(n_accused_falsely(&r), 0);

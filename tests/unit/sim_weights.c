@@ -1,11 +1,14 @@
-/* tests/unit/sim_weights.c -- compressed exchange where weights change under way: replicas are an edge's,
- * and no sum over neighbours of old weights goes on, so that the mean of who is left stays. */
+/* tests/unit/sim_weights.c -- compressed exchange while mixing weights change.
+ *
+ * Replicas belong to an edge, and no sum over neighbours with old weights is kept. The mean of the
+ * remaining peers must therefore stay the same. */
 #include "sim_rig.h"
 
 enum { PEERS = 8, DEAD = 5, DIM = 300, ROUNDS = 400, SECOND = 1000 * 1000 };
 
-static double sum[ROUNDS][DIM]; /* Over who lives, of the models at which steps begin. */
-static uint32_t count[ROUNDS];  /* So many of them have begun. */
+/* Sum over the live peers of their models at the start of each round. */
+static double sum[ROUNDS][DIM];
+static uint32_t count[ROUNDS]; /* Number of live peers that have begun each round. */
 
 static void steps(void *self, float *x, uint64_t round, uint32_t n_steps,
                   struct trainer_report *report)
@@ -27,7 +30,7 @@ static int make_trainer(void *self, uint32_t peer, const struct run *run, struct
     return err;
 }
 
-/* |mean of round b - mean of round a| / |mean of round a| */
+/* Returns |mean of round b - mean of round a| / |mean of round a|. */
 static double moved(uint64_t a, uint64_t b)
 {
     double e2 = 0, m2 = 0;
@@ -38,9 +41,9 @@ static double moved(uint64_t a, uint64_t b)
     return sqrt(e2 / m2);
 }
 
-/* A peer dies while models are far apart. Of the star its hub has a neighbour less, so that all weights
- * change; of the ring two peers that never met get an edge. From the first round that all the others
- * have done without it, their mean stays to the digits of floats. */
+/* A peer dies while models are far apart. In the star the hub loses a neighbour, so that all
+ * weights change. In the ring two peers that were not neighbours get an edge. From the first round
+ * that the others do without the dead peer, their mean must stay the same up to rounding. */
 static void mean_stays(const char *topology, const char *compress)
 {
     struct rig r;

@@ -1,9 +1,8 @@
 /* tests/unit/uvdriver_fake.h -- a scripted node for tests of the libuv driver.
  *
- * Defines every node_* symbol itself, so that the real node is not linked. A
- * test gives each fake a script: it sees the events and fills in effects.
- * Loops run until a condition holds, under a watchdog, and never sleep.
- */
+ * Defines every node_* symbol itself, so that the real node is not linked. A test gives each fake
+ * node a script, which sees the events and fills in effects. Loops run until a condition holds,
+ * under a watchdog, and never sleep. */
 #ifndef TESTS_UVDRIVER_FAKE_H
 #define TESTS_UVDRIVER_FAKE_H
 
@@ -25,13 +24,14 @@
 
 enum {
     FAKE_LINKS = 8,
-    WATCHDOG_MS = 240 * 1000, /* Ends a test that hangs; no test that passes is near it. */
+    WATCHDOG_MS = 240 * 1000, /* Ends a test that hangs. Tests that pass take far less. */
     TICK_MS = 20,
-    FAKE_GENEROUS_MS = 120 * 1000 /* Deadlines that are not to come, however busy the machine. */
+    /* For timeouts that must not expire, however busy the machine is. */
+    FAKE_GENEROUS_MS = 120 * 1000
 };
 
-/* No label of a name may be so long, so that the lookup fails here: even a name of .invalid may
- * be asked of a server, and one that does not answer takes minutes. */
+/* A label of this length is invalid, so that the lookup fails locally. Even a name of .invalid may
+ * be sent to a DNS server, and a server that does not answer takes minutes. */
 #define FAKE_NO_NAME                                                                               \
     "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx.invalid:7100"
 
@@ -39,22 +39,22 @@ struct fake
 {
     void (*script)(struct fake *f, const struct node_event *ev, struct node_effects *fx);
     size_t control_max, bulk_max;
-    bool runs; /* node_run() is not NULL. */
+    bool runs; /* node_run() returns a run. false: it returns NULL. */
     bool disk_full;
-    uint32_t n_refused; /* Number of models for which the disk is full. */
+    uint32_t n_refused; /* Number of models that the disk refuses as full before it accepts one. */
     /* n_again: number of retries so far; tries: largest number of retries. */
     uint32_t n_again, tries;
 
     uint32_t n_up, n_down, n_clean, n_dial_failed, n_recv, n_sent, n_timer, n_worked, n_resolved,
         n_stop, n_kept, n_stored;
-    uint32_t link[FAKE_LINKS]; /* The links that LINK_UP told of, in order. */
+    uint32_t link[FAKE_LINKS]; /* Links of the LINK_UP events, in their order. */
     uint8_t id[WIRE_ID_BYTES]; /* Identity of the other end of the last link. */
     bool dialled;
     uint32_t tag;
-    uint32_t version;         /* The last session's. */
+    uint32_t version;         /* Message version of the last session. */
     enum node_why why;        /* Reason of the last failed dial. */
     uint32_t least, most;     /* Range of message versions of the other end. */
-    char note[NODE_NOTE_MAX]; /* The last. */
+    char note[NODE_NOTE_MAX]; /* Text of the last note. */
     char local_host[64], remote_host[64];
     uint64_t bytes_sent, bytes_received, n_strangers;
     uint32_t n_models, n_notes;
@@ -210,7 +210,7 @@ size_t node_bulk_max(const struct node *n)
 
 static const uint8_t fake_psk[CHANNEL_KEY] = {1, 2, 3};
 static uv_loop_t fake_loop;
-static int fake_ticks; /* The watchdog's, in this wait. */
+static int fake_ticks; /* Number of watchdog ticks in the present wait. */
 
 static bool fake_wrote_model(void *self, const struct node *n)
 {
@@ -223,7 +223,7 @@ static bool fake_wrote_model(void *self, const struct node *n)
 static uint32_t fake_again_ms(void *self)
 {
     struct fake *f = self;
-    return f->n_again < f->tries ? ++f->n_again : 0; /* Milliseconds, growing. */
+    return f->n_again < f->tries ? ++f->n_again : 0; /* Milliseconds until the next try, growing. */
 }
 
 static void fake_note(void *self, enum note_level level, const char *text)
@@ -273,8 +273,9 @@ static void fake_watchdog(uv_timer_t *t)
         fail_msg("nothing happened for %d ms", WATCHDOG_MS);
 }
 
-/* Runs the loop until cond. The watchdog ticks, because one turn of UV_RUN_ONCE runs due timers
- * first and then polls: what a timer made true would be seen only when the next event comes. */
+/* Runs the loop until cond holds. The watchdog ticks, because one turn of UV_RUN_ONCE runs due
+ * timers first and then polls. Without ticks, a condition that a timer made true would be seen only
+ * at the next event. */
 #define FAKE_RUN_UNTIL(cond)                                                                       \
     do {                                                                                           \
         uv_timer_t watchdog_;                                                                      \
@@ -288,8 +289,8 @@ static void fake_watchdog(uv_timer_t *t)
         uv_run(&fake_loop, UV_RUN_NOWAIT);                                                         \
     } while (0)
 
-/* Make the fake take a step now, so that f->asks is carried out: a stale TIMER
- * is harmless. */
+/* Makes the fake node take a step now, so that the effects in f->asks are carried out. A
+ * superfluous TIMER is harmless. */
 static inline void fake_poke(struct fake *f)
 {
     uv_feed(f->driver, &(struct node_event){.type = NODE_TIMER});
@@ -312,10 +313,10 @@ static inline void fake_close(struct fake *f)
     FAKE_RUN_UNTIL(uv_driver_done(f->driver));
     uv_driver_close(f->driver);
     channel_identity_close(&f->identity);
-    packet_pool_close(&f->pool); /* Asserts that every packet came back. */
+    packet_pool_close(&f->pool); /* Asserts that every packet was returned. */
 }
 
-/* b dials a: both have the session. */
+/* Opens both drivers. b dials a, and both get the session. */
 static inline void fake_meet(struct fake *a, struct fake *b, uint32_t tag)
 {
     fake_open(a);
@@ -324,7 +325,7 @@ static inline void fake_meet(struct fake *a, struct fake *b, uint32_t tag)
     FAKE_RUN_UNTIL(a->n_up == 1 && b->n_up == 1);
 }
 
-/* Both end, and are closed. */
+/* Ends and closes both drivers. */
 static inline void fake_part(struct fake *a, struct fake *b)
 {
     fake_exit(a);
