@@ -1,4 +1,4 @@
-/* peer/cmd/checkpoint.c -- finds a peer's checkpoints in its directory and hands them to the
+/* peer/cmd/checkpoint.c -- finds the checkpoints of a peer in its directory, and passes them to the
  * driver. */
 #include "peer/cmd/checkpoint.h"
 
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Size limit of a checkpoint file, 64 GiB. A larger file was not written by hearsay. */
+/* Largest size of a checkpoint file, in bytes (64 GiB). hearsay does not write larger files. */
 static const uint64_t most_bytes = UINT64_C(64) << 30;
 
 /* ---- Rounds of the checkpoints ---- */
@@ -57,15 +57,17 @@ void cmd_checkpoint_rounds(struct cmd_checkpoint_rounds *c, const char *dir, uin
 
 /* ---- Before and after a run ---- */
 
-/* Returns true if the errno `err` means that the file is not a checkpoint and cannot become one. */
+/* Returns true if the negative errno `err` means that the file is not a checkpoint. A later attempt
+ * to read it would then fail as well. */
 static bool is_bad(int err)
 {
     return err == -EINVAL || err == -EISDIR || err == -ENXIO || err == -ELOOP || err == -EFBIG;
 }
 
-/* Damaged checkpoints are skipped with a warning. A checkpoint that cannot be read now, for
- * example because of an I/O error, may be readable later: the command fails rather than resume
- * from an older checkpoint. */
+/* Reports checkpoints that could not be loaded. A damaged one is skipped with a warning. After
+ * another error, such as an I/O error, the checkpoint may be readable later. In this case the
+ * command fails, because it must not resume from an older checkpoint. Returns CMD_OK or
+ * CMD_FAILED. */
 static int tell_bad(const struct options *o, const struct checkpoint_store_found *f)
 {
     for (size_t i = 0; i < f->n_bad; i++) {

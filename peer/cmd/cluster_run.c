@@ -1,5 +1,5 @@
-/* peer/cmd/cluster_run.c -- calls all bootstrap addresses at the same time and takes the first run
- * received. */
+/* peer/cmd/cluster_run.c -- calls all bootstrap addresses at the same time, and takes the first run
+ * that a peer sends. */
 #include "peer/cmd/cluster_run.h"
 
 #include "peer/uv/client.h"
@@ -11,7 +11,8 @@ struct asking
     struct uv_client *client;
     const struct run_trainer *trainer;
     struct run *run;
-    uint32_t n_open; /* Number of name lookups and sessions that may still bring an answer. */
+    /* Number of name lookups and sessions in progress, which may still bring an answer. */
+    uint32_t n_open;
     bool found;
 };
 
@@ -21,8 +22,7 @@ static bool is_done(void *self)
     return a->found || a->n_open == 0;
 }
 
-/* `n_open` is unchanged if the dial starts, because the dial replaces the lookup that was
- * counted. */
+/* If the dial starts, it takes the place of the lookup, so n_open stays the same. */
 static void on_resolved(void *self, uint32_t tag, const union uv_address *at, uint32_t n)
 {
     struct asking *a = self;
@@ -35,8 +35,8 @@ static void on_up(void *self, uint32_t tag, uint32_t session, const uint8_t id[W
     (void)self, (void)tag, (void)session, (void)id;
 }
 
-/* Only a run that has started counts. A run that has not started may still be replaced by the
- * run of this peer's flags. */
+/* Takes the run from a peer's HELLO message, if that run has started. A run that has not started
+ * may still be replaced by the run that this peer would begin. */
 static void on_message(void *self, uint32_t session, const struct wire_message *m)
 {
     struct asking *a = self;

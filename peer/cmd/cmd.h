@@ -1,9 +1,10 @@
-/* peer/cmd/cmd.h -- declares the subcommands. Each is implemented in one file, peer/cmd/NAME.c.
+/* peer/cmd/cmd.h -- declares the subcommands of hearsay. Each subcommand is implemented in a file
+ * with its name, such as peer/cmd/local.c.
  *
- * A command receives checked options, does its work and returns an exit code. Results go to
- * stdout, everything else goes to stderr. The table of commands with their usage lines and
- * examples is in main.c. The file of a command contains the rows of its options (an array that
- * ends with a NULL name) and its function.
+ * A command receives options that have been checked, does its work and returns an exit code.
+ * Results go to stdout, everything else goes to stderr. main.c has the table of commands with their
+ * usage lines and examples. The file of a command contains its option rows (an array that ends with
+ * a NULL name) and its function.
  */
 #ifndef PEER_CMD_CMD_H
 #define PEER_CMD_CMD_H
@@ -19,7 +20,7 @@ extern const struct option_row cmd_local_rows[], cmd_peer_rows[], cmd_sim_rows[]
     cmd_probe_rows[], cmd_completion_rows[], cmd_inspect_rows[], cmd_generate_rows[],
     cmd_predict_rows[];
 
-/* Names of the run keys that `hearsay train` accepts as options. The array ends with NULL. */
+/* Names of the run keys that `hearsay train` accepts as options, terminated by NULL. */
 extern const char *const cmd_train_keys[];
 
 int cmd_local(const struct options *o);
@@ -41,20 +42,21 @@ int cmd_inspect(const struct options *o);
 int cmd_predict(const struct options *o);
 int cmd_generate(const struct options *o);
 
-/* Prints "hearsay NAME: message" as one line to stderr. Returns `exit_code`, so that a command
- * can write `return cmd_fail(o, CMD_USAGE, "...", ...)`. */
+/* Prints "hearsay NAME: message" as one line to stderr, where NAME is the command. Returns
+ * `exit_code`, so that a command can write `return cmd_fail(o, CMD_USAGE, "...", ...)`. */
 int cmd_fail(const struct options *o, int exit_code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Flushes stdout. Returns CMD_OK, or CMD_FAILED after a message if the output could not be
- * written (a full disk). A command that prints calls it last. */
+/* Flushes stdout. Returns CMD_OK, or CMD_FAILED after a message on stderr if the output could not
+ * be written, for example because the disk is full. A command that prints calls this function
+ * last. */
 int cmd_finish(const struct options *o);
 
-/* Expands option values that name files, as the callback of struct options_io. "edges:FILE"
- * as --topology becomes the list of edges in the file, and a bare path as --data gets its kind,
- * such as "csv:PATH". Also used for specs that are not run flags (keys "topology" and "data").
- * Returns 1 if `out` has the expanded value, 0 if the value stays as it is, or -EINVAL with a
- * message in `error`. */
+/* Replaces an option value that names a file: "edges:FILE" as --topology by the list of edges in
+ * the file, and a bare path as --data by a path with its data kind, such as "csv:PATH". This is the
+ * `expand` callback of struct options_io. Commands also call it for specs that are not run flags,
+ * with the keys "topology" and "data". Returns 1 if `out` has the new value, 0 if the value stays
+ * as it is, or -EINVAL with a message in `error`. */
 int cmd_expand(const char *key, const char *value, char out[RUN_VALUE_MAX],
                char error[OPTIONS_ERROR_MAX]);
 

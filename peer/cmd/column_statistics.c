@@ -1,5 +1,5 @@
-/* peer/cmd/column_statistics.c -- connects the node, which exchanges column statistics, with nn/data,
- * which computes and combines them. */
+/* peer/cmd/column_statistics.c -- connects the node with nn/data: the node exchanges column
+ * statistics between peers, and nn/data computes and combines them. */
 #include "peer/cmd/column_statistics.h"
 
 #include <assert.h>
@@ -16,8 +16,9 @@ bool cmd_column_statistics_pooled(const struct cmd_training *t, const struct run
            && run->min_peers > 1;
 }
 
-/* Returns what is wrong with the statistics of another peer, or NULL. If memory is out, they
- * pass this check, and the error appears when they are used. */
+/* Checks the column statistics of another peer. Returns a text that says what is wrong with them,
+ * or NULL. If there is no memory, they pass this check, and using them fails later. This is a
+ * callback of the node. */
 static const char *check(void *self, struct bytes theirs)
 {
     struct column_statistics m;
@@ -29,8 +30,9 @@ static const char *check(void *self, struct bytes theirs)
 }
 
 /* Returns true if the statistics of another peer do not fit the statistics of this peer, for
- * example because of other columns; `why` has the reason. `theirs_lead`: the other peer's table
- * is the reference. Callback of the node. */
+ * example because the tables have different columns. `why` is then set to the reason.
+ * `theirs_lead`: true if the other peer's table is the reference. This is a callback of the
+ * node. */
 static bool differ(void *self, struct bytes theirs, bool theirs_lead, char why[NODE_POOL_WHY])
 {
     const struct cmd_column_statistics *c = self;
@@ -56,7 +58,8 @@ static int statistics_refuse(int err, const char *why, char error[RUN_ERROR_MAX]
     return err;
 }
 
-/* Makes a copy of the run `ours` with the data kind `kind`. */
+/* Copies the run `ours` to `*run`, but with the data kind `kind`. Returns 0, or a negative errno
+ * with a message in `error`. */
 static int set_kind(const struct run *ours, const char *kind, struct run *run,
                     char error[RUN_ERROR_MAX])
 {
@@ -71,9 +74,9 @@ static int set_kind(const struct run *ours, const char *kind, struct run *run,
     return err;
 }
 
-/* Combines the column statistics of all members, in the column order of this peer, and writes
- * the run with the resulting data kind to `run`. Returns 0, or a negative errno with a message
- * in `error`. Callback of the node. */
+/* Combines the column statistics of all members, with the columns in the order of this peer's
+ * table. Sets `*run` to this peer's run with the data kind that results. Returns 0, or a negative
+ * errno with a message in `error`. This is a callback of the node. */
 static int pool(void *self, const struct node_part *part, size_t n, struct run *run,
                 char error[RUN_ERROR_MAX])
 {

@@ -1,9 +1,8 @@
-/* peer/cmd/completion.c -- `hearsay completion bash`: prints a script that completes hearsay
- * commands in bash.
+/* peer/cmd/completion.c -- `hearsay completion bash`: prints a bash script that completes hearsay
+ * commands.
  *
- * The script consists of a table and the shell code that reads it. The table is generated from
- * the option rows of all commands, one line for each option, so that a new option needs no
- * change here:
+ * The script consists of a table and the shell code that reads it. The table is generated from the
+ * option rows of all commands, one line for each option, so that a new option needs no change here:
  *
  *   local --policy sync async ssp:     values, or first parts of values
  *   local --out DIR                    paths: FILE, DIR, and :FILE after a colon
@@ -27,9 +26,9 @@ const struct option_row cmd_completion_rows[] = {
 };
 /* clang-format on */
 
-/* Bash also splits words at "=" and ":", and replaces only the last piece by the chosen
- * candidate. The script therefore takes the words from the command line itself, and removes the
- * text before the last piece from each candidate. */
+/* Shell code of the script. Bash splits a word also at "=" and ":", and replaces only the last
+ * piece by the chosen candidate. The script therefore takes the whole words from the command line,
+ * and removes the text before the last piece from each candidate. */
 static const char *const script[] = {
     "_hearsay_values() # WORD KIND...: what may stand for the word, one a line\n"
     "{\n"
@@ -104,19 +103,19 @@ static const char *const script[] = {
     "complete -F _hearsay hearsay\n",
 };
 
-/* Name of the command that is being printed, with "_" for a space. */
+/* Context of print_row(): name of the command that is being printed, with "_" for a blank. */
 struct rows
 {
     const char *command;
 };
 
-/* Prints the topology names as completion candidates. A name gets a colon if its help shows a
- * parameter after it, as in "regular:K -- ...". */
+/* Prints the topology names as candidates. A name is followed by a colon if the topology has a
+ * parameter, as in "regular:K". */
 static void print_topologies(void)
 {
     for (const struct topology *const *t = topology_all; *t != NULL; t++)
         printf(" %s%s", (*t)->name, (*t)->help[strlen((*t)->name)] == ':' ? ":" : "");
-    printf(" :FILE"); /* File names after a colon, as in "edges:FILE". */
+    printf(" :FILE"); /* After a colon, bash completes file names, as in "edges:FILE". */
 }
 
 static void print_codecs(void)
@@ -132,8 +131,8 @@ static void print_data(void)
 
 enum { COMMAND_NAME_MAX = 32 };
 
-/* Options that take a spec (topology, codec or data), with the function that prints the
- * candidates. The option rows of the commands do not list the values of a spec. */
+/* Options that take a spec of a topology, codec or data set. `print` prints the candidates, because
+ * the option rows do not list them. */
 static const struct
 {
     const char *flag;

@@ -1,8 +1,6 @@
-/* peer/cmd/compressors.c -- `hearsay compressors`: reads which codecs and which vector the user
- * asks for.
- *
- * Measurements are in compressors_measure.c, the output in compressors_print.c.
- */
+/* peer/cmd/compressors.c -- `hearsay compressors`: reads from the options which codecs to describe,
+ * and which vector to compress. Other files measure the codecs (compressors_measure.c) and print
+ * the results (compressors_print.c). */
 #include "peer/cmd/compressors.h"
 
 #include "gossip/exchange/codec_levels.h"
@@ -56,7 +54,7 @@ static int read_uplink(const struct options *o, struct cmd_compressors *t)
 
 /* ---- The vector to compress ---- */
 
-/* Returns one tensor of n values with a shape as close to a square as the divisors of n allow,
+/* Returns one tensor of n values. Its shape is as close to a square as the divisors of n allow,
  * because some codecs work on rows and columns. */
 static struct segment one_tensor(size_t n)
 {
@@ -73,7 +71,8 @@ static struct segment one_tensor(size_t n)
                             .trained = true};
 }
 
-/* Builds the model of --model and --data. An option that is not given has the default of a run. */
+/* Builds the model of --model and --data. If one of these options is not given, it has the default
+ * of a run. Returns CMD_OK, or CMD_USAGE with a message in `error`. */
 static int read_model(const struct options *o, struct model *model, char error[RUN_ERROR_MAX])
 {
     static const char *const names[] = {"model", "data"};
@@ -89,7 +88,8 @@ static int read_model(const struct options *o, struct model *model, char error[R
 }
 
 /* Chooses the vector to compress: the trained parameters of a model, or one tensor of --params
- * values. `t` borrows from `*model` if the options ask for a model. */
+ * values. With a model, `t` points into `*model`. Returns CMD_OK, or an exit code after a message
+ * on stderr. */
 static int read_vector(const struct options *o, struct cmd_compressors *t, struct model *model)
 {
     static struct segment tensor;
@@ -110,7 +110,8 @@ static int read_vector(const struct options *o, struct cmd_compressors *t, struc
         return cmd_fail(o, code, "%s", error);
     t->model = model->spec;
     t->segments = model->segments;
-    /* Codecs compress only trained parameters, not running statistics. */
+    /* The vector has only the trained parameters, because codecs do not compress running
+     * statistics. */
     t->n = segments_trained(model->segments, model->n_segments);
     while (t->n_segments < model->n_segments && model->segments[t->n_segments].trained)
         t->n_segments++;
@@ -119,28 +120,29 @@ static int read_vector(const struct options *o, struct cmd_compressors *t, struc
 
 /* ---- The rows ---- */
 
-/* Searches the rules of the spec, the chain of codecs of each rule, and the stages of each
- * chain. */
+/* A spec is a list of rules, separated by ";". A rule has a chain of codecs, separated by "+". The
+ * function looks at each codec of each chain. */
 bool cmd_compressors_names(const char *spec, const char *codec)
 {
     size_t n = strlen(codec);
     for (const char *p = spec; *p != '\0'; p += *p == ';') {
-        /* The tensor name of a rule, such as "bias=", stands before its chain. */
+        /* A rule may begin with the names of tensors and "=", such as "bias=". Skip them. */
         size_t match = strcspn(p, "=,;");
         p += p[match] == '=' ? match + 1 : 0;
-        for (bool stage = true; stage; p += stage) { /* Stages of a chain are separated by "+". */
+        /* The codecs of a chain are separated by "+". */
+        for (bool stage = true; stage; p += stage) {
             if (strcspn(p, ":/+,;") == n && memcmp(p, codec, n) == 0)
                 return true;
             p += strcspn(p, "+,;");
             stage = *p == '+';
         }
-        p += strcspn(p, ";"); /* The options after the chain of a rule are skipped. */
+        p += strcspn(p, ";"); /* Skip the options that follow the chain of a rule. */
     }
     return false;
 }
 
-/* Finds the catalogue entry of the row's codec. The catalogue has entries only for codecs with
- * default parameters. */
+/* Sets r->info to the catalogue entry of the row's codec. The catalogue has entries only for codecs
+ * with default parameters, so r->info may stay NULL. */
 static void find_info(const struct cmd_compressors *t, struct cmd_compressors_row *r)
 {
     for (size_t i = 0; i < t->n_infos; i++)
@@ -148,8 +150,9 @@ static void find_info(const struct cmd_compressors *t, struct cmd_compressors_ro
             r->info = &t->infos[i];
 }
 
-/* Adds a row for each word of --compress, or for each codec of the catalogue if --compress is
- * not given. If there is a model, the rules of a spec must name its tensors. */
+/* Adds a row for each codec in --compress, or without --compress for each codec of the catalogue.
+ * If a model is given, each rule of a codec must match one of its tensors. Returns CMD_OK, or
+ * CMD_USAGE after a message on stderr. */
 static int read_rows(const struct options *o, struct cmd_compressors *t, const struct model *model)
 {
     char error[COMPRESS_ERROR_MAX], why[RUN_ERROR_MAX];
@@ -185,8 +188,8 @@ static int read_rows(const struct options *o, struct cmd_compressors *t, const s
                                     "--compress: found an empty list, expected at least one codec");
 }
 
-/* Reads the catalogue and allocates the rows. A word of --compress and the space after it take
- * at least two characters, which bounds the number of rows. */
+/* Reads the catalogue of codecs and allocates the rows. Each codec in --compress takes at least two
+ * characters (a name and a blank), which limits the number of rows. */
 static int make_room(const struct options *o, struct cmd_compressors *t,
                      struct compress_info **infos)
 {

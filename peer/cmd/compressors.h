@@ -1,18 +1,19 @@
-/* peer/cmd/compressors.h -- shared by the files of `hearsay compressors`: the table of codecs
- * and their measurements.
+/* peer/cmd/compressors.h -- declarations shared by the files of `hearsay compressors`, which prints
+ * a table of codecs and measures them.
  *
  *   compressors.c          options, specs, the vector to compress
  *   compressors_measure.c  messages, errors and times
  *   compressors_print.c    tables and JSON
  *
- * The vector has n standard normal values. All times are seconds for the whole vector, the
- * fastest of several repeats:
+ * The codecs compress a vector of n random values with standard normal distribution. All times are
+ * in seconds for the whole vector, and are the fastest of several repetitions. The time of one
+ * exchange is:
  *
  *   with compression      encode + neighbours * (decode + bits of the message / uplink)
  *   without compression            neighbours *           bits of n floats    / uplink
  *
- * decode = validate + apply. Compression pays if the time with it is less than the time without
- * it. That holds below a certain bandwidth of the uplink, or never.
+ * Here decode = validate + apply. Compression pays if it makes an exchange faster. A codec pays
+ * only if the bandwidth of the uplink is below a certain value, or it never pays.
  */
 #ifndef PEER_CMD_COMPRESSORS_H
 #define PEER_CMD_COMPRESSORS_H
@@ -25,15 +26,16 @@
 
 enum { CMD_COMPRESSORS_ERROR_MAX = 512 };
 
-/* One codec in the table, with its measurements. */
+/* One codec of the table, and its measured values. */
 struct cmd_compressors_row
 {
-    char spec[COMPRESS_SPEC_MAX]; /* Codec in canonical form. */
-    /* Catalogue entry, if the codec has its default parameters. NULL: the spec has other
-     * parameters or combines codecs. */
+    char spec[COMPRESS_SPEC_MAX]; /* Name of the codec with its parameters, in canonical form. */
+    /* Entry of the codec in the catalogue. NULL: the spec has parameters other than the defaults,
+     * or combines several codecs. */
     const struct compress_info *info;
-    size_t bytes; /* Length of the encoder's first message. */
-    /* Contraction 1 - |v - C(v)|^2 / |v|^2, mean of several random vectors. */
+    size_t bytes; /* Length of the first message that the encoder produces, in bytes. */
+    /* Contraction 1 - |v - C(v)|^2 / |v|^2, where C(v) is the decoded message of v. Mean over
+     * several random vectors. */
     double delta;
     double encode_s, validate_s, apply_s;
 };
@@ -42,37 +44,41 @@ struct cmd_compressors
 {
     const struct segment *segments;
     size_t n_segments, n;
-    const char *model; /* Model that gives the vector its tensors. NULL: one tensor. */
+    /* Name of the model that divides the vector into tensors. NULL: the vector is one tensor. */
+    const char *model;
     uint64_t seed;
-    const struct compress_info *infos; /* Catalogue of all codecs. */
+    const struct compress_info *infos; /* Catalogue of all codecs, n_infos entries. */
     size_t n_infos;
     struct cmd_compressors_row *rows;
     size_t n_rows;
-    /* The two fields below and the times and `delta` of the rows are valid. */
+    /* True if the codecs were measured. axpy_s and memcpy_s below, and `delta` and the times of the
+     * rows, are then valid. */
     bool measured;
-    /* Seconds that this machine needs for an axpy and a memcpy of n floats. */
+    /* Seconds that this machine needs for an axpy (y += a x) and for a memcpy of n floats. */
     double axpy_s, memcpy_s;
     uint32_t neighbours;
-    double uplink; /* Bandwidth in bits per second. 0: not given. */
+    double uplink; /* Bandwidth of the uplink in bits per second. 0: not given. */
 };
 
-/* Fills in `bytes` of all rows and, with `measured`, the contraction and the times. Measuring
- * takes about 1 s for each row. Returns 0, or a negative errno with a message in `error`. */
+/* Sets `bytes` of all rows. If t->measured, also measures the contraction and the times, which
+ * takes about 1 s per row. Returns 0, or a negative errno with a message in `error`. */
 __attribute__((warn_unused_result)) int cmd_compressors_measure(
     struct cmd_compressors *t, char error[CMD_COMPRESSORS_ERROR_MAX]);
 
-/* Seconds of one exchange at t->uplink with and without compression, by the formulas at the top
- * of this file, and the bandwidth in bits per second below which compression pays (0: never). */
+/* The next three functions use the formulas at the top of this file. The first two return the
+ * seconds of one exchange at bandwidth t->uplink, with and without compression. The third returns
+ * the bandwidth in bits per second below which compression pays; 0: it never pays. */
 double cmd_compressors_with(const struct cmd_compressors *t, const struct cmd_compressors_row *r);
 double cmd_compressors_without(const struct cmd_compressors *t);
 double cmd_compressors_pays_below(const struct cmd_compressors *t,
                                   const struct cmd_compressors_row *r);
 
-/* Returns true if the canonical spec contains the codec named `codec`. */
+/* Returns true if the codec `codec` occurs in the canonical spec, which may combine several
+ * codecs. */
 bool cmd_compressors_names(const char *spec, const char *codec);
 
 void cmd_compressors_print(const struct cmd_compressors *t);
-/* Prints the table as JSON. Returns 0, or -1 if the JSON could not be created or written. */
+/* Prints the table as JSON. Returns 0, or -1 if the JSON could not be built or written. */
 int cmd_compressors_print_json(const struct cmd_compressors *t);
 
 #endif

@@ -12,28 +12,31 @@
 
 enum {
     DRAWS = 4,  /* Number of random vectors over which the contraction is averaged. */
-    REPEATS = 3 /* Minimum number of timed repeats. */
+    REPEATS = 3 /* Least number of measurements of each time. */
 };
 
-static const double clock_s = 20e-6; /* Minimum duration of one timed repeat, in seconds. */
-static const double repeat_s = 0.1;  /* Minimum duration of all repeats together, in seconds. */
-/* Maximum duration of all repeats together, in seconds. One repeat is always completed. */
+static const double clock_s = 20e-6; /* Least duration of one measurement, in seconds. */
+/* All measurements of one time together must take at least this long, in seconds. */
+static const double repeat_s = 0.1;
+/* After this time, in seconds, no further measurement of the same time is started. At least one is
+ * completed. */
 static const double repeats_max_s = 2.0;
 
-/* Round number given to the encoders: so late that the warm-up of a sparsification ratio is
- * over. */
+/* Round number that is passed to the encoders. In such a late round, no sparse codec is still in
+ * its warm-up. */
 static const uint64_t late_round = UINT32_MAX;
 
 struct bench
 {
     const struct cmd_compressors *t;
     struct compress *c;
-    float *x, *y;  /* Vector to compress, and vector to which messages are decoded. */
-    uint64_t draw; /* Index of the random vector in `x`. */
+    float *x, *y;  /* x: vector to compress. y: vector to which messages are applied. */
+    uint64_t draw; /* Number of the random vector that is in `x`. */
     uint8_t *message;
     size_t len;
     struct compress_stat stat;
-    double delta; /* Contraction of the first message: the part of |x|^2 that it removes. */
+    /* Contraction of the first message: the share of |x|^2 that the message transfers. */
+    double delta;
     int err;
     char *error;
 };
@@ -117,9 +120,9 @@ static void copy(struct bench *b)
     memcpy(b->y, b->x, b->t->n * sizeof *b->y);
 }
 
-/* Encodes, validates and applies the first message of a new encoder for random vector `draw`.
- * Stores its length and contraction. Fails if encoder and decoder disagree about the remaining
- * error. */
+/* Encodes, validates and applies the first message of a new encoder. `draw`: number of the random
+ * vector. Sets b->len and b->delta. Fails if the error that the encoder reports is not the error
+ * that remains after decoding. Returns 0 or a negative errno. */
 static int first_message(struct bench *b, const char *spec, uint64_t draw)
 {
     fill(b, draw);
@@ -134,7 +137,7 @@ static int first_message(struct bench *b, const char *spec, uint64_t draw)
     apply(b);
     double x2 = vec_norm2(b->x, b->t->n), e2 = vec_dist2(b->x, b->y, b->t->n);
     b->delta = 1.0 - e2 / x2;
-    /* The encoder may compute its error from a formula, so the error is computed again from the
+    /* The encoder may compute the remaining error by a formula. Compare it with the error of the
      * decoded vector. */
     if (fabs(b->stat.x2 - x2) <= 1e-5 * x2 && fabs(b->stat.e2 - e2) <= 1e-5 * e2 + 1e-12 * x2)
         return 0;
@@ -155,12 +158,12 @@ static double now_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Returns the time of one call of `call` in seconds. The fastest of many repeats counts, because
- * other processes may use the machine. */
+/* Returns the time of one call of `call`, in seconds. The time is measured many times and the
+ * fastest counts, because other processes may use the machine. */
 static double fastest(struct bench *b, void (*call)(struct bench *))
 {
     double best = INFINITY, begin = now_s(), gone = 0.0;
-    size_t calls = 1, repeats = 0; /* Number of calls between two readings of the clock. */
+    size_t calls = 1, repeats = 0; /* Number of calls per measurement. */
     while ((repeats < REPEATS || gone < repeat_s) && (repeats == 0 || gone < repeats_max_s)) {
         double t = now_s();
         for (size_t i = 0; i < calls; i++)
@@ -177,9 +180,9 @@ static double fastest(struct bench *b, void (*call)(struct bench *))
     return best;
 }
 
-/* Times axpy and memcpy, the reference operations of this machine. They are timed before each
- * row and the fastest time is kept, so that load from other processes affects codecs and
- * references alike. */
+/* Times the operations axpy and memcpy, with which codecs are compared. They are timed again before
+ * each codec, and the fastest time counts. So other load on the machine affects codecs and these
+ * operations alike. */
 static void time_machine(struct bench *b, struct cmd_compressors *t)
 {
     fill(b, 0);
@@ -199,8 +202,9 @@ static void time_row(struct bench *b, struct cmd_compressors_row *r)
 
 /* ---- Rows ---- */
 
-/* Measures one codec: the message of one random vector, or with `measured` the contraction over
- * DRAWS vectors and then the times. Returns 0 or a negative errno. */
+/* Measures one codec. If `measured` is set, measures the contraction over DRAWS vectors and the
+ * times. Otherwise measures only the message length for one vector. Returns 0 or a negative
+ * errno. */
 static int measure_row(struct bench *b, struct cmd_compressors_row *r)
 {
     uint64_t draws = b->t->measured ? DRAWS : 1;
@@ -277,7 +281,7 @@ double cmd_compressors_without(const struct cmd_compressors *t)
 double cmd_compressors_pays_below(const struct cmd_compressors *t,
                                   const struct cmd_compressors_row *r)
 {
-    /* Bits saved by one compressed message. */
+    /* Number of bits by which a compressed message is shorter. */
     double saved = 32.0 * (double)t->n - 8.0 * (double)r->bytes;
     return saved > 0.0 ? t->neighbours * saved / compute_s(t, r) : 0.0;
 }

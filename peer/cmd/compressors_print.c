@@ -15,7 +15,7 @@ enum {
 
 /* ---- Text forms of numbers ---- */
 
-/* Writes an integer with thousands separators: 1000000 becomes "1,000,000". */
+/* Writes an integer with commas between thousands: 1000000 becomes "1,000,000". */
 static const char *grouped(char out[TEXT], uint64_t n)
 {
     char digits[24];
@@ -30,7 +30,7 @@ static const char *grouped(char out[TEXT], uint64_t n)
     return out;
 }
 
-/* Writes a rate in bits per second, such as "64 Gbit/s". A rate of 0 or less is written as
+/* Writes a rate in bits per second, such as "64 Gbit/s". For a rate of 0 or less, writes
  * "never". */
 static const char *rate_text(char out[TEXT], double rate)
 {
@@ -55,14 +55,15 @@ static const char *seconds_text(char out[TEXT], double s)
     return out;
 }
 
-/* Returns the compression ratio: bytes of the plain float vector divided by bytes of the
+/* Returns the compression ratio: the bytes of the vector as float32, divided by the bytes of the
  * message. */
 static double ratio(const struct cmd_compressors *t, const struct cmd_compressors_row *r)
 {
     return 4.0 * (double)t->n / (double)r->bytes;
 }
 
-/* Returns a speed in Gelem/s: billions of vector elements per second. */
+/* Returns the speed of an operation that takes `seconds` for the vector, in Gelem/s (billions of
+ * elements per second). */
 static double speed(const struct cmd_compressors *t, double seconds)
 {
     return 1e-9 * (double)t->n / seconds;
@@ -70,7 +71,7 @@ static double speed(const struct cmd_compressors *t, double seconds)
 
 /* ---- Tables ---- */
 
-/* Returns the width of the first column: the length of the longest spec plus the margin. */
+/* Returns the width of the column of specs in characters: the longest spec and a margin. */
 static int spec_width(const struct cmd_compressors *t)
 {
     size_t width = strlen("compressor");
@@ -100,8 +101,8 @@ static void print_head(const struct cmd_compressors *t)
                seconds_text(c, cmd_compressors_without(t)));
 }
 
-/* Prints the class, bytes and error bound of each codec. The table needs no measurement: its
- * values are the same on every machine. */
+/* Prints the class, message bytes and error bound of each codec. These values do not depend on the
+ * machine. */
 static void print_classes(const struct cmd_compressors *t)
 {
     char a[TEXT];
@@ -114,7 +115,7 @@ static void print_classes(const struct cmd_compressors *t)
     }
 }
 
-/* Prints what a codec does and at which position of a chain it can be used. */
+/* Prints what a codec does, and at which position of a chain of codecs it can stand. */
 static void print_info(const struct compress_info *info)
 {
     static const struct
@@ -133,7 +134,7 @@ static void print_info(const struct compress_info *info)
         printf("    unbiased %s%s\n", info->unbiased[0] ? "with " : "as it is", info->unbiased);
 }
 
-/* Describes each codec that occurs in at least one row once. */
+/* Prints a description of each codec that occurs in any row. */
 static void print_infos(const struct cmd_compressors *t)
 {
     for (size_t i = 0; i < t->n_infos; i++) {
@@ -202,7 +203,7 @@ static void set_whole(json_t *j, const char *key, uint64_t n)
     json_object_set_new(j, key, json_integer((json_int_t)n));
 }
 
-/* Returns the names of the codecs in the spec as a JSON array. */
+/* Returns a JSON array with the names of the codecs that occur in the spec. */
 static json_t *codecs_of(const struct cmd_compressors *t, const char *spec)
 {
     json_t *names = json_array();
@@ -212,8 +213,8 @@ static json_t *codecs_of(const struct cmd_compressors *t, const char *spec)
     return names;
 }
 
-/* Sets the catalogue keys of a row. A row without a catalogue entry has null for all of them, so
- * that every row has the same keys. */
+/* Sets the keys of a row that come from the catalogue. If the row has no catalogue entry, they are
+ * null, so that all rows have the same keys. */
 static void set_info(json_t *j, const struct compress_info *info)
 {
     set_text(j, "name", info ? info->name : NULL);

@@ -2,16 +2,16 @@
  *
  *   Xi = sqrt((1/n) sum_i |x_i - mean|^2), and relative to |mean|
  *
- * The command shows the estimate of each peer (computed from sketches, without a server). In
- * addition, it compares sketches of all models at one common round (gossip/exchange/layers.h),
- * which also show the distances of layers and the two peers that are farthest apart. With
- * --exact every peer sends its model and Xi is computed from the models. With FILEs the models
- * are read from files.
+ * Each peer estimates the distance itself, from sketches (random projections) that neighbours
+ * exchange; the command shows these estimates. In addition, it requests sketches of all models in
+ * one round and compares them (gossip/exchange/layers.h). This comparison also shows the distances
+ * of layers, and the two peers that are farthest apart. With --exact every peer sends its model,
+ * and Xi is computed from the models. With FILEs the models are read from files.
  *
  *   --json: {"peers": [{"name", "round" (of the estimate), "age" (rounds done since),
  *                       "drift", "relative_drift"}],
- *            "round", "drift", "relative_drift": means of the estimates of the
- *            newest round that has any; with --exact only estimates of the compared models,
+ *            "round", "drift", "relative_drift": means of the peers' estimates for the
+ *            newest estimated round; with --exact only estimates for the compared models,
  *            "sketches": {"drift", "relative_drift", "error", "round", "round_min", "age",
  *                         "peers", "last_phase"} or null,
  *            "farthest": {"names", "distance"} or null,
@@ -22,16 +22,19 @@
  *                      "round_max"} or null, "ratio": estimated / exact,
  *            "why": null, or why nothing was compared; with --watch "time_s"}
  *
- * With --exact the models are those at the beginning of a drift window. The peers are asked
- * until their estimates belong to the same round, so that both figures describe the same models.
- * If that does not give models of one round (without lock step the windows of the peers begin at
- * different rounds), the command requests models of a future round. Models of different rounds
- * are not compared: `exact` is then null, stderr names the rounds received, and the exit code is
- * 1. In general there is no estimate of the round that --round names, nor of a model of the
- * consensus phase: mean and ratio are then null. All figures of a single model are null, too.
+ * With --exact, a peer sends its model from the beginning of a drift window, which is the period
+ * for which peers estimate Xi. The command repeats its requests until models and estimates belong
+ * to the same round, so that both figures describe the same models. Without lock step the windows
+ * of the peers begin at different rounds. In this case the command requests models of a future
+ * round.
  *
- * A peer does not store old models: if the requested round is past, it sends its present model.
- * If the compared models are not all of the round that --round names, the exit code is 1 and
+ * Models of different rounds are not compared. `exact` is then null, stderr names the rounds, and
+ * the exit code is 1. The mean of the estimates and the ratio are null if no peer has an estimate
+ * for the compared models. This is usual with --round, and for models of the consensus phase. All
+ * figures are null if there is only one model.
+ *
+ * A peer does not store old models. If the requested round is past, the peer sends its present
+ * model. If the compared models are not all of the round that --round names, the exit code is 1 and
  * stderr says what was compared.
  */
 #include "peer/cmd/drift.h"
@@ -40,7 +43,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Seconds to wait for sketches if the user asked neither for layers nor for models. */
+/* Time to wait for sketches if neither --layers nor --exact is given, in seconds. */
 enum { LOOK_S = 5 };
 
 /* clang-format off */
@@ -69,8 +72,8 @@ const struct option_row cmd_drift_rows[] = {
 };
 /* clang-format on */
 
-/* Checks that the compared models are of the round that --round names. A comparison of another
- * round does not answer the user's question, so the command fails. */
+/* Checks that the compared models are of the round that --round names. Otherwise the comparison
+ * does not answer the user's question, and the command fails. */
 static int check_round(const struct drift *d)
 {
     unsigned long long min = d->round_min, max = d->round_max;
@@ -93,8 +96,8 @@ static int check_round(const struct drift *d)
                     asked, min, max);
 }
 
-/* Fails if no sketches were compared. Sketches that were compared are always of the requested
- * round. */
+/* Fails if no sketches were compared. Sketches of a round other than the requested one are never
+ * compared, so no further check is needed. */
 static int check_look(const struct drift *d)
 {
     return d->look.n > 0 ? CMD_OK : cmd_fail(d->o, CMD_FAILED, "%s", d->look.why);
@@ -102,8 +105,8 @@ static int check_look(const struct drift *d)
 
 /* ---- Options that require other options ---- */
 
-/* Returns true if the option stands on the command line. An option that comes from the
- * environment may be meant for other commands and causes no error. */
+/* Returns true if the option was given on the command line. An option from the environment may be
+ * meant for other commands, and is therefore never an error. */
 static bool is_typed(const struct options *o, const char *name)
 {
     for (uint32_t i = 0; i < o->n; i++)
@@ -112,8 +115,8 @@ static bool is_typed(const struct options *o, const char *name)
     return false;
 }
 
-/* Fails if the option `name` is on the command line but neither `one` nor `other` is given.
- * `other`: NULL if only `one` will do. */
+/* Fails if the option `name` is on the command line, but neither of the options `one` and `other`
+ * that it needs is given. `other` may be NULL: `name` then needs `one`. */
 static int wants(const struct options *o, const char *name, const char *one, const char *other)
 {
     if (!is_typed(o, name) || options_flag(o, one) || (other && options_flag(o, other)))
@@ -147,8 +150,8 @@ static int check_options(const struct options *o)
 
 /* ---- The command ---- */
 
-/* Compares models (--exact) or sketches. If the user asked for models or layers, failure to get
- * them is an error. */
+/* Compares models (--exact) or sketches (random projections of models). If the user asked for
+ * models or layers, it is an error if they cannot be compared. */
 static int compare(struct drift *d)
 {
     bool layers = options_flag(d->o, "layers");
@@ -162,7 +165,7 @@ static int compare(struct drift *d)
 static int once(struct drift *d)
 {
     int code = compare(d);
-    /* The peers' estimates are printed even if the comparison of the models failed. */
+    /* The peers' own estimates are printed even if the comparison failed. */
     drift_average(d);
     if (options_flag(d->o, "json"))
         drift_print_json(d, (double)NAN);

@@ -1,5 +1,6 @@
-/* peer/cmd/drift_compare.c -- compares whole models, or sketches of the peers' layers at one round:
- * the distance in each part of the model, and the two peers that are farthest apart. */
+/* peer/cmd/drift_compare.c -- compares the models of all peers, or sketches (random projections) of
+ * their layers in one round. Computes the distance in each part of the model, and finds the two
+ * peers that are farthest apart. */
 #include "peer/cmd/drift.h"
 #include "peer/cmd/run_parse.h"
 #include "peer/cmd/training.h"
@@ -29,8 +30,8 @@ const struct layers_figure *drift_comparison_total(const struct drift_compare *l
 static int no_comparison(struct drift_compare *l, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Records why there is no comparison. Returns CMD_OK, because the absence of a figure is not an
- * error of the command. */
+/* Records the reason why nothing could be compared. Returns CMD_OK, because this is not an error of
+ * the command. */
 static int no_comparison(struct drift_compare *l, const char *format, ...)
 {
     va_list args;
@@ -41,7 +42,7 @@ static int no_comparison(struct drift_compare *l, const char *format, ...)
     return CMD_OK;
 }
 
-/* Allocates the arrays of `l` for n_parts parts. Returns 0 or -ENOMEM. */
+/* Allocates the arrays of a comparison of n_parts parts. Returns 0 or -ENOMEM. */
 static int make_room(struct drift_compare *l, size_t n_parts)
 {
     l->part = calloc(n_parts, sizeof *l->part);
@@ -94,7 +95,8 @@ int drift_compare_models(struct drift *d, bool layers)
 
 /* ---- Sketches ---- */
 
-/* Splits the run's model into layers in the same way as the peers that send sketches. */
+/* Divides the run's model into the same layers as the peers do when they compute sketches. Returns
+ * CMD_OK, or CMD_FAILED after a message on stderr. */
 static int cut(const struct drift *d, struct layers *layers)
 {
     char error[RUN_ERROR_MAX];
@@ -106,22 +108,26 @@ static int cut(const struct drift *d, struct layers *layers)
     return CMD_OK;
 }
 
-/* Sketches received so far: the peers that sent them, and their rounds. */
+/* Sketches received so far: the peers that sent them, and the smallest (first) and largest (last)
+ * of their rounds. `asked`: the requested round. */
 struct come
 {
     const struct cmd_observed *from[WIRE_MEMBERS_MAX];
     size_t n, n_silent;
-    const char *silent; /* Name of one peer that was asked and sent no sketches, or NULL. */
+    /* Name of one peer that was asked but has sent no sketches. NULL: each asked peer has sent
+     * them. */
+    const char *silent;
     uint64_t first, last, asked;
-    /* No peer was training when the sketches were requested: each peer sends its present ones. */
+    /* True if no peer was training when the sketches were requested. Each peer then sends its
+     * present sketches, whatever the round. */
     bool rest;
-    /* Without lock step, peers reach a round at different times: each peer sends its present
-     * sketches. */
+    /* True if the run is not in lock step, so that peers reach a round at different times. Each
+     * peer then sends its present sketches, whatever the round. */
     bool moment;
 };
 
-/* Returns true if the sketches can be compared: all are of the requested round, or present
- * sketches were requested. */
+/* Returns true if the sketches can be compared: all are of the requested round, or all are of one
+ * round at rest, or the run is not in lock step. */
 static bool is_comparable(const struct come *c)
 {
     bool one = c->first == c->last && (c->rest || c->last == c->asked);
@@ -145,8 +151,8 @@ static void count(const struct drift *d, struct come *c)
     }
 }
 
-/* Draws a random key for a request. Answers repeat the key, which distinguishes them from
- * answers to earlier requests. */
+/* Returns a random key for a request. A peer repeats the key in its answer, so that late answers to
+ * earlier requests can be recognised. */
 static uint64_t draw_key(void)
 {
     uint64_t key = 0;
@@ -161,8 +167,8 @@ static uint32_t left_ms(uint64_t begun_ns, uint32_t ms)
     return gone < ms ? ms - (uint32_t)gone : 0;
 }
 
-/* Requests sketches of all peers, if possible of one round, and tries again until they can be
- * compared.
+/* Requests sketches from all peers, if possible of one round. Tries again until the sketches
+ * received can be compared.
  *
  *   case                     requested round
  *   --round is given         that round, in one try
@@ -170,7 +176,8 @@ static uint32_t left_ms(uint64_t begun_ns, uint32_t ms)
  *   no lock step             0: each peer sends its present sketches
  *   otherwise                newest known round plus 2, 4, 8, ... (one step for each try)
  *
- * Peers train on while a request travels, so the requested round must be ahead of all of them.
+ * Peers continue to train while a request is on its way, so the requested round must be later than
+ * the present round of every peer.
  */
 static void ask(struct drift *d, uint32_t ms, struct come *c)
 {
@@ -212,7 +219,7 @@ static int no_sketches(const struct drift *d, struct drift_compare *l, const str
                          (unsigned)d->w.run.min_peers);
 }
 
-/* Compares the sketches received, after a check that their length matches the model of the run. */
+/* Compares the received sketches. Fails if their length does not match the model of the run. */
 static int compare(struct drift *d, const struct layers *layers, const struct come *c)
 {
     struct drift_compare *l = &d->look;

@@ -13,20 +13,21 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Model files being compared. The metadata of the first file determines the model of all. */
+/* Model files that are compared. All must have the model that the metadata of the first file
+ * describe. */
 struct files
 {
     const struct options *o;
     struct model model;
     bool has_model;
-    float **x; /* Parameters of each file. `n` arrays of model.n_params floats. */
+    float **x; /* Parameters from each of the `n` files: arrays of model.n_params floats. */
     size_t n;
     struct consensus exact;
     struct drift_compare look;
 };
 
-/* Users easily give a peer's address where a model file is expected, so the error message
- * suggests --bootstrap. */
+/* Refuses a path that is no model file. Users often give a peer's address here, so the error
+ * message then suggests --bootstrap. */
 static int check_path(const struct options *o, const char *path)
 {
     if (access(path, F_OK) != 0 && wire_address_ok(path))
@@ -39,7 +40,8 @@ static int check_path(const struct options *o, const char *path)
     return CMD_OK;
 }
 
-/* Reads the run description from the metadata of the first file and builds its model. */
+/* Reads the run description from the metadata of the first file, and builds its model. Returns
+ * CMD_OK, or an exit code after a message on stderr. */
 static int read_model(struct files *f, const char *path)
 {
     char why[FILE_ERROR_MAX], error[RUN_ERROR_MAX];

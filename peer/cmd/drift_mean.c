@@ -1,5 +1,5 @@
-/* peer/cmd/drift_mean.c -- averages the relative drift that several peers estimate for the newest
- * round. */
+/* peer/cmd/drift_mean.c -- averages the peers' own estimates of the relative consensus distance in
+ * the newest round. */
 #include "peer/cmd/drift_mean.h"
 
 #include "peer/uv/metrics.h"

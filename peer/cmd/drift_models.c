@@ -1,5 +1,5 @@
-/* peer/cmd/drift_models.c -- drift --exact: fetches all models of one round, and the peers' own
- * drift estimates of that round. */
+/* peer/cmd/drift_models.c -- `hearsay drift --exact`: fetches the models of all peers in one round,
+ * and the peers' own estimates of the consensus distance in that round. */
 #include "peer/cmd/drift.h"
 #include "peer/cmd/run_parse.h"
 #include "peer/cmd/training.h"
@@ -11,7 +11,8 @@
 #include <time.h>
 
 enum { WINDOW_TRIES = 3, LEAD = 8, WATCH_LEAD = 2 };
-/* A drift window of a small model may last only 50 ms, so the peers are polled every 5 ms. */
+/* The peers are asked every 5 ms, because with a small model a drift window (the rounds between two
+ * estimates) may last only 50 ms. */
 enum { TRIES = 10, POLL_MS = 5 };
 
 static const float *model_of(void *self, size_t i)
@@ -19,8 +20,8 @@ static const float *model_of(void *self, size_t i)
     return ((struct drift *)self)->with[i]->model;
 }
 
-/* Returns true if the peer will estimate the drift again. A peer below its quorum has paused and
- * will not. */
+/* Returns true if the peer will make another estimate of the consensus distance. A peer without
+ * quorum has paused, and will not. */
 static bool trains(const struct cmd_observed *m)
 {
     return m->status.phase == NODE_TRAINING && !m->status.holds;
@@ -44,7 +45,8 @@ uint64_t drift_newest_round(const struct drift *d)
 
 /* ---- The models ---- */
 
-/* Returns the round to request from the peers.
+/* Returns the round for which the peers are asked to send their models. `tries`: number of earlier
+ * attempts.
  *
  *   case                     requested round
  *   --round is given         that round
@@ -54,8 +56,8 @@ uint64_t drift_newest_round(const struct drift *d)
  *   later tries              newest known round plus 8, 16, 32, ...
  *
  * In lock step all peers begin a drift window at the same round, so their models can be compared
- * with their own estimates. Windows may be hundreds of rounds apart, so --watch does not wait
- * for one.
+ * with their own estimates. Windows may be hundreds of rounds apart, so --watch does not wait for
+ * one.
  */
 static uint64_t common_round(const struct drift *d, int tries)
 {
@@ -69,8 +71,8 @@ static uint64_t common_round(const struct drift *d, int tries)
     return drift_newest_round(d) + ((uint64_t)LEAD << (tries - WINDOW_TRIES));
 }
 
-/* Requests the models and records the smallest and largest of their rounds. Returns false on
- * timeout. */
+/* Requests the models from all peers. Sets d->round_min and d->round_max to the smallest and
+ * largest round of the models received. Returns false if not all models arrived in time. */
 static bool get_models(struct drift *d, int tries)
 {
     uint32_t ms = (uint32_t)options_uint(d->o, "timeout") * 1000;
@@ -90,8 +92,10 @@ static bool get_models(struct drift *d, int tries)
     return in_time;
 }
 
-/* Checks the length of the received models and counts their trained parameters. A model is sent
- * as floats only, so its layout comes from the run description that peers send in the handshake. */
+/* Checks the length of the received models, and sets `*n_trained` to their number of trained
+ * parameters. A message has only the floats of a model, so the layout is taken from the run
+ * description that peers send in the handshake. Returns CMD_OK, or CMD_FAILED after a message on
+ * stderr. */
 static int count_trained(const struct drift *d, size_t dim, size_t *n_trained)
 {
     char error[RUN_ERROR_MAX];
@@ -117,8 +121,8 @@ int drift_models(struct drift *d)
     size_t n = 0, dim = 0, n_trained;
     bool in_time = get_models(d, 0);
     d->exact = consensus_none;
-    /* The peers may have begun a drift window while the request was on its way to some of them,
-     * so models of different rounds are requested again. */
+    /* If the models are of different rounds, they are requested again. This happens if a drift
+     * window began while the request was on its way to some peers. */
     for (int k = 1; k < TRIES && in_time && d->round_min != d->round_max; k++)
         in_time = get_models(d, k);
     if (cmd_observe_missing(&d->w) > 0)
@@ -144,7 +148,7 @@ int drift_models(struct drift *d)
         return code;
     if (consensus_measure(&d->exact, n, n_trained, dim, model_of, d) < 0)
         return cmd_fail(d->o, CMD_FAILED, "out of memory for the models");
-    if (n == 1) { /* The distance of a single model is reported as undefined, not as 0. */
+    if (n == 1) { /* The consensus distance of a single model is reported as undefined, not as 0. */
         fprintf(stderr, "hearsay drift: warning: a single model has no drift\n");
         d->exact.trained.xi = d->exact.trained.relative = (double)NAN;
         d->exact.statistics.xi = d->exact.statistics.relative = (double)NAN;
@@ -154,17 +158,17 @@ int drift_models(struct drift *d)
 
 /* ---- The estimates ---- */
 
-/* Returns true if the peer's estimate describes the model that it sent. In the consensus phase
- * the round counter stops, so a round number does not identify one state: an estimate with the
- * model's round number may be of an earlier model. */
+/* Returns true if the peer's own estimate is for the model that it has sent. A model from the
+ * consensus phase never counts: the round counter has stopped there, so an estimate with the same
+ * round number may be of an earlier model. */
 static bool same_state(const struct cmd_observed *m)
 {
     bool told = m->model_round < m->status.n_rounds;
     return m->model && told && m->status.drift_round == m->model_round;
 }
 
-/* Returns true if every training peer had replaced its estimate of the compared models by a
- * later one before it was asked. */
+/* Returns true if peers train, but none of them still has its estimate for the compared models.
+ * They have all replaced it by a later estimate. */
 static bool estimates_missed(const struct drift *d)
 {
     bool any = false, training = false;
@@ -176,9 +180,9 @@ static bool estimates_missed(const struct drift *d)
     return training && !any;
 }
 
-/* Polls the peers until each has an estimate of the compared round (or of the next round that it
- * measures), or no longer trains. Keeps the first such answer of each peer, because later
- * answers are of later rounds. */
+/* Asks all peers again and again, until each has an estimate for the compared round or a later one,
+ * or no longer trains. For each peer the first such answer is kept, because later answers are for
+ * later rounds. */
 static void wait_for_estimates(struct drift *d)
 {
     static struct wire_status first[WIRE_MEMBERS_MAX];
@@ -205,8 +209,8 @@ static void wait_for_estimates(struct drift *d)
             d->w.member[i].status = first[i];
 }
 
-/* Warns about each member that could not be reached. It received no request, so the figures do
- * not include its model. */
+/* Warns about each member that could not be reached. The figures do not include the models of these
+ * members. */
 static void warn_absent(const struct drift *d)
 {
     for (uint32_t i = 0; i < d->w.n; i++) {
@@ -240,7 +244,7 @@ static bool has_estimate(const struct cmd_observed *m)
     return m->answered && isfinite(m->status.drift) && isfinite(m->status.relative_drift);
 }
 
-/* Returns the newest round for which any peer has an estimate. */
+/* Returns the newest round for which at least one peer has an estimate. */
 static uint64_t newest_estimate(const struct drift *d)
 {
     uint64_t round = 0;
@@ -267,6 +271,7 @@ void drift_average(struct drift *d)
         d->relative += m->status.relative_drift;
         d->n_estimates++;
     }
-    d->xi /= d->n_estimates; /* The mean is NaN if no peer has an estimate. */
+    /* If no peer has an estimate, this divides 0 by 0, and the means are NaN. */
+    d->xi /= d->n_estimates;
     d->relative /= d->n_estimates;
 }

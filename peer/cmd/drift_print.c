@@ -21,8 +21,8 @@ static const char *of_round(char out[CMD_PROGRESS_TEXT], bool known, uint64_t ro
     return out;
 }
 
-/* Writes the round of a peer's estimate and its age in rounds, so that the reader sees whether
- * it is old. */
+/* Writes the round of a peer's own estimate and the number of rounds since then, so that the user
+ * sees how old the estimate is. */
 static const char *when_of(char out[CMD_PROGRESS_TEXT], const struct cmd_observed *m)
 {
     const struct wire_status *s = &m->status;
@@ -33,8 +33,8 @@ static const char *when_of(char out[CMD_PROGRESS_TEXT], const struct cmd_observe
     return out;
 }
 
-/* Writes the round or rounds of a comparison. In the consensus phase the round counter stops, so
- * the phase is named instead. */
+/* Writes the round or the rounds of the compared models. In the consensus phase the round counter
+ * does not advance, so the text names the phase instead. */
 static const char *moment_of(char out[CMD_PROGRESS_TEXT], const struct drift_compare *l)
 {
     if (l->files)
@@ -48,7 +48,8 @@ static const char *moment_of(char out[CMD_PROGRESS_TEXT], const struct drift_com
                                       : of_round(out, true, l->round);
 }
 
-/* Returns the number of rounds that the peers have done since the comparison. */
+/* Returns the number of rounds since the comparison, counted by the newest round that a peer has
+ * reported. */
 static uint64_t age_of(const struct drift *d)
 {
     uint64_t newest = drift_newest_round(d);
@@ -60,9 +61,9 @@ static const char *percent(char out[CMD_PROGRESS_TEXT], double x)
     return cmd_progress_number(out, "%.1f %%", 100 * x);
 }
 
-/* Prints the two models that are farthest apart and their distance, such as "peer-1 and peer-4:
- * 9.3122e-02". Prints "unknown" or "no two differ" if there is nothing to compare or all models
- * are equal. */
+/* Prints the names of the two models that are farthest apart, and their distance, such as "peer-1
+ * and peer-4: 9.3122e-02". Prints "unknown" if there is nothing to compare, and "no two differ" if
+ * all models are equal. */
 static void put_pair(const struct drift_compare *l, const struct layers_figure *f)
 {
     if (isnan(f->apart))
@@ -81,8 +82,8 @@ struct ranked
     const struct layers_figure *figure;
 };
 
-/* Orders layers by drift, largest first. Unknown drift comes last, and layers with equal drift
- * stay in the order of the model. */
+/* Compares two layers for qsort(). The layer with the larger consensus distance comes first, and a
+ * layer with unknown distance last. Layers with equal distances stay in the order of the model. */
 static int by_drift(const void *a, const void *b)
 {
     const struct ranked *x = a, *y = b;
@@ -93,7 +94,8 @@ static int by_drift(const void *a, const void *b)
     return x->part < y->part ? -1 : 1;
 }
 
-/* Returns the layers sorted by drift. The caller frees the array. NULL: out of memory. */
+/* Returns the layers sorted by consensus distance, the largest first. The caller frees the array.
+ * Returns NULL if there is no memory. */
 static struct ranked *rank(const struct drift_compare *l)
 {
     struct ranked *r = calloc(l->n_parts, sizeof *r);
@@ -104,7 +106,7 @@ static struct ranked *rank(const struct drift_compare *l)
     return r;
 }
 
-/* Returns the share of a layer in the squared distance of the whole model, from 0 to 1. */
+/* Returns the share of one layer in the squared distance of the whole model, from 0 to 1. */
 static double share_of(const struct drift_compare *l, const struct layers_figure *f)
 {
     double all = drift_comparison_total(l)->xi;

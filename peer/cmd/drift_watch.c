@@ -1,14 +1,14 @@
-/* peer/cmd/drift_watch.c -- `hearsay drift --watch`: prints one line for each comparison until
- * the run ends or Ctrl-C.
+/* peer/cmd/drift_watch.c -- `hearsay drift --watch`: compares the models again and again, and
+ * prints one line for each comparison, until the run ends or the user presses Ctrl-C.
  *
  *   request status --> compare sketches or models of one round --> print a line --> pause
  *          ^                                                                         |
  *          '--------------------------- redial lost peers <--------------------------'
  *
- * The last figure is printed once more on stderr when the command ends, whatever the reason. The
- * run has ended if every member has left: by its membership record, by a CLOSE message, or
- * because its last status reported a final model. If no peer could be reached for GONE_LOOKS
- * comparisons and the run is not known to have ended, the command fails.
+ * When the command ends, for whatever reason, it prints the last figure again on stderr. The run
+ * has ended if every member has left. A member has left if its membership record says so, if it
+ * sent a CLOSE message, or if its last status reported a final model. If no peer could be reached
+ * for GONE_LOOKS comparisons, and the run is not known to have ended, the command fails.
  */
 #include "peer/cmd/drift.h"
 #include "peer/cmd/progress.h"
@@ -21,7 +21,7 @@
 
 enum { GONE_LOOKS = 5, GONE_S = 1 };
 
-/* Last figure that was measured. */
+/* Result of the last comparison that gave a figure. */
 struct last
 {
     bool any, exact;
@@ -37,8 +37,8 @@ static bool any_session_up(const struct cmd_observe *w)
     return false;
 }
 
-/* Returns true if no member has a session, and each has left by its record, has closed its session,
- * or last reported that its model is final. */
+/* Returns true if no member has a session, and each member has left: its record says so, it has
+ * closed its session, or its last status reported a final model. */
 static bool run_has_ended(const struct cmd_observe *w)
 {
     for (uint32_t i = 0; i < w->n; i++) {
@@ -51,7 +51,8 @@ static bool run_has_ended(const struct cmd_observe *w)
     return true;
 }
 
-/* Makes one comparison and records its figure in `last`. Returns an exit code. */
+/* Makes one comparison, and stores its result in `last` if it gave a figure. Returns an exit
+ * code. */
 static int look(struct drift *d, struct last *last)
 {
     uint32_t ms = (uint32_t)options_uint(d->o, "timeout") * 1000;
@@ -76,7 +77,7 @@ static void say(const struct drift *d, double time_s)
     fflush(stdout);
 }
 
-/* Prints why the command ends and the last figure on stderr. Returns `code`. */
+/* Prints on stderr why the command ends (`how`), and the last figure. Returns `code`. */
 static int end(const struct last *last, const char *how, int code)
 {
     char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT];
@@ -101,7 +102,7 @@ int drift_watch(struct drift *d)
     for (uint64_t k = 1;; k++) {
         bool up = any_session_up(&d->w);
         n_gone = up ? 0 : n_gone + 1;
-        /* At this point all lost peers have been dialled again at least once without success. */
+        /* If n_gone > 1, each lost peer has been dialled again at least once. */
         if (n_gone > 1 && run_has_ended(&d->w))
             return end(&last, "the run is over", CMD_OK);
         if (n_gone == GONE_LOOKS)

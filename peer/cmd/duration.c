@@ -1,4 +1,4 @@
-/* peer/cmd/duration.c -- reads an option that is a time, and reports errors as a command does. */
+/* peer/cmd/duration.c -- reads an option that is a time, and reports an invalid value on stderr. */
 #include "peer/cmd/duration.h"
 
 #include "peer/uv/settings.h"

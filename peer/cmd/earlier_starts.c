@@ -1,5 +1,5 @@
-/* peer/cmd/earlier_starts.c -- sums the earlier starts in a peer's metrics file, and prints how an
- * interrupted run is resumed. */
+/* peer/cmd/earlier_starts.c -- sums the bytes and seconds of earlier starts from a peer's metrics
+ * file, and prints how an interrupted run is resumed. */
 #include "peer/cmd/earlier_starts.h"
 
 #include "peer/cmd/checkpoint.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Costs of one start, from its last complete line of metrics. */
+/* Bytes and seconds that one start has used, from its last complete line in metrics.jsonl. */
 struct start
 {
     double seconds;
@@ -23,8 +23,8 @@ static uint64_t whole(const json_t *object, const char *key)
     return v > 0 ? (uint64_t)v : 0;
 }
 
-/* Reads the costs from one line of metrics. Returns false if the line is incomplete or not a
- * line of a round. */
+/* Reads bytes and seconds from one line of metrics.jsonl. Returns false if the line is incomplete
+ * or is not the line of a round. */
 static bool take_line(struct start *s, const char *text)
 {
     json_t *line = json_loads(text, 0, NULL);
@@ -36,13 +36,13 @@ static bool take_line(struct start *s, const char *text)
     return good;
 }
 
-/* Last two lines of the current start. Only these are parsed, because a start may have very many
- * lines. The last one may be incomplete, so the one before it is kept, too. */
+/* Last two lines of the start that is being read. A start may have very many lines, so only these
+ * two are parsed. The last line may be incomplete; the line before it is then used. */
 struct lines
 {
     char *now, *before;
     size_t cap_now, cap_before;
-    uint32_t n; /* Number of lines of the current start so far. */
+    uint32_t n; /* Number of lines of this start so far. */
 };
 
 static struct start end_of(const struct lines *l)
@@ -79,8 +79,8 @@ void cmd_earlier_starts_add(struct cmd_earlier_starts *p, const char *dir, bool 
     struct start sum = {0};
     uint32_t starts = 0;
     FILE *f = cmd_path(path, dir, "metrics.jsonl") == 0 ? fopen(path, "re") : NULL;
-    /* A line {"start": ...} begins each start, so the costs before it belong to an earlier
-     * start. */
+    /* A line {"start": ...} is the first line of each start. All lines before it belong to an
+     * earlier start. */
     while (f != NULL && getline(&text, &cap, f) > 0) {
         if (strncmp(text, "{\"start\"", 8) != 0) {
             keep_line(&l, text, cap, &text, &cap);
@@ -104,8 +104,8 @@ void cmd_earlier_starts_add(struct cmd_earlier_starts *p, const char *dir, bool 
     p->received += sum.received;
 }
 
-/* Describes where the run resumes. In lock step all peers resume from one round for which every
- * peer has a checkpoint. */
+/* Writes to `text` where the run will resume. In lock step all peers resume from the same round,
+ * for which every peer must have a checkpoint. Sets `*resumes` to that round, or to 0. */
 static void say_where(char *text, size_t size, const struct cmd_local_stop *s, uint64_t *resumes)
 {
     struct cmd_checkpoint_rounds c;

@@ -26,8 +26,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Batch size for which the trainer allocates memory. No training takes place, and the evaluation
- * uses the largest batch that fits into this memory. */
+/* Batch size for which the trainer allocates memory. The command does not train, and evaluates with
+ * the largest batch that fits into this memory. */
 enum { EVAL_BATCH = 64 };
 
 /* clang-format off */
@@ -45,7 +45,7 @@ const struct option_row cmd_eval_rows[] = {
 };
 /* clang-format on */
 
-/* Everything that an evaluation owns. evaluation_close() frees all of it. */
+/* State of the command. evaluation_close() frees everything in it. */
 struct evaluation
 {
     struct cmd_loaded loaded;
@@ -66,8 +66,8 @@ static void evaluation_close(struct evaluation *e)
 
 /* ---- Data, model, evaluation ------------------------------------------ */
 
-/* Evaluates with the same code as peers. The trainer requires a training set and a shard, but
- * the evaluation draws no samples from them. */
+/* Evaluates the model with the same code as a peer. The trainer requires a training set and a
+ * shard, but the evaluation uses no samples from them. */
 static int evaluate(const struct options *o, struct evaluation *e)
 {
     char error[MODEL_ERROR_MAX];
@@ -110,7 +110,8 @@ static double bits(const struct evaluation *e)
     return e->report.loss / log(2);
 }
 
-/* How the evaluated samples relate to the training set, indexed by enum data_held_out. */
+/* Texts that say whether the evaluated samples were held out of training, indexed by enum
+ * data_held_out. */
 static const struct
 {
     const char *json, *text;
@@ -123,8 +124,8 @@ static const struct
                          "the peer that wrote the model"},
     [DATA_HELD_NONE] = {"none", "all samples of --data, on which the model was trained"}};
 
-/* Returns the text for held_out. The samples were certainly held out if the model file names the
- * same training files and the same held-out share. */
+/* Returns the text that says whether the evaluated samples were held out. This is certain if the
+ * model file names the same training files and the same held-out share. */
 static const char *held_out_text(const struct cmd_loaded *l)
 {
     return l->data.held_out == DATA_HELD_SHARE && l->trained.hash == l->data.hash
@@ -179,8 +180,8 @@ static void warn_majority(const struct options *o, const struct evaluation *e)
         cmd_fail(o, CMD_OK, "warning: the model is no better than guessing: %s", why);
 }
 
-/* Reads the run, the data and the model, evaluates the model and prints the result. Returns the
- * exit code. */
+/* Runs the command: reads the run, the data and the model, evaluates the model, and prints the
+ * result. Returns the exit code. */
 static int evaluate_file(const struct options *o, struct evaluation *e)
 {
     const char *path = options_text(o, "file");

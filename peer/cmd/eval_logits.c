@@ -1,4 +1,5 @@
-/* peer/cmd/eval_logits.c -- runs a model over a whole data set and writes its logits to a file. */
+/* peer/cmd/eval_logits.c -- runs a model over all samples of a data set and writes its logits to a
+ * file. */
 #include "peer/cmd/eval_logits.h"
 
 #include "nn/files/replace.h"
@@ -6,13 +7,13 @@
 
 #include <string.h>
 
-enum { PIECE = 16 * 1024 /* Floats per write. */ };
+enum { PIECE = 16 * 1024 /* Number of floats that are written at once. */ };
 
 struct writer
 {
     const struct model *m;
     struct replace file;
-    uint8_t bytes[4 * PIECE]; /* Logits in the byte order of the file. */
+    uint8_t bytes[4 * PIECE]; /* Logits converted to the byte order of the file. */
 };
 
 static void put_floats(uint8_t *bytes, const float *v, size_t n)
@@ -25,7 +26,7 @@ static void put_floats(uint8_t *bytes, const float *v, size_t n)
     }
 }
 
-/* Writes the logits of one batch to the file, as the `take` callback of cmd_logits(). `self`:
+/* Writes the logits of one batch to the file. This is the `take` callback of cmd_logits(). `self`:
  * the writer. */
 static int write_batch(void *self, size_t at, uint32_t n, const float *logits)
 {

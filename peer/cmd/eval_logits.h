@@ -1,4 +1,5 @@
-/* peer/cmd/eval_logits.h -- writes a model's logits for a whole data set to a file of floats.
+/* peer/cmd/eval_logits.h -- writes a model's logits for all samples of a data set to a file of
+ * floats.
  *
  *   [rows][classes] float32, little-endian     rows: one for each sample, in order;
  *                                              for text one for each byte
@@ -9,8 +10,8 @@
 #include "nn/data/dataset.h"
 #include "nn/models/model.h"
 
-/* Writes the logits of all samples of `set` to `path`. Returns 0 or a negative errno. On error a
- * regular file keeps its former contents (nn/files/replace.h). */
+/* Writes the logits of all samples of `set` to the file `path`. Returns 0 or a negative errno. On
+ * error, a regular file at `path` keeps its former contents (nn/files/replace.h). */
 __attribute__((warn_unused_result)) int cmd_eval_logits(const char *path, const struct model *m,
                                                         const float *x, const struct dataset *set);
 

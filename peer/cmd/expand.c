@@ -1,4 +1,5 @@
-/* peer/cmd/expand.c -- replaces option values that name files by what the files say. */
+/* peer/cmd/expand.c -- replaces an option value that names a file by the contents of that file, or
+ * by a more precise value. */
 #include "nn/data/data.h"
 #include "nn/files/file.h"
 #include "peer/cmd/cmd.h"
@@ -10,14 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Maximum size of an edge file in bytes. A larger graph does not fit into a run description. */
+/* Largest size of a file of edges, in bytes. The edges of a larger file would not fit into a run
+ * description. */
 enum { EDGE_FILE_MAX = 1 << 20 };
 
 static const char prefix[] = "edges:";
 
 static_assert((int)TOPOLOGY_SPEC_MAX <= (int)RUN_VALUE_MAX, "a spec fits into a run's value");
 
-/* Replaces "edges:FILE" by the canonical list of the edges in the file. Returns as cmd_expand(). */
+/* Replaces "edges:FILE" by the list of the edges in the file, in canonical form. Returns the same
+ * values as cmd_expand(). */
 static int expand_topology(const char *value, char out[RUN_VALUE_MAX],
                            char error[OPTIONS_ERROR_MAX])
 {
@@ -25,7 +28,8 @@ static int expand_topology(const char *value, char out[RUN_VALUE_MAX],
     size_t n = sizeof prefix - 1;
     if (strncmp(value, prefix, n) != 0 || !value[n]
         || topology_canonical(value, canonical, why) == 0)
-        return 0; /* The value is no "edges:" spec, has no file name, or already lists the edges. */
+        /* The value stays as it is: it is not "edges:FILE", or it already lists the edges. */
+        return 0;
     const char *path = value + n;
     uint8_t *bytes;
     size_t len;
@@ -43,7 +47,8 @@ static int expand_topology(const char *value, char out[RUN_VALUE_MAX],
     return 1;
 }
 
-/* Expands a bare path: "DIR" becomes "mnist:DIR" if the directory contains MNIST files. */
+/* Adds the data kind to a path: "DIR" becomes "mnist:DIR" if the directory contains MNIST files.
+ * Returns the same values as cmd_expand(). */
 static int expand_data(const char *value, char out[RUN_VALUE_MAX], char error[OPTIONS_ERROR_MAX])
 {
     char kind[DATA_KIND_MAX], why[DATA_ERROR_MAX];

@@ -1,4 +1,4 @@
-/* peer/cmd/files.h -- builds paths under --out and reads small files. */
+/* peer/cmd/files.h -- builds paths of files under --out, and reads small files. */
 #ifndef PEER_CMD_FILES_H
 #define PEER_CMD_FILES_H
 
@@ -15,12 +15,13 @@ enum { CMD_PATH_MAX = 1024 };
 __attribute__((warn_unused_result)) int cmd_path(char out[CMD_PATH_MAX], const char *dir,
                                                  const char *name);
 
-/* Reports on stderr that `path` cannot be written. `err`: a negative errno of
- * nn/files/replace.h. `flag`: the option that names `path`, or NULL. Returns the exit code. */
+/* Reports on stderr that the file `path` cannot be written. `err`: negative errno from
+ * nn/files/replace.h. `flag`: option that names the file, or NULL. Returns the exit code for this
+ * error. */
 int cmd_cannot_write(const struct options *o, const char *flag, const char *path, int err);
 
-/* Reads a small file into `text` and ends it with NUL. Returns 0 or a negative errno with a
- * message in `error`; -EFBIG if the file has `cap` bytes or more. */
+/* Reads a small file into `text`, which gets a terminating NUL. Returns 0, or a negative errno with
+ * a message in `error`. The errno is -EFBIG if the file has `cap` bytes or more. */
 __attribute__((warn_unused_result)) int cmd_read_text(const char *path, char *text, size_t cap,
                                                       char error[KEYFILE_ERROR_MAX]);
 

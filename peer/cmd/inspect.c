@@ -50,8 +50,8 @@ struct cmd_inspect_tensor *cmd_inspect_add(struct cmd_inspect *in)
 
 /* ---- Figures ---- */
 
-/* Returns the multiply-adds of one sample's forward pass. NaN if a layer is sparse, because its
- * work depends on the sample. */
+/* Returns the number of multiply-adds in the forward pass of one sample. Returns NaN if the model
+ * has a sparse layer, because its work depends on the sample. */
 static double multiply_adds(const struct model *m)
 {
     double sum = 0;
@@ -74,8 +74,8 @@ static void run_id(const struct run *run, char out[2 * RUN_ID_BYTES + 1])
         snprintf(out + 2 * i, 3, "%02x", hash[i]);
 }
 
-/* Returns the file's metadata value for `key`; NULL if the key is missing or a spec is
- * inspected. */
+/* Returns the value of `key` in the metadata of the model file. Returns NULL if the key is missing,
+ * or if a spec is inspected. */
 static const char *metadata_value(const struct cmd_inspect *in, const char *key)
 {
     return in->path != NULL ? safetensors_value(&in->info, key) : NULL;
@@ -91,8 +91,8 @@ static void shape_text(const struct cmd_inspect_tensor *t, char out[SHAPE_TEXT])
             (size_t)snprintf(out + at, SHAPE_TEXT - at, "%s%" PRIu64, i > 0 ? "x" : "", t->dims[i]);
 }
 
-/* Finds the widths of the name column and the shape column. `*name`, `*shape`: minimum widths on
- * entry. */
+/* Widens the name column and the shape column to their longest text. `*name` and `*shape`: widths
+ * in characters; on entry the least widths. */
 static void widths(const struct cmd_inspect *in, int *name, int *shape)
 {
     char text[SHAPE_TEXT], q[RUN_QUOTE_MAX + 4];
@@ -129,14 +129,15 @@ static void print_tensors(const struct cmd_inspect *in)
     }
 }
 
-/* Prints a list of numbers: "0.4914, 0.4822, 0.4465". */
+/* Prints a list of numbers, such as "0.4914, 0.4822, 0.4465". */
 static void print_numbers(const json_t *list)
 {
     for (size_t i = 0; i < json_array_size(list); i++)
         printf("%s%.6g", i > 0 ? ", " : "", json_number_value(json_array_get(list, i)));
 }
 
-/* Prints one line for each of the first SHOWN columns. */
+/* Prints how each column of a table is converted to inputs: one line per column, for the first
+ * SHOWN columns. */
 static void print_columns(const json_t *columns)
 {
     enum { SHOWN = 16 };
@@ -156,7 +157,7 @@ static void print_columns(const json_t *columns)
         printf("           and %zu more columns (--json shows all)\n", n - SHOWN);
 }
 
-/* Prints a name as a JSON string: in UTF-8, with control characters escaped. */
+/* Prints a name as a JSON string, in UTF-8 and with control characters escaped. */
 static void print_name(const char *name)
 {
     json_t *j = json_string(name);
@@ -166,8 +167,8 @@ static void print_name(const char *name)
     json_decref(j);
 }
 
-/* Prints the description of the inputs. The metadata may be of an untrusted file, so a key that is
- * missing or of another type counts as empty. */
+/* Prints the description of the model's inputs. The file may be from an untrusted source, so a
+ * metadata key that is missing or has another type counts as empty. */
 static void print_input(const json_t *j)
 {
     char q[RUN_QUOTE_MAX + 4];
@@ -202,7 +203,8 @@ static void print_input(const json_t *j)
     puts(n > CLASSES_SHOWN ? ", ..." : "");
 }
 
-/* Returns "numbers" or "categories". *n: number of inputs that the column gives. */
+/* Returns the kind of column i: "numbers" or "categories". Sets `*n` to the number of inputs that
+ * the column becomes. */
 static const char *column_kind(const struct cmd_inspect *in, uint32_t i, uint32_t *n)
 {
     const struct column *c = i < in->columns.n ? &in->columns.at[i] : NULL;
@@ -305,7 +307,7 @@ static json_t *tensor_json(const struct cmd_inspect_tensor *t)
                      uv_metrics_number(sums ? sqrt(t->norm2) : NAN));
 }
 
-/* Returns the columns as a JSON array; null if the file does not name them. */
+/* Returns the columns as a JSON array. Returns null if the file has no column names. */
 static json_t *columns_json(const struct cmd_inspect *in)
 {
     json_t *array = in->schema.n > 0 ? json_array() : json_null();
@@ -319,7 +321,7 @@ static json_t *columns_json(const struct cmd_inspect *in)
     return array;
 }
 
-/* Returns everything that was found as one JSON object. Keys without a value are null. */
+/* Returns all results of the command as one JSON object. Keys without a value are null. */
 static json_t *all_json(const struct cmd_inspect *in)
 {
     bool fits = in->has_model && in->unlike == NULL;
@@ -370,8 +372,9 @@ static bool ends_in(const char *text, const char *end)
     return n >= k && strcmp(text + n - k, end) == 0;
 }
 
-/* Decides whether the operand is a model spec or a file. A valid spec is always a spec, even if
- * a file has that name. An operand with a slash is always a file. */
+/* Decides whether the operand is a model spec or a file, and inspects it. An operand with a slash
+ * is a file. Any other operand that is a valid spec is taken as a spec, even if a file has the same
+ * name. */
 static int look(struct cmd_inspect *in, const struct options *o)
 {
     const char *what = options_text(o, "what");
@@ -383,8 +386,8 @@ static int look(struct cmd_inspect *in, const struct options *o)
     return cmd_fail(o, CMD_USAGE, "no file of that name, and no %s", why);
 }
 
-/* Takes the description of the inputs from the file. If it is missing there, or a spec is given,
- * derives it from the data kind. */
+/* Sets in->input, the description of the model's inputs. It is taken from the file. If the file has
+ * no description, or a spec is inspected, it is derived from the data kind. */
 static void find_input(struct cmd_inspect *in)
 {
     const char *text = metadata_value(in, "input"), *classes = metadata_value(in, "classes");

@@ -1,5 +1,5 @@
-/* peer/cmd/inspect.h -- result of `hearsay inspect`: contents of a model file or of a model
- * spec.
+/* peer/cmd/inspect.h -- result of `hearsay inspect`, which describes the contents of a model file
+ * or of a model spec.
  *
  *   inspect_file.c   FILE  -> tensors with statistics, the run, the author, the round
  *   inspect_spec.c   SPEC  -> tensors that the model would have, its multiply-adds
@@ -13,60 +13,65 @@
 #include "nn/models/model.h"
 #include "peer/cmd/cmd.h"
 
-/* One tensor of the file or of the model spec. */
+/* One tensor of the model file or of the model spec. */
 struct cmd_inspect_tensor
 {
-    char name[2 * SEGMENT_NAME_MAX]; /* Name of the tensor, cut if it is longer. */
+    char name[2 * SEGMENT_NAME_MAX]; /* Name of the tensor. A longer name is cut. */
     uint32_t n_dims;
     uint64_t dims[SAFETENSORS_DIMS_MAX];
-    uint64_t n, n_bytes; /* Number of elements, and their bytes in a file. */
+    uint64_t n, n_bytes; /* Number of elements, and number of bytes that they take in a file. */
     char dtype[16];      /* Element type, such as "F32". A longer name is cut. */
-    bool read;           /* The values were read: the dtype is a float type. */
-    /* Segment of the model with this name and shape. NULL: not known. */
+    bool read; /* True if the values were read, which requires a floating-point `dtype`. */
+    /* Segment (named tensor) of the run's model that has the same name and shape. NULL: not
+     * known. */
     const struct segment *segment;
-    /* Sum and sum of squares of the finite values of the tensor, in double. 0 for a spec. */
-    /* Number of values that are NaN or infinite. `sum` and `norm2` leave them out. */
+    /* Number of values of the tensor that are NaN or infinite. */
     uint64_t n_bad;
+    /* Sum and sum of squares of the tensor's finite values. 0 for a model spec. */
     double sum, norm2;
 };
 
 struct cmd_inspect
 {
-    const char *path; /* Path of the model file. NULL: a model spec is inspected. */
+    const char *path; /* Path of the model file. NULL: the command inspects a model spec. */
     uint64_t file_bytes;
-    struct cmd_inspect_tensor *tensors; /* Tensors in the order of the data in the file. Owned. */
+    /* Tensors, in the order of their data in the file. Owned. */
+    struct cmd_inspect_tensor *tensors;
     size_t n_tensors, cap;
     uint64_t n_floats, n_bad;
-    struct safetensors_info info; /* Metadata of the model file. */
-    struct run run;               /* Run description in the metadata, valid if has_run. */
+    struct safetensors_info info; /* Metadata in the header of the model file. */
+    struct run run;               /* Run description from the metadata. Valid if has_run. */
     bool has_run;
-    /* Why the run description could not be read. "": it was read, or the file does not have one. */
+    /* Reason why the run description could not be parsed. "": it was parsed, or the file has no run
+     * description. */
     char run_why[RUN_ERROR_MAX];
-    struct model model; /* Model of the run or of the spec, valid if has_model. */
+    struct model model; /* Model of the run or of the model spec. Valid if has_model. */
     bool has_model;
-    /* Name of a tensor that only one of the file and its run's model has. NULL: their tensors
-     * agree. */
+    /* Name of a tensor that is only in the file or only in the model of its run. NULL: file and run
+     * have the same tensors. */
     const char *unlike;
-    char kind[DATA_KIND_MAX]; /* Data kind of the model. "": not known. */
-    /* Description of how inputs are made from raw data (peer/run_log/input.h), taken from the file or
-     * derived from the data kind. NULL: not known. Owned. */
+    char kind[DATA_KIND_MAX]; /* Data kind for which the model was made. "": not known. */
+    /* Description of how inputs are computed from raw data (peer/run_log/input.h). It is read from
+     * the file or derived from the data kind. NULL: not known. Owned. */
     struct json_t *input;
-    /* Names of the columns in the file's metadata. Zeros: none. */
+    /* Column names from the metadata of the file. All zeros: the file has no column names. */
     struct schema schema;
-    bool unnamed; /* The model is for a table, and the file does not name the columns. */
-    /* Forms of the columns in the run description. n is 0 if the description does not give them. */
+    bool unnamed; /* True if the model is for tables, but the file has no column names. */
+    /* Types of the table's columns, from the run description. n is 0 if the description does not
+     * contain them. */
     struct columns columns;
 };
 
-/* Reads the whole file `path`. Returns CMD_OK, or an exit code after a message on stderr. */
+/* Reads the whole model file `path` into `in`. Returns CMD_OK, or an exit code after a message on
+ * stderr. */
 int cmd_inspect_file(struct cmd_inspect *in, const struct options *o, const char *path);
 
-/* Builds the model of `spec` for the data kind of --data, or for the first default kind that
- * suits the model. --norm selects its normalisation layers. Returns CMD_OK, or an exit code
- * after a message on stderr. */
+/* Builds the model of `spec` and describes it in `in`. The data kind is the one of --data, or else
+ * the first of the default kinds that suits the model. --norm selects the normalisation layers.
+ * Returns CMD_OK, or an exit code after a message on stderr. */
 int cmd_inspect_spec(struct cmd_inspect *in, const struct options *o, const char *spec);
 
-/* Appends one tensor, all zero. Returns NULL if memory is out. */
+/* Appends a tensor with all fields zero to `in->tensors`. Returns NULL if there is no memory. */
 struct cmd_inspect_tensor *cmd_inspect_add(struct cmd_inspect *in);
 
 #endif

@@ -1,4 +1,4 @@
-/* peer/cmd/inspect_file.c -- reads a model file tensor by tensor, and the run description in its
+/* peer/cmd/inspect_file.c -- reads the tensors of a model file, and the run description in its
  * metadata. */
 #include "nn/files/file.h"
 #include "peer/cmd/inspect.h"
@@ -12,11 +12,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* State of the pass over the file's tensors. */
+/* State while the tensors of the file are read one after the other. */
 struct walk
 {
     struct cmd_inspect *in;
-    const struct safetensors_tensor *last; /* The tensor that is being read. */
+    const struct safetensors_tensor *last; /* Tensor that is being read at present. */
     bool no_memory;
 };
 
@@ -57,8 +57,8 @@ static void take(void *self, const struct safetensors_tensor *t, const double *x
     }
 }
 
-/* Reads the run description in the metadata. A run description that cannot be read is not an
- * error: the tensors are shown without it. */
+/* Reads the run description from the metadata. If it cannot be parsed, the tensors are shown
+ * without it, and this is not an error. */
 static void read_run(struct cmd_inspect *in)
 {
     const char *text = safetensors_value(&in->info, "run");
@@ -86,8 +86,8 @@ static bool same_shape(const struct cmd_inspect_tensor *t, const struct segment 
     return same;
 }
 
-/* Finds the model segment of each tensor, and the first tensor that only the file or only the
- * model has. */
+/* Finds for each tensor of the file the segment (named tensor) of the run's model that is equal to
+ * it. Sets in->unlike to the first tensor that is only in the file or only in the model. */
 static void compare(struct cmd_inspect *in)
 {
     for (size_t i = 0; i < in->n_tensors; i++) {

@@ -1,4 +1,5 @@
-/* peer/cmd/inspect_spec.c -- lists the tensors that a model spec has for one kind of data. */
+/* peer/cmd/inspect_spec.c -- lists the tensors that a model of a given spec has for a given kind of
+ * data. */
 #include "nn/data/data.h"
 #include "nn/math/number.h"
 #include "peer/cmd/inspect.h"
@@ -10,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads the files of --data to find the full data kind, if the kind in the spec does not fix the
- * shape. */
+/* Reads the files of --data to find their full data kind. Called if the kind in `spec` does not
+ * determine the shape of the samples. */
 static int read_kind(const struct options *o, const char *spec, char kind[DATA_KIND_MAX])
 {
-    /* The variable is static because the struct is too large for the stack. */
+    /* This variable is static, because the struct is too large for the stack. */
     static struct data data;
     char why[DATA_ERROR_MAX];
     struct cmd_progress_reading reading = {.out = stderr};
@@ -29,7 +30,8 @@ static int read_kind(const struct options *o, const char *spec, char kind[DATA_K
     return CMD_OK;
 }
 
-/* Finds the data kind of --data, by reading the files if necessary. */
+/* Finds the data kind of --data. Reads the files if the shape of the samples is not known
+ * otherwise. Returns CMD_OK, or an exit code after a message on stderr. */
 static int find_kind(const struct options *o, char kind[DATA_KIND_MAX])
 {
     static char made[RUN_VALUE_MAX];
@@ -45,8 +47,9 @@ static int find_kind(const struct options *o, char kind[DATA_KIND_MAX])
     return data_kind_fixed(kind) ? CMD_OK : read_kind(o, spec, kind);
 }
 
-/* Returns the i-th data kind to try for a model, the default kind of a run first. The last kind
- * is a table with the sizes that an mlp spec names. NULL: no more kinds. */
+/* Returns the i-th data kind to try for a model if --data is not given. The first one is the
+ * default kind of a run. The last one is a table with the sizes that the spec of an mlp names.
+ * Returns NULL if there are no more kinds. */
 static const char *default_kind(const char *spec, size_t i, char made[DATA_KIND_MAX])
 {
     static const char *const kinds[] = {"glyphs", "cifar10", "text/128"};
@@ -112,7 +115,7 @@ int cmd_inspect_spec(struct cmd_inspect *in, const struct options *o, const char
 {
     char why[MODEL_ERROR_MAX], kind[DATA_KIND_MAX];
     int norm = number_choice("batch|group|layer", options_text(o, "norm"));
-    assert(norm >= 0); /* The options parser accepts only the three values of --norm. */
+    assert(norm >= 0); /* The parser of options has checked the value of --norm. */
     if (options_given(o, "norm") && !model_has_norm(spec))
         return cmd_fail(o, CMD_USAGE,
                         "--norm: only with a model that has norms, such as resnet:20");

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads the class names from the metadata. Names that do not match the hash in the run
- * description are ignored with a warning. */
+/* Reads the class names from the metadata of the model file. Names that do not match the hash in
+ * the run description are ignored with a warning. */
 static void read_classes(const struct options *o, const char *path,
                          const struct safetensors_info *info, struct cmd_loaded *l)
 {
@@ -28,8 +28,8 @@ static void read_classes(const struct options *o, const char *path,
                  path);
 }
 
-/* Reads the hash and the held-out share of the training files from the metadata. An invalid
- * value counts as missing. */
+/* Reads the identity of the training files from the metadata: their hash, and the share of samples
+ * that was held out. If the value is invalid, the result is all zeros. */
 static void read_trained(const struct safetensors_info *info, struct data_trained *t)
 {
     const char *text = safetensors_value(info, "trained_on");
@@ -42,8 +42,9 @@ static void read_trained(const struct safetensors_info *info, struct data_traine
         *t = (struct data_trained){strtoull(text, NULL, 16), share};
 }
 
-/* Reads the column names from the metadata. Names that do not match the run are ignored with a
- * warning. */
+/* Reads the column names from the metadata of the model file. Names that do not match the run
+ * description are ignored with a warning. Returns CMD_OK, or CMD_FAILED after a message on
+ * stderr. */
 static int read_columns(const struct options *o, const char *path,
                         const struct safetensors_info *info, struct cmd_loaded *l)
 {
@@ -61,8 +62,9 @@ static int read_columns(const struct options *o, const char *path,
     return CMD_OK;
 }
 
-/* Reads the run description, the class and column names, and the training files from the
- * metadata of the file. */
+/* Reads from the metadata of the model file: the run description, the names of classes and columns,
+ * and the identity of the training files. Returns CMD_OK, or an exit code after a message on
+ * stderr. */
 static int read_run(const struct options *o, const char *path, struct cmd_loaded *l)
 {
     char why[DATA_ERROR_MAX], error[RUN_ERROR_MAX];
@@ -90,8 +92,8 @@ static int read_run(const struct options *o, const char *path, struct cmd_loaded
     return code;
 }
 
-/* Returns true if the command has the option `name` and it was given. Commands for models
- * without normalisation layers have no --norm. */
+/* Returns true if the option `name` was given. Returns false if the command does not have that
+ * option: commands for models without normalisation layers have no --norm. */
 static bool given(const struct options *o, const char *name)
 {
     const struct option_row *row = o->command->rows;
@@ -100,8 +102,9 @@ static bool given(const struct options *o, const char *name)
     return row->name != NULL && options_given(o, name);
 }
 
-/* Builds the run description from --model, --norm and --data, or the data kind `kind`. All other
- * keys have their defaults. */
+/* Builds a run description from --model, --norm and --data. Without --data, the data kind is
+ * `kind`. All other run keys have their defaults. Returns CMD_OK, or CMD_USAGE after a message on
+ * stderr. */
 static int make_run(const struct options *o, const struct cmd_loaded *l, const char *kind,
                     struct run *run)
 {
@@ -117,7 +120,8 @@ static int make_run(const struct options *o, const struct cmd_loaded *l, const c
     return run_from_flags(run, &flags, error) ? cmd_fail(o, CMD_USAGE, "%s", error) : CMD_OK;
 }
 
-/* Reads --data and adds the data kind to a bare path. */
+/* Reads --data into l->data_spec. If it is only a path, adds the data kind. Returns CMD_OK, or
+ * CMD_USAGE after a message on stderr. */
 static int read_data_spec(const struct options *o, struct cmd_loaded *l)
 {
     char error[OPTIONS_ERROR_MAX];
@@ -182,8 +186,9 @@ int cmd_loaded_data(struct cmd_loaded *l, const struct options *o)
     return CMD_OK;
 }
 
-/* Finds the shape that the model needs: the shape of the data if they were read, otherwise the
- * shape that the data kind fixes. */
+/* Finds the shape of the samples that the model needs. If the data were read, it is their shape.
+ * Otherwise the data kind must determine the shape. Returns CMD_OK, or CMD_USAGE after a message on
+ * stderr. */
 static int find_shape(const struct options *o, const struct cmd_loaded *l, struct data_shape *shape)
 {
     const char *kind = sgd_values(&l->run)->data;

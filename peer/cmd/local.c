@@ -31,16 +31,17 @@
 
 enum {
     PEERS_MAX = 256,
-    BOOTSTRAP = 3,   /* Maximum number of bootstrap addresses of a child. */
-    GONE_MS = 20000, /* Time within which the children of a killed parent exit, in milliseconds. */
-    /* Interval at which this process checks whether such children have exited, in milliseconds. */
+    BOOTSTRAP = 3, /* Largest number of bootstrap addresses that a child gets. */
+    /* Longest wait for the children of an earlier, killed parent to exit, in milliseconds. */
+    GONE_MS = 20000,
+    /* Interval between checks whether these children have exited, in milliseconds. */
     LOOK_MS = 20,
     ARGS_MAX = 64,
     ARG_MAX = RUN_VALUE_MAX + 64,
-    /* Time from the first peer's end until the first message about peers still running, in
-     * milliseconds. Each further message waits twice as long. */
+    /* Time from the end of the run at the first peer until this process first reports the peers
+     * that still run, in milliseconds. The interval to each further report is twice as long. */
     WAIT_MS = 5000,
-    /* Upper limit of the interval between these messages, in milliseconds. */
+    /* Longest interval between two reports of peers that still run, in milliseconds. */
     WAIT_MOST_MS = 300 * 1000
 };
 
@@ -76,24 +77,24 @@ struct local
     uint32_t n;
     char out[CMD_PATH_MAX], key[CMD_PATH_MAX], program[CMD_PATH_MAX];
     struct cmd_out dir; /* Output directory of --out. */
-    /* Peers that had finished in an earlier start although the run had not. They start again
-     * with --fresh. */
+    /* For each peer: true if it finished in an earlier start, although the run as a whole did not.
+     * Such a peer is started again with --fresh. */
     bool again[PEERS_MAX];
-    struct run_flags flags; /* Run flags, including min-peers. */
+    struct run_flags flags; /* Run flags of the peers, including min-peers. */
     uv_loop_t loop;
     struct uv_cluster cluster;
     uv_signal_t on_int, on_term, on_hup;
     struct uv_twice asked;
     uv_timer_t wait;
-    /* Time at which the run ended for the first peer (0: for none yet), and the interval until
-     * the next message about peers still running. */
+    /* over_ns: time at which the run ended for the first peer; 0: for no peer yet. wait_ms:
+     * interval until the next report of peers that still run. */
     uint64_t over_ns, wait_ms;
     struct cmd_local_result result;
     struct cmd_progress progress;
     uint64_t begin_ns;
     uint32_t n_ended;
     bool interrupted, bad_input, begun;
-    bool all_ended; /* All peers had finished before this process began. */
+    bool all_ended; /* True if all peers had finished before this process began. */
 };
 
 static double seconds(const struct local *l)
@@ -131,7 +132,7 @@ static void finish_if_all_ended(struct local *l)
     close_handles(l);
 }
 
-/* Appends the name of peer i to the list of peers still running. */
+/* Appends the name of peer i to the list of peers that still run. `n`: number of names so far. */
 static void add_name(const struct local *l, uint32_t i, uint32_t n, char *names, size_t size)
 {
     enum { NAMED = 8 };
@@ -143,8 +144,8 @@ static void add_name(const struct local *l, uint32_t i, uint32_t n, char *names,
         snprintf(names + len, size - len, " and others");
 }
 
-/* Ends a peer that has been stopped (SIGSTOP) for longer than --quorum-timeout: it has failed. A peer
- * that is running may take any time. Returns true if the peer was ended. */
+/* If peer i has been stopped (SIGSTOP) for longer than --quorum-timeout, ends it and counts it as
+ * failed. A peer that is not stopped may take any time. Returns true if peer i was ended. */
 static bool end_if_stopped(struct local *l, uint32_t i)
 {
     double waited_s = (double)(uv_hrtime() - l->over_ns) * 1e-9;
@@ -178,8 +179,8 @@ static void on_wait(uv_timer_t *timer)
     wait_on(l);
 }
 
-/* Starts the timer for the next message about peers still running, or for the end of --quorum-timeout
- * if that comes first. */
+/* Starts a timer for the next report of peers that still run. The timer fires earlier if
+ * --quorum-timeout is over before. */
 static void wait_on(struct local *l)
 {
     double waited_ms = (double)(uv_hrtime() - l->over_ns) * 1e-6;
@@ -189,8 +190,7 @@ static void wait_on(struct local *l)
     uv_timer_start(&l->wait, on_wait, ms, 0);
 }
 
-/* Starts the timer for messages about peers still running, when the run has ended for the first
- * peer. */
+/* Starts the reports of peers that still run. Called when the run has ended for a peer. */
 static void begin_to_wait(struct local *l)
 {
     if (l->over_ns != 0)
@@ -200,16 +200,17 @@ static void begin_to_wait(struct local *l)
     wait_on(l);
 }
 
-/* Returns true if a user or the system killed the peer. The consensus of the other peers then
- * counts. Any other signal is a bug of hearsay, and an exit code other than the run's is a
- * failure of the environment. */
+/* Returns true if a user or the system killed the peer; the result of the other peers then still
+ * counts. Any other signal is a bug of hearsay. Any exit code that a finished run does not have is
+ * a failure of the environment. */
 static bool was_killed(const struct uv_cluster_child *k)
 {
     return k->signal == SIGKILL || k->signal == SIGTERM || k->signal == SIGINT
            || k->signal == SIGHUP;
 }
 
-/* Handles the end of peer i. Stopping the peers on purpose and a peer given up cause no report.
+/* Handles the end of peer i's process. The end is not reported if this process has stopped the peer
+ * on purpose.
  *
  *   how the peer ended             a peer has trained          no peer has trained
  *   exit code 0 or 3 (its run)     waits for the other peers   no action
@@ -238,7 +239,7 @@ static void on_ended(void *self, uint32_t i)
                      more);
         l->result.failed |= !l->begun || !was_killed(k);
         l->bad_input |= k->status == CMD_USAGE;
-        if (!l->begun) /* The other peers would wait permanently for a peer that never trained. */
+        if (!l->begun) /* The other peers would wait for this peer without end. */
             uv_cluster_stop(&l->cluster);
     }
     finish_if_all_ended(l);
@@ -282,8 +283,8 @@ __attribute__((format(printf, 2, 3))) static void add(struct args *a, const char
     a->n++;
 }
 
-/* Adds the bootstrap addresses of peer i: peer 0, and the peers before and after it in the ring
- * of peer numbers. */
+/* Adds the bootstrap addresses of peer i, which are the addresses of peer 0 and of the peers with
+ * the numbers before and after i. */
 static void add_bootstrap(struct args *a, const struct local *l, uint32_t i)
 {
     uint32_t to[BOOTSTRAP] = {0, (i + 1) % l->n, (i + l->n - 1) % l->n}, n = 0;
@@ -303,8 +304,6 @@ static void add_bootstrap(struct args *a, const struct local *l, uint32_t i)
 
 static void make_args(struct args *a, const struct local *l, uint32_t i)
 {
-    /* --bandwidth=off makes the codec independent of the measured bandwidth, so that the result is
-     * a function of the seed. */
     static const char *const passed[] = {
         "init",       "evaluate-every", "evaluate-samples", "checkpoint",
         "member-ttl", "quorum-timeout", "straggler-timeout"};
@@ -337,17 +336,17 @@ static void make_args(struct args *a, const struct local *l, uint32_t i)
     }
     if (options_given(l->o, "metrics"))
         add(a, "--metrics=%s", cmd_metrics_ports_address(l->o, i, metrics));
-    /* The codec must not depend on the measured bandwidth, so that the result is a function of
-     * the seed. */
+    /* Without this option the codec would depend on the measured bandwidth. With it the result
+     * depends only on the seed. */
     add(a, "--bandwidth=off");
     add_bootstrap(a, l, i);
 }
 
 extern char **environ;
 
-/* Returns the environment of the children: a copy of this process's environment without
- * HEARSAY_* variables, which have been read here and would be read again. Each child gets one
- * BLAS thread, because the processes share the cores. */
+/* Returns the environment for the children: a copy of this process's environment without HEARSAY_*
+ * variables, because their values are already in the children's flags. Each child gets one BLAS
+ * thread, because the processes share the cores. */
 static char **make_env(void)
 {
     static char threads[] = "OPENBLAS_NUM_THREADS=1";
@@ -412,7 +411,8 @@ static int look(struct local *l)
     return cmd_local_check_out(l->o, &l->dir, l->out, &l->result.run);
 }
 
-/* Ends --check. All other options are checked by check() and look(). */
+/* Ends the command if --check is given. Checks the options that check() and look() did not
+ * check. */
 static int end_check(struct local *l)
 {
     int64_t us;
@@ -441,8 +441,8 @@ static int make_out(struct local *l)
     return code == CMD_OK && !l->dir.finished ? cmd_out_claim(&l->dir) : code;
 }
 
-/* Waits until no process uses the directory. The children of a killed parent exit soon after it,
- * but not immediately. */
+/* Waits until no process has locked the directory. Children of a killed parent exit a short time
+ * after it. */
 static int wait_for_earlier_start(struct local *l, const char *dir)
 {
     long pid = 0;
@@ -454,7 +454,7 @@ static int wait_for_earlier_start(struct local *l, const char *dir)
     return CMD_OK;
 }
 
-/* Processes the summary of peer i from an earlier start as if its process had just ended. */
+/* Handles the summary that peer i wrote in an earlier start, as if the peer had just ended. */
 static void take_summary(struct local *l, uint32_t i, const json_t *summary)
 {
     char *text = json_dumps(summary, JSON_COMPACT | JSON_REAL_PRECISION(12));
@@ -468,10 +468,9 @@ static void take_summary(struct local *l, uint32_t i, const json_t *summary)
     free(text);
 }
 
-/* Looks for peers that finished in an earlier start of the run. There are some if the parent was
- * killed near the end of the run. If all peers finished, the result is made from their
- * summaries. Otherwise all peers take part again, and the results of the finished ones move
- * aside. */
+/* Looks for peers that finished in an earlier start. There are some if the parent was killed near
+ * the end of the run. If all peers finished, the result is made from their summaries. Otherwise all
+ * peers start again, and the results of those that had finished are moved aside. */
 static int load_finished_peers(struct local *l)
 {
     char dir[CMD_PATH_MAX];
@@ -489,7 +488,7 @@ static int load_finished_peers(struct local *l)
     l->all_ended = code == CMD_OK && l->n_ended == l->n;
     if (l->all_ended) {
         cmd_fail(l->o, CMD_OK, "all peers of this run have finished before, in %s", l->out);
-        /* An exit code other than CMD_OK or CMD_APART counts as a failure, as in on_ended(). */
+        /* Any exit code except CMD_OK and CMD_APART is a failure, as in on_ended(). */
         for (uint32_t i = 0; i < l->n; i++)
             l->result.failed |=
                 l->result.exit_code[i] != CMD_OK && l->result.exit_code[i] != CMD_APART;
@@ -502,7 +501,7 @@ static int load_finished_peers(struct local *l)
     return code;
 }
 
-/* Writes a new cluster key, so that no peer process of an earlier start can connect. */
+/* Writes a new cluster key, so that no peer of an earlier start can connect to this cluster. */
 static int make_key(struct local *l)
 {
     uint8_t key[KEYFILE_BYTES];
@@ -585,7 +584,7 @@ static int train(struct local *l)
 
 int cmd_local(const struct options *o)
 {
-    /* The variable is static because the struct is too large for the stack. */
+    /* This variable is static, because the struct is too large for the stack. */
     static struct local l;
     static int (*const steps[])(struct local *) = {
         check, look, find_program, make_out, load_finished_peers, make_key, open_cluster, train};
@@ -597,7 +596,7 @@ int cmd_local(const struct options *o)
         return cmd_fail(o, CMD_FAILED, "out of memory");
     l.result.is_temporary = !options_given(o, "out");
     int code = CMD_OK;
-    /* With --check only the first two steps run: check() and look(). */
+    /* With --check, only the first two steps run: check() and look(). */
     size_t n_steps = checks ? 2 : sizeof steps / sizeof *steps;
     for (size_t i = 0; i < n_steps && code == CMD_OK && !l.dir.finished; i++)
         code = steps[i](&l);

@@ -1,5 +1,5 @@
-/* peer/cmd/local_check.c -- builds the run of `hearsay local` from its flags, and checks that
- * --out belongs to this run. */
+/* peer/cmd/local_check.c -- builds the run of `hearsay local` from its flags, and checks that the
+ * directory of --out belongs to this run. */
 #include "peer/cmd/local_check.h"
 
 #include "peer/cmd/duration.h"
@@ -26,7 +26,7 @@ int cmd_local_check(const struct options *o, struct run_flags *flags, struct run
     if (code != CMD_OK)
         return code;
     cmd_peers_check_load(o, n);
-    /* Both variables are static because the structs are too large for the stack. */
+    /* Both variables are static, because the structs are too large for the stack. */
     static struct run_flags filled;
     static struct cmd_training training;
     struct cmd_progress_reading reading = {.out = stderr};
@@ -50,7 +50,7 @@ int cmd_local_check(const struct options *o, struct run_flags *flags, struct run
 
 #define FRESH "; put the right directory back, or use --fresh, which moves the whole run aside"
 
-/* Contents of the directories of all peers. */
+/* Data from the directories of all peers: to which peer and to which run the files belong. */
 struct owners
 {
     const struct options *o;
@@ -59,13 +59,13 @@ struct owners
     struct owner
     {
         char dir[CMD_PATH_MAX];
-        bool has_key; /* The file identity.key exists and is valid. */
+        bool has_key; /* True if the file identity.key exists and is valid. */
         uint8_t key[WIRE_ID_BYTES];
-        /* Identities of the n_members peers that the checkpoints list as members. */
+        /* Identities of the n_members members that the checkpoints of this peer list. */
         uint8_t (*member)[WIRE_ID_BYTES];
         size_t n_members;
-        /* The checkpoints of this peer are of the same run as the checkpoints of the first peer
-         * that has any. Set by reach(). */
+        /* True if this peer's checkpoints belong to the same run as the checkpoints of the first
+         * peer that has any. Set by mark_same_run(). */
         bool reached;
     } * owner;
 };
@@ -81,8 +81,9 @@ static void read_key(struct owner *w)
     channel_identity_close(&id);
 }
 
-/* Checks that a checkpoint names the peer `name` and the identity in its directory. A checkpoint
- * without an owner passes. */
+/* Checks that a checkpoint belongs to the peer `name`, and to the identity in the peer's directory.
+ * A checkpoint that names no owner is accepted. Returns CMD_OK, or CMD_USAGE after a message on
+ * stderr. */
 static int check_checkpoint(const struct options *o, const struct owner *w, const char *name,
                             int slot, const struct checkpoint_head *kept)
 {
@@ -109,7 +110,7 @@ static int check_checkpoint(const struct options *o, const struct owner *w, cons
 
 /* ---- Checkpoints of one run ---- */
 
-/* Returns true if the checkpoints of `a` list the identity of `b` as a member. */
+/* Returns true if the checkpoints of peer `a` list peer `b` as a member. */
 static bool names(const struct owner *a, const struct owner *b)
 {
     for (size_t i = 0; i < a->n_members && b->has_key; i++)
@@ -118,9 +119,9 @@ static bool names(const struct owner *a, const struct owner *b)
     return false;
 }
 
-/* Marks the peers with checkpoints of the same run as the first peer's checkpoints. Two peers
- * were in one run if the checkpoints of one list the other as a member. Returns the first peer
- * that has checkpoints; NULL if no peer has any. */
+/* Sets `reached` for each peer that has checkpoints of the same run as the first peer with
+ * checkpoints. Two peers were in the same run if the checkpoints of one list the other as a member.
+ * Returns that first peer, or NULL if no peer has checkpoints. */
 static struct owner *mark_same_run(struct owners *s)
 {
     struct owner *first = NULL;
@@ -140,8 +141,8 @@ static struct owner *mark_same_run(struct owners *s)
     return first;
 }
 
-/* Returns true if the checkpoints of `w` name a peer that has no directory here. Checkpoints of
- * a peer that trained alone name no other peer. */
+/* Returns true if the checkpoints of peer `w` list a member that has no directory under --out.
+ * Checkpoints of a peer that has trained alone list no other members. */
 static bool names_others(const struct owners *s, const struct owner *w)
 {
     for (size_t k = 0; k < w->n_members; k++) {
@@ -155,8 +156,9 @@ static bool names_others(const struct owners *s, const struct owner *w)
     return false;
 }
 
-/* Checks that all checkpoints are of one run. Two starts of the same command have equal run
- * descriptions but may be two different runs. */
+/* Checks that the checkpoints of all peers belong to the same run. The run description does not
+ * show this: two starts of the same command have equal descriptions, but may be different runs.
+ * Returns CMD_OK, or CMD_USAGE after a message on stderr. */
 static int check_together(struct owners *s)
 {
     const struct owner *first = mark_same_run(s);
@@ -169,7 +171,8 @@ static int check_together(struct owners *s)
     return CMD_OK;
 }
 
-/* Checks that summary.json, which exists if the peer has finished, names the peer `name`. */
+/* Checks that summary.json belongs to the peer `name`. The file exists only if the peer has
+ * finished. Returns CMD_OK, or CMD_USAGE after a message on stderr. */
 static int check_summary(const struct options *o, const char *dir, const char *name)
 {
     json_t *summary = outdir_read_summary(dir);
@@ -184,7 +187,8 @@ static int check_summary(const struct options *o, const char *dir, const char *n
     return code;
 }
 
-/* Checks the directory of peer i. `text`: contents that run.txt must have. */
+/* Checks that the files in the directory of peer i belong to this run and to this peer. `text`:
+ * contents that run.txt must have. Returns CMD_OK, or CMD_USAGE after a message on stderr. */
 static int check_peer(struct owners *s, uint32_t i, const char *text)
 {
     char name[32], why[OUTDIR_WHY_MAX];
@@ -235,8 +239,8 @@ static int check_peers(const struct options *o, const char *out, const struct ru
     return code;
 }
 
-/* Checks that the directory of each peer holds the result of that peer, after the run has
- * finished. A missing directory is not an error. */
+/* After the run has finished, checks that the directory of each peer holds the result of that peer.
+ * A missing directory is no error. Returns CMD_OK, or CMD_USAGE after a message on stderr. */
 static int check_finished(const struct options *o, const char *out)
 {
     char dir[CMD_PATH_MAX], name[32];
@@ -249,8 +253,8 @@ static int check_finished(const struct options *o, const char *out)
     return code;
 }
 
-/* Options that are not in the run description but determine the files of the run. They are
- * stored in run.txt, and a repeated command must have the same values. */
+/* `flags` lists options that are not in the run description but change the files of the run. Their
+ * values are stored in run.txt, and a repeated command must have the same values. */
 int cmd_local_check_out(const struct options *o, struct cmd_out *dir, const char *out,
                         const struct run *run)
 {

@@ -1,8 +1,8 @@
-/* peer/cmd/local_result.c -- computes and prints the result of `hearsay local` from the lines
- * and models of its peers.
+/* peer/cmd/local_result.c -- computes and prints the result of `hearsay local`, from the output and
+ * the model files of the peers.
  *
  * Each peer process prints lines of metrics while it runs, and a summary as its last line. The
- * drift is computed from the model files that the peers wrote.
+ * consensus distance is computed from the model files that the peers wrote.
  */
 #include "peer/cmd/local_result.h"
 
@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Maximum number of peers that are named in the list of peers without a model. */
+/* Largest number of names in the list of peers without a model. */
 enum { NAMED = 8 };
 
 int cmd_local_result_open(struct cmd_local_result *r, uint32_t n, const char *out)
@@ -76,7 +76,7 @@ static bool file_of(const struct cmd_local_result *r, uint32_t i, const char *na
 
 /* ---- Lines from the peers ---- */
 
-/* Returns the number at `key`; NaN if the peer did not send one. */
+/* Returns the number at `key` in a line from a peer. Returns NaN if the line has no such number. */
 static double number(const json_t *object, const char *key)
 {
     const json_t *v = json_object_get(object, key);
@@ -89,8 +89,8 @@ static uint64_t whole(const json_t *object, const char *key)
     return v > 0 ? (uint64_t)v : 0;
 }
 
-/* Copies one line of metrics to a row of the display. A row keeps its accuracy until the next
- * one arrives, because most rounds have no evaluation. */
+/* Copies the figures of one line from a peer to the peer's row of the display. Most rounds have no
+ * evaluation, so a row keeps its accuracy until a line with a new one arrives. */
 static void take_figures(struct cmd_progress_row *row, const json_t *object)
 {
     const char *phase = json_string_value(json_object_get(object, "phase"));
@@ -110,7 +110,8 @@ static void take_figures(struct cmd_progress_row *row, const json_t *object)
     row->bytes_received = whole(object, "bytes_received");
 }
 
-/* A peer sends both notes and metrics over one pipe. A line that is neither is ignored. */
+/* A peer prints notes and metrics on the same pipe. A line that is neither a note nor metrics is
+ * ignored. */
 const char *cmd_local_result_line(struct cmd_local_result *r, uint32_t i, const char *text)
 {
     static char warning[320];
@@ -138,7 +139,7 @@ const char *cmd_local_result_line(struct cmd_local_result *r, uint32_t i, const 
 struct summary_reader
 {
     const struct cmd_local_result *r;
-    uint32_t *which; /* Peer of each model that is compared. */
+    uint32_t *which; /* Index of the peer that wrote each compared model. */
     float *x;
     char error[DATA_ERROR_MAX];
 };
@@ -153,13 +154,13 @@ static const float *read_model(void *self, size_t i)
     return a->x;
 }
 
-/* Returns true if the run ended for this peer, with any verdict. */
+/* Returns true if peer i took part until the end of the run, with any verdict. */
 static bool has_ended(const struct cmd_local_result *r, uint32_t i)
 {
     return r->summary[i] != NULL && (r->exit_code[i] == CMD_OK || r->exit_code[i] == CMD_APART);
 }
 
-/* Returns true if the peer's summary says that it stored a model and the file exists. The file
+/* Returns true if peer i has stored a model: its summary says so, and the file exists. The file
  * alone is no proof, because it may be from an earlier start. */
 static bool has_stored(const struct cmd_local_result *r, uint32_t i)
 {
@@ -168,8 +169,8 @@ static bool has_stored(const struct cmd_local_result *r, uint32_t i)
            && file_of(r, i, "model.safetensors", path) && access(path, F_OK) == 0;
 }
 
-/* Returns true if the run ended for this peer and it stored a model. A peer that diverged also
- * stores one, unless a parameter is not finite. */
+/* Returns true if peer i took part until the end of the run and stored a model. A peer that
+ * diverged also stores a model, unless a parameter is not finite. */
 static bool has_model(const struct cmd_local_result *r, uint32_t i)
 {
     return has_ended(r, i) && has_stored(r, i);
@@ -186,15 +187,15 @@ static const char *text_of(const json_t *object, const char *key)
     return text ? text : "";
 }
 
-/* Returns true if the peer was asked to stop before the end of the run. Such a peer has left the
- * cluster and does not take part in the consensus. */
+/* Returns true if peer i was asked to stop before the end of the run. Such a peer has left the
+ * cluster, and its model is not compared with the others. */
 static bool was_stopped(const struct cmd_local_result *r, uint32_t i)
 {
     const char *kind = text_of(verdict_of(r, i), "kind");
     return strcmp(kind, verdict_word(VERDICT_STOPPED)) == 0;
 }
 
-/* Returns true if the peer's own verdict says that the run ended without it. */
+/* Returns true if the run ended without peer i, according to the peer's own verdict. */
 static bool was_away(const struct cmd_local_result *r, uint32_t i)
 {
     const char *kind = text_of(verdict_of(r, i), "kind");
@@ -230,8 +231,8 @@ static int compare(struct cmd_local_result *r, const struct options *o)
 
 /* ---- The verdict ---- */
 
-/* Judges the run by the exact distance of the models, which this process has read. The peers'
- * own statements about their distance are not used. */
+/* Computes the verdict from the exact consensus distance of the model files. The distances that the
+ * peers report are not used. */
 static void judge(struct cmd_local_result *r)
 {
     struct verdict_facts *f = &r->facts;
@@ -264,20 +265,20 @@ static void judge(struct cmd_local_result *r)
 
 /* ---- Output ---- */
 
-/* Sums and maxima over all peers' rows, and figures from the summaries received. */
+/* Totals over all peers. */
 struct totals
 {
     double accuracy_min, accuracy_max;
     struct cmd_drift_mean estimated;
     uint64_t rounds, settle_rounds, sent, received;
-    /* Round and number of samples of the worst accuracy. */
+    /* Round and number of samples of the evaluation that gave accuracy_min. */
     uint64_t accuracy_round, accuracy_samples;
     uint32_t n;
 };
 
-/* Finds the smallest and largest accuracy. The accuracy of a peer that left, or was away when
- * the run ended, is from an earlier round and does not count, unless `of_all` is set because
- * there is no other peer. */
+/* Finds the smallest and the largest accuracy of the peers. A peer that left, or was away when the
+ * run ended, is skipped, because its accuracy is from an earlier round. With `of_all` no peer is
+ * skipped. The caller sets `of_all` if all peers left or were away. */
 static void add_accuracies(const struct cmd_local_result *r, struct totals *t, bool of_all)
 {
     t->accuracy_min = INFINITY;
@@ -317,8 +318,7 @@ static struct totals add_up(const struct cmd_local_result *r)
     return t;
 }
 
-/* Returns the JSON object of peer i. A peer without a summary has the same keys with null
- * values. */
+/* Returns the JSON object of peer i. For a peer without a summary the values are null. */
 static json_t *peer_object(const struct cmd_local_result *r, uint32_t i)
 {
     static const char *const keys[] = {
@@ -338,7 +338,7 @@ static json_t *peer_object(const struct cmd_local_result *r, uint32_t i)
     return j;
 }
 
-/* Returns the run description, which is text of lines key=value, as a JSON object. */
+/* Returns the run description, which consists of lines "key=value", as a JSON object. */
 static json_t *run_object(const struct run *run)
 {
     char text[WIRE_RUN_MAX + 1], *rest = text, *line;
@@ -354,7 +354,8 @@ static json_t *run_object(const struct run *run)
     return j;
 }
 
-/* Returns the closing JSON object without "finished" and "exit_code", which cmd_out_write_summary() adds. */
+/* Returns the JSON object that --json prints at the end. cmd_out_write_summary() adds "finished"
+ * and "exit_code" to it. */
 static json_t *closing_object(const struct cmd_local_result *r, const struct totals *t,
                               bool interrupted)
 {
@@ -390,7 +391,7 @@ static json_t *closing_object(const struct cmd_local_result *r, const struct tot
     return j;
 }
 
-/* Prints where the models are, and which peers have none. */
+/* Prints where the models are stored, and which peers stored no model. */
 static void print_models(const struct cmd_local_result *r)
 {
     uint32_t n = 0, missing = 0;
@@ -419,8 +420,8 @@ static void print_models(const struct cmd_local_result *r)
     }
 }
 
-/* Prints bytes and seconds. Processes count from their own start, so the costs of earlier starts
- * are added, as far as their metrics files show them. */
+/* Prints the bytes sent and the seconds used. Each process counts from its own start, so the costs
+ * of earlier starts are added as far as their metrics files record them. */
 static void print_costs(const struct cmd_local_result *r, const struct totals *t)
 {
     char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT];
@@ -489,7 +490,8 @@ int cmd_local_result_print(struct cmd_local_result *r, const struct options *o, 
     struct totals t = add_up(r);
     judge(r);
     json_t *j = closing_object(r, &t, false);
-    /* If every peer was killed before it had a model, the run was interrupted, not finished. */
+    /* If no peer has stored a model, every peer was killed earlier. The run then counts as
+     * interrupted, not as finished. */
     bool any = false;
     for (uint32_t i = 0; i < r->n; i++)
         any |= has_model(r, i);
@@ -508,15 +510,15 @@ int cmd_local_result_print(struct cmd_local_result *r, const struct options *o, 
     }
     json_decref(j);
     int flushed = cmd_finish(o);
-    /* If the result could not be printed, the files are kept so that the user can look at them. */
+    /* If the result could not be printed, keep the files, so that the user can look at them. */
     r->delete_files = r->delete_files && flushed == CMD_OK;
     if (code == CMD_OK)
         code = kept != CMD_OK ? kept : flushed;
     return code != CMD_OK ? code : r->outcome.exit_code;
 }
 
-/* Sets the verdict of an interrupted run. The models are not compared, because the peers stopped
- * at different rounds. */
+/* Sets the verdict of an interrupted run. The models are not compared, because the peers stopped in
+ * different rounds. */
 static void judge_interrupted(struct cmd_local_result *r, const struct totals *t)
 {
     struct verdict_facts *f = &r->facts;

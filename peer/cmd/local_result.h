@@ -43,50 +43,54 @@ struct cmd_local_result
 {
     uint32_t n;
     const char *out;
-    bool is_temporary; /* True if the user did not give --out, so the files are not wanted. */
-    /* The run ended in consensus and the files are not wanted: the caller deletes them. */
+    bool is_temporary; /* True if the user did not give --out. The directory is then temporary. */
+    /* True if the caller must delete the directory: it is temporary and the run has ended in
+     * consensus. */
     bool delete_files;
     char (*name)[WIRE_NAME_MAX + 1];
     struct cmd_progress_row *row;
     int *exit_code;
-    /* Peers that this process ended because they stayed stopped (SIGSTOP) for longer than
-     * --quorum-timeout. */
+    /* For each peer: true if this process has ended it, because it was stopped (SIGSTOP) for longer
+     * than --quorum-timeout. */
     bool *given_up;
-    /* At least one peer could not start, or ended neither with the run nor by a kill. */
+    /* True if at least one peer could not start or has failed. A peer that a user or the system
+     * killed during training has not failed. */
     bool failed;
-    json_t **summary; /* Summary line of each peer. NULL: none received. */
+    /* For each peer: the summary line that it has printed. NULL: no summary received. */
+    json_t **summary;
     struct run run;
     struct model model;
     double seconds;
-    struct cmd_earlier_starts past; /* Bytes and seconds of the starts before this one. */
-    /* Exact consensus distance of the peers for which the run ended. n == 0: there is no model. */
+    struct cmd_earlier_starts past; /* Bytes sent and seconds used by earlier starts of the run. */
+    /* Exact consensus distance of the models of all peers that ended the run. n == 0: no such peer
+     * has a model. */
     struct consensus consensus;
     struct verdict_facts facts;
     struct verdict outcome;
 };
 
-/* Prepares the result of n peers. `out`: the output directory, borrowed, and may be filled in
- * later. Returns 0 or -ENOMEM. */
+/* Prepares the result of n peers. `out`: buffer for the path of the output directory, borrowed; the
+ * caller may fill it in later. Returns 0 or -ENOMEM. */
 __attribute__((warn_unused_result)) int cmd_local_result_open(struct cmd_local_result *r,
                                                               uint32_t n, const char *out);
 void cmd_local_result_close(struct cmd_local_result *r);
 
-/* Resets the rows, exit codes and summaries to their state before the first line from a peer. */
+/* Resets the rows, exit codes and summaries of all peers to their values before the first line from
+ * a peer. */
 void cmd_local_result_forget(struct cmd_local_result *r);
 
-/* Reads one JSON line from peer i. The values are only displayed. Returns a warning to show,
- * valid until the next call, or NULL. */
+/* Reads one JSON line that peer i has printed. The values are used only for display. Returns a
+ * warning to show, which is valid until the next call, or NULL. */
 const char *cmd_local_result_line(struct cmd_local_result *r, uint32_t i, const char *text);
 
-/* Reads and compares the models, judges the run, prints the result and writes it as
- * summary.json. Returns the exit code of the verdict, or another exit code if one of these steps
- * failed. */
+/* Reads and compares the model files, computes the verdict, prints the result and writes
+ * summary.json. Returns the exit code of the verdict, or another exit code if a step failed. */
 int cmd_local_result_print(struct cmd_local_result *r, const struct options *o, bool json);
 
-/* Reports an interrupted run: from which round the same command resumes, and the table of what
- * is known so far. With --json the object has "interrupted": true, "resumes_at": that round or
- * null, and null for values that only a finished run has. Writes no file. `given`: the user gave
- * --out. Returns CMD_INTERRUPTED. */
+/* Reports that the run was interrupted: the round from which the same command resumes, and a table
+ * of what is known so far. With --json, prints an object with "interrupted": true, "resumes_at"
+ * (that round or null), and null for values that only a finished run has. Writes no file. `given`:
+ * the user gave --out. Returns CMD_INTERRUPTED. */
 int cmd_local_result_interrupted(struct cmd_local_result *r, const struct options *o, bool given);
 
 #endif

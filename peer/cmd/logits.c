@@ -6,8 +6,8 @@
 
 enum { BATCH = 32 };
 
-/* Computes the logits of samples `at` to `at + n - 1` and gives them to `a->take`. Returns the
- * result of `a->take`. */
+/* Computes the logits of the samples `at` to `at` + n - 1, and passes them to `a->take`. Returns
+ * the result of `a->take`. */
 static int answer(const struct cmd_logits *a, const struct model_plan *plan, float *arena,
                   size_t at, uint32_t n)
 {

@@ -1,4 +1,4 @@
-/* peer/cmd/main.c -- main(): finds the subcommand, parses its options and runs it. */
+/* peer/cmd/main.c -- main(): finds the subcommand, parses its options and runs the command. */
 #include "peer/cmd/cmd.h"
 
 #include "nn/files/file.h"
@@ -189,7 +189,8 @@ static const struct command commands[] = {
     {.name = NULL},
 };
 
-/* Commands that have moved from hearsay to hearsay-lab. The error message names the new command. */
+/* Commands that have moved from hearsay to hearsay-lab. The error message tells the user the new
+ * command. */
 static const struct
 {
     const char *name, *now;
@@ -201,7 +202,7 @@ static const struct
     {NULL, NULL},
 };
 
-/* Former names of commands. They still work, but no help text lists them. */
+/* Former names of commands. They still work, but help texts do not list them. */
 static const struct
 {
     const char *name, *now[2];
@@ -216,7 +217,7 @@ int cmd_fail(const struct options *o, int exit_code, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    /* stderr is locked so that the message stays one line even if several threads print. */
+    /* Lock stderr, so that the message stays one line even if several threads print. */
     flockfile(stderr);
     fprintf(stderr, "hearsay %s: ", o->command->name);
     vfprintf(stderr, format, args);
@@ -233,7 +234,7 @@ int cmd_finish(const struct options *o)
     return cmd_fail(o, CMD_FAILED, "cannot write to stdout: %s", strerror(errno));
 }
 
-/* Flushes the output and reports a write error. Returns an exit code. */
+/* Flushes `out` and reports a write error. Returns an exit code. */
 static int print_end(FILE *out)
 {
     if (fflush(out) != 0 || ferror(out)) {
@@ -243,8 +244,8 @@ static int print_end(FILE *out)
     return CMD_OK;
 }
 
-/* Returns the command named by argv[0], or by argv[0] and argv[1]; NULL if the name is unknown.
- * `*n_words`: number of words of its name. */
+/* Returns the command with the name argv[0], or with the two words argv[0] and argv[1]. Sets
+ * `*n_words` to the number of words of its name. Returns NULL if no command has that name. */
 static const struct command *find_command(int argc, char **argv, int *n_words)
 {
     for (size_t i = 0; commands[i].name; i++) {
@@ -258,8 +259,7 @@ static const struct command *find_command(int argc, char **argv, int *n_words)
     return NULL;
 }
 
-/* Returns true if `name` is the first word of the two-word names of some commands, such as
- * "key". */
+/* Returns true if `name` is the first word of a command with two words, such as "key". */
 static bool is_command_group(const char *name)
 {
     size_t n = strlen(name);
@@ -269,7 +269,7 @@ static bool is_command_group(const char *name)
     return false;
 }
 
-/* Prints one line for each command with a two-word name that begins with `name`. */
+/* Prints one line for each two-word command that begins with `name`. */
 static void print_command_group(FILE *out, const char *name)
 {
     size_t n = strlen(name);
@@ -296,8 +296,8 @@ static int unknown_command(const char *name)
     return CMD_USAGE;
 }
 
-/* Handles a command of two words with a missing or unknown second word. argv[0] is a valid first
- * word. */
+/* Handles a two-word command with a second word that is missing or unknown. argv[0] is a valid
+ * first word. Returns the exit code. */
 static int unknown_subcommand(int argc, char **argv)
 {
     bool help = argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
@@ -310,7 +310,7 @@ static int unknown_subcommand(int argc, char **argv)
     return help ? print_end(stdout) : CMD_USAGE;
 }
 
-/* Replaces a former command name in argv by the present one. */
+/* If argv[0] is a former name of a command, replaces it by the two words that now mean the same. */
 static void apply_alias(int *argc, char ***argv)
 {
     for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)
@@ -321,7 +321,8 @@ static void apply_alias(int *argc, char ***argv)
             words[0] = (char *)aliases[i].now[0];
             words[1] = (char *)aliases[i].now[1];
             memcpy(words + 2, *argv + 1, (size_t)(*argc - 1) * sizeof *words);
-            /* Never freed: the options point to these words until the program ends. */
+            /* The words are never freed, because the options point to them until the program
+             * ends. */
             *argv = words;
             ++*argc;
             return;
@@ -355,8 +356,8 @@ static int program_help(FILE *out)
     return print_end(out);
 }
 
-/* Handles `hearsay --version`. Other words after it are refused, so that a mistyped command line
- * does not pass as this request. */
+/* Handles `hearsay --version`. Unknown words after it are an error, so that a mistyped command line
+ * is noticed. Returns the exit code. */
 static int version(int argc, char **argv)
 {
     bool as_json = argc == 3 && strcmp(argv[2], "--json") == 0;
@@ -374,7 +375,7 @@ static int command_help(const struct command *c, bool all)
     return print_text(text);
 }
 
-/* Handles `hearsay help [COMMAND]`. */
+/* Handles `hearsay help [COMMAND]`. Returns the exit code. */
 static int help(int argc, char **argv)
 {
     int n_words;
@@ -395,9 +396,9 @@ static int help(int argc, char **argv)
 
 extern char **environ;
 
-/* Warns about HEARSAY_* environment variables that no command knows. Unlike an unknown flag,
- * such a variable is not an error, because it may be meant for another version of the program or
- * come from the parent process. */
+/* Warns about HEARSAY_* environment variables that belong to no option of any command. Such a
+ * variable is not an error, because it may be meant for another version of the program, or come
+ * from the parent process. */
 static void warn_unknown_variables(const struct command *c)
 {
     for (char **variable = environ; *variable != NULL; variable++) {
@@ -420,7 +421,7 @@ static void warn_unknown_variables(const struct command *c)
     }
 }
 
-/* Reads a settings file, as the `read` callback of struct options_io. */
+/* Reads a --config file. This is the `read` callback of struct options_io. */
 static int read_settings(const char *path, char out[OPTIONS_FILE_MAX],
                          char error[OPTIONS_ERROR_MAX])
 {
@@ -440,7 +441,8 @@ static int read_settings(const char *path, char out[OPTIONS_FILE_MAX],
     return 0;
 }
 
-/* Handles --print-config: prints the settings in the form of a settings file. */
+/* Handles --print-config: prints the options in the form of a --config file. Returns the exit
+ * code. */
 static int print_settings(const struct options *o)
 {
     static char text[OPTIONS_FILE_MAX];
@@ -472,9 +474,9 @@ static int run_command(const struct command *c, int argc, char **argv)
     }
 }
 
-/* Opens /dev/null in place of a closed standard stream, so that no other file gets its
- * descriptor and receives its output. The mode is the opposite of the stream's, so that using
- * the stream fails as it would if it were closed. */
+/* Opens /dev/null in place of each standard stream that is closed. Otherwise a file opened later
+ * could get the descriptor, and receive the output of that stream. The mode is the opposite of the
+ * stream's, so that using the stream fails, as with a closed one. */
 static void keep_streams_apart(void)
 {
     for (int fd = 0; fd <= 2; fd++)
@@ -482,9 +484,9 @@ static void keep_streams_apart(void)
             return;
 }
 
-/* Unblocks all signals. A parent may start this program with signals blocked, for example from a
- * thread that blocks them. SIGTERM and Ctrl-C would then never arrive, and SIGCHLD would not
- * report the exit of a peer of `hearsay local`. */
+/* Unblocks all signals. A parent may have started this program with blocked signals. SIGTERM and
+ * Ctrl-C would then never arrive, and SIGCHLD would not report to `hearsay local` that a peer has
+ * exited. */
 static void unblock_signals(void)
 {
     sigset_t none;
@@ -497,7 +499,7 @@ int main(int argc, char **argv)
     keep_streams_apart();
     unblock_signals();
     replace_protect_inputs();
-    /* Exceeding the file size limit is then reported as a write error instead of killing the
+    /* With this setting, exceeding the file size limit is a write error, and does not kill the
      * process. */
     signal(SIGXFSZ, SIG_IGN);
     if (argc < 2) {

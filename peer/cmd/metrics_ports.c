@@ -1,4 +1,5 @@
-/* peer/cmd/metrics_ports.c -- assigns consecutive --metrics ports to the peers of `hearsay local`. */
+/* peer/cmd/metrics_ports.c -- gives each peer of `hearsay local` its own port for --metrics. The
+ * ports are consecutive. */
 #include "peer/cmd/metrics_ports.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
-/* peer/cmd/observe.c -- visits a cluster without joining it: dials members, sends requests,
- * collects the answers. */
+/* peer/cmd/observe.c -- looks at a cluster without joining it: dials the members, sends them
+ * requests, and collects their answers. */
 #include "peer/cmd/observe.h"
 
 #include "peer/cmd/run_parse.h"
@@ -17,7 +17,8 @@
 #include <string.h>
 
 enum {
-    /* Tag of dials to bootstrap addresses, at which the peer is not known yet. */
+    /* Tag of dials to bootstrap addresses. It is not known yet which member will answer. For all
+     * other dials, the tag is the index of the member. */
     SEED_TAG = UINT16_MAX,
     LIST_MAX = 4096,
     LOOK_MS = 100 /* Interval at which signals are checked, in milliseconds. */
@@ -48,7 +49,7 @@ static struct cmd_observed *of_session(struct cmd_observe *w, uint32_t session)
 
 /* ---- Callbacks of the client ---- */
 
-/* Stores the result of a call to a member's announced addresses. */
+/* Stores the result `why` of a call to the announced addresses of the member with index `tag`. */
 static void take_call(struct cmd_observe *w, uint32_t tag, enum node_why why)
 {
     if (w->sorted || tag >= w->n || !w->member[tag].calling)
@@ -60,7 +61,8 @@ static void take_call(struct cmd_observe *w, uint32_t tag, enum node_why why)
 
 static void on_failed(void *self, uint32_t tag, const struct uv_link *l)
 {
-    /* For take_call(), NODE_WHY_UNKNOWN means that the member answered. */
+    /* take_call() takes NODE_WHY_UNKNOWN to mean that the member answered. A call that failed for
+     * an unknown reason is therefore stored as broken. */
     take_call(self, tag, l->why != NODE_WHY_UNKNOWN ? l->why : NODE_WHY_BROKEN);
 }
 
@@ -109,8 +111,8 @@ static void on_resolved(void *self, uint32_t tag, const union uv_address *a, uin
     }
 }
 
-/* Calls a member's announced addresses: the numeric ones, one after the other. If none is numeric,
- * looks up the first name. */
+/* Calls a member at its announced addresses. Numeric addresses are tried one after the other. If no
+ * address is numeric, the first host name is looked up and called. */
 static void call(struct cmd_observe *w, struct cmd_observed *m)
 {
     union uv_address a[WIRE_ADDRESSES_MAX];
@@ -131,8 +133,8 @@ static void dial(struct cmd_observe *w, struct cmd_observed *m)
     m->failed = !m->calling;
 }
 
-/* Calls the announced addresses, unless the session uses one of them. A session at a bootstrap
- * address does not show that the announced addresses work. */
+/* Tests the member's announced addresses by calling them, unless the present session already uses
+ * one of them. A session at a bootstrap address does not show that the announced addresses work. */
 static void check_addresses(struct cmd_observe *w, struct cmd_observed *m)
 {
     char at[UV_RESOLVE_TEXT];
@@ -143,8 +145,8 @@ static void check_addresses(struct cmd_observe *w, struct cmd_observed *m)
         call(w, m);
 }
 
-/* Stores a membership record if its signature is valid and it is newer than the known one. Dials a
- * member that is new, or tests the announced addresses of a member that has a session. */
+/* Stores a membership record if its signature is valid and it is newer than the known record. Then
+ * dials the member if it is new, or tests its announced addresses if it has a session. */
 static void take_record(struct cmd_observe *w, const struct record *r)
 {
     uint8_t text[2048];
@@ -169,8 +171,8 @@ static void take_run(struct cmd_observe *w, const struct wire_hello *hello)
         w->has_run = cmd_run_parse(&w->run, (const char *)hello->run.p, hello->run.n, error) == 0;
 }
 
-/* Stores a model or sketches, if the message answers the newest request. Without memory the model
- * counts as missing. */
+/* Stores a model or sketches if the message answers the newest request. If there is no memory for
+ * them, the model counts as missing. */
 static void take_model(struct cmd_observe *w, struct cmd_observed *m,
                        const struct wire_model *model)
 {
@@ -180,14 +182,14 @@ static void take_model(struct cmd_observe *w, struct cmd_observed *m,
     m->model = malloc(model->payload.n);
     if (m->model == NULL)
         return;
-    /* Floats on the wire are little-endian, as on this machine. */
+    /* Floats are little-endian in messages, as on this machine. */
     memcpy(m->model, model->payload.p, model->payload.n);
     m->n_floats = model->payload.n / sizeof(float);
     m->model_round = model->round;
 }
 
-/* Handles a message from a peer. Peers also send messages that an observer did not ask for.
- * These are ignored. */
+/* Handles a message from a peer. A peer also sends messages for which an observer has not asked,
+ * which are ignored. */
 static void on_message(void *self, uint32_t session, const struct wire_message *message)
 {
     struct cmd_observe *w = self;
@@ -213,8 +215,9 @@ static void on_message(void *self, uint32_t session, const struct wire_message *
 
 /* ---- Waiting ---- */
 
-/* Returns true if no more answers are expected: no lookup and no bootstrap dial is in progress, and
- * each member has failed, has left, or has answered and its announced addresses have been tested. */
+/* Returns true if no more answers are expected. No lookup and no bootstrap dial may be in progress.
+ * Each member must have failed or left, or it must have answered and its announced addresses must
+ * have been tested. */
 static bool all_answered(void *self)
 {
     const struct cmd_observe *w = self;
@@ -227,8 +230,8 @@ static bool all_answered(void *self)
     return all;
 }
 
-/* Returns true if no model is still to come: every member that was asked has sent its model or
- * has gone. */
+/* Returns true if no more models are expected: every member that was asked has sent its model, or
+ * has lost its session. */
 static bool none_sending(void *self)
 {
     const struct cmd_observe *w = self;
@@ -247,8 +250,8 @@ uint32_t cmd_observe_missing(const struct cmd_observe *w)
     return n;
 }
 
-/* Returns true if the member can answer the model request. A member that has no run yet has no
- * layers to sketch. */
+/* Returns true if the member can answer the model request `q`. A member without a run cannot send
+ * sketches, because it does not know the layers of a model. */
 static bool can_answer(const struct cmd_observed *m, const struct wire_model_req *q)
 {
     bool layers = m->status.phase >= NODE_TRAINING;
@@ -262,7 +265,7 @@ bool cmd_observe_models(struct cmd_observe *w, const struct wire_model_req *q, u
     w->wants_models = true;
     w->question = *q;
     for (uint32_t i = 0; i < w->n; i++) {
-        free(w->member[i].model); /* A model from an earlier request may still be stored. */
+        free(w->member[i].model); /* Frees a model that an earlier request may have left. */
         w->member[i].model = NULL;
         w->member[i].due = can_answer(&w->member[i], q);
         w->member[i].asked |= w->member[i].due;
@@ -382,8 +385,8 @@ int cmd_observe(struct cmd_observe *w, const struct options *o)
             o, CMD_FAILED,
             "no peer answers at %s with this key; hearsay probe HOST:PORT shows the reason",
             options_text(o, "bootstrap"));
-    /* From here on results of earlier calls are ignored: their tags are positions before
-     * sorting. */
+    /* From here on member[] is sorted. take_call() ignores the results of earlier calls, because
+     * their tags are indices in the unsorted array. */
     w->sorted = true;
     qsort(w->member, w->n, sizeof *w->member, by_name);
     return CMD_OK;

@@ -1,5 +1,5 @@
-/* peer/cmd/out.c -- checks which run the --out directory of a command belongs to, opens it, and
- * prints the result of a run that has finished in it. */
+/* peer/cmd/out.c -- finds out to which run the --out directory of a command belongs, opens the
+ * directory, and prints the result of a finished run in it. */
 #include "peer/cmd/out.h"
 
 #include "peer/cmd/progress.h"
@@ -58,7 +58,7 @@ int cmd_out_open(struct cmd_out *out)
     int err = outdir_open(&out->held, out->dir, why);
     if (err < 0)
         return cmd_fail(out->o, cmd_exit_of(err), "--out: %s", why);
-    /* Examined again under the lock, because another process may have written to the directory. */
+    /* Before the lock, another process may have written to the directory, so examine it again. */
     if (!options_flag(out->o, "fresh"))
         return cmd_out_reexamine(out);
     err = outdir_move_old_run(&out->held, out->text, moved, why);
@@ -100,8 +100,8 @@ static double number(const json_t *j, const char *key)
     return json_is_number(v) ? json_number_value(v) : (double)NAN;
 }
 
-/* Prints the result in a summary. A run of `hearsay train` has one accuracy, a run of several
- * peers has a range. */
+/* Prints the result from a summary. `hearsay train` has one accuracy; a run of several peers has a
+ * range. */
 static void print_result(const struct cmd_out *out, const json_t *j)
 {
     char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT];

@@ -1,5 +1,4 @@
-/* peer/cmd/out.h -- the output directory of a command (--out DIR): checks, opens and finishes
- * it.
+/* peer/cmd/out.h -- steps in which a command uses its output directory DIR (--out DIR).
  *
  *   look    DIR holds another run, or files without a run.txt: exit code 2, DIR is unchanged
  *           DIR holds this run, finished: cmd_out_print_finished() prints its result
@@ -32,45 +31,48 @@
 struct cmd_out
 {
     const struct options *o;
-    const char *dir; /* Path of the directory. Borrowed. */
-    /* Text of run.txt: the command and the run that the directory must belong to. */
+    const char *dir; /* Path of the output directory. Borrowed. */
+    /* Contents that run.txt must have if the directory belongs to this run: the command and the
+     * run. */
     char text[RUN_IDENTITY_TEXT_MAX];
-    bool begun; /* The directory holds this run, which has not finished. */
-    /* The directory holds this run, which has finished: see cmd_out_print_finished(). */
+    bool begun; /* True if the directory holds this run, and the run has not finished. */
+    /* True if the directory holds this run, and the run has finished. cmd_out_print_finished() then
+     * prints its result. */
     bool finished;
     struct outdir held;
 };
 
-/* Writes the command and its run to out->text and examines `dir`. Returns CMD_OK and perhaps
- * sets out->finished, or CMD_USAGE after a message on stderr if `dir` belongs to another run.
- * With --fresh any contents are accepted. `flags`: as in run_identity_write(). */
+/* Writes the command and its run to out->text, and compares this text with the directory `dir`.
+ * Returns CMD_OK, and sets out->finished if `dir` holds the finished run. Returns CMD_USAGE after a
+ * message on stderr if `dir` belongs to another run. With --fresh any contents are accepted.
+ * `flags`: as in run_identity_write(). */
 int cmd_out_examine(struct cmd_out *out, const struct options *o, const char *dir,
                     const struct run_identity_flag *flags, const struct run *run);
 
-/* Examines the directory like cmd_out_examine(), but with the text that is already in out->text. */
+/* Does the same as cmd_out_examine(), but with the text that is already in out->text. */
 int cmd_out_reexamine(struct cmd_out *out);
 
-/* Creates the directory, locks it and examines it again. With --fresh moves its contents aside.
- * Returns CMD_OK or an exit code after a message on stderr. */
+/* Creates and locks the output directory, and examines it again under the lock. With --fresh moves
+ * its contents aside. Returns CMD_OK, or an exit code after a message on stderr. */
 int cmd_out_open(struct cmd_out *out);
 /* Writes out->text to DIR/run.txt, so that the directory belongs to this run. Returns CMD_OK, or an
  * exit code after a message on stderr. */
 int cmd_out_claim(struct cmd_out *out);
-/* Unlocks the directory. Allowed even if it was never opened. */
+/* Unlocks the output directory. May be called even if the directory was never opened. */
 void cmd_out_close(struct cmd_out *out);
 
-/* Adds "finished" and "exit_code" to the summary of a run and writes it to `dir`/summary.json,
- * unless `dir` is NULL. The summary still belongs to the caller. Returns CMD_OK, or CMD_FAILED
- * after a message on stderr. */
+/* Adds "finished" and "exit_code" to the summary of a run, and writes the summary to
+ * `dir`/summary.json unless `dir` is NULL. The caller still owns `summary`. Returns CMD_OK, or
+ * CMD_FAILED after a message on stderr. */
 int cmd_out_write_summary(const struct options *o, const char *dir, json_t *summary, bool finished,
                           int exit_code);
 
-/* Ends a command with --check: prints whether the run has finished in --out, with --json as an
- * object with the boolean "finished". Returns the exit code. */
+/* Ends a command that was called with --check: prints whether the run in --out has finished, with
+ * --json as an object with the boolean "finished". Returns the exit code. */
 int cmd_out_print_check(const struct options *o, bool finished);
 
-/* Prints on stdout that the run has already finished, and its result, with --json as JSON.
- * Returns the exit code with which the run ended. */
+/* Prints on stdout that the run has already finished, and its result (with --json as JSON). Returns
+ * the exit code with which the run ended. */
 int cmd_out_print_finished(const struct cmd_out *out);
 
 #endif

@@ -1,13 +1,13 @@
 /* peer/cmd/peer.c -- `hearsay peer`: runs one peer of a cluster.
  *
- * Files under --out: identity.key, and those that peer/cmd/peer_report.h lists. The directory
- * --out is handled in these steps:
+ * Files under --out: identity.key, and the files that peer/cmd/peer_report.h lists. The directory
+ * --out is checked and used in these steps:
  *
- *   at the start          refused if it belongs to a run that contradicts the flags; if its run has
- *                         finished, the result is printed; otherwise locked
- *   before a socket opens the data are read, and the cluster is asked for its run (ask_run.h)
- *   the run is known      refused if --out belongs to another run
- *   first line of metrics claimed (peer_report.c): nothing is written before
+ *   at the start            refused if it belongs to a run that contradicts the flags; if its run
+ *                           has finished, the result is printed; otherwise the directory is locked
+ *   before a socket opens   the data are read, and the cluster is asked for its run (cluster_run.h)
+ *   the run is known        refused if the directory belongs to another run
+ *   first line of metrics   run.txt is written (peer_report.c), before any other file of the run
  */
 #include "gossip/wire/wire.h"
 #include "nn/data/spec.h"
@@ -79,14 +79,15 @@ struct peer
     struct uv_driver_config config;
     struct cmd_training training;
     struct cmd_column_statistics moments;
-    bool again; /* The run of this peer is the one that an earlier start has fixed in --out. */
+    bool again; /* True if this peer continues the run that is in --out from an earlier start. */
     struct cmd_progress_reading reading;
     struct cmd_peer_report report;
 };
 
 /* ---- From flags to a configuration ---- */
 
-/* Applies a group of options to the configuration, by a function of peer/uv/settings.h. */
+/* Applies a group of options to the configuration of the peer. `settings`: one of the functions of
+ * peer/uv/settings.h. Returns CMD_OK, or an exit code after a message on stderr. */
 static int take(struct peer *p, int (*settings)(struct settings *s, struct uv_driver_config *c,
                                                 char error[SETTINGS_ERROR_MAX]))
 {
@@ -131,8 +132,8 @@ static int take_key(struct peer *p)
     return take(p, settings_key);
 }
 
-/* Reads the identity, or creates it if the file does not exist. --out has therefore been locked
- * before this call. */
+/* Reads the key pair of this peer. If the file does not exist, creates it, so --out must be locked
+ * before. */
 static int take_identity(struct peer *p)
 {
     char error[SETTINGS_ERROR_MAX], path[CMD_PATH_MAX];
@@ -158,10 +159,10 @@ static int take_token(struct peer *p)
     return take(p, settings_token);
 }
 
-/* Builds the run that this peer would begin, and records the flags that the cluster's run must
- * agree with.
+/* Builds the run that this peer would begin, and records the flags with which a cluster's run must
+ * agree. The result c->found says whether this peer may begin a run:
  *
- *   flags                                             what this peer does (c->found)
+ *   flags                                             what this peer does
  *   no --bootstrap                                    begins a run
  *   --bootstrap, and run flags or --epochs            begins a run if no cluster has one
  *   --bootstrap, and no run flags                     waits for a peer that has a run
@@ -196,8 +197,8 @@ static int take_run(struct peer *p)
     struct run_flags filled = c->flags;
     int err = cmd_training_complete_run(&p->training, &filled, options_real(p->o, "epochs"),
                                         &c->run, error);
-    /* The cluster's run must agree with --epochs only if the user gave this option. Its default
-     * need not agree. */
+    /* If the user gave --epochs, the number of rounds in the cluster's run must agree with it. If
+     * the user did not give --epochs, its default does not matter. */
     if (err == 0 && epochs) {
         char rounds[24];
         snprintf(rounds, sizeof rounds, "%llu", (unsigned long long)c->run.rounds);
@@ -210,7 +211,8 @@ static int take_run(struct peer *p)
 
 /* ---- The output directory ---- */
 
-/* Parses the run description in the run.txt of --out. */
+/* Parses the run description from the run.txt in --out into `*there`. Returns CMD_OK, or CMD_USAGE
+ * after a message on stderr. */
 static int read_out_run(struct peer *p, const char *text, struct run *there)
 {
     char error[RUN_ERROR_MAX];
@@ -221,21 +223,21 @@ static int read_out_run(struct peer *p, const char *text, struct run *there)
                    : CMD_OK;
 }
 
-/* Checks that the run in --out agrees with the flags. A peer with a bootstrap list may have
- * joined a run that its flags describe only in part. Then --out still belongs to that run. */
+/* Checks that the run in --out agrees with the flags. A peer with a bootstrap list may have joined
+ * a run although its flags give only some of the run's values. Only these values must agree. */
 static int check_out_run(struct peer *p, const struct run *there)
 {
     char error[RUN_ERROR_MAX];
     struct node_config *c = &p->config.node;
     struct run asked = c->run;
-    /* Values of the run in --out may have been set by other peers, so the flags are compared
-     * with that run. */
+    /* Other peers may have chosen values of the run in --out. Therefore only the flags that were
+     * given are compared with that run. */
     bool others = p->settings.bootstrap.n > 0
                   || (c->found && cmd_column_statistics_pooled(&p->training, &c->run));
     if (others && run_with_flags(&asked, there, &c->flags, error) < 0)
         return cmd_fail(p->o, CMD_USAGE, "--out %s has another run: %s; --fresh moves it aside",
                         p->out, error);
-    /* A flag may need other data than the run in --out has before the run description is
+    /* Flags that differ from the run in --out may need other data before the run description is
      * complete. */
     if (!run_is_fixed(&asked))
         return cmd_fail(
@@ -249,7 +251,7 @@ static int check_out_run(struct peer *p, const struct run *there)
     return code;
 }
 
-/* Checks --out before anything is created there. */
+/* Checks --out before any file is created there. */
 static int look(struct peer *p)
 {
     char there[RUN_IDENTITY_TEXT_MAX];
@@ -286,10 +288,10 @@ static int take_out(struct peer *p)
     return code;
 }
 
-/* Checks that --out belongs to `run` or to no run, and that the run suits the options. Nothing
- * is written yet, because a run that is only proposed may still be replaced by the cluster's
- * run. A run that was in --out at the start is never replaced. Returns 0, or -EINVAL with a
- * message in `error`. */
+/* Checks that --out belongs to `run` or to no run, and that the options suit this run. Writes
+ * nothing yet, because a run that this peer only proposes may still be replaced by the cluster's
+ * run. A run that was in --out at the start is never replaced. Returns 0, or -EINVAL with a message
+ * in `error`. */
 static int check_run(struct peer *p, const struct run *run, char error[RUN_ERROR_MAX])
 {
     char text[WIRE_RUN_MAX + 1], why[OUTDIR_WHY_MAX], there[RUN_IDENTITY_TEXT_MAX];
@@ -307,8 +309,8 @@ static int check_run(struct peer *p, const struct run *run, char error[RUN_ERROR
 
 /* ---- Configuration of the node ---- */
 
-/* Makes the trainer of the run, as a callback of the node. Fails if the disk has no room for the
- * model, because the result could not be stored. */
+/* Makes the trainer of the run. This is a callback of the node. Fails if the disk has no room for
+ * the model, because the result could then not be stored. */
 static int make_trainer(void *self, const struct run *run, struct trainer *t,
                         char error[RUN_ERROR_MAX])
 {
@@ -355,8 +357,8 @@ static int take_options(struct peer *p)
 
 /* ---- The data ---- */
 
-/* Reads the data. If this peer does not begin the run, only --data is known now: synthetic data
- * are generated again if the run turns out to have another seed. */
+/* Reads the data. If this peer does not begin the run, the data kind is known only from --data.
+ * Synthetic data are generated again later if the run has another seed. */
 static int read_data(struct peer *p)
 {
     char error[RUN_ERROR_MAX], why[DATA_ERROR_MAX], given[DATA_KIND_MAX] = "glyphs";
@@ -364,7 +366,7 @@ static int read_data(struct peer *p)
     const char *spec = p->training.data_spec, *kind = given;
     uint64_t seed;
     if (!number_whole(run_flags_value(&c->flags, "seed"), &seed))
-        seed = 1; /* The default seed of a run is 1. */
+        seed = 1; /* The default of --seed is 1. */
     if (c->found) {
         kind = sgd_values(&c->run)->data;
         seed = c->run.seed;
@@ -375,8 +377,8 @@ static int read_data(struct peer *p)
     return err < 0 ? cmd_fail(p->o, cmd_exit_of(err), "%s", error) : CMD_OK;
 }
 
-/* Checks that this peer can take part in a run that the cluster has begun, and prepares its
- * trainer. */
+/* Checks that this peer can take part in the run that the cluster has begun, and makes the trainer
+ * of that run. */
 static int check_cluster_run(struct peer *p, const struct run *run)
 {
     char error[RUN_ERROR_MAX];
@@ -389,10 +391,10 @@ static int check_cluster_run(struct peer *p, const struct run *run)
     return err < 0 ? cmd_fail(p->o, cmd_exit_of(err), "%s", error) : CMD_OK;
 }
 
-/* Reads the data before a socket is open. A peer that read data for a minute during a run would
- * be silent for that time, and a peer that cannot take part must not become a member. Two kinds
- * of peers do not ask the cluster for its run: a peer that resumes from a checkpoint has the run
- * already, and the parent of a child of `hearsay local` has checked the run. */
+/* Reads the data before any socket is open, for two reasons. A peer that reads data for a minute
+ * during a run would be silent for that time. A peer that cannot take part must not become a
+ * member. Most peers first ask the cluster for its run. A peer that resumes from a checkpoint
+ * already has the run, and for a child of `hearsay local` the parent has checked it. */
 static int prepare(struct peer *p)
 {
     struct run run;
@@ -404,8 +406,8 @@ static int prepare(struct peer *p)
     return read_data(p);
 }
 
-/* Prepares the data and their column statistics. A peer that begins a run with --shard own
- * combines the statistics of all members' files. */
+/* Reads the data, and prepares their column statistics. A peer that begins a run with --shard own
+ * must combine the column statistics of all members' files. */
 static int prepare_moments(struct peer *p)
 {
     struct node_config *c = &p->config.node;
@@ -429,8 +431,8 @@ static int run_driver(struct peer *p, struct uv_driver *d, uv_loop_t *loop)
     uv_run(loop, UV_RUN_DEFAULT);
     int exit_code = cmd_peer_report_finish(&p->report, d);
     if (uv_driver_stuck(d)) {
-        /* A job or a name lookup hangs, so the process must exit without waiting for its
-         * threads. */
+        /* A thread hangs in a job or a name lookup, so the process must exit without waiting for
+         * its threads. */
         fflush(NULL);
         _exit(exit_code);
     }
@@ -440,8 +442,8 @@ static int run_driver(struct peer *p, struct uv_driver *d, uv_loop_t *loop)
     return exit_code;
 }
 
-/* Reports why the driver could not open. An error in a flag is a usage error, lack of a system
- * resource is not. */
+/* Reports why the driver could not be opened. The exit code is CMD_USAGE for a wrong flag, and
+ * CMD_FAILED if the system lacks a resource. */
 static int not_open(struct peer *p, enum uv_driver_part part, int err)
 {
     int code = cmd_exit_of(err);
@@ -487,7 +489,7 @@ static int open_monitor(struct peer *p)
 
 int cmd_peer(const struct options *o)
 {
-    /* The variable is static because the struct is too large for the stack. */
+    /* This variable is static, because the struct is too large for the stack. */
     static struct peer p;
     p.o = o;
     cmd_peer_report_open(&p.report, o);

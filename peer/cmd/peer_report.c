@@ -1,4 +1,4 @@
-/* peer/cmd/peer_report.c -- prints the progress and the result of `hearsay peer`. Files are
+/* peer/cmd/peer_report.c -- prints the progress and the result of `hearsay peer`. The files are
  * written by peer/run_log. */
 #include "peer/cmd/peer_report.h"
 
@@ -61,8 +61,8 @@ void cmd_peer_report_measured(void *self, const struct node_progress *g)
         show(r, g, false);
 }
 
-/* Writes one line at a time, so that a reader rarely sees an incomplete line. An error of stdout
- * is reported at the end. */
+/* Prints one line and flushes it, so that a reading process rarely sees an incomplete line. A write
+ * error of stdout is reported at the end of the run. */
 static void print_line(const char *line)
 {
     printf("%s\n", line);
@@ -111,8 +111,8 @@ uint32_t cmd_peer_report_late_ms(void *self)
 
 /* ---- The end ---- */
 
-/* Prints from which round a stopped peer will resume. Of its two checkpoints the newest one
- * counts that all other peers have, too. */
+/* Prints the round from which a stopped peer will resume. The peer has two checkpoints. It resumes
+ * from the newest one for which all other peers have a checkpoint, too. */
 static void say_resumption(const struct cmd_peer_report *r, const struct node *n)
 {
     uint64_t round[SLOTS];
@@ -130,8 +130,8 @@ static void say_resumption(const struct cmd_peer_report *r, const struct node *n
         fprintf(stderr, "resumes from round %" PRIu64 "\n", round[0]);
 }
 
-/* Prints the last messages for people. Not called after a usage error, because its message says
- * everything. */
+/* Prints the last messages for users. It is not called after a usage error, because the error
+ * message is enough. */
 static void say_end(struct cmd_peer_report *r, const struct node_progress *g,
                     const struct verdict *o)
 {
@@ -160,8 +160,8 @@ int cmd_peer_report_finish(struct cmd_peer_report *r, struct uv_driver *d)
     int exit_code = o.exit_code;
     json_t *j = diary_summary(&r->diary, d, &f, &o);
     run_log_release_space(&r->diary);
-    /* No summary is written without run.txt, because a reader could not tell which run it
-     * belongs to. */
+    /* Without run.txt no summary is written, because nothing would say to which run the summary
+     * belongs. */
     const char *dir = r->diary.claimed && !r->diary.unnamed ? r->diary.dir : NULL;
     bool written = cmd_out_write_summary(r->o, dir, j, finished, exit_code) == CMD_OK;
     if (!written)

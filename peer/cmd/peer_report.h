@@ -1,7 +1,8 @@
-/* peer/cmd/peer_report.h -- messages and files of `hearsay peer` while it runs and at the end.
+/* peer/cmd/peer_report.h -- prints messages and writes files of `hearsay peer`, while it runs and
+ * at its end.
  *
- * The files under --out are written by peer/run_log. With --json each line of metrics.jsonl also
- * goes to stdout, and the summary is the last line. Progress for people goes to stderr
+ * peer/run_log writes the files under --out. With --json each line of metrics.jsonl also goes to
+ * stdout, and the summary is the last line there. Progress for users goes to stderr
  * (peer/cmd/progress.h).
  */
 #ifndef PEER_CMD_PEER_REPORT_H
@@ -15,23 +16,27 @@ struct cmd_peer_report
 {
     const struct options *o;
     bool json;
-    /* Print notes on stdout as {"note": "...", "level": "warning"}, for `hearsay local`. */
+    /* True if notes are printed on stdout as {"note": "...", "level": "warning"}, for the parent
+     * process `hearsay local`. */
     bool notes_as_json;
     struct run_log diary;         /* Writer of the files under --out. */
-    struct diary_monitor monitor; /* HTTP server of --metrics. */
+    struct diary_monitor monitor; /* HTTP server for the figures of --metrics. */
     struct cmd_progress progress;
-    /* Target of the consensus phase, from the run's --final-drift. 0: not known. */
+    /* Relative consensus distance at which the consensus phase ends (--final-drift). 0: not
+     * known. */
     double wanted_drift;
-    /* The run has ended and its result is stored: another start with the same --out prints it. */
+    /* True if the run has ended and its result is stored. Another start with the same --out prints
+     * that result. */
     bool over;
-    const struct cmd_training *training; /* Data of the training, which supply the class names. */
+    /* Training data of the peer. The model file takes its class names from them. */
+    const struct cmd_training *training;
 };
 
-/* Initialises the report at the start of the process, from which `time_s` is measured. The
- * caller then sets the name, the directory and the training. */
+/* Initialises the report. Called at the start of the process, because `time_s` in metrics.jsonl
+ * counts from this call. The caller then sets the name, the directory and the training. */
 void cmd_peer_report_open(struct cmd_peer_report *r, const struct options *o);
 
-/* Callbacks of the driver. `self`: the report. */
+/* The next functions are callbacks of the driver. `self`: the report. */
 void cmd_peer_report_note(void *self, enum note_level level, const char *text);
 void cmd_peer_report_measured(void *self, const struct node_progress *g);
 bool cmd_peer_report_store(void *self, const struct node *n);
@@ -39,8 +44,8 @@ bool cmd_peer_report_store_handed(void *self, const struct node *n);
 uint32_t cmd_peer_report_again_ms(void *self);
 uint32_t cmd_peer_report_late_ms(void *self);
 
-/* Writes the summary and prints the last messages, after the event loop has ended. Returns the
- * exit code of the process. */
+/* Writes the summary and prints the last messages. Called after the event loop has ended. Returns
+ * the exit code of the process. */
 int cmd_peer_report_finish(struct cmd_peer_report *r, struct uv_driver *d);
 
 #endif

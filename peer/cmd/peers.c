@@ -9,10 +9,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Maximum number of peers per processor that keep their sessions without timeouts. */
+/* Largest number of peers per processor. With more, sessions may time out. */
 enum { PEERS_PER_PROCESSOR = 24 };
 
-/* Returns the number of edges in a canonical spec "edges:...". Returns 0 for any other topology. */
+/* Returns the number of edges that a canonical spec "edges:..." lists. Returns 0 for any other
+ * topology. */
 static uint32_t named_edges(const char *spec)
 {
     uint32_t n = 0;
@@ -34,8 +35,9 @@ void cmd_peers_report_added_edges(const struct options *o, const char *spec, con
              built - named == 1 ? "edge joins" : "edges join");
 }
 
-/* Builds the graph that the peers will build, and warns if edges were added. A spec that cannot
- * be built is ignored here, because the peers refuse it with a message of their own. */
+/* Builds the same graph as the peers will, and warns if edges had to be added to connect all peers.
+ * A spec that cannot be built is ignored here, because the peers refuse it with their own
+ * message. */
 static void tell_joined(const struct options *o, const char *topology, uint32_t n)
 {
     char spec[TOPOLOGY_SPEC_MAX], error[TOPOLOGY_ERROR_MAX];
@@ -57,7 +59,8 @@ int cmd_peers_flags(const struct options *o, uint32_t n, struct run_flags *flags
                         least, (unsigned)n);
     for (int k = 0; k < 2; k++) {
         const char *flag = k ? "final-topology" : "topology", *graph = options_text(o, flag);
-        /* topology_peers() also returns 0 for "same", which is not a topology. */
+        /* The value "same" of --final-topology is no topology. topology_peers() returns 0 for
+         * it. */
         unsigned made_for = topology_peers(graph);
         if (made_for != 0 && made_for != n)
             return cmd_fail(o, CMD_USAGE, "--%s: %.100s is for %u peers, but --peers is %u", flag,
@@ -67,7 +70,8 @@ int cmd_peers_flags(const struct options *o, uint32_t n, struct run_flags *flags
     *flags = o->run;
     snprintf(text, sizeof text, "%u", least);
     int err = run_flags_set(flags, "min-peers", text, error);
-    /* The run key cannot refuse the value, because the option row has the same range. */
+    /* run_flags_set() cannot refuse the value, because the option row has already checked the same
+     * range. */
     assert(err == 0);
     return CMD_OK;
 }

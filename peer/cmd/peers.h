@@ -1,8 +1,8 @@
-/* peer/cmd/peers.h -- checks the run flags of commands that start all peers themselves, and
- * raises process limits.
+/* peer/cmd/peers.h -- checks the run flags of commands that start all peers themselves, and raises
+ * the limits of the process.
  *
- * `hearsay local` and `hearsay sim` know the number of peers. --min-peers defaults to that
- * number, and flags that require another number are refused before the run begins.
+ * `hearsay local` and `hearsay sim` know the number of peers. --min-peers defaults to that number,
+ * and flags that require another number are refused before the run begins.
  */
 #ifndef PEER_CMD_PEERS_H
 #define PEER_CMD_PEERS_H
@@ -10,8 +10,8 @@
 #include "peer/cmd/cmd.h"
 #include "peer/node/node.h"
 
-/* Option row that replaces the run key min-peers, because the default of `hearsay peer` does not
- * apply to these commands. */
+/* Option row for --min-peers of these commands. It replaces the run key min-peers, because these
+ * commands have another default: the number of peers. */
 #define CMD_ROW_MIN_PEERS                                                                          \
     {                                                                                              \
         .name = "min-peers", .kind = OPTION_UINT, .arg = "N", .min = 1, .max = WIRE_MEMBERS_MAX,   \
@@ -19,22 +19,23 @@
                 "default: all of --peers"                                                          \
     }
 
-/* Sets `*flags` to the given run flags and min-peers. Prints a warning if edges must be added to
- * connect the peers. Returns CMD_OK. Returns CMD_USAGE after a message on stderr, with `*flags`
- * unchanged, if n peers cannot start (--min-peers is larger) or the topology is made for another
- * number of peers. */
+/* Sets `*flags` to the given run flags and min-peers. Prints a warning if the topology needs more
+ * edges to connect all peers. Returns CMD_OK, or CMD_USAGE after a message on stderr. CMD_USAGE
+ * means that --min-peers is larger than n, or that the topology is made for another number of
+ * peers; `*flags` is then unchanged. */
 int cmd_peers_flags(const struct options *o, uint32_t n, struct run_flags *flags);
 
 struct graph;
 
-/* Warns on stderr if the edges in `spec` do not connect all peers that they name, so that edges
- * were added to `*g`. */
+/* Prints a warning on stderr if the edges that `spec` lists do not connect all peers, so that edges
+ * had to be added to `*g`. */
 void cmd_peers_report_added_edges(const struct options *o, const char *spec, const struct graph *g);
 
-/* Raises the soft limit on file descriptors of this process to its hard limit. */
+/* Raises the limit of this process on open file descriptors as far as the system allows. */
 void cmd_peers_raise_limits(void);
 
-/* Warns if n processes are more than the processors of this machine can serve without timeouts. */
+/* Prints a warning if this machine has so few processors for n processes that sessions may time
+ * out. */
 void cmd_peers_check_load(const struct options *o, uint32_t n);
 
 #endif

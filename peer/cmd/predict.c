@@ -1,5 +1,5 @@
-/* peer/cmd/predict.c -- `hearsay predict MODEL --data SPEC`: writes a label for each sample, as
- * CSV.
+/* peer/cmd/predict.c -- `hearsay predict MODEL --data SPEC`: predicts a label for each sample, and
+ * writes the labels as CSV.
  *
  *   index,label,probability           with --probabilities also one column for each class:
  *   0,Iris setosa,0.998211            p_Iris setosa,...
@@ -36,14 +36,15 @@ const struct option_row cmd_predict_rows[] = {
 struct prediction
 {
     struct cmd_loaded loaded;
-    FILE *to;   /* Output: stdout, or with --out a memory stream that fills `text`. */
-    char *text; /* Contents for the file of --out. Owned. NULL: the output is stdout. */
+    FILE *to; /* Stream for the labels: stdout, or with --out a memory stream that fills `text`. */
+    char *text; /* Labels for the file of --out. Owned. NULL: the labels go to stdout. */
     size_t n_text;
-    uint64_t right; /* Number of samples for which the predicted label is the label in the data. */
-    bool all;       /* Write the probabilities of all classes (--probabilities). */
+    uint64_t right; /* Number of samples with a predicted label equal to the label in the data. */
+    bool all;       /* True with --probabilities: write the probabilities of all classes. */
 };
 
-/* Writes one CSV field. A field with a comma, quote or line break is quoted (RFC 4180). */
+/* Writes one CSV field. A field that contains a comma, quote or line break gets quotes (RFC
+ * 4180). */
 static void put_cell(FILE *to, const char *text)
 {
     if (strpbrk(text, ",\"\r\n") == NULL) {
@@ -56,8 +57,8 @@ static void put_cell(FILE *to, const char *text)
     putc('"', to);
 }
 
-/* Returns the class with the largest logit, the first one of equal logits. `*probability`:
- * softmax of that class. Returns -EDOM if a logit is not finite. */
+/* Returns the class with the largest logit, and if several are equal the first of them. Sets
+ * `*probability` to the softmax of that logit. Returns -EDOM if a logit is not finite. */
 static int decide(const float *logits, uint32_t n, double *probability)
 {
     uint32_t best = 0;
@@ -126,8 +127,9 @@ static int predict(struct prediction *p, const struct options *o)
     return err < 0 ? cmd_fail(o, CMD_FAILED, "%s", strerror(-err)) : CMD_OK;
 }
 
-/* Opens the output. With --out the labels go to memory first, so that the file is either complete
- * or unchanged. A path that cannot be written is refused before the model runs. */
+/* Opens the output stream. With --out the labels are first collected in memory, so that the file is
+ * either complete or unchanged. A path that cannot be written is refused before the model runs.
+ * Returns CMD_OK, or an exit code after a message on stderr. */
 static int open_out(struct prediction *p, const struct options *o)
 {
     const char *path = options_text(o, "out");
@@ -148,8 +150,8 @@ static int keep(struct prediction *p, const struct options *o)
     return err < 0 ? cmd_cannot_write(o, "out", path, err) : CMD_OK;
 }
 
-/* Reports on stderr how many samples were labelled, how many labels agree with the data, and
- * which rows these were. */
+/* Reports on stderr the number of labelled samples, the number of labels that agree with the data,
+ * and which part of the data was labelled. */
 static void say(const struct prediction *p)
 {
     char percent[CMD_PROGRESS_TEXT];

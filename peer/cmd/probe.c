@@ -1,13 +1,14 @@
-/* peer/cmd/probe.c -- `hearsay probe HOST:PORT`: tests one peer step by step.
+/* peer/cmd/probe.c -- `hearsay probe HOST:PORT`: tests step by step whether one peer can be
+ * reached.
  *
- *   name      look-up of the addresses of HOST
- *   tcp       connection to each address
- *   key       handshake: both ends have the cluster key
- *   version   highest version of the messages that both ends support
- *   run       run of the peer, and its progress
- *   members   members that the peer reports as alive
- *   clock     difference between the peer's wall clock and ours
- *   announce  whether this machine can call the peer at the addresses that the peer announces
+ *   name      looks up the addresses of HOST
+ *   tcp       connects to each address
+ *   key       does the handshake, which proves that both ends have the cluster key
+ *   version   finds the highest version of the protocol that both ends support
+ *   run       asks for the peer's run and its progress
+ *   members   counts the members that the peer reports as alive
+ *   clock     compares the peer's wall clock with ours
+ *   announce  tests whether this machine can call the peer at the addresses that the peer announces
  *
  * The steps after tcp need --key. The addresses are tried one after the other. The steps after key
  * run once, at the first address where they are possible. A peer with an allow-list answers only to
@@ -73,11 +74,11 @@ struct probe
     struct uv_client *client;
     const char *peer;
     uint8_t psk[CHANNEL_KEY];
-    /* Key pair from the file of --identity, valid if has_identity. */
+    /* Key pair from the file of --identity. Valid if has_identity. */
     struct channel_identity identity;
     bool has_key, has_identity, json;
     uint32_t timeout_ms;
-    /* Whether each step worked, and was tried, at one address at least. */
+    /* For each step: whether it worked at one address at least, and whether it was tried at all. */
     bool worked[STEPS], tried[STEPS];
     json_t *steps;
 
@@ -85,13 +86,14 @@ struct probe
     uint32_t n;
     bool resolved;
 
-    /* State of the current dial. `now`: index of its address in `at`. */
+    /* State of the connection that is being tested. `now`: index of its address in at[]. */
     uint32_t now;
     uint64_t begun_ns;
     bool up, ended;
     uint32_t session;
 
-    /* Messages received from the peer, and the times of the status request and its answer. */
+    /* Contents of the peer's messages, and the times of our status request (asked_*) and of its
+     * answer (answered_ns). */
     bool greeted, answered, refused;
     char name[WIRE_NAME_MAX + 1], run[WIRE_RUN_MAX + 1], run_id[2 * RUN_ID_BYTES + 1];
     uint8_t id[WIRE_ID_BYTES];
@@ -99,12 +101,13 @@ struct probe
     uint64_t asked_ns, asked_ms, answered_ns;
     struct wire_status status;
     struct record record;
-    /* Results of looking up an announced address. */
+    /* Addresses that the lookup of an announced address has found. */
     union uv_address announced[UV_RESOLVE_MAX];
     uint32_t n_announced;
-    bool looked_up, called; /* The lookup has ended; the call has ended. */
-    enum node_why call;     /* Result of the call. NODE_WHY_UNKNOWN: the same peer answered. */
-    uint32_t n_members;     /* Members in the list of the peer, without members that have left. */
+    bool looked_up, called; /* looked_up: the lookup has ended. called: the call has ended. */
+    /* Result of the call to an announced address. NODE_WHY_UNKNOWN: the same peer answered. */
+    enum node_why call;
+    uint32_t n_members; /* Number of members in the peer's list, without members that have left. */
 };
 
 /* ---- Output of one step ---- */
@@ -114,7 +117,8 @@ static double since(uint64_t begin_ns)
     return (double)(uv_hrtime() - begin_ns) * 1e-9;
 }
 
-/* Reports the result of one step, as a line of text or an entry of the JSON array. */
+/* Reports the result of one step, as a line of text or as an entry of the JSON array "steps".
+ * `seconds`: time that the step took. */
 __attribute__((format(printf, 5, 6))) static void say(struct probe *p, enum step step, bool ok,
                                                       double seconds, const char *format, ...)
 {
@@ -135,7 +139,8 @@ __attribute__((format(printf, 5, 6))) static void say(struct probe *p, enum step
     else
         printf("%-8s %-7s %-22s %8.1f ms  %s\n", step_word[step], ok ? "ok" : "FAILED", address,
                seconds * 1e3, text);
-    fflush(stdout); /* Flushed because the next step may take several seconds. */
+    /* The user must see this line now, because the next step may take several seconds. */
+    fflush(stdout);
 }
 
 /* ---- Callbacks of the client ---- */
@@ -154,7 +159,7 @@ static void on_resolved(void *self, uint32_t tag, const union uv_address *a, uin
     memcpy(p->at, a, n * sizeof *a);
 }
 
-/* Returns the step that failed, for the reason that the client gives. */
+/* Returns the step that failed. `why`: the reason that the client gives for the failure. */
 static enum step step_of(enum node_why why)
 {
     switch (why) {
@@ -197,7 +202,7 @@ static void on_failed(void *self, uint32_t tag, const struct uv_link *l)
     if (l->reached_ns != 0)
         say_tcp(p, l);
     if (!p->has_key && l->reached_ns != 0)
-        return; /* Without a key nothing was tried after the TCP connection. */
+        return; /* Without a key, only the TCP connection is tested. */
     if (failed == STEP_VERSION) {
         say(p, STEP_KEY, true, since(begin_ns), "both ends hold the cluster key");
         say(p, STEP_VERSION, false, since(begin_ns),
@@ -287,7 +292,7 @@ static void on_message(void *self, uint32_t session, const struct wire_message *
 
 /* ---- Contents of the peer's messages ---- */
 
-/* Writes the main keys of the run description, such as "model=lenet5 data=mnist ...". */
+/* Writes the most important keys of the run description, such as "model=lenet5 data=mnist ...". */
 static void main_keys(const struct probe *p, char *out, size_t cap)
 {
     static const char *const key[] = {"model", "data", "compress", "topology", "policy"};
@@ -334,8 +339,9 @@ static void say_run(struct probe *p)
     }
 }
 
-/* Returns the peer's clock minus this machine's clock in seconds. The peer reads its clock at an
- * unknown time between request and answer, so the error is half of that time. */
+/* Returns the peer's clock minus this machine's clock, in seconds. The peer read its clock at an
+ * unknown time between request and answer. The result assumes the middle, and `*error_s` is half of
+ * the time between them. */
 static double clock_s(const struct probe *p, double *error_s)
 {
     *error_s = (double)(p->answered_ns - p->asked_ns) * 1e-9 / 2;
@@ -364,8 +370,8 @@ static bool is_called(void *self)
     return ((struct probe *)self)->called;
 }
 
-/* Calls an announced address. Returns NODE_WHY_UNKNOWN if the same peer answers, else the reason
- * of the failure. */
+/* Calls the peer at an announced address. Returns NODE_WHY_UNKNOWN if the same peer answers there,
+ * else the reason of the failure. */
 static enum node_why call(struct probe *p, const char *address)
 {
     char at[UV_RESOLVE_TEXT];
@@ -439,7 +445,8 @@ static int resolve(struct probe *p)
     return CMD_OK;
 }
 
-/* Performs all steps at one address, up to the first that fails. */
+/* Performs the steps at one address, until a step fails. Returns CMD_OK, or an exit code after a
+ * message on stderr. */
 static int visit(struct probe *p)
 {
     p->up = p->ended = p->greeted = p->answered = p->refused = false;
@@ -466,8 +473,8 @@ static int visit(struct probe *p)
 
 /* ---- Result ---- */
 
-/* Returns the name of the first step that worked at no address, up to `run` (without a key up to
- * `tcp`). NULL: all of them worked. The steps after `run` do not affect the result. */
+/* Returns the name of the first step that worked at no address. Only the steps up to `run` count
+ * (without a key up to `tcp`). Returns NULL if each of them worked at one address at least. */
 static const char *first_failure(const struct probe *p)
 {
     enum step last = p->has_key ? STEP_RUN : STEP_TCP;
@@ -552,7 +559,7 @@ static int probe_all(struct probe *p)
 
 int cmd_probe(const struct options *o)
 {
-    /* The variable is static because the struct is too large for the stack. */
+    /* This variable is static, because the struct is too large for the stack. */
     static struct probe p;
     p.o = o;
     p.peer = options_text(o, "peer");

@@ -2,8 +2,8 @@
  * plain lines elsewhere.
  *
  * On a terminal the cursor moves up by the number of lines drawn before, and the lines are drawn
- * again. A dumb terminal and other outputs get lines without control characters, at the times
- * that peer/progress chooses.
+ * again. A dumb terminal and all other outputs get lines without control characters. peer/progress
+ * decides when such a line is printed.
  */
 #include "peer/cmd/progress.h"
 
@@ -19,19 +19,20 @@
 
 enum {
     DRAW_MS = 100,
-    COLUMNS = 80, /* Number of columns assumed for a terminal that does not report its width. */
+    COLUMNS = 80, /* Assumed width of a terminal that does not report its width, in characters. */
     ROWS = 20,
-    /* Screen rows not used by the table: the bar, the cursor row and one spare row. */
+    /* Number of screen rows that the table leaves free: the bar, the row of the cursor, and one
+     * more row. */
     SPARE_ROWS = 3,
-    /* Size in bytes from which reading a file takes long enough to be announced. */
+    /* Size of a file in bytes from which its reading is announced, because it takes long. */
     LARGE_FILE = 32 << 20,
-    /* Maximum number of characters shown of a path. The end of the path is shown. */
+    /* Largest number of characters that are shown of a path. Of a longer path the end is shown. */
     PATH_SHOWN = 60,
-    DEAD_SHOWN = 100, /* Maximum number of characters in which dead peers are named. */
-    FIGURE = 96       /* Size of the buffer for one figure of the line, in bytes. */
+    DEAD_SHOWN = 100, /* Size of the buffer for the names of dead peers, in bytes. */
+    FIGURE = 96       /* Size of the buffer for one figure of the progress line, in bytes. */
 };
 
-/* Seconds after which the progress of reading is shown on a terminal, and elsewhere. */
+/* The progress of reading a file is shown only after this time: on a terminal, and elsewhere. */
 static const double read_draw_s = 0.3, read_say_s = 1;
 
 static const char consensus[] = "consensus", training[] = "training";
@@ -55,13 +56,13 @@ static struct winsize screen(FILE *out)
 
 /* ---- Figures of the line for all peers ---- */
 
-/* Figures of all live peers together. Dead peers count only with their bytes and names. */
+/* Figures of all live peers together. Of dead peers, only the bytes and the names are included. */
 struct whole
 {
     uint64_t round, rounds, settle_rounds, bytes_sent, drift_round, accuracy_round,
         accuracy_samples;
     double loss_min, loss_max, accuracy_min, accuracy_max, drift;
-    /* Live peer with the lowest round. NULL: all peers are dead. */
+    /* Live peer with the lowest round. NULL: no peer is alive. */
     const struct cmd_progress_row *slowest;
     uint32_t n, n_dead;
     char dead[DEAD_SHOWN];
@@ -156,7 +157,7 @@ static void add_count(struct progress_line *l, const struct whole *w)
         return;
     snprintf(percent, sizeof percent, "%.0f %%", floor(100 * share_of(w)));
     snprintf(full, sizeof full, "round %s", cmd_progress_rounds(rounds, w->round, w->rounds));
-    /* The short form of the line leaves out the percentage, because the bar shows it, too. */
+    /* The short form of the line leaves out the percentage, because the bar also shows it. */
     if (w->rounds > 0)
         gauge_add(l, percent, "");
     gauge_add(l, full, rounds);
@@ -172,7 +173,7 @@ static void add_rate(struct progress_line *l, double rate)
         snprintf(full, sizeof full, "%.3g s a round", 1 / rate);
     else
         snprintf(full, sizeof full, "%.*f rounds/s", digits, rate);
-    /* The short form of the line leaves out the rate, because the remaining time is derived from
+    /* The short form of the line leaves out the rate, because the remaining time follows from
      * it. */
     gauge_add(l, full, "");
 }
@@ -236,8 +237,8 @@ static void add_drift(struct progress_line *l, const struct whole *w)
     gauge_add(l, full, brief);
 }
 
-/* Adds for example "3 of 4 peers (dead: peer-2)", so that readers know that the figures are not
- * of all peers. */
+/* Adds a text such as "3 of 4 peers (dead: peer-2)", so that users know that the figures leave out
+ * some peers. */
 static void add_dead_peers(struct progress_line *l, const struct whole *w)
 {
     char full[DEAD_SHOWN + FIGURE + 16], brief[FIGURE];
@@ -295,9 +296,9 @@ static void draw_row(struct cmd_progress *p, const struct cmd_progress_row *r, u
     fprintf(p->out, "\033[K%.*s\n", (int)columns - 1, line);
 }
 
-/* Draws only as many rows as fit on the screen, because the cursor cannot move up to a line that
- * has scrolled away. Lines are shorter than the screen is wide, because a wrapped line would
- * make the count of lines wrong. */
+/* Draws the bar and the table. The table has only as many rows as fit on the screen, because the
+ * cursor cannot move up to a line that has scrolled away. Lines are cut to the width of the screen,
+ * because a wrapped line would take more than one row. */
 static void draw(struct cmd_progress *p, const struct progress_line *l, double share,
                  const struct cmd_progress_row *row, uint32_t n)
 {
@@ -323,7 +324,7 @@ void cmd_progress_open(struct cmd_progress *p, FILE *out)
     *p = (struct cmd_progress){.out = out, .terminal = cmd_progress_terminal(out)};
 }
 
-/* The progress is examined at most every DRAW_MS, however often this function is called. */
+/* The progress is computed at most once every DRAW_MS, however often this function is called. */
 bool cmd_progress_due(struct cmd_progress *p, const struct cmd_progress_row *row, uint32_t n,
                       double seconds)
 {
@@ -373,7 +374,7 @@ void cmd_progress_read_end(struct cmd_progress_reading *r)
     r->drawn = false;
 }
 
-/* Restarts the measurement if `path` is not the file that was being read. */
+/* Starts the measurement again if `path` is another file than before. */
 static void begin_file(struct cmd_progress_reading *r, const char *path, uint64_t total,
                        uint64_t now)
 {
@@ -422,7 +423,8 @@ void cmd_progress_read(void *self, const char *path, uint64_t done, uint64_t tot
     begin_file(r, path, total, now);
     double seconds = (double)(now - r->begin_ns) * 1e-9;
     progress_rate_update(&r->gauge, done, seconds);
-    /* A file that is read within these times shows no progress. */
+    /* A file that is read in less than read_draw_s (on a terminal) or read_say_s shows no
+     * progress. */
     bool due = terminal ? seconds >= read_draw_s
                               && (!r->drawn || now - r->drawn_ns >= DRAW_MS * UINT64_C(1000000))
                         : progress_rate_line_due(&r->gauge, 0, 0, 0, seconds);

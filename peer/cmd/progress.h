@@ -1,5 +1,4 @@
-/* peer/cmd/progress.h -- shows the progress of a run to people, in the same form for all
- * commands.
+/* peer/cmd/progress.h -- shows users the progress of a run, in the same form for all commands.
  *
  *   [=====>       ]  42 %  round 168/400  15.1 rounds/s  11 s, 15 s left  loss 0.41  ...
  *   peer-0  training  168/400  loss 0.4123  ...
@@ -14,8 +13,8 @@
  *
  *   [=====>       ]  reading DIR/train.gz  42 %  4.16 MB of 9.91 MB  12.1 MB/s  0.3 s, 0.5 s left
  *
- * "Elsewhere" is a file, a pipe, or a terminal with TERM set to "dumb", empty or missing. It gets
- * no control characters. The output has no colours, so NO_COLOR has no effect.
+ * "Elsewhere" is a file, a pipe, or a terminal with TERM set to "dumb", empty or missing. Output
+ * there has no control characters. The output has no colours, so NO_COLOR has no effect.
  */
 #ifndef PEER_CMD_PROGRESS_H
 #define PEER_CMD_PROGRESS_H
@@ -29,26 +28,28 @@
 struct cmd_progress_row
 {
     const char *name;
-    char phase[16]; /* Phase of the peer as in metrics.jsonl. "starting" before the first report. */
+    /* Phase of the peer, as in metrics.jsonl. Before the peer's first report: "starting". */
+    char phase[16];
     uint64_t round, rounds, settle_rounds;
-    /* Newest loss, accuracy and drift of the peer. NaN: not known. */
+    /* Newest loss, accuracy and relative consensus distance of the peer. NaN: not known. */
     double loss, accuracy, relative_drift;
-    uint64_t drift_round, accuracy_round; /* Rounds to which relative_drift and accuracy belong. */
-    /* Number of samples on which the accuracy was measured. 0: not known. */
+    /* Rounds in which relative_drift and accuracy were measured. */
+    uint64_t drift_round, accuracy_round;
+    /* Number of samples on which `accuracy` was measured. 0: not known. */
     uint64_t accuracy_samples;
-    /* Exact relative drift, computed from the models. Valid if has_exact. */
+    /* Exact relative consensus distance, computed from all models. Valid only if has_exact. */
     double exact_drift;
-    /* Target of the consensus phase, as relative drift. 0: not known. */
+    /* Relative consensus distance at which the consensus phase ends. 0: not known. */
     double wanted_drift;
-    /* has_exact: exact_drift is valid. no_drift: drift is not shown, because there is only one
-     * peer. */
+    /* has_exact: exact_drift is valid. no_drift: no consensus distance is shown, because there is
+     * only one peer. */
     bool has_exact, no_drift;
     uint64_t bytes_sent, bytes_received;
-    /* The peer has ended abnormally. Its last figures stay in the table but do not count in the
-     * line for all peers. */
+    /* True if the peer has ended abnormally. Its last figures stay in the table, but the line for
+     * all peers leaves them out. */
     bool dead;
-    /* Texts at the beginning of the line (instead of the phase) and at its end. "": no text. A
-     * line for several peers shows the texts of the slowest peer. */
+    /* Texts that the caller adds. `head` begins the line, in place of the phase. `tail` ends it.
+     * "": no such text. A line for several peers shows the texts of the slowest peer. */
     char head[48], tail[96];
 };
 
@@ -56,88 +57,95 @@ struct cmd_progress
 {
     FILE *out;
     bool terminal;
-    bool drawn; /* The last output on the terminal will be redrawn. */
+    bool drawn; /* True if the next output on the terminal must overwrite the last one. */
     uint64_t looked_ns;
-    uint32_t
-        n_lines; /* Number of screen lines of the bar and the table. 0: there is only the bar. */
+    /* Number of screen lines that the bar and the table take. 0: only the bar is drawn. */
+    uint32_t n_lines;
     struct progress_rate gauge;
 };
 
-/* Returns true if `out` is a terminal on which lines can be redrawn. */
+/* Returns true if `out` is a terminal on which lines can be drawn again in place. */
 bool cmd_progress_terminal(FILE *out);
 
-/* Initialises the display of progress on `out`. */
+/* Prepares `p` to show progress on `out`. */
 void cmd_progress_open(struct cmd_progress *p, FILE *out);
-/* Returns true if the progress should be shown now. If figures are slow to compute, a caller
- * calls this function first, and then cmd_progress_show() with `force`. */
+/* Returns true if it is time to show the progress again. A caller with figures that are slow to
+ * compute calls this function first. If the result is true it computes the figures, and calls
+ * cmd_progress_show() with `force`. */
 bool cmd_progress_due(struct cmd_progress *p, const struct cmd_progress_row *row, uint32_t n,
                       double seconds);
-/* Shows the progress of n peers if it is time, or always with `force`. `seconds`: time since the
- * start; must not decrease. */
+/* Shows the progress of n peers if it is time, or in any case with `force`. `seconds`: time since
+ * the start, which must not decrease from call to call. */
 void cmd_progress_show(struct cmd_progress *p, const struct cmd_progress_row *row, uint32_t n,
                        double seconds, bool force);
-/* Prepares for other output to the same place. What was drawn stays on the terminal. */
+/* Ends the line on the terminal, so that other output can follow it. The bar and the table stay
+ * visible. */
 void cmd_progress_end_line(struct cmd_progress *p);
 
-/* Progress of reading data files. Initialise with zeros, except for `out`. */
+/* State of the display while data files are read. Initialise `out` with the output stream, and all
+ * other fields with zeros. */
 struct cmd_progress_reading
 {
     FILE *out;
-    bool drawn; /* A line is on the terminal and must be erased. */
+    bool drawn; /* True if a line is on the terminal that must be erased. */
     uint64_t drawn_ns, begin_ns;
-    uint64_t size, path; /* Size of the current file, and hash of its path. */
+    uint64_t size, path; /* Size of the current file in bytes, and a hash of its path. */
     struct progress_rate gauge;
 };
 
-/* Shows how much of a file has been read, as the `progress` callback of struct data_request.
- * `self`: the struct cmd_progress_reading. */
+/* Shows how much of the file `path` has been read: `done` of `total` bytes. This is the `progress`
+ * callback of struct data_request. `self`: the struct cmd_progress_reading. */
 void cmd_progress_read(void *self, const char *path, uint64_t done, uint64_t total);
-/* Erases the line after all data have been read. */
+/* Erases the line of cmd_progress_read() from the terminal, after all data have been read. */
 void cmd_progress_read_end(struct cmd_progress_reading *r);
 
-/* Size of the buffer for a formatted number. The functions below write, for example, "93.41 %",
- * "12.3 MB" and "0.0123". Values that are not finite are written as "-", and values of 1e6 or
- * more as "1.173e+19". */
+/* Size of the buffer for a formatted number, in bytes. The functions below write, for example,
+ * "93.41 %", "12.3 MB" and "0.0123". A value that is not finite gives "-". A value of 1e6 or more
+ * gives "1.173e+19". */
 enum { CMD_PROGRESS_TEXT = 40 };
 const char *cmd_progress_percent(char out[CMD_PROGRESS_TEXT], double x);
 const char *cmd_progress_bytes(char out[CMD_PROGRESS_TEXT], uint64_t n);
 const char *cmd_progress_number(char out[CMD_PROGRESS_TEXT], const char *format, double x);
-/* Writes a drift. A drift that is not finite is written as "unknown", because it is not known
- * before the first drift window ends. */
+/* Writes a consensus distance. A value that is not finite gives "unknown", because peers do not
+ * know the distance before the first drift window (a number of rounds between measurements)
+ * ends. */
 const char *cmd_progress_drift(char out[CMD_PROGRESS_TEXT], const char *format, double x);
-/* Returns the word shown for a phase of metrics.jsonl: joining, training, no-quorum, consensus,
- * finishing or finished. A peer that left before the last of its `rounds` is still "left". */
+/* Returns the word that users see for a phase of metrics.jsonl: joining, training, no-quorum,
+ * consensus, finishing or finished. For a peer that left before the last of its `rounds` the word
+ * is "left". */
 const char *cmd_progress_phase(const char *phase, uint64_t round, uint64_t rounds);
-/* Writes the round and the number of rounds, such as "764/12500". "-" if the peer has no run
- * yet. */
+/* Writes a round and the number of all rounds, such as "764/12500". Writes "-" if the peer has no
+ * run yet. */
 const char *cmd_progress_rounds(char out[CMD_PROGRESS_TEXT], uint64_t round, uint64_t rounds);
-/* Writes a drift and its round, such as "8.50e-03 @764". */
+/* Writes a consensus distance and the round of its measurement, such as "8.50e-03 @764". */
 const char *cmd_progress_drift_at(char out[CMD_PROGRESS_TEXT], double x, uint64_t round);
-/* Writes a drift, its round, and the rounds done since, such as "8.50e-03 @764, 12 ago". */
+/* Writes a consensus distance, the round of its measurement, and the number of rounds since then,
+ * such as "8.50e-03 @764, 12 ago". */
 const char *cmd_progress_drift_aged(char out[CMD_PROGRESS_TEXT], double x, uint64_t round,
                                     uint64_t age);
 
-/* Counts of the codecs that the peers used at the end of training. With --compress auto each
+/* Statistics of the codecs that the peers used at the end of training. With --compress auto each
  * peer chooses its codec during the run. Initialise with zeros. */
 enum { CMD_PROGRESS_LEVELS = 8 };
 struct cmd_progress_codecs
 {
     const char *spec[CMD_PROGRESS_LEVELS];
-    uint32_t count[CMD_PROGRESS_LEVELS]; /* Number of peers that used each codec. */
-    /* Number of different codecs, number of peers counted, and number of peers that knew the
-     * drift at least once. */
+    uint32_t count[CMD_PROGRESS_LEVELS]; /* Number of peers that used each codec in `spec`. */
+    /* n_specs: number of different codecs. n_peers: number of peers counted. n_looked: number of
+     * peers that knew the consensus distance at least once. */
     uint32_t n_specs, n_peers, n_looked;
-    /* True for a single peer that uses a denser codec than the drift requires, because its link
-     * has spare bandwidth. */
+    /* True if there is one peer, and its codec is denser than the consensus distance requires
+     * because its link has spare bandwidth. */
     bool by_link;
 };
 
 /* Counts the codec of one peer. `rung`: its codec level, borrowed; NULL: none. `excess`: its
- * normalised drift; NaN: the drift was never known. */
+ * normalised drift (consensus distance divided by the length of a local update); NaN: never
+ * known. */
 void cmd_progress_codecs_add(struct cmd_progress_codecs *r, const char *rung, double excess);
 /* Prints a line such as "codec of the last rounds: qsgd:4 (6 of 8 peers), fp16 (2)". If no peer
- * ever knew the drift, also prints that this is the initial codec. Prints nothing if no codec
- * was counted. */
+ * ever knew the consensus distance, the line adds that this is the initial codec. Prints nothing if
+ * no codec was counted. */
 void cmd_progress_codecs_print(const struct cmd_progress_codecs *r, FILE *out);
 
 #endif

@@ -4,7 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-/* From this absolute value on, four significant digits are shown instead of decimals. */
+/* Numbers of at least this absolute value are written with four significant digits, smaller ones
+ * with decimals. */
 #define LARGE_NUMBER 1e6
 
 const char *cmd_progress_percent(char out[CMD_PROGRESS_TEXT], double x)
@@ -50,8 +51,8 @@ const char *cmd_progress_rounds(char out[CMD_PROGRESS_TEXT], uint64_t round, uin
     return out;
 }
 
-/* Returns true if a drift carries no information: it is not known, or it is the drift of 0
- * before the first round, because all peers start with the same model. */
+/* Returns true if a consensus distance says nothing. It is then either not known, or it is the
+ * distance 0 before the first round, when all peers still have the same model. */
 static bool drift_has_no_information(double x, uint64_t round)
 {
     return !isfinite(x) || (x == 0 && round == 0);
@@ -77,7 +78,7 @@ const char *cmd_progress_drift_aged(char out[CMD_PROGRESS_TEXT], double x, uint6
 
 /* ---- Codec chosen by --compress auto ---- */
 
-/* A linear search is enough, because there are only a few codec levels. */
+/* The list is short (one entry per codec level), so a linear search is enough. */
 void cmd_progress_codecs_add(struct cmd_progress_codecs *r, const char *rung, double excess)
 {
     uint32_t i = 0;
@@ -86,7 +87,8 @@ void cmd_progress_codecs_add(struct cmd_progress_codecs *r, const char *rung, do
     while (i < r->n_specs && strcmp(r->spec[i], rung) != 0)
         i++;
     if (i == CMD_PROGRESS_LEVELS)
-        return; /* The array has an entry for every codec level, so this is not reached. */
+        /* This line is not reached, because the array has an entry for every codec level. */
+        return;
     r->spec[i] = rung;
     r->n_specs += i == r->n_specs;
     r->count[i]++;

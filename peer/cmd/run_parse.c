@@ -1,5 +1,5 @@
-/* peer/cmd/run_parse.c -- parses the run description of an SGD run or a layout run, and finds the
- * shape of its model. */
+/* peer/cmd/run_parse.c -- parses run descriptions of both kinds (SGD runs, and layout runs of
+ * programs that bring their own model), and finds the shape of the model. */
 #include "peer/cmd/run_parse.h"
 
 #include "peer/cmd/training.h"

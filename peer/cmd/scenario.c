@@ -15,7 +15,7 @@
 
 static const double s_max = 1e9;
 
-/* Properties of a link or a peer. -1: not set. */
+/* Properties that one line sets for links or peers. -1: the line does not set the property. */
 struct values
 {
     double latency_us, jitter_us, bandwidth, loss, headers, uplink, downlink, slow;
@@ -25,7 +25,9 @@ struct values
 struct rule
 {
     bool is_link;
-    bool *a, *b; /* Peers to which the line applies, n flags each. `b`: the other ends of a link. */
+    /* Peers to which the line applies, as arrays of n flags. `b`: the peers at the other ends of a
+     * link; NULL in a `peer` line. */
+    bool *a, *b;
     struct values v;
 };
 
@@ -40,11 +42,13 @@ struct scheduled_action
 
 struct scenario
 {
-    /* Number of peers, of rules and of actions. `next`: index of the next action. */
+    /* n: number of peers. n_rules, n_scheduled: number of entries in `rule` and `scheduled_action`.
+     * next: index of the next action to execute. */
     uint32_t n, n_rules, n_scheduled, next;
     struct rule *rule;
-    struct scheduled_action *scheduled_action; /* Actions, ordered by time, then by line. */
-    /* Paths that are cut, n x n flags: row is the sender, column is the receiver. */
+    /* Actions, sorted by time, and at the same time by line of the file. */
+    struct scheduled_action *scheduled_action;
+    /* Paths that are cut, as n x n flags. Row: sender. Column: receiver. */
     uint8_t *cut;
     bool begun;
 };
@@ -55,7 +59,7 @@ static int on_kill(struct scenario *s, struct sim_world *w, uint32_t i, double t
 {
     int code;
     (void)s, (void)times;
-    /* A peer that has ended is not killed: it has left the run, and its model must remain. */
+    /* A peer that has reached the end of the run is not killed, so that its model remains. */
     if (!sim_ended(w, i, &code))
         sim_kill(w, i);
     return 0;
@@ -109,9 +113,10 @@ static void on_path(struct scenario *s, struct sim_world *w, uint32_t a, uint32_
     cut(s, w, b, a, on);
 }
 
-/* Actions on peers (`on`) or on the paths between two groups of peers (`cuts`, `heals`). The
- * other flags describe the effect on a peer's life. check_life() uses them to ensure that only
- * killed peers are restarted, and that no peer is stopped permanently. */
+/* An action has either a function `on` that is called for each peer, or the flag `cuts` or `heals`
+ * for the paths between two groups of peers. `times`: the action takes a factor. The flags kills,
+ * starts, stops and goes describe what happens to the peer. check_life() uses them to ensure that
+ * only killed peers are restarted, and that no peer stays stopped. */
 static const struct action
 {
     const char *name;
@@ -127,7 +132,8 @@ static const struct action
                {.name = "heal", .heals = true},
                {.name = NULL}};
 
-/* Executes one action of the scenario on all its peers or paths. Returns 0 or a negative errno. */
+/* Executes one action of the scenario, for each of its peers or paths. Returns 0 or a negative
+ * errno. */
 static int execute_action(struct scenario *s, struct sim_world *w, const struct scheduled_action *m)
 {
     int err = 0;
@@ -141,7 +147,7 @@ static int execute_action(struct scenario *s, struct sim_world *w, const struct 
     return err;
 }
 
-/* Sets the slowdown of the peers from the beginning, as their lines say. */
+/* Applies `slow` of all `peer` lines at the start of the simulation. */
 static void begin(struct scenario *s, struct sim_world *w)
 {
     for (uint32_t r = 0; r < s->n_rules; r++)
@@ -177,12 +183,13 @@ int scenario_step(struct scenario *s, struct sim_world *w)
         return 0;
     const struct scheduled_action *m =
         s->next < s->n_scheduled ? &s->scheduled_action[s->next] : NULL;
-    /* Actions at time 0 are executed before any peer starts. */
+    /* Actions at time 0 happen before any peer starts. */
     bool is_first = m != NULL && m->at_us == 0;
     if (m == NULL || (!is_first && sim_next_us(w) <= m->at_us))
         return sim_step(w);
     s->next++;
-    /* The simulator has no earlier event, so the virtual time advances to the action. */
+    /* The simulator has no earlier event, so the simulated time can advance to the time of the
+     * action. */
     if (!is_first)
         (void)sim_run_to(w, m->at_us);
     int err = execute_action(s, w, m);
@@ -235,8 +242,8 @@ static int no_memory(const struct reading *r)
     return -ENOMEM;
 }
 
-/* Reads a list of peers such as 3, 0,7 or 5-14, or "*" for all. `*who`: a new array of n flags,
- * owned by the caller. */
+/* Reads a list of peers such as 3, 0,7 or 5-14, or "*" for all peers. Sets `*who` to a new array of
+ * n flags, which the caller owns. Returns 0, or a negative errno with a message. */
 static int read_peers(const struct reading *r, const char *word, bool **who)
 {
     uint32_t n = r->s->n;
@@ -275,7 +282,8 @@ static const struct word
              {"downlink", offsetof(struct values, downlink), false, 0, 1e15},
              {"slow", offsetof(struct values, slow), false, 1e-3, 1e6}};
 
-/* Reads one "name=value" of a `link` or `peer` line. */
+/* Reads one property "name=value" of a `link` line or `peer` line. Returns 0, or -EINVAL with a
+ * message. */
 static int read_word(const struct reading *r, struct rule *rule, char *text)
 {
     char *equals = strchr(text, '='), known[128] = "";
@@ -334,7 +342,8 @@ static int unknown_action(const struct reading *r, const char *word)
     return scenario_refuse(r, "found '%.32s', expected one of %s", word != NULL ? word : "", known);
 }
 
-/* Reads an `at` line, such as "30 kill 2". */
+/* Reads the value of an `at` line, such as "30 kill 2". Returns 0, or a negative errno with a
+ * message. */
 static int read_scheduled_action(const struct reading *r, char *text)
 {
     struct scheduled_action *m = &r->s->scheduled_action[r->s->n_scheduled++];
@@ -383,8 +392,9 @@ static int by_time(const void *a, const void *b)
     return x->line < y->line ? -1 : x->line > y->line;
 }
 
-/* Checks that the actions on one peer are consistent and that the peer is not stopped
- * permanently, since the simulation would then never end. */
+/* Checks that the actions on one peer are consistent. A peer that is stopped must be continued or
+ * killed later, because otherwise the simulation would never end. Returns 0, or -EINVAL with a
+ * message. */
 static int check_life(struct reading *r, uint32_t peer)
 {
     const struct scheduled_action *stopped = NULL;

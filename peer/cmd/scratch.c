@@ -1,5 +1,5 @@
 /* peer/cmd/scratch.c -- creates a temporary directory with mkdtemp() and removes it with nftw(). */
-#define _XOPEN_SOURCE 700 /* nftw() */
+#define _XOPEN_SOURCE 700 /* The macro makes nftw() available. */
 #include "peer/cmd/scratch.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Maximum number of directories that nftw() keeps open at the same time. */
+/* Largest number of directories that nftw() keeps open at the same time. */
 enum { DESCRIPTORS = 16 };
 
 int cmd_scratch_make(char *out, size_t cap)

@@ -1,12 +1,12 @@
 /* peer/cmd/sim.c -- `hearsay sim`: runs all peers in one process over a simulated network.
  *
- * Time is virtual and figures are exact: the printed drift is computed from the models
+ * Time is simulated. The printed consensus distance is exact: it is computed from the models
  * themselves. With --out the command writes the files that `hearsay local` would write:
  * DIR/peer-0/metrics.jsonl, DIR/peer-0/model.safetensors, and so on. A synchronous run without
  * faults gives the same models as `hearsay local`, bit for bit.
  *
- * --json prints one object to stdout at the end. It has the keys of the object of `hearsay
- * local`, and also "simulated_s" (virtual time) and "events". Bytes are the number that
+ * --json prints one object to stdout at the end. It has the keys of the object of `hearsay local`,
+ * and also "simulated_s" (simulated time) and "events". Byte counts are the numbers of bytes that
  * encrypted sessions would have sent over their sockets.
  */
 #include "peer/cmd/sim.h"
@@ -37,7 +37,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Largest share of the running time that computing the exact drift may take on a terminal. */
+/* On a terminal, the exact consensus distance is computed so rarely that it takes at most this
+ * share of the running time. */
 static const double drift_share = 0.05;
 
 /* clang-format off */
@@ -89,7 +90,7 @@ static int make_trainer(void *self, uint32_t peer, const struct run *run, struct
     return cmd_training_make(&s->peers[peer], run, t, error);
 }
 
-/* Sets the thread on which the peer works, as a callback of the simulator. */
+/* Sets the thread on which a peer's next job runs. This is a callback of the simulator. */
 static void works(void *self, uint32_t peer, uint32_t thread)
 {
     struct simulation *s = self;
@@ -109,8 +110,8 @@ static void path(void *self, uint32_t from, uint32_t to, struct sim_path *p)
     scenario_path(s->scenario, from, to, p);
 }
 
-/* Prints a note of a peer. Notes of level info are dropped, because there may be a thousand
- * peers. */
+/* Prints a note of a peer. Notes of level info are dropped, because there may be a thousand peers.
+ * A note of level error ends the simulation, unless the peer has diverged. */
 static void say_note(void *self, uint32_t peer, const struct node_note *note)
 {
     struct simulation *s = self;
@@ -132,8 +133,8 @@ double cmd_sim_seconds(const struct simulation *s)
     return (double)(now.tv_sec - s->begin.tv_sec) + (double)(now.tv_nsec - s->begin.tv_nsec) * 1e-9;
 }
 
-/* Computes the exact drift, unless that would take too large a share of the time: it is slow for
- * many models. */
+/* Computes the exact consensus distance, unless that would take more than drift_share of the
+ * running time. With many models the computation is slow. */
 static void look_at_drift(struct simulation *s, double now_s)
 {
     if (s->progress.terminal && s->drift_s > drift_share * (now_s - s->exact_s))
@@ -143,7 +144,8 @@ static void look_at_drift(struct simulation *s, double now_s)
     s->drift_s = s->exact_s - now_s;
 }
 
-/* Shows the progress of the run: the figures of peer 0 with the exact drift of all models. */
+/* Shows the progress of the run: the figures of peer 0, and the exact consensus distance of all
+ * models. */
 static void say_progress(struct simulation *s, const struct node_progress *p)
 {
     double now_s = cmd_sim_seconds(s);
@@ -178,8 +180,8 @@ static void tell_lines(struct simulation *s, const struct run_log_lines *l, bool
     cmd_fail(s->o, CMD_OK, "%s%s", l->level == NOTE_WARNING ? "warning: " : "", l->news);
 }
 
-/* Writes a line of metrics for the peer. The line that marks the start has no date, so that the
- * output depends on the flags only. */
+/* Writes a line of metrics.jsonl for the peer. The first line of the file, which marks the start,
+ * has no date, so that the files depend only on the flags. */
 static void measured(void *self, uint32_t peer)
 {
     struct simulation *s = self;
@@ -197,8 +199,9 @@ static void measured(void *self, uint32_t peer)
 
 /* ---- Files ---- */
 
-/* Options that are not in the run description but change the simulation. They are stored in
- * run.txt, and a repeated command must have the same values. */
+/* Examines the directory of --out. `names` lists options that are not in the run description but
+ * change the simulation. Their values are stored in run.txt, and a repeated command must have the
+ * same values. */
 static int look(struct simulation *s, const struct run *run)
 {
     static const char *const names[] = {"peers",     "shard",     "data",    "latency-us",
@@ -227,7 +230,8 @@ static int open_peer_files(struct simulation *s, uint32_t i)
         err = outdir_make(f->dir);
     if (err < 0)
         return cmd_fail(s->o, CMD_USAGE, "--out %s: %s", s->out, strerror(-err));
-    /* The file is opened for each write, because a thousand open files may be too many. */
+    /* The file is opened for each write and then closed, because a thousand open files may be too
+     * many. */
     diary_lines_open(&f->lines, f->dir, JOURNAL_BYTES / (1 + s->n / 64), true);
     err = disk_reservation_check(f->dir, names, path, sizeof path);
     return err < 0 ? cmd_fail(s->o, CMD_USAGE, "cannot write %s: %s", path, strerror(-err))
@@ -260,8 +264,8 @@ static int write_model(struct simulation *s, uint32_t i)
     return err < 0 ? cmd_fail(s->o, CMD_FAILED, "%s", why) : CMD_OK;
 }
 
-/* Writes the remaining lines of metrics of all peers. Returns the number of lines that could not
- * be written. */
+/* Writes the remaining lines of metrics.jsonl of all peers. Returns the number of lines that could
+ * not be written. */
 static uint64_t write_lines(struct simulation *s)
 {
     uint64_t n = 0;
@@ -299,15 +303,15 @@ static int open_peers(struct simulation *s, struct run *run)
     s->peers[0].init_path = options_text(s->o, "init");
     int err =
         cmd_training_complete_run(&s->peers[0], &flags, options_real(s->o, "epochs"), run, error);
-    /* Invalid data are an error even if --rounds is given and the data are not needed to compute
-     * it. */
+    /* If --rounds is given, the data were not needed to compute the number of rounds. Read them
+     * now, so that an error in the data is found. */
     if (err == 0)
         err = cmd_training_data(&s->peers[0], sgd_values(run)->data, run->seed, error);
     return err < 0 ? cmd_fail(s->o, cmd_exit_of(err), "%s", error) : CMD_OK;
 }
 
-/* Checks --bandwidth. At a lower rate the arrival time of a message would not fit into a number
- * of microseconds. */
+/* Checks --bandwidth. With a lower rate, the arrival time of a message could overflow its number of
+ * microseconds. */
 static int check_links(const struct options *o)
 {
     double rate = options_real(o, "bandwidth");
@@ -317,8 +321,8 @@ static int check_links(const struct options *o)
                     rate, SIM_LEAST_BYTES_PER_S);
 }
 
-/* Returns the exit code of a failed simulation: CMD_USAGE for bad input, otherwise CMD_FAILED. A
- * peer has already reported the reason. */
+/* Returns the exit code of a simulation that failed because of a peer: CMD_USAGE for bad input,
+ * otherwise CMD_FAILED. The peer has already reported the reason. */
 static int code_of_failure(const struct simulation *s)
 {
     int code;
@@ -328,7 +332,7 @@ static int code_of_failure(const struct simulation *s)
     return CMD_FAILED;
 }
 
-/* Reads --attack: which peers are Byzantine, and what they send. Called before the data are
+/* Reads from --attack which peers are Byzantine, and what they send. Called before the data are
  * read. */
 static int read_attack(struct simulation *s)
 {
@@ -339,7 +343,8 @@ static int read_attack(struct simulation *s)
     return CMD_OK;
 }
 
-/* Reads the file of --scenario. Called before the data are read. */
+/* Reads the file of --scenario. Called before the data are read, because reading data may take
+ * long. */
 static int read_scenario(struct simulation *s)
 {
     static char text[SCENARIO_FILE_MAX];
@@ -355,8 +360,9 @@ static int read_scenario(struct simulation *s)
     return err < 0 ? cmd_fail(s->o, cmd_exit_of(err), "--scenario %s: %s", path, error) : CMD_OK;
 }
 
-/* Chooses the number of threads. With --shard auto the peers share a table of shard owners, and
- * with --attack they look at the models of other peers, so only one thread is possible. */
+/* Chooses the number of threads of the simulator. With --shard auto only one thread is possible,
+ * because the peers share the table that assigns samples to peers. With --attack only one thread is
+ * possible, because Byzantine peers read the models of other peers. */
 static int choose_threads(struct simulation *s)
 {
     uint64_t asked = options_uint(s->o, "threads");
@@ -383,7 +389,8 @@ static int check_attack(const struct simulation *s, const struct run *run)
     return CMD_OK;
 }
 
-/* Finds all errors in the options before the simulation starts. */
+/* Checks all options, and reads the files that they name, before the simulation starts. Sets
+ * `*run`. */
 static int prepare(struct simulation *s, struct run *run)
 {
     int code = check_links(s->o);
@@ -398,19 +405,19 @@ static int prepare(struct simulation *s, struct run *run)
     return code == CMD_OK ? check_attack(s, run) : code;
 }
 
-/* Makes malloc() keep freed memory instead of returning it to the system, because another peer
- * soon allocates it again. Both limits are set: setting only one would fix the other at its
- * small default. */
+/* Makes malloc() keep freed memory instead of returning it to the system, because another peer soon
+ * allocates it again. Both limits must be set: setting only one of them stops glibc from raising
+ * the other above its small default. */
 static void keep_memory(void)
 {
 #ifdef M_TRIM_THRESHOLD /* mallopt() has these options only in glibc. */
     mallopt(M_TRIM_THRESHOLD, INT_MAX);
-    mallopt(M_MMAP_THRESHOLD, 32 << 20); /* Largest value that glibc accepts. */
+    mallopt(M_MMAP_THRESHOLD, 32 << 20); /* This is the largest value that glibc accepts. */
 #endif
 }
 
-/* Checks the options, runs the simulation to its end and prints the result. With --check, or if
- * the run in --out has finished, ends before the simulation. Returns the exit code. */
+/* Checks the options, runs the simulation to its end, and prints the result. With --check, or if
+ * the run in --out has already finished, no simulation runs. Returns the exit code. */
 static int simulate(struct simulation *s)
 {
     const struct options *o = s->o;
@@ -471,7 +478,7 @@ static int simulate(struct simulation *s)
 
 int cmd_sim(const struct options *o)
 {
-    /* The variable is static because the struct is too large for the stack. */
+    /* This variable is static, because the struct is too large for the stack. */
     static struct simulation s;
     s.o = o;
     s.n = (uint32_t)options_uint(o, "peers");
@@ -483,8 +490,8 @@ int cmd_sim(const struct options *o)
         s.peers != NULL && s.liar != NULL ? simulate(&s) : cmd_fail(o, CMD_FAILED, "out of memory");
     sim_close(s.world);
     scenario_close(s.scenario);
-    for (uint32_t i = s.peers != NULL ? s.n : 0;
-         i-- > 0;) /* Peer 0 is closed last, because it owns the data that the other peers share. */
+    /* Peer 0 is closed last, because it owns the data that the other peers share. */
+    for (uint32_t i = s.peers != NULL ? s.n : 0; i-- > 0;)
         cmd_training_close(&s.peers[i]);
     cmd_out_close(&s.dir);
     for (uint32_t i = 0; s.files != NULL && i < s.n; i++)

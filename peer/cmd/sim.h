@@ -1,5 +1,5 @@
-/* peer/cmd/sim.h -- state of `hearsay sim`, shared by its files: peers and files (sim.c),
- * detection of a run that never begins (sim_gather.c), and result (sim_result.c). */
+/* peer/cmd/sim.h -- state of `hearsay sim`, shared by its files: the simulation (sim.c), detection
+ * of a run that never begins (sim_joining.c), and the result (sim_result.c). */
 #ifndef PEER_CMD_SIM_H
 #define PEER_CMD_SIM_H
 
@@ -22,7 +22,7 @@ struct sim_peer_files
 {
     char dir[CMD_PATH_MAX];
     struct run_log_lines lines; /* Writer of metrics.jsonl. */
-    bool has_model;             /* The model file of the peer has been written. */
+    bool has_model;             /* True if the model file of the peer has been written. */
 };
 
 struct simulation
@@ -30,45 +30,49 @@ struct simulation
     const struct options *o;
     const char *out;
     uint32_t n, threads;
-    /* Training state of each peer. Peer 0 reads the data, and the other peers share them. */
+    /* Training state of each peer. Peer 0 reads the data, which the other peers share. */
     struct cmd_training *peers;
     struct cmd_out dir; /* Output directory of --out, if it was given. */
     struct sim_peer_files *files;
     struct sim_world *world;
     struct scenario *scenario; /* The scenario from the file of --scenario. NULL: none. */
-    /* Path of the scenario file and a hash of its contents, which identify it in run.txt. */
+    /* Text in run.txt that identifies the scenario: path of the file and a hash of its contents. */
     char scenario_is[96];
-    const struct attack *attack; /* Attack of the Byzantine peers. NULL: none. */
-    bool *liar;                  /* Whether each of the n peers is Byzantine. */
+    /* Attack that the Byzantine peers carry out. NULL: no peer is Byzantine. */
+    const struct attack *attack;
+    bool *liar; /* For each of the n peers: true if it is Byzantine. */
     struct cmd_progress_reading reading;
     struct timespec begin;
     struct cmd_progress progress;
-    struct consensus exact; /* Exact consensus distance as last shown. */
-    /* Time at which `exact` was computed, and how long that took, in seconds. */
+    struct consensus exact; /* Exact consensus distance that was last shown. */
+    /* exact_s: time at which `exact` was computed, in seconds. drift_s: seconds that this
+     * computation took. */
     double exact_s, drift_s;
-    bool ended; /* The progress line for the end of peer 0 has been shown. */
+    bool ended; /* True if the progress line for the end of peer 0 has been shown. */
     struct sim_notes notes;
-    uint64_t n_lines_lost; /* Number of lines that could not be written to any metrics file. */
+    /* Number of lines that could not be written to the metrics files of the peers. */
+    uint64_t n_lines_lost;
     bool failed;
-    /* State of sim_gather.c, in virtual microseconds: time of the next check, and time since
-     * which all peers are only joining (-1: not all are). */
+    /* State of sim_joining.c, in microseconds of simulated time. look_us: time of the next check.
+     * gather_us: time since which all peers have only been joining; -1: this is not the case. */
     int64_t look_us, gather_us;
-    char never_begins[160]; /* Why the run will never begin. "": no reason known. */
+    char never_begins[160]; /* Reason why the run will never begin. "": no reason known. */
 };
 
-/* Returns the seconds since the process began. */
+/* Returns the time since the process began, in seconds. */
 double cmd_sim_seconds(const struct simulation *s);
 
-/* Returns true if all live peers have only been joining for a long time and no other peer will
- * come. Then s->never_begins has the reason, or a warning is printed if other peers have already
- * ended the run. Call between two simulation steps. */
+/* Returns true if no peer will ever begin the run: all live peers have only been joining for a long
+ * time, and no other peer will start. `s->never_begins` is then set to the reason. If other peers
+ * have already ended the run, a warning is printed instead. Call this function between two
+ * simulation steps. */
 bool cmd_sim_never_begins(struct simulation *s);
 
-/* Prints the result of the simulation and writes it under --out. Returns the exit code. */
+/* Prints the result of the simulation, and writes it under --out. Returns the exit code. */
 int cmd_sim_result(struct simulation *s);
 
-/* Prints the figures of an interrupted simulation at its present state. Writes no file, because
- * there are no checkpoints and no final models. Returns CMD_INTERRUPTED. */
+/* Prints the figures of an interrupted simulation, as far as it got. Writes no file, because there
+ * are no checkpoints and no final models. Returns CMD_INTERRUPTED. */
 int cmd_sim_interrupted(struct simulation *s);
 
 #endif

@@ -1,30 +1,30 @@
-/* peer/cmd/sim_joining.c -- detects that the run of a simulation never begins, so that the
- * simulation ends. */
+/* peer/cmd/sim_joining.c -- detects that a simulated run will never begin, so that the simulation
+ * can end. */
 #include "peer/cmd/sim.h"
 
 static const int64_t second_us = 1000 * 1000;
 
 enum {
-    LOOK_S = 10, /* Virtual seconds between two checks. */
-    /* Virtual seconds after which a simulation ends in which fewer peers live than the run
-     * needs. Messages on their way may still let the run begin in this time. */
+    LOOK_S = 10, /* Simulated seconds between two checks. */
+    /* If fewer peers are alive than the run needs, the simulation ends after this time, in
+     * simulated seconds. Messages on their way may still let the run begin before. */
     TOO_FEW_PEERS_S = 60,
-    /* Virtual seconds after which a simulation ends in which enough peers live but do not find
-     * each other. */
+    /* If enough peers are alive but do not find each other, the simulation ends after this time, in
+     * simulated seconds. */
     ENOUGH_PEERS_S = 3600
 };
 
-/* State of the peers that are alive and joining. */
+/* Numbers of peers that are joining the run or have ended it. */
 struct gathering
 {
-    /* Number of joining peers; most members that one of them knows; and the required --min-peers
-     * (0: they do not wait for members). */
+    /* n: number of joining peers. have: largest number of members that a joining peer knows. need:
+     * number of members for which the peers wait (--min-peers); 0: they do not wait for members. */
     uint32_t n, have, need;
     uint32_t n_done; /* Number of peers for which the run has ended. */
 };
 
-/* Returns true if all live peers are still joining. Returns false if one of them has begun the
- * run, or if no peer is alive. */
+/* Returns true if every live peer is still joining. Returns false if a live peer has begun the run,
+ * or if no peer is alive. Sets `*g`. */
 static bool all_joining(const struct simulation *s, struct gathering *g)
 {
     *g = (struct gathering){0};
@@ -49,9 +49,9 @@ static bool all_joining(const struct simulation *s, struct gathering *g)
     return g->n > 0;
 }
 
-/* Returns how long all peers may be joining before the run counts as never beginning, in virtual
- * microseconds. The time includes 20 one-way delays, because a message may take arbitrarily long
- * in a simulation. */
+/* Returns the time after which the run counts as never beginning, in simulated microseconds, if all
+ * peers are joining. The time includes 20 one-way delays, because a simulated message may take
+ * arbitrarily long. */
 static int64_t joining_timeout_us(const struct simulation *s, const struct gathering *g)
 {
     uint64_t lag_us = options_uint(s->o, "latency-us") + options_uint(s->o, "jitter-us");
@@ -60,7 +60,8 @@ static int64_t joining_timeout_us(const struct simulation *s, const struct gathe
 
 static void say(struct simulation *s, const struct gathering *g)
 {
-    /* If some peers have already ended the run, the simulation has a verdict from them. */
+    /* Peers that have already ended the run give the simulation a verdict, so this is only a
+     * warning. */
     if (g->n_done > 0) {
         cmd_fail(s->o, CMD_OK,
                  "warning: %u peers have ended the run and left; %u peers wait for them and count "
@@ -68,7 +69,7 @@ static void say(struct simulation *s, const struct gathering *g)
                  g->n_done, g->n);
         return;
     }
-    /* Some of the members that a peer knows may have left. */
+    /* A peer may still count members that have left. */
     uint32_t here = g->have < g->n ? g->have : g->n;
     if (g->n < g->need)
         snprintf(s->never_begins, sizeof s->never_begins,

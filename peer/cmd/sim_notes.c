@@ -1,4 +1,5 @@
-/* peer/cmd/sim_notes.c -- counts notes by their text without digits. */
+/* peer/cmd/sim_notes.c -- counts the notes of simulated peers. Notes that differ only in digits are
+ * counted together. */
 #include "peer/cmd/sim_notes.h"
 
 #include <inttypes.h>

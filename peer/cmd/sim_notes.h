@@ -1,8 +1,8 @@
 /* peer/cmd/sim_notes.h -- condenses the notes of many simulated peers to a few lines.
  *
- * Notes that differ only in their numbers (rounds, seconds, names of peers) are of one kind. The
- * first notes of a kind are printed, the others are counted, and the counts are printed at the
- * end.
+ * Notes that differ only in their numbers (rounds, seconds, names of peers) are of the same kind.
+ * The first notes of each kind are printed. All further notes of that kind are only counted, and
+ * the counts are printed at the end.
  */
 #ifndef PEER_CMD_SIM_NOTES_H
 #define PEER_CMD_SIM_NOTES_H
@@ -12,13 +12,13 @@
 #include <stdio.h>
 
 enum {
-    /* Maximum number of kinds that are counted. Notes of further kinds are all printed. */
+    /* Largest number of kinds that are counted. Notes of any further kind are all printed. */
     SIM_NOTES_KINDS = 64,
-    SIM_NOTES_SAID = 3, /* Number of notes of one kind that are printed. */
+    SIM_NOTES_SAID = 3, /* Number of notes of each kind that are printed. */
     SIM_NOTES_TEXT = 160
 };
 
-/* Counts of the notes. Initialise with zeros. */
+/* Number of notes of each kind. Initialise with zeros. */
 struct sim_notes
 {
     uint32_t n;
@@ -32,8 +32,8 @@ struct sim_notes
 /* Counts one note. Returns true if it should be printed. */
 bool sim_notes_add(struct sim_notes *s, const char *text);
 
-/* Prints a line for each kind with notes that were not printed: "hearsay sim: 739 more like:
- * ...". */
+/* For each kind with notes that were not printed, prints a line such as "hearsay sim: 739 more
+ * like: ...". */
 void sim_notes_end(const struct sim_notes *s, FILE *out);
 
 #endif

@@ -16,14 +16,15 @@ struct result
     struct cmd_drift_mean estimated;
     struct consensus exact;
     uint64_t rounds, settle_rounds, sent, received;
-    /* Codecs that --compress auto had chosen at the end of training. */
+    /* Statistics of the codecs that --compress auto used at the end of training. */
     struct cmd_progress_codecs rungs;
-    struct verdict_facts facts; /* Facts from all peers on which the verdict is based. */
-    struct verdict outcome;     /* Verdict, judged by the exact distance of the models. */
+    struct verdict_facts facts; /* Facts from all peers, from which the verdict is computed. */
+    /* Verdict on the run. It uses the exact consensus distance of the models. */
+    struct verdict outcome;
 };
 
-/* Peers for which the run ended, as the context of ended_model(): `which` gives the peer of each
- * model. */
+/* Context of ended_model(). `which`: the peers that took part until the end of the run, and so have
+ * a final model. */
 struct ended
 {
     const struct simulation *s;
@@ -38,13 +39,14 @@ static const float *ended_model(void *self, size_t i)
     return node_model(sim_node(e->s->world, e->which[i]), &segments, &n_segments, &n_params);
 }
 
-/* Returns true if the scenario killed the peer and did not restart it. */
+/* Returns true if the scenario has killed peer i and has not restarted it. */
 static bool is_killed(const struct simulation *s, uint32_t i)
 {
     return sim_node(s->world, i) == NULL;
 }
 
-/* Returns true if the run ended for this peer, with any verdict. `*code`: its exit code. */
+/* Returns true if peer i took part until the end of the run, with any verdict. Sets `*code` to the
+ * exit code of the peer. */
 static bool has_ended(const struct simulation *s, uint32_t i, int *code)
 {
     if (!sim_ended(s->world, i, code) || is_killed(s, i))
@@ -52,16 +54,16 @@ static bool has_ended(const struct simulation *s, uint32_t i, int *code)
     return *code == CMD_OK || *code == CMD_APART;
 }
 
-/* Returns true if the scenario made the peer leave, as SIGTERM does. The peer is then not a
- * member any more. */
+/* Returns true if the scenario made peer i leave, as SIGTERM does. Such a peer is no longer a
+ * member. */
 static bool has_left(const struct simulation *s, uint32_t i)
 {
     int code;
     return sim_left(s->world, i) && has_ended(s, i, &code) && code == CMD_OK;
 }
 
-/* Computes the exact distance of the models of all peers that ended the run, except Byzantine
- * peers and peers that left. */
+/* Computes the exact consensus distance of the models of all peers that took part until the end of
+ * the run. Byzantine peers, and peers that left, are not included. */
 static void compare(const struct simulation *s, struct consensus *c)
 {
     struct ended e = {.s = s, .which = calloc(s->n, sizeof *e.which)};
@@ -72,7 +74,7 @@ static void compare(const struct simulation *s, struct consensus *c)
     for (uint32_t i = 0; i < s->n && e.which != NULL; i++)
         if (has_ended(s, i, &code) && !has_left(s, i) && !s->liar[i])
             e.which[n++] = i;
-    /* The distance stays unknown if memory is out or if there is no model. */
+    /* If there is no model or no memory, the distance stays unknown. */
     if (n > 0
         && node_model(sim_node(s->world, e.which[0]), &segments, &n_segments, &n_params) != NULL)
         (void)!consensus_measure(c, n, segments_trained(segments, n_segments), n_params,
@@ -80,7 +82,8 @@ static void compare(const struct simulation *s, struct consensus *c)
     free(e.which);
 }
 
-/* Sets the facts of a run that no peer ended. If peers were asked to leave, the run was stopped. */
+/* Sets the facts of a run if no peer reached its end. If peers were asked to leave, the run counts
+ * as stopped. */
 static void judge_no_end(const struct simulation *s, struct result *r)
 {
     struct verdict_facts *f = &r->facts;
@@ -96,8 +99,8 @@ static void judge_no_end(const struct simulation *s, struct result *r)
     }
 }
 
-/* Sets the verdict from the facts of all peers that are not Byzantine and from the exact
- * distance of their models. */
+/* Computes the verdict from the facts of all honest peers, and from the exact consensus distance of
+ * their models. */
 static void judge(const struct simulation *s, struct result *r)
 {
     for (uint32_t i = 0; i < s->n; i++) {
@@ -138,8 +141,8 @@ static void judge(const struct simulation *s, struct result *r)
     verdict_judge(&r->outcome, &r->facts);
 }
 
-/* Collects the figures of all peers. Figures are rounded as in the output that `hearsay local`
- * reads from its children, so that both commands print the same means. */
+/* Collects the figures of all peers. Figures are rounded in the same way as in the lines that
+ * `hearsay local` reads from its peers, so that both commands print the same means. */
 static void collect(struct simulation *s, struct result *r, json_t *peers)
 {
     *r = (struct result){
@@ -187,7 +190,8 @@ static void collect(struct simulation *s, struct result *r, json_t *peers)
     judge(s, r);
 }
 
-/* Returns the closing JSON object; NULL if memory is out. Takes ownership of `peers`. */
+/* Returns the JSON object that --json prints at the end. Returns NULL if there is no memory. Takes
+ * ownership of `peers`. */
 static json_t *closing_object(const struct simulation *s, const struct result *r, json_t *peers,
                               bool interrupted)
 {
@@ -206,7 +210,7 @@ static json_t *closing_object(const struct simulation *s, const struct result *r
         return NULL;
     cmd_drift_mean_json(&r->estimated, j);
     json_object_set_new(j, "interrupted", json_boolean(interrupted));
-    /* A simulation has no checkpoints, so the same command begins again. */
+    /* A simulation writes no checkpoints, so the same command starts from the beginning. */
     json_object_set_new(j, "resumes_at", json_null());
     return j;
 }
@@ -280,7 +284,7 @@ int cmd_sim_interrupted(struct simulation *s)
     struct node_progress p = {0};
     json_t *peers = json_array();
     collect(s, &r, peers);
-    /* No peer has ended, so the models of all peers are compared as they are now. */
+    /* No peer has ended the run, so the models of all peers are compared in their present state. */
     sim_drift(s->world, &r.exact);
     if (!is_killed(s, 0))
         node_progress(sim_node(s->world, 0), &p);

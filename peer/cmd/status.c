@@ -1,4 +1,4 @@
-/* peer/cmd/status.c -- `hearsay status`: prints state, edges and progress of all members.
+/* peer/cmd/status.c -- `hearsay status`: prints the state, edges and progress of all members.
  *
  *   --json: {"members": [{"name", "id", "state": "alive|left|unreachable",
  *     "addresses": [...], "callable": whether this command can call the member there (null: not
@@ -38,8 +38,8 @@ const struct option_row cmd_status_rows[] = {
 };
 /* clang-format on */
 
-/* Returns the state that this command sees: alive if the member answered, left by its record, or
- * unreachable. */
+/* Returns the state of a member as this command sees it: "alive" if the member answered, else
+ * "left" if its membership record says so, else "unreachable". */
 static const char *state_of(const struct cmd_observed *m)
 {
     if (m->answered)
@@ -100,8 +100,8 @@ static void add_figures(json_t *j, const struct cmd_observe *w, const struct wir
     json_object_set_new(j, "edges", edges_array(w, s));
 }
 
-/* Returns how many of the members that the run requires are here, while peers wait for its first
- * round; null if none waits. */
+/* Returns the JSON object "gathering": the number of members present, and the number that the run
+ * needs to begin. Returns null if no peer waits for the first round. */
 static json_t *gathering_object(const struct cmd_observe *w)
 {
     uint32_t n = 0;
@@ -147,7 +147,8 @@ static void print_json(const struct cmd_observe *w)
 
 /* ---- Table ------------------------------------------------------------ */
 
-/* Writes "764/12500", or "-" for a peer that has no run yet. */
+/* Writes the round and the number of rounds, such as "764/12500", or "-" if the peer has no run
+ * yet. */
 static const char *rounds_of(char out[CMD_PROGRESS_TEXT], const struct wire_status *s)
 {
     if (s->n_rounds == 0)
@@ -183,7 +184,7 @@ static void print_row(const struct cmd_observe *w, const struct cmd_observed *m)
     putchar('\n');
 }
 
-/* Prints the members that cannot be called at their announced addresses. */
+/* Prints a line for each member that cannot be called at its announced addresses. */
 static void print_addresses(const struct cmd_observe *w)
 {
     for (uint32_t i = 0; i < w->n; i++) {
@@ -197,7 +198,7 @@ static void print_addresses(const struct cmd_observe *w)
     }
 }
 
-/* Prints the summary of the cluster in two or three lines, the same as with --watch. */
+/* Prints a summary of the cluster in two or three lines. --watch shows the same summary. */
 static void print_head(const struct cmd_observe *w)
 {
     static struct watch_member member[WIRE_MEMBERS_MAX];

@@ -1,4 +1,5 @@
-/* peer/cmd/status_member.c -- converts an observed member and its run to the form that `status` displays. */
+/* peer/cmd/status_member.c -- converts what an observer knows of a member, and of the run, to the
+ * form that `status` displays. */
 #include "peer/cmd/status_member.h"
 
 #include "nn/data/kind.h"

@@ -1,8 +1,9 @@
-/* peer/cmd/status_watch.c -- `hearsay status --watch`: the status of the cluster, refreshed.
+/* peer/cmd/status_watch.c -- `hearsay status --watch`: shows the status of the cluster and
+ * refreshes it.
  *
- * The command keeps its sessions, dials lost ones again, and asks all members for their status every
- * --interval. A terminal shows one page on its alternate screen. Other outputs get one page after
- * the other, without escape sequences. watch_view.h formats the page.
+ * The command keeps its sessions, dials lost members again, and asks all members for their status
+ * every --interval. A terminal shows one page on its alternate screen. Other outputs get one page
+ * after the other, without escape sequences. watch_view.h formats the page.
  */
 #include "peer/cmd/observe.h"
 #include "peer/cmd/status_member.h"
@@ -16,7 +17,8 @@
 #include <unistd.h>
 #include <uv.h>
 
-/* Figures of a member's previous answer, from which rates are computed. */
+/* Figures from a member's previous answer. Rates are computed from the differences to the next
+ * answer. */
 struct before
 {
     uint64_t status_ns, round, bytes;
@@ -28,14 +30,15 @@ struct watch
     const struct options *o;
     struct cmd_observe w;
     struct watch_member member[WIRE_MEMBERS_MAX];
-    struct before before[WIRE_MEMBERS_MAX]; /* Entries in the order of w.member. */
+    /* Figures from the previous answers, in the order of w.member. */
+    struct before before[WIRE_MEMBERS_MAX];
     uint32_t order[WIRE_MEMBERS_MAX];
     char run[CMD_STATUS_RUN_MAX];
     bool terminal;
 };
 
-/* Returns the increase of a counter per second between two answers; NaN if it decreased, because
- * the peer was restarted. */
+/* Returns by how much a counter has increased per second between two answers. Returns NaN if it has
+ * decreased, which happens if the peer was restarted. */
 static double rate(uint64_t now, uint64_t then, double seconds)
 {
     return now >= then && seconds > 0 ? (double)(now - then) / seconds : (double)NAN;
@@ -63,8 +66,8 @@ static int by_name(const void *a, const void *b)
     return record_compare(&x->record, &y->record);
 }
 
-/* Collects the figures of all members, sorted by name. Members are added during the watch and
- * dials refer to positions in w.member, so the sorted order is kept separately. */
+/* Collects the figures of all members for the page, sorted by name. The array w.member itself is
+ * not sorted, because members are added during the watch, and dials refer to its indices. */
 static void collect(struct watch *t, struct watch_facts *f)
 {
     uint64_t now = uv_hrtime();
@@ -89,7 +92,7 @@ static void collect(struct watch *t, struct watch_facts *f)
                               .run = t->run};
 }
 
-/* Draws one page. The size of the screen is queried each time, because it may have changed. */
+/* Draws one page. Asks for the size of the screen each time, because it may have changed. */
 static void draw(struct watch *t)
 {
     struct watch_facts f;
@@ -146,7 +149,7 @@ int cmd_status_watch(const struct options *o)
         fputs(t->terminal ? "\033[?1049h\033[?25l\033[?7l" : "", stdout);
         code = watch_loop(t);
         fputs(t->terminal ? "\033[?7h\033[?25h\033[?1049l" : "", stdout);
-        /* The last page is printed once more, because leaving the alternate screen erases it. */
+        /* Leaving the alternate screen erases the last page, so print the page again. */
         if (t->terminal) {
             t->terminal = false;
             draw(t);

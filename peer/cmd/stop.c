@@ -1,5 +1,5 @@
-/* peer/cmd/stop.c -- installs the handlers of SIGINT, SIGTERM and SIGHUP, which set a flag for
- * the command to poll. */
+/* peer/cmd/stop.c -- installs handlers of SIGINT, SIGTERM and SIGHUP. The handlers set a flag,
+ * which the command polls. */
 #include "peer/cmd/stop.h"
 
 #include "peer/uv/signal_debounce.h"
@@ -9,7 +9,7 @@
 #include <time.h>
 
 static volatile sig_atomic_t stopped;
-/* Used by the signal handler only, during which these signals are blocked. */
+/* Only the signal handler uses this variable. The three signals are blocked while it runs. */
 static struct uv_twice asked;
 
 static void on_signal(int number)
@@ -18,7 +18,7 @@ static void on_signal(int number)
     clock_gettime(CLOCK_MONOTONIC, &now);
     if (uv_twice(&asked, number, now.tv_sec * INT64_C(1000000) + now.tv_nsec / 1000))
         return;
-    /* The signal takes its default effect when the handler returns and the signal is unblocked. */
+    /* When the handler returns, the signal is unblocked and has its default effect. */
     if (stopped) {
         signal(number, SIG_DFL);
         raise(number);

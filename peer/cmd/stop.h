@@ -1,14 +1,14 @@
 /* peer/cmd/stop.h -- catches Ctrl-C, SIGTERM and SIGHUP for a command that computes in the main
- * thread and polls for them. */
+ * thread. The command polls whether such a signal has arrived. */
 #ifndef PEER_CMD_STOP_H
 #define PEER_CMD_STOP_H
 
 #include <stdbool.h>
 
-/* From this call on, the first SIGINT, SIGTERM or SIGHUP only sets a flag. A SIGHUP that
- * nohup(1) ignores stays ignored. The second signal has its default effect, unless it is a
- * duplicate of the first (peer/uv/signal_debounce.h), so that a computation that never polls can still be
- * ended. */
+/* After this call the first SIGINT, SIGTERM or SIGHUP only sets a flag. A second signal has its
+ * default effect, which ends the process, so that even a computation that never polls can be ended.
+ * A duplicate of the first signal does not count as the second one (peer/uv/signal_debounce.h). If
+ * SIGHUP is ignored because of nohup(1), it stays ignored. */
 void cmd_stop_catch(void);
 
 /* Returns true if SIGINT, SIGTERM or SIGHUP has arrived since cmd_stop_catch(). */

@@ -39,34 +39,39 @@ const struct option_row cmd_topology_rows[] = {
 };
 /* clang-format on */
 
-/* The command prints the number of rounds in which the consensus distance shrinks by this
+/* The command prints the number of rounds until the consensus distance has shrunk by this
  * factor. */
 static const double target = 1e3;
 
-/* Size of the deltas that one codec sends. */
+/* Size of the deltas that peers send with one codec. */
 struct message
 {
     const char *spec;
-    /* Length in bytes of a delta that includes running statistics, if the model has any. */
+    /* Length of a delta in bytes, including running statistics if the model has any. */
     uint64_t bytes;
-    /* Bytes of running statistics in one of `every` deltas. The other deltas have one byte
-     * instead. 0: the model has no running statistics. */
+    /* Bytes of the running statistics in a delta. 0: the model has no such statistics. */
     uint64_t statistics;
+    /* One of this number of deltas includes the running statistics. The other deltas have one byte
+     * in their place. */
     uint64_t every;
 };
 
-/* Properties of a topology that changes from round to round (topology/round_schedule.h), over one pass:
- * its sequence of rounds, which is repeated. */
+/* Properties of a topology that changes from round to round (topology/round_schedule.h). The peers
+ * repeat one sequence of rounds, which is called a pass. */
 struct pass
 {
-    /* Number of rounds in a pass. 0: the topology is fixed, and the other fields are unused. */
+    /* Number of rounds of a pass (the repeated sequence). 0: the topology does not change, and the
+     * other fields are unused. */
     uint32_t n_rounds;
-    uint32_t turn_max; /* Largest number of neighbours of a peer in one round. */
-    /* Number of exchanges in a pass: of all peers, and of the peer that has most. */
+    uint32_t turn_max; /* Largest number of neighbours that any peer has in one round. */
+    /* Number of exchanges in one pass over the sequence of rounds. exchanges: of all peers
+     * together. exchanges_of: of the peer with the most exchanges. */
     uint32_t exchanges, exchanges_of;
-    /* After a pass all peers hold the exact mean (without compression). */
+    /* True if all peers hold the exact mean after one pass over the sequence of rounds, without
+     * compression. */
     bool exact;
-    /* Largest share of the consensus distance that remains after a pass. */
+    /* Share of the consensus distance that remains after one pass over the sequence of rounds, in
+     * the worst case. */
     double share;
 };
 
@@ -79,21 +84,23 @@ struct figures
     double degree_mean;
     struct pass pass;
     struct spectrum spectrum;
-    double gamma; /* Best consensus step size without compression. */
-    /* Rounds until the target at consensus step size 1 and at the best one. */
+    double gamma; /* Consensus step size with the fastest convergence, without compression. */
+    /* Rounds until the consensus distance has shrunk by `target`, at consensus step size 1 and at
+     * `gamma`. */
     double rounds, gamma_rounds;
-    /* Best momentum at consensus step size 1, and the rounds until the target with it. */
+    /* Momentum with the fastest convergence at consensus step size 1, and the number of rounds that
+     * it needs to shrink the consensus distance by `target`. */
     double momentum, momentum_rounds;
-    struct run run; /* The run for which the size of deltas is computed, if n_messages is not 0. */
+    struct run run; /* Run for which the sizes of deltas are computed. Valid if n_messages > 0. */
     size_t n_params;
-    /* Number of codecs in `message`. 0: not requested. CODEC_LEVELS_RUNGS: all codec levels of
-     * --compress auto. */
+    /* Number of codecs in `message`. 0: the user did not ask for sizes. CODEC_LEVELS_RUNGS: all
+     * codec levels from which --compress auto chooses. */
     uint32_t n_messages;
     struct message message[CODEC_LEVELS_RUNGS];
 };
 
-/* Returns the number of rounds in which the distance shrinks by the factor `target`, if each
- * round multiplies it by 1 - gap. */
+/* Returns the number of rounds in which the consensus distance shrinks by the factor `target`, if
+ * each round multiplies it by 1 - gap. */
 static double rounds_to_target(double gap)
 {
     if (!(gap < 1.0))
@@ -101,8 +108,8 @@ static double rounds_to_target(double gap)
     return ceil(log(target) / -log1p(-gap) - 1e-9);
 }
 
-/* Returns the largest number of neighbours of one vertex in one round. `degree`: scratch of r->n
- * entries. */
+/* Returns the largest number of neighbours that any vertex has in one round. `degree`: scratch
+ * memory of r->n entries. */
 static uint32_t max_round_degree(const struct round_schedule *r, uint32_t *degree)
 {
     uint32_t most = 0;
@@ -117,7 +124,7 @@ static uint32_t max_round_degree(const struct round_schedule *r, uint32_t *degre
     return most;
 }
 
-/* Computes f->pass. Returns 0 or a negative errno. */
+/* Computes the properties of one pass, f->pass. Returns 0 or a negative errno. */
 static int describe_pass(struct figures *f, uint64_t seed)
 {
     struct round_schedule r;
@@ -156,26 +163,28 @@ static int describe(struct figures *f, const struct graph *g)
     }
     f->degree_mean = 2.0 * (double)f->n_edges / g->n;
     f->diameter = graph_diameter(g);
-    /* The topology changes from round to round, so the spectrum of the union graph does not
+    /* The topology changes from round to round, so the spectrum of all edges together would not
      * describe the mixing. */
     if (f->pass.n_rounds > 0)
         return 0;
     int err = graph_spectrum(g, &f->spectrum);
     if (err != 0)
         return err;
-    /* x += gamma (W - I) x has the eigenvalues 1 - gamma (1 - lambda). The best gamma makes the
-     * largest and the smallest of them, except the eigenvalue of the mean, equally far from 0. */
+    /* The mixing step x += gamma (W - I) x has the eigenvalues 1 - gamma (1 - lambda). Leave out
+     * the eigenvalue of the mean, which is 1. The best gamma makes the largest and the smallest of
+     * the others equally far from 0. */
     double l2 = f->spectrum.lambda_2, ln = f->spectrum.lambda_n;
     f->gamma = 2.0 / (2.0 - l2 - ln);
     f->rounds = g->n > 1 ? rounds_to_target(f->spectrum.gap) : 0.0;
     f->gamma_rounds = g->n > 1 ? rounds_to_target(f->gamma * (1.0 - l2)) : 0.0;
-    /* With momentum m, all errors shrink by the factor sqrt(m) per round. */
+    /* With momentum m, every error shrinks by the factor sqrt(m) per round. */
     f->momentum = spectrum_momentum(&f->spectrum);
     f->momentum_rounds = g->n > 1 ? rounds_to_target(1.0 - sqrt(f->momentum)) : 0.0;
     return 0;
 }
 
-/* Builds a run from the options that determine the size of a delta, and defaults for the rest. */
+/* Builds a run from the options that determine the size of a delta. All other run keys have their
+ * defaults. Returns CMD_OK, or CMD_USAGE with a message in `error`. */
 static int read_run(const struct options *o, struct run *run, char error[RUN_ERROR_MAX])
 {
     static const char *const names[] = {"model", "data", "compress"};
@@ -184,8 +193,8 @@ static int read_run(const struct options *o, struct run *run, char error[RUN_ERR
         if (options_given(o, names[i])
             && run_flags_set(&flags, names[i], options_text(o, names[i]), error))
             return CMD_USAGE;
-    /* A topology that changes from round to round has its own default codec, so the run gets the
-     * topology. Other topologies are left out, because they may be too large for a run
+    /* The default codec depends on whether the topology changes from round to round, so the run
+     * needs such a topology. A fixed topology is left out, because it may be too large for a run
      * description. */
     if (round_schedule_of(options_text(o, "spec")) && !options_given(o, "compress")
         && run_flags_set(&flags, "topology", options_text(o, "spec"), error))
@@ -193,8 +202,8 @@ static int read_run(const struct options *o, struct run *run, char error[RUN_ERR
     return run_from_flags(run, &flags, error) ? CMD_USAGE : CMD_OK;
 }
 
-/* Computes the size of a delta as gossip/mixers/mixing.h encodes it: trained parameters through
- * the codec, and running statistics uncompressed. Returns 0 or a negative errno. */
+/* Computes the size of a delta as gossip/mixers/mixing.h encodes it: the codec compresses trained
+ * parameters, and running statistics are sent uncompressed. Returns 0 or a negative errno. */
 static int size_message(struct message *of, const struct model *m)
 {
     struct compress *c;
@@ -217,7 +226,7 @@ static int size_message(struct message *of, const struct model *m)
     return 0;
 }
 
-/* Returns the mean length of a delta in bytes, over deltas with and without running statistics. */
+/* Returns the mean length of a delta in bytes. Only some deltas include running statistics. */
 static double mean_bytes(const struct message *of)
 {
     double message = (double)of->bytes, statistics = (double)of->statistics;
@@ -226,14 +235,15 @@ static double mean_bytes(const struct message *of)
     return message - (statistics - 1) * (1 - 1 / (double)of->every);
 }
 
-/* Returns the length of a delta without running statistics, which has one byte to say so. */
+/* Returns the length of a delta without running statistics, in bytes. One byte of it says that the
+ * statistics are missing. */
 static uint64_t without_statistics(const struct message *of)
 {
     return of->statistics > 0 ? of->bytes - of->statistics + 1 : of->bytes;
 }
 
-/* Computes the size of the deltas of the run's codec, or of every codec level with --compress
- * auto. */
+/* Computes the size of the deltas of the run's codec. With --compress auto, computes it for each
+ * codec level. Returns CMD_OK, or an exit code with a message in `error`. */
 static int measure_messages(struct figures *f, char error[RUN_ERROR_MAX])
 {
     struct model model;
@@ -257,8 +267,8 @@ static int measure_messages(struct figures *f, char error[RUN_ERROR_MAX])
     return err != 0 ? CMD_FAILED : CMD_OK;
 }
 
-/* Returns the number of deltas sent by all peers in one round: one at each end of an edge.
- * Averaged over a pass if the topology changes from round to round. */
+/* Returns the number of deltas that all peers together send in one round, two per edge. If the
+ * topology changes from round to round, the result is the average over a pass. */
 static double deltas_per_round(const struct figures *f)
 {
     bool changes = f->pass.n_rounds > 0;
@@ -275,9 +285,10 @@ static double bytes_of_all_peers(const struct figures *f, const struct message *
     return mean_bytes(of) * deltas_per_round(f);
 }
 
-/* Returns the bytes of the replicas at the peer with most neighbours: one replica of each
- * neighbour's model, and its own replica. If the topology changes from round to round, the
- * neighbours receive different deltas, so there is one own replica for each neighbour. */
+/* Returns the memory of the replicas at the peer with the most neighbours, in bytes. A peer stores
+ * one replica of each neighbour's model, and one replica of its own model. If the topology changes
+ * from round to round, the neighbours receive different deltas, so the peer stores one own replica
+ * for each neighbour. */
 static double replica_bytes(const struct figures *f)
 {
     double others = f->degree_max, own = f->pass.n_rounds > 0 ? others : 1;
@@ -298,15 +309,14 @@ static void print_message(const struct figures *f, const struct message *of)
            bytes_of_all_peers(f, of));
 }
 
-/* Prints the size of a delta for each codec level, because --compress auto may choose any of
- * them. */
+/* Prints the size of a delta for each codec level from which --compress auto may choose. */
 static void print_codec_levels(const struct figures *f)
 {
     printf("message       auto, by the drift: %s, %zu parameters\n", sgd_values(&f->run)->model,
            f->n_params);
     for (uint32_t i = 0; i < f->n_messages; i++) {
         const struct message *of = &f->message[i];
-        bool always = of->every == 1; /* Every delta includes running statistics. */
+        bool always = of->every == 1; /* True if every delta includes running statistics. */
         printf("  %-18s %9" PRIu64 " bytes", of->spec, always ? of->bytes : without_statistics(of));
         if (of->statistics > 0 && always)
             printf(" with running statistics");
@@ -330,21 +340,22 @@ static void print_spectrum(const struct figures *f)
            f->momentum, f->momentum_rounds);
 }
 
-/* Returns the spectral gap of a fixed graph that would leave the same share of the distance
- * after as many rounds as a pass has. */
+/* Returns the spectral gap of an equally fast fixed graph: in as many rounds as a pass has, it
+ * reduces the consensus distance by the same factor. */
 static double pass_gap(const struct pass *p)
 {
     return p->exact ? 1.0 : 1.0 - pow(p->share, 1.0 / p->n_rounds);
 }
 
-/* Returns the rounds until the target, rounded up to whole passes. */
+/* Returns the number of rounds until the consensus distance has shrunk by `target`, rounded up to
+ * whole passes. */
 static double pass_rounds_to_target(const struct pass *p)
 {
     return p->exact ? p->n_rounds : p->n_rounds * rounds_to_target(1.0 - p->share);
 }
 
-/* Prints the figures of one pass. A pass may have more exchanges for one peer than for another,
- * because in some rounds not all peers are matched. */
+/* Prints the figures of one pass. Peers may have different numbers of exchanges, because some
+ * rounds do not match all peers. */
 static void print_pass(const struct figures *f)
 {
     const struct pass *p = &f->pass;
@@ -397,7 +408,7 @@ static json_t *message_json(const struct figures *f, const struct message *of)
 }
 
 /* Adds the sizes of the deltas to the JSON object. With --compress auto they are a list "rungs"
- * with an entry for each codec level. */
+ * with one entry for each codec level. */
 static int add_messages(json_t *j, const struct figures *f)
 {
     json_t *rungs = NULL, *more = NULL;
@@ -477,7 +488,7 @@ static void print_dot(const struct graph *g)
     puts("}");
 }
 
-/* Computes the figures of the graph and prints them. */
+/* Computes the figures of the graph and prints them. Returns the exit code. */
 static int report(const struct options *o, struct figures *f, const struct graph *g)
 {
     char error[RUN_ERROR_MAX];
@@ -502,8 +513,8 @@ static int report(const struct options *o, struct figures *f, const struct graph
     return cmd_finish(o);
 }
 
-/* Writes the canonical topology spec to `spec`. The edges of an "edges:FILE" spec are read from
- * the file. */
+/* Writes the topology spec in canonical form to `spec`. For "edges:FILE", reads the edges from the
+ * file. Returns CMD_OK, or CMD_USAGE after a message on stderr. */
 static int read_spec(const struct options *o, char spec[TOPOLOGY_SPEC_MAX])
 {
     char expanded[RUN_VALUE_MAX], error[OPTIONS_ERROR_MAX], why[TOPOLOGY_ERROR_MAX];

@@ -1,11 +1,11 @@
-/* peer/cmd/train.c -- `hearsay train`: trains like a single peer, without other peers.
+/* peer/cmd/train.c -- `hearsay train`: trains in one process, without other peers.
  *
- * The command uses the trainer, the run description and the files of a peer. Its result is, bit
- * for bit, the result of `hearsay local --peers 1` with the same flags.
+ * The command uses the trainer, the run description and the files of a peer. Its result is, bit for
+ * bit, the result of `hearsay local --peers 1` with the same flags.
  *
- * Ctrl-C or SIGTERM ends the command after the current step, with exit code 130. A checkpoint
- * and the present model are written, but no result, and the same command resumes from the
- * checkpoint. A second signal ends the command immediately.
+ * Ctrl-C or SIGTERM ends the command after the current step, with exit code 130. A checkpoint and
+ * the present model are written, but no result, and the same command resumes from the checkpoint. A
+ * second signal ends the command immediately.
  */
 #include "peer/cmd/train.h"
 
@@ -21,7 +21,8 @@
 #include <string.h>
 #include <uv.h>
 
-enum { TEST_LEAST = 1000 }; /* Minimum number of samples of an evaluation during the run. */
+/* Least limit for the number of samples of an evaluation during the run. */
+enum { TEST_LEAST = 1000 };
 
 /* clang-format off */
 const struct option_row cmd_train_rows[] = {
@@ -44,8 +45,7 @@ const struct option_row cmd_train_rows[] = {
 };
 /* clang-format on */
 
-/* The variable is static because the struct is too large for the stack; one instance per
- * process. */
+/* State of the command. This variable is static, because the struct is too large for the stack. */
 static struct cmd_train only;
 
 const char *const cmd_train_keys[] = {"model",     "norm",
@@ -62,15 +62,16 @@ const char *const cmd_train_keys[] = {"model",     "norm",
 
 /* ---- Before training ---- */
 
-/* Builds the run description from the flags, for one peer. */
+/* Builds the run description of a run with one peer from the flags. Returns CMD_OK, or an exit code
+ * after a message on stderr. */
 static int fix_run(struct cmd_train *t)
 {
     char error[RUN_ERROR_MAX];
     const struct options *o = t->o;
     struct run_flags flags = o->run;
     const char *data = options_given(o, "data") ? options_text(o, "data") : NULL;
-    /* The batches depend on the name of the peer, so this is the name of the first peer of
-     * `hearsay local`. */
+    /* The choice of batches depends on the name of the peer. To get the same result, this is the
+     * name of the first peer of `hearsay local`. */
     int err = cmd_training_init(&t->training, data, "own", "peer-0", error);
     t->reading.out = stderr;
     t->training.reading = &t->reading;
@@ -82,8 +83,8 @@ static int fix_run(struct cmd_train *t)
     return err < 0 ? cmd_fail(o, cmd_exit_of(err), "%s", error) : CMD_OK;
 }
 
-/* Checks that --out belongs to this run or to no run. A run that is refused or has finished
- * needs no trainer. */
+/* Checks that --out belongs to this run or to no run. This step comes before the trainer is made,
+ * because a run that is refused or has finished needs no trainer. */
 static int look(struct cmd_train *t)
 {
     t->out = options_text(t->o, "out");
@@ -93,7 +94,8 @@ static int look(struct cmd_train *t)
     return cmd_out_examine(&t->dir, t->o, t->out, flags, &t->run);
 }
 
-/* Creates the trainer and the initial model. */
+/* Creates the trainer and the initial model. Returns CMD_OK, or an exit code after a message on
+ * stderr. */
 static int make_trainer(struct cmd_train *t)
 {
     char error[RUN_ERROR_MAX];
@@ -149,7 +151,8 @@ static int open_out(struct cmd_train *t)
 
 /* ---- Training --------------------------------------------------------- */
 
-/* Returns the first round after which one more pass over the data is complete. */
+/* Returns the number of rounds after which the present epoch is complete, but at most the number of
+ * rounds of the run. */
 static uint64_t end_of_epoch(const struct cmd_train *t)
 {
     uint64_t rounds =
@@ -166,8 +169,8 @@ static void add(struct cmd_train_sums *s, const struct trainer_report *r, double
     s->steps++;
 }
 
-/* Reports that training returned to an earlier model after divergence. The second time the run
- * ends as diverged. */
+/* Reports that training diverged and has returned to an earlier model. If this is the second time,
+ * the run ends as diverged. */
 static void report_rollback(struct cmd_train *t)
 {
     char text[ROLLBACK_TEXT];
@@ -195,8 +198,8 @@ static void step(struct cmd_train *t)
     t->round++;
 }
 
-/* Evaluates the model: on all of the held-out set at the end of the run, otherwise on so few
- * samples that evaluation stays short compared with training. */
+/* Evaluates the model. At the end of the run all held-out samples are used. Before the end the
+ * number of samples is limited, so that an evaluation is short compared with training. */
 static void evaluate(struct cmd_train *t)
 {
     uint64_t trained = (t->round - t->tested_at) * sgd_samples(&t->run);
@@ -210,15 +213,15 @@ static void evaluate(struct cmd_train *t)
     t->fresh = true;
 }
 
-/* Returns true if the run has at least as many epochs as planned evaluations. Such a run is
- * evaluated only at the end of an epoch, a shorter run also within epochs. */
+/* Returns true if evaluations happen only at the ends of epochs. That is so if the run has at least
+ * as many epochs as planned evaluations. In a shorter run they also happen within epochs. */
 static bool by_epochs(const struct cmd_train *t)
 {
     return t->run.rounds * sgd_samples(&t->run) >= t->plan.parts * t->samples;
 }
 
-/* Returns true if the model must be evaluated now: at the end of the run, and by
- * --evaluate-every or the planned evaluations. */
+/* Returns true if it is time to evaluate the model: at the end of the run, and before the end as
+ * --evaluate-every or the plan says. */
 static bool is_due(const struct cmd_train *t)
 {
     uint64_t every = options_uint(t->o, "evaluate-every");
@@ -262,7 +265,7 @@ static int train(struct cmd_train *t)
         if (t->diverged[0] == '\0')
             cmd_train_checkpoint_round(t);
     }
-    /* After divergence, the model to which training returned is evaluated, too. */
+    /* After divergence, the model to which training has returned is evaluated. */
     if (t->diverged[0] != '\0') {
         t->trainer.evaluate(t->trainer.self, t->x, 0, &t->tested);
         t->tested_at = t->rollback.round;
@@ -272,7 +275,8 @@ static int train(struct cmd_train *t)
 
 /* ---- After training ---- */
 
-/* Ends an interrupted run: writes a checkpoint and the present model, but no result. */
+/* Ends an interrupted run: writes a checkpoint and the present model, but no result. Returns
+ * CMD_INTERRUPTED, or another exit code if a step failed. */
 static int interrupted(struct cmd_train *t)
 {
     cmd_train_checkpoint_stop(t);
@@ -284,8 +288,9 @@ static int interrupted(struct cmd_train *t)
     return code != CMD_OK ? code : CMD_INTERRUPTED;
 }
 
-/* Judges a finished run. A run that diverged has its files and its result, but is no success. A
- * run that learnt nothing gets a warning only, because it may just have been too short. */
+/* Judges a finished run. A run that diverged gets the exit code CMD_APART, but its files and its
+ * result are still written. A run that learnt nothing only gets a warning, because it may just have
+ * been too short. */
 static int judge(struct cmd_train *t)
 {
     if (t->diverged[0] == '\0' && !divergence_ran_away(&t->verdict, t->diverged)) {
@@ -304,7 +309,7 @@ static int run_all(struct cmd_train *t)
     static int (*const steps[])(struct cmd_train *) = {fix_run, look, make_trainer, open_out,
                                                        train};
     bool checks = options_flag(t->o, "check");
-    /* With --check only the first three steps run: fix_run() to make_trainer(). */
+    /* With --check, only the first three steps run: fix_run(), look() and make_trainer(). */
     size_t n_steps = checks ? 3 : sizeof steps / sizeof *steps;
     int64_t us;
     int code = CMD_OK;

@@ -33,10 +33,11 @@
 
 #include <stdio.h>
 
-/* Sums over training steps. */
+/* Sums over several local steps. */
 struct cmd_train_sums
 {
-    /* Sums of loss and accuracy, each weighted by the number of samples, and of seconds. */
+    /* Sums of loss and accuracy, both weighted by the number of samples, and sum of the time in
+     * seconds. */
     double loss, accuracy, seconds;
     uint64_t rows, steps;
 };
@@ -47,62 +48,72 @@ struct cmd_train
     struct cmd_training training;
     struct cmd_progress_reading reading;
     struct disk_reservation reserve; /* Disk space reserved for the model. */
-    /* Disk space reserved for the summary, so that the last lines of metrics cannot use it up. */
+    /* Disk space reserved for summary.json, so that the last lines of metrics.jsonl cannot use up
+     * the disk. */
     struct disk_reservation last;
     struct run run;
     struct schedule schedule;
     struct trainer trainer;
     float *x;
-    uint64_t round, epoch; /* Number of rounds and of epochs done. */
-    /* Schedule of evaluations. Used if --evaluate-every is not given. */
+    uint64_t round, epoch; /* Number of rounds and number of epochs that are done. */
+    /* Schedule that decides when to evaluate the model. Used only if --evaluate-every is not
+     * given. */
     struct evaluation plan;
-    bool planned; /* The option --evaluate-every is not given. */
-    /* Round of the last evaluation, and with --evaluate-every the epoch of the next one. */
+    bool planned; /* True if evaluations follow `plan`, because --evaluate-every is not given. */
+    /* tested_at: round of the last evaluation. next_test: with --evaluate-every, the epoch of the
+     * next evaluation. */
     uint64_t tested_at, next_test;
-    /* Number of training samples, which is the length of an epoch. */
+    /* Number of training samples. An epoch has this number of samples. */
     uint64_t samples;
-    /* Sums over the steps since the last line of metrics, and since the start of the run. */
+    /* since: sums over the steps since the last line of metrics.jsonl. all: sums over the steps
+     * since the start of the run. */
     struct cmd_train_sums since, all;
-    /* Sums over the steps of the last line of metrics. Displayed until there are new steps. */
+    /* Sums that the last line of metrics.jsonl reported. The progress line shows them until there
+     * are new steps. */
     struct cmd_train_sums shown;
-    /* Result of the last evaluation. n_samples 0: there was none. */
+    /* Result of the last evaluation. n_samples 0: there was no evaluation yet. */
     struct trainer_report tested;
-    /* The result in `tested` is of the present round and not in a line of metrics yet. */
+    /* True if `tested` is the result of the present round, and is not in a line of metrics.jsonl
+     * yet. */
     bool fresh;
     uint64_t begin_ns;
     struct cmd_progress progress;
     struct divergence verdict; /* Divergence detector, which receives the loss of every step. */
-    struct rollback rollback;  /* Good model to which training returns once after divergence. */
-    char diverged[DIVERGENCE_TEXT]; /* Why training diverged. "": it did not. */
-    /* Why the trained model is no better than guessing. "": it is better. */
+    /* Copy of a good model, to which training returns if it diverges. If it diverges a second time,
+     * the run ends. */
+    struct rollback rollback;
+    char diverged[DIVERGENCE_TEXT]; /* Reason why training diverged. "": it did not diverge. */
+    /* Reason why the trained model is judged no better than guessing. "": it is better. */
     char unlearnt[DIVERGENCE_TEXT];
     const char *out;                  /* Output directory. NULL: no files are written. */
     struct cmd_out dir;               /* Output directory of --out, if it was given. */
-    struct cmd_train_checkpoint keep; /* Checkpoints and the storing of the model. */
+    struct cmd_train_checkpoint keep; /* Writer of checkpoints and of the model file. */
     uint64_t from_round;              /* Round at which this process started to train. */
     struct run_log_lines lines;       /* Writer of metrics.jsonl, if files are written. */
-    bool over;                        /* The run has a result, which has been written. */
+    bool over; /* True if the run has a result, and the result has been written. */
     bool is_text;
 };
 
-/* Shows the progress of training after a step, if it is time or with `force`. cmd_train_end_line()
- * must be called before other output, and leaves the line on the terminal. */
+/* Shows the progress of training after a local step, if it is time, or in any case with `force`.
+ * Call cmd_train_end_line() before any other output; it leaves the progress line on the
+ * terminal. */
 void cmd_train_show(struct cmd_train *t, bool force);
 void cmd_train_end_line(struct cmd_train *t);
 
-/* If `news`, prints the message of the metrics writer (t->lines.news). */
+/* Prints the message in t->lines.news of the writer of metrics.jsonl, if `news` is true. */
 void cmd_train_report_writer(struct cmd_train *t, bool news);
 
 /* Writes a line to metrics.jsonl, and shows the progress if it is time. */
 void cmd_train_write_line(struct cmd_train *t);
 
-/* Prints the result on stdout and writes summary.json, for a run that ends with `exit_code`.
- * Returns CMD_OK, or CMD_FAILED if the output could not be written. */
+/* Prints the result on stdout and writes summary.json. `exit_code`: exit code with which the run
+ * ends. Returns CMD_OK, or CMD_FAILED if the output could not be written. */
 int cmd_train_result(struct cmd_train *t, int exit_code);
 
-/* Reports an interrupted run: from where the same command resumes, and the figures so far
- * (test_* are of the last evaluation). With --json prints the closing object with "interrupted":
- * true. Writes no summary.json, because there is no result. Returns CMD_OK or CMD_FAILED. */
+/* Reports that the run was interrupted: the round from which the same command resumes, and the
+ * figures so far (test_* are from the last evaluation). With --json also prints the closing object,
+ * with "interrupted": true. Writes no summary.json, because there is no result. Returns CMD_OK or
+ * CMD_FAILED. */
 int cmd_train_interrupted(struct cmd_train *t);
 
 #endif

@@ -1,5 +1,5 @@
-/* peer/cmd/train_checkpoint.c -- writes and loads the checkpoints of `hearsay train`, and stores its
- * model. */
+/* peer/cmd/train_checkpoint.c -- writes and loads the checkpoints of `hearsay train`, and writes
+ * its model file. */
 #include "peer/cmd/train_checkpoint.h"
 
 #include "peer/cmd/files.h"
@@ -14,10 +14,10 @@
 #include <unistd.h>
 
 enum {
-    WRITE_US = 60 * 1000 * 1000, /* Time limit for writing the last checkpoint, in microseconds. */
-    /* Time limit for the writer thread to stop after that, in microseconds. */
+    WRITE_US = 60 * 1000 * 1000, /* Longest time to write the last checkpoint, in microseconds. */
+    /* Longest time for the writer thread to stop after the last checkpoint, in microseconds. */
     LIMIT_US = 1000 * 1000,
-    LOOK_MS = 20 /* Interval at which a wait checks for signals, in milliseconds. */
+    LOOK_MS = 20 /* Interval at which a waiting loop checks for signals, in milliseconds. */
 };
 
 /* ---- Contents of a checkpoint ---- */
@@ -62,8 +62,9 @@ static int checkpoint_refuse(const struct cmd_train *t, const struct checkpoint_
         (unsigned long long)m->label.beat, t->out, why);
 }
 
-/* Restores the training from the newest checkpoint. Refuses a checkpoint of a cluster's peer or
- * of another run. */
+/* Restores the state of training from the newest checkpoint. Refuses a checkpoint that a peer of a
+ * cluster wrote, or that belongs to another run. Returns CMD_OK, or an exit code after a message on
+ * stderr. */
 static int resume(struct cmd_train *t)
 {
     struct cmd_train_checkpoint *k = &t->keep;
@@ -148,7 +149,7 @@ void cmd_train_checkpoint_round(struct cmd_train *t)
     struct cmd_train_checkpoint *k = &t->keep;
     if (!k->writes || uv_hrtime() - k->last_ns < (uint64_t)k->files.every_us * 1000)
         return;
-    (void)uv_run(&k->loop, UV_RUN_NOWAIT); /* Processes the result of the previous checkpoint. */
+    (void)uv_run(&k->loop, UV_RUN_NOWAIT); /* Handles the result of the previous checkpoint. */
     if (!uv_writer_busy(&k->writer) && t->round < t->run.rounds)
         write_one(t);
 }
@@ -163,7 +164,7 @@ static void close_writer(struct cmd_train *t)
     if (uv_writer_close(&k->writer, WRITE_US, LIMIT_US, &r, &last) < 0) {
         cmd_fail(t->o, CMD_OK, "warning: the disk of %s does not answer", t->out);
         fflush(NULL);
-        /* The writer thread hangs in the disk and can be neither ended nor joined. */
+        /* The writer thread hangs in a disk access, so it can be neither ended nor joined. */
         _exit(CMD_FAILED);
     }
     if (last)
@@ -180,7 +181,7 @@ void cmd_train_checkpoint_stop(struct cmd_train *t)
         return;
     while (uv_writer_busy(&k->writer))
         (void)uv_run(&k->loop, UV_RUN_ONCE);
-    k->warns = (struct log_backoff){0}; /* A failure of the last checkpoint is always reported. */
+    k->warns = (struct log_backoff){0}; /* If the last checkpoint fails, report it in any case. */
     if (t->round > 0)
         write_one(t);
     close_writer(t);
@@ -242,7 +243,7 @@ int cmd_train_write_model(struct cmd_train *t)
     return CMD_OK;
 }
 
-/* A run that lost lines of metrics still has its result. */
+/* A run that has lost lines of metrics.jsonl still has its result and its model. */
 int cmd_train_flush_metrics(struct cmd_train *t)
 {
     struct retry retry = {0};

@@ -1,4 +1,4 @@
-/* peer/cmd/train_checkpoint.h -- checkpoints of `hearsay train`, and the storing of its model.
+/* peer/cmd/train_checkpoint.h -- writes the checkpoints and the model of `hearsay train`.
  *
  *   before    resumes from the newest checkpoint under --out, if there is one
  *   training  writes a checkpoint every --checkpoint, on a separate thread (peer/uv/writer.h)
@@ -6,10 +6,11 @@
  *   after     writes the model; if the disk fails, keeps it in memory and tries again for
  *             --disk-timeout
  *
- * Checkpoints have the file format of a peer's checkpoints (peer/checkpoints/checkpoint_store.h), with the
- * sections "train", "model" and the trainer's own sections. Batches are a function of the round,
- * so a resumed run continues bit for bit as it would have without the interruption. If training
- * diverges after a restart, it returns at the earliest to the model of the checkpoint.
+ * Checkpoints have the same file format as checkpoints of a peer
+ * (peer/checkpoints/checkpoint_store.h), with the sections "train", "model" and the trainer's own
+ * sections. Batches are a function of the round, so a resumed run gives bit for bit the same result
+ * as a run without interruption. If training diverges after a restart, it cannot return to a model
+ * older than the checkpoint.
  */
 #ifndef PEER_CMD_TRAIN_CHECKPOINT_H
 #define PEER_CMD_TRAIN_CHECKPOINT_H
@@ -23,36 +24,39 @@ struct cmd_train;
 struct cmd_train_checkpoint
 {
     struct cmd_checkpoint files;
-    bool writes; /* The writer thread is running. */
+    bool writes; /* True if the writer thread is running. */
     uv_loop_t loop;
     struct uv_writer writer;
     struct state copy;
-    uint64_t last_ns;         /* Time at which the last checkpoint was taken, by uv_hrtime(). */
+    /* Time at which the last checkpoint was made, by uv_hrtime(), in nanoseconds. */
+    uint64_t last_ns;
     uint64_t kept;            /* Round of the newest checkpoint on disk. 0: none. */
-    struct log_backoff warns; /* Limits how often failures are reported. */
+    struct log_backoff warns; /* Limits how often failed writes are reported. */
 };
 
-/* Loads the checkpoints, resumes from the newest one, and starts the writer. --out must be
- * locked, and the trainer and the initial model must exist. Returns CMD_OK, or an exit code
+/* Loads the checkpoints, resumes from the newest one, and starts the writer thread. The caller must
+ * have locked --out and made the trainer and the initial model. Returns CMD_OK, or an exit code
  * after a message on stderr. */
 int cmd_train_checkpoint_open(struct cmd_train *t);
 
-/* Called after each round: writes a checkpoint if it is time. */
+/* Writes a checkpoint if the interval of --checkpoint is over. Called after each round. */
 void cmd_train_checkpoint_round(struct cmd_train *t);
 
-/* Called when the run stops: writes a checkpoint of this round and waits until it is on disk. */
+/* Writes a checkpoint of the present round, and waits until it is on disk. Called when the run
+ * stops early. */
 void cmd_train_checkpoint_stop(struct cmd_train *t);
 
-/* Writes the model, and tries again until it succeeds, a signal asks to stop, or --disk-timeout is
+/* Writes the model file. Tries again until it succeeds, a signal asks to stop, or --disk-timeout is
  * over. Returns CMD_OK, or an exit code after a message on stderr. */
 int cmd_train_write_model(struct cmd_train *t);
 
-/* Writes the lines of metrics that wait in memory, with the same retries as
+/* Writes the lines of metrics.jsonl that still wait in memory, and tries again like
  * cmd_train_write_model(). Returns CMD_OK, or CMD_FAILED after a message on stderr if lines are
  * lost. */
 __attribute__((warn_unused_result)) int cmd_train_flush_metrics(struct cmd_train *t);
 
-/* Closes the checkpoints. `over`: the run has a result, so the checkpoint files are deleted. */
+/* Frees the checkpoints in memory. `over`: the run has a result. The checkpoint files are then
+ * deleted. */
 void cmd_train_checkpoint_close(struct cmd_train *t, bool over);
 
 #endif

@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 #include <uv.h>
 
-static const double bit = 0.69314718055994530942; /* ln 2: one bit in nats. */
+static const double bit = 0.69314718055994530942; /* Length of one bit in nats: ln 2. */
 
 /* ---- Figures ---------------------------------------------------------- */
 
@@ -27,13 +27,13 @@ static double mean_accuracy(const struct cmd_train_sums *s)
     return s->rows > 0 ? s->accuracy / (double)s->rows : (double)NAN;
 }
 
-/* Returns the number of passes over the data in `rounds` rounds. */
+/* Returns the number of epochs (passes over the data) that `rounds` rounds make. */
 static double epochs(const struct cmd_train *t, uint64_t rounds)
 {
     return (double)(rounds * sgd_samples(&t->run)) / (double)t->samples;
 }
 
-/* Returns the number of epochs that the user asked for. The run trains slightly more, because it
+/* Returns the number of epochs that the user asked for. A run may train a little more, because it
  * consists of whole rounds. */
 static double wanted_epochs(const struct cmd_train *t)
 {
@@ -55,13 +55,14 @@ static double seconds(const struct cmd_train *t)
     return (double)(uv_hrtime() - t->begin_ns) * 1e-9;
 }
 
-/* Returns a figure of the held-out set as JSON; null if there was no evaluation. */
+/* Returns a result of an evaluation as JSON. If there was no evaluation, returns null. */
 static json_t *held_out(bool has, double figure)
 {
     return uv_metrics_number(has ? figure : (double)NAN);
 }
 
-/* Returns the peak memory of the process in bytes. Linux reports it in KiB. */
+/* Returns the largest amount of memory that the process has used, in bytes. Linux reports it in
+ * KiB. */
 static uint64_t peak_rss(void)
 {
     struct rusage use;
@@ -70,13 +71,15 @@ static uint64_t peak_rss(void)
 
 /* ---- Lines ------------------------------------------------------------ */
 
-/* Returns the number of decimals of an epoch: "3" at the end of an epoch, "2.35" within one. */
+/* Returns the number of decimals with which an epoch is shown: 0 at the end of an epoch ("3"), 2
+ * within an epoch ("2.35"). */
 static int digits(double epoch)
 {
     return fabs(epoch - round(epoch)) < 0.005 || epoch >= 100 ? 0 : 2;
 }
 
-/* Writes the part of the progress line that only `train` has: held-out loss and time of a step. */
+/* Writes the end of the progress line, which only `hearsay train` has: the loss on held-out samples
+ * and the time of a step. */
 static void put_tail(const struct cmd_train *t, double loss, char *out, size_t size)
 {
     char bits[CMD_PROGRESS_TEXT] = "-", tested[CMD_PROGRESS_TEXT], step[CMD_PROGRESS_TEXT];
@@ -121,8 +124,8 @@ void cmd_train_end_line(struct cmd_train *t)
     cmd_progress_end_line(&t->progress);
 }
 
-/* Returns the JSON object of a line of metrics: means over `s`, and null for values that were
- * not evaluated. */
+/* Returns one line of metrics.jsonl as a JSON object. Loss and accuracy are means over `s`. The
+ * test_* values are null unless `tested`. */
 static json_t *line_object(const struct cmd_train *t, const struct cmd_train_sums *s, bool tested)
 {
     double loss = mean_loss(s), test_loss = t->tested.loss;
@@ -152,7 +155,8 @@ void cmd_train_report_writer(struct cmd_train *t, bool news)
              t->lines.news);
 }
 
-/* Writes a line to metrics.jsonl. Before the first one, writes the line that marks the start. */
+/* Writes a line to metrics.jsonl. Before the first line of this process, also writes the line that
+ * marks its start. */
 static void write_line(struct cmd_train *t)
 {
     uv_timeval64_t now;
@@ -165,8 +169,8 @@ static void write_line(struct cmd_train *t)
     json_decref(j);
 }
 
-/* After this line the sums start again from 0. The display shows the previous sums until there
- * are new ones. */
+/* The sums over steps start again from 0 after each line. The progress display shows the previous
+ * sums until there are new ones. */
 void cmd_train_write_line(struct cmd_train *t)
 {
     bool last = t->round == t->run.rounds;
@@ -182,7 +186,8 @@ void cmd_train_write_line(struct cmd_train *t)
 
 /* ---- The result ------------------------------------------------------- */
 
-/* Returns the closing JSON object without "out"; NULL if memory is out. */
+/* Returns the JSON object that --json prints at the end, but without "out". Returns NULL if there
+ * is no memory. */
 static json_t *closing_object(const struct cmd_train *t, bool interrupted)
 {
     char text[WIRE_RUN_MAX + 1];
@@ -217,8 +222,8 @@ static int print_json(const struct cmd_train *t, json_t *j)
     return ok ? CMD_OK : cmd_fail(t->o, CMD_FAILED, "cannot write JSON");
 }
 
-/* Prints the result of the last evaluation, which in an interrupted run covers only a part of
- * the held-out set. */
+/* Prints the result of the last evaluation. In an interrupted run this evaluation may have used
+ * only a part of the held-out samples. */
 static void print_tested(const struct cmd_train *t)
 {
     char percent[CMD_PROGRESS_TEXT], number[CMD_PROGRESS_TEXT];

@@ -1,4 +1,5 @@
-/* peer/cmd/training.c -- opens data, model and shard of a run, and makes the trainer from them. */
+/* peer/cmd/training.c -- opens the data, model and shard of a run, and makes the run's trainer from
+ * them. */
 #include "peer/cmd/training.h"
 
 #include "compress/compress.h"
@@ -29,8 +30,9 @@ int cmd_training_init(struct cmd_training *t, const char *data_spec, const char 
     return err;
 }
 
-/* Checks that --data is given if needed and, as far as possible before reading, that it is of
- * the run's kind. */
+/* Checks that --data is given if the data kind needs it. Also checks that the kind of --data is the
+ * kind in the run, as far as it is known before the data are read. Returns 0, or a negative errno
+ * with a message in `error`. */
 static int check_kind(const struct cmd_training *t, const char *kind, char error[RUN_ERROR_MAX])
 {
     char why[DATA_ERROR_MAX], given[DATA_KIND_MAX];
@@ -53,7 +55,7 @@ static int check_kind(const struct cmd_training *t, const char *kind, char error
 
 int cmd_training_check_files(const struct cmd_training *t, char error[RUN_ERROR_MAX])
 {
-    /* The variable is static because the struct is too large for the stack. */
+    /* This variable is static, because the struct is too large for the stack. */
     static struct data_spec s;
     char why[DATA_ERROR_MAX];
     if (t->data_spec == NULL)
@@ -74,9 +76,10 @@ int cmd_training_check_files(const struct cmd_training *t, char error[RUN_ERROR_
     return 0;
 }
 
-/* Sets t->order: the order of a table's columns in the model's inputs. With --init it is the order
- * in the file of the initial model. Else it is the order in the table, if the table has been read
- * before. In other cases t->order does not change. */
+/* Sets t->order, which is the order of a table's columns in the model's inputs. With --init the
+ * order is taken from the file of the initial model. Otherwise, if the table has been read before,
+ * its own order is used. In all other cases t->order does not change. Returns 0, or a negative
+ * errno with a message in `error`. */
 static int find_order(struct cmd_training *t, char error[RUN_ERROR_MAX])
 {
     char why[FILE_ERROR_MAX];
@@ -110,7 +113,7 @@ int cmd_training_data(struct cmd_training *t, const char *kind, uint64_t seed,
     int err = check_kind(t, kind, error);
     if (err < 0)
         return err;
-    /* The data in memory are used again, unless they were generated with another seed. */
+    /* Data in memory are used again, unless they are generated data and the seed has changed. */
     if (t->has_data && data_kind_agrees(t->data.train.kind, kind)
         && (t->seed == seed || strcmp(kind, "glyphs") != 0))
         return 0;
@@ -154,7 +157,7 @@ uint64_t cmd_training_rounds(const struct cmd_training *t, const struct run *run
     if (t->shard_spec.mode == SHARD_OWN)
         samples *= n;
     double a_step = (double)sgd_samples(run) * n, a_round = a_step * run_steps(run);
-    /* Number of initial rounds with one local step (post_local). */
+    /* Number of rounds at the beginning that have only one local step (--post-local). */
     double first = fmin((double)run->post_local, epochs * samples / a_step);
     double rounds = ceil(first + (epochs * samples - first * a_step) / a_round);
     if (!(rounds >= 1))
@@ -207,8 +210,9 @@ const char *cmd_training_error_text(int err, const char *why)
 
 /* ---- The file of the initial model ---- */
 
-/* Reads the initial model into `*x`, which the caller frees, and writes its hash to `text` as in
- * the run description. */
+/* Reads the file of the initial model into `*x`, which the caller frees. Writes the hash of the
+ * model to `text`, in the form of the run description. Returns 0, or a negative errno with a
+ * message in `error`. */
 static int read_init(const struct cmd_training *t, const struct model *m, float **x,
                      char text[SGD_INIT_MAX], char error[RUN_ERROR_MAX])
 {
@@ -227,7 +231,8 @@ static int read_init(const struct cmd_training *t, const struct model *m, float 
     return 0;
 }
 
-/* Reads the initial model of --init and checks that it is the one of the run. */
+/* Reads the initial model of --init, and checks that the run starts from exactly this model.
+ * Returns 0, or a negative errno with a message in `error`. */
 static int take_init(struct cmd_training *t, const struct run *run, char error[RUN_ERROR_MAX])
 {
     char text[SGD_INIT_MAX];
@@ -304,7 +309,7 @@ static int check_rules(const struct run *run, const char *flag, const char *spec
                        char error[RUN_ERROR_MAX])
 {
     struct model m;
-    if (strchr(spec, ';') == NULL) /* The codec was not given, or has only a default rule. */
+    if (strchr(spec, ';') == NULL) /* Only a spec with a semicolon has rules for single tensors. */
         return 0;
     int err = cmd_training_model(&m, run, error);
     if (err < 0)
@@ -314,8 +319,9 @@ static int check_rules(const struct run *run, const char *flag, const char *spec
     return err;
 }
 
-/* Checks the given codecs against the run's model. For a run that may be a cluster's, the model
- * is known only if --model was given, too. */
+/* Checks that every rule of the given codecs matches a tensor of the run's model. A peer that may
+ * join a cluster skips this check if --model was not given, because the cluster's model may be
+ * another one. */
 static int check_codecs(const struct cmd_training *t, const struct run_flags *flags,
                         const struct run *run, char error[RUN_ERROR_MAX])
 {
@@ -373,8 +379,8 @@ void cmd_training_set_thread(struct cmd_training *t, uint32_t thread)
     t->sgd.config.scratch = of->scratch[thread];
 }
 
-/* Returns the configuration of the SGD trainer for a run. Data, model and scratch memory may
- * belong to another peer (t->of). */
+/* Returns the configuration of the SGD trainer for a run. If the peer shares data, model and
+ * scratch memory with other peers, they belong to t->of. */
 static struct sgd_config sgd_config(struct cmd_training *t, const struct run *run)
 {
     struct cmd_training *of = t->of != NULL ? t->of : t;
@@ -403,8 +409,8 @@ static struct sgd_config sgd_config(struct cmd_training *t, const struct run *ru
     };
 }
 
-/* Creates the model. If other peers share it, also creates scratch memory for each thread and
- * one table of shard owners. */
+/* Creates the model. If other peers share it, also creates scratch memory for each thread and one
+ * table that assigns samples to peers. Returns 0, or a negative errno with a message in `error`. */
 static int make_common(struct cmd_training *t, const struct run *run,
                        const struct shard_split *split, char error[RUN_ERROR_MAX])
 {
@@ -450,14 +456,15 @@ static int check_threads(const struct cmd_training *t, const struct run *run,
     return -EINVAL;
 }
 
-/* Returns true if --partition, not --shard, is the reason why the data cannot be split: the set lacks
- * the labels by which --partition splits, or --partition splits by a file. */
+/* Returns whether --partition, and not --shard, is the reason why the data could not be split. That
+ * is so if --partition splits by a file, or splits by labels and the data set has no labels. */
 static bool is_partition_error(const struct shard_split *split, const struct dataset *set)
 {
     return split->fall == SHARD_FILE || (shard_split_by_label(split) && set->labels == NULL);
 }
 
-/* Makes model, shard and trainer, after the data have been read. */
+/* Makes the model, the shard and the trainer. The data must have been read. Returns 0, or a
+ * negative errno with a message in `error`. */
 static int make(struct cmd_training *t, const struct run *run, char error[RUN_ERROR_MAX])
 {
     char why[MODEL_ERROR_MAX];

@@ -1,10 +1,10 @@
-/* peer/cmd/training.h -- makes a trainer from a run description and a data path, for commands
- * that train with nn/.
+/* peer/cmd/training.h -- makes a trainer from a run description and the path of the data, for
+ * commands that train with nn/.
  *
  *   --data mnist:DIR, --shard 1/3, run --> data sets, model, shard --> struct trainer
  *
- * The data are read once and kept as long as the data kind stays the same, and for generated
- * data also the seed.
+ * The data are read once. They are read again only if the data kind changes, and generated data
+ * also if the seed changes.
  */
 #ifndef PEER_CMD_TRAINING_H
 #define PEER_CMD_TRAINING_H
@@ -22,97 +22,105 @@ struct cmd_training
     /* Value of --data, such as "mnist:DIR". NULL: the data kind of the run needs no path. */
     const char *data_spec;
     struct shard_spec shard_spec;
-    /* Key of the peer for drawing its batches: the hash of its name, as in the node. */
+    /* Hash of the peer's name, from which the random choice of its batches is derived, as in the
+     * node. */
     uint64_t peer_key;
     /* The following fields are optional and may be set after cmd_training_init(). */
-    const char *init_path;                /* File of the initial model, or NULL. */
-    uint32_t threads;                     /* Number of threads. 0: one. */
-    struct cmd_progress_reading *reading; /* Receiver of the progress of reading data, or NULL. */
-    /* The peer may join a run that a cluster has already begun, with that run's model. */
+    const char *init_path; /* Path of a file with the initial model. NULL: none. */
+    uint32_t threads;      /* Number of threads of the trainer. 0 means 1. */
+    /* Display for the progress of reading data. NULL: none. */
+    struct cmd_progress_reading *reading;
+    /* True if the peer may join a run that a cluster has already begun. The model of that run may
+     * differ from this peer's default model. */
     bool joins;
 
-    /* Another peer with data, model, scratch memory and shard owners that this one uses. NULL:
-     * this peer has its own. */
+    /* Another peer in the same process. This peer uses the data, model, scratch memory and shard
+     * owners of that peer. NULL: this peer has its own. */
     struct cmd_training *of;
-    /* Number of threads on which the peers work that share this struct's data. 0: it is not
-     * shared. */
+    /* Number of threads on which the peers run that share the data of this struct. 0: no other peer
+     * shares them. */
     uint32_t shared;
     struct data data;
     bool has_data, has_trainer;
-    /* Order of the columns to which a table is matched, if known before the table is read. */
+    /* Order in which the columns of a table are expected, if known before the table is read. */
     struct schema order;
-    /* Seed with which the data were opened. Generated data depend on it. */
+    /* Seed for which the data were read or generated. Generated data depend on the seed. */
     uint64_t seed;
-    struct model model;          /* Model of the run. Zeros: none. */
-    float *init;                 /* Parameters of the initial model from a file, or NULL. */
-    struct shard_owners *owners; /* Table of shard owners for peers that share it, or NULL. */
-    /* Scratch memory for peers that share it, one for each thread. */
+    struct model model; /* Model of the run. All zeros: no run yet. */
+    float *init;        /* Parameters of the initial model, read from init_path. NULL: none. */
+    /* Assignment of samples to peers, shared by all peers of the process and used with --shard
+     * auto. NULL: not shared. */
+    struct shard_owners *owners;
+    /* Scratch memory that the peers of the process share: one entry for each thread. */
     struct sgd_scratch *scratch[THREAD_POOL_MAX];
     struct shard shard;
     struct sgd_trainer sgd;
 };
 
-/* Initialises `t` for the peer called `name`. Returns 0, or -EINVAL with a message in `error` if
- * `shard` is invalid. */
+/* Initialises `t` for the peer with the given name. Returns 0, or -EINVAL with a message in `error`
+ * if `shard` is invalid. */
 __attribute__((warn_unused_result)) int cmd_training_init(struct cmd_training *t,
                                                           const char *data_spec, const char *shard,
                                                           const char *name,
                                                           char error[RUN_ERROR_MAX]);
 
-/* Makes `t` use the data, model, scratch memory and shard owners of `of`, for many peers in one
- * process. `of` must be initialised first and closed last. All peers work on `threads` threads,
- * from 1 to THREAD_POOL_MAX. With --shard auto there is one table of owners, so `threads` must be 1. */
+/* Lets the peer `t` use the data, model, scratch memory and shard owners of the peer `of`, for many
+ * peers in one process. `of` must be initialised before the other peers and closed after them. The
+ * peers run on `threads` threads, from 1 to THREAD_POOL_MAX. With --shard auto all peers use the
+ * same table of shard owners (the assignment of samples to peers), so `threads` must be 1. */
 void cmd_training_share(struct cmd_training *t, struct cmd_training *of, uint32_t threads);
-/* Sets the thread on which the peer works from now on, counted from 0. */
+/* Sets the thread on which the peer runs from now on, counted from 0. The peer uses the scratch
+ * memory of that thread. */
 void cmd_training_set_thread(struct cmd_training *t, uint32_t thread);
 
-/* Checks that the files of --data exist and are readable, for a peer that opens them only after
- * it has joined a run. Returns 0, or a negative errno with a message in `error`. */
+/* Checks that the files of --data exist and are readable. Called for a peer that reads these files
+ * only after it has joined a run. Returns 0, or a negative errno with a message in `error`. */
 __attribute__((warn_unused_result)) int cmd_training_check_files(const struct cmd_training *t,
                                                                  char error[RUN_ERROR_MAX]);
 
-/* Reads or generates the data of `kind`, which may leave the shape open, unless they are already
- * in memory. Returns 0, or a negative errno with a message in `error`. */
+/* Reads or generates the data of `kind`, unless they are already in memory. `kind` may leave the
+ * shape open, such as "csv". Returns 0, or a negative errno with a message in `error`. */
 __attribute__((warn_unused_result)) int cmd_training_data(struct cmd_training *t, const char *kind,
                                                           uint64_t seed, char error[RUN_ERROR_MAX]);
 
-/* Returns the number of rounds in which n peers together make `epochs` passes over the common
- * data set: ceil(epochs * N / (batch * local_steps * n)). A private data set of size N counts n
- * times. With post_local the first rounds have one local step, so there are correspondingly more
- * rounds. The data must be open. */
+/* Returns the number of rounds in which n peers together make `epochs` passes over the common data
+ * set of N samples: ceil(epochs * N / (batch * local_steps * n)). If each peer has a private data
+ * set of N samples, N is replaced by n * N. The run's post_local rounds have only one local step,
+ * so that more rounds are needed. The data must be in memory. */
 uint64_t cmd_training_rounds(const struct cmd_training *t, const struct run *run, double epochs);
 
-/* Checks that every rule of the codec spec matches a tensor of the model. Returns 0, or -EINVAL
- * with a message that names the flag, the rule and its pattern. */
+/* Checks that every rule of the codec spec matches at least one tensor of the model. Returns 0, or
+ * -EINVAL with a message that names the flag, the rule and its pattern. */
 __attribute__((warn_unused_result)) int cmd_training_rules(const struct model *m, const char *flag,
                                                            const char *spec,
                                                            char error[RUN_ERROR_MAX]);
 
-/* Builds the complete run description from the flags, and sets the flags that were open: the
- * rounds of `epochs` and the data kind by reading the data, the hash of an initial model by
- * reading its file. Refuses a codec that has a rule for no tensor of the model. Returns 0, or a
- * negative errno with a message in `error`. */
+/* Builds the complete run description from the flags. Sets flags that are still open. The number of
+ * rounds is computed from `epochs`. The shape of the data, and the hash of the initial model, are
+ * found by reading the files. Refuses a codec with a rule that matches no tensor of the model.
+ * Returns 0, or a negative errno with a message in `error`. */
 __attribute__((warn_unused_result)) int cmd_training_complete_run(struct cmd_training *t,
                                                                   struct run_flags *flags,
                                                                   double epochs, struct run *run,
                                                                   char error[RUN_ERROR_MAX]);
 
-/* Builds the model of the run. The data need not be open, but their kind must fix the shape. The
- * caller closes the model. Returns 0, or a negative errno with a message in `error`. */
+/* Builds the model of the run. The data need not be in memory, but the data kind must determine the
+ * shape of the samples. The caller closes the model. Returns 0, or a negative errno with a message
+ * in `error`. */
 __attribute__((warn_unused_result)) int cmd_training_model(struct model *m, const struct run *run,
                                                            char error[RUN_ERROR_MAX]);
 
-/* Returns the description of the training data, borrowed from `t`. Zeros until the data are
- * read. */
+/* Returns a description of the training data, borrowed from `t`. All fields are zero until the data
+ * are read. */
 struct run_log_source cmd_training_source(const struct cmd_training *t);
 
-/* Returns why sgd_trainer_init() failed with `err`. Its own message `why` is valid only for bad
- * input. */
+/* Returns an error message for sgd_trainer_init() that failed with `err`. `why` is the function's
+ * own message, which it writes only for bad input. */
 const char *cmd_training_error_text(int err, const char *why);
 
-/* Makes the trainer of a run, as the make_trainer callback of struct node_config. `self`: the
- * struct cmd_training. May be called again for another run. Returns 0, or a negative errno with
- * a message in `error`. */
+/* Makes the trainer of a run. This is the make_trainer callback of struct node_config. `self`: the
+ * struct cmd_training. The function may be called again for another run. Returns 0, or a negative
+ * errno with a message in `error`. */
 int cmd_training_make(void *self, const struct run *run, struct trainer *t,
                       char error[RUN_ERROR_MAX]);
 void cmd_training_close(struct cmd_training *t);

@@ -1,9 +1,9 @@
-/* peer/cmd/version.c -- `hearsay --version [--json]`: prints the build and what it uses on this
- * machine.
+/* peer/cmd/version.c -- `hearsay --version [--json]`: prints how the program was built, and which
+ * libraries and CPU instructions it uses on this machine.
  *
- * CMake passes its facts as definitions for this file only (CMakeLists.txt). The version of a
- * library is asked from the library itself, because the loaded one may differ from the one at
- * build time.
+ * CMake passes facts about the build as macro definitions to this file only (CMakeLists.txt). The
+ * version of a library comes from the library itself, because the loaded version may differ from
+ * the version at build time.
  */
 #include "peer/cmd/version.h"
 
@@ -31,18 +31,20 @@ enum { TEXT_MAX = 64 };
 
 struct fact
 {
-    const char *name; /* Name of a fact about the build. The JSON key has "_" instead of spaces. */
-    const char *text; /* Value of a fact about the build. NULL: not known. */
+    /* Name of a fact, such as "build type". The JSON key has "_" instead of blanks. */
+    const char *name;
+    const char *text; /* Value of the fact. NULL: not known. */
 };
 
-/* Returns the version in "OpenBLAS 0.3.21 NO_LAPACKE ...": the second word. NULL if it is
- * missing. */
+/* Returns the version number from a text such as "OpenBLAS 0.3.21 NO_LAPACKE ...". Returns NULL if
+ * the text has no second word. */
 static const char *openblas_version(char out[TEXT_MAX])
 {
     return sscanf(blas_library(), "%*s %63s", out) == 1 ? out : NULL;
 }
 
-/* Returns the CPU instructions that matrix products use, derived from the vector width. */
+/* Returns the name of the CPU instruction set that matrix products use. The width of the vectors
+ * tells which it is. */
 static const char *products_level(void)
 {
     size_t lanes = tile_lanes();

@@ -1,4 +1,5 @@
-/* peer/cmd/watch_view.c -- formats the head of the status page and one line for each member. */
+/* peer/cmd/watch_view.c -- formats the summary at the head of the status page, and one line for
+ * each member. */
 #include "peer/cmd/watch_view.h"
 
 #include "gossip/exchange/edge.h"
@@ -11,13 +12,13 @@
 #include <string.h>
 
 enum {
-    LINE = 512, /* Maximum number of characters in a line. */
-    NAMED = 4,  /* Maximum number of missing members that are named. */
-    OTHER = 3,  /* Number of states that the observer assigns: left, silent, unreachable. */
-    PHASES = 8  /* Number of states that peers can report. */
+    LINE = 512, /* Size of the buffer for one line, in bytes. */
+    NAMED = 4,  /* Largest number of names in a list of missing members. */
+    OTHER = 3,  /* Number of member states that this file adds: left, silent, unreachable. */
+    PHASES = 8  /* Number of member states that peers report themselves. */
 };
 
-/* Output of the lines, and the number of lines written. */
+/* Output stream, and the number of lines written to it so far. */
 struct page
 {
     FILE *out;
@@ -32,8 +33,8 @@ static void put(struct page *p, const char *line)
     p->n++;
 }
 
-/* Returns the state of a member: its phase if it answered, otherwise left, silent or
- * unreachable. */
+/* Returns the state of a member: the phase from its status if it answered, otherwise "left",
+ * "silent" (it has a session) or "unreachable". */
 static const char *state_of(const struct watch_member *m)
 {
     if (m->answered)
@@ -53,11 +54,12 @@ struct tally
         uint32_t n;
     } state[PHASES + OTHER];
     uint32_t n_states, n_answered, n_gathering;
-    /* Lowest and highest round of the members that answered, and the number of rounds of the
-     * run. */
+    /* Lowest and highest round of the members that answered, and number of rounds of the run. */
     uint64_t first, last, rounds;
     double loss[2], accuracy, rounds_s, bytes_s;
-    double drift; /* Newest drift, and its round. */
+    /* Consensus distance from the newest round for which a member has an estimate; drift_round is
+     * that round. */
+    double drift;
     uint64_t drift_round;
 };
 
@@ -81,7 +83,8 @@ static void count_figures(struct tally *t, const struct watch_member *m)
     t->rounds = s->n_rounds > t->rounds ? s->n_rounds : t->rounds;
     t->first = s->round < t->first ? s->round : t->first;
     t->last = s->round > t->last ? s->round : t->last;
-    t->loss[0] = fmin(t->loss[0], s->loss); /* fmin() and fmax() ignore NaN, which means unknown. */
+    /* fmin() and fmax() ignore NaN, which stands for an unknown loss. */
+    t->loss[0] = fmin(t->loss[0], s->loss);
     t->loss[1] = fmax(t->loss[1], s->loss);
     t->accuracy = fmin(t->accuracy, s->accuracy);
     if (s->phase == NODE_TRAINING)
@@ -89,7 +92,7 @@ static void count_figures(struct tally *t, const struct watch_member *m)
     if (isfinite(m->bytes_s))
         t->bytes_s = isfinite(t->bytes_s) ? t->bytes_s + m->bytes_s : m->bytes_s;
     if (isfinite(s->relative_drift) && (!isfinite(t->drift) || s->drift_round >= t->drift_round)) {
-        /* Each peer has its own estimate for the same round, and the largest is shown. */
+        /* Peers have different estimates for the same round. The largest is shown. */
         bool same = isfinite(t->drift) && s->drift_round == t->drift_round;
         t->drift = same ? fmax(t->drift, s->relative_drift) : s->relative_drift;
         t->drift_round = s->drift_round;
@@ -112,7 +115,7 @@ static struct tally count(const struct watch_facts *f)
     return t;
 }
 
-/* Writes a duration to the nearest s, min or h: "40 s", "3 min", "5 h". */
+/* Writes a duration rounded to seconds, minutes or hours: "40 s", "3 min", "5 h". */
 static const char *duration(char out[CMD_PROGRESS_TEXT], double s)
 {
     if (s < 100)
@@ -124,7 +127,7 @@ static const char *duration(char out[CMD_PROGRESS_TEXT], double s)
     return out;
 }
 
-/* Appends to a line, which has room for LINE characters. */
+/* Appends formatted text to a line of LINE bytes. */
 __attribute__((format(printf, 2, 3))) static void add(char *line, const char *format, ...)
 {
     size_t at = strlen(line);
@@ -134,8 +137,8 @@ __attribute__((format(printf, 2, 3))) static void add(char *line, const char *fo
     va_end(args);
 }
 
-/* Appends how many members the run still waits for. Members that are known but do not answer are
- * named. Others have never been seen. */
+/* Appends the number of members for which the run still waits. Members that are known but do not
+ * answer are listed by name. The others have never been seen. */
 static void add_missing(char *line, const struct watch_facts *f, const struct tally *t)
 {
     uint32_t missing = f->min_peers - t->n_answered, n = 0;
@@ -193,8 +196,8 @@ static const char *name_of(const struct watch_facts *f, const uint8_t id[WIRE_ID
     return "?";
 }
 
-/* Appends the neighbours of a member. Brackets around a neighbour mean that its edge is not
- * open. */
+/* Appends the names of a member's neighbours. A name in brackets means that the edge to that
+ * neighbour is not open. */
 static void add_neighbours(char *line, const struct watch_facts *f, const struct wire_status *s)
 {
     for (uint32_t i = 0; i < s->n_edges && strlen(line) + WIRE_NAME_MAX + 4 < LINE; i++) {
@@ -212,8 +215,8 @@ static void put_titles(struct page *p)
     put(p, line);
 }
 
-/* Writes the line of one member. The age is the time since the peer's last progress: its value
- * in the status plus the time since the status arrived. */
+/* Writes the line of one member. The age in this line is the time since the member last made
+ * progress. It is the age in the member's status plus the time since that status arrived. */
 static void put_member(struct page *p, const struct watch_facts *f, const struct watch_member *m)
 {
     char line[LINE], round[CMD_PROGRESS_TEXT], rate[CMD_PROGRESS_TEXT], age[CMD_PROGRESS_TEXT],

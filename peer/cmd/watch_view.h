@@ -1,5 +1,5 @@
-/* peer/cmd/watch_view.h -- formats the page of `hearsay status --watch` from the members'
- * answers. A pure function, without clock or screen.
+/* peer/cmd/watch_view.h -- formats the page of `hearsay status --watch` from the answers of the
+ * members. The functions use no clock and no screen: they only write text.
  *
  *   8 members: 7 training, 1 silent    round 412 to 415 of 1000    5.2 rounds/s, about 2 min left
  *   loss 0.2120 to 0.2533    accuracy 96.10 % at least    relative drift 8.50e-03 @400    1.20 MB/s
@@ -14,37 +14,41 @@
 
 #include <stdio.h>
 
-/* One member, as of its last answer. */
+/* Data about one member, from its membership record and its last answer. */
 struct watch_member
 {
     const char *name;  /* Name of the member. Borrowed. */
-    const uint8_t *id; /* Identity of the member, WIRE_ID_BYTES. Borrowed. */
-    bool left;         /* The member's record says that it has left. */
-    bool reached;      /* This process has a session with the member. */
-    /* The member answered the newest request. False: the figures below are old. */
+    const uint8_t *id; /* Identity of the member, WIRE_ID_BYTES bytes. Borrowed. */
+    bool left;    /* True if the member has left the cluster, according to its membership record. */
+    bool reached; /* True if this process has a session with the member. */
+    /* True if the member answered the newest request. False: the figures below are from an earlier
+     * answer. */
     bool answered;
-    bool ever;                 /* The member has answered at least once, so `status` is valid. */
+    bool ever; /* True if the member has answered at least once. Only then is `status` valid. */
     struct wire_status status; /* Status that the member last reported. */
-    double status_age_s;       /* Seconds since the status arrived. */
-    double rounds_s,
-        bytes_s; /* Rounds and bytes sent per second, since the previous answer. NaN: not known. */
+    double status_age_s;       /* Seconds since `status` arrived. */
+    /* Rounds per second and bytes sent per second, measured between the last two answers. NaN:
+     * not known. */
+    double rounds_s, bytes_s;
 };
 
 struct watch_facts
 {
-    const struct watch_member *member; /* Members in the order of the lines, n of them. Borrowed. */
+    /* Members in the order in which they are listed, n of them. Borrowed. */
+    const struct watch_member *member;
     uint32_t n;
-    uint32_t min_peers; /* Members that the run requires before it begins. 0: no run is known. */
-    const char *run;    /* Short description of the run. "": not known. */
+    /* Number of members for which the run waits before it begins. 0: no run is known. */
+    uint32_t min_peers;
+    const char *run; /* Short description of the run. "": not known. */
 };
 
-/* Writes only the head of the page. Each line is cut to `width` characters (0: not cut) and
- * followed by `end`. Returns the number of lines. */
+/* Writes only the summary lines at the head of the page. Each line is cut to `width` characters (0:
+ * not cut) and followed by `end`. Returns the number of lines. */
 uint32_t watch_head(FILE *out, const struct watch_facts *f, uint32_t width, const char *end);
 
-/* Writes the head, and one line for each member that fits into `height` lines (0: all). Each
- * line is cut to `width` characters (0: not cut) and followed by `end`. The last line counts the
- * members that do not fit. Returns the number of lines. */
+/* Writes the whole page: the head, and one line for each member as far as `height` lines allow (0:
+ * no limit). Each line is cut to `width` characters (0: not cut) and followed by `end`. If members
+ * do not fit, the last line says how many. Returns the number of lines. */
 uint32_t watch_view(FILE *out, const struct watch_facts *f, uint32_t width, uint32_t height,
                     const char *end);
 

@@ -1,4 +1,4 @@
-/* peer/run/codec_precision.c -- judges a codec by trying it on a sample tensor. */
+/* peer/run/codec_precision.c -- judges the precision of a codec by compressing a sample tensor. */
 #include "peer/run/codec_precision.h"
 
 #include "compress/compress.h"
@@ -11,19 +11,22 @@ enum {
     NOMINAL_FLOATS = NOMINAL_SIDE * NOMINAL_SIDE
 };
 
-/* Fewest bytes per parameter of a codec for the consensus phase. */
+/* Least number of bytes per parameter that makes a codec precise enough for the consensus phase. */
 static const double fine_bytes_per_float = 0.6;
 
-/* Largest share of |x - x_hat|^2 that a codec may leave out on a graph that changes by round. */
+/* Largest share of |x - x_hat|^2 (model minus replica) that a codec may leave out of a delta if the
+ * topology changes by round. */
 static const double most_left_out = 0.1;
 
-/* Returns the sample tensor, which stands for the model: the run does not know the model's
- * tensors. */
+/* Returns the shape of the sample tensor. It replaces the real model, because a run description
+ * does not describe the model's tensors. */
 static struct segment nominal_segment(void)
 {
     return (struct segment){.name = "x",
                             .n = NOMINAL_FLOATS,
-                            .rows = NOMINAL_SIDE, /* Square, for codecs of matrices. */
+                            /* The tensor is a square matrix, because some codecs compress only
+                             * matrices. */
+                            .rows = NOMINAL_SIDE,
                             .cols = NOMINAL_SIDE,
                             .n_dims = 2,
                             .dims = {NOMINAL_SIDE, NOMINAL_SIDE},

@@ -1,5 +1,5 @@
-/* peer/run/core.c -- table of the core run keys, and the combinations of values that are not
- * allowed. */
+/* peer/run/core.c -- table of the core run keys, which every run has, and checks for combinations
+ * of values that are not allowed. */
 #include "peer/run/core.h"
 
 #include "compress/compress.h"
@@ -21,27 +21,28 @@
 #include <string.h>
 
 enum {
-    /* Largest number of rounds. run.c relies on its ten digits. */
+    /* Largest number of rounds. It has ten digits, on which run.c relies. */
     ROUNDS_MAX = 1000000000,
-    /* Each peer needs 2 B + 2 neighbours to tolerate B Byzantine ones; with itself that is 2 B + 3
-     * members. */
+    /* Largest --byzantine B. A peer needs 2 B + 2 neighbours to tolerate B Byzantine ones, so that
+     * a cluster needs 2 B + 3 members. */
     TOLERATE_MAX = (WIRE_MEMBERS_MAX - 3) / 2,
-    /* Number of peers assumed for degrees if neither graph nor --min-peers gives one. */
+    /* Number of peers for which a graph is checked if topology and --min-peers give none. */
     NOMINAL_PEERS = 64
 };
 
-/* Codec of the consensus phase if the run's own codec is too coarse (peer/run/codec_precision.h). */
+/* Codec of the consensus phase if the codec of training is too coarse for that phase
+ * (peer/run/codec_precision.h). */
 static const char fine_codec[] = "qsgd:4";
 
-/* Rounding errors limit how small --final-drift can be. The consensus phase aims at 0.8 of the
- * target, and one rounding error is always part of the measured distance. `final_roundings`: least
- * target in units of that error. `final_safe`: targets from here on are possible on any graph and
- * need no check. */
+/* Limits of --final-drift. Float32 rounding adds an error to each measured consensus distance.
+ * `final_roundings` is the smallest allowed target, as a multiple of that error. It exceeds 1
+ * because the consensus phase aims at 0.8 of the target. A target of at least `final_safe` is
+ * reachable on any graph, and is not checked. */
 static const double final_roundings = 2, final_safe = 1e-5;
 
 /* ---- Text values. Each is checked by the module that defines it. ---- */
 
-/* Checks a codec. Used for --compress and --final-compress. */
+/* Checks a codec and writes its canonical text. `name`: key in error messages. */
 static int canonical_codec(const char *name, const char *value, char out[RUN_VALUE_MAX],
                            char error[RUN_ERROR_MAX])
 {
@@ -55,8 +56,8 @@ static int canonical_codec(const char *name, const char *value, char out[RUN_VAL
 
 static int canonical_compress(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
 {
-    /* The value "auto" alone is the key's word and is handled before. A value that only begins with
-     * "auto" gets its own message, which says more than "unknown codec". */
+    /* The caller has already accepted the value "auto". A value that only begins with "auto", such
+     * as "auto:4", gets a more helpful message than "unknown codec". */
     size_t n = strlen(RUN_AUTO);
     if (strncmp(value, RUN_AUTO, n) == 0 && strchr("+:;,/", value[n]) != NULL)
         return run_refuse(
@@ -66,8 +67,8 @@ static int canonical_compress(const char *value, char out[RUN_VALUE_MAX], char e
     if (err != 0 && spelling_distance(value, RUN_AUTO) <= 1)
         return run_refuse(error, "compress", value,
                           "auto or a compressor, did you mean " RUN_AUTO "?");
-    /* The codec module's message lists the codecs. This key also accepts "auto", which is added to
-     * the list. */
+    /* The message of the codec module lists all codecs. --compress also accepts "auto", so "auto"
+     * is added to that list. */
     static const char list[] = "expected one of ";
     char rest[RUN_ERROR_MAX], *at = err != 0 ? strstr(error, list) : NULL;
     if (at != NULL) {
@@ -82,7 +83,7 @@ static int canonical_final(const char *value, char out[RUN_VALUE_MAX], char erro
     return canonical_codec("final-compress", value, out, error);
 }
 
-/* Checks a graph. Used for --topology and --final-topology. */
+/* Checks a topology and writes its canonical text. `name`: key in error messages. */
 static int canonical_graph(const char *name, const char *value, char out[RUN_VALUE_MAX],
                            char error[RUN_ERROR_MAX])
 {
@@ -115,8 +116,8 @@ static const struct mixer *mixer_named(const char *name)
     return mixer_all[i];
 }
 
-/* Default topology. A collective needs all members to be connected. A mixer of pairs needs a graph
- * with one partner per round. */
+/* Returns the default topology. A mixer with a collective needs all peers to be connected. A mixer
+ * that averages in pairs needs a topology that gives each peer one partner per round. */
 static const char *fallback_of_topology(const struct run_flags *f)
 {
     const struct mixer *mixer = mixer_named(run_flags_value(f, "mixer"));
@@ -125,14 +126,13 @@ static const char *fallback_of_topology(const struct run_flags *f)
                                                   : "ring";
 }
 
-/* Default codec, by mixer and topology:
+/* Returns the default codec, which depends on mixer and topology:
  *
  *   mixer sends whole models, or is a collective   none: nothing may be left out
  *   mixer sums updates                             qsgd:4: such deltas do not reduce the
  *                                                  consensus distance, so auto cannot work
- *   graph changes by round                         qsgd:4: only precise codecs work
- *   otherwise                                      auto
- */
+ *   topology changes by round                      qsgd:4: only precise codecs work
+ *   otherwise                                      auto */
 static const char *fallback_of_compress(const struct run_flags *f)
 {
     const struct mixer *mixer = mixer_named(run_flags_value(f, "mixer"));
@@ -143,10 +143,11 @@ static const char *fallback_of_compress(const struct run_flags *f)
     return RUN_AUTO;
 }
 
-/* Resolves final-compress=auto. If the graph of the consensus phase has exact averaging passes, the
- * codec is "none", because a single pass of whole models ends the phase (peer/node/averaging_pass.h).
- * Otherwise the run's own codec is used if it is precise enough. The final number of peers is not
- * known, so `min_peers` decides whether a pass is exact. */
+/* Replaces final-compress=auto by a codec. If the topology of the consensus phase has exact
+ * averaging passes, the codec is "none", because one pass of uncompressed models ends the phase
+ * (peer/node/averaging_pass.h). Whether a pass is exact depends on the number of peers; here it is
+ * assumed to be `min_peers`. Otherwise the codec of training is used if it is precise enough, else
+ * fine_codec. */
 static int resolve_final(const struct run *r, char value[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
 {
     bool fine = false;
@@ -159,8 +160,8 @@ static int resolve_final(const struct run *r, char value[RUN_VALUE_MAX], char er
     return err != 0 ? err : canonical_final(fine ? r->compress : fine_codec, value, error);
 }
 
-/* True for choco, dpsgd and gossip, which send models or differences of models over edges. False
- * for average, allreduce, sma and ps, which have keys of their own. */
+/* Returns true for the mixers choco, dpsgd and gossip, which send models or differences of models
+ * over edges. Returns false for average, allreduce, sma and ps. */
 static bool sends_models(const struct run *r)
 {
     return !mixer_all[r->mixer]->updates;
@@ -171,7 +172,7 @@ static bool sends_updates(const struct run *r)
     return !sends_models(r);
 }
 
-/* True for mixers that send whole models instead of differences: dpsgd and gossip. */
+/* Returns true for the mixers dpsgd and gossip, which send whole models instead of differences. */
 static bool sends_whole(const struct run *r)
 {
     return mixer_all[r->mixer]->whole;
@@ -182,13 +183,14 @@ bool run_may_overshoot(const struct run *r)
     return !r->gamma_auto && r->gamma > 1;
 }
 
-/* True for mixers that use a collective or a parameter server instead of exchanges over edges. */
+/* Returns true for the mixers allreduce, sma and ps, which combine models by a collective or a
+ * parameter server instead of exchanges over edges. */
 static bool uses_round_protocol(const struct run *r)
 {
     return mixer_all[r->mixer]->round_protocol;
 }
 
-/* True for the parameter server, --mixer ps. */
+/* Returns true for --mixer ps, the parameter server. */
 static bool is_parameter_server(const struct run *r)
 {
     return mixer_all[r->mixer] == &mixer_ps;
@@ -204,13 +206,14 @@ static bool has_no_collective(const struct run *r)
     return !uses_round_protocol(r) || is_parameter_server(r);
 }
 
-/* Error feedback is a choice only for the mixers average and ps. */
+/* Returns whether the key error-feedback has no effect. Only the mixers average and ps can switch
+ * error feedback on or off. */
 static bool has_no_error_feedback(const struct run *r)
 {
     return sends_models(r) || (uses_round_protocol(r) && !is_parameter_server(r));
 }
 
-/* Momentum factor masking (DGC) is possible only for the mixer average. */
+/* Returns whether the key factor-masking has no effect. Only the mixer average can use it. */
 static bool has_no_factor_masking(const struct run *r)
 {
     return sends_models(r) || uses_round_protocol(r);
@@ -221,10 +224,10 @@ static bool tolerates_no_peer(const struct run *r)
     return r->tolerate == 0;
 }
 
-/* --post-local has no effect if every round has one local step. */
+/* Returns whether the key post-local has no effect: every round has one local step anyway. */
 static bool has_one_step(const struct run *r)
 {
-    return r->local_steps <= 1; /* 0: auto. */
+    return r->local_steps <= 1; /* The value 0 (--local-steps auto) counts as one step here. */
 }
 
 static bool has_one_codec(const struct run *r)
@@ -232,14 +235,14 @@ static bool has_one_codec(const struct run *r)
     return strcmp(r->compress, RUN_AUTO) != 0;
 }
 
-/* Smallest and largest number of neighbours of a peer, in a graph of `n` peers. */
+/* Smallest and largest number of neighbours of any peer, in a graph of `n` peers. */
 struct degrees
 {
     uint32_t n, least, most;
 };
 
-/* Finds the degrees of the run's graph. `n` is the number of peers that the graph is made for, else
- * --min-peers, else NOMINAL_PEERS. Returns 0, or a negative errno with a message. */
+/* Computes the degrees of the run's topology. The number of peers is the one for which the topology
+ * was made, else --min-peers, else NOMINAL_PEERS. Returns 0, or a negative errno with a message. */
 static int find_degrees(const struct run *r, struct degrees *d, char error[RUN_ERROR_MAX])
 {
     struct graph g;
@@ -260,8 +263,8 @@ static int find_degrees(const struct run *r, struct degrees *d, char error[RUN_E
     return 0;
 }
 
-/* Refuses a --final-drift that float32 rounding makes unreachable. The rounding error counts as
- * part of the measured distance, so no peer could ever find a smaller distance. */
+/* Refuses a --final-drift that is too small. The float32 rounding error is part of each measured
+ * distance, so no peer could ever measure a smaller distance. */
 static int check_final_drift(const struct run *r, char error[RUN_ERROR_MAX])
 {
     struct degrees d;
@@ -281,8 +284,8 @@ static int check_final_drift(const struct run *r, char error[RUN_ERROR_MAX])
     return -EINVAL;
 }
 
-/* Checks --byzantine B: each peer needs at least 2 B + 2 neighbours. B of them may lie, B honest
- * ones may be ranked behind the liars by distance, and two more must be near. */
+/* Checks --byzantine B: each peer needs at least 2 B + 2 neighbours. Of these, B may be Byzantine,
+ * B honest ones may be farther away than the Byzantine ones, and two more must be near. */
 static int check_tolerate(const struct run *r, char error[RUN_ERROR_MAX])
 {
     struct degrees d;
@@ -307,7 +310,7 @@ static int check_tolerate(const struct run *r, char error[RUN_ERROR_MAX])
     return -EINVAL;
 }
 
-/* Refuses a codec that is too coarse for a graph that changes by round (peer/run/codec_precision.h). */
+/* Refuses a codec that is too coarse for a topology that changes by round (codec_precision.h). */
 static int check_rota_codec(const char *key, const char *codec, const char *graph_key,
                             const char *graph, char error[RUN_ERROR_MAX])
 {
@@ -332,8 +335,8 @@ static int refuse_graph(const char *key, const char *graph, const char *why,
     return -EINVAL;
 }
 
-/* Checks a graph that changes by round. All peers must be in the same round, because they find the
- * graph of a round by counting rounds. */
+/* Checks the other keys of a run with a topology that changes by round. All peers must be in the
+ * same round, because each peer computes the graph of a round from its round number. */
 static int check_rota(const struct run *r, char error[RUN_ERROR_MAX])
 {
     const char *why = r->policy != RUN_SYNC ? "needs --policy sync: all have to be in one round"
@@ -353,9 +356,10 @@ static int check_rota(const struct run *r, char error[RUN_ERROR_MAX])
                                                                "topology", r->topology, error);
 }
 
-/* Checks a --final-topology that differs from the graph of training. All peers change edges at the
- * same step, so they must run in lock step. Exchanges that are unfinished on the old edges are
- * still committed, so each exchange must move its two peers by equal and opposite amounts. */
+/* Checks a --final-topology that differs from --topology. All peers must change to the new edges at
+ * the same step, so they must run in lock step. Exchanges that are unfinished on old edges are
+ * still committed afterwards, so each exchange must move its two peers by equal and opposite
+ * amounts. */
 static int check_final_graph(const struct run *r, char error[RUN_ERROR_MAX])
 {
     bool passes = round_schedule_of(r->final_topology);
@@ -384,8 +388,8 @@ static int refuse_whole(const struct run *r, const char *key, const char *value,
     return -EINVAL;
 }
 
-/* Checks a mixer that sends whole models. A lossy codec would be wrong there: what it leaves out of
- * a model is not sent later. */
+/* Checks the keys of a run with a mixer that sends whole models. A lossy codec is refused, because
+ * such a mixer never sends later what the codec has left out. */
 static int check_whole(const struct run *r, char error[RUN_ERROR_MAX])
 {
     if (strcmp(r->compress, "none") != 0 && strcmp(r->compress, "fp16") != 0)
@@ -401,8 +405,9 @@ static int check_whole(const struct run *r, char error[RUN_ERROR_MAX])
     return 0;
 }
 
-/* Checks a mixer of pairs: one partner per round, and a step of 1, which is the mean of the two
- * models. */
+/* Checks the keys of a run with --mixer gossip, which averages models in pairs. The topology must
+ * give each peer one partner per round. The consensus step size must be 1, which gives the mean of
+ * the two models. */
 static int check_pairs(const struct run *r, char error[RUN_ERROR_MAX])
 {
     char gamma[32];
@@ -419,7 +424,8 @@ static int check_pairs(const struct run *r, char error[RUN_ERROR_MAX])
                         error);
 }
 
-/* Checks a mixer that uses a collective. The collective sums whole models of all members. */
+/* Checks the keys of a run with a mixer that uses a collective or a parameter server. A collective
+ * sums the whole models of all members. */
 static int check_collective(const struct run *r, char error[RUN_ERROR_MAX])
 {
     const char *why = strcmp(r->compress, "none") != 0 && !is_parameter_server(r)
@@ -437,9 +443,10 @@ static int check_collective(const struct run *r, char error[RUN_ERROR_MAX])
     return -EINVAL;
 }
 
-/* Checks the core keys. The mixers average, allreduce, sma and ps need equal numbers of local steps
- * and a fixed codec, and all of these except ps need lock step, because the updates of a round must
- * start from the same model. The other mixers can mix models at any time. */
+/* Checks the core keys for combinations that are not allowed. The mixers average, allreduce, sma
+ * and ps need a fixed codec and the same number of local steps on all peers. Except for ps they
+ * also need lock step, because all updates of a round must start from the same model. The other
+ * mixers can mix models at any time. */
 int run_core_check(const struct run *r, char error[RUN_ERROR_MAX])
 {
     if (!sends_models(r) && !is_parameter_server(r) && r->policy != RUN_SYNC) {

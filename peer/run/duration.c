@@ -7,7 +7,8 @@
 
 static const double shortest_s = 0.001, longest_s = 1e9;
 
-/* Returns the unit at the end of the text, in seconds. 0: the text ends with no unit. */
+/* Returns the unit of time at the end of the text, in seconds. Returns 0 if the text does not end
+ * with a unit. */
 static double unit_of(const char *text, size_t n)
 {
     static const struct

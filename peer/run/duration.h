@@ -1,4 +1,4 @@
-/* peer/run/duration.h -- parses durations given as option values: 30s, 2.5, 10m, 24h, off. */
+/* peer/run/duration.h -- parses option values that are durations: 30s, 2.5, 10m, 24h, off. */
 #ifndef PEER_RUN_DURATION_H
 #define PEER_RUN_DURATION_H
 
@@ -9,8 +9,8 @@
 #define DURATION_EXPECTED                                                                          \
     "seconds from 0.001, as 30s or 2.5, minutes, as 10m, hours, as 24h, or off"
 
-/* Parses a duration from 0.001 s to 1e9 s into microseconds; "off" gives 0. Returns false and sets
- * `*us` to 0 if `text` is not a duration. */
+/* Parses a duration from 0.001 s to 1e9 s and sets `*us` to it, in microseconds. "off" gives 0.
+ * Returns false and sets `*us` to 0 if `text` is not such a duration. */
 bool duration_parse(const char *text, int64_t *us);
 
 #endif

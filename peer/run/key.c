@@ -1,7 +1,7 @@
-/* peer/run/key.c -- checks one value of a run key and converts it to canonical text.
+/* peer/run/key.c -- checks the value of one run key and converts it to canonical text.
  *
- * There is one canonical text for each meaning, so that equal runs have equal texts. Text values
- * are checked by the module that defines them, through the key's `canonical` function. */
+ * All spellings of a value have the same canonical text, so that equal runs have equal texts. A
+ * text value is checked by the module that defines it, through the function run_key.canonical. */
 #include "peer/run/key.h"
 
 #include "nn/math/number.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-    WORD_MAX = 24, /* Size of "'auto' or ", in bytes with the NUL. */
+    WORD_MAX = 24, /* Size of the buffer for the text "'auto' or ", in bytes with the NUL. */
     EXPECTED_MAX = 96 + SPELLING_QUESTION_MAX
 };
 
@@ -38,7 +38,7 @@ int run_refuse(char error[RUN_ERROR_MAX], const char *name, const char *found, c
     return -EINVAL;
 }
 
-/* The message may quote bytes from another peer: unprintable bytes become '?'. */
+/* The sentence may quote bytes from another peer, so unprintable bytes are replaced by '?'. */
 int run_refuse_as(char error[RUN_ERROR_MAX], const char *name, const char *sentence)
 {
     int at = snprintf(error, RUN_ERROR_MAX, "--%s: ", name);
@@ -53,7 +53,8 @@ int run_refuse_as(char error[RUN_ERROR_MAX], const char *name, const char *sente
 
 /* ---- Text -> canonical text. ---- */
 
-/* Writes "'auto' or " if the key has that word, else "". */
+/* Writes "'auto' or ", for an error message, if the key also accepts a word such as "auto".
+ * Otherwise writes "". */
 static const char *or_word(const struct run_key *key, char out[WORD_MAX])
 {
     out[0] = '\0';
@@ -62,7 +63,8 @@ static const char *or_word(const struct run_key *key, char out[WORD_MAX])
     return out;
 }
 
-/* Writes ", did you mean auto?" if the value may be the key's word mistyped, else "". */
+/* Writes ", did you mean auto?", for an error message, if the value is similar to a word that the
+ * key accepts. Otherwise writes "". */
 static const char *no_word(const struct run_key *key, const char *value,
                            char out[SPELLING_QUESTION_MAX])
 {
@@ -83,7 +85,7 @@ static int refuse_choice(const struct run_key *key, const char *value, char erro
     return run_refuse(error, key->name, value, expected);
 }
 
-/* Canonical whole numbers have no leading zeros. */
+/* Checks a whole number. Its canonical text has no leading zeros. */
 static int canonical_uint(const struct run_key *key, const char *value, char out[RUN_VALUE_MAX],
                           char error[RUN_ERROR_MAX])
 {
@@ -99,8 +101,8 @@ static int canonical_uint(const struct run_key *key, const char *value, char out
     return 0;
 }
 
-/* The canonical text of a number is the shortest one that reads back as the same double, so that
- * 5e-2 and 0.0500 give the same run. */
+/* Checks a real number. Its canonical text is the shortest one that reads back as the same double,
+ * so that 5e-2 and 0.0500 give the same run. */
 static int canonical_real(const struct run_key *key, const char *value, char out[RUN_VALUE_MAX],
                           char error[RUN_ERROR_MAX])
 {
@@ -139,7 +141,7 @@ int run_canonical_value(const struct run_key *key, const char *value, char out[R
     return -EINVAL;
 }
 
-/* Only a whole number can lack a default: its `fallback` is then below `min`. */
+/* Only a whole number can be without a default. Its `fallback` is then below `min`. */
 bool run_key_has_default(const struct run_key *key)
 {
     uint64_t v;

@@ -1,4 +1,5 @@
-/* peer/run/layout_keys.c -- table of the run keys that describe a program's own tensors. */
+/* peer/run/layout_keys.c -- table of the run keys that describe the tensors of a model that a
+ * program provides. */
 #include "peer/run/layout_keys.h"
 
 #include "peer/run/key.h"
@@ -21,8 +22,8 @@ void layout_copy_initial(struct run *to, const struct run *from)
     memcpy(v->begin, layout_values(from)->begin, sizeof v->begin);
 }
 
-/* The two runs are compared with equal `begin` values: if any other key differs, the runs have no
- * order. */
+/* The copy `alike` gets the `begin` value of `a`. If the two texts still differ, the runs differ in
+ * another key and have no order. */
 int layout_compare_initial(const struct run *a, const struct run *b)
 {
     char text_a[WIRE_RUN_MAX + 1], text_b[WIRE_RUN_MAX + 1];

@@ -1,9 +1,9 @@
-/* peer/run/options.c -- parses command line, environment and --config file by a command's option
- * rows.
+/* peer/run/options.c -- parses the command line, the environment and the --config file, using a
+ * command's option rows.
  *
- * getopt_long splits argv into options. Its own error messages (unknown, ambiguous, no value) are
- * replaced by messages that name the flag, and abbreviated names are refused. Names are compared in
- * options_text.c. options_help.c writes --help. */
+ * getopt_long splits argv into options. Its own error messages are replaced by messages that name
+ * the flag, and abbreviated names are refused. Other files compare names (options_text.c) and write
+ * --help (options_help.c). */
 #include "peer/run/options.h"
 
 #include "nn/math/number.h"
@@ -18,12 +18,12 @@
 
 enum {
     FORMER_MAX = 16, /* Largest number of options of one command that have a former name. */
-    /* Value that getopt_long returns for row 0; row i has LONG_BASE + i. Larger than any one-letter
-     * name. */
+    /* Value that getopt_long returns for the option in row 0. For row i it returns LONG_BASE + i.
+     * These values are larger than any one-letter name. */
     LONG_BASE = 256,
     /* Value that getopt_long returns for --help. */
     LONG_HELP = 255,
-    ENV_NAME_MAX = 64 /* Size of "HEARSAY_..." or "--...", in bytes with the NUL. */
+    ENV_NAME_MAX = 64 /* Size of the buffer for "HEARSAY_..." or "--...", in bytes with the NUL. */
 };
 
 /* ---- Rows. ---- */
@@ -58,7 +58,8 @@ bool options_takes_key(const struct command *command, const char *name)
     const char *const *key = command->keys;
     while (key != NULL && *key != NULL && strcmp(*key, name) != 0)
         key++;
-    return key == NULL || *key != NULL; /* NULL: the command takes all keys. */
+    /* A NULL pointer means that the command takes all run keys. */
+    return key == NULL || *key != NULL;
 }
 
 static void add_rows(struct options *o, const struct option_row *rows)
@@ -69,8 +70,8 @@ static void add_rows(struct options *o, const struct option_row *rows)
     }
 }
 
-/* Fills `o->values` with one entry per row: first the command's own rows, then the shared rows,
- * then the run keys. */
+/* Fills `o->values` with one entry per option row: first the command's own rows, then the shared
+ * rows, then the rows of the run keys. */
 static void collect_rows(struct options *o, const struct command *command)
 {
     *o = (struct options){.command = command, .run.trainer = command->trainer};
@@ -82,7 +83,7 @@ static void collect_rows(struct options *o, const struct command *command)
         if (!options_takes_key(command, key->name))
             continue;
         assert(o->n < OPTIONS_MAX);
-        /* At this point any text is accepted. run_flags_set() checks it by its key later. */
+        /* The row accepts any text. run_flags_set() checks the value later, by the run key. */
         struct option_row *row = &o->run_rows[o->n_run_rows++];
         *row = (struct option_row){.name = key->name,
                                    .kind = OPTION_TEXT,
@@ -116,8 +117,8 @@ static bool is_rival(const struct option_row *row, const struct option_row *of)
     return row->rival != NULL && strcmp(row->rival, of->name) == 0;
 }
 
-/* Returns whether an option that excludes this one was given in a source of higher precedence.
- * Either of the two rows may name the other as its rival. */
+/* Returns whether a rival of option `v` was given in a source of higher precedence than `source`.
+ * Of two options that exclude each other, either row may name the other as its rival. */
 static bool excluding_option_wins(const struct options *o, const struct option_value *v,
                                   enum option_source source)
 {
@@ -131,7 +132,7 @@ static bool excluding_option_wins(const struct options *o, const struct option_v
 
 /* ---- Checking one value. ---- */
 
-/* Returns whether a number is in the row's range. A row with max <= min has no upper limit. */
+/* Returns whether a number is in the row's range. If max <= min there is no upper limit. */
 static bool in_range(const struct option_row *row, double v)
 {
     return v >= row->min && (row->max <= row->min || v <= row->max);
@@ -150,8 +151,8 @@ static void expected_number(const struct option_row *row, char *out, size_t cap)
         snprintf(out, cap, "%s", kind);
 }
 
-/* Returns whether the text is valid for the row. `expected` describes a valid value and is the end
- * of the error message. */
+/* Returns whether `text` is a valid value for the row. `expected` receives a description of valid
+ * values, for the end of the error message. */
 static bool value_is_valid(const struct option_row *row, const char *text, char *expected,
                            size_t cap)
 {
@@ -184,7 +185,8 @@ static bool value_is_valid(const struct option_row *row, const char *text, char 
     return false;
 }
 
-/* Names the place of a value for a message: "--peers", "HEARSAY_PEERS", "FILE". */
+/* Writes the name under which a user has given a value, for an error message: the flag "--peers",
+ * the variable "HEARSAY_PEERS", or the operand "FILE". */
 static const char *place(const struct option_row *row, enum option_source source,
                          char out[ENV_NAME_MAX])
 {
@@ -197,8 +199,8 @@ static const char *place(const struct option_row *row, enum option_source source
     return out;
 }
 
-/* Returns the buffer for this key's expanded value. An option that is given twice reuses its
- * buffer. */
+/* Returns the buffer for the run key's replaced value (options_io.expand). If an option is given
+ * twice, both values use the same buffer. */
 static struct options_expanded *expanded(struct options *o, const char *name)
 {
     struct options_expanded *e = o->expanded;
@@ -209,8 +211,8 @@ static struct options_expanded *expanded(struct options *o, const char *name)
     return e;
 }
 
-/* Checks a run flag's value and stores it in `o->run`. `*text` becomes the value after expansion:
- * for a file of edges, the edges themselves. */
+/* Checks a run flag's value and stores it in `o->run`. If options_io.expand replaces the value,
+ * `*text` points to the new value: for a file of edges, to the edges themselves. */
 static int take_run_flag(struct options *o, const char *name, const char **text,
                          char error[OPTIONS_ERROR_MAX])
 {
@@ -232,8 +234,8 @@ static int take_run_flag(struct options *o, const char *name, const char **text,
     return -EINVAL;
 }
 
-/* Adds one value of an operand that takes many. The first one is also the value of the row
- * itself. */
+/* Adds one value of an operand that takes many values. The row itself always has the first of these
+ * values. */
 static int add_operand(struct options *o, struct option_value *v, char error[OPTIONS_ERROR_MAX])
 {
     if (o->n_operands == OPTIONS_OPERANDS_MAX) {
@@ -246,7 +248,7 @@ static int add_operand(struct options *o, struct option_value *v, char error[OPT
     return 0;
 }
 
-/* Checks a given value and stores it with its source. */
+/* Checks the value `text` and stores it with its source. Returns 0, or -EINVAL with a message. */
 static int take_value(struct options *o, struct option_value *v, const char *text,
                       enum option_source source, char error[OPTIONS_ERROR_MAX])
 {
@@ -258,7 +260,8 @@ static int take_value(struct options *o, struct option_value *v, const char *tex
     }
     if (is_run_row(o, v->row) && take_run_flag(o, v->row->name, &text, error) != 0) {
         if (source == OPTION_ENVIRONMENT) {
-            /* The message names the flag. Its source, the environment variable, is added. */
+            /* The message names the flag, but the user has set an environment variable. Put the
+             * variable's name in front. */
             char why[OPTIONS_ERROR_MAX];
             memcpy(why, error, sizeof why);
             snprintf(error, OPTIONS_ERROR_MAX, "%s: %.*s", place(v->row, source, where),
@@ -282,7 +285,8 @@ static bool is_run_key(const struct command *command, const char *name)
     return false;
 }
 
-/* Returns the flag whose name is most similar to a mistyped one. NULL: no flag is similar. */
+/* Returns the flag with the name most similar to the mistyped `name`, or NULL if no flag is
+ * similar. */
 static const char *nearest_flag(const struct options *o, const char *name)
 {
     struct spelling near = {.found = name};
@@ -293,8 +297,8 @@ static const char *nearest_flag(const struct options *o, const char *name)
 }
 
 /* Writes the error message for an unknown flag. A run key that this command does not take, and a
- * flag of other commands, get messages of their own. Otherwise the most similar name is
- * suggested. */
+ * flag that only other commands have, get special messages. For any other flag the message suggests
+ * the most similar name. */
 static void unknown_flag(const struct options *o, const char *element,
                          char error[OPTIONS_ERROR_MAX])
 {
@@ -317,7 +321,7 @@ static void unknown_flag(const struct options *o, const char *element,
              best != NULL ? "?" : "");
 }
 
-/* Writes the error message for an argument `element` that getopt_long refused. */
+/* Writes the error message for the argument `element`, which getopt_long has refused. */
 static void refused(const struct options *o, int answer, int which, const char *element,
                     char error[OPTIONS_ERROR_MAX])
 {
@@ -335,8 +339,8 @@ static void refused(const struct options *o, int answer, int which, const char *
         unknown_flag(o, element, error);
 }
 
-/* Stores a positional argument in the first operand row that is still free. The remaining arguments
- * go to the row that takes many. */
+/* Stores a positional argument in the first operand row that has no value yet. If all have one, the
+ * row that takes many values gets the argument. */
 static int take_operand(struct options *o, const char *text, char error[OPTIONS_ERROR_MAX])
 {
     for (uint32_t i = 0; i < o->n; i++) {
@@ -354,7 +358,8 @@ static int take_operand(struct options *o, const char *text, char error[OPTIONS_
     return -EINVAL;
 }
 
-/* Stores an option that getopt_long found in the argument `element`. `i`: index of its row. */
+/* Stores an option that getopt_long has found in the argument `element`. `i`: index of the option's
+ * row. Returns 0, or -EINVAL with a message. */
 static int take_option(struct options *o, uint32_t i, const char *element, const char *text,
                        char error[OPTIONS_ERROR_MAX])
 {
@@ -363,13 +368,15 @@ static int take_option(struct options *o, uint32_t i, const char *element, const
     bool is_long = element[0] == '-' && element[1] == '-';
     if (is_long && strncmp(element + 2, name, strlen(name)) != 0
         && (former == NULL || strncmp(element + 2, former, strlen(former)) != 0)) {
-        unknown_flag(o, element, error); /* getopt_long accepts abbreviations, hearsay does not. */
+        /* getopt_long accepts an abbreviated name, but hearsay does not. */
+        unknown_flag(o, element, error);
         return -EINVAL;
     }
     if (v->row->kind == OPTION_FLAG)
         text = "1";
     else if (text[0] == '-' && text[1] == '-' && strchr(element, '=') == NULL) {
-        /* "--out --json" means that the value was forgotten; "--out=--json" does not. */
+        /* In "--out --json" the value of --out is missing. In "--out=--json" the value is
+         * "--json". */
         snprintf(error, OPTIONS_ERROR_MAX, "--%s needs a value (%s), found the flag %.120s", name,
                  v->row->arg != NULL ? v->row->arg : "VALUE", text);
         return -EINVAL;
@@ -377,14 +384,14 @@ static int take_option(struct options *o, uint32_t i, const char *element, const
     return take_value(o, v, text, OPTION_COMMAND_LINE, error);
 }
 
-/* Converts the rows to the tables of getopt_long. */
+/* Converts the option rows to the tables `longs` and `shorts` that getopt_long needs. */
 static void getopt_tables(const struct options *o,
                           struct option longs[OPTIONS_MAX + FORMER_MAX + 2],
                           char shorts[2 * OPTIONS_MAX + 8])
 {
     size_t n = 0, s = 0;
-    /* '-' makes getopt_long return positional arguments in order, as option 1. ':' makes it
-     * distinguish a missing value (':') from an unknown flag ('?'). */
+    /* The leading '-' makes getopt_long return positional arguments in order, with result 1. The
+     * ':' makes its result ':' for a missing value, and '?' only for an unknown flag. */
     shorts[s++] = '-';
     shorts[s++] = ':';
     shorts[s++] = 'h';
@@ -410,7 +417,7 @@ static void getopt_tables(const struct options *o,
     shorts[s] = '\0';
 }
 
-/* Returns the index of the row for a return value of getopt_long. */
+/* Returns the index of the option row to which a result of getopt_long belongs. */
 static uint32_t row_of(const struct options *o, int answer)
 {
     if (answer >= LONG_BASE)
@@ -429,7 +436,7 @@ static int read_command_line(struct options *o, int argc, char **argv,
     char shorts[2 * OPTIONS_MAX + 8];
     getopt_tables(o, longs, shorts);
     opterr = 0;
-    optind = 0; /* Makes glibc's getopt start from the beginning. */
+    optind = 0; /* The value 0 makes glibc's getopt start again from the first argument. */
     for (;;) {
         const char *element = optind == 0 ? argv[1] : argv[optind];
         int answer = getopt_long(argc, argv, shorts, longs, NULL);
@@ -454,7 +461,7 @@ static int read_command_line(struct options *o, int argc, char **argv,
         if (err != 0)
             return err;
     }
-    for (int i = optind; i < argc; i++) /* Arguments after "--" are operands. */
+    for (int i = optind; i < argc; i++) /* All arguments after "--" are operands. */
         if (take_operand(o, argv[i], error) != 0)
             return -EINVAL;
     return OPTIONS_OK;
@@ -462,7 +469,8 @@ static int read_command_line(struct options *o, int argc, char **argv,
 
 /* ---- The environment. ---- */
 
-/* Reads options that the command line did not set from the environment. */
+/* Reads from the environment those options that the command line has not set. Returns 0, or -EINVAL
+ * with a message. */
 static int read_environment(struct options *o, char error[OPTIONS_ERROR_MAX])
 {
     for (uint32_t i = 0; i < o->n; i++) {
@@ -486,8 +494,8 @@ static int read_environment(struct options *o, char error[OPTIONS_ERROR_MAX])
 
 /* ---- The --config file. ---- */
 
-/* Stores one setting of the file, unless command line or environment set that option. `seen`: line
- * on which each row was set in the file, 0 if not. */
+/* Stores one setting of the --config file, unless the command line or the environment has set that
+ * option or a rival. `seen`: for each row, the line of the file that sets it; 0: none so far. */
 static int take_setting(struct options *o, const struct options_setting *s, unsigned *seen,
                         char error[OPTIONS_ERROR_MAX])
 {
@@ -513,7 +521,8 @@ static int take_setting(struct options *o, const struct options_setting *s, unsi
     return take_value(o, v, s->value, OPTION_FILE, error);
 }
 
-/* Reads options that are still not set from the --config file. */
+/* Reads from the --config file those options that neither the command line nor the environment has
+ * set. */
 static int read_file(struct options *o, char error[OPTIONS_ERROR_MAX])
 {
     char why[OPTIONS_ERROR_MAX], *at = o->file;
@@ -538,7 +547,7 @@ static int read_file(struct options *o, char error[OPTIONS_ERROR_MAX])
 }
 
 /* Checks that every required option was given on the command line, in the environment or in the
- * file. */
+ * --config file. */
 static int check_required(const struct options *o, char error[OPTIONS_ERROR_MAX])
 {
     for (uint32_t i = 0; i < o->n; i++) {
@@ -554,8 +563,8 @@ static int check_required(const struct options *o, char error[OPTIONS_ERROR_MAX]
     return 0;
 }
 
-/* Refuses two options that exclude each other. Both have the same source, because a source of
- * higher precedence replaces the other. */
+/* Refuses two options that exclude each other. Rivals from different sources do not get here,
+ * because the source of higher precedence wins. */
 static int check_rivals(struct options *o, char error[OPTIONS_ERROR_MAX])
 {
     for (uint32_t i = 0; i < o->n; i++) {
@@ -572,8 +581,8 @@ static int check_rivals(struct options *o, char error[OPTIONS_ERROR_MAX])
     return 0;
 }
 
-/* The sources are read in order of falling precedence. Each source sets only what no earlier source
- * has set. */
+/* The sources are read in order of falling precedence. Each source sets only options that no
+ * earlier source has set. */
 int options_parse(struct options *o, const struct command *command, int argc, char **argv,
                   const struct options_io *world, char error[OPTIONS_ERROR_MAX])
 {

@@ -1,4 +1,5 @@
-/* peer/run/options.h -- command-line parser driven by tables: option rows in, checked values out.
+/* peer/run/options.h -- command-line parser that is driven by tables. The input is a table of
+ * option rows, and the output is a list of checked values.
  *
  * A command lists its options once, in rows. Parsing, range checks, environment variables and
  * --help all use the same rows. A command that takes run flags also has a row for each run key of
@@ -7,15 +8,15 @@
  *
  *   command line  >  environment (HEARSAY_MIN_PEERS=4)  >  --config FILE  >  default of the row
  *
- * Two options that exclude each other (--rounds and --epochs) are rivals: one of them may be given.
- * A rival from a source of higher precedence replaces the other.
+ * Two options that exclude each other, such as --rounds and --epochs, are called rivals. Only one
+ * of them may be given. If both are given in different sources, the source of higher precedence
+ * wins.
  *
- * The syntax is that of getopt_long: `--name value`, `--name=value`, `-n value`, `--`. Names cannot
- * be abbreviated, so that a new option breaks no script. If an option is given twice, the last
- * value counts, except for an operand that takes many values. An empty environment variable counts
- * as not set. The functions have no side effects except on getopt's globals: environment and files
- * are read through callbacks, and texts go to the caller's buffers.
- */
+ * The syntax is the one of getopt_long: `--name value`, `--name=value`, `-n value`, `--`. Names
+ * cannot be abbreviated, so that a new option breaks no script. If an option is given twice, the
+ * last value counts, except for an operand that takes many values. An empty environment variable
+ * counts as not set. The functions have no side effects except on getopt's globals: the environment
+ * and files are read through callbacks, and texts go to the caller's buffers. */
 #ifndef PEER_RUN_OPTIONS_H
 #define PEER_RUN_OPTIONS_H
 
@@ -26,22 +27,26 @@
 #include <stdint.h>
 
 enum {
-    OPTIONS_MAX = 80,           /* Largest number of rows of a command, run keys included. */
-    OPTIONS_EXPANDED_MAX = 2,   /* Largest number of values that `expand` may replace. */
-    OPTIONS_OPERANDS_MAX = 256, /* Largest number of values of an operand that takes many. */
-    OPTIONS_ERROR_MAX = 512,    /* Size of an error message, in bytes. */
-    OPTIONS_HELP_MAX = 32768,   /* Size of a help text, in bytes. */
-    OPTIONS_FILE_MAX = 32768    /* Size of a --config file, in bytes with the NUL. */
+    OPTIONS_MAX = 80, /* Largest number of option rows of one command, including run keys. */
+    /* Largest number of values of one command line that options_io.expand replaces. */
+    OPTIONS_EXPANDED_MAX = 2,
+    OPTIONS_OPERANDS_MAX = 256, /* Largest number of values of an operand that takes many values. */
+    OPTIONS_ERROR_MAX = 512,    /* Size of the buffer for an error message, in bytes. */
+    OPTIONS_HELP_MAX = 32768,   /* Size of the buffer for a help text, in bytes. */
+    /* Size of the buffer for the text of a --config file, in bytes with the NUL. */
+    OPTIONS_FILE_MAX = 32768
 };
 
 enum option_kind {
-    /* Option without a value. In environment and file: 1/0, yes/no, true/false, on/off. */
+    /* An option without a value. In the environment and in a --config file the value is 1/0,
+     * yes/no, true/false or on/off. */
     OPTION_FLAG,
-    OPTION_TEXT,   /* Any text except the empty one. */
-    OPTION_UINT,   /* Whole number in [min, max]. */
-    OPTION_REAL,   /* Finite number in [min, max]. */
+    OPTION_TEXT,   /* Any text that is not empty. */
+    OPTION_UINT,   /* A whole number in [min, max]. */
+    OPTION_REAL,   /* A finite real number in [min, max]. */
     OPTION_CHOICE, /* One of the words in `arg`, such as "sync|async". */
-    /* Positional argument, in the order of the rows. Not read from the environment. */
+    /* A positional argument. Operands are filled in the order of the rows, and never from the
+     * environment. */
     OPTION_OPERAND
 };
 
@@ -50,59 +55,65 @@ struct option_row
 {
     /* Name of the option without dashes, such as "min-peers". NULL ends a table. */
     const char *name;
-    char short_name; /* One-letter name such as 'j'. 0: none. */
+    char short_name; /* One-letter name of the option, such as 'j'. 0: none. */
     enum option_kind kind;
-    /* Placeholder of the value in help texts, such as "N" or "FILE". For OPTION_CHOICE: the
-     * choices. */
+    /* Placeholder of the value in help texts, such as "N" or "FILE". For OPTION_CHOICE: the allowed
+     * words. */
     const char *arg;
-    /* Default value. NULL: none, so that a text is NULL and a number 0. */
+    /* Default value. NULL: no default; then options_text() returns NULL, and options_uint() returns
+     * 0. */
     const char *fallback;
-    const char *help; /* Help text: a phrase without full stop. */
-    /* Range of OPTION_UINT and OPTION_REAL. max <= min: no upper limit. */
+    const char *help; /* Help text of the option, as a phrase without a full stop. */
+    /* Smallest and largest value of an OPTION_UINT or OPTION_REAL. If max <= min there is no upper
+     * limit. */
     double min, max;
-    /* The option must be given, on the command line, in the environment or in the file. */
+    /* True: parsing fails unless the option is given on the command line, in the environment or in
+     * the --config file. */
     bool required;
-    /* Name of the option that excludes this one. NULL: none. */
+    /* Name of another option that must not be given together with this one. NULL: none. */
     const char *rival;
-    /* An operand that takes all remaining arguments (options_operands()). At most one row of a
-     * command. */
+    /* True for an operand that takes all remaining arguments (options_operands()). At most one row
+     * of a command may have this set. */
     bool many;
-    /* Former name of the option. Flags, environment and settings files may use it; help shows only `name`.
-     * NULL: none. */
+    /* Former name of the option, still accepted on the command line, in the environment and in
+     * --config files. Help texts show only `name`. NULL: none. */
     const char *former;
 };
 
 struct options;
 
-/* One subcommand, such as `hearsay peer`. An entry of the table in peer/cmd/main.c. */
+/* One subcommand, such as `hearsay peer`: an entry of the command table in peer/cmd/main.c. */
 struct command
 {
-    /* Name of the command, one word or two: "local", "key new". */
+    /* Name of the command as one or two words: "local", "key new". */
     const char *name;
-    /* Heading in `hearsay --help`. NULL: the heading of the command before. */
+    /* Heading above the command in `hearsay --help`. NULL: the same heading as the previous
+     * command. */
     const char *group;
-    const char *summary; /* One line for `hearsay --help`. */
-    /* Usage text after "hearsay local", such as "[options]". */
+    const char *summary; /* One-line summary in `hearsay --help`. */
+    /* Usage text that follows the command's name, such as "[options]". */
     const char *usage;
-    const char *notes; /* End of the command's --help, such as examples. NULL: none. */
-    /* Option rows of the command itself. A row with the name of a run key replaces the key, and its
-     * value is not handed to run_flags_set(). */
+    const char *notes; /* Text at the end of the command's --help, such as examples. NULL: none. */
+    /* Option rows of the command itself. If a row has the name of a run key, the row replaces the
+     * key, and its value is not passed to run_flags_set(). */
     const struct option_row *rows;
-    /* True if the command also takes run keys as options. */
+    /* True if the run keys are also options of this command. */
     bool takes_run_flags;
-    /* Trainer of the command, which adds its run keys to those of the core. NULL: none. */
+    /* Trainer of the command, which adds its run keys to the core keys. NULL: none. */
     const struct run_trainer *trainer;
-    /* Names of the run keys that the command takes, ended by NULL. NULL: all. */
+    /* Names of the run keys that the command takes, terminated by NULL. A NULL pointer: all run
+     * keys. */
     const char *const *keys;
-    /* Option that an unexpected argument probably belongs to, for the error message: "peers" for
-     * `hearsay local 8`. NULL: none. */
+    /* Option to suggest in the error message for an unexpected argument. Example: "peers", so that
+     * `hearsay local 8` suggests --peers 8. NULL: none. */
     const char *stray;
-    /* Error message for a run key that the command does not take: "--policy: ...". */
+    /* Explanation for the error message when a user gives a run key that the command does not take.
+     * The message reads "--policy: " and this text. */
     const char *no_key;
     int (*run)(const struct options *o); /* Runs the command and returns the exit code. */
 };
 
-/* Source of a value, in order of rising precedence. */
+/* Source of an option's value, in order of rising precedence. */
 enum option_source {
     OPTION_UNSET,
     OPTION_DEFAULT,
@@ -111,102 +122,111 @@ enum option_source {
     OPTION_COMMAND_LINE
 };
 
-/* Value of one row after parsing. */
+/* Value of one option row after parsing. */
 struct option_value
 {
-    /* Row of the option: one of the command, a shared row, or one in `run_rows`. */
+    /* Row of the option. It is in the command's table, in options_shared_rows, or in
+     * options.run_rows. */
     const struct option_row *row;
-    /* Value, borrowed from the row, the file, the environment or argv. */
+    /* Text of the value. Borrowed from the row, the --config file, the environment or argv. */
     const char *text;
     enum option_source source;
 };
 
-/* Result of options_parse(). Must not be moved or copied, because it points into itself. */
+/* Result of options_parse(). The struct must not be moved or copied, because it contains pointers
+ * to itself. */
 struct options
 {
-    /* Command and outside access given to options_parse(), borrowed. */
+    /* The command and the callbacks that were passed to options_parse(). Borrowed. */
     const struct command *command;
     const struct options_io *world;
-    /* One value per row, `n` in total. */
+    /* Values of all option rows, `n` in total. */
     uint32_t n;
     struct option_value values[OPTIONS_MAX];
-    /* Values of the operand that takes many. */
+    /* Values of the operand that takes many values, `n_operands` in total. */
     const char *operand[OPTIONS_OPERANDS_MAX];
     uint32_t n_operands;
-    /* Rows made from the run keys. */
+    /* Option rows that options_parse() made from the run keys, `n_run_rows` in total. */
     struct option_row run_rows[OPTIONS_MAX];
     uint32_t n_run_rows;
-    struct run_flags run; /* Run flags that were given. */
+    struct run_flags run; /* Values of the run flags that were given. */
     struct options_expanded
     {
-        const char *name; /* Name of the run key. NULL: unused entry. */
+        /* Name of the run key that got a new value. NULL: this entry is unused. */
+        const char *name;
         char text[RUN_VALUE_MAX];
-        /* Values that `expand` has replaced. */
+        /* Values with which options_io.expand replaced the given values, one entry per run key. */
     } expanded[OPTIONS_EXPANDED_MAX];
-    /* Text of the --config file, split in place. */
+    /* Text of the --config file. Parsing cuts it into names and values in place. */
     char file[OPTIONS_FILE_MAX];
 };
 
-/* Access to the outside that parsing needs. Each pointer may be NULL: not available. */
+/* Callbacks through which the parser reads the environment and files. Each pointer may be NULL:
+ * then that source is not used. */
 struct options_io
 {
-    char *(*env)(const char *name); /* Like getenv(). */
-    /* Replaces the value of a run flag before it is checked; for example "edges:FILE" becomes the
-     * edges in the file. Returns 1 if the value was replaced, 0 if it stays, or -EINVAL with a
-     * message. At most OPTIONS_EXPANDED_MAX keys of a command line may be replaced. */
+    /* Returns the value of an environment variable or NULL, like getenv(). */
+    char *(*env)(const char *name);
+    /* Replaces the value of a run flag before the value is checked. For example, "edges:FILE"
+     * becomes the list of edges in that file. Returns 1 if the value was replaced, 0 if it stays,
+     * or -EINVAL with a message. At most OPTIONS_EXPANDED_MAX keys of a command line may be
+     * replaced. */
     int (*expand)(const char *key, const char *value, char out[RUN_VALUE_MAX],
                   char error[OPTIONS_ERROR_MAX]);
-    /* Reads a whole file as a NUL-terminated text. Returns 0, or a negative errno with a
+    /* Reads a whole file into `out` as a NUL-terminated text. Returns 0, or a negative errno with a
      * message. */
     int (*read)(const char *path, char out[OPTIONS_FILE_MAX], char error[OPTIONS_ERROR_MAX]);
-    /* All commands, ended by one without a name. Used to tell the user which command has a flag
-     * that this one lacks. */
+    /* Table of all commands, terminated by an entry without a name. If a flag is unknown, the error
+     * message names the other commands that have it. */
     const struct command *commands;
 };
 
-/* OPTIONS_WANT_HELP: --help or -h was given. OPTIONS_WANT_ALL_HELP: --help all was given. */
+/* Result of options_parse() if no error occurred. OPTIONS_WANT_HELP: --help or -h was given.
+ * OPTIONS_WANT_ALL_HELP: --help all was given. */
 enum options_result { OPTIONS_OK = 0, OPTIONS_WANT_HELP = 1, OPTIONS_WANT_ALL_HELP = 2 };
 
-/* Parses argv[1..argc), the environment and the --config file. Returns OPTIONS_OK with every value
- * checked; OPTIONS_WANT_HELP or OPTIONS_WANT_ALL_HELP if --help or -h comes before any error; or
- * -EINVAL with a message that names the option, what was found and what was expected. `*o` borrows `argv`, `command` and
- * `world`, and must not be moved. */
+/* Parses argv[1..argc), the environment and the --config file. Returns OPTIONS_OK if every value is
+ * valid. Returns OPTIONS_WANT_HELP or OPTIONS_WANT_ALL_HELP if --help or -h comes before any error.
+ * Otherwise returns -EINVAL with a message that names the option, what was found and what was
+ * expected. `*o` borrows `argv`, `command` and `world`, and must not be moved. */
 int options_parse(struct options *o, const struct command *command, int argc, char **argv,
                   const struct options_io *world, char error[OPTIONS_ERROR_MAX]);
 
-/* Writes the help text of a command: usage, and options with default and environment variable. A command
- * with more than 25 options shows only the most used ones, or with `all` every option by topic. Returns
- * the length. Asserts that the text fits. */
+/* Writes the help text of a command: its usage, and each option with its default and environment
+ * variable. For a command with more than 25 options the text has only the most used options, or
+ * with `all` every option, grouped by topic. Returns the length of the text. Asserts that the text
+ * fits into `out`. */
 size_t options_help(const struct command *command, bool all, char out[OPTIONS_HELP_MAX]);
 
-/* Receives a command's flags and the possible values of each, for shell completion. */
+/* Callback that receives the flags of a command and the possible values of each flag, for shell
+ * completion. */
 struct options_completion_sink
 {
     /* Called once per flag or operand. `name` is NULL for an operand. `words` is NULL for a flag
-     * without a value. Otherwise `words` lists possible values, separated by blanks: whole values,
-     * prefixes that end in a colon, FILE or DIR for paths, or "" if any value is possible. `words`
-     * is valid during the call. */
+     * without a value. Otherwise `words` is a list of possible values, separated by blanks. An
+     * entry is a whole value, a prefix that ends in a colon, or FILE or DIR for a path. An empty
+     * list means that no values can be suggested. `words` is valid only during the call. */
     void (*row)(void *self, const char *name, const char *words);
     void *self;
 };
-/* Size of the list of words, in bytes. */
+/* Size of the list `words` in options_completion_sink, in bytes. */
 enum { OPTIONS_COMPLETION_MAX = 256 };
-/* Calls `sink->row` for each flag and operand of a command. */
+/* Calls `sink->row` once for each flag and operand of a command. */
 void options_completions(const struct command *command, const struct options_completion_sink *sink);
-/* Rows of --config and --print-config, which every command with run flags has. */
+/* Option rows of --config and --print-config. Every command that takes run flags has them. */
 extern const struct option_row options_shared_rows[];
 
-/* Writes the given settings as a --config file, with the defaults as comments. The same command
- * reads the same settings from that file. Returns the length of the text; if it is `cap` or more,
- * the text is truncated. */
+/* Writes the options of `o` as a --config file. Options that were not given appear as comments with
+ * their defaults. The same command with this file has the same settings. Returns the length of the
+ * text. If the length is `cap` or more, the text is truncated. */
 size_t options_config_text(const struct options *o, char *out, size_t cap);
 
-/* Returns whether the default of an option is a usable value. The default "0" of "rounds" is not:
- * it means that no value is given. */
+/* Returns whether the default of an option is a usable value. For example, the default "0" of
+ * "rounds" is not usable: it means that no number of rounds is given. */
 bool options_has_default(const struct options *o, const struct option_value *v);
 
-/* Returns the placeholder of a run key's value in help and errors: "N", "X", "SPEC", or the
- * choices. */
+/* Returns the placeholder that stands for a run key's value in help texts and errors: "N", "X",
+ * "SPEC", or the allowed words "a|b|c". */
 const char *options_key_arg(const struct run_key *key);
 
 /* Returns whether `name` is the present or the former name of the option. */
@@ -215,32 +235,33 @@ bool options_named(const struct option_row *row, const char *name);
 /* Returns whether `name` is a run key that the command takes. */
 bool options_takes_key(const struct command *command, const char *name);
 
-/* The next four functions return the value of an option by name. If nothing is given and there is
- * no default, a text is NULL, a number 0 and a flag false. Run keys are texts. A name without a row
- * in the command is a programming error (assert). */
+/* The next four functions return the value of the option `name`. If the option was not given and
+ * has no default, the result is NULL for a text, 0 for a number, and false for a flag. The values
+ * of run keys are texts. Asserts that the command has a row of this name. */
 const char *options_text(const struct options *o, const char *name);
 uint64_t options_uint(const struct options *o, const char *name);
 double options_real(const struct options *o, const char *name);
 bool options_flag(const struct options *o, const char *name);
-/* Returns the number of values of the operand that takes many, and stores the values in
- * `*operands`, in order. The array is borrowed. */
+/* Returns the number of values of the operand that takes many values, and points `*operands` at
+ * these values in the order given. The array is borrowed. */
 uint32_t options_operands(const struct options *o, const char *const **operands);
-/* Returns whether the option was set on the command line, in the environment or in the file, and
- * not by its default. */
+/* Returns whether the option was given on the command line, in the environment or in the --config
+ * file. False: its value is the default. */
 bool options_given(const struct options *o, const char *name);
 
-/* Writes the environment variable of an option: "min-peers" becomes "HEARSAY_MIN_PEERS". Asserts
- * that it fits in `cap` bytes. */
+/* Writes the name of an option's environment variable: "min-peers" becomes "HEARSAY_MIN_PEERS".
+ * Asserts that the name fits into `cap` bytes. */
 void options_env_name(const char *name, char *out, size_t cap);
 
-/* Returns true if an environment variable such as "HEARSAY_TOPLOGY" has our prefix but belongs to
- * no option of any command. `*meant` is then the most similar option name, or NULL. The name
- * belongs to a row or a run key. `commands` ends with a command without a name. */
+/* Returns whether the environment variable `variable` begins with "HEARSAY_" but belongs to no
+ * option of any command, such as the misspelled "HEARSAY_TOPLOGY". `*meant` is then set to the most
+ * similar option name, or NULL. This name points into an option row or run key. `commands` is
+ * terminated by a command without a name. */
 bool options_unknown_variable(const struct command *commands, const char *variable,
                               const char **meant);
 
-/* Writes the names of the commands that have a flag of this name, such as "peer, sim". Returns
- * false if no command has it. `commands` may be NULL. */
+/* Writes a list of the commands that have a flag named `name`, such as "peer, sim". Returns false
+ * if no command has it. `commands` may be NULL. */
 enum { OPTIONS_COMMANDS_MAX = 120 };
 bool options_commands_with_flag(const struct command *commands, const char *name,
                                 char out[OPTIONS_COMMANDS_MAX]);

@@ -1,16 +1,16 @@
 /* peer/run/options_completion.c -- lists a command's flags and their possible values, for shell
  * completion.
  *
- * The words are taken from the value placeholder of the help text: "sync|async|ssp:N" gives the two
- * words `sync` and `async` and the prefix `ssp:`. "FILE" and "DIR" stand for paths. "N" gives no
- * word. */
+ * The possible values are taken from the placeholder of the value in the help text. For example,
+ * "sync|async|ssp:N" gives the words `sync` and `async` and the prefix `ssp:`. "FILE" and "DIR"
+ * mean paths. "N" gives no word. */
 #include "peer/run/options.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-/* List of words, separated by blanks. */
+/* List of possible values, separated by blanks. */
 struct words
 {
     char text[OPTIONS_COMPLETION_MAX];
@@ -25,8 +25,8 @@ static void add(struct words *w, const char *word, size_t n)
     w->n += (size_t)written;
 }
 
-/* Returns how many characters of one alternative are literal: all of "sync", "ssp:" of "ssp:N", and
- * none of "RATE" or "i/n". */
+/* Returns how many characters of one alternative of a placeholder can be typed literally: all of
+ * "sync", "ssp:" of "ssp:N", and none of "RATE" or "i/n". */
 static size_t literal(const char *text, size_t n)
 {
     size_t k = 0;
@@ -51,8 +51,8 @@ static void add_alternatives(struct words *w, const char *arg)
     }
 }
 
-/* Reports one flag to the sink. `arg`: value placeholder, NULL for a flag without a value. `word`:
- * one more possible value, or NULL. */
+/* Passes one flag and its possible values to the sink. `arg`: placeholder of the value, NULL for a
+ * flag without a value. `word`: one more possible value, or NULL. */
 static void completion_report(const struct options_completion_sink *sink, const char *name,
                               const char *arg, const char *word)
 {

@@ -1,5 +1,5 @@
-/* peer/run/options_config.c -- parses the lines of a --config file, and writes options as such a
- * file. */
+/* peer/run/options_config.c -- parses the lines of a --config file, and writes the options of a
+ * command as such a file. */
 #include "peer/run/options_config.h"
 
 #include "nn/math/number.h"
@@ -43,7 +43,8 @@ static int refuse(char error[OPTIONS_ERROR_MAX], const char *sentence)
     return -EINVAL;
 }
 
-/* Removes the quotes and resolves escapes, in place. */
+/* Removes the quotes around a value and resolves its escapes, in place. Returns 0, or -EINVAL with
+ * a message. */
 static int unquote(char *value, char error[OPTIONS_ERROR_MAX])
 {
     char *to = value, *p = value + 1;
@@ -61,8 +62,8 @@ static int unquote(char *value, char error[OPTIONS_ERROR_MAX])
     return *p == '\0' || *p == '#' ? 0 : refuse(error, "expected nothing behind a value in quotes");
 }
 
-/* Cuts off a comment. A # in a value without quotes starts a comment only after a blank or at the
- * start of the value. */
+/* Cuts off a comment after a value without quotes. A # starts a comment only after a blank or at
+ * the start of the value. */
 static void cut_comment(char *value)
 {
     for (char *p = value; *p != '\0'; p++)
@@ -73,7 +74,7 @@ static void cut_comment(char *value)
     trim(value);
 }
 
-/* Parses "name = value" in a line without newline. */
+/* Parses "name = value" from a line without a newline. Returns 0, or -EINVAL with a message. */
 static int read_line(char *line, struct options_setting *s, char error[OPTIONS_ERROR_MAX])
 {
     char *equals = strchr(line, '=');
@@ -100,7 +101,8 @@ int options_setting_next(char **at, unsigned *line, struct options_setting *s,
                          char error[OPTIONS_ERROR_MAX])
 {
     static const char mark[] =
-        "\xef\xbb\xbf"; /* Byte order mark, which some editors write before UTF-8. */
+        /* UTF-8 byte order mark, which some editors write at the start of a file. */
+        "\xef\xbb\xbf";
     if (*line == 0 && strncmp(*at, mark, strlen(mark)) == 0)
         *at += strlen(mark);
     while (**at != '\0') {
@@ -120,7 +122,8 @@ int options_setting_next(char **at, unsigned *line, struct options_setting *s,
 
 /* ---- Writing. ---- */
 
-/* A text being written to a buffer. `n` also counts characters that did not fit. */
+/* Text that is being written into a buffer of `cap` bytes. `n` also counts characters that did not
+ * fit. */
 struct page
 {
     char *out;
@@ -149,8 +152,9 @@ static void put_escaped(struct page *p, const char *text)
     }
 }
 
-/* Writes a value. In TOML, numbers and booleans have no quotes, and all other values do. A number
- * that is not in its shortest spelling ("007") gets quotes, because it may be a name. */
+/* Writes a value as TOML: numbers and booleans without quotes, all other values with quotes. A
+ * number that is not in its shortest spelling, such as "007", gets quotes, because it may be a
+ * name. */
 static void put_value(struct page *p, const struct option_value *v)
 {
     char shortest[NUMBER_TEXT_MAX] = "";
@@ -178,8 +182,8 @@ static bool is_shared(const struct option_row *row)
     return s->name != NULL;
 }
 
-/* Defaults are written as comments. As settings they would count as given, and a rival option or
- * another key might then refuse them. */
+/* Defaults are written as comments. As settings they would count as given, and might then be
+ * refused because of a rival option or of another key. */
 size_t options_config_text(const struct options *o, char *out, size_t cap)
 {
     struct page p = {.out = out, .cap = cap};

@@ -1,7 +1,7 @@
-/* peer/run/options_help.c -- writes --help from a command's option rows.
+/* peer/run/options_help.c -- writes the --help text of a command from its option rows.
  *
- * Name, value, default and environment variable of an option come from the row that the parser
- * uses, and those of a run key from its row in the key table. */
+ * The name, value, default and environment variable of an option come from the same row that the
+ * parser uses. For a run key they come from its row in the key table. */
 #include "peer/run/options.h"
 
 #include <assert.h>
@@ -10,13 +10,14 @@
 #include <string.h>
 
 enum {
-    HELP_COLUMN = 27, /* Column where the help phrases begin. */
+    HELP_COLUMN = 27, /* Column at which the help phrases begin. */
     HELP_WIDTH = 96,
-    /* Size of "-n, --name VALUE" or of an environment variable's name, in bytes. */
+    /* Size of the buffer for "-n, --name VALUE" or for the name of an environment variable, in
+     * bytes. */
     NAME_MAX_BYTES = 96
 };
 
-/* A text being written into the caller's buffer. */
+/* Help text that is being written into the caller's buffer. `out` NULL: nothing is written. */
 struct page
 {
     char *out;
@@ -26,7 +27,7 @@ struct page
 static void put(struct page *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void put(struct page *p, const char *format, ...)
 {
-    if (p->out == NULL) /* Only the number of options is wanted. */
+    if (p->out == NULL) /* Without a buffer, put_options() only counts the options. */
         return;
     va_list args;
     va_start(args, format);
@@ -36,8 +37,8 @@ static void put(struct page *p, const char *format, ...)
     p->n += (size_t)n;
 }
 
-/* Writes the words of `text`, wrapped at HELP_WIDTH and indented to HELP_COLUMN. `column`: position
- * of the first word. */
+/* Writes the words of `text`, in lines of at most HELP_WIDTH columns that are indented to
+ * HELP_COLUMN. `column`: column at which the first word begins. */
 static void put_wrapped(struct page *p, int column, const char *text)
 {
     bool first = true;
@@ -57,7 +58,8 @@ static void put_wrapped(struct page *p, int column, const char *text)
     put(p, "\n");
 }
 
-/* Writes a name and its help text next to it, or on the next line if the name is too long. */
+/* Writes a name and its help text on the same line. If the name is too long, the help text begins
+ * on the next line. */
 static void put_row(struct page *p, const char *name, const char *text)
 {
     int n = (int)strlen(name);
@@ -69,8 +71,8 @@ static void put_row(struct page *p, const char *name, const char *text)
     put_wrapped(p, HELP_COLUMN, text);
 }
 
-/* Writes an option: "-n, --name VALUE   help (default 8; HEARSAY_NAME)". `mark`: text at the beginning of
- * the parentheses, such as "run; ". */
+/* Writes one option, such as "-n, --name VALUE   help (default 8; HEARSAY_NAME)". `mark`: text at
+ * the beginning of the parentheses, such as "run; " for a run key. */
 static void put_option(struct page *p, const struct option_row *row, const char *mark)
 {
     char name[NAME_MAX_BYTES], env[NAME_MAX_BYTES], text[1024];
@@ -112,13 +114,15 @@ static void put_operands(struct page *p, const struct option_row *rows)
 
 /* ---- Topics. ---- */
 
-/* The help of a command with many options has one paragraph per topic, in this order. Each option is in
- * the first topic that names it; the last topic takes the options that no other topic names. Without
- * `all`, help shows only the first topic. */
+/* Topics of the help of a command with many options: one paragraph each, in this order. An option
+ * belongs to the first topic that names it. The last topic takes the options that no topic names.
+ * --help shows only the first topic, and --help all shows every topic. */
 static const struct topic
 {
     const char *heading;
-    const char *names; /* Names of options, each with a blank before and after it. */
+    /* Names of the topic's options, each with a blank before and after it. NULL: all remaining
+     * options. */
+    const char *names;
 } topics[] = {
     {"most used options",
      " peers bootstrap key listen data shard model epochs min-peers compress out "},
@@ -137,7 +141,8 @@ static const struct topic
 
 enum {
     N_TOPICS = sizeof topics / sizeof *topics,
-    FEW_OPTIONS = 25 /* A command with at most this number of options has no topics. */
+    /* A command with at most this number of options has a help text without topics. */
+    FEW_OPTIONS = 25
 };
 
 static bool topic_has(size_t topic, const char *name)
@@ -147,7 +152,7 @@ static bool topic_has(size_t topic, const char *name)
     return topics[topic].names != NULL && strstr(topics[topic].names, word) != NULL;
 }
 
-/* Returns the index of the option's topic. */
+/* Returns the index in topics[] of the topic to which an option belongs. */
 static size_t topic_of(const char *name)
 {
     size_t topic = 0;
@@ -156,7 +161,8 @@ static size_t topic_of(const char *name)
     return topic;
 }
 
-/* Writes the options of a topic, or of all topics if `topic` is N_TOPICS. Returns how many. */
+/* Writes the options of one topic, or the options of all topics if `topic` is N_TOPICS. Returns the
+ * number of options. */
 static size_t put_options(struct page *p, const struct command *command, size_t topic)
 {
     size_t n = 0;
@@ -189,10 +195,12 @@ static size_t count_options(const struct command *command)
     return put_options(&none, command, N_TOPICS);
 }
 
-/* Writes the options by topic, or only the first topic. */
+/* Writes the options of all topics, or without `all` only the options of the first topic. `n`:
+ * number of all options. */
 static void put_topics(struct page *p, const struct command *command, size_t n, bool all)
 {
-    if (command->keys == NULL) /* The command trains with other peers. */
+    /* A command that takes all run keys trains together with other peers. */
+    if (command->keys == NULL)
         put(p, "Options marked 'run' must be the same for all peers. A peer that joins a run may "
                "leave them\n"
                "out. ");
@@ -201,7 +209,7 @@ static void put_topics(struct page *p, const struct command *command, size_t n, 
         size_t before = p->n;
         put(p, "\n%s:\n", topics[topic].heading);
         if (put_options(p, command, topic) == 0)
-            p->n = before; /* No heading without options. */
+            p->n = before; /* If the topic has no options, remove its heading again. */
     }
     p->out[p->n] = '\0';
     put(p, "\n");

@@ -1,4 +1,5 @@
-/* peer/run/options_text.c -- environment names of options, and suggestions for mistyped ones. */
+/* peer/run/options_text.c -- names of options as environment variables, and suggestions for
+ * mistyped names. */
 #include "peer/run/options.h"
 
 #include "nn/math/spelling.h"
@@ -10,7 +11,7 @@
 
 enum {
     ENV_PREFIX = 8,   /* Length of "HEARSAY_". */
-    ENV_NAME_MAX = 64 /* Size of "HEARSAY_...", in bytes with the NUL. */
+    ENV_NAME_MAX = 64 /* Size of the buffer for "HEARSAY_...", in bytes with the NUL. */
 };
 
 void options_env_name(const char *name, char *out, size_t cap)
@@ -26,15 +27,16 @@ bool options_named(const struct option_row *row, const char *name)
     return strcmp(row->name, name) == 0 || (row->former != NULL && strcmp(row->former, name) == 0);
 }
 
-/* Search for the option that an environment variable belongs to. `meant` is the most similar option
- * so far. */
+/* State of the search for the option to which an environment variable belongs. `found`: an option
+ * has exactly this variable. `meant`: name of the most similar option so far. */
 struct stray
 {
     const char *variable, *meant;
     bool found;
 };
 
-/* `former`: the former name of the option, or NULL. A former name is known, and never proposed. */
+/* Compares the variable with the names of one option. `former`: the option's former name, or NULL.
+ * A former name is accepted but never suggested. */
 static void try_name(struct stray *s, const char *name, const char *former)
 {
     char known[ENV_NAME_MAX], best[ENV_NAME_MAX];
@@ -59,7 +61,8 @@ bool options_unknown_variable(const struct command *commands, const char *variab
     struct stray s = {.variable = variable};
     if (strncmp(variable, "HEARSAY_", ENV_PREFIX) != 0)
         return false;
-    if (strcmp(variable, "HEARSAY_LIBRARY") == 0) /* Used by the Python package. */
+    /* HEARSAY_LIBRARY belongs to no option: the Python package reads it. */
+    if (strcmp(variable, "HEARSAY_LIBRARY") == 0)
         return false;
     for (const struct command *c = commands; c->name != NULL; c++) {
         const struct run_key *key;

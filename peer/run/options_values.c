@@ -1,4 +1,4 @@
-/* peer/run/options_values.c -- access to the values of options after parsing. */
+/* peer/run/options_values.c -- functions that return the values of options after parsing. */
 #include "peer/run/options.h"
 
 #include "nn/math/number.h"

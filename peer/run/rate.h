@@ -1,4 +1,4 @@
-/* peer/run/rate.h -- parses link rates given as option values: 800kbit, 100Mbit, 1Gbit. */
+/* peer/run/rate.h -- parses option values that are link rates: 800kbit, 100Mbit, 1Gbit. */
 #ifndef PEER_RUN_RATE_H
 #define PEER_RUN_RATE_H
 
@@ -7,8 +7,8 @@
 /* Description of a valid rate, for error messages. */
 #define RATE_EXPECTED "a rate above 0 in bit, kbit, Mbit, Gbit or Tbit: 100Mbit"
 
-/* Parses a rate such as "100Mbit", a number followed by its unit, into bits per second. Returns
- * false if `text` is not a rate. */
+/* Parses a rate, which is a number followed by its unit, such as "100Mbit". Sets `*bits_per_s`.
+ * Returns false if `text` is not a rate. */
 bool rate_parse(const char *text, double *bits_per_s);
 
 #endif

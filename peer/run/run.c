@@ -1,12 +1,10 @@
-/* peer/run/run.c -- makes runs from flags and from run descriptions, and run descriptions from
- * runs.
+/* peer/run/run.c -- converts flags to runs, runs to run descriptions, and run descriptions to runs.
  *
- *   flags  --defaults, words resolved-->  struct run  --sorted-->  text
- *   text   --each line as a flag-->  flags  -->  struct run  --the same text again?
+ *   flags  --fill in defaults, replace "auto"-->  struct run  --sort by name-->  text
+ *   text   --read each line as a flag-->  flags  -->  struct run  --must give the same text again
  *
- * A run description from another peer is parsed like a command line, and must give the same text
- * again. So each value is checked in one place only, and only canonical texts are accepted.
- */
+ * A run description from another peer is parsed like a command line, and its run must give the same
+ * text again. So each value is checked in one place only, and only canonical texts are accepted. */
 #include "peer/run/run.h"
 
 #include "nn/math/number.h"
@@ -19,26 +17,27 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ROUNDS_DIGITS = 10 /* Number of digits of the largest number of rounds. */ };
+enum { ROUNDS_DIGITS = 10 /* Digits of the largest allowed number of rounds. */ };
 
 const struct run_key *run_key_at(const struct run_trainer *t, size_t place)
 {
     const struct run_key *key = t != NULL ? t->keys : run_core_keys;
     for (size_t i = 0; i <= place; i++, key++) {
-        if (key->name == NULL
-            && t != NULL) { /* Past the trainer's last key: continue with the core's. */
+        /* After the trainer's last key, continue with the core keys. */
+        if (key->name == NULL && t != NULL) {
             t = NULL;
             key = run_core_keys;
         }
         if (key->name == NULL)
             return NULL;
     }
-    assert(place < RUN_KEYS_MAX); /* struct run_flags holds one value per key. */
+    /* The index must be in range of struct run_flags.value, which holds one value per key. */
+    assert(place < RUN_KEYS_MAX);
     return key - 1;
 }
 
-/* Finds a key by name. Returns NULL if no key has the name. `*place` is the index of its value in
- * struct run_flags. */
+/* Finds a key by its present or former name. Returns NULL if no key has that name. Sets `*place` to
+ * the index of the key's value in struct run_flags. */
 static const struct run_key *find_key(const struct run_trainer *t, const char *name, size_t *place)
 {
     const struct run_key *key;
@@ -50,8 +49,8 @@ static const struct run_key *find_key(const struct run_trainer *t, const char *n
 
 /* ---- One value: canonical text <-> field of struct run. ---- */
 
-/* Fields are accessed with memcpy(), because a trainer's values are plain bytes. The size
- * distinguishes bool, uint32_t or enum, and uint64_t. */
+/* Fields are accessed with memcpy(), because a trainer's values are plain bytes. An integer field
+ * is a bool, a uint32_t (or enum) or a uint64_t, which its size tells apart. */
 static void put_integer(void *field, size_t size, uint64_t v)
 {
     if (size == sizeof(bool))
@@ -79,8 +78,9 @@ static uint64_t get_integer(const void *field, size_t size)
     return v;
 }
 
-/* Stores a canonical text in the field of its key. `gamma=auto` becomes gamma_auto and gamma 0;
- * `local-steps=auto` becomes 0. Neither key accepts the number 0. */
+/* Stores a canonical text in the field of its key. A word such as "auto" has no number:
+ * `gamma=auto` and `local-steps=auto` are stored as 0, which is not a valid number for either
+ * key. */
 static void put_field(struct run *r, const struct run_key *key, const char *canonical)
 {
     void *field = (char *)r + key->at;
@@ -92,11 +92,12 @@ static void put_field(struct run *r, const struct run_key *key, const char *cano
         memcpy(field, canonical, strlen(canonical) + 1);
         break;
     case RUN_UINT:
-        if (number_whole(canonical, &whole)) /* A word such as "auto" leaves 0. */
+        /* If the text is a word such as "auto", the field stays 0. */
+        if (number_whole(canonical, &whole))
             put_integer(field, key->size, whole);
         break;
     case RUN_REAL:
-        if (number_real(canonical, &real)) /* The word "auto" leaves 0. */
+        if (number_real(canonical, &real)) /* If the text is the word "auto", the field stays 0. */
             memcpy(field, &real, sizeof real);
         break;
     case RUN_CHOICE:
@@ -105,7 +106,8 @@ static void put_field(struct run *r, const struct run_key *key, const char *cano
     }
 }
 
-/* Writes the choice number `place` as a NUL-terminated text. */
+/* Writes the choice with index `place` in the list "a|b|c" as a NUL-terminated text. If the last
+ * choice is "word:N", larger indexes stand for "word:1", "word:2" and so on. */
 static void choice_text(const char *choices, uint64_t place, char out[RUN_VALUE_MAX])
 {
     size_t n;
@@ -118,7 +120,7 @@ static void choice_text(const char *choices, uint64_t place, char out[RUN_VALUE_
         snprintf(out + n - 1, RUN_VALUE_MAX - n, "%lu", (unsigned long)number);
 }
 
-/* Writes the canonical text of a field: the inverse of put_field(). */
+/* Writes the canonical text of the value in a key's field. This is the inverse of put_field(). */
 static void field_text(const struct run *r, const struct run_key *key, char out[RUN_VALUE_MAX])
 {
     const void *field = (const char *)r + key->at;
@@ -148,16 +150,16 @@ static void field_text(const struct run *r, const struct run_key *key, char out[
 
 /* ---- The canonical text. ---- */
 
-/* Returns the name of a key in a run description. It is the former name if the key has one: the
- * description must not change between versions, because peers, checkpoints and model files compare
- * and parse it. */
+/* Returns the name of a key in the run description. A key that was renamed keeps its former name
+ * there, because peers, checkpoints and model files of other versions compare and parse the
+ * description. */
 static const char *text_name(const struct run_key *key)
 {
     return key->former != NULL ? key->former : key->name;
 }
 
-/* Returns the run's next key after `last` in the order of names. `last` NULL: the first key. NULL:
- * no more keys. */
+/* Returns the key that follows `last` when all keys of the run are sorted by name. If `last` is
+ * NULL, returns the first key. Returns NULL after the last key. */
 static const struct run_key *next_key(const struct run *r, const struct run_key *last)
 {
     const struct run_key *next = NULL, *k;
@@ -168,8 +170,9 @@ static const struct run_key *next_key(const struct run *r, const struct run_key 
     return next;
 }
 
-/* Finds a key with an open value, which does not define everything that all peers must know, and
- * writes the value to `value`. NULL: the run is fixed except for its rounds. */
+/* Finds a key with a value that does not define everything that all peers must know
+ * (run_key.fixed). Writes that value to `value`. Returns NULL if each value does define everything;
+ * the run is then complete, except perhaps for the number of rounds. */
 static const struct run_key *open_key(const struct run *r, char value[RUN_VALUE_MAX])
 {
     const struct run_key *k;
@@ -183,9 +186,9 @@ static const struct run_key *open_key(const struct run *r, char value[RUN_VALUE_
     return NULL;
 }
 
-/* Writes every key once, sorted by name over both tables, so that the text does not depend on the
- * table in which a key is. Returns the length; if it is over WIRE_RUN_MAX, the text is
- * truncated. */
+/* Writes all keys, sorted by name over the core's and the trainer's table together, so that the
+ * text does not depend on which table has a key. Returns the length. If the length exceeds
+ * WIRE_RUN_MAX, the text is truncated. */
 static size_t write_text(const struct run *r, char out[WIRE_RUN_MAX + 1])
 {
     char value[RUN_VALUE_MAX];
@@ -198,8 +201,9 @@ static size_t write_text(const struct run *r, char out[WIRE_RUN_MAX + 1])
     return n;
 }
 
-/* Replaces a word that depends on the rest of the run by its value; any other text stays unchanged.
- * The fields of the other keys must already be set. */
+/* Replaces a word such as "auto" by the value that it means in the run `r`. Any other value stays
+ * unchanged. The fields of all keys without such a word must already be set in `r`. Returns 0, or a
+ * negative errno with a message. */
 static int resolve(const struct run *r, const struct run_key *key, char value[RUN_VALUE_MAX],
                    char error[RUN_ERROR_MAX])
 {
@@ -210,8 +214,8 @@ static int resolve(const struct run *r, const struct run_key *key, char value[RU
 
 /* ---- Flags. ---- */
 
-/* Control characters are refused, because they would break the lines of the text or confuse a
- * terminal. */
+/* A value with control characters is refused, because it would break the lines of the run
+ * description or confuse a terminal. */
 int run_flags_set(struct run_flags *f, const char *name, const char *value,
                   char error[RUN_ERROR_MAX])
 {
@@ -251,7 +255,8 @@ bool run_flags_any(const struct run_flags *f)
     return false;
 }
 
-/* Writes the canonical text of the given value, or of the default. */
+/* Writes the canonical text of a key's given value, or of its default if no value was given.
+ * Returns 0, or a negative errno with a message. */
 static int flag_or_default(const struct run_flags *f, size_t place, char value[RUN_VALUE_MAX],
                            char error[RUN_ERROR_MAX])
 {
@@ -260,8 +265,9 @@ static int flag_or_default(const struct run_flags *f, size_t place, char value[R
         memcpy(value, f->value[place], RUN_VALUE_MAX);
         return 0;
     }
-    if (!run_key_has_default(
-            key)) { /* No default: the placeholder is not a valid value and is not checked. */
+    /* A key without a default has a placeholder such as "0" as `fallback`. The placeholder is not a
+     * valid value, so it is not checked. */
+    if (!run_key_has_default(key)) {
         memcpy(value, key->fallback, strlen(key->fallback) + 1);
         return 0;
     }
@@ -276,8 +282,8 @@ static bool key_has_no_effect(const struct run *r, const struct run_key *key)
     return key->useless != NULL && key->useless(r);
 }
 
-/* Sets every key that has no effect in this run to its default, so that equal runs have equal
- * texts. */
+/* Sets every key that has no effect in this run to its default, so that runs with equal effect have
+ * equal texts. */
 static void reset_keys_without_effect(struct run *r)
 {
     const struct run_key *key;
@@ -286,7 +292,8 @@ static void reset_keys_without_effect(struct run *r)
             put_field(r, key, key->fallback);
 }
 
-/* Finds a flag that was given but has no effect in this run. NULL: no such flag was given. */
+/* Returns a key that was given as a flag but has no effect in this run, or NULL if every given key
+ * has an effect. */
 static const struct run_key *given_without_effect(const struct run *r, const struct run_flags *f)
 {
     const struct run_key *key;
@@ -296,7 +303,8 @@ static const struct run_key *given_without_effect(const struct run *r, const str
     return NULL;
 }
 
-/* Refuses given flags that have no effect in a run made from these flags. */
+/* Refuses a given flag that has no effect in the run that is made from these flags. Returns 0, or
+ * -EINVAL with a message. */
 static int check_given(const struct run *r, const struct run_flags *f, char error[RUN_ERROR_MAX])
 {
     const struct run_key *key = given_without_effect(r, f);
@@ -306,8 +314,8 @@ static int check_given(const struct run *r, const struct run_flags *f, char erro
     return -EINVAL;
 }
 
-/* Refuses given flags that have no effect in the cluster's run. The message also names the value of
- * the key that decides this. */
+/* Refuses a given flag that has no effect in the cluster's run. The message names the key that
+ * decides this, and its value in the cluster's run. */
 static int check_given_to(const struct run *r, const struct run_flags *f, char error[RUN_ERROR_MAX])
 {
     char theirs[RUN_VALUE_MAX];
@@ -323,8 +331,8 @@ static int check_given_to(const struct run *r, const struct run_flags *f, char e
     return -EINVAL;
 }
 
-/* Checks for combinations of values that are not allowed: first the core's keys, then the
- * trainer's. */
+/* Checks for combinations of values that are not allowed: first of core keys, then of trainer keys.
+ * Returns 0, or -EINVAL with a message. */
 static int check_together(const struct run *r, char error[RUN_ERROR_MAX])
 {
     int err = run_core_check(r, error);
@@ -334,14 +342,15 @@ static int check_together(const struct run *r, char error[RUN_ERROR_MAX])
 
 /* ---- Conversion of flags and texts to runs and back. ---- */
 
-/* Makes a run from flags. Flags that have no effect in it are accepted. On failure `*r` is
- * unchanged. */
+/* Makes a run from flags, like run_from_flags(), but accepts flags that have no effect in the run.
+ * On failure `*r` is unchanged. */
 static int fill_run(struct run *r, const struct run_flags *f, char error[RUN_ERROR_MAX])
 {
     struct run made = {.trainer = f->trainer};
     const struct run_key *key;
     char value[RUN_VALUE_MAX], canonical[WIRE_RUN_MAX + 1];
-    /* Two passes: a word such as "auto" is resolved once the keys on which it depends are set. */
+    /* The keys are set in two passes, because the value of a word such as "auto" depends on other
+     * keys. The second pass replaces these words. */
     for (int pass = 0; pass < 2; pass++)
         for (size_t i = 0; (key = run_key_at(f->trainer, i)) != NULL; i++) {
             int err = flag_or_default(f, i, value, error);
@@ -356,7 +365,8 @@ static int fill_run(struct run *r, const struct run_flags *f, char error[RUN_ERR
     int err = check_together(&made, error);
     if (err != 0)
         return err;
-    /* Rounds that are not known yet are counted with the largest number of digits they may get. */
+    /* If the number of rounds is still unknown, the text reserves space for the longest number that
+     * may replace it. */
     size_t n = write_text(&made, canonical) + (made.rounds == 0 ? 2 * ROUNDS_DIGITS : 0);
     if (n > WIRE_RUN_MAX) {
         snprintf(error, RUN_ERROR_MAX,
@@ -380,9 +390,9 @@ int run_from_flags(struct run *r, const struct run_flags *f, char error[RUN_ERRO
     return err;
 }
 
-/* A flag without effect is an orphan if the key that decides this was not given: the cluster's run
- * may have another value of that key. If the deciding key was given, the two flags contradict each
- * other in every run. */
+/* A given flag that has no effect depends on another key. If that other key was not given, a
+ * cluster's run may have the value that the flag needs, and the flag is called an orphan. If the
+ * other key was given, the two flags contradict each other in every run. */
 bool run_flags_orphan(const struct run_flags *f, char why[RUN_ERROR_MAX])
 {
     struct run r;
@@ -407,11 +417,12 @@ size_t run_text(const struct run *r, char out[WIRE_RUN_MAX + 1])
 {
     assert(run_is_fixed(r));
     size_t n = write_text(r, out);
-    assert(n <= WIRE_RUN_MAX); /* Checked by run_from_flags(). */
+    assert(n <= WIRE_RUN_MAX); /* run_from_flags() has checked the length. */
     return n;
 }
 
-/* Parses one "key=value\n" line into the flags and moves `*at` past it. */
+/* Parses the "key=value\n" line at offset `*at` as a flag, and moves `*at` past the line. Returns
+ * 0, or -EINVAL with a message. */
 static int read_line(struct run_flags *f, const char *text, size_t n, size_t *at,
                      char error[RUN_ERROR_MAX])
 {
@@ -433,9 +444,10 @@ static int read_line(struct run_flags *f, const char *text, size_t n, size_t *at
     return run_flags_set(f, line, equals + 1, error);
 }
 
-/* Parses the lines as flags, which checks each value. Then every key must be present, the run must
- * be fixed, and its canonical text must equal the input. The last check refuses keys out of order,
- * duplicates and other spellings. */
+/* Reads each line of the text as a flag, which checks its value. In addition every key must be
+ * present, no value may leave anything undefined, and the canonical text of the run must equal the
+ * input. This last check refuses keys that are out of order or duplicate, and values in another
+ * spelling. */
 int run_from_text(struct run *r, const struct run_trainer *t, const char *text, size_t n,
                   char error[RUN_ERROR_MAX])
 {
@@ -475,8 +487,9 @@ int run_from_text(struct run *r, const struct run_trainer *t, const char *text, 
     return 0;
 }
 
-/* Reads the key of the line at `*at` and moves `*at` past the line. Returns false unless the key
- * has only letters, digits and dashes, so that it can be shown to a user. */
+/* Reads the key of the line at offset `*at`, and moves `*at` past the line. Returns false if the
+ * line is malformed, or if the key has other characters than lower-case letters, digits and dashes
+ * and can thus not be shown to a user. */
 static bool line_key(const char *text, size_t n, size_t *at, char key[RUN_KEY_MAX + 1])
 {
     const char *line = text + *at, *end = memchr(line, '\n', n - *at);
@@ -511,8 +524,9 @@ bool run_text_is_of_other_trainer(const struct run_trainer *t, const char *text,
     return true;
 }
 
-/* Compares one given flag with the run's value. `mine` is the given value and may be a word, which
- * is resolved first. */
+/* Checks that one given flag agrees with the value in the cluster's run. `mine` is the given value.
+ * If it is a word such as "auto", its meaning in the run is compared. Returns 0, or -EINVAL with a
+ * message. */
 static int check_flag(const struct run *r, const struct run_key *key, char mine[RUN_VALUE_MAX],
                       char error[RUN_ERROR_MAX])
 {
@@ -528,8 +542,8 @@ static int check_flag(const struct run *r, const struct run_key *key, char mine[
     return -EINVAL;
 }
 
-/* Flags without effect are reported last and with another message, because their value in the run
- * is a default that no user chose. */
+/* Given flags without effect in the run are reported last and with another message, because the
+ * run's value of such a key is only a default. */
 int run_check_flags(const struct run *r, const struct run_flags *f, char error[RUN_ERROR_MAX])
 {
     char mine[RUN_VALUE_MAX];
@@ -546,8 +560,8 @@ int run_check_flags(const struct run *r, const struct run_flags *f, char error[R
     return check_given_to(r, f, error);
 }
 
-/* A given value that is open, such as "csv", and agrees with the run's value is replaced by the
- * run's value. */
+/* A given value such as the data kind "csv" leaves the shape of the data open. If it agrees with
+ * the run's value, the run's value is used instead. */
 int run_with_flags(struct run *out, const struct run *r, const struct run_flags *f,
                    char error[RUN_ERROR_MAX])
 {

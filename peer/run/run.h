@@ -1,18 +1,18 @@
-/* peer/run/run.h -- the run: everything that all peers must agree on, and its text form, the run
+/* peer/run/run.h -- the run: all settings that all peers must agree on, and its text form, the run
  * description.
  *
- * A run description is a text of `key=value` lines. In canonical form every key occurs once, sorted
- * by name, with one spelling per value. Peers that are started with the same flags therefore have
- * the same run before they connect.
+ * A run description is a text of `key=value` lines. In canonical form every key occurs once, the
+ * keys are sorted by name, and each value has only one spelling. Peers that are started with the
+ * same flags therefore have the same run description before they connect.
  *
  *   core keys (run_core_keys[])      topology, compress, mixer, rounds, seed, ...
  *   trainer keys (run_trainer.keys)  for SGD: model, data, batch, lr, ...
  *
- * The core has the keys that gossip and every kind of training need. A trainer adds a table of its
- * own keys, whose meaning this folder does not know. Command line, canonical text and checks use
- * both tables in the same way. A row of a table holds everything about a key: name (also the name
- * of the flag), type, default, help, the field of the value, and its dependencies on other keys.
- */
+ * The core keys are those that gossip and every kind of training need. A trainer (the part that
+ * does the local steps) adds a table of its own keys. This folder does not know their meaning. The
+ * command line, the canonical text and the checks use both tables in the same way. One row of a
+ * table holds everything about a key: its name (also the name of its flag), type, default, help
+ * text, the field of the value, and its dependencies on other keys. */
 #ifndef PEER_RUN_RUN_H
 #define PEER_RUN_RUN_H
 
@@ -24,128 +24,141 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Value of --compress auto: the codec is chosen by the consensus distance
+/* Value of --compress auto: each peer chooses its codec during the run, by the consensus distance
  * (gossip/exchange/codec_levels.h). */
 #define RUN_AUTO "auto"
-/* Value of --final-topology: the consensus phase uses the graph of training. */
+/* Value of --final-topology that means: the consensus phase uses the same graph as training. */
 #define RUN_SAME "same"
 
-/* When a peer waits for its neighbours. Values from RUN_SSP on are stale synchronous with a
- * staleness of 1, 2, ... (run_staleness()). */
+/* Policy that decides when a peer waits for its neighbours: in every round, never, or stale
+ * synchronous. The values RUN_SSP, RUN_SSP + 1, ... mean a staleness of 1, 2, ... rounds
+ * (run_staleness()). */
 enum run_policy { RUN_SYNC, RUN_ASYNC, RUN_SSP };
 
 enum {
-    /* Size of a value with the NUL, in bytes. A topology may list its edges. */
+    /* Size of the text of any value, in bytes with the NUL. The longest values are topologies that
+     * list their edges. */
     RUN_VALUE_MAX = 1400,
-    /* Size of any other canonical text value with the NUL, in bytes. */
+    /* Size of a canonical text value other than a topology, in bytes with the NUL. */
     RUN_SPEC_MAX = 256,
-    RUN_KEY_MAX = 32, /* Longest key in a run description, in bytes. */
+    RUN_KEY_MAX = 32, /* Largest length of a key's name in a run description, in bytes. */
     /* Largest number of keys of the core and one trainer together. */
     RUN_KEYS_MAX = 48,
-    RUN_OWN_MAX = 2304, /* Size of a trainer's values, in bytes. */
-    /* --local-steps auto: local steps per round of an average peer. */
+    RUN_OWN_MAX = 2304, /* Largest size of the struct with a trainer's values, in bytes. */
+    /* With --local-steps auto: local steps per round of a peer with average speed. */
     RUN_STEPS_AUTO = 10,
-    /* --local-steps auto: a peer does at most this multiple of RUN_STEPS_AUTO. */
+    /* With --local-steps auto: a fast peer does at most RUN_STEPS_MORE * RUN_STEPS_AUTO local steps
+     * per round. */
     RUN_STEPS_MORE = 4,
     RUN_ERROR_MAX = 320
 };
 
 struct run_trainer;
 
-/* When the delta of a round is sent relative to the local steps of that round (peer/node/job.h). */
+/* Time at which a peer sends the delta of a round, relative to the local steps of that round
+ * (--overlap; peer/node/job.h). */
 enum run_overlap {
-    RUN_OVERLAP_NONE,  /* After the local steps. */
-    RUN_OVERLAP_ROUND, /* Before the local steps. */
-    /* Layer by layer during the last local step. */
+    RUN_OVERLAP_NONE,  /* The delta is sent after the local steps. */
+    RUN_OVERLAP_ROUND, /* The delta is sent before the local steps. */
+    /* The delta is sent layer by layer during the last local step. */
     RUN_OVERLAP_LAYER
 };
 
-/* A parsed run. Text values are in canonical form. */
+/* A run with parsed values: all settings that all peers share. Text values are in canonical
+ * form. */
 struct run
 {
-    /* Codec of training, or RUN_AUTO: chosen by the consensus distance. */
+    /* Codec during training. RUN_AUTO: each peer chooses its codec by the consensus distance. */
     char compress[RUN_SPEC_MAX];
-    /* Consensus distance that RUN_AUTO aims at, as a multiple of the local update of a round
-     * (gossip/exchange/codec_levels.h). */
+    /* Consensus distance that --compress auto aims at, in multiples of the length of a round's
+     * local update (gossip/exchange/codec_levels.h). */
     double drift_target;
-    /* Codec of the consensus phase. "auto" is already resolved. */
+    /* Codec of the consensus phase. The value "auto" has already been replaced by a codec. */
     char final_compress[RUN_SPEC_MAX];
-    /* Graph of training. */
+    /* Topology during training. */
     char topology[RUN_VALUE_MAX];
-    /* Graph of the consensus phase, or RUN_SAME. */
+    /* Topology during the consensus phase. RUN_SAME: the topology of training. */
     char final_topology[RUN_VALUE_MAX];
-    /* Index in mixer_all[] (gossip/mixers/mixer.h). */
+    /* Mixer of the run, as an index in mixer_all[] (gossip/mixers/mixer.h). */
     uint32_t mixer;
-    /* Index in collective_all[]. Used by the mixers allreduce and sma. */
+    /* All-reduce algorithm, as an index in collective_all[]. Only the mixers allreduce and sma use
+     * it. */
     uint32_t collective;
-    /* Used by mixers that send updates; otherwise true and false. */
+    /* Whether error feedback and momentum factor masking are on. Only the mixers average and ps use
+     * `error_feedback`, and only average uses `factor_masking`. For other mixers the values are
+     * true and false. */
     bool error_feedback, factor_masking;
-    /* Number of Byzantine neighbours that each peer must tolerate. 0: none. */
+    /* Number of Byzantine neighbours that each peer must tolerate (--byzantine). 0: none. */
     uint32_t tolerate;
-    /* With `tolerate`: largest pull of the neighbours on a model in one round, as a multiple of the
-     * peer's own local update. 0: no limit. */
+    /* With `tolerate` > 0: largest distance by which all neighbours together may move a peer's
+     * model in one round. The unit is the length of the peer's own local update. 0: no limit. */
     double pull;
-    /* True: each edge adapts its consensus step size. False: `gamma` is used. */
+    /* True: each edge adapts its consensus step size during the run. False: all edges use
+     * `gamma`. */
     bool gamma_auto;
-    /* Consensus step size, if not `gamma_auto`. */
+    /* Consensus step size. 0 if `gamma_auto`. */
     double gamma;
-    /* How far a peer may be ahead of its neighbours. */
+    /* Policy that limits how many rounds a peer may be ahead of its neighbours. */
     enum run_policy policy;
     enum run_overlap overlap;
-    /* Seed of every random choice of the run. */
+    /* Seed of all random choices of the run. */
     uint64_t seed;
-    /* Rounds of training. 0: not known yet. Epochs are converted to rounds before a run is
-     * fixed. */
+    /* Number of rounds of training. 0: not known yet, because the user gave epochs, which are
+     * converted to rounds later. */
     uint64_t rounds;
-    /* Momentum of the centre, for the mixer sma. */
+    /* Momentum of the central average model. Only the mixer sma uses it. */
     double centre_momentum;
-    /* Number of members to wait for before the first round. */
+    /* Number of members that must be present before the first round starts. */
     uint32_t min_peers;
-    /* Local steps per round. 0: auto, each peer by its speed, run_steps() on average. */
+    /* Number of local steps per round. 0: auto, so that each peer's number depends on its speed,
+     * and the average is run_steps(). */
     uint32_t local_steps;
-    /* Number of initial rounds that have one local step (post-local SGD). */
+    /* Number of rounds at the beginning in which each peer does only one local step (post-local
+     * SGD). */
     uint64_t post_local;
-    /* Target of the consensus phase: consensus distance relative to |x_mean|. 0: no consensus
-     * phase. */
+    /* Consensus distance relative to |x_mean| at which the consensus phase ends. 0: the run has no
+     * consensus phase. */
     double final_drift;
-    /* Share of the members, 0 to 1, below which peers do no local steps. */
+    /* Least share of the members that must be connected, 0 to 1. With fewer members, peers do no
+     * local steps. */
     double quorum;
-    /* Trainer that adds its keys to those of the core (NULL: none), and the trainer's values: a
-     * struct that only the trainer knows. */
+    /* Trainer that adds its keys to the core keys (NULL: none), and `own`, the memory of the struct
+     * with the trainer's values. Only the trainer knows the type of that struct. */
     const struct run_trainer *trainer;
     alignas(max_align_t) unsigned char own[RUN_OWN_MAX];
 };
 
-/* Returns the number of local steps of a round. With --local-steps auto: the average over the
- * peers. */
+/* Returns the number of local steps per round after the post-local rounds. With --local-steps auto:
+ * the average over all peers. */
 static inline uint32_t run_steps(const struct run *r)
 {
     return r->local_steps > 0 ? r->local_steps : RUN_STEPS_AUTO;
 }
 
-/* Returns the largest number of local steps that a peer does in a round. */
+/* Returns the largest number of local steps that any peer does in one round. */
 static inline uint32_t run_steps_most(const struct run *r)
 {
     return r->local_steps > 0 ? r->local_steps : RUN_STEPS_AUTO * RUN_STEPS_MORE;
 }
 
-/* Returns the number of local steps in round `round`. With --local-steps auto: the average over the
- * peers. */
+/* Returns the number of local steps in round `round`, which counts from 0. With --local-steps auto:
+ * the average over all peers. */
 static inline uint32_t run_steps_at(const struct run *r, uint64_t round)
 {
     return round < r->post_local ? 1 : run_steps(r);
 }
 
-/* Returns the number of local steps in all rounds before `round`. With --local-steps auto: the
- * average over the peers. */
+/* Returns the total number of local steps in the rounds 0 to `round` - 1. With --local-steps auto:
+ * the average over all peers. */
 static inline uint64_t run_steps_before(const struct run *r, uint64_t round)
 {
     return round < r->post_local ? round : r->post_local + (round - r->post_local) * run_steps(r);
 }
 
-/* Returns by how many rounds a peer may be ahead of its slowest neighbour when it starts the next
- * round. This one rule covers all policies. 0: no limit. Stale synchronous: Ho et al. 2013, "More
- * Effective Distributed ML via a Stale Synchronous Parallel Parameter Server". */
+/* Returns how many rounds a peer may be ahead of its slowest neighbour at the start of its next
+ * round. The same number describes all policies: 1 for sync, N for ssp:N, and 0 for async, which
+ * means no limit. Source for stale synchronous training: Ho et al. 2013, "More Effective
+ * Distributed ML via a Stale Synchronous Parallel Parameter Server". */
 static inline uint32_t run_staleness(const struct run *r)
 {
     return r->policy == RUN_SYNC    ? 1
@@ -153,171 +166,185 @@ static inline uint32_t run_staleness(const struct run *r)
                                     : (uint32_t)r->policy - RUN_SSP + 1;
 }
 
-/* Returns whether an exchange of training may overshoot the mean of the neighbours: a fixed `gamma`
- * above 1. */
+/* Returns whether an exchange in training may move models past the mean of the neighbours. This is
+ * possible only with a fixed consensus step size above 1. */
 bool run_may_overshoot(const struct run *r);
 
-/* Returns the graph of the consensus phase. */
+/* Returns the topology of the consensus phase. */
 static inline const char *run_final_topology(const struct run *r)
 {
     bool same = r->final_topology[0] == '\0' || strcmp(r->final_topology, RUN_SAME) == 0;
     return same ? r->topology : r->final_topology;
 }
 
-/* Returns whether the consensus phase uses another graph than training. */
+/* Returns whether the topology of the consensus phase differs from the topology of training. */
 static inline bool run_changes_graph(const struct run *r)
 {
     return strcmp(run_final_topology(r), r->topology) != 0;
 }
 
-/* Type of a key's value. */
+/* Type of a run key's value: text, whole number, real number, or one of several words. */
 enum run_kind { RUN_TEXT, RUN_UINT, RUN_REAL, RUN_CHOICE };
 
 struct run_flags;
 
-/* One key of a run: a row of the core's or of a trainer's table. */
+/* Definition of one run key: a row in the key table of the core or of a trainer. */
 struct run_key
 {
-    /* Name of the flag without "--", and of the key in the run description. */
+    /* Name of the key in the run description. Also the name of its flag, without "--". */
     const char *name;
     enum run_kind kind;
-    /* Default value as a user would give it. A value below `min` (rounds: "0") means that there is
-     * no default. */
+    /* Default value, spelled as a user would give it. A value below `min`, such as "0" for rounds,
+     * means that the key has no default. */
     const char *fallback;
-    /* Help text of the flag: a phrase without full stop. */
+    /* Help text of the flag, as a phrase without a full stop. */
     const char *help;
-    const char *choices; /* RUN_CHOICE: "a|b|c", in the order of the field's values. */
-    const char *word;    /* Word that stands for a value, such as "auto". NULL: none. */
-    uint64_t min, max;   /* RUN_UINT: range, both ends included. */
-    double low, high;    /* RUN_REAL: range, both ends included. */
-    /* Offset and size of the field in struct run, set by RUN_FIELD or RUN_OWN_FIELD. */
+    /* For RUN_CHOICE: the allowed words as "a|b|c", in the order of the field's values 0, 1, 2. */
+    const char *choices;
+    /* Word such as "auto" that is allowed instead of a normal value. NULL: none. */
+    const char *word;
+    uint64_t min, max; /* For RUN_UINT: smallest and largest allowed value. */
+    double low, high;  /* For RUN_REAL: smallest and largest allowed value. */
+    /* Offset and size in bytes of the key's field in struct run. Set by the macro RUN_FIELD or
+     * RUN_OWN_FIELD. */
     size_t at, size;
 
-    /* RUN_TEXT: checks a value and writes its canonical text. Returns 0, or -EINVAL with a
-     * message. */
+    /* For RUN_TEXT: checks `value` and writes its canonical text to `out`. Returns 0, or -EINVAL
+     * with a message in `error`. */
     int (*canonical)(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX]);
 
-    /* The following fields are NULL in most rows. */
+    /* The function pointers and texts that follow are NULL in most rows. */
 
-    /* Former name of the key. Flags may use it, and the run description does, so that it does not
-     * change between versions. */
+    /* Former name of the key, which flags may still use. The run description always uses the former
+     * name, so that the description does not change between versions. NULL: none. */
     const char *former;
-    /* Returns a default that depends on other flags. Used instead of `fallback`. */
+    /* Returns a default that depends on other flags. If this function is set, `fallback` is not
+     * used as the default. */
     const char *(*fallback_by)(const struct run_flags *f);
-    /* Writes the value that `word` stands for in this run. All keys without words are already set.
-     * NULL: the word is a value like any other, which only RUN_TEXT fields and gamma can hold. */
+    /* Replaces `word` ("auto") in `value` by the value that it means in the run `r`. All keys that
+     * are not set to such a word have their final values in `r`. NULL: the run stores the word
+     * itself, as text, or as 0 for gamma and local-steps. */
     int (*resolve)(const struct run *r, char value[RUN_VALUE_MAX], char error[RUN_ERROR_MAX]);
-    /* Returns whether a value defines everything that all peers must know. A run is fixed once
-     * every key is. NULL: every value does. */
+    /* Returns whether a value leaves nothing undefined that all peers must know. The run is fixed
+     * (complete) once this holds for all keys. NULL: it holds for every value. */
     bool (*fixed)(const char *value);
-    /* Returns whether a given value is compatible with the value of a run. NULL: the texts must be
-     * equal. */
+    /* Returns whether the value that a user gave is compatible with the value in a cluster's run.
+     * NULL: the two texts must be equal. */
     bool (*agrees)(const char *given, const char *of_run);
-    /* True for a value that each peer gives for itself (a path). Giving such a flag does not
+    /* True for a value that may differ between peers, such as a path. Such a flag alone does not
      * request a certain run. */
     bool is_per_peer;
 
-    /* Returns true if the key has no effect in a run. The key may then not be given, and has its
-     * default in canonical form, so that equal runs have equal texts. NULL: the key always has an
-     * effect. */
+    /* Returns whether the key has no effect in the run `r`. A user may not give such a key. Its
+     * canonical value is the default, so that equal runs have equal texts. NULL: the key always has
+     * an effect. */
     bool (*useless)(const struct run *r);
-    const char *of; /* Name of the key that decides whether this key has an effect. */
-    /* Error message for a key that was given and has no effect. */
+    const char *of; /* Name of the other key that `useless` looks at. */
+    /* Error message if the key is given although it has no effect. */
     const char *why;
 };
 
-/* Sets `at` and `size` for a field of struct run. */
+/* Initialises `at` and `size` of a row for the field `f` of struct run. */
 #define RUN_FIELD(f) .at = offsetof(struct run, f), .size = sizeof(((struct run *)0)->f)
 
-/* Sets `at` and `size` for a field of `type`, the struct of a trainer's values. */
+/* Initialises `at` and `size` of a row for the field `f` of `type`, the struct with a trainer's
+ * values. */
 #define RUN_OWN_FIELD(type, f)                                                                     \
     .at = offsetof(struct run, own) + offsetof(type, f), .size = sizeof(((type *)0)->f)
 
-/* Keys that a trainer adds to a run. The trainer's values are a struct of at most RUN_OWN_MAX bytes
- * in run.own, which the trainer reads with a function of its own. */
+/* Run keys that a trainer adds to the core keys. The values of these keys are in a struct of at
+ * most RUN_OWN_MAX bytes, stored in run.own. The trainer has a function of its own to read them. */
 struct run_trainer
 {
-    /* Table of keys, ended by name == NULL. No name may be one of the core's. */
+    /* Table of the trainer's keys, terminated by name == NULL. The names must differ from the names
+     * of the core keys. */
     const struct run_key *keys;
-    /* Checks the keys for combinations that are not allowed. Returns 0, or -EINVAL with a message.
-     * May be NULL. */
+    /* Checks the trainer's keys for combinations of values that are not allowed. Returns 0, or
+     * -EINVAL with a message. NULL: no check. */
     int (*check)(const struct run *r, char error[RUN_ERROR_MAX]);
 };
 
-/* Returns the key number `place`: first the keys of the trainer `t` (which may be NULL), then the
- * core's keys. NULL if `place` is past the last key. */
+/* Returns the run key with index `place`. The keys of the trainer `t` (may be NULL) come first,
+ * then the core keys. Returns NULL if `place` is too large. */
 const struct run_key *run_key_at(const struct run_trainer *t, size_t place);
 
-/* Returns false if the key has no default: its `fallback` is below the smallest allowed value, such
- * as 0 rounds. */
+/* Returns whether the key has a default. A `fallback` below the smallest allowed value, such as 0
+ * rounds, means that there is no default. */
 bool run_key_has_default(const struct run_key *key);
 
-/* Run flags given on the command line. Flags that were given must agree with the run of a cluster
- * that is joined; the others take their values from that run. `trainer` is set before the first
- * value and decides which keys exist. */
+/* Values of the run flags on the command line. When a peer joins a cluster, the given flags must
+ * agree with the cluster's run, and the run determines all other values. `trainer` must be set
+ * before the first value, because it decides which keys exist. */
 struct run_flags
 {
-    const struct run_trainer *trainer; /* NULL: core keys only. */
-    /* Canonical values, indexed by key number (run_key_at()). "": not given. */
+    /* Trainer of the keys that may be given in addition to core keys. NULL: only core keys. */
+    const struct run_trainer *trainer;
+    /* Canonical value of each key, indexed as in run_key_at(). "": the flag was not given. */
     char value[RUN_KEYS_MAX][RUN_VALUE_MAX];
 };
 
-/* Sets flag `name`; a later value replaces an earlier one. The canonical text is stored; of data
- * ("mnist:DIR") only the kind. Returns 0, or -EINVAL with a message that names the flag, what was
- * found and what was expected. On failure `f` is unchanged. */
+/* Sets the value of the flag `name`. A second call for the same flag replaces the value. The value
+ * is stored as canonical text; for data ("mnist:DIR") only the kind "mnist" is stored. Returns 0,
+ * or -EINVAL with a message that names the flag, the value found and the value expected. On failure
+ * `f` is unchanged. */
 __attribute__((warn_unused_result)) int run_flags_set(struct run_flags *f, const char *name,
                                                       const char *value, char error[RUN_ERROR_MAX]);
-/* Returns whether any flag was given that requests a certain run. `data` does not count
- * (run_key.is_per_peer). */
+/* Returns whether any flag was given that must have the same value on all peers. `data` does not
+ * count (run_key.is_per_peer). */
 bool run_flags_any(const struct run_flags *f);
 
-/* Returns the canonical value of a flag, "" if it was not given. Asserts that `name` is a key. */
+/* Returns the canonical value of the flag `name`, or "" if the flag was not given. Asserts that a
+ * key of this name exists. */
 const char *run_flags_value(const struct run_flags *f, const char *name);
 
-/* Returns whether a flag was given that has an effect only with a certain value of another key, and
- * that key was not given (--drift-target without --compress). No new run can begin with such a
- * flag, but the run of a cluster that is joined may have that value. `why` gets the message with
- * which run_from_flags() refuses the flag. Returns false if another flag is wrong in every run. */
+/* Returns whether a given flag has an effect only with a certain value of another key, and that
+ * other key was not given. Example: --collective without --mixer. A new run cannot begin with such
+ * a flag. A cluster that is joined may still have the right value of the other key. `why` receives
+ * the error message of run_from_flags(). Returns false if any given flag is wrong in every run. */
 bool run_flags_orphan(const struct run_flags *f, char why[RUN_ERROR_MAX]);
 
-/* Makes a run from flags: fills in defaults and resolves "auto". A flag that has no effect in the
- * run is an error. Two things may still be open: `rounds` is 0 if not given, and a data kind may be
- * one that only the files determine (run_key.fixed). The command line then uses the batch size and
- * local steps of `*r` to convert epochs to rounds, sets the missing flags and calls again, because
- * warmup depends on rounds. Returns 0, or -EINVAL or -ENOMEM with a message. On failure `*r` is
+/* Makes a run from flags: fills in defaults, and replaces words such as "auto" by values. A given
+ * flag that has no effect in the run is an error. Two things may remain undefined. `rounds` is 0 if
+ * not given. The data kind may be one for which only the data files determine the shape
+ * (run_key.fixed). In these cases the command line converts epochs to rounds with the batch size
+ * and local steps of `*r`. It sets the missing flags and calls this function again, because warm-up
+ * depends on rounds. Returns 0, or -EINVAL or -ENOMEM with a message. On failure `*r` is
  * unchanged. */
 __attribute__((warn_unused_result)) int run_from_flags(struct run *r, const struct run_flags *f,
                                                        char error[RUN_ERROR_MAX]);
 
-/* Returns whether the rounds are known and no key is open. */
+/* Returns whether the run is complete: the number of rounds is known, and no value leaves anything
+ * undefined (run_key.fixed). */
 bool run_is_fixed(const struct run *r);
 
-/* Writes the run description: canonical text, NUL-terminated, at most WIRE_RUN_MAX bytes. Returns
- * its length. The run must be fixed (asserted). */
+/* Writes the run description in canonical form: NUL-terminated, at most WIRE_RUN_MAX bytes without
+ * the NUL. Returns its length. Asserts that the run is complete (run_is_fixed()). */
 size_t run_text(const struct run *r, char out[WIRE_RUN_MAX + 1]);
-/* Parses a run description that may come from another peer and is not trusted. Accepts only the
- * canonical text of a fixed run with exactly the keys of the core and of the trainer `t`. Opens no
- * file. Returns 0, or -EINVAL or -ENOMEM with a message. On failure `*r` is unchanged. */
+/* Parses a run description, which may come from another peer and is not trusted. Accepts only the
+ * canonical text of a complete run with exactly the keys of the core and of the trainer `t`. Opens
+ * no file. Returns 0, or -EINVAL or -ENOMEM with a message. On failure `*r` is unchanged. */
 __attribute__((warn_unused_result)) int run_from_text(struct run *r, const struct run_trainer *t,
                                                       const char *text, size_t n,
                                                       char error[RUN_ERROR_MAX]);
 
-/* Returns whether a text that run_from_text() refused is a run description of another trainer: it
- * has all core keys, and other keys instead of the keys of `t`. `found` gets the first key that `t`
- * does not have, `*expected` the first key of `t`. */
+/* Returns whether a text that run_from_text() refused is a run description made for another
+ * trainer. Such a text has all core keys, but other keys in place of the keys of `t`. On success,
+ * `found` is set to the first key that `t` does not have, and `*expected` to the first key of
+ * `t`. */
 bool run_text_is_of_other_trainer(const struct run_trainer *t, const char *text, size_t n,
                                   char found[RUN_KEY_MAX + 1], const char **expected);
 
-/* Checks the given flags against a run of the same trainer, such as the run of the cluster that is
- * joined. An open value agrees with any value it may become (run_key.agrees). Returns 0, or -EINVAL
- * with a message that names the flag and both values. A flag that has no effect in the run is
- * refused too, and the message names the key that decides this. */
+/* Checks the given flags against a run of the same trainer, such as the run of a cluster that the
+ * peer joins. A given value that leaves something open, such as data kind csv, agrees with each
+ * value that completes it (run_key.agrees). Returns 0, or -EINVAL with a message that names the
+ * flag and both values. Also refuses a given flag that has no effect in the run; the message then
+ * names the key that decides this. */
 __attribute__((warn_unused_result)) int run_check_flags(const struct run *r,
                                                         const struct run_flags *f,
                                                         char error[RUN_ERROR_MAX]);
 
-/* Makes a run from `*r` with the given flags changed, for the same trainer. Returns 0, or a
- * negative errno with a message, in which case `*out` is unchanged. */
+/* Makes a copy of the run `*r` in which the given flags replace the old values. The trainer must be
+ * the same. Returns 0, or a negative errno with a message. On failure `*out` is unchanged. */
 __attribute__((warn_unused_result)) int run_with_flags(struct run *out, const struct run *r,
                                                        const struct run_flags *f,
                                                        char error[RUN_ERROR_MAX]);
