@@ -12,8 +12,7 @@
 
 #include <math.h>
 
-/* A codec file has no header. These declarations are all that other files need to know of a
- * codec. */
+/* Codec files have no headers. These declarations are all that other files know about a codec. */
 extern const struct codec codec_none, codec_fp16, codec_sign, codec_qsgd, codec_topk, codec_randk;
 extern const struct codec codec_onebit, codec_thr2, codec_dorefa, codec_tern, codec_lc3;
 extern const struct codec codec_lowrank, codec_atomo;
@@ -32,14 +31,14 @@ const char *codec_level(void)
     return simd_level();
 }
 
-/* Loads with prefetching (SIMD_AHEAD), because most callers read through a whole model. */
+/* SIMD_AHEAD prefetches memory, because most callers read through a whole model. */
 uint32_t codec_load(float *restrict v, const float *x, const float *x_hat, size_t n)
 {
     return simd_load(v, x, x_hat, n, SIMD_AHEAD).max;
 }
 
-/* Integer arithmetic, because sender and receiver must compute the same k. A product of doubles
- * could round to either side when ratio * n is a whole number. */
+/* The arithmetic uses integers, because sender and receiver must compute the same k. A product of
+ * doubles could round to either side when ratio * n is a whole number. */
 size_t codec_share(uint64_t billionths, size_t n)
 {
     return (size_t)((billionths * n + 999999999u) / 1000000000u);
@@ -53,8 +52,8 @@ double codec_sum(const double *v, size_t n)
     return sum;
 }
 
-/* Decodes with the function that the receiver uses, so the measured error is exactly the
- * receiver's. */
+/* The block is decoded with the function that the receiver uses. Therefore the measured error is
+ * exactly the error at the receiver. */
 double codec_error2(const struct codec_values *f, const int64_t *arg, const uint8_t *src,
                     const float *v, size_t n)
 {
@@ -69,7 +68,7 @@ double codec_error2(const struct codec_values *f, const int64_t *arg, const uint
 }
 
 /* pow() may differ in its last bit between two C libraries. This is harmless: during a warm-up the
- * message contains k, so the receiver does not compute it. */
+ * message contains the number of elements, so the receiver does not compute the ratio. */
 uint64_t codec_warm_share(uint64_t billionths, uint64_t warm, uint64_t round)
 {
     if (round >= warm)

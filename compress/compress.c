@@ -18,38 +18,46 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* First byte of each unit in a message: nothing is sent, or the codec's data follows. */
+/* First byte of each unit in a message. UNIT_NOTHING: nothing is sent for the unit. UNIT_BODY: the
+ * data of the codec follow. */
 enum { UNIT_NOTHING, UNIT_BODY };
 
-/* Buffer sizes for encoding a model. Each size is the maximum over the units, except `memory`. */
+/* Buffer sizes for encoding a model. Each size except `memory` is the largest that any unit
+ * needs. */
 struct needs
 {
-    size_t floats; /* Number of floats in each of the two block buffers of the values codecs. */
-    size_t gather; /* Number of elements of the longest unit that consists of several pieces. */
-    /* Largest number of elements that a selector may choose, plus CODEC_CHUNK elements of extra
-     * room. */
+    /* Number of floats in each of the two working buffers of a values codec (dense.h). */
+    size_t floats;
+    /* Number of elements of the longest unit that consists of several pieces of the model. */
+    size_t gather;
+    /* Number of elements in the arrays for a result of a selector (struct codec_pick): the largest
+     * number that it may choose, plus CODEC_CHUNK. */
     size_t picks;
-    size_t bytes;  /* Number of bytes of scratch for a selector or a body codec. */
-    size_t memory; /* Number of floats that persist between messages, summed over all units. */
+    size_t bytes; /* Number of bytes of scratch that a selector or a body codec needs. */
+    /* Number of floats that body codecs keep between messages, summed over all units. */
+    size_t memory;
 };
 
 struct compress
 {
     struct spec spec;
     struct units units; /* Units of the model, with pointers to the rules in `spec`. */
-    /* Measured error of each unit in the message that is being encoded. */
+    /* Measured error of each unit in the message that is being encoded. One entry per unit. */
     struct compress_stat *stat;
     /* Number of units still to be encoded in the current message: units [0, n_left). */
     size_t n_left;
+    /* Size in bytes of the longest possible message, and of a typical message. */
     size_t bound, nominal;
     /* Buffers for selectors and values codecs. Body codecs use scratch.pick.scratch. */
     struct sparse_scratch scratch;
+    /* Buffer for the difference of a unit that consists of several pieces of the model. */
     float *gathered;
+    /* Floats that body codecs keep between messages. A unit begins at unit.memory. */
     float *memory;
 };
 
-/* The canonical text always fits, because spec_parse() rejects a specification with a longer
- * text. */
+/* spec_print() cannot fail here, because spec_parse() rejects a specification with a canonical text
+ * that is too long. */
 int compress_canonical(const char *spec, char canonical[COMPRESS_SPEC_MAX],
                        char error[COMPRESS_ERROR_MAX])
 {
@@ -60,8 +68,7 @@ int compress_canonical(const char *spec, char canonical[COMPRESS_SPEC_MAX],
     return err;
 }
 
-/* Returns true if the rule matches at least one segment. A rule without a match usually has a
- * misspelt segment name. */
+/* Returns true if the rule matches at least one segment. */
 static bool fits_any(const struct spec_rule *r, const struct segment *segments, size_t n_segments)
 {
     for (size_t i = 0; i < n_segments; i++)
@@ -82,7 +89,9 @@ bool compress_idle_rule(const char *spec, const struct segment *segments, size_t
             continue;
         struct spec one = {.n_rules = 1, .rule = {s.rule[i]}};
         bool whole = spec_print(&one, rule);
-        assert(whole); /* The text of one rule fits, because the text of all rules together fits. */
+        /* The text of one rule fits into the buffer, because the text of all rules together
+         * fits. */
+        assert(whole);
         return true;
     }
     return false;
@@ -93,7 +102,8 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* Returns the unit's selector, values codec and position coding for the sparse driver. */
+/* Returns the selector, values codec and position coding of a unit, as the driver sparse.c needs
+ * them. */
 static struct sparse chain_of(const struct unit *u)
 {
     return (struct sparse){&u->rule->selector, &u->rule->coder, u->rule->positions};
@@ -101,7 +111,8 @@ static struct sparse chain_of(const struct unit *u)
 
 /* ---- Buffer sizes ---- */
 
-/* Adds a body unit's message size to the bounds, and its scratch and memory to `need`. */
+/* Adds the message size of a unit with a body codec to c->bound and c->nominal, and its scratch and
+ * memory to `need`. */
 static void plan_body(struct compress *c, const struct unit *u, struct needs *need)
 {
     const struct codec_stage *s = &u->rule->body;
@@ -114,8 +125,9 @@ static void plan_body(struct compress *c, const struct unit *u, struct needs *ne
         need->memory += f->memory(s->arg, &u->shape);
 }
 
-/* Adds the size of a unit with a selector or a values codec to the bounds and to `need`. With a
- * selector, the values codec encodes at most selector.most(n) elements. */
+/* Adds the message size of a unit with a selector, a values codec or both to c->bound and
+ * c->nominal, and its buffers to `need`. If there is a selector, the values codec encodes at most
+ * selector.most(n) elements. */
 static void plan_chain(struct compress *c, const struct unit *u, struct needs *need)
 {
     const struct codec_stage *s = &u->rule->selector;
@@ -158,15 +170,14 @@ static struct needs plan_units(struct compress *c)
     return need;
 }
 
-/* Allocates whole cache lines of 64 bytes. aligned_alloc() needs a size that is a multiple of the
- * alignment. */
+/* Allocates n_bytes, rounded up to whole cache lines of 64 bytes, because aligned_alloc() needs a
+ * size that is a multiple of the alignment. */
 static void *allocate_lines(size_t n_bytes)
 {
     return aligned_alloc(64, (n_bytes + 63) / 64 * 64);
 }
 
-/* Allocates all buffers. On failure the buffers already allocated remain; compress_close() frees
- * them. */
+/* Allocates all buffers. If this fails, compress_close() frees those that were allocated. */
 static int allocate_scratch(struct compress *c, const struct needs *need)
 {
     struct sparse_scratch *s = &c->scratch;
@@ -193,8 +204,8 @@ static void cut_by_layer(struct spec *s)
             s->rule[i].scope = SPEC_LAYER;
 }
 
-/* Opens a specification. Positions are sent as 32-bit numbers, so a larger model is rejected
- * (-EINVAL). */
+/* Creates a compressor. With by_layer each segment is a unit. Positions are sent as 32-bit numbers,
+ * so a model of 2^32 or more elements is rejected with -EINVAL. */
 static int open_spec(struct compress **out, const char *spec, bool by_layer,
                      const struct segment *segments, size_t n_segments)
 {
@@ -256,8 +267,8 @@ size_t compress_bound(const struct compress *c)
     return c->bound;
 }
 
-/* Planning uses the typical size, because the bound of a variable-length code can be far too
- * large. */
+/* The caller plans bandwidth with the typical size, because the bound of a variable-length code can
+ * be far too large. */
 size_t compress_nominal(const struct compress *c)
 {
     return c->nominal;
@@ -265,9 +276,9 @@ size_t compress_nominal(const struct compress *c)
 
 /* ---- Encoding ---- */
 
-/* Sets *s to the unit's part of x and x_hat. A unit of one piece is read in place. For a unit of
- * several pieces the difference is gathered in c->gathered; returns -ERANGE if a gathered value is
- * not finite or too large. */
+/* Sets *s to the part of x and x_hat that belongs to the unit. A unit of one piece is read in
+ * place. For a unit of several pieces the difference is computed here into c->gathered. Returns 0,
+ * or -ERANGE if a gathered element is not finite or is too large. */
 static int source_of(struct compress *c, const struct unit *u, const struct compress_input *in,
                      struct codec_source *s)
 {
@@ -290,8 +301,8 @@ static int source_of(struct compress *c, const struct unit *u, const struct comp
     return max < CODEC_LIMIT_BITS ? 0 : -ERANGE;
 }
 
-/* Encodes the codec's data of one unit, without the first byte. Sets *len to 0 if nothing is to be
- * sent. */
+/* Encodes the data of one unit, without the byte UNIT_BODY before them. Sets *len to 0 if the unit
+ * sends nothing. */
 static int encode_body(struct compress *c, const struct unit *u, const struct codec_source *s,
                        uint8_t *dst, size_t *len, struct compress_stat *stat)
 {
@@ -310,12 +321,13 @@ static int encode_body(struct compress *c, const struct unit *u, const struct co
     return err;
 }
 
-/* Encodes unit i into dst: its first byte, then *len bytes of the codec's data. */
+/* Encodes unit i into dst: the byte UNIT_NOTHING or UNIT_BODY, then *len bytes of data. */
 static int encode_unit(struct compress *c, size_t i, const struct compress_input *in, bool measured,
                        uint8_t *dst, size_t *len)
 {
     const struct unit *u = &c->units.unit[i];
-    /* Each unit has its own random stream. With a shared stream, equal units would round alike. */
+    /* Each unit has its own random stream. With one common stream, equal units would be rounded
+     * alike. */
     struct codec_source s = {.key = rng_at(in->draw, i), .measured = measured};
     struct compress_stat *stat = &c->stat[i];
     *stat = (struct compress_stat){0};
@@ -327,7 +339,7 @@ static int encode_unit(struct compress *c, size_t i, const struct compress_input
         if (err != 0)
             return err;
     }
-    /* A zero difference is sent as the single byte 0, whatever bytes the codec wrote. */
+    /* If the difference is zero, the byte UNIT_NOTHING is sent, whatever the codec wrote. */
     if (!(stat->x2 > 0.0)) {
         *len = 0;
         stat->e2 = 0.0;
@@ -336,8 +348,8 @@ static int encode_unit(struct compress *c, size_t i, const struct compress_input
     return 0;
 }
 
-/* Encodes the units [begin, n_left) into dst and sets *len. On -ERANGE the bytes written are
- * invalid. */
+/* Encodes units [begin, c->n_left) into dst and sets *len. Returns 0 or -ERANGE. After -ERANGE the
+ * bytes in dst are not a valid message. */
 static int encode_from(struct compress *c, size_t begin, const struct compress_input *in,
                        bool measured, uint8_t *dst, size_t *len)
 {
@@ -360,8 +372,8 @@ void compress_begin(struct compress *c)
     c->n_left = c->units.n;
 }
 
-/* Parts must be contiguous in the message. Therefore a unit that begins before `from` also delays
- * all units before it, even if those lie after `from`. */
+/* The parts must be contiguous in the message. Therefore a unit that begins before `from` ends the
+ * part: all units before it have to wait, even those that lie after `from` in the model. */
 int compress_part(struct compress *c, const struct compress_input *in, size_t from, uint8_t *dst,
                   size_t *len)
 {
@@ -375,8 +387,8 @@ int compress_part(struct compress *c, const struct compress_input *in, size_t fr
     return encode_from(c, begin, in, true, dst, len);
 }
 
-/* Adds up the errors in the order of the units, so the sums do not depend on how the message was
- * split into parts. */
+/* The errors are added up in the order of the units. The sums therefore do not depend on how the
+ * message was split into parts. */
 int compress_rest(struct compress *c, const struct compress_input *in, uint8_t *dst, size_t *len,
                   struct compress_stat *stat)
 {
@@ -400,7 +412,8 @@ int compress_encode(struct compress *c, const struct compress_input *in, uint8_t
 
 /* ---- Decoding ---- */
 
-/* Returns the length of the unit's data at src, or 0 if src[0..len) is not valid. */
+/* Returns the length of the data of the unit at src, or 0 if src[0..len) does not begin with valid
+ * data. */
 static size_t check_body(const struct unit *u, const uint8_t *src, size_t len)
 {
     const struct spec_rule *r = u->rule;
@@ -417,8 +430,8 @@ static size_t check_body(const struct unit *u, const uint8_t *src, size_t len)
     return len >= size && dense_check(&r->coder, src, n) ? size : 0;
 }
 
-/* A unit that is marked as present must have at least one byte of data. Each iteration thus
- * consumes input, and the cost is O(len). */
+/* A unit with the byte UNIT_BODY must have at least one byte of data. Each iteration thus consumes
+ * input, and the cost is O(len). */
 bool compress_validate(const struct compress *c, const uint8_t *src, size_t len)
 {
     if (len > c->bound)
@@ -437,7 +450,7 @@ bool compress_validate(const struct compress *c, const uint8_t *src, size_t len)
     return at == len;
 }
 
-/* Adds one decoded unit to the replica. Returns the length of its data. */
+/* Decodes the data of one unit and adds it to the replica. Returns the length of the data. */
 static size_t apply_body(const struct unit *u, const uint8_t *src, size_t len, float *x_hat)
 {
     const struct spec_rule *r = u->rule;
@@ -465,8 +478,8 @@ void compress_apply(const struct compress *c, const uint8_t *src, size_t len, fl
 
 /* ---- The catalogue of codecs ---- */
 
-/* `hearsay compressors` reads the codecs through this function, so there is no second list of
- * codecs. */
+/* The command `hearsay compressors` reads the codecs through this function, so there is no second
+ * list of codecs. */
 bool compress_catalogue(size_t i, struct compress_info *info)
 {
     static const char *const classes[] = {
@@ -491,7 +504,8 @@ bool compress_catalogue(size_t i, struct compress_info *info)
     };
     char error[COMPRESS_ERROR_MAX];
     int err = compress_canonical(codec->name, info->preset, error);
-    assert(err == 0); /* Every codec has a default for each parameter. */
+    /* A codec name alone is a valid specification, because every parameter has a default. */
+    assert(err == 0);
     spec_form(codec, info->form);
     return true;
 }

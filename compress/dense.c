@@ -1,9 +1,9 @@
 /* compress/dense.c -- driver of the values codecs: encodes and decodes a vector block by block.
  *
- * The encoder loads several blocks at a time (a batch). One pass over memory computes the
- * difference, the largest value and the sums of squares. The codec then works on blocks that are
- * still in the L1 cache. A codec that needs no sums before it writes (sign) reads x and x_hat
- * directly instead.
+ * The encoder loads a batch of several blocks at a time. One pass over memory computes the
+ * difference x - x_hat, its largest magnitude and its sums of squares. The codec then works on
+ * blocks that are still in the L1 cache. A codec that needs no sums before it writes, such as
+ * `sign`, reads x and x_hat directly instead.
  */
 #include "compress/dense.h"
 
@@ -20,11 +20,12 @@ static size_t block_of(const struct codec_stage *c, size_t n)
     return block == 0 || block > n ? n : block;
 }
 
-/* Limits of a batch, the blocks that are loaded before the first of them is encoded: elements and
- * blocks. Loading several blocks lets the sums of one block overlap with reading the next. A batch
- * fits in the L1 cache. */
+/* Limits of a batch: largest number of elements and of blocks that are loaded before the first
+ * block is encoded. While the sums of one block are added up, the CPU already reads the next block.
+ * A batch fits into the L1 cache. */
 enum { BATCH_ELEMENTS = 2048, BATCH_MAX = 16 };
 
+/* Returns the number of blocks in a batch, for blocks of `block` elements. At least 1. */
 static size_t batch_of(size_t block)
 {
     size_t fit = block > 0 ? BATCH_ELEMENTS / block : 1;
@@ -37,8 +38,8 @@ size_t dense_scratch(const struct codec_stage *c, size_t n)
     return block * batch_of(block);
 }
 
-/* The last block is computed separately: it may be shorter, and the size of a block is not always
- * proportional to its length. */
+/* The size of the last block is computed separately. That block may be shorter, and the size of a
+ * block is not always proportional to its length. */
 size_t dense_size(const struct codec_stage *c, size_t n)
 {
     if (n == 0)
@@ -49,19 +50,19 @@ size_t dense_size(const struct codec_stage *c, size_t n)
     return n % block != 0 ? size + f->size(c->arg, n % block) : size;
 }
 
-/* Vectors of at least this many elements do not fit in the core's own cache; prefetching then pays
- * off. */
+/* Vectors of at least this number of elements do not fit into the cache of a core, so prefetching
+ * saves time. */
 enum { FAR = 1 << 18 };
 
-/* A batch of blocks that were loaded together: `count` blocks with `n` elements in total. */
+/* A batch: `count` blocks that were loaded together, with `n` elements in total. */
 struct batch
 {
     struct codec_block b[BATCH_MAX];
     size_t count, n;
 };
 
-/* Loads the batch of blocks that begins at element `at`, with their sums, and adds the sum of
- * squares to stat->x2. Returns false if a value is out of range, infinite or NaN. All three cases
+/* Loads the batch that begins at element `at` and computes the sums of each block. Adds the sums of
+ * squares to stat->x2. Returns false if an element is too large, infinite or NaN. All three cases
  * show in the bit pattern of the largest magnitude. */
 static bool load_blocks(const struct codec_stage *c, const struct codec_source *s, size_t at,
                         const struct dense_scratch *scratch, struct batch *to,
@@ -95,8 +96,8 @@ static bool load_blocks(const struct codec_stage *c, const struct codec_source *
     return max < CODEC_LIMIT_BITS;
 }
 
-/* Encodes a batch in one call if the codec supports this, otherwise block by block. Returns the sum
- * of the squared errors, or a negative number if a scale is out of range. */
+/* Encodes the blocks of a batch with one call if the codec has encode_all(), otherwise one by one.
+ * Returns the sum of the squared errors, or a negative number if a scale is out of range. */
 static double encode_blocks(const struct codec_stage *c, const struct codec_block *b, size_t count,
                             uint8_t *dst)
 {
@@ -113,7 +114,8 @@ static double encode_blocks(const struct codec_stage *c, const struct codec_bloc
     return sum;
 }
 
-/* Encodes all of `s` with a codec that reads x and x_hat directly (codec_values.encode_stream). */
+/* Encodes the whole difference with a codec that reads x and x_hat directly
+ * (codec_values.encode_stream). Returns 0 or -ERANGE. */
 static int encode_stream(const struct codec_stage *c, const struct codec_source *s, uint8_t *dst,
                          struct compress_stat *stat)
 {
@@ -131,7 +133,7 @@ static int encode_stream(const struct codec_stage *c, const struct codec_source 
     return 0;
 }
 
-/* Encodes all of `s`, one batch of blocks at a time. */
+/* Encodes the whole difference, one batch of blocks at a time. Returns 0 or -ERANGE. */
 static int encode_batches(const struct codec_stage *c, const struct codec_source *s,
                           const struct dense_scratch *scratch, uint8_t *dst,
                           struct compress_stat *stat)
@@ -172,7 +174,7 @@ bool dense_check(const struct codec_stage *c, const uint8_t *src, size_t n)
     return true;
 }
 
-/* All full blocks have the same size in bytes, so the block of an element is found without a
+/* All full blocks have the same size in bytes. Therefore the block of an element is found without a
  * search. */
 size_t dense_decode(const struct codec_stage *c, const uint8_t *src, size_t n, size_t at, float *v)
 {
@@ -188,8 +190,9 @@ size_t dense_decode(const struct codec_stage *c, const uint8_t *src, size_t n, s
     return count;
 }
 
-/* Adds a block of n elements, whose first element is `at`, to the target, one chunk at a time. A
- * chunk is added in place if the codec has add() and the chunk lies in one piece of the target. */
+/* Decodes the block of n elements at src and adds it to elements [at, at + n) of the unit, one
+ * chunk at a time. If the codec has add() and the chunk is contiguous in the replica, no copy is
+ * needed. */
 static void apply_block(const struct codec_stage *c, const uint8_t *src, struct target *t,
                         size_t at, size_t n)
 {

@@ -1,11 +1,11 @@
 /* compress/sparse.c -- driver of the selectors: encodes chosen positions, then their values.
  *
  * The chosen values are passed to the values codec as a vector of their own, so every selector
- * works with every values codec. Positions are either sent (coding/positions.h) or derived from a
- * seed in the message (randk).
+ * works with every values codec. The message contains the positions (coding/positions.h), or a seed
+ * from which they are derived (randk).
  *
- * A selector may replace the values it chose: randk and wangni scale them up to be unbiased. The
- * error is then measured against the original values.
+ * A selector may change the values it chose: randk and wangni can scale them up to be unbiased. The
+ * error is then measured against the original elements.
  */
 #include "compress/sparse.h"
 
@@ -23,8 +23,9 @@ static const struct codec_selector *selector_of(const struct sparse *c)
     return c->selector->codec->selector;
 }
 
-/* Returns true if the message must contain k. A seeded selector with a warm-up computes k from the
- * round, and a message does not contain the round. */
+/* Returns true if the message must contain k, the number of chosen elements. With a warm-up, a
+ * selector with a seed computes k from the round, and the receiver cannot do so because a message
+ * does not contain the round. */
 static bool sends_k(const struct sparse *c)
 {
     const struct codec_selector *f = selector_of(c);
@@ -33,7 +34,8 @@ static bool sends_k(const struct sparse *c)
 
 /* ---- Message sizes ---- */
 
-/* Returns the largest number of bytes before the values: the positions, or the seed and k. */
+/* Returns the largest number of bytes that come before the values: the positions of k elements, or
+ * the seed and perhaps k. */
 static size_t places_bound(const struct sparse *c, size_t k, size_t n)
 {
     if (selector_of(c)->places == NULL)
@@ -58,7 +60,8 @@ size_t sparse_nominal(const struct sparse *c, size_t n)
 
 /* ---- Encoding ---- */
 
-/* Writes the positions, or the seed from which they are derived. Returns the number of bytes. */
+/* Writes what comes before the values: the positions, or the seed and perhaps k. Returns the number
+ * of bytes. */
 static size_t put_places(const struct sparse *c, size_t n, const struct codec_pick *pick,
                          uint8_t *dst)
 {
@@ -70,8 +73,8 @@ static size_t put_places(const struct sparse *c, size_t n, const struct codec_pi
     return SEED_BYTES + bytes_put_varint(dst + SEED_BYTES, (uint32_t)pick->k);
 }
 
-/* Returns the squared error against the original values, for a selector that scaled the values.
- * Decodes the bytes just written and compares. */
+/* Returns the squared error of the chosen elements, for a selector that changed their values.
+ * Decodes the bytes just written and compares the result with the original elements. */
 static double error_to_truth(const struct sparse *c, const uint8_t *src,
                              const struct codec_pick *pick)
 {
@@ -124,19 +127,19 @@ int sparse_encode(const struct sparse *c, const struct codec_source *s,
 
 /* ---- Decoding ---- */
 
-/* Reader of the positions in a message, which are either sent or derived from a seed. */
+/* Reader of the positions in a message. */
 struct places
 {
-    bool sent;
-    size_t n, k;
+    bool sent; /* True: the message contains the positions. False: they are derived from `seed`. */
+    size_t n, k; /* Number of elements of the unit, and number of positions. */
     size_t used; /* Number of bytes of the message before the values. */
     size_t at;   /* Number of derived positions returned so far. */
     uint64_t seed;
     struct positions positions;
 };
 
-/* Reads the head of a message from a seeded selector. Every seed is valid: each gives k ascending
- * positions below n. */
+/* Reads the start of a message from a selector that sends a seed. Returns false if it is not valid.
+ * Every seed is valid, because each seed gives k ascending positions below n. */
 static bool open_seeded(struct places *p, const struct sparse *c, size_t most, const uint8_t *src,
                         size_t len)
 {
@@ -154,8 +157,8 @@ static bool open_seeded(struct places *p, const struct sparse *c, size_t most, c
     return head != 0 && k >= 1 && k <= most;
 }
 
-/* Reads the head of a message, including k. k is never larger than selector.most(n), which limits
- * the work that a short message can cause. */
+/* Reads the start of a message, including k. Returns false if it is not valid. k is at most
+ * selector.most(n), which limits the work that a short message can cause. */
 static bool open_places(struct places *p, const struct sparse *c, size_t n, const uint8_t *src,
                         size_t len)
 {
@@ -197,7 +200,7 @@ static bool check_places(struct places *p)
     return positions_end(&p->positions);
 }
 
-/* Compares lengths before reading any position or value. */
+/* The lengths are compared before any position or value is read. */
 size_t sparse_check(const struct sparse *c, const uint8_t *src, size_t len, size_t n)
 {
     struct places p;

@@ -1,8 +1,8 @@
 /* compress/spec.c -- parser of compressor specifications, such as "topk:0.01+qsgd:4;bias=fp16".
  *
- * The text is split top-down by cut(): a specification into rules at ';', a rule into options at
- * ',', a chain into stages at '+', a stage into values at ':'. No text is copied; a part is a
- * pointer and a length. The grammar is in spec.h.
+ * The function cut() splits the text from the top down: a specification into rules at ';', a rule
+ * into options at ',', a chain of codecs into stages at '+', and a stage into values at ':'. No
+ * text is copied. A part of the text is a pointer and a length. The grammar is in spec.h.
  *
  * The text comes from a user or from another peer. Therefore every number has a limit, and error
  * messages quote only the first SHOWN_MAX bytes of a part.
@@ -18,21 +18,22 @@
 #include <string.h>
 
 enum {
-    DECIMAL_PLACES = 9, /* Number of decimal places: decimals are stored in billionths. */
-    /* Largest number of digits before the decimal point. With nine decimal places the number
-     * stays below 2^63. */
+    /* Number of decimal places, because decimal numbers are stored in billionths. */
+    DECIMAL_PLACES = 9,
+    /* Largest number of digits before the decimal point. With nine decimal places, such a number in
+     * billionths stays below 2^63. */
     DIGITS_MAX = 9,
-    SHOWN_MAX = 40 /* Largest number of bytes of the parsed text that an error message quotes. */
+    SHOWN_MAX = 40 /* Largest number of bytes of a part that an error message quotes. */
 };
 
-/* A piece of the parsed text. It does not end with a NUL. */
+/* A part of the parsed text. It does not end with a NUL. */
 struct part
 {
     const char *at;
     size_t len;
 };
 
-/* Returns the number of bytes of a part to print, as the precision argument of "%.*s". */
+/* Returns how many bytes of a part to print, as the precision argument of "%.*s". */
 static int shown(struct part p)
 {
     return p.len < SHOWN_MAX ? (int)p.len : SHOWN_MAX;
@@ -78,9 +79,9 @@ static bool part_is(struct part p, const char *word)
     return p.len == strlen(word) && memcmp(p.at, word, p.len) == 0;
 }
 
-/* Reads a decimal number with at most `places` digits after the point, as an integer in units of
- * 10^-places. With `places` 0 no point is allowed. No float is used, so a canonical text means
- * exactly the same number on every machine. */
+/* Reads a decimal number with at most `places` digits after the point. Stores it as an integer in
+ * units of 10^-places. If `places` is 0, no point is allowed. No float is used, so a canonical text
+ * means exactly the same number on every machine. */
 static bool read_number(struct part p, int places, int64_t *value)
 {
     int64_t sum = 0;
@@ -110,8 +111,8 @@ static bool read_number(struct part p, int places, int64_t *value)
     return true;
 }
 
-/* Finds the part in a list of words and sets *value to its index. Returns false if it is not
- * there. */
+/* Finds the part in a list of words and sets *value to its index. Returns false if the list does
+ * not contain it. */
 static bool read_choice(struct part p, const char *const *choices, int64_t *value)
 {
     for (*value = 0; choices[*value] != NULL; (*value)++)
@@ -158,8 +159,8 @@ static bool is_valid(const char *spec)
     return spec_parse(&s, spec, error) == 0;
 }
 
-/* Writes the error for an unknown codec. The message lists all codec names, as far as they fit, and
- * suggests a similar specification. */
+/* Writes the error for an unknown codec. The message lists as many codec names as fit, and suggests
+ * a specification with a similar spelling. */
 static int unknown_codec(struct part name, struct part text, char error[COMPRESS_ERROR_MAX])
 {
     static const struct spelling_specs specs = {name_at, is_valid};
@@ -181,8 +182,8 @@ static const struct codec_param *param_at(const struct codec *codec, size_t i)
     return p != NULL && p[i].name != NULL ? &p[i] : NULL;
 }
 
-/* Parses a stage such as "topk:0.01". Missing values stay CODEC_UNSET until all options are parsed,
- * because some defaults depend on other arguments. */
+/* Parses a stage such as "topk:0.01". Arguments that are not given stay CODEC_UNSET until all
+ * options are parsed, because some defaults depend on other arguments. */
 static int parse_stage(struct codec_stage *stage, struct part text, char error[COMPRESS_ERROR_MAX])
 {
     struct part rest = text;
@@ -205,7 +206,7 @@ static int parse_stage(struct codec_stage *stage, struct part text, char error[C
     return 0;
 }
 
-/* Returns the stage's option called `name` and sets *place to its index in the arguments. Returns
+/* Returns the option `name` of the stage and sets *place to its index in the arguments. Returns
  * NULL if the stage has no such option. */
 static const struct codec_param *option_of(const struct codec_stage *stage, struct part name,
                                            size_t *place)
@@ -223,12 +224,12 @@ static const struct codec_param *option_of(const struct codec_stage *stage, stru
 struct parser
 {
     struct spec_rule *rule;
-    struct part text; /* The text of the whole rule, for error messages. */
-    bool scoped;      /* True: the rule already had a "scope=" option. */
+    struct part text; /* Text of the whole rule, for error messages. */
+    bool scoped;      /* True: a "scope=" option of the rule has been parsed. */
     char *error;
 };
 
-/* Parses the value of "scope=", an option of the rule rather than of a codec. */
+/* Parses the value of "scope=". This is an option of the rule, not of a codec. */
 static int parse_scope(struct parser *p, struct part text, struct part value)
 {
     static const char *const scopes[] = {"model", "layer", NULL};
@@ -253,9 +254,9 @@ static int parse_scope(struct parser *p, struct part text, struct part value)
                        shown(text), text.at, shown(value), value.at);
 }
 
-/* Parses an option "name=value". If several stages have an option of this name, it goes to the
- * first stage that accepts the value and does not have the option yet. Thus "topk+qsgd,..." needs
- * no syntax to name the stage. */
+/* Parses an option "name=value". If several stages have an option of this name, the option goes to
+ * the first stage that accepts the value and does not have the option yet. Thus "topk+qsgd,..."
+ * needs no syntax to name the stage. */
 static int parse_option(struct parser *p, struct part text)
 {
     struct part value = text;
@@ -264,11 +265,11 @@ static int parse_option(struct parser *p, struct part text)
         return refuse_spec(p->error, "%.*s: an option must be name=value", shown(text), text.at);
     if (part_is(name, "scope"))
         return parse_scope(p, text, value);
-    /* Stages are tried in the order in which they appear in the text. */
+    /* Stages are tried in the order of the text. */
     struct codec_stage *stages[] = {&p->rule->selector, &p->rule->coder, &p->rule->body};
-    const struct codec_param *known =
-        /* An option of this name in any stage, for the error message. NULL: no stage has it. */
-        NULL;
+    /* The option of this name in the last stage that has one, for the error message. NULL: no
+     * stage has one. */
+    const struct codec_param *known = NULL;
     bool twice = false;
     for (size_t i = 0; i < 3; i++) {
         size_t place;
@@ -292,7 +293,7 @@ static int parse_option(struct parser *p, struct part text)
                        known->name, known->wants, shown(value), value.at);
 }
 
-/* Parses the position coding of a selector, such as "ef" in "topk:0.01/ef". */
+/* Parses the coding of positions after a selector, such as "ef" in "topk:0.01/ef". */
 static int parse_positions(struct parser *p, const struct codec_stage *stage, struct part word)
 {
     int64_t how;
@@ -309,8 +310,8 @@ static int parse_positions(struct parser *p, const struct codec_stage *stage, st
     return 0;
 }
 
-/* Stores a parsed stage in the rule. Allowed are: a selector, a values codec, a selector followed
- * by a values codec, or a body codec alone. */
+/* Stores a parsed stage in the rule. A rule may have a selector, a values codec, a selector
+ * followed by a values codec, or a body codec alone. */
 static int place_stage(struct parser *p, const struct codec_stage *stage, struct part text)
 {
     struct spec_rule *r = p->rule;
@@ -330,8 +331,8 @@ static int place_stage(struct parser *p, const struct codec_stage *stage, struct
     return 0;
 }
 
-/* Parses the stages of a rule, such as "topk:0.01/ef+qsgd:4". If a selector stands alone, adds its
- * default values codec. */
+/* Parses the stages of a rule, such as "topk:0.01/ef+qsgd:4". A selector alone gets its default
+ * values codec. */
 static int parse_chain(struct parser *p, struct part chain)
 {
     do {
@@ -350,7 +351,7 @@ static int parse_chain(struct parser *p, struct part chain)
     struct spec_rule *r = p->rule;
     if (r->coder.codec != NULL || r->body.codec != NULL)
         return 0;
-    /* A selector without a values codec gets the one of its description, or "none" (plain
+    /* The description of the selector names its default values codec. NULL means "none" (plain
      * floats). */
     const char *coder = r->selector.codec->selector->coder;
     coder = coder != NULL ? coder : "none";
@@ -358,7 +359,7 @@ static int parse_chain(struct parser *p, struct part chain)
     return parse_stage(&r->coder, preset, p->error);
 }
 
-/* spec_print() calls this function too, to find out which arguments equal their defaults. */
+/* spec_print() also calls this function, to find out which arguments equal their defaults. */
 bool spec_settle(struct codec_stage *stage, char *why, size_t n)
 {
     const struct codec_param *param;
@@ -374,8 +375,8 @@ bool spec_settle(struct codec_stage *stage, char *why, size_t n)
     return stage->codec->settle == NULL || stage->codec->settle(stage->arg, why, n);
 }
 
-/* Fills in the defaults of a stage and checks that its arguments fit together (such as levels and
- * bits). */
+/* Fills in the defaults of a stage and checks that its arguments fit together, such as `levels` and
+ * `bits` of qsgd. */
 static int settle_stage(struct parser *p, struct codec_stage *stage)
 {
     char why[COMPRESS_ERROR_MAX];
@@ -385,8 +386,8 @@ static int settle_stage(struct parser *p, struct codec_stage *stage)
                        COMPRESS_ERROR_MAX - SHOWN_MAX - 4, why);
 }
 
-/* Returns true if the part is a valid pattern: characters of segment names and the wildcards '*'
- * and '?'. A pattern with ';' or ',' would be ambiguous. */
+/* Returns true if the part is a valid pattern of segment names: letters, digits, '_', '.', '-' and
+ * the wildcards '*' and '?'. A pattern with ';' or ',' would be ambiguous. */
 static bool is_glob(struct part p)
 {
     static const char extra[] = "_.-*?";
@@ -400,7 +401,7 @@ static bool is_glob(struct part p)
     return p.len > 0 && p.len < SPEC_GLOB_MAX;
 }
 
-/* Parses the text before "=", which says which segments the rule applies to. */
+/* Parses the match of a rule, the text before "=" that says which segments the rule applies to. */
 static int parse_match(struct parser *p, struct part match)
 {
     struct spec_rule *r = p->rule;
@@ -429,14 +430,14 @@ static int parse_match(struct parser *p, struct part match)
                        shown(p->text), p->text.at, shown(match), match.at);
 }
 
-/* Rejects a scope that contradicts a matrix codec, which always works on single tensors. Ignoring
- * the scope silently would mislead the user. */
+/* Rejects a scope other than "layer" for a matrix codec, which always encodes single tensors.
+ * Ignoring the scope silently would mislead the user. */
 static int check_scope(struct parser *p)
 {
     const struct spec_rule *r = p->rule;
     if (r->body.codec == NULL || !r->body.codec->body->by_tensor)
         return 0;
-    /* "scope=layer" is allowed, because a matrix codec works that way anyway. */
+    /* "scope=layer" is allowed, because a matrix codec works in that way anyway. */
     bool other = p->scoped && r->scope != SPEC_LAYER;
     p->rule->scope = SPEC_LAYER;
     if (!other)
@@ -445,8 +446,8 @@ static int check_scope(struct parser *p)
                        p->text.at, r->body.codec->name);
 }
 
-/* Parses a rule such as "bias=fp16,scope=layer". An "=" before the first "," ends the match; a
- * later "=" belongs to an option. */
+/* Parses a rule such as "bias=fp16,scope=layer". An "=" before the first "," ends the match of the
+ * rule. Any later "=" belongs to an option. */
 static int parse_rule(struct spec_rule *rule, struct part text, char *error)
 {
     struct parser p = {.rule = rule, .text = text, .error = error};
@@ -474,7 +475,7 @@ static int parse_rule(struct spec_rule *rule, struct part text, char *error)
 }
 
 /* Moves the default rule to the front. Exactly one default rule is required. The other rules keep
- * their order, in which they are matched. */
+ * their order, which is the order in which they are tried. */
 static int order_rules(struct spec *s, const char *text, char *error)
 {
     size_t at = s->n_rules;
@@ -521,9 +522,9 @@ int spec_parse(struct spec *s, const char *text, char error[COMPRESS_ERROR_MAX])
 
 /* ---- Matching segments ---- */
 
-/* Returns true if the name matches the pattern: '*' is any run of characters, '?' any one
- * character. On a mismatch only the last '*' needs to take one more character, so no recursion is
- * needed and the cost is O(length^2). */
+/* Returns true if the name matches the pattern: '*' stands for any number of characters, '?' for
+ * one character. After a mismatch, only the last '*' has to take one more character. Therefore no
+ * recursion is needed, and the cost is O(length^2). */
 static bool glob(const char *pattern, const char *name)
 {
     const char *star = NULL, *from = NULL;

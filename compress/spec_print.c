@@ -1,8 +1,9 @@
 /* compress/spec_print.c -- writes a parsed compressor specification as canonical text.
  *
  * The run's id is a hash of this text, so two spellings of the same compressor must give the same
- * text. Positional values are always written; options that equal their default are omitted. Parsing
- * the canonical text gives the same specification again (tests/unit/compress_spec.c checks this).
+ * text. Positional values are always written, and options that equal their default are omitted.
+ * Parsing the canonical text gives the same specification again, which tests/unit/compress_spec.c
+ * checks.
  */
 #include "compress/spec.h"
 
@@ -31,7 +32,8 @@ __attribute__((format(printf, 2, 3))) static void print(struct printer *p, const
         p->len += (size_t)n;
 }
 
-/* Writes a decimal stored in billionths, without exponent and trailing zeros: 0.01, 1, 0.5. */
+/* Writes a decimal number that is stored in billionths, without exponent and trailing zeros, such
+ * as 0.01. */
 static void print_decimal(struct printer *p, int64_t value)
 {
     const int64_t one = 1000000000;
@@ -66,8 +68,9 @@ static const struct codec_param *param_at(const struct codec *codec, size_t i)
     return p != NULL && p[i].name != NULL ? &p[i] : NULL;
 }
 
-/* Returns true if the stage stays the same when argument i is left out. Asks spec_settle(), the
- * function that the parser uses, so printer and parser cannot disagree about defaults. */
+/* Returns true if argument i equals the value that the parser would fill in if the argument were
+ * left out. Asks spec_settle(), which the parser also uses. Printer and parser therefore agree
+ * about defaults. */
 static bool implied(const struct codec_stage *stage, size_t i)
 {
     char why[COMPRESS_ERROR_MAX];
@@ -76,8 +79,9 @@ static bool implied(const struct codec_stage *stage, size_t i)
     return spec_settle(&without, why, sizeof why) && without.arg[i] == stage->arg[i];
 }
 
-/* Writes a stage with all its positional values, "qsgd:4:512:max". These are never omitted, so a
- * later change of a default cannot change the meaning of an old text. */
+/* Writes a stage with all its positional values, such as "qsgd:4:512:max". They are written even if
+ * they equal their defaults. A later change of a default therefore cannot change the meaning of an
+ * old text. */
 static void print_stage(struct printer *p, const struct codec_stage *stage)
 {
     const struct codec_param *param;
@@ -90,8 +94,8 @@ static void print_stage(struct printer *p, const struct codec_stage *stage)
     }
 }
 
-/* Returns true if the stage's option `name` must be written, because it differs from its
- * default. */
+/* Returns true if the stage has an option `name` that differs from its default and must be
+ * written. */
 static bool prints(const struct codec_stage *stage, const char *name)
 {
     const struct codec_param *param;
@@ -103,9 +107,9 @@ static bool prints(const struct codec_stage *stage, const char *name)
     return false;
 }
 
-/* Writes the stage's options that differ from their defaults. An option equal to its default is
- * written only if the following stage `behind` writes an option of the same name; otherwise the
- * parser would give that value to this stage. */
+/* Writes the options of the stage that differ from their defaults. Exception: if the next stage of
+ * the rule, `behind`, writes an option of the same name, the option of this stage is written even
+ * if it equals its default. Otherwise the parser would give the value to this stage. */
 static void print_options(struct printer *p, const struct codec_stage *stage,
                           const struct codec_stage *behind)
 {
@@ -120,7 +124,8 @@ static void print_options(struct printer *p, const struct codec_stage *stage,
     }
 }
 
-/* Writes which segments the rule applies to. The default rule has no such text. */
+/* Writes the match of a rule, which says which segments the rule applies to. The default rule has
+ * no such text. */
 static void print_match(struct printer *p, const struct spec_rule *r)
 {
     switch (r->match) {
@@ -141,8 +146,8 @@ static void print_match(struct printer *p, const struct spec_rule *r)
     }
 }
 
-/* Writes the scope unless it is the default. A matrix codec always has scope "layer", so it is
- * omitted. */
+/* Writes the scope unless it is the default, "model". For a matrix codec nothing is written,
+ * because its scope is always "layer". */
 static void print_scope(struct printer *p, const struct spec_rule *r)
 {
     bool by_tensor = r->body.codec != NULL && r->body.codec->body->by_tensor;
@@ -152,8 +157,8 @@ static void print_scope(struct printer *p, const struct spec_rule *r)
         print(p, ",scope=block:%lld", (long long)r->block);
 }
 
-/* Returns true if the selector's values codec is the one it has by default. Compares the printed
- * texts, because the user may have named the codec with values that equal the defaults. */
+/* Returns true if the values codec of the rule is the default of its selector. Compares the printed
+ * texts, because the user may have written the default values explicitly. */
 static bool coder_is_default(const struct spec_rule *r)
 {
     const char *coder = r->selector.codec->selector->coder;
@@ -163,7 +168,7 @@ static bool coder_is_default(const struct spec_rule *r)
     return strcmp(p.at, coder != NULL ? coder : "none") == 0;
 }
 
-/* Omits the values codec if the selector would get it by default. */
+/* Writes the codecs of a rule. A values codec that the selector would get by default is omitted. */
 static void print_chain(struct printer *p, const struct spec_rule *r)
 {
     if (r->body.codec != NULL) {
@@ -183,7 +188,7 @@ static void print_chain(struct printer *p, const struct spec_rule *r)
     print_stage(p, &r->coder);
 }
 
-/* Options of all stages follow the chain, in the order in which the parser assigns them to
+/* The options of all stages follow the codecs, in the order in which the parser assigns options to
  * stages. */
 static void print_rule(struct printer *p, const struct spec_rule *r)
 {
@@ -195,7 +200,8 @@ static void print_rule(struct printer *p, const struct spec_rule *r)
     print_scope(p, r);
 }
 
-/* The parser has already moved the default rule to the front. */
+/* The rules are written in their order, because the parser has already moved the default rule to
+ * the front. */
 bool spec_print(const struct spec *s, char canonical[COMPRESS_SPEC_MAX])
 {
     struct printer p = {.at = canonical};
@@ -213,7 +219,7 @@ static void print_choices(struct printer *p, const struct codec_param *param)
         print(p, "%s%s", i > 0 ? "|" : "", param->choices[i]);
 }
 
-/* Writes the syntax of a codec for the catalogue: its name, positional parameters and options. */
+/* Writes the syntax of a codec: its name, its positional parameters and its options. */
 void spec_form(const struct codec *codec, char form[COMPRESS_SPEC_MAX])
 {
     struct printer p = {.at = form};

@@ -7,8 +7,8 @@
 
 #include "nn/math/vec.h"
 
-/* Adds v to y. Both ends of an edge use this loop. Each sum belongs to one element, so the result
- * has the same bits for every vector width. */
+/* Adds v to y. Both ends of an edge use this loop. Each addition belongs to one element only, so
+ * the result has the same bits for every vector width. */
 VEC_CLONES static void add_floats(float *restrict y, const float *restrict v, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -43,7 +43,8 @@ void target_add(struct target *t, size_t at, const float *v, size_t count)
     }
 }
 
-/* The inner loop handles all values of one piece, because nearly every unit has only one piece. */
+/* The inner loop handles all values that fall into one piece, because nearly every unit has only
+ * one piece. */
 void target_scatter(struct target *t, const uint32_t *index, const float *v, size_t count)
 {
     size_t i = 0;

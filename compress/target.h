@@ -14,28 +14,31 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A contiguous part of a unit in the model vector, n elements long. */
 struct piece
 {
-    size_t at;     /* Position of the piece's first element in the unit. */
-    size_t offset; /* Position of the piece's first element in the model vector. */
+    size_t at;     /* Index of the first element of the piece within its unit. */
+    size_t offset; /* Index of the first element of the piece in the model vector. */
     size_t n;
 };
 
+/* Destination to which a decoder adds the values of one unit. */
 struct target
 {
-    float *x;                  /* The whole model vector (a replica). */
-    const struct piece *piece; /* Piece of the unit that the cursor has reached. */
+    float *x; /* The replica: a vector with all elements of the model. */
+    /* Cursor: the piece that contains the element reached last. It only moves forward. */
+    const struct piece *piece;
 };
 
-/* Returns the address of the unit's element `at` in the model vector. Sets *n to the number of
- * elements from `at` on that are contiguous there, at most `count`. */
+/* Returns the address in the replica of element `at` of the unit. Sets *n to the number of elements
+ * from `at` on that are contiguous there, at most `count`. */
 float *target_span(struct target *t, size_t at, size_t count, size_t *n);
 
 /* Adds v[0..count) to elements [at, at + count) of the unit. `at` must not be less than the end of
  * the previous call, and all elements must be inside the unit. */
 void target_add(struct target *t, size_t at, const float *v, size_t count);
 
-/* Adds v[i] to the unit's element index[i], for each i < count. The indices ascend. */
+/* Adds v[i] to element index[i] of the unit, for each i < count. The indices must ascend. */
 void target_scatter(struct target *t, const uint32_t *index, const float *v, size_t count);
 
 #endif

@@ -10,8 +10,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Returns the number of the rule that a segment belongs to. Rules 1, 2, ... are tried in order;
- * rule 0 is the default rule, which takes segments that no other rule matches. */
+/* Returns the index of the rule that a segment belongs to. The rules 1, 2, ... are tried in order.
+ * Rule 0 is the default rule, which takes the segments that no other rule matches. */
 static size_t rule_of(const struct spec *spec, const struct segment *segment)
 {
     for (size_t i = 1; i < spec->n_rules; i++)
@@ -20,14 +20,14 @@ static size_t rule_of(const struct spec *spec, const struct segment *segment)
     return 0;
 }
 
-/* Returns true if each segment of the rule is a unit. Matrix codecs need this whatever the scope
- * is. */
+/* Returns true if each segment of the rule is a unit by itself: the scope is "layer", or the rule
+ * has a matrix codec, for which the scope does not matter. */
 static bool by_segment(const struct spec_rule *r)
 {
     return r->scope == SPEC_LAYER || (r->body.codec != NULL && r->body.codec->body->by_tensor);
 }
 
-/* Units under construction. The pieces of all units are stored in one array, unit after unit. */
+/* Units under construction. One array holds the pieces of all units, unit after unit. */
 struct builder
 {
     struct units *u;
@@ -57,8 +57,9 @@ static void extend_unit(struct builder *b, struct unit *unit, size_t offset, siz
     unit->shape.cols = unit->shape.n;
 }
 
-/* Cuts a segment into units of `block` elements, continuing the unfinished unit `open` (NULL:
- * none). Returns the last unit, which may be unfinished: the next segment then continues it. */
+/* Cuts a segment into units of `block` elements. `open` is the unit that the previous segment left
+ * unfinished, or NULL. Its remaining room is filled first. Returns the last unit, which may be
+ * unfinished too. */
 static struct unit *split_segment(struct builder *b, const struct spec_rule *r, struct unit *open,
                                   const struct segment *s)
 {
@@ -74,6 +75,7 @@ static struct unit *split_segment(struct builder *b, const struct spec_rule *r, 
     return open;
 }
 
+/* Appends all units of one rule. */
 static void build_rule(struct builder *b, const struct spec *spec, size_t rule,
                        const struct segment *segments, size_t n_segments)
 {
@@ -96,8 +98,8 @@ static void build_rule(struct builder *b, const struct spec *spec, size_t rule,
     }
 }
 
-/* Returns an upper limit for the numbers of units and pieces, which sizes the arrays. Each segment
- * and each rule ends at most one unit, and so does each block. */
+/* Returns an upper limit for the number of units and for the number of pieces, which is the size of
+ * both arrays. Each segment, each rule and each block ends at most one unit or piece. */
 static size_t most_units(const struct spec *spec, size_t dim, size_t n_segments)
 {
     size_t most = n_segments + spec->n_rules;

@@ -1,16 +1,19 @@
 /* topology/base.c -- the family base:K: passes that average any number of peers exactly.
  *
- * Source: the Base-(k+1) graph of Takezawa, Sato, Bao, Niwa and Yamada, "Beyond Exponential
- * Graph: Communication-Efficient Topologies for Decentralized Learning via Finite-time
- * Convergence" (2023). In a round each peer has at most K neighbours. A pass has at most 2 log n
- * / log (K+1) + 2 rounds. Each element of the matrix product of a pass is 1/n.
+ * Source: the Base-(k+1) graph of Takezawa, Sato, Bao, Niwa and Yamada, "Beyond Exponential Graph:
+ * Communication-Efficient Topologies for Decentralized Learning via Finite-time Convergence"
+ * (2023). A pass is a sequence of rounds that is repeated during the run. In a round each peer has
+ * at most K neighbours. A pass has at most 2 log n / log (K+1) + 2 rounds. Each element of the
+ * product of its mixing matrices is 1/n, so a pass averages exactly. There are three methods to
+ * build a pass:
  *
- * 1. Hyper-hypercube (algorithm 1 of the paper), for n = f_1 f_2 ... f_L with all factors at
- * most K + 1. Peer numbers are written in this mixed radix. In round l the peers that differ in
- * digit l only average with weight 1 / f_l.
+ * 1. Hyper-hypercube (algorithm 1 of the paper), for n = f_1 f_2 ... f_L with all factors at most
+ * K + 1. Peer numbers are written with L digits, where digit l is in 0..f_l - 1. In round l, peers
+ * that differ only in digit l average with weight 1 / f_l.
  *
- * 2. Simple base (algorithm 2). n is written in base K + 1: n = sum of a_l (K+1)^p_l with p
- * falling and 1 <= a_l <= K. Digit l is a block of a_l parts with (K+1)^p_l peers each:
+ * 2. Simple base (algorithm 2). n is written in base K + 1: n = sum of a_l (K+1)^p_l with
+ * descending p_l and 1 <= a_l <= K. For digit l of this number there is a block of peers, which has
+ * a_l parts of (K+1)^p_l peers each:
  *
  *   block 1 [ part | part | ... ]   block 2 [ part | ... ]   ...   block L
  *   (i)   Each block averages by its own hyper-hypercube, repeatedly, until the first block is
@@ -22,28 +25,29 @@
  *   (iii) Each block except the last averages inside each of its parts, until the first block is
  *         done.
  *
- * 3. Base (algorithm 3), for n = p q, where no prime factor of q is K + 1 or less. First p
- * groups of q peers use method 2. Then the p peers at the same place of each group average by
- * method 1. The shorter one of methods 2 and 3 is used.
+ * 3. Base (algorithm 3), for n = p q, where all prime factors of p are at most K + 1, and no prime
+ * factor of q is. First each of p groups of q peers averages by method 2. Then the p peers at the
+ * same place in all groups average by method 1.
  *
- * With K = 1 and n = 2^m the result is the one-peer hypercube of pairs.c.
+ * The shorter pass of methods 2 and 3 is used. With K = 1 and n = 2^m the result is
+ * one-peer-exponential (matching.c).
  */
 #include "topology/family.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-/* A 32-bit number has at most 32 digits in any base, and at most 32 factors. */
+/* Largest number of digits of a 32-bit number in any base, and largest number of its factors. */
 enum { DIGITS_MAX = 32 };
 
-/* A set of n peers: first, first + stride, first + 2 * stride, ... */
+/* A set of n peers: the peers first, first + stride, first + 2 * stride, ... */
 struct set
 {
     uint32_t first, stride, n;
 };
 
-/* One digit of n in base K + 1: `a` parts of `part` peers each. The block begins at peer
- * `first`. */
+/* A block of peers, for one digit of n in base K + 1: `a` parts of `part` peers each. The block
+ * begins at peer `first`. */
 struct block
 {
     uint32_t first, a, part;
@@ -51,8 +55,8 @@ struct block
 
 /* ---- Factors ---- */
 
-/* Writes n as a product of `len` factors, each at most `most`, in descending order. Returns false
- * if this is impossible. */
+/* Writes n as a product of `len` factors f[i], each at most `most`, in descending order. Returns
+ * false if this is impossible. */
 static bool find_factors(uint32_t n, uint32_t most, uint32_t len, uint32_t *f)
 {
     if (len <= 1) {
@@ -60,7 +64,7 @@ static bool find_factors(uint32_t n, uint32_t most, uint32_t len, uint32_t *f)
         return n <= most;
     }
     for (uint32_t d = most < n ? most : n; d >= 2; d--) {
-        /* The remaining factors are at most d, so the product is at most d^len. */
+        /* All remaining factors are at most d, so their product is at most d^len. */
         double greatest = 1;
         for (uint32_t i = 0; i < len && greatest < n; i++)
             greatest *= d;
@@ -73,7 +77,7 @@ static bool find_factors(uint32_t n, uint32_t most, uint32_t len, uint32_t *f)
     return false;
 }
 
-/* Finds the shortest product of factors, each at most `most`, that equals n. All prime factors of n
+/* Writes n as a product of as few factors as possible, each at most `most`. All prime factors of n
  * must be at most `most`. Returns the number of factors. */
 static uint32_t factors(uint32_t n, uint32_t most, uint32_t f[DIGITS_MAX])
 {
@@ -83,7 +87,7 @@ static uint32_t factors(uint32_t n, uint32_t most, uint32_t f[DIGITS_MAX])
     return len;
 }
 
-/* Returns the part of n that consists of prime factors of at most `most`. */
+/* Returns the largest divisor of n that has no prime factor above `most`. */
 static uint32_t smooth_part(uint32_t n, uint32_t most)
 {
     uint32_t left = n;
@@ -93,8 +97,8 @@ static uint32_t smooth_part(uint32_t n, uint32_t most)
     return n / left;
 }
 
-/* Writes n in base k + 1 as blocks, the highest digit first, without zero digits. Returns the
- * number of blocks. */
+/* Writes n in base k + 1 as blocks, one for each digit that is not 0, the highest digit first.
+ * Returns the number of blocks. */
 static uint32_t blocks_of(uint32_t n, uint32_t k, struct block block[DIGITS_MAX])
 {
     uint32_t len = 0, first = 0;
@@ -114,8 +118,8 @@ static uint32_t blocks_of(uint32_t n, uint32_t k, struct block block[DIGITS_MAX]
 
 /* ---- Rounds ---- */
 
-/* cube_rounds() returns the number of rounds of a hyper-hypercube of n peers; simple_rounds() that
- * of a simple base. */
+/* Number of rounds for n peers: cube_rounds() for a hyper-hypercube (method 1), simple_rounds() for
+ * a simple base (method 2 at the top of this file). */
 static uint32_t cube_rounds(uint32_t n, uint32_t k)
 {
     uint32_t f[DIGITS_MAX];
@@ -130,8 +134,9 @@ static uint32_t simple_rounds(uint32_t n, uint32_t k)
     return len == 1 ? all : all + 1 + cube_rounds(b[0].part, k);
 }
 
-/* Adds one round in which the peers of `s` whose numbers differ only in the digit with radix f and
- * place value `worth` average with weight 1/f. */
+/* Adds the edges of one round, in which peers average with weight 1/f if their places in `s` differ
+ * in one digit only. That digit has the radix f and the place value `worth`. Returns 0 or
+ * -ENOMEM. */
 static int average_digit(struct topology_turns *t, struct set s, uint32_t round, uint32_t f,
                          uint32_t worth)
 {
@@ -148,7 +153,8 @@ static int average_digit(struct topology_turns *t, struct set s, uint32_t round,
     return 0;
 }
 
-/* Adds the hyper-hypercube of the peers in `s`, repeated to fill the rounds [begin, end). */
+/* Adds the hyper-hypercube (method 1 at the top of this file) of the peers in `s`. Its rounds are
+ * repeated until they fill the rounds [begin, end). Returns 0 or -ENOMEM. */
 static int add_cube(struct topology_turns *t, struct set s, uint32_t k, uint32_t begin,
                     uint32_t end)
 {
@@ -162,8 +168,8 @@ static int add_cube(struct topology_turns *t, struct set s, uint32_t k, uint32_t
     return err;
 }
 
-/* Adds one round in which each of the `behind` peers after block b exchanges with one peer of
- * each part of b. */
+/* Adds the edges of one round, in which each of the `behind` peers after block b exchanges with one
+ * peer of each part of b. Returns 0 or -ENOMEM. */
 static int add_meeting(struct topology_turns *t, const struct block *b, uint32_t behind,
                        uint32_t round)
 {
@@ -181,12 +187,14 @@ static int add_meeting(struct topology_turns *t, const struct block *b, uint32_t
     return 0;
 }
 
-/* Adds the simple base of the n peers that begin at `first`, in rounds [0, simple_rounds(n, k)). */
+/* Adds the simple base (method 2 at the top of this file) of the n peers from peer `first` on, in
+ * the rounds [0, simple_rounds(n, k)). Returns 0 or -ENOMEM. */
 static int add_simple(struct topology_turns *t, uint32_t first, uint32_t n, uint32_t k)
 {
     struct block b[DIGITS_MAX] = {{0}};
     uint32_t len = blocks_of(n, k, b), end = simple_rounds(n, k);
-    /* Round in which the peers after block 1 exchange with the peers of block 1. */
+    /* Round in which the peers after block 1 exchange with the peers of block 1. Before this round,
+     * each block averages by itself. */
     uint32_t met = cube_rounds(b[0].a * b[0].part, k);
     uint32_t behind = n;
     int err = 0;
@@ -219,7 +227,8 @@ static int base_rounds(struct topology_turns *t, uint32_t *n_rounds, const char 
     uint32_t base = inside + cube_rounds(groups, k);
     *n_rounds = simple < base ? simple : base;
     if ((uint64_t)n * k > UINT32_MAX / *n_rounds)
-        /* Too many edges: graph.first counts the neighbours of all vertices in 32 bits. */
+        /* The graph has too many edges: graph.first counts the neighbours of all vertices in 32
+         * bits. */
         return -EINVAL;
     if (simple < base)
         return add_simple(t, 0, n, k);

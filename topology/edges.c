@@ -1,9 +1,9 @@
 /* topology/edges.c -- the family "edges:0-1,1-2,...", a graph given by its list of edges.
  *
- * Canonical form: the smaller end of an edge first, edges ascending, each edge once. For n peers,
- * edges with an end of n or more are left out. If the rest is not connected, an edge is added from
- * the smallest peer of each component to the smallest peer of the next one. Thus the graph is
- * connected for any number of peers.
+ * In the canonical form the smaller end of each edge comes first, the edges ascend, and no edge is
+ * repeated. In a graph of n peers, edges with an end of n or more are left out. If the remaining
+ * graph is not connected, an edge is added from the smallest peer of each component to the smallest
+ * peer of the next component. Thus the graph is connected for any number of peers.
  */
 #include "topology/family.h"
 
@@ -22,8 +22,9 @@ static int compare_pairs(const void *a, const void *b)
     return (x[1] > y[1]) - (x[1] < y[1]);
 }
 
-/* Sorts the edges and writes them in canonical form. A list that does not fit is rejected rather
- * than cut off, because peers with different prefixes of a list would build different graphs. */
+/* Sorts the edges and writes them in canonical form. Returns 0, or -EINVAL if they do not fit. The
+ * list is never cut off, because peers with different parts of a list would build different
+ * graphs. */
 static int write_edges(struct topology_edges *e, char *out, size_t cap,
                        char error[TOPOLOGY_ERROR_MAX])
 {
@@ -54,7 +55,8 @@ static int add_ordered(struct topology_edges *e, uint32_t a, uint32_t b)
     return topology_edges_add(e, a < b ? a : b, a < b ? b : a);
 }
 
-/* Reads "0-1,1-2" into `e`. Returns 0, -ENOMEM, or -EINVAL with *p at the first invalid edge. */
+/* Reads a list such as "0-1,1-2" at *p into `e`. Returns 0, -ENOMEM, or -EINVAL with *p at the
+ * first invalid edge. */
 static int read_inline(struct topology_edges *e, const char **p)
 {
     for (;;) {
@@ -73,7 +75,7 @@ static int read_inline(struct topology_edges *e, const char **p)
     }
 }
 
-/* Parses the argument form "edges:0-1,1-2", which is used in a run description and on the wire. */
+/* Parses the list in "edges:0-1,1-2", the form that the run description contains. */
 static int edges_canonical(const char *arg, char *out, size_t cap, char error[TOPOLOGY_ERROR_MAX])
 {
     struct topology_edges e = {.n = 0};
@@ -98,16 +100,16 @@ static const char *skip_blanks(const char *p, const char *end)
     return p;
 }
 
-/* Reads a number inside [*p, end). The byte at `end` must be a newline or NUL, which stops the
- * reader. */
+/* Reads a number inside [*p, end) and advances *p past it. The byte at `end` must be a newline, a
+ * NUL or the # of a comment, which stops the reader. */
 static bool read_number(const char **p, const char *end, uint32_t *value)
 {
     *p = skip_blanks(*p, end);
     return *p < end && topology_number(p, value);
 }
 
-/* Reads one line without its newline: an edge, a comment or nothing. Returns 0, -EINVAL or
- * -ENOMEM. */
+/* Reads one line [p, end) of an edge file, without its newline: an edge, a comment or nothing.
+ * Returns 0, -EINVAL or -ENOMEM. */
 static int read_line(struct topology_edges *e, const char *p, const char *end)
 {
     const char *comment = memchr(p, '#', (size_t)(end - p));
@@ -122,8 +124,8 @@ static int read_line(struct topology_edges *e, const char *p, const char *end)
     return add_ordered(e, a, b);
 }
 
-/* Writes the error for an invalid line. The line does not end with a NUL, so a short copy is
- * quoted. */
+/* Writes the error for the invalid line `number` of n bytes. The line does not end with a NUL, so a
+ * short copy of it is quoted. */
 static void refuse_line(char error[TOPOLOGY_ERROR_MAX], size_t number, const char *line, size_t n)
 {
     char where[32], found[64];
@@ -134,8 +136,8 @@ static void refuse_line(char error[TOPOLOGY_ERROR_MAX], size_t number, const cha
     topology_refuse(error, where, found, "two different peers, as in '0 1'");
 }
 
-/* Reads every line of a file. Rejects the whole file at the first invalid line, because part of an
- * edge list with a typing error must not be used. */
+/* Reads all lines of an edge file. The whole file is rejected at the first invalid line, because a
+ * list with a typing error must not be used in part. Returns 0 or -EINVAL. */
 static int read_lines(struct topology_edges *e, const char *text, size_t len,
                       char error[TOPOLOGY_ERROR_MAX])
 {
@@ -190,7 +192,8 @@ int topology_edges_text(const char *text, size_t len, char canonical[TOPOLOGY_SP
 
 /* ---- Building the graph ---- */
 
-/* Returns the root of v's component (union-find). Halves the path on the way. */
+/* Returns the root of the component of v, the smallest vertex in it (union-find with path
+ * halving). */
 static uint32_t find_root(uint32_t *parent, uint32_t v)
 {
     while (parent[v] != v)
@@ -198,8 +201,9 @@ static uint32_t find_root(uint32_t *parent, uint32_t v)
     return v;
 }
 
-/* Adds edges until vertices 0..n-1 are connected. The root of a component is its smallest vertex,
- * so the added edges do not depend on the order of the given edges. */
+/* Adds edges until the vertices 0 to n - 1 are connected. The root of a component is its smallest
+ * vertex, so the added edges do not depend on the order of the given edges. Returns 0 or
+ * -ENOMEM. */
 static int join_parts(struct topology_edges *e, uint32_t n)
 {
     uint32_t *parent = malloc(n * sizeof *parent);
@@ -223,8 +227,8 @@ static int join_parts(struct topology_edges *e, uint32_t n)
     return err;
 }
 
-/* Uses only edges between the n live members. The list may name peers that have not joined or have
- * died; every member must still build the same connected graph. */
+/* Only edges between the vertices 0 to n - 1 are used. The list may name peers that have not joined
+ * or have died. Every member must nevertheless build the same connected graph. */
 static int edges_build(struct topology_edges *e, const char *arg, uint32_t n, uint64_t seed)
 {
     (void)seed;
@@ -242,7 +246,7 @@ static int edges_build(struct topology_edges *e, const char *arg, uint32_t n, ui
     return join_parts(e, n);
 }
 
-/* Returns the largest vertex number of the list plus 1, because vertices count from 0. */
+/* Returns the largest vertex number in the list plus 1, because the vertices are counted from 0. */
 static uint32_t edges_peers(const char *arg)
 {
     struct topology_edges e = {.n = 0};

@@ -1,7 +1,7 @@
 /* topology/families.c -- graphs given by a formula: ring, star, complete, exponential, torus.
  *
- * All but the star and the rectangular torus are circulant graphs: vertex i is a neighbour of i +-
- * s (mod n) for each s of a fixed set of steps.
+ * All of these graphs except the star and the rectangular torus are circulant: vertex i is a
+ * neighbour of the vertices i + s and i - s (mod n), for each s of a fixed set of steps.
  */
 #include "topology/family.h"
 
@@ -16,8 +16,8 @@ int topology_no_argument(const char *family, const char *arg, char *out,
     return arg != NULL ? topology_refuse(error, family, arg, "no argument") : 0;
 }
 
-/* Adds an edge between each i and i + step (mod n). An edge that appears twice (if n = 2, or step =
- * n / 2) is dropped when the graph is built. */
+/* Adds an edge between each vertex i and i + step (mod n). An edge may be added twice, if n = 2 or
+ * step = n / 2. Duplicates are dropped when the graph is built. */
 static int add_step(struct topology_edges *e, uint32_t n, uint32_t step)
 {
     int err = 0;
@@ -81,8 +81,7 @@ static int complete_canonical(const char *arg, char *out, size_t cap,
     return topology_no_argument("complete", arg, out, error);
 }
 
-/* The array graph.first counts the neighbours of all vertices in 32 bits, which limits n to
- * 65,536. */
+/* n is at most 65,536, because graph.first counts the neighbours of all vertices in 32 bits. */
 static int complete_build(struct topology_edges *e, const char *arg, uint32_t n, uint64_t seed)
 {
     (void)arg, (void)seed;
@@ -102,9 +101,9 @@ const struct topology topology_complete = {
     .build = complete_build,
 };
 
-/* ---- exponential: vertex i is a neighbour of i +- 2^k for all 2^k < n. About 2 log2(n)
- * neighbours, and a diameter of about log2(n). (Ying et al. 2021, where edges are directed; here
- * they are undirected.) ---- */
+/* ---- exponential: vertex i is a neighbour of i +- 2^k for all 2^k < n. Each vertex has about 2
+ * log2(n) neighbours, and the diameter is about log2(n). Edges are undirected here, and directed in
+ * the graph of Ying et al. 2021. ---- */
 
 static int exponential_canonical(const char *arg, char *out, size_t cap,
                                  char error[TOPOLOGY_ERROR_MAX])
@@ -129,16 +128,17 @@ const struct topology topology_exponential = {
     .build = exponential_build,
 };
 
-/* ---- torus: `rows` x `cols` peers, peer i at (i / cols, i % cols), closed in both directions. A
- * side of length 2 gives one edge, not two.
+/* ---- torus: `rows` x `cols` peers, with peer i in row i / cols and column i % cols. Each row and
+ * each column is closed to a ring. A side of length 2 gives one edge, not two.
  *
- * "torus:RxC" is this grid for R * C peers. For any other number of peers, and for "torus", the
+ * "torus:RxC" is this graph for R * C peers. For any other number of peers, and for "torus", the
  * sides are the factors of n that are closest to each other, if the long side is at most twice the
- * short one (16: 4x4, 32: 4x8). If n has no such factors (a prime, or 2 * 7), the graph is a
- * twisted torus: i with i +- 1 and i +- round(sqrt(n)). It has four neighbours for every n. Thus
- * the death of one peer does not turn a good graph into a ring. ---- */
+ * short side (16 peers: 4x4, 32 peers: 4x8). If n has no such factors (a prime, or 2 * 7), the
+ * graph is a twisted torus: peer i is a neighbour of i +- 1 and of i +- round(sqrt(n)). A peer then
+ * has four neighbours for every n, so the death of one peer does not turn a torus into a ring. ----
+ */
 
-/* Reads "RxC" and nothing after it. Returns 0 or -EINVAL. */
+/* Parses "RxC", with nothing after it. Returns 0 or -EINVAL. */
 static int read_sides(const char *arg, struct topology_sides *s)
 {
     const char *p = arg;
@@ -163,7 +163,7 @@ int topology_sides_canonical(const char *family, const char *arg, char *out, siz
     return 0;
 }
 
-/* Returns R * C, or 0 (any number of peers) if the product needs more than 32 bits. */
+/* The result is 0 (any number of peers) if R * C needs more than 32 bits. */
 uint32_t topology_sides_peers(const char *arg)
 {
     struct topology_sides s;
@@ -187,9 +187,9 @@ static int torus_canonical(const char *arg, char *out, size_t cap, char error[TO
     return topology_sides_canonical("torus", arg, out, cap, error);
 }
 
-/* Adds an edge from each vertex to its right and its lower neighbour, wrapping around at the
+/* Adds an edge from each vertex to its right and to its lower neighbour, wrapping around at the
  * borders. Thus each edge of the torus is added once. A side of length 1 gives loops, which are
- * dropped. */
+ * dropped later. */
 static int add_grid(struct topology_edges *e, uint32_t rows, uint32_t cols)
 {
     for (uint32_t r = 0; r < rows; r++)

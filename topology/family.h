@@ -1,14 +1,15 @@
-/* topology/family.h -- internal interface of topology/: functions for writing a graph family. */
+/* topology/family.h -- functions for writing a graph family. Internal header of topology/. */
 #ifndef TOPOLOGY_FAMILY_H
 #define TOPOLOGY_FAMILY_H
 
 #include "topology/round_schedule.h"
 #include "topology/topology.h"
 
-/* A list of undirected edges in any order. Duplicates and loops are allowed; topology_edges_graph()
- * drops them. */
+/* A list of n undirected edges in any order. Duplicates and loops are allowed, because
+ * topology_edges_graph() drops them. */
 struct topology_edges
 {
+    /* The two vertices of each edge. n edges are in use, and there is room for `cap` edges. */
     uint32_t (*pair)[2];
     size_t n, cap;
 };
@@ -16,45 +17,47 @@ struct topology_edges
 /* Appends one edge. Returns 0 or -ENOMEM. */
 int topology_edges_add(struct topology_edges *e, uint32_t a, uint32_t b);
 
-/* Builds the graph `g` with n vertices from a list of edges. On failure (-EINVAL: too many edges,
- * or -ENOMEM) `g` is empty. O(n + m log degree) for m edges. */
+/* Builds the graph `g` with n vertices from a list of edges. Returns 0, -EINVAL (too many edges) or
+ * -ENOMEM. After an error `g` is empty. O(n + m log degree) for m edges. */
 int topology_edges_graph(const struct topology_edges *e, uint32_t n, struct graph *g);
 
-/* Edges of all rounds of a pass (rota.h), in any order, without duplicates. */
+/* A list of n edges, each with its round and weight (round_schedule.h), in any order. No edge may
+ * be twice in one round. */
 struct topology_turns
 {
     struct round_schedule_edge *edge;
     size_t n, cap;
 };
 
-/* Appends one edge of a round. Returns 0 or -ENOMEM. */
+/* Appends one edge with its round and weight. Returns 0 or -ENOMEM. */
 int topology_turns_add(struct topology_turns *t, struct round_schedule_edge e);
 
-/* Adds the edges of all rounds of a family with a round schedule. Returns the error of the
- * family's rounds(). */
+/* Adds the edges of all rounds of a topology that changes every round to one list. Returns 0 or the
+ * error of topology.rounds(). */
 int topology_turns_union(struct topology_edges *e, const struct topology *family, const char *arg,
                          uint32_t n, uint64_t seed);
 
-/* Returns the family that a specification names, or NULL. Sets *arg to the text after the colon,
- * or NULL if there is no colon. */
+/* Returns the family that a specification names, or NULL if no family has the name. Sets *arg to
+ * the text after the colon, or to NULL if there is no colon. */
 const struct topology *topology_family(const char *spec, const char **arg);
 
-/* Reads a decimal integer at *text without sign or spaces, at most TOPOLOGY_NUMBER_MAX, and
- * advances *text past it. Returns false if the text has no such number. */
+/* Reads a decimal integer in [0, TOPOLOGY_NUMBER_MAX] without sign or spaces at *text, and advances
+ * *text past it. Returns false if there is no such integer. */
 bool topology_number(const char **text, uint32_t *value);
 
-/* Implements canonical() of topology.h for families without an argument: accepts "ring", not
- * "ring:3". */
+/* Implements topology.canonical() for a family without an argument: "ring" is valid, "ring:3" is
+ * not. */
 int topology_no_argument(const char *family, const char *arg, char *out,
                          char error[TOPOLOGY_ERROR_MAX]);
 
-/* Sides of a grid, for families whose peers are arranged in rows and columns. Their argument is
- * "RxC" or absent.
+/* Number of rows and columns, for families that arrange the peers in a grid. The argument of such a
+ * family is "RxC" or absent. It has three functions:
  *
- * topology_sides_canonical() implements canonical() of topology.h. topology_sides_peers() returns R
- * * C. topology_sides_for() sets the sides for n peers: R and C if R * C = n, otherwise the factors
- * of n that are closest to each other, provided that the long side is at most twice the short one
- * (16: 4x4, 32: 4x8). It returns false if n has no such factors. */
+ * topology_sides_canonical() implements topology.canonical(). topology_sides_peers() returns R * C.
+ * topology_sides_for() sets the sides for n peers: R and C if R * C = n, otherwise the factors of n
+ * that are closest to each other, provided that the long side is at most twice the short side (16:
+ * 4x4, 32: 4x8). It returns false if n has no such factors.
+ */
 struct topology_sides
 {
     uint32_t rows, cols;
@@ -64,9 +67,9 @@ int topology_sides_canonical(const char *family, const char *arg, char *out, siz
 uint32_t topology_sides_peers(const char *arg);
 bool topology_sides_for(const char *arg, uint32_t n, struct topology_sides *s);
 
-/* Argument of a family that is one integer in [least, most]. `wanted` describes the valid argument
- * in the error message. topology_one_number() implements canonical() of topology.h for such a
- * family. */
+/* Description of an argument that is one integer in [least, most], for topology_one_number(), which
+ * implements topology.canonical() for such a family. `wanted` describes the valid argument in the
+ * error message. */
 struct topology_one
 {
     const char *family;
@@ -76,7 +79,7 @@ struct topology_one
 int topology_one_number(const struct topology_one *one, const char *arg, char *out, size_t cap,
                         char error[TOPOLOGY_ERROR_MAX]);
 
-/* Writes an error sentence "FAMILY: found 'X', expected Y". Returns -EINVAL. `found` may be any
+/* Writes an error sentence "FAMILY: found 'X', expected Y" and returns -EINVAL. `found` may be any
  * text: it is shortened, and unprintable characters are replaced. */
 int topology_refuse(char error[TOPOLOGY_ERROR_MAX], const char *family, const char *found,
                     const char *expected);

@@ -1,7 +1,8 @@
-/* topology/graph.c -- properties of a graph: degrees, distances by breadth-first search.
+/* topology/graph.c -- properties of a graph: degrees, and distances by breadth-first search.
  *
- * graph_diameter() searches from every vertex, in O(n m). This is fast enough for simulated
- * clusters of some thousand vertices. Only user commands ask for the diameter.
+ * graph_diameter() searches from every vertex, in O(n m) for n vertices and m edges. This is fast
+ * enough for simulated clusters of some thousand vertices. Only commands of users ask for the
+ * diameter.
  */
 #include "topology/topology.h"
 
@@ -45,8 +46,9 @@ static uint32_t hops_to_farthest(const struct graph *g, uint32_t from, uint32_t 
     return tail == g->n ? hops[queue[tail - 1]] : UINT32_MAX;
 }
 
-/* Returns the largest eccentricity of the vertices [begin, end). Stops at the first vertex that
- * does not reach all others, because in an undirected graph no other vertex does either. */
+/* Returns the largest number of hops from any of the vertices [begin, end) to the vertex farthest
+ * from it, or UINT32_MAX if the graph is not connected. One vertex that does not reach all others
+ * is enough to know this, because the graph is undirected. */
 static uint32_t farthest(const struct graph *g, uint32_t begin, uint32_t end)
 {
     uint32_t *scratch = malloc(2 * (size_t)g->n * sizeof *scratch);

@@ -1,7 +1,7 @@
 /* topology/grids.c -- path, grid, incomplete hypercube and complete bipartite graph.
  *
- * The vertices of these graphs have different degrees: vertices at a border have fewer neighbours.
- * The graphs of families.c have no border.
+ * The vertices of these graphs can have different degrees, because vertices at a border have fewer
+ * neighbours. The graphs of families.c have no border.
  */
 #include "topology/family.h"
 
@@ -33,12 +33,14 @@ const struct topology topology_path = {
     .build = path_build,
 };
 
-/* ---- grid: `rows` x `cols` peers, peer i at (i / cols, i % cols), with edges to the left, right,
- * upper and lower neighbour. A grid is a torus that is not closed.
+/* ---- grid: `rows` x `cols` peers, with peer i in row i / cols and column i % cols. Each peer has
+ * edges to its left, right, upper and lower neighbour. A grid is a torus with rows and columns that
+ * are not closed.
  *
  * "grid:RxC" is this graph for R * C peers. For any other number of peers, and for "grid", the
- * sides are those of the torus. If there are none, the grid has ceil(sqrt(n)) columns and the last
- * row is incomplete (13 peers: rows of 4, 4, 4 and 1). ---- */
+ * sides are the same as in a torus (families.c). If n has no such factors, the grid has
+ * ceil(sqrt(n)) columns and the last row is incomplete (13 peers: rows of 4, 4, 4 and 1). ----
+ */
 
 static int grid_canonical(const char *arg, char *out, size_t cap, char error[TOPOLOGY_ERROR_MAX])
 {
@@ -72,8 +74,9 @@ const struct topology topology_grid = {
 /* ---- hypercube: peers whose numbers differ in exactly one bit are neighbours.
  *
  * If n is not a power of two, this is the incomplete hypercube (Katseff 1988): the hypercube of the
- * next power of two without the numbers of n and above. It is connected: clearing a bit of a number
- * gives a smaller neighbour, and so on down to 0. ---- */
+ * next power of two without the numbers of n and above. The graph is connected, because clearing
+ * one bit of a number gives a smaller neighbour, and so on down to 0. ----
+ */
 
 static int hypercube_canonical(const char *arg, char *out, size_t cap,
                                char error[TOPOLOGY_ERROR_MAX])
@@ -103,9 +106,10 @@ const struct topology topology_hypercube = {
 
 /* ---- bipartite: each peer of one part is a neighbour of each peer of the other part.
  *
- * "bipartite" has two halves: the first and the last peers. "bipartite:A,B" has parts of A and B
- * peers. For another number of peers the parts have the same ratio, with at least one peer each.
- * ---- */
+ * "bipartite" has two parts: the first half and the second half of the peers. "bipartite:A,B" has
+ * parts of A and B peers. For another number of peers the parts have the same ratio, with at least
+ * one peer each. ----
+ */
 
 static int bipartite_parts(const char *arg, uint32_t *a, uint32_t *b)
 {
@@ -140,7 +144,8 @@ static int bipartite_build(struct topology_edges *e, const char *arg, uint32_t n
     uint64_t all = (uint64_t)a + b, left = ((uint64_t)n * a + all / 2) / all;
     left = left < 1 ? 1 : left > n - 1 ? n - 1 : left;
     if (left * (n - left) > UINT32_MAX / 2)
-        /* Too many edges: graph.first counts the neighbours of all vertices in 32 bits. */
+        /* The graph has too many edges: graph.first counts the neighbours of all vertices in 32
+         * bits. */
         return -EINVAL;
     for (uint32_t i = 0; i < left; i++)
         for (uint32_t j = (uint32_t)left; j < n && err == 0; j++)

@@ -1,7 +1,7 @@
 /* topology/matching.c -- topologies in which each peer has at most one partner per round.
  *
- * The families are one-peer-exponential, rotation and matching. An exchange is mutual: both
- * partners move halfway towards each other. Each round is therefore a matching with weight 1/2.
+ * These topologies are one-peer-exponential, rotation and matching. In each exchange both partners
+ * take the mean of their models. Each round is therefore a matching with weight 1/2.
  */
 #include "nn/math/rng.h"
 #include "topology/family.h"
@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+/* Adds an exchange of peers a and b in a round. */
 static int add_pair(struct topology_turns *t, uint32_t round, uint32_t a, uint32_t b)
 {
     struct round_schedule_edge e = {
@@ -34,8 +35,8 @@ static int exponential_canonical(const char *arg, char *out, size_t cap,
     return topology_no_argument("one-peer-exponential", arg, out, error);
 }
 
-/* Adds the log2(n) rounds of one-peer-exponential, with peer order[i] in place of peer i. The
- * rounds are numbered from *n_rounds on. */
+/* Adds the rounds of one-peer-exponential, about log2(n), with peer order[i] in place of peer i.
+ * The rounds are numbered from *n_rounds on, and *n_rounds is increased. */
 static int add_exponential(struct topology_turns *t, uint32_t *n_rounds, const uint32_t *order,
                            uint32_t n)
 {
@@ -47,9 +48,9 @@ static int add_exponential(struct topology_turns *t, uint32_t *n_rounds, const u
     return err;
 }
 
-/* Adds the log2(n) rounds once for each of `orders` orders of the peers. The first order is that
- * of the peer numbers; the others are random. Stops before the pass gets longer than
- * ROUND_SCHEDULE_ROUNDS_MAX. */
+/* Adds the rounds of one-peer-exponential once for each of `orders` orders of the peers. The first
+ * order is 0, 1, 2, ..., and the others are random. Stops before the pass gets longer than
+ * ROUND_SCHEDULE_ROUNDS_MAX rounds. */
 static int add_orders(struct topology_turns *t, uint32_t *n_rounds, uint32_t orders, uint32_t n,
                       uint64_t seed)
 {
@@ -100,7 +101,7 @@ const struct topology topology_one_peer = {
  * the number of partners must be limited: R orders are drawn once from the seed. The first order is
  * that of the peer numbers; its graph is connected for any n. ---- */
 
-enum { R_LEAST = 2 };
+enum { R_LEAST = 2 }; /* Smallest number of orders. */
 
 static int rotation_canonical(const char *arg, char *out, size_t cap,
                               char error[TOPOLOGY_ERROR_MAX])
@@ -135,7 +136,7 @@ const struct topology topology_rotation = {
  * one random cycle through all peers, so the union of all rounds is connected. Each matching by
  * itself is uniformly distributed among all matchings. ---- */
 
-enum { K_LEAST = 2 };
+enum { K_LEAST = 2 }; /* Smallest number of matchings. */
 
 static int matching_canonical(const char *arg, char *out, size_t cap,
                               char error[TOPOLOGY_ERROR_MAX])
@@ -146,8 +147,9 @@ static int matching_canonical(const char *arg, char *out, size_t cap,
     return topology_one_number(&one, arg != NULL ? arg : "8", out, cap, error);
 }
 
-/* Pairs order[from] with the next peer in the order, and so on, wrapping around at the end. If n is
- * odd, the order also contains the number n; the peer paired with it is idle. */
+/* Adds a matching: pairs order[from] with order[from + 1], order[from + 2] with order[from + 3],
+ * and so on, wrapping around at the end. `even` is the length of order[]. If n is odd, order[] also
+ * contains the number n, and the peer that is paired with n has no partner. */
 static int add_matching(struct topology_turns *t, uint32_t round, const uint32_t *order,
                         uint32_t even, uint32_t from, uint32_t n)
 {
@@ -182,7 +184,7 @@ static int matching_rounds(struct topology_turns *t, uint32_t *n_rounds, const c
     return err;
 }
 
-/* With two peers there is only one possible partner, so every matching is exact. */
+/* With two peers there is only one possible pair, so every matching averages exactly. */
 static bool matching_exact(uint32_t n)
 {
     return n <= 2;

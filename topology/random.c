@@ -1,11 +1,11 @@
 /* topology/random.c -- random graphs: Erdos-Renyi and small-world.
  *
- * A random graph of these families may be disconnected. Its components are then ordered by their
- * lowest peers. Each component except the first gets one edge, from a random peer of it to a random
- * peer of the earlier components. A connected graph is not changed.
+ * A random graph of these families may be disconnected. Edges are then added: the components are
+ * ordered by their lowest peer, and each component except the first gets one edge, from a random
+ * peer of the component to a random peer of the earlier components.
  *
- * A probability is compared with 53 random bits, without rounding. Thus all machines draw the same
- * graph.
+ * A probability is compared with 53 random bits, without rounding, so that all machines draw the
+ * same graph.
  */
 #include "nn/math/number.h"
 #include "nn/math/rng.h"
@@ -17,7 +17,7 @@
 
 /* ---- Connecting the components ---- */
 
-/* Returns the lowest vertex of v's component (union-find with path halving). */
+/* Returns the lowest vertex of the component of v (union-find with path halving). */
 static uint32_t lowest(uint32_t *parent, uint32_t v)
 {
     for (; parent[v] != v; v = parent[v])
@@ -25,7 +25,7 @@ static uint32_t lowest(uint32_t *parent, uint32_t v)
     return v;
 }
 
-/* Sets parent[v] to the lowest vertex of v's component, for each vertex v. */
+/* Sets parent[v] to the lowest vertex of the component of v, for each vertex v. */
 static void find_components(const struct topology_edges *e, uint32_t n, uint32_t *parent)
 {
     for (uint32_t v = 0; v < n; v++)
@@ -38,7 +38,8 @@ static void find_components(const struct topology_edges *e, uint32_t n, uint32_t
         parent[v] = lowest(parent, v);
 }
 
-/* Sorts the vertices by component, with a counting sort. `at` is scratch of n elements. */
+/* Sorts the vertices by component into order[], with a counting sort. component[v] is the lowest
+ * vertex of the component of v. `at` is scratch of n elements. */
 static void sort_components(uint32_t n, const uint32_t *component, uint32_t *at, uint32_t *order)
 {
     uint32_t before = 0;
@@ -55,8 +56,8 @@ static void sort_components(uint32_t n, const uint32_t *component, uint32_t *at,
         order[at[component[v]]++] = v;
 }
 
-/* Connects the graph by adding one edge fewer than it has components. Returns 0 or -ENOMEM. Cost is
- * close to O(n + m). */
+/* Connects the graph by adding one edge fewer than it has components. Returns 0 or -ENOMEM. The
+ * cost is close to O(n + m) for m edges. */
 static int join_components(struct topology_edges *e, uint32_t n, struct rng *rng)
 {
     uint32_t *component = malloc(3 * (size_t)n * sizeof *component), *order = component + 2 * n;
@@ -96,7 +97,8 @@ static int er_build(struct topology_edges *e, const char *arg, uint32_t n, uint6
 {
     double p;
     if (!number_real(arg, &p) || (double)n * (n - 1) * p > UINT32_MAX / 2)
-        /* Too many edges: graph.first counts the neighbours of all vertices in 32 bits. */
+        /* The graph has too many edges: graph.first counts the neighbours of all vertices in 32
+         * bits. */
         return -EINVAL;
     struct rng rng = rng_stream(rng_key(seed, RNG_TOPOLOGY, n, rng_hash("er", 2)));
     int err = 0;
@@ -118,24 +120,26 @@ const struct topology topology_er = {
  * side); then the far end of each edge is moved to a random peer with probability P (Watts,
  * Strogatz 1998).
  *
- * With K + 1 peers or fewer the graph is complete. ---- */
+ * With K + 1 peers or fewer the graph is complete. ----
+ */
 
 enum {
-    /* Largest number of draws for the new end of an edge. If none is valid, the edge is not
+    /* Largest number of draws of a new end for an edge. If all of them are invalid, the edge is not
      * moved. */
     FAR_TRIES = 64,
     K_DEFAULT = 4
 };
 static const double p_default = 0.1;
 
-/* Edges ordered by the peer that drew them: far[i * half + k] is the far end of edge k of peer
- * i. */
+/* Edges of a small-world graph, ordered by the peer that drew them. far[i * half + k] is the far
+ * end of edge k of peer i, for k < half. */
 struct world
 {
     uint32_t n, half;
     uint32_t *far;
 };
 
+/* Returns true if one of the edges that peer i drew ends at peer `other`. */
 static bool has_drawn(const struct world *w, uint32_t i, uint32_t other)
 {
     for (uint32_t k = 0; k < w->half; k++)
@@ -144,6 +148,7 @@ static bool has_drawn(const struct world *w, uint32_t i, uint32_t other)
     return false;
 }
 
+/* Moves the far end of edge k of peer i to a random peer that is not yet a neighbour of i. */
 static void move_end(const struct world *w, uint32_t i, uint32_t k, struct rng *rng)
 {
     for (uint32_t t = 0; t < FAR_TRIES; t++) {
@@ -155,8 +160,8 @@ static void move_end(const struct world *w, uint32_t i, uint32_t k, struct rng *
     }
 }
 
-/* Draws a small-world graph. Edges are moved in the order of the paper: the edges to the nearest
- * neighbours of all peers first, then those to the second nearest, and so on. */
+/* Draws a small-world graph. Edges are moved in the order of the paper: first the edges to the
+ * nearest neighbours of all peers, then the edges to the second nearest neighbours, and so on. */
 static int draw_world(const struct world *w, double p, struct topology_edges *e, struct rng *rng)
 {
     for (uint32_t k = 0; k < w->half; k++)
@@ -190,7 +195,7 @@ static int world_canonical(const char *arg, char *out, size_t cap, char error[TO
         return topology_refuse(error, "small-world", arg,
                                "K,P: an even number of neighbours and the share of edges that are "
                                "moved, 0 to 1, as in small-world:4,0.1");
-    /* The comparison turns -0 into 0, so that the text is never "-0". */
+    /* This expression turns -0 into 0, so that the text is never "-0". */
     number_real_text(p == 0 ? 0 : p, text);
     snprintf(out, cap, "%u,%s", k, text);
     return 0;
@@ -205,7 +210,8 @@ static int world_build(struct topology_edges *e, const char *arg, uint32_t n, ui
     if (n <= k + 1)
         return topology_complete.build(e, NULL, n, seed);
     if ((uint64_t)n * k > UINT32_MAX)
-        /* Too many edges: graph.first counts the neighbours of all vertices in 32 bits. */
+        /* The graph has too many edges: graph.first counts the neighbours of all vertices in 32
+         * bits. */
         return -EINVAL;
     struct rng rng = rng_stream(rng_key(seed, RNG_TOPOLOGY, n, rng_hash("small-world", 11)));
     struct world w = {.n = n, .half = k / 2};

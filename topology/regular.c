@@ -1,16 +1,17 @@
 /* topology/regular.c -- the family regular:K, random graphs in which each peer has K neighbours.
  *
- * Pairing model (Bollobas 1980): each vertex has K half-edges; all half-edges are shuffled and
- * taken in pairs. A pair that would be a loop or a duplicate is repaired by switching: the bad pair
- * (a, b) and a random edge (c, d) become (a, c) and (b, d) if both are new. The result is nearly
- * uniform. A graph that is not connected is drawn again.
+ * The graph is drawn by the pairing model (Bollobas 1980): each vertex gets K half-edges, all
+ * half-edges are shuffled, and successive ones are joined to edges. A pair (a, b) that would be a
+ * loop or a duplicate edge is called bad. It is repaired by switching: the bad pair and a random
+ * edge (c, d) become the edges (a, c) and (b, d), if both are new. All K-regular graphs are nearly
+ * equally likely. A graph that is not connected is drawn again.
  *
- * If K is more than half of n - 1, the complement of the graph is drawn: it is sparse, so switching
- * succeeds more often. With K = 2 the graph must be one cycle, which is a random order of the
- * vertices.
+ * If K is more than half of n - 1, the complement of the graph is drawn. It has fewer edges, so
+ * switching succeeds more often. With K = 2 a connected graph is one cycle, so a random order of
+ * the vertices is drawn.
  *
- * If no K-regular graph exists: n <= K + 1 gives the complete graph. If n and K are both odd, one
- * random vertex has degree K + 1.
+ * If no K-regular graph exists, a similar graph is built. For n <= K + 1 it is the complete graph.
+ * If n and K are both odd, one random vertex has degree K + 1.
  */
 #include "nn/math/rng.h"
 #include "topology/family.h"
@@ -22,15 +23,16 @@
 #include <string.h>
 
 enum {
-    /* Largest number of draws of a graph. A draw fails once in ten times at worst, so this limit
-     * is never reached. */
+    /* Largest number of draws of a graph. At most one in ten draws fails, so this limit is never
+     * reached. */
     ATTEMPTS_MAX = 1000,
     SWITCHES_MAX = 10000 /* Largest number of attempts to repair one bad pair. */
 };
 
-/* A graph being drawn. degree[v] is the wanted degree of vertex v and have[v] its present degree.
- * Row v of `neighbour` holds the have[v] neighbours so far; `edge` holds each edge once. A row has
- * `width` elements: the common degree plus one, because one vertex may get an extra neighbour. */
+/* A graph that is being drawn. degree[v] is the wanted degree of vertex v, and have[v] its present
+ * degree. Row v of `neighbour` holds its have[v] neighbours so far. Each row has `width` elements:
+ * the common degree plus 1, because one vertex may get one more neighbour. `edge` holds each edge
+ * once. */
 struct draw
 {
     uint32_t n, width, n_edges;
@@ -39,6 +41,7 @@ struct draw
     struct rng rng;
 };
 
+/* Returns true if a and b are neighbours. */
 static bool adjacent(const struct draw *d, uint32_t a, uint32_t b)
 {
     const uint32_t *row = d->neighbour + (size_t)a * d->width;
@@ -48,7 +51,7 @@ static bool adjacent(const struct draw *d, uint32_t a, uint32_t b)
     return false;
 }
 
-/* Adds b to the neighbours of a. The caller does the same for the other end. */
+/* Adds b to the neighbours of a. The caller also adds a to the neighbours of b. */
 static void link_end(struct draw *d, uint32_t a, uint32_t b)
 {
     d->neighbour[(size_t)a * d->width + d->have[a]++] = b;
@@ -63,6 +66,7 @@ static void unlink_end(struct draw *d, uint32_t a, uint32_t b)
     row[i] = row[--d->have[a]];
 }
 
+/* Stores the edge (a, b) at index `at` of the edges, and in the rows of both vertices. */
 static void set_edge(struct draw *d, uint32_t at, uint32_t a, uint32_t b)
 {
     d->edge[at][0] = a;
@@ -71,15 +75,15 @@ static void set_edge(struct draw *d, uint32_t at, uint32_t a, uint32_t b)
     link_end(d, b, a);
 }
 
-/* Returns true if a and b are different vertices without an edge between them. */
+/* Returns true if (a, b) may become an edge: a and b are different and not yet neighbours. */
 static bool new_edge(const struct draw *d, uint32_t a, uint32_t b)
 {
     return a != b && !adjacent(d, a, b);
 }
 
-/* Adds the bad pair (a, b) by switching with a random edge (c, e), which preserves all degrees.
- * The result stays nearly uniform. Drawing all pairs again until none is bad would take far too
- * long. */
+/* Repairs the bad pair (a, b) by switching with a random edge (c, e): the edges (a, c) and (b, e)
+ * replace both, which preserves all degrees. The graphs stay nearly equally likely. Drawing all
+ * pairs again until none is bad would take far too long. Returns false if no switch was found. */
 static bool switch_pair(struct draw *d, uint32_t a, uint32_t b)
 {
     for (uint32_t i = 0; i < SWITCHES_MAX && d->n_edges > 0; i++) {
@@ -114,8 +118,8 @@ static bool draw_pairs(struct draw *d)
         uint32_t a = d->half_edge[i], b = d->half_edge[i + 1];
         if (new_edge(d, a, b)) {
             set_edge(d, d->n_edges++, a, b);
-            /* Bad pairs are stored at the front of half_edge[], which has already been read. */
         } else {
+            /* Bad pairs are stored at the start of half_edge[], which has already been read. */
             d->half_edge[2 * n_bad] = a;
             d->half_edge[2 * n_bad++ + 1] = b;
         }
@@ -140,8 +144,7 @@ static int collect_edges(const struct draw *d, bool complement, struct topology_
     return err;
 }
 
-/* Builds the graph temporarily to find out whether it is connected. Returns 0 or a negative
- * errno. */
+/* Sets *yes to true if the graph with these edges is connected. Returns 0 or a negative errno. */
 static int is_connected(const struct topology_edges *e, uint32_t n, bool *yes)
 {
     struct graph g;
@@ -170,8 +173,8 @@ static int draw_until_connected(struct draw *d, bool complement, struct topology
     return -EINVAL;
 }
 
-/* Draws a regular graph. If n and k are both odd, the sum of degrees would be odd, which is
- * impossible; one random vertex therefore gets one more neighbour. */
+/* Draws a k-regular graph. If n and k are both odd, the sum of all degrees would be odd, which is
+ * impossible. One random vertex then gets one more neighbour. Returns 0 or a negative errno. */
 static int draw_regular(struct topology_edges *e, uint32_t k, uint32_t n, struct rng rng)
 {
     bool complement = k > (n - 1) / 2;

@@ -1,7 +1,7 @@
 /* topology/round_schedule.c -- builds the round schedule of a topology specification.
  *
- * A family adds the edges of its rounds in any order. The edges are then sorted, so that every
- * peer has the same schedule.
+ * A family of topologies lists the edges of its rounds in any order. The edges are then sorted, so
+ * that every peer has the same schedule.
  */
 #include "topology/round_schedule.h"
 
@@ -25,7 +25,8 @@ int topology_turns_add(struct topology_turns *t, struct round_schedule_edge e)
     return 0;
 }
 
-/* Comparison function of qsort(): by round, then by the smaller end, then by the larger end. */
+/* Comparison function of qsort() for edges: by round, then by the smaller end, then by the larger
+ * end. */
 static int compare_turns(const void *left, const void *right)
 {
     const struct round_schedule_edge *x = left, *y = right;
@@ -36,7 +37,8 @@ static int compare_turns(const void *left, const void *right)
     return (x->b > y->b) - (x->b < y->b);
 }
 
-/* Moves the edges of `t` into the schedule, sorts them and computes where each round begins. */
+/* Moves the edges of `t` into the schedule, sorts them and computes where each round begins.
+ * Returns 0 or -ENOMEM. */
 static int make_rota(struct round_schedule *r, struct topology_turns *t)
 {
     r->first = calloc((size_t)r->n_rounds + 1, sizeof *r->first);

@@ -1,18 +1,20 @@
 /* topology/spectrum.c -- extreme eigenvalues of the mixing matrix W, by Lanczos iteration.
  *
- * W is symmetric and has the eigenvector 1 (all ones) with eigenvalue 1. Lanczos iteration on the
- * orthogonal complement of 1 builds a tridiagonal matrix T. The extreme eigenvalues of T converge
- * to lambda_2 and lambda_n of W:
+ * W is symmetric and has the eigenvalue 1 with the vector of all ones as eigenvector. Lanczos
+ * iteration on the vectors orthogonal to it (vectors with mean 0) builds a tridiagonal matrix T.
+ * Its extreme eigenvalues converge to the second largest and the smallest eigenvalue of W, lambda_2
+ * and lambda_n. With alpha on the diagonal of T and beta next to it, step k is:
  *
  *   beta_{k+1} q_{k+1} = W q_k - alpha_k q_k - beta_k q_{k-1}
  *
- * The vectors q are not reorthogonalised, so they lose orthogonality. This only adds copies of
- * eigenvalues already found, never a wrong extreme one (Paige 1980). Memory therefore stays O(n +
- * k). Only the direction of 1 must be removed in each step, because its eigenvalue is the largest.
- * The extreme eigenvalues of T are found by bisection on the number of negative pivots of T - x.
+ * The vectors q are not orthogonalised again, so they lose orthogonality by rounding. This only
+ * adds copies of eigenvalues already found, never a wrong extreme eigenvalue (Paige 1980). Memory
+ * therefore stays O(n + k). Only the mean must be removed in each step, because the eigenvalue of
+ * the vector of ones is the largest. The extreme eigenvalues of T are found by bisection: T has as
+ * many eigenvalues below x as T - x has negative pivots.
  *
  * T grows by half its size until neither extreme eigenvalue changes. The eigenvalues of a ring are
- * dense near 1, so a ring needs about n steps. Most graphs need a few dozen.
+ * dense near 1, so a ring needs about n steps. Most graphs need a few dozen steps.
  */
 #include "nn/math/rng.h"
 #include "nn/math/vec.h"
@@ -25,38 +27,41 @@
 #include <string.h>
 
 enum {
-    SPREAD_ROUNDS = 4096,
-    STEPS_FIRST = 24, /* Lanczos steps before the eigenvalues of T are first computed. */
-    STEPS_EXTRA = 64  /* Limit of Lanczos steps: 4 n + STEPS_EXTRA. */
+    SPREAD_ROUNDS = 4096, /* Largest number of terms of the sum in graph_spread(). */
+    STEPS_FIRST = 24, /* Number of Lanczos steps before the eigenvalues of T are first computed. */
+    STEPS_EXTRA = 64  /* The number of Lanczos steps is at most 4 n + STEPS_EXTRA. */
 };
 
 /* The sum in graph_spread() ends when a term is smaller than this fraction of the sum. */
 static const double spread_enough = 1e-4;
-/* A change of an eigenvalue by at most this amount counts as converged. */
+/* An eigenvalue has converged if it changes by at most this amount. */
 static const double settled = 1e-13;
-/* In the Lanczos iteration, a beta of at most this size means that the Krylov space is
- * exhausted. */
+/* The Lanczos iteration ends if beta is at most this number: no vector q orthogonal to the previous
+ * ones is left. */
 static const double breakdown = 1e-13;
 
-/* A symmetric n x n matrix that preserves the mean of a vector. multiply() computes y = M x; x and
- * y must be different vectors. */
+/* A symmetric n x n matrix that preserves the mean of a vector. multiply() computes y = M x, where
+ * x and y must be different vectors. */
 struct matrix
 {
     uint32_t n;
-    const void *of;
+    const void *of; /* Graph or round schedule that multiply() gets as its first argument. */
     void (*multiply)(const void *of, const double *x, double *y);
 };
 
+/* State of a Lanczos iteration. */
 struct lanczos
 {
     const struct matrix *m;
+    /* The vectors q_k and q_(k-1), and space for the next one. n elements each. */
     double *q, *q_before, *next;
-    double *alpha,
-        /* T: alpha[0..k) is the diagonal; beta[i] is the off-diagonal element between alpha[i - 1]
-         * and alpha[i]. */
-        *beta;
-    size_t k, cap;
-    bool exhausted; /* True: no new direction is left, so the eigenvalues of T are those of W. */
+    /* The tridiagonal matrix T: alpha[0..k) is its diagonal, and beta[i] is the off-diagonal
+     * element between alpha[i - 1] and alpha[i]. */
+    double *alpha, *beta;
+    size_t k, cap; /* Number of rows of T, and largest number of rows. */
+    /* True: no new vector q exists, so the eigenvalues of T are eigenvalues of W and T cannot
+     * grow. */
+    bool exhausted;
 };
 
 /* Computes y = W x, where W is the Metropolis-Hastings matrix of the graph. */
@@ -74,14 +79,14 @@ static void multiply_by_w(const void *graph, const double *x, double *y)
     }
 }
 
-/* A pass of a round schedule, with two scratch vectors of n elements. */
+/* A pass of a round schedule, and two vectors of n elements. */
 struct turns
 {
     const struct round_schedule *r;
     double *x, *next;
 };
 
-/* Multiplies t->x by the mixing matrix of one round. */
+/* Multiplies the vector t->x by the mixing matrix of one round. */
 static void multiply_by_round(struct turns *t, uint32_t round)
 {
     memcpy(t->next, t->x, t->r->n * sizeof *t->x);
@@ -96,8 +101,8 @@ static void multiply_by_round(struct turns *t, uint32_t round)
     t->next = spare;
 }
 
-/* Computes y = P' P x, where P is the matrix product of a pass and P' its transpose. The matrix of
- * each round is symmetric, so P' applies the rounds in reverse order. */
+/* Computes y = P' P x, where P is the product of the matrices of a pass and P' its transpose. The
+ * matrix of each round is symmetric, so P' applies the rounds in reverse order. */
 static void multiply_by_pass(const void *turns, const double *x, double *y)
 {
     struct turns t = *(const struct turns *)turns;
@@ -117,7 +122,7 @@ static double dot(const double *a, const double *b, uint32_t n)
     return sum;
 }
 
-/* Subtracts the mean, which projects x onto the orthogonal complement of the vector 1. */
+/* Subtracts the mean from the elements of x. */
 static void centre(double *x, uint32_t n)
 {
     double mean = 0.0;
@@ -134,6 +139,7 @@ static void scale(double *x, double s, uint32_t n)
         x[i] *= s;
 }
 
+/* Sets q to a random unit vector with mean 0. */
 static void lanczos_start(struct lanczos *l)
 {
     uint32_t n = l->m->n;
@@ -146,7 +152,7 @@ static void lanczos_start(struct lanczos *l)
     scale(l->q, 1.0 / sqrt(dot(l->q, l->q, n)), n);
 }
 
-/* Does one step of the Lanczos iteration, which adds one column to T. */
+/* Does one step of the Lanczos iteration, which adds one row and column to T. */
 static void lanczos_step(struct lanczos *l)
 {
     uint32_t n = l->m->n;
@@ -169,8 +175,8 @@ static void lanczos_step(struct lanczos *l)
     l->next = spare;
 }
 
-/* Returns the number of eigenvalues of T below x, which equals the number of negative pivots of T -
- * x. */
+/* Returns the number of eigenvalues of T below x, which is the number of negative pivots in the
+ * elimination of T - x. */
 static size_t count_below(const struct lanczos *l, double x)
 {
     size_t n = 0;
@@ -185,8 +191,8 @@ static size_t count_below(const struct lanczos *l, double x)
     return n;
 }
 
-/* Returns the eigenvalue of T that has `rank` eigenvalues below it. All eigenvalues of W are in
- * [-1, 1]. */
+/* Returns the eigenvalue of T that has `rank` eigenvalues below it, by bisection in [-1, 1], which
+ * contains all eigenvalues of W. */
 static double eigenvalue(const struct lanczos *l, size_t rank)
 {
     double low = -1.0 - 1e-9, high = 1.0 + 1e-9;
@@ -202,6 +208,7 @@ static double eigenvalue(const struct lanczos *l, size_t rank)
     return 0.5 * (low + high);
 }
 
+/* Lets T grow until its extreme eigenvalues have converged, and stores them in `s`. */
 static void lanczos_run(struct lanczos *l, struct spectrum *s)
 {
     lanczos_start(l);
@@ -217,8 +224,8 @@ static void lanczos_run(struct lanczos *l, struct spectrum *s)
     }
 }
 
-/* Computes the second largest and the smallest eigenvalue of a matrix that has the eigenvector 1
- * with eigenvalue 1. Returns 0 or -ENOMEM. */
+/* Computes the second largest and the smallest eigenvalue of a matrix that has the eigenvalue 1
+ * with the vector of ones as eigenvector. Returns 0 or -ENOMEM. */
 static int extremes(const struct matrix *m, struct spectrum *s)
 {
     *s = (struct spectrum){.lambda_2 = 0.0, .lambda_n = 0.0, .gap = 1.0};
@@ -249,7 +256,8 @@ int graph_spectrum(const struct graph *g, struct spectrum *s)
     if (err != 0 || g->n < 2)
         return err;
     if (!graph_connected(g))
-        /* For a disconnected graph lambda_2 is exactly 1. Lanczos finds it only up to rounding. */
+        /* lambda_2 of a disconnected graph is exactly 1. Lanczos iteration finds this number only
+         * up to rounding. */
         s->lambda_2 = 1.0;
     s->gap = 1.0 - fmax(fabs(s->lambda_2), fabs(s->lambda_n));
     return 0;
@@ -272,9 +280,10 @@ int round_schedule_share(const struct round_schedule *r, double *share)
     return err;
 }
 
-/* Returns the smallest momentum m at which the component of an eigenvector converges at the rate
- * sqrt(m). Each component evolves by the roots of z^2 - (lambda + m) z + m. Complex roots have the
- * absolute value sqrt(m); they are complex from m = (1 - sqrt(1 - lambda))^2 on. */
+/* Returns the smallest momentum m with which the component of an eigenvector with eigenvalue lambda
+ * shrinks by sqrt(m) per round. The component evolves by the roots of z^2 - (lambda + m) z + m.
+ * Complex roots have the absolute value sqrt(m), and the roots are complex from m = (1 - sqrt(1 -
+ * lambda))^2 on. */
 static double critical_momentum(double lambda)
 {
     double root = 1.0 - sqrt(fmax(1.0 - lambda, 0.0));

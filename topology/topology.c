@@ -1,8 +1,8 @@
 /* topology/topology.c -- parses topology specifications and builds their graphs.
  *
- * A family only lists edges, in any order and possibly twice. This file turns the list into sorted
- * adjacency lists. Thus a family needs only a few lines of arithmetic, and every peer gets the same
- * graph whatever the order of the edges was.
+ * A family of graphs only lists edges, in any order and possibly twice. This file turns the list
+ * into sorted adjacency lists. A family therefore needs only a few lines of arithmetic, and every
+ * peer gets the same graph whatever the order of the edges was.
  */
 #include "topology/topology.h"
 
@@ -26,7 +26,8 @@ const struct topology *const topology_all[] = {
 
 /* ---- Specifications ---- */
 
-/* The limit is checked after each digit, so a number of any length cannot overflow. */
+/* number_digits() checks the limit after each digit, so a number with many digits cannot
+ * overflow. */
 bool topology_number(const char **text, uint32_t *value)
 {
     uint64_t v;
@@ -49,14 +50,13 @@ int topology_one_number(const struct topology_one *one, const char *arg, char *o
     return 0;
 }
 
-/* The invalid text comes from a user or another peer. At most 44 bytes are shown, and characters
+/* The invalid text comes from a user or another peer. At most 44 bytes of it are shown. Characters
  * that are not printable ASCII become '?', so that a message cannot send control sequences to the
  * terminal. */
 int topology_refuse(char error[TOPOLOGY_ERROR_MAX], const char *family, const char *found,
                     const char *expected)
 {
-    /* The first bytes of the invalid text, enough to recognise it. The rest is replaced by
-     * "...". */
+    /* The first bytes of the invalid text, enough to recognise it, and "..." for the rest. */
     char shown[48];
     size_t n = 0;
     for (; found[n] != '\0' && n + 4 < sizeof shown; n++)
@@ -87,7 +87,8 @@ static bool is_valid(const char *spec)
     return topology_canonical(spec, canonical, error) == 0;
 }
 
-/* Writes the error for an unknown family. The message lists the syntax of all families. */
+/* Writes the error for an unknown family. The message lists the syntax of all families and suggests
+ * a similar name. */
 static int refuse_kind(const char *spec, char error[TOPOLOGY_ERROR_MAX])
 {
     static const struct spelling_specs specs = {name_at, is_valid};
@@ -104,8 +105,8 @@ static int refuse_kind(const char *spec, char error[TOPOLOGY_ERROR_MAX])
     return topology_refuse(error, "unknown kind", spec, expected);
 }
 
-/* The family writes the canonical form of its argument. The name and the colon are the same for
- * all families. */
+/* The family writes the canonical form of its argument. The name and the colon are written here,
+ * because they are the same for all families. */
 int topology_canonical(const char *spec, char canonical[TOPOLOGY_SPEC_MAX],
                        char error[TOPOLOGY_ERROR_MAX])
 {
@@ -123,7 +124,8 @@ int topology_canonical(const char *spec, char canonical[TOPOLOGY_SPEC_MAX],
     return 0;
 }
 
-/* Returns 0 (any number) for an invalid specification. graph_build() will report the error. */
+/* An invalid specification gives 0 (any number of peers), because graph_build() will report the
+ * error. */
 uint32_t topology_peers(const char *spec)
 {
     char canonical[TOPOLOGY_SPEC_MAX], error[TOPOLOGY_ERROR_MAX];
@@ -153,15 +155,17 @@ int topology_edges_add(struct topology_edges *e, uint32_t a, uint32_t b)
     return 0;
 }
 
-/* Comparison function of qsort() for vertices. Subtracting the numbers would overflow. */
+/* Comparison function of qsort() for vertex numbers. Their difference could overflow an int, so
+ * they are compared. */
 static int compare_u32(const void *a, const void *b)
 {
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
     return (x > y) - (x < y);
 }
 
-/* Sorts the neighbours of each vertex, drops duplicates and closes the gaps. Peers mix in the order
- * of this list. A sorted list gives the same order, and thus the same bits, at every peer. */
+/* Sorts the neighbours of each vertex, drops duplicates and closes the gaps. Peers mix the models
+ * of their neighbours in this order. A sorted list gives the same order, and thus the same bits, at
+ * every peer. */
 static void sort_neighbours(struct graph *g)
 {
     uint32_t kept = 0;
@@ -187,8 +191,8 @@ int topology_edges_graph(const struct topology_edges *e, uint32_t n, struct grap
         graph_close(g);
         return -ENOMEM;
     }
-    /* Counting sort by vertex. first[v] is the start of v's row; while the rows are filled, it is
-     * the place of v's next neighbour. */
+    /* Counting sort by vertex: first[v] counts the neighbours of v, then becomes the start of the
+     * list of v. While the lists are filled, first[v] is the place of the next neighbour of v. */
     for (size_t i = 0; i < e->n; i++) {
         uint32_t a = e->pair[i][0], b = e->pair[i][1];
         assert(a < n && b < n);
@@ -216,8 +220,8 @@ int topology_edges_graph(const struct topology_edges *e, uint32_t n, struct grap
     return 0;
 }
 
-/* The specification is made canonical here again, so that a text typed by the user and the text
- * from the wire give the same graph. A graph of one vertex has no edges in any family. */
+/* The specification is made canonical here, so that a text typed by the user and the text in a run
+ * description give the same graph. A graph of one vertex has no edges in any family. */
 int graph_build(struct graph *g, const char *spec, uint32_t n, uint64_t seed)
 {
     char canonical[TOPOLOGY_SPEC_MAX], error[TOPOLOGY_ERROR_MAX];

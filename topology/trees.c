@@ -1,5 +1,8 @@
 /* topology/trees.c -- the families tree:K and trees (two binary trees in one graph).
  *
+ * On the left is the graph tree:2 of 7 peers. On the right are the two trees of 8 peers that form
+ * the graph `trees`, which has the edges of both.
+ *
  *   tree:2 of 7        0              trees of 8       0             7
  *                    1   2            (edges of        4             3
  *                   3 4 5 6            both)         2   6         5   1
@@ -47,8 +50,8 @@ const struct topology topology_tree = {
  * with peer i renumbered as n - 1 - i (n even) or i - 1 (n odd). The leaves of the second tree are
  * inner nodes of the first, except 0. ---- */
 
-/* Returns the parent of peer i > 0 in the first tree of n peers. If that parent's number is n or
- * more, the parent is the next ancestor that exists. */
+/* Returns the parent of peer i > 0 in the first tree of n peers. If the parent has a number of n or
+ * more, it does not exist, and its next existing ancestor is returned. */
 static uint32_t above(uint32_t i, uint32_t n)
 {
     uint32_t bit = i & (~i + 1), left = i - bit;
@@ -56,7 +59,7 @@ static uint32_t above(uint32_t i, uint32_t n)
     return up < n ? (uint32_t)up : left;
 }
 
-/* Returns the peer at the place in the second tree that peer i has in the first tree. */
+/* Returns the peer that has the same place in the second tree as peer i has in the first tree. */
 static uint32_t second(uint32_t i, uint32_t n)
 {
     return n % 2 == 0 ? n - 1 - i : (i + 1) % n;

@@ -1,22 +1,23 @@
 /* compress/codecs/adaq.c -- selector "adaq": the largest values of each sign.
  *
  * AdaQ (Dryden et al. 2016) chooses the top ceil(keep * n+) of the n+ positive values and, by
- * magnitude, the top ceil(keep * n-) of the n- negative ones. Thus both signs are represented.
- * The default values codec onebit sends one mean for each sign and one bit per value. Of equal
- * values the lowest index is chosen.
+ * magnitude, the top ceil(keep * n-) of the n- negative ones. Thus both signs are represented. The
+ * default values codec, onebit, sends one bit per value and one mean for each sign. Of equal values
+ * the lowest index is chosen.
  *
- * The k-th largest of both signs is found at the same time, by histograms over the 31 bits of
- * |v| in digits of 11, 11 and 9 bits. That takes three passes plus one to collect. A sample
- * usually gives a threshold below which no element is needed, so these passes see only a few
- * candidates:
+ * The threshold of each sign is the magnitude of its last chosen value. Both thresholds are found
+ * at the same time, by histograms over the 31 bits of |v| in digits of 11, 11 and 9 bits. This
+ * takes three passes, and another pass collects the values. To make these passes short, a sample
+ * first gives a threshold t below which usually no element is chosen:
  *
- *   count    n+ and n-, which give k+ and k-
- *   sample   the threshold t: slightly below the k-th largest of both signs
+ *   count    n+ and n-, which give the numbers k+ and k- to choose
+ *   sample   the threshold t: slightly below both final thresholds
  *   scan     all elements with |v| >= t are candidates
  *   search   among the candidates, or in all of v if there are too many or too few
  *
- * With onebit, delta = (S+^2 / k+ + S-^2 / k-) / |v|^2, where S+ and S- are the sums of |v|
- * sent. For the k largest of n values S^2 / k >= |v|^2 / n, so delta >= 1/n.
+ * With onebit, the contraction delta is (S+^2 / k+ + S-^2 / k-) / |v|^2, where S+ and S- are the
+ * sums of the magnitudes sent of each sign. For the k largest of n values with sum S, S^2 / k >=
+ * |v|^2 / n. Therefore delta >= 1/n.
  */
 #include "compress/codec.h"
 
@@ -34,10 +35,12 @@
 enum {
     /* Number of signs: index 0 is for the positive values, index 1 for the negative values. */
     SIDES = 2,
-    DIGITS = 3,
+    DIGITS = 3, /* Number of digits of a magnitude. */
+    /* Number of values of the longest digit, 2^11. */
     DIGIT_SIZE = 2048
 };
 
+/* Position and length in bits of each digit of |v|, the highest digit first. */
 static const unsigned digit_shift[DIGITS] = {20, 9, 0};
 static const unsigned digit_bits[DIGITS] = {11, 11, 9};
 
@@ -46,8 +49,8 @@ static const struct codec_param adaq_params[] = {
     {.name = NULL},
 };
 
-/* The shares of positive and of negative values are each rounded up. Together they exceed the
- * rounded share of all n values by at most one. */
+/* The numbers of positive and of negative values are each rounded up. Their sum exceeds the number
+ * for all n values by at most one. */
 static size_t adaq_most(const int64_t *arg, size_t n)
 {
     size_t share = keep_most(arg, n);
@@ -57,22 +60,24 @@ static size_t adaq_most(const int64_t *arg, size_t n)
 /* Search for the k-th largest magnitude among the values of one sign. */
 struct side
 {
-    uint32_t count[DIGIT_SIZE];
-    /* Digits of the result found so far; at the end the key of the k-th largest value. */
+    uint32_t count[DIGIT_SIZE]; /* Histogram of the present digit. */
+    /* Digits of the result that have been found. At the end: the bit pattern of the k-th largest
+     * magnitude. */
     uint32_t key;
-    /* Rank of the result among the keys that begin with the digits of `key`. At the end, the
-     * number of values equal to the result that are chosen. */
+    /* Rank of the result among the magnitudes that begin with the digits found. At the end: the
+     * number of chosen values that equal the result. */
     size_t left;
     size_t k;
 };
 
+/* Removes the sign bit of a float. */
 static inline uint32_t key_of(uint32_t bits)
 {
     return bits & 0x7fffffffu;
 }
 
-/* Counts the positive and the negative values. Zeros have no sign. In a histogram they fall into
- * the lowest cell, which the search never reaches. */
+/* Adds the numbers of positive and of negative values to size[0] and size[1]. Zeros have no sign.
+ * In a histogram they fall into the lowest cell, which the search never reaches. */
 VEC_CLONES static void count_sides(const float *v, size_t n, size_t size[SIDES])
 {
     uint32_t above = 0;
@@ -85,6 +90,8 @@ VEC_CLONES static void count_sides(const float *v, size_t n, size_t size[SIDES])
     size[1] += below;
 }
 
+/* Adds the digits of n values to the histograms of both signs. Only magnitudes that begin with the
+ * digits found so far are counted. */
 static void count_digits(struct side side[SIDES], unsigned digit, const float *v, size_t n)
 {
     unsigned shift = digit_shift[digit];
@@ -99,6 +106,7 @@ static void count_digits(struct side side[SIDES], unsigned digit, const float *v
     }
 }
 
+/* Finds the next digit of the result from the histogram, and clears the histogram. */
 static void settle_digit(struct side *s, unsigned digit)
 {
     size_t i = DIGIT_SIZE;
@@ -110,8 +118,9 @@ static void settle_digit(struct side *s, unsigned digit)
     memset(s->count, 0, sizeof s->count);
 }
 
-/* Finds the k[i]-th largest magnitude of each sign i. `s` must be finite and have at least k[i]
- * such values. */
+/* Finds the k[0]-th largest magnitude of the positive values and the k[1]-th largest of the
+ * negative values. The difference must be finite and have at least k[0] positive and k[1] negative
+ * values. */
 static void search_sides(const struct codec_source *s, const size_t k[SIDES],
                          struct side side[SIDES])
 {
@@ -130,6 +139,7 @@ static void search_sides(const struct codec_source *s, const size_t k[SIDES],
     }
 }
 
+/* Marks the values that are at least `above` or at most `below`. */
 VEC_CLONES static void mark_sides(uint8_t *restrict mark, const float *restrict v, size_t n,
                                   float above, float below)
 {
@@ -137,15 +147,15 @@ VEC_CLONES static void mark_sides(uint8_t *restrict mark, const float *restrict 
         mark[i] = (v[i] >= above) | (v[i] <= below);
 }
 
-/* Copies the chosen elements to `pick`, except surplus values that are equal to the k-th
- * largest. */
+/* Copies the chosen elements to `pick`. Of the values that equal a threshold, only the wanted
+ * number is copied. */
 static void collect_sides(const struct codec_source *s, struct side side[SIDES],
                           struct codec_pick *pick)
 {
     float v[CODEC_CHUNK];
     uint8_t mark[CODEC_CHUNK];
     uint32_t local[CODEC_CHUNK];
-    /* If no value of a sign is wanted, the threshold is a value that no element reaches. */
+    /* If no value of a sign is wanted, its threshold is a number that no element reaches. */
     float above = side[0].k > 0 ? bytes_to_float(side[0].key) : CODEC_LIMIT;
     float below = side[1].k > 0 ? -bytes_to_float(side[1].key) : -CODEC_LIMIT;
     pick->k = 0;
@@ -172,7 +182,7 @@ static void collect_sides(const struct codec_source *s, struct side side[SIDES],
 
 /* ---- Candidates ---- */
 
-/* Returns the rank to look for in a sample of `size` elements: the expected rank plus five
+/* Returns the rank to look for among `size` sampled values of one sign: the expected rank plus five
  * standard deviations, so that the threshold is rarely too high. */
 static size_t rank_of(double share, size_t size)
 {
@@ -181,8 +191,8 @@ static size_t rank_of(double share, size_t size)
     return rank < size ? rank : size;
 }
 
-/* Returns the number of candidates to allocate room for: twice the expected number if both signs
- * are similar. */
+/* Returns the number of candidates that there is room for: twice the expected number if both signs
+ * have similar values. */
 static size_t room_for(double share, size_t n)
 {
     double m = (double)sample_size(n);
@@ -198,8 +208,8 @@ static size_t adaq_scratch(const int64_t *arg, size_t n)
     return 8 * room + 4 * sample_size(n);
 }
 
-/* Estimates from a sample the bit pattern of a threshold that the wanted values of both signs
- * reach. Sets 0 if the sample gives no threshold. Returns 0 or -ERANGE. */
+/* Sets *threshold to the bit pattern of a magnitude that all chosen values probably reach,
+ * estimated from a sample. Sets 0 if the sample gives no estimate. Returns 0 or -ERANGE. */
 static int threshold_of(const struct codec_source *s, double share, float *v, uint32_t *threshold)
 {
     struct side side[SIDES];
@@ -219,7 +229,8 @@ static int threshold_of(const struct codec_source *s, double share, float *v, ui
     return 0;
 }
 
-/* Fills `near` with candidates. Returns 0, 1 if there are too many or too few, or -ERANGE. */
+/* Fills `near` with the candidates, the elements that reach the estimated threshold. Returns 0, 1
+ * if there are too many or too few candidates, or -ERANGE. */
 static int find_candidates(const struct codec_source *s, double share, const size_t k[SIDES],
                            void *scratch, struct codec_pick *near)
 {
@@ -238,7 +249,8 @@ static int find_candidates(const struct codec_source *s, double share, const siz
     return found[0] >= k[0] && found[1] >= k[1] ? 0 : 1;
 }
 
-/* Counts the values of both signs and sets k of each. Returns 0 or -ERANGE. */
+/* Counts the values of both signs, and sets k[0] and k[1] to the numbers of positive and of
+ * negative values to choose. Returns 0 or -ERANGE. */
 static int shares_of(const struct codec_source *s, uint64_t billionths, size_t k[SIDES])
 {
     float v[CODEC_CHUNK];

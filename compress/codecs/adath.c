@@ -1,8 +1,9 @@
 /* compress/codecs/adath.c -- selector "adath": all values with |v| >= share * max |v|.
  *
- * One pass finds the largest magnitude, a second one collects the values near it. At least the
- * largest value is sent, so delta >= 1/n. For a million Gaussian values share = 0.5 selects
- * about one value in seventy. If all values are equal, it selects all of them.
+ * The first pass finds the largest magnitude, and the second pass collects all values that reach
+ * the given share of it. At least the largest value is sent, so the contraction delta is at least
+ * 1/n. Of a million Gaussian values, share = 0.5 selects about one value in seventy. If all values
+ * are equal, all of them are selected.
  */
 #include "compress/codec.h"
 
@@ -10,10 +11,11 @@
 #include "compress/coding/bytes.h"
 
 enum {
-    ADATH_SHARE /* Index of the argument `share`, which is in billionths. */
+    /* Index of the argument `share` in the array `arg`. The share is stored in billionths. */
+    ADATH_SHARE
 };
 enum {
-    TYPICAL_PART = 70 /* For planning: about one value in TYPICAL_PART is selected. */
+    TYPICAL_PART = 70 /* Estimate for planning bandwidth: one value in TYPICAL_PART is selected. */
 };
 
 static const struct codec_param adath_params[] = {
@@ -38,8 +40,7 @@ static size_t adath_typical(const int64_t *arg, size_t n)
     return (n + TYPICAL_PART - 1) / TYPICAL_PART;
 }
 
-/* The threshold is rounded so that it is never above the largest value, which is therefore
- * always selected. */
+/* Rounding never takes the threshold above the largest value, so that value is always selected. */
 static int adath_select(const int64_t *arg, const struct codec_source *s, struct codec_pick *pick)
 {
     uint32_t max;

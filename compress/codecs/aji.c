@@ -1,17 +1,17 @@
 /* compress/codecs/aji.c -- selector "aji": all values above an estimated quantile.
  *
- * Gradient dropping (Aji, Heafield 2017) is top-k with an estimated threshold, the (1 -
- * keep)-quantile of |v|. The number of values is therefore not exact: about keep * n, with a
- * relative standard deviation of 1 / sqrt(keep * m) for a sample of m elements.
+ * Gradient dropping (Aji, Heafield 2017) is top-k with an estimated threshold: the (1 -
+ * keep)-quantile of |v|, estimated from a sample of m elements. The number of selected values is
+ * therefore only about keep * n, with a relative standard deviation of 1 / sqrt(keep * m).
  *
  *   sample    m elements (sample.h)
  *   collect   all values that reach the ceil(keep * m)-th largest value of the sample
  *
- * Zeros are never sent, even if the quantile is zero. If more than 2 * keep * n + 64 values
- * reach the threshold (most values are equal, or the sample missed the large ones), the exact
- * top ceil(keep * n) values are sent instead, as topk does.
+ * Zeros are never sent, even if the quantile is zero. The estimate can be far too low, if most
+ * values are equal or if the sample missed the large values. If more than 2 * keep * n + 64 values
+ * reach the threshold, the ceil(keep * n) largest values are sent instead, as topk does.
  *
- * The values sent are always the largest ones of v, so delta >= 1/n.
+ * The values sent are always the largest values of v, so the contraction delta is at least 1/n.
  */
 #include "compress/codec.h"
 
@@ -21,6 +21,7 @@
 #include "compress/codecs/select.h"
 #include "compress/coding/bytes.h"
 
+/* Number of values that may be selected in addition to twice the wanted number. */
 enum { SLACK = 64 };
 
 static const struct codec_param aji_params[] = {
@@ -28,6 +29,8 @@ static const struct codec_param aji_params[] = {
     {.name = NULL},
 };
 
+/* Returns the largest number of values that may be selected out of n, if `share` values are
+ * wanted. */
 static size_t aji_limit(size_t share, size_t n)
 {
     return 2 * share + SLACK < n ? 2 * share + SLACK : n;
@@ -40,18 +43,21 @@ static size_t aji_most(const int64_t *arg, size_t n)
 
 /* ---- Sample ---- */
 
+/* Returns n_bytes rounded up to whole cache lines of 64 bytes. */
 static size_t whole_lines(size_t n_bytes)
 {
     return (n_bytes + 63) / 64 * 64;
 }
 
-/* Buffers for finding the rank-th largest value of a sample of m elements, placed in scratch. */
+/* Buffers for finding the rank-th largest value of a sample: the sample `v`, and the result `top`
+ * of select_top(). All arrays are in scratch. */
 struct sample
 {
     float *v;
     struct codec_pick top;
 };
 
+/* Places the buffers for a sample of m elements at `at`. */
 static struct sample carve(uint8_t *at, size_t m, size_t rank)
 {
     size_t picks = whole_lines((rank + CODEC_CHUNK) * 4);
@@ -63,8 +69,8 @@ static struct sample carve(uint8_t *at, size_t m, size_t rank)
     return s;
 }
 
-/* The sample and the exact top-k search share the scratch: the search runs after the sample is
- * done with. */
+/* The sample and the exact top-k search use the same scratch, because the search begins when the
+ * sample is no longer needed. */
 static size_t aji_scratch(const int64_t *arg, size_t n)
 {
     size_t m = sample_size(n);
@@ -75,8 +81,8 @@ static size_t aji_scratch(const int64_t *arg, size_t n)
     return sample > all ? sample : all;
 }
 
-/* Finds the bit pattern of the sample's quantile, or 0 if the quantile is zero. Returns 0 or
- * -ERANGE. */
+/* Sets *threshold to the bit pattern of the rank-th largest magnitude in a sample of m elements, or
+ * to 0 if that magnitude is zero. Returns 0 or -ERANGE. */
 static int sample_quantile(const struct codec_source *s, size_t m, size_t rank, uint8_t *scratch,
                            uint32_t *threshold)
 {

@@ -5,20 +5,20 @@
  *   M = sum_i sigma_i u_i v_i^T          singular value decomposition of the tensor
  *   C = beta * sum of (sigma_i / p_i) u_i v_i^T over the triples drawn
  *
- * Triple i is drawn with probability p_i, independently of the others. p_i is proportional to
- * sigma_i and at most 1, and all p_i sum to min(r, rank). Triples whose p_i would exceed 1 are
- * always drawn; the rest of the sum is divided among the others (algorithm 1 of the paper).
+ * A singular triple is (sigma_i, u_i, v_i). It is drawn with probability p_i, independently of the
+ * other triples. p_i is proportional to sigma_i and at most 1, and all p_i sum to min(r, rank).
+ * Triples for which p_i would exceed 1 are always drawn, and the rest of the sum is divided among
+ * the other triples (algorithm 1 of the paper).
  *
  *   scale=raw  beta = 1: unbiased, with 1 + omega = sum(sigma^2 / p) / sum(sigma^2)
  *   scale=ls   beta = <M, C> / |C|^2 of the triples drawn: the error is never above |M|^2, and on
  *              average at least as good as delta = 1 / (1 + omega)
  *
- * Message: the number of triples (varint), then P and Q (matrix.h) with the columns u_i and
- * scaled v_i. Nothing is sent if no triple is drawn. Vectors and small tensors are sent as plain
- * floats.
+ * Message: the number of triples (varint), then P and Q (matrix.h) with the columns u_i and scaled
+ * v_i. If no triple is drawn, nothing is sent. Vectors and small tensors are sent as plain floats.
  *
- * The full decomposition costs O(m n min(m, n)). `lowrank` sends more of most matrices for a
- * small part of this cost.
+ * For a matrix of m rows and n columns, the decomposition costs O(m n min(m, n)). The codec
+ * `lowrank` costs only O(r m n).
  */
 #include "compress/codec.h"
 
@@ -35,7 +35,7 @@
 #include <limits.h>
 #include <math.h>
 
-enum { ATOMO_R, ATOMO_SCALE };
+enum { ATOMO_R, ATOMO_SCALE }; /* Indices of the arguments of the codec in the array `arg`. */
 enum { SCALE_LS, SCALE_RAW };
 
 static const char *const scale_choices[] = {"ls", "raw", NULL};
@@ -57,21 +57,22 @@ static const struct codec_param atomo_params[] = {
     {.name = NULL},
 };
 
+/* Returns the smaller of the number of rows and the number of columns. */
 static size_t shorter(const struct codec_shape *shape)
 {
     return shape->rows < shape->cols ? shape->rows : shape->cols;
 }
 
-/* Returns true if factors are smaller than plain floats. Matrices too large for the integers of
- * LAPACK are also sent as plain floats. */
+/* Returns true if the matrix is sent as factors: they must be less than half as large as plain
+ * floats, and the sizes must fit into the integers of LAPACK. */
 static bool atomo_pays(const int64_t *arg, const struct codec_shape *shape)
 {
     return matrix_pays(shape, (size_t)arg[ATOMO_R]) && shape->n <= INT_MAX
            && shorter(shape) <= BLAS_SVD_MAX;
 }
 
-/* Returns the largest number of triples in a message. The number drawn has mean r; it exceeds 4
- * r + 32 with a probability below 1e-15 (Bernstein's inequality). The smallest triples are then
+/* Returns the largest number of triples in a message. The number drawn has mean r and exceeds 4 r +
+ * 32 with a probability below 1e-15 (Bernstein's inequality). In that case the smallest triples are
  * left out. */
 static size_t most(const int64_t *arg, const struct codec_shape *shape)
 {
@@ -93,27 +94,30 @@ static size_t atomo_nominal(const int64_t *arg, const struct codec_shape *shape)
 
 /* ---- Encoding ---- */
 
-/* A singular triple (sigma_i, u_i, v_i) that was drawn, by its index i. */
+/* A singular triple (sigma_i, u_i, v_i) that was drawn. */
 struct triple
 {
-    size_t i;
-    /* Factor of u v^T, for the matrix scaled so that its largest element is in [1, 2). */
+    size_t i; /* Index of the triple; sigma_i descends with i. */
+    /* Factor of u_i v_i^T in C, for the matrix scaled to a largest element in [1, 2). */
     double scale;
 };
 
-/* Working space of the encoder, placed in scratch. */
+/* Working space of the encoder. All arrays are in the scratch memory. */
 struct spectrum
 {
     struct blas_svd svd;
-    double *column;       /* Scratch for one column of a factor: max(rows, cols) elements. */
-    double *p;            /* Probability of each singular triple: min(rows, cols) elements. */
-    struct triple *taken; /* Singular triples drawn. The array has room for most() triples. */
+    double *column; /* Scratch for one column of a factor: max(rows, cols) elements. */
+    double *p;      /* Probability of each singular triple: min(rows, cols) elements. */
+    /* Singular triples that were drawn. The array has room for most() triples. */
+    struct triple *taken;
     size_t n_taken;
 };
 
+/* The arrays in scratch, in their order. */
 enum part { PART_A, PART_S, PART_U, PART_VT, PART_WORK, PART_COLUMN, PART_P, PART_TAKEN, PARTS };
 
-/* Computes the size in bytes of each part of scratch, a multiple of 64. Returns their sum. */
+/* Computes the size in bytes of each array in scratch, rounded up to a multiple of 64. Returns the
+ * sum of the sizes. */
 static size_t part_sizes(size_t size[PARTS], const int64_t *arg, const struct codec_shape *shape)
 {
     size_t m = shape->rows, n = shape->cols, k = shorter(shape), sum = 0;
@@ -138,6 +142,7 @@ static size_t atomo_scratch(const int64_t *arg, const struct codec_shape *shape)
     return atomo_pays(arg, shape) ? part_sizes(size, arg, shape) : matrix_plain_scratch(shape);
 }
 
+/* Places the arrays of the encoder in scratch. */
 static struct spectrum lay_out(const int64_t *arg, const struct codec_shape *shape, char *scratch)
 {
     size_t size[PARTS];
@@ -161,7 +166,8 @@ static struct spectrum lay_out(const int64_t *arg, const struct codec_shape *sha
     };
 }
 
-/* Returns the number of singular values that exceed the rounding error of the decomposition. */
+/* Returns the numerical rank: the number of the k singular values that exceed the rounding error of
+ * the decomposition. */
 static size_t rank_of(const struct blas_svd *d, size_t k)
 {
     float least = d->s[0] * (float)(d->m > d->n ? d->m : d->n) * FLT_EPSILON;
@@ -171,8 +177,8 @@ static size_t rank_of(const struct blas_svd *d, size_t k)
     return rank;
 }
 
-/* Computes the probabilities of the descending singular values s[0..rank). They sum to min(r,
- * rank). */
+/* Computes the probabilities p[i] of the descending singular values s[0..rank): proportional to
+ * s[i], at most 1, with the sum min(r, rank). */
 static void fill_water(double *p, const float *s, size_t rank, size_t r)
 {
     double left = 0.0; /* Sum of the singular values s[i..rank). */
@@ -187,12 +193,13 @@ static void fill_water(double *p, const float *s, size_t rank, size_t r)
         p[i] = fmin(1.0, (double)(r - certain) * (double)s[i] / left);
 }
 
-/* Draws each triple with its probability and sets its scale for scale=raw or scale=ls (see the
- * top of this file). */
+/* Draws each triple with its probability. Sets the scale of those drawn, for scale=raw or scale=ls
+ * (see the top of this file). Draws at most `limit` triples. */
 static void draw_triples(struct spectrum *w, const int64_t *arg, size_t rank, size_t limit,
                          uint64_t key)
 {
-    /* Sums for the least-squares factor beta: <M, C> and |C|^2 for beta = 1. */
+    /* The inner product <M, C> of the matrix and its decoded form, and |C|^2, both for beta = 1.
+     * Their quotient is the beta of scale=ls. */
     double dot = 0.0, c2 = 0.0;
     fill_water(w->p, w->svd.s, rank, (size_t)arg[ATOMO_R]);
     for (size_t i = 0; i < rank && w->n_taken < limit; i++) {
@@ -209,6 +216,8 @@ static void draw_triples(struct spectrum *w, const int64_t *arg, size_t rank, si
             w->taken[i].scale *= dot / c2;
 }
 
+/* Writes the factors P and Q of the triples drawn. `back` undoes the scaling of the matrix by a
+ * power of two. */
 static void put_factors(const struct spectrum *w, const struct codec_shape *shape, double back,
                         uint8_t *dst)
 {
@@ -224,8 +233,8 @@ static void put_factors(const struct spectrum *w, const struct codec_shape *shap
     }
 }
 
-/* If the decomposition fails, nothing is sent. The replica stays correct, and only this round's
- * update is delayed. */
+/* If the decomposition fails, nothing is sent. The replica stays correct, and the difference is
+ * part of the next message. */
 static int encode_triples(const int64_t *arg, const struct codec_shape *shape,
                           const struct codec_source *s, struct spectrum *w, uint8_t *dst,
                           struct compress_stat *stat)
@@ -251,8 +260,8 @@ static int encode_triples(const int64_t *arg, const struct codec_shape *shape,
         return -ERANGE;
     double e2 = matrix_error2(shape, count, factors, s);
     if (arg[ATOMO_SCALE] == SCALE_LS && !(e2 < stat->x2))
-        /* The decoded matrix does not reduce the error: the values are too small for the
-         * precision of floats. Nothing is sent. */
+        /* The decoded matrix would not reduce the error, because the values are too small for the
+         * precision of floats. Therefore nothing is sent. */
         w->n_taken = 0;
     else
         stat->e2 = e2;
@@ -274,8 +283,8 @@ static int atomo_encode(const int64_t *arg, const struct codec_shape *shape,
 
 /* ---- Decoding ---- */
 
-/* Reads the number of triples at src[0..len). Returns the bytes it takes, or 0 if it is not
- * valid. */
+/* Reads the number of triples at the start of src[0..len) into *count. Returns the bytes it takes,
+ * or 0 if the number is not valid. */
 static size_t get_count(const int64_t *arg, const struct codec_shape *shape, const uint8_t *src,
                         size_t len, size_t *count)
 {

@@ -1,12 +1,12 @@
 /* compress/codecs/bf16.c -- values codec "bf16": bfloat16, the upper half of each float.
  *
- * Block of n <= 1024 values:  n x u16, the upper 16 bits of the float
+ * Encoded block of n <= 1024 values:  n x u16, the upper 16 bits of the float
  *
- * The lower 16 bits of the mantissa are rounded to nearest even. bfloat16 has the exponent range
- * of a float, so unlike fp16 it needs no scaling factor per block.
+ * The lower 16 bits of a float are rounded away, to nearest even. bfloat16 has the exponent range
+ * of a float, so it needs no scaling factor per block as fp16 does.
  *
- * Relative error: at most 2^-8 for values above 2^-126. Smaller values are kept in steps of
- * 2^-133. A value that rounds to zero gets code 0 without a sign.
+ * The relative error is at most 2^-8 for values above 2^-126. Smaller values are rounded to
+ * multiples of 2^-133. A value that rounds to zero gets code 0 without a sign.
  */
 #include "compress/codec.h"
 
@@ -17,7 +17,7 @@
 #include "nn/math/vec.h"
 
 enum {
-    /* The bfloat16 code of CODEC_LIMIT. Valid codes without their sign bit are below this code. */
+    /* The bfloat16 code of CODEC_LIMIT. A valid code without its sign bit is below this number. */
     BF16_LIMIT = CODEC_LIMIT_BITS >> 16
 };
 
@@ -33,14 +33,15 @@ static size_t bf16_size(const int64_t *arg, size_t n)
     return 2 * n;
 }
 
-/* Rounds to nearest even: adds half a step minus one, plus one if the last remaining bit is odd.
- * A carry into the exponent gives the correct next power of two. */
+/* Returns the upper 16 bits of a positive float, given as its bit pattern, rounded to nearest even.
+ * The function adds half a step minus one, plus one if the last remaining bit is odd. A carry into
+ * the exponent gives the correct next power of two. */
 static inline uint32_t upper_half(uint32_t abs)
 {
     return (abs + 0x7fffu + (abs >> 16 & 1)) >> 16;
 }
 
-/* Writes the codes, and their squared errors multiplied by shift^2 (error2.h). */
+/* Writes the codes to dst, and their squared errors times shift^2 to square[] (error2.h). */
 VEC_CLONES static void encode_halves(uint8_t *restrict dst, float *restrict square,
                                      const float *restrict v, size_t n, float shift)
 {
@@ -58,7 +59,7 @@ static double bf16_encode(const int64_t *arg, const struct codec_block *b, uint8
 {
     (void)arg;
     if (upper_half(bytes_of_float(b->max)) >= BF16_LIMIT)
-        return -1.0; /* The largest value below 2^64 may round up to 2^64, which is out of range. */
+        return -1.0; /* A value just below 2^64 would be rounded to 2^64, which is out of range. */
     float square[CODEC_CHUNK];
     encode_halves(dst, square, b->v, b->n, error2_shift(b->max));
     return error2_unshift(simd_sum_squares(square, b->n), b->max);

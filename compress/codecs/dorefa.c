@@ -1,21 +1,22 @@
 /* compress/codecs/dorefa.c -- values codec "dorefa": k-bit codes on a grid without a zero
  * (DoReFa-Net).
  *
- * Block of n values:  scale f32 | n codes of k bits
+ * Encoded block of n values:  scale f32 | n codes of k bits
  *
- * With M the largest |v| and L = 2^k - 1, the number v / (2M) + 1/2 in [0, 1] is rounded to a
- * code c / L with c in 0..L (Zhou et al. 2016, equation 12). Code c stands for the level h = 2c
- * - L, one of the odd numbers from -L to L. No level is zero. Decoded value: C(v) = scale * h.
+ * Let M be the largest |v| of the block, and L = 2^k - 1. The number v / (2M) + 1/2, which is in
+ * [0, 1], is multiplied by L and rounded to a code c in 0..L (Zhou et al. 2016, equation 12). Code
+ * c stands for the level h = 2c - L, one of the odd numbers from -L to L, so no level is zero. The
+ * decoded value is C(v) = scale * h. The options are:
  *
- *   round=near  nearest code; v = 0 counts as positive
- *   round=sr    rounded up with a probability equal to the fraction (the paper's uniform noise)
- *   scale=raw   M / L. Unbiased with sr. The error is up to (M / L)^2 per value, even for zeros,
- *               which exceeds |v|^2 if M is far above the other values
- *   scale=ls    <v, h> / |h|^2: the smallest error for these codes, |v|^2 - <v, h>^2 / |h|^2,
- *               which is never above |v|^2
+ *   round=near  rounds to the nearest code; v = 0 counts as positive
+ *   round=sr    rounds up with a probability equal to the fraction (the uniform noise of the paper)
+ *   scale=raw   scale = M / L. Unbiased with round=sr. The squared error of a value can be
+ *               (M / L)^2, even if the value is 0. In total the squared error can exceed |v|^2 if
+ *               M is much larger than the other values
+ *   scale=ls    scale = <v, h> / |h|^2, which minimises the squared error for these codes. That
+ *               error is |v|^2 - <v, h>^2 / |h|^2, which never exceeds |v|^2
  *
- * One bit with scale=raw is the codec sign with the largest |v| as its scale; with scale=ls it
- * is sign.
+ * With k = 1 the codes are the signs of the values. With scale=ls the codec then equals `sign`.
  */
 #include "compress/codec.h"
 
@@ -27,13 +28,13 @@
 #include "nn/math/vec.h"
 
 enum {
-    DOREFA_BITS, /* Indices of the codec's arguments in the array `arg`. */
+    DOREFA_BITS, /* Indices of the arguments of the codec in the array `arg`. */
     DOREFA_BLOCK,
     DOREFA_ROUND,
     DOREFA_SCALE
 };
 enum { SCALE_LS, SCALE_RAW };
-enum { BITS_MAX = 16 };
+enum { BITS_MAX = 16 }; /* Largest number of bits of a code. */
 
 static const char *const scale_choices[] = {"ls", "raw", NULL};
 
@@ -66,13 +67,15 @@ static size_t dorefa_size(const int64_t *arg, size_t n)
     return 4 + pack_size(n, (unsigned)arg[DOREFA_BITS]);
 }
 
+/* Returns L, the number of steps of the grid, which is also the largest code. */
 static unsigned steps_of(const int64_t *arg)
 {
     return (1u << arg[DOREFA_BITS]) - 1;
 }
 
-/* Factors that map v to L v / (2M), in [-L/2, L/2]. The first factor `shift` is a power of two
- * near 1 / M. It is exact, and keeps very small and very large blocks in the range of a float. */
+/* Constants that map v to its position L v / (2M) on the grid, which is in [-L/2, L/2]. The
+ * position is v * shift * inv, and `steps` is L. `shift` is a power of two near 1 / M. Multiplying
+ * by it is exact and keeps very small and very large blocks in the range of a float. */
 struct grid
 {
     float shift, inv, steps;
@@ -84,15 +87,15 @@ static struct grid grid_of(unsigned steps, float max)
     return (struct grid){shift, 0.5f * (float)steps / (max * shift), (float)steps};
 }
 
-/* Clamps a position on the grid to 0..L, in case rounding moved it past an end. */
+/* Returns the position c on the grid, clamped to [0, L] in case rounding moved it past an end. */
 static inline float clamped(float c, float steps)
 {
     c = c > 0.0f ? c : 0.0f;
     return c < steps ? c : steps;
 }
 
-/* Rounds to the nearest code: code c is nearest if v's position on the grid plus (L + 1) / 2 is
- * in [c, c + 1). */
+/* Rounds n values to the nearest codes and stores the codes and their levels h. Code c is nearest
+ * if the position of v plus (L + 1) / 2 is in [c, c + 1). */
 VEC_CLONES static void codes_near(uint16_t *restrict code, float *restrict h,
                                   const float *restrict v, size_t n, struct grid g)
 {
@@ -105,6 +108,8 @@ VEC_CLONES static void codes_near(uint16_t *restrict code, float *restrict h,
     }
 }
 
+/* Rounds n values up or down at random and stores the codes and their levels h. u[i] is uniform in
+ * [0, 1). */
 VEC_CLONES static void codes_random(uint16_t *restrict code, float *restrict h,
                                     const float *restrict v, const float *restrict u, size_t n,
                                     struct grid g)
@@ -118,13 +123,14 @@ VEC_CLONES static void codes_random(uint16_t *restrict code, float *restrict h,
     }
 }
 
-/* Sums for the least-squares scale: vh = <v, h> and hh = |h|^2. */
+/* Sums for the scale of least squared error: vh = <v, h> and hh = |h|^2. */
 struct product
 {
     double vh, hh;
 };
 
-/* Writes the codes of a whole block. Stores the levels in b->work. */
+/* Writes the codes of a whole block, and stores their levels in b->work. Returns the sums for
+ * scale=ls. */
 static struct product put_codes(const int64_t *arg, const struct codec_block *b, uint8_t *dst)
 {
     unsigned bits = (unsigned)arg[DOREFA_BITS];
@@ -154,8 +160,8 @@ VEC_CLONES static void scale_levels(float *h, size_t n, float scale)
         h[i] *= scale;
 }
 
-/* Returns |v - scale h|^2, with products rounded as in decode(). Overwrites h. The closed form
- * |v|^2 - <v, h>^2 / |h|^2 would lose too many digits for a small error. */
+/* Returns the squared error |v - scale h|^2, with products rounded as in decode(). Overwrites h.
+ * The formula |v|^2 - <v, h>^2 / |h|^2 would lose too many digits if the error is small. */
 static double codes_error2(const float *v, float *h, size_t n, float scale)
 {
     double e2 = 0.0;
@@ -167,7 +173,7 @@ static double codes_error2(const float *v, float *h, size_t n, float scale)
     return e2;
 }
 
-/* Returns true if every decoded value is in range. The levels reach +-L. */
+/* Returns true if every decoded value is in range. The largest is scale * L. */
 static bool in_range(float scale, unsigned steps)
 {
     return scale * (float)steps < CODEC_LIMIT;
@@ -180,7 +186,8 @@ static double dorefa_encode(const int64_t *arg, const struct codec_block *b, uin
         struct product p = put_codes(arg, b, dst + 4);
         double s =
             arg[DOREFA_SCALE] == SCALE_LS ? p.vh / p.hh : (double)b->max / (double)steps_of(arg);
-        /* Random rounding moved the levels away from v: send nothing. */
+        /* Random rounding can give levels with <v, h> <= 0. Such levels would only add error, so
+         * the scale becomes 0 and nothing is added to the replica. */
         scale = s > 0.0 ? (float)s : 0.0f;
     }
     bytes_put_float(dst, scale);

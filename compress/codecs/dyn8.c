@@ -1,23 +1,23 @@
-/* compress/codecs/dyn8.c -- values codec "dyn8": 8-bit dynamic tree quantisation (Dettmers
- * 2015).
+/* compress/codecs/dyn8.c -- values codec "dyn8": 8-bit dynamic tree quantisation (Dettmers 2015).
  *
- * Block of n values:  scale f32 | n bytes
+ * Encoded block of n values:  scale f32 | n bytes
  *
  *   byte:  s | 0 .. 0 | 1 | f .. f        s = 1 for v < 0
  *              z zeros      6 - z bits of fraction
  *
- * The number of zeros z selects a decade. The fraction bits after the 1 divide the decade into
- * equal parts. Entry j of the 2^(6-z) entries in decade z is
+ * The number of zero bits z selects a decade, that is, a factor 10^-z. The fraction bits after the
+ * 1 are an index j into that decade, which has 2^(6-z) equally spaced magnitudes:
  *
  *   10^-z * (0.1 + 0.9 (j + 1/2) / 2^(6-z))
  *
- * A byte of zeros is an exact 0 and has no sign. There are 127 magnitudes: 64 in the first
- * decade, one in the seventh. The code grows with the magnitude.
+ * The byte 0 is an exact 0 and has no sign. There are 127 magnitudes other than 0: 64 in the first
+ * decade, and one in the seventh. A larger code is a larger magnitude.
  *
- * The scale is the block's largest |v|. Values are divided by it, and the entries by the last
- * entry, 0.993, so the largest value has no error. Each value gets the nearest entry. Relative
- * error: up to 7 % in the first decade below the largest value, 11 % in the second, 18 % in the
- * third, and 71 % at 2e-6 of the largest value. Values below 2.8e-7 of it become 0.
+ * The scale is the largest |v| of the block. Each |v| is divided by the scale and gets the nearest
+ * magnitude. All magnitudes are divided by the largest of them, 0.993, so that the largest value
+ * has no error. The relative error is up to 7 % in the first decade below the largest value, 11 %
+ * in the second, 18 % in the third, and 71 % at 2e-6 of the largest value. Values below 2.8e-7 of
+ * the largest value become 0.
  */
 #include "compress/codec.h"
 
@@ -28,28 +28,28 @@
 #include "nn/math/vec.h"
 
 enum {
-    DYN8_BLOCK /* Index of the argument `block`. */
+    DYN8_BLOCK /* Index of the argument `block` in the array `arg`. */
 };
-enum { DYN8_TOP = 127 };
+enum { DYN8_TOP = 127 }; /* Largest code without its sign bit. */
 
 static const struct codec_param dyn8_params[] = {
     PARAMS_BLOCK("block", 0),
     {.name = NULL},
 };
 
-/* The last entry of the table of magnitudes, which stands for the largest value. */
+/* The largest magnitude of the table, which stands for the largest value of a block. */
 #define LAST (0.1 + 0.9 * 63.5 / 64)
 
-/* Entry j of the `parts` entries of the decade whose upper end is `decade`, divided by the last
- * entry. */
+/* Magnitude j of a decade with `parts` magnitudes, divided by the largest magnitude of the table.
+ * `decade` is the upper end of the decade. */
 #define ENTRY(decade, parts, j) ((decade) * (0.1 + 0.9 * ((j) + 0.5) / (parts)) / LAST)
 
-/* Border between a decade and the one below: the middle between the first entry of the upper
- * decade and the last entry of the lower one. */
+/* Border between a decade and the next lower one: the middle between the smallest magnitude of the
+ * decade and the largest magnitude of the lower one. */
 #define BORDER(decade, parts)                                                                      \
     (float)((ENTRY(decade, parts, 0) + ENTRY((decade)*0.1, (parts) / 2, (parts) / 2 - 1)) / 2)
 
-/* Slope of the line from a magnitude to its code in a decade: codes per unit of magnitude. */
+/* Number of codes per unit of magnitude in a decade. */
 #define SLOPE(decade, parts) (float)((parts) / 0.9 / (decade)*LAST)
 
 static size_t dyn8_block(const int64_t *arg)
@@ -63,10 +63,11 @@ static size_t dyn8_size(const int64_t *arg, size_t n)
     return 4 + n;
 }
 
-/* Returns the code of the entry nearest to a, for a in [0, 1]. In decade z the codes are `parts`
- * to 2 parts - 1 with parts = 2^(6-z). The entries are equally spaced, so the code is the
- * integer part of a linear function. From the last entry up to the border the code is constant.
- * The code has no branches, so that it vectorises. */
+/* Returns the code of the magnitude nearest to a, for a in [0, 1]. In decade z the codes are
+ * `parts` to 2 parts - 1 with parts = 2^(6-z). The magnitudes of a decade are equally spaced, so
+ * the code is the integer part of a linear function of a. Between the last magnitude of a decade
+ * and the border above it the code is constant. There are no branches, so that loops over this
+ * function vectorise. */
 static inline uint32_t nearest(float a)
 {
     float parts = 64.0f;
@@ -90,6 +91,8 @@ static inline uint32_t nearest(float a)
     return (uint32_t)(int32_t)((code < last ? code : last) * zero);
 }
 
+/* Computes the codes of n values. shift * inv is 1 / scale, as two factors in the range of a
+ * float. */
 VEC_CLONES static void codes_of(uint8_t *restrict code, const float *restrict v, size_t n,
                                 float shift, float inv)
 {
@@ -125,10 +128,11 @@ static double dyn8_encode(const int64_t *arg, const struct codec_block *b, uint8
     return error2_unshift(e2, b->max);
 }
 
+/* Result of a check of the codes of a block. */
 struct seen
 {
-    uint8_t top;  /* Largest code of a block, without the sign bit. */
-    uint8_t bare; /* Not 0: a zero with a sign bit was found, which is invalid. */
+    uint8_t top;  /* Largest code, without the sign bit. */
+    uint8_t bare; /* Not 0: some zero has a sign bit, which is invalid. */
 };
 
 VEC_CLONES static struct seen look_at_codes(const uint8_t *code, size_t n)
@@ -143,7 +147,7 @@ VEC_CLONES static struct seen look_at_codes(const uint8_t *code, size_t n)
     return (struct seen){top, bare};
 }
 
-/* The largest value of a block always has the last code. A message with a scale but without that
+/* The largest value of a block always has the largest code. A message with a scale but without that
  * code is therefore invalid. */
 static bool dyn8_check(const int64_t *arg, const uint8_t *src, size_t n)
 {
@@ -155,8 +159,8 @@ static bool dyn8_check(const int64_t *arg, const uint8_t *src, size_t n)
     return s.bare == 0 && s.top == (scale != 0 ? DYN8_TOP : 0);
 }
 
-/* Returns the value of a code c = parts + j. The mantissa of the float c + 1/2 is m = 1 + (j +
- * 1/2) / parts, and its exponent gives the decade. */
+/* Returns the decoded value of a code c = parts + j (see nearest()). The float c + 1/2 has the
+ * mantissa m = 1 + (j + 1/2) / parts, and its exponent gives the decade. */
 static inline float value_of(uint8_t code, float scale)
 {
     uint32_t c = code & DYN8_TOP;

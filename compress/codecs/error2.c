@@ -1,4 +1,4 @@
-/* compress/codecs/error2.c -- the squared error of a block, computed from its decoded values. */
+/* compress/codecs/error2.c -- computes the squared error of a block from its decoded values. */
 #include "compress/codecs/error2.h"
 
 #include "compress/codec.h"
@@ -17,8 +17,7 @@ VEC_CLONES static void square_errors(float *restrict square, const float *restri
     }
 }
 
-/* Computes the error for codecs that decode by a table or a formula: compares the values with
- * the decoded ones. */
+/* Used by codecs that decode by a table or a formula, after they have decoded the block. */
 double error2_decoded(const float *v, const float *decoded, size_t n, float shift)
 {
     float square[CODEC_CHUNK];

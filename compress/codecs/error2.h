@@ -1,9 +1,10 @@
 /* compress/codecs/error2.h -- sums of squared errors, for encoders that round in a loop.
  *
- * A rounding loop stores the square of each error in a buffer, and simd_sum_squares() adds them
- * up. Two separate loops vectorise, one combined loop does not. Errors are multiplied by 2^-e
- * first, where e is the exponent of the block's largest value. Floats are then precise enough:
- * an underflow is negligible compared with the square of that largest value.
+ * A rounding loop stores the square of each error in a buffer, and simd_sum_squares() adds up the
+ * squares. Two separate loops vectorise, one combined loop does not. Before they are squared,
+ * errors are multiplied by 2^-e, where e is the exponent of the largest |v| in the block. The
+ * squares then fit into floats: if a square underflows to 0, it is negligible compared with the
+ * square of the largest value.
  */
 #ifndef COMPRESS_CODECS_ERROR2_H
 #define COMPRESS_CODECS_ERROR2_H
@@ -12,14 +13,14 @@
 
 #include <stddef.h>
 
-/* Returns the factor 2^-e, where e is the exponent of the largest |v| of a block (below 2^64).
- * Multiplying by it is exact. */
+/* Returns the factor 2^-e for a block with the largest magnitude `max`, which is below 2^64. e is
+ * the exponent of `max`. Multiplying by the factor is exact. */
 static inline float error2_shift(float max)
 {
     return bytes_pow2(-bytes_exponent(max));
 }
 
-/* Removes the factor of error2_shift() from a sum of squares, which contains the factor twice. */
+/* Undoes the factor of error2_shift() in a sum of squares, which contains the factor twice. */
 static inline double error2_unshift(double sum, float max)
 {
     uint64_t bits = (uint64_t)(1023 + 2 * bytes_exponent(max)) << 52;

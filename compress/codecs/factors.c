@@ -1,8 +1,8 @@
 /* compress/codecs/factors.c -- the two matrix products of power iteration, M Q and M^T P.
  *
- * Several columns of Q or P are processed together, because M must be read from memory and a few
- * columns fit in registers. The counts 4, 2 and 1 are written as constants, so that the compiler
- * keeps all sums in registers.
+ * Several columns of Q or P are processed together, so that M is read from memory less often. The
+ * number of columns is written as the constant 4, 2 or 1, so that the compiler keeps all sums in
+ * registers.
  */
 #include "compress/codecs/factors.h"
 
@@ -17,8 +17,9 @@ enum {
     TOGETHER = 4
 };
 
-/* A vector of FACTORS_LANES floats: one register, or several on a machine with shorter ones. The
- * compiler would store and reload a plain array in every step of a loop. */
+/* A vector of FACTORS_LANES floats, in one register or in several on machines with shorter
+ * registers. With a plain array, the compiler would store and reload the sums in every step of a
+ * loop. */
 typedef float lanes __attribute__((vector_size(FACTORS_LANES * sizeof(float))));
 typedef double wide __attribute__((vector_size(FACTORS_LANES * sizeof(double))));
 
@@ -34,14 +35,15 @@ static inline __attribute__((always_inline)) double sum_of(const lanes *v)
     return (s[0] + s[2]) + (s[1] + s[3]);
 }
 
-/* Returns the number of columns to process next, of `left` remaining ones. */
+/* Returns how many of the `left` remaining columns to process next: 4, 2 or 1. */
 static inline size_t together(size_t left)
 {
     return left >= 4 ? 4 : left >= 2 ? 2 : 1;
 }
 
-/* Computes sum[k] = <v, column k of q> for k < count. Reads past the end of v; the numbers there
- * must be finite and are multiplied by zeros of q. */
+/* Computes sum[k] = <v, column k of q> for the n elements of v, for k < count. Reads up to
+ * FACTORS_LANES elements past the end of v. They must be finite, because they are multiplied by
+ * zeros of q. */
 static inline __attribute__((always_inline)) void dots(double *restrict sum,
                                                        const float *restrict v,
                                                        const float *restrict q, size_t stride,
@@ -83,8 +85,9 @@ VEC_CLONES void factors_add_p(const struct factors *w, const struct matrix_tile 
 
 /* ---- Q' = M^T P ---- */
 
-/* Adds the sum of p[k][i] * v[i] over the rows of a panel to column k of q, for k < count. A
- * panel has eight rows, so its sums can be floats; the sums over panels are doubles. */
+/* Adds to column k of q the sum of p[k][i] * (row i of v) over the rows of a panel, for k < count.
+ * A panel has only FACTORS_PANEL = 8 rows, so its sums can be floats. The sums over panels are
+ * doubles. */
 static inline __attribute__((always_inline)) void add_panel(double *restrict q, size_t stride,
                                                             const float *restrict v, size_t n,
                                                             float p[TOGETHER][FACTORS_PANEL],
@@ -106,8 +109,8 @@ static inline __attribute__((always_inline)) void add_panel(double *restrict q, 
     }
 }
 
-/* Reads p[k][i] for the rows from `row` on and the columns from `first` on. Rows past the end
- * are zero. */
+/* Reads a panel of P from the message at src: p[k][i] is row `row` + i of column `first` + k. Rows
+ * past the end are zero. */
 static void get_panel(float p[TOGETHER][FACTORS_PANEL], const struct factors *w, const uint8_t *src,
                       size_t row, size_t first, size_t count)
 {

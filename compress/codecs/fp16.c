@@ -1,15 +1,15 @@
 /* compress/codecs/fp16.c -- values codec "fp16": binary16 with one power of two per block.
  *
- * Block of n <= 1024 values:  e u8 | n x binary16
+ * Encoded block of n <= 1024 values:  e u8 | n x binary16
  *
- * With E the exponent of the block's largest |v|, all values are multiplied by 2^(14-E). The
- * largest one is then in [2^14, 2^15]. The values are rounded to nearest even and sent as
- * binary16. e is E + 127, or 0 for a block of zeros. With the factor, scaling the input by a
- * power of two scales the output. A plain cast would lose all values below 3e-8, which is the
- * size of differences in a converging run.
+ * Let E be the exponent of the largest |v| in the block. All values are multiplied by 2^(14-E),
+ * which brings the largest one into [2^14, 2^15). They are then rounded to nearest even and sent as
+ * binary16. The byte e is E + 127, or 0 for a block of zeros. Because of the factor, small
+ * differences lose no precision. Without the factor, a cast to binary16 would lose all values below
+ * 3e-8, which is the size of differences in a converging run.
  *
- * Error: 2^-11 relative; for values below 2^-28 of the block's largest, 2^-38 of the largest.
- * Size: 16 bits per value plus 8 bits per block.
+ * Each error is at most 2^-11 of the value. For values below 2^-28 of the largest |v| in the block,
+ * the error is at most 2^-38 of that largest |v|.
  */
 #include "compress/codec.h"
 
@@ -22,20 +22,21 @@
 enum {
     FP16_BLOCK = 1024,
     FP16_BIAS = 127,
-    /* Largest valid exponent byte of a block: its values are below 2^64. */
+    /* Largest valid exponent byte of a block. All values of such a block are at most 2^64. */
     FP16_E_MAX = FP16_BIAS + 63,
-    /* The binary16 code of 2^15, the largest magnitude in a block after multiplying and
+    /* Binary16 code of 2^15, the largest possible magnitude after the multiplication and
      * rounding. */
     FP16_CODE_MAX = 0x7800
 };
 
-/* A power of two as the product of two factors, because the power itself (up to 2^140) may not
- * be a float. */
+/* A power of two, as the product of two factors. The power itself may be too large for a float,
+ * because it can be up to 2^140. */
 struct shift
 {
     float first, second;
 };
 
+/* Returns 2^s as two factors. */
 static struct shift shift_by(int s)
 {
     int first = s > 127 ? 127 : s < -126 ? -126 : s;
@@ -54,7 +55,7 @@ static size_t fp16_size(const int64_t *arg, size_t n)
     return 1 + 2 * n;
 }
 
-/* The error is measured on the multiplied values, for which decoding is exact. */
+/* The error is measured on the multiplied values, because decoding them is exact. */
 static double fp16_encode(const int64_t *arg, const struct codec_block *b, uint8_t *dst)
 {
     (void)arg;

@@ -1,15 +1,16 @@
 /* compress/codecs/int8.c -- values codec "int8": 8-bit integers with one scale per block.
  *
- * Block of n values:  scale f32 | n x i8, from -127 to 127
+ * Encoded block of n values:  scale f32 | n x i8, from -127 to 127
  *
- * With M the largest |v| and scale = M / 127, the code is q = v / scale rounded to nearest even,
- * and C(v) = scale * q. Every error is at most M / 254 and at most |v| (0 is a code); the
- * largest value has no error. Therefore 1 - delta <= n / 64516, and delta >= 1 / n.
+ * Let M be the largest |v| of the block, and scale = M / 127. The code of a value is q = v / scale,
+ * rounded to nearest even, and C(v) = scale * q. Each error is at most M / 254. Each error is also
+ * at most |v|, because 0 is a code. The largest value has no error. Therefore the contraction delta
+ * is at least 1 - n / 64516, and at least 1 / n.
  *
- * The least-squares scale for the same codes needs two more sums. It lowers the error of
- * Gaussian data in blocks of 256 by less than 1 %, so it is not used. If M / 127 is subnormal,
- * it is rounded so that M still has a code; values up to 127 steps of the smallest float are
- * then exact.
+ * The scale of least squared error for the same codes would need two more sums. In blocks of 256
+ * Gaussian values it lowers the error by less than 1 %, so it is not used. If M / 127 is subnormal,
+ * it is rounded so that M still has a code. Values up to 127 times the smallest float are then
+ * exact.
  */
 #include "compress/codec.h"
 
@@ -21,9 +22,9 @@
 #include "nn/math/vec.h"
 
 enum {
-    INT8_BLOCK /* Index of the argument `block`. */
+    INT8_BLOCK /* Index of the argument `block` in the array `arg`. */
 };
-enum { INT8_TOP = 127 };
+enum { INT8_TOP = 127 }; /* Largest magnitude of a code. */
 
 static const struct codec_param int8_params[] = {
     PARAMS_BLOCK("block", 256),
@@ -41,7 +42,8 @@ static size_t int8_size(const int64_t *arg, size_t n)
     return 4 + n;
 }
 
-/* Returns M / 127, or the next larger float if M / 127 is subnormal and M would have no code. */
+/* Returns the scale for a largest magnitude M: M / 127, or the next larger float if M / 127 is
+ * subnormal and M would otherwise have no code. */
 static float scale_of(float max)
 {
     float scale = max / (float)INT8_TOP;
@@ -50,10 +52,10 @@ static float scale_of(float max)
     return scale;
 }
 
-/* Returns the factors of the grid. Values are multiplied by `shift`, a power of two near 1 / M,
- * and the scaled step is about 1/127 to 2/127, so no division involves a very small or very
- * large number. `inv` is 1 / step, but computed without using `step` for normal scales: two
- * dependent divisions would delay a block of 256. */
+/* Returns the factors that map values to codes. Values are first multiplied by `shift`, a power of
+ * two near 1 / M. After that a step between two codes is about 1/127 to 2/127, so that no division
+ * involves a very small or very large number. `inv` is 1 / step. For a normal scale, `inv` is
+ * computed without `step`, because two dependent divisions would delay a block of 256. */
 static struct simd_bytes grid_of(float max, float scale)
 {
     float shift = error2_shift(max);
@@ -79,8 +81,8 @@ static double int8_put(const int64_t *arg, const struct codec_block *b, float sc
     return error2_unshift(e2, b->max);
 }
 
-/* Computes the divisions of the next block before rounding the present one, so that the CPU need
- * not wait for them. The grid of a scale of zero is never used. */
+/* The divisions of the next block are computed before the present block is rounded, so that the CPU
+ * need not wait for them. The grid of a block with scale 0 is never used. */
 static double int8_encode_all(const int64_t *arg, const struct codec_block *b, size_t count,
                               uint8_t *dst)
 {
@@ -95,7 +97,7 @@ static double int8_encode_all(const int64_t *arg, const struct codec_block *b, s
             next_grid = grid_of(b[i + 1].max, next);
         }
         if (scale * (float)INT8_TOP >= CODEC_LIMIT)
-            /* The largest value is just below CODEC_LIMIT, and its decoded value reaches the
+            /* The largest value is just below CODEC_LIMIT, and its decoded value would reach the
              * limit. */
             return -1.0;
         sum += int8_put(arg, &b[i], scale, &g, dst);
@@ -104,7 +106,8 @@ static double int8_encode_all(const int64_t *arg, const struct codec_block *b, s
     return sum;
 }
 
-/* Returns the largest |code|. It is 128 if a byte is -128, which is not a valid code. */
+/* Returns the largest magnitude of the codes. A result of 128 means that some byte is -128, which
+ * is not a valid code. */
 VEC_CLONES static unsigned highest(const uint8_t *code, size_t n)
 {
     uint8_t top = 0;
@@ -116,7 +119,7 @@ VEC_CLONES static unsigned highest(const uint8_t *code, size_t n)
     return top;
 }
 
-/* In a valid block the largest value has code 127, unless the scale is subnormal. */
+/* In a valid block the largest value has code 127 or -127, unless the scale is subnormal. */
 static bool int8_check(const int64_t *arg, const uint8_t *src, size_t n)
 {
     (void)arg;

@@ -1,8 +1,9 @@
 /* compress/codecs/keep.h -- the selector parameters keep= and warm=: the share of elements.
  *
- * topk, randk, aji, adaq and wangni have these parameters, as the first ones of their arguments.
- * During the first `warm` rounds the share falls gradually to `keep`, as in Deep Gradient
- * Compression (codec_warm_share()). Round 0 has the largest share.
+ * `keep` is the share of elements that a selector chooses, in (0, 1]. With warm=N the share is
+ * larger in the first N rounds and falls gradually to `keep`, as in Deep Gradient Compression
+ * (codec_warm_share()). Round 0 has the largest share. topk, randk, aji, adaq and wangni have these
+ * two parameters before their own ones.
  */
 #ifndef COMPRESS_CODECS_KEEP_H
 #define COMPRESS_CODECS_KEEP_H
@@ -10,12 +11,13 @@
 #include "compress/codec.h"
 
 enum {
-    KEEP_SHARE,
-    KEEP_WARM,
-    /* Index of the first parameter that is specific to a selector, after keep and warm. */
+    KEEP_SHARE, /* Index of the argument `keep`, in billionths. */
+    KEEP_WARM,  /* Index of the argument `warm`, a number of rounds. */
+    /* Index of the first parameter that only one selector has. */
     KEEP_OPTIONS
 };
 
+/* The entries of both parameters in codec.params. */
 #define KEEP_PARAMS                                                                                \
     {.name = "keep",                                                                               \
      .kind = CODEC_DECIMAL,                                                                        \
@@ -28,14 +30,15 @@ enum {
         .wants = "rounds, 0 to 1000000"                                                            \
     }
 
-/* Returns the share of elements in a round, in billionths. */
+/* Returns the share of elements that is chosen in a round, in billionths. */
 static inline uint64_t keep_billionths(const int64_t *arg, uint64_t round)
 {
     return codec_warm_share((uint64_t)arg[KEEP_SHARE], (uint64_t)arg[KEEP_WARM], round);
 }
 
-/* Number of elements to choose out of n, rounded up: keep_count() in a given round, keep_most()
- * in round 0 (the largest number), keep_typical() after the warm-up. */
+/* Number of elements that are chosen out of n, rounded up. keep_count() returns it for the given
+ * round, keep_most() for round 0, in which it is largest, and keep_typical() for the time after the
+ * warm-up. */
 static inline size_t keep_count(const int64_t *arg, size_t n, uint64_t round)
 {
     return codec_share(keep_billionths(arg, round), n);

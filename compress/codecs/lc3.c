@@ -2,10 +2,11 @@
  *
  * Body of a unit:  M f32 | length of the stream in bytes (varint) | stream (quartic.h)
  *
- * M = s max |v| with 1 <= s < 2, and v / M is rounded to -1, 0 or 1 (Lim, Andersen, Kaminsky
- * 2019). A value is sent as M with its sign if 2 |v| > M. A larger s gives more zeros and a
- * shorter stream. No error is larger than the value itself. The largest value is always sent,
- * with the error (s - 1) max |v|. Therefore delta is at least (1 - (s - 1)^2) max^2 / |v|^2.
+ * The scale M is s times the largest |v|, with 1 <= s < 2, and v / M is rounded to -1, 0 or 1 (Lim,
+ * Andersen, Kaminsky 2019). Thus a value with 2 |v| > M is decoded as M with the sign of the value,
+ * and any other value as 0. A larger s gives more zeros and a shorter stream. No error is larger
+ * than the value itself. The value of largest magnitude, max, is never decoded as 0, and its error
+ * is (s - 1) max. Therefore the contraction delta is at least (1 - (s - 1)^2) max^2 / |v|^2.
  *
  * The encoder makes two passes over x and x_hat, one chunk at a time, and does not store the
  * difference.
@@ -22,7 +23,7 @@
 #include <math.h>
 
 enum {
-    LC3_S /* Index of the argument `s`. */
+    LC3_S /* Index of the argument `s` in the array `arg`. s is stored in billionths. */
 };
 
 static const struct codec_param lc3_params[] = {
@@ -42,9 +43,9 @@ static size_t lc3_bound(const int64_t *arg, const struct codec_shape *shape)
     return 4 + bytes_varint_size((uint32_t)most) + most;
 }
 
-/* Estimates the size for Gaussian values, with the expected largest value of n samples
- * (extreme-value theory). Let p be the share of bytes that are not zero. Each of these costs one
- * byte, and a run of r zero bytes before it costs r / 14 bytes, rounded up. */
+/* Estimates the size of a message for Gaussian values. `max` is the expected largest of n values
+ * (extreme-value theory), and p is the share of bytes that are not zero bytes. A byte that is not a
+ * zero byte costs one byte, and a run of r zero bytes costs r / 14 bytes, rounded up. */
 static size_t lc3_nominal(const int64_t *arg, const struct codec_shape *shape)
 {
     double s = (double)arg[LC3_S] / 1e9;
@@ -58,7 +59,7 @@ static size_t lc3_nominal(const int64_t *arg, const struct codec_shape *shape)
     return 4 + bytes_varint_size((uint32_t)stream) + (size_t)stream;
 }
 
-/* Finds the largest magnitude and |v|^2, in a first pass over x and x_hat. */
+/* Returns the largest magnitude and |v|^2 of the unit, in a first pass over x and x_hat. */
 static struct simd_sums measure_unit(const struct codec_source *s)
 {
     float v[CODEC_CHUNK];
@@ -72,8 +73,8 @@ static struct simd_sums measure_unit(const struct codec_source *s)
     return all;
 }
 
-/* Returns the scale M of a message. M stays below twice the largest value, so the largest value
- * is sent even if s max rounds up. */
+/* Returns the scale M for the largest magnitude `max`. M stays below 2 max even if s * max is
+ * rounded up, so the largest value is never decoded as 0. */
 static float scale_of(const int64_t *arg, float max)
 {
     uint32_t m = bytes_of_float((float)((double)arg[LC3_S] / 1e9 * (double)max));
@@ -81,7 +82,7 @@ static float scale_of(const int64_t *arg, float max)
     return bytes_to_float(m < most ? m : most);
 }
 
-/* Writes the stream of a unit, in a second pass. Returns the end of the stream. */
+/* Writes the stream of a unit, in a second pass over x and x_hat. Returns the end of the stream. */
 static uint8_t *put_stream(uint8_t *dst, const struct codec_source *s, float m,
                            struct quartic_sent *sent)
 {
@@ -120,8 +121,8 @@ static int lc3_encode(const int64_t *arg, const struct codec_shape *shape,
     float m = scale_of(arg, bytes_to_float(sums.max));
     if (!(m < CODEC_LIMIT))
         return -ERANGE;
-    /* The length of the stream is written before the stream. Leave room for the longest possible
-     * length. */
+    /* The length of the stream comes before the stream, but is known only afterwards. Leave room
+     * for the longest possible length field. */
     struct quartic_sent sent = {.n = 0};
     uint8_t *stream = dst + 4 + bytes_varint_size((uint32_t)quartic_size(shape->n));
     size_t stream_len = (size_t)(put_stream(stream, s, m, &sent) - stream);
@@ -135,7 +136,7 @@ static int lc3_encode(const int64_t *arg, const struct codec_shape *shape,
     return 0;
 }
 
-/* A unit of zeros has no body, so a scale of M = 0 is invalid. */
+/* A unit of zeros sends no body, so a scale of 0 is invalid. */
 static size_t lc3_check(const int64_t *arg, const struct codec_shape *shape, const uint8_t *src,
                         size_t len)
 {

@@ -1,22 +1,25 @@
 /* compress/codecs/lowrank.c -- body codec "lowrank": a matrix as two thin factors (PowerSGD).
  *
- * One step of power iteration (Vogels, Karimireddy, Jaggi 2019, algorithm 1):
+ * M is the difference of one tensor as a matrix of m rows and n columns. The encoder does one step
+ * of power iteration for rank r (Vogels, Karimireddy, Jaggi 2019, algorithm 1):
  *
  *   P = M Q;  orthonormalise P;  Q' = M^T P;  C = P Q'^T = P P^T M
  *
- * Message: P and Q' (matrix.h), 4 r (m + n) bytes. Vectors and small tensors are sent as plain
- * floats.
+ * Message: the factors P and Q' (matrix.h), which take 4 r (m + n) bytes. Vectors and small tensors
+ * are sent as plain floats.
  *
- * C is a projection of M, so |M - C|^2 = |M|^2 - |Q'|^2 never exceeds |M|^2. With Gaussian Q, a
- * matrix without structure keeps at least r / min(m, n) of its squares on average. The encoder
- * remembers Q' and uses it as the Q of the next message ("warm start"). The differences of a
- * model change slowly, so one step per message follows the leading singular vectors. Each
- * remembered column is scaled by a power of two, so it cannot grow without bound.
+ * C is a projection of M, so the squared error |M - C|^2 = |M|^2 - |Q'|^2 never exceeds |M|^2. If Q
+ * is Gaussian, |C|^2 is on average at least r / min(m, n) of |M|^2, even for a matrix without
+ * structure. The encoder remembers Q' and uses it as the Q of the next message ("warm start"). The
+ * differences of a model change slowly, so one step per message follows the leading singular
+ * vectors. Each remembered column is scaled by a power of two, so that it cannot grow without
+ * bound.
  *
- * A column of Q that is zero is drawn at random, from the unit's key. If M Q is zero in a column
- * (less than 1e-6 of its possible size), the column of P is drawn instead; otherwise a memory
- * orthogonal to M would send nothing forever. No quantity is compared with an absolute size, and
- * M is scaled by powers of two. Thus 2^k M gives the same P and 2^k Q', bit for bit.
+ * A column of Q that is zero is drawn at random. If a column of M Q is zero (less than 1e-6 of its
+ * possible size), the column of P is drawn at random instead. Otherwise an encoder with a
+ * remembered Q that is orthogonal to M would never send anything. No quantity is compared with an
+ * absolute size, and M is scaled by powers of two. Thus 2^k M gives the same P and 2^k Q', bit for
+ * bit.
  */
 #include "compress/codec.h"
 
@@ -34,12 +37,12 @@
 #include <string.h>
 
 enum {
-    LOWRANK_R /* Index of the argument `r`, the rank. */
+    LOWRANK_R /* Index of the argument `r`, the rank, in the array `arg`. */
 };
 enum {
-    RANK_MAX = 64,
-    /* Size of the tile buffer in floats: whole panels of rows, plus the padding that factors.h
-     * needs. */
+    RANK_MAX = 64, /* Largest rank. */
+    /* Size of the buffer for one tile in floats: FACTORS_PANEL rows of CODEC_CHUNK elements, and
+     * the padding that factors.h needs. */
     BUFFER = FACTORS_PANEL * CODEC_CHUNK + FACTORS_LANES
 };
 
@@ -54,18 +57,19 @@ static const struct codec_param lowrank_params[] = {
     {.name = NULL},
 };
 
-/* Working space of one step of power iteration. */
+/* State of one step of power iteration for one unit. */
 struct step
 {
     struct codec_shape shape;
     const struct codec_source *s;
-    /* The factors. q_next belongs to M scaled so that its largest element is in [1, 2). */
+    /* The factors. q_next belongs to the matrix scaled so that its largest element is in [1, 2). */
     struct factors f;
-    float *buffer; /* Buffer for one tile of the matrix, BUFFER floats. */
-    uint32_t max_bits;
-    double x2;
+    float *buffer;     /* Buffer for one tile of the matrix, BUFFER floats. */
+    uint32_t max_bits; /* Bit pattern of the largest magnitude in the matrix. */
+    double x2;         /* Sum of squares of the matrix, |M|^2. */
 };
 
+/* Returns true if the matrix is sent as factors, false if as plain floats. */
 static bool lowrank_pays(const int64_t *arg, const struct codec_shape *shape)
 {
     return matrix_pays(shape, (size_t)arg[LOWRANK_R]);
@@ -90,6 +94,7 @@ static size_t lowrank_memory(const int64_t *arg, const struct codec_shape *shape
     return lowrank_pays(arg, shape) ? (size_t)arg[LOWRANK_R] * shape->cols : 0;
 }
 
+/* Places the factors and the buffer in scratch. */
 static struct step lay_out(const struct codec_shape *shape, size_t r, void *scratch)
 {
     struct factors f = {.m = shape->rows,
@@ -105,6 +110,7 @@ static struct step lay_out(const struct codec_shape *shape, size_t r, void *scra
 
 /* ---- Q ---- */
 
+/* Fills v with normal random numbers. */
 static void draw_column(double *v, size_t n, uint64_t key)
 {
     struct rng r = rng_stream(key);
@@ -120,8 +126,8 @@ static bool all_zero(const float *v, size_t n)
     return true;
 }
 
-/* Sets Q to the remembered matrix. A column of zeros (all columns, in the first message) is
- * drawn at random. */
+/* Sets Q to the remembered matrix. A column of zeros is drawn at random. In the first message all
+ * columns are zero. */
 static void choose_start(struct step *w, const float *memory)
 {
     size_t n = w->f.n;
@@ -138,8 +144,8 @@ static void choose_start(struct step *w, const float *memory)
     }
 }
 
-/* Stores Q' for the next message. Each column is scaled by a power of two so that its largest
- * element is below 2. */
+/* Stores the Q' of a message as the Q of the next message. Each column is scaled by a power of two
+ * so that its largest element is below 2. */
 static void remember(const struct step *w, const uint8_t *message, float *memory)
 {
     size_t n = w->f.n;
@@ -156,9 +162,9 @@ static void remember(const struct step *w, const uint8_t *message, float *memory
 
 /* ---- P = M Q ---- */
 
-/* Computes P, x2 and max_bits. Returns false if the difference is not finite. Each tile is first
- * scaled to a largest element in [1, 2), so very small and very large differences lose no
- * precision in floats. */
+/* Computes P = M Q, x2 and max_bits. Returns false if an element of the difference is not finite or
+ * too large. Each tile is first scaled so that its largest element is in [1, 2). Very small and
+ * very large differences therefore lose no precision in floats. */
 static bool multiply_by_q(struct step *w)
 {
     const struct codec_source *s = w->s;
@@ -185,6 +191,7 @@ static bool multiply_by_q(struct step *w)
 
 /* ---- Orthonormalising P ---- */
 
+/* Returns the dot product of a and b, in eight partial sums that are added in a fixed order. */
 VEC_CLONES static double dot_of(const double *a, const double *b, size_t n)
 {
     double l[8] = {0};
@@ -203,8 +210,9 @@ VEC_CLONES static void subtract(double *restrict y, double s, const double *rest
         y[i] -= s * x[i];
 }
 
-/* Removes the components along the k columns before column k from that column. Does so twice,
- * because one pass is inaccurate if little remains. Returns the norm of the remainder. */
+/* Makes column k of P orthogonal to the k columns before it. Subtracts the components twice,
+ * because one pass is inaccurate if little of the column remains. Returns the norm of the
+ * remainder. */
 static double clear_before(const struct step *w, size_t k)
 {
     size_t m = w->f.m;
@@ -215,8 +223,9 @@ static double clear_before(const struct step *w, size_t k)
     return sqrt(dot_of(p, p, m));
 }
 
-/* Modified Gram-Schmidt. matrix_pays() guarantees more than r further dimensions, so a random
- * column always has a component orthogonal to the other columns. */
+/* Makes the columns of P orthogonal unit vectors, by the modified Gram-Schmidt method.
+ * matrix_pays() guarantees that the columns have more than 2 r elements, so a random column always
+ * has a component orthogonal to the other columns. */
 static void orthonormalise(const struct step *w)
 {
     size_t m = w->f.m, n = w->f.n;
@@ -236,6 +245,7 @@ static void orthonormalise(const struct step *w)
 
 /* ---- Q' = M^T P ---- */
 
+/* Writes the difference x - x_hat times `scale` to v. */
 VEC_CLONES static void load_scaled(float *restrict v, const float *restrict x,
                                    const float *restrict x_hat, size_t n, float scale)
 {
@@ -247,13 +257,13 @@ VEC_CLONES static void load_scaled(float *restrict v, const float *restrict x,
             v[i] = (x[i] - x_hat[i]) * scale;
 }
 
-/* Loads the tile t of the difference, multiplied by `shift`, into the buffer. Rows of zeros
- * follow up to a whole panel. */
+/* Loads the tile t of the difference, multiplied by `shift`, into the buffer. Fills the last panel
+ * of rows up with zeros. */
 static void load_block(const struct step *w, const struct matrix_tile *t, float shift)
 {
     const struct codec_source *s = w->s;
     size_t n = w->f.n;
-    /* Number of elements of the tile that are contiguous in the matrix. */
+    /* Number of successive elements of the tile that are contiguous in the matrix. */
     size_t run = t->cols == n ? t->n : t->cols;
     for (size_t done = 0; done < t->n; done += run) {
         size_t at = t->row * n + t->col + done / t->cols * n;
@@ -264,8 +274,8 @@ static void load_block(const struct step *w, const struct matrix_tile *t, float 
     memset(w->buffer + t->n, 0, (end - t->n) * sizeof *w->buffer);
 }
 
-/* Computes Q' with the P of the message, which is rounded to floats. The receiver has this P, so
- * C is the best product for it. */
+/* Computes Q' = M^T P with the P of the message, which is rounded to floats. The receiver uses the
+ * same P, so this Q' gives the smallest error. */
 static void multiply_by_p(const struct step *w, const uint8_t *message, float shift)
 {
     size_t m = w->f.m, n = w->f.n;
@@ -285,8 +295,9 @@ static void multiply_by_p(const struct step *w, const uint8_t *message, float sh
 
 /* ---- The codec ---- */
 
-/* Returns |M - C|^2. The closed form |M|^2 - |Q'|^2 is inaccurate if the result is small or if
- * products of floats underflow. In those cases C is decoded and compared. */
+/* Returns the squared error |M - C|^2. The formula |M|^2 - |Q'|^2 is inaccurate if the result is
+ * small, or if products of floats underflow. In these cases the message is decoded and compared
+ * with M. */
 static double projection_error2(const struct step *w, const uint8_t *message)
 {
     double q2 = 0.0;
@@ -299,7 +310,7 @@ static double projection_error2(const struct step *w, const uint8_t *message)
     return e2 > 0.125 * w->x2 && e > -60 ? e2 : matrix_error2(&w->shape, w->f.r, message, w->s);
 }
 
-/* The encoder's memory is written last, when no error can occur any more. */
+/* The memory of the encoder is written last, when no error can occur any more. */
 static int encode_factors(struct step *w, const struct codec_desk *desk, uint8_t *dst, size_t *len,
                           struct compress_stat *stat)
 {
@@ -319,8 +330,8 @@ static int encode_factors(struct step *w, const struct codec_desk *desk, uint8_t
                    (double)bytes_pow2(e));
     double e2 = projection_error2(w, dst);
     if (!(e2 < w->x2))
-        /* The decoded matrix does not reduce the error: the values are too small for the
-         * precision of floats. Nothing is sent. */
+        /* The decoded matrix would not reduce the error, because the values are too small for the
+         * precision of floats. Therefore nothing is sent. */
         return 0;
     if (!matrix_check(&w->shape, w->f.r, dst))
         return -ERANGE;

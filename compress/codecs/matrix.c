@@ -1,8 +1,8 @@
 /* compress/codecs/matrix.c -- matrices as two factors or as plain floats, for lowrank and atomo.
  *
- * The product C = P Q^T is computed tile by tile and added to the replica at once, so a decoder
- * needs 4 KiB and not a whole matrix. Both ends run the same loop in the same order, so C has
- * the same bits everywhere.
+ * The product C = P Q^T is computed tile by tile, and each tile is added to the replica at once. A
+ * decoder therefore needs a buffer of 4 KiB and not of a whole matrix. Both ends run the same loop
+ * in the same order, so C has the same bits everywhere.
  */
 #include "compress/codecs/matrix.h"
 
@@ -11,16 +11,17 @@
 
 #include "nn/math/vec.h"
 
-/* Largest allowed element of a unit vector (a column of P), with a margin for rounding. */
+/* Largest allowed element of a column of P. The columns are unit vectors; the margin is for
+ * rounding. */
 #define UNIT_MOST 1.001f
 
+/* Bit pattern of the float infinity. NaN has larger bit patterns. */
 enum { INFINITY_BITS = 0x7f800000 };
 
 extern const struct codec codec_none;
 static const struct codec_stage plain = {.codec = &codec_none};
 
-/* The rule for sending factors is that of PyTorch's PowerSGD hook with its default
- * min_compression_rate = 2. */
+/* The PowerSGD hook of PyTorch uses the same rule with its default min_compression_rate = 2. */
 bool matrix_pays(const struct codec_shape *shape, size_t r)
 {
     return shape->n > 2 * r * (shape->rows + shape->cols);
@@ -38,7 +39,7 @@ size_t matrix_plain_scratch(const struct codec_shape *shape)
     return 2 * dense_scratch(&plain, shape->n) * sizeof(float);
 }
 
-/* Encodes with the codec `none`. The scratch holds the two buffers of a values encoder. */
+/* The codec `none` encodes the floats. Its two working buffers are in `scratch`. */
 int matrix_plain_encode(const struct codec_source *s, void *scratch, uint8_t *dst, size_t *len,
                         struct compress_stat *stat)
 {
@@ -72,21 +73,21 @@ size_t matrix_p_at(const struct codec_shape *shape, size_t k)
     return 4 * k * shape->rows;
 }
 
-/* All columns of P come before the columns of Q. */
+/* The encoded factors begin with all columns of P. The columns of Q follow. */
 size_t matrix_q_at(const struct codec_shape *shape, size_t r, size_t k)
 {
     return 4 * (r * shape->rows + k * shape->cols);
 }
 
-/* Adding 0 turns a -0 that rounding may produce into +0, because check() rejects -0. */
+/* Adding 0 turns a -0 that rounding may produce into +0, because matrix_check() rejects -0. */
 VEC_CLONES void matrix_put(uint8_t *restrict dst, const double *restrict v, size_t n, double scale)
 {
     for (size_t i = 0; i < n; i++)
         bytes_put_float(dst + 4 * i, (float)(v[i] * scale) + 0.0f);
 }
 
-/* Returns the bit pattern of the largest |v|, or UINT32_MAX if there is a -0. Infinity and NaN
- * have larger bit patterns than all numbers. */
+/* Returns the bit pattern of the largest magnitude of the n floats at src, or UINT32_MAX if one of
+ * them is -0. Infinity and NaN have larger bit patterns than all numbers. */
 VEC_CLONES static uint32_t largest(const uint8_t *src, size_t n)
 {
     uint32_t max = 0;
@@ -105,8 +106,8 @@ bool matrix_is_nothing(const struct codec_shape *shape, size_t r, const uint8_t 
     return largest(src + matrix_q_at(shape, r, 0), r * shape->cols) == 0;
 }
 
-/* No element of C exceeds the sum over the columns of max |p| * max |q|. This bound is cheap;
- * computing C itself would not be. */
+/* No element of C exceeds the sum over the r columns of max |p| * max |q|, where p and q are the
+ * elements of one column. This bound is checked, because it costs much less than computing C. */
 bool matrix_check(const struct codec_shape *shape, size_t r, const uint8_t *src)
 {
     double most = 0.0;
@@ -119,12 +120,12 @@ bool matrix_check(const struct codec_shape *shape, size_t r, const uint8_t *src)
         most += (double)bytes_to_float(p) * (double)bytes_to_float(q);
         any |= q;
     }
-    /* The factor 1 - 2^-16 covers the rounding errors of r additions. */
+    /* The factor 1 - 2^-16 allows for the rounding errors of r additions. */
     return any != 0 && most < (double)CODEC_LIMIT * (1.0 - 0x1p-16);
 }
 
-/* Computes one tile of C. Handles two columns at a time, with additions in the order of one by
- * one, so the tile is read and written half as often. */
+/* Computes one tile of C in v. Two columns are added at a time, in the same order as one by one, so
+ * that the tile is read and written half as often. */
 VEC_CLONES static void product(float *restrict v, const uint8_t *restrict src,
                                const struct codec_shape *shape, size_t r,
                                const struct matrix_tile *t)
@@ -162,7 +163,7 @@ void matrix_apply(const struct codec_shape *shape, size_t r, const uint8_t *src,
     }
 }
 
-/* Computes C as the receiver does, so the error includes the receiver's rounding. */
+/* C is computed as the receiver computes it, so the error includes the rounding of the receiver. */
 double matrix_error2(const struct codec_shape *shape, size_t r, const uint8_t *src,
                      const struct codec_source *s)
 {
@@ -180,7 +181,8 @@ double matrix_error2(const struct codec_shape *shape, size_t r, const uint8_t *s
 
 /* ---- Reading a matrix ---- */
 
-/* Tiles of whole rows let the loops run along rows. Only rows longer than a chunk are cut. */
+/* Loops over a tile run along its rows. Therefore a tile has whole rows, and only a row longer than
+ * CODEC_CHUNK is cut. */
 struct matrix_tile matrix_tile_at(const struct codec_shape *shape, size_t at)
 {
     struct matrix_tile t = {

@@ -1,21 +1,21 @@
 /* compress/codecs/nat.c -- values codec "nat": natural compression (sign and exponent).
  *
- * Block of n <= 1024 values:  n exponent bytes | n sign bits, 1 for v < 0, low bit
- *                             first, zero padding
+ * Encoded block of n <= 1024 values:  n exponent bytes | n sign bits, 1 for v < 0, low bit
+ *                                     first, zero padding
  *
- * A value 2^k * m with 1 <= m < 2 becomes 2^(k+1) with probability m - 1, otherwise 2^k (Horvath
- * et al. 2019). Adding 23 random bits to the float's bits carries into the exponent with exactly
- * this probability. Thus E C = v. The variance is (m - 1)(2 - m) / m^2 of v^2, at most omega =
- * 1/8 (at m = 4/3).
+ * A value 2^k * m with 1 <= m < 2 becomes 2^(k+1) with probability m - 1, otherwise 2^k (Horvath et
+ * al. 2019). Adding 23 random bits to the bits of the float carries into the exponent with exactly
+ * this probability. The codec is therefore unbiased: E C(v) = v. Its variance is v^2
+ * (m - 1)(2 - m) / m^2, which is at most v^2 / 8 (at m = 4/3): omega = 1/8.
  *
- *   round=near    rounds up if m >= 1.5; each error is at most |v| / 3
- *   scale=raw     sends these powers of two. The default with round=near
- *   scale=inv1w   multiplies them by 8/9 = 1 / (1 + omega): delta >= 8/9 on average, and each
- *                 error is below 0.78 |v|. The default with round=sr
+ *   round=near    rounds up if m >= 1.5, without random bits. Each error is at most |v| / 3
+ *   scale=raw     decodes to these powers of two. Default with round=near
+ *   scale=inv1w   decodes to 8/9 = 1 / (1 + omega) of them: delta >= 8/9 on average, and each
+ *                 error is below 0.78 |v|. Default with round=sr
  *
- * The exponent byte is that of a float: 127 for 1.0. Byte 0 is an exact zero without a sign.
- * Subnormal values become zero in every mode, so the codec is unbiased only from 2^-126 on. With
- * scale=raw, the encoder fails if a value rounds up to 2^64.
+ * The exponent byte is the exponent field of a float, which is 127 for 1.0. Byte 0 is an exact zero
+ * without a sign. Values below 2^-126 (subnormal floats) become zero in every mode. The codec is
+ * unbiased only for larger values. With scale=raw, the encoder fails if a value rounds up to 2^64.
  */
 #include "compress/codec.h"
 
@@ -26,11 +26,11 @@
 
 #include "nn/math/vec.h"
 
-enum { NAT_ROUND, NAT_SCALE };
+enum { NAT_ROUND, NAT_SCALE }; /* Indices of the arguments of the codec in the array `arg`. */
 enum { SCALE_INV1W, SCALE_RAW };
 enum {
     MANTISSA = 23, /* Number of mantissa bits of a float. */
-    /* The exponent byte of 2^64, which is the limit of decoded values. */
+    /* Exponent byte of 2^64, the limit of decoded values. */
     NAT_TOP = CODEC_LIMIT_BITS >> MANTISSA
 };
 
@@ -74,8 +74,8 @@ static float factor_of(const int64_t *arg)
     return arg[NAT_SCALE] == SCALE_INV1W ? 8.0f / 9.0f : 1.0f;
 }
 
-/* Returns the largest valid exponent byte. With scale=inv1w 2^64 is allowed, because 8/9 of it
- * is in range. */
+/* Returns the largest valid exponent byte. With scale=inv1w the byte of 2^64 is valid, because it
+ * decodes to 8/9 of 2^64. */
 static unsigned top_of(const int64_t *arg)
 {
     return arg[NAT_SCALE] == SCALE_INV1W ? NAT_TOP : NAT_TOP - 1;
@@ -94,8 +94,9 @@ static double nat_encode(const int64_t *arg, const struct codec_block *b, uint8_
     return p.top <= top_of(arg) ? error2_unshift(e2, b->max) : -1.0;
 }
 
-/* Expands eight sign bits to eight bytes of 0 or 0x80. The mask keeps one bit in each byte of
- * the product, and the addition carries it to the top bit. */
+/* Expands each byte of eight sign bits to eight bytes of 0 or 0x80. The multiplication copies the
+ * byte eight times, the mask keeps a different bit of each copy, and the addition carries that bit
+ * to the top of its byte. */
 VEC_CLONES static void spread_signs(uint8_t *restrict minus, const uint8_t *restrict sign,
                                     size_t n_bytes)
 {
@@ -106,10 +107,11 @@ VEC_CLONES static void spread_signs(uint8_t *restrict minus, const uint8_t *rest
     }
 }
 
+/* Result of a check of the bytes of a block. */
 struct seen
 {
     uint8_t top;  /* Largest exponent byte in a block. */
-    uint8_t bare; /* Not 0: a zero with a sign bit was found, which is invalid. */
+    uint8_t bare; /* Not 0: some zero has a sign bit, which is invalid. */
 };
 
 VEC_CLONES static struct seen look_at_codes(const uint8_t *restrict exponent,
@@ -134,6 +136,7 @@ static bool nat_check(const int64_t *arg, const uint8_t *src, size_t n)
     return s.top <= top_of(arg) && s.bare == 0;
 }
 
+/* Returns the decoded value. `minus` is 0 or 0x80. */
 static inline float value_of(uint8_t exponent, uint8_t minus, float factor)
 {
     float power = bytes_to_float((uint32_t)exponent << MANTISSA) * factor;

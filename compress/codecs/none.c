@@ -1,10 +1,10 @@
 /* compress/codecs/none.c -- values codec "none": plain floats, 4 bytes each, without error.
  *
- * Block of n values:  n x f32
+ * Encoded block of n values:  n x f32
  *
- * The default values codec of most selectors. Matrix codecs use it for vectors and small
- * tensors. The decoder rejects values that could take a replica out of range (codec.h), and -0,
- * which no encoder writes.
+ * `none` is the default values codec of most selectors. The matrix codecs also use it, for vectors
+ * and small tensors. check() rejects values of 2^64 or more, which could take a replica out of
+ * range (codec.h). It also rejects -0, which no encoder writes.
  */
 #include "compress/codec.h"
 
@@ -37,8 +37,8 @@ static double none_encode(const int64_t *arg, const struct codec_block *b, uint8
     return 0.0;
 }
 
-/* No branch in the loop, so that it vectorises: an invalid value sets a flag that is tested at
- * the end. */
+/* An invalid value sets a flag that is tested at the end. The loop has no branch, so that it
+ * vectorises. */
 VEC_CLONES static bool none_check(const int64_t *arg, const uint8_t *src, size_t n)
 {
     (void)arg;

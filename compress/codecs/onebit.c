@@ -1,14 +1,17 @@
 /* compress/codecs/onebit.c -- values codec "onebit": one bit per value, two means per block.
  *
- * Block of n values:  plus f32 | minus f32 | n bits, 1 for v < 0, low bit first, zero padding
+ * Encoded block of n values:  plus f32 | minus f32 | n bits, 1 for v < 0, low bit first,
+ *                             zero padding
  *
- * C(v) = plus for v >= 0 and -minus for v < 0, where plus and minus are the means of |v| over
- * the two classes (1-bit SGD, Seide et al. 2014). These are the least-squares values for the
- * given bits. The error is |v|^2 - S+^2/n+ - S-^2/n-, with S+ and S- the sums of |v| over the
- * classes. By Cauchy-Schwarz it is never above the error of the codec sign, which has one scale.
+ * The values are divided into two classes, v >= 0 and v < 0. C(v) is `plus` for v >= 0 and -`minus`
+ * for v < 0, where plus and minus are the means of |v| over each class (1-bit SGD, Seide et al.
+ * 2014). No other two numbers give a smaller squared error for the same bits. The squared error is
+ * |v|^2 - S+^2/n+ - S-^2/n-, where S+ and S- are the sums of |v| over the classes and n+ and n- the
+ * numbers of values. By Cauchy-Schwarz it never exceeds the error of the codec `sign`, which has
+ * one scale.
  *
- * An empty class has mean 0. The negative class has mean 0 only if it is empty, because the mean
- * of negative floats never rounds to zero.
+ * The mean of an empty class is 0. The negative class has the mean 0 only if it is empty, because
+ * the mean of negative floats never rounds to zero.
  */
 #include "compress/codec.h"
 
@@ -21,10 +24,11 @@
 #include <math.h>
 
 enum {
-    ONEBIT_BLOCK /* Index of the argument `block`. */
+    ONEBIT_BLOCK /* Index of the argument `block` in the array `arg`. */
 };
 enum {
     ONEBIT_HEAD = 8, /* Number of bytes of the two means. */
+    /* Number of partial sums. */
     LANES = 16
 };
 
@@ -44,14 +48,14 @@ static size_t onebit_size(const int64_t *arg, size_t n)
     return ONEBIT_HEAD + (n + 7) / 8;
 }
 
-/* Sums of |v| over the values v >= 0 and v < 0, in lanes. */
+/* Sums of |v| over both classes of values, v >= 0 and v < 0, each as LANES partial sums. */
 struct classes
 {
     double plus[LANES], minus[LANES];
 };
 
-/* Adds |v| of the values whose sign bit is `sign`. n is a multiple of LANES. No branch is used,
- * because signs are unpredictable. */
+/* Adds the magnitudes of the values that have the sign bit `sign`. n is a multiple of LANES. No
+ * branch is used, because signs are unpredictable. */
 VEC_CLONES static void add_class(double *restrict sum, const float *restrict v, size_t n,
                                  uint32_t sign)
 {
@@ -66,14 +70,15 @@ VEC_CLONES static void add_class(double *restrict sum, const float *restrict v, 
         sum[j] += l[j];
 }
 
-/* Sums each class separately. The difference of two sums would lose a class that is much smaller
- * than the other. */
+/* Adds n values to the sums of both classes. Each class is summed separately, because the
+ * difference of two sums would lose a class that is much smaller than the other. */
 static void add_both(struct classes *c, const float *v, size_t n)
 {
     add_class(c->plus, v, n, 0);
     add_class(c->minus, v, n, 1);
 }
 
+/* Returns the number of bits that are set in n_bytes bytes. */
 VEC_CLONES static size_t count_bits(const uint8_t *src, size_t n_bytes)
 {
     size_t n = 0;
@@ -86,8 +91,8 @@ VEC_CLONES static size_t count_bits(const uint8_t *src, size_t n_bytes)
     return n;
 }
 
-/* Writes the mean of one class (v >= 0 or v < 0). Returns the amount by which it reduces the
- * error. */
+/* Writes the mean of one class with the given sum and number of values. Returns the amount by which
+ * the mean reduces the squared error of the block. */
 static double put_mean(uint8_t *dst, double sum, size_t n)
 {
     float mean = n > 0 ? (float)(sum / (double)n) : 0.0f;
@@ -101,7 +106,7 @@ static double onebit_encode(const int64_t *arg, const struct codec_block *b, uin
     (void)arg;
     struct classes c = {.plus = {0}};
     uint8_t *bits = dst + ONEBIT_HEAD;
-    simd_sign_put(bits, b->v, b->n); /* The values contain no -0, so the sign bit of a zero is 0. */
+    simd_sign_put(bits, b->v, b->n); /* No value is -0, so the sign bit of a zero is 0. */
     size_t whole = b->n / LANES * LANES;
     add_both(&c, b->v, whole);
     float tail[LANES] = {0};
@@ -113,8 +118,8 @@ static double onebit_encode(const int64_t *arg, const struct codec_block *b, uin
     return fmax(0.0, b->x2 - taken);
 }
 
-/* Combines all bytes with OR and with AND: *any is not 0 if a bit is set; *every is 0xff if all
- * bits are set. */
+/* Combines n_bytes bytes with OR (*any) and with AND (*every). *any is not 0 if some bit is set.
+ * *every is 0xff if all bits are set. */
 VEC_CLONES static void fold_bits(const uint8_t *src, size_t n_bytes, unsigned *any, unsigned *every)
 {
     unsigned or = 0;
@@ -145,8 +150,8 @@ static bool onebit_check(const int64_t *arg, const uint8_t *src, size_t n)
     return (minus != 0) == ((any | last) != 0) && (plus == 0 || !all);
 }
 
-/* Decodes whole bytes of sign bits. `plus` and `minus` are bit patterns of floats; `minus`
- * includes its sign. */
+/* Decodes n_bytes bytes of eight sign bits. `plus` and `minus` are the bit patterns of the two
+ * decoded values; `minus` has its sign bit set. */
 VEC_CLONES static void decode_bytes(const uint8_t *restrict src, size_t n_bytes, uint32_t plus,
                                     uint32_t minus, float *restrict v)
 {

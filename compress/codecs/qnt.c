@@ -1,23 +1,24 @@
-/* compress/codecs/qnt.c -- values codec "qnt": a codebook of each block's own quantiles
- * (SketchML).
+/* compress/codecs/qnt.c -- values codec "qnt": a codebook of each block's own quantiles (SketchML).
  *
- * Block of n values:  K means f32 in ascending order | n codes of log2 K bits
- *                     K is the largest power of two that is at most q and at most n
+ * Encoded block of n values:  K means f32 in ascending order | n codes of log2 K bits
+ *                             K is the largest power of two that is at most q and at most n
  *
- * The real line is cut into K buckets with equal numbers of values. Each value is replaced by
- * the mean of its bucket (Jiang et al. 2018; the 8-bit codebook of hivemind). The mean is the
- * least-squares value for the given codes. The error is the sum of squares within the buckets,
- * |v|^2 - sum of n_b mean_b^2, and never above |v|^2.
+ * The values of a block are divided into K buckets by quantiles, so that each bucket has about the
+ * same number of values. The code of a value is the number of its bucket, and the value is decoded
+ * as the mean of the bucket (Jiang et al. 2018; the 8-bit codebook of hivemind). No other codebook
+ * has a smaller squared error for the same codes. With n_b values of mean m_b in bucket b, the
+ * squared error is |v|^2 - sum of n_b m_b^2, which never exceeds |v|^2.
  *
- * Quantiles are estimated from a histogram of at most 16384 values, every s-th value of the
- * block. A cell of the histogram is a sign, an exponent (of the 32 below the largest value's)
- * and seven bits of mantissa; cells are ordered by value. Borders between buckets are borders
- * between cells. A code is therefore one table lookup, and a border is wrong by at most 1/128 of
- * its value. A cell with the mass of two buckets or more (such as the zeros of a sparse vector)
- * is a bucket of its own; the other cells share the remaining buckets.
+ * Quantiles are estimated from a histogram of at most 16384 values, every s-th value of the block.
+ * A cell of the histogram is a sign, one of 32 exponents from the largest value down, and seven
+ * bits of mantissa. The cells are ordered by value. Borders between buckets are borders between
+ * cells. A code is therefore found by one table lookup, and a border is wrong by at most 1/128 of
+ * its value. A cell with as many values as two buckets or more, such as the zeros of a sparse
+ * vector, is a bucket of its own. The other cells share the remaining buckets.
  *
- * Buckets of equal mass follow the paper and spend few codes on the tails. With q = 256, delta
- * is 0.999 for Gaussian data, but 0.85 for its fourth powers.
+ * Buckets of equal numbers of values follow the paper and spend few codes on the largest values.
+ * With q = 256 the contraction delta is 0.999 for Gaussian values, but 0.85 for their fourth
+ * powers.
  *
  * The codes in use are 0, 1, 2, ... without gaps. The means of unused codes repeat the last used
  * mean.
@@ -34,18 +35,18 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { QNT_Q, QNT_BLOCK };
+enum { QNT_Q, QNT_BLOCK }; /* Indices of the arguments of the codec in the array `arg`. */
 enum {
-    K_MAX = 256,
-    SAMPLE_MAX = 16384,
-    OCTAVES = 32,
-    /* Number of mantissa bits that the cell of a value ignores: 16 of 23. */
+    K_MAX = 256,        /* Largest number of buckets. */
+    SAMPLE_MAX = 16384, /* Largest number of sampled values of a block. */
+    OCTAVES = 32,       /* Number of exponents that the histogram distinguishes. */
+    /* Number of low mantissa bits that the histogram ignores: 16 of 23. */
     CELL_SHIFT = 23 - 7,
     /* Number of histogram cells for values of one sign. */
     CELLS_HALF = OCTAVES << (23 - CELL_SHIFT),
-    CELLS = 2 * CELLS_HALF,
-    /* Separate sums for each code, because neighbouring values often have the same code and
-     * would wait for each other. */
+    CELLS = 2 * CELLS_HALF, /* Number of histogram cells. */
+    /* Number of separate sums for each code. With a single sum, neighbouring values of the same
+     * code would wait for each other. */
     LANES = 4
 };
 
@@ -74,7 +75,8 @@ static size_t qnt_block(const int64_t *arg)
     return (size_t)arg[QNT_BLOCK];
 }
 
-/* Returns the number of bits of a code: log2 K, with K as at the top of this file. */
+/* Returns the number of bits of a code: log2 of the number of buckets K (see the top of this
+ * file). */
 static unsigned bits_of(const int64_t *arg, size_t n)
 {
     unsigned bits = 0;
@@ -91,15 +93,16 @@ static size_t qnt_size(const int64_t *arg, size_t n)
 
 /* ---- Cells ---- */
 
-/* Returns the cell of v * shift. The factor brings the block's largest value below 2, so
- * subnormal values have cells like all others. */
+/* Returns the histogram cell of v. `shift` is a power of two that brings the largest value of the
+ * block below 2, so that subnormal values have cells like all others. */
 static inline uint32_t cell_of(float v, float shift)
 {
     const uint32_t base = (uint32_t)(127 - (OCTAVES - 1)) << 23;
     uint32_t bits = bytes_of_float(v * shift);
     uint32_t abs = bits & 0x7fffffffu;
     uint32_t up = ((abs > base ? abs : base) - base) >> CELL_SHIFT;
-    /* Mask: all ones for a negative value. Cells of negative values are numbered downwards. */
+    /* `minus` is all ones for a negative value. The cells of negative values are numbered
+     * downwards. */
     uint32_t minus = 0u - (bits >> 31);
     return (up ^ minus) + CELLS_HALF;
 }
@@ -120,8 +123,8 @@ struct sample
     uint16_t count[CELLS];
 };
 
-/* Samples every `step`-th value. The step is odd, so that the sample has values from every
- * column of a matrix, even if its width is a power of two. */
+/* Counts every `step`-th value of the block in the histogram. The step is odd, so that the sample
+ * has values from every column of a matrix with a power of two as width. */
 static void take_sample(struct sample *s, const struct codec_block *b, float shift)
 {
     *s = (struct sample){0};
@@ -132,10 +135,11 @@ static void take_sample(struct sample *s, const struct codec_block *b, float shi
     }
 }
 
-/* Assigns a code to each cell, ascending with the value, at most K codes. A heavy cell (mass of
- * two buckets or more) gets a code of its own and may split the light bucket around it in two.
- * Therefore H heavy cells leave K - 2 H codes for the light cells. A light cell's bucket follows
- * from the light mass below its middle, in equal parts. */
+/* Assigns a code to each cell, at most K codes, ascending with the value. A heavy cell has as many
+ * values as two buckets or more. It gets a code of its own, and may split the bucket of light cells
+ * around it in two. Therefore H heavy cells leave K - 2 H codes for the light cells. Each light
+ * cell belongs to the bucket in which the middle one of its values falls, if the values of all
+ * light cells are divided into equal parts. */
 static void assign_codes(uint8_t *restrict code, const struct sample *s, uint32_t k)
 {
     uint32_t light = s->n;
@@ -148,8 +152,10 @@ static void assign_codes(uint8_t *restrict code, const struct sample *s, uint32_
         }
     uint32_t below = 0;
     uint32_t now = 0; /* Code of the bucket that the loop has reached. */
-    int part = -1;    /* Part of the previous light cell, or -1 if a new bucket must begin. */
-    bool any = false; /* True: the bucket that the loop has reached contains at least one value. */
+    /* Index of the equal part that the previous light cell belongs to. -1: the next cell must begin
+     * a new bucket. */
+    int part = -1;
+    bool any = false; /* True: the present bucket contains at least one value. */
     double share = (double)parts / (double)(light > 0 ? light : 1);
     for (size_t i = 0; i < CELLS; i++) {
         uint32_t count = s->count[i];
@@ -169,11 +175,13 @@ static void assign_codes(uint8_t *restrict code, const struct sample *s, uint32_
 
 /* ---- Encoding ---- */
 
+/* Sum and number of the values of a bucket. */
 struct mass
 {
     double sum, n;
 };
 
+/* Returns the code of a value v in a cell, and adds v to the sum of its bucket. */
 static inline uint16_t code_one(struct mass *mass, const uint8_t *table, uint16_t cell, float v)
 {
     uint16_t code = table[cell];
@@ -195,7 +203,8 @@ static void code_chunk(uint16_t *restrict code, struct mass (*restrict mass)[K_M
         code[i] = code_one(mass[0], table, cell[i], v[i]);
 }
 
-/* Writes the mean of each bucket. Returns |v - C(v)|^2 - |v|^2, which is not positive. */
+/* Writes the codebook: the mean of each of the k buckets. Returns |v - C(v)|^2 - |v|^2, which is
+ * not positive. */
 static double put_means(uint8_t *dst, struct mass (*mass)[K_MAX], size_t k)
 {
     double gain = 0.0;
@@ -239,8 +248,8 @@ static double qnt_encode(const int64_t *arg, const struct codec_block *b, uint8_
         if (bits > 0)
             pack_put(dst + 4 * k + at / 8 * bits, code, count, bits);
     }
-    /* The difference of sums has an error of about 1e-12 |v|^2. Use it only if the result is
-     * much larger. */
+    /* This difference of sums has a rounding error of about 1e-12 |v|^2. It is used only if the
+     * result is much larger. */
     double e2 = b->x2 + put_means(dst, mass, k);
     if (e2 > 1e-6 * b->x2)
         return e2;
@@ -249,14 +258,15 @@ static double qnt_encode(const int64_t *arg, const struct codec_block *b, uint8_
 
 /* ---- Decoding ---- */
 
-/* Maps the bit pattern of a float, except -0, to an integer with the same order. */
+/* Maps the bit pattern of a float to an integer that has the same order as the floats. -0 is not
+ * allowed. */
 static inline int64_t order_of(uint32_t bits)
 {
     int64_t abs = (int64_t)(bits & 0x7fffffffu);
     return bits >> 31 ? -abs : abs;
 }
 
-/* Returns true if the means are in range, without -0 and in ascending order. */
+/* Returns true if the k means are in range, in ascending order and not -0. */
 static bool means_proper(const uint8_t *src, size_t k)
 {
     int64_t last = INT64_MIN;
@@ -270,8 +280,8 @@ static bool means_proper(const uint8_t *src, size_t k)
     return true;
 }
 
-/* Returns true if all codes from 0 to the last used one occur, and the means of the later codes
- * repeat the last used mean. */
+/* Returns true if all codes from 0 to the last used code occur, and the means of the later codes
+ * repeat the mean of the last used code. seen[c] is not 0 if code c occurs. */
 static bool codes_proper(const uint8_t *src, const uint8_t *seen, size_t k)
 {
     size_t used = k;
@@ -318,7 +328,7 @@ static void qnt_decode(const int64_t *arg, const uint8_t *src, size_t n, size_t 
     float mean[K_MAX];
     for (size_t c = 0; c < k; c++)
         mean[c] = bytes_get_float(src + 4 * c);
-    /* With 0 bits per code (a single bucket), every code is 0. */
+    /* A code of 0 bits means a single bucket: every code is 0. */
     memset(code, 0, count * sizeof *code);
     if (bits > 0)
         pack_get(src + 4 * k + at / 8 * bits, code, count, bits);

@@ -1,9 +1,10 @@
 /* compress/codecs/qsgd.c -- values codec "qsgd": integer levels of each bucket's norm.
  *
- * Block (bucket) of n values:  scale f32 | n codes of `bits` bits
+ * Encoded bucket of n values:  scale f32 | n codes of `bits` bits
  *                              code: |level| in the low bits, the sign in the top bit
  *
- * With N the norm of the bucket and s levels, a = s |v| / N is rounded to an integer level:
+ * Let N be the norm of the bucket (its largest |v| or its 2-norm), and s the number of levels. The
+ * number a = s |v| / N is rounded to an integer, the level:
  *
  *   round=near   to nearest even
  *   round=sr     up with a probability equal to the fraction (Alistarh et al. 2017, section 3.1)
@@ -16,9 +17,9 @@
  *   scale=ls     <v, q> / |q|^2 for the levels q: the smallest error for these codes, never above
  *                |v|^2, with the same number of bytes
  *
- * CHOCO-SGD needs a contraction and not an unbiased codec. Therefore round=near and scale=ls are
- * the defaults, with the largest |v| as norm. For 7 levels and buckets of 512 Gaussian values,
- * delta is 0.982 with the largest |v| and 0.388 with the 2-norm.
+ * CHOCO-SGD needs a contraction and not an unbiased codec. Therefore the defaults are round=near,
+ * scale=ls and the largest |v| as norm. For 7 levels and buckets of 512 Gaussian values, the
+ * contraction delta is 0.982 with the largest |v| and 0.388 with the 2-norm.
  */
 #include "compress/codec.h"
 
@@ -33,6 +34,7 @@
 #include <math.h>
 #include <stdio.h>
 
+/* Indices of the arguments of the codec in the array `arg`. */
 enum { QSGD_BITS, QSGD_BLOCK, QSGD_NORM, QSGD_ROUND, QSGD_SCALE, QSGD_LEVELS };
 enum { NORM_MAX, NORM_L2 };
 enum { SCALE_LS, SCALE_INV1W, SCALE_RAW };
@@ -75,7 +77,7 @@ static const struct codec_param qsgd_params[] = {
     {.name = NULL},
 };
 
-/* Returns the number of bits of a code for the levels 0..levels and a sign. */
+/* Returns the number of bits of a code that has a level in 0..levels and a sign. */
 static int64_t bits_for(int64_t levels)
 {
     int64_t bits = 2;
@@ -84,8 +86,8 @@ static int64_t bits_for(int64_t levels)
     return bits;
 }
 
-/* Computes `bits` from `levels`, or `levels` from `bits`. If both are given, they must agree, so
- * that no code is unused. */
+/* Computes `bits` from `levels`, or `levels` from `bits`. If the user gave both, `bits` must be the
+ * smallest number that is enough for `levels`. */
 static bool qsgd_settle(int64_t *arg, char *why, size_t n)
 {
     if (arg[QSGD_LEVELS] == CODEC_UNSET) {
@@ -114,21 +116,20 @@ static size_t qsgd_size(const int64_t *arg, size_t n)
     return 4 + pack_size(n, (unsigned)arg[QSGD_BITS]);
 }
 
-/* Factors that bring a bucket into the range of a float. Values on the grid are v * levels /
- * norm. If the norm is tiny, this factor is not a float; if it is tiny or huge, squared errors
- * are not. In those cases values and errors are first multiplied by `shift`, a power of two near
- * 1 / max, which is exact. */
+/* Constants that map the values of a bucket to the grid of levels: the position of v on the grid is
+ * v * levels / norm. If the norm is very small, the factor levels / norm is too large for a float.
+ * If the norm is very small or very large, squared errors are out of range. In these cases values
+ * and errors are first multiplied by `shift`, a power of two near 1 / max, which is exact. */
 struct range
 {
     float shift;
-    /* Difference between two neighbouring levels: norm / levels, computed from the rounded
-     * factor. */
+    /* Distance between two neighbouring levels, norm / levels, computed from the rounded factor. */
     double per_level;
     struct simd_grid grid;
 };
 
-/* Nearly all buckets have a usual size and need no shift. This saves one multiplication per
- * value. */
+/* Nearly all buckets have values of ordinary size and need no shift, which saves one multiplication
+ * per value. */
 static struct range range_of(float levels, float max, double norm)
 {
     int e = bytes_exponent(max);
@@ -142,14 +143,16 @@ static struct range range_of(float levels, float max, double norm)
         near_one, 1.0 / ((double)inv * (double)near_one), {near_one, inv, levels}};
 }
 
-/* Sums over the levels q in b->work: aq = <a, q> and q2 = |q|^2, where a is v on the grid. */
+/* Sums over the levels q in b->work: aq = <a, q> and q2 = |q|^2, where a are the positions of the
+ * values on the grid. */
 struct products
 {
     double aq, q2;
 };
 
-/* Rounds a bucket to levels, which are stored in b->work. Random numbers are keyed by the
- * element's index in the vector, so the result does not depend on the size of the chunks. */
+/* Rounds the values of a bucket to levels, which are stored in b->work. Random rounding uses the
+ * index of an element in the whole vector, so the result does not depend on the size of the
+ * chunks. */
 static struct products quantise(const int64_t *arg, const struct codec_block *b,
                                 const struct simd_grid *g)
 {
@@ -183,15 +186,16 @@ static double scale_of(const int64_t *arg, size_t size, double norm, const struc
     }
 }
 
-/* Returns true if level `top` decodes to a value in range. A 2-norm may exceed the limit
- * although no decoded value does. */
+/* Returns true if the scale and the decoded value of level `top` are in range. The 2-norm of a
+ * bucket may exceed the limit although no decoded value does. */
 static bool in_range(float scale, unsigned top)
 {
     return scale < CODEC_LIMIT && scale * (float)top < CODEC_LIMIT;
 }
 
-/* Returns true if the scale is in range for the levels that occur. Rarely called: with scale=ls
- * the scale can be too large for the highest level, which then does not occur. */
+/* Returns true if the scale is in range for the highest level that occurs in q[0..n). Rarely
+ * called: with scale=ls the scale can be too large for the highest possible level, which then does
+ * not occur. */
 static bool levels_in_range(float scale, const float *q, size_t n)
 {
     float top = 0.0f;
@@ -200,7 +204,7 @@ static bool levels_in_range(float scale, const float *q, size_t n)
     return in_range(scale, (unsigned)top);
 }
 
-/* Packs the levels in b->work into codes. Returns their squared error. */
+/* Packs the levels in b->work into codes at dst. Returns the squared error of the bucket. */
 static double put_codes(const struct codec_block *b, const struct simd_coder *c, uint8_t *dst)
 {
     uint16_t code[CODEC_CHUNK];
@@ -213,7 +217,8 @@ static double put_codes(const struct codec_block *b, const struct simd_coder *c,
     return e2 / (double)c->shift / (double)c->shift;
 }
 
-/* Rounds a bucket to levels, which stay in b->work, and computes its scale. */
+/* Rounds a bucket to levels, which stay in b->work. Returns its scale and the constants for
+ * encoding it. */
 static struct simd_coder qsgd_levels(const int64_t *arg, const struct codec_block *b)
 {
     struct simd_coder c = {.bits = (unsigned)arg[QSGD_BITS]};
@@ -227,8 +232,8 @@ static struct simd_coder qsgd_levels(const int64_t *arg, const struct codec_bloc
     return c;
 }
 
-/* Writes the scale and codes of a bucket. Returns the squared error, or a negative number if a
- * value would be out of range. With a scale of 0 all codes are zero. */
+/* Writes the scale and the codes of a bucket. If the scale is 0, all codes are 0. Returns the
+ * squared error, or a negative number if a value would be out of range. */
 static double qsgd_put(const int64_t *arg, const struct codec_block *b, const struct simd_coder *c,
                        uint8_t *dst)
 {
@@ -243,8 +248,8 @@ static double qsgd_put(const int64_t *arg, const struct codec_block *b, const st
     return put_codes(b, c, dst + 4);
 }
 
-/* Rounds the next bucket while the CPU computes the division for the present bucket's scale. In
- * buckets of 512 the division would otherwise cause a wait. */
+/* The next bucket is rounded while the CPU computes the division for the scale of the present
+ * bucket. With buckets of 512 the CPU would otherwise wait for the division. */
 static double qsgd_encode_all(const int64_t *arg, const struct codec_block *b, size_t count,
                               uint8_t *dst)
 {
@@ -263,7 +268,8 @@ static double qsgd_encode_all(const int64_t *arg, const struct codec_block *b, s
     return sum;
 }
 
-/* Returns the highest level, or UINT_MAX if a code is a zero with a sign bit, which is invalid. */
+/* Returns the highest level of n codes, or UINT_MAX if a code is a zero with a sign bit, which is
+ * invalid. `sign` is the sign bit of a code. */
 VEC_CLONES static unsigned highest(const uint16_t *code, size_t n, unsigned sign)
 {
     unsigned bad = 0;
@@ -276,8 +282,8 @@ VEC_CLONES static unsigned highest(const uint16_t *code, size_t n, unsigned sign
     return bad ? UINT_MAX : top;
 }
 
-/* The highest level that occurs must decode to a value in range. With a scale of zero all codes
- * must be zero. */
+/* The highest level that occurs must decode to a value in range. If the scale is 0, all codes must
+ * be 0. */
 static bool qsgd_check(const int64_t *arg, const uint8_t *src, size_t n)
 {
     unsigned bits = (unsigned)arg[QSGD_BITS];
@@ -298,8 +304,8 @@ static bool qsgd_check(const int64_t *arg, const uint8_t *src, size_t n)
     return in_range(bytes_to_float(scale), top) && (scale != 0 || top == 0);
 }
 
-/* Returns scale * level with the sign. A level of zero has no sign bit, so the result is never
- * -0. */
+/* Returns the decoded value: scale * level with the sign of the code. The code of level 0 has no
+ * sign bit, so the result is never -0. */
 static inline float value_of(uint16_t code, unsigned bits, float scale)
 {
     unsigned sign = 1u << (bits - 1);

@@ -1,8 +1,8 @@
 /* compress/codecs/quartic.c -- packs ternary digits five to a byte, with runs of zeros.
  *
- * Five digits of base 3 are at most 242, so a byte has thirteen more values, which encode runs
- * of zero bytes. Loops over digits have no branches: whether a value is sent is unpredictable,
- * and mispredicted branches would cost more than the arithmetic.
+ * Five digits of base 3 give a byte of at most 242. The 13 larger bytes stand for runs of zero
+ * bytes. Loops over digits have no branches: it is unpredictable whether a value becomes zero, and
+ * mispredicted branches would cost more than the arithmetic.
  */
 #include "compress/codecs/quartic.h"
 
@@ -14,9 +14,9 @@
 
 enum {
     RUN_2 = QUARTIC_MAX + 1, /* Byte that stands for a run of two zero bytes. */
-    /* Byte that stands for the longest run, 14 zero bytes: 255. */
+    /* Byte that stands for the longest run, 14 zero bytes. Its value is 255. */
     RUN_MOST = RUN_2 + QUARTIC_RUN_MAX - 2,
-    MASK_BYTES = 64,
+    MASK_BYTES = 64, /* Number of bytes that one 64-bit mask describes. */
     LANES = QUARTIC_LANES
 };
 
@@ -30,7 +30,7 @@ double quartic_sum(const struct quartic_sent *sent)
     return sum;
 }
 
-/* Returns |v| if v is sent as +1 or -1, otherwise 0. Uses a mask instead of a branch. */
+/* Returns |v| if v becomes +1 or -1, otherwise 0. Uses a mask instead of a branch. */
 static inline double sent_of(float v, float limit)
 {
     float a = __builtin_fabsf(v);
@@ -38,8 +38,8 @@ static inline double sent_of(float v, float limit)
     return (double)bytes_to_float(bytes_of_float(a) & take);
 }
 
-/* There are two loops, one over bytes and one over doubles, because a combined loop does not
- * vectorise. */
+/* One loop works on bytes and one on doubles, because the compiler does not vectorise a combined
+ * loop. */
 VEC_CLONES void quartic_digits(uint8_t *restrict digit, const float *restrict v,
                                const float *restrict limit, size_t n,
                                struct quartic_sent *restrict sent)
@@ -64,7 +64,8 @@ VEC_CLONES void quartic_digits(uint8_t *restrict digit, const float *restrict v,
     sent->n += k;
 }
 
-/* Computes byte i from digit i of each of the five fifths of a group, by Horner's rule. */
+/* Packs a group of 5 m digits into m bytes. Byte i packs the digits i, m + i, 2m + i, 3m + i and
+ * 4m + i, by Horner's rule. */
 VEC_CLONES static void put_fifths(uint8_t *restrict dst, const uint8_t *restrict digit, size_t m)
 {
     for (size_t i = 0; i < m; i++) {
@@ -83,18 +84,20 @@ void quartic_put(uint8_t *dst, uint8_t *digit, size_t n)
     put_fifths(dst, digit, m);
 }
 
-/* Returns digit number `fifth` of a byte b. The fraction b / 3^(5 - fifth) has this digit as its
- * first ternary digit. `third` is 2^16 / 3^(5 - fifth), rounded up. Its error, at most 255 /
- * 2^16, is below 1/243 and cannot change the digit. */
+/* Returns digit number `fifth` (0 to 4) of byte b: the first ternary digit of the fractional part
+ * of b / 3^(5 - fifth). `third` is 2^16 / 3^(5 - fifth), rounded up. The rounding changes the
+ * fraction by at most 255 / 2^16. This is below 1/243, so the digit is right. */
 static inline uint8_t digit_of(uint8_t b, uint16_t third)
 {
     uint16_t fraction = (uint16_t)(b * third);
     return (uint8_t)((uint32_t)fraction * 3u >> 16);
 }
 
-/* 2^16 / 3^(5 - fifth) for each fifth, rounded up. */
+/* For each digit of a byte, the number `third` of digit_of(): 2^16 / 3^(5 - fifth), rounded up. */
 static const uint16_t thirds[QUARTIC_DIGITS] = {270, 810, 2428, 7282, 21846};
 
+/* Decodes the digit number `fifth` of each of n bytes to v[i] = scale * (digit - 1). `third`
+ * belongs to that digit (see digit_of()). */
 VEC_CLONES static void get_fifth(const uint8_t *restrict src, size_t n, uint16_t third, float scale,
                                  float *restrict v)
 {
@@ -123,8 +126,8 @@ void quartic_get(const uint8_t *src, size_t n, size_t at, size_t count, float sc
     }
 }
 
-/* Returns true if the digits of byte number `i` that lie past the end of the vector are 1
- * (zero). The byte is at most 242. */
+/* Returns true if byte number i has valid padding: each of its digits that lies past the end of the
+ * vector is 1, which stands for zero. The byte must be at most 242. */
 static bool byte_padded(size_t n, size_t i, uint8_t byte)
 {
     size_t start = i / QUARTIC_BYTES * QUARTIC_GROUP;
@@ -136,14 +139,13 @@ static bool byte_padded(size_t n, size_t i, uint8_t byte)
     return true;
 }
 
-/* Returns the index of the first byte that can contain padding: only the last four bytes can. */
+/* Returns the index of the first byte that can contain padding. Only the last four bytes can. */
 static size_t first_padded(size_t n_bytes)
 {
     return n_bytes > QUARTIC_DIGITS - 1 ? n_bytes - (QUARTIC_DIGITS - 1) : 0;
 }
 
-/* Returns true if all bytes contain digits and not runs. Sets *any to true if a byte is not five
- * zeros. */
+/* Returns true if no byte is a run byte. Sets *any to true if some digit is not zero. */
 VEC_CLONES static bool in_range(const uint8_t *src, size_t n_bytes, bool *any)
 {
     unsigned bad = 0;
@@ -169,8 +171,8 @@ bool quartic_check(const uint8_t *src, size_t n, bool *any)
 
 /* ---- Runs ---- */
 
-/* Writes the pending zero bytes: the longest possible runs first, so that each run has exactly
- * one form. */
+/* Writes the pending zero bytes. The longest possible runs come first, so that each number of zero
+ * bytes has exactly one form. */
 static void put_run(struct quartic_writer *w)
 {
     for (; w->zeros >= QUARTIC_RUN_MAX; w->zeros -= QUARTIC_RUN_MAX)
@@ -182,8 +184,8 @@ static void put_run(struct quartic_writer *w)
     w->zeros = 0;
 }
 
-/* Sets a bit for each of 64 bytes that is not zero. Long runs are then skipped by counting zero
- * bits instead of bytes. */
+/* For each group of 64 bytes, sets bit i of its mask if byte i is not a zero byte. Runs are then
+ * skipped by counting zero bits instead of bytes. */
 VEC_CLONES static void masks_of(uint64_t *restrict mask, const uint8_t *restrict src, size_t n)
 {
     uint8_t flag[MASK_BYTES];
@@ -214,7 +216,8 @@ void quartic_write(struct quartic_writer *w, const uint8_t *src, size_t n_bytes)
     size_t whole = n_bytes / MASK_BYTES;
     masks_of(mask, src, whole);
     for (size_t at = 0; at < whole; at++) {
-        size_t done = 0; /* Number of these 64 bytes that are written or counted as zeros. */
+        /* Number of the 64 bytes that have been written or counted as zero bytes. */
+        size_t done = 0;
         for (uint64_t left = mask[at]; left != 0; left &= left - 1) {
             size_t i = (size_t)__builtin_ctzll(left);
             w->zeros += i - done;
@@ -233,8 +236,8 @@ void quartic_finish(struct quartic_writer *w)
     put_run(w);
 }
 
-/* Returns the number of zero bytes that a byte of the stream stands for, or 0 for a byte with
- * digits. */
+/* Returns the number of zero bytes that a byte of the stream stands for: 0 for a byte with a digit
+ * that is not zero. */
 static inline size_t zeros_of(uint8_t byte)
 {
     if (byte > QUARTIC_MAX)
@@ -242,8 +245,8 @@ static inline size_t zeros_of(uint8_t byte)
     return byte == QUARTIC_ZERO;
 }
 
-/* A run after a run of less than fourteen bytes is rejected, because it would be a second
- * encoding. The bytes of a run are zeros, which are valid padding. */
+/* A run byte for fewer than 14 zero bytes must not be followed by another run: that would be a
+ * second encoding of the same zeros. The zero bytes of a run are always valid padding. */
 bool quartic_check_runs(const uint8_t *src, size_t len, size_t n)
 {
     size_t n_bytes = quartic_size(n);
@@ -264,7 +267,7 @@ bool quartic_check_runs(const uint8_t *src, size_t len, size_t n)
     return done == n_bytes && any;
 }
 
-/* Fills the output with zeros first and then stores the bytes that are not zero. */
+/* The output is first filled with zero bytes. Then the other bytes are stored. */
 void quartic_read(struct quartic_reader *r, uint8_t *dst, size_t n_bytes)
 {
     memset(dst, QUARTIC_ZERO, n_bytes);

@@ -1,22 +1,23 @@
 /* compress/codecs/quartic.h -- ternary digits packed five to a byte, and run-length coded zeros.
  *
- * The digits 0, 1, 2 stand for -1, 0, +1. A byte is 81a + 27b + 9c + 3d + e, at most 242; 121 is
- * five zeros. A vector is cut into groups of 5 x 1024 digits. A group of r digits is cut into
- * five fifths of m = ceil(r / 5) digits, so that each fifth is one long loop:
+ * The ternary digits 0, 1, 2 stand for the values -1, 0, +1. A byte packs five digits a to e as
+ * 81a + 27b + 9c + 3d + e, which is at most 242. The byte 121 is five values of zero (a "zero
+ * byte"). A vector is cut into groups of 5 x 1024 digits. A group of r digits is cut into five
+ * fifths of m = ceil(r / 5) digits, so that each fifth is one long loop:
  *
  *   digits of a group:  [ a ......... | b ......... | c ... | d ... | e ... ]
  *   bytes of a group:   byte i contains the digits i, m + i, 2m + i, 3m + i, 4m + i
  *
- * In a whole group, a fifth is one chunk. In the last group, digits past the end are 1 (zeros).
- * In total n digits take ceil(n / 5) bytes.
+ * In a full group, a fifth has CODEC_CHUNK = 1024 digits. In the last group, digits past the end
+ * are 1, which stands for zero. In total n digits take ceil(n / 5) bytes.
  *
- * Runs (3LC): zero bytes are replaced by run bytes,
+ * Runs: the codec 3lc replaces two or more successive zero bytes by run bytes:
  *
  *   243 + (r - 2)    stands for r zero bytes, r = 2..14
  *
- * A run is written as many run bytes of 14, then one byte for the rest (121 itself if one zero
- * byte is left). Thus only 255 may be followed by another run byte, and each vector has exactly
- * one encoding.
+ * A run is written as run bytes of 14 zero bytes each, then one byte for the rest. The rest of a
+ * single zero byte is the byte 121 itself. Thus only 255 may be followed by another run byte, and
+ * each vector has exactly one encoding.
  */
 #ifndef COMPRESS_CODECS_QUARTIC_H
 #define COMPRESS_CODECS_QUARTIC_H
@@ -28,36 +29,40 @@
 #include <stdint.h>
 
 enum {
-    QUARTIC_DIGITS = 5,
-    QUARTIC_GROUP = QUARTIC_DIGITS * CODEC_CHUNK, /* Number of ternary digits in a group. */
-    /* Number of bytes that a group of digits takes. */
+    QUARTIC_DIGITS = 5,                           /* Number of ternary digits in a byte. */
+    QUARTIC_GROUP = QUARTIC_DIGITS * CODEC_CHUNK, /* Number of digits in a group. */
+    /* Number of bytes in a group. */
     QUARTIC_BYTES = CODEC_CHUNK,
-    QUARTIC_ZERO = 121,
-    QUARTIC_MAX = 242,
-    QUARTIC_RUN_MAX = 14,
+    QUARTIC_ZERO = 121,   /* Byte of five digits that all stand for zero. */
+    QUARTIC_MAX = 242,    /* Largest byte that packs five digits. Larger bytes are run bytes. */
+    QUARTIC_RUN_MAX = 14, /* Number of zero bytes in the longest run. */
+    /* Number of partial sums, which a vectorised loop adds up in parallel. */
     QUARTIC_LANES = 16
 };
 
+/* Returns the number of bytes of n digits without runs. */
 static inline size_t quartic_size(size_t n)
 {
     return (n + QUARTIC_DIGITS - 1) / QUARTIC_DIGITS;
 }
 
-/* Statistics of the values sent as +1 or -1: the sum of |v| in lanes, and their number. */
+/* Statistics of the values that are sent as +1 or -1: the sum of their magnitudes, in partial sums,
+ * and their number n. */
 struct quartic_sent
 {
     double sum[QUARTIC_LANES];
     size_t n;
 };
-double quartic_sum(const struct quartic_sent *sent);
+double quartic_sum(const struct quartic_sent *sent); /* Returns the sum of the magnitudes. */
 
-/* Computes the digits of v[0..n): +1 or -1 with the sign of v if 2 |v| > limit[i] >= 0,
- * otherwise 0. Adds to *sent. (Doubling |v| is exact; halving a limit may not be.) */
+/* Computes the digits of v[0..n). v[i] becomes +1 or -1 with its own sign if 2 |v[i]| > limit[i] >=
+ * 0, otherwise 0. Adds the values that became +1 or -1 to *sent. (|v| is doubled because that is
+ * exact. Halving a limit may not be exact.) */
 void quartic_digits(uint8_t *digit, const float *v, const float *limit, size_t n,
                     struct quartic_sent *sent);
 
-/* Writes one group of n <= QUARTIC_GROUP digits. `digit` must have room for 5 * quartic_size(n)
- * digits; those after n are overwritten. */
+/* Writes one group of n <= QUARTIC_GROUP digits to dst. `digit` must have room for 5 *
+ * quartic_size(n) digits, because padding is added after the n digits. */
 void quartic_put(uint8_t *dst, uint8_t *digit, size_t n);
 
 /* Decodes v[i] = scale * (digit - 1) for elements [at, at + count) of a vector of n digits. `at`
@@ -68,29 +73,31 @@ void quartic_get(const uint8_t *src, size_t n, size_t at, size_t count, float sc
  * true if a digit is not zero. */
 bool quartic_check(const uint8_t *src, size_t n, bool *any);
 
-/* Writer of a stream with runs. */
+/* Writer of a stream with run bytes. */
 struct quartic_writer
 {
-    uint8_t *at;
-    size_t zeros; /* Number of zero bytes that have not been written yet. */
+    uint8_t *at;  /* End of the stream so far. */
+    size_t zeros; /* Number of zero bytes at the end of the input that have not been written yet. */
 };
 
-/* quartic_write() appends bytes below 243; the output needs room for n_bytes bytes.
- * quartic_finish() writes the pending zeros; `at` is then the end of the stream. */
+/* quartic_write() appends n_bytes bytes without runs to the stream, which needs room for n_bytes
+ * more bytes. quartic_finish() writes the last zero bytes. Afterwards `at` is the end of the
+ * stream. */
 void quartic_write(struct quartic_writer *w, const uint8_t *src, size_t n_bytes);
 void quartic_finish(struct quartic_writer *w);
 
-/* Returns true if src[0..len) is the stream of a vector of n digits that are not all zero. */
+/* Returns true if src[0..len) is a valid stream with run bytes of n digits that are not all
+ * zero. */
 bool quartic_check_runs(const uint8_t *src, size_t len, size_t n);
 
-/* Reader of a stream that has been checked. */
+/* Reader of a stream with run bytes, which quartic_check_runs() has accepted. */
 struct quartic_reader
 {
-    const uint8_t *at;
-    size_t zeros; /* Number of zero bytes left of the run before `at`. */
+    const uint8_t *at; /* Next byte of the stream to read. */
+    size_t zeros; /* Number of zero bytes of the last run byte that have not been returned yet. */
 };
 
-/* Reads the next n_bytes bytes, with runs expanded. */
+/* Writes the next n_bytes bytes to dst, with runs expanded to zero bytes. */
 void quartic_read(struct quartic_reader *r, uint8_t *dst, size_t n_bytes);
 
 #endif

@@ -1,8 +1,9 @@
 /* compress/codecs/randk.c -- selector "randk": random elements, one from each stratum.
  *
  * The selector chooses k = ceil(keep * n) elements. The indices [0, n) are cut into k strata of
- * floor(n/k) or ceil(n/k) elements. One element of each stratum is drawn from the seed. The
- * positions therefore ascend without repetition, and all together take eight bytes.
+ * floor(n/k) or ceil(n/k) elements. One element of each stratum is drawn with random numbers that
+ * depend on a seed. The positions therefore ascend without repetition. The message contains the
+ * seed, eight bytes, instead of the positions.
  *
  *   scale=biased     sends the values unchanged: a contraction with delta = k/n on average over
  *                    the elements, at least 1/ceil(n/k) for each
@@ -18,7 +19,7 @@
 
 #include <errno.h>
 
-enum { RANDK_SCALE = KEEP_OPTIONS };
+enum { RANDK_SCALE = KEEP_OPTIONS }; /* Index of the argument `scale` in the array `arg`. */
 enum { SCALE_BIASED, SCALE_UNBIASED };
 enum {
     MEASURED = 4 * CODEC_CHUNK /* Number of elements that one call of simd_load_blocks() sums. */
@@ -37,15 +38,19 @@ static const struct codec_param randk_params[] = {
     {.name = NULL},
 };
 
-/* Iterator over the strata. Stratum j is [j n / k, (j+1) n / k), for 1 <= k <= n < 2^32. To
- * avoid a division in each step, j n is represented as from * k + rest. */
+/* Iterator over the strata. Stratum j consists of the elements [j n / k, (j+1) n / k), for
+ * 1 <= k <= n < 2^32. The iterator represents j n as from * k + rest, to avoid a division in each
+ * step. */
 struct walk
 {
+    /* Seed of the positions, index of the next stratum, and number of strata. */
     uint64_t seed, j, k;
-    uint64_t from, rest; /* `from` is the first element of stratum j; `rest` is j n mod k. */
-    uint64_t quotient, fraction; /* Increments of `from` and `rest` per stratum: n / k and n % k. */
+    uint64_t from, rest; /* `from` is the first element of stratum j, and `rest` is j n mod k. */
+    /* Increments of `from` and `rest` per stratum: n / k and n mod k. */
+    uint64_t quotient, fraction;
 };
 
+/* Returns an iterator that begins at stratum j. */
 static struct walk walk_from(uint64_t seed, uint64_t j, uint64_t k, uint64_t n)
 {
     return (struct walk){seed, j, k, j * n / k, j * n % k, n / k, n % k};
@@ -65,8 +70,8 @@ static inline uint32_t walk_next(struct walk *w, uint32_t *width)
     return (uint32_t)at;
 }
 
-/* Multiplies the values by the sizes of their strata. Keeps the original values, against which
- * the error is measured. */
+/* Multiplies each value by the size of its stratum, for scale=unbiased. Stores the original values
+ * in pick->truth, because the error is measured against them. */
 static void scale_up(struct codec_pick *pick, size_t n)
 {
     struct walk w = walk_from(pick->seed, 0, pick->k, n);
@@ -96,8 +101,9 @@ static int randk_select(const int64_t *arg, const struct codec_source *s, struct
     return 0;
 }
 
-/* Subtracts the squares of the chosen elements from the sum of all squares, chunk by chunk. Next
- * to a very large chosen element the result may be 0, which is an error of 1e-16 |v|^2. */
+/* The squares of the chosen elements are subtracted from the sum of all squares, chunk by chunk. If
+ * a chosen element is very large, the rest of its chunk may be lost in rounding. This changes the
+ * sum by about 1e-16 |v|^2. */
 static int randk_measure(const struct codec_source *s, struct codec_pick *pick)
 {
     const float *taken = pick->scaled ? pick->truth : pick->value;
@@ -131,8 +137,8 @@ static void randk_places(const int64_t *arg, uint64_t seed, size_t n, size_t k, 
         index[i] = walk_next(&w, &width);
 }
 
-/* The message contains k if there is a warm-up: k then depends on the round, which a message
- * does not contain. */
+/* With a warm-up the message contains k, because k then depends on the round, which a message does
+ * not contain. */
 static bool randk_sends_k(const int64_t *arg)
 {
     return arg[KEEP_WARM] > 0;

@@ -1,6 +1,6 @@
 /* compress/codecs/sample.c -- draws a sample of a difference, to estimate a threshold.
  *
- * The sample is large enough for a quantile at 1 % to be right within a few per cent. It is
+ * The sample is large enough to estimate the 1 % of largest magnitudes within a few per cent. It is
  * small enough to cost little compared with a pass over all elements.
  */
 #include "compress/codecs/sample.h"
@@ -8,9 +8,9 @@
 #include "nn/math/rng.h"
 
 enum {
-    SAMPLE_ALL = 8192,
-    SAMPLE_MAX = 65536,
-    SAMPLE_PART = 32 /* Sampling rate: the sample has about one of every SAMPLE_PART elements. */
+    SAMPLE_ALL = 8192,  /* A vector of at most this number of elements is sampled completely. */
+    SAMPLE_MAX = 65536, /* Largest number of elements in a sample. */
+    SAMPLE_PART = 32    /* The sample has about one of every SAMPLE_PART elements. */
 };
 
 size_t sample_size(size_t n)
@@ -21,7 +21,7 @@ size_t sample_size(size_t n)
     return m < SAMPLE_MAX ? m : SAMPLE_MAX;
 }
 
-/* Draws one element at random from each stratum, with a fixed key. Equally spaced elements could
+/* One element of each stratum is drawn at random, with a fixed key. Equally spaced elements could
  * all lie in the same columns of a matrix. */
 void sample_draw(const struct codec_source *s, float *v)
 {

@@ -13,8 +13,8 @@
 #include <errno.h>
 
 enum {
-    /* Number of elements scanned in one step. The room after `most` is enough for the output of
-     * one step. */
+    /* Number of elements that are scanned between two checks of the room in `pick`. CODEC_CHUNK
+     * elements of extra room hold the output of one such step. */
     STEP = CODEC_CHUNK - SIMD_LANES
 };
 
@@ -35,16 +35,16 @@ int scan_max(const struct codec_source *s, uint32_t *max_bits)
     return *max_bits < CODEC_LIMIT_BITS ? 0 : -ERANGE;
 }
 
-/* The bit patterns of floats >= 0 are ordered like the floats, so the next float is the next
- * integer. */
+/* Floats >= 0 have the same order as their bit patterns. The next larger float therefore has the
+ * next larger bit pattern. */
 uint32_t scan_threshold(double t)
 {
     float near = (float)t;
     return bytes_of_float(near) + ((double)near < t ? 1 : 0);
 }
 
-/* The room is checked after each step. A step writes at most STEP values, plus the lanes behind
- * them. */
+/* The room is checked after each step. A step writes at most STEP values, and the vector kernel may
+ * write SIMD_LANES more values behind them. */
 int scan_above(const struct codec_source *s, uint32_t threshold, size_t most,
                struct codec_pick *pick)
 {
@@ -63,15 +63,15 @@ int scan_above(const struct codec_source *s, uint32_t threshold, size_t most,
     return 0;
 }
 
-/* Packs eight bytes of 0 or 1 into eight bits. The multiplication moves byte i to bit i of the
- * product's top byte without carries. */
+/* Packs eight bytes of 0 or 1 into eight bits. The multiplication moves byte i to bit i of the top
+ * byte of the product, without carries. */
 static inline uint64_t eight_bits(const uint8_t *mark)
 {
     return bytes_get_u64(mark) * UINT64_C(0x0102040810204080) >> 56;
 }
 
-/* Handles 64 marks at a time. The number of set bits is then known before the inner loop, which
- * causes at most one branch misprediction. */
+/* Handles 64 marks at a time. The number of set bits is known before the inner loop, so the CPU
+ * mispredicts at most one branch per 64 marks. */
 VEC_CLONES size_t scan_marked(uint8_t *mark, size_t n, uint32_t *index)
 {
     size_t found = 0;

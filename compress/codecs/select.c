@@ -1,12 +1,12 @@
 /* compress/codecs/select.c -- finds the k largest magnitudes exactly, in about one pass.
  *
- * Sorting or a heap would cost many times the reading of the n values. Instead, a sample gives
- * two bounds for the k-th largest value, each five standard deviations away from the estimate.
- * One pass over all values then leaves few candidates, and an exact search among these finds the
- * result.
+ * Sorting or a heap would cost many times as much as reading the n values. Instead, a sample gives
+ * an estimate of the k-th largest magnitude, with a lower and an upper bound that are five standard
+ * deviations away. One pass over all values then collects the few candidates above the lower bound,
+ * and an exact search among the candidates finds the result.
  *
- * If the bounds of the sample are wrong, histograms find the same result in more passes. The
- * result never depends on the sample; only the time does.
+ * If a bound is wrong, histograms find the same result in more passes. The result never depends on
+ * the sample. Only the time does.
  */
 #include "compress/codecs/select.h"
 
@@ -24,15 +24,17 @@
 enum {
     /* Number of elements scanned between two checks of the room for candidates. */
     SCAN_CHUNK = 4096,
-    DIGITS = 3,
+    DIGITS = 3, /* Number of digits of a key. */
+    /* Number of values of the longest digit, 2^11. */
     DIGIT_SIZE = 2048
 };
 
-/* The 31 bits of |v| are searched as digits of 11, 11 and 9 bits, the highest first. */
+/* A key is the 31 bits of |v|. It has three digits of 11, 11 and 9 bits, the highest digit
+ * first. */
 static const unsigned digit_shift[DIGITS] = {20, 9, 0};
 static const unsigned digit_bits[DIGITS] = {11, 11, 9};
 
-/* Returns the bit pattern of |f|, which orders magnitudes as integers. */
+/* Returns the key of f: the bit pattern of |f|. Keys have the order of the magnitudes. */
 static inline uint32_t key_of(float f)
 {
     return bytes_of_float(f) & 0x7fffffffu;
@@ -40,16 +42,17 @@ static inline uint32_t key_of(float f)
 
 /* ---- Radix search ---- */
 
-/* Search for the k-th largest key, one digit per pass. Neighbouring elements are counted in
- * different tables, because counting equal digits in one table would wait for the previous
- * store. */
+/* State of the search for the k-th largest key, which finds one digit per pass. Successive elements
+ * are counted in different tables: if equal digits were counted in one table, each count would wait
+ * for the previous store. */
 struct radix
 {
-    uint32_t count[2][DIGIT_SIZE];
-    uint32_t prefix; /* Digits of the k-th largest key found so far, at their place in the key. */
-    size_t left;     /* Rank of the k-th largest key among the keys that begin with `prefix`. */
-    size_t same;     /* Number of keys that begin with `prefix`. */
-    unsigned digit;
+    uint32_t count[2][DIGIT_SIZE]; /* Histogram of the present digit, in two tables. */
+    /* Digits of the k-th largest key that have been found, at their place in the key. */
+    uint32_t prefix;
+    size_t left;    /* Rank of the k-th largest key among the keys that begin with `prefix`. */
+    size_t same;    /* Number of keys that begin with `prefix`. */
+    unsigned digit; /* Index of the digit to find next. */
 };
 
 static void radix_start(struct radix *r, size_t k)
@@ -64,7 +67,7 @@ static bool has_prefix(const struct radix *r, uint32_t key)
     return key >> above == r->prefix >> above;
 }
 
-/* Counts the next digit of the keys that begin with the prefix. */
+/* Adds the next digit of those keys of v[0..n) that begin with the prefix to the histogram. */
 static void radix_count(struct radix *r, const float *v, size_t n)
 {
     unsigned shift = digit_shift[r->digit];
@@ -76,8 +79,8 @@ static void radix_count(struct radix *r, const float *v, size_t n)
     }
 }
 
-/* Determines the digit just counted: goes down from the highest digit until the rank lies within
- * a count. */
+/* Finds the next digit from the histogram: goes down from the highest value until the wanted rank
+ * is reached. Clears the histogram. */
 static void radix_next(struct radix *r)
 {
     size_t i = DIGIT_SIZE - 1;
@@ -93,8 +96,8 @@ static void radix_next(struct radix *r)
     memset(r->count, 0, sizeof r->count);
 }
 
-/* Removes the keys that do not begin with the prefix, so that the next pass is shorter. Returns
- * the number of keys left. */
+/* Removes the elements of v with keys that do not begin with the prefix, so that the next pass is
+ * shorter. Returns the number of elements left. */
 static size_t radix_shrink(const struct radix *r, float *v, size_t n)
 {
     unsigned shift = digit_shift[r->digit - 1];
@@ -107,8 +110,8 @@ static size_t radix_shrink(const struct radix *r, float *v, size_t n)
     return kept;
 }
 
-/* Returns the k-th largest key of v, and sets *ties to the number of keys equal to it that
- * belong to the k largest. Changes the order of v. */
+/* Returns the k-th largest key of v[0..n). Sets *ties to the number of elements with this key that
+ * belong to the k largest elements. Changes the order of v. */
 static uint32_t kth_key(float *v, size_t n, size_t k, size_t *ties)
 {
     struct radix r;
@@ -124,16 +127,17 @@ static uint32_t kth_key(float *v, size_t n, size_t k, size_t *ties)
 
 /* ---- Sample ---- */
 
-/* Returns the number of sampled elements: sample_size(n) rounded down to whole cache lines, or
- * n. A cache line costs as much as one element of it. */
+/* Returns the number of sampled elements: sample_size(n) rounded down to whole cache lines, or n.
+ * Reading a whole cache line costs as much as reading one element of it. */
 static size_t lines_size(size_t n)
 {
     size_t s = sample_size(n);
     return s == n ? n : s / SELECT_LINE * SELECT_LINE;
 }
 
-/* Returns the rank of the lower bound in the sample: the expected rank plus five standard
- * deviations. If cache lines are independent, the bound is too high once in a million. */
+/* Returns the rank in the sample that gives the lower bound of the k-th largest key: the expected
+ * rank plus five standard deviations. If cache lines are independent of each other, the bound is
+ * too high once in a million cases. */
 static size_t sample_rank(size_t n, size_t k)
 {
     size_t s = lines_size(n);
@@ -144,9 +148,8 @@ static size_t sample_rank(size_t n, size_t k)
     return rank < s ? rank : s;
 }
 
-/* Returns the rank of the upper bound in the sample: the expected rank minus five standard
- * deviations. The k-th largest value is hardly ever above that bound. Returns 0 if the sample
- * has no such rank. */
+/* Returns the rank in the sample that gives the upper bound of the k-th largest key: the expected
+ * rank minus five standard deviations. Returns 0 if the sample has no such rank. */
 static size_t sample_rank_above(size_t n, size_t k)
 {
     size_t s = lines_size(n);
@@ -155,8 +158,9 @@ static size_t sample_rank_above(size_t n, size_t k)
     return s == n || rank < 1.0 ? 0 : (size_t)rank;
 }
 
-/* Returns the room for candidates: the number expected from the rank, plus five standard
- * deviations, plus what one scan step may add before the room is checked again. */
+/* Returns the number of candidates that there is room for: the number expected from the rank of the
+ * lower bound, plus six standard deviations, plus the elements that one step of the scan may add
+ * before the room is checked again. */
 static size_t candidate_room(size_t n, size_t k)
 {
     size_t s = lines_size(n);
@@ -166,16 +170,17 @@ static size_t candidate_room(size_t n, size_t k)
     return (room > k ? room : k) + SCAN_CHUNK + SIMD_LANES;
 }
 
-/* Parts of the scratch: values and indices of the candidates, and the sample. The memory of the
- * sample is used again for the candidates near the threshold. */
+/* The arrays in scratch: values and indices of the candidates, and the sample. When the sample is
+ * no longer needed, its memory holds the candidates near the threshold. */
 struct scratch
 {
     float *value;
     uint32_t *index;
     float *sample;
-    size_t room;
+    size_t room; /* Number of candidates that `value` and `index` have room for. */
 };
 
+/* Places the arrays in the scratch memory at `at`. */
 static struct scratch carve(void *at, size_t n, size_t k)
 {
     struct scratch s = {.value = at, .room = candidate_room(n, k)};
@@ -186,7 +191,7 @@ static struct scratch carve(void *at, size_t n, size_t k)
 
 size_t select_scratch(size_t n, size_t k)
 {
-    size_t sample = 2 * lines_size(n); /* Number of floats for the sample and a copy of it. */
+    size_t sample = 2 * lines_size(n); /* Number of floats of the sample and of a copy of it. */
     size_t room = candidate_room(n, k);
     return 8 * room + 4 * (sample > room ? sample : room);
 }
@@ -196,8 +201,8 @@ size_t select_lines(size_t n)
     return lines_size(n) / SELECT_LINE;
 }
 
-/* Returns a fixed position in the j-th of equal strata. The position need not be secret or
- * change between messages, because a wrong bound only costs time. */
+/* Each line has a fixed random position in one of equal strata. The positions need not change
+ * between messages or be unpredictable, because a wrong bound only costs time. */
 size_t select_line_at(size_t n, size_t j)
 {
     size_t stratum = n / select_lines(n);
@@ -205,7 +210,8 @@ size_t select_line_at(size_t n, size_t j)
     return j * stratum + (size_t)((rng_at(j, 0) >> 32) * span >> 32);
 }
 
-/* Loads the sample. If it contains NaN, the bounds are poor; the scan then reports the error. */
+/* Loads the sample of the difference. It may contain NaN. The bounds are then useless, and the scan
+ * of all elements reports the error. */
 VEC_CLONES static void load_lines(float *restrict sample, const struct codec_source *s)
 {
     size_t n_lines = select_lines(s->n);
@@ -220,9 +226,9 @@ VEC_CLONES static void load_lines(float *restrict sample, const struct codec_sou
     }
 }
 
-/* Bounds for the k-th largest key: at least `low`, and hardly ever `high` or more. If the sample
- * has all elements, `exact` is true, `low` is the key itself, and `ties` is the number of keys
- * equal to it that are chosen. */
+/* Estimate of the k-th largest key, the threshold. It is usually in [low, high). If the sample has
+ * all elements, `exact` is true, `low` is the threshold itself, and `ties` is the number of
+ * elements equal to it that are chosen. */
 struct guess
 {
     uint32_t low, high;
@@ -230,6 +236,7 @@ struct guess
     size_t ties;
 };
 
+/* Estimates the threshold from a sample. `sample` has room for the sample and a copy of it. */
 static struct guess guess_from(const struct codec_source *s, size_t k, float *sample)
 {
     struct guess g = {.high = UINT32_MAX};
@@ -240,7 +247,7 @@ static struct guess guess_from(const struct codec_source *s, size_t k, float *sa
     else
         load_lines(sample, s);
     size_t above = sample_rank_above(s->n, k);
-    /* The upper bound is searched in a copy, because a search changes the order of the sample. */
+    /* The upper bound is searched in a copy, because a search changes the order of its array. */
     if (above > 0) {
         size_t ties;
         float *copy = sample + size;
@@ -248,8 +255,8 @@ static struct guess guess_from(const struct codec_source *s, size_t k, float *sa
         g.high = kth_key(copy, size, above, &ties);
     }
     g.low = kth_key(sample, size, sample_rank(s->n, k), &g.ties);
-    /* Fewer than k sampled values are not zero. Zeros are never chosen, so the threshold 1
-     * selects all other values. */
+    /* A lower bound of 0 means that few values are not zero. Zeros are never chosen. The bound is
+     * raised to 1, with which all other values are candidates. */
     if (g.low == 0) {
         g.low = 1;
         g.exact = false;
@@ -259,12 +266,14 @@ static struct guess guess_from(const struct codec_source *s, size_t k, float *sa
 
 /* ---- Scan ---- */
 
+/* Returns an empty scan that collects candidates with a key of at least t in `c`. */
 static struct simd_scan scan_into(const struct scratch *c, uint32_t t)
 {
     return (struct simd_scan){.t = t, .value = c->value, .index = c->index};
 }
 
-/* Collects all candidates. Returns 0, 1 if there are more than the room allows, or -ERANGE. */
+/* Collects all candidates of `s`. Returns 0, 1 if there are more candidates than room, or
+ * -ERANGE. */
 static int scan_candidates(const struct codec_source *s, const struct scratch *c,
                            struct simd_scan *found)
 {
@@ -279,6 +288,7 @@ static int scan_candidates(const struct codec_source *s, const struct scratch *c
     return 0;
 }
 
+/* Returns the number of elements of v[0..n) with the key t. */
 VEC_CLONES static size_t count_equal(const float *v, size_t n, uint32_t t)
 {
     uint32_t count = 0; /* A 32-bit count is enough, because n is at most CODEC_CHUNK. */
@@ -287,8 +297,8 @@ VEC_CLONES static size_t count_equal(const float *v, size_t n, uint32_t t)
     return count;
 }
 
-/* Chooses the elements above the threshold and the first `ties` elements equal to it, one by
- * one. */
+/* Copies the elements with keys above to->t, and the first `ties` elements with the key to->t, to
+ * `to`. Handles one element at a time. */
 static void take_ties(struct simd_scan *to, const float *value, const uint32_t *index, size_t n,
                       size_t ties)
 {
@@ -304,15 +314,16 @@ static void take_ties(struct simd_scan *to, const float *value, const uint32_t *
     }
 }
 
-/* Copies the elements above to->t and the first *ties elements equal to it to `to`. When *ties
- * is used up, no further equal element is copied. */
+/* Copies the elements with keys above to->t, and the first *ties elements with the key to->t, to
+ * `to`. Subtracts the copied elements with the key to->t from *ties. */
 static void take_chunk(struct simd_scan *to, const float *value, const uint32_t *index, size_t n,
                        size_t *ties)
 {
     size_t equal = *ties > 0 ? count_equal(value, n, to->t) : 0;
     if (equal <= *ties) {
         uint32_t t = to->t;
-        /* If no more equal elements are wanted, the threshold is raised to exclude them. */
+        /* If no more elements with the key t are wanted, the threshold is raised to exclude
+         * them. */
         to->t += *ties == 0;
         simd_filter(to, value, index, n);
         to->t = t;
@@ -323,7 +334,8 @@ static void take_chunk(struct simd_scan *to, const float *value, const uint32_t 
     }
 }
 
-/* Copies the candidates above t and the first `ties` candidates equal to it to `pick`. */
+/* Fills in `pick` with the candidates with keys above t, and the first `ties` candidates with the
+ * key t. */
 static void choose_top(const struct simd_scan *found, uint32_t t, size_t ties,
                        struct codec_pick *pick)
 {
@@ -337,7 +349,7 @@ static void choose_top(const struct simd_scan *found, uint32_t t, size_t ties,
     pick->rest2 = to.rest2;
 }
 
-/* Copies the candidates below `high` to near[]. Returns their number. */
+/* Copies the candidates with keys below `high` to near[]. Returns their number. */
 static size_t below_high(const struct simd_scan *found, uint32_t high, float *near)
 {
     size_t n = 0;
@@ -348,8 +360,8 @@ static size_t below_high(const struct simd_scan *found, uint32_t high, float *ne
     return n;
 }
 
-/* Returns the k-th largest key of more than k candidates. If the bound `high` is right, only the
- * candidates below it are searched. */
+/* Returns the k-th largest key of more than k candidates, and sets *ties as kth_key() does. If the
+ * upper bound `high` is right, only the candidates below it are searched. */
 static uint32_t kth_candidate(const struct simd_scan *found, size_t k, uint32_t high, float *near,
                               size_t *ties)
 {
@@ -364,7 +376,7 @@ static uint32_t kth_candidate(const struct simd_scan *found, size_t k, uint32_t 
 
 /* ---- Histograms ---- */
 
-/* Computes the first digit of |x - x_hat| for each element. Returns the largest digit. */
+/* Computes the first digit of the key of each element of x - x_hat. Returns the largest digit. */
 VEC_CLONES static uint32_t first_digits(uint16_t *restrict digit, const float *restrict x,
                                         const float *restrict x_hat, size_t n)
 {
@@ -377,8 +389,9 @@ VEC_CLONES static uint32_t first_digits(uint16_t *restrict digit, const float *r
     return top;
 }
 
-/* Counts the first digit of all elements, which needs no prefix. Returns false if the difference
- * is not finite: CODEC_LIMIT is the lower end of a digit, so the largest digit shows this. */
+/* Counts and finds the first digit, in a pass over all elements. Returns false if an element is not
+ * finite or too large. The largest digit shows this, because the key of CODEC_LIMIT is the lowest
+ * key with its first digit. */
 static bool count_first(const struct codec_source *s, struct radix *r)
 {
     static const float zeros[CODEC_CHUNK];
@@ -400,7 +413,7 @@ static bool count_first(const struct codec_source *s, struct radix *r)
     return true;
 }
 
-/* Counts the next digit in a further pass over all elements. */
+/* Counts and finds the next digit, in a pass over all elements. */
 static void count_next(const struct codec_source *s, struct radix *r)
 {
     float v[CODEC_CHUNK];
@@ -412,8 +425,9 @@ static void count_next(const struct codec_source *s, struct radix *r)
     radix_next(r);
 }
 
-/* For vectors in which more values equal the k-th largest than the room allows. Copies directly
- * to `pick`, because at most k elements are above t or are chosen ties. */
+/* Copies the elements with keys above t, and the first `ties` elements with the key t, directly to
+ * `pick`. For vectors with more elements of the key t than there is room for candidates. `pick` has
+ * room, because at most k elements are copied. */
 static void collect_crowded(const struct codec_source *s, const struct scratch *c, uint32_t t,
                             size_t ties, struct codec_pick *pick)
 {
@@ -432,15 +446,15 @@ static void collect_crowded(const struct codec_source *s, const struct scratch *
     pick->rest2 = to.rest2;
 }
 
-/* Returns true if there is room for all keys that are at least `prefix`. */
+/* Returns true if the elements with keys of at least `prefix` fit into the room for candidates. */
 static bool prefix_fits(const struct radix *r, size_t k, const struct scratch *c)
 {
     size_t found = k - r->left + r->same;
     return r->prefix > 0 && found + SCAN_CHUNK + SIMD_LANES <= c->room;
 }
 
-/* Counts digits until the keys that are at least `prefix` fit into the room. One digit is enough
- * for most vectors. */
+/* Digits are counted until the elements with keys of at least `prefix` fit into the room for
+ * candidates. One digit is enough for most vectors. */
 int select_top_histogram(const struct codec_source *s, size_t k, struct codec_pick *pick)
 {
     assert(k >= 1 && k <= s->n);
@@ -451,7 +465,7 @@ int select_top_histogram(const struct codec_source *s, size_t k, struct codec_pi
         return -ERANGE;
     while (!prefix_fits(&r, k, &c) && r.digit < DIGITS)
         count_next(s, &r);
-    if (r.prefix == 0) { /* Fewer than k values are not zero. All of them are chosen. */
+    if (r.prefix == 0) { /* Fewer than k values are not zero: all of them are chosen. */
         collect_crowded(s, &c, 1, s->n, pick);
         return 0;
     }
@@ -468,8 +482,8 @@ int select_top_histogram(const struct codec_source *s, size_t k, struct codec_pi
     return 0;
 }
 
-/* Fewer than k candidates mean a wrong bound only if the threshold was above 1. With threshold 1
- * the candidates are all values that are not zero. */
+/* Fewer than k candidates mean that the lower bound was too high, unless that bound is 1: all
+ * values that are not zero are then candidates. */
 int select_top(const struct codec_source *s, size_t k, struct codec_pick *pick, bool *fell_back)
 {
     assert(k >= 1 && k <= s->n);

@@ -1,19 +1,21 @@
 /* compress/codecs/sign.c -- values codec "sign": the sign of each value, one scale per block.
  *
- * Block of n values:  [ scale f32 ] | n bits, 1 for v < 0, low bit first, zero padding
+ * Encoded block of n values:  [ scale f32 ] | n bits, 1 for v < 0, low bit first, zero padding
  *
- * C(v) = |v|_1 / n * sign(v) with sign(0) = +1. This is the least-squares scale for the signs
- * (Karimireddy et al. 2019; "scaled sign" in CHOCO-SGD). The error is exactly |v|^2 - |v|_1^2 /
- * n. The contraction delta = |v|_1^2 / (n |v|^2) is in [1/n, 1], and 2/pi for Gaussian data.
+ * The scale is |v|_1 / n, the mean magnitude of the block, and C(v) = scale * sign(v) with
+ * sign(0) = +1. No other scale gives a smaller squared error (Karimireddy et al. 2019; "scaled
+ * sign" in CHOCO-SGD). The squared error is exactly |v|^2 - |v|_1^2 / n. The contraction
+ * delta = |v|_1^2 / (n |v|^2) is in [1/n, 1], and about 2/pi for Gaussian values.
  *
- * Choice of the default block: with one scale for a long vector, pure consensus stalls, because
- * the residual gets heavy tails. Blocks of 64 to 256 do not stall. The 4 bytes of each scale
- * limit the compression factor to 32 / (1 + 32/B): 21.3 for B = 64, 28.4 for 256, 30.1 for 512,
- * 31.0 for 1024. 512 is the smallest block with a factor above 30.
+ * Choice of the default block length B: with one scale for a long vector, gossip without local
+ * steps stops making progress, because the difference x - x_hat gets heavy tails. With blocks of 64
+ * to 256 elements it does not stop. The 4 bytes of each scale limit the compression factor to
+ * 32 / (1 + 32/B): 21.3 for B = 64, 28.4 for 256, 30.1 for 512, 31.0 for 1024. The default, 512, is
+ * the smallest power of two with a factor above 30.
  *
- * scale=none sends no scale and C(v) = +-1, as in signSGD (Bernstein et al. 2018). |C|^2 is n
- * for every v, so the codec is not a contraction and does not follow the size of v. The option
- * exists to reproduce that this diverges.
+ * scale=none sends no scale: each C(v) is +1 or -1, as in signSGD (Bernstein et al. 2018). |C(v)|^2
+ * is then n for every v, so the codec is not a contraction. The option exists to show that
+ * CHOCO-SGD diverges with such a codec.
  */
 #include "compress/codec.h"
 
@@ -25,7 +27,7 @@
 
 #include <math.h>
 
-enum { SIGN_BLOCK, SIGN_SCALE };
+enum { SIGN_BLOCK, SIGN_SCALE }; /* Indices of the arguments of the codec in the array `arg`. */
 enum { SCALE_L1, SCALE_NONE };
 
 static const char *const scale_choices[] = {"l1", "none", NULL};
@@ -41,7 +43,7 @@ static const struct codec_param sign_params[] = {
     {.name = NULL},
 };
 
-/* Returns the number of bytes of the scale, which comes before the sign bits. */
+/* Returns the number of bytes of the scale before the sign bits: 4, or 0 with scale=none. */
 static size_t head_size(const int64_t *arg)
 {
     return arg[SIGN_SCALE] == SCALE_L1 ? 4 : 0;
@@ -62,7 +64,7 @@ static size_t sign_size(const int64_t *arg, size_t n)
     return head_size(arg) + (n + 7) / 8;
 }
 
-/* Writes the scale of a block after its sign bits. Returns the squared error. */
+/* Writes the scale of a block after its sign bits have been written. Returns the squared error. */
 static double finish_block(const int64_t *arg, const struct codec_block *b, uint8_t *dst)
 {
     double n = (double)b->n;
@@ -71,8 +73,8 @@ static double finish_block(const int64_t *arg, const struct codec_block *b, uint
         scale = (float)(b->l1 / n);
         bytes_put_float(dst, scale);
     }
-    /* The scale is 0: all values are zero, or the mean of |v| is smaller than every positive
-     * float. */
+    /* The scale is 0 if all values are zero, or if the mean magnitude is smaller than every
+     * positive float. All bits are then 0. */
     if (!(scale > 0.0f)) {
         memset(dst + 4, 0, sign_size(arg, b->n) - 4);
         return b->x2;
@@ -110,6 +112,7 @@ static bool sign_check(const int64_t *arg, const uint8_t *src, size_t n)
     return any == 0;
 }
 
+/* Decodes n_bytes bytes of eight sign bits. `scale` is the bit pattern of the scale. */
 VEC_CLONES static void decode_bytes(const uint8_t *restrict src, size_t n_bytes, uint32_t scale,
                                     float *restrict v)
 {

@@ -1,29 +1,32 @@
 /* compress/codecs/tern.c -- values codec "tern": minus, zero or plus one scale per block
  * (TernGrad).
  *
- * Block of n values:  scale f32 | ceil(n / 5) bytes of ternary digits (quartic.h)
+ * Encoded block of n values:  scale f32 | ceil(n / 5) bytes of ternary digits (quartic.h)
  *
- * Values are clipped to M, which is `clip` times their root mean square; M is the largest |v| if
- * that is less, or if clip is 0. Then |v| / M is rounded to 0 or 1 (Wen et al. 2017):
+ * Values are clipped to [-M, M], where M is `clip` times their root mean square. If the largest |v|
+ * is smaller than that, or if clip is 0, then M is the largest |v|. Next, |v| / M is rounded to 0
+ * or 1 (Wen et al. 2017), and values that become 1 are sent with their sign as plus or minus the
+ * scale. The options are:
  *
- *   round=near  to the nearest
- *   round=sr    up with probability |v| / M
- *   scale=raw   M. Unbiased with round=sr and clip=0. The average error M |v|_1 - |v|^2 exceeds
- *               |v|^2 for all but very short blocks
- *   scale=ls    the mean of |v| over the values sent: the smallest error for these digits, |v|^2
- *               - S^2 / k, with S the sum of the k values |v| sent
+ *   round=near  rounds to the nearest
+ *   round=sr    rounds up with the probability |v| / M
+ *   scale=raw   the scale is M. Unbiased with round=sr and clip=0. The average squared error is
+ *               then M |v|_1 - |v|^2, which exceeds |v|^2 for all but very short blocks
+ *   scale=ls    the scale is the mean |v| of the values sent, which minimises the squared error
+ *               for these digits: |v|^2 - S^2 / k, with S the sum of the k values |v| sent
  *
- * The root mean square is used and not the deviation from the mean. The latter is 0 for a single
- * value or for equal values, and would clip them to zero.
+ * M depends on the root mean square and not on the standard deviation, because the latter is 0 for
+ * equal values and would clip them to zero.
  *
- * CHOCO-SGD needs a contraction and not an unbiased codec, so near and ls are the defaults.
- * Contraction delta measured with 65,536 values:
+ * CHOCO-SGD needs a contraction and not an unbiased codec, so round=near and scale=ls are the
+ * defaults. Contraction delta measured with 65,536 values:
  *
  *              near 2.5   sr 2.5   near 0   sr 0    (round, clip; scale=ls)
  *   Gaussian     .632      .493     .184    .286
  *   Laplace      .656      .494     .081    .179
  *
- * (A clip of 1.22 would be best for Gaussian values, with delta .810; thr2 does this.)
+ * A clip of 1.22 would be best for Gaussian values, with delta .810. The codec thr2 has this
+ * threshold.
  */
 #include "compress/codec.h"
 
@@ -37,7 +40,7 @@
 #include <math.h>
 
 enum {
-    TERN_BLOCK, /* Indices of the codec's arguments in the array `arg`. */
+    TERN_BLOCK, /* Indices of the arguments of the codec in the array `arg`. */
     TERN_CLIP,
     TERN_ROUND,
     TERN_SCALE
@@ -75,7 +78,7 @@ static size_t tern_size(const int64_t *arg, size_t n)
     return 4 + quartic_size(n);
 }
 
-/* Returns M, the clipping limit of a block, which is above 0 if any value is not 0. */
+/* Returns M, the clipping limit of a block. M is above 0 if any value is not 0. */
 static float clip_of(const int64_t *arg, const struct codec_block *b)
 {
     double rms = sqrt(b->x2 / (double)b->n);
@@ -84,15 +87,16 @@ static float clip_of(const int64_t *arg, const struct codec_block *b)
     return m > 0.0f ? m : b->max;
 }
 
-/* Turns random numbers w into limits: v is sent if 2 |v| > 2 w M, which has the probability |v|
- * / M. */
+/* Turns random numbers u in [0, 1), given in limit[], into limits 2 u M. A value is sent if 2 |v|
+ * exceeds its limit, which has the probability |v| / M. */
 VEC_CLONES static void coins_to_limits(float *limit, size_t n, float m)
 {
     for (size_t i = 0; i < n; i++)
         limit[i] = 2.0f * (limit[i] * m);
 }
 
-/* Writes the digits of a whole block. Returns the statistics of the values sent. */
+/* Writes the digits of a whole block. Returns the number of values sent and the sum of their
+ * magnitudes. */
 static struct quartic_sent put_digits(const int64_t *arg, const struct codec_block *b, float m,
                                       uint8_t *dst)
 {
@@ -134,7 +138,7 @@ static bool tern_check(const int64_t *arg, const uint8_t *src, size_t n)
     (void)arg;
     bool any;
     uint32_t scale = bytes_get_u32(src);
-    /* This comparison also rejects negative scales, -0 and NaN. */
+    /* The comparison with CODEC_LIMIT_BITS also rejects negative scales, -0 and NaN. */
     return scale < CODEC_LIMIT_BITS && quartic_check(src + 4, n, &any) && (scale != 0) == any;
 }
 

@@ -1,19 +1,19 @@
 /* compress/codecs/thr.c -- selector "thr": all values with |v| >= t, for a fixed threshold t.
  *
- * As in common frameworks, t is absolute. The same specification selects all differences of a
- * model early in training and none late in training. If no value reaches t, nothing is sent:
- * delta may be 0, and delta changes when v is multiplied by a constant. For reproduction only;
- * adath and aji compute a threshold from v.
+ * As in common frameworks, t is an absolute number. The same t therefore selects most differences
+ * of a model early in training and none late in training. If no value reaches t, nothing is sent,
+ * so the contraction delta may be 0. The codec exists only to reproduce published results. The
+ * selectors adath and aji compute a threshold from v instead.
  */
 #include "compress/codec.h"
 
 #include "compress/codecs/scan.h"
 
 enum {
-    THR_T /* Index of the argument t, which is in billionths. */
+    THR_T /* Index of the argument t in the array `arg`. t is stored in billionths. */
 };
 enum {
-    TYPICAL_PART = 100 /* For planning: about one value in TYPICAL_PART is selected. */
+    TYPICAL_PART = 100 /* Estimate for planning bandwidth: one value in TYPICAL_PART is selected. */
 };
 
 static const struct codec_param thr_params[] = {

@@ -1,25 +1,25 @@
 /* compress/codecs/thr2.c -- values codec "thr2": two bits per value: plus, minus or zero.
  *
- * Block of n values:  [scale f32] | ceil(n / 4) bytes with codes of 2 bits
- *                     00 zero, 11 plus, 10 minus; 01 is invalid
+ * Encoded block of n values:  [scale f32] | ceil(n / 4) bytes with codes of 2 bits
+ *                             00 zero, 11 plus, 10 minus; 01 is invalid
  *
- * Each chunk of r <= 1024 codes takes m = ceil(r / 4) bytes. The first m codes are in the lowest
- * two bits of the bytes, the next m codes in the next two bits, and so on. Thus each quarter is
- * one long loop. Codes past the end are zero.
+ * The codes are stored in chunks of at most 1024. A chunk of r codes takes m = ceil(r / 4) bytes.
+ * The first m codes are in the lowest two bits of these bytes, the next m codes in the next two
+ * bits, and so on. Thus one long loop handles each quarter. Codes past the end are zero.
  *
- * form=free: the threshold is t times the mean of |v|, but at most the largest |v|, so at least
- * one value is sent. The scale is the mean of |v| over the values sent, which is the
- * least-squares scale. With S the sum of these k values |v|, the error is |v|^2 - S^2 / k.
- * Contraction delta measured for several t:
+ * form=free (default): the threshold is t times the mean of |v|, but at most the largest |v|, so
+ * that at least one value is sent. The scale is the mean magnitude of the values sent, which
+ * minimises the squared error. If k values are sent and their magnitudes sum to S, the squared
+ * error is |v|^2 - S^2 / k. Measured contraction delta for several t:
  *
  *   t          0.5   0.6   0.7   0.8   0.9   1.0   1.2
  *   Gaussian    .787  .801  .808  .809  .804  .792  .752
  *   Laplace     .683  .703  .718  .729  .735  .737  .730
  *
- * form=mxnet: the number t is both the threshold and the decoded magnitude, and no scale is
- * sent, as in MXNet's gradient compression. The error is at most |v|^2. Values below t are not
- * sent, so there is no lower bound for delta, and the result depends on the size of v. For
- * reproduction only.
+ * form=mxnet: the number t is both the threshold and the decoded magnitude, and no scale is sent,
+ * as in the gradient compression of MXNet. The squared error is at most |v|^2. Values below t are
+ * never sent, so delta is 0 if all values are small. This form exists only to reproduce published
+ * results.
  */
 #include "compress/codec.h"
 
@@ -31,14 +31,15 @@
 #include <math.h>
 
 enum {
-    THR2_T, /* Indices of the codec's arguments in the array `arg`. */
+    THR2_T, /* Indices of the arguments of the codec in the array `arg`. */
     THR2_BLOCK,
     THR2_FORM
 };
 enum { FORM_FREE, FORM_MXNET };
 enum { LANES = 16 };
 
-#define T_FREE  INT64_C(800000000) /* Default and largest values of t, in billionths. */
+/* Defaults of t for form=free and form=mxnet, and its largest value. In billionths. */
+#define T_FREE  INT64_C(800000000)
 #define T_MXNET INT64_C(500000000)
 #define T_MAX   INT64_C(1000000000000)
 
@@ -76,7 +77,7 @@ static size_t thr2_block(const int64_t *arg)
     return (size_t)arg[THR2_BLOCK];
 }
 
-/* Returns the number of bytes of the scale, which comes before the codes. */
+/* Returns the number of bytes of the scale before the codes. form=mxnet sends no scale. */
 static size_t head_size(const int64_t *arg)
 {
     return arg[THR2_FORM] == FORM_FREE ? 4 : 0;
@@ -92,14 +93,16 @@ static double t_of(const int64_t *arg)
     return 1e-9 * (double)arg[THR2_T];
 }
 
-/* Statistics of the values sent in a block: the sum of |v| in lanes, and the number of values. */
+/* Statistics of the values sent in a block: the sum of |v|, as LANES partial sums, and the number n
+ * of values. */
 struct sent
 {
     double sum[LANES];
     size_t n;
 };
 
-/* Computes the codes of n values, one byte each. n must be a multiple of LANES, and t > 0. */
+/* Computes the codes of n values, one byte each. Adds the values sent to *out. n must be a multiple
+ * of LANES, and t > 0. */
 VEC_CLONES static void codes_of(uint8_t *restrict code, const float *restrict v, size_t n, float t,
                                 struct sent *restrict out)
 {
@@ -114,7 +117,7 @@ VEC_CLONES static void codes_of(uint8_t *restrict code, const float *restrict v,
     for (size_t i = 0; i < n; i += LANES)
         for (size_t j = 0; j < LANES; j++) {
             float a = __builtin_fabsf(v[i + j]);
-            /* The loop uses a mask instead of a branch, so that it vectorises. */
+            /* A mask is used instead of a branch, so that the loop vectorises. */
             uint32_t take = 0u - (uint32_t)(a >= t);
             sum[j] += (double)bytes_to_float(bytes_of_float(a) & take);
         }
@@ -141,7 +144,7 @@ static struct sent put_codes(uint8_t *dst, const struct codec_block *b, float t)
         size_t whole = count / LANES * LANES;
         codes_of(code, b->v + at, whole, t, &out);
         if (whole < count) {
-            /* The padding zeros are below t, so they are not counted as sent. */
+            /* The padding zeros are below the threshold t, so they are not counted as sent. */
             float tail[LANES] = {0};
             memcpy(tail, b->v + at + whole, (count - whole) * sizeof *tail);
             codes_of(code + whole, tail, LANES, t, &out);
@@ -151,8 +154,8 @@ static struct sent put_codes(uint8_t *dst, const struct codec_block *b, float t)
     return out;
 }
 
-/* Returns the threshold as a float that is at least the smallest positive float. A threshold of
- * 0 would send zeros. */
+/* Returns the threshold as a float: the smaller of t and the largest magnitude `max`, but at least
+ * the smallest positive float. A threshold of 0 would send zeros. */
 static float threshold(double t, float max)
 {
     float rounded = t < (double)max ? (float)t : max;
@@ -176,7 +179,7 @@ static double thr2_encode(const int64_t *arg, const struct codec_block *b, uint8
     return fmax(0.0, b->x2 - s * (2.0 * sum - k * s));
 }
 
-/* Returns true if any code is 01. Sets *any to the OR of all bytes. */
+/* Returns true if any code is 01, which is invalid. Sets *any to the OR of all bytes. */
 VEC_CLONES static bool improper(const uint8_t *src, size_t n_bytes, unsigned *any)
 {
     unsigned bad = 0;
@@ -189,7 +192,8 @@ VEC_CLONES static bool improper(const uint8_t *src, size_t n_bytes, unsigned *an
     return bad != 0;
 }
 
-/* Returns true if the codes past the end of the last chunk, which has r codes, are zero. */
+/* Returns true if the last chunk, which has r codes, has valid padding: all codes past its end are
+ * zero. */
 static bool tail_padded(const uint8_t *src, size_t r)
 {
     size_t m = (r + 3) / 4;
@@ -212,6 +216,8 @@ static bool thr2_check(const int64_t *arg, const uint8_t *src, size_t n)
     return scale < CODEC_LIMIT_BITS && (scale != 0) == (any != 0);
 }
 
+/* Decodes n codes that are in the bits `shift` and `shift` + 1 of n bytes. `scale` is the bit
+ * pattern of the decoded magnitude. */
 VEC_CLONES static void get_quarter(const uint8_t *restrict src, size_t n, unsigned shift,
                                    uint32_t scale, float *restrict v)
 {

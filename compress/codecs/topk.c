@@ -1,8 +1,8 @@
 /* compress/codecs/topk.c -- selector "topk": the ceil(keep * n) elements of largest magnitude.
  *
- * Of equal values the lowest index is chosen. Zeros are never sent, so k may be smaller than
- * ceil(keep * n). The contraction delta is at least k/n. The error is exactly the sum of the n -
- * k smallest squares.
+ * Of equal magnitudes the lowest index is chosen. Zeros are never sent, so k, the number of
+ * elements sent, may be smaller than ceil(keep * n). The squared error is exactly the sum of the
+ * n - k smallest squares. The contraction delta is therefore at least k/n.
  */
 #include "compress/codec.h"
 

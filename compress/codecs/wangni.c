@@ -1,10 +1,11 @@
 /* compress/codecs/wangni.c -- selector "wangni": elements drawn in proportion to |v|.
  *
- * Element i is chosen with probability p_i = min(1, kappa |v_i|). kappa is such that all p_i sum
- * to K = ceil(keep * n) (Wangni et al. 2018, algorithm 3: solve as if no p_i exceeded 1, count
- * those that do, solve again for the rest, and repeat until no more are added). Elements with
- * p_i = 1 are called saturated. The other values divided by p_i are all sign(v_i) / kappa, so
- * one bit each is enough.
+ * Element v_i is chosen with probability p_i = min(1, kappa |v_i|). The constant kappa is such that
+ * all p_i sum to K = ceil(keep * n) (Wangni et al. 2018, algorithm 3). An element with p_i = 1 is
+ * called saturated. kappa is found by iteration: solve as if no element were saturated, count the
+ * elements that are, solve again for the rest, and repeat until no further element is saturated.
+ * For all elements that are not saturated, v_i / p_i is sign(v_i) / kappa, so one bit per element
+ * is enough.
  *
  *   scale=raw  sends v_i / p_i: unbiased, with variance sum v_i^2 (1 / p_i - 1). If no element is
  *              saturated, omega = |v|_1^2 / (K |v|^2) - 1. This is far above 1 for small shares,
@@ -14,19 +15,21 @@
  *              is preserved. One beta for all values, including the saturated ones, would not be
  *              better
  *
- * The default values codec is sign:0, because the chosen values differ only if they are
- * saturated. With the default share, a saturated value is at least 100 times the mean of |v|. If
- * none is saturated, sign:0 has no error with either scale, and takes one bit per value instead
- * of 32. If some are saturated, the mean that sign:0 sends is the least-squares scale for the
- * signs: the codec is still a contraction, but raw becomes biased. For an unbiased codec with
- * any data use "wangni+none,scale=raw".
+ * The default values codec is sign:0, because all values sent have the same magnitude unless some
+ * are saturated. With the default share, a saturated value is at least 100 times the mean of |v|.
+ * If none is saturated, sign:0 adds no error with either scale, and takes one bit per value instead
+ * of 32. If some are saturated, sign:0 replaces all magnitudes by their mean, which is the scale of
+ * least squared error. The codec is then still a contraction, but scale=raw is no longer unbiased.
+ * A codec that is unbiased for all data is "wangni+none,scale=raw".
  *
- * With ls and sign:0, delta = (sum of the chosen |v|)^2 / (k |v|^2). By Jensen's inequality E
- * delta >= (sum p |v|)^2 / (K |v|^2), because (sum)^2 / k is convex. Without saturation this is
- * K |v|^2 / |v|_1^2 = 1 / (1 + omega), which is at least keep.
+ * With scale=ls and sign:0, the contraction delta for k chosen elements is (sum of the chosen
+ * |v_i|)^2 / (k |v|^2). By Jensen's inequality E delta >= (sum of all p_i |v_i|)^2 / (K |v|^2),
+ * because (sum)^2 / k is convex. If no element is saturated, this is K |v|^2 / |v|_1^2 = 1 / (1 +
+ * omega), which is at least keep.
  *
- * A draw of more than K + 6 sqrt(K) + 16 elements is repeated with another random stream. This
- * happens at most once in 10^7 draws (Bernstein's inequality), so the bias of raw is below 1e-7.
+ * If a draw chooses more than K + 6 sqrt(K) + 16 elements, it is repeated with another random
+ * stream. This happens at most once in 10^7 draws (Bernstein's inequality), so the bias of
+ * scale=raw is below 1e-7.
  */
 #include "compress/codec.h"
 
@@ -41,19 +44,19 @@
 #include <errno.h>
 #include <math.h>
 
-enum { WANGNI_SCALE = KEEP_OPTIONS };
+enum { WANGNI_SCALE = KEEP_OPTIONS }; /* Index of the argument `scale` in the array `arg`. */
 enum { SCALE_LS, SCALE_RAW };
 enum {
     LANES = 8,
-    /* Largest number of passes over the values to find kappa. The codec is unbiased for any
-     * kappa. */
+    /* Largest number of passes over the values that find kappa. With scale=raw the codec is
+     * unbiased for any kappa. */
     SOLVE_MAX = 8,
-    /* Largest number of draws of a message's elements. The last draw is cut off at the room
-     * available. */
+    /* Largest number of draws for one message. The last draw is cut off when the arrays are
+     * full. */
     DRAWS_MAX = 4
 };
 
-/* A kappa with which all elements except zeros are chosen, and with which products stay finite. */
+/* A kappa with which all elements except zeros are chosen. Products with it stay finite. */
 #define KAPPA_ALL 0x1p900
 
 static const char *const scale_choices[] = {"ls", "raw", NULL};
@@ -69,6 +72,7 @@ static const struct codec_param wangni_params[] = {
     {.name = NULL},
 };
 
+/* Returns the largest number of elements that may be chosen out of n, if `wanted` are wanted. */
 static size_t wangni_limit(size_t wanted, size_t n)
 {
     size_t most = wanted + 16 + (size_t)(6.0 * sqrt((double)wanted));
@@ -82,7 +86,7 @@ static size_t wangni_most(const int64_t *arg, size_t n)
 
 /* ---- kappa ---- */
 
-/* Computes the sum of |v| and the largest |v|. Returns 0 or -ERANGE. */
+/* Computes the sum of |v| (*l1) and the largest |v| (*max). Returns 0 or -ERANGE. */
 static int weigh_all(const struct codec_source *s, double *l1, float *max)
 {
     float v[CODEC_CHUNK];
@@ -99,14 +103,15 @@ static int weigh_all(const struct codec_source *s, double *l1, float *max)
     return top < CODEC_LIMIT_BITS ? 0 : -ERANGE;
 }
 
-/* Sums for a given kappa, in lanes: |v| over the elements that are not saturated, and the number
- * of saturated elements. */
+/* Sums for a given kappa, as LANES partial sums: |v| over the elements that are not saturated, and
+ * the number of saturated elements. */
 struct weights
 {
     double sum[LANES], saturated[LANES];
 };
 
-/* Adds a chunk to the sums. Counts are doubles as well, because lanes of one type vectorise. */
+/* Adds n elements to the sums. The counts are doubles too, because a loop over lanes of one type
+ * vectorises. */
 VEC_CLONES static void weigh_chunk(struct weights *restrict w, const float *restrict v, size_t n,
                                    double kappa)
 {
@@ -126,7 +131,7 @@ VEC_CLONES static void weigh_chunk(struct weights *restrict w, const float *rest
     *w = l;
 }
 
-/* Computes the sums of all elements for a given kappa; the next kappa follows from them. */
+/* Computes the sums over all elements for a given kappa, from which the next kappa follows. */
 static void weigh_rest(const struct codec_source *s, double kappa, double *sum, size_t *saturated)
 {
     float v[CODEC_CHUNK];
@@ -144,8 +149,8 @@ static void weigh_rest(const struct codec_source *s, double kappa, double *sum, 
     *saturated = (size_t)over;
 }
 
-/* Finds kappa; 0 if all of v is zero. Usually takes one pass, because no element is saturated.
- * Returns 0 or -ERANGE. */
+/* Finds kappa, the constant in the probabilities min(1, kappa |v|). Sets *kappa to 0 if all of v is
+ * zero. One pass is enough unless an element is saturated. Returns 0 or -ERANGE. */
 static int solve_kappa(const struct codec_source *s, size_t wanted, double *kappa)
 {
     double sum;
@@ -169,7 +174,8 @@ static int solve_kappa(const struct codec_source *s, size_t wanted, double *kapp
 
 /* ---- Drawing the elements ---- */
 
-/* Draws random numbers of 31 bits, two from each random word. n is at most CODEC_CHUNK. */
+/* Writes n <= CODEC_CHUNK random numbers of 31 bits for the elements from index `first` on. Each
+ * 64-bit random word gives two numbers. */
 VEC_CLONES static void draw_coins(int32_t *restrict u, uint64_t key, size_t first, size_t n)
 {
     for (size_t i = 0; i < (n + 1) / 2; i++) {
@@ -179,8 +185,8 @@ VEC_CLONES static void draw_coins(int32_t *restrict u, uint64_t key, size_t firs
     }
 }
 
-/* Marks the chosen elements: those with u / 2^31 < kappa |v|, which is certain if kappa |v| >=
- * 1. */
+/* Marks the chosen elements: those with u / 2^31 < kappa |v|. If kappa |v| >= 1, this is
+ * certain. */
 VEC_CLONES static void mark_drawn(uint8_t *restrict mark, const float *restrict v,
                                   const int32_t *restrict u, size_t n, double kappa)
 {
@@ -189,8 +195,8 @@ VEC_CLONES static void mark_drawn(uint8_t *restrict mark, const float *restrict 
         mark[i] = (double)u[i] < scale * (double)__builtin_fabsf(v[i]);
 }
 
-/* Draws the elements and writes their values to pick->truth. Returns false if more than `most`
- * were drawn, unless `last` is true: then the draw is cut off. */
+/* Draws elements and writes their values to pick->truth. Returns false if more than `most` elements
+ * were drawn. If `last` is true, the draw stops at `most` elements and returns true. */
 static bool draw_pick(const struct codec_source *s, double kappa, uint64_t key, size_t most,
                       bool last, struct codec_pick *pick)
 {
@@ -220,7 +226,7 @@ static bool draw_pick(const struct codec_source *s, double kappa, uint64_t key, 
     return true;
 }
 
-/* Sets the values to send for scale=ls or scale=raw (see the top of this file). */
+/* Sets pick->value, the values to send with scale=ls or scale=raw (see the top of this file). */
 static void set_values(const int64_t *arg, double kappa, struct codec_pick *pick)
 {
     double sum = 0.0;
@@ -231,7 +237,8 @@ static void set_values(const int64_t *arg, double kappa, struct codec_pick *pick
         sum += over ? 0.0 : a;
         n += !over;
     }
-    /* For n values with |q| = 1 / kappa, the magnitude of <v, q> / |q|^2 * q is the mean of |v|. */
+    /* For n values q that all have the magnitude 1 / kappa, the factor <v, q> / |q|^2 changes this
+     * magnitude to the mean of |v|. */
     double each = arg[WANGNI_SCALE] == SCALE_RAW ? 1.0 / kappa : n > 0 ? sum / (double)n : 0.0;
     for (size_t i = 0; i < pick->k; i++) {
         float v = pick->truth[i];

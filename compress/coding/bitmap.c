@@ -1,8 +1,8 @@
 /* compress/coding/bitmap.c -- writes and reads positions as a bitmap, 64 bits at a time.
  *
- * The reader takes a 64-bit word and removes its set bits from the low end. A word of zeros thus
- * costs one comparison for 64 positions. The number of set bits is known before the inner loop, so
- * the CPU mispredicts at most one branch per word.
+ * The reader takes one 64-bit word at a time and removes its set bits from the low end. A word of
+ * zeros thus costs one comparison for 64 positions. The number of set bits is known before the
+ * inner loop, so the CPU mispredicts at most one branch per word.
  */
 #include "compress/coding/bitmap.h"
 
@@ -58,8 +58,9 @@ VEC_CLONES bool bitmap_get(struct bitmap_reader *r, uint32_t *index, size_t coun
     return index[count - 1] < r->n;
 }
 
-/* Unread set bits may remain in the current word, in later words or in the padding. All of these
- * make the bitmap invalid, because a set of positions must have exactly one encoding. */
+/* Set bits that have not been read may remain in the present word, in later words or in the
+ * padding. They make the bitmap invalid, because a set of positions must have exactly one
+ * encoding. */
 bool bitmap_ended(const struct bitmap_reader *r)
 {
     uint64_t bits = r->bits;

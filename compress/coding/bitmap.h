@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Returns the number of bytes of a bitmap of n bits. */
 static inline size_t bitmap_size(size_t n)
 {
     return (n + 7) / 8;
@@ -18,6 +19,7 @@ static inline size_t bitmap_size(size_t n)
 /* Writes the positions index[0..k) as bitmap_size(n) bytes. */
 void bitmap_put(const uint32_t *index, size_t k, size_t n, uint8_t *dst);
 
+/* Reader of a bitmap of n bits at src. */
 struct bitmap_reader
 {
     const uint8_t *src;
@@ -29,11 +31,11 @@ struct bitmap_reader
 /* Starts reading a bitmap of n bits. src has bitmap_size(n) bytes. */
 void bitmap_open(struct bitmap_reader *r, size_t n, const uint8_t *src);
 
-/* Reads the next `count` >= 1 positions. Returns false if there are fewer, or if one is n or more.
- * The cost is at most one pass over the bitmap. */
+/* Reads the next `count` >= 1 positions. Returns false if fewer positions are left, or if a
+ * position is n or more. All calls together cost at most one pass over the bitmap. */
 bool bitmap_get(struct bitmap_reader *r, uint32_t *index, size_t count);
 
-/* Returns true if no further bit is set. */
+/* Returns true if all set bits have been read. */
 bool bitmap_ended(const struct bitmap_reader *r);
 
 #endif

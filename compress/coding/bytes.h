@@ -76,6 +76,7 @@ static inline uint64_t bytes_get_u64(const uint8_t *src)
     return bytes_swap64(v);
 }
 
+/* Returns the bit pattern of a float. bytes_to_float() is the reverse. */
 static inline uint32_t bytes_of_float(float f)
 {
     uint32_t bits;
@@ -113,6 +114,7 @@ static inline int bytes_exponent(float f)
     return e > 0 ? e - 127 : -126;
 }
 
+/* Writes v as a varint. Returns its size in bytes. */
 static inline size_t bytes_put_varint(uint8_t *dst, uint32_t v)
 {
     size_t i = 0;
@@ -122,7 +124,7 @@ static inline size_t bytes_put_varint(uint8_t *dst, uint32_t v)
     return i;
 }
 
-/* Returns the number of bytes of v as a varint. */
+/* Returns the size in bytes of v as a varint. */
 static inline size_t bytes_varint_size(uint32_t v)
 {
     size_t size = 1;
@@ -131,8 +133,8 @@ static inline size_t bytes_varint_size(uint32_t v)
     return size;
 }
 
-/* Reads a varint from src[0..len) into *v. Returns the number of bytes read, or 0 if there is no
- * valid 32-bit varint. */
+/* Reads a varint at the start of src[0..len) into *v. Returns its size in bytes, or 0 if no valid
+ * 32-bit varint begins there. */
 static inline size_t bytes_get_varint(const uint8_t *src, size_t len, uint32_t *v)
 {
     uint64_t sum = 0;

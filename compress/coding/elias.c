@@ -1,7 +1,8 @@
 /* compress/coding/elias.c -- writes and reads positions in the Elias-Fano code.
  *
- * High and low parts are read in two separate loops. The high parts are read like a bitmap, word by
- * word. The low parts are at fixed bit offsets, so their reads do not depend on each other.
+ * High and low parts of positions are read in two separate loops. The high parts are read like a
+ * bitmap, one 64-bit word at a time. The low parts are at fixed bit offsets, so the CPU can read
+ * several of them at the same time.
  */
 #include "compress/coding/elias.h"
 
@@ -20,13 +21,14 @@ unsigned elias_low_bits(size_t k, size_t n)
     return b;
 }
 
-/* Returns the number of bytes of the high parts: one set bit for each position and one zero bit for
- * each increment of the high part. */
+/* Returns the size in bytes of the stream of high parts: one set bit for each position and one zero
+ * bit for each increment of the high part. */
 static size_t high_bytes(size_t k, size_t n, unsigned b)
 {
     return (k + ((n - 1) >> b) + 7) / 8;
 }
 
+/* Returns the size in bytes of the stream of low parts. */
 static size_t low_bytes(size_t k, unsigned b)
 {
     return (size_t)(((uint64_t)k * b + 7) / 8);
@@ -38,9 +40,10 @@ size_t elias_size(size_t k, size_t n)
     return high_bytes(k, n, b) + low_bytes(k, b);
 }
 
-/* The size in bits does not decrease as k grows. Where b falls by one, from k = floor(n / 2^b) to k
- * + 1, the low parts lose k - b + 1 bits and the high parts gain at least (n-1) >> b bits, which is
- * k or k - 1. The size in bytes may decrease by one, because both parts are rounded up. */
+/* The exact size in bits does not decrease as k grows. b falls by one from k = floor(n / 2^b) to
+ * k + 1. There the low parts lose k - b + 1 bits, and the high parts gain at least (n-1) >> b bits,
+ * which is k or k - 1. The exact size in bytes may decrease by one, because both streams are
+ * rounded up to bytes. The bound allows for this. */
 size_t elias_bound(size_t k, size_t n)
 {
     unsigned b = elias_low_bits(k, n);
@@ -49,8 +52,8 @@ size_t elias_bound(size_t k, size_t n)
 
 /* ---- Writing ---- */
 
-/* Position i sets bit high(i) + i. These bits are all different, because the high parts do not
- * decrease. */
+/* Writes the stream of high parts. Position i sets bit high(i) + i. These bits are all different,
+ * because the high parts do not decrease. */
 VEC_CLONES static void put_high(const uint32_t *index, size_t k, unsigned b, uint8_t *dst,
                                 const uint8_t *end)
 {
@@ -66,15 +69,15 @@ VEC_CLONES static void put_high(const uint32_t *index, size_t k, unsigned b, uin
         words_put(dst + 8 * word, end, bits);
 }
 
-/* Writes the low parts, four at a time if they fit into 64 bits with up to seven pending bits.
- * Always stores eight bytes if they are inside the stream; the next store overwrites the
- * surplus. */
+/* Writes the stream of low parts. Handles four positions at a time if their bits and up to seven
+ * pending bits fit into 64 bits. If eight bytes are left in the stream, eight bytes are stored, and
+ * the next store overwrites those that are not final. */
 VEC_CLONES static void put_low(const uint32_t *index, size_t k, unsigned b, uint8_t *dst,
                                const uint8_t *end)
 {
     uint64_t mask = (UINT64_C(1) << b) - 1;
     uint64_t bits = 0;
-    /* Number of bits in `bits` that are not written yet; below 8 between two iterations. */
+    /* Number of pending bits in `bits`; below 8 between two iterations. */
     unsigned n_bits = 0;
     size_t i = 0;
     for (; i + 4 <= k && b <= 14 && end - dst >= 8; i += 4) {
@@ -130,8 +133,9 @@ VEC_CLONES static bool get_high(struct elias_reader *r, uint32_t *index, size_t 
                 return false;
             bits = words_get(r->high, r->n_high, 8 * word++);
         }
-        /* Bit offset of this word minus r->i: the number of zero bits before the word, plus the
-         * set bits that this call has read (subtracted below as i). */
+        /* The high part of a position is the bit offset of its set bit minus the number of
+         * positions before it. `zeros` is the bit offset of the present word minus r->i, the number
+         * of positions that earlier calls have read. */
         size_t zeros = 64 * (word - 1) - r->i;
         size_t left = (size_t)__builtin_popcountll(bits);
         size_t end = left < count - i ? i + left : count;
@@ -143,21 +147,21 @@ VEC_CLONES static bool get_high(struct elias_reader *r, uint32_t *index, size_t 
     return true;
 }
 
-/* Combines a high and a low part into a position. Bits of `low` from bit b on belong to the next
- * position. */
+/* Combines a high and a low part into a position. Only the low b bits of `low` are used, because
+ * the next position follows them. */
 static inline uint32_t with_low(uint32_t high, uint64_t low, unsigned b)
 {
     return high << b | (uint32_t)(low & ((UINT64_C(1) << b) - 1));
 }
 
-/* Adds the low parts to the high parts in index[]. */
+/* Adds the low parts to the high parts in index[0..count). */
 VEC_CLONES static void get_low(const struct elias_reader *r, uint32_t *restrict index, size_t count)
 {
     const uint8_t *src = r->low;
     const unsigned b = r->b;
     const size_t first = r->i * b;
-    /* Number of positions whose eight bytes are inside the stream, so that a plain 64-bit load is
-     * safe. */
+    /* Number of positions with a low part that can be read by a 64-bit load that stays inside the
+     * stream. */
     size_t safe = 0;
     if (8 * r->n_low >= first + 64 + b && b > 0)
         safe = (8 * r->n_low - first - 64) / b;
@@ -174,7 +178,8 @@ VEC_CLONES static void get_low(const struct elias_reader *r, uint32_t *restrict 
     }
 }
 
-/* Checks the order of the positions: low parts under equal high parts can be in any order. */
+/* Returns true if the positions ascend. They may not, because positions with equal high parts can
+ * have low parts in any order. */
 VEC_CLONES static bool increase(const uint32_t *index, size_t count)
 {
     uint32_t bad = 0;
@@ -183,7 +188,7 @@ VEC_CLONES static bool increase(const uint32_t *index, size_t count)
     return bad == 0;
 }
 
-/* The last high part is the largest. If it is at most (n-1) >> b, so are the others, and no
+/* The last high part is the largest. If it is at most (n-1) >> b, no high part is larger, and no
  * position overflows 32 bits. */
 bool elias_get(struct elias_reader *r, uint32_t *index, size_t count)
 {
@@ -197,8 +202,8 @@ bool elias_get(struct elias_reader *r, uint32_t *index, size_t count)
     return r->next <= r->n;
 }
 
-/* Set bits after the k-th position, and set padding bits, would be a second encoding of the same
- * set. */
+/* A set bit after the k-th position, or a set padding bit, would be a second encoding of the same
+ * set of positions. */
 bool elias_ended(const struct elias_reader *r)
 {
     uint64_t bits = r->bits;

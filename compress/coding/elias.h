@@ -1,14 +1,15 @@
 /* compress/coding/elias.h -- ascending positions in the Elias-Fano code (Elias 1974, Fano 1971).
  *
- * With b = floor(log2(n / k)) low bits, position number i is high(i) * 2^b + low(i):
+ * A position is split into its low b bits and its high part, where b = floor(log2(n / k)): position
+ * number i is high(i) * 2^b + low(i). The code of k positions below n consists of two streams:
  *
  *   high parts, k + ((n-1) >> b) bits    bit high(i) + i is set for each i: one set bit per
  *                                        position, one zero bit per increment of the high part
  *   low parts, k * b bits                b bits per position, one after the other
  *
  * Bits fill each byte from the low end. Both parts are padded with zeros to whole bytes. The length
- * therefore follows from k and n: 8.56 bits per position for k = 1 % of n, 5.25 bits for 10 %.
- * Reading is about 1.5 times as fast as Rice coding, which is shorter (positions.h).
+ * follows from k and n: 8.56 bits per position for k = 1 % of n, 5.25 bits for 10 %. The Rice code
+ * is shorter (positions.h), but takes about 1.5 times as long to read.
  */
 #ifndef COMPRESS_CODING_ELIAS_H
 #define COMPRESS_CODING_ELIAS_H
@@ -17,22 +18,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { ELIAS_B_MAX = 31 };
+enum { ELIAS_B_MAX = 31 }; /* Largest number of low bits. */
 
 /* Returns the number b of low bits of a position, for 1 <= k <= n < 2^32. */
 unsigned elias_low_bits(size_t k, size_t n);
 
-/* elias_size() returns the exact size of a stream in bytes. elias_bound() returns an upper limit
- * for the streams of at most k positions. */
+/* elias_size() returns the exact size in bytes of the code of k positions. elias_bound() returns an
+ * upper limit for the sizes of the codes of at most k positions. */
 size_t elias_size(size_t k, size_t n);
 size_t elias_bound(size_t k, size_t n);
 
 /* Writes the positions index[0..k) as elias_size(k, n) bytes. */
 void elias_put(const uint32_t *index, size_t k, size_t n, uint8_t *dst);
 
+/* Reader of an Elias-Fano code of positions below n, with b low bits. */
 struct elias_reader
 {
-    /* The stream of high parts (n_high bytes) and the stream of low parts (n_low bytes). */
+    /* The stream of high parts, n_high bytes, and the stream of low parts, n_low bytes. */
     const uint8_t *high, *low;
     size_t n_high, n_low;
     size_t n;
@@ -40,19 +42,19 @@ struct elias_reader
     size_t i;      /* Number of positions read so far. */
     size_t word;   /* Number of 64-bit words of `high` loaded so far. */
     uint64_t bits; /* Set bits of the last loaded word that have not been read yet. */
-    uint64_t next; /* Lowest valid value of the next position. */
+    uint64_t next; /* Smallest valid value of the next position. */
 };
 
 /* Starts reading k positions below n. src has elias_size(k, n) bytes. */
 void elias_open(struct elias_reader *r, size_t k, size_t n, const uint8_t *src);
 
-/* Reads the next `count` >= 1 positions; all calls together read at most k. Returns false if
- * there are fewer, if they do not ascend, or if one is n or more. The cost is bounded by the
- * bytes read. */
+/* Reads the next `count` >= 1 positions. All calls together must not read more than k. Returns
+ * false if fewer positions are left, if positions do not ascend, or if one is n or more. The cost
+ * is bounded by the number of bytes read. */
 bool elias_get(struct elias_reader *r, uint32_t *index, size_t count);
 
-/* After all k positions were read: returns true if no further bit is set and the padding is
- * zero. */
+/* Returns true if no further bit is set and the padding is zero. To be called after all k positions
+ * have been read. */
 bool elias_ended(const struct elias_reader *r);
 
 #endif

@@ -1,8 +1,8 @@
 /* compress/coding/pack.c -- packs and unpacks codes of 2 to 16 bits.
  *
- * Widths of 2, 4 and 8 bits, the usual ones, have loops that the compiler vectorises. Other widths
- * are handled eight codes at a time with 64-bit words: eight codes of b bits are exactly b bytes.
- * The remaining up to seven codes are handled bit by bit.
+ * Codes of 2, 4 and 8 bits, the usual sizes, have loops that the compiler vectorises. Codes of
+ * other sizes are handled eight at a time in 64-bit words, because eight codes of b bits are
+ * exactly b bytes. Up to seven codes at the end are handled one by one.
  */
 #include "compress/coding/pack.h"
 
@@ -10,7 +10,8 @@
 
 #include "nn/math/vec.h"
 
-/* Writes codes of any width and number. Used for the codes that the faster functions leave over. */
+/* Writes n codes of any size, one by one. Used for the codes that the faster functions leave
+ * over. */
 static void put_any(uint8_t *dst, const uint16_t *code, size_t n, unsigned bits)
 {
     uint64_t acc = 0;
@@ -26,7 +27,7 @@ static void put_any(uint8_t *dst, const uint16_t *code, size_t n, unsigned bits)
         *dst = (uint8_t)acc;
 }
 
-/* Reads codes of any width and number, without reading past their last byte. */
+/* Reads n codes of any size, one by one, without reading past their last byte. */
 static void get_any(const uint8_t *src, uint16_t *code, size_t n, unsigned bits)
 {
     uint64_t acc = 0;
@@ -62,8 +63,8 @@ static inline uint64_t four_codes(const uint16_t *code)
     return w;
 }
 
-/* Packs four 2-bit codes into each byte. The codes are 16 bits apart in w; two shifts bring them
- * together. */
+/* Packs four 2-bit codes into each byte. In w the codes are 16 bits apart. Two shifts move them
+ * next to each other. */
 VEC_CLONES static void put_2(uint8_t *restrict dst, const uint16_t *restrict code, size_t n_bytes)
 {
     for (size_t i = 0; i < n_bytes; i++) {
@@ -81,7 +82,7 @@ VEC_CLONES static void get_2(const uint8_t *restrict src, uint16_t *restrict cod
             code[4 * i + j] = src[i] >> (2 * j) & 3;
 }
 
-/* Packs two 4-bit codes into each byte. The codes are 16 bits apart in w. */
+/* Packs two 4-bit codes into each byte. In w the codes are 16 bits apart. */
 VEC_CLONES static void put_4(uint8_t *restrict dst, const uint16_t *restrict code, size_t n_bytes)
 {
     for (size_t i = 0; i < n_bytes; i++) {
@@ -111,8 +112,8 @@ VEC_CLONES static void get_8(const uint8_t *restrict src, uint16_t *restrict cod
 }
 
 /* Joins four codes into one number. Eight codes take `bits` bytes: codes of up to eight bits fit
- * into one 64-bit word, wider codes need two. Words are read and written whole. Therefore the last
- * groups are left to put_any() and get_any(), which touch no byte past the codes. */
+ * into one 64-bit word, larger codes need two words. The callers read and write whole words. They
+ * leave the last codes to put_any() and get_any(), which touch no byte past the codes. */
 static inline uint64_t join_4(const uint16_t *code, unsigned bits)
 {
     uint64_t low = code[0] | (uint64_t)code[1] << bits;
@@ -146,7 +147,7 @@ static size_t put_wide(uint8_t *dst, const uint16_t *code, size_t n, unsigned bi
     return i;
 }
 
-/* Splits a number into four codes; the reverse of join_4(). */
+/* Splits a number into four codes. The reverse of join_4(). */
 static inline void split_4(uint64_t w, uint16_t *code, unsigned bits)
 {
     uint64_t mask = (1u << bits) - 1;
@@ -154,8 +155,8 @@ static inline void split_4(uint64_t w, uint16_t *code, unsigned bits)
         code[j] = (uint16_t)(w >> (j * bits) & mask);
 }
 
-/* Unpacks codes of 3 to 7 bits, as long as a whole word can be read. Returns the number of
- * codes. */
+/* Unpacks codes of 3 to 7 bits: eight codes from one word, as long as a whole word can be read.
+ * Returns the number of codes unpacked. */
 static size_t get_narrow(const uint8_t *src, uint16_t *code, size_t n, unsigned bits)
 {
     size_t i = 0;
@@ -167,7 +168,8 @@ static size_t get_narrow(const uint8_t *src, uint16_t *code, size_t n, unsigned 
     return i;
 }
 
-/* Unpacks codes of 9 to 15 bits. The last four codes of a group span both words. */
+/* Unpacks codes of 9 to 15 bits: eight codes from two words. The fifth to eighth code need bits of
+ * both words. Returns the number of codes unpacked. */
 static size_t get_wide(const uint8_t *src, uint16_t *code, size_t n, unsigned bits)
 {
     size_t i = 0;
@@ -182,8 +184,8 @@ static size_t get_wide(const uint8_t *src, uint16_t *code, size_t n, unsigned bi
     return i;
 }
 
-/* The fast functions pack groups of eight codes, which end at a byte boundary. put_any() packs the
- * rest. */
+/* The fast functions pack groups of eight codes. Each group ends at a byte boundary. put_any()
+ * packs the remaining codes. */
 void pack_put(uint8_t *dst, const uint16_t *code, size_t n, unsigned bits)
 {
     size_t done = 0; /* Number of codes packed by a fast function, a multiple of eight. */

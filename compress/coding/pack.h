@@ -10,12 +10,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Returns the number of bytes of n codes. */
 static inline size_t pack_size(size_t n, unsigned bits)
 {
     return (n * bits + 7) / 8;
 }
 
-/* Writes n codes as pack_size(n, bits) bytes. Each code is below 2^bits. */
+/* Writes n codes, each below 2^bits, as pack_size(n, bits) bytes. */
 void pack_put(uint8_t *dst, const uint16_t *code, size_t n, unsigned bits);
 
 /* Reads n codes from pack_size(n, bits) bytes. */

@@ -1,8 +1,8 @@
 /* compress/coding/positions.c -- writes and reads the positions of a sparse message.
  *
- * The head of an encoding contains k, the code and the length of the stream. The receiver also
- * knows the code from the specification and rejects any other: another code would be a second
- * encoding of the same set, and could be longer than the bound.
+ * Encoded positions begin with a head: k, the code and the length of the stream. The receiver also
+ * knows the code from the specification and rejects any other code. Another code would be a second
+ * encoding of the same positions, and could be longer than positions_bound().
  */
 #include "compress/coding/positions.h"
 
@@ -12,11 +12,11 @@
 
 const char *const positions_names[] = {"auto", "rice", "ef", "bitmap", NULL};
 
-enum { HEAD_MAX = 2 * BYTES_VARINT_MAX + 1 };
+enum { HEAD_MAX = 2 * BYTES_VARINT_MAX + 1 }; /* Largest size of the head in bytes. */
 
 /* ---- Sizes ---- */
 
-/* "auto" uses the Rice code, for the reason given in positions.h. */
+/* "auto" means the Rice code, for the reason given in positions.h. */
 size_t positions_bound(enum positions_how how, size_t k, size_t n)
 {
     switch (how) {
@@ -31,8 +31,8 @@ size_t positions_bound(enum positions_how how, size_t k, size_t n)
     return HEAD_MAX + bitmap_size(n);
 }
 
-/* Returns the bytes of a stream of k random positions. Elias-Fano and bitmap always have this
- * length. */
+/* Returns the size in bytes of the stream of k random positions. The size of Elias-Fano codes and
+ * bitmaps depends on k and n only. */
 static size_t nominal_stream(enum positions_how how, size_t k, size_t n)
 {
     switch (how) {
@@ -55,7 +55,7 @@ size_t positions_nominal(enum positions_how how, size_t k, size_t n)
 
 /* ---- Writing ---- */
 
-/* Writes k, the code and the length of the stream that follows. Returns the number of bytes
+/* Writes the head: k, the code and the length of the stream. Returns the number of bytes
  * written. */
 static size_t put_head(uint8_t *dst, size_t k, unsigned code, size_t stream)
 {
@@ -64,8 +64,8 @@ static size_t put_head(uint8_t *dst, size_t k, unsigned code, size_t stream)
     return len + bytes_put_varint(dst + len, (uint32_t)stream);
 }
 
-/* Writes the Rice code. A pass over the gaps finds the parameter with the shortest stream; the
- * parameter is the code in the head. */
+/* Encodes the positions in the Rice code. A pass over the positions finds the parameter with the
+ * shortest stream. The code byte in the head is this parameter. */
 static size_t put_rice(const uint32_t *index, size_t k, size_t n, uint8_t *dst)
 {
     uint64_t bits;
@@ -110,8 +110,9 @@ size_t positions_put(enum positions_how how, const uint32_t *index, size_t k, si
 
 /* ---- Reading ---- */
 
-/* Returns true if a stream of this code can have this length. The length of a Rice stream depends
- * on the positions and is only bounded here; rice_ended() later checks that it is exact. */
+/* Returns true if the code in the head agrees with the specification, and a stream of this code can
+ * have this length. The length of a Rice stream depends on the positions, so only its limit is
+ * checked here. rice_ended() later checks that the length is exact. */
 static bool proper_head(const struct positions *p, enum positions_how how, size_t stream)
 {
     switch (how) {
@@ -127,7 +128,7 @@ static bool proper_head(const struct positions *p, enum positions_how how, size_
     return p->code == POSITIONS_CODE_BITMAP && stream == bitmap_size(p->n);
 }
 
-/* The function reads only the head. The stream itself is checked while its positions are read. */
+/* Only the head is read here. The stream is checked while its positions are read. */
 bool positions_open(struct positions *p, enum positions_how how, size_t most, size_t n,
                     const uint8_t *src, size_t len)
 {
@@ -163,8 +164,9 @@ bool positions_next(struct positions *p, uint32_t *index, size_t count)
     return rice_get(&p->rice, index, count);
 }
 
-/* Bitmap and Elias-Fano have one stream per set, if it is read to its end. Rice has one stream per
- * parameter, so only the parameter with the shortest stream is valid. */
+/* In a bitmap or an Elias-Fano code, a set of positions has one stream, if nothing follows it. In
+ * the Rice code it has one stream for each parameter, and only the parameter with the shortest
+ * stream is valid. */
 bool positions_end(const struct positions *p)
 {
     if (p->code == POSITIONS_CODE_BITMAP)

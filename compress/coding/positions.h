@@ -6,15 +6,17 @@
  *   code 32..63    Elias-Fano with code - 32 low bits  (elias.h)
  *   code 64        bitmap of n bits                    (bitmap.h)
  *
- * The specification chooses the code: "/rice", "/ef", "/bitmap" or "/auto". "auto" is the shortest
- * of the three, which is always Rice: with Elias-Fano's parameter b, Rice takes k (1 + b) + sum
- * floor(gap / 2^b) bits. The sum of floors is at most (n - k) >> b, where Elias-Fano has (n - 1) >>
- * b. With b = 0, Rice is the bitmap without its tail. The other codes are useful if positions must
- * be read faster, or if the length of the message must not depend on the positions.
+ * The user chooses the code in the specification: "/rice", "/ef", "/bitmap" or "/auto". "auto"
+ * means the shortest of the three codes, which is always Rice. Proof: with the parameter b of
+ * Elias-Fano, the Rice code takes k (1 + b) bits plus the sum of floor(gap / 2^b) over all gaps
+ * between positions. This sum is at most (n - k) >> b, while Elias-Fano takes k
+ * (1 + b) + ((n - 1) >> b) bits. With b = 0, the Rice code is the bitmap without its tail. The
+ * other codes are useful if positions must be read faster, or if the length of the message must not
+ * depend on the positions.
  *
- * A set of positions has exactly one encoding. Rice uses the lowest parameter of minimal length,
- * the parameter of Elias-Fano follows from k and n, and padding is zero. A receiver rejects other
- * encodings, and any code except the one in the specification.
+ * A set of positions has exactly one encoding: Rice uses the smallest parameter that gives the
+ * shortest code, the parameter of Elias-Fano follows from k and n, and padding is zero. A receiver
+ * rejects all other encodings, and every code that the specification does not name.
  */
 #ifndef COMPRESS_CODING_POSITIONS_H
 #define COMPRESS_CODING_POSITIONS_H
@@ -27,19 +29,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Code of the positions, as the user chose it in a specification. */
 enum positions_how { POSITIONS_AUTO, POSITIONS_RICE, POSITIONS_EF, POSITIONS_BITMAP };
 
+/* Values of the code byte: smallest value for Elias-Fano, and value for a bitmap. */
 enum { POSITIONS_CODE_EF = 32, POSITIONS_CODE_BITMAP = 64 };
 
-/* Names of the codings in the order of the enum, ended by NULL. */
+/* Names of the codes in a specification, in the order of enum positions_how, ended by NULL. */
 extern const char *const positions_names[];
 
-/* positions_bound() returns the largest size in bytes of at most k positions below n.
+/* positions_bound() returns the largest encoded size in bytes of at most k positions below n.
  * positions_nominal() returns a typical size for k positions. */
 size_t positions_bound(enum positions_how how, size_t k, size_t n);
 size_t positions_nominal(enum positions_how how, size_t k, size_t n);
 
-/* Writes the positions index[0..k), k >= 1. Returns the number of bytes, at most
+/* Encodes the positions index[0..k) for k >= 1. Returns the number of bytes, which is at most
  * positions_bound(). */
 size_t positions_put(enum positions_how how, const uint32_t *index, size_t k, size_t n,
                      uint8_t *dst);
@@ -48,26 +52,27 @@ size_t positions_put(enum positions_how how, const uint32_t *index, size_t k, si
 struct positions
 {
     size_t n, k;
-    size_t used; /* Size of the whole encoding in bytes, including the head. */
-    unsigned code;
+    size_t used;   /* Size of the encoded positions in bytes, including k, code and length. */
+    unsigned code; /* Code byte of the encoding. */
     union
-    { /* State of the reader for the code in use. */
+    { /* State of the reader for the code in `code`. */
         struct rice_reader rice;
         struct elias_reader elias;
         struct bitmap_reader bitmap;
     };
 };
 
-/* Parses the head at src[0..len) and checks that 1 <= k <= most. Returns false if it is invalid. */
+/* Parses what comes before the stream (k, code and length) at src[0..len), and prepares reading.
+ * Returns false if it is invalid or if k is not in 1..most. */
 bool positions_open(struct positions *p, enum positions_how how, size_t most, size_t n,
                     const uint8_t *src, size_t len);
 
-/* Reads the next `count` >= 1 positions; all calls together read k. Returns false if the stream is
- * invalid. The cost is bounded by the bytes read. */
+/* Reads the next `count` >= 1 positions. All calls together must read k positions. Returns false if
+ * the stream is invalid. The cost is bounded by the number of bytes read. */
 bool positions_next(struct positions *p, uint32_t *index, size_t count);
 
-/* After the last position: returns true if this is exactly the encoding that positions_put()
- * writes. */
+/* Returns true if the encoding is exactly the one that positions_put() writes for the positions
+ * read. To be called after the last position. */
 bool positions_end(const struct positions *p);
 
 #endif

@@ -1,9 +1,9 @@
 /* compress/coding/rice.c -- writes and reads Rice-coded gaps, and finds the best parameter.
  *
- * The decoder is the inner loop of every sparse message. It reads four gaps from one 64-bit window
- * if they fit, which they nearly always do, and single gaps otherwise. While reading it updates the
- * counts from which rice_least() finds out whether the sender used the best parameter. No second
- * pass is needed.
+ * The decoder is the inner loop for every sparse message. It reads four gaps from one 64-bit load
+ * if they fit, which they nearly always do, and single gaps otherwise. While it reads, it updates
+ * counts from which rice_least() finds out whether the sender used the best parameter. Thus no
+ * second pass is needed.
  */
 #include "compress/coding/rice.h"
 
@@ -14,20 +14,21 @@
 #include <assert.h>
 
 enum {
-    /* Number of valid bits in a 64-bit load that begins at any bit of its first byte. */
+    /* Number of stream bits that a 64-bit load has at least, if the first of them is any bit of the
+     * first byte. Such a load is called a window. */
     WINDOW = 57,
-    GROUP = 4 /* Number of positions (a group) that are read from one 64-bit window if they fit. */
+    GROUP = 4 /* Number of positions (a group) that are read from one window if they fit. */
 };
 
-/* Returns the length in bits of the longest stream of k gaps with parameter b. The gaps sum to at
- * most n - k. */
+/* Returns the length in bits of the longest possible stream of k positions below n with parameter
+ * b. The gaps sum to at most n - k. */
 static uint64_t worst_bits(uint64_t k, uint64_t n, unsigned b)
 {
     return k * (1 + b) + ((n - k) >> b);
 }
 
-/* Returns the parameter with the shortest bound on the length of a stream. The cost is convex in
- * b, so the search stops at the first increase. */
+/* Returns the parameter with the smallest worst_bits(). The length is convex in b, so the search
+ * stops at the first increase. */
 static unsigned worst_best(uint64_t k, uint64_t n)
 {
     unsigned b = 0;
@@ -57,7 +58,8 @@ size_t rice_nominal(size_t k, size_t n)
 
 /* ---- Cost ---- */
 
-/* Sums of gap >> b over all gaps, for b, b + 1 and b + 2. The gaps sum to less than 2^32. */
+/* Sums of the high parts (gap >> b) of all gaps, for the parameters b, b + 1 and b + 2. The sums
+ * stay below 2^32. */
 struct highs
 {
     uint32_t sum[3];
@@ -82,8 +84,8 @@ uint64_t rice_bits(const uint32_t *index, size_t k, unsigned b)
     return (uint64_t)k * (1 + b) + highs_of(index, k, b).sum[0];
 }
 
-/* One pass over the gaps gives the cost of three neighbouring parameters. The search moves on until
- * the middle one is the best. */
+/* One pass over the gaps gives the lengths for three successive parameters. The search moves up or
+ * down until the middle one is the best. */
 unsigned rice_best(const uint32_t *index, size_t k, size_t n, uint64_t *bits)
 {
     assert(k >= 1 && k <= n);
@@ -111,8 +113,8 @@ unsigned rice_best(const uint32_t *index, size_t k, size_t n, uint64_t *bits)
 
 /* ---- Writing ---- */
 
-/* Bit writer. `bits` holds the pending bits from the low end; fewer than eight between two calls of
- * put_bits(). */
+/* Bit writer. `bits` holds n_bits pending bits, from the low end. Fewer than eight bits are pending
+ * between two calls of put_bits(). */
 struct writer
 {
     uint8_t *dst, *end;
@@ -120,8 +122,8 @@ struct writer
     unsigned n_bits;
 };
 
-/* Writes up to 56 bits. Always stores eight bytes if they are inside the stream; the next store
- * overwrites the surplus. */
+/* Writes up to 56 bits. If eight bytes are left in the stream, eight bytes are stored, and the next
+ * store overwrites those that are not final. */
 static inline void put_bits(struct writer *w, uint64_t bits, unsigned n_bits)
 {
     w->bits |= bits << w->n_bits;
@@ -138,8 +140,8 @@ static inline void put_bits(struct writer *w, uint64_t bits, unsigned n_bits)
     w->n_bits %= 8;
 }
 
-/* Returns the code of one gap and sets *n_bits to its length. The code is valid only if the length
- * is at most 56. */
+/* Returns the code of one gap and sets *n_bits to its length in bits. The code is valid only if the
+ * length is at most 56. */
 static inline uint64_t code_of(uint32_t gap, unsigned b, uint64_t *n_bits)
 {
     uint32_t high = gap >> b;
@@ -148,7 +150,7 @@ static inline uint64_t code_of(uint32_t gap, unsigned b, uint64_t *n_bits)
     return (low << 1 | 1) << (high & 63);
 }
 
-/* Writes a gap of any length, 24 zero bits at a time. */
+/* Writes a gap with a code of any length. The zero bits are written 24 at a time. */
 static void put_gap(struct writer *w, uint32_t gap, unsigned b)
 {
     uint32_t high = gap >> b;
@@ -187,13 +189,14 @@ VEC_CLONES void rice_put(const uint32_t *index, size_t k, unsigned b, uint8_t *d
 
 /* ---- Reading ---- */
 
-/* Returns at least WINDOW bits from bit `at` on, padded with zeros past the end. */
+/* Returns at least WINDOW bits of the stream from bit `at` on. Bits past the end of the stream are
+ * zero. */
 static inline uint64_t window(const struct rice_reader *r, size_t at)
 {
     return words_get(r->src, r->len, at / 8) >> (at % 8);
 }
 
-/* Reads one gap of any length. Returns false if the stream ends inside it. */
+/* Reads one gap with a code of any length. Returns false if the stream ends inside the code. */
 static bool long_gap(struct rice_reader *r, uint64_t *gap)
 {
     uint64_t high = 0;
@@ -213,7 +216,7 @@ static bool long_gap(struct rice_reader *r, uint64_t *gap)
     return high <= UINT32_MAX;
 }
 
-/* Reads one position with all checks; used if a group does not fit into one window. */
+/* Reads one position with all checks. Used if a group does not fit into one window. */
 static bool get_one(struct rice_reader *r, uint32_t *index)
 {
     uint64_t gap;
@@ -226,8 +229,9 @@ static bool get_one(struct rice_reader *r, uint32_t *index)
     return true;
 }
 
-/* Reads groups of GROUP positions, each from one window. Returns the number of positions read.
- * Stops before a group that does not fit or contains a position of n or more. */
+/* Reads groups of GROUP positions, each group from one window. Returns the number of positions
+ * read. Stops before a group that does not fit into its window or contains a position of n or
+ * more. */
 VEC_CLONES static size_t get_groups(struct rice_reader *reader, uint32_t *index, size_t count)
 {
     struct rice_reader r = *reader;
@@ -239,7 +243,7 @@ VEC_CLONES static size_t get_groups(struct rice_reader *reader, uint32_t *index,
         uint64_t next = r.next, odd = 0, top = 0;
         unsigned used = 0;
         for (size_t j = 0; j < GROUP; j++) {
-            /* If no bit is set, the added top bit ends the search; the gap is then too long for the
+            /* The added top bit ends the search if no bit is set. The gap is then too long for the
              * window. */
             unsigned zeros = (unsigned)__builtin_ctzll(bits | UINT64_C(1) << 63);
             uint64_t gap = (uint64_t)zeros << b | (bits >> 1 >> zeros & mask);
@@ -261,8 +265,8 @@ VEC_CLONES static size_t get_groups(struct rice_reader *reader, uint32_t *index,
     return i;
 }
 
-/* After a group that does not fit its window, the next few positions are read one by one. Then
- * groups are tried again. */
+/* If a group does not fit into its window, its positions are read one by one. Then groups are tried
+ * again. */
 bool rice_get(struct rice_reader *r, uint32_t *index, size_t count)
 {
     r->k += count;
@@ -276,7 +280,8 @@ bool rice_get(struct rice_reader *r, uint32_t *index, size_t count)
     return true;
 }
 
-/* Extra bytes, or a set padding bit, would be a second encoding of the same set. */
+/* Bytes that were not read, or a set padding bit, would be a second encoding of the same set of
+ * positions. */
 bool rice_ended(const struct rice_reader *r)
 {
     if (r->len != (r->at + 7) / 8)
@@ -284,8 +289,8 @@ bool rice_ended(const struct rice_reader *r)
     return r->at % 8 == 0 || r->src[r->len - 1] >> (r->at % 8) == 0;
 }
 
-/* Computes the costs of the neighbouring parameters from the sum of high parts at b, `high`: the
- * sum is 2 high + top at b - 1, and (high - odd) / 2 at b + 1. */
+/* Compares the lengths for the parameters b - 1, b and b + 1. `high` is the sum of all high parts
+ * with b. The sum is 2 high + top with b - 1, and (high - odd) / 2 with b + 1. */
 bool rice_least(const struct rice_reader *r)
 {
     uint64_t high = r->at - (uint64_t)r->k * (1 + r->b);

@@ -7,7 +7,7 @@
 
 #include "compress/coding/bytes.h"
 
-/* Writes the bytes of a word that lie before `end`. */
+/* Writes those bytes of a word to dst that lie before `end`. */
 static inline void words_put(uint8_t *dst, const uint8_t *end, uint64_t word)
 {
     if (end - dst >= 8) {
@@ -18,7 +18,7 @@ static inline void words_put(uint8_t *dst, const uint8_t *end, uint64_t word)
         *dst++ = (uint8_t)word;
 }
 
-/* Returns the eight bytes of src[0..len) from byte `at` on, with zeros past the end. */
+/* Returns the word of the eight bytes from src[at] on. Bytes past src[len - 1] are zero. */
 static inline uint64_t words_get(const uint8_t *src, size_t len, size_t at)
 {
     if (at + 8 <= len)

@@ -5,9 +5,9 @@
 
 /* ---- binary16 ---- */
 
-/* Converts sixteen floats to binary16 in plain C, which the compiler vectorises. The binary16
- * instructions belong to another CPU feature (F16C), which not every supported compiler can test
- * for. */
+/* Converts sixteen floats to binary16 and adds their squared errors to e2. The conversion is plain
+ * C, which the compiler vectorises. The binary16 instructions belong to another CPU feature (F16C),
+ * which not every supported compiler can test for. */
 STEP void half_step(__m256 e2[2], uint8_t *dst, const float *v, float first, float second)
 {
     float d[SIMD_LANES];
@@ -23,7 +23,7 @@ STEP void half_step(__m256 e2[2], uint8_t *dst, const float *v, float first, flo
     }
 }
 
-/* Zeros in the padded tail become binary16 zeros and add no error. */
+/* The last elements are padded with zeros, which become binary16 zeros and add no error. */
 AVX2 static float half_put_avx2(uint8_t *restrict dst, const float *restrict v, size_t n,
                                 float first, float second)
 {
@@ -41,7 +41,7 @@ AVX2 static float half_put_avx2(uint8_t *restrict dst, const float *restrict v, 
     return sum_lanes_float(e2);
 }
 
-/* This is the plain loop of ref.c; the compiler vectorises it for AVX2. */
+/* This is the loop of ref.c. The compiler vectorises it for AVX2. */
 AVX2 static void half_add_avx2(float *restrict y, const uint8_t *restrict src, size_t n,
                                float first, float second)
 {
@@ -51,17 +51,19 @@ AVX2 static void half_add_avx2(float *restrict y, const uint8_t *restrict src, s
 
 /* ---- Sums of squares ---- */
 
-/* The sixteen lanes of simd_sum_squares(). */
+/* Sixteen floats in two registers: squares, or the lanes of simd_sum_squares(). */
 struct squares
 {
     __m256 l[2];
 };
 
+/* Loads sixteen squares. */
 STEP struct squares get_squares(const float *p)
 {
     return (struct squares){{_mm256_loadu_ps(p), _mm256_loadu_ps(p + HALF)}};
 }
 
+/* Adds one square to each lane. */
 STEP struct squares add_one(struct squares sum, struct squares s)
 {
     return (struct squares){{_mm256_add_ps(sum.l[0], s.l[0]), _mm256_add_ps(sum.l[1], s.l[1])}};
@@ -74,6 +76,7 @@ STEP struct squares add_four(struct squares sum, const struct squares s[4])
     return add_one(sum, add_one(add_one(s[0], s[1]), add_one(s[2], s[3])));
 }
 
+/* Returns sixteen zeros. */
 STEP struct squares no_squares(void)
 {
     return (struct squares){{_mm256_setzero_ps(), _mm256_setzero_ps()}};
@@ -101,20 +104,22 @@ AVX2 static double sum_squares_avx2(const float *square, size_t n)
 
 /* ---- int8 ---- */
 
-/* Packs the low bytes of sixteen integers, each below 256. */
+/* Packs sixteen integers below 256 into sixteen bytes. */
 STEP __m128i pack_bytes(__m256i low, __m256i high)
 {
     __m256i both = _mm256_permute4x64_epi64(_mm256_packus_epi32(low, high), 0xd8);
     return _mm_packus_epi16(_mm256_castsi256_si128(both), _mm256_extracti128_si256(both, 1));
 }
 
-/* Constants of the int8 grid in registers. */
+/* Parameters of simd_byte_put() in registers, and the number that rounds a float (ROUND_BIAS in
+ * ref.c). */
 struct byting
 {
     __m256 shift, inv, step, bias;
 };
 
-/* Writes sixteen codes, the low bytes of the biased products. Returns the squared errors. */
+/* Writes sixteen codes, which are the low bytes of the products after adding `bias`. Returns the
+ * squared errors. */
 STEP struct squares byte_step(const struct byting *g, uint8_t *code, const float *v)
 {
     struct squares s;
@@ -160,8 +165,8 @@ AVX2 static double byte_put_avx2(const struct simd_bytes *grid, uint8_t *restric
 
 enum { MANTISSA = 23 };
 
-/* Draws the random bits that are added below the exponents of n elements; an odd n draws one more.
- * In plain C, because AVX2 has no 64-bit multiplication. */
+/* Draws 23 random bits for each of n elements, which are added to its mantissa. If n is odd, one
+ * element more gets bits. The function is plain C, because AVX2 has no 64-bit multiplication. */
 STEP void draw_powers(const struct simd_powers *p, uint32_t *below, size_t n)
 {
     for (size_t i = 0; i < n; i += 2) {
@@ -170,14 +175,15 @@ STEP void draw_powers(const struct simd_powers *p, uint32_t *below, size_t n)
     }
 }
 
-/* Constants and state of rounding to powers of two, in registers. */
+/* Parameters and state of simd_power_put() in registers. */
 struct powering
 {
     __m256 factor, shift;
     __m128i top; /* Largest exponent byte of each lane so far. */
 };
 
-/* Writes sixteen exponent bytes and their sign bits. Returns the squared errors. */
+/* Writes sixteen exponent bytes and their sign bits. `below` holds the bits that are added to the
+ * mantissas. Returns the squared errors. */
 STEP struct squares power_step(struct powering *p, uint8_t *exponent, uint8_t *sign, const float *v,
                                const uint32_t *below)
 {
@@ -201,7 +207,7 @@ STEP struct squares power_step(struct powering *p, uint8_t *exponent, uint8_t *s
     return s;
 }
 
-/* Rounds the last n < 16 elements through a padded copy. */
+/* Rounds the last n < 16 elements, in a copy that is padded with zeros. */
 STEP struct squares power_tail(struct powering *p, uint8_t *exponent, uint8_t *sign, const float *v,
                                const uint32_t *below, size_t n)
 {
@@ -249,7 +255,7 @@ AVX2 static double power_put_avx2(struct simd_powers *to, uint8_t *restrict dst,
     return sum_lanes_wide(sum.l);
 }
 
-/* Adds eight decoded powers to y. */
+/* Decodes eight values and adds them to y. `bits` holds their sign bits. */
 STEP void power_back(float *y, const uint8_t *exponent, int bits, __m256 factor)
 {
     __m256i e = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)exponent));

@@ -6,21 +6,22 @@
 
 /* ---- Levels ---- */
 
-/* This is plain C, because AVX2 has no 64-bit multiplication. The compiler builds it from 32-bit
- * ones. */
+/* The loop is plain C, because AVX2 has no 64-bit multiplication. The compiler builds one from
+ * 32-bit multiplications. */
 AVX2 static void coin_avx2(float *u, uint64_t key, size_t first, size_t n)
 {
     simd_coins(u, key, first, n);
 }
 
-/* State of round_step() in registers: constants of the grid, and the sums in sixteen lanes. */
+/* Parameters of simd_round() in registers, and its sums in sixteen lanes. */
 struct rounding
 {
     __m256 first, second, levels;
     __m256 aq[2], q2[2];
 };
 
-/* Rounds to nearest even, like adding and subtracting 1.5 * 2^23 in ref.c. */
+/* Rounds to the nearest integer, ties to even. ref.c does the same by adding and subtracting 1.5 *
+ * 2^23. */
 STEP __m256 level_near(__m256 a)
 {
     return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
@@ -40,8 +41,8 @@ STEP __m256 with_sign_of(__m256 a, __m256 v)
     return _mm256_or_ps(a, _mm256_and_ps(v, _mm256_set1_ps(-0.0f)));
 }
 
-/* Rounds sixteen elements. Random rounding works on magnitudes. The sums are not affected, because
- * a * q is the same if both signs change. */
+/* Rounds sixteen elements to levels. Random rounding works on magnitudes. This does not change the
+ * sums, because a * q is the same if both signs change. */
 STEP void round_step(struct rounding *r, float *q, const float *v, const float *u)
 {
     for (int h = 0; h < 2; h++) {
@@ -63,7 +64,7 @@ STEP void round_step(struct rounding *r, float *q, const float *v, const float *
     }
 }
 
-/* There are two loops, so that the test for random rounding is made once and not in every step. */
+/* One loop rounds to nearest and one at random, so that the choice is not tested in every step. */
 AVX2 static struct simd_levels round_avx2(const struct simd_grid *g, float *restrict q,
                                           const float *restrict v, const float *restrict u,
                                           size_t n)
@@ -91,7 +92,7 @@ AVX2 static struct simd_levels round_avx2(const struct simd_grid *g, float *rest
     return (struct simd_levels){sum_lanes_float(r.aq), sum_lanes_float(r.q2)};
 }
 
-/* Constants of code_step() in registers: `sign` is the sign bit of a code. e2 sums the squared
+/* Parameters of simd_code() in registers. `sign` is the sign bit of a code. e2 sums the squared
  * errors in sixteen lanes. */
 struct coding
 {
@@ -100,7 +101,8 @@ struct coding
     __m256 e2[2];
 };
 
-/* Returns eight codes as 32-bit integers and adds their squared errors to c->e2. */
+/* Returns the codes of eight levels as 32-bit integers, and adds their squared errors to c->e2. h
+ * selects the first or second half of sixteen elements. */
 STEP __m256i code_half(struct coding *c, const float *q, const float *v, int h)
 {
     __m256 level = _mm256_loadu_ps(q + h * HALF);
@@ -112,8 +114,8 @@ STEP __m256i code_half(struct coding *c, const float *q, const float *v, int h)
     return _mm256_or_si256(_mm256_abs_epi32(k), _mm256_and_si256(minus, c->sign));
 }
 
-/* Writes sixteen codes as 16-bit integers. The pack instruction works within each half of a
- * register; the permutation restores the order. */
+/* Writes sixteen codes as 16-bit integers. The pack instruction works on each half of a register
+ * separately. The permutation restores the order. */
 STEP void code_step(struct coding *c, uint16_t *code, const float *q, const float *v)
 {
     __m256i low = code_half(c, q, v, 0);
@@ -143,8 +145,8 @@ AVX2 static float code_avx2(const struct simd_coder *c, uint16_t *restrict code,
     return sum_lanes_float(g.e2);
 }
 
-/* Adds the values of eight 4-bit codes. A permutation looks up one of eight values; bit 3 of the
- * code selects one of two such tables. */
+/* Decodes eight 4-bit codes and adds them to y. One instruction looks up one of eight values with
+ * the low three bits of a code. Bit 3 of the code selects one of two such tables. */
 STEP void nibble_step(float *y, uint32_t eight, const __m256 values[2])
 {
     __m256i shifts = _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28);
@@ -155,7 +157,7 @@ STEP void nibble_step(float *y, uint32_t eight, const __m256 values[2])
     _mm256_storeu_ps(y, _mm256_add_ps(_mm256_loadu_ps(y), v));
 }
 
-/* Four bytes contain the 4-bit codes of eight elements. */
+/* Each step decodes four bytes, which contain eight codes. */
 AVX2 static void nibble_add_avx2(float *restrict y, const uint8_t *restrict src, size_t n,
                                  const float value[16])
 {

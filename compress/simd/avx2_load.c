@@ -5,23 +5,23 @@
 
 /* ---- Loading ---- */
 
-/* Sums that load_step() updates, in registers. */
+/* Partial sums of a block, in registers. load_step() updates them. */
 struct loading
 {
     __m256d x2[4], l1[4];
     __m256i max[2];
 };
 
-/* Destination of the differences: as floats (v), as sign bits (sign), or both NULL for sums
- * only. */
+/* Destination of the differences: floats in `v`, or sign bits in `sign`. If both are NULL, only
+ * sums are computed. */
 struct loaded
 {
     float *v;
     uint8_t *sign;
 };
 
-/* Loads sixteen elements. `how` is a constant wherever this function is inlined, so its tests cost
- * nothing. */
+/* Loads sixteen elements and adds them to the sums. `how` is a constant wherever this function is
+ * inlined, so testing it costs nothing. */
 STEP void load_step(struct loading *l, const struct loaded *to, size_t i, const float *x,
                     const float *x_hat, unsigned how)
 {
@@ -45,7 +45,7 @@ STEP void load_step(struct loading *l, const struct loaded *to, size_t i, const 
     }
 }
 
-/* Loads the last n < 16 elements through a padded copy. */
+/* Loads the last n < 16 elements of a block, from a copy that is padded with zeros. */
 STEP void load_tail(struct loading *l, const struct loaded *to, size_t i, const float *x,
                     const float *x_hat, size_t n, unsigned how)
 {
@@ -62,7 +62,8 @@ STEP void load_tail(struct loading *l, const struct loaded *to, size_t i, const 
         memcpy(to->sign + i / 8, bits, (n + 7) / 8);
 }
 
-/* Loads one block and returns its sums in lanes. Inlined once for each value of `how`. */
+/* Loads the block of n elements from index `at` on. Returns its partial sums. Inlined once for each
+ * value of `how`. */
 STEP struct loading load_block(const struct loaded *to, size_t at, const float *x,
                                const float *x_hat, size_t n, unsigned how)
 {
@@ -71,7 +72,8 @@ STEP struct loading load_block(const struct loaded *to, size_t at, const float *
     struct loading l = {{zero, zero, zero, zero}, {zero, zero, zero, zero}, {none, none}};
     size_t i = at;
     for (; i + SIMD_LANES <= at + n; i += SIMD_LANES) {
-        /* Prefetch once per step, because a step is one cache line of x and one of x_hat. */
+        /* Prefetching is done once per step, because a step is one cache line of x and one of
+         * x_hat. */
         if (how & SIMD_AHEAD) {
             simd_ask(x + i);
             if (x_hat != NULL)
@@ -84,7 +86,7 @@ STEP struct loading load_block(const struct loaded *to, size_t at, const float *
     return l;
 }
 
-/* Adds up the vector lanes of a block, which hold its partial sums. */
+/* Adds up the partial sums of a block. */
 STEP struct simd_sums sums_of(const struct loading *l)
 {
     return (struct simd_sums){sum_lanes(l->x2), sum_lanes(l->l1), top(l->max)};
@@ -105,7 +107,7 @@ AVX2 static struct simd_sums load_signs_avx2(uint8_t *restrict dst, const float 
 
 /* ---- Signs ---- */
 
-/* The sign mask of a register is one byte of sign bits. */
+/* The sign mask of a register with eight floats is one byte of sign bits. */
 AVX2 static void sign_put_avx2(uint8_t *restrict dst, const float *restrict v, size_t n)
 {
     size_t i = 0;
@@ -118,7 +120,7 @@ AVX2 static void sign_put_avx2(uint8_t *restrict dst, const float *restrict v, s
     }
 }
 
-/* Adds +scale or -scale to eight elements. */
+/* Adds +scale or -scale to eight elements, as the eight bits say. */
 STEP void sign_step(float *y, int bits, __m256 scale)
 {
     __m256 v = _mm256_xor_ps(scale, signs_of(bits));

@@ -5,8 +5,8 @@
 
 /* ---- Scanning ---- */
 
-/* Returns one bit for each of eight elements with |d| >= t, compared as integers. Adds the squares
- * of the other elements to rest2. */
+/* Returns a mask of the eight elements with a bit pattern of |d| of at least t. Adds the squares of
+ * the other elements to rest2. */
 STEP unsigned above(__m256 d, uint32_t t, __m256d rest2[2])
 {
     __m256i key = _mm256_castps_si256(abs_of(d));
@@ -19,7 +19,7 @@ STEP unsigned above(__m256 d, uint32_t t, __m256d rest2[2])
     return (unsigned)_mm256_movemask_ps(taken);
 }
 
-/* State of a scan, with its sums in registers. */
+/* State of a scan or filter. The partial sums are in registers. */
 struct scanning
 {
     struct simd_scan *s;
@@ -27,8 +27,8 @@ struct scanning
     __m256i max[2];
 };
 
-/* Scans sixteen elements. Usually about one in a hundred is collected, so each one takes a
- * branch. */
+/* Scans sixteen elements and collects those that reach the threshold. Usually about one in a
+ * hundred does, so a branch for each collected element is cheap. */
 STEP void scan_step(struct scanning *g, const float *x, const float *x_hat, uint32_t first)
 {
     struct simd_scan *s = g->s;
@@ -46,7 +46,7 @@ STEP void scan_step(struct scanning *g, const float *x, const float *x_hat, uint
     }
 }
 
-/* Returns the initial state of a scan or filter, with all sums zero. */
+/* Returns the state of a scan or filter before its first step: all sums are zero. */
 STEP struct scanning scan_start(struct simd_scan *s)
 {
     __m256d zero = _mm256_setzero_pd();
@@ -54,7 +54,7 @@ STEP struct scanning scan_start(struct simd_scan *s)
     return (struct scanning){s, {zero, zero, zero, zero}, {none, none}};
 }
 
-/* Zeros in the padded tail are never collected, because s->t is at least 1. */
+/* The last elements are padded with zeros, which are never collected because s->t is at least 1. */
 AVX2 static uint32_t scan_avx2(struct simd_scan *s, const float *restrict x,
                                const float *restrict x_hat, size_t n, uint32_t first)
 {
@@ -73,8 +73,8 @@ AVX2 static uint32_t scan_avx2(struct simd_scan *s, const float *restrict x,
     return top(g.max);
 }
 
-/* Filters sixteen candidates. About half of them are kept, which a branch would mispredict.
- * Therefore every candidate is stored, and the count grows only if it is kept. */
+/* Filters sixteen candidates. About half of them are kept, which a branch would often mispredict.
+ * Therefore every candidate is stored, and the count grows only if the candidate is kept. */
 STEP void filter_step(struct scanning *g, const float *value, const uint32_t *index)
 {
     struct simd_scan *s = g->s;

@@ -1,9 +1,9 @@
 /* compress/simd/avx512.h -- helper functions that all AVX-512 kernels share.
  *
- * A step handles sixteen floats in one register. The last elements of a vector are a step with a
- * lane mask. Steps are inlined for both cases; with the constant mask ALL the compiler removes the
- * masking. The square of a float is exact in a double, so fused multiply-add of doubles gives the
- * same bits as ref.c.
+ * A step of a kernel handles sixteen floats in one register. The last elements of a vector are
+ * handled by a step with a lane mask. Each step is inlined twice, with the constant mask ALL and
+ * with another mask. With ALL the compiler removes the masking. The square of a float is exact in a
+ * double, so fused multiply-add of doubles gives the same bits as ref.c.
  */
 #ifndef COMPRESS_SIMD_AVX512_H
 #define COMPRESS_SIMD_AVX512_H
@@ -17,17 +17,19 @@
 #include <immintrin.h>
 
 #ifndef __OPTIMIZE__
-/* Without optimisation the intrinsics of gcc are macros, whose casts cause warnings in this
+/* Without optimisation the intrinsics of gcc are macros with casts that cause warnings in this
  * file. */
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 #endif
 
 #define AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,popcnt")))
-#define STEP   AVX512 __attribute__((always_inline)) static inline
+/* Marks a function that is inlined into kernels. */
+#define STEP AVX512 __attribute__((always_inline)) static inline
 
-enum { ALL = 0xffff };
+enum { ALL = 0xffff }; /* Mask of all sixteen lanes. */
 
-/* Constants of rng_at() in nn/math/rng.h (SplitMix64): the increment and two multipliers. */
+/* Constants of rng_at() in nn/math/rng.h (the generator SplitMix64): the increment and two
+ * multipliers. */
 #define RNG_STEP  UINT64_C(0x9e3779b97f4a7c15)
 #define RNG_MIX_1 UINT64_C(0xbf58476d1ce4e5b9)
 #define RNG_MIX_2 UINT64_C(0x94d049bb133111eb)
@@ -38,14 +40,14 @@ static inline __mmask16 tail(size_t n)
     return (__mmask16)((1u << n) - 1);
 }
 
-/* Loads the lanes of the mask; other lanes are zero. With the constant mask ALL this is a plain
- * load. */
+/* Loads the floats in the lanes of the mask m. All other lanes are zero. With the constant mask ALL
+ * this is a plain load. */
 STEP __m512 get(const float *p, __mmask16 m)
 {
     return m == ALL ? _mm512_loadu_ps(p) : _mm512_maskz_loadu_ps(m, p);
 }
 
-/* Stores the lanes of the mask; other lanes of memory do not change. */
+/* Stores the floats in the lanes of the mask m. Memory of all other lanes does not change. */
 STEP void put(float *p, __mmask16 m, __m512 v)
 {
     if (m == ALL)
@@ -54,12 +56,13 @@ STEP void put(float *p, __mmask16 m, __m512 v)
         _mm512_mask_storeu_ps(p, m, v);
 }
 
-/* Loads up to sixteen 16-bit numbers (binary16 values or codes). */
+/* Loads sixteen 16-bit numbers (binary16 values or codes), or those in the lanes of the mask m. */
 STEP __m256i get_halves(const void *p, __mmask16 m)
 {
     return m == ALL ? _mm256_loadu_si256(p) : _mm256_maskz_loadu_epi16(m, p);
 }
 
+/* Stores sixteen 16-bit numbers, or those in the lanes of the mask m. */
 STEP void put_halves(void *p, __mmask16 m, __m256i v)
 {
     if (m == ALL)
@@ -68,12 +71,13 @@ STEP void put_halves(void *p, __mmask16 m, __m256i v)
         _mm256_mask_storeu_epi16(p, m, v);
 }
 
-/* Loads up to sixteen bytes, one for each lane of the mask. */
+/* Loads sixteen bytes, or those in the lanes of the mask m. */
 STEP __m128i get_bytes(const void *p, __mmask16 m)
 {
     return m == ALL ? _mm_loadu_si128(p) : _mm_maskz_loadu_epi8(m, p);
 }
 
+/* Stores sixteen bytes, or those in the lanes of the mask m. */
 STEP void put_bytes(void *p, __mmask16 m, __m128i v)
 {
     if (m == ALL)
@@ -82,7 +86,7 @@ STEP void put_bytes(void *p, __mmask16 m, __m128i v)
         _mm_mask_storeu_epi8(p, m, v);
 }
 
-/* Writes one bit per lane: two bytes, or one byte if the mask has at most eight lanes. */
+/* Writes one bit per lane as two bytes, or as one byte if the mask m has at most eight lanes. */
 STEP void put_bits(uint8_t *dst, __mmask16 m, __mmask16 bits)
 {
     dst[0] = (uint8_t)bits;
@@ -90,8 +94,8 @@ STEP void put_bits(uint8_t *dst, __mmask16 m, __mmask16 bits)
         dst[1] = (uint8_t)(bits >> 8);
 }
 
-/* gcc 12 may spill a 16-bit mask to memory and read 32 bits back. The upper bits are therefore
- * cleared in a way that the compiler cannot optimise away. */
+/* Returns the number of lanes in a mask. gcc 12 may spill a 16-bit mask to memory and read 32 bits
+ * back. The upper bits are therefore cleared in a way that the compiler cannot optimise away. */
 STEP size_t count_lanes(__mmask16 m)
 {
     unsigned bits = m;
@@ -112,13 +116,14 @@ STEP __m512d low_half(__m512 v)
     return _mm512_cvtps_pd(_mm512_castps512_ps256(v));
 }
 
+/* Returns the upper eight floats as doubles. */
 STEP __m512d high_half(__m512 v)
 {
     return _mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1));
 }
 
-/* Returns the sum of sixteen double lanes (two registers), in the order of ref.c: the upper half is
- * added to the lower half until one lane is left. */
+/* Returns the sum of sixteen lanes of doubles (two registers), in the order of ref.c: the upper
+ * half of the lanes is added to the lower half until one lane is left. */
 STEP double sum_lanes(const __m512d l[2])
 {
     __m512d l8 = _mm512_add_pd(l[0], l[1]);
@@ -127,7 +132,7 @@ STEP double sum_lanes(const __m512d l[2])
     return _mm_cvtsd_f64(_mm_add_sd(l2, _mm_unpackhi_pd(l2, l2)));
 }
 
-/* Returns the sum of sixteen float lanes, in the order of ref.c. */
+/* Returns the sum of sixteen lanes of floats, in the order of ref.c. */
 STEP float sum_lanes_float(__m512 l)
 {
     __m256 l8 = _mm256_add_ps(_mm512_castps512_ps256(l), _mm512_extractf32x8_ps(l, 1));
@@ -136,22 +141,24 @@ STEP float sum_lanes_float(__m512 l)
     return _mm_cvtss_f32(_mm_add_ss(l2, _mm_movehdup_ps(l2)));
 }
 
-/* Returns the sum of sixteen float lanes, added as doubles in the order of ref.c. */
+/* Returns the sum of sixteen lanes of floats, added as doubles in the order of ref.c. */
 STEP double sum_lanes_wide(__m512 l)
 {
     __m512d wide[2] = {low_half(l), high_half(l)};
     return sum_lanes(wide);
 }
 
-/* Returns x - x_hat for up to sixteen elements. Adding 0 turns -0 into +0. */
+/* Returns the elements of x - x_hat from index i on, in the lanes of the mask m. x_hat may be NULL
+ * (zeros). Adding 0 turns -0 into +0. */
 STEP __m512 difference(const float *x, const float *x_hat, size_t i, __mmask16 m)
 {
     __m512 h = x_hat != NULL ? get(x_hat + i, m) : _mm512_setzero_ps();
     return _mm512_add_ps(_mm512_sub_ps(get(x + i, m), h), _mm512_setzero_ps());
 }
 
-/* Two factors in registers. A second factor of 1 is skipped, which does not change the result. The
- * compiler splits loops over this test. */
+/* Two factors by which floats are multiplied. If the second factor is 1, it is skipped (`twice` is
+ * false), which does not change the result. The compiler makes one loop for each value of
+ * `twice`. */
 struct shifting
 {
     __m512 first, second;
@@ -163,21 +170,21 @@ STEP struct shifting shift_by(float first, float second)
     return (struct shifting){_mm512_set1_ps(first), _mm512_set1_ps(second), second != 1.0f};
 }
 
-/* Multiplies by both factors, in the order of ref.c. */
+/* Multiplies f by both factors, in the order of ref.c. */
 STEP __m512 shifted(const struct shifting *s, __m512 f)
 {
     f = _mm512_mul_ps(f, s->first);
     return s->twice ? _mm512_mul_ps(f, s->second) : f;
 }
 
-/* Returns a register with the 64-bit number in all eight lanes. */
+/* Returns a register with eight copies of a 64-bit number. */
 STEP __m512i eight_of(uint64_t word)
 {
     return _mm512_set1_epi64((long long)word);
 }
 
-/* Returns the random words of eight SplitMix64 states that have already been incremented, as
- * rng_at() does. */
+/* Returns eight random words from eight states of the generator SplitMix64 that have already been
+ * incremented. Gives the same words as rng_at(). */
 STEP __m512i mix(__m512i z)
 {
     z = _mm512_xor_si512(z, _mm512_srli_epi64(z, 30));
@@ -187,8 +194,9 @@ STEP __m512i mix(__m512i z)
     return _mm512_xor_si512(z, _mm512_srli_epi64(z, 31));
 }
 
-/* Returns eight states for mix(), for elements first to first + 16 of a stream. Word number i of a
- * key has the state key + (i + 1) * RNG_STEP. */
+/* Returns the eight states for mix() that give the random numbers of elements first to first + 15
+ * of a stream. Word number i of a key has the state key + (i + 1) * RNG_STEP, and each word gives
+ * two numbers. */
 STEP __m512i keys_from(uint64_t key, size_t first)
 {
     __m512i steps =

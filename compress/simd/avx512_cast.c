@@ -5,7 +5,8 @@
 
 /* ---- binary16 ---- */
 
-/* Writes sixteen binary16 values and returns e2 plus their squared errors. -0 is written as 0. */
+/* Writes up to sixteen floats as binary16. -0 is written as 0. Returns e2 plus the squared
+ * errors. */
 STEP __m512 half_step(uint8_t *dst, __m512 f, __m512 e2, __mmask16 m)
 {
     __m256i half = _mm512_cvtps_ph(f, _MM_FROUND_TO_NEAREST_INT);
@@ -30,7 +31,7 @@ AVX512 static float half_put_avx512(uint8_t *restrict dst, const float *restrict
     return sum_lanes_float(e2);
 }
 
-/* Decodes sixteen binary16 values, multiplies them by both factors and adds them to y. */
+/* Decodes up to sixteen binary16 values, multiplies them by both factors and adds them to y. */
 STEP void half_back(float *y, const uint8_t *src, const struct shifting *s, __mmask16 m)
 {
     __m512 f = shifted(s, _mm512_cvtph_ps(get_halves(src, m)));
@@ -77,13 +78,15 @@ AVX512 static double sum_squares_avx512(const float *square, size_t n)
 
 /* ---- int8 ---- */
 
-/* Constants of the int8 grid in registers. */
+/* Parameters of simd_byte_put() in registers, and the number that rounds a float (ROUND_BIAS in
+ * ref.c). */
 struct byting
 {
     __m512 shift, inv, step, bias;
 };
 
-/* Writes sixteen codes, the low bytes of the biased products. Returns the squared errors. */
+/* Writes up to sixteen codes, which are the low bytes of the products after adding `bias`. Returns
+ * the squared errors. */
 STEP __m512 byte_step(const struct byting *g, uint8_t *code, const float *v, __mmask16 m)
 {
     __m512 a = _mm512_mul_ps(get(v, m), g->shift);
@@ -118,16 +121,17 @@ AVX512 static double byte_put_avx512(const struct simd_bytes *grid, uint8_t *res
 
 enum { MANTISSA = 23 };
 
-/* Constants and state of rounding to powers of two, in registers. */
+/* Parameters and state of simd_power_put() in registers. */
 struct powering
 {
-    __m512i keys; /* States of mix() for the next sixteen elements. */
+    /* States from which mix() computes the random bits of the next sixteen elements. */
+    __m512i keys;
     __m512 factor, shift;
     __m128i top; /* Largest exponent byte of each lane so far. */
 };
 
-/* Writes sixteen exponent bytes and their sign bits. Returns the squared errors. `random` is a
- * constant wherever this function is inlined. */
+/* Writes up to sixteen exponent bytes and their sign bits. `random` is a constant wherever this
+ * function is inlined. Returns the squared errors. */
 STEP __m512 power_step(struct powering *p, uint8_t *exponent, uint8_t *sign, const float *v,
                        bool random, __mmask16 m)
 {
@@ -152,7 +156,7 @@ STEP __m512 power_step(struct powering *p, uint8_t *exponent, uint8_t *sign, con
     return _mm512_mul_ps(d, d);
 }
 
-/* Rounds all elements. Inlined once with random rounding and once without. */
+/* Rounds all elements. Inlined once for random rounding and once for rounding to nearest. */
 STEP double power_all(struct simd_powers *to, uint8_t *dst, const float *v, size_t n, bool random)
 {
     struct powering p = {keys_from(to->key, to->first), _mm512_set1_ps(to->factor),
@@ -180,7 +184,7 @@ AVX512 static double power_put_avx512(struct simd_powers *p, uint8_t *restrict d
     return p->random ? power_all(p, dst, v, n, true) : power_all(p, dst, v, n, false);
 }
 
-/* Adds sixteen decoded powers to y. The mask `bits` holds their signs. */
+/* Decodes up to sixteen values and adds them to y. `bits` holds their sign bits. */
 STEP void power_back(float *y, const uint8_t *exponent, unsigned bits, __m512 factor, __mmask16 m)
 {
     __m512i e = _mm512_cvtepu8_epi32(get_bytes(exponent, m));

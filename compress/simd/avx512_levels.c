@@ -6,8 +6,8 @@
 
 /* ---- Levels ---- */
 
-/* Returns sixteen numbers in [0, 1) from eight random words. The two halves of a word are already
- * adjacent lanes. */
+/* Returns sixteen random numbers in [0, 1) from eight random words. The two halves of a word are
+ * already in adjacent lanes. */
 STEP __m512 coins(__m512i word)
 {
     return _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_srli_epi32(word, 8)), _mm512_set1_ps(0x1p-24f));
@@ -26,14 +26,15 @@ AVX512 static void coin_avx512(float *u, uint64_t key, size_t first, size_t n)
         put(u + i, tail(n - i), coins(mix(keys)));
 }
 
-/* State of round_step() in registers: constants of the grid, and the sums in sixteen lanes. */
+/* Parameters of simd_round() in registers, and its sums in sixteen lanes. */
 struct rounding
 {
     struct shifting to_grid;
     __m512 levels, aq, q2;
 };
 
-/* Rounds to nearest even, like adding and subtracting 1.5 * 2^23 in ref.c. */
+/* Rounds to the nearest integer, ties to even. ref.c does the same by adding and subtracting 1.5 *
+ * 2^23. */
 STEP __m512 level_near(__m512 a)
 {
     return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
@@ -56,8 +57,8 @@ STEP __m512 with_sign_of(__m512 a, __m512 v)
         _mm512_castps_si512(a), _mm512_castps_si512(v), top, 0xf8));
 }
 
-/* Rounds sixteen elements. Random rounding works on magnitudes. The sums are not affected, because
- * a * q is the same if both signs change. */
+/* Rounds up to sixteen elements to levels. Random rounding works on magnitudes. This does not
+ * change the sums, because a * q is the same if both signs change. */
 STEP void round_step(struct rounding *r, float *q, const float *v, const float *u, __mmask16 m)
 {
     __m512 a = shifted(&r->to_grid, get(v, m));
@@ -75,7 +76,7 @@ STEP void round_step(struct rounding *r, float *q, const float *v, const float *
     r->q2 = _mm512_add_ps(r->q2, _mm512_mul_ps(level, level));
 }
 
-/* Zeros in masked lanes stay zero, because u < 0 is never true. */
+/* Lanes outside the mask are zero and are rounded to zero, because u < 0 is never true. */
 AVX512 static struct simd_levels round_avx512(const struct simd_grid *g, float *restrict q,
                                               const float *restrict v, const float *restrict u,
                                               size_t n)
@@ -93,7 +94,7 @@ AVX512 static struct simd_levels round_avx512(const struct simd_grid *g, float *
     return (struct simd_levels){sum_lanes_float(r.aq), sum_lanes_float(r.q2)};
 }
 
-/* Constants of code_step() in registers: `sign` is the sign bit of a code. e2 sums the squared
+/* Parameters of simd_code() in registers. `sign` is the sign bit of a code. e2 sums the squared
  * errors in sixteen lanes. */
 struct coding
 {
@@ -103,7 +104,7 @@ struct coding
     __m512 e2;
 };
 
-/* Writes sixteen codes and adds their squared errors to c->e2. */
+/* Writes up to sixteen codes and adds their squared errors to c->e2. */
 STEP void code_step(struct coding *c, uint16_t *code, const float *q, const float *v, __mmask16 m)
 {
     __m512 level = get(q, m);
@@ -130,7 +131,8 @@ AVX512 static float code_avx512(const struct simd_coder *c, uint16_t *restrict c
     return sum_lanes_float(g.e2);
 }
 
-/* Adds the values of sixteen 4-bit codes. One permutation looks up all sixteen values. */
+/* Decodes up to sixteen 4-bit codes and adds them to y. One instruction looks up all sixteen
+ * values. */
 STEP void nibble_step(float *y, __m128i eight, __m512 values, __mmask16 m)
 {
     /* Expands each byte 0xab to the two bytes 0x0b and 0x0a, one code per byte. */

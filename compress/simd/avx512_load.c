@@ -6,23 +6,24 @@
 
 /* ---- Loading ---- */
 
-/* Sums that load_step() updates, in registers. */
+/* Partial sums of a block, in registers. load_step() updates them. */
 struct loading
 {
     __m512d x2[2], l1[2];
     __m512i max;
 };
 
-/* Destination of the differences: as floats (v), as sign bits (sign), or both NULL for sums
- * only. */
+/* Destination of the differences: floats in `v`, or sign bits in `sign`. If both are NULL, only
+ * sums are computed. */
 struct loaded
 {
     float *v;
     uint8_t *sign;
 };
 
-/* Loads up to sixteen elements. `how` is a constant wherever this function is inlined, so its tests
- * cost nothing. l1 stays 0 without SIMD_L1. */
+/* Adds up to sixteen differences d to the sums and stores them or their signs. `how` is a constant
+ * wherever this function is inlined, so testing it costs nothing. l1 stays 0 unless SIMD_L1 is
+ * set. */
 STEP void load_step(struct loading *l, const struct loaded *to, size_t i, __m512 d, __mmask16 m,
                     unsigned how)
 {
@@ -42,7 +43,8 @@ STEP void load_step(struct loading *l, const struct loaded *to, size_t i, __m512
     l->x2[1] = _mm512_fmadd_pd(high, high, l->x2[1]);
 }
 
-/* Loads sixteen elements, one cache line of x and one of x_hat. Prefetches with SIMD_AHEAD. */
+/* Loads sixteen elements, which are one cache line of x and one of x_hat. Prefetches if SIMD_AHEAD
+ * is set. */
 STEP void load_whole(struct loading *l, const struct loaded *to, size_t i, const float *x,
                      const float *x_hat, unsigned how)
 {
@@ -54,7 +56,8 @@ STEP void load_whole(struct loading *l, const struct loaded *to, size_t i, const
     load_step(l, to, i, difference(x, x_hat, i, ALL), ALL, how);
 }
 
-/* Loads one block and returns its sums in lanes. Inlined once for each value of `how`. */
+/* Loads the block of n elements from index `at` on. Returns its partial sums. Inlined once for each
+ * value of `how`. */
 STEP struct loading load_block(const struct loaded *to, size_t at, const float *x,
                                const float *x_hat, size_t n, unsigned how)
 {
@@ -70,7 +73,7 @@ STEP struct loading load_block(const struct loaded *to, size_t at, const float *
     return l;
 }
 
-/* Adds up the vector lanes of a block, which hold its partial sums. */
+/* Adds up the partial sums of a block. */
 STEP struct simd_sums sums_of(const struct loading *l)
 {
     return (struct simd_sums){sum_lanes(l->x2), sum_lanes(l->l1), _mm512_reduce_max_epu32(l->max)};
@@ -106,7 +109,7 @@ AVX512 static void sign_put_avx512(uint8_t *restrict dst, const float *restrict 
     }
 }
 
-/* Adds +scale or -scale to sixteen elements, selected by the bits as a lane mask. */
+/* Adds +scale or -scale to sixteen elements, as the sixteen bits say. scale[1] is -scale[0]. */
 STEP void sign_step(float *y, unsigned bits, __m512 scale[2], __mmask16 m)
 {
     __m512 v = _mm512_mask_blend_ps((__mmask16)bits, scale[0], scale[1]);

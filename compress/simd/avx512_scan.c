@@ -5,8 +5,8 @@
 
 /* ---- Scanning ---- */
 
-/* State of a scan. Holds copies of the pointers and the count of struct simd_scan, because the
- * compiler can keep these in registers. */
+/* State of a scan or filter. Holds copies of the pointers and of the count in struct simd_scan,
+ * because the compiler can keep copies in registers. */
 struct scanning
 {
     __m512i t;
@@ -16,9 +16,9 @@ struct scanning
     size_t found;
 };
 
-/* Appends the elements of a register that reach the threshold. They are compressed in a register
- * and stored as a whole register, for which the caller provides room. A compressing store to memory
- * is many times slower on some CPUs. */
+/* Appends those elements of a register that reach the threshold to the output. They are moved
+ * together in the register and stored as a whole register, for which the caller provides room. A
+ * store instruction that moves elements together is many times slower on some CPUs. */
 STEP void scan_step(struct scanning *g, __m512 d, __m512i index)
 {
     __m512i key = _mm512_castps_si512(abs_of(d));
@@ -34,6 +34,7 @@ STEP void scan_step(struct scanning *g, __m512 d, __m512i index)
     g->rest2[1] = _mm512_fmadd_pd(high, high, g->rest2[1]);
 }
 
+/* Returns the state of a scan or filter before its first step. */
 STEP struct scanning scan_start(const struct simd_scan *s)
 {
     __m512d zero = _mm512_setzero_pd();
@@ -41,7 +42,7 @@ STEP struct scanning scan_start(const struct simd_scan *s)
         _mm512_set1_epi32((int)s->t), {zero, zero}, s->value, s->index, s->found};
 }
 
-/* Zeros in masked lanes are never collected, because s->t is at least 1. */
+/* Lanes outside the mask are zero, and zeros are never collected because s->t is at least 1. */
 AVX512 static uint32_t scan_avx512(struct simd_scan *s, const float *restrict x,
                                    const float *restrict x_hat, size_t n, uint32_t first)
 {
@@ -67,7 +68,7 @@ AVX512 static uint32_t scan_avx512(struct simd_scan *s, const float *restrict x,
     return _mm512_reduce_max_epu32(max);
 }
 
-/* Indices are compressed with the same mask as the values. */
+/* The indices are moved together with the mask of the values. */
 AVX512 static void filter_avx512(struct simd_scan *s, const float *restrict value,
                                  const uint32_t *restrict index, size_t n)
 {

@@ -1,14 +1,14 @@
 /* compress/simd/loads.h -- the block loops of simd_load_blocks() and simd_load_signs().
  *
- * avx2_load.c and avx512_load.c include this file after defining what differs between them: STEP,
- * struct loaded, struct loading, load_block() and sums_of().
+ * avx2_load.c and avx512_load.c include this file. Before that they define what differs between
+ * them: STEP, struct loaded, struct loading, load_block() and sums_of().
  */
 #ifndef COMPRESS_SIMD_LOADS_H
 #define COMPRESS_SIMD_LOADS_H
 
-/* Loads all blocks first and adds up their lanes afterwards. Adding up lanes is a chain of
- * dependent instructions; the chains of several blocks can run in parallel if no other work is
- * between them. */
+/* Loads all blocks first, and then adds up the lanes of each block. Adding up lanes is a chain of
+ * dependent instructions. Without other work between them, the chains of several blocks run in
+ * parallel. */
 STEP void load_all(struct simd_sums *sums, float *v, const struct simd_source *s, unsigned how)
 {
     struct loaded to = {v, NULL};
@@ -22,7 +22,8 @@ STEP void load_all(struct simd_sums *sums, float *v, const struct simd_source *s
         sums[b] = sums_of(&l[b]);
 }
 
-/* Dispatches to one loop for each value of `how`, so that `how` is not tested in every step. */
+/* Calls load_all() with a constant `how`. The compiler makes one loop for each value, so `how` is
+ * not tested in every step. */
 STEP void loads(struct simd_sums *sums, float *v, const struct simd_source *s)
 {
     switch (s->how) {
@@ -41,7 +42,8 @@ STEP void loads(struct simd_sums *sums, float *v, const struct simd_source *s)
     }
 }
 
-/* Stores the signs of the differences instead of the differences. l1 is always summed. */
+/* Loads one block and stores the signs of its differences instead of the differences. l1 is always
+ * summed. */
 STEP struct simd_sums loads_signs(uint8_t *dst, const float *x, const float *x_hat, size_t n,
                                   unsigned how)
 {

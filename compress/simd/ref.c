@@ -1,7 +1,7 @@
 /* compress/simd/ref.c -- reference kernels in plain C; vector kernels must give the same bits.
  *
- * The code is written for readability. Sums still use SIMD_LANES lanes: floating-point addition
- * is not associative, and the vector kernels add in this order.
+ * The code is written for readability. Sums nevertheless use SIMD_LANES partial sums (lanes),
+ * because floating-point addition is not associative and the vector kernels add in this order.
  */
 #include "compress/simd/table.h"
 
@@ -9,7 +9,8 @@ enum {
     LANE = SIMD_LANES - 1 /* Mask: i & LANE is the lane of element i. */
 };
 
-/* Adds the upper half of the lanes to the lower half until one is left, as vector kernels do. */
+/* Returns the sum of the lanes. Like the vector kernels, adds the upper half of the lanes to the
+ * lower half until one lane is left. */
 static double sum_lanes(double l[SIMD_LANES])
 {
     for (size_t half = SIMD_LANES / 2; half > 0; half /= 2)
@@ -18,7 +19,7 @@ static double sum_lanes(double l[SIMD_LANES])
     return l[0];
 }
 
-/* Adds up float lanes: the upper half to the lower half until one is left. For sums of at most
+/* Returns the sum of float lanes, added in the order of sum_lanes(). For sums of at most
  * SIMD_CALL_MAX elements. */
 static float sum_lanes_float(float l[SIMD_LANES])
 {
@@ -33,14 +34,14 @@ static inline float abs_of(float f)
     return __builtin_fabsf(f);
 }
 
-/* Returns x - x_hat without -0, because -0 + 0 is +0. Thus a zero has only one code and no sign. */
+/* Returns element i of x - x_hat. Adding 0 turns -0 into +0, so that a zero has only one code. */
 static inline float difference(const float *x, const float *x_hat, size_t i)
 {
     return (x[i] - (x_hat != NULL ? x_hat[i] : 0.0f)) + 0.0f;
 }
 
-/* Infinity and NaN have the largest bit patterns, so the maximum of the bit patterns detects
- * them. */
+/* Loads one block. Infinity and NaN have the largest bit patterns, so the maximum of the bit
+ * patterns detects them. */
 static struct simd_sums load_block(float *restrict v, const float *restrict x,
                                    const float *restrict x_hat, size_t n, unsigned how)
 {
@@ -60,7 +61,7 @@ static struct simd_sums load_block(float *restrict v, const float *restrict x,
     return (struct simd_sums){sum_lanes(x2), how & SIMD_L1 ? sum_lanes(l1) : 0.0, max};
 }
 
-/* Each block has its own sums; the lanes start at zero for each block. */
+/* The sums of each block are computed separately: the lanes start at zero for each block. */
 static void load_ref(struct simd_sums *sums, float *restrict v, const struct simd_source *s)
 {
     for (size_t at = 0; at < s->n; at += s->block) {
@@ -70,7 +71,7 @@ static void load_ref(struct simd_sums *sums, float *restrict v, const struct sim
     }
 }
 
-/* Sign bits of -0 would count as negative, but v contains no -0 (see difference()). */
+/* A -0 would count as negative, but v contains no -0 (see difference()). */
 static void sign_put_ref(uint8_t *restrict dst, const float *restrict v, size_t n)
 {
     memset(dst, 0, (n + 7) / 8);
@@ -78,15 +79,15 @@ static void sign_put_ref(uint8_t *restrict dst, const float *restrict v, size_t 
         dst[i / 8] |= (uint8_t)(bytes_of_float(v[i]) >> 31 << (i % 8));
 }
 
-/* Writes sign bits without storing the difference. Used by sign.c, which writes the bits before the
- * scale is known. */
+/* Writes the sign bits of a difference that is not stored. The codec sign uses this kernel, because
+ * it can write the bits before it knows the scale. */
 static struct simd_sums load_signs_ref(uint8_t *restrict dst, const float *restrict x,
                                        const float *restrict x_hat, size_t n, unsigned how)
 {
     double x2[SIMD_LANES] = {0};
     double l1[SIMD_LANES] = {0};
     uint32_t max = 0;
-    /* The reference kernel always sums l1, and nothing is prefetched. */
+    /* This kernel always sums l1, and never prefetches. */
     (void)how;
     memset(dst, 0, (n + 7) / 8);
     for (size_t i = 0; i < n; i++) {
@@ -101,14 +102,14 @@ static struct simd_sums load_signs_ref(uint8_t *restrict dst, const float *restr
     return (struct simd_sums){sum_lanes(x2), sum_lanes(l1), max};
 }
 
-/* Bit i of the stream is the sign of element i, low bit first (sign.c). */
+/* Bit i of src is the sign of element i, low bit of a byte first. */
 static void sign_add_ref(float *restrict y, const uint8_t *restrict src, size_t n, float scale)
 {
     for (size_t i = 0; i < n; i++)
         y[i] += src[i / 8] >> (i % 8) & 1 ? -scale : scale;
 }
 
-/* The error is measured on the scaled values, for which decoding is exact. */
+/* The error is measured on the multiplied values, because decoding them is exact. */
 static float half_put_ref(uint8_t *restrict dst, const float *restrict v, size_t n, float first,
                           float second)
 {
@@ -123,7 +124,8 @@ static float half_put_ref(uint8_t *restrict dst, const float *restrict v, size_t
     return sum_lanes_float(e2);
 }
 
-/* Two multiplications, because the product of both factors may be out of the range of a float. */
+/* The factors are multiplied one after the other, because their product may be out of the range of
+ * a float. */
 static void half_add_ref(float *restrict y, const uint8_t *restrict src, size_t n, float first,
                          float second)
 {
@@ -131,7 +133,7 @@ static void half_add_ref(float *restrict y, const uint8_t *restrict src, size_t 
         y[i] += simd_half_to_float(bytes_get_u16(src + 2 * i)) * first * second;
 }
 
-/* Adds squares in the order that simd.h defines for simd_sum_squares(): sixteen float lanes, then
+/* Adds squares in the order that simd.h defines: sixteen lanes of floats, then the lanes as
  * doubles. */
 static double sum_squares_ref(const float *square, size_t n)
 {
@@ -151,8 +153,8 @@ static double sum_squares_ref(const float *square, size_t n)
     return sum_lanes(l);
 }
 
-/* Bias for rounding: added to a float of magnitude below 2^22, it leaves the integer nearest to
- * that float (ties to even) in the low bits, in two's complement. */
+/* Number that rounds a float: added to a float of magnitude below 2^22, it leaves the nearest
+ * integer (ties to even) in the low bits of the sum, in two's complement. */
 #define ROUND_BIAS 0x1.8p23f
 
 static double byte_put_ref(const struct simd_bytes *g, uint8_t *restrict code,
@@ -173,8 +175,8 @@ enum {
     MANTISSA = 23 /* Number of mantissa bits of a float. */
 };
 
-/* Returns the bits that are added below the exponent: 23 random bits, or a half for rounding to
- * nearest. */
+/* Returns 23 bits that are added to the mantissa of element i: random bits, or a half for rounding
+ * to nearest. */
 static uint32_t power_bits(const struct simd_powers *p, size_t i)
 {
     if (!p->random)
@@ -183,8 +185,8 @@ static uint32_t power_bits(const struct simd_powers *p, size_t i)
     return (uint32_t)(i % 2 != 0 ? word >> 32 : word) >> 9;
 }
 
-/* Adding random bits below the exponent carries into it with a probability equal to the fraction of
- * the mantissa. */
+/* Adding random bits to the mantissa carries into the exponent with a probability equal to the
+ * fraction of the mantissa. */
 static double power_put_ref(struct simd_powers *p, uint8_t *restrict dst, const float *restrict v,
                             size_t n)
 {
@@ -214,21 +216,21 @@ static void power_add_ref(float *restrict y, const uint8_t *restrict exponent,
     }
 }
 
-/* Each random word gives two numbers. An odd n uses the first half of one more word. */
+/* Each 64-bit random word gives two numbers. If n is odd, the last word gives only one. */
 static void coin_ref(float *u, uint64_t key, size_t first, size_t n)
 {
     simd_coins(u, key, first, n);
 }
 
-/* Rounds to nearest even: adding 1.5 * 2^23 leaves a float no fraction bits, and subtracting it
- * again gives the integer. |a| must be below 2^22. */
+/* Rounds a to the nearest integer, ties to even, for |a| below 2^22. Adding 1.5 * 2^23 leaves a
+ * float no fraction bits, and subtracting the same number gives the integer. */
 static inline float level_near(float a)
 {
     return (a + 0x1.8p23f) - 0x1.8p23f;
 }
 
-/* Rounds |a| up if the random number u is below its fraction, which happens with that
- * probability. */
+/* Rounds |a| up if the random number u in [0, 1) is below the fraction of |a|, which happens with a
+ * probability equal to the fraction. Otherwise rounds |a| down. */
 static inline float level_random(float a, float u)
 {
     float b = abs_of(a);
@@ -236,8 +238,8 @@ static inline float level_random(float a, float u)
     return __builtin_copysignf(u < b - low ? low + 1.0f : low, a);
 }
 
-/* With random rounding, values beyond the last level are first clamped to it: rounding up from
- * there would need a code that does not exist. */
+/* With random rounding, positions beyond the last level are first limited to it, because rounding
+ * up from there would need a code that does not exist. */
 static struct simd_levels round_ref(const struct simd_grid *g, float *restrict q,
                                     const float *restrict v, const float *restrict u, size_t n)
 {
@@ -254,7 +256,7 @@ static struct simd_levels round_ref(const struct simd_grid *g, float *restrict q
     return (struct simd_levels){sum_lanes_float(aq), sum_lanes_float(q2)};
 }
 
-/* A level of 0 gets no sign bit, because -0 < 0 is false. */
+/* A level of -0 gets no sign bit, because -0 < 0 is false. */
 static float code_ref(const struct simd_coder *c, uint16_t *restrict code, const float *restrict q,
                       const float *restrict v, size_t n)
 {
@@ -269,7 +271,8 @@ static float code_ref(const struct simd_coder *c, uint16_t *restrict code, const
     return sum_lanes_float(e2);
 }
 
-/* The caller has computed the sixteen values of a block once. */
+/* value[] holds the decoded values of all sixteen codes, which the caller computes once per
+ * block. */
 static void nibble_add_ref(float *restrict y, const uint8_t *restrict src, size_t n,
                            const float value[16])
 {
@@ -277,7 +280,8 @@ static void nibble_add_ref(float *restrict y, const uint8_t *restrict src, size_
         y[i] += value[src[i / 2] >> (i % 2 * 4) & 15];
 }
 
-/* Appends d to the collected elements, or adds its square to the rest. */
+/* Handles one element d of a scan: collects it with its position if it reaches the threshold.
+ * Otherwise adds its square to the lane of rest2. */
 static inline void scan_one(struct simd_scan *s, double rest2[SIMD_LANES], size_t lane, float d,
                             uint32_t index)
 {
@@ -289,8 +293,8 @@ static inline void scan_one(struct simd_scan *s, double rest2[SIMD_LANES], size_
     }
 }
 
-/* The reference kernel writes nothing past the collected elements. Vector kernels store whole
- * registers there. */
+/* This kernel writes nothing past the collected elements. Vector kernels do, because they store
+ * whole registers. */
 static uint32_t scan_ref(struct simd_scan *s, const float *restrict x, const float *restrict x_hat,
                          size_t n, uint32_t first)
 {
@@ -306,7 +310,7 @@ static uint32_t scan_ref(struct simd_scan *s, const float *restrict x, const flo
     return max;
 }
 
-/* Scans like scan_ref(), for values that have already been loaded. */
+/* Like scan_ref(), but for values that have already been loaded. */
 static void filter_ref(struct simd_scan *s, const float *restrict value,
                        const uint32_t *restrict index, size_t n)
 {

@@ -1,8 +1,8 @@
 /* compress/simd/simd.c -- chooses the kernels for this CPU once, and calls them.
  *
- * Calls go through a pointer to the table of the chosen level. One indirect call per thousand
- * elements costs next to nothing. A test can force the level with the macro HEARSAY_LEVEL. The
- * limits that kernels rely on are asserted here, for all levels.
+ * Calls go through a pointer to the table of the chosen level (ref, avx2 or avx512). One indirect
+ * call per thousand elements costs next to nothing. A test build can force the level with the macro
+ * HEARSAY_LEVEL. The limits that kernels rely on are asserted here, for all levels.
  */
 #include "compress/simd/simd.h"
 
@@ -11,13 +11,12 @@
 #include <assert.h>
 #include <stdatomic.h>
 
-/* Returns the best level that this CPU supports. Tests only the features that the kernels use, by
- * names that every supported compiler knows. */
+/* Returns the table of the best level that this CPU supports. Only features that the kernels use
+ * are tested, by names that every supported compiler knows. */
 static const struct simd_table *choose_table(void)
 {
 #if defined(HEARSAY_LEVEL) && SIMD_X86
-    /* The macro HEARSAY_LEVEL of a test build forces the level: 512, 2 (AVX2) or another value
-     * (portable C). */
+    /* HEARSAY_LEVEL forces the level: 512 (AVX-512), 2 (AVX2) or another value (portable C). */
     return HEARSAY_LEVEL == 512 ? &simd_avx512 : HEARSAY_LEVEL == 2 ? &simd_avx2 : &simd_ref;
 #elif SIMD_X86
     bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
@@ -28,8 +27,8 @@ static const struct simd_table *choose_table(void)
 #endif
 }
 
-/* Returns the table in use. Several threads may choose at the same time. They store the same
- * pointer, so no memory ordering is needed. */
+/* Returns the table in use. Several threads may make the choice at the same time. All of them store
+ * the same pointer, so no memory ordering is needed. */
 static const struct simd_table *table(void)
 {
     static const struct simd_table *_Atomic chosen;
@@ -47,7 +46,7 @@ const char *simd_level(void)
     return table()->name;
 }
 
-/* The following functions only forward to the chosen kernels. Their contracts are in simd.h. */
+/* The functions below only forward to the chosen kernels. simd.h describes them. */
 struct simd_sums simd_load(float *restrict v, const float *restrict x, const float *restrict x_hat,
                            size_t n, unsigned how)
 {
@@ -118,7 +117,7 @@ double simd_sum_squares(const float *square, size_t n)
     return table()->cast->sum_squares(square, n);
 }
 
-/* A random word gives two numbers, so an odd first number would split a word. */
+/* Each random word gives two numbers, so an odd `first` would begin in the middle of a word. */
 void simd_coin(float *u, uint64_t key, size_t first, size_t n)
 {
     assert(first % 2 == 0);

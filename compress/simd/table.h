@@ -1,7 +1,8 @@
 /* compress/simd/table.h -- tables of the kernels behind simd.h, one table for each level.
  *
- * Internal header of compress/simd/: simd.c calls the kernels through these tables. Also contains
- * small functions that several levels share.
+ * This header is internal to compress/simd/: simd.c calls the kernels through these tables. A level
+ * is an instruction set: portable C, AVX2 or AVX-512. The header also contains small functions that
+ * several levels share.
  */
 #ifndef COMPRESS_SIMD_TABLE_H
 #define COMPRESS_SIMD_TABLE_H
@@ -17,8 +18,8 @@
 #define SIMD_X86 0
 #endif
 
-/* Kernels by family; each family is one file of each level. A kernel has the contract of the
- * function of simd.h with the same name. */
+/* Kernels in four groups. Each level has one file per group. The function of the same name in
+ * simd.h describes each kernel, such as simd_sign_put() for sign_put. */
 struct simd_load_table
 {
     void (*load)(struct simd_sums *sums, float *restrict v, const struct simd_source *s);
@@ -62,6 +63,7 @@ struct simd_scan_table
                    size_t n);
 };
 
+/* All kernels of one level. */
 struct simd_table
 {
     const char *name;
@@ -80,24 +82,25 @@ extern const struct simd_levels_table simd_avx2_levels, simd_avx512_levels;
 extern const struct simd_scan_table simd_avx2_scan, simd_avx512_scan;
 #endif
 
-/* Prefetch distance of SIMD_AHEAD in bytes. While a codec works on one batch of blocks in the cache
- * (dense.c), memory would be idle; so the next batch is prefetched. */
+/* Prefetch distance of SIMD_AHEAD in bytes. While a codec works on a batch of blocks in the cache
+ * (dense.c), the memory would be idle. Therefore the next batch is prefetched. */
 enum { SIMD_DISTANCE = 8192 };
 
+/* Prefetches the data SIMD_DISTANCE bytes after p. */
 static inline void simd_ask(const float *p)
 {
     __builtin_prefetch((const void *)((uintptr_t)p + SIMD_DISTANCE));
 }
 
-/* Splits a random word into two numbers in [0, 1): 24 bits from each half. */
+/* Splits a 64-bit random word into two numbers in [0, 1), with 24 bits from each half. */
 static inline void simd_two_coins(float u[2], uint64_t word)
 {
     u[0] = (float)(int32_t)((uint32_t)word >> 8) * 0x1p-24f;
     u[1] = (float)(int32_t)(word >> 40) * 0x1p-24f;
 }
 
-/* Writes random numbers first .. first + n - 1 of a stream. An odd n uses the first half of one
- * more word. */
+/* Writes random numbers first to first + n - 1 of a stream, two from each random word. If n is odd,
+ * the last word gives only its first number. */
 __attribute__((always_inline)) static inline void simd_coins(float *u, uint64_t key, size_t first,
                                                              size_t n)
 {
@@ -110,17 +113,16 @@ __attribute__((always_inline)) static inline void simd_coins(float *u, uint64_t 
     }
 }
 
-/* Returns yes ? a : b, computed with a mask, because the compiler does not vectorise the branch
- * here. */
+/* Returns `yes ? a : b`. Uses a mask, because the compiler does not vectorise a branch here. */
 static inline uint32_t simd_pick(bool yes, uint32_t a, uint32_t b)
 {
     uint32_t mask = 0u - (uint32_t)yes;
     return (a & mask) | (b & ~mask);
 }
 
-/* Returns f as binary16, rounded to nearest even, without -0. |f| <= 2^15. Below 2^-14 the step of
- * binary16 is 2^-24: adding 1/2 rounds the float to this step. Above, the dropped bits are rounded
- * in integers. */
+/* Returns f as binary16, rounded to nearest even, for |f| <= 2^15. -0 becomes 0. For |f| below
+ * 2^-14 the step of binary16 is 2^-24. Adding 1/2 to such a float rounds it to this step. For
+ * larger |f| the bits that binary16 does not have are rounded off with integer arithmetic. */
 static inline uint16_t simd_half_of(float f)
 {
     uint32_t bits = bytes_of_float(f);
@@ -132,6 +134,7 @@ static inline uint16_t simd_half_of(float f)
     return (uint16_t)(code | sign);
 }
 
+/* Returns the value of a finite binary16 number. */
 static inline float simd_half_to_float(uint16_t h)
 {
     uint32_t code = h & 0x7fffu;
